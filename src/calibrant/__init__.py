@@ -1,0 +1,94 @@
+"""calibrant: tells whether a classifier's probabilities can be trusted, shows it, tests it and repairs it.
+
+Names are loaded when they are first used, so ``import calibrant`` costs little more than ``import numpy``.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from ._types import BandwidthWarning as BandwidthWarning
+    from ._types import CalibrantWarning as CalibrantWarning
+    from ._types import Interval as Interval
+    from ._validation import as_predictions as as_predictions
+    from .binning import BinMoments as BinMoments
+    from .curves import reliability_curve as reliability_curve
+    from .curves import reliability_curves as reliability_curves
+    from .density import GridMoments as GridMoments
+    from .errors import Binned as Binned
+    from .errors import Density as Density
+    from .errors import Estimator as Estimator
+    from .errors import SimplexBinned as SimplexBinned
+    from .estimation import calibration_error as calibration_error
+    from .estimation import estimate as estimate
+    from .estimation import expected_calibration_error as expected_calibration_error
+    from .estimation import maximum_calibration_error as maximum_calibration_error
+    from .notions import Canonical as Canonical
+    from .notions import ClassSpecific as ClassSpecific
+    from .notions import Classwise as Classwise
+    from .notions import Confidence as Confidence
+    from .notions import Notion as Notion
+    from .notions import TopLabel as TopLabel
+    from .plot import ReliabilityDisplay as ReliabilityDisplay
+    from .predictions import Predictions as Predictions
+    from .reporting import Report as Report
+    from .reporting import report as report
+    from .results import CurvePoint as CurvePoint
+    from .results import Estimate as Estimate
+    from .results import ReliabilityCurve as ReliabilityCurve
+    from .streaming import Accumulator as Accumulator
+
+_NAMES = {
+    "Accumulator": "streaming",
+    "BandwidthWarning": "_types",
+    "BinMoments": "binning",
+    "Binned": "errors",
+    "CalibrantWarning": "_types",
+    "Canonical": "notions",
+    "ClassSpecific": "notions",
+    "Classwise": "notions",
+    "Confidence": "notions",
+    "CurvePoint": "results",
+    "Density": "errors",
+    "Estimate": "results",
+    "Estimator": "errors",
+    "GridMoments": "density",
+    "Interval": "_types",
+    "Notion": "notions",
+    "Predictions": "predictions",
+    "ReliabilityCurve": "results",
+    "ReliabilityDisplay": "plot",
+    "Report": "reporting",
+    "SimplexBinned": "errors",
+    "TopLabel": "notions",
+    "as_predictions": "_validation",
+    "calibration_error": "estimation",
+    "estimate": "estimation",
+    "expected_calibration_error": "estimation",
+    "maximum_calibration_error": "estimation",
+    "reliability_curve": "curves",
+    "reliability_curves": "curves",
+    "report": "reporting",
+}
+_SUBMODULES = ("binning", "curves", "datasets", "density", "errors", "notions", "plot", "scores")
+
+__all__ = ["__version__", *sorted(_NAMES)]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name, or a public submodule, on first use."""
+    if name in _NAMES:
+        value = getattr(import_module(f".{_NAMES[name]}", __name__), name)
+        globals()[name] = value
+        return value
+    if name in _SUBMODULES:
+        return import_module(f".{name}", __name__)
+    raise AttributeError(f"module 'calibrant' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_NAMES, *_SUBMODULES})

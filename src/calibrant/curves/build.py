@@ -1,0 +1,75 @@
+"""From an estimator's summary to a `ReliabilityCurve`, with a band where a level is asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._types import FloatArray, Label
+from ..binning import BinMoments
+from ..errors.base import CellEstimator, Cells
+from ..inference.bands import bootstrap_band, wilson_interval
+from ..results import ReliabilityCurve
+
+#: A smooth curve is drawn where at least this many samples speak; elsewhere it is NaN.
+MIN_LOCAL_SIZE = 0.5
+
+
+def curve_from(
+    estimator: CellEstimator,
+    summary: Any,
+    *,
+    label: Label,
+    notion: str,
+    level: float | None,
+    n_resamples: int,
+    rng: np.random.Generator,
+) -> ReliabilityCurve:
+    """Curve of one problem from its summary; cost independent of the number of rows."""
+    cells = estimator.cells(summary)
+    none = np.full(cells.count.shape, np.nan)
+    lower, median, upper = none, none, none
+    edges = summary.edges.values if isinstance(summary, BinMoments) else None
+    if edges is not None:
+        known = cells.count > 0
+        observed = cells.scores + cells.gap
+        if level is not None:
+            lower, upper = wilson_interval(observed * summary.effective_size, summary.effective_size, level)
+            median = observed
+        width = np.diff(edges)
+    else:
+        known = cells.local_size >= MIN_LOCAL_SIZE
+        observed = np.clip(cells.scores + cells.gap, 0, 1)
+        if level is not None:
+            lower, median, upper = bootstrap_band(cells, level, n_resamples, rng)
+        width = np.full(cells.count.shape, (cells.scores[-1] - cells.scores[0]) / (cells.scores.size - 1))
+    return ReliabilityCurve(
+        scores=cells.scores,
+        observed=_where(known, observed),
+        lower=_where(known, lower),
+        upper=_where(known, upper),
+        median=_where(known, median),
+        density=_density(cells, width),
+        count=cells.local_size,
+        edges=edges,
+        level=level,
+        label=label,
+        notion=notion,
+        method=describe(estimator),
+        n_samples=summary.n_samples,
+    )
+
+
+def describe(estimator: Any) -> str:
+    """Short name of an estimator for tables and legends."""
+    return repr(estimator)
+
+
+def _where(known: Any, values: FloatArray) -> FloatArray:
+    return np.where(known, values, np.nan)
+
+
+def _density(cells: Cells, width: FloatArray) -> FloatArray:
+    total = float((cells.density * cells.quadrature).sum())
+    return cells.density / (total * width) if total > 0 else np.zeros_like(width)

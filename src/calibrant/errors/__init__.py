@@ -1,0 +1,8 @@
+"""Calibration errors: estimators as values, each a frozen dataclass that validates itself."""
+
+from .base import CellEstimator, Estimator
+from .binned import Binned
+from .density import Density
+from .simplex import SimplexBinned
+
+__all__ = ["Binned", "CellEstimator", "Density", "Estimator", "SimplexBinned"]

@@ -1,0 +1,135 @@
+"""What an estimator is: a value that turns a problem into an error, and says what it cannot serve."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .._types import FloatArray
+from ..density.smooth import Smoother
+from ..problem import OneVsRest, Problem, Reduction, VectorProblem
+from .norm import mean_power
+
+
+class Estimator(ABC):
+    """Base class of estimators.
+
+    To add one: subclass, make it a frozen dataclass, define :meth:`power`, export it in
+    ``calibrant.errors`` and ``calibrant``, and add a row to ``tests/contract/table.py``.
+    """
+
+    #: "scalar" problems (one score a sample), "vector" ones (a probability vector a sample), or both.
+    serves: ClassVar[frozenset[str]] = frozenset({"scalar"})
+
+    @abstractmethod
+    def power(self, problem: Any, norm: float) -> float:
+        """Return ``errorᵖ`` of one problem (the error itself for p = inf); signed where it is debiased."""
+
+    def powers(self, problems: Sequence[Problem], norm: float) -> list[float]:
+        """``errorᵖ`` of every problem; estimators that can share work between them override this."""
+        return [self.power(problem, norm) for problem in problems]
+
+    def check(self, reduction: Reduction, notion: str) -> None:
+        """Raise ValueError when this estimator cannot serve the notion, naming what can."""
+        kind = "vector" if isinstance(reduction, VectorProblem) else "scalar"
+        if kind in self.serves:
+            return
+        others = "SimplexBinned" if kind == "vector" else "Binned or Density"
+        raise ValueError(f"estimator {type(self).__name__} cannot serve the notion {notion!r}: use {others}")
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A plug-in estimate taken apart: counts at scores, an optional smoothing of them, and quadrature weights.
+
+    Bins and kernels are the same thing here: gap = (outcomes - scores·counts) / counts, after both have been
+    smoothed by ``smoother`` (None for bins). Curves, bands and intervals are computed from cells, so
+    their cost does not depend on the number of rows.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (m,)
+        Score of each cell (NaN where an empty bin has none).
+    count, positive, score_sum : ndarray of shape (m,)
+        Samples, positives and sum of scores a cell, in units of the effective sample size.
+    smoother : Smoother or None
+        How counts are smoothed; None for bins.
+    quadrature : ndarray of shape (m,)
+        Weight of each cell in sums.
+    """
+
+    scores: FloatArray
+    count: FloatArray
+    positive: FloatArray
+    score_sum: FloatArray
+    smoother: Smoother | None
+    quadrature: FloatArray
+
+    def apply(self, counts: FloatArray) -> FloatArray:
+        """Smooth counts (last axis), or return them as they are for bins."""
+        return counts if self.smoother is None else self.smoother(counts)
+
+    @cached_property
+    def density(self) -> FloatArray:
+        """Smoothed counts a cell; rounding noise of the transform is cut at 0."""
+        return np.maximum(self.apply(self.count), 0.0)
+
+    @cached_property
+    def local_size(self) -> FloatArray:
+        """Samples that speak at a cell: those in the bin, or ``Σ K((s - s_i) / h) / K(0)``."""
+        return self.density if self.smoother is None else self.density / self.smoother.peak
+
+    @cached_property
+    def gap(self) -> FloatArray:
+        """Observed minus predicted; NaN where there is nothing."""
+        out: FloatArray = np.full(self.count.shape, np.nan)
+        present = self.density > 1e-12 * self.density.max(initial=0.0)
+        np.divide(self.apply(self.positive - self.score_sum), self.density, out=out, where=present)
+        return out
+
+
+class CellEstimator(Estimator):
+    """An estimator whose number depends on a mergeable summary only (bin sums, grid counts)."""
+
+    @abstractmethod
+    def summarize(self, problem: Problem) -> Any:
+        """Reduce samples to the mergeable summary."""
+
+    def summarize_all(self, problems: Sequence[Problem]) -> Sequence[Any]:
+        """Summaries of every problem, sharing work where possible."""
+        return [self.summarize(problem) for problem in problems]
+
+    @abstractmethod
+    def power_of(self, summary: Any, norm: float) -> float:
+        """``errorᵖ`` from the summary."""
+
+    @abstractmethod
+    def cells(self, summary: Any) -> Cells:
+        """Take the estimate apart, for curves, bands and intervals."""
+
+    def resampled_power(self, cells: Cells, density: FloatArray, residual: FloatArray, norm: float) -> FloatArray:
+        """``errorᵖ`` of resamples: smoothed counts, and residual sums still to be smoothed, (draws, cells) both."""
+        residual = cells.apply(residual)
+        present = density > 1e-12 * density.max(initial=0.0)
+        gap = np.divide(residual, density, out=np.zeros_like(residual), where=present)
+        return mean_power(gap, np.where(present, density * cells.quadrature, 0.0), norm)
+
+    def power(self, problem: Problem, norm: float) -> float:
+        """``errorᵖ`` of one problem."""
+        return self.power_of(self.summarize(problem), norm)
+
+    def powers(self, problems: Sequence[Problem], norm: float) -> list[float]:
+        """``errorᵖ`` of every problem."""
+        return [self.power_of(summary, norm) for summary in self.summarize_all(problems)]
+
+
+def shares_of(problems: Sequence[Problem]) -> list[float]:
+    """Shares of the problems, without slicing the columns of a matrix out."""
+    if isinstance(problems, OneVsRest):
+        return [1 / len(problems)] * len(problems)
+    return [p.share for p in problems]

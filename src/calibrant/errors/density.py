@@ -1,0 +1,112 @@
+"""`Density`: the calibration error as a ratio of two reflected kernel densities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..density import KERNELS, BandwidthRule, GridMoments, Smoother, resolve_bandwidth
+from ..density.bandwidth import RULES
+from ..problem import Problem
+from .base import CellEstimator, Cells
+from .norm import mean_power
+
+#: Grid cells a bandwidth: a coarse grid is still this fine, which keeps discretisation far below noise.
+CELLS_PER_BANDWIDTH = 6.0
+_COARSEST = 128
+_FINEST = 1024
+
+
+@dataclass(frozen=True)
+class Density(CellEstimator):
+    r"""Density-based calibration error ECE_d.
+
+    .. math:: \Big(\int f(s)\, |rel(s) - s|^p \,ds\Big)^{1/p}, \qquad rel(s) = \pi\, f(s \mid o=1) / f(s)
+
+    with kernel densities of all scores and of the positives' scores, one bandwidth for both, mirrored at the ends
+    of the domain so that no mass leaks out.
+
+    Parameters
+    ----------
+    bandwidth : {"silverman", "scott", "isj"}, float or callable, default "silverman"
+        Standard deviation of the kernel in score units, or the rule that finds it from the scores. A callable
+        gets ``(scores, weights)``: the grid nodes in use and the counts on them. Each problem (class) has its own.
+        A bandwidth below the grid step 1/4096 (of the domain) is raised to it.
+    kernel : {"gaussian", "triweight", "epanechnikov", "cosine"}, default "gaussian"
+
+    Notes
+    -----
+    Range [0, 1]. Bias: upward for small n (noise), about n^(-2/5) with Silverman's rule; downward where the
+    kernel averages over gaps of both signs. Scores that are all equal, and samples of which most lie on one value
+    (interquartile range 0), have bandwidth 0 by the rules and get one grid step. With no positives the observed
+    frequency is 0 wherever there is data. Cost: O(n + G log G), G = 4096; memory O(G).
+
+    References
+    ----------
+    Posocco & Bonnefoy (2021), *Estimating Expected Calibration Errors*, §4.4.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(20_000)
+    >>> y = rng.random(20_000) < p**2  # the truth is ∫|p² - p| dp = 1/6
+    >>> bool(abs(cal.calibration_error(y, p, estimator=cal.Density()) - 1 / 6) < 0.01)
+    True
+    """
+
+    bandwidth: BandwidthRule = "silverman"
+    kernel: str = "gaussian"
+
+    def __post_init__(self) -> None:
+        b: Any = self.bandwidth
+        if isinstance(b, str):
+            if b not in RULES:
+                raise ValueError(
+                    f"bandwidth must be one of {', '.join(map(repr, RULES))}, a number > 0 or a callable; got {b!r}"
+                )
+        elif not callable(b):
+            if isinstance(b, bool) or not isinstance(b, (int, float, np.number)):
+                raise TypeError(
+                    f"bandwidth must be one of {', '.join(map(repr, RULES))}, a number > 0 or a callable; got {b!r}"
+                )
+            if not (np.isfinite(b) and b > 0):
+                raise ValueError(f"bandwidth must be a positive finite number; got {b!r}")
+        if self.kernel not in KERNELS:
+            raise ValueError(f"kernel must be one of {', '.join(map(repr, KERNELS))}; got {self.kernel!r}")
+
+    def summarize(self, problem: Problem) -> GridMoments:
+        """Linear-binned counts of the problem's samples."""
+        return GridMoments.of(problem)
+
+    def power_of(self, summary: GridMoments, norm: float) -> float:
+        """``errorᵖ`` from grid counts, on the full grid."""
+        h = resolve_bandwidth(self.bandwidth, summary)
+        smoother = Smoother(summary.cells, h / summary.step, self.kernel)
+        pair = np.stack([summary.count, summary.positive - summary.nodes * summary.count])
+        density, residual = smoother.smooth(pair)
+        # The transform's rounding noise is about 1e-16 of the peak: below that there is no density.
+        present = density > 1e-12 * density.max(initial=0.0)
+        gap = np.divide(residual, density, out=np.zeros_like(residual), where=present)
+        return float(mean_power(gap, np.where(present, density * smoother.quadrature, 0.0), norm))
+
+    def cells(self, summary: GridMoments) -> Cells:
+        """Coarse grid with at least six cells a bandwidth, and how it is smoothed."""
+        h = resolve_bandwidth(self.bandwidth, summary)
+        wanted = CELLS_PER_BANDWIDTH * (summary.high - summary.low) / h
+        size = _COARSEST
+        while size < min(wanted, _FINEST, summary.cells):
+            size *= 2
+        grid = summary.coarsen(max(1, summary.cells // size))
+        smoother = Smoother(grid.cells, max(h / grid.step, 0.5), self.kernel)
+        scale = grid.effective_size / grid.total if grid.total > 0 else 0.0
+        return Cells(
+            grid.nodes,
+            grid.count * scale,
+            grid.positive * scale,
+            grid.nodes * grid.count * scale,
+            smoother,
+            smoother.quadrature,
+        )

@@ -1,0 +1,53 @@
+"""The p-norm of a gap, and how the errors of several problems become one number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .._types import FloatArray
+
+
+def check_norm(norm: float) -> float:
+    """Judge the ``norm`` argument: a number p ≥ 1, or inf."""
+    if isinstance(norm, bool) or not isinstance(norm, (int, float, np.number)) or not float(norm) >= 1:
+        raise ValueError(f"norm must be a number >= 1 or inf; got {norm!r}")
+    return float(norm)
+
+
+def mean_power(gap: FloatArray, weight: FloatArray, norm: float) -> FloatArray:
+    """``Σ w |gap|^p / Σ w`` over the last axis where w > 0; the maximum of |gap| for p = inf; NaN without weight."""
+    used = weight > 0
+    size = np.where(used, np.abs(np.where(used, gap, 0.0)), 0.0)
+    if np.isinf(norm):
+        return np.where(used.any(axis=-1), size.max(axis=-1), np.nan)
+    if norm != 1:
+        size = size**norm
+    total = np.where(used, weight, 0.0).sum(axis=-1)
+    with np.errstate(invalid="ignore"):
+        return np.asarray((np.where(used, weight, 0.0) * size).sum(axis=-1) / np.where(total > 0, total, np.nan))
+
+
+def root(power: float, norm: float) -> float:
+    """Back from a p-th power to an error. A debiased power below zero means "none found": its root is 0."""
+    if np.isinf(norm) or norm == 1:
+        return power
+    return float(np.maximum(power, 0.0) ** (1 / norm))
+
+
+def combine(powers: Sequence[float], shares: Sequence[float], norm: float, average: str) -> float:
+    """One error from the p-th powers of several problems; see :class:`calibrant.Classwise` for ``average``.
+
+    A problem without a number (no data) is left out and the shares of the others are scaled up.
+    """
+    values = np.asarray(powers, dtype=np.float64)
+    weight = np.asarray(shares, dtype=np.float64)
+    known = ~np.isnan(values)
+    if not known.any():
+        return float("nan")
+    values, weight = values[known], weight[known] / weight[known].sum()
+    if average == "power":
+        return float(values.max()) if np.isinf(norm) else root(float(weight @ values), norm)
+    errors = np.array([root(float(v), norm) for v in values])
+    return float(errors.max() if average == "max" else weight @ errors)

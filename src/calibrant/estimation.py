@@ -1,0 +1,379 @@
+"""The number: `calibration_error`, `estimate`, and the literature's names for the binned ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ._types import Interval, RandomState
+from ._validation import as_predictions
+from .curves.build import curve_from, describe
+from .curves.reliability import check_level, check_resamples
+from .errors import Binned, CellEstimator, Density, Estimator, SimplexBinned
+from .errors.base import shares_of
+from .errors.norm import check_norm, combine, root
+from .inference.intervals import Draw, cell_draws, invert
+from .notions import Notion, as_notion
+from .predictions import Predictions
+from .problem import Problem, Reduction, VectorProblem
+from .results import Estimate
+
+
+def calibration_error(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    notion: str | Notion = "auto",
+    estimator: str | Estimator = "auto",
+    norm: float = 1,
+    labels: Sequence[Any] | None = None,
+    pos_label: Any = None,
+    sample_weight: Any = None,
+    sum_tolerance: float | None = None,
+) -> float:
+    r"""Calibration error: how far stated probabilities are from observed frequencies.
+
+    .. math:: \big(E\,|P(o = 1 \mid s) - s|^p\big)^{1/p}
+
+    for the score s and outcome o that the notion names, as the estimator estimates it.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Observed labels.
+    y_prob : array-like of shape (n,) or (n, K)
+        Probability of ``pos_label``, or one column a class in ``labels`` order.
+    notion : {"auto", "class-specific", "classwise", "confidence", "top-label", "canonical"} or Notion
+        What must be calibrated. ``"auto"``: the positive class for a 1-D ``y_prob``, else the confidence.
+    estimator : "auto" or Estimator, default "auto"
+        ``"auto"``: ``Density()``, or ``SimplexBinned()`` for the canonical notion.
+    norm : float, default 1
+        p ≥ 1, or inf for the maximum. Classes combine as ``(mean of p-th powers)^(1/p)``.
+    labels, pos_label, sample_weight, sum_tolerance
+        See :func:`as_predictions`.
+
+    Returns
+    -------
+    float
+        In [0, 1]; 0 is perfect. Debiased estimators may read below 0.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Naming the argument, what is allowed, and what was received.
+
+    References
+    ----------
+    Silva Filho et al. (2023), §2 and §4; Posocco & Bonnefoy (2021), §4.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> round(cal.calibration_error([0, 1, 1, 0], [0.5, 0.5, 0.5, 0.5]), 3)
+    0.0
+    >>> ece_a = cal.Binned(n_bins="sqrt", strategy="quantile")
+    >>> cal.calibration_error([0, 1], [[1, 0], [0, 1]], notion="classwise", estimator=ece_a)
+    0.0
+    """
+    p = check_norm(norm)
+    _, reduction, chosen = _reduced(y_true, y_prob, notion, estimator, labels, pos_label, sample_weight, sum_tolerance)
+    if isinstance(reduction, VectorProblem):
+        return root(chosen.power(reduction, p), p)
+    return combine(chosen.powers(reduction, p), shares_of(reduction), p, reduction.average)
+
+
+def estimate(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    notion: str | Notion = "auto",
+    estimator: str | Estimator = "auto",
+    norm: float = 1,
+    level: float = 0.95,
+    n_resamples: int = 400,
+    labels: Sequence[Any] | None = None,
+    pos_label: Any = None,
+    sample_weight: Any = None,
+    sum_tolerance: float | None = None,
+    random_state: RandomState = None,
+) -> Estimate:
+    """Calibration error with a confidence interval, per-class values and the curve behind it.
+
+    Parameters are those of :func:`calibration_error`, and
+
+    Parameters
+    ----------
+    level : float in (0, 1), default 0.95
+        Level of the interval.
+    n_resamples : int, default 400
+        Draws at each of the simulated truths.
+    random_state : int, Generator or None
+
+    Returns
+    -------
+    Estimate
+        ``.value`` (what :func:`calibration_error` returns), ``.interval``, ``.corrected`` (median-unbiased),
+        ``.per_class``, ``.curve``, ``.to_dict()``.
+
+    Notes
+    -----
+    The interval inverts a test along the path from perfect calibration to the gaps found, so it accounts for the
+    estimator's bias: it starts at exactly 0 when the data are compatible with calibration, and may lie below the
+    value. See :mod:`calibrant.inference.intervals`. It treats classes as exchangeable for class-wise
+    errors. Cost: 11 scales × ``n_resamples`` draws on bins or grid cells, independent of n.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> calibrated = rng.random(2000) < p
+    >>> cal.estimate(calibrated, p, random_state=0).interval.low
+    0.0
+    """
+    p = check_norm(norm)
+    checked = check_level(level)
+    if checked is None:
+        raise ValueError("level must lie strictly between 0 and 1; got None")
+    n_resamples = check_resamples(n_resamples)
+    rng = np.random.default_rng(random_state)
+    predictions, reduction, chosen = _reduced(
+        y_true, y_prob, notion, estimator, labels, pos_label, sample_weight, sum_tolerance
+    )
+    name = as_notion(notion, predictions).name
+    if isinstance(reduction, VectorProblem):
+        return _vector_estimate(reduction, chosen, predictions, name, p, checked, n_resamples, rng)
+    if not isinstance(chosen, CellEstimator):
+        raise TypeError(f"estimate() needs an estimator with cells (Binned, Density); {chosen!r} has none")
+    problems = list(reduction) if not reduction.dependent else reduction
+    summaries = list(chosen.summarize_all(problems))
+    return estimate_from_summaries(
+        chosen,
+        summaries,
+        labels=[_label(problems, i) for i in range(len(summaries))],
+        shares=shares_of(problems),
+        average=reduction.average,
+        dependent=reduction.dependent,
+        notion=name,
+        norm=p,
+        level=checked,
+        n_resamples=n_resamples,
+        n_samples=predictions.n_samples,
+        size=predictions.effective_size,
+        rng=rng,
+    )
+
+
+def estimate_from_summaries(
+    estimator: CellEstimator,
+    summaries: Sequence[Any],
+    *,
+    labels: Sequence[Any],
+    shares: Sequence[float],
+    average: str,
+    dependent: bool,
+    notion: str,
+    norm: float,
+    level: float,
+    n_resamples: int,
+    n_samples: int,
+    size: float,
+    rng: np.random.Generator,
+) -> Estimate:
+    """:func:`estimate` from mergeable summaries: the same numbers in memory and out of core."""
+    powers = [estimator.power_of(s, norm) for s in summaries]
+    value = combine(powers, shares, norm, average)
+    draws: list[Draw] = []
+    truths: list[float] = []
+    # The two classes of a one-vs-rest pair are mirror images: one of them carries all the information.
+    mirrored = dependent and len(summaries) == 2
+    if dependent and len(summaries) > 8 and average == "power" and not np.isinf(norm):
+        n_resamples = max(32, n_resamples // len(summaries))
+    for summary in summaries[:1] if mirrored else summaries:
+        draw, truth = cell_draws(estimator, estimator.cells(summary), norm, n_resamples, rng)
+        draws.append(draw)
+        truths.append(truth)
+    interval, corrected = invert(
+        value,
+        draws,
+        truths,
+        [1.0] if mirrored else shares,
+        norm=norm,
+        average=average,
+        level=level,
+        n=size,
+        dependent=dependent and not mirrored,
+    )
+    single = len(summaries) == 1
+    curve = (
+        curve_from(
+            estimator,
+            summaries[0],
+            label=labels[0],
+            notion=notion,
+            level=level,
+            n_resamples=n_resamples,
+            rng=rng,
+        )
+        if single
+        else None
+    )
+    per_class = {} if single else {k: root(v, norm) for k, v in zip(labels, powers, strict=True)}
+    return Estimate(value, interval, corrected, level, notion, describe(estimator), norm, n_samples, per_class, curve)
+
+
+def _vector_estimate(
+    problem: VectorProblem,
+    estimator: Estimator,
+    predictions: Predictions,
+    notion: str,
+    norm: float,
+    level: float,
+    n_resamples: int,
+    rng: np.random.Generator,
+) -> Estimate:
+    if not isinstance(estimator, SimplexBinned):
+        raise TypeError(f"estimate() cannot give an interval for {estimator!r} on the notion {notion!r}")
+    power = estimator.power(problem, norm)
+    draw, truth = estimator.draws(problem, norm, n_resamples, rng)
+    interval, corrected = invert(
+        root(power, norm),
+        [draw],
+        [truth],
+        [1.0],
+        norm=norm,
+        average="power",
+        level=level,
+        n=predictions.effective_size,
+    )
+    return Estimate(
+        root(power, norm),
+        interval,
+        corrected,
+        level,
+        notion,
+        describe(estimator),
+        norm,
+        predictions.n_samples,
+    )
+
+
+def expected_calibration_error(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    n_bins: int | str | Sequence[float] = 15,
+    strategy: str = "uniform",
+    notion: str | Notion = "auto",
+    labels: Sequence[Any] | None = None,
+    pos_label: Any = None,
+    sample_weight: Any = None,
+) -> float:
+    """Expected calibration error (ECE) over bins: ``Σ_j n_j/n · |mean outcome - mean score|``.
+
+    The number that papers report under this name: by default 15 bins of equal width, of the positive class for a
+    1-D ``y_prob`` and of the confidence for a 2-D one. Same as
+    ``calibration_error(..., estimator=Binned(n_bins, strategy))``; see :class:`Binned` for bias and cost. Works with
+    scikit-learn's ``make_scorer(expected_calibration_error, response_method="predict_proba", greater_is_better=False)``.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> round(cal.expected_calibration_error([0, 0, 1, 1], [0.1, 0.3, 0.6, 0.9], n_bins=2), 3)
+    0.225
+    """
+    return calibration_error(
+        y_true,
+        y_prob,
+        notion=notion,
+        estimator=Binned(n_bins, strategy),
+        labels=labels,
+        pos_label=pos_label,
+        sample_weight=sample_weight,
+    )
+
+
+def maximum_calibration_error(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    n_bins: int | str | Sequence[float] = 15,
+    strategy: str = "uniform",
+    notion: str | Notion = "auto",
+    labels: Sequence[Any] | None = None,
+    pos_label: Any = None,
+    sample_weight: Any = None,
+) -> float:
+    """Maximum calibration error (MCE) over bins: ``max_j |mean outcome - mean score|``, empty bins left out.
+
+    Parameters as :func:`expected_calibration_error`. A single sample in a bin can decide it: with uniform bins its
+    bias is large.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> round(cal.maximum_calibration_error([0, 0, 1, 1], [0.1, 0.3, 0.6, 0.9], n_bins=2), 3)
+    0.25
+    """
+    return calibration_error(
+        y_true,
+        y_prob,
+        notion=notion,
+        estimator=Binned(n_bins, strategy),
+        norm=float("inf"),
+        labels=labels,
+        pos_label=pos_label,
+        sample_weight=sample_weight,
+    )
+
+
+def resolve_estimator(estimator: str | Estimator, reduction: Reduction, notion: str) -> Estimator:
+    """Judge the ``estimator`` argument and check that it serves the notion."""
+    if isinstance(estimator, str):
+        if estimator != "auto":
+            raise ValueError(f"estimator must be 'auto' or an estimator such as Binned(15); got {estimator!r}")
+        return SimplexBinned() if isinstance(reduction, VectorProblem) else Density()
+    if not isinstance(estimator, Estimator):
+        hint = f": {estimator.__name__}()?" if isinstance(estimator, type) and issubclass(estimator, Estimator) else ""
+        raise TypeError(f"estimator must be 'auto' or an estimator such as Binned(15); got {estimator!r}{hint}")
+    estimator.check(reduction, notion)
+    return estimator
+
+
+def _reduced(
+    y_true: Any,
+    y_prob: Any,
+    notion: str | Notion,
+    estimator: str | Estimator,
+    labels: Sequence[Any] | None,
+    pos_label: Any,
+    sample_weight: Any,
+    sum_tolerance: float | None,
+) -> tuple[Predictions, Reduction, Estimator]:
+    predictions = as_predictions(
+        y_true,
+        y_prob,
+        labels=labels,
+        pos_label=pos_label,
+        sample_weight=sample_weight,
+        sum_tolerance=sum_tolerance,
+    )
+    chosen = as_notion(notion, predictions)
+    reduction = chosen.reduce(predictions)
+    return predictions, reduction, resolve_estimator(estimator, reduction, chosen.name)
+
+
+def _label(problems: Sequence[Problem], i: int) -> Any:
+    classes = getattr(problems, "classes", None)
+    return classes[i] if classes is not None else problems[i].label
+
+
+__all__ = [
+    "Interval",
+    "calibration_error",
+    "estimate",
+    "expected_calibration_error",
+    "maximum_calibration_error",
+]

@@ -1,0 +1,118 @@
+"""`Predictions`: what a classifier said and what happened, judged once and never again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ._types import AnyArray, FloatArray, IntArray, Label
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Validated predictions: probabilities, label codes, weights and the classes they speak of.
+
+    Build one with :func:`as_predictions`; the constructor checks nothing.
+
+    Parameters
+    ----------
+    probs : ndarray of shape (n,) or (n, K)
+        1-D: probability of ``classes[positive]`` in a binary problem. 2-D: one column a class.
+        float32 or float64.
+    codes : ndarray of shape (n,)
+        Index of the observed class in ``classes``; any integer or bool dtype.
+    weights : ndarray of shape (n,) or None
+        float64 sample weights; None means one each.
+    classes : tuple
+        The labels, in column order.
+    positive : int or None
+        Index of the positive class when ``probs`` is 1-D, else None.
+    eps : float
+        Machine epsilon of the dtype the scores arrived in: two scores closer than their own rounding
+        error are the same score when it comes to bin edges.
+    """
+
+    probs: FloatArray
+    codes: IntArray
+    weights: FloatArray | None
+    classes: tuple[Label, ...]
+    positive: int | None
+    eps: float
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return int(self.codes.shape[0])
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes K (2 for a 1-D ``y_prob``)."""
+        return len(self.classes)
+
+    @cached_property
+    def integral_weights(self) -> bool:
+        """Whether the weights are whole numbers, and so count repeats.
+
+        Whole-number weights equal repeated rows: the sample size is their sum. Any other weights are
+        relative, and the sample size is Kish's ``(Σw)² / Σw²``, which does not change with their scale.
+        """
+        w = self.weights
+        return w is None or bool(np.all(w == np.floor(w)))
+
+    @cached_property
+    def effective_size(self) -> float:
+        """Sample size n that every rule uses: rows, repeats, or Kish's effective size."""
+        w = self.weights
+        if w is None:
+            return float(self.n_samples)
+        total = float(w.sum())
+        return total if self.integral_weights else total**2 / float(w @ w)
+
+    @cached_property
+    def matrix(self) -> FloatArray:
+        """Probabilities as an (n, K) matrix; for 1-D input the complement is the other column."""
+        if self.positive is None:
+            return self.probs
+        columns = np.empty((self.n_samples, 2), dtype=self.probs.dtype)
+        columns[:, self.positive] = self.probs
+        np.subtract(1, self.probs, out=columns[:, 1 - self.positive])
+        return columns
+
+    def outcome(self, k: int) -> AnyArray:
+        """Whether each sample is of class ``k``, as a 0/1 array (a view where that is possible)."""
+        if self.n_classes == 2 and k == 1:
+            return self.codes
+        hit: AnyArray = self.codes == k
+        return hit
+
+    def score(self, k: int) -> FloatArray:
+        """Probability of class ``k``, contiguous."""
+        if self.positive is None:
+            return np.ascontiguousarray(self.probs[:, k])
+        return self.probs if k == self.positive else 1 - self.probs
+
+    @cached_property
+    def predicted(self) -> IntArray:
+        """Index of the most probable class; the first label wins a tie."""
+        if self.positive is None:
+            top: IntArray = self.probs.argmax(axis=1)
+            return top
+        # Column order decides ties, so the comparison is strict for the second class only.
+        second = self.probs > 0.5 if self.positive == 1 else self.probs < 0.5
+        return second.astype(np.intp)
+
+    @cached_property
+    def confidence(self) -> FloatArray:
+        """Largest probability of each row."""
+        if self.positive is None:
+            picked: FloatArray = np.take_along_axis(self.probs, self.predicted[:, None], axis=1)[:, 0]
+            return picked
+        return np.maximum(self.probs, 1 - self.probs)
+
+    def subset(self, rows: Any) -> Predictions:
+        """Return the predictions of the rows chosen by a mask or an index array."""
+        w = None if self.weights is None else self.weights[rows]
+        return Predictions(self.probs[rows], self.codes[rows], w, self.classes, self.positive, self.eps)

@@ -1,0 +1,178 @@
+"""Frozen results: data only, no drawing and no computing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ._types import FloatArray, Interval, Label
+
+
+class CurvePoint(NamedTuple):
+    """A curve read at given scores: arrays of one length; NaN where the curve has no data."""
+
+    observed: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class ReliabilityCurve:
+    """Observed frequency as a function of the score.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (m,)
+        Scores at which the curve is given: grid nodes, or the mean score of each bin.
+    observed : ndarray of shape (m,)
+        Estimated ``P(outcome | score)``; NaN where there is no data.
+    lower, upper : ndarray of shape (m,)
+        Pointwise interval at ``level``; NaN everywhere when no level was asked for.
+    median : ndarray of shape (m,)
+        Median over the resamples; NaN everywhere when no level was asked for.
+    density : ndarray of shape (m,)
+        Density of the scores; it integrates to 1 over the domain.
+    count : ndarray of shape (m,)
+        Samples that speak at each score: those in the bin, or those within the kernel, weighted by it.
+    edges : ndarray of shape (m + 1,) or None
+        Bin edges; None for a smooth curve.
+    level : float or None
+    label : object
+        The class the curve speaks of; None for a confidence.
+    notion, method : str
+    n_samples : int
+    """
+
+    scores: FloatArray
+    observed: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    median: FloatArray
+    density: FloatArray
+    count: FloatArray
+    edges: FloatArray | None
+    level: float | None
+    label: Label
+    notion: str
+    method: str
+    n_samples: int
+
+    @property
+    def lce(self) -> FloatArray:
+        """Local calibration error ``observed - score``: positive where the model is under-confident."""
+        return self.observed - self.scores
+
+    def at(self, scores: Any) -> CurvePoint:
+        """Probability, and its interval, at scores the user holds.
+
+        Smooth curves are interpolated linearly; a binned curve gives the bin's values. NaN where there
+        is no data. Raises ValueError for scores outside [0, 1] or not finite.
+
+        Examples
+        --------
+        >>> import numpy as np, calibrant as cal
+        >>> p = np.linspace(0, 1, 1000); y = np.arange(1000) % 2
+        >>> curve = cal.reliability_curve(y, p, level=0.95, random_state=0)
+        >>> bool(abs(curve.at([0.83]).observed[0] - 0.5) < 0.05)
+        True
+        """
+        x = np.atleast_1d(np.asarray(scores, dtype=np.float64))
+        bad = ~((x >= 0) & (x <= 1))
+        if bad.any():
+            raise ValueError(f"scores must lie in [0, 1]; got {x[bad][0]!s}")
+        if self.edges is None:
+            return CurvePoint(*(_interpolate(x, self.scores, v) for v in (self.observed, self.lower, self.upper)))
+        bins = np.clip(np.searchsorted(self.edges[1:-1], x * (1 - 2 * np.finfo(float).eps)), 0, len(self.observed) - 1)
+        inside = (x >= self.edges[0]) & (x <= self.edges[-1])
+        return CurvePoint(*(np.where(inside, v[bins], np.nan) for v in (self.observed, self.lower, self.upper)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and numbers, for JSON (NaN as None)."""
+        names = ("scores", "observed", "lower", "upper", "median", "density", "count")
+        out: dict[str, Any] = {name: [plain(v) for v in getattr(self, name)] for name in names}
+        out["edges"] = None if self.edges is None else self.edges.tolist()
+        out |= {"level": self.level, "label": plain(self.label), "notion": self.notion, "method": self.method}
+        out["n_samples"] = self.n_samples
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """A calibration error with its uncertainty.
+
+    Attributes
+    ----------
+    value : float
+        The estimate, equal to what :func:`calibration_error` returns.
+    interval : Interval
+        ``(low, high)`` at ``level``, by test inversion; it accounts for the bias of ``value`` and may lie below it.
+    corrected : float
+        Median-unbiased estimate: the true error for which half of all samples would read above ``value``.
+    level : float
+    per_class : mapping of label to float
+        Error of each problem (class); empty for a single problem.
+    curve : ReliabilityCurve or None
+        Curve behind the number, for a single problem of an estimator that has one.
+    notion, estimator : str
+    norm : float
+    n_samples : int
+    """
+
+    value: float
+    interval: Interval
+    corrected: float
+    level: float
+    notion: str
+    estimator: str
+    norm: float
+    n_samples: int
+    per_class: Mapping[Label, float] = field(default_factory=dict)
+    curve: ReliabilityCurve | None = None
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        return f"{self.value:.4f} ({100 * self.level:g}% interval {low:.4f} to {high:.4f})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and numbers, for JSON (NaN as None)."""
+        return {
+            "value": plain(self.value),
+            "interval": [plain(self.interval.low), plain(self.interval.high)],
+            "corrected": plain(self.corrected),
+            "level": self.level,
+            "notion": self.notion,
+            "estimator": self.estimator,
+            "norm": "inf" if np.isinf(self.norm) else self.norm,
+            "n_samples": self.n_samples,
+            "per_class": {str(k): plain(v) for k, v in self.per_class.items()},
+            "curve": None if self.curve is None else self.curve.to_dict(),
+        }
+
+
+def plain(value: Any) -> Any:
+    """NumPy scalars to Python's; NaN and infinities, which JSON lacks, to None."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value
+
+
+def _interpolate(x: FloatArray, nodes: FloatArray, values: FloatArray) -> FloatArray:
+    """Linear interpolation on a regular grid; NaN outside it and next to a node without data."""
+    step = nodes[1] - nodes[0]
+    position = (x - nodes[0]) / step
+    inside = (position >= -1e-9) & (position <= len(nodes) - 1 + 1e-9)
+    position = np.clip(position, 0, len(nodes) - 1)
+    left = np.minimum(position.astype(np.intp), len(nodes) - 2)
+    share = position - left
+    low, high = values[left], values[left + 1]
+    # A weight of zero must not spread a neighbour's NaN.
+    mixed = np.where(share == 0, low, np.where(share == 1, high, low * (1 - share) + high * share))
+    return np.where(inside, mixed, np.nan)
