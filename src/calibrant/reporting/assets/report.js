@@ -1,0 +1,139 @@
+"use strict";
+(function () {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const chart = document.getElementById("chart");
+  const select = document.getElementById("view");
+  const root = document.documentElement;
+  if (window.matchMedia && window.matchMedia("(prefers-color-scheme: dark)").matches) root.classList.add("dark");
+  document.getElementById("theme").addEventListener("click", () => root.classList.toggle("dark"));
+
+  // Geometry: a square plot, and a strip for the numbers of rows below it.
+  const L = 62, T = 12, S = 520, GAP = 40, STRIP = 90, W = L + S + 24, H = T + S + GAP + STRIP + 52;
+  const px = (v) => L + S * v, py = (v) => T + S * (1 - v);
+  const NS = "http://www.w3.org/2000/svg";
+  const percent = (v) => (v === null ? "–" : (100 * v).toFixed(1) + " %");
+
+  function make(parent, tag, attributes, text) {
+    const node = document.createElementNS(NS, tag);
+    for (const key in attributes) node.setAttribute(key, attributes[key]);
+    if (text !== undefined) node.textContent = text;
+    parent.appendChild(node);
+    return node;
+  }
+
+  // Runs of points without a gap (null).
+  function runs(xs, ...ys) {
+    const out = []; let run = [];
+    xs.forEach((x, i) => {
+      if (ys.every((y) => y[i] !== null)) run.push(i);
+      else if (run.length) { out.push(run); run = []; }
+    });
+    if (run.length) out.push(run);
+    return out;
+  }
+
+  function axes(svg, view, top) {
+    for (let i = 0; i <= 5; i++) {
+      const v = i / 5, name = v.toFixed(1);
+      make(svg, "line", { class: "grid", x1: px(v), x2: px(v), y1: py(1), y2: py(0) });
+      make(svg, "line", { class: "grid", x1: px(0), x2: px(1), y1: py(v), y2: py(v) });
+      make(svg, "text", { class: "tick", x: px(v), y: py(0) + 18, "text-anchor": "middle" }, name);
+      make(svg, "text", { class: "tick", x: px(0) - 8, y: py(v) + 4, "text-anchor": "end" }, name);
+      make(svg, "text", { class: "tick", x: px(v), y: top + STRIP + 18, "text-anchor": "middle" }, name);
+    }
+    make(svg, "rect", { class: "axis", x: px(0), y: py(1), width: S, height: S });
+    make(svg, "line", { class: "axis", x1: px(0), x2: px(1), y1: top + STRIP, y2: top + STRIP });
+    make(svg, "text", { x: px(0.5), y: H - 8, "text-anchor": "middle" }, shorten(view.x, 70));
+    make(svg, "text", { "text-anchor": "middle", transform: `translate(16 ${py(0.5)}) rotate(-90)` }, view.y);
+    make(svg, "text", { "text-anchor": "middle", transform: `translate(16 ${top + STRIP / 2}) rotate(-90)` }, "Rows");
+  }
+
+  const shorten = (text, width) => (text.length > width ? text.slice(0, width - 1) + "…" : text);
+
+  function strip(svg, view, top) {
+    const most = Math.max(1, ...view.bins.map((b) => b.n));
+    make(svg, "text", { class: "tick", x: px(0) - 8, y: top + 10, "text-anchor": "end" }, compact(most));
+    make(svg, "text", { class: "tick", x: px(0) - 8, y: top + STRIP + 4, "text-anchor": "end" }, "0");
+    for (const b of view.bins) {
+      const h = Math.max(1, STRIP * b.n / most);
+      make(svg, "rect", { class: "count", x: px(b.a) + 0.5, width: Math.max(1, S * (b.b - b.a) - 1), y: top + STRIP - h, height: h });
+    }
+  }
+
+  const compact = (n) => (n >= 1e6 ? (n / 1e6).toFixed(1) + "M" : n >= 1e4 ? (n / 1e3).toFixed(0) + "k" : String(Math.round(n)));
+
+  function curves(svg, view) {
+    const c = view.curve;
+    for (const run of runs(c.s, c.l, c.u)) {
+      const up = run.map((i) => `${px(c.s[i])},${py(c.u[i])}`), down = run.slice().reverse().map((i) => `${px(c.s[i])},${py(c.l[i])}`);
+      make(svg, "polygon", { class: "band", points: up.concat(down).join(" ") });
+    }
+    make(svg, "line", { class: "reference", x1: px(0), y1: py(0), x2: px(1), y2: py(1) });
+    for (const run of runs(c.s, c.o)) make(svg, "polyline", { class: "smooth", points: run.map((i) => `${px(c.s[i])},${py(c.o[i])}`).join(" ") });
+    const total = view.bins.reduce((sum, b) => sum + b.n, 0);
+    for (const b of view.bins) {
+      make(svg, "line", { class: "whisker", x1: px(b.s), x2: px(b.s), y1: py(b.l), y2: py(b.u) });
+      make(svg, "circle", { class: "point", cx: px(b.s), cy: py(b.o), r: 3 + 9 * Math.sqrt(b.n / total) });
+    }
+  }
+
+  function hover(svg, view) {
+    const cursor = make(svg, "line", { class: "cursor", y1: py(1), y2: py(0), visibility: "hidden" });
+    const dot = make(svg, "circle", { class: "focus", r: 5, visibility: "hidden" });
+    const box = make(svg, "g", { visibility: "hidden", id: "tip" });
+    make(box, "rect", { class: "box", width: 232, height: 104, rx: 6 });
+    const lines = [0, 1, 2, 3, 4].map((i) => make(box, "text", { x: 10, y: 20 + 19 * i }));
+    const area = make(svg, "rect", { x: px(0), y: py(1), width: S, height: S + GAP + STRIP, fill: "transparent" });
+    let at = null;
+    function show(score) {
+      at = Math.min(1, Math.max(0, score));
+      const c = view.curve;
+      let best = -1;
+      c.s.forEach((s, i) => { if (best < 0 || Math.abs(s - at) < Math.abs(c.s[best] - at)) best = i; });
+      const near = best >= 0 && Math.abs(c.s[best] - at) < 0.02 ? best : -1;
+      const o = near < 0 ? null : c.o[near];
+      const bin = view.bins.find((b) => at <= b.b && (at > b.a || (at === 0 && b.a === 0)));
+      lines[0].textContent = "score " + at.toFixed(3);
+      lines[1].textContent = o === null ? "no data here" : "observed " + percent(o);
+      lines[2].textContent = near >= 0 && c.l[near] !== null ? `interval ${percent(c.l[near])} – ${percent(c.u[near])}` : "";
+      lines[3].textContent = bin ? `bin ${bin.a.toFixed(2)}–${bin.b.toFixed(2)}: ${percent(bin.o)}, ${Math.round(bin.n).toLocaleString("en")} rows` : "no rows in this bin";
+      lines[4].textContent = bin ? `bin interval ${percent(bin.l)} – ${percent(bin.u)}` : "";
+      cursor.setAttribute("x1", px(at)); cursor.setAttribute("x2", px(at));
+      if (o !== null) { dot.setAttribute("cx", px(c.s[near])); dot.setAttribute("cy", py(o)); }
+      box.setAttribute("transform", `translate(${at > 0.55 ? px(at) - 244 : px(at) + 12} ${py(at > 0.55 ? 0.98 : 0.24)})`);
+      for (const node of [cursor, box]) node.setAttribute("visibility", "visible");
+      dot.setAttribute("visibility", o === null ? "hidden" : "visible");
+    }
+    function hide() { for (const node of [cursor, box, dot]) node.setAttribute("visibility", "hidden"); }
+    area.addEventListener("pointermove", (event) => {
+      const frame = svg.getBoundingClientRect();
+      show(((event.clientX - frame.left) * W / frame.width - L) / S);
+    });
+    area.addEventListener("pointerleave", hide);
+    chart.onkeydown = (event) => {
+      const step = { ArrowRight: 0.01, ArrowLeft: -0.01 }[event.key];
+      if (step) { show(at === null ? 0.5 : at + step); event.preventDefault(); } else if (event.key === "Escape") hide();
+    };
+  }
+
+  function draw(view) {
+    chart.textContent = "";
+    const svg = make(chart, "svg", { viewBox: `0 0 ${W} ${H}` });
+    const top = T + S + GAP;
+    axes(svg, view, top);
+    strip(svg, view, top);
+    curves(svg, view);
+    hover(svg, view);
+  }
+
+  if (!data.views.length) { document.querySelector(".diagram").hidden = true; return; }
+  data.views.forEach((view, i) => {
+    const option = document.createElement("option");
+    option.value = i; option.textContent = view.name;
+    select.appendChild(option);
+  });
+  if (data.views.length === 1) document.getElementById("chooser").hidden = true;
+  chart.tabIndex = 0;
+  select.addEventListener("change", () => draw(data.views[Number(select.value)]));
+  draw(data.views[0]);
+})();

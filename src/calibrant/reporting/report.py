@@ -1,0 +1,154 @@
+"""`Report`: a frozen result with readers (text, dict, frame, HTML)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Any
+
+from .._types import Label
+from ..results import Estimate, ReliabilityCurve, plain
+
+_BACKENDS = ("polars", "pandas", "pyarrow")
+
+
+@dataclass(frozen=True)
+class ClassRow:
+    """One class of the per-class table."""
+
+    label: Label
+    count: float
+    base_rate: float
+    mean_prob: float
+    ece: float
+
+    @property
+    def direction(self) -> str:
+        """Whether the class is predicted too often or too rarely, on the whole."""
+        return "too high" if self.mean_prob > self.base_rate else "too low"
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """What a set of predictions looks like as probabilities.
+
+    Attributes
+    ----------
+    n_samples : int
+    classes : tuple of labels
+    base_rates : mapping of label to float
+    accuracy : float
+        Share of rows whose most probable class was right (a score above ½ for a 1-D ``y_prob``).
+    brier : float
+        Mean Brier score: ``(p - o)²`` for a 1-D ``y_prob`` (0 to 1), ``Σ_k (p_k - o_k)²`` for a matrix (0 to 2).
+    log_loss : float
+        Mean negative log of the probability given to what happened; infinite if that was 0 for any row.
+    notion : str
+    headline : Estimate
+        Calibration error by the chosen estimator.
+    estimates : mapping of name to Estimate
+        The main estimators side by side, and the maximum calibration error.
+    per_class : tuple of ClassRow
+        Class-wise table, worst first; empty for a 1-D ``y_prob``.
+    curve, bins : ReliabilityCurve or None
+        Smooth and binned curve of the notion; None when it has several problems.
+    class_curves : mapping of label to (smooth, binned) curves
+    verdict : str
+        One plain sentence.
+    streamed : bool
+        Whether rows came in pieces (quantile edges are then rounded to 1/65536).
+    title : str
+    """
+
+    n_samples: int
+    classes: tuple[Label, ...]
+    base_rates: Mapping[Label, float]
+    accuracy: float
+    brier: float
+    log_loss: float
+    notion: str
+    headline: Estimate
+    estimates: Mapping[str, Estimate]
+    verdict: str
+    per_class: Sequence[ClassRow] = ()
+    curve: ReliabilityCurve | None = None
+    bins: ReliabilityCurve | None = None
+    class_curves: Mapping[Label, tuple[ReliabilityCurve, ReliabilityCurve]] = field(default_factory=dict)
+    positive: Label = None
+    weighted: bool = False
+    streamed: bool = False
+    title: str = "Calibration report"
+
+    def __str__(self) -> str:
+        from .text import render
+
+        return render(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and numbers, for JSON (NaN and infinities as None)."""
+        return {
+            "title": self.title,
+            "n_samples": self.n_samples,
+            "classes": [plain(c) for c in self.classes],
+            "positive": plain(self.positive),
+            "base_rates": {str(k): plain(v) for k, v in self.base_rates.items()},
+            "accuracy": plain(self.accuracy),
+            "brier": plain(self.brier),
+            "log_loss": plain(self.log_loss),
+            "notion": self.notion,
+            "weighted": self.weighted,
+            "streamed": self.streamed,
+            "headline": self.headline.to_dict() | {"curve": None},
+            "estimates": {k: v.to_dict() | {"curve": None} for k, v in self.estimates.items()},
+            "verdict": self.verdict,
+            "per_class": [
+                {
+                    "label": plain(r.label),
+                    "count": plain(r.count),
+                    "base_rate": plain(r.base_rate),
+                    "mean_prob": plain(r.mean_prob),
+                    "ece": plain(r.ece),
+                    "direction": r.direction,
+                }
+                for r in self.per_class
+            ],
+            "curve": None if self.curve is None else self.curve.to_dict(),
+            "bins": None if self.bins is None else self.bins.to_dict(),
+        }
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """Estimates as a data frame: name, value, low, high, corrected.
+
+        Parameters
+        ----------
+        backend : {"polars", "pandas", "pyarrow"}, optional
+            Default: the first of these that is installed. ImportError if none is.
+        """
+        from importlib.util import find_spec
+
+        import narwhals as nw
+
+        if backend is not None and backend not in _BACKENDS:
+            raise ValueError(f"backend must be one of {', '.join(map(repr, _BACKENDS))}; got {backend!r}")
+        chosen = backend or next((b for b in _BACKENDS if find_spec(b)), None)
+        if chosen is None:
+            raise ImportError("Report.to_frame() needs polars, pandas or pyarrow: pip install polars")
+        rows = {
+            "estimator": list(self.estimates),
+            "value": [e.value for e in self.estimates.values()],
+            "low": [e.interval.low for e in self.estimates.values()],
+            "high": [e.interval.high for e in self.estimates.values()],
+            "corrected": [e.corrected for e in self.estimates.values()],
+        }
+        return nw.from_dict(rows, backend=nw.Implementation.from_backend(chosen)).to_native()  # type: ignore[arg-type]
+
+    def to_html(self, path: str | PathLike[str] | None = None) -> str:
+        """One self-contained HTML page, as text; also written to ``path`` if given. Needs the extra ``cli``."""
+        from .html import render
+
+        page = render(self)
+        if path is not None:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(page)
+        return page

@@ -1,0 +1,68 @@
+"""The report as plain text."""
+
+from __future__ import annotations
+
+import textwrap
+
+import numpy as np
+
+from ..results import Estimate
+from .report import Report
+
+_WORST = 10
+
+
+def render(report: Report) -> str:
+    """Text of at most 100 columns."""
+    r = report
+    lines = [r.title, "=" * min(len(r.title), 100), ""]
+    lines += textwrap.wrap(r.verdict, 98)
+    lines += [
+        "",
+        f"rows       {r.n_samples:,}" + (" (weighted)" if r.weighted else ""),
+        f"classes    {len(r.classes)}  {_classes(r)}",
+        f"accuracy   {r.accuracy:.4f}",
+        f"Brier      {r.brier:.4f}",
+        f"log-loss   {r.log_loss:.4f}"
+        + ("  (a probability of 0 was given to what happened)" if np.isinf(r.log_loss) else ""),
+        "",
+        f"{'calibration error (' + r.notion + ')':<46}{'value':>9}{'interval':>20}{'corrected':>12}",
+    ]
+    lines += [_row(name, e) for name, e in r.estimates.items()]
+    if r.per_class:
+        shown = list(r.per_class)[:_WORST]
+        lines += ["", f"{'class':<24}{'rows':>12}{'base rate':>12}{'mean prob.':>12}{'ECE':>9}  on the whole"]
+        lines += [
+            f"{_short(str(c.label), 23):<24}{c.count:>12,.0f}{c.base_rate:>12.4f}{c.mean_prob:>12.4f}{c.ece:>9.4f}"
+            f"  {c.direction}"
+            for c in shown
+        ]
+        if len(r.per_class) > _WORST:
+            lines.append(f"… and {len(r.per_class) - _WORST} more classes, none worse")
+    lines += ["", *textwrap.wrap(_footnote(r), 98)]
+    return "\n".join(lines)
+
+
+def _row(name: str, e: Estimate) -> str:
+    interval = f"{e.interval.low:.4f} – {e.interval.high:.4f}"
+    return f"{_short(name, 45):<46}{e.value:>9.4f}{interval:>20}{e.corrected:>12.4f}"
+
+
+def _classes(r: Report) -> str:
+    shown = ", ".join(f"{_short(str(c), 20)} {100 * r.base_rates[c]:.1f} %" for c in r.classes[:5])
+    return shown + (", …" if len(r.classes) > 5 else "")
+
+
+def _footnote(r: Report) -> str:
+    level = f"{100 * r.headline.level:g} %"
+    note = (
+        f"Intervals are {level} and invert the estimator's own bias, so they can lie below the value; "
+        "'corrected' is the median-unbiased value."
+    )
+    if r.streamed:
+        note += " Rows were streamed: edges of equal-mass bins are rounded to 1/65536."
+    return note
+
+
+def _short(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
