@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ._types import FloatArray, Interval, Label
+from .binning.edges import Edges
 
 
 class CurvePoint(NamedTuple):
@@ -85,7 +86,7 @@ class ReliabilityCurve:
             raise ValueError(f"scores must lie in [0, 1]; got {x[bad][0]!s}")
         if self.edges is None:
             return CurvePoint(*(_interpolate(x, self.scores, v) for v in (self.observed, self.lower, self.upper)))
-        bins = np.clip(np.searchsorted(self.edges[1:-1], x * (1 - 2 * np.finfo(float).eps)), 0, len(self.observed) - 1)
+        bins = np.clip(Edges(self.edges).slots(x, float(np.finfo(x.dtype).eps)) - 1, 0, len(self.observed) - 1)
         inside = (x >= self.edges[0]) & (x <= self.edges[-1])
         return CurvePoint(*(np.where(inside, v[bins], np.nan) for v in (self.observed, self.lower, self.upper)))
 

@@ -1,7 +1,8 @@
 """Bin edges and which bin a score belongs to. Bins are right-closed; the first also takes its left edge.
 
-A score within two rounding units (of the dtype it arrived in) above an edge lies on that edge, so that 0.3
-belongs to (0.2, 0.3] whether it was typed, computed as 1 - 0.7, or stored as float32.
+A score within two rounding units of 1 (in the dtype it arrived in) above an edge lies on that edge, so that 0.3
+belongs to (0.2, 0.3] whether it was typed, computed as 1 - 0.7, or stored as float32. Edges found in the data
+(quantiles) lie between scores and are exact.
 """
 
 from __future__ import annotations
@@ -14,17 +15,22 @@ import numpy as np
 
 from .._types import AnyArray, FloatArray
 
-#: Scores are compared with edges up to this many rounding units of their dtype.
+#: Scores are compared with edges up to this many rounding units of 1 in their dtype: 1 - x carries the rounding
+#: error of x, which is a fraction of that unit however small 1 - x is.
 EDGE_UNITS = 2.0
 _CELLS = 4096
 
 
 @dataclass(frozen=True, eq=False)
 class Edges:
-    """Strictly increasing bin edges over a domain; ``uniform`` marks equal widths (indexed without a search)."""
+    """Strictly increasing bin edges over a domain.
+
+    ``uniform`` marks equal widths (indexed without a search), ``exact`` edges that allow no rounding error.
+    """
 
     values: FloatArray
     uniform: bool = False
+    exact: bool = False
 
     @property
     def n_bins(self) -> int:
@@ -61,43 +67,65 @@ class Edges:
 
     def _uniform_slots(self, scores: FloatArray, eps: float) -> AnyArray:
         low, high = float(self.values[0]), float(self.values[-1])
-        # Shrinking the factor pulls scores a rounding error above an edge onto it, at no extra cost.
+        kind = scores.dtype.type
+        factor = self.n_bins / (high - low)
+        # ceil(x - slack) = floor(x + 1 - slack): pulling scores a rounding error above an edge onto it is free.
+        slack = min(EDGE_UNITS * eps * factor, 0.5)
         if low == 0:
-            position = scores * scores.dtype.type(self.n_bins / high * (1 - EDGE_UNITS * eps))
+            position = scores * kind(factor)
         else:
-            position = scores * scores.dtype.type(1 - EDGE_UNITS * eps) - scores.dtype.type(low)
-            position *= scores.dtype.type(self.n_bins / (high - low))
+            position = scores - kind(low)
+            position *= kind(factor)
             np.clip(position, 0, self.n_bins, out=position)
-        np.ceil(position, out=position)
+        position += kind(1 - slack)
         return position.astype(np.int32)
 
-    @cached_property
-    def _table(self) -> tuple[AnyArray, FloatArray, bool]:
-        """For each of 4096 cells of [low, high]: bins left of it, and the one edge inside it (else inf)."""
+    def _limits(self, eps: float) -> FloatArray:
+        """Inner edges, each raised by the rounding error that a score on it may have.
+
+        Where edges lie so close that this would matter, the error is relative to the edge.
+        """
         inner = self.values[1:-1]
+        if self.exact or inner.size == 0:
+            return inner
+        unit = EDGE_UNITS * eps
+        gap = np.diff(self.values[1:])
+        return np.asarray(inner + np.maximum(np.minimum(unit, gap / 1000), np.minimum(unit * np.abs(inner), gap / 4)))
+
+    def _table(self, limits: FloatArray) -> tuple[AnyArray, FloatArray, bool]:
+        """For each of 4096 cells of [low, high]: bins left of it, and the one limit inside it (else inf)."""
         low, high = float(self.values[0]), float(self.values[-1])
-        cell = np.minimum(((inner - low) * (_CELLS / (high - low))).astype(np.intp), _CELLS - 1)
+        cell = np.minimum(((limits - low) * (_CELLS / (high - low))).astype(np.intp), _CELLS - 1)
         alone = len(np.unique(cell)) == len(cell)
         threshold = np.full(_CELLS, np.inf)
-        threshold[cell] = inner
+        threshold[cell] = limits
         before = np.searchsorted(cell, np.arange(_CELLS), side="left").astype(np.int32)
         return before, threshold, alone
 
+    @cached_property
+    def _tables(self) -> dict[float, tuple[AnyArray, FloatArray, bool]]:
+        return {}
+
     def _table_slots(self, scores: FloatArray, eps: float) -> AnyArray:
         """Arbitrary edges: a look-up table where each cell holds at most one edge, else a binary search."""
-        before, threshold, alone = self._table
-        low, high = float(self.values[0]), float(self.values[-1])
-        inner = self.values[1:-1]
-        lowered = (
-            scores * (1 - EDGE_UNITS * eps) if scores.dtype == np.float64 else scores * np.float64(1 - EDGE_UNITS * eps)
-        )
-        if not alone or scores.size < _CELLS:
-            slots = np.searchsorted(inner, lowered, side="left").astype(np.int32)
+        limits = self._limits(eps)
+        if scores.size < _CELLS:
+            slots = np.searchsorted(limits, scores, side="left").astype(np.int32)
         else:
-            cell = ((lowered - low) * (_CELLS / (high - low))).astype(np.int32)
-            np.clip(cell, 0, _CELLS - 1, out=cell)
-            slots = before[cell]
-            slots += lowered > threshold[cell]
+            if eps not in self._tables:
+                self._tables[eps] = self._table(limits)
+            before, threshold, alone = self._tables[eps]
+            if alone:
+                low, high = float(self.values[0]), float(self.values[-1])
+                position = scores.astype(np.float64)
+                position -= low
+                position *= _CELLS / (high - low)
+                np.clip(position, 0, _CELLS - 1, out=position)
+                cell = position.astype(np.int32)
+                slots = before[cell]
+                slots += scores > threshold[cell]
+            else:
+                slots = np.searchsorted(limits, scores, side="left").astype(np.int32)
         slots += 1
         return slots
 
@@ -140,11 +168,11 @@ def quantile_edges(
     below, above = _order_statistics(scores, weights, n_bins, integral)
     keep = ~np.isnan(below)
     below, above = below[keep], above[keep]
-    cuts = np.where(below == above, below, below + (above - below) / 2)
-    cuts = np.unique(cuts)
+    middle = below + (above - below) / 2
+    cuts = np.unique(np.where(middle < above, middle, below))  # neighbouring floats have no number between them
     low, high = domain
     inner = cuts[(cuts > low) & (cuts < high)]
-    return Edges(np.concatenate([[low], inner, [high]]))
+    return Edges(np.concatenate([[low], inner, [high]]), exact=True)
 
 
 def _order_statistics(

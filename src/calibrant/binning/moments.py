@@ -144,7 +144,7 @@ class BinMoments:
         """Merge neighbouring bins, keeping only the edges at positions ``keep`` (which include both ends)."""
         starts = np.asarray(keep)[:-1]
         sums = {f: np.add.reduceat(getattr(self, f), starts) for f in _FIELDS}
-        edges = Edges(self.edges.values[keep])
+        edges = Edges(self.edges.values[keep], exact=self.edges.exact)
         return BinMoments(edges, self.mapping, n_samples=self.n_samples, integral=self.integral, **sums)
 
     def to_dict(self) -> dict[str, Any]:
@@ -153,6 +153,7 @@ class BinMoments:
         return {
             "edges": self.edges.values.tolist(),
             "uniform": self.edges.uniform,
+            "exact": self.edges.exact,
             "mapping": self.mapping,
             "n_samples": self.n_samples,
             "integral": self.integral,
@@ -163,7 +164,7 @@ class BinMoments:
     def from_dict(cls, data: dict[str, Any]) -> BinMoments:
         """Inverse of :meth:`to_dict`; raises ValueError when a field is missing or of the wrong length."""
         try:
-            edges = Edges(np.asarray(data["edges"], dtype=np.float64), bool(data["uniform"]))
+            edges = Edges(np.asarray(data["edges"], dtype=np.float64), bool(data["uniform"]), bool(data["exact"]))
             fields = {f: np.asarray(data[f], dtype=np.float64) for f in _FIELDS}
             mapping, n, integral = str(data["mapping"]), int(data["n_samples"]), bool(data["integral"])
         except (KeyError, TypeError, ValueError) as error:

@@ -129,7 +129,7 @@ def _cuts(cells: int, k: int) -> int:
 
 def simplex_cells(probs: FloatArray, cuts: int, eps: float) -> AnyArray:
     """Cell number of each row in the edgewise subdivision with ``cuts`` cuts an edge (numbers are dense)."""
-    running = np.cumsum(probs[:, :-1].astype(np.float64), axis=1) * (cuts * (1 - EDGE_UNITS * eps))
+    running = np.cumsum(probs[:, :-1].astype(np.float64), axis=1) * cuts - min(EDGE_UNITS * eps * cuts, 0.5)
     whole = np.clip(np.ceil(running) - 1, 0, cuts - 1)
     fraction = running - whole
     order = np.argsort(fraction, axis=1, kind="stable")
