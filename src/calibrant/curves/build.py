@@ -8,12 +8,9 @@ import numpy as np
 
 from .._types import FloatArray, Label
 from ..binning import BinMoments
-from ..errors.base import CellEstimator, Cells
+from ..errors.base import MIN_LOCAL_SIZE, CellEstimator, Cells
 from ..inference.bands import bootstrap_band, wilson_interval
 from ..results import ReliabilityCurve
-
-#: A smooth curve is drawn where at least this many samples speak; elsewhere it is NaN.
-MIN_LOCAL_SIZE = 0.5
 
 
 def curve_from(

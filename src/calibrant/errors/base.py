@@ -10,10 +10,25 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._types import FloatArray
+from .._types import AnyArray, FloatArray
 from ..density.smooth import Smoother
 from ..problem import OneVsRest, Problem, Reduction, VectorProblem
 from .norm import mean_power
+
+
+#: A smooth curve is drawn, and its largest gap sought, where at least this many samples speak.
+MIN_LOCAL_SIZE = 0.5
+
+
+def speaks(density: FloatArray, peak: float, norm: float) -> AnyArray:
+    """Where a smooth estimate counts: wherever there is density, or for p = inf where half a sample speaks.
+
+    An integral gives the far tails of a kernel no weight, but a maximum would find its value there.
+    """
+    if np.isinf(norm):
+        return np.asarray(density >= MIN_LOCAL_SIZE * peak)
+    # The transform's rounding noise is about 1e-16 of the peak: below that there is no density.
+    return np.asarray(density > 1e-12 * density.max(initial=0.0))
 
 
 class Estimator(ABC):
@@ -47,16 +62,16 @@ class Estimator(ABC):
 class Cells:
     """A plug-in estimate taken apart: counts at scores, an optional smoothing of them, and quadrature weights.
 
-    Bins and kernels are the same thing here: gap = (outcomes - scores·counts) / counts, after both have been
-    smoothed by ``smoother`` (None for bins). Curves, bands and intervals are computed from cells, so
+    Bins and kernels are the same thing here: gap = positives / counts - score, after both have been smoothed by
+    ``smoother`` (None for bins). Curves, bands and intervals are computed from cells, so
     their cost does not depend on the number of rows.
 
     Attributes
     ----------
     scores : ndarray of shape (m,)
         Score of each cell (NaN where an empty bin has none).
-    count, positive, score_sum : ndarray of shape (m,)
-        Samples, positives and sum of scores a cell, in units of the effective sample size.
+    count, positive : ndarray of shape (m,)
+        Samples and positives a cell, in units of the effective sample size.
     smoother : Smoother or None
         How counts are smoothed; None for bins.
     quadrature : ndarray of shape (m,)
@@ -66,7 +81,6 @@ class Cells:
     scores: FloatArray
     count: FloatArray
     positive: FloatArray
-    score_sum: FloatArray
     smoother: Smoother | None
     quadrature: FloatArray
 
@@ -87,10 +101,10 @@ class Cells:
     @cached_property
     def gap(self) -> FloatArray:
         """Observed minus predicted; NaN where there is nothing."""
-        out: FloatArray = np.full(self.count.shape, np.nan)
+        observed: FloatArray = np.full(self.count.shape, np.nan)
         present = self.density > 1e-12 * self.density.max(initial=0.0)
-        np.divide(self.apply(self.positive - self.score_sum), self.density, out=out, where=present)
-        return out
+        np.divide(self.apply(self.positive), self.density, out=observed, where=present)
+        return np.clip(observed, 0, 1) - self.scores
 
 
 class CellEstimator(Estimator):
@@ -112,11 +126,12 @@ class CellEstimator(Estimator):
     def cells(self, summary: Any) -> Cells:
         """Take the estimate apart, for curves, bands and intervals."""
 
-    def resampled_power(self, cells: Cells, density: FloatArray, residual: FloatArray, norm: float) -> FloatArray:
-        """``errorᵖ`` of resamples: smoothed counts, and residual sums still to be smoothed, (draws, cells) both."""
-        residual = cells.apply(residual)
-        present = density > 1e-12 * density.max(initial=0.0)
-        gap = np.divide(residual, density, out=np.zeros_like(residual), where=present)
+    def resampled_power(self, cells: Cells, density: FloatArray, positive: FloatArray, norm: float) -> FloatArray:
+        """``errorᵖ`` of resamples: smoothed counts, and positives still to be smoothed, (draws, cells) both."""
+        positive = cells.apply(positive)
+        present = density > 0 if cells.smoother is None else speaks(density, cells.smoother.peak, norm)
+        observed = np.divide(positive, density, out=np.zeros_like(positive), where=present)
+        gap = observed - np.nan_to_num(cells.scores)
         return mean_power(gap, np.where(present, density * cells.quadrature, 0.0), norm)
 
     def power(self, problem: Problem, norm: float) -> float:

@@ -147,18 +147,16 @@ class Binned(CellEstimator):
             summary.mean_score,
             summary.weight * scale,
             summary.outcome * scale,
-            summary.score * scale,
             None,
             np.ones(summary.edges.n_bins),
         )
 
-    def resampled_power(self, cells: Cells, density: FloatArray, residual: FloatArray, norm: float) -> FloatArray:
+    def resampled_power(self, cells: Cells, density: FloatArray, positive: FloatArray, norm: float) -> FloatArray:
         """``errorᵖ`` of resampled bins, debiased where this estimator is."""
         if not self.debias:
-            return super().resampled_power(cells, density, residual, norm)
-        gap = np.divide(residual, density, out=np.zeros_like(residual), where=density > 0)
-        observed = np.clip(np.nan_to_num(cells.scores) + gap, 0, 1)
-        return _debiased(gap, observed, density, density, norm)
+            return super().resampled_power(cells, density, positive, norm)
+        observed = np.divide(positive, density, out=np.zeros_like(positive), where=density > 0)
+        return _debiased(observed - np.nan_to_num(cells.scores), np.clip(observed, 0, 1), density, density, norm)
 
 
 def _scale(summary: BinMoments) -> float:

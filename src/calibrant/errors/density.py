@@ -10,7 +10,7 @@ import numpy as np
 from ..density import KERNELS, BandwidthRule, GridMoments, Smoother, resolve_bandwidth
 from ..density.bandwidth import RULES
 from ..problem import Problem
-from .base import CellEstimator, Cells
+from .base import CellEstimator, Cells, speaks
 from .norm import mean_power
 
 #: Grid cells a bandwidth: a coarse grid is still this fine, which keeps discretisation far below noise.
@@ -38,10 +38,12 @@ class Density(CellEstimator):
 
     Notes
     -----
-    Range [0, 1]. Bias: upward for small n (noise), about n^(-2/5) with Silverman's rule; downward where the
-    kernel averages over gaps of both signs. Scores that are all equal, and samples of which most lie on one value
-    (interquartile range 0), have bandwidth 0 by the rules and get one grid step. With no positives the observed
-    frequency is 0 wherever there is data. Cost: O(n + G log G), G = 4096; memory O(G).
+    Range [0, 1]. Bias: upward for small n (noise), about n^(-2/5) with Silverman's rule; upward near the ends of
+    the domain and where the density of scores is steep, since the kernel averages the outcomes of unequal scores
+    (of order bandwidth²); downward where it averages over gaps of both signs. p = inf is the largest gap among
+    scores where at least half a sample speaks. Scores that are all equal, and samples of which most lie on one
+    value (interquartile range 0), have bandwidth 0 by the rules and get one grid step. With no positives the
+    observed frequency is 0 wherever there is data. Cost: O(n + G log G), G = 4096; memory O(G).
 
     References
     ----------
@@ -85,11 +87,11 @@ class Density(CellEstimator):
         """``errorᵖ`` from grid counts, on the full grid."""
         h = resolve_bandwidth(self.bandwidth, summary)
         smoother = Smoother(summary.cells, h / summary.step, self.kernel)
-        pair = np.stack([summary.count, summary.positive - summary.nodes * summary.count])
-        density, residual = smoother.smooth(pair)
-        # The transform's rounding noise is about 1e-16 of the peak: below that there is no density.
-        present = density > 1e-12 * density.max(initial=0.0)
-        gap = np.divide(residual, density, out=np.zeros_like(residual), where=present)
+        density, positive = smoother.smooth(np.stack([summary.count, summary.positive]))
+        scale = summary.effective_size / summary.total if summary.total > 0 else 0.0
+        present = speaks(density * scale, smoother.peak, norm)
+        observed = np.divide(positive, density, out=np.zeros_like(density), where=present)
+        gap = np.clip(observed, 0, 1) - summary.nodes
         return float(mean_power(gap, np.where(present, density * smoother.quadrature, 0.0), norm))
 
     def cells(self, summary: GridMoments) -> Cells:
@@ -106,7 +108,6 @@ class Density(CellEstimator):
             grid.nodes,
             grid.count * scale,
             grid.positive * scale,
-            grid.nodes * grid.count * scale,
             smoother,
             smoother.quadrature,
         )

@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from .._types import FloatArray, Interval
-from ..errors.base import CellEstimator, Cells
+from ..errors.base import CellEstimator, Cells, speaks
 from ..errors.norm import combine, mean_power
 
 #: Scales at which truths are simulated; between them quantiles are interpolated.
@@ -45,13 +45,14 @@ def cell_draws(
 
     def draw(scale: float) -> FloatArray:
         chance = np.clip(scores + scale * gap, 0, 1)
-        residual = count * (chance - scores) + np.sqrt(chance * (1 - chance)) * noise
-        return estimator.resampled_power(cells, density, residual, norm)
+        positive = count * chance + np.sqrt(chance * (1 - chance)) * noise
+        return estimator.resampled_power(cells, density, positive, norm)
 
     # What the estimator would read from these gaps without noise: smoothing blurs them once more, and only
     # noise is to be inverted, not the blur.
     blurred = np.divide(cells.apply(cells.count * gap), cells.density, out=np.zeros_like(gap), where=cells.density > 0)
-    return draw, float(mean_power(blurred, cells.density * cells.quadrature, norm))
+    present = cells.density > 0 if cells.smoother is None else speaks(cells.density, cells.smoother.peak, norm)
+    return draw, float(mean_power(blurred, np.where(present, cells.density * cells.quadrature, 0.0), norm))
 
 
 def invert(
