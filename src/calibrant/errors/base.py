@@ -15,7 +15,6 @@ from ..density.smooth import Smoother
 from ..problem import OneVsRest, Problem, Reduction, VectorProblem
 from .norm import mean_power
 
-
 #: A smooth curve is drawn, and its largest gap sought, where at least this many samples speak.
 MIN_LOCAL_SIZE = 0.5
 
