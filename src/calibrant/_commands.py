@@ -1,0 +1,302 @@
+"""The commands: read, report, and an exit code. Thin: everything they do is in the library."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import polars as pl
+import typer
+
+if TYPE_CHECKING:
+    from .errors import CellEstimator
+    from .notions import Notion
+    from .reading import Table
+    from .reporting import Report
+
+#: Files above this size are streamed in pieces instead of being loaded.
+STREAM_ABOVE_BYTES = 256 * 2**20
+PIECE_ROWS = 500_000
+
+
+app = typer.Typer(
+    name="calibrant",
+    help="Tells whether a classifier's probabilities can be trusted.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback(invoke_without_command=True)
+def root(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    if version:
+        from . import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.command("report")
+def report_command(
+    file: Annotated[str, typer.Argument(help="CSV, Parquet, NDJSON or Arrow file; - reads standard input.")],
+    label: Annotated[str, typer.Option(help="Column of observed labels.")] = "y_true",
+    prob: Annotated[
+        list[str] | None,
+        typer.Option(help="Column of probabilities: one (binary), several, or a glob such as 'p_*'. [y_prob or p_*]"),
+    ] = None,
+    weight: Annotated[str | None, typer.Option(help="Column of sample weights.")] = None,
+    labels: Annotated[str | None, typer.Option(help="Labels of the columns in order: a,b,c.")] = None,
+    pos_label: Annotated[str | None, typer.Option(help="Label that a single probability column speaks of.")] = None,
+    notion: Annotated[
+        str, typer.Option(help="auto, class-specific:LABEL, classwise, confidence or top-label.")
+    ] = "auto",
+    estimator: Annotated[
+        str, typer.Option(help="auto, density[:BANDWIDTH[:KERNEL]] or binned[:N][:quantile][:linear][:debias].")
+    ] = "auto",
+    level: Annotated[float, typer.Option(help="Level of intervals and bands.")] = 0.95,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    html: Annotated[Path | None, typer.Option(help="Write an interactive page here.")] = None,
+    fail_above: Annotated[
+        float | None, typer.Option(help="Exit with 1 when the calibration error is above this.")
+    ] = None,
+    file_format: Annotated[
+        str | None, typer.Option("--format", help="csv, parquet, ndjson or arrow; default: told from the file.")
+    ] = None,
+    stream: Annotated[
+        bool | None, typer.Option("--stream/--load", help="Read in pieces; default: above 256 MB.")
+    ] = None,
+    sum_tolerance: Annotated[float | None, typer.Option(help="How far rows may sum from 1.")] = None,
+    title: Annotated[str | None, typer.Option(help="Title of the report.")] = None,
+) -> None:
+    """Report on the predictions in FILE."""
+
+    def run() -> Report:
+        from .reading import Table
+
+        if fail_above is not None and not 0 <= fail_above <= 1:
+            raise ValueError(f"--fail-above must lie in [0, 1]; got {fail_above}")
+        with Table(file, file_format) as table:
+            return _report(
+                table,
+                label,
+                prob,
+                weight,
+                labels,
+                pos_label,
+                notion,
+                _parse_estimator(estimator),
+                level,
+                stream,
+                sum_tolerance,
+                title or f"Calibration of {Path(table.name).name}",
+            )
+
+    result = _guarded(run)
+    _guarded(lambda: _deliver(result, as_json, html))
+    if fail_above is not None and not result.headline.value <= fail_above:
+        typer.echo(f"calibrant: calibration error {result.headline.value:.4f} is above {fail_above:g}", err=True)
+        raise typer.Exit(1)
+
+
+@app.command("demo")
+def demo_command(
+    out: Annotated[Path, typer.Option(help="Folder for the HTML pages.")] = Path(),
+) -> None:
+    """Train two models on scikit-learn's data and report on them: breast cancer, and ten digits."""
+    _guarded(lambda: _demo(out))
+
+
+def _guarded(action: Callable[[], Any]) -> Any:
+    """Run; any complaint about input becomes one line on standard error and exit code 2."""
+    try:
+        return action()
+    except (ValueError, TypeError, OSError, ImportError, pl.exceptions.PolarsError) as error:
+        message = " ".join(str(error).split())
+        typer.echo(f"calibrant: {message}", err=True)
+        raise typer.Exit(2) from None
+
+
+def _report(
+    table: Table,
+    label: str,
+    prob: list[str] | None,
+    weight: str | None,
+    labels: str | None,
+    pos_label: str | None,
+    notion: str,
+    estimator: CellEstimator | None,
+    level: float,
+    stream: bool | None,
+    sum_tolerance: float | None,
+    title: str,
+) -> Report:
+    from .reading import column_labels
+    from .reporting import report, report_from
+    from .streaming import Accumulator
+
+    (label_column,) = _one(table.find(label, "--label"), "--label", label)
+    patterns = prob or (["y_prob"] if "y_prob" in table.columns else ["p_*"])
+    columns = list(dict.fromkeys(c for p in patterns for c in table.find(p, "--prob") if c != label_column))
+    weight_column = None if weight is None else _one(table.find(weight, "--weight"), "--weight", weight)[0]
+    columns = [c for c in columns if c != weight_column]
+    if not columns:
+        raise ValueError(f"--prob {' '.join(patterns)}: names no column but the label's and the weight's")
+    seen = table.distinct(label_column)
+    if len(seen) > 10_000:
+        raise ValueError(f"column {label_column!r} has {len(seen)} distinct values: is it the label?")
+    given = None if labels is None else [_typed(v, seen) for v in labels.split(",")]
+    positive = None if pos_label is None else _typed(pos_label, seen)
+    if len(columns) > 1 and given is None:
+        given = column_labels(columns, patterns, seen)
+    elif len(columns) == 1 and given is None and len(seen) == 2 and positive is not None:
+        given = seen
+    size = PIECE_ROWS if (table.n_bytes > STREAM_ABOVE_BYTES if stream is None else stream) else None
+    chosen = _parse_notion(notion, seen if given is None else given)
+    options: dict[str, Any] = {"labels": given, "pos_label": positive, "sum_tolerance": sum_tolerance}
+    if size is None:
+        piece = next(table.pieces(label_column, columns, weight_column), None)
+        if piece is None:
+            raise ValueError(f"{table.name} has no rows")
+        return report(
+            piece.y_true,
+            piece.y_prob,
+            notion=chosen,
+            estimator=estimator or "auto",
+            level=level,
+            sample_weight=piece.weight,
+            title=title,
+            **options,
+        )
+    from .errors import Binned
+
+    kept = estimator if isinstance(estimator, Binned) and estimator.fixed else Binned()
+    sums = Accumulator(notion=chosen, binned=kept, **options)
+    with _progress(table.n_rows()) as advance:
+        for piece in table.pieces(label_column, columns, weight_column, size):
+            try:
+                sums.add(piece.y_true, piece.y_prob, piece.weight)
+            except (ValueError, TypeError) as error:
+                raise ValueError(f"{error} (rows are counted from row {piece.start} of the file)") from error
+            advance(len(piece.y_true))
+    return report_from(sums, estimator=estimator or "auto", level=level, title=title)
+
+
+class _progress:  # noqa: N801 (used as a context manager only)
+    """Progress bar on standard error; silent where that is no terminal."""
+
+    def __init__(self, total: int) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self._bar = Progress(
+            TextColumn("reading rows"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._task = self._bar.add_task("rows", total=total)
+
+    def __enter__(self) -> Callable[[int], None]:
+        self._bar.start()
+        return lambda rows: self._bar.update(self._task, advance=rows)
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+
+def _one(found: list[str], role: str, pattern: str) -> list[str]:
+    if len(found) != 1:
+        raise ValueError(f"{role} {pattern!r} matches {len(found)} columns: {', '.join(found[:6])}")
+    return found
+
+
+def _typed(text: str, seen: list[Any]) -> Any:
+    """A label typed on the command line, in the kind of the file's labels."""
+    for value in seen:
+        if str(value) == text or (isinstance(value, bool) and str(value).lower() == text.lower()):
+            return value
+    if seen and isinstance(seen[0], int) and not isinstance(seen[0], bool):
+        try:
+            return int(text)
+        except ValueError:
+            raise ValueError(f"label {text!r} is not among the labels of the file, which are integers") from None
+    return text
+
+
+def _parse_notion(text: str, labels: list[Any]) -> str | Notion:
+    from .notions import ClassSpecific
+
+    name, _, label = text.partition(":")
+    if name == "class-specific" and label:
+        return ClassSpecific(_typed(label, labels))
+    return text
+
+
+def _parse_estimator(text: str) -> CellEstimator | None:
+    """``density:scott:triweight`` and ``binned:sqrt:quantile:linear:debias`` to estimators; None for auto."""
+    from .binning.mapping import MAPPINGS
+    from .errors import Binned, Density
+    from .errors.binned import STRATEGIES
+
+    name, *parts = text.split(":")
+    if name == "auto" and not parts:
+        return None
+    if name == "density" and len(parts) <= 2:
+        options: dict[str, Any] = dict(zip(("bandwidth", "kernel"), parts, strict=False))
+        if parts and _is_number(parts[0]):
+            options["bandwidth"] = float(parts[0])
+        return Density(**options)
+    if name == "binned":
+        options = {}
+        for part in parts:
+            if part in STRATEGIES:
+                options["strategy"] = part
+            elif part in MAPPINGS:
+                options["mapping"] = part
+            elif part == "debias":
+                options["debias"] = True
+            else:
+                options["n_bins"] = int(part) if part.isdigit() else part
+        return Binned(**options)
+    raise ValueError(
+        "--estimator must be auto, density[:BANDWIDTH[:KERNEL]] or binned[:N][:quantile][:linear][:debias]; "
+        f"got {text!r}"
+    )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _deliver(result: Report, as_json: bool, html: Path | None) -> None:
+    if html is not None:
+        result.to_html(html)
+    typer.echo(json.dumps(result.to_dict(), allow_nan=False) if as_json else str(result))
+    if html is not None:
+        typer.echo(f"wrote {html}", err=True)
+
+
+def _demo(out: Path) -> None:
+    from .datasets import load_breast_cancer_predictions, load_digits_predictions
+    from .reporting import report
+
+    out.mkdir(parents=True, exist_ok=True)
+    cancer, digits = load_breast_cancer_predictions(), load_digits_predictions()
+    for name, data, options in (
+        ("breast-cancer", cancer, {"pos_label": "malignant"}),
+        ("digits", digits, {"labels": digits.labels}),
+    ):
+        result = report(data.y_true, data.y_prob, title=data.description, **options)
+        page = out / f"calibrant-demo-{name}.html"
+        result.to_html(page)
+        typer.echo(f"{result}\n\nopen {page} in a browser for the interactive page\n")
