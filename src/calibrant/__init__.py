@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .errors import Binned as Binned
     from .errors import Density as Density
     from .errors import Estimator as Estimator
+    from .errors import ResidualKernel as ResidualKernel
     from .errors import SimplexBinned as SimplexBinned
     from .estimation import calibration_error as calibration_error
     from .estimation import estimate as estimate
@@ -63,6 +64,7 @@ _NAMES = {
     "ReliabilityCurve": "results",
     "ReliabilityDisplay": "plot",
     "Report": "reporting",
+    "ResidualKernel": "errors",
     "SimplexBinned": "errors",
     "TopLabel": "notions",
     "as_predictions": "_validation",

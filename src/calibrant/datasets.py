@@ -67,7 +67,7 @@ def make_scores(
     --------
     >>> from calibrant.datasets import make_scores
     >>> round(make_scores(10, "overconfident", random_state=0).truth, 4)
-    0.1073
+    0.0966
     """
     from scipy.special import betaincinv
 

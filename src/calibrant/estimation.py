@@ -11,7 +11,7 @@ from ._types import Interval, RandomState
 from ._validation import as_predictions
 from .curves.build import curve_from, describe
 from .curves.reliability import check_level, check_resamples
-from .errors import Binned, CellEstimator, Density, Estimator, SimplexBinned
+from .errors import Binned, CellEstimator, Estimator, ResidualKernel, SimplexBinned
 from .errors.base import shares_of
 from .errors.norm import check_norm, combine, root
 from .inference.intervals import Draw, cell_draws, invert
@@ -48,7 +48,7 @@ def calibration_error(
     notion : {"auto", "class-specific", "classwise", "confidence", "top-label", "canonical"} or Notion
         What must be calibrated. ``"auto"``: the positive class for a 1-D ``y_prob``, else the confidence.
     estimator : "auto" or Estimator, default "auto"
-        ``"auto"``: ``Density()``, or ``SimplexBinned()`` for the canonical notion.
+        ``"auto"``: ``ResidualKernel()``, or ``SimplexBinned()`` for the canonical notion.
     norm : float, default 1
         p ≥ 1, or inf for the maximum. Classes combine as ``(mean of p-th powers)^(1/p)``.
     labels, pos_label, sample_weight, sum_tolerance
@@ -276,7 +276,8 @@ def expected_calibration_error(
     The number that papers report under this name: by default 15 bins of equal width, of the positive class for a
     1-D ``y_prob`` and of the confidence for a 2-D one. Same as
     ``calibration_error(..., estimator=Binned(n_bins, strategy))``; see :class:`Binned` for bias and cost. Works with
-    scikit-learn's ``make_scorer(expected_calibration_error, response_method="predict_proba", greater_is_better=False)``.
+    scikit-learn's
+    ``make_scorer(expected_calibration_error, response_method="predict_proba", greater_is_better=False)``.
 
     Examples
     --------
@@ -334,7 +335,7 @@ def resolve_estimator(estimator: str | Estimator, reduction: Reduction, notion: 
     if isinstance(estimator, str):
         if estimator != "auto":
             raise ValueError(f"estimator must be 'auto' or an estimator such as Binned(15); got {estimator!r}")
-        return SimplexBinned() if isinstance(reduction, VectorProblem) else Density()
+        return SimplexBinned() if isinstance(reduction, VectorProblem) else ResidualKernel()
     if not isinstance(estimator, Estimator):
         hint = f": {estimator.__name__}()?" if isinstance(estimator, type) and issubclass(estimator, Estimator) else ""
         raise TypeError(f"estimator must be 'auto' or an estimator such as Binned(15); got {estimator!r}{hint}")

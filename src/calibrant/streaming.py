@@ -13,7 +13,7 @@ from ._validation import as_predictions
 from .binning import BinMoments, Edges, resolve_n_bins, uniform_edges
 from .curves.reliability import check_level, check_resamples
 from .density import GridMoments
-from .errors import Binned, CellEstimator, Density
+from .errors import Binned, CellEstimator, Density, ResidualKernel
 from .errors.norm import check_norm
 from .estimation import estimate_from_summaries
 from .notions import Canonical, Classwise, Notion, as_notion
@@ -116,7 +116,7 @@ class ProblemSums:
 
     def summary(self, estimator: CellEstimator, binned: Binned) -> Any:
         """Summary that an estimator needs, from what was kept; ValueError when it cannot be had."""
-        if isinstance(estimator, Density):
+        if isinstance(estimator, (Density, ResidualKernel)):
             return self.grid
         if isinstance(estimator, Binned):
             if estimator.fixed and replace(estimator, debias=binned.debias) == binned:
@@ -124,8 +124,8 @@ class ProblemSums:
             if self.fine is not None and estimator.strategy == "quantile" and estimator.mapping == "hard":
                 return quantile_from_fine(self.fine, estimator.n_bins, self.domain)
         raise ValueError(
-            f"{estimator!r} needs the rows: streamed sums serve Density(), quantile bins with hard mapping (one "
-            f"problem), and {binned!r}; pass another `binned` to the Accumulator"
+            f"{estimator!r} needs the rows: streamed sums serve kernels, quantile bins with hard mapping (one problem), "
+            f"and {binned!r}; pass another `binned` to the Accumulator"
         )
 
 
@@ -297,8 +297,8 @@ class Accumulator:
         n_resamples: int = 400,
         random_state: RandomState = None,
     ) -> Estimate:
-        """Calibration error of all rows added, as :func:`calibrant.estimate`; default estimator ``Density()``."""
-        chosen = Density() if estimator is None else estimator
+        """Calibration error of all rows added, as :func:`calibrant.estimate`; by default ``ResidualKernel()``."""
+        chosen = ResidualKernel() if estimator is None else estimator
         if not isinstance(chosen, CellEstimator):
             raise TypeError(f"estimator must be Binned(...) or Density(...); got {chosen!r}")
         sums = list(self.ordered_problems().values())

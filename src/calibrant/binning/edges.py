@@ -8,7 +8,7 @@ belongs to (0.2, 0.3] whether it was typed, computed as 1 - 0.7, or stored as fl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -130,9 +130,12 @@ class Edges:
         return slots
 
 
+@lru_cache(maxsize=64)
 def uniform_edges(n_bins: int, domain: tuple[float, float] = (0.0, 1.0)) -> Edges:
-    """``n_bins`` bins of equal width over ``domain``."""
-    return Edges(np.linspace(domain[0], domain[1], n_bins + 1), uniform=True)
+    """``n_bins`` bins of equal width over ``domain``; the same object for the same arguments."""
+    values = np.linspace(domain[0], domain[1], n_bins + 1)
+    values.flags.writeable = False
+    return Edges(values, uniform=True)
 
 
 def fixed_edges(values: Any) -> Edges:
@@ -160,8 +163,9 @@ def quantile_edges(
     """Edges that give every bin the same number of samples, up to one, where scores do not tie.
 
     Cut j lies after the ``floor(j n / B)``-th smallest score, midway to the next; when these two are equal
-    the cut lies on them and the whole tie goes left, so equal scores never part. Cuts that coincide merge:
-    there are at most ``n_bins`` bins, and fewer when there are fewer distinct scores.
+    the cut lies on them and the whole tie goes left, so equal scores never part. A tie of the smallest or the
+    largest score, such as an atom at 0 or 1, is cut off from the others. Cuts that coincide merge: there are at
+    most ``n_bins`` bins, and fewer when there are fewer distinct scores.
 
     Cost: O(n) for n samples (only the cells of a fine histogram that hold a cut are sorted).
     """
@@ -170,9 +174,23 @@ def quantile_edges(
     below, above = below[keep], above[keep]
     middle = below + (above - below) / 2
     cuts = np.unique(np.where(middle < above, middle, below))  # neighbouring floats have no number between them
+    if (below == above).any():
+        cuts = _off_the_ends(cuts, scores if weights is None else scores[weights > 0])
     low, high = domain
     inner = cuts[(cuts > low) & (cuts < high)]
     return Edges(np.concatenate([[low], inner, [high]]), exact=True)
+
+
+def _off_the_ends(cuts: FloatArray, scores: FloatArray) -> FloatArray:
+    """Cuts on the smallest score moved up, and on the largest moved down, midway to the next distinct score."""
+    least, most = float(scores.min()), float(scores.max())
+    moved = cuts.copy()
+    if least < most:
+        if (cuts == least).any():
+            moved[cuts == least] = (least + float(scores[scores > least].min())) / 2
+        if (cuts >= most).any():
+            moved[cuts >= most] = (most + float(scores[scores < most].max())) / 2
+    return np.unique(moved)
 
 
 def _order_statistics(

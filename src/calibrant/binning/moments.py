@@ -210,6 +210,26 @@ def _hard_sums(edges: Edges, scores: FloatArray, outcomes: AnyArray, weights: Fl
     return weight, total, outcome, squares, weight
 
 
+def residual_sums(problem: Problem, edges: Edges) -> tuple[FloatArray, float]:
+    """``Σ w (outcome - score)`` of each hard bin, and ``Σ w``: all that the error of p = 1 needs.
+
+    The gap of a bin times its weight is this sum, so a single histogram does, where the full sums need two.
+    """
+    size = edges.n_bins + 2
+    sums = np.zeros(size)
+    scores, outcomes, weights = problem.scores, problem.outcomes, problem.weights
+    for a in range(0, scores.shape[0], _TILE):
+        x = scores[a : a + _TILE]
+        index = edges.slots(x, problem.eps).astype(np.intp)
+        # Converted first: NumPy subtracts arrays of unequal dtypes through small buffers, at twice the cost.
+        residual = outcomes[a : a + _TILE].astype(np.float64)
+        residual -= x.astype(np.float64, copy=False)
+        if weights is not None:
+            residual *= weights[a : a + _TILE]
+        sums += np.bincount(index, residual, minlength=size)
+    return edges.fold(sums), float(scores.shape[0] if weights is None else weights.sum())
+
+
 def _linear_sums(
     edges: Edges, scores: FloatArray, outcomes: AnyArray, weights: FloatArray | None, as_printed: bool
 ) -> Sums:

@@ -24,6 +24,7 @@ def curve_from(
     rng: np.random.Generator,
 ) -> ReliabilityCurve:
     """Curve of one problem from its summary; cost independent of the number of rows."""
+    estimator = estimator.drawn_as
     cells = estimator.cells(summary)
     none = np.full(cells.count.shape, np.nan)
     lower, median, upper = none, none, none

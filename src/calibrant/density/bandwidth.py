@@ -48,6 +48,16 @@ def scott(grid: GridMoments) -> float:
     return 0.0 if n <= 0 else _sd(grid) * n**-0.2
 
 
+def folded_scott(grid: GridMoments) -> float:
+    """Scott's rule for scores folded at the middle of the domain, ``min(s - low, high - s)``.
+
+    Scores of classifiers pile up at the two ends. Between two piles the standard deviation measures their
+    distance, which says nothing about the scale on which frequencies vary; folded, the piles coincide.
+    """
+    n = grid.effective_size
+    return 0.0 if n <= 0 else _sd(grid, np.minimum(grid.nodes - grid.low, grid.high - grid.nodes)) * n**-0.2
+
+
 def isj(grid: GridMoments) -> float:
     """Improved Sheather–Jones: the fixed point of the plug-in equation, solved on the cosine coefficients.
 
@@ -98,13 +108,14 @@ def isj(grid: GridMoments) -> float:
     return float(np.sqrt(root)) * (grid.high - grid.low)
 
 
-def _sd(grid: GridMoments) -> float:
-    """Standard deviation with n - 1; 0 for one sample."""
+def _sd(grid: GridMoments, values: FloatArray | None = None) -> float:
+    """Standard deviation, with n - 1, of the nodes or of values on them; 0 for one sample."""
     n = grid.effective_size
     if n <= 1 or grid.count.sum() <= 0:
         return 0.0
-    mean = np.average(grid.nodes, weights=grid.count)
-    variance = np.average((grid.nodes - mean) ** 2, weights=grid.count)
+    x = grid.nodes if values is None else values
+    mean = np.average(x, weights=grid.count)
+    variance = np.average((x - mean) ** 2, weights=grid.count)
     return float(np.sqrt(variance * n / (n - 1)))
 
 

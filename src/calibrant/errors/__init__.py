@@ -3,6 +3,7 @@
 from .base import CellEstimator, Estimator
 from .binned import Binned
 from .density import Density
+from .residual import ResidualKernel
 from .simplex import SimplexBinned
 
-__all__ = ["Binned", "CellEstimator", "Density", "Estimator", "SimplexBinned"]
+__all__ = ["Binned", "CellEstimator", "Density", "Estimator", "ResidualKernel", "SimplexBinned"]

@@ -53,7 +53,7 @@ class Estimator(ABC):
         kind = "vector" if isinstance(reduction, VectorProblem) else "scalar"
         if kind in self.serves:
             return
-        others = "SimplexBinned" if kind == "vector" else "Binned or Density"
+        others = "SimplexBinned" if kind == "vector" else "Binned, Density or ResidualKernel"
         raise ValueError(f"estimator {type(self).__name__} cannot serve the notion {notion!r}: use {others}")
 
 
@@ -61,9 +61,9 @@ class Estimator(ABC):
 class Cells:
     """A plug-in estimate taken apart: counts at scores, an optional smoothing of them, and quadrature weights.
 
-    Bins and kernels are the same thing here: gap = positives / counts - score, after both have been smoothed by
-    ``smoother`` (None for bins). Curves, bands and intervals are computed from cells, so
-    their cost does not depend on the number of rows.
+    Bins and kernels are the same thing here: gap = positives / counts - score after both have been smoothed by
+    ``smoother`` (None for bins); or, with ``residual``, (positives - score · counts) / counts after smoothing.
+    Curves, bands and intervals are computed from cells, so their cost does not depend on the number of rows.
 
     Attributes
     ----------
@@ -75,6 +75,8 @@ class Cells:
         How counts are smoothed; None for bins.
     quadrature : ndarray of shape (m,)
         Weight of each cell in sums.
+    residual : bool
+        Whether residuals are smoothed, rather than positives.
     """
 
     scores: FloatArray
@@ -82,6 +84,7 @@ class Cells:
     positive: FloatArray
     smoother: Smoother | None
     quadrature: FloatArray
+    residual: bool = False
 
     def apply(self, counts: FloatArray) -> FloatArray:
         """Smooth counts (last axis), or return them as they are for bins."""
@@ -100,10 +103,14 @@ class Cells:
     @cached_property
     def gap(self) -> FloatArray:
         """Observed minus predicted; NaN where there is nothing."""
-        observed: FloatArray = np.full(self.count.shape, np.nan)
+        out: FloatArray = np.full(self.count.shape, np.nan)
         present = self.density > 1e-12 * self.density.max(initial=0.0)
-        np.divide(self.apply(self.positive), self.density, out=observed, where=present)
-        return np.clip(observed, 0, 1) - self.scores
+        np.divide(self.apply(self.outcome(self.positive, self.count)), self.density, out=out, where=present)
+        return out if self.residual else np.clip(out, 0, 1) - self.scores
+
+    def outcome(self, positive: FloatArray, count: FloatArray) -> FloatArray:
+        """What is smoothed: positives, or residuals ``positives - score · count``."""
+        return positive - count * np.nan_to_num(self.scores) if self.residual else positive
 
 
 class CellEstimator(Estimator):
@@ -125,13 +132,19 @@ class CellEstimator(Estimator):
     def cells(self, summary: Any) -> Cells:
         """Take the estimate apart, for curves, bands and intervals."""
 
-    def resampled_power(self, cells: Cells, density: FloatArray, positive: FloatArray, norm: float) -> FloatArray:
-        """``errorᵖ`` of resamples: smoothed counts, and positives still to be smoothed, (draws, cells) both."""
-        positive = cells.apply(positive)
+    def resampled_power(self, cells: Cells, density: FloatArray, outcome: FloatArray, norm: float) -> FloatArray:
+        """``errorᵖ`` of resamples: smoothed counts, and outcomes still to be smoothed, (draws, cells) both."""
+        outcome = cells.apply(outcome)
         present = density > 0 if cells.smoother is None else speaks(density, cells.smoother.peak, norm)
-        observed = np.divide(positive, density, out=np.zeros_like(positive), where=present)
-        gap = observed - np.nan_to_num(cells.scores)
+        gap = np.divide(outcome, density, out=np.zeros_like(outcome), where=present)
+        if not cells.residual:
+            gap -= np.nan_to_num(cells.scores)
         return mean_power(gap, np.where(present, density * cells.quadrature, 0.0), norm)
+
+    @property
+    def drawn_as(self) -> CellEstimator:
+        """Estimator whose cells are drawn as this one's reliability curve: itself, if its cells lie on scores."""
+        return self
 
     def power(self, problem: Problem, norm: float) -> float:
         """``errorᵖ`` of one problem."""

@@ -12,7 +12,7 @@ import numpy as np
 from .._types import FloatArray
 from ..binning import BinMoments, Edges, fixed_edges, quantile_edges, resolve_n_bins, uniform_edges
 from ..binning.mapping import MAPPINGS
-from ..binning.moments import matrix_moments
+from ..binning.moments import matrix_moments, residual_sums
 from ..problem import OneVsRest, Problem
 from .base import CellEstimator, Cells
 from .norm import mean_power
@@ -133,6 +133,17 @@ class Binned(CellEstimator):
         if isinstance(problems, OneVsRest) and self.mapping == "hard" and (self.fixed or self.strategy == "uniform"):
             return matrix_moments(problems, self.edges(problems[0]))
         return [self.summarize(problem) for problem in problems]
+
+    def power(self, problem: Problem, norm: float) -> float:
+        """``errorᵖ`` of one problem; the plain ECE needs the residuals a bin only."""
+        if norm == 1 and self.mapping == "hard" and not self.debias:
+            residual, total = residual_sums(problem, self.edges(problem))
+            return float(np.abs(residual).sum() / total) if total > 0 else float("nan")
+        return super().power(problem, norm)
+
+    def powers(self, problems: Sequence[Problem], norm: float) -> list[float]:
+        """``errorᵖ`` of every problem."""
+        return super().powers(problems, norm) if len(problems) > 1 else [self.power(problems[0], norm)]
 
     def power_of(self, summary: BinMoments, norm: float) -> float:
         """``errorᵖ`` from bin sums."""

@@ -63,21 +63,8 @@ class Density(CellEstimator):
     kernel: str = "gaussian"
 
     def __post_init__(self) -> None:
-        b: Any = self.bandwidth
-        if isinstance(b, str):
-            if b not in RULES:
-                raise ValueError(
-                    f"bandwidth must be one of {', '.join(map(repr, RULES))}, a number > 0 or a callable; got {b!r}"
-                )
-        elif not callable(b):
-            if isinstance(b, bool) or not isinstance(b, (int, float, np.number)):
-                raise TypeError(
-                    f"bandwidth must be one of {', '.join(map(repr, RULES))}, a number > 0 or a callable; got {b!r}"
-                )
-            if not (np.isfinite(b) and b > 0):
-                raise ValueError(f"bandwidth must be a positive finite number; got {b!r}")
-        if self.kernel not in KERNELS:
-            raise ValueError(f"kernel must be one of {', '.join(map(repr, KERNELS))}; got {self.kernel!r}")
+        check_bandwidth(self.bandwidth, RULES)
+        check_kernel(self.kernel)
 
     def summarize(self, problem: Problem) -> GridMoments:
         """Linear-binned counts of the problem's samples."""
@@ -96,18 +83,35 @@ class Density(CellEstimator):
 
     def cells(self, summary: GridMoments) -> Cells:
         """Coarse grid with at least six cells a bandwidth, and how it is smoothed."""
-        h = resolve_bandwidth(self.bandwidth, summary)
-        wanted = CELLS_PER_BANDWIDTH * (summary.high - summary.low) / h
-        size = _COARSEST
-        while size < min(wanted, _FINEST, summary.cells):
-            size *= 2
-        grid = summary.coarsen(max(1, summary.cells // size))
-        smoother = Smoother(grid.cells, max(h / grid.step, 0.5), self.kernel)
-        scale = grid.effective_size / grid.total if grid.total > 0 else 0.0
-        return Cells(
-            grid.nodes,
-            grid.count * scale,
-            grid.positive * scale,
-            smoother,
-            smoother.quadrature,
-        )
+        return kernel_cells(summary, resolve_bandwidth(self.bandwidth, summary), self.kernel)
+
+
+def kernel_cells(summary: GridMoments, h: float, kernel: str, *, residual: bool = False) -> Cells:
+    """Grid nodes as cells, on the coarsest grid with at least six cells a bandwidth."""
+    wanted = CELLS_PER_BANDWIDTH * (summary.high - summary.low) / h
+    size = _COARSEST
+    while size < min(wanted, _FINEST, summary.cells):
+        size *= 2
+    grid = summary.coarsen(max(1, summary.cells // size))
+    smoother = Smoother(grid.cells, max(h / grid.step, 0.5), kernel)
+    scale = grid.effective_size / grid.total if grid.total > 0 else 0.0
+    return Cells(grid.nodes, grid.count * scale, grid.positive * scale, smoother, smoother.quadrature, residual)
+
+
+def check_bandwidth(bandwidth: Any, rules: tuple[str, ...]) -> None:
+    """Judge a ``bandwidth`` argument: a rule's name, a positive finite number, or a callable."""
+    allowed = f"bandwidth must be one of {', '.join(map(repr, rules))}, a number > 0 or a callable"
+    if isinstance(bandwidth, str):
+        if bandwidth not in rules:
+            raise ValueError(f"{allowed}; got {bandwidth!r}")
+    elif not callable(bandwidth):
+        if isinstance(bandwidth, bool) or not isinstance(bandwidth, (int, float, np.number)):
+            raise TypeError(f"{allowed}; got {bandwidth!r}")
+        if not (np.isfinite(bandwidth) and bandwidth > 0):
+            raise ValueError(f"bandwidth must be a positive finite number; got {bandwidth!r}")
+
+
+def check_kernel(kernel: str) -> None:
+    """Judge a ``kernel`` argument."""
+    if kernel not in KERNELS:
+        raise ValueError(f"kernel must be one of {', '.join(map(repr, KERNELS))}; got {kernel!r}")

@@ -41,6 +41,8 @@ def combine(powers: Sequence[float], shares: Sequence[float], norm: float, avera
 
     A problem without a number (no data) is left out and the shares of the others are scaled up.
     """
+    if len(powers) == 1:
+        return root(powers[0], norm)
     values = np.asarray(powers, dtype=np.float64)
     weight = np.asarray(shares, dtype=np.float64)
     known = ~np.isnan(values)

@@ -22,9 +22,11 @@ def bootstrap_band(
     positive = rng.poisson(np.maximum(cells.positive, 0), size=(n_resamples, cells.count.size)).astype(np.float64)
     negative = rng.poisson(np.maximum(cells.count - cells.positive, 0), size=positive.shape)
     density = cells.apply(positive + negative)
-    smooth = cells.apply(positive)
+    smooth = cells.apply(cells.outcome(positive, positive + negative))
     present = density > 1e-12 * density.max(initial=0.0)
     observed = np.divide(smooth, density, out=np.full_like(density, np.nan), where=present)
+    if cells.residual:
+        observed += cells.scores
     return quantiles(np.clip(observed, 0, 1), level)
 
 

@@ -46,7 +46,7 @@ def cell_draws(
     def draw(scale: float) -> FloatArray:
         chance = np.clip(scores + scale * gap, 0, 1)
         positive = count * chance + np.sqrt(chance * (1 - chance)) * noise
-        return estimator.resampled_power(cells, density, positive, norm)
+        return estimator.resampled_power(cells, density, cells.outcome(positive, count), norm)
 
     # What the estimator would read from these gaps without noise: smoothing blurs them once more, and only
     # noise is to be inverted, not the blur.

@@ -11,7 +11,7 @@ from .._types import Label, RandomState
 from .._validation import as_predictions
 from ..curves.build import curve_from
 from ..curves.reliability import check_level
-from ..errors import Binned, CellEstimator, Density, Estimator
+from ..errors import Binned, CellEstimator, Density, Estimator, ResidualKernel
 from ..errors.norm import root
 from ..notions import Notion
 from ..results import Estimate, ReliabilityCurve
@@ -21,7 +21,7 @@ from .verdict import sentence
 
 #: Bands are computed for this many classes, the worst ones; the others get bins with intervals.
 BANDED_CLASSES = 12
-_BINNED, _QUANTILE, _DENSITY = Binned(), Binned(15, "quantile"), Density()
+_BINNED, _QUANTILE, _DENSITY, _RESIDUAL = Binned(), Binned(15, "quantile"), Density(), ResidualKernel()
 
 
 def report(
@@ -78,7 +78,10 @@ def report(
     chosen = _estimator(estimator)
     resolved: Any = sums.notion
     # Rows are at hand, so estimators whose edges depend on the data use the rows themselves.
-    exact = {e: list(e.summarize_all(resolved.reduce(predictions))) for e in {_QUANTILE, chosen} - {_BINNED, _DENSITY}}
+    exact = {
+        e: list(e.summarize_all(resolved.reduce(predictions)))
+        for e in {_QUANTILE, chosen} - {_BINNED, _DENSITY, _RESIDUAL}
+    }
     return report_from(
         sums, estimator=chosen, level=level, random_state=random_state, title=title, exact=exact, streamed=False
     )
@@ -112,9 +115,10 @@ def report_from(
         return sums.estimate_of(e, summaries, norm, level, 400, rng)
 
     headline = of(chosen)
-    estimates = {"density (Silverman)": headline if chosen == _DENSITY else of(_DENSITY)}
-    if chosen != _DENSITY:
+    estimates = {"smoothed residuals over ranks": headline if chosen == _RESIDUAL else of(_RESIDUAL)}
+    if chosen != _RESIDUAL:
         estimates = {f"chosen: {_short(chosen)}": headline} | estimates
+    estimates["density ratio (Silverman)"] = of(_DENSITY)
     estimates["15 bins of equal width"] = of(_BINNED)
     if _QUANTILE in known or all(s.fine is not None for s in problems.values()):
         estimates["15 bins of equal mass"] = of(_QUANTILE)
@@ -123,9 +127,10 @@ def report_from(
 
     weight = totals.weight
     rows = _class_rows(sums)
-    curve, bins = None, None
+    curve, bins, grid = None, None, None
     if len(problems) == 1:
         (only,) = problems.values()
+        grid = only.grid
         curve, bins = _pair(only, sums, level, rng, band=True)
     class_curves = {
         row.label: _pair(sums.class_sums[row.label], sums, level, rng, band=i < BANDED_CLASSES)
@@ -141,7 +146,7 @@ def report_from(
         notion=headline.notion,
         headline=headline,
         estimates=estimates,
-        verdict=sentence(curve, headline),
+        verdict=sentence(curve, grid, headline),
         per_class=tuple(rows),
         curve=curve,
         bins=bins,
@@ -157,7 +162,7 @@ def _estimator(estimator: str | Estimator) -> CellEstimator:
     if isinstance(estimator, str):
         if estimator != "auto":
             raise ValueError(f"estimator must be 'auto' or an estimator such as Binned(15); got {estimator!r}")
-        return _DENSITY
+        return _RESIDUAL
     if not isinstance(estimator, CellEstimator):
         raise TypeError(f"a report needs an estimator with cells (Binned, Density); got {estimator!r}")
     return estimator
@@ -187,7 +192,7 @@ def _pair(
     def make(e: CellEstimator, summary: Any, at: float | None) -> ReliabilityCurve:
         return curve_from(e, summary, label=label, notion=notion.name, level=at, n_resamples=1000, rng=rng)
 
-    return make(_DENSITY, sums.grid, level if band else None), make(acc.binned, sums.bins, level)
+    return make(_RESIDUAL, sums.grid, level if band else None), make(acc.binned, sums.bins, level)
 
 
 def _short(estimator: CellEstimator) -> str:

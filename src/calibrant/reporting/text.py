@@ -6,10 +6,11 @@ import textwrap
 
 import numpy as np
 
-from ..results import Estimate
+from ..results import Estimate, ReliabilityCurve
 from .report import Report
 
 _WORST = 10
+_WIDTH = 45
 
 
 def render(report: Report) -> str:
@@ -29,6 +30,8 @@ def render(report: Report) -> str:
         f"{'calibration error (' + r.notion + ')':<46}{'value':>9}{'interval':>20}{'corrected':>12}",
     ]
     lines += [_row(name, e) for name, e in r.estimates.items()]
+    if r.bins is not None:
+        lines += ["", *_diagram(r.bins)]
     if r.per_class:
         shown = list(r.per_class)[:_WORST]
         lines += ["", f"{'class':<24}{'rows':>12}{'base rate':>12}{'mean prob.':>12}{'ECE':>9}  on the whole"]
@@ -41,6 +44,25 @@ def render(report: Report) -> str:
             lines.append(f"… and {len(r.per_class) - _WORST} more classes, none worse")
     lines += ["", *textwrap.wrap(_footnote(r), 98)]
     return "\n".join(lines)
+
+
+def _diagram(bins: ReliabilityCurve) -> list[str]:
+    """Reliability diagram in text: stated (|), observed (o) and its interval (-) for each bin that holds rows."""
+    lines = [f"{'bin':<13}{'rows':>12}{'stated':>8}{'observed':>10}   0{'observed frequency':^{_WIDTH - 2}}1"]
+    edges = bins.edges if bins.edges is not None else np.empty(0)
+    for i in np.flatnonzero(bins.count > 0):
+        strip = [" "] * _WIDTH
+        low, high, stated, observed = (
+            round(float(v[i]) * (_WIDTH - 1)) for v in (bins.lower, bins.upper, bins.scores, bins.observed)
+        )
+        strip[low : high + 1] = "-" * (high + 1 - low)
+        strip[stated] = "|"
+        strip[observed] = "o"
+        name = f"{edges[i]:.3f}-{edges[i + 1]:.3f}"
+        lines.append(
+            f"{name:<13}{bins.count[i]:>12,.0f}{bins.scores[i]:>8.3f}{bins.observed[i]:>10.3f}   {''.join(strip)}".rstrip()
+        )
+    return [*lines, "o observed, - its interval, | stated: they meet where the model is calibrated"]
 
 
 def _row(name: str, e: Estimate) -> str:

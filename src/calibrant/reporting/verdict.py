@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._types import AnyArray
+from ..density import GridMoments
 from ..inference.bands import wilson_interval
 from ..results import Estimate, ReliabilityCurve
 
@@ -27,34 +28,34 @@ class Region:
         return self.observed - self.stated
 
 
-def regions(curve: ReliabilityCurve) -> list[Region]:
-    """Runs of scores where the band excludes the diagonal, the one that matters most (share times gap) first."""
+def regions(curve: ReliabilityCurve, grid: GridMoments) -> list[Region]:
+    """Runs of scores where the band excludes the diagonal, the one that matters most (share times gap) first.
+
+    The curve says where; shares and frequencies are those of the samples there, not of the smoothed curve.
+    """
     # Where all nearby outcomes agree a resampled band has no width: the binomial interval guards against that.
-    low, high = wilson_interval(curve.observed * curve.count, curve.count, curve.level or 0.95)
-    above = np.fmin(curve.lower, low) > curve.scores
-    below = np.fmax(curve.upper, high) < curve.scores
-    total = float(np.nansum(curve.density * ~np.isnan(curve.observed)))
+    bottom, top = wilson_interval(curve.observed * curve.count, curve.count, curve.level or 0.95)
+    above = np.fmin(curve.lower, bottom) > curve.scores
+    below = np.fmax(curve.upper, top) < curve.scores
+    step = float(curve.scores[1] - curve.scores[0])
     found = []
     for side in (above, below):
         for start, stop in _runs(side):
-            mass = curve.density[start:stop]
-            if mass.sum() <= 0 or total <= 0:
+            low = float(curve.scores[start])
+            high = float(curve.scores[stop - 1])
+            inside = (grid.nodes >= low - step / 2) & (grid.nodes <= high + step / 2)
+            mass = float(grid.count[inside].sum())
+            if mass <= 0:
                 continue
-            stated = float(np.average(curve.scores[start:stop], weights=mass))
-            observed = float(np.average(curve.observed[start:stop], weights=mass))
-            found.append(
-                Region(
-                    float(curve.scores[start]),
-                    float(curve.scores[stop - 1]),
-                    stated,
-                    observed,
-                    float(mass.sum() / total),
-                )
-            )
+            stated = float(grid.nodes[inside] @ grid.count[inside]) / mass
+            observed = float(grid.positive[inside].sum()) / mass
+            region = Region(low, high, stated, observed, mass / grid.total)
+            if (region.gap > 0) == (side is above):
+                found.append(region)
     return sorted((r for r in found if r.share >= 0.01), key=lambda r: -abs(r.gap) * r.share)
 
 
-def sentence(curve: ReliabilityCurve | None, estimate: Estimate) -> str:
+def sentence(curve: ReliabilityCurve | None, grid: GridMoments | None, estimate: Estimate) -> str:
     """Plain words for what the curve and the interval show."""
     low, high = estimate.interval
     level = f"{100 * estimate.level:g} %"
@@ -66,7 +67,7 @@ def sentence(curve: ReliabilityCurve | None, estimate: Estimate) -> str:
             f"calibrated model, and with a calibration error of up to {_number(high)} ({level} interval)."
         )
     size = f"calibration error {_number(low)} to {_number(high)}, {level} interval"
-    found = [] if curve is None else regions(curve)[:2]
+    found = [] if curve is None or grid is None else regions(curve, grid)[:2]
     if not found:
         return f"The probabilities are miscalibrated ({size}), but no region of scores stands out."
     what = "the model is right" if estimate.notion in ("confidence", "top-label") else "it happens"

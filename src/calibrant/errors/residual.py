@@ -1,0 +1,117 @@
+"""`ResidualKernel`: smooth the residual once, over ranks or over scores, instead of taking a ratio of densities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._types import FloatArray
+from ..density import BandwidthRule, GridMoments, Smoother, resolve_bandwidth
+from ..density.bandwidth import RULES, folded_scott
+from ..problem import Problem
+from .base import CellEstimator, Cells, speaks
+from .density import check_bandwidth, check_kernel, kernel_cells
+from .norm import mean_power
+
+#: Cells of the rank axis; the bandwidth is 3 cells at n = 10⁷ and more below that.
+RANK_CELLS = 512
+_SPACES = ("rank", "score")
+
+
+@dataclass(frozen=True)
+class ResidualKernel(CellEstimator):
+    r"""Calibration error from kernel-smoothed residuals ``o - s``.
+
+    .. math:: \Big(\int f \,|d|^p\Big)^{1/p}, \qquad d = \frac{\sum_i K_h(\cdot, i)\,(o_i - s_i)}{\sum_i K_h(\cdot, i)}
+
+    Parameters
+    ----------
+    bandwidth : "auto", rule, float or callable, default "auto"
+        Standard deviation of the kernel. Over ranks (which run from 0 to 1): ``"auto"`` is
+        ``0.5 · 0.9 · 0.289 · n^(-1/5)``, half of Silverman's rule for a uniform sample, or a number. Over scores:
+        ``"auto"`` is Scott's rule for scores folded at the middle of the domain (so that piles at both ends count
+        as one scale), or what :class:`Density` takes.
+    space : {"rank", "score"}, default "rank"
+        Axis along which residuals are neighbours. Ranks (ties share their mean rank) adapt to the density of the
+        scores: the kernel is narrow where many samples lie.
+    kernel : {"gaussian", "triweight", "epanechnikov", "cosine"}, default "gaussian"
+
+    Notes
+    -----
+    The residual carries each sample's own score, so a calibrated model's smoothed residual is 0 on
+    average whatever the bandwidth, while the ratio of densities of :class:`Density` leaks where the density
+    changes within a bandwidth. Range [0, 1]. Bias: upward by noise; downward where the kernel averages gaps
+    of both signs. Scores are taken at a resolution of 1/4096 of the domain. Its reliability curve is that of
+    ``ResidualKernel(space="score")``. Cost O(n + G log G).
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(20_000)
+    >>> y = rng.random(20_000) < p**2  # the truth is ∫|p² - p| dp = 1/6
+    >>> bool(abs(cal.calibration_error(y, p, estimator=cal.ResidualKernel()) - 1 / 6) < 0.01)
+    True
+    """
+
+    bandwidth: BandwidthRule = "auto"
+    space: str = "rank"
+    kernel: str = "gaussian"
+
+    def __post_init__(self) -> None:
+        if self.space not in _SPACES:
+            raise ValueError(f"space must be one of {', '.join(map(repr, _SPACES))}; got {self.space!r}")
+        check_bandwidth(self.bandwidth, ("auto",) if self.space == "rank" else ("auto", *RULES))
+        if self.space == "rank" and callable(self.bandwidth):
+            raise ValueError("bandwidth over ranks must be 'auto' or a number; a callable needs space='score'")
+        check_kernel(self.kernel)
+
+    @property
+    def drawn_as(self) -> CellEstimator:
+        """The same over scores: ranks are no axis of a reliability diagram."""
+        return self if self.space == "score" else ResidualKernel(space="score", kernel=self.kernel)
+
+    def summarize(self, problem: Problem) -> GridMoments:
+        """Linear-binned counts of the problem's samples."""
+        return GridMoments.of(problem)
+
+    def power_of(self, summary: GridMoments, norm: float) -> float:
+        """``errorᵖ`` from grid counts."""
+        cells = self.cells(summary)
+        if cells.smoother is None or not cells.count.any():
+            return float("nan")
+        present = speaks(cells.density, cells.smoother.peak, norm)
+        return float(
+            mean_power(np.nan_to_num(cells.gap), np.where(present, cells.density * cells.quadrature, 0.0), norm)
+        )
+
+    def cells(self, summary: GridMoments) -> Cells:
+        """Cells of the score axis or of the rank axis, and how residuals are smoothed along it."""
+        if self.space == "score":
+            automatic = self.bandwidth == "auto"
+            h = max(folded_scott(summary), summary.step) if automatic else resolve_bandwidth(self.bandwidth, summary)
+            return kernel_cells(summary, h, self.kernel, residual=True)
+        n = summary.effective_size
+        scale = n / summary.total if summary.total > 0 else 0.0
+        count = summary.count * scale
+        positive = summary.positive * scale
+        total = max(count.sum(), np.finfo(float).tiny)
+        rank = (np.cumsum(count) - count / 2) / total
+        score_sum = summary.nodes * count
+        axis = [_to_ranks(rank, values) for values in (count, positive, score_sum)]
+        scores = np.divide(axis[2], axis[0], out=np.full(RANK_CELLS + 1, np.nan), where=axis[0] > 0)
+        h = 0.5 * 0.9 * 0.289 * max(n, 1.0) ** -0.2
+        if isinstance(self.bandwidth, (int, float)):
+            h = float(self.bandwidth)
+        smoother = Smoother(RANK_CELLS, max(h * RANK_CELLS, 1.0), self.kernel)
+        return Cells(scores, axis[0], axis[1], smoother, smoother.quadrature, residual=True)
+
+
+def _to_ranks(rank: FloatArray, values: FloatArray) -> FloatArray:
+    """Values at ranks in [0, 1], shared linearly by the two nearest nodes of the rank axis."""
+    position = np.clip(rank, 0, 1) * RANK_CELLS
+    cell = np.minimum(position.astype(np.intp), RANK_CELLS - 1)
+    share = position - cell
+    out = np.bincount(cell, values * (1 - share), minlength=RANK_CELLS + 1)
+    return np.asarray(out + np.bincount(cell + 1, values * share, minlength=RANK_CELLS + 1))
