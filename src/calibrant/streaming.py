@@ -124,7 +124,7 @@ class ProblemSums:
             if self.fine is not None and estimator.strategy == "quantile" and estimator.mapping == "hard":
                 return quantile_from_fine(self.fine, estimator.n_bins, self.domain)
         raise ValueError(
-            f"{estimator!r} needs the rows: streamed sums serve kernels, quantile bins with hard mapping (one problem), "
+            f"{estimator!r} needs the rows: sums serve kernels, quantile bins with hard mapping (one problem), "
             f"and {binned!r}; pass another `binned` to the Accumulator"
         )
 

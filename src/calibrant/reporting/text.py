@@ -59,9 +59,8 @@ def _diagram(bins: ReliabilityCurve) -> list[str]:
         strip[stated] = "|"
         strip[observed] = "o"
         name = f"{edges[i]:.3f}-{edges[i + 1]:.3f}"
-        lines.append(
-            f"{name:<13}{bins.count[i]:>12,.0f}{bins.scores[i]:>8.3f}{bins.observed[i]:>10.3f}   {''.join(strip)}".rstrip()
-        )
+        numbers = f"{bins.count[i]:>12,.0f}{bins.scores[i]:>8.3f}{bins.observed[i]:>10.3f}"
+        lines.append(f"{name:<13}{numbers}   {''.join(strip)}".rstrip())
     return [*lines, "o observed, - its interval, | stated: they meet where the model is calibrated"]
 
 

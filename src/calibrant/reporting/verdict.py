@@ -95,7 +95,7 @@ def _number(value: float) -> str:
 
 def _percent(value: float, gap: float) -> str:
     """A percentage with as many decimals as a gap of this size needs."""
-    decimals = 0 if abs(gap) >= 0.05 else 1 if abs(gap) >= 0.005 else 2
+    decimals = 0 if abs(gap) >= 0.05 and 0.01 <= value <= 0.99 else 1 if abs(gap) >= 0.005 else 2
     return f"{100 * value:.{decimals}f} %"
 
 
