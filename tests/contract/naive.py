@@ -9,6 +9,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from scipy.optimize import brentq
@@ -110,7 +111,7 @@ def _shares(score: float, edges: list[float], mapping: str) -> dict[int, float]:
             if score <= edges[j + 1] + 1e-12:
                 return {j: 1.0}
         return {last: 1.0}
-    centres = [(a + b) / 2 for a, b in zip(edges, edges[1:], strict=False)]
+    centres = [(a + b) / 2 for a, b in pairwise(edges)]
     if score <= centres[0]:
         return {0: 1.0}
     if score >= centres[-1]:
@@ -209,6 +210,13 @@ def _bandwidth(rule, sample: Sample) -> float:
         return sd * n**-0.2
     if rule == "isj":
         return _isj(sample)
+    if rule == "folded":
+        low, high = sample.domain
+        middle = (low + high) / 2
+        folded = [abs(s - middle) for s in sample.scores]
+        mean = sum(w * s for s, w in zip(folded, sample.weights, strict=True)) / mass
+        spread = sum(w * (s - mean) ** 2 for s, w in zip(folded, sample.weights, strict=True)) / mass
+        return math.sqrt(spread * n / (n - 1)) * n**-0.2
     rows = sorted((s, w * n / mass) for s, w in zip(sample.scores, sample.weights, strict=True) if w > 0)
 
     def order(i: float) -> float:
@@ -269,6 +277,44 @@ def density(rule, kernel="gaussian", nodes=801) -> Callable[[Sample, float], flo
         return float(integrand @ weight / (f @ weight))
 
     return power
+
+
+def residual(rule, kernel="gaussian", nodes=801) -> Callable[[Sample, float], float]:
+    """Twin of ``ResidualKernel(space="score")``: one kernel over ``o - s``, by direct sums."""
+
+    def power(sample: Sample, norm: float) -> float:
+        return _smoothed_residuals(sample, sample.scores, _bandwidth(rule, sample), kernel, sample.domain, norm, nodes)
+
+    return power
+
+
+def rank_residual(h=None, kernel="gaussian", nodes=2001) -> Callable[[Sample, float], float]:
+    """Twin of ``ResidualKernel()``: the same over mean ranks."""
+
+    def power(sample: Sample, norm: float) -> float:
+        mass = sum(sample.weights)
+        rank = {}
+        so_far = 0.0
+        for s in sorted(set(sample.scores)):
+            here = sum(w for t, w in zip(sample.scores, sample.weights, strict=True) if t == s)
+            rank[s] = (so_far + here / 2) / mass
+            so_far += here
+        width = 0.5 * 0.9 * 0.289 * sample.size**-0.2 if h is None else h
+        ranks = [rank[s] for s in sample.scores]
+        return _smoothed_residuals(sample, ranks, width, kernel, (0.0, 1.0), norm, nodes)
+
+    return power
+
+
+def _smoothed_residuals(sample, position, h, kernel, domain, norm, nodes) -> float:
+    x = np.linspace(*domain, nodes)
+    f = reflected(x, position, sample.weights, h, kernel, domain)
+    rows = zip(sample.outcomes, sample.scores, sample.weights, strict=True)
+    d = reflected(x, position, [w * (o - s) for o, s, w in rows], h, kernel, domain)
+    there = f > 1e-12 * f.max()
+    weight = np.where(there, f, 0.0)
+    weight[[0, -1]] /= 2
+    return float(weight @ np.abs(np.where(there, d / np.where(there, f, 1), 0)) ** norm / weight.sum())
 
 
 # ---- the simplex -----------------------------------------------------------------------------------------------

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import calibrant as cal
-from calibrant import Binned, Density, Estimator, SimplexBinned
+from calibrant import Binned, Density, Estimator, ResidualKernel, SimplexBinned
 
-from .naive import Sample, binned, density, simplex
+from .naive import Sample, binned, density, rank_residual, residual, simplex
 
 INF = float("inf")
 EDGES = (0.0, 0.1, 0.35, 0.6, 0.9, 1.0)
@@ -77,6 +77,13 @@ ROWS = [
     Row(Density(0.05, "epanechnikov"), density(0.05, "epanechnikov"), (1, 2), close=2e-4, noise=0.02, leak=0.05),
     Row(Density(0.05, "cosine"), density(0.05, "cosine"), (1, 2), close=2e-4, noise=0.02, leak=0.05),
     Row(Density(lambda x, w: 0.07), density(0.07), (1, 2), close=2e-4, noise=0.03, bias=0.01, leak=0.07),
+    # residuals, over ranks and over scores
+    Row(ResidualKernel(), rank_residual(), (1, 2), close=5e-3, noise=0.02, leak=0.1),
+    Row(ResidualKernel(0.1), rank_residual(0.1), (1, 2), close=5e-3, bias=0.02, leak=0.1),
+    Row(ResidualKernel(0.1, kernel="cosine"), rank_residual(0.1, "cosine"), (1, 2), close=5e-3, bias=0.02, leak=0.1),
+    Row(ResidualKernel(space="score"), residual("folded"), (1, 2), close=2e-4, noise=0.02, leak=0.01),
+    Row(ResidualKernel("isj", "score"), residual("isj"), (1, 2), close=1e-2, noise=0.03, bias=0.015, leak=0.1),
+    Row(ResidualKernel(0.05, "score", "triweight"), residual(0.05, "triweight"), (1, 2), close=2e-4, leak=1e-6),
     # canonical
     Row(SimplexBinned(), simplex(5), noise=0.05, bias=0.03, mergeable=False),
     Row(SimplexBinned("sqrt"), simplex("sqrt"), noise=0.12, bias=0.08, mergeable=False),
