@@ -9,7 +9,7 @@ import numpy as np
 
 from ._types import AnyArray, IntArray, Label
 
-_TILE = 1 << 15
+_TILE = 1 << 17
 
 
 def encode_binary(

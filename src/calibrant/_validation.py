@@ -16,7 +16,12 @@ from .predictions import Predictions
 RANGE_TOLERANCE = {np.dtype(np.float16): 2e-3, np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-9}
 #: How far a row of probabilities may sum from 1, by dtype of the scores.
 SUM_TOLERANCE = {np.dtype(np.float16): 1e-2, np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-5}
+#: Values worked on at a time where several passes read them: they stay in the cache.
 _TILE = 1 << 15
+#: The same for a single pass, which only wants to stop early.
+_LONG_TILE = 1 << 17
+#: The bit pattern of 1.0, by dtype of the scores.
+_ONE = {np.dtype(t): np.ones((), t).view(f"u{np.dtype(t).itemsize}") for t in (np.float32, np.float64)}
 
 
 def as_predictions(
@@ -150,12 +155,9 @@ def _clean(values: FloatArray) -> bool:
     Read as unsigned integers, the floats 0 … 1 are exactly the patterns up to that of 1.0: negative
     numbers carry the sign bit, and infinities and NaN lie above. -0.0 is caught too and judged slowly.
     """
-    one = np.ones((), dtype=values.dtype)
-    pattern = np.dtype(f"u{values.dtype.itemsize}")
-    limit = one.view(pattern)
-    flat = values.reshape(-1) if values.flags.c_contiguous else values.ravel()
-    bits = flat.view(pattern)
-    return all(bits[a : a + _TILE].max() <= limit for a in range(0, bits.size, _TILE))
+    limit = _ONE[values.dtype]
+    bits = values.reshape(-1).view(limit.dtype)
+    return all(bits[a : a + _LONG_TILE].max() <= limit for a in range(0, bits.size, _LONG_TILE))
 
 
 def _in_range(values: FloatArray, eps: float) -> FloatArray:

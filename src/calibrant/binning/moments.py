@@ -14,7 +14,11 @@ from ..problem import OneVsRest, Problem
 from .edges import Edges
 from .mapping import MAPPINGS, linear_shares
 
+#: Samples worked on at a time: the temporary arrays stay in the cache.
 _TILE = 1 << 15
+#: Up to this many samples, one tile: fewer calls weigh more than the cache.
+_ONE_TILE = 1 << 17
+_BITS_OF_ONE = np.float64(1).view(np.int64)
 _FIELDS = ("weight", "score", "outcome", "square", "repeat")
 
 
@@ -218,16 +222,27 @@ def residual_sums(problem: Problem, edges: Edges) -> tuple[FloatArray, float]:
     size = edges.n_bins + 2
     sums = np.zeros(size)
     scores, outcomes, weights = problem.scores, problem.outcomes, problem.weights
-    for a in range(0, scores.shape[0], _TILE):
-        x = scores[a : a + _TILE]
+    n = problem.n_samples
+    step = _ONE_TILE if n <= _ONE_TILE else _TILE
+    for a in range(0, n, step):
+        x = scores[a : a + step]
+        # To int32 and then to intp: each is a vector instruction, float64 to int64 is none on most processors.
         index = edges.slots(x, problem.eps).astype(np.intp)
-        # Converted first: NumPy subtracts arrays of unequal dtypes through small buffers, at twice the cost.
-        residual = outcomes[a : a + _TILE].astype(np.float64)
-        residual -= x.astype(np.float64, copy=False)
+        residual = _as_float(outcomes[a : a + step])
+        residual -= x if x.dtype == np.float64 else x.astype(np.float64)
         if weights is not None:
-            residual *= weights[a : a + _TILE]
+            residual *= weights[a : a + step]
         sums += np.bincount(index, residual, minlength=size)
-    return edges.fold(sums), float(scores.shape[0] if weights is None else weights.sum())
+    return edges.fold(sums), float(n if weights is None else weights.sum())
+
+
+def _as_float(outcomes: AnyArray) -> FloatArray:
+    """A float64 copy of 0/1 outcomes. Mixed-dtype arithmetic would go through small buffers, at twice the cost."""
+    if outcomes.dtype == np.int64:
+        # 0 and 1 times the bit pattern of 1.0 are the patterns of 0.0 and 1.0; an integer product is a vector
+        # instruction where the conversion of int64 is not.
+        return (outcomes * _BITS_OF_ONE).view(np.float64)
+    return outcomes.astype(np.float64)
 
 
 def _linear_sums(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -130,9 +130,14 @@ class Binned(CellEstimator):
 
     def summarize_all(self, problems: Sequence[Problem]) -> Sequence[BinMoments]:
         """Bin sums of every problem; one pass over the matrix when all classes share their edges."""
-        if isinstance(problems, OneVsRest) and self.mapping == "hard" and (self.fixed or self.strategy == "uniform"):
+        if self._one_pass(problems):
             return matrix_moments(problems, self.edges(problems[0]))
         return [self.summarize(problem) for problem in problems]
+
+    def _one_pass(self, problems: Sequence[Problem]) -> TypeGuard[OneVsRest]:
+        """Whether all classes share their edges and each sample belongs to one bin of each."""
+        shared = self.fixed or self.strategy == "uniform"
+        return isinstance(problems, OneVsRest) and self.mapping == "hard" and shared
 
     def power(self, problem: Problem, norm: float) -> float:
         """``errorᵖ`` of one problem; the plain ECE needs the residuals a bin only."""
@@ -143,7 +148,9 @@ class Binned(CellEstimator):
 
     def powers(self, problems: Sequence[Problem], norm: float) -> list[float]:
         """``errorᵖ`` of every problem."""
-        return super().powers(problems, norm) if len(problems) > 1 else [self.power(problems[0], norm)]
+        if self._one_pass(problems):
+            return super().powers(problems, norm)
+        return [self.power(problem, norm) for problem in problems]
 
     def power_of(self, summary: BinMoments, norm: float) -> float:
         """``errorᵖ`` from bin sums."""
