@@ -10,6 +10,9 @@ import numpy as np
 
 from ._types import AnyArray, FloatArray, IntArray, Label
 
+#: Probabilities worked on at a time: they stay in the cache.
+_TILE = 1 << 15
+
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
@@ -95,11 +98,27 @@ class Predictions:
         return self.probs if k == self.positive else 1 - self.probs
 
     @cached_property
+    def _top(self) -> tuple[IntArray, FloatArray]:
+        """Index and value of the largest probability of each row of a matrix.
+
+        In row tiles, so that the value is picked while its row is still in the cache.
+        """
+        n, k = self.probs.shape
+        index = np.empty(n, dtype=np.intp)
+        value = np.empty(n, dtype=self.probs.dtype)
+        rows = max(1, _TILE // k)
+        number = np.arange(rows)
+        for a in range(0, n, rows):
+            tile = self.probs[a : a + rows]
+            best = tile.argmax(axis=1, out=index[a : a + rows])
+            value[a : a + rows] = tile[number[: len(best)], best]
+        return index, value
+
+    @cached_property
     def predicted(self) -> IntArray:
         """Index of the most probable class; the first label wins a tie."""
         if self.positive is None:
-            top: IntArray = self.probs.argmax(axis=1)
-            return top
+            return self._top[0]
         # Column order decides ties, so the comparison is strict for the second class only.
         second = self.probs > 0.5 if self.positive == 1 else self.probs < 0.5
         return second.astype(np.intp)
@@ -108,8 +127,7 @@ class Predictions:
     def confidence(self) -> FloatArray:
         """Largest probability of each row."""
         if self.positive is None:
-            picked: FloatArray = np.take_along_axis(self.probs, self.predicted[:, None], axis=1)[:, 0]
-            return picked
+            return self._top[1]
         return np.maximum(self.probs, 1 - self.probs)
 
     def subset(self, rows: Any) -> Predictions:
