@@ -48,7 +48,7 @@ def version(library: str) -> str | None:
     try:
         importlib.import_module(LIBRARIES[library])
         return importlib.metadata.version(library)
-    except (ImportError, OSError, AttributeError):
+    except Exception:  # a library that breaks on import is as good as none, whatever it raises
         return None
 
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import data
-import naive
 import numpy as np
-import peers
 
 import calibrant as cal
+import data
+import naive
+import peers
 
 #: Agreement of the binned numbers: the same bins, so only the order of the sums differs.
 EXACT = 1e-9

@@ -9,12 +9,6 @@ Exit status 1 when an answer differs; a ratio that misses its bar is marked in t
 
 from __future__ import annotations
 
-import os
-
-# One thread for everybody, before anything loads a BLAS.
-for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"):
-    os.environ[_variable] = "1"
-
 import argparse
 import json
 import sys
@@ -22,6 +16,9 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import one_thread
+
+# isort: split
 import compare
 import data
 import imports
@@ -42,7 +39,7 @@ def main() -> int:
     versions = {library: peers.version(library) for library in peers.LIBRARIES}
     for library in [name for name, found in versions.items() if found is None]:
         print(f"MISSING: {library} (see benchmarks/requirements.txt)", file=sys.stderr)
-    _single_thread()
+    one_thread.limit_torch()
     warnings.simplefilter("ignore")
     known: dict[str, float] = {}
     results: dict[str, Any] = {"facts": table.facts(versions), "rows": [], "own": []}
@@ -61,13 +58,6 @@ def main() -> int:
     if options.markdown:
         options.markdown.write_text(text)
     return 1 if "DIFFERS" in text else 0
-
-
-def _single_thread() -> None:
-    if peers.version("torchmetrics") is not None:
-        import torch
-
-        torch.set_num_threads(1)
 
 
 def _line(row: dict[str, Any]) -> str:
