@@ -28,7 +28,8 @@ _FRAME_MODULES = (
 def to_array(value: Any, name: str) -> tuple[AnyArray, tuple[str, ...] | None]:
     """Convert ``value`` to a NumPy array; also give the column names where it is a data frame.
 
-    NumPy arrays pass through as they are (no copy). Lazy frames are refused: they have no rows yet.
+    NumPy arrays pass through as they are (no copy). Columns called 0, 1, … have no names. Lazy frames are refused:
+    they have no rows yet.
     """
     if isinstance(value, np.ndarray):
         return (np.asarray(value) if not np.ma.isMaskedArray(value) else _unmask(value, name)), None
@@ -46,7 +47,7 @@ def to_array(value: Any, name: str) -> tuple[AnyArray, tuple[str, ...] | None]:
     if hasattr(value, "__array__") or isinstance(value, (Sequence, int, float, np.generic)):
         return _from_sequence(value, name), None
     if hasattr(value, "__dlpack__"):
-        return np.from_dlpack(value), None
+        return _from_dlpack(value, name), None
     raise TypeError(f"{name} must be an array, a list, a data-frame column or frame, or a tensor; got {_kind(value)}")
 
 
@@ -73,6 +74,8 @@ def _from_sequence(value: Any, name: str) -> AnyArray:
     try:
         array = np.asarray(value)
     except (ValueError, TypeError) as error:
+        if not isinstance(value, Sequence):  # such as an array that lives on a GPU
+            return _from_dlpack(value, name, error)
         raise ValueError(f"{name} must be a regular array; the rows differ in length or kind ({error})") from error
     if array.dtype.kind in "US" and not isinstance(value, np.generic) and isinstance(value, (list, tuple)):
         # NumPy turns [1, "a"] into strings: keep the mixture visible, so that it can be refused.
@@ -80,6 +83,16 @@ def _from_sequence(value: Any, name: str) -> AnyArray:
         if not all(isinstance(v, (str, bytes, np.str_)) for v in flat):
             return np.asarray(value, dtype=object)
     return array
+
+
+def _from_dlpack(value: Any, name: str, cause: Exception | None = None) -> AnyArray:
+    """Arrays that speak DLPack, brought to the CPU where they can be."""
+    for options in ({}, {"device": "cpu"}):
+        try:
+            return np.from_dlpack(value, **options)  # type: ignore[arg-type]
+        except (AttributeError, BufferError, RuntimeError, TypeError, ValueError) as error:
+            cause = cause or error
+    raise TypeError(f"{name} must be readable by NumPy; {_kind(value)} is not: {cause}") from cause
 
 
 def _from_frame(value: Any, name: str) -> tuple[AnyArray, tuple[str, ...] | None]:
@@ -102,10 +115,12 @@ def _from_frame(value: Any, name: str) -> tuple[AnyArray, tuple[str, ...] | None
         )
     if isinstance(native, nw.Series):
         return _column(native, name), None
-    columns = tuple(native.columns)
+    columns = tuple(str(c) for c in native.columns)
     if not columns:
         raise ValueError(f"{name} must have at least one column; the frame has none")
-    return np.column_stack([_column(native[c], f"{name}[{c!r}]") for c in columns]), columns
+    values = [_column(v, f"{name}[{c!r}]") for c, v in zip(native.columns, native.iter_columns(), strict=True)]
+    # Names 0, 1, … are what a frame calls columns that nobody named.
+    return np.column_stack(values), None if columns == tuple(map(str, range(len(columns)))) else columns
 
 
 def _column(series: Any, name: str) -> AnyArray:

@@ -68,13 +68,22 @@ def encode_columns(
         return None, truth, tuple(range(k))
     seen = _unique(truth)
     if columns is not None:
-        named = {str(c): c for c in columns}
-        if all(str(label) in named for label in seen):
-            by_text = {str(label): label for label in seen}
-            classes = tuple(by_text.get(str(c), _like(c, seen)) for c in columns)
+        texts = [str(label) for label in seen]
+        names = _column_labels(texts, columns)
+        if names is not None:
+            by_text = dict(zip(texts, seen, strict=True))
+            classes = tuple(by_text[c] if c in by_text else _like(c, seen) for c in names)
             return None, _codes(truth, classes), classes
+        if not set(texts).isdisjoint(columns):
+            row = next(i for i, label in enumerate(truth.tolist()) if str(label) not in columns)
+            raise ValueError(
+                f"y_true has a label that matches no column: row {row} is {truth[row].item()!r}, "
+                f"columns of y_prob are {_some(columns)}"
+            )
     if len(seen) == k:
         return None, _codes(truth, seen), seen
+    if truth.dtype.kind == "b" and k == 2:
+        return None, _codes(truth, (False, True)), (False, True)
     if truth.dtype.kind in "iuf" and all(0 <= s < k for s in seen):
         classes = tuple(range(k))
         return None, _codes(truth, classes), classes
@@ -106,13 +115,26 @@ def _check_objects(truth: AnyArray) -> AnyArray:
     first = truth[0]
     kinds: tuple[type, ...] = (str,) if isinstance(first, str) else (bool, int, np.integer, np.bool_)
     for row, item in enumerate(truth.tolist()):
-        if item is None or item != item:
+        if _missing(item):
             raise ValueError(f"y_true must have no missing labels; row {row} is {item!r}")
         if not isinstance(item, kinds):
             raise TypeError(
                 f"y_true must hold labels of one kind (int, bool or str); row {row} is {item!r} ({type(item).__name__})"
             )
     return truth.astype(str) if kinds == (str,) else np.asarray(truth.tolist())
+
+
+def _missing(item: Any) -> bool:
+    try:
+        return item is None or bool(item != item)
+    except (TypeError, ValueError):  # pandas.NA compares to itself as NA, which is neither true nor false
+        return True
+
+
+def _kind(label: Any) -> str | None:
+    if isinstance(label, (str, bytes)):
+        return "text"
+    return "whole" if isinstance(label, int) or (isinstance(label, float) and label.is_integer()) else None
 
 
 def check_label_list(labels: Sequence[Any], k: int) -> tuple[Label, ...]:
@@ -124,6 +146,9 @@ def check_label_list(labels: Sequence[Any], k: int) -> tuple[Label, ...]:
         raise ValueError(
             f"labels must name one label a column: y_prob has {k}, labels has {len(classes)} ({_some(classes)})"
         )
+    kinds = {_kind(c) for c in classes}
+    if len(kinds) != 1 or None in kinds:
+        raise TypeError(f"labels must be of one kind (int, bool or str); got {list(classes)!r}")
     if len(set(classes)) != k:
         raise ValueError(f"labels must be distinct; got {list(classes)!r}")
     return classes
@@ -133,8 +158,9 @@ def _order_by_name(classes: tuple[Label, ...], columns: tuple[str, ...] | None) 
     """Where a frame's columns carry the labels as names, follow the names and not the position."""
     if columns is None:
         return None
-    named = {str(c): i for i, c in enumerate(columns)}
     wanted = [str(c) for c in classes]
+    names = _column_labels(wanted, columns) or list(columns)
+    named = {c: i for i, c in enumerate(names)}
     known = [w for w in wanted if w in named]
     if not known:
         return None
@@ -143,6 +169,22 @@ def _order_by_name(classes: tuple[Label, ...], columns: tuple[str, ...] | None) 
         raise ValueError(f"labels {missing!r} match no column of y_prob (columns: {list(columns)!r})")
     order = [named[w] for w in wanted]
     return None if order == list(range(len(order))) else order
+
+
+def _column_labels(texts: list[str], columns: tuple[str, ...]) -> list[str] | None:
+    """The label that each column speaks of: its name, or its name without what all columns begin and end with.
+
+    None where no such reading has a column for every label in ``texts``.
+    """
+    if set(texts) <= set(columns):
+        return list(columns)
+    splits = [cut(texts[0]) for c in columns if texts[0] in c for cut in (c.partition, c.rpartition)]
+    for prefix, _, suffix in splits:
+        if {prefix + t + suffix for t in texts} <= set(columns) and all(
+            c.startswith(prefix) and c.endswith(suffix) and len(c) > len(prefix + suffix) for c in columns
+        ):
+            return [c[len(prefix) : len(c) - len(suffix)] for c in columns]
+    return None
 
 
 def _like(column: str, seen: tuple[Label, ...]) -> Label:
@@ -169,9 +211,10 @@ def _codes(truth: AnyArray, classes: tuple[Label, ...]) -> IntArray:
         unknown = table[codes] != truth
     except TypeError as error:
         raise TypeError(f"labels {list(classes)!r} and y_true ({truth.dtype}) are of different kinds") from error
-    if table.dtype.kind in "US" and truth.dtype.kind not in "US":
+    if (table.dtype.kind in "US") != (truth.dtype.kind in "US"):
         raise ValueError(
-            f"y_true has labels {_some(_unique(truth))} that match no column (labels are {_some(classes)})"
+            f"y_true has a label that matches no column: row 0 is {truth[0].item()!r}, labels are {_some(classes)}, "
+            "of another kind"
         )
     if np.any(unknown):
         row = int(np.argmax(unknown))

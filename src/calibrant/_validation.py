@@ -43,8 +43,9 @@ def as_predictions(
     y_prob : array-like of shape (n,) or (n, K)
         1-D (or one column): probability of ``pos_label``. 2-D: one column a class in ``labels`` order.
     labels : sequence of K labels, optional
-        Column order. Default: a frame's column names when they are the labels; else the sorted unique
-        labels when there are K of them; else ``0 … K-1`` when ``y_true`` holds such integers.
+        Column order. Default: a frame's column names when they are the labels, or the labels with one prefix or
+        suffix (``p_cat``, ``p_dog``); else the sorted unique labels when there are K of them; else ``0 … K-1``
+        when ``y_true`` holds such integers.
     pos_label : label, optional
         The label that a 1-D ``y_prob`` speaks of. Default 1 for labels in {0, 1}, {-1, 1} or bool.
     sample_weight : array-like of shape (n,), optional
@@ -122,7 +123,9 @@ def _scores(array: AnyArray) -> tuple[FloatArray, float]:
     if array.shape[0] == 0 or array.shape[-1] == 0:
         raise ValueError(f"y_prob must not be empty; got shape {array.shape}")
     if array.dtype.kind == "O":
-        array = _from_objects(array)
+        array = _from_objects(array, "y_prob")
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
     if array.dtype.kind in "iub":
         array = array.astype(np.float64)
     if array.dtype.kind != "f":
@@ -132,16 +135,14 @@ def _scores(array: AnyArray) -> tuple[FloatArray, float]:
         return array.astype(np.float32), eps
     if array.dtype not in (np.float32, np.float64):
         return array.astype(np.float64), float(np.finfo(np.float64).eps)
-    if not array.dtype.isnative:
-        array = array.astype(array.dtype.newbyteorder("="))
     return array, eps
 
 
-def _from_objects(array: AnyArray) -> AnyArray:
+def _from_objects(array: AnyArray, name: str) -> AnyArray:
     """Object arrays of real numbers are accepted, anything else is named with its row."""
     for position, item in np.ndenumerate(array):
         if item is None or (not isinstance(item, (int, float, np.number, np.bool_)) and not hasattr(item, "__float__")):
-            raise TypeError(f"y_prob must hold real numbers; row {position[0]} is {item!r} ({type(item).__name__})")
+            raise TypeError(f"{name} must hold real numbers; row {position[0]} is {item!r} ({type(item).__name__})")
     return array.astype(np.float64)
 
 
@@ -177,6 +178,8 @@ def _in_range(values: FloatArray, eps: float) -> FloatArray:
 
 def _range_hint(values: FloatArray) -> str:
     low, high = float(values.min()), float(values.max())
+    if low >= 0 and high <= 1.5:
+        return ""
     if low >= 0 and high <= 100:
         return ": these look like percentages, divide by 100"
     function = "scipy.special.softmax(z, axis=1)" if values.ndim == 2 else "scipy.special.expit(z)"
@@ -196,7 +199,7 @@ def _on_simplex(probs: FloatArray, eps: float, tolerance: float | None) -> Float
     """Rows of probabilities: each value in [0, 1] and each row sums to 1 within the tolerance."""
     if tolerance is None:
         tolerance = SUM_TOLERANCE[_dtype_of(eps)]
-    elif not (isinstance(tolerance, (int, float)) and tolerance >= 0):
+    elif isinstance(tolerance, bool) or not (isinstance(tolerance, (int, float, np.number)) and tolerance >= 0):
         raise ValueError(f"sum_tolerance must be a number >= 0 or None; got {tolerance!r}")
     ones = np.ones(probs.shape[1], dtype=probs.dtype)
     rows = max(1, _TILE // probs.shape[1])
@@ -226,6 +229,8 @@ def _weights(sample_weight: Any, n: int) -> FloatArray | None:
         return None
     array, _ = to_array(sample_weight, "sample_weight")
     array = _one_column(array, "sample_weight")
+    if array.dtype.kind == "O":
+        array = _from_objects(array, "sample_weight")
     if array.dtype.kind not in "fiub":
         raise TypeError(f"sample_weight must hold real numbers; got dtype {array.dtype}")
     if array.shape[0] != n:
@@ -237,4 +242,10 @@ def _weights(sample_weight: Any, n: int) -> FloatArray | None:
         raise ValueError(f"sample_weight must not be negative; {_at(weights, _first(weights < 0))}")
     if not weights.any():
         raise ValueError("sample_weight must not be all zero")
+    with np.errstate(over="ignore", under="ignore"):
+        squares = float(weights @ weights)
+    if not 0 < squares < np.inf:
+        raise ValueError(
+            f"sample_weight must have squares within range; the largest is {weights.max():g}: rescale them"
+        )
     return weights
