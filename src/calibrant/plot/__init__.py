@@ -1,0 +1,13 @@
+"""Pictures: reliability diagrams with matplotlib (extra ``plot``). The only part of calibrant that imports it."""
+
+from __future__ import annotations
+
+try:
+    import matplotlib as _matplotlib  # noqa: F401
+except ImportError as error:  # pragma: no cover - tested in a subprocess
+    raise ImportError('drawing needs matplotlib, which is not installed: pip install "calibrant[plot]"') from error
+
+from .diagram import Diagram
+from .display import ReliabilityDisplay
+
+__all__ = ["Diagram", "ReliabilityDisplay"]

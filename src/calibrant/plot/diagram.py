@@ -1,0 +1,150 @@
+"""What a display shows, computed before anything is drawn: curves, bins, counts and estimates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._types import Label
+from ..curves.build import curve_from
+from ..errors import Binned, CellEstimator
+from ..estimation import estimate_from_summaries
+from ..notions import Notion, as_notion
+from ..predictions import Predictions
+from ..problem import OneVsRest, Problem, ProblemSet, VectorProblem
+from ..results import Estimate, ReliabilityCurve
+
+#: Panels a figure has at most.
+MAX_PANELS = 9
+#: Bars of the histogram of scores over the whole domain.
+HISTOGRAM_BARS = 40
+
+
+@dataclass(frozen=True, eq=False)
+class Diagram:
+    """Everything one panel shows.
+
+    Attributes
+    ----------
+    curve : ReliabilityCurve
+        The curve, with its band at the display's level.
+    bins : ReliabilityCurve or None
+        Bins with Wilson intervals; None when none were asked for.
+    histogram : ReliabilityCurve
+        ``.count`` and ``.edges`` are the histogram of scores.
+    estimate : Estimate
+        Calibration error of this panel's problem.
+    label : object
+        The class it speaks of; None for a confidence.
+    notion : str
+    domain : tuple of float
+        Where scores can lie.
+    weighted : bool
+        Whether counts are effective sample sizes of weighted samples.
+    """
+
+    curve: ReliabilityCurve
+    bins: ReliabilityCurve | None
+    histogram: ReliabilityCurve
+    estimate: Estimate
+    label: Label
+    notion: str
+    domain: tuple[float, float]
+    weighted: bool
+
+    @property
+    def lowest(self) -> float:
+        """Lowest value that is drawn: the domain's lower end, or less where an interval reaches below it."""
+        drawn = [self.domain[0]]
+        for curve in (self.curve, self.bins):
+            if curve is not None:
+                drawn += [float(v[~np.isnan(v)].min(initial=1.0)) for v in (curve.observed, curve.lower)]
+        return max(min(drawn), 0.0)
+
+
+def problems_of(predictions: Predictions, notion: str | Notion) -> tuple[ProblemSet | OneVsRest, str]:
+    """Problems to draw and the notion's name; raises ValueError for a notion without curves."""
+    chosen = as_notion(notion, predictions)
+    reduction = chosen.reduce(predictions)
+    if isinstance(reduction, VectorProblem):
+        raise ValueError(
+            f"notion {chosen.name!r} has no reliability diagram: its score is a vector. "
+            "Use 'confidence', 'classwise', 'top-label' or ClassSpecific(label)"
+        )
+    return reduction, chosen.name
+
+
+def check_bins(bins: Any, method: CellEstimator) -> Binned | str | None:
+    """Judge the ``bins`` argument: the bins to draw, ``"auto"``, or None for none."""
+    if bins is None or bins is False:
+        return None
+    if isinstance(bins, str) and bins == "auto":
+        return method if isinstance(method, Binned) else "auto"
+    if isinstance(bins, Binned):
+        return bins
+    if isinstance(bins, (int, np.integer)) and not isinstance(bins, bool):
+        return Binned(int(bins), span="domain")
+    raise ValueError(f"bins must be 'auto', an int, Binned(...) or None; got {bins!r}")
+
+
+def automatic_bins(n: float) -> Binned:
+    """Ten bins of equal width over the domain, fewer for fewer than 100 samples."""
+    return Binned(int(np.clip(np.sqrt(n), 3, 10)), span="domain")
+
+
+def worst_first(estimate: Estimate, labels: Sequence[Label]) -> list[int]:
+    """Positions of the classes, largest error first; classes without a number last."""
+    errors = np.array([estimate.per_class.get(label, np.nan) for label in labels], dtype=np.float64)
+    return [int(i) for i in np.argsort(np.where(np.isnan(errors), np.inf, -errors), kind="stable")]
+
+
+def diagram_of(
+    problem: Problem,
+    *,
+    notion: str,
+    method: CellEstimator,
+    estimator: CellEstimator,
+    bins: Binned | str | None,
+    level: float,
+    n_resamples: int,
+    rng: np.random.Generator,
+    estimate: Estimate | None = None,
+) -> Diagram:
+    """Diagram of one problem; its estimate is computed unless it is at hand."""
+
+    def curve(of: CellEstimator, at: float | None) -> ReliabilityCurve:
+        return curve_from(
+            of, of.summarize(problem), label=problem.label, notion=notion, level=at, n_resamples=n_resamples, rng=rng
+        )
+
+    size = problem.effective_size
+    if estimate is None:
+        estimate = estimate_from_summaries(
+            estimator,
+            [estimator.summarize(problem)],
+            labels=[problem.label],
+            shares=[1.0],
+            average="power",
+            dependent=False,
+            notion=notion,
+            norm=1.0,
+            level=level,
+            n_resamples=n_resamples,
+            n_samples=problem.n_samples,
+            size=size,
+            rng=rng,
+        )
+    chosen = automatic_bins(size) if isinstance(bins, str) else bins
+    return Diagram(
+        curve=curve(method, level),
+        bins=None if chosen is None else curve(chosen, level),
+        histogram=curve(Binned(HISTOGRAM_BARS, span="domain"), None),
+        estimate=estimate,
+        label=problem.label,
+        notion=notion,
+        domain=problem.domain,
+        weighted=problem.weights is not None,
+    )

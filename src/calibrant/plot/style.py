@@ -1,0 +1,86 @@
+"""How things look and read: line styles that differ in grey too, and the words on the axes."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from .._types import Interval, Label
+from .diagram import Diagram
+
+
+class Style(NamedTuple):
+    """Look of one model."""
+
+    color: str
+    linestyle: Any
+    marker: str
+
+
+#: Colours of different lightness (Okabe & Ito's, the blue darkened), each with a dash pattern and a marker of its own.
+STYLES = (
+    Style("#0b4a8f", "-", "o"),
+    Style("#d55e00", (0, (5, 1.6)), "s"),
+    Style("#009e73", (0, (5, 1.5, 1, 1.5)), "^"),
+    Style("#b0629b", (0, (1.2, 1.2)), "D"),
+    Style("#3a3a3a", (0, (8, 2, 1, 2, 1, 2)), "v"),
+    Style("#c99700", (0, (2.5, 1)), "P"),
+)
+IDENTITY_COLOR = "0.45"
+GRID_COLOR = "0.92"
+#: Longest class or model name that is drawn in full.
+LONGEST_NAME = 40
+
+
+def style_of(index: int) -> Style:
+    """Style of the ``index``-th model on an axes: after six, colours repeat with the next dash pattern."""
+    color = STYLES[index % len(STYLES)].color
+    other = STYLES[(index + index // len(STYLES)) % len(STYLES)]
+    return Style(color, other.linestyle, other.marker)
+
+
+def plain_text(value: Any) -> str:
+    """Text that matplotlib draws as it is: no formula between dollar signs, one line, not too long."""
+    text = " ".join(str(value).split())
+    if len(text) > LONGEST_NAME:
+        text = text[: LONGEST_NAME - 1] + "…"
+    return text.replace("$", r"\$")
+
+
+def class_text(label: Label) -> str:
+    """A class in words: a name as it is, a number as "class 3"."""
+    if isinstance(label, str):
+        return plain_text(label)
+    return f"class {label}"
+
+
+def axis_texts(diagram: Diagram) -> tuple[str, str]:
+    """Labels of the x and the y axis."""
+    if diagram.notion == "confidence":
+        return "Confidence (probability of the predicted class)", "Accuracy"
+    if diagram.notion == "top-label":
+        return f"Confidence where {class_text(diagram.label)} is predicted", "Accuracy"
+    return f"Predicted probability of {class_text(diagram.label)}", "Observed frequency"
+
+
+def digits_of(*values: float) -> int:
+    """Decimals that show two significant digits of the largest value, three at least and six at most."""
+    largest = max((abs(v) for v in values if v == v), default=0.0)
+    digits = 3
+    while digits < 6 and 0 < largest < 10 ** (1 - digits):
+        digits += 1
+    return digits
+
+
+def error_text(value: float, interval: Interval) -> str:
+    """Calibration error with its interval: ``0.034 (0.021 to 0.052)``."""
+    digits = digits_of(value, *interval)
+    if value != value:
+        return "not known"
+    if interval.low != interval.low:
+        return f"{value:.{digits}f}"
+    return f"{value:.{digits}f} ({interval.low:.{digits}f} to {interval.high:.{digits}f})"
+
+
+def percent_text(level: float) -> str:
+    """A level in words: ``95 %``."""
+    return f"{100 * level:g} %"
