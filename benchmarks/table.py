@@ -41,8 +41,8 @@ def markdown(results: dict[str, Any]) -> str:
         "# Speed beside other libraries",
         "",
         "Written by `python benchmarks/speed.py --markdown benchmarks/results.md`. Medians of CPU time over",
-        "interleaved repetitions in one process, one thread, the same float64 and int64 arrays for all. Our calls are the public",
-        "functions with input validation on. *Ratio* is ours over the fastest peer's; smaller is better.",
+        "interleaved repetitions in one process, one thread, the same float64 and int64 arrays for all. Our calls are",
+        "the public functions with input validation on. *Ratio* is ours over the fastest peer's; smaller is better.",
         "",
         f"{f['date']}; {f['cpu']}, {f['cores']} cores; Python {f['python']}; "
         + ", ".join(f"{k} {v}" for k, v in f["versions"].items())
