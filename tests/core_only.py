@@ -1,6 +1,6 @@
 """Run where only the core is installed: everything public that needs no extra works, the rest names its extra."""
 
-import importlib
+import importlib.util
 import io
 import sys
 from contextlib import redirect_stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -55,7 +56,10 @@ def report_command(
         str, typer.Option(help="auto, class-specific:LABEL, classwise, confidence or top-label.")
     ] = "auto",
     estimator: Annotated[
-        str, typer.Option(help="auto, density[:BANDWIDTH[:KERNEL]] or binned[:N][:quantile][:linear][:debias].")
+        str,
+        typer.Option(
+            help="auto, residual[:score], density[:BANDWIDTH[:KERNEL]] or binned[:N][:quantile][:linear][:debias]."
+        ),
     ] = "auto",
     level: Annotated[float, typer.Option(help="Level of intervals and bands.")] = 0.95,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
@@ -180,7 +184,7 @@ def _report(
             try:
                 sums.add(piece.y_true, piece.y_prob, piece.weight)
             except (ValueError, TypeError) as error:
-                raise ValueError(f"{error} (rows are counted from row {piece.start} of the file)") from error
+                raise ValueError(_in_file(str(error), piece.start)) from error
             advance(len(piece.y_true))
     return report_from(sums, estimator=estimator or "auto", level=level, title=title)
 
@@ -192,13 +196,15 @@ class _progress:  # noqa: N801 (used as a context manager only)
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+        console = Console(stderr=True)
         self._bar = Progress(
             TextColumn("reading rows"),
             BarColumn(),
             MofNCompleteColumn(),
             TimeRemainingColumn(),
-            console=Console(stderr=True),
+            console=console,
             transient=True,
+            disable=not console.is_terminal,
         )
         self._task = self._bar.add_task("rows", total=total)
 
@@ -208,6 +214,11 @@ class _progress:  # noqa: N801 (used as a context manager only)
 
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
+
+
+def _in_file(message: str, start: int) -> str:
+    """Count the row that a message names from the start of the file, not of the piece."""
+    return re.sub(r"\brow (\d+)\b", lambda found: f"row {int(found[1]) + start}", message, count=1)
 
 
 def _one(found: list[str], role: str, pattern: str) -> list[str]:
@@ -241,12 +252,14 @@ def _parse_notion(text: str, labels: list[Any]) -> str | Notion:
 def _parse_estimator(text: str) -> CellEstimator | None:
     """``density:scott:triweight`` and ``binned:sqrt:quantile:linear:debias`` to estimators; None for auto."""
     from .binning.mapping import MAPPINGS
-    from .errors import Binned, Density
+    from .errors import Binned, Density, ResidualKernel
     from .errors.binned import STRATEGIES
 
     name, *parts = text.split(":")
     if name == "auto" and not parts:
         return None
+    if name == "residual" and len(parts) <= 1:
+        return ResidualKernel(space=parts[0] if parts else "rank")
     if name == "density" and len(parts) <= 2:
         options: dict[str, Any] = dict(zip(("bandwidth", "kernel"), parts, strict=False))
         if parts and _is_number(parts[0]):
@@ -265,8 +278,8 @@ def _parse_estimator(text: str) -> CellEstimator | None:
                 options["n_bins"] = int(part) if part.isdigit() else part
         return Binned(**options)
     raise ValueError(
-        "--estimator must be auto, density[:BANDWIDTH[:KERNEL]] or binned[:N][:quantile][:linear][:debias]; "
-        f"got {text!r}"
+        "--estimator must be auto, residual[:score], density[:BANDWIDTH[:KERNEL]] or "
+        f"binned[:N][:quantile][:linear][:debias]; got {text!r}"
     )
 
 

@@ -1,0 +1,27 @@
+// Appended to a page under test: uses it as a person would and writes what it saw into the document.
+(function () {
+  const out = document.createElement("pre");
+  out.id = "probe";
+  const chart = document.getElementById("chart"), select = document.getElementById("view");
+  const svg = () => chart.querySelector("svg");
+  const point = (x) => {
+    const box = svg().getBoundingClientRect(), area = svg().querySelector('rect[fill="transparent"]');
+    const at = { clientX: box.left + box.width * x, clientY: box.top + 50, bubbles: true };
+    area.dispatchEvent(new PointerEvent("pointermove", at));
+    return Array.from(svg().querySelectorAll("#tip text")).map((t) => t.textContent).join(" | ");
+  };
+  const lines = [point(0.6)];
+  lines.push("circles " + svg().querySelectorAll("circle.point").length);
+  select.value = "1";
+  select.dispatchEvent(new Event("change"));
+  lines.push(point(0.3));
+  lines.push("options " + Array.from(select.options).map((o) => o.textContent).join(" ; "));
+  document.getElementById("theme").click();
+  lines.push("dark " + document.documentElement.classList.contains("dark"));
+  const view = svg().viewBox.baseVal;
+  const outside = (b) => b.x < 0 || b.y < 0 || b.x + b.width > view.width || b.y + b.height > view.height;
+  const upright = Array.from(svg().querySelectorAll("text")).filter((t) => !t.closest("#tip") && !t.getAttribute("transform"));
+  lines.push("clipped " + upright.filter((t) => outside(t.getBBox())).map((t) => t.textContent).join(","));
+  out.textContent = lines.join("\n");
+  document.body.appendChild(out);
+})();

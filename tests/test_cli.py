@@ -1,0 +1,269 @@
+"""The command: formats, options, exit codes, bad input, streams."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+
+import calibrant as cal
+from calibrant.cli import main
+
+
+def run(capsys, *args):
+    """Exit code, standard output and standard error of a call in this process."""
+    import unittest.mock
+
+    with unittest.mock.patch.object(sys, "argv", ["calibrant", *map(str, args)]):
+        try:
+            main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code or 0
+    out = capsys.readouterr()
+    return code, out.out, out.err
+
+
+@pytest.fixture(scope="module")
+def binary():
+    rng = np.random.default_rng(0)
+    p = rng.random(4000)
+    return pl.DataFrame({"y": (rng.random(4000) < p**1.5).astype(int), "score": p, "w": rng.integers(1, 4, 4000)})
+
+
+@pytest.fixture(scope="module")
+def animals():
+    rng = np.random.default_rng(1)
+    q = rng.dirichlet(np.ones(3), 3000)
+    names = np.array(["cat", "dog", "owl"])
+    y = names[np.minimum((rng.random((3000, 1)) > np.cumsum(q, axis=1)).sum(axis=1), 2)]
+    return pl.DataFrame({"truth": y} | {f"p_{n}": q[:, i] for i, n in enumerate(names)})
+
+
+WRITERS = {
+    "a.csv": pl.DataFrame.write_csv,
+    "a.tsv": lambda f, path: f.write_csv(path, separator="\t"),
+    "a.parquet": pl.DataFrame.write_parquet,
+    "a.ndjson": pl.DataFrame.write_ndjson,
+    "a.jsonl": pl.DataFrame.write_ndjson,
+    "a.arrow": pl.DataFrame.write_ipc,
+    "stream.arrow": pl.DataFrame.write_ipc_stream,
+    "noname": pl.DataFrame.write_csv,
+    "noname-parquet": pl.DataFrame.write_parquet,
+    "noname-ndjson": pl.DataFrame.write_ndjson,
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("mode", ["--load", "--stream"])
+def test_every_format_gives_the_library_number(capsys, tmp_path, binary, name, mode):
+    path = tmp_path / name
+    WRITERS[name](binary, path)
+    code, out, err = run(capsys, "report", path, "--label", "y", "--prob", "score", "--weight", "w", "--json", mode)
+    assert code == 0, err
+    data = json.loads(out)
+    want = cal.calibration_error(binary["y"], binary["score"], sample_weight=binary["w"])
+    assert data["headline"]["value"] == pytest.approx(want, rel=1e-9)
+    assert data["streamed"] == (mode == "--stream")
+    assert data["n_samples"] == 4000
+
+
+@pytest.mark.parametrize(
+    "prob", [["--prob", "p_*"], ["--prob", "p_cat", "--prob", "p_dog", "--prob", "p_owl"], [], ["--prob", "p_???"]]
+)
+@pytest.mark.parametrize("mode", ["--load", "--stream"])
+def test_columns_name_the_labels(capsys, tmp_path, animals, prob, mode):
+    animals.write_parquet(tmp_path / "a.parquet")
+    code, out, err = run(capsys, "report", tmp_path / "a.parquet", "--label", "truth", *prob, "--json", mode)
+    assert code == 0, err
+    data = json.loads(out)
+    assert data["classes"] == ["cat", "dog", "owl"]
+    want = cal.calibration_error(animals["truth"], animals.select("p_cat", "p_dog", "p_owl").to_numpy())
+    assert data["headline"]["value"] == pytest.approx(want, rel=1e-9)
+
+
+def test_labels_option_and_integer_labels(capsys, tmp_path):
+    frame = pl.DataFrame({"y": [2, 5, 5, 2], "u": [0.6, 0.2, 0.3, 0.8], "v": [0.4, 0.8, 0.7, 0.2]})
+    frame.write_csv(tmp_path / "a.csv")
+    common = ["report", tmp_path / "a.csv", "--label", "y", "--prob", "u", "--prob", "v", "--json"]
+    code, _, err = run(capsys, *common)
+    assert code == 2
+    assert "--labels" in err
+    code, out, _ = run(capsys, *common, "--labels", "2,5")
+    assert code == 0
+    assert json.loads(out)["classes"] == [2, 5]
+
+
+@pytest.mark.parametrize(
+    ("text", "estimator"),
+    [
+        ("binned:20", cal.Binned(20)),
+        ("binned:sqrt:quantile", cal.Binned("sqrt", "quantile")),
+        ("binned:10:linear", cal.Binned(10, mapping="linear")),
+        ("binned:debias", cal.Binned(debias=True)),
+        ("density", cal.Density()),
+        ("density:0.05:triweight", cal.Density(0.05, "triweight")),
+        ("density:scott", cal.Density("scott")),
+        ("residual", cal.ResidualKernel()),
+        ("residual:score", cal.ResidualKernel(space="score")),
+    ],
+)
+def test_estimators_by_name(capsys, tmp_path, binary, text, estimator):
+    binary.write_csv(tmp_path / "a.csv")
+    common = ("report", tmp_path / "a.csv", "--label", "y", "--prob", "score", "--json", "--estimator", text)
+    code, out, err = run(capsys, *common)
+    assert code == 0, err
+    want = cal.calibration_error(binary["y"], binary["score"], estimator=estimator)
+    assert json.loads(out)["headline"]["value"] == pytest.approx(want, rel=1e-12)
+
+
+@pytest.mark.parametrize("notion", ["classwise", "confidence", "top-label", "class-specific:dog"])
+def test_notions_by_name(capsys, tmp_path, animals, notion):
+    animals.write_csv(tmp_path / "a.csv")
+    code, out, err = run(capsys, "report", tmp_path / "a.csv", "--label", "truth", "--notion", notion, "--json")
+    assert code == 0, err
+    name = cal.ClassSpecific("dog") if notion.endswith("dog") else notion
+    P = animals.select("p_cat", "p_dog", "p_owl").to_numpy()
+    assert json.loads(out)["headline"]["value"] == pytest.approx(
+        cal.calibration_error(animals["truth"], P, notion=name), rel=1e-9
+    )
+
+
+def test_gate(capsys, tmp_path, binary):
+    binary.write_csv(tmp_path / "a.csv")
+    common = ("report", tmp_path / "a.csv", "--label", "y", "--prob", "score", "--fail-above")
+    code, out, err = run(capsys, *common, "0.01")
+    assert code == 1
+    assert "is above 0.01" in err
+    assert "calibration error" in out
+    assert run(capsys, *common, "0.5")[0] == 0
+    assert run(capsys, *common, "5")[0] == 2
+
+
+def test_html_and_text(capsys, tmp_path, animals):
+    animals.write_csv(tmp_path / "a.csv")
+    page = tmp_path / "out.html"
+    code, out, err = run(capsys, "report", tmp_path / "a.csv", "--label", "truth", "--html", page, "--title", "Zoo")
+    assert code == 0
+    assert "<title>Zoo</title>" in page.read_text()
+    assert "Zoo" in out
+    assert str(page) in err
+
+
+BAD = {
+    "missing file": (None, ["nowhere.csv"], "does not exist"),
+    "directory": (None, ["."], "is a directory"),
+    "empty file": ("", [], "is empty"),
+    "header only": ("y_true,y_prob\n", [], "no rows"),
+    "no label column": ("a,y_prob\n1,0.5\n", [], "no column 'y_true'"),
+    "no prob column": ("y_true,b\n1,0.5\n", [], "no column 'p_*'"),
+    "percentages": ("y_true,y_prob\n1,55\n0,20\n", [], "percentages"),
+    "logits": ("y_true,y_prob\n1,-3.5\n0,2.0\n", [], "logits"),
+    "missing score": ("y_true,y_prob\n1,0.5\n0,\n", [], "row 1 is nan"),
+    "missing label": ("y_true,y_prob\n1,0.5\n,0.2\n", [], "missing labels"),
+    "text scores": ("y_true,y_prob\n1,high\n0,low\n", [], "must hold numbers"),
+    "row sums": ("y_true,p_0,p_1\n1,0.5,0.6\n0,0.4,0.6\n", [], "sum to 1"),
+    "strings": ("y_true,y_prob\nyes,0.5\nno,0.4\n", [], "pos_label"),
+    "estimator": ("y_true,y_prob\n1,0.5\n0,0.4\n", ["--estimator", "best"], "--estimator must be"),
+    "bins": ("y_true,y_prob\n1,0.5\n0,0.4\n", ["--estimator", "binned:0"], "n_bins"),
+    "notion": ("y_true,y_prob\n1,0.5\n0,0.4\n", ["--notion", "best"], "notion must be one of"),
+    "format": ("y_true,y_prob\n1,0.5\n0,0.4\n", ["--format", "xls"], "format must be one of"),
+    "negative weight": ("y_true,y_prob,w\n1,0.5,-1\n0,0.4,1\n", ["--weight", "w"], "must not be negative"),
+    "not parquet": ("y_true,y_prob\n1,0.5\n", ["--format", "parquet"], ""),
+    "ragged": ("y_true,y_prob\n1,0.5\n0,0.4,3,4\n", [], ""),
+    "html to nowhere": ("y_true,y_prob\n1,0.5\n0,0.4\n", ["--html", "/nonexistent/x.html"], "No such file"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+@pytest.mark.parametrize("mode", ["--load", "--stream"])
+def test_bad_input_is_one_clear_line(capsys, tmp_path, case, mode):
+    content, extra, words = BAD[case]
+    path = tmp_path / "a.csv"
+    if content is not None:
+        path.write_text(content)
+        extra = [path, *extra]
+    elif extra == ["."]:
+        extra = [tmp_path]
+    code, out, err = run(capsys, "report", *extra, mode)
+    assert code == 2, (out, err)
+    assert err.startswith("calibrant: ")
+    assert err.count("\n") == 1
+    assert words in err
+    assert "Traceback" not in err
+    assert out == ""
+
+
+def test_row_numbers_are_those_of_the_file(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr("calibrant._commands.PIECE_ROWS", 100)
+    p = np.full(1000, 0.5)
+    p[777] = np.nan
+    pl.DataFrame({"y_true": np.arange(1000) % 2, "y_prob": p}).write_parquet(tmp_path / "a.parquet")
+    code, _, err = run(capsys, "report", tmp_path / "a.parquet", "--stream")
+    assert code == 2
+    assert "row 777" in err
+
+
+def test_standard_input_and_exit_codes_of_the_real_command(tmp_path, binary):
+    csv = binary.write_csv().encode()
+    command = [sys.executable, "-m", "calibrant.cli", "report", "-", "--label", "y", "--prob", "score", "--json"]
+    done = subprocess.run(command, input=csv, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["n_samples"] == 4000
+    empty = subprocess.run(command, input=b"", capture_output=True, check=False)
+    assert empty.returncode == 2
+    assert empty.stderr == b"calibrant: standard input is empty\n"
+
+
+def test_demo(capsys, tmp_path):
+    code, out, _ = run(capsys, "demo", "--out", tmp_path / "new")
+    assert code == 0
+    assert "GaussianNB on breast cancer" in out
+    assert "10" in out
+    for name in ("breast-cancer", "digits"):
+        assert (tmp_path / "new" / f"calibrant-demo-{name}.html").stat().st_size > 10_000
+
+
+def test_version_and_help(capsys):
+    assert run(capsys, "--version")[1].strip() == cal.__version__
+    code, out, _ = run(capsys, "report", "--help")
+    assert code == 0
+    assert "--fail-above" in out
+
+
+WATCH = """
+import sys, threading, time
+peak = [0]
+def watch():
+    while True:
+        with open("/proc/self/status") as status:
+            peak[0] = max(peak[0], *(int(line.split()[1]) for line in status if line.startswith("RssAnon")))
+        time.sleep(0.005)
+threading.Thread(target=watch, daemon=True).start()
+sys.argv = ["calibrant", "report", sys.argv[1], "--stream", "--json"]
+from calibrant.cli import main
+try:
+    main()
+except SystemExit as stop:
+    assert not stop.code
+sys.stderr.write(str(peak[0]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_memory_does_not_grow_with_the_file(tmp_path):
+    """Peak memory of streaming four times the rows stays within a few pieces (file pages in the cache aside)."""
+    peaks = []
+    for rows in (2_000_000, 8_000_000):
+        rng = np.random.default_rng(0)
+        p = rng.random(rows)
+        path = tmp_path / f"{rows}.parquet"
+        pl.DataFrame({"y_true": (rng.random(rows) < p).astype(np.int8), "y_prob": p}).write_parquet(path)
+        done = subprocess.run([sys.executable, "-c", WATCH, str(path)], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["n_samples"] == rows
+        peaks.append(int(done.stderr.split()[-1]) / 1024)
+    assert peaks[1] - peaks[0] < 50, peaks  # six million more rows would be 100 MB as pairs of float64

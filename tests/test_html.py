@@ -1,0 +1,90 @@
+"""The HTML page: self-contained, escaped, and working in a real browser where one is installed."""
+
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+
+NASTY = ["<script>alert(1)</script>", "</script><b>", "a & b \"quoted\" 'single'", "日本語 ünïcode"]
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+@pytest.fixture(scope="module")
+def nasty_page():
+    rng = np.random.default_rng(0)
+    q = rng.dirichlet(np.ones(4), 1500)
+    y = np.array(NASTY)[np.minimum((rng.random((1500, 1)) > np.cumsum(q, axis=1)).sum(axis=1), 3)]
+    return cal.report(y, q, labels=NASTY, title="A <i>title</i> & more").to_html()
+
+
+class Elements(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.tags, self.links = [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.links += [v for k, v in attrs if k in ("src", "href", "action", "data") and v]
+
+
+def test_page_loads_nothing(nasty_page):
+    parsed = Elements()
+    parsed.feed(nasty_page)
+    assert parsed.links == ["data:,"]  # an empty icon, so that browsers do not ask for one
+    assert "default-src 'none'" in nasty_page
+    assert not re.search(r"@import|url\(|fetch\(|XMLHttpRequest|WebSocket", nasty_page)
+
+
+def test_names_are_text_not_markup(nasty_page):
+    parsed = Elements()
+    parsed.feed(nasty_page)
+    assert parsed.tags.count("script") == 2
+    assert "b" in parsed.tags  # the cards' own
+    assert "i" not in parsed.tags
+    assert "<script>alert" not in nasty_page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in nasty_page
+
+
+def test_written_file_is_what_is_returned(tmp_path):
+    path = tmp_path / "r.html"
+    page = cal.report([0, 1, 1], [0.2, 0.6, 0.9]).to_html(path)
+    assert path.read_text(encoding="utf-8") == page
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
+def test_page_works_in_a_browser(nasty_page, tmp_path):
+    page = tmp_path / "page.html"
+    probe = (Path(__file__).parent / "page_probe.js").read_text(encoding="utf-8")
+    page.write_text(nasty_page.replace("</body>", f"<script>{probe}</script></body>"), encoding="utf-8")
+    done = subprocess.run(
+        [
+            CHROMIUM,
+            *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+            *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+            *("--enable-logging=stderr", "--virtual-time-budget=3000", f"--user-data-dir={tmp_path / 'profile'}"),
+            *("--dump-dom", page.as_uri()),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert "CONSOLE" not in done.stderr, done.stderr  # any message would be an error or a CSP refusal
+    found = re.search(r'<pre id="probe">(.*?)</pre>', done.stdout, re.DOTALL)
+    assert found, done.stdout[-2000:]
+    first, circles, second, options, dark, clipped = found.group(1).split("\n")
+    assert re.match(
+        r"score 0\.\d{3} \| observed [\d.]+ % \| interval [\d.]+ % – [\d.]+ % \| bin .* rows \| bin interval", first
+    )
+    assert int(circles.split()[1]) >= 5
+    assert second.startswith("score 0.")
+    assert second != first
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in options
+    assert dark == "dark true"
+    assert clipped.strip() == "clipped"

@@ -1,0 +1,145 @@
+"""`Accumulator`: pieces, merges, and the same numbers as at once."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant.reporting import report_from
+from calibrant.streaming import quantile_from_fine
+
+
+def binary(n=3000, seed=0):
+    rng = np.random.default_rng(seed)
+    p = rng.beta(2, 3, n)
+    return (rng.random(n) < p**1.3).astype(int), p
+
+
+def multiclass(n=2000, k=4, seed=0):
+    rng = np.random.default_rng(seed)
+    q = rng.dirichlet(np.ones(k), n)
+    y = (rng.random((n, 1)) > np.cumsum(q, axis=1)).sum(axis=1)
+    return np.minimum(y, k - 1), q
+
+
+def pieces(y, p, *, weights=None, notion="auto", cuts=(0, 7, 500, 501, None), **options):
+    acc = cal.Accumulator(notion=notion, **options)
+    for a, b in pairwise(cuts):
+        acc.add(y[a:b], p[a:b], None if weights is None else weights[a:b])
+    return acc
+
+
+ESTIMATORS = [
+    cal.Binned(),
+    cal.Binned(debias=True),
+    cal.Density(),
+    cal.Density("scott", "triweight"),
+    cal.ResidualKernel(),
+    cal.ResidualKernel(space="score"),
+]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+@pytest.mark.parametrize("notion", ["class-specific", "classwise", "confidence", "top-label"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_pieces_equal_batch(estimator, notion, weighted):
+    y, p = binary() if notion == "class-specific" else multiclass()
+    w = np.random.default_rng(1).random(len(y)) if weighted else None
+    got = pieces(y, p, weights=w, notion=notion).estimate(estimator, n_resamples=10, random_state=0).value
+    want = cal.calibration_error(y, p, notion=notion, estimator=estimator, sample_weight=w)
+    assert got == pytest.approx(want, rel=1e-10, abs=1e-12)
+
+
+def test_merge_is_symmetric_and_equals_one():
+    y, p = multiclass()
+    whole = cal.Accumulator().add(y, p)
+    a, b = cal.Accumulator().add(y[:900], p[:900]), cal.Accumulator().add(y[900:], p[900:])
+    for merged in (a + b, b + a, a.merge(b)):
+        assert merged.n_samples == whole.n_samples
+        for e in ESTIMATORS:
+            assert merged.estimate(e, n_resamples=10, random_state=0).value == pytest.approx(
+                whole.estimate(e, n_resamples=10, random_state=0).value, rel=1e-10
+            )
+    assert a.n_samples == 900  # merging leaves the parts alone
+
+
+def test_report_of_pieces_equals_report_of_rows():
+    y, p = multiclass()
+    one = cal.report(y, p).to_dict()
+    two = report_from(pieces(y, p)).to_dict()
+    assert one["brier"] == pytest.approx(two["brier"], rel=1e-12)
+    assert one["log_loss"] == pytest.approx(two["log_loss"], rel=1e-12)
+    assert one["accuracy"] == two["accuracy"]
+    for name, row in one["estimates"].items():
+        tolerance = 2e-3 if "equal mass" in name else 1e-10  # quantile edges are rounded when rows are streamed
+        assert row["value"] == pytest.approx(two["estimates"][name]["value"], abs=tolerance)
+    for a, b in zip(one["per_class"], two["per_class"], strict=True):
+        assert a["label"] == b["label"]
+        assert a["ece"] == pytest.approx(b["ece"], rel=1e-10)
+
+
+def test_quantile_bins_from_the_fine_histogram_hold_equal_mass():
+    y, p = binary(20_000)
+    acc = pieces(y, p)
+    fine = acc.problems[1].fine
+    moments = quantile_from_fine(fine, 15, (0.0, 1.0))
+    assert moments.weight.sum() == len(y)
+    assert moments.outcome.sum() == y.sum()
+    # 65536 cells and 20 000 smooth scores: a cell holds a few rows at most.
+    assert np.abs(moments.weight - len(y) / 15).max() < 10
+    exact = cal.calibration_error(y, p, estimator=cal.Binned(15, "quantile"))
+    assert acc.estimate(cal.Binned(15, "quantile"), n_resamples=10).value == pytest.approx(exact, abs=2e-3)
+
+
+def test_quantile_bins_of_tied_scores_never_part_them():
+    p = np.repeat([0.1, 0.5, 0.9], [10, 80, 10])
+    y = np.tile([0, 1], 50)
+    acc = cal.Accumulator().add(y, p)
+    moments = quantile_from_fine(acc.problems[1].fine, 10, (0.0, 1.0))
+    assert sorted(moments.weight[moments.weight > 0]) == [10, 10, 80]
+
+
+def test_bad_piece_leaves_the_sums_alone():
+    y, p = binary()
+    acc = cal.Accumulator().add(y, p)
+    before = acc.estimate(cal.Binned(), n_resamples=10, random_state=0).value
+    with pytest.raises(ValueError, match="row 1 is nan"):
+        acc.add([0, 1], [0.3, np.nan])
+    assert acc.n_samples == len(y)
+    assert acc.estimate(cal.Binned(), n_resamples=10, random_state=0).value == before
+
+
+def test_pieces_of_other_labels_are_refused():
+    acc = cal.Accumulator().add(["a", "b"], [[0.6, 0.4], [0.3, 0.7]])
+    with pytest.raises(ValueError, match="same labels"):
+        acc.add(["a", "c"], [[0.6, 0.4], [0.3, 0.7]])
+    other = cal.Accumulator().add(["a", "c"], [[0.6, 0.4], [0.3, 0.7]])
+    with pytest.raises(ValueError, match="cannot merge"):
+        _ = acc + other
+
+
+def test_piece_that_lacks_a_label():
+    P = [[0.6, 0.3, 0.1], [0.3, 0.5, 0.2]]
+    acc = cal.Accumulator(labels=["a", "b", "c"]).add(["a", "b"], P).add(["c", "c"], P)
+    assert acc.required_totals().class_weight.tolist() == [1, 1, 2]
+
+
+def test_empty_and_wrong_use():
+    with pytest.raises(ValueError, match="no rows"):
+        cal.Accumulator().estimate()
+    with pytest.raises(ValueError, match="fixed edges"):
+        cal.Accumulator(binned=cal.Binned("sqrt"))
+    with pytest.raises(ValueError, match="canonical"):
+        cal.Accumulator(notion="canonical").add([0, 1], [[0.6, 0.4], [0.3, 0.7]])
+    acc = cal.Accumulator().add([0, 1], [0.2, 0.8])
+    with pytest.raises(ValueError, match="needs the rows"):
+        acc.estimate(cal.Binned("sqrt"))
+    with pytest.raises(TypeError, match="SimplexBinned"):
+        acc.estimate(cal.SimplexBinned())
+    assert cal.Accumulator().add([0, 1], [0.2, 0.8]) + cal.Accumulator() is not None
+
+
+def test_zero_weight_on_an_impossible_outcome_keeps_the_log_loss_finite():
+    acc = cal.Accumulator().add([1, 1], [0.0, 0.5], [0.0, 1.0])
+    assert acc.required_totals().log_loss == pytest.approx(np.log(2))
