@@ -121,7 +121,7 @@ def _check_objects(truth: AnyArray) -> AnyArray:
             raise TypeError(
                 f"y_true must hold labels of one kind (int, bool or str); row {row} is {item!r} ({type(item).__name__})"
             )
-    return truth.astype(str) if kinds == (str,) else np.asarray(truth.tolist())
+    return np.asarray(truth.tolist())
 
 
 def _missing(item: Any) -> bool:

@@ -1,0 +1,220 @@
+# ruff: noqa: E501 (tables of messages)
+"""Which label is which column."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from calibrant import as_predictions
+
+P = [0.1, 0.9, 0.8, 0.2]
+P3 = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]])
+PETS = ["cat", "cow", "dog"]
+
+
+def refused(kind, text, y, p=P, **kwargs):
+    with pytest.raises(kind, match=re.escape(text)):
+        as_predictions(y, p, **kwargs)
+
+
+# ---- one score -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("y", "options", "classes", "positive", "codes"),
+    [
+        ([0, 1, 1, 0], {}, (0, 1), 1, [0, 1, 1, 0]),
+        ([0, 1, 1, 0], {"pos_label": 0}, (0, 1), 0, [0, 1, 1, 0]),
+        ([0, 1, 1, 0], {"labels": [1, 0]}, (1, 0), 0, [1, 0, 0, 1]),
+        ([0.0, 1.0, 1.0, 0.0], {}, (0, 1), 1, [0, 1, 1, 0]),
+        ([-1, 1, 1, -1], {}, (-1, 1), 1, [0, 1, 1, 0]),
+        ([True, False, False, True], {}, (False, True), 1, [1, 0, 0, 1]),
+        ([True, False, False, True], {"pos_label": False}, (False, True), 0, [1, 0, 0, 1]),
+        (["no", "yes", "yes", "no"], {"pos_label": "yes"}, ("no", "yes"), 1, [0, 1, 1, 0]),
+        (["no", "yes", "yes", "no"], {"pos_label": "no"}, ("no", "yes"), 0, [0, 1, 1, 0]),
+        ([1, 2, 2, 1], {"pos_label": 2}, (1, 2), 1, [0, 1, 1, 0]),
+        # only one label seen, and no doubt about the other
+        ([0, 0, 0, 0], {}, (0, 1), 1, [0, 0, 0, 0]),
+        ([1, 1, 1, 1], {}, (0, 1), 1, [1, 1, 1, 1]),
+        ([-1, -1, -1, -1], {}, (-1, 1), 1, [0, 0, 0, 0]),
+        ([False] * 4, {}, (False, True), 1, [0, 0, 0, 0]),
+        (["no"] * 4, {"pos_label": "yes"}, ("no", "yes"), 1, [0, 0, 0, 0]),
+        (["no"] * 4, {"pos_label": "yes", "labels": ["no", "yes"]}, ("no", "yes"), 1, [0, 0, 0, 0]),
+    ],
+)
+def test_binary_labels(y, options, classes, positive, codes):
+    p = as_predictions(y, P, **options)
+    assert p.classes == classes
+    assert p.positive == positive
+    assert p.codes.astype(int).tolist() == codes
+    assert p.outcome(p.positive).astype(int).tolist() == [int(v == classes[positive]) for v in y]
+    assert p.score(p.positive).tolist() == P
+    np.testing.assert_allclose(p.matrix.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.int32, np.uint64, ">i2", ">i8", bool, np.float32])
+def test_label_dtypes(dtype):
+    p = as_predictions(np.array([0, 1, 1, 0], dtype=dtype), P)
+    assert p.codes.astype(int).tolist() == [0, 1, 1, 0]
+    if np.dtype(dtype).kind != "b":
+        assert as_predictions(np.array([0, 2, 1], dtype=dtype), P3).codes.astype(int).tolist() == [0, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("y", "options", "kind", "text"),
+    [
+        (["no", "yes", "no", "no"], {}, ValueError, "pos_label must be given when the labels are ['no', 'yes']: pos_label='yes'?"),
+        (["0", "1", "1", "0"], {}, ValueError, "pos_label must be given when the labels are ['0', '1']"),
+        ([1, 2, 2, 1], {}, ValueError, "pos_label must be given when the labels are [1, 2]"),
+        (["no", "yes", "no", "no"], {"pos_label": "maybe"}, ValueError, "pos_label must be one of the labels ['no', 'yes']; got 'maybe'"),
+        ([0, 1, 1, 0], {"pos_label": 2}, ValueError, "pos_label must be one of the labels [0, 1]; got 2"),
+        ([0, 1, 2, 0], {}, ValueError, "y_true has 3 labels (0, 1, 2) but y_prob is 1-D (the probability of one label)"),
+        (["no"] * 4, {}, ValueError, "two classes are needed, but y_true has only one label ('no'): pass labels=[...]"),
+        ([5] * 4, {}, ValueError, "two classes are needed, but y_true has only one label (5)"),
+        ([0, 1, 2, 0], {"labels": [0, 1]}, ValueError, "matches no column: row 2 is 2, labels are 0, 1"),
+        ([0, 1, 1, 0], {"labels": [0, 1, 2]}, ValueError, "labels must name one label a column: y_prob has 2, labels has 3"),
+    ],
+)  # fmt: skip
+def test_binary_labels_refused(y, options, kind, text):
+    refused(kind, text, y, **options)
+
+
+# ---- one column a class ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("y", "labels", "classes", "codes"),
+    [
+        ([0, 1, 2], None, (0, 1, 2), [0, 1, 2]),
+        ([2, 0, 0], None, (0, 1, 2), [2, 0, 0]),  # not every label need be seen
+        ([1, 2, 3], None, (1, 2, 3), [0, 1, 2]),
+        ([-5, 10, 3], None, (-5, 3, 10), [0, 2, 1]),
+        ([0.0, 2.0, 1.0], None, (0, 1, 2), [0, 2, 1]),
+        (["b", "a", "c"], None, ("a", "b", "c"), [1, 0, 2]),
+        (["b", "a", "c"], ["c", "b", "a"], ("c", "b", "a"), [1, 2, 0]),
+        (["b", "b", "b"], ["c", "b", "a"], ("c", "b", "a"), [1, 1, 1]),
+        (["b", "b", "b"], np.array(["c", "b", "a"]), ("c", "b", "a"), [1, 1, 1]),
+        ([7, 7, 9], (9, 8, 7), (9, 8, 7), [2, 2, 0]),
+        (np.array([b"a", b"c", b"b"]), None, (b"a", b"b", b"c"), [0, 2, 1]),
+    ],
+)
+def test_multiclass_labels(y, labels, classes, codes):
+    p = as_predictions(y, P3, labels=labels)
+    assert p.classes == classes
+    assert p.positive is None
+    assert p.codes.tolist() == codes
+
+
+def test_two_columns():
+    rows = np.column_stack([P, 1 - np.array(P)])
+    for y, classes in (([-1, 1, 1, -1], (-1, 1)), ([True] * 4, (False, True)), ([1] * 4, (0, 1)), ([0] * 4, (0, 1))):
+        assert as_predictions(y, rows).classes == classes
+
+
+@pytest.mark.parametrize(
+    ("y", "options", "kind", "text"),
+    [
+        (["a", "b", "b"], {}, ValueError, "y_true has 2 labels ('a', 'b') but y_prob has 3 columns: say which column is which with labels=[...]"),
+        ([-1, 2, 2], {}, ValueError, "y_true has 2 labels (-1, 2) but y_prob has 3 columns"),
+        ([1, 2, 9], {"labels": [0, 1, 2]}, ValueError, "y_true has a label that matches no column: row 2 is 9, labels are 0, 1, 2"),
+        (["a", "z", "b"], {"labels": ["a", "b", "c"]}, ValueError, "row 1 is 'z', labels are 'a', 'b', 'c'"),
+        ([0, 1, 2], {"labels": ["0", "1", "2"]}, ValueError, "row 0 is 0, labels are '0', '1', '2', of another kind"),
+        (["0", "1", "2"], {"labels": [0, 1, 2]}, ValueError, "row 0 is '0', labels are 0, 1, 2, of another kind"),
+        ([0, 1, 2], {"labels": [0, 1]}, ValueError, "labels must name one label a column: y_prob has 3, labels has 2 (0, 1)"),
+        ([0, 1, 2], {"labels": [0, 1, 1]}, ValueError, "labels must be distinct; got [0, 1, 1]"),
+        ([0, 1, 2], {"labels": "abc"}, TypeError, "labels must be a sequence of 3 labels; got 'abc'"),
+        ([0, 1, 2], {"labels": 3}, TypeError, "labels must be a sequence of 3 labels; got 3"),
+        ([0, 1, 2], {"labels": [[0], [1], [2]]}, TypeError, "labels must be of one kind (int, bool or str); got [[0], [1], [2]]"),
+        ([0, 1, 2], {"labels": [0, "a", 2]}, TypeError, "labels must be of one kind (int, bool or str); got [0, 'a', 2]"),
+        ([0, 1, 2], {"labels": [0, None, 2]}, TypeError, "labels must be of one kind"),
+        ([0, 1, 2], {"pos_label": 1}, ValueError, "pos_label is for a 1-D y_prob; y_prob has 3 columns (got pos_label=1)"),
+        (np.eye(3, dtype=int), {}, ValueError, "y_true must be 1-D; got shape (3, 3): one-hot labels? pass y_true.argmax(axis=1)"),
+    ],
+)  # fmt: skip
+def test_multiclass_labels_refused(y, options, kind, text):
+    refused(kind, text, y, P3, **options)
+
+
+@pytest.mark.parametrize(
+    ("y", "kind", "text"),
+    [
+        ([0, None, 1, 1], ValueError, "y_true must have no missing labels; row 1 is None"),
+        ([0, 1, pd.NA, 1], ValueError, "y_true must have no missing labels; row 2 is <NA>"),
+        (["a", "b", float("nan"), "a"], ValueError, "y_true must have no missing labels; row 2 is nan"),
+        (np.array(["a", "b", np.nan, "a"], dtype=object), ValueError, "y_true must have no missing labels; row 2 is nan"),
+        ([0, 1, np.nan, 1], ValueError, "y_true must hold class labels; row 2 is nan"),
+        ([0.1, 0.9, 0.8, 0.2], ValueError, "row 0 is 0.1 (are y_true and y_prob swapped?)"),
+        ([0, "a", 1, 1], TypeError, "labels of one kind (int, bool or str); row 1 is 'a' (str)"),
+        (["a", 0, 1, 1], TypeError, "labels of one kind (int, bool or str); row 1 is 0 (int)"),
+        (np.array(["2020-01-01"] * 4, dtype="M8[D]"), TypeError, "got dtype datetime64[D]"),
+        (np.array([0, 1, 1, 0]) * 1j, TypeError, "got dtype complex128"),
+        (1, ValueError, "y_true must be 1-D; got a single value"),
+        ([], ValueError, "y_true must not be empty; got 0 rows"),
+        (None, TypeError, "y_true must be an array, a list, a data-frame column or frame, or a tensor; got NoneType"),
+    ],
+)  # fmt: skip
+def test_labels_that_are_none(y, kind, text):
+    refused(kind, text, y)
+
+
+def test_predictions_are_not_labels():
+    refused(TypeError, "y_true must be the labels, not a Predictions object", as_predictions([0, 1, 1, 0], P))
+
+
+# ---- frames: columns have names --------------------------------------------------------------------------------
+
+
+def frame(names, order=(0, 1, 2)):
+    return pd.DataFrame({names[i]: P3[:, i] for i in order})
+
+
+@pytest.mark.parametrize(
+    ("y", "names", "classes"),
+    [
+        (PETS, PETS, PETS),
+        ([0, 1, 2], ["0", "1", "2"], [0, 1, 2]),
+        (PETS, ["p_cat", "p_cow", "p_dog"], PETS),
+        (PETS, ["cat_prob", "cow_prob", "dog_prob"], PETS),
+        ([0, 1, 2], ["class_0", "class_1", "class_2"], [0, 1, 2]),
+        (["a", "b", "c"], ["class_a", "class_b", "class_c"], ["a", "b", "c"]),
+        (["cow", "cow", "cow"], PETS, PETS),  # labels without a row
+        ([2, 0, 0], ["p2", "p0", "p1"], [2, 0, 1]),
+    ],
+)
+def test_columns_named_like_labels_are_followed_in_any_order(y, names, classes):
+    for order in ((0, 1, 2), (2, 0, 1), (1, 0, 2)):
+        p = as_predictions(y, frame(names, order))
+        assert p.classes == tuple(classes[i] for i in order)
+        assert [p.classes[c] for c in p.codes] == list(y)
+        np.testing.assert_array_equal(p.probs, P3[:, order])
+
+
+def test_given_labels_pick_their_columns_by_name():
+    for names in (PETS, ["p_cat", "p_cow", "p_dog"]):
+        p = as_predictions(PETS, frame(names, (2, 0, 1)), labels=PETS)
+        assert p.classes == tuple(PETS)
+        np.testing.assert_array_equal(p.probs, P3)
+    assert as_predictions([True, False, True], pd.DataFrame({"True": P[:3], "False": 1 - np.array(P[:3])})).classes == (
+        True,
+        False,
+    )
+
+
+def test_columns_without_names_count_by_position():
+    for y, classes in ((PETS, tuple(PETS)), ([1, 2, 3], (1, 2, 3)), ([0, 2, 2], (0, 1, 2))):
+        assert as_predictions(y, pd.DataFrame(P3)).classes == classes
+    p = as_predictions(PETS, pd.DataFrame(P3, columns=["x", "y", "z"]))
+    assert p.classes == tuple(PETS)
+    p = as_predictions([2, 0, 1], pd.DataFrame(P3), labels=[2, 0, 1])
+    assert p.classes == (2, 0, 1)
+    np.testing.assert_array_equal(p.probs, P3)
+
+
+def test_names_that_contradict_the_labels():
+    refused(ValueError, "row 2 is 'pig', columns of y_prob are 'cat', 'cow', 'dog'", ["cat", "cow", "pig"], frame(PETS))
+    refused(ValueError, "labels ['pig'] match no column of y_prob", PETS, frame(PETS), labels=["cat", "cow", "pig"])
+    refused(ValueError, "(the frame's columns are ['x', 'y', 'z'])", ["cat", "cow", "cow"], frame(["x", "y", "z"]))
