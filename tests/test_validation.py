@@ -1,4 +1,3 @@
-# ruff: noqa: E501 (tables of messages)
 """Scores, weights, shapes and parameters: what is accepted, and what every refusal says."""
 
 from __future__ import annotations
