@@ -14,8 +14,8 @@ from .base import CellEstimator, Cells, speaks
 from .density import check_bandwidth, check_kernel, kernel_cells
 from .norm import mean_power
 
-#: Cells of the rank axis; the bandwidth is 3 cells at n = 10⁷ and more below that.
-RANK_CELLS = 512
+#: Cells of the rank axis; the bandwidth is above one cell up to n = 10⁷, and one cell beyond.
+RANK_CELLS = 256
 _SPACES = ("rank", "score")
 
 

@@ -14,6 +14,8 @@ from .report import Report
 
 #: Points of a smooth curve that the page keeps; the screen shows no more.
 _POINTS = 257
+#: Samples that must speak at a score for the smooth curve to be drawn there.
+_DRAWN_FROM = 3.0
 
 
 def render(report: Report) -> str:
@@ -74,6 +76,7 @@ def _axis(label: Label) -> str:
 
 def _view(name: str, curve: ReliabilityCurve, bins: ReliabilityCurve, x: str, y: str) -> dict[str, Any]:
     every = max(1, (curve.scores.size - 1) // (_POINTS - 1))
+    enough = np.where(curve.count >= _DRAWN_FROM, 1.0, np.nan)  # single samples show as bins already
     edges = bins.edges if bins.edges is not None else np.array([])
     return {
         "name": name,
@@ -81,9 +84,9 @@ def _view(name: str, curve: ReliabilityCurve, bins: ReliabilityCurve, x: str, y:
         "y": y,
         "curve": {
             "s": _list(curve.scores[::every]),
-            "o": _list(curve.observed[::every]),
-            "l": _list(curve.lower[::every]),
-            "u": _list(curve.upper[::every]),
+            "o": _list((curve.observed * enough)[::every]),
+            "l": _list((curve.lower * enough)[::every]),
+            "u": _list((curve.upper * enough)[::every]),
             "d": _list(curve.density[::every]),
         },
         "bins": [
