@@ -172,6 +172,7 @@ BAD = {
     "format": ("y_true,y_prob\n1,0.5\n0,0.4\n", ["--format", "xls"], "format must be one of"),
     "negative weight": ("y_true,y_prob,w\n1,0.5,-1\n0,0.4,1\n", ["--weight", "w"], "must not be negative"),
     "not parquet": ("y_true,y_prob\n1,0.5\n", ["--format", "parquet"], ""),
+    "half an outcome": ("y_true,y_prob\n" + "1,0.5\n0,0.4\n" * 8000 + "0.5,0.3\n", [], "row 16000 is 0.5"),
     "ragged": ("y_true,y_prob\n1,0.5\n0,0.4,3,4\n", [], ""),
     "html to nowhere": ("y_true,y_prob\n1,0.5\n0,0.4\n", ["--html", "/nonexistent/x.html"], "No such file"),
 }

@@ -120,6 +120,10 @@ def _guarded(action: Callable[[], Any]) -> Any:
         return action()
     except (ValueError, TypeError, OSError, ImportError, pl.exceptions.PolarsError) as error:
         message = " ".join(str(error).split())
+        if isinstance(
+            error, pl.exceptions.PolarsError
+        ):  # its first sentence; the rest is advice on polars' own options
+            message = f"the file cannot be read: {message.split(' The current offset')[0].split(' You might want')[0]}"
         typer.echo(f"calibrant: {message}", err=True)
         raise typer.Exit(2) from None
 

@@ -16,6 +16,7 @@ import numpy as np
 from ._types import AnyArray
 
 FORMATS = ("csv", "parquet", "ndjson", "arrow")
+_TYPED_WHOLE_BYTES = 64 * 2**20
 _SUFFIXES = {
     ".csv": "csv",
     ".tsv": "csv",
@@ -90,14 +91,19 @@ class Table:
 
         if self.file_format == "csv":
             separator = "\t" if self.path.suffix.lower() == ".tsv" else ","
-            return pl.scan_csv(self.path, separator=separator, infer_schema_length=10_000)
+            return pl.scan_csv(self.path, separator=separator, infer_schema_length=self._typing_rows)
         if self.file_format == "parquet":
             return pl.scan_parquet(self.path)
         if self.file_format == "ndjson":
-            return pl.scan_ndjson(self.path, infer_schema_length=10_000)
+            return pl.scan_ndjson(self.path, infer_schema_length=self._typing_rows)
         with self.path.open("rb") as file:
             stream = file.read(6) != b"ARROW1"
         return pl.read_ipc_stream(self.path).lazy() if stream else pl.scan_ipc(self.path)
+
+    @property
+    def _typing_rows(self) -> int | None:
+        """Rows that decide the column types: all of them (None), unless the file is large."""
+        return None if self.n_bytes <= _TYPED_WHOLE_BYTES else 100_000
 
     def find(self, pattern: str, role: str) -> list[str]:
         """Columns named by a name or a glob; ValueError lists what there is."""
