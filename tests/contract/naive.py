@@ -216,7 +216,7 @@ def _bandwidth(rule, sample: Sample) -> float:
         folded = [abs(s - middle) for s in sample.scores]
         mean = sum(w * s for s, w in zip(folded, sample.weights, strict=True)) / mass
         spread = sum(w * (s - mean) ** 2 for s, w in zip(folded, sample.weights, strict=True)) / mass
-        return math.sqrt(spread * n / (n - 1)) * n**-0.2
+        return min(sd, 2 * math.sqrt(spread * n / (n - 1))) * n**-0.2
     rows = sorted((s, w * n / mass) for s, w in zip(sample.scores, sample.weights, strict=True) if w > 0)
 
     def order(i: float) -> float:

@@ -49,13 +49,15 @@ def scott(grid: GridMoments) -> float:
 
 
 def folded_scott(grid: GridMoments) -> float:
-    """Scott's rule for scores folded at the middle of the domain, ``min(s - low, high - s)``.
+    """``min(sd, 2 sd of the folded scores) · n^(-1/5)``, folded at the middle of the domain: ``min(s - low, high - s)``.
 
     Scores of classifiers pile up at the two ends. Between two piles the standard deviation measures their
-    distance, which says nothing about the scale on which frequencies vary; folded, the piles coincide.
+    distance, which says nothing about the scale on which frequencies vary; folded, the piles coincide. For
+    uniform scores both terms are equal and this is Scott's rule.
     """
     n = grid.effective_size
-    return 0.0 if n <= 0 else _sd(grid, np.minimum(grid.nodes - grid.low, grid.high - grid.nodes)) * n**-0.2
+    folded = _sd(grid, np.minimum(grid.nodes - grid.low, grid.high - grid.nodes))
+    return 0.0 if n <= 0 else min(_sd(grid), 2 * folded) * n**-0.2
 
 
 def isj(grid: GridMoments) -> float:

@@ -30,8 +30,8 @@ class ResidualKernel(CellEstimator):
     bandwidth : "auto", rule, float or callable, default "auto"
         Standard deviation of the kernel. Over ranks (which run from 0 to 1): ``"auto"`` is
         ``0.5 · 0.9 · 0.289 · n^(-1/5)``, half of Silverman's rule for a uniform sample, or a number. Over scores:
-        ``"auto"`` is Scott's rule for scores folded at the middle of the domain (so that piles at both ends count
-        as one scale), or what :class:`Density` takes.
+        ``"auto"`` is Scott's rule with ``min(sd, 2 sd of the scores folded at the middle of the domain)`` (so that the
+        distance of piles at the two ends is no scale), or what :class:`Density` takes.
     space : {"rank", "score"}, default "rank"
         Axis along which residuals are neighbours. Ranks (ties share their mean rank) adapt to the density of the
         scores: the kernel is narrow where many samples lie.
