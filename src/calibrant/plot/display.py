@@ -9,6 +9,7 @@ import numpy as np
 
 from .._types import Label, RandomState
 from .._validation import as_predictions
+from ..curves.adaptive import AdaptiveKernel
 from ..curves.reliability import check_method
 from ..errors import Binned, CellEstimator, Estimator
 from ..estimation import estimate as estimate_of
@@ -16,8 +17,8 @@ from ..estimation import resolve_estimator
 from ..notions import Notion
 from ..results import Estimate
 from .diagram import MAX_PANELS, Diagram, check_bins, diagram_of, problems_of, worst_first
-from .figure import finish
-from .grid import claim, classes_on, given_axes, match, new_axes
+from .figure import arrange_grid, arrange_single
+from .grid import claim, classes_on, given_axes, is_own, match, new_axes
 from .panels import draw_panel
 from .response import response_of
 from .style import class_text
@@ -100,7 +101,7 @@ class ReliabilityDisplay:
         y_prob: Any,
         *,
         notion: str | Notion = "auto",
-        method: str | CellEstimator = "density",
+        method: str | CellEstimator = "adaptive",
         estimator: str | Estimator = "auto",
         bins: Any = "auto",
         classes: Sequence[Label] | None = None,
@@ -123,8 +124,9 @@ class ReliabilityDisplay:
         notion : str or Notion, default "auto"
             What must be calibrated: the positive class for a 1-D ``y_prob``, else the confidence. ``"classwise"`` and
             ``"top-label"`` draw a panel a class, at most nine, largest error first.
-        method : {"density", "residual", "binned"} or an estimator, default "density"
-            How the curve is estimated; see :func:`calibrant.reliability_curve`.
+        method : {"adaptive", "residual", "density", "binned"} or an estimator, default "adaptive"
+            How the curve is estimated; see :func:`calibrant.reliability_curve`. ``"adaptive"`` is the
+            smoothed residual of ``"residual"`` with a bandwidth that grows where few samples lie.
         estimator : "auto" or Estimator
             What gives the number in the legend. ``"auto"``: that of :func:`calibrant.estimate`, or ``method``
             where it is ``"binned"`` or an estimator.
@@ -155,7 +157,7 @@ class ReliabilityDisplay:
         ValueError, TypeError
             For bad input; for the canonical notion, which has no curve.
         """
-        drawn = check_method(method)
+        drawn = AdaptiveKernel() if isinstance(method, str) and method == "adaptive" else check_method(method)
         if estimator == "auto" and (drawn is method or isinstance(drawn, Binned)):
             estimator = drawn
         bin_rule = check_bins(bins, drawn)
@@ -295,6 +297,7 @@ class ReliabilityDisplay:
                 strip=strip,
                 legend=legend,
                 small=several,
+                below=not several and is_own(panel.figure),
                 options=dict(line_kwargs or {}),
             )
             claim(panel, self.diagrams[i].label)
@@ -303,8 +306,11 @@ class ReliabilityDisplay:
         self.axes_ = np.array([panel for panel, _ in pairs], dtype=object)
         self.ax_ = self.axes_ if several else self.axes_[0]
         self.figure_ = self.axes_[0].figure
-        if several:
-            finish(self.figure_, self.diagrams[0], self.estimate, name, self.summary, legend=legend)
+        if is_own(self.figure_) and several:
+            key = self.diagrams[0]
+            arrange_grid(self.figure_, self.axes_, key, self.estimate, name, self.summary, legend=legend)
+        elif is_own(self.figure_) and len(self.figure_.axes) == 1:
+            arrange_single(self.figure_, self.ax_, strip=strip)
         return self
 
 

@@ -1,29 +1,104 @@
-"""What is written around the panels of a grid: the overall number, the key, the classes that have no panel."""
+"""Figures that calibrant makes: their size, and what is written around the panels.
+
+Sizes are given in points and worked out here, not by a layout engine: engines do not settle where axes are square and
+carry a strip.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ..results import Estimate
 from .diagram import Diagram
-from .grid import is_own
-from .panels import key_of
-from .style import Style, error_text, percent_text, plain_text
+from .grid import shape_of
+from .panels import BELOW, columns_of, key_of
+from .strip import strip_height
+from .style import Style, error_text, font_scale, percent_text, plain_text
 
 _NAMES = {"classwise": "Class-wise ECE", "top-label": "Top-label ECE"}
+#: Side of the panel of a single diagram, and of each panel of a grid, in points.
+_SIDE, _SIDE_IN_GRID = 308.0, 168.0
+_LINE = 12.5
 
 
-def finish(figure: Any, diagram: Diagram, estimate: Any, name: str | None, summary: str, *, legend: bool) -> None:
-    """Write title, key and foot on a figure that calibrant made; another's figure is left alone."""
-    if not is_own(figure):
-        return
+def arrange_single(figure: Figure, ax: Axes, *, strip: bool) -> None:
+    """Size a figure of one panel so that strip, title, axis labels and the legend below have room."""
+    scale = font_scale()
+    left, right = 56.0 * scale, 26.0 * scale
+    top = 26.0 * scale + (1.1 * strip_height(_SIDE) if strip else 0.0)
+    bottom = 44.0 * scale
+    legend = ax.get_legend()
+    if legend is not None:
+        texts = [text.get_text() for text in legend.get_texts()]
+        bottom = (BELOW + 4) * scale + _LINE * (1.8 - (-len(texts) // columns_of(texts)))
+    _resize(figure, (left, right, top, bottom), (_SIDE, _SIDE), 1, 1, 0.0, 0.0)
+
+
+def arrange_grid(
+    figure: Figure,
+    axes: Sequence[Axes],
+    diagram: Diagram,
+    estimate: Estimate,
+    name: str | None,
+    summary: str,
+    *,
+    legend: bool,
+) -> None:
+    """Size a figure of several panels and write the overall number, the key and the classes without a panel."""
+    scale = font_scale()
     number = error_text(estimate.value, estimate.interval)
     line = f"{_NAMES.get(estimate.notion, 'ECE')} {number}, {percent_text(estimate.level)} interval"
     line = line if name is None else f"{plain_text(name)}: {line}"
     before = figure.get_suptitle()
-    figure.suptitle(f"{before}\n{line}" if before else line, fontsize=11)
-    if summary and not figure.get_supxlabel():
-        figure.supxlabel(summary, fontsize=9)
+    title = f"{before}\n{line}" if before else line
+    above = 1.1 * strip_height(_SIDE_IN_GRID) + 18.0 * scale
+    rows, columns = shape_of(len(axes))
+    top = above + 8 + 15 * scale * (1 + title.count("\n"))
+    bottom = 34 * scale + (18 * scale if legend else 0.0) + (16 * scale if summary else 0.0) + 4
+    margins = (44.0 * scale, 12.0, top, bottom)
+    _resize(figure, margins, (_SIDE_IN_GRID, _SIDE_IN_GRID), rows, columns, 46.0 * scale, above + 36.0 * scale)
+    height = figure.get_figheight() * 72
+    figure.suptitle(title, fontsize=11 * scale, y=1 - 6 / height, va="top")
+    if summary:
+        figure.supxlabel(summary, fontsize=9 * scale, y=5 / height, va="bottom")
     if legend and not figure.legends:
         handles, texts = key_of(diagram, Style("0.35", "-", "o"))
-        if handles:
-            figure.legend(handles, texts, loc="outside lower center", ncols=len(handles), fontsize=8, frameon=False)
+        figure.legend(
+            handles,
+            texts,
+            loc="lower center",
+            bbox_to_anchor=(0.5, (20 * scale if summary else 3) / height),
+            borderaxespad=0.0,
+            ncols=max(len(handles), 1),
+            fontsize=8,
+            frameon=False,
+        )
+
+
+def _resize(
+    figure: Figure,
+    margins: tuple[float, float, float, float],
+    panel: tuple[float, float],
+    rows: int,
+    columns: int,
+    across: float,
+    down: float,
+) -> None:
+    """Size the figure for panels of a size in points, with margins (left, right, top, bottom) and gaps."""
+    left, right, top, bottom = margins
+    width = left + right + columns * panel[0] + (columns - 1) * across
+    height = top + bottom + rows * panel[1] + (rows - 1) * down
+    figure.set_size_inches(width / 72, height / 72)
+    places: dict[str, Any] = {
+        "left": left / width,
+        "right": 1 - right / width,
+        "bottom": bottom / height,
+        "top": 1 - top / height,
+        "wspace": across / panel[0],
+        "hspace": down / panel[1],
+    }
+    figure.subplots_adjust(**places)

@@ -29,16 +29,9 @@ def shape_of(n: int) -> tuple[int, int]:
 
 
 def new_axes(n: int) -> list[Axes]:
-    """Axes of a new figure for ``n`` panels."""
-    if n == 1:
-        figure, ax = plt.subplots(figsize=(5.4, 6.0), layout="constrained")
-        _OWN.add(figure)
-        return [ax]
+    """Axes of a new figure for ``n`` panels, arranged by :mod:`calibrant.plot.figure`."""
     rows, columns = shape_of(n)
-    figure, grid = plt.subplots(
-        rows, columns, figsize=(3.0 * columns, 3.35 * rows + 0.9), layout="constrained", squeeze=False
-    )
-    figure.get_layout_engine().set(w_pad=0.06, h_pad=0.06, hspace=0.03, wspace=0.02)  # type: ignore[union-attr, call-arg]
+    figure, grid = plt.subplots(rows, columns, squeeze=False)
     _OWN.add(figure)
     flat = list(grid.flat)
     for ax in flat[n:]:
@@ -65,7 +58,7 @@ def _split(ax: Axes, n: int) -> list[Axes]:
     if spec is None or figure is None:
         raise ValueError(f"ax holds one panel and {n} are drawn: pass an array of axes, or one made by plt.subplots")
     rows, columns = shape_of(n)
-    inner = GridSpecFromSubplotSpec(rows, columns, subplot_spec=spec, wspace=0.35, hspace=0.6)
+    inner = GridSpecFromSubplotSpec(rows, columns, subplot_spec=spec, wspace=0.5, hspace=0.9)
     ax.set_axis_off()
     panels = [figure.add_subplot(inner[i // columns, i % columns]) for i in range(n)]
     _PANELS[ax] = [weakref.ref(panel) for panel in panels]

@@ -16,11 +16,29 @@ from matplotlib.ticker import MaxNLocator
 
 from ..results import ReliabilityCurve
 from .diagram import Diagram
-from .strip import draw_strip
-from .style import GRID_COLOR, IDENTITY_COLOR, Style, axis_texts, error_text, percent_text, plain_text, style_of
+from .strip import draw_strip, points_from, side_of
+from .style import (
+    GRID_COLOR,
+    IDENTITY_COLOR,
+    Style,
+    axis_texts,
+    error_text,
+    font_scale,
+    percent_text,
+    plain_text,
+    style_of,
+)
 
 #: Empty border of a panel, as a share of its range, so that markers and bars at 0 and 1 are whole.
 MARGIN = 0.04
+#: With more models on a panel the legend names the models only.
+MOST_MODELS_WITH_KEY = 2
+#: Points that a panel inside which the legend says what everything means has at least.
+SIDE_WITH_KEY = 250.0
+#: Points from a panel's lower edge to the legend below it, at matplotlib's own font size.
+BELOW = 38.0
+#: Characters of a legend entry up to which a legend under the axes has two columns.
+LONGEST_IN_TWO_COLUMNS = 41
 #: Curves that calibrant has drawn: what is on an axes is counted on the axes itself, so clearing it starts afresh.
 _CURVES: WeakSet[Artist] = WeakSet()
 _IDENTITIES: WeakSet[Artist] = WeakSet()
@@ -39,9 +57,13 @@ def draw_panel(
     strip: bool,
     legend: bool,
     small: bool,
+    below: bool,
     options: Mapping[str, Any],
 ) -> None:
-    """Draw one diagram on one axes, beside whatever models are there."""
+    """Draw one diagram on one axes, beside whatever models are there.
+
+    ``small`` is for one panel of many; ``below`` puts the legend under the axes, where it can cover nothing.
+    """
     index = n_models(ax)
     style = style_of(index)
     style = Style(
@@ -63,14 +85,14 @@ def draw_panel(
     if strip:
         draw_strip(ax, diagram, style, small=small)
     if legend:
-        _draw_legend(ax, diagram, small=small)
+        _draw_legend(ax, diagram, small=small, below=below)
 
 
 def _draw_frame(ax: Axes, diagram: Diagram, *, small: bool) -> Line2D:
     """Square axes with numbers, a faint grid, the identity, and shade where no score can lie."""
     ax.set_aspect("equal", adjustable="box")
     for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_locator(MaxNLocator(5 if not small else 4, steps=[1, 2, 2.5, 5, 10], min_n_ticks=3))
+        axis.set_major_locator(MaxNLocator(4 if small else 6, steps=[1, 2, 5, 10], min_n_ticks=3))
     ax.tick_params(labelsize=7 if small else None, labelbottom=True, labelleft=True)
     ax.grid(color=GRID_COLOR, linewidth=0.8)
     ax.set_axisbelow(True)
@@ -93,7 +115,7 @@ def _set_limits(ax: Axes, diagram: Diagram, *, fresh: bool) -> None:
 
 
 def _name_axes(ax: Axes, diagram: Diagram, *, fresh: bool, small: bool) -> None:
-    x, y = axis_texts(diagram)
+    x, y = axis_texts(diagram, short=small)
     if not fresh and ax.get_xlabel() not in ("", x):
         x = "Predicted probability"
     size = 8 if small else None
@@ -149,7 +171,7 @@ def _draw_bins(ax: Axes, bins: ReliabilityCurve, style: Style, *, small: bool) -
     ax.scatter(
         x,
         y,
-        s=np.maximum(largest * count / count.max(), 0.06 * largest),
+        s=np.maximum(largest * count / count.max(), (0.12 if small else 0.06) * largest),
         marker=style.marker,
         facecolor="white",
         edgecolor=style.color,
@@ -161,41 +183,48 @@ def _draw_bins(ax: Axes, bins: ReliabilityCurve, style: Style, *, small: bool) -
 
 def marker_area(ax: Axes, n_bins: int) -> float:
     """Area in square points of the largest marker: it stays within the panel's border."""
-    box = ax.get_window_extent()
-    side = min(box.width, box.height) * 72 / ax.get_figure(root=True).dpi  # type: ignore[union-attr]
-    diameter = min(2 * 0.85 * MARGIN * side, 12.0) * min(1.0, 20 / max(n_bins, 1)) ** 0.5
+    diameter = min(2 * 0.85 * MARGIN * side_of(ax), 12.0) * min(1.0, 20 / max(n_bins, 1)) ** 0.5
     return float(max(diameter, 1.5) ** 2)
 
 
-def _draw_legend(ax: Axes, diagram: Diagram, *, small: bool) -> None:
+def _draw_legend(ax: Axes, diagram: Diagram, *, small: bool, below: bool) -> None:
     """Every model with its error; on a large panel also what line, band and bins mean."""
     lines = [line for line in ax.lines if line in _CURVES]
     handles: list[Any] = list(lines)
     texts = [str(line.get_label()) for line in lines]
-    level = percent_text(diagram.estimate.level)
-    if small:
-        title = None
-    else:
-        title = f"Calibration error ({level} interval)"
+    if small and len(lines) == 1:
+        texts = [texts[0][texts[0].rindex("ECE") :]]
+    key = not small and (below or (len(lines) <= MOST_MODELS_WITH_KEY and side_of(ax) >= SIDE_WITH_KEY))
+    if key:
         handles.append(next(line for line in ax.lines if line in _IDENTITIES))
         texts.append("perfect calibration")
-        key_handles, key_texts = key_of(diagram, Style("0.35", "-", style_of(0).marker))
+        key_handles, key_texts = key_of(diagram, Style("0.35", "-", "o"))
         handles += key_handles
         texts += key_texts
+    place: dict[str, Any] = {"loc": "best", "framealpha": 0.85}
+    if below:
+        place = {"loc": "upper left", "ncols": columns_of(texts), "frameon": False, "columnspacing": 1.2}
+        place["bbox_to_anchor"] = (0.02, -BELOW * font_scale())
+        place["bbox_transform"] = points_from(ax, 0.0, across_figure=True)
     legend = ax.legend(
         handles,
         texts,
-        loc="best",
         fontsize=7 if small else 8,
-        title=title,
-        title_fontsize=8,
+        title=None if small else f"Calibration error ({percent_text(diagram.estimate.level)} interval)",
+        title_fontsize=8.5,
         alignment="left",
-        framealpha=0.85,
-        handler_map={tuple: HandlerTuple(ndivide=None, pad=0)},
-        handlelength=2.2,
+        handler_map={tuple: HandlerTuple(ndivide=1, pad=0)},
+        handlelength=1.8 if small else 2.2,
         borderpad=0.4,
+        borderaxespad=0.4,
+        **place,
     )
     legend.set_zorder(6)
+
+
+def columns_of(texts: list[str]) -> int:
+    """Columns of a legend below the axes: two where they fit side by side."""
+    return 2 if max(len(text) for text in texts) <= LONGEST_IN_TWO_COLUMNS else 1
 
 
 def key_of(diagram: Diagram, style: Style) -> tuple[list[Any], list[str]]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+from matplotlib.transforms import Affine2D, ScaledTranslation, Transform, blended_transform_factory
 
 from .diagram import Diagram
 from .style import Style
@@ -27,7 +30,10 @@ def draw_strip(ax: Axes, diagram: Diagram, style: Style, *, small: bool) -> Axes
     strip = strip_of(ax)
     first = strip is None
     if strip is None:
-        strip = ax.inset_axes((0.0, 1.03, 1.0, 0.17), sharex=ax, label=STRIP_LABEL)
+        height = strip_height(side_of(ax))
+        strip = ax.inset_axes(
+            (0.0, 0.1 * height, 1.0, height), transform=points_from(ax, 1.0), sharex=ax, label=STRIP_LABEL
+        )
         strip.tick_params(axis="x", labelbottom=False, length=0)
         strip.tick_params(axis="y", labelsize=6 if small else 7.5, length=2.5, pad=2)
         strip.spines[["top", "right"]].set_visible(False)
@@ -45,6 +51,29 @@ def draw_strip(ax: Axes, diagram: Diagram, style: Style, *, small: bool) -> Axes
     what = "Weight" if diagram.weighted and diagram.histogram.count.sum() != diagram.curve.n_samples else "Samples"
     strip.set_ylabel(what, fontsize=6 if small else 8, labelpad=2)
     return strip
+
+
+def strip_height(side: float) -> float:
+    """Height in points of the strip above a panel of a given side."""
+    return float(np.clip(0.17 * side, 12.0, 52.0))
+
+
+def side_of(ax: Axes) -> float:
+    """Shorter side of an axes in points."""
+    box = ax.get_window_extent()
+    figure = ax.get_figure(root=True)
+    dpi = 72.0 if figure is None else figure.dpi
+    return float(min(box.width, box.height) * 72 / dpi)
+
+
+def points_from(ax: Axes, height: float, *, across_figure: bool = False) -> Transform:
+    """Across in shares of the axes (or of the figure), up in points from a height in shares of the axes."""
+    figure = ax.get_figure(root=True)
+    if figure is None:
+        raise ValueError("ax belongs to no figure")
+    corner: Any = ax.transAxes  # any transform will do; the type hints want an affine one
+    points = Affine2D().scale(1 / 72) + figure.dpi_scale_trans + ScaledTranslation(0, height, corner)
+    return blended_transform_factory(figure.transFigure if across_figure else ax.transAxes, points)
 
 
 def _is_skewed(counts: np.ndarray) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import matplotlib
+
 from .._types import Interval, Label
 from .diagram import Diagram
 
@@ -29,6 +31,7 @@ IDENTITY_COLOR = "0.45"
 GRID_COLOR = "0.92"
 #: Longest class or model name that is drawn in full.
 LONGEST_NAME = 40
+LONGEST_IN_PANEL = 16
 
 
 def style_of(index: int) -> Style:
@@ -38,28 +41,34 @@ def style_of(index: int) -> Style:
     return Style(color, other.linestyle, other.marker)
 
 
-def plain_text(value: Any) -> str:
+def plain_text(value: Any, longest: int = LONGEST_NAME) -> str:
     """Text that matplotlib draws as it is: no formula between dollar signs, one line, not too long."""
     text = " ".join(str(value).split())
-    if len(text) > LONGEST_NAME:
-        text = text[: LONGEST_NAME - 1] + "…"
+    if len(text) > longest:
+        text = text[: longest - 1] + "…"
     return text.replace("$", r"\$")
 
 
-def class_text(label: Label) -> str:
+def class_text(label: Label, longest: int = LONGEST_NAME) -> str:
     """A class in words: a name as it is, a number as "class 3"."""
     if isinstance(label, str):
-        return plain_text(label)
+        return plain_text(label, longest)
     return f"class {label}"
 
 
-def axis_texts(diagram: Diagram) -> tuple[str, str]:
-    """Labels of the x and the y axis."""
+def axis_texts(diagram: Diagram, *, short: bool = False) -> tuple[str, str]:
+    """Labels of the x and the y axis; ``short`` for a panel of many, which has the class as its title."""
     if diagram.notion == "confidence":
         return "Confidence (probability of the predicted class)", "Accuracy"
+    named = class_text(diagram.label, LONGEST_IN_PANEL if short else LONGEST_NAME)
     if diagram.notion == "top-label":
-        return f"Confidence where {class_text(diagram.label)} is predicted", "Accuracy"
-    return f"Predicted probability of {class_text(diagram.label)}", "Observed frequency"
+        return f"Confidence where {named} is predicted", "Accuracy"
+    return f"Predicted probability of {named}", "Observed frequency"
+
+
+def font_scale() -> float:
+    """The user's font size relative to matplotlib's own."""
+    return float(matplotlib.rcParams["font.size"]) / 10.0
 
 
 def digits_of(*values: float) -> int:
