@@ -148,3 +148,17 @@ def diagram_of(
         domain=problem.domain,
         weighted=problem.weights is not None,
     )
+
+
+def panel_order(estimate: Estimate, present: list[Label], wanted: Sequence[Label] | None, single: bool) -> list[int]:
+    """Positions of the problems to draw."""
+    if single:
+        return [0]
+    if wanted is None:
+        return worst_first(estimate, present)[:MAX_PANELS]
+    unknown = [c for c in wanted if c not in present]
+    if unknown or not len(wanted):
+        raise ValueError(f"classes must be some of {present[:6]!r}{'…' if len(present) > 6 else ''}; got {wanted!r}")
+    if len(wanted) > MAX_PANELS:
+        raise ValueError(f"classes must name at most {MAX_PANELS} classes; got {len(wanted)}")
+    return [present.index(c) for c in wanted]

@@ -16,7 +16,7 @@ from ..estimation import estimate as estimate_of
 from ..estimation import resolve_estimator
 from ..notions import Notion
 from ..results import Estimate
-from .diagram import MAX_PANELS, Diagram, check_bins, diagram_of, problems_of, worst_first
+from .diagram import Diagram, check_bins, diagram_of, panel_order, problems_of
 from .figure import arrange_grid, arrange_single
 from .grid import claim, classes_on, given_axes, is_own, match, new_axes
 from .panels import draw_panel
@@ -102,7 +102,7 @@ class ReliabilityDisplay:
         *,
         notion: str | Notion = "auto",
         method: str | CellEstimator = "adaptive",
-        estimator: str | Estimator = "auto",
+        error: str | Estimator = "auto",
         bins: Any = "auto",
         classes: Sequence[Label] | None = None,
         level: float = 0.95,
@@ -127,7 +127,7 @@ class ReliabilityDisplay:
         method : {"adaptive", "residual", "density", "binned"} or an estimator, default "adaptive"
             How the curve is estimated; see :func:`calibrant.reliability_curve`. ``"adaptive"`` is the
             smoothed residual of ``"residual"`` with a bandwidth that grows where few samples lie.
-        estimator : "auto" or Estimator
+        error : "auto" or Estimator
             What gives the number in the legend. ``"auto"``: that of :func:`calibrant.estimate`, or ``method``
             where it is ``"binned"`` or an estimator.
         bins : "auto", int, Binned or None
@@ -158,14 +158,14 @@ class ReliabilityDisplay:
             For bad input; for the canonical notion, which has no curve.
         """
         drawn = AdaptiveKernel() if isinstance(method, str) and method == "adaptive" else check_method(method)
-        if estimator == "auto" and (drawn is method or isinstance(drawn, Binned)):
-            estimator = drawn
+        if error == "auto" and (drawn is method or isinstance(drawn, Binned)):
+            error = drawn
         bin_rule = check_bins(bins, drawn)
         predictions = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
         problems, notion_name = problems_of(predictions, notion)
-        chosen = resolve_estimator(estimator, problems, notion_name)
+        chosen = resolve_estimator(error, problems, notion_name)
         if not isinstance(chosen, CellEstimator):
-            raise TypeError(f"estimator must be one with an interval (Binned, Density, …); got {chosen!r}")
+            raise TypeError(f"error must be one with an interval (Binned, Density, …); got {chosen!r}")
         rng = np.random.default_rng(random_state)
         total = estimate_of(
             y_true,
@@ -181,7 +181,7 @@ class ReliabilityDisplay:
         )
         single = len(problems) == 1
         present = list(total.per_class) if not single else [problems[0].label]
-        order = _panel_order(total, present, classes if classes is not None else classes_on(ax), single)
+        order = panel_order(total, present, classes if classes is not None else classes_on(ax), single)
         diagrams = [
             diagram_of(
                 problems[i],
@@ -225,8 +225,7 @@ class ReliabilityDisplay:
         name : str, optional
             Default: the name of the estimator's class.
         **options
-            Everything else that :meth:`from_predictions` takes (``error`` of another kind through
-            ``method``), and :meth:`plot`.
+            Everything else that :meth:`from_predictions` and :meth:`plot` take.
 
         Returns
         -------
@@ -312,17 +311,3 @@ class ReliabilityDisplay:
         elif is_own(self.figure_) and len(self.figure_.axes) == 1:
             arrange_single(self.figure_, self.ax_, strip=strip)
         return self
-
-
-def _panel_order(estimate: Estimate, present: list[Label], wanted: Sequence[Label] | None, single: bool) -> list[int]:
-    """Positions of the problems to draw."""
-    if single:
-        return [0]
-    if wanted is None:
-        return worst_first(estimate, present)[:MAX_PANELS]
-    unknown = [c for c in wanted if c not in present]
-    if unknown or not len(wanted):
-        raise ValueError(f"classes must be some of {present[:6]!r}{'…' if len(present) > 6 else ''}; got {wanted!r}")
-    if len(wanted) > MAX_PANELS:
-        raise ValueError(f"classes must name at most {MAX_PANELS} classes; got {len(wanted)}")
-    return [present.index(c) for c in wanted]

@@ -35,6 +35,8 @@ MARGIN = 0.04
 MOST_MODELS_WITH_KEY = 2
 #: Points that a panel inside which the legend says what everything means has at least.
 SIDE_WITH_KEY = 250.0
+#: Points below which the writing on a panel shrinks.
+TINY = 120.0
 #: Points from a panel's lower edge to the legend below it, at matplotlib's own font size.
 BELOW = 38.0
 #: Characters of a legend entry up to which a legend under the axes has two columns.
@@ -115,10 +117,11 @@ def _set_limits(ax: Axes, diagram: Diagram, *, fresh: bool) -> None:
 
 
 def _name_axes(ax: Axes, diagram: Diagram, *, fresh: bool, small: bool) -> None:
-    x, y = axis_texts(diagram, short=small)
+    side = side_of(ax)
+    x, y = axis_texts(diagram, short=side < SIDE_WITH_KEY)
     if not fresh and ax.get_xlabel() not in ("", x):
         x = "Predicted probability"
-    size = 8 if small else None
+    size = (8 if side >= TINY else 6) if small else None
     ax.set_xlabel(x, fontsize=size)
     ax.set_ylabel(y, fontsize=size)
 
@@ -209,7 +212,7 @@ def _draw_legend(ax: Axes, diagram: Diagram, *, small: bool, below: bool) -> Non
     legend = ax.legend(
         handles,
         texts,
-        fontsize=7 if small else 8,
+        fontsize=(7 if side_of(ax) >= TINY else 5) if small else 8,
         title=None if small else f"Calibration error ({percent_text(diagram.estimate.level)} interval)",
         title_fontsize=8.5,
         alignment="left",

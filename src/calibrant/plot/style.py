@@ -57,9 +57,9 @@ def class_text(label: Label, longest: int = LONGEST_NAME) -> str:
 
 
 def axis_texts(diagram: Diagram, *, short: bool = False) -> tuple[str, str]:
-    """Labels of the x and the y axis; ``short`` for a panel of many, which has the class as its title."""
+    """Labels of the x and the y axis; ``short`` for small panels."""
     if diagram.notion == "confidence":
-        return "Confidence (probability of the predicted class)", "Accuracy"
+        return "Confidence" if short else "Confidence (probability of the predicted class)", "Accuracy"
     named = class_text(diagram.label, LONGEST_IN_PANEL if short else LONGEST_NAME)
     if diagram.notion == "top-label":
         return f"Confidence where {named} is predicted", "Accuracy"
