@@ -47,7 +47,9 @@ def report_command(
     label: Annotated[str, typer.Option(help="Column of observed labels.")] = "y_true",
     prob: Annotated[
         list[str] | None,
-        typer.Option(help="Column of probabilities: one (binary), several, or a glob such as 'p_*'. [y_prob or p_*]"),
+        typer.Option(
+            help="Column of probabilities: one (binary), several, or a glob such as 'p_*'. Default: y_prob, else p_*."
+        ),
     ] = None,
     weight: Annotated[str | None, typer.Option(help="Column of sample weights.")] = None,
     labels: Annotated[str | None, typer.Option(help="Labels of the columns in order: a,b,c.")] = None,

@@ -49,7 +49,7 @@ def scott(grid: GridMoments) -> float:
 
 
 def folded_scott(grid: GridMoments) -> float:
-    """``min(sd, 2 sd of the folded scores) · n^(-1/5)``, folded at the middle of the domain: ``min(s - low, high - s)``.
+    """``min(sd, 2 sd of folded scores) · n^(-1/5)``; folded at the middle of the domain is ``min(s - low, high - s)``.
 
     Scores of classifiers pile up at the two ends. Between two piles the standard deviation measures their
     distance, which says nothing about the scale on which frequencies vary; folded, the piles coincide. For
