@@ -54,6 +54,12 @@ class AdaptiveKernel(CellEstimator):
     wanted: float = 60.0
     widest: float = 0.1
 
+    def __post_init__(self) -> None:
+        if not self.wanted > 0:
+            raise ValueError(f"wanted must be a number > 0; got {self.wanted!r}")
+        if not 0 < self.widest <= 1:
+            raise ValueError(f"widest must lie in (0, 1]; got {self.widest!r}")
+
     def summarize(self, problem: Problem) -> GridMoments:
         """Linear-binned counts of the problem's samples."""
         return GridMoments.of(problem)

@@ -162,3 +162,19 @@ def panel_order(estimate: Estimate, present: list[Label], wanted: Sequence[Label
     if len(wanted) > MAX_PANELS:
         raise ValueError(f"classes must name at most {MAX_PANELS} classes; got {len(wanted)}")
     return [present.index(c) for c in wanted]
+
+
+def rest_in_words(estimate: Estimate, shown: Sequence[Label]) -> str:
+    """One sentence on the classes that have no panel; empty when every class has one."""
+    rest = [value for label, value in estimate.per_class.items() if label not in shown]
+    if not rest:
+        return ""
+    start = f"{len(shown)} of {len(estimate.per_class)} classes are shown, worst first."
+    known = np.array([value for value in rest if value == value])
+    if not known.size:
+        return start
+    digits = 3 if known.max() >= 0.01 else 4
+    if known.size == 1:
+        return f"{start} The ECE of the other one is {known[0]:.{digits}f}."
+    low, middle, high = (f"{v:.{digits}f}" for v in (known.min(), np.median(known), known.max()))
+    return f"{start} The ECE of the other {len(rest)} lies between {low} and {high} (median {middle})."

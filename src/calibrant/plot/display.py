@@ -16,7 +16,7 @@ from ..estimation import estimate as estimate_of
 from ..estimation import resolve_estimator
 from ..notions import Notion
 from ..results import Estimate
-from .diagram import Diagram, check_bins, diagram_of, panel_order, problems_of
+from .diagram import Diagram, check_bins, diagram_of, panel_order, problems_of, rest_in_words
 from .figure import arrange_grid, arrange_single
 from .grid import claim, classes_on, given_axes, is_own, match, new_axes
 from .panels import draw_panel
@@ -79,20 +79,7 @@ class ReliabilityDisplay:
     @property
     def summary(self) -> str:
         """One sentence on the classes that have no panel; empty when every class has one."""
-        rest = [v for k, v in self.estimate.per_class.items() if k not in self.classes]
-        known = np.array([v for v in rest if v == v])
-        if not rest:
-            return ""
-        total = len(self.estimate.per_class)
-        start = f"{len(self.diagrams)} of {total} classes are shown, worst first"
-        if not known.size:
-            return f"{start}."
-        if len(rest) == 1:
-            return f"{start}. The ECE of the other one is {known[0]:.3f}."
-        return (
-            f"{start}. The ECE of the other {len(rest)} lies between {known.min():.3f} and {known.max():.3f} "
-            f"(median {np.median(known):.3f})."
-        )
+        return rest_in_words(self.estimate, self.classes)
 
     @classmethod
     def from_predictions(

@@ -31,7 +31,8 @@ def shape_of(n: int) -> tuple[int, int]:
 def new_axes(n: int) -> list[Axes]:
     """Axes of a new figure for ``n`` panels, arranged by :mod:`calibrant.plot.figure`."""
     rows, columns = shape_of(n)
-    figure, grid = plt.subplots(rows, columns, squeeze=False)
+    size = (5.4, 6.6) if n == 1 else (3.1 * columns, 3.9 * rows)  # roughly: see arrange_grid for the final one
+    figure, grid = plt.subplots(rows, columns, squeeze=False, figsize=size)
     _OWN.add(figure)
     flat = list(grid.flat)
     for ax in flat[n:]:
