@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .curves import reliability_curve as reliability_curve
     from .curves import reliability_curves as reliability_curves
     from .density import GridMoments as GridMoments
+    from .errors import AdaptiveKernel as AdaptiveKernel
     from .errors import Binned as Binned
     from .errors import Density as Density
     from .errors import Estimator as Estimator
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "Accumulator": "streaming",
+    "AdaptiveKernel": "errors",
     "BandwidthWarning": "_types",
     "BinMoments": "binning",
     "Binned": "errors",

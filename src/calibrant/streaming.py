@@ -13,7 +13,7 @@ from ._validation import as_predictions
 from .binning import BinMoments, Edges, resolve_n_bins, uniform_edges
 from .curves.reliability import check_level, check_resamples
 from .density import GridMoments
-from .errors import Binned, CellEstimator, Density, ResidualKernel
+from .errors import AdaptiveKernel, Binned, CellEstimator, Density, ResidualKernel
 from .errors.norm import check_norm
 from .estimation import estimate_from_summaries
 from .notions import Canonical, Classwise, Notion, as_notion
@@ -116,7 +116,7 @@ class ProblemSums:
 
     def summary(self, estimator: CellEstimator, binned: Binned) -> Any:
         """Summary that an estimator needs, from what was kept; ValueError when it cannot be had."""
-        if isinstance(estimator, (Density, ResidualKernel)):
+        if isinstance(estimator, (AdaptiveKernel, Density, ResidualKernel)):
             return self.grid
         if isinstance(estimator, Binned):
             if estimator.fixed and replace(estimator, debias=binned.debias) == binned:

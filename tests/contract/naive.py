@@ -254,10 +254,12 @@ def _isj(sample: Sample) -> float:
             f = functional(s, (2 * constant * double_factorial / (n * math.sqrt(2 * math.pi) * f)) ** (2 / (3 + 2 * s)))
         return t - (2 * n * math.sqrt(math.pi) * f) ** -0.4
 
-    lowest = (1 / 4096) ** 2
-    if excess(lowest) * excess(0.1) > 0:  # no solution: Silverman's rule, with a warning
-        return _bandwidth("silverman", sample)
-    return math.sqrt(brentq(excess, lowest, 0.1)) * (high - low)
+    lowest, t = (1 / 4096) ** 2, 0.1  # from above, since ties make further roots near 0
+    while t > lowest:
+        if excess(t / 1.3) <= 0 < excess(t):
+            return math.sqrt(brentq(excess, t / 1.3, t)) * (high - low)
+        t /= 1.3
+    return _bandwidth("silverman", sample)  # no solution, with a warning
 
 
 def density(rule, kernel="gaussian", nodes=801) -> Callable[[Sample, float], float]:

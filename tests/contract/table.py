@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import calibrant as cal
 from calibrant import Binned, Density, Estimator, ResidualKernel, SimplexBinned
+from calibrant.errors import CellEstimator
 
 from .naive import Sample, binned, density, rank_residual, residual, simplex
 
@@ -21,7 +22,8 @@ class Row:
     ``twin`` is a second implementation, ``twin(sample, norm) -> errorᵖ``, written without looking at the first;
     it agrees within ``close``. ``noise`` bounds the error read on 40 000 calibrated samples, ``bias`` the distance
     from the truth, beyond sampling, on 40 000 samples that are not calibrated; ``leak`` is what a kernel makes of
-    a model that is always certain.
+    a model that is always certain. ``cancels``: errors of opposite sign cancel, as in a single bin.
+    ``mergeable``: summaries of pieces of a sample merge to that of the whole.
     """
 
     estimator: Estimator
@@ -33,10 +35,16 @@ class Row:
     leak: float = 1e-9
     signed: bool = False
     mergeable: bool = True
+    cancels: bool = False
 
     @property
     def vector(self) -> bool:
         return "vector" in self.estimator.serves
+
+    @property
+    def cells(self) -> bool:
+        """Whether it works on a summary of the sample, and so gives intervals and curves."""
+        return isinstance(self.estimator, CellEstimator)
 
     def __str__(self) -> str:
         return repr(self.estimator)
@@ -57,7 +65,7 @@ ROWS = [
     Row(Binned(EDGES), binned(EDGES), bias=0.03),
     Row(Binned(EDGES, mapping="linear"), binned(EDGES, mapping="linear"), bias=0.04),
     Row(Binned(10, span="domain"), binned(10, span="domain")),
-    Row(Binned(1), binned(1), bias=0.2),
+    Row(Binned(1), binned(1), bias=0.2, cancels=True),
     # debiased
     Row(Binned(debias=True), binned(15, debias=True), norms=(1, 2), signed=True),
     Row(
@@ -87,7 +95,7 @@ ROWS = [
     # canonical
     Row(SimplexBinned(), simplex(5), noise=0.05, bias=0.03, mergeable=False),
     Row(SimplexBinned("sqrt"), simplex("sqrt"), noise=0.12, bias=0.08, mergeable=False),
-    Row(SimplexBinned(1), simplex(1), noise=0.02, bias=0.4, mergeable=False),
+    Row(SimplexBinned(1), simplex(1), noise=0.02, bias=0.4, mergeable=False, cancels=True),
 ]
 
 #: Notions, and the truth of each on ``laws.miscalibrated`` as a multiple of its strength (see there).

@@ -146,6 +146,20 @@ def test_equal_scores_never_part(values, n_bins, weighted):
         assert len(np.unique(np.maximum(slots[p == value], 1))) == 1
 
 
+def test_long_arrays_fall_as_short_ones():
+    """Long arrays go through a look-up table: the same bins, for scores on edges too."""
+    p = np.random.default_rng(0).integers(0, 13, 6000) / 12
+    spread = np.random.default_rng(1).random(6000)
+    for edges in (
+        quantile_edges(p, None, 5),
+        fixed_edges([0, 1 / 12, 0.25, 7 / 12, 1]),
+        quantile_edges(spread, None, 40),
+    ):
+        for scores in (p, p.astype(np.float32), spread):
+            short = np.concatenate([edges.slots(part, 2.2e-16) for part in np.split(scores, 60)])
+            np.testing.assert_array_equal(edges.slots(scores, 2.2e-16), short)
+
+
 @pytest.mark.parametrize(
     ("rule", "sizes"),
     [

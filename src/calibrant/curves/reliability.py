@@ -9,7 +9,7 @@ import numpy as np
 
 from .._types import Label, RandomState
 from .._validation import as_predictions
-from ..errors import Binned, CellEstimator, Density, ResidualKernel
+from ..errors import AdaptiveKernel, Binned, CellEstimator, Density, ResidualKernel
 from ..notions import Notion, as_notion
 from ..problem import VectorProblem
 from ..results import ReliabilityCurve
@@ -17,6 +17,7 @@ from .build import curve_from
 
 _METHODS: dict[str, CellEstimator] = {
     "density": Density(),
+    "adaptive": AdaptiveKernel(),
     "residual": ResidualKernel(space="score"),
     "binned": Binned(),
 }
@@ -47,8 +48,9 @@ def reliability_curve(
     notion : str or Notion, default "auto"
         A notion with one problem: the positive class, ``ClassSpecific(label)`` or ``"confidence"``. For all classes
         at once see :func:`reliability_curves`.
-    method : {"density", "residual", "binned"} or an estimator, default "density"
-        ``Density()``, ``ResidualKernel(space="score")``, ``Binned()``, or one with parameters of your own.
+    method : {"density", "adaptive", "residual", "binned"} or an estimator, default "density"
+        ``Density()``, ``AdaptiveKernel()``, ``ResidualKernel(space="score")``, ``Binned()``, or one with
+        parameters of your own.
     level : float in (0, 1), optional
         Level of the pointwise interval. Smooth curves: percentiles over ``n_resamples`` resamples of the grid
         counts, and their median. Binned curves: Wilson's binomial interval a bin.

@@ -95,10 +95,13 @@ def isj(grid: GridMoments) -> float:
             f = norm(s, (2 * c * odd / (n * np.sqrt(2 * np.pi) * f)) ** (2 / (3 + 2 * s)))
         return float(t - (2 * n * np.sqrt(np.pi) * f) ** -0.4) if f > 0 else -1.0
 
-    lowest = (1.0 / g) ** 2
-    try:
-        root = float(brentq(gamma, lowest, 0.1))
-    except ValueError:
+    # Ties make further roots near 0, where the estimate sees single scores: the largest root is the density's scale.
+    times = np.geomspace((1.0 / g) ** 2, 0.1, 25)
+    signs = np.array([gamma(t) > 0 for t in times])
+    rises = np.flatnonzero(~signs[:-1] & signs[1:])
+    if rises.size:
+        root = float(brentq(gamma, times[rises[-1]], times[rises[-1] + 1]))
+    else:
         h = silverman(grid)
         warnings.warn(
             f"bandwidth='isj' has no solution for this sample (n = {n:.4g}, {int((grid.count > 0).sum())} grid nodes "

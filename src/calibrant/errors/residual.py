@@ -10,6 +10,7 @@ from .._types import FloatArray
 from ..density import BandwidthRule, GridMoments, Smoother, resolve_bandwidth
 from ..density.bandwidth import RULES, folded_scott
 from ..problem import Problem
+from .adaptive import AdaptiveKernel
 from .base import CellEstimator, Cells, speaks
 from .density import check_bandwidth, check_kernel, kernel_cells
 from .norm import mean_power
@@ -42,8 +43,8 @@ class ResidualKernel(CellEstimator):
     The residual carries each sample's own score, so a calibrated model's smoothed residual is 0 on
     average whatever the bandwidth, while the ratio of densities of :class:`Density` leaks where the density
     changes within a bandwidth. Range [0, 1]. Bias: upward by noise; downward where the kernel averages gaps
-    of both signs. Scores are taken at a resolution of 1/4096 of the domain. Its reliability curve is that of
-    ``ResidualKernel(space="score")``. Cost O(n + G log G).
+    of both signs. Scores are taken at a resolution of 1/4096 of the domain. Over ranks its reliability curve is that of
+    :class:`AdaptiveKernel`. Cost O(n + G log G).
 
     Examples
     --------
@@ -69,8 +70,8 @@ class ResidualKernel(CellEstimator):
 
     @property
     def drawn_as(self) -> CellEstimator:
-        """The same over scores: ranks are no axis of a reliability diagram."""
-        return self if self.space == "score" else ResidualKernel(space="score", kernel=self.kernel)
+        """Residuals over scores with a bandwidth that adapts, as ranks do: ranks are no axis of a diagram."""
+        return self if self.space == "score" else AdaptiveKernel()
 
     def summarize(self, problem: Problem) -> GridMoments:
         """Linear-binned counts of the problem's samples."""

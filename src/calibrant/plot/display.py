@@ -9,7 +9,6 @@ import numpy as np
 
 from .._types import Label, RandomState
 from .._validation import as_predictions
-from ..curves.adaptive import AdaptiveKernel
 from ..curves.reliability import check_method
 from ..errors import Binned, CellEstimator, Estimator
 from ..estimation import estimate as estimate_of
@@ -144,7 +143,7 @@ class ReliabilityDisplay:
         ValueError, TypeError
             For bad input; for the canonical notion, which has no curve.
         """
-        drawn = AdaptiveKernel() if isinstance(method, str) and method == "adaptive" else check_method(method)
+        drawn = check_method(method)
         if error == "auto" and (drawn is method or isinstance(drawn, Binned)):
             error = drawn
         bin_rule = check_bins(bins, drawn)

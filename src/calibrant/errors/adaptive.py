@@ -10,9 +10,9 @@ import numpy as np
 from .._types import FloatArray
 from ..density import GridMoments, Smoother
 from ..density.bandwidth import folded_scott
-from ..errors.base import CellEstimator, Cells
-from ..errors.norm import mean_power
 from ..problem import Problem
+from .base import CellEstimator, Cells
+from .norm import mean_power
 
 _CELLS = 256
 _STEPS = 8
@@ -46,7 +46,7 @@ class AdaptiveKernel(CellEstimator):
     >>> import numpy as np, calibrant as cal
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(5000)
-    >>> curve = cal.reliability_curve(rng.random(5000) < p**2, p, method=AdaptiveKernel())
+    >>> curve = cal.reliability_curve(rng.random(5000) < p**2, p, method=cal.AdaptiveKernel())
     >>> bool(abs(curve.at(0.5).observed[0] - 0.25) < 0.06)
     True
     """
