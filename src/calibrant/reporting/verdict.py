@@ -96,7 +96,13 @@ def _number(value: float) -> str:
 def _percent(value: float, gap: float) -> str:
     """A percentage with as many decimals as a gap of this size needs."""
     decimals = 0 if abs(gap) >= 0.05 and 0.01 <= value <= 0.99 else 1 if abs(gap) >= 0.005 else 2
-    return f"{100 * value:.{decimals}f} %"
+    step = 10.0**-decimals
+    text = f"{100 * value:.{decimals}f}"
+    if 0 < value and float(text) == 0:
+        return f"under {step:g} %"
+    if value < 1 and float(text) == 100:
+        return f"over {100 - step:g} %"
+    return f"{text} %"
 
 
 def _runs(mask: AnyArray) -> list[tuple[int, int]]:
