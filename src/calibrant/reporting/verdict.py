@@ -98,7 +98,7 @@ def _percent(value: float, gap: float) -> str:
     decimals = 0 if abs(gap) >= 0.05 and 0.01 <= value <= 0.99 else 1 if abs(gap) >= 0.005 else 2
     step = 10.0**-decimals
     text = f"{100 * value:.{decimals}f}"
-    if 0 < value and float(text) == 0:
+    if value > 0 and float(text) == 0:
         return f"under {step:g} %"
     if value < 1 and float(text) == 100:
         return f"over {100 - step:g} %"
