@@ -308,6 +308,35 @@ def rank_residual(h=None, kernel="gaussian", nodes=2001) -> Callable[[Sample, fl
     return power
 
 
+def adaptive(nodes=801) -> Callable[[Sample, float], float]:
+    """Twin of ``AdaptiveKernel()``: every sample with the narrowest of eight kernels under which enough speak."""
+
+    def power(sample: Sample, norm: float) -> float:
+        low, high = sample.domain
+        mass = sum(sample.weights)
+        step = (high - low) / 256
+        narrowest = min(max(_bandwidth("folded", sample), step / 2), 0.1 * (high - low))
+        widths = np.geomspace(narrowest, 0.1 * (high - low), 8)
+        wanted = min(60.0, sample.size / 6)
+        weights = [w * sample.size / mass for w in sample.weights]
+        at = np.asarray(sample.scores)
+        speak = [reflected(at, sample.scores, weights, h, "gaussian", sample.domain) for h in widths]
+        x = np.linspace(low, high, nodes)
+        f, d = np.zeros(nodes), np.zeros(nodes)
+        for i, (s, o, w) in enumerate(zip(sample.scores, sample.outcomes, weights, strict=True)):
+            enough = [h for h, here in zip(widths, speak, strict=True) if here[i] >= wanted]
+            h = min(enough, default=widths[-1])
+            kernel = reflected(x, [s], [1 / h], h, "gaussian", sample.domain)
+            f += w * kernel
+            d += w * (o - s) * kernel
+        there = f > 1e-12 * f.max()
+        weight = np.where(there, f, 0.0)
+        weight[[0, -1]] /= 2
+        return float(weight @ np.abs(np.where(there, d / np.where(there, f, 1), 0)) ** norm / weight.sum())
+
+    return power
+
+
 def _smoothed_residuals(sample, position, h, kernel, domain, norm, nodes) -> float:
     x = np.linspace(*domain, nodes)
     f = reflected(x, position, sample.weights, h, kernel, domain)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import calibrant as cal
-from calibrant import Binned, Density, Estimator, ResidualKernel, SimplexBinned
+from calibrant import AdaptiveKernel, Binned, Density, Estimator, ResidualKernel, SimplexBinned
 from calibrant.errors import CellEstimator
 
-from .naive import Sample, binned, density, rank_residual, residual, simplex
+from .naive import Sample, adaptive, binned, density, rank_residual, residual, simplex
 
 INF = float("inf")
 EDGES = (0.0, 0.1, 0.35, 0.6, 0.9, 1.0)
@@ -92,6 +92,7 @@ ROWS = [
     Row(ResidualKernel(space="score"), residual("folded"), (1, 2), close=2e-4, noise=0.02, leak=0.01),
     Row(ResidualKernel("isj", "score"), residual("isj"), (1, 2), close=1e-2, noise=0.03, bias=0.015, leak=0.1),
     Row(ResidualKernel(0.05, "score", "triweight"), residual(0.05, "triweight"), (1, 2), close=2e-4, leak=1e-6),
+    Row(AdaptiveKernel(), adaptive(), (1, 2), close=1e-2, noise=0.02, leak=0.1),
     # canonical
     Row(SimplexBinned(), simplex(5), noise=0.05, bias=0.03, mergeable=False),
     Row(SimplexBinned("sqrt"), simplex("sqrt"), noise=0.12, bias=0.08, mergeable=False),
