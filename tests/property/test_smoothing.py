@@ -39,3 +39,14 @@ def test_tied_scores_share_their_mean_rank():
     got = cal.calibration_error(y, p, estimator=ResidualKernel(0.15))
     expected = rank_residual(0.15)(Sample.of(p.tolist(), y.tolist(), None), 1)
     assert got == pytest.approx(expected, abs=2e-3)
+
+
+def test_the_largest_gap_is_sought_where_there_are_data():
+    """Beyond the scores the tails of a kernel go on, with the frequency of the last sample; that is no gap."""
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.4, 0.6, 20_000)
+    y = rng.random(20_000) < p
+    for estimator in (cal.Density(0.01), ResidualKernel(0.01, "score")):
+        assert cal.calibration_error(y, p, estimator=estimator, norm=float("inf")) < 0.08
+        far = cal.calibration_error(y, p - 0.3, estimator=estimator, norm=float("inf"))
+        assert far == pytest.approx(0.3, abs=0.08)
