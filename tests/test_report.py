@@ -148,7 +148,7 @@ def test_notions_with_several_problems(digits, notion):
     r = cal.report(digits.y_true, digits.y_prob, notion=notion)
     assert r.curve is None
     assert r.headline.value == near(cal.calibration_error(digits.y_true, digits.y_prob, notion=notion))
-    assert "%" in r.verdict
+    assert f"worst for class {r.per_class[0].label}" in r.verdict
 
 
 def test_tiny_and_degenerate_input_gives_a_report():
@@ -184,3 +184,10 @@ def test_bundled_predictions_are_held_out():
     data = load_breast_cancer_predictions()
     assert set(data.y_true) == {"benign", "malignant"}
     assert 0.85 < ((data.y_prob > 0.5) == (data.y_true == "malignant")).mean() < 1
+
+
+def test_weights_that_sum_to_n_are_still_weights():
+    w = np.tile([0.5, 1.5], 10)
+    r = cal.report(np.tile([0, 1], 10), np.linspace(0.1, 0.9, 20), sample_weight=w)
+    assert r.weighted
+    assert "(weighted)" in str(r)

@@ -143,3 +143,39 @@ def test_empty_and_wrong_use():
 def test_zero_weight_on_an_impossible_outcome_keeps_the_log_loss_finite():
     acc = cal.Accumulator().add([1, 1], [0.0, 0.5], [0.0, 1.0])
     assert acc.required_totals().log_loss == pytest.approx(np.log(2))
+
+
+def test_merge_with_an_empty_one_is_a_copy():
+    y, p = binary()
+    one = cal.Accumulator().add(y, p)
+    for merged in (cal.Accumulator() + one, one + cal.Accumulator()):
+        assert merged.n_samples == len(y)
+        merged.add(y, p)
+        assert one.n_samples == len(y)
+
+
+def test_merge_needs_the_same_notion_and_bins():
+    y, q = multiclass()
+    mean = cal.Accumulator(notion=cal.Classwise("mean")).add(y, q)
+    with pytest.raises(ValueError, match="notions cannot merge"):
+        _ = mean + cal.Accumulator(notion=cal.Classwise("max")).add(y, q)
+    with pytest.raises(ValueError, match="bins cannot merge"):
+        _ = mean + cal.Accumulator(notion=cal.Classwise("mean"), binned=cal.Binned(10))
+
+
+def test_streamed_sqrt_bins_use_the_effective_size():
+    y, p = binary(2000)
+    w = np.random.default_rng(3).random(2000) * 0.01
+    e = cal.Binned("sqrt", "quantile")
+    got = cal.Accumulator().add(y, p, w).estimate(e, n_resamples=10, random_state=0).value
+    assert got == pytest.approx(cal.calibration_error(y, p, estimator=e, sample_weight=w), abs=3e-3)
+
+
+@pytest.mark.parametrize("bins", [2, 15])
+def test_streamed_quantile_bins_with_an_atom_at_one(bins):
+    rng = np.random.default_rng(0)
+    p = np.where(rng.random(5000) < 0.6, 1.0, rng.random(5000))
+    y = (rng.random(5000) < p**2 * 0.9).astype(int)
+    e = cal.Binned(bins, "quantile")
+    got = cal.Accumulator().add(y, p).estimate(e, n_resamples=10, random_state=0).value
+    assert got == pytest.approx(cal.calibration_error(y, p, estimator=e), abs=1e-3)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,12 @@ from .curves.reliability import check_level, check_resamples
 from .errors import Binned, CellEstimator, Estimator, ResidualKernel, SimplexBinned
 from .errors.base import shares_of
 from .errors.norm import check_norm, combine, root
-from .inference.intervals import Draw, cell_draws, invert
+from .errors.path import Path
+from .inference.intervals import cell_path, invert, row_path
 from .notions import Notion, as_notion
 from .predictions import Predictions
 from .problem import Problem, Reduction, VectorProblem
-from .results import Estimate
+from .results import Estimate, ReliabilityCurve
 
 
 def calibration_error(
@@ -120,9 +122,11 @@ def estimate(
     Notes
     -----
     The interval inverts a test along the path from perfect calibration to the gaps found, so it accounts for the
-    estimator's bias: it starts at exactly 0 when the data are compatible with calibration, and may lie below the
-    value. See :mod:`calibrant.inference.intervals`. It treats classes as exchangeable for class-wise
-    errors. Cost: 11 scales × ``n_resamples`` draws on bins or grid cells, independent of n.
+    estimator's noise and leaks: it starts at exactly 0 when the data are compatible with calibration, and may lie
+    below the value. What the estimator blurs is not put back, and classes are treated as exchangeable: see
+    :mod:`calibrant.inference.intervals`. Cost: 11 scales × ``n_resamples`` draws on bins or grid cells a problem (fewer
+    draws beyond 8 problems), independent of n; on occupied cells × K for the canonical notion. Estimators without
+    cells draw outcomes for every row, at most 100 times a scale.
 
     Examples
     --------
@@ -145,25 +149,23 @@ def estimate(
     name = as_notion(notion, predictions).name
     if isinstance(reduction, VectorProblem):
         return _vector_estimate(reduction, chosen, predictions, name, p, checked, n_resamples, rng)
-    if not isinstance(chosen, CellEstimator):
-        raise TypeError(f"estimate() needs an estimator with cells (Binned, Density); {chosen!r} has none")
     problems = list(reduction) if not reduction.dependent else reduction
-    summaries = list(chosen.summarize_all(problems))
-    return estimate_from_summaries(
-        chosen,
-        summaries,
-        labels=[_label(problems, i) for i in range(len(summaries))],
-        shares=shares_of(problems),
-        average=reduction.average,
-        dependent=reduction.dependent,
-        notion=name,
-        norm=p,
-        level=checked,
-        n_resamples=n_resamples,
-        n_samples=predictions.n_samples,
-        size=predictions.effective_size,
-        rng=rng,
-    )
+    about: dict[str, Any] = {
+        "labels": [_label(problems, i) for i in range(len(problems))],
+        "shares": shares_of(problems),
+        "average": reduction.average,
+        "dependent": reduction.dependent,
+        "notion": name,
+        "norm": p,
+        "level": checked,
+        "n_samples": predictions.n_samples,
+        "size": predictions.effective_size,
+    }
+    if isinstance(chosen, CellEstimator):
+        summaries = list(chosen.summarize_all(problems))
+        return estimate_from_summaries(chosen, summaries, n_resamples=n_resamples, rng=rng, **about)
+    paths = (row_path(chosen, problem, p, min(n_resamples, 100), rng) for problem in problems)
+    return _estimated(chosen, chosen.powers(problems, p), paths, None, **about)
 
 
 def estimate_from_summaries(
@@ -183,44 +185,64 @@ def estimate_from_summaries(
     rng: np.random.Generator,
 ) -> Estimate:
     """:func:`estimate` from mergeable summaries: the same numbers in memory and out of core."""
-    powers = [estimator.power_of(s, norm) for s in summaries]
-    value = combine(powers, shares, norm, average)
-    draws: list[Draw] = []
-    truths: list[float] = []
+    curve = None
+    if len(summaries) == 1:
+        curve = curve_from(
+            estimator, summaries[0], label=labels[0], notion=notion, level=level, n_resamples=n_resamples, rng=rng
+        )
+    draws = n_resamples
+    if len(summaries) > 8:  # a mean over many problems needs few draws of each, a maximum some more
+        mean = average != "max" and not np.isinf(norm)
+        draws = max(32 if mean else 100, n_resamples // len(summaries))
+    return _estimated(
+        estimator,
+        [estimator.power_of(s, norm) for s in summaries],
+        (cell_path(estimator, estimator.cells(s), norm, draws, rng) for s in summaries),
+        curve,
+        labels=labels,
+        shares=shares,
+        average=average,
+        dependent=dependent,
+        notion=notion,
+        norm=norm,
+        level=level,
+        n_samples=n_samples,
+        size=size,
+    )
+
+
+def _estimated(
+    estimator: Estimator,
+    powers: Sequence[float],
+    paths: Iterable[Path],
+    curve: ReliabilityCurve | None,
+    *,
+    labels: Sequence[Any],
+    shares: Sequence[float],
+    average: str,
+    dependent: bool,
+    notion: str,
+    norm: float,
+    level: float,
+    n_samples: int,
+    size: float,
+    largest: float = 1.0,
+) -> Estimate:
+    """Value, interval and per-class values from the p-th powers of every problem and their simulated paths."""
     # The two classes of a one-vs-rest pair are mirror images: one of them carries all the information.
-    mirrored = dependent and len(summaries) == 2
-    if dependent and len(summaries) > 8 and average == "power" and not np.isinf(norm):
-        n_resamples = max(32, n_resamples // len(summaries))
-    for summary in summaries[:1] if mirrored else summaries:
-        draw, truth = cell_draws(estimator, estimator.cells(summary), norm, n_resamples, rng)
-        draws.append(draw)
-        truths.append(truth)
+    mirrored = dependent and len(powers) == 2
     interval, corrected = invert(
-        value,
-        draws,
-        truths,
+        list(islice(paths, 1) if mirrored else paths),
         [1.0] if mirrored else shares,
         norm=norm,
         average=average,
         level=level,
         n=size,
         dependent=dependent and not mirrored,
+        largest=largest,
     )
-    single = len(summaries) == 1
-    curve = (
-        curve_from(
-            estimator,
-            summaries[0],
-            label=labels[0],
-            notion=notion,
-            level=level,
-            n_resamples=n_resamples,
-            rng=rng,
-        )
-        if single
-        else None
-    )
-    per_class = {} if single else {k: root(v, norm) for k, v in zip(labels, powers, strict=True)}
+    value = combine(powers, shares, norm, average)
+    per_class = {} if len(powers) == 1 else {k: root(v, norm) for k, v in zip(labels, powers, strict=True)}
     return Estimate(value, interval, corrected, level, notion, describe(estimator), norm, n_samples, per_class, curve)
 
 
@@ -236,27 +258,21 @@ def _vector_estimate(
 ) -> Estimate:
     if not isinstance(estimator, SimplexBinned):
         raise TypeError(f"estimate() cannot give an interval for {estimator!r} on the notion {notion!r}")
-    power = estimator.power(problem, norm)
-    draw, truth = estimator.draws(problem, norm, n_resamples, rng)
-    interval, corrected = invert(
-        root(power, norm),
-        [draw],
-        [truth],
-        [1.0],
-        norm=norm,
+    return _estimated(
+        estimator,
+        [estimator.power(problem, norm)],
+        [estimator.path(problem, norm, n_resamples, rng)],
+        None,
+        labels=[None],
+        shares=[1.0],
         average="power",
+        dependent=False,
+        notion=notion,
+        norm=norm,
         level=level,
-        n=predictions.effective_size,
-    )
-    return Estimate(
-        root(power, norm),
-        interval,
-        corrected,
-        level,
-        notion,
-        describe(estimator),
-        norm,
-        predictions.n_samples,
+        n_samples=predictions.n_samples,
+        size=predictions.effective_size,
+        largest=1.0 if np.isinf(norm) else 2 ** (1 / norm),
     )
 
 

@@ -112,8 +112,7 @@ class Confidence(Notion):
         """One problem, scores in [1/K, 1]."""
         p = predictions
         correct = p.predicted == p.codes
-        domain = (1 / p.n_classes, 1.0)
-        return ProblemSet((Problem(p.confidence, correct, p.weights, p.integral_weights, domain, p.eps),))
+        return ProblemSet((Problem(p.confidence, correct, p.weights, p.integral_weights, _domain(p), p.eps),))
 
 
 @dataclass(frozen=True)
@@ -136,6 +135,7 @@ class TopLabel(Notion):
         correct = p.predicted == p.codes
         masses = np.bincount(p.predicted, p.weights, minlength=p.n_classes)
         problems = []
+        domain = _domain(p)
         for k in np.flatnonzero(masses > 0):
             rows = np.flatnonzero(p.predicted == k)
             problems.append(
@@ -144,7 +144,7 @@ class TopLabel(Notion):
                     correct[rows],
                     None if p.weights is None else p.weights[rows],
                     p.integral_weights,
-                    (1 / p.n_classes, 1.0),
+                    domain,
                     p.eps,
                     p.classes[k],
                     float(masses[k] / masses.sum()),
@@ -178,6 +178,13 @@ def as_notion(notion: str | Notion, predictions: Predictions) -> Notion:
         return _BY_NAME[notion]
     allowed = ", ".join(repr(n) for n in ("auto", *_BY_NAME))
     raise ValueError(f"notion must be one of {allowed} or a Notion object; got {notion!r}")
+
+
+def _domain(p: Predictions) -> tuple[float, float]:
+    """Where a confidence can lie: [1/K, 1], or further down where a loose ``sum_tolerance`` let rows sum to less."""
+    lowest = float(p.confidence.min())
+    floor = 1 / p.n_classes
+    return (floor if lowest > floor * (1 - 1e-3) else lowest, 1.0)
 
 
 def one_vs_rest(predictions: Predictions, k: int) -> Problem:

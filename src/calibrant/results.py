@@ -80,13 +80,15 @@ class ReliabilityCurve:
         >>> bool(abs(curve.at([0.83]).observed[0] - 0.5) < 0.05)
         True
         """
-        x = np.atleast_1d(np.asarray(scores, dtype=np.float64))
+        given = np.atleast_1d(np.asarray(scores))
+        eps = float(np.finfo(given.dtype if given.dtype.kind == "f" else np.float64).eps)
+        x = given.astype(np.float64)
         bad = ~((x >= 0) & (x <= 1))
         if bad.any():
             raise ValueError(f"scores must lie in [0, 1]; got {x[bad][0]!s}")
         if self.edges is None:
             return CurvePoint(*(_interpolate(x, self.scores, v) for v in (self.observed, self.lower, self.upper)))
-        bins = np.clip(Edges(self.edges).slots(x, float(np.finfo(x.dtype).eps)) - 1, 0, len(self.observed) - 1)
+        bins = np.clip(Edges(self.edges).slots(x, eps) - 1, 0, len(self.observed) - 1)
         inside = (x >= self.edges[0]) & (x <= self.edges[-1])
         return CurvePoint(*(np.where(inside, v[bins], np.nan) for v in (self.observed, self.lower, self.upper)))
 

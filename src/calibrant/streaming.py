@@ -40,6 +40,7 @@ class Totals:
     correct: float
     brier: float
     log_loss: float
+    weighted: bool
 
     @classmethod
     def of(cls, p: Predictions) -> Totals:
@@ -62,6 +63,7 @@ class Totals:
             float(w @ (p.predicted == p.codes)),
             float(w @ brier_per_sample(p)),
             _weighted_sum(log_loss_per_sample(p), w),
+            p.weights is not None,
         )
 
     def __add__(self, other: Totals) -> Totals:
@@ -75,6 +77,7 @@ class Totals:
             self.correct + other.correct,
             self.brier + other.brier,
             self.log_loss + other.log_loss,
+            self.weighted or other.weighted,
         )
 
     @property
@@ -136,17 +139,19 @@ def quantile_from_fine(
     if not isinstance(n_bins, (int, str)):
         raise ValueError(f"quantile bins need a number of bins; got edges {n_bins!r}")
     cumulative = np.cumsum(fine.weight)
-    n = float(fine.effective_size.sum()) if fine.integral else float(cumulative[-1])
+    total = float(cumulative[-1])
+    n = total if fine.integral else total**2 / float(fine.square.sum())
     count = resolve_n_bins(n_bins, n)
-    targets = np.arange(1, count) * (cumulative[-1] / count)
-    cuts = np.searchsorted(cumulative, targets * (1 - 1e-12), side="left") + 1
-    keep = np.unique(np.concatenate([[0], cuts[cuts < len(cumulative)], [len(cumulative)]]))
+    targets = np.arange(1, count) * (total / count)
+    if fine.integral:
+        targets = np.floor(targets + 1e-9)
+    cuts = np.searchsorted(cumulative, targets[targets > 0] * (1 - 1e-12), side="left") + 1
+    # A cut behind the last sample would leave nothing on its right: it moves before the last cell in use.
+    last = int(np.flatnonzero(fine.weight)[-1])
+    cuts = np.where(cuts > last, last, cuts)
+    first = int(np.flatnonzero(fine.weight)[0])
+    keep = np.unique(np.concatenate([[0], cuts[cuts > first], [len(cumulative)]]))
     moments = fine.coarsen(keep)
-    # A cut right after the last sample leaves an empty bin: it joins its neighbour.
-    full = np.flatnonzero(moments.weight > 0)
-    if full.size < moments.weight.size and full.size:
-        ends = np.concatenate([[0], np.flatnonzero(moments.weight > 0)[1:], [moments.weight.size]])
-        moments = moments.coarsen(ends)
     edges = moments.edges.values.copy()
     edges[0], edges[-1] = domain[0] if edges[1] > domain[0] else edges[0], domain[1]
     return replace(moments, edges=Edges(edges))
@@ -255,22 +260,27 @@ class Accumulator:
         """Merge two accumulators into a new one."""
         if not isinstance(other, Accumulator):
             return NotImplemented
-        if self.totals is None or other.totals is None:
-            return other if self.totals is None else self
-        if (self.classes, self.positive, str(self.notion)) != (other.classes, other.positive, str(other.notion)):
-            raise ValueError(
-                f"accumulators of different labels or notions cannot merge: {list(self.classes)!r} ({self.notion}) and "
-                f"{list(other.classes)!r} ({other.notion})"
-            )
+        if self.binned != other.binned:
+            raise ValueError(f"accumulators of different bins cannot merge: {self.binned!r} and {other.binned!r}")
+        first, second = (self, other) if self.totals is not None else (other, self)
+        if first.totals is not None and second.totals is not None:
+            ours, theirs = ((a.classes, a.positive, a.notion) for a in (first, second))
+            if ours != theirs:
+                raise ValueError(
+                    f"accumulators of different labels or notions cannot merge: {list(first.classes)!r} "
+                    f"({first.notion!r}) and {list(second.classes)!r} ({second.notion!r})"
+                )
         out = Accumulator(
-            notion=self.notion,
-            labels=self.labels,
-            pos_label=self.pos_label,
-            sum_tolerance=self.sum_tolerance,
-            binned=self.binned,
+            notion=first.notion,
+            labels=first.labels,
+            pos_label=first.pos_label,
+            sum_tolerance=first.sum_tolerance,
+            binned=first.binned,
         )
-        out.classes, out.positive = self.classes, self.positive
-        out.totals = self.totals + other.totals
+        out.classes, out.positive = first.classes, first.positive
+        out.totals = first.totals
+        if first.totals is not None and second.totals is not None:
+            out.totals = first.totals + second.totals
         out.problems = _merged(self.problems, other.problems)
         out.class_sums = _merged(self.class_sums, other.class_sums)
         return out

@@ -42,7 +42,7 @@ class Estimator(ABC):
 
     @abstractmethod
     def power(self, problem: Any, norm: float) -> float:
-        """Return ``errorᵖ`` of one problem (the error itself for p = inf); signed where it is debiased."""
+        """Return ``errorᵖ`` of one problem (see :func:`.norm.to_power`); signed where it is debiased."""
 
     def powers(self, problems: Sequence[Problem], norm: float) -> list[float]:
         """``errorᵖ`` of every problem; estimators that can share work between them override this."""
@@ -53,7 +53,7 @@ class Estimator(ABC):
         kind = "vector" if isinstance(reduction, VectorProblem) else "scalar"
         if kind in self.serves:
             return
-        others = "SimplexBinned" if kind == "vector" else "Binned, Density or ResidualKernel"
+        others = "SimplexBinned" if kind == "vector" else "Binned, Density, ResidualKernel or AdaptiveKernel"
         raise ValueError(f"estimator {type(self).__name__} cannot serve the notion {notion!r}: use {others}")
 
 
@@ -107,6 +107,18 @@ class Cells:
         present = self.density > 1e-12 * self.density.max(initial=0.0)
         np.divide(self.apply(self.outcome(self.positive, self.count)), self.density, out=out, where=present)
         return out if self.residual else np.clip(out, 0, 1) - self.scores
+
+    @cached_property
+    def residual_gap(self) -> FloatArray:
+        """Smoothed residuals over smoothed counts, whatever the estimator smooths; 0 where there is nothing."""
+        return self.blur(self.positive - self.count * np.nan_to_num(self.scores))
+
+    def blur(self, residual: FloatArray) -> FloatArray:
+        """Residual sums a cell to gaps."""
+        present = self.density > 1e-12 * self.density.max(initial=0.0)
+        out: FloatArray = np.zeros(self.count.shape)
+        np.divide(self.apply(residual), self.density, out=out, where=present)
+        return out
 
     def outcome(self, positive: FloatArray, count: FloatArray) -> FloatArray:
         """What is smoothed: positives, or residuals ``positives - score · count``."""

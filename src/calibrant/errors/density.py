@@ -16,7 +16,6 @@ from .norm import mean_power
 #: Grid cells a bandwidth: a coarse grid is still this fine, which keeps discretisation far below noise.
 CELLS_PER_BANDWIDTH = 6.0
 _COARSEST = 128
-_FINEST = 1024
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ class Density(CellEstimator):
     kernel: str = "gaussian"
 
     def __post_init__(self) -> None:
-        check_bandwidth(self.bandwidth, RULES)
+        object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth, RULES))
         check_kernel(self.kernel)
 
     def summarize(self, problem: Problem) -> GridMoments:
@@ -90,7 +89,7 @@ def kernel_cells(summary: GridMoments, h: float, kernel: str, *, residual: bool 
     """Grid nodes as cells, on the coarsest grid with at least six cells a bandwidth."""
     wanted = CELLS_PER_BANDWIDTH * (summary.high - summary.low) / h
     size = _COARSEST
-    while size < min(wanted, _FINEST, summary.cells):
+    while size < min(wanted, summary.cells):
         size *= 2
     grid = summary.coarsen(max(1, summary.cells // size))
     smoother = Smoother(grid.cells, max(h / grid.step, 0.5), kernel)
@@ -98,8 +97,8 @@ def kernel_cells(summary: GridMoments, h: float, kernel: str, *, residual: bool 
     return Cells(grid.nodes, grid.count * scale, grid.positive * scale, smoother, smoother.quadrature, residual)
 
 
-def check_bandwidth(bandwidth: Any, rules: tuple[str, ...]) -> None:
-    """Judge a ``bandwidth`` argument: a rule's name, a positive finite number, or a callable."""
+def check_bandwidth(bandwidth: Any, rules: tuple[str, ...]) -> BandwidthRule:
+    """Judge a ``bandwidth`` argument: a rule's name, a positive finite number (made a float), or a callable."""
     allowed = f"bandwidth must be one of {', '.join(map(repr, rules))}, a number > 0 or a callable"
     if isinstance(bandwidth, str):
         if bandwidth not in rules:
@@ -109,6 +108,8 @@ def check_bandwidth(bandwidth: Any, rules: tuple[str, ...]) -> None:
             raise TypeError(f"{allowed}; got {bandwidth!r}")
         if not (np.isfinite(bandwidth) and bandwidth > 0):
             raise ValueError(f"bandwidth must be a positive finite number; got {bandwidth!r}")
+        return float(bandwidth)
+    return bandwidth  # type: ignore[no-any-return]
 
 
 def check_kernel(kernel: str) -> None:

@@ -8,6 +8,9 @@ import numpy as np
 
 from .._types import FloatArray
 
+#: Above this p-th powers of small errors underflow: norms are then computed as such, not through powers.
+LARGE_NORM = 32.0
+
 
 def check_norm(norm: float) -> float:
     """Judge the ``norm`` argument: a number p ≥ 1, or inf."""
@@ -16,12 +19,34 @@ def check_norm(norm: float) -> float:
     return float(norm)
 
 
+def is_linear(norm: float) -> bool:
+    """Whether an error stands for its own p-th power: for p = 1, and for p > 32 where powers would underflow."""
+    return norm == 1 or norm > LARGE_NORM
+
+
+def to_power(error: float, norm: float) -> float:
+    """What :meth:`Estimator.power` returns for an error: ``errorᵖ``, or the error itself for p = 1 and p > 32."""
+    return error if is_linear(norm) else error**norm
+
+
+def large_norm(size: FloatArray, weight: FloatArray, norm: float) -> FloatArray:
+    """``(Σ w size^p / Σ w)^(1/p)`` over the last axis for p > 32, the largest size factored out; inf: the maximum."""
+    largest = np.where(weight > 0, size, 0.0).max(axis=-1, initial=0.0)
+    total = weight.sum(axis=-1)
+    if np.isinf(norm):
+        return np.where(total > 0, largest, np.nan)
+    ratio = size / np.where(largest > 0, largest, 1.0)[..., None]
+    with np.errstate(invalid="ignore", under="ignore"):
+        mean = (weight * ratio**norm).sum(axis=-1) / np.where(total > 0, total, np.nan)
+    return np.asarray(largest * mean ** (1 / norm))
+
+
 def mean_power(gap: FloatArray, weight: FloatArray, norm: float) -> FloatArray:
-    """``Σ w |gap|^p / Σ w`` over the last axis where w > 0; the maximum of |gap| for p = inf; NaN without weight."""
+    """``Σ w |gap|^p / Σ w`` over the last axis where w > 0 (its root for p > 32); NaN without weight."""
     used = weight > 0
     size = np.where(used, np.abs(np.where(used, gap, 0.0)), 0.0)
-    if np.isinf(norm):
-        return np.where(used.any(axis=-1), size.max(axis=-1), np.nan)
+    if norm > LARGE_NORM:
+        return large_norm(size, np.where(used, weight, 0.0), norm)
     if norm != 1:
         size = size**norm
     total = np.where(used, weight, 0.0).sum(axis=-1)
@@ -31,7 +56,7 @@ def mean_power(gap: FloatArray, weight: FloatArray, norm: float) -> FloatArray:
 
 def root(power: float, norm: float) -> float:
     """Back from a p-th power to an error. A debiased power below zero means "none found": its root is 0."""
-    if np.isinf(norm) or norm == 1:
+    if is_linear(norm):
         return power
     return float(np.maximum(power, 0.0) ** (1 / norm))
 
@@ -50,6 +75,6 @@ def combine(powers: Sequence[float], shares: Sequence[float], norm: float, avera
         return float("nan")
     values, weight = values[known], weight[known] / weight[known].sum()
     if average == "power":
-        return float(values.max()) if np.isinf(norm) else root(float(weight @ values), norm)
+        return float(large_norm(values, weight, norm)) if norm > LARGE_NORM else root(float(weight @ values), norm)
     errors = np.array([root(float(v), norm) for v in values])
     return float(errors.max() if average == "max" else weight @ errors)

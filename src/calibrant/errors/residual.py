@@ -63,7 +63,8 @@ class ResidualKernel(CellEstimator):
     def __post_init__(self) -> None:
         if self.space not in _SPACES:
             raise ValueError(f"space must be one of {', '.join(map(repr, _SPACES))}; got {self.space!r}")
-        check_bandwidth(self.bandwidth, ("auto",) if self.space == "rank" else ("auto", *RULES))
+        rules = ("auto",) if self.space == "rank" else ("auto", *RULES)
+        object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth, rules))
         if self.space == "rank" and callable(self.bandwidth):
             raise ValueError("bandwidth over ranks must be 'auto' or a number; a callable needs space='score'")
         check_kernel(self.kernel)

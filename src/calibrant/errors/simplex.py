@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,6 +12,11 @@ from ..binning import resolve_n_bins
 from ..binning.edges import EDGE_UNITS
 from ..problem import VectorProblem
 from .base import Estimator
+from .norm import LARGE_NORM, large_norm
+from .path import SCALES, Path
+
+#: Numbers drawn for an interval in all, and held at once.
+_DRAWN_NUMBERS, _BLOCK_NUMBERS = 4_000_000, 1_000_000
 
 
 @dataclass(frozen=True)
@@ -69,24 +73,29 @@ class SimplexBinned(Estimator):
         mass, _, gap = self._cells(problem)
         return float(_vector_power(gap, mass, norm))
 
-    def draws(
-        self, problem: VectorProblem, norm: float, n_resamples: int, rng: np.random.Generator
-    ) -> tuple[Callable[[float], FloatArray], float]:
-        """Sampler of ``errorᵖ`` when the true gaps are ``scale`` times those found; and its value at scale 1."""
+    def path(self, problem: VectorProblem, norm: float, n_resamples: int, rng: np.random.Generator) -> Path:
+        """What the estimator reads when the true gaps are a multiple of those found; see :mod:`..inference.intervals`.
+
+        Draws come in blocks, and there are fewer of them when there are many cells: memory is bounded.
+        """
         mass, mean, gap = self._cells(problem)
         size = mass * (_size(problem) / mass.sum())
-        count = rng.poisson(size, size=(n_resamples, size.size)).astype(np.float64)
-        noise = rng.standard_normal((*count.shape, mean.shape[1]))
-
-        def draw(scale: float) -> FloatArray:
-            chance = np.clip(mean + scale * gap, 0, 1)
-            spread = np.sqrt(chance)
-            # Covariance diag(p) - p pᵀ, that of one categorical draw.
-            shake = spread * noise - chance * (noise * spread).sum(axis=-1, keepdims=True)
-            used = np.where(count > 0, count, 1.0)[..., None]
-            return _vector_power(chance - mean + shake / np.sqrt(used), count, norm)
-
-        return draw, float(_vector_power(gap, mass, norm))
+        n_draws = int(np.clip(_DRAWN_NUMBERS // mean.size, 40, n_resamples))
+        block = max(1, _BLOCK_NUMBERS // mean.size)
+        powers = np.empty((SCALES.size, n_draws))
+        for a in range(0, n_draws, block):
+            rows = slice(a, min(a + block, n_draws))
+            count = rng.poisson(size, size=(rows.stop - rows.start, size.size)).astype(np.float64)
+            noise = rng.standard_normal((*count.shape, mean.shape[1]))
+            noise /= np.sqrt(np.where(count > 0, count, 1.0))[..., None]
+            for i, scale in enumerate(SCALES):
+                chance = np.clip(mean + scale * gap, 0, 1)
+                spread = np.sqrt(chance)
+                # Covariance diag(p) - p pᵀ, that of one categorical draw.
+                shake = spread * noise - chance * (noise * spread).sum(axis=-1, keepdims=True)
+                powers[i, rows] = _vector_power(chance - mean + shake, count, norm)
+        truths = np.array([_vector_power(np.clip(mean + t * gap, 0, 1) - mean, mass, norm) for t in SCALES])
+        return Path(powers, truths, float(_vector_power(gap, mass, norm)))
 
     def _cells(self, problem: VectorProblem) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Mass, mean probability vector and gap vector of each cell that holds samples."""
@@ -113,10 +122,13 @@ def _size(problem: VectorProblem) -> float:
 
 
 def _vector_power(gap: FloatArray, mass: FloatArray, norm: float) -> FloatArray:
-    """``Σ_j m_j ‖gap_j‖_p^p / Σ m`` over the last two axes; the largest component for p = inf."""
+    """``Σ_j m_j ‖gap_j‖_p^p / Σ m`` over the last two axes; its root for p > 32."""
     size = np.abs(gap)
-    if np.isinf(norm):
-        return np.asarray(np.where(mass > 0, size.max(axis=-1), 0.0).max(axis=-1))
+    if norm > LARGE_NORM:
+        # Σ_j m_j ‖gap_j‖_p^p / Σ m is K times the mean over all components.
+        k = 1.0 if np.isinf(norm) else gap.shape[-1]
+        flat = size.reshape(*size.shape[:-2], -1)
+        return np.asarray(large_norm(flat, np.repeat(mass, gap.shape[-1], axis=-1), norm) * k ** (1 / norm))
     total = mass.sum(axis=-1)
     with np.errstate(invalid="ignore"):
         return np.asarray((mass * (size**norm).sum(axis=-1)).sum(axis=-1) / np.where(total > 0, total, np.nan))

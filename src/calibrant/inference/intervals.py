@@ -5,60 +5,88 @@ resampling adds the noise a second time; a calibrated model's percentile interva
 basic ("pivotal") bootstrap overshoots the other way.
 
 What is done instead. The estimated gaps :math:`\hat d` define a family of truths: at scale λ a sample with
-score s has outcome probability :math:`s + \lambda \hat d(s)`; λ = 0 is perfect calibration. The true error at
-scale λ is known: it is λ times that of :math:`\hat d`. New samples are drawn at every λ (Poisson counts a cell,
-normal outcomes), the estimator is applied with all its bias, and the interval holds the true errors of
-all λ at which the value actually observed is not extreme. So the interval starts at exactly 0 whenever
-the data are compatible with calibration, its bias is the estimator's own and is inverted, and it may lie below the
-estimate. ``corrected`` is the median-unbiased value (λ whose median draw is the observed value).
+score s has outcome probability :math:`s + \lambda \hat d(s)`, cut to [0, 1]; λ = 0 is perfect calibration, and the
+true error is known at every λ. New samples are drawn (Poisson counts a cell, normal outcomes), the estimator is
+applied with all its bias, and the interval holds the true errors of all λ at which the reading actually
+observed is not extreme. So the interval starts at exactly 0 whenever the data are compatible with calibration,
+noise and leaks of the estimator are inverted, and it may lie below the estimate. ``corrected`` is the true error at
+the λ whose median reading is the observed one.
 
-Approximations: the shape of the gaps is taken from the data; outcomes within a cell share one probability; classes
-of a one-vs-rest problem are drawn independently and the spread of their mean is widened by
-:math:`\sqrt{1 + 0.876/(K-1)}`, the factor for exchangeable classes under calibration (for K = 2 the two
-problems are each other's mirror image and one stands for both).
+Approximations, all of them felt:
+
+* the shape of the gaps is taken from the data, after the estimator's own smoothing: what a bin or a kernel averages
+  away is not put back, so an estimator that blurs much covers the blurred error and not the true one;
+* outcomes within a cell share one probability and are drawn as normal;
+* classes of a one-vs-rest problem are drawn independently and the spread of their mean is widened by
+  :math:`\sqrt{1 + 0.876/(K-1)}`, the factor for exchangeable classes under calibration (for K = 2 the two problems are
+  each other's mirror image and one stands for both).
+
+``benchmarks/coverage.py`` measures the coverage where the truth is known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from .._types import FloatArray, Interval
-from ..errors.base import CellEstimator, Cells, speaks
-from ..errors.norm import combine, mean_power
+from ..errors.base import CellEstimator, Cells, Estimator
+from ..errors.norm import LARGE_NORM, combine, is_linear, large_norm, mean_power
+from ..errors.path import SCALES, Path
+from ..errors.residual import ResidualKernel
+from ..problem import Problem
 
-#: Scales at which truths are simulated; between them quantiles are interpolated.
-_SCALES = np.array([0.0, 0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0])
-Draw = Callable[[float], FloatArray]
+_FINE = np.linspace(0, SCALES[-1], 601)
 
 
-def cell_draws(
-    estimator: CellEstimator, cells: Cells, norm: float, n_resamples: int, rng: np.random.Generator
-) -> tuple[Draw, float]:
-    """Sampler of ``errorᵖ`` at a scale, with common random numbers, and the true ``errorᵖ`` at scale 1."""
+def cell_path(estimator: CellEstimator, cells: Cells, norm: float, n_resamples: int, rng: np.random.Generator) -> Path:
+    """Path of an estimator with cells: cost and memory are those of ``n_resamples`` × cells, whatever n."""
     count = rng.poisson(np.maximum(cells.count, 0), size=(n_resamples, cells.count.size)).astype(np.float64)
     density = cells.apply(count)
-    noise = rng.standard_normal(count.shape) * np.sqrt(count)
+    noise = rng.standard_normal(count.shape)
+    noise *= np.sqrt(count)
     scores = np.nan_to_num(cells.scores)
-    gap = np.nan_to_num(cells.gap)
+    weight = cells.density * cells.quadrature
+    powers, truths = np.empty((SCALES.size, n_resamples)), np.empty(SCALES.size)
+    for i, scale in enumerate(SCALES):
+        chance = np.clip(scores + scale * cells.residual_gap, 0, 1)
+        positive = noise * np.sqrt(chance * (1 - chance))
+        positive += count * chance
+        powers[i] = estimator.resampled_power(cells, density, cells.outcome(positive, count), norm)
+        # The true error as far as the estimator resolves it: its smoothing blurs these gaps once more.
+        truths[i] = mean_power(cells.blur(cells.count * (chance - scores)), weight, norm)
+    data = estimator.resampled_power(cells, cells.density[None], cells.outcome(cells.positive, cells.count)[None], norm)
+    return Path(powers, truths, float(data[0]))
 
-    def draw(scale: float) -> FloatArray:
-        chance = np.clip(scores + scale * gap, 0, 1)
-        positive = count * chance + np.sqrt(chance * (1 - chance)) * noise
-        return estimator.resampled_power(cells, density, cells.outcome(positive, count), norm)
 
-    # What the estimator would read from these gaps without noise: smoothing blurs them once more, and only
-    # noise is to be inverted, not the blur.
-    blurred = np.divide(cells.apply(cells.count * gap), cells.density, out=np.zeros_like(gap), where=cells.density > 0)
-    present = cells.density > 0 if cells.smoother is None else speaks(cells.density, cells.smoother.peak, norm)
-    return draw, float(mean_power(blurred, np.where(present, cells.density * cells.quadrature, 0.0), norm))
+def row_path(estimator: Estimator, problem: Problem, norm: float, n_resamples: int, rng: np.random.Generator) -> Path:
+    """Path of any estimator of 1-D problems, by drawing outcomes for every row: cost ``11 n_resamples`` estimates.
+
+    The gaps are those of :class:`ResidualKernel` over ranks; the truth at a scale is what the estimator reads when the
+    outcomes are the probabilities themselves.
+    """
+    kernel = ResidualKernel(space="score")
+    cells = kernel.cells(kernel.summarize(problem))
+    gap = np.interp(problem.scores, cells.scores, cells.residual_gap)
+    uniform = rng.random((n_resamples, problem.n_samples))
+    powers, truths = np.empty((SCALES.size, n_resamples)), np.empty(SCALES.size)
+
+    def read(outcomes: FloatArray) -> float:
+        replaced = Problem(
+            problem.scores, outcomes, problem.weights, problem.integral, problem.domain, problem.eps, problem.label
+        )
+        return estimator.power(replaced, norm)
+
+    for i, scale in enumerate(SCALES):
+        chance = np.clip(problem.scores + scale * gap, 0, 1)
+        powers[i] = [read((u < chance).astype(np.float64)) for u in uniform]
+        truths[i] = read(chance)
+    return Path(powers, truths, estimator.power(problem, norm))
 
 
 def invert(
-    observed: float,
-    draws: Sequence[Draw],
-    truths: Sequence[float],
+    paths: Sequence[Path],
     shares: Sequence[float],
     *,
     norm: float,
@@ -68,66 +96,73 @@ def invert(
     dependent: bool = False,
     largest: float = 1.0,
 ) -> tuple[Interval, float]:
-    """Interval and median-unbiased value for the combined error of several problems.
-
-    ``draws[i](scale)`` gives draws of the i-th problem's ``errorᵖ``; ``truths[i]`` its true value at scale 1.
-    """
-    from scipy.special import ndtri
-
+    """Interval and median-unbiased value for the combined error of several problems."""
+    nothing = Interval(float("nan"), float("nan")), float("nan")
+    observed = combine([p.reading for p in paths], shares, norm, average)
     if np.isnan(observed):
-        return Interval(float("nan"), float("nan")), float("nan")
-    truth = combine(truths, shares, norm, average)
+        return nothing
+    truths = np.array([combine([p.truths[i] for p in paths], shares, norm, average) for i in range(SCALES.size)])
     tail = (1 - level) / 2
-    if not truth > 0:
+    if not truths[-1] > 0:
         # Not one deviation in n samples: the exact binomial bound.
         return Interval(0.0, float(1 - tail ** (1 / max(n, 1.0)))), 0.0
-    widen = np.sqrt(1 + 0.876 / (len(draws) - 1)) if dependent and len(draws) > 1 else 1.0
-    table = np.empty((3, _SCALES.size))
-    for i, scale in enumerate(_SCALES):
-        sample = _combined([d(scale) for d in draws], shares, norm, average)
+    widen = np.sqrt(1 + 0.876 / (len(paths) - 1)) if dependent and len(paths) > 1 else 1.0
+    table = np.empty((3, SCALES.size))
+    for i in range(SCALES.size):
+        sample = _combined([p.powers[i] for p in paths], shares, norm, average)
         sample = sample[~np.isnan(sample)]
-        if sample.size == 0:
-            return Interval(float("nan"), float("nan")), float("nan")
-        centre = sample.mean()
-        if sample.size >= 100:
-            table[:, i] = np.quantile(centre + widen * (sample - centre), [tail, 0.5, 1 - tail])
-        else:  # a mean over many classes: close to normal, and a few draws give its mean and spread
-            reach = widen * float(ndtri(1 - tail)) * sample.std(ddof=1)
-            table[:, i] = centre - reach, centre, centre + reach
-    # Errors grow with the scale; sampling noise in the quantiles must not undo that.
-    lows, medians, highs = np.maximum.accumulate(table, axis=1)
-    low = truth * _scale_at(observed, highs)
-    middle = truth * _scale_at(observed, medians)
-    high = truth * _scale_at(observed, lows)
-    if observed < lows[0]:
-        high = max(observed, 0.0)  # better than calibrated models usually look: no scale explains it
-    high = min(max(high, middle), max(largest, observed))
-    return Interval(float(min(low, high)), float(high)), float(min(middle, high))
+        if sample.size < 2:
+            return nothing
+        table[:, i] = _quantiles(sample, tail, widen)
+    return _accepted(observed, table, truths, max(largest, observed))
+
+
+def _quantiles(sample: FloatArray, tail: float, widen: float) -> FloatArray:
+    """Lower, median and upper quantile, the spread widened; by a normal law when draws are few."""
+    from scipy.special import ndtri
+
+    centre = sample.mean()
+    if sample.size >= 100:
+        return np.asarray(np.quantile(centre + widen * (sample - centre), [tail, 0.5, 1 - tail]))
+    # A mean over many classes or cells: close to normal, and a few draws give its mean and spread.
+    reach = widen * float(ndtri(1 - tail)) * sample.std(ddof=1)
+    return np.array([centre - reach, centre, centre + reach])
+
+
+def _accepted(observed: float, table: FloatArray, truths: FloatArray, largest: float) -> tuple[Interval, float]:
+    """Range of true errors over the scales at which the observed reading is not extreme."""
+    low, median, high = (np.interp(_FINE, SCALES, row) for row in table)
+    truth = np.interp(_FINE, SCALES, truths)
+    middle = float(truth[int(np.argmin(np.abs(median - observed)))])
+    accepted = (low <= observed) & (observed <= high)
+    if not accepted.any():
+        if observed < low.min():  # better than any of these truths usually looks, calibration included
+            return Interval(0.0, max(float(observed), middle, 0.0)), min(middle, max(float(observed), 0.0))
+        return Interval(min(middle, observed), max(middle, observed)), middle
+    ends = truth[accepted]
+    upper = float(ends.max())
+    if accepted[-1]:
+        # Outcomes cannot deviate further, and what is left is the noise of the scores: mirror it upward.
+        upper = max(upper, 2 * observed - float(low[-1]))
+    bottom = 0.0 if accepted[0] else float(ends.min())
+    middle = min(max(middle, bottom), upper)
+    return Interval(bottom, min(upper, largest)), min(middle, largest)
 
 
 def _combined(samples: Sequence[FloatArray], shares: Sequence[float], norm: float, average: str) -> FloatArray:
     """:func:`combine`, draw by draw."""
-    values = np.stack(samples)
-    weight = np.asarray(shares)[:, None] * ~np.isnan(values)
+    values = np.stack(samples, axis=-1)
+    if values.shape[-1] == 1:
+        only = values[..., 0]
+        return np.asarray(only if is_linear(norm) else np.maximum(only, 0) ** (1 / norm))
+    weight = np.asarray(shares) * ~np.isnan(values)
     values = np.nan_to_num(values)
     with np.errstate(invalid="ignore"):
-        weight = weight / weight.sum(axis=0)
-    if average == "power" and not np.isinf(norm):
-        total = (weight * values).sum(axis=0)
-        return np.asarray(total if norm == 1 else np.maximum(total, 0) ** (1 / norm))
+        weight = weight / weight.sum(axis=-1, keepdims=True)
+    if average == "power" and norm > LARGE_NORM:
+        return large_norm(values, weight, norm)
     if average == "power":
-        return np.asarray(values.max(axis=0))
-    errors = values if norm == 1 or np.isinf(norm) else np.maximum(values, 0) ** (1 / norm)
-    return np.asarray(errors.max(axis=0) if average == "max" else (weight * errors).sum(axis=0))
-
-
-def _scale_at(observed: float, quantile: FloatArray) -> float:
-    """Scale at which a quantile of the draws equals the observed value; 0 below, extrapolated above."""
-    if observed <= quantile[0]:
-        return 0.0
-    if observed >= quantile[-1]:
-        return float(_SCALES[-1] * observed / max(quantile[-1], 1e-300))
-    i = int(np.searchsorted(quantile, observed, side="left"))
-    a, b = quantile[i - 1], quantile[i]
-    share = (observed - a) / (b - a) if b > a else 1.0
-    return float(_SCALES[i - 1] + share * (_SCALES[i] - _SCALES[i - 1]))
+        total = (weight * values).sum(axis=-1)
+        return np.asarray(total if norm == 1 else np.maximum(total, 0) ** (1 / norm))
+    errors = values if is_linear(norm) else np.maximum(values, 0) ** (1 / norm)
+    return np.asarray(errors.max(axis=-1) if average == "max" else (weight * errors).sum(axis=-1))

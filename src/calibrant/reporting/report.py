@@ -26,7 +26,8 @@ class ClassRow:
     @property
     def direction(self) -> str:
         """Whether the class is predicted too often or too rarely, on the whole."""
-        return "too high" if self.mean_prob > self.base_rate else "too low"
+        gap = self.mean_prob - self.base_rate
+        return "even" if abs(gap) < 1e-9 else "too high" if gap > 0 else "too low"
 
 
 @dataclass(frozen=True, eq=False)

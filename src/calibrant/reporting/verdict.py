@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,7 @@ from .._types import AnyArray
 from ..density import GridMoments
 from ..inference.bands import wilson_interval
 from ..results import Estimate, ReliabilityCurve
+from .report import ClassRow
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,9 @@ def regions(curve: ReliabilityCurve, grid: GridMoments) -> list[Region]:
     return sorted((r for r in found if r.share >= 0.01), key=lambda r: -abs(r.gap) * r.share)
 
 
-def sentence(curve: ReliabilityCurve | None, grid: GridMoments | None, estimate: Estimate) -> str:
+def sentence(
+    curve: ReliabilityCurve | None, grid: GridMoments | None, estimate: Estimate, classes: Sequence[ClassRow] = ()
+) -> str:
     """Plain words for what the curve and the interval show."""
     low, high = estimate.interval
     level = f"{100 * estimate.level:g} %"
@@ -67,7 +71,10 @@ def sentence(curve: ReliabilityCurve | None, grid: GridMoments | None, estimate:
             f"calibrated model, and with a calibration error of up to {_number(high)} ({level} interval)."
         )
     size = f"calibration error {_number(low)} to {_number(high)}, {level} interval"
-    found = [] if curve is None or grid is None else regions(curve, grid)[:2]
+    if curve is None or grid is None:
+        worst = f"; worst for class {classes[0].label} (ECE {_number(classes[0].ece)})" if classes else ""
+        return f"The probabilities are miscalibrated ({size}){worst}."
+    found = regions(curve, grid)[:2]
     if not found:
         return f"The probabilities are miscalibrated ({size}), but no region of scores stands out."
     what = "the model is right" if estimate.notion in ("confidence", "top-label") else "it happens"

@@ -1,0 +1,52 @@
+"""The worked example of the contributing guide runs as written."""
+
+import re
+import sys
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+
+GUIDE = Path(__file__).parents[1] / "CONTRIBUTING.md"
+
+
+@pytest.fixture(scope="module")
+def in_the_large():
+    blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+    (source,) = (b for b in blocks if "class InTheLarge" in b)
+    code = "\n".join(line.removeprefix("   ") for line in source.splitlines())
+    module = types.ModuleType("calibrant.errors.large")
+    module.__package__ = "calibrant.errors"  # so that its relative imports are those of a file in that folder
+    sys.modules[module.__name__] = module
+    exec(compile(code, "large.py", "exec"), module.__dict__)
+    yield module.InTheLarge
+    del sys.modules[module.__name__]
+
+
+def test_example_serves_every_scalar_notion(in_the_large):
+    rng = np.random.default_rng(0)
+    q = rng.dirichlet(np.ones(3), 600)
+    y = rng.integers(0, 3, 600)
+    for k in range(3):
+        want = abs((y == k).mean() - q[:, k].mean())
+        for norm in (1, 2, 50, np.inf):
+            got = cal.calibration_error(y, q, notion=cal.ClassSpecific(k), estimator=in_the_large(), norm=norm)
+            assert got == pytest.approx(want, rel=1e-12)
+    classwise = cal.calibration_error(y, q, notion="classwise", estimator=in_the_large())
+    assert classwise == pytest.approx(np.mean([abs((y == k).mean() - q[:, k].mean()) for k in range(3)]))
+    with pytest.raises(ValueError, match="cannot serve the notion 'canonical'"):
+        cal.calibration_error(y, q, notion="canonical", estimator=in_the_large())
+
+
+def test_example_has_an_interval(in_the_large):
+    rng = np.random.default_rng(1)
+    p = rng.random(500)
+    shifted = rng.random(500) < p * 0.7  # mean outcome .35 where .5 is stated
+    e = cal.estimate(shifted, p, estimator=in_the_large(), random_state=0)
+    assert e.interval.low < 0.15 < e.interval.high
+    assert e.interval.low > 0
+    calibrated = cal.estimate(rng.random(500) < p, p, estimator=in_the_large(), random_state=0)
+    assert calibrated.interval.low == 0
