@@ -42,7 +42,10 @@ class Density(CellEstimator):
     (of order bandwidth²); downward where it averages over gaps of both signs. p = inf is the largest gap among
     scores where at least half a sample speaks. Scores that are all equal, and samples of which most lie on one
     value (interquartile range 0), have bandwidth 0 by the rules and get one grid step. With no positives the
-    observed frequency is 0 wherever there is data. Cost: O(n + G log G), G = 4096; memory O(G).
+    observed frequency is 0 wherever there is data. Where the density of the scores changes within a bandwidth
+    (piles of scores at 0 and 1) the ratio leaks: a calibrated model reads above 0 by more than noise, and the
+    interval of :func:`estimate` does not repair it; :class:`ResidualKernel` does not leak. Cost: O(n + G log G),
+    G = 4096; memory O(G).
 
     References
     ----------
