@@ -210,11 +210,13 @@ class Accumulator:
 
     def add(self, y_true: Any, y_prob: Any, sample_weight: Any = None) -> Accumulator:
         """Add a piece; returns self. A bad piece raises and leaves the sums as they were."""
+        # The first piece settles the labels: a later one may lack some.
+        settled = self.totals is not None
         predictions = as_predictions(
             y_true,
             y_prob,
-            labels=self.labels,
-            pos_label=self.pos_label,
+            labels=self.classes if settled else self.labels,
+            pos_label=self.classes[self.positive] if settled and self.positive is not None else self.pos_label,
             sample_weight=sample_weight,
             sum_tolerance=self.sum_tolerance,
         )
