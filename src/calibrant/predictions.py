@@ -14,6 +14,19 @@ from ._types import AnyArray, FloatArray, IntArray, Label
 _TILE = 1 << 15
 
 
+def effective_size(weights: FloatArray | None, n_rows: int, *, integral: bool) -> float:
+    """Sample size: rows, repeats, or Kish's effective size.
+
+    Whole-number weights equal repeated rows: the sample size is their sum. Any other weights are relative, and the
+    sample size is Kish's ``(Σw)² / Σw²``, which does not change with their scale.
+    """
+    if weights is None:
+        return float(n_rows)
+    total = float(weights.sum())
+    squares = float(weights @ weights)
+    return total if integral else total**2 / squares if squares > 0 else 0.0
+
+
 @dataclass(frozen=True, eq=False)
 class Predictions:
     """Validated predictions: probabilities, label codes, weights and the classes they speak of.
@@ -57,22 +70,14 @@ class Predictions:
 
     @cached_property
     def integral_weights(self) -> bool:
-        """Whether the weights are whole numbers, and so count repeats.
-
-        Whole-number weights equal repeated rows: the sample size is their sum. Any other weights are
-        relative, and the sample size is Kish's ``(Σw)² / Σw²``, which does not change with their scale.
-        """
+        """Whether the weights are whole numbers, and so count repeats."""
         w = self.weights
         return w is None or bool(np.all(w == np.floor(w)))
 
     @cached_property
     def effective_size(self) -> float:
-        """Sample size n that every rule uses: rows, repeats, or Kish's effective size."""
-        w = self.weights
-        if w is None:
-            return float(self.n_samples)
-        total = float(w.sum())
-        return total if self.integral_weights else total**2 / float(w @ w)
+        """Sample size n that every rule uses; see :func:`effective_size`."""
+        return effective_size(self.weights, self.n_samples, integral=self.integral_weights)
 
     @cached_property
     def matrix(self) -> FloatArray:

@@ -10,6 +10,7 @@ from typing import Any, overload
 import numpy as np
 
 from ._types import AnyArray, FloatArray, IntArray, Label
+from .predictions import effective_size
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,15 +52,8 @@ class Problem:
 
     @cached_property
     def effective_size(self) -> float:
-        """Sample size: rows, repeats, or Kish's effective size for relative weights."""
-        w = self.weights
-        if w is None:
-            return float(self.n_samples)
-        total = float(w.sum())
-        if self.integral:
-            return total
-        squares = float(w @ w)
-        return total**2 / squares if squares > 0 else 0.0
+        """Sample size; see :func:`calibrant.predictions.effective_size`."""
+        return effective_size(self.weights, self.n_samples, integral=self.integral)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +146,11 @@ class VectorProblem:
     def n_samples(self) -> int:
         """Number of rows."""
         return int(self.codes.shape[0])
+
+    @cached_property
+    def effective_size(self) -> float:
+        """Sample size; see :func:`calibrant.predictions.effective_size`."""
+        return effective_size(self.weights, self.n_samples, integral=self.integral)
 
 
 Reduction = ProblemSet | OneVsRest | VectorProblem

@@ -79,7 +79,7 @@ class SimplexBinned(Estimator):
         Draws come in blocks, and there are fewer of them when there are many cells: memory is bounded.
         """
         mass, mean, gap = self._cells(problem)
-        size = mass * (_size(problem) / mass.sum())
+        size = mass * (problem.effective_size / mass.sum())
         n_draws = int(np.clip(_DRAWN_NUMBERS // mean.size, 40, n_resamples))
         block = max(1, _BLOCK_NUMBERS // mean.size)
         powers = np.empty((SCALES.size, n_draws))
@@ -101,7 +101,11 @@ class SimplexBinned(Estimator):
         """Mass, mean probability vector and gap vector of each cell that holds samples."""
         n, k = problem.probs.shape
         w = np.ones(n) if problem.weights is None else problem.weights
-        cuts = self.n_bins if isinstance(self.n_bins, int) else _cuts(resolve_n_bins(self.n_bins, _size(problem)), k)
+        cuts = (
+            self.n_bins
+            if isinstance(self.n_bins, int)
+            else _cuts(resolve_n_bins(self.n_bins, problem.effective_size), k)
+        )
         cell = simplex_cells(problem.probs, cuts, problem.eps)
         m = int(cell.max()) + 1
         mass = np.bincount(cell, w, minlength=m).astype(np.float64)
@@ -112,13 +116,6 @@ class SimplexBinned(Estimator):
         used = mass > 0
         mass, mean, observed = mass[used], mean[used], observed[used]
         return mass, mean / mass[:, None], (observed - mean) / mass[:, None]
-
-
-def _size(problem: VectorProblem) -> float:
-    w = problem.weights
-    if w is None:
-        return float(problem.n_samples)
-    return float(w.sum() if problem.integral else w.sum() ** 2 / (w @ w))
 
 
 def _vector_power(gap: FloatArray, mass: FloatArray, norm: float) -> FloatArray:
