@@ -161,8 +161,16 @@ BAD = {
     "no prob column": ("y_true,b\n1,0.5\n", [], "no column 'p_*'"),
     "percentages": ("y_true,y_prob\n1,55\n0,20\n", [], "percentages"),
     "logits": ("y_true,y_prob\n1,-3.5\n0,2.0\n", [], "logits"),
-    "missing score": ("y_true,y_prob\n1,0.5\n0,\n", [], "row 1 is nan"),
-    "missing label": ("y_true,y_prob\n1,0.5\n,0.2\n", [], "missing labels"),
+    "missing score": ("y_true,y_prob\n1,0.5\n0,\n", [], "row 1 is null"),
+    "missing label": ("y_true,y_prob\n1,0.5\n,0.2\n", [], "missing labels; the first is in row 1"),
+    "no reading of names": ("y_true,p_x,p_y\n1,0.5,0.5\n0,0.4,0.6\n", [], "columns of y_prob are 'p_x', 'p_y'"),
+    "counted from 1": ("y_true,f0,f1,f2\n1,0,0,1\n2,1,0,0\n", ["--prob", "f*"], "with --labels a,b,c"),
+    "the other label": ("y_true,p_0\n1,0.5\n0,0.4\n", [], "only column 'p_0' is named after 0"),
+    "three labels": ("y_true,y_prob\n1,0.5\n0,0.4\n2,0.1\n", [], "one column of probabilities"),
+    "no such label": ("y_true,y_prob\n1,0.5\n0,0.4\n", ["--pos-label", "yes"], "which are integers"),
+    "space in a name": ("y_true ,y_prob\n1,0.5\n", [], "its columns are 'y_true ', 'y_prob'"),
+    "semicolons": ("y_true;y_prob\n1;0.5\n", [], "is it separated by ';'?"),
+    "twice": ("y_true,p_0,p_1,p_1\n1,0.5,0.5,0.5\n", [], "several columns called 'p_1'"),
     "text scores": ("y_true,y_prob\n1,high\n0,low\n", [], "must hold numbers"),
     "row sums": ("y_true,p_0,p_1\n1,0.5,0.6\n0,0.4,0.6\n", [], "sum to 1"),
     "strings": ("y_true,y_prob\nyes,0.5\nno,0.4\n", [], "pos_label"),
@@ -195,6 +203,91 @@ def test_bad_input_is_one_clear_line(capsys, tmp_path, case, mode):
     assert words in err
     assert "Traceback" not in err
     assert out == ""
+
+
+def test_bins_that_a_stream_lacks(capsys, tmp_path, binary):
+    binary.write_csv(tmp_path / "a.csv")
+    common = ("report", tmp_path / "a.csv", "--label", "y", "--prob", "score", "--estimator", "binned:cbrt:linear")
+    code, _, err = run(capsys, *common, "--stream")
+    assert code == 2
+    assert "--load" in err
+    assert "Accumulator" not in err
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("a.json", '[{"y_true": 1, "y_prob": 0.5}]', "is a JSON array: write NDJSON"),
+        ("a.ndjson", '{"y_true": {"a": 1}, "y_prob": 0.5}', "column 'y_true' holds Struct"),
+        ("a.ndjson", '{"y_true": [1], "y_prob": 0.5}', "labels are int, bool or text"),
+    ],
+)
+def test_json_that_is_no_table_of_labels(capsys, tmp_path, name, text, words):
+    (tmp_path / name).write_text(text)
+    code, _, err = run(capsys, "report", tmp_path / name)
+    assert code == 2
+    assert words in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("mode", ["--load", "--stream"])
+@pytest.mark.parametrize(
+    ("columns", "extra"),
+    [
+        (["p_dog_cal", "p_owl_cal", "p_cat_cal"], []),
+        (["p_[Dog]", "p_[Owl]", "p_[Cat]"], []),
+        (["p_dog", "p_owl", "p_cat"], ["--labels", "cat,dog,owl"]),
+    ],
+)
+def test_names_are_followed_as_by_the_library(capsys, tmp_path, animals, columns, extra, mode):
+    table = animals.select("truth", *(pl.col(f"p_{c[2:].strip('[]')[:3].lower()}").alias(c) for c in columns))
+    table.write_csv(tmp_path / "a.csv")
+    code, out, err = run(capsys, "report", tmp_path / "a.csv", "--label", "truth", "--json", mode, *extra)
+    assert code == 0, err
+    want = cal.calibration_error(animals["truth"], animals.select("p_cat", "p_dog", "p_owl"))
+    assert json.loads(out)["headline"]["value"] == pytest.approx(want, rel=1e-9)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "ndjson", "arrow"])
+def test_a_name_is_no_pattern(capsys, tmp_path, binary, suffix):
+    folder = tmp_path / "y=7"
+    folder.mkdir()
+    for name, rows in (("a[1]", 3000), ("a1", 50)):
+        WRITERS[f"a.{suffix}"](binary.head(rows), folder / f"{name}.{suffix}")
+    code, out, err = run(capsys, "report", folder / f"a[1].{suffix}", "--label", "y", "--prob", "score", "--json")
+    assert code == 0, err
+    assert json.loads(out)["n_samples"] == 3000
+
+
+@pytest.mark.parametrize(
+    ("kind", "extra"),
+    [
+        ((-1, 1), []),
+        ((0.0, 1.0), []),
+        ((0.0, 1.0), ["--pos-label", "1"]),
+        ((False, True), ["--pos-label", "1"]),
+        ((False, True), ["--pos-label", "true"]),
+        (("no", "yes"), ["--pos-label", "yes"]),
+    ],
+)
+@pytest.mark.parametrize("mode", ["--load", "--stream"])
+def test_files_sorted_by_label(capsys, tmp_path, monkeypatch, binary, kind, extra, mode):
+    monkeypatch.setattr("calibrant._commands.PIECE_ROWS", 100)
+    table = binary.sort("y").with_columns(y=pl.Series([kind[v] for v in binary["y"].sort()]))
+    table.write_parquet(tmp_path / "a.parquet")
+    common = ("report", tmp_path / "a.parquet", "--label", "y", "--prob", "score", "--json")
+    code, out, err = run(capsys, *common, *extra, mode)
+    assert code == 0, err
+    want = cal.calibration_error(binary["y"], binary["score"])
+    assert json.loads(out)["headline"]["value"] == pytest.approx(want, rel=1e-9)
+
+
+def test_columns_of_whole_float_labels(capsys, tmp_path):
+    text = "y_true,p_1,p_0\n1.0,0.9,0.1\n0.0,0.2,0.8\n1.0,0.7,0.3\n"
+    (tmp_path / "a.csv").write_text(text)
+    code, out, err = run(capsys, "report", tmp_path / "a.csv", "--json")
+    assert code == 0, err
+    assert json.loads(out)["classes"] == [1, 0]
 
 
 def test_row_numbers_are_those_of_the_file(capsys, tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 from calibrant import as_predictions
@@ -111,7 +112,7 @@ def test_multiclass_labels(y, labels, classes, codes):
 
 def test_two_columns():
     rows = np.column_stack([P, 1 - np.array(P)])
-    for y, classes in (([-1, 1, 1, -1], (-1, 1)), ([True] * 4, (False, True)), ([1] * 4, (0, 1)), ([0] * 4, (0, 1))):
+    for y, classes in (([-1, 1, 1, -1], (-1, 1)), ([True] * 4, (False, True)), ([0] * 4, (0, 1))):
         assert as_predictions(y, rows).classes == classes
 
 
@@ -207,8 +208,9 @@ def test_given_labels_pick_their_columns_by_name():
 def test_columns_without_names_count_by_position():
     for y, classes in ((PETS, tuple(PETS)), ([1, 2, 3], (1, 2, 3)), ([0, 2, 2], (0, 1, 2))):
         assert as_predictions(y, pd.DataFrame(P3)).classes == classes
-    p = as_predictions(PETS, pd.DataFrame(P3, columns=["x", "y", "z"]))
-    assert p.classes == tuple(PETS)
+    for names in (["f0", "f1", "f2"], ["V1", "V2", "V3"], ["column_0", "column_1", "column_2"], ["0", "1", "2"]):
+        for y in (PETS, [1, 2, 3]):
+            assert as_predictions(y, pd.DataFrame(P3, columns=names)).classes == tuple(y)
     p = as_predictions([2, 0, 1], pd.DataFrame(P3), labels=[2, 0, 1])
     assert p.classes == (2, 0, 1)
     np.testing.assert_array_equal(p.probs, P3)
@@ -217,4 +219,117 @@ def test_columns_without_names_count_by_position():
 def test_names_that_contradict_the_labels():
     refused(ValueError, "row 2 is 'pig', columns of y_prob are 'cat', 'cow', 'dog'", ["cat", "cow", "pig"], frame(PETS))
     refused(ValueError, "labels ['pig'] match no column of y_prob", PETS, frame(PETS), labels=["cat", "cow", "pig"])
-    refused(ValueError, "(the frame's columns are ['x', 'y', 'z'])", ["cat", "cow", "cow"], frame(["x", "y", "z"]))
+    for y in (PETS, ["cat", "cow", "cow"]):
+        message = "row 0 is 'cat', columns of y_prob are 'x', 'y', 'z', labels are 'cat', 'cow'"
+        refused(ValueError, message, y, frame(["x", "y", "z"]))
+    assert as_predictions(PETS, frame(["x", "y", "z"]), labels=["dog", "cow", "cat"]).codes.tolist() == [2, 1, 0]
+    refused(ValueError, "labels ['z'] match no column", PETS, frame(PETS), labels=["cat", "z", "dog"])
+
+
+BOOLS, WHOLE = [True, False, True], [1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("y", "names", "classes"),
+    [
+        (BOOLS, ["true", "false"], (True, False)),
+        (BOOLS, ["1", "0"], (True, False)),
+        (BOOLS, [1, 0], (True, False)),
+        (BOOLS, ["p_true", "p_false"], (True, False)),
+        ([True] * 3, [True, False], (True, False)),  # one class seen
+        (WHOLE, [True, False], (1, 0)),
+        ([1.0, 0.0, 1.0], ["p_[1]", "p_[0]"], (1, 0)),
+        (["1.0", "0.0", "1.0"], [1, 0], ("1.0", "0.0")),
+        (np.array([b"b", b"a", b"b"]), ["b", "a"], (b"b", b"a")),
+        (["Yes", "No", "No"], ["P_YES", "p_no"], ("Yes", "No")),
+        (["a", "A", "A"], ["A", "a"], ("A", "a")),  # case matters where it tells labels apart
+        ([1, 2, 2], ["p_2", "p_1"], (2, 1)),
+        ([10, 12, 12], ["p_12", "p_10"], (12, 10)),  # never cut within a number
+    ],
+)
+def test_columns_named_like_labels_but_for_spelling(y, names, classes):
+    rows = np.column_stack([P[:3], 1 - np.array(P[:3])])
+    for value in (pd.DataFrame(rows, columns=names), pl.DataFrame(rows, schema=[str(n) for n in names])):
+        p = as_predictions(y, value)
+        assert p.classes == classes
+        assert [type(c) for c in p.classes] == [type(c) for c in classes]
+        assert as_predictions(y, value, labels=classes[::-1]).probs.tolist() == rows[:, ::-1].tolist()
+
+
+def test_columns_of_three_labels_but_for_spelling():
+    p = as_predictions(["01", "02", "03"], frame(["3", "2", "1"]))
+    assert p.classes == ("03", "02", "01")
+    assert as_predictions(["cat", "dog", "fox"], frame(["Fox", "Dog", "Cat"])).classes == ("fox", "dog", "cat")
+
+
+@pytest.mark.parametrize(
+    ("y", "names"),
+    [
+        ([0, 1, 1], ["pos", "neg"]),
+        (["no", "yes", "yes"], ["p_0", "p_1"]),
+        (["cat", "dog", "fox"], ["fox_p", "p_dog", "p-cat"]),
+        ([1, 2, 3], ["p_0", "p_1", "p_2"]),
+        ([0, 1, 1], ["p_0", "p_1", "p_other"]),
+        ([True, False, True], ["true", "false", "maybe"]),
+    ],
+)
+def test_names_that_do_not_cover_the_labels(y, names):
+    rows = np.full((3, len(names)), 1 / len(names))
+    refused(ValueError, "say which column is which with labels=[...]", y, pd.DataFrame(rows, columns=names))
+
+
+@pytest.mark.parametrize(
+    ("y", "k"), [([1, 2, 2], 3), ([1, 1, 1], 2), ([1.0, 1.0, 2.0], 3), ([1, 3, 3], 3), ([1, 2, 2], "f")]
+)
+def test_integers_without_zero_may_count_from_one(y, k):
+    rows = P3 if k != 2 else np.column_stack([P[:3], 1 - np.array(P[:3])])
+    rows, k = (frame(["f0", "f1", "f2"]), 3) if k == "f" else (rows, k)
+    refused(ValueError, f"such as labels=range({k}) or labels=range(1, {k + 1})", y, rows)
+    assert as_predictions(y, rows, labels=range(1, k + 1)).codes.tolist() == [int(v) - 1 for v in y]
+
+
+@pytest.mark.parametrize(
+    ("y", "name", "options"),
+    [
+        (["no", "yes", "no", "no"], "no", {"pos_label": "yes"}),
+        (["no", "yes", "no", "no"], "P_No", {"pos_label": "yes"}),
+        (["no", "yes", "no", "no"], "no_prob", {"pos_label": "yes"}),
+        ([0, 1, 1, 0], "0", {}),
+        ([0, 1, 1, 0], "p_0", {}),
+        ([0, 1, 1, 0], "p1", {"pos_label": 0}),
+        ([-1, 1, 1, -1], "p_-1", {}),
+        ([True, False, True, True], "p_false", {}),
+        ([1, 2, 2, 1], "class 1", {"pos_label": 2}),
+    ],
+)
+def test_one_column_named_after_the_other_label(y, name, options):
+    refused(ValueError, f"but its only column {name!r} is named after", y, pd.DataFrame({name: P}), **options)
+
+
+@pytest.mark.parametrize("name", [0, 1, "1", "p_1", "y_prob", "f0", "column_0", "True", "score", "top10"])
+def test_one_column_of_any_other_name(name):
+    assert as_predictions([0, 1, 1, 0], pd.DataFrame({name: P})).probs.tolist() == P
+
+
+@pytest.mark.parametrize("labels", [{0, 1, 2}, frozenset({0, 1, 2}), {0: "a", 1: "b", 2: "c"}])
+def test_labels_have_an_order(labels):
+    refused(TypeError, f"in column order; got a {type(labels).__name__}", [0, 1, 2], P3, labels=labels)
+
+
+@pytest.mark.parametrize(("bad", "kind"), [(float("nan"), ValueError), (0.5, ValueError), ([1], TypeError)])
+def test_pos_label_is_a_label(bad, kind):
+    refused(kind, "pos_label must be a label (int, bool or str); got", [0, 0, 0, 0], pos_label=bad)
+    assert as_predictions([0, 0, 0, 0], P, pos_label=1.0).classes == (0, 1)
+
+
+def test_whole_floats_are_integers_up_to_where_they_are_exact():
+    objects = np.array([0.0, 1, 1.0, 0], dtype=object)
+    assert as_predictions(objects, P).codes.tolist() == [0, 1, 1, 0]
+    assert as_predictions([1.0, 2.0, 2.0], P3, labels=[1.0, 2.0, 3.0]).classes == (1, 2, 3)
+    refused(ValueError, "row 1 is 1e+30, which a float does not hold exactly", [0.0, 1e30, 1.0, 0.0])
+    refused(ValueError, "row 1 is 0.5", np.array([0, 0.5, 1, 0], dtype=object))
+
+
+def test_one_bool_seen_keeps_its_kind():
+    for y in ([True] * 4, [False] * 4):
+        assert as_predictions(y, P, pos_label=False).classes == (False, True)

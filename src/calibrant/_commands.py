@@ -20,7 +20,15 @@ if TYPE_CHECKING:
 #: Files above this size are streamed in pieces instead of being loaded.
 STREAM_ABOVE_BYTES = 256 * 2**20
 PIECE_ROWS = 500_000
-
+#: What the library calls things, and what the command calls them.
+_OPTIONS = (
+    (r"pass another `binned` to the Accumulator", "read the file whole with --load"),
+    (r"pass labels=\[\.\.\.\] to the Accumulator", "pass --labels a,b,c"),
+    (r", such as labels=range\(\d+\) or labels=range\(1, \d+\)", " (are they counted from 0 or from 1?)"),
+    (r"labels=\[\.\.\.\]", "--labels a,b,c"),
+    (r"\bpos_label=", "--pos-label "),
+    (r", or pass an array to go by position", ""),
+)
 
 app = typer.Typer(
     name="calibrant",
@@ -121,7 +129,7 @@ def _guarded(action: Callable[[], Any]) -> Any:
     try:
         return action()
     except (ValueError, TypeError, OSError, ImportError, pl.exceptions.PolarsError) as error:
-        message = " ".join(str(error).split())
+        message = _in_options(" ".join(str(error).split()))
         if isinstance(
             error, pl.exceptions.PolarsError
         ):  # its first sentence; the rest is advice on polars' own options
@@ -144,7 +152,8 @@ def _report(
     sum_tolerance: float | None,
     title: str,
 ) -> Report:
-    from .reading import column_labels
+    from ._columns import named_labels, some
+    from ._labels import labels_in_order
     from .reporting import report, report_from
     from .streaming import Accumulator
 
@@ -156,21 +165,27 @@ def _report(
     if not columns:
         raise ValueError(f"--prob {' '.join(patterns)}: names no column but the label's and the weight's")
     seen = table.distinct(label_column)
+    if not seen:
+        raise ValueError(f"{table.name} has no rows")
     if len(seen) > 10_000:
         raise ValueError(f"column {label_column!r} has {len(seen)} distinct values: is it the label?")
     given = None if labels is None else [_typed(v, seen) for v in labels.split(",")]
     positive = None if pos_label is None else _typed(pos_label, seen)
-    if len(columns) > 1 and given is None:
-        given = column_labels(columns, patterns, seen)
-    elif len(columns) == 1 and given is None and len(seen) == 2 and positive is not None:
-        given = seen
+    if given is None and len(columns) > 1:
+        named = named_labels(columns, seen, lambda value: table.first_row(label_column, value))
+        given = list(labels_in_order(seen, len(columns)) if named is None else named)
+    elif given is None and len(seen) == 2 and set(seen) != {0, 1}:
+        given = seen  # a piece may hold one of them only
+    elif given is None and len(seen) > 2:
+        raise ValueError(
+            f"column {label_column!r} has {len(seen)} labels ({some(seen)}) but there is one column of probabilities, "
+            f"{columns[0]!r}: name a column a label with --prob"
+        )
     size = PIECE_ROWS if (table.n_bytes > STREAM_ABOVE_BYTES if stream is None else stream) else None
     chosen = _parse_notion(notion, seen if given is None else given)
     options: dict[str, Any] = {"labels": given, "pos_label": positive, "sum_tolerance": sum_tolerance}
     if size is None:
-        piece = next(table.pieces(label_column, columns, weight_column), None)
-        if piece is None:
-            raise ValueError(f"{table.name} has no rows")
+        piece = next(table.pieces(label_column, columns, weight_column))
         return report(
             piece.y_true,
             piece.y_prob,
@@ -233,17 +248,22 @@ def _one(found: list[str], role: str, pattern: str) -> list[str]:
     return found
 
 
+def _in_options(message: str) -> str:
+    """A refusal of the library in the words of the command."""
+    for said, meant in _OPTIONS:
+        message = re.sub(said, meant, message)
+    return message
+
+
 def _typed(text: str, seen: list[Any]) -> Any:
     """A label typed on the command line, in the kind of the file's labels."""
-    for value in seen:
-        if str(value) == text or (isinstance(value, bool) and str(value).lower() == text.lower()):
-            return value
-    if seen and isinstance(seen[0], int) and not isinstance(seen[0], bool):
-        try:
-            return int(text)
-        except ValueError:
-            raise ValueError(f"label {text!r} is not among the labels of the file, which are integers") from None
-    return text
+    from ._columns import in_kind
+
+    value = in_kind(text, seen[0])
+    if value is None:
+        kind = "true or false" if isinstance(seen[0], bool) else "integers"
+        raise ValueError(f"label {text!r} is not among the labels of the file, which are {kind}")
+    return value
 
 
 def _parse_notion(text: str, labels: list[Any]) -> str | Notion:

@@ -28,7 +28,7 @@ _FRAME_MODULES = (
 def to_array(value: Any, name: str) -> tuple[AnyArray, tuple[str, ...] | None]:
     """Convert ``value`` to a NumPy array; also give the column names where it is a data frame.
 
-    NumPy arrays pass through as they are (no copy). Columns called 0, 1, … have no names. Lazy frames are refused:
+    NumPy arrays pass through as they are (no copy). Columns numbered 0, 1, … have no names. Lazy frames are refused:
     they have no rows yet.
     """
     if isinstance(value, np.ndarray):
@@ -115,12 +115,13 @@ def _from_frame(value: Any, name: str) -> tuple[AnyArray, tuple[str, ...] | None
         )
     if isinstance(native, nw.Series):
         return _column(native, name), None
-    columns = tuple(str(c) for c in native.columns)
+    columns = list(native.columns)
     if not columns:
         raise ValueError(f"{name} must have at least one column; the frame has none")
     values = [_column(v, f"{name}[{c!r}]") for c, v in zip(native.columns, native.iter_columns(), strict=True)]
-    # Names 0, 1, … are what a frame calls columns that nobody named.
-    return np.column_stack(values), None if columns == tuple(map(str, range(len(columns)))) else columns
+    # The numbers 0, 1, … are what a frame calls columns that nobody named.
+    unnamed = columns == list(range(len(columns))) and not any(isinstance(c, bool) for c in columns)
+    return np.column_stack(values), None if unnamed else tuple(str(c) for c in columns)
 
 
 def _column(series: Any, name: str) -> AnyArray:

@@ -1,22 +1,26 @@
-"""Which label is which column: label arrays to codes."""
+"""Label arrays to codes: what labels are, and which of them is which column."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import numpy as np
 
+from ._columns import named_labels, named_order, some
 from ._types import AnyArray, IntArray, Label
 
 _TILE = 1 << 17
+#: Whole numbers up to here are exact as floats.
+_EXACT = 2.0**53
 
 
 def encode_binary(
     truth: AnyArray, labels: Sequence[Any] | None, pos_label: Any
 ) -> tuple[IntArray, tuple[Label, ...], int]:
     """Codes, classes and the positive class's index for a 1-D ``y_prob``."""
-    truth = check_labels(truth)
+    truth, pos_label = check_labels(truth), _check_pos_label(pos_label)
     if labels is None and pos_label in (None, 1) and _is_zero_one(truth):
         return _codes_of_zero_one(truth), (0, 1) if truth.dtype.kind != "b" else (False, True), 1
     if labels is not None:
@@ -25,7 +29,7 @@ def encode_binary(
         seen = _unique(truth)
         if len(seen) > 2:
             raise ValueError(
-                f"y_true has {len(seen)} labels ({_some(seen)}) but y_prob is 1-D (the probability of one label): "
+                f"y_true has {len(seen)} labels ({some(seen)}) but y_prob is 1-D (the probability of one label): "
                 "pass a 2-D y_prob with a column a class, or y_true == label"
             )
         classes = _two_classes(seen, pos_label)
@@ -45,7 +49,9 @@ def _two_classes(seen: tuple[Label, ...], pos_label: Any) -> tuple[Label, ...]:
     if len(seen) == 2:
         return seen
     (only,) = seen
-    if pos_label is not None and pos_label != only:
+    if isinstance(only, bool) and pos_label in (None, False, True):
+        return (False, True)
+    if pos_label is not None and _kind(pos_label) == _kind(only) and pos_label != only:
         return tuple(sorted((only, pos_label), key=_sort_key))
     if only in (0, 1) and pos_label in (None, 0, 1):
         return (0, 1)
@@ -61,36 +67,32 @@ def encode_columns(
     truth = check_labels(truth)
     if labels is not None:
         classes = check_label_list(labels, k)
-        order = _order_by_name(classes, columns)
-        return order, _codes(truth, classes), classes
+        order = None if columns is None else named_order(columns, classes)
+        return None if order == list(range(k)) else order, _codes(truth, classes), classes
     if columns is None and truth.dtype.kind in "iu" and _spans(truth, k):
         # The whole range is there, so sorted unique labels and 0 … K-1 agree: no need to sort.
         return None, truth, tuple(range(k))
     seen = _unique(truth)
-    if columns is not None:
-        texts = [str(label) for label in seen]
-        names = _column_labels(texts, columns)
-        if names is not None:
-            by_text = dict(zip(texts, seen, strict=True))
-            classes = tuple(by_text[c] if c in by_text else _like(c, seen) for c in names)
-            return None, _codes(truth, classes), classes
-        if not set(texts).isdisjoint(columns):
-            row = next(i for i, label in enumerate(truth.tolist()) if str(label) not in columns)
-            raise ValueError(
-                f"y_true has a label that matches no column: row {row} is {truth[row].item()!r}, "
-                f"columns of y_prob are {_some(columns)}"
-            )
+    named = None if columns is None else named_labels(columns, seen, lambda label: int(np.argmax(truth == label)))
+    classes = labels_in_order(seen, k) if named is None else named
+    return None, _codes(truth, classes), classes
+
+
+def labels_in_order(seen: Sequence[Label], k: int) -> tuple[Label, ...]:
+    """Labels of ``k`` columns without names: those seen, sorted, or 0 … K-1 where there is no doubt."""
     if len(seen) == k:
-        return None, _codes(truth, seen), seen
-    if truth.dtype.kind == "b" and k == 2:
-        return None, _codes(truth, (False, True)), (False, True)
-    if truth.dtype.kind in "iuf" and all(0 <= s < k for s in seen):
-        classes = tuple(range(k))
-        return None, _codes(truth, classes), classes
-    extra = f" (the frame's columns are {list(columns)!r})" if columns is not None else ""
+        return tuple(seen)
+    if k == 2 and all(isinstance(s, bool) for s in seen):
+        return (False, True)
+    whole = all(_kind(s) == "whole" for s in seen)
+    if whole and 0 in seen and all(isinstance(s, int) and 0 <= s < k for s in seen):
+        return tuple(range(k))
+    hint = ""
+    if whole and len(seen) < k and all(isinstance(s, int) and 0 < s <= k for s in seen):
+        hint = f", such as labels=range({k}) or labels=range(1, {k + 1})"
     raise ValueError(
-        f"y_true has {len(seen)} labels ({_some(seen)}) but y_prob has {k} columns{extra}: "
-        "say which column is which with labels=[...], one label a column in column order"
+        f"y_true has {len(seen)} label{'s' if len(seen) != 1 else ''} ({some(seen)}) but y_prob has {k} columns: "
+        f"say which column is which with labels=[...], one label a column in column order{hint}"
     )
 
 
@@ -105,6 +107,13 @@ def check_labels(truth: AnyArray) -> AnyArray:
             row = int(np.argmax(bad))
             hint = " (are y_true and y_prob swapped?)" if np.isfinite(truth[row]) else ""
             raise ValueError(f"y_true must hold class labels; row {row} is {truth[row]!s}{hint}")
+        large = np.abs(truth) > _EXACT
+        if large.any():
+            row = int(np.argmax(large))
+            raise ValueError(
+                f"y_true must hold class labels; row {row} is {truth[row]!s}, which a float does not hold exactly "
+                "(above 2**53): pass integers"
+            )
         return truth.astype(np.int64)
     if kind in "OT":
         return _check_objects(truth)
@@ -113,7 +122,7 @@ def check_labels(truth: AnyArray) -> AnyArray:
 
 def _check_objects(truth: AnyArray) -> AnyArray:
     first = truth[0]
-    kinds: tuple[type, ...] = (str,) if isinstance(first, str) else (bool, int, np.integer, np.bool_)
+    kinds: tuple[type, ...] = (str,) if isinstance(first, str) else (bool, int, float, np.number, np.bool_)
     for row, item in enumerate(truth.tolist()):
         if _missing(item):
             raise ValueError(f"y_true must have no missing labels; row {row} is {item!r}")
@@ -121,7 +130,8 @@ def _check_objects(truth: AnyArray) -> AnyArray:
             raise TypeError(
                 f"y_true must hold labels of one kind (int, bool or str); row {row} is {item!r} ({type(item).__name__})"
             )
-    return np.asarray(truth.tolist())
+    array = np.asarray(truth.tolist())
+    return array if array.dtype.kind in "OT" else check_labels(array)
 
 
 def _missing(item: Any) -> bool:
@@ -134,17 +144,34 @@ def _missing(item: Any) -> bool:
 def _kind(label: Any) -> str | None:
     if isinstance(label, (str, bytes)):
         return "text"
-    return "whole" if isinstance(label, int) or (isinstance(label, float) and label.is_integer()) else None
+    return "whole" if isinstance(label, int) else None
+
+
+def _plain(label: Any) -> Any:
+    """A scalar of NumPy as Python's, a whole float as an int."""
+    label = label.item() if isinstance(label, np.generic) else label
+    return int(label) if isinstance(label, float) and label.is_integer() and abs(label) <= _EXACT else label
+
+
+def _check_pos_label(pos_label: Any) -> Any:
+    """A label, or None."""
+    plain = _plain(pos_label)
+    if plain is None or _kind(plain) is not None:
+        return plain
+    kind = ValueError if isinstance(plain, float) else TypeError
+    raise kind(f"pos_label must be a label (int, bool or str); got {pos_label!r}")
 
 
 def check_label_list(labels: Sequence[Any], k: int) -> tuple[Label, ...]:
     """Judge the ``labels`` argument: one distinct label a column."""
-    if isinstance(labels, str) or not hasattr(labels, "__iter__"):
+    if isinstance(labels, (str, bytes)) or not hasattr(labels, "__iter__"):
         raise TypeError(f"labels must be a sequence of {k} labels; got {labels!r}")
-    classes = tuple(v.item() if isinstance(v, np.generic) else v for v in labels)
+    if isinstance(labels, (AbstractSet, Mapping)):
+        raise TypeError(f"labels must be a sequence of {k} labels in column order; got a {type(labels).__name__}")
+    classes = tuple(_plain(v) for v in labels)
     if len(classes) != k:
         raise ValueError(
-            f"labels must name one label a column: y_prob has {k}, labels has {len(classes)} ({_some(classes)})"
+            f"labels must name one label a column: y_prob has {k}, labels has {len(classes)} ({some(classes)})"
         )
     kinds = {_kind(c) for c in classes}
     if len(kinds) != 1 or None in kinds:
@@ -152,49 +179,6 @@ def check_label_list(labels: Sequence[Any], k: int) -> tuple[Label, ...]:
     if len(set(classes)) != k:
         raise ValueError(f"labels must be distinct; got {list(classes)!r}")
     return classes
-
-
-def _order_by_name(classes: tuple[Label, ...], columns: tuple[str, ...] | None) -> list[int] | None:
-    """Where a frame's columns carry the labels as names, follow the names and not the position."""
-    if columns is None:
-        return None
-    wanted = [str(c) for c in classes]
-    names = _column_labels(wanted, columns) or list(columns)
-    named = {c: i for i, c in enumerate(names)}
-    known = [w for w in wanted if w in named]
-    if not known:
-        return None
-    if len(known) < len(wanted):
-        missing = [w for w in wanted if w not in named]
-        raise ValueError(f"labels {missing!r} match no column of y_prob (columns: {list(columns)!r})")
-    order = [named[w] for w in wanted]
-    return None if order == list(range(len(order))) else order
-
-
-def _column_labels(texts: list[str], columns: tuple[str, ...]) -> list[str] | None:
-    """The label that each column speaks of: its name, or its name without what all columns begin and end with.
-
-    None where no such reading has a column for every label in ``texts``.
-    """
-    if set(texts) <= set(columns):
-        return list(columns)
-    splits = [cut(texts[0]) for c in columns if texts[0] in c for cut in (c.partition, c.rpartition)]
-    for prefix, _, suffix in splits:
-        if {prefix + t + suffix for t in texts} <= set(columns) and all(
-            c.startswith(prefix) and c.endswith(suffix) and len(c) > len(prefix + suffix) for c in columns
-        ):
-            return [c[len(prefix) : len(c) - len(suffix)] for c in columns]
-    return None
-
-
-def _like(column: str, seen: tuple[Label, ...]) -> Label:
-    """A label that no row has, in the kind of the labels seen."""
-    if isinstance(seen[0], (int, np.integer)) and not isinstance(seen[0], bool):
-        try:
-            return int(column)
-        except ValueError:
-            return column
-    return column
 
 
 def _unique(truth: AnyArray) -> tuple[Label, ...]:
@@ -213,14 +197,13 @@ def _codes(truth: AnyArray, classes: tuple[Label, ...]) -> IntArray:
         raise TypeError(f"labels {list(classes)!r} and y_true ({truth.dtype}) are of different kinds") from error
     if (table.dtype.kind in "US") != (truth.dtype.kind in "US"):
         raise ValueError(
-            f"y_true has a label that matches no column: row 0 is {truth[0].item()!r}, labels are {_some(classes)}, "
+            f"y_true has a label that matches no column: row 0 is {truth[0].item()!r}, labels are {some(classes)}, "
             "of another kind"
         )
     if np.any(unknown):
         row = int(np.argmax(unknown))
         raise ValueError(
-            f"y_true has a label that matches no column: row {row} is {truth[row].item()!r}, "
-            f"labels are {_some(classes)}"
+            f"y_true has a label that matches no column: row {row} is {truth[row].item()!r}, labels are {some(classes)}"
         )
     return codes
 
@@ -253,8 +236,3 @@ def _spans(truth: AnyArray, k: int) -> bool:
 
 def _sort_key(value: Any) -> tuple[str, Any]:
     return (type(value).__name__, value)
-
-
-def _some(values: Sequence[Any]) -> str:
-    shown = ", ".join(repr(v) for v in list(values)[:6])
-    return shown + (", …" if len(values) > 6 else "")

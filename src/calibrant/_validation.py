@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ._columns import check_one_column
 from ._convert import to_array
 from ._labels import encode_binary, encode_columns
 from ._types import AnyArray, FloatArray
@@ -41,11 +42,14 @@ def as_predictions(
         Observed labels: int, bool, str or categorical. NumPy, list, pandas / polars / pyarrow column,
         torch tensor, anything with ``__array__`` or DLPack.
     y_prob : array-like of shape (n,) or (n, K)
-        1-D (or one column): probability of ``pos_label``. 2-D: one column a class in ``labels`` order.
+        1-D (or one column, not named after another label): probability of ``pos_label``. 2-D: one column a class in
+        ``labels`` order.
     labels : sequence of K labels, optional
-        Column order. Default: a frame's column names when they are the labels, or the labels with one prefix or
-        suffix (``p_cat``, ``p_dog``); else the sorted unique labels when there are K of them; else ``0 … K-1``
-        when ``y_true`` holds such integers.
+        Column order; a frame whose columns carry these labels as names is read by name. Default: a frame's column
+        names, which must be the labels, or the labels with one prefix or suffix (``p_cat``, ``p_dog``), but for
+        case and spelling of numbers (``True``, ``1.0``, ``01`` are 1). Without names, or with names that only
+        count (``f0``, ``column_0``): the sorted unique labels when there are K of them, else ``0 … K-1`` when
+        ``y_true`` holds such integers and 0 is among them.
     pos_label : label, optional
         The label that a 1-D ``y_prob`` speaks of. Default 1 for labels in {0, 1}, {-1, 1} or bool.
     sample_weight : array-like of shape (n,), optional
@@ -88,6 +92,8 @@ def as_predictions(
     if probs.ndim == 1:
         probs = _in_range(probs, eps)
         codes, classes, positive = encode_binary(truth, labels, pos_label)
+        if columns is not None:
+            check_one_column(columns[0], classes, classes[positive])
         return Predictions(probs, codes, weights, classes, positive, eps)
     if pos_label is not None:
         raise ValueError(

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from glob import escape
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from ._columns import some
 from ._types import AnyArray
 
 FORMATS = ("csv", "parquet", "ndjson", "arrow")
@@ -33,11 +34,11 @@ _SUFFIXES = {
 
 @dataclass(frozen=True)
 class Piece:
-    """Rows of a table: labels, probabilities, weights; and how many rows came before."""
+    """Rows of a table: labels, probabilities (a frame), weights; and how many rows came before."""
 
     start: int
     y_true: Any
-    y_prob: AnyArray
+    y_prob: Any
     weight: AnyArray | None
 
 
@@ -71,9 +72,19 @@ class Table:
         self.n_bytes = self.path.stat().st_size
         if self.n_bytes == 0:
             raise ValueError(f"{self.name} is empty")
-        self.file_format = file_format or _SUFFIXES.get(self.path.suffix.lower()) or _sniff(self.path)
+        self.file_format = file_format or _SUFFIXES.get(self.path.suffix.lower()) or self._sniff()
+        if self.file_format == "ndjson" and self._head().lstrip().startswith(b"["):
+            raise ValueError(f"{self.name} is a JSON array: write NDJSON, one object a line")
         self._frame = self._scan()
-        self.columns: list[str] = self._frame.collect_schema().names()
+        self._schema = self._frame.collect_schema()
+        self.columns: list[str] = self._schema.names()
+        (only, *others) = self.columns or [""]
+        separator = next((c for c in ";\t|" if c in only), None)
+        if self.file_format == "csv" and not others and separator is not None:
+            raise ValueError(
+                f"{self.name} has one column, {only!r}: is it separated by {separator!r}? "
+                "Separate by commas, or by tabs in a file called .tsv"
+            )
 
     def close(self) -> None:
         """Remove the temporary copy of standard input."""
@@ -89,16 +100,29 @@ class Table:
     def _scan(self) -> Any:
         import polars as pl
 
+        path = escape(str(self.path))  # a name is a name, not a pattern
         if self.file_format == "csv":
             separator = "\t" if self.path.suffix.lower() == ".tsv" else ","
-            return pl.scan_csv(self.path, separator=separator, infer_schema_length=self._typing_rows)
+            return pl.scan_csv(path, separator=separator, infer_schema_length=self._typing_rows)
         if self.file_format == "parquet":
-            return pl.scan_parquet(self.path)
+            return pl.scan_parquet(path, hive_partitioning=False)
         if self.file_format == "ndjson":
-            return pl.scan_ndjson(self.path, infer_schema_length=self._typing_rows)
+            return pl.scan_ndjson(path, infer_schema_length=self._typing_rows)
+        if self._head().startswith(b"ARROW1"):
+            return pl.scan_ipc(path, hive_partitioning=False)
+        return pl.read_ipc_stream(self.path).lazy()
+
+    def _head(self) -> bytes:
         with self.path.open("rb") as file:
-            stream = file.read(6) != b"ARROW1"
-        return pl.read_ipc_stream(self.path).lazy() if stream else pl.scan_ipc(self.path)
+            return file.read(64)
+
+    def _sniff(self) -> str:
+        head = self._head()
+        if head.startswith(b"PAR1"):
+            return "parquet"
+        if head.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
+            return "arrow"
+        return "ndjson" if head.lstrip().startswith((b"{", b"[")) else "csv"
 
     @property
     def _typing_rows(self) -> int | None:
@@ -107,22 +131,53 @@ class Table:
 
     def find(self, pattern: str, role: str) -> list[str]:
         """Columns named by a name or a glob; ValueError lists what there is."""
-        if pattern in self.columns:
-            return [pattern]
-        found = [c for c in self.columns if fnmatchcase(c, pattern)]
+        found = [pattern] if pattern in self.columns else [c for c in self.columns if fnmatchcase(c, pattern)]
         if not found:
-            shown = ", ".join(self.columns[:12]) + (", …" if len(self.columns) > 12 else "")
-            raise ValueError(f"{role}: no column {pattern!r} in {self.name}; its columns are {shown}")
+            raise ValueError(
+                f"{role}: no column {pattern!r} in {self.name}; its columns are {some(self.columns, most=12)}"
+            )
+        for name in found if self.file_format == "csv" else ():
+            first = re.sub(r"_duplicated_\d+$", "", name)  # what polars calls the second column of a name
+            if first in self.columns and f"{first}_duplicated_0" in self.columns:
+                raise ValueError(f"{role}: {self.name} has several columns called {first!r}")
         return found
 
     def distinct(self, column: str) -> list[Any]:
-        """Sorted distinct values of a column; ValueError where one is missing."""
+        """Sorted distinct labels of a column, whole floats as ints; ValueError where one is missing or no label."""
         import polars as pl
 
+        kind = self._schema[column]
+        if kind.is_nested() or kind.is_temporal() or kind in (pl.Object, pl.Decimal):
+            raise ValueError(f"column {column!r} holds {kind}: labels are int, bool or text")
         values = self._frame.select(pl.col(column).unique()).collect(engine="streaming")[column]
+        if kind.is_float():
+            whole = values.is_null() | (values.is_finite() & (values == values.floor()))
+            bad = [v for v in values.filter(~whole).to_list() if v == v]
+            if bad:
+                row = self.first_row(column, bad[0])
+                raise ValueError(
+                    f"column {column!r} must hold class labels; row {row} is {bad[0]} (are labels and probabilities "
+                    "swapped?)"
+                )
+            values = values.fill_nan(None)
         if values.null_count():
-            raise ValueError(f"column {column!r} of {self.name} has missing labels")
-        return sorted(values.to_list())
+            raise ValueError(
+                f"column {column!r} of {self.name} has missing labels; the first is in row "
+                f"{self.first_row(column, None)}"
+            )
+        return sorted(int(v) if isinstance(v, float) else v for v in values.to_list())
+
+    def first_row(self, column: str, value: Any) -> int:
+        """First row where a column holds a value; None stands for a missing one."""
+        import polars as pl
+
+        held = pl.col(column)
+        if value is None:
+            is_there = held.is_null() | held.is_nan() if self._schema[column].is_float() else held.is_null()
+        else:
+            is_there = held == value
+        rows = self._frame.select(is_there.arg_true().first()).collect(engine="streaming")
+        return int(rows.item())
 
     def n_rows(self) -> int:
         """Number of rows."""
@@ -138,61 +193,14 @@ class Table:
         start = 0
         for batch in batches:
             if batch.height:
-                matrix = _matrix(batch, probs)
                 weights = None if weight is None else batch[weight].to_numpy()
-                yield Piece(start, batch[label], matrix, weights)
+                yield Piece(start, batch[label], _scores(batch, probs), weights)
                 start += batch.height
 
 
-def _matrix(batch: Any, probs: Sequence[str]) -> AnyArray:
-    """Columns of probabilities side by side; missing values become NaN, which validation names."""
+def _scores(batch: Any, probs: Sequence[str]) -> Any:
+    """Columns of probabilities."""
     for name in probs:
         if not (batch[name].dtype.is_numeric() or str(batch[name].dtype) == "Boolean"):
             raise ValueError(f"column {name!r} must hold numbers; it holds {batch[name].dtype}")
-    columns = [np.asarray(batch[name].to_numpy()) for name in probs]
-    return columns[0] if len(columns) == 1 else np.column_stack(columns)
-
-
-def _sniff(path: Path) -> str:
-    with path.open("rb") as file:
-        head = file.read(64)
-    if head.startswith(b"PAR1"):
-        return "parquet"
-    if head.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
-        return "arrow"
-    return "ndjson" if head.lstrip().startswith(b"{") else "csv"
-
-
-def column_labels(columns: Sequence[str], patterns: Sequence[str], seen: Sequence[Any]) -> list[Any]:
-    """Label of each probability column: its name, or its name without what all columns share.
-
-    ``p_cat, p_dog`` (or the glob ``p_*``) speak of ``cat`` and ``dog``. Integer labels 0 … K-1 may also stand in
-    column order. ValueError when no reading covers the labels seen.
-    """
-    stripped = list(columns)
-    if len(patterns) == 1 and "*" in patterns[0]:
-        before, after = patterns[0].split("*", 1)[0], patterns[0].rsplit("*", 1)[1]
-        stripped = [c[len(before) : len(c) - len(after)] for c in columns]
-    shared = _shared_start(columns)
-    readings = [list(columns), stripped, [c[shared:] for c in columns]]
-    by_text = {str(v): v for v in seen}
-    for names in readings:
-        if set(by_text) <= set(names) and all(names):
-            integers = all(isinstance(v, int) and not isinstance(v, bool) for v in seen)
-            return [by_text.get(n, int(n) if integers and n.lstrip("-").isdigit() else n) for n in names]
-    k = len(columns)
-    if all(isinstance(v, int) and not isinstance(v, bool) and 0 <= v < k for v in seen):
-        return list(range(k))
-    unknown = [v for v in seen if str(v) not in stripped]
-    raise ValueError(
-        f"labels {unknown[:6]!r} match no probability column ({', '.join(columns[:6])}{', …' if k > 6 else ''}): "
-        "name the columns in order with --labels a,b,c"
-    )
-
-
-def _shared_start(names: Sequence[str]) -> int:
-    """How many first characters all names share."""
-    for i, letters in enumerate(zip(*names, strict=False)):
-        if len(set(letters)) > 1:
-            return i
-    return min(map(len, names))
+    return batch.select(probs)
