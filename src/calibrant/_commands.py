@@ -60,7 +60,9 @@ def report_command(
         ),
     ] = None,
     weight: Annotated[str | None, typer.Option(help="Column of sample weights.")] = None,
-    labels: Annotated[str | None, typer.Option(help="Labels, a,b,c: of the columns so named, else of the columns in order.")] = None,
+    labels: Annotated[
+        str | None, typer.Option(help="Labels, a,b,c: of the columns so named, else of the columns in order.")
+    ] = None,
     pos_label: Annotated[str | None, typer.Option(help="Label that a single probability column speaks of.")] = None,
     notion: Annotated[
         str, typer.Option(help="auto, class-specific:LABEL, classwise, confidence or top-label.")

@@ -122,7 +122,8 @@ def check_labels(truth: AnyArray) -> AnyArray:
 
 def _check_objects(truth: AnyArray) -> AnyArray:
     first = truth[0]
-    kinds: tuple[type, ...] = (str,) if isinstance(first, str) else (bool, int, float, np.number, np.bool_)
+    text = next((t for t in (str, bytes) if isinstance(first, t)), None)
+    kinds: tuple[type, ...] = (bool, int, float, np.number, np.bool_) if text is None else (text,)
     for row, item in enumerate(truth.tolist()):
         if _missing(item):
             raise ValueError(f"y_true must have no missing labels; row {row} is {item!r}")
