@@ -142,6 +142,26 @@ def test_gate(capsys, tmp_path, binary):
     assert run(capsys, *common, "5")[0] == 2
 
 
+def test_gate_on_the_interval_spares_a_calibrated_model(capsys, tmp_path):
+    rng = np.random.default_rng(0)
+    p = rng.random(400)
+    pl.DataFrame({"y_true": (rng.random(400) < p).astype(int), "y_prob": p}).write_csv(tmp_path / "a.csv")
+    common = ("report", tmp_path / "a.csv", "--fail-above", "0.005")
+    assert run(capsys, *common)[0] == 1  # the value holds the noise of 400 rows
+    assert run(capsys, *common, "--fail-on", "low")[0] == 0
+
+
+@pytest.mark.parametrize("mode", ["--load", "--stream"])
+def test_warning_is_one_line(capsys, tmp_path, mode):
+    (tmp_path / "a.csv").write_text("y_true,f0,f1,f2\n1,0.1,0.8,0.1\n2,0.2,0.2,0.6\n")
+    code, out, err = run(capsys, "report", tmp_path / "a.csv", "--prob", "f*", mode)
+    assert code == 0
+    assert err.startswith("calibrant: warning: y_true holds neither 0 nor all of 3 labels")
+    assert "--labels 1,2,…" in err
+    assert err.count("\n") == 1
+    assert "rows" in out
+
+
 def test_html_and_text(capsys, tmp_path, animals):
     animals.write_csv(tmp_path / "a.csv")
     page = tmp_path / "out.html"
@@ -164,7 +184,8 @@ BAD = {
     "missing score": ("y_true,y_prob\n1,0.5\n0,\n", [], "row 1 is null"),
     "missing label": ("y_true,y_prob\n1,0.5\n,0.2\n", [], "missing labels; the first is in row 1"),
     "no reading of names": ("y_true,p_x,p_y\n1,0.5,0.5\n0,0.4,0.6\n", [], "columns of y_prob are 'p_x', 'p_y'"),
-    "counted from 1": ("y_true,f0,f1,f2\n1,0,0,1\n2,1,0,0\n", ["--prob", "f*"], "with --labels a,b,c"),
+    "counted from 1": ("y_true,f0,f1,f2\n1,0,0,1\n3,1,0,0\n", ["--prob", "f*"], "with --labels a,b,c"),
+    "judge": ("y_true,y_prob\n1,0.5\n0,0.4\n", ["--fail-on", "mood"], "--fail-on must be one of value, corrected, low"),
     "the other label": ("y_true,p_0\n1,0.5\n0,0.4\n", [], "only column 'p_0' is named after 0"),
     "three labels": ("y_true,y_prob\n1,0.5\n0,0.4\n2,0.1\n", [], "one column of probabilities"),
     "no such label": ("y_true,y_prob\n1,0.5\n0,0.4\n", ["--pos-label", "yes"], "which are integers"),

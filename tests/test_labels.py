@@ -10,6 +10,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+import calibrant
 from calibrant import as_predictions
 
 P = [0.1, 0.9, 0.8, 0.2]
@@ -278,14 +279,19 @@ def test_names_that_do_not_cover_the_labels(y, names):
     refused(ValueError, "say which column is which with labels=[...]", y, pd.DataFrame(rows, columns=names))
 
 
-@pytest.mark.parametrize(
-    ("y", "k"), [([1, 2, 2], 3), ([1, 1, 1], 2), ([1.0, 1.0, 2.0], 3), ([1, 3, 3], 3), ([1, 2, 2], "f")]
-)
+@pytest.mark.parametrize(("y", "k"), [([1, 2, 2], 3), ([1, 1, 1], 2), ([1.0, 1.0, 2.0], 3), ([1, 2, 2], "f")])
 def test_integers_without_zero_may_count_from_one(y, k):
     rows = P3 if k != 2 else np.column_stack([P[:3], 1 - np.array(P[:3])])
     rows, k = (frame(["f0", "f1", "f2"]), 3) if k == "f" else (rows, k)
-    refused(ValueError, f"such as labels=range({k}) or labels=range(1, {k + 1})", y, rows)
+    with pytest.warns(calibrant.LabelWarning, match=rf"read as 0 … {k - 1}; pass labels=range\({k}\)"):
+        assert as_predictions(y, rows).classes == tuple(range(k))
+    assert as_predictions(y, rows, labels=range(k)).codes.tolist() == [int(v) for v in y]
     assert as_predictions(y, rows, labels=range(1, k + 1)).codes.tolist() == [int(v) - 1 for v in y]
+
+
+def test_integers_that_count_from_one_for_sure():
+    refused(ValueError, "such as labels=range(1, 4)", [1, 3, 3], P3)
+    assert as_predictions([1, 2, 3], P3).classes == (1, 2, 3)
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ def test_bad_piece_leaves_the_sums_alone():
 
 def test_pieces_of_other_labels_are_refused():
     acc = cal.Accumulator().add(["a", "b"], [[0.6, 0.4], [0.3, 0.7]])
-    with pytest.raises(ValueError, match="matches no column: row 1 is .c."):
+    with pytest.raises(ValueError, match=r"matches no column: row 1 is .c."):
         acc.add(["a", "c"], [[0.6, 0.4], [0.3, 0.7]])
     other = cal.Accumulator().add(["a", "c"], [[0.6, 0.4], [0.3, 0.7]])
     with pytest.raises(ValueError, match="cannot merge"):

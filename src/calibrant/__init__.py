@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ._types import BandwidthWarning as BandwidthWarning
     from ._types import CalibrantWarning as CalibrantWarning
     from ._types import Interval as Interval
+    from ._types import LabelWarning as LabelWarning
     from ._validation import as_predictions as as_predictions
     from .binning import BinMoments as BinMoments
     from .curves import reliability_curve as reliability_curve
@@ -61,6 +62,7 @@ _NAMES = {
     "Estimator": "errors",
     "GridMoments": "density",
     "Interval": "_types",
+    "LabelWarning": "_types",
     "Notion": "notions",
     "Predictions": "predictions",
     "ReliabilityCurve": "results",

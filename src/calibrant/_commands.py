@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,20 +12,33 @@ from typing import TYPE_CHECKING, Annotated, Any
 import polars as pl
 import typer
 
+from ._types import CalibrantWarning
+
 if TYPE_CHECKING:
     from .errors import CellEstimator
     from .notions import Notion
     from .reading import Table
     from .reporting import Report
+    from .results import Estimate
 
 #: Files above this size are streamed in pieces instead of being loaded.
 STREAM_ABOVE_BYTES = 256 * 2**20
 PIECE_ROWS = 500_000
+#: What ``--fail-above`` can judge.
+_JUDGED: dict[str, Callable[[Estimate], float]] = {
+    "value": lambda e: e.value,
+    "corrected": lambda e: e.corrected,
+    "low": lambda e: e.interval.low,
+}
 #: What the library calls things, and what the command calls them.
 _OPTIONS = (
     (r"pass another `binned` to the Accumulator", "read the file whole with --load"),
     (r"pass labels=\[\.\.\.\] to the Accumulator", "pass --labels a,b,c"),
-    (r", such as labels=range\(\d+\) or labels=range\(1, \d+\)", " (are they counted from 0 or from 1?)"),
+    (
+        r"pass labels=range\(\d+\) to say so, or labels=range\(1, \d+\)",
+        "pass --labels 0,1,… to say so, or --labels 1,2,…",
+    ),
+    (r", such as labels=range\(1, \d+\)", " (they count from 1?)"),
     (r"labels=\[\.\.\.\]", "--labels a,b,c"),
     (r"\bpos_label=", "--pos-label "),
     (r", or pass an array to go by position", ""),
@@ -79,6 +93,10 @@ def report_command(
     fail_above: Annotated[
         float | None, typer.Option(help="Exit with 1 when the calibration error is above this.")
     ] = None,
+    fail_on: Annotated[
+        str,
+        typer.Option(help="What --fail-above judges: value (noise included), corrected, or low (end of the interval)."),
+    ] = "value",
     file_format: Annotated[
         str | None, typer.Option("--format", help="csv, parquet, ndjson or arrow; default: told from the file.")
     ] = None,
@@ -95,6 +113,8 @@ def report_command(
 
         if fail_above is not None and not 0 <= fail_above <= 1:
             raise ValueError(f"--fail-above must lie in [0, 1]; got {fail_above}")
+        if fail_on not in _JUDGED:
+            raise ValueError(f"--fail-on must be one of {', '.join(_JUDGED)}; got {fail_on!r}")
         with Table(file, file_format) as table:
             return _report(
                 table,
@@ -113,8 +133,9 @@ def report_command(
 
     result = _guarded(run)
     _guarded(lambda: _deliver(result, as_json, html))
-    if fail_above is not None and not result.headline.value <= fail_above:
-        typer.echo(f"calibrant: calibration error {result.headline.value:.4f} is above {fail_above:g}", err=True)
+    judged = _JUDGED[fail_on](result.headline)
+    if fail_above is not None and not judged <= fail_above:
+        typer.echo(f"calibrant: calibration error {judged:.4f} ({fail_on}) is above {fail_above:g}", err=True)
         raise typer.Exit(1)
 
 
@@ -127,14 +148,22 @@ def demo_command(
 
 
 def _guarded(action: Callable[[], Any]) -> Any:
-    """Run; any complaint about input becomes one line on standard error and exit code 2."""
+    """Run; a warning or a complaint about input becomes one line on standard error, the latter with exit code 2."""
+
+    def tell(
+        message: Warning | str, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None
+    ) -> None:
+        typer.echo(f"calibrant: warning: {_in_options(str(message))}", err=True)
+
     try:
-        return action()
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", CalibrantWarning)
+            warnings.showwarning = tell
+            return action()
     except (ValueError, TypeError, OSError, ImportError, pl.exceptions.PolarsError) as error:
         message = _in_options(" ".join(str(error).split()))
-        if isinstance(
-            error, pl.exceptions.PolarsError
-        ):  # its first sentence; the rest is advice on polars' own options
+        if isinstance(error, pl.exceptions.PolarsError):
+            # Its first sentence: the rest is advice on options of polars.
             message = f"the file cannot be read: {message.split(' The current offset')[0].split(' You might want')[0]}"
         typer.echo(f"calibrant: {message}", err=True)
         raise typer.Exit(2) from None
@@ -220,23 +249,20 @@ class _progress:  # noqa: N801 (used as a context manager only)
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
         console = Console(stderr=True)
-        self._bar = Progress(
-            TextColumn("reading rows"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-        self._task = self._bar.add_task("rows", total=total)
+        columns = (TextColumn("reading rows"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        self._bar = Progress(*columns, console=console, transient=True) if console.is_terminal else None
+        self._task = None if self._bar is None else self._bar.add_task("rows", total=total)
 
     def __enter__(self) -> Callable[[int], None]:
-        self._bar.start()
-        return lambda rows: self._bar.update(self._task, advance=rows)
+        if self._bar is None or self._task is None:
+            return lambda rows: None
+        bar, task = self._bar, self._task
+        bar.start()
+        return lambda rows: bar.update(task, advance=rows)
 
     def __exit__(self, *_: object) -> None:
-        self._bar.stop()
+        if self._bar is not None:
+            self._bar.stop()
 
 
 def _in_file(message: str, start: int) -> str:

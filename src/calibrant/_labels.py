@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ._columns import named_labels, named_order, some
-from ._types import AnyArray, IntArray, Label
+from ._types import AnyArray, IntArray, Label, LabelWarning
 
 _TILE = 1 << 17
 #: Whole numbers up to here are exact as floats.
@@ -79,17 +80,23 @@ def encode_columns(
 
 
 def labels_in_order(seen: Sequence[Label], k: int) -> tuple[Label, ...]:
-    """Labels of ``k`` columns without names: those seen, sorted, or 0 … K-1 where there is no doubt."""
+    """Labels of ``k`` columns without names: those seen, sorted, or 0 … K-1, with a warning where there is doubt."""
     if len(seen) == k:
         return tuple(seen)
     if k == 2 and all(isinstance(s, bool) for s in seen):
         return (False, True)
     whole = all(_kind(s) == "whole" for s in seen)
-    if whole and 0 in seen and all(isinstance(s, int) and 0 <= s < k for s in seen):
+    if whole and all(isinstance(s, int) and 0 <= s < k for s in seen):
+        if 0 not in seen:
+            warnings.warn(
+                f"y_true holds neither 0 nor all of {k} labels ({some(seen)}): its integers are read as 0 … {k - 1}; "
+                f"pass labels=range({k}) to say so, or labels=range(1, {k + 1}) if they count from 1",
+                LabelWarning,
+                stacklevel=2,
+            )
         return tuple(range(k))
-    hint = ""
-    if whole and len(seen) < k and all(isinstance(s, int) and 0 < s <= k for s in seen):
-        hint = f", such as labels=range({k}) or labels=range(1, {k + 1})"
+    from_one = whole and all(isinstance(s, int) and 0 < s <= k for s in seen)
+    hint = f", such as labels=range(1, {k + 1})" if from_one else ""
     raise ValueError(
         f"y_true has {len(seen)} label{'s' if len(seen) != 1 else ''} ({some(seen)}) but y_prob has {k} columns: "
         f"say which column is which with labels=[...], one label a column in column order{hint}"

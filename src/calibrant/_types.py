@@ -25,5 +25,9 @@ class CalibrantWarning(UserWarning):
     """Base class of every warning that calibrant emits."""
 
 
+class LabelWarning(CalibrantWarning):
+    """Labels can be matched to columns in two ways; the message says which was taken and how to settle it."""
+
+
 class BandwidthWarning(CalibrantWarning):
     """A bandwidth rule could not be applied as asked; the message says what was used instead."""
