@@ -41,7 +41,7 @@ def pairs():
         "no positives": (np.zeros(50, int), rng.random(50)),
         "confidence": multiclass(),
         "confidence, two columns": multiclass(k=2),
-        "confidence, K=100": multiclass(300, 100),
+        "confidence, K=100": multiclass(1500, 100),
     }
 
 
