@@ -21,9 +21,9 @@ def run(row: Row, versions: dict[str, str | None], budget: float, known: dict[st
     found: dict[str, dict[str, Any]] = {}
     for peer in row.peers:
         entry: dict[str, Any] = {"remark": peer.remark, "same": peer.same, "counts": peer.counts}
-        found[peer.library] = entry
+        found[peer.package] = entry
         expected = known.get(_key(row, peer), 0.0) * p.size
-        if versions[peer.library] is None:
+        if versions[peer.package] is None:
             entry["status"] = "missing"
         elif expected > TOO_LONG:
             entry["status"] = f"left out: would take about {expected:.0f} s"
@@ -32,17 +32,17 @@ def run(row: Row, versions: dict[str, str | None], budget: float, known: dict[st
             if failure:
                 entry["status"] = f"failed: {failure}"
             else:
-                calls[peer.library] = _bound(peer, y, p)
+                calls[peer.package] = _bound(peer, y, p)
     results, seconds = timing.medians(calls, budget)
     ours = results["calibrant"]
     for peer in row.peers:
-        entry = found[peer.library]
-        if peer.library not in seconds:
+        entry = found[peer.package]
+        if peer.package not in seconds:
             continue
-        entry["seconds"] = seconds[peer.library]
-        known[_key(row, peer)] = seconds[peer.library] / p.size
-        reference = row.reference.get(peer.library)
-        entry["status"] = _check(ours if reference is None else reference(y, p), results[peer.library], row, peer)
+        entry["seconds"] = seconds[peer.package]
+        known[_key(row, peer)] = seconds[peer.package] / p.size
+        reference = row.reference.get(peer.package)
+        entry["status"] = _check(ours if reference is None else reference(y, p), results[peer.package], row, peer)
     timed = [k for k, e in found.items() if "seconds" in e and e["counts"]]
     fastest = min(timed, key=lambda k: found[k]["seconds"], default=None)
     out: dict[str, Any] = {
@@ -64,7 +64,7 @@ def run(row: Row, versions: dict[str, str | None], budget: float, known: dict[st
 
 
 def _key(row: Row, peer: peers.Peer) -> str:
-    return f"{row.name.split(', N =')[0]}: {peer.library}"
+    return f"{row.name.split(', N =')[0]}: {peer.package}"
 
 
 def _bound(peer: peers.Peer, y: np.ndarray, p: np.ndarray) -> Any:

@@ -35,7 +35,7 @@ LIBRARIES = {
 class Peer:
     """A peer's way to do a work; ``same`` says whether it is the same quantity as ours."""
 
-    library: str
+    package: str
     call: Callable[[np.ndarray, np.ndarray], Any]
     remark: str = ""
     same: bool = True

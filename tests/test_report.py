@@ -191,3 +191,9 @@ def test_weights_that_sum_to_n_are_still_weights():
     r = cal.report(np.tile([0, 1], 10), np.linspace(0.1, 0.9, 20), sample_weight=w)
     assert r.weighted
     assert "(weighted)" in str(r)
+
+
+def test_figure_of_the_readme(digits):
+    """The README quotes this estimate."""
+    e = cal.estimate(digits.y_true, digits.y_prob, random_state=0)
+    assert (round(e.value, 3), round(e.interval.low, 2), round(e.interval.high, 2)) == (0.161, 0.14, 0.19)
