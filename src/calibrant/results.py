@@ -109,7 +109,7 @@ class Estimate:
     Attributes
     ----------
     value : float
-        The estimate, equal to what :func:`calibration_error` returns.
+        The estimate: what :func:`calibration_error` returns, up to the rounding of float64 additions.
     interval : Interval
         ``(low, high)`` at ``level``, by test inversion; it accounts for the bias of ``value`` and may lie below it.
     corrected : float
