@@ -11,15 +11,15 @@ import pytest
 
 import calibrant as cal
 
-NASTY = ["<script>alert(1)</script>", "</script><b>", "a & b \"quoted\" 'single'", "日本語 ünïcode"]
+NASTY = ["<script>alert(1)</script>", "</script><b>", "<!--<script ", "a & b \"quoted\" 'single'", "日本語 ünïcode"]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 @pytest.fixture(scope="module")
 def nasty_page():
     rng = np.random.default_rng(0)
-    q = rng.dirichlet(np.ones(4), 1500)
-    y = np.array(NASTY)[np.minimum((rng.random((1500, 1)) > np.cumsum(q, axis=1)).sum(axis=1), 3)]
+    q = rng.dirichlet(np.ones(5), 1500)
+    y = np.array(NASTY)[np.minimum((rng.random((1500, 1)) > np.cumsum(q, axis=1)).sum(axis=1), 4)]
     return cal.report(y, q, labels=NASTY, title="A <i>title</i> & more").to_html()
 
 
@@ -48,6 +48,8 @@ def test_names_are_text_not_markup(nasty_page):
     assert "b" in parsed.tags  # the cards' own
     assert "i" not in parsed.tags
     assert "<script>alert" not in nasty_page
+    data = re.search(r'id="data">(.*?)</script>', nasty_page, re.DOTALL).group(1)
+    assert not set("<>&") & set(data)  # any of them could open or close markup inside a script element
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in nasty_page
 
 

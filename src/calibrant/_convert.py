@@ -89,7 +89,7 @@ def _from_dlpack(value: Any, name: str, cause: Exception | None = None) -> AnyAr
     """Arrays that speak DLPack, brought to the CPU where they can be."""
     for options in ({}, {"device": "cpu"}):
         try:
-            return np.from_dlpack(value, **options)  # type: ignore[arg-type]
+            return np.from_dlpack(value, **options)  # type: ignore[arg-type]  # (NumPy types each keyword apart)
         except (AttributeError, BufferError, RuntimeError, TypeError, ValueError) as error:
             cause = cause or error
     raise TypeError(f"{name} must be readable by NumPy; {_kind(value)} is not: {cause}") from cause

@@ -8,6 +8,7 @@ calibration and multiclass-to-binary reductions* (for top-label).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -20,14 +21,14 @@ from .problem import OneVsRest, Problem, ProblemSet, Reduction, VectorProblem
 _AVERAGES = ("power", "mean", "max")
 
 
-class Notion:
+class Notion(ABC):
     """Base class: a frozen value with a ``name`` and :meth:`reduce`."""
 
     name: ClassVar[str]
 
+    @abstractmethod
     def reduce(self, predictions: Predictions) -> Reduction:
         """Turn predictions into the problem, or problems, that this notion asks to be calibrated."""
-        raise NotImplementedError(f"{type(self).__name__} must define reduce()")
 
     def __str__(self) -> str:
         return self.name

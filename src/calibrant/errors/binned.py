@@ -109,7 +109,8 @@ class Binned(CellEstimator):
             return fixed_edges(self.n_bins)
         if isinstance(self.n_bins, int) and self.strategy == "uniform":
             return self.edges_for(problem.domain)
-        n_bins = resolve_n_bins(self.n_bins, problem.effective_size)  # type: ignore[arg-type]
+        rule = self.n_bins if isinstance(self.n_bins, (int, str)) else len(self.n_bins) - 1
+        n_bins = resolve_n_bins(rule, problem.effective_size)
         if self.strategy == "uniform":
             return uniform_edges(n_bins, problem.domain if self.span == "domain" else (0.0, 1.0))
         return quantile_edges(problem.scores, problem.weights, n_bins, problem.domain, integral=problem.integral)

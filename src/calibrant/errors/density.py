@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -100,7 +99,7 @@ def kernel_cells(summary: GridMoments, h: float, kernel: str, *, residual: bool 
     return Cells(grid.nodes, grid.count * scale, grid.positive * scale, smoother, smoother.quadrature, residual)
 
 
-def check_bandwidth(bandwidth: Any, rules: tuple[str, ...]) -> BandwidthRule:
+def check_bandwidth(bandwidth: BandwidthRule, rules: tuple[str, ...]) -> BandwidthRule:
     """Judge a ``bandwidth`` argument: a rule's name, a positive finite number (made a float), or a callable."""
     allowed = f"bandwidth must be one of {', '.join(map(repr, rules))}, a number > 0 or a callable"
     if isinstance(bandwidth, str):
@@ -112,7 +111,7 @@ def check_bandwidth(bandwidth: Any, rules: tuple[str, ...]) -> BandwidthRule:
         if not (np.isfinite(bandwidth) and bandwidth > 0):
             raise ValueError(f"bandwidth must be a positive finite number; got {bandwidth!r}")
         return float(bandwidth)
-    return bandwidth  # type: ignore[no-any-return]
+    return bandwidth
 
 
 def check_kernel(kernel: str) -> None:

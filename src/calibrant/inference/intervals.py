@@ -63,13 +63,12 @@ def cell_path(estimator: CellEstimator, cells: Cells, norm: float, n_resamples: 
 def row_path(estimator: Estimator, problem: Problem, norm: float, n_resamples: int, rng: np.random.Generator) -> Path:
     """Path of any estimator of 1-D problems, by drawing outcomes for every row: cost ``11 n_resamples`` estimates.
 
-    The gaps are those of :class:`ResidualKernel` over ranks; the truth at a scale is what the estimator reads when the
-    outcomes are the probabilities themselves.
+    The gaps are those of :class:`ResidualKernel` over scores, and the truth at a scale is what the estimator reads when
+    the outcomes are the probabilities themselves. Scores are kept as they are: their own sampling noise is left out.
     """
     kernel = ResidualKernel(space="score")
     cells = kernel.cells(kernel.summarize(problem))
     gap = np.interp(problem.scores, cells.scores, cells.residual_gap)
-    uniform = rng.random((n_resamples, problem.n_samples))
     powers, truths = np.empty((SCALES.size, n_resamples)), np.empty(SCALES.size)
 
     def read(outcomes: FloatArray) -> float:
@@ -78,10 +77,15 @@ def row_path(estimator: Estimator, problem: Problem, norm: float, n_resamples: i
         )
         return estimator.power(replaced, norm)
 
+    def chance(scale: float) -> FloatArray:
+        return np.asarray(np.clip(problem.scores + scale * gap, 0, 1))
+
+    for r in range(n_resamples):
+        uniform = rng.random(problem.n_samples)
+        for i, scale in enumerate(SCALES):
+            powers[i, r] = read((uniform < chance(scale)).astype(np.float64))
     for i, scale in enumerate(SCALES):
-        chance = np.clip(problem.scores + scale * gap, 0, 1)
-        powers[i] = [read((u < chance).astype(np.float64)) for u in uniform]
-        truths[i] = read(chance)
+        truths[i] = read(chance(scale))
     return Path(powers, truths, estimator.power(problem, norm))
 
 

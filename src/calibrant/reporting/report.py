@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any
+from typing import Any, Literal
 
 from .._types import Label
 from ..results import Estimate, ReliabilityCurve, plain
 
-_BACKENDS = ("polars", "pandas", "pyarrow")
+_Backend = Literal["polars", "pandas", "pyarrow"]
+_BACKENDS: dict[str, _Backend] = {"polars": "polars", "pandas": "pandas", "pyarrow": "pyarrow"}
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ class Report:
             "high": [e.interval.high for e in self.estimates.values()],
             "corrected": [e.corrected for e in self.estimates.values()],
         }
-        return nw.from_dict(rows, backend=nw.Implementation.from_backend(chosen)).to_native()  # type: ignore[arg-type]
+        return nw.from_dict(rows, backend=_BACKENDS[chosen]).to_native()
 
     def to_html(self, path: str | PathLike[str] | None = None) -> str:
         """One self-contained HTML page, as text; also written to ``path`` if given. Needs the extra ``cli``."""
