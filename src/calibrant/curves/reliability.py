@@ -9,11 +9,12 @@ import numpy as np
 
 from .._types import Label, RandomState
 from .._validation import as_predictions
-from ..errors import AdaptiveKernel, Binned, CellEstimator, Density, ResidualKernel
+from ..errors import AdaptiveKernel, Binned, CellEstimator, Density, Isotonic, ResidualKernel
 from ..notions import Notion, as_notion
 from ..problem import VectorProblem
 from ..results import ReliabilityCurve
 from .build import curve_from
+from .isotonic import is_isotonic, isotonic_curve
 
 _METHODS: dict[str, CellEstimator] = {
     "density": Density(),
@@ -28,7 +29,7 @@ def reliability_curve(
     y_prob: Any,
     *,
     notion: str | Notion = "auto",
-    method: str | CellEstimator = "density",
+    method: str | CellEstimator | Isotonic = "density",
     level: float | None = None,
     n_resamples: int = 1000,
     labels: Sequence[Any] | None = None,
@@ -48,9 +49,9 @@ def reliability_curve(
     notion : str or Notion, default "auto"
         A notion with one problem: the positive class, ``ClassSpecific(label)`` or ``"confidence"``. For all classes
         at once see :func:`reliability_curves`.
-    method : {"density", "adaptive", "residual", "binned"} or an estimator, default "density"
-        ``Density()``, ``AdaptiveKernel()``, ``ResidualKernel(space="score")``, ``Binned()``, or one with
-        parameters of your own.
+    method : {"density", "adaptive", "residual", "binned", "isotonic"} or an estimator, default "density"
+        ``Density()``, ``AdaptiveKernel()``, ``ResidualKernel(space="score")``, ``Binned()``, ``Isotonic()`` (also
+        ``"corp"``: one value for each distinct score, no band), or one with parameters of your own.
     level : float in (0, 1), optional
         Level of the pointwise interval. Smooth curves: percentiles over ``n_resamples`` resamples of the grid
         counts, and their median. Binned curves: Wilson's binomial interval a bin.
@@ -88,7 +89,7 @@ def reliability_curve(
     >>> bool(curve.at(0.5).lower[0] < 0.25 < curve.at(0.5).upper[0])
     True
     """
-    estimator = check_method(method)
+    estimator = None if is_isotonic(method) else check_method(method)
     predictions = as_predictions(
         y_true,
         y_prob,
@@ -105,6 +106,8 @@ def reliability_curve(
             "or reliability_curves()"
         )
     problem = reduction[0]
+    if estimator is None:
+        return isotonic_curve(problem, notion=chosen.name, level=check_level(level))
     return curve_from(
         estimator,
         estimator.summarize(problem),
@@ -121,7 +124,7 @@ def reliability_curves(
     y_prob: Any,
     *,
     notion: str | Notion = "classwise",
-    method: str | CellEstimator = "density",
+    method: str | CellEstimator | Isotonic = "density",
     level: float | None = None,
     n_resamples: int = 1000,
     labels: Sequence[Any] | None = None,
@@ -144,7 +147,7 @@ def reliability_curves(
     >>> sorted(cal.reliability_curves([0, 1, 2], P))
     [0, 1, 2]
     """
-    estimator = check_method(method)
+    estimator = None if is_isotonic(method) else check_method(method)
     predictions = as_predictions(
         y_true,
         y_prob,
@@ -157,6 +160,8 @@ def reliability_curves(
     reduction = chosen.reduce(predictions)
     if isinstance(reduction, VectorProblem):
         raise ValueError(f"notion {chosen.name!r} has no curves: its score is a vector")
+    if estimator is None:
+        return {p.label: isotonic_curve(p, notion=chosen.name, level=check_level(level)) for p in reduction}
     rng = np.random.default_rng(random_state)
     return {
         problem.label: curve_from(
@@ -172,7 +177,7 @@ def reliability_curves(
     }
 
 
-def check_method(method: str | CellEstimator) -> CellEstimator:
+def check_method(method: str | CellEstimator | Isotonic) -> CellEstimator:
     """Judge the ``method`` argument."""
     if isinstance(method, CellEstimator):
         return method

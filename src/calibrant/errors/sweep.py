@@ -1,0 +1,193 @@
+"""`Sweep`: as many bins as the data allow before their frequencies stop rising (ECE_SWEEP)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._types import FloatArray, IntArray
+from ..binning import BinMoments, Edges
+from ..problem import Problem
+from .base import CellEstimator, Cells
+from .binned import STRATEGIES, Binned
+from .norm import mean_power
+from .runs import Runs
+
+#: Relative weights add up with rounding errors: frequencies of bins this close count as equal then.
+ROUNDING = 1e-9
+#: Up to as many bins more than there are drops, all bins are looked at, one number of bins after the other.
+FEW = 32
+#: Numbers held at once where many numbers of bins are tried together.
+_BLOCK_NUMBERS = 1 << 16
+
+
+@dataclass(frozen=True)
+class Sweep(CellEstimator):
+    r"""Binned calibration error with the number of bins found by a monotonic sweep (ECE_SWEEP).
+
+    .. math:: \Big(\sum_{j=1}^{b^*} \frac{n_j}{n}\,\big|\bar o_j - \bar s_j\big|^p\Big)^{1/p}, \qquad
+        b^* = \max\{b : \bar o_1 \le \dots \le \bar o_{b'} \text{ for every } b' \le b\}
+
+    Bins are added one at a time until the observed frequency of some bin falls below that of the bin before it;
+    the last number of bins before that is taken.
+
+    Parameters
+    ----------
+    strategy : {"quantile", "uniform"}, default "quantile"
+        Bins of equal numbers of samples (ECE_SWEEP^EM), or of equal width on [0, 1], empty ones skipped
+        (ECE_SWEEP^EW).
+
+    Notes
+    -----
+    The bins for a given number are those of :class:`Binned`: cut j after the ``floor(j n / b)``-th smallest score,
+    equal scores never parted, right-closed. (The authors' code cuts after ``ceil(j n / b)`` samples and may part
+    equal scores.) At most n bins (relative weights: as many as rows with weight; frequencies within 1e-9 are equal
+    then). Range [0, 1]. Bias: upward by the noise of the bins, but their number adapts: many bins where frequencies
+    rise steeply, few where they do not. Downward where the true frequency is not monotone in the score: a
+    model that is always certain and always wrong has one bin and reads 0.
+    The interval of :func:`estimate` holds the bins found. Cost: O(n log n) for the sort, and b* steps of
+    O(min(b, d) log n), with d the places where the frequency drops from one distinct score to the next.
+
+    References
+    ----------
+    Roelofs, Cain, Shlens & Mozer (2022), *Mitigating bias in calibration error estimation*.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> y, p = [0, 1, 0, 1, 1, 1], [0.1, 0.3, 0.4, 0.6, 0.8, 0.9]
+    >>> cal.reliability_curve(y, p, method=cal.Sweep()).observed.tolist()
+    [0.0, 0.5, 1.0, 1.0]
+    >>> round(cal.calibration_error(y, p, estimator=cal.Sweep()), 3)
+    0.183
+    """
+
+    strategy: str = "quantile"
+
+    def __post_init__(self) -> None:
+        if self.strategy not in STRATEGIES:
+            raise ValueError(f"strategy must be one of {', '.join(map(repr, STRATEGIES))}; got {self.strategy!r}")
+
+    def edges(self, problem: Problem) -> Edges:
+        """Edges of the bins that the sweep ends with: midway between the scores that they part."""
+        low, high = problem.domain if self.strategy == "quantile" else (0.0, 1.0)
+        runs = Runs.of(problem)
+        if runs.size == 0:
+            return Edges(np.array([low, high]), exact=True)
+        inner = runs.middles[_sweep(runs, self.strategy, problem.eps)[:-1]]
+        return Edges(np.concatenate([[low], inner[(inner > low) & (inner < high)], [high]]), exact=True)
+
+    def summarize(self, problem: Problem) -> BinMoments:
+        """Bin sums of the problem's samples."""
+        return BinMoments.of(problem, self.edges(problem), "hard")
+
+    def power_of(self, summary: BinMoments, norm: float) -> float:
+        """``errorᵖ`` from bin sums."""
+        return float(mean_power(summary.gap, summary.weight, norm))
+
+    def cells(self, summary: BinMoments) -> Cells:
+        """Bins as cells, counted in units of the effective sample size."""
+        return Binned().cells(summary)
+
+
+def _sweep(runs: Runs, strategy: str, eps: float) -> IntArray:
+    """Last run of each bin, for the largest number of bins up to which frequencies never fall."""
+    slack = 0.0 if runs.integral else ROUNDING
+    most = int(runs.weight_sums[-1]) if runs.integral else runs.n_rows
+    # A bin's frequency falls below its neighbour's only where a run's does.
+    drops = np.flatnonzero(np.diff(runs.mean) < 0)
+    if not drops.size:
+        return _ends(runs, strategy, eps, most)
+    best = np.array([runs.size - 1])
+    b = 2
+    while b <= min(most, drops.size + FEW):
+        ends = _ends(runs, strategy, eps, b)
+        if _falls(runs, ends, slack):
+            return best
+        best = ends
+        b += 1
+    # More bins than drops: only the bins around drops matter, and many numbers of bins are tried at once.
+    step = max(1, _BLOCK_NUMBERS // drops.size)
+    while b <= most:
+        falls = _falls_at(runs, drops, strategy, eps, np.arange(b, min(b + step, most + 1)), slack)
+        if falls.any():
+            return _ends(runs, strategy, eps, b + int(falls.argmax()) - 1)
+        b += step
+    return _ends(runs, strategy, eps, most)
+
+
+def _ends(runs: Runs, strategy: str, eps: float, b: int) -> IntArray:
+    """Last run of each of ``b`` bins, those without samples left out."""
+    last = runs.size - 1
+    if b > runs.size:
+        _, ends = _bin_of(runs, np.arange(runs.size), strategy, eps, np.array(b))
+        return np.unique(ends)
+    j = np.arange(1, b)
+    if strategy == "uniform":
+        ends = np.searchsorted(runs.scores, _limit(j, eps, b)) - 1
+        ends = ends[ends >= 0]
+    else:
+        ends = _run_of_cut(runs, j, np.array(b))
+    return np.unique(np.append(ends, last))
+
+
+def _limit(j: IntArray, eps: float, b: int | IntArray) -> FloatArray:
+    """Upper edge j of ``b`` uniform bins, raised by the rounding error that a score on it may have (see `Edges`)."""
+    return np.asarray((j + np.minimum(2.0 * eps * b, 0.5)) / b)
+
+
+def _run_of_cut(runs: Runs, j: IntArray, b: IntArray) -> IntArray:
+    """Run after which cut ``j`` of ``b`` quantile bins lies; cuts within a run lie after it.
+
+    The last run is cut off from the others where a cut falls within it.
+    """
+    total = runs.weight_sums[-1]
+    target = (j * int(total) // b).astype(np.float64) if runs.integral else j * (total / b) - 1e-12 * total
+    return np.minimum(np.searchsorted(runs.weight_sums[1:], target), max(runs.size - 2, 0))
+
+
+def _bin_of(runs: Runs, run: IntArray, strategy: str, eps: float, b: IntArray) -> tuple[IntArray, IntArray]:
+    """First and last run of the bin, of ``b``, that holds ``run``."""
+    last = runs.size - 1
+    if strategy == "uniform":
+        j = np.clip(np.floor(runs.scores[run] * b + (1 - np.minimum(2.0 * eps * b, 0.5))), 1, b).astype(np.int64)
+        start = np.where(j > 1, np.searchsorted(runs.scores, _limit(j - 1, eps, b)), 0)
+        end = np.where(j < b, np.searchsorted(runs.scores, _limit(j, eps, b)) - 1, last)
+    else:
+        # The first cut behind the samples before the run.
+        before, total = runs.weight_sums[run], runs.weight_sums[-1]
+        if runs.integral:
+            j = -(-(before.astype(np.int64) + 1) * b // int(total))
+        else:
+            j = np.floor((before + 1e-12 * total) * b / total).astype(np.int64) + 1
+        start = np.where(j > 1, _run_of_cut(runs, np.maximum(j - 1, 1), b) + 1, 0)
+        end = np.where((j < b) & (run < last), _run_of_cut(runs, np.minimum(j, b - 1), b), last)
+    return np.minimum(start, run), np.maximum(end, run)
+
+
+def _mean(runs: Runs, start: IntArray, end: IntArray) -> FloatArray:
+    """Mean outcome of runs ``start`` to ``end``, both included."""
+    weight = runs.weight_sums[end + 1] - runs.weight_sums[start]
+    return np.asarray((runs.outcome_sums[end + 1] - runs.outcome_sums[start]) / weight)
+
+
+def _falls(runs: Runs, ends: IntArray, slack: float) -> bool:
+    """Whether the mean outcome of a bin lies below that of the bin before it."""
+    mean = _mean(runs, np.concatenate([[0], ends[:-1] + 1]), ends)
+    return bool((np.diff(mean) < -slack).any())
+
+
+def _falls_at(
+    runs: Runs, drops: IntArray, strategy: str, eps: float, bins: IntArray, slack: float
+) -> NDArray[np.bool_]:
+    """:func:`_falls` for every number of ``bins``, from the three bins around each run that drops after it."""
+    b = bins[:, None]
+    start, end = _bin_of(runs, np.broadcast_to(drops, (bins.size, drops.size)), strategy, eps, b)
+    mean = _mean(runs, start, end)
+    left, before = _bin_of(runs, np.maximum(start - 1, 0), strategy, eps, b)
+    behind, right = _bin_of(runs, np.minimum(end + 1, runs.size - 1), strategy, eps, b)
+    falls = (start > 0) & (mean < _mean(runs, left, before) - slack)
+    falls |= (end < runs.size - 1) & (_mean(runs, behind, right) < mean - slack)
+    return np.asarray(falls.any(axis=1))
