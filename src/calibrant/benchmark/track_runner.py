@@ -1,0 +1,335 @@
+"""Reads the tracks with every estimator: paired evaluation sets, one row a cell, resumable, any number of workers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .._types import FloatArray
+from ..errors.base import Estimator
+from .curves import OURS, Entries, Entry, as_entries, paper_curves
+from .read import Row, _readings, statistics
+from .results import need_polars
+from .runner import _check_jobs
+from .storage import replacing
+from .tracks import TRACKS, Distribution, distributions
+from .work import spread
+
+if TYPE_CHECKING:
+    import polars as pl
+
+#: Changes whenever the numbers drawn for a run, or its files, change their meaning.
+FORMAT = 1
+SIZES = (30, 60, 120, 250, 500, 1000, 3000)
+#: Sizes of track "consistency", whatever those of the others are.
+LARGE_SIZES = (1_000, 10_000, 100_000, 1_000_000)
+#: Scores drawn at a time (the seeds depend on it), and the most rows that all sets of a size have together.
+CHUNK, MOST_ROWS = 2_000_000, 20_000_000
+#: Readings of a calibrated model above these count as false alarms.
+ALARMS = (0.01, 0.02)
+
+
+@dataclass(frozen=True)
+class TrackConfig:
+    """What a run of tracks is; two runs with equal ones draw the same evaluation sets.
+
+    Parameters
+    ----------
+    tracks : tuple of str
+    sizes : tuple of int
+        Rows of an evaluation set; track "consistency" has ``large_sizes``.
+    n_sets : int
+        Evaluation sets a size, or fewer where they would have more than 2·10⁷ rows (10 at least, if there are 10).
+    seed : int
+    names : tuple of str or None
+        Only distributions of these names; None means all.
+    large_sizes : tuple of int
+    """
+
+    tracks: tuple[str, ...] = tuple(TRACKS)
+    sizes: tuple[int, ...] = SIZES
+    n_sets: int = 200
+    seed: int = 0
+    names: tuple[str, ...] | None = None
+    large_sizes: tuple[int, ...] = LARGE_SIZES
+
+    def __post_init__(self) -> None:
+        unknown = [track for track in self.tracks if track not in TRACKS]
+        if unknown or not self.tracks:
+            raise ValueError(f"tracks must be some of {', '.join(map(repr, TRACKS))}; got {self.tracks!r}")
+        for field in ("sizes", "large_sizes"):
+            values = getattr(self, field)
+            if not values or min(values) < 1 or len(set(values)) != len(values):
+                raise ValueError(f"{field} must be different numbers of rows, each at least 1; got {values!r}")
+        if self.n_sets < 1:
+            raise ValueError(f"n_sets must be at least 1; got {self.n_sets!r}")
+        if self.seed < 0:
+            raise ValueError(f"seed must be at least 0; got {self.seed!r}")
+        if not self.items:
+            raise ValueError(f"names must be names of distributions of {', '.join(self.tracks)}; got {self.names!r}")
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """Units of work: a distribution with all its sizes, or with one for the large sizes."""
+        out = []
+        for track in self.tracks:
+            chosen = [d for d in distributions(track) if self.names is None or d.name in self.names]
+            groups = [(size,) for size in self.large_sizes] if track == "consistency" else [self.sizes]
+            out += [Item(d, sizes) for d in chosen for sizes in groups]
+        return tuple(out)
+
+    def sets_of(self, size: int) -> int:
+        """Evaluation sets of one size."""
+        return min(self.n_sets, max(10, MOST_ROWS // size))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The configuration and the versions that its numbers depend on, as JSON holds them."""
+        import scipy
+
+        versions = {"numpy": np.__version__, "scipy": scipy.__version__}
+        plain: dict[str, Any] = json.loads(json.dumps({"format": FORMAT, **asdict(self), "versions": versions}))
+        return plain
+
+
+class Item(NamedTuple):
+    """One unit of work: a piece of results is one file."""
+
+    distribution: Distribution
+    sizes: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        """Stable identifier, used for file names."""
+        d = self.distribution
+        return f"{d.track}.{d.name}.{self.sizes[0]}-{self.sizes[-1]}"
+
+
+def run_tracks(
+    tracks: Sequence[str] = tuple(TRACKS),
+    *,
+    out: str | os.PathLike[str],
+    sizes: Sequence[int] = SIZES,
+    n_sets: int = 200,
+    estimators: Mapping[str, Estimator | Entry] | None = None,
+    n_jobs: int | None = 1,
+    seed: int = 0,
+    names: Sequence[str] | None = None,
+    large_sizes: Sequence[int] = LARGE_SIZES,
+    progress: bool = False,
+) -> pl.DataFrame:
+    """Read every distribution of some tracks with every estimator.
+
+    Parameters
+    ----------
+    tracks : sequence of str
+        Some of ``TRACKS``.
+    out : path
+        Folder of the run: ``config.json``, ``pieces/`` and ``results.parquet``. A run that was stopped, at whatever
+        moment, goes on from its pieces and ends with the same results.
+    sizes, n_sets, seed, names, large_sizes
+        See :class:`TrackConfig`.
+    estimators : mapping of str to Estimator or Entry, or None
+        By the name that results carry; None means the paper's 15 curves and ours. In a folder with results, only
+        those that are not there yet are read, on the same evaluation sets as the others.
+    n_jobs : int or None
+        Processes, None for one a processor; results do not depend on them (``seconds`` apart).
+    progress : bool
+        Show a bar on standard error.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row a cell (track, distribution, notion, size, estimator), with the columns of the mixtures' results where
+        there is such a thing here:
+
+        - ``n_classes``, ``norm``, ``sets``, ``definition`` (the estimator as Python writes it), ``seconds`` a set,
+        - ``truth``, ``truth_se``, ``calibrated`` (whether the truth is 0),
+        - ``mean``, ``sd``, ``bias``, ``rmse``, ``abs_p95``, ``abs_median`` over sets, and ``nan_share``, the share of
+          sets without a number, which the others leave out,
+        - ``rel_p95``, ``rel_median``: those of ``|reading - truth| / truth``; NaN where calibrated,
+        - ``reading_p95``, ``alarm_0.01``, ``alarm_0.02``: 95th percentile of the reading, and the share of readings
+          above 0.01 and above 0.02: the false alarms of a calibrated model.
+
+    Raises
+    ------
+    ValueError
+        When the folder holds a run of another configuration, or an estimator's name stands for another one there.
+    """
+    config = TrackConfig(
+        tuple(tracks), tuple(sizes), n_sets, seed, None if names is None else tuple(names), tuple(large_sizes)
+    )
+    entries = as_entries({**paper_curves(), **OURS} if estimators is None else estimators)
+    jobs, folder = _check_jobs(n_jobs), Path(out)
+    need_polars()
+    _open(folder, config)
+    missing = [(item, lacking) for item in config.items if (lacking := _missing(folder, item, entries))]
+    spread(partial(_work, folder, config, entries), missing, jobs, "tracks", progress=progress)
+    return collect(folder)
+
+
+def collect(folder: str | os.PathLike[str]) -> pl.DataFrame:
+    """Results of a run's pieces as one sorted frame, which is also written to ``results.parquet``."""
+    import polars as pl
+
+    pieces = sorted((Path(folder) / "pieces").glob("*.parquet"))
+    keys = ["track", "distribution", "notion", "size", "estimator"]
+    # What a killed run left beside its successor may hold the same cells; their numbers are the same.
+    frame = pl.concat([pl.read_parquet(p) for p in pieces]).unique(keys, keep="first", maintain_order=True).sort(keys)
+    with replacing(Path(folder) / "results.parquet") as temporary:
+        frame.write_parquet(temporary)
+    return frame
+
+
+def summarize(results: pl.DataFrame) -> pl.DataFrame:
+    """Medians over distributions by track, notion, size and estimator, with false alarms where calibrated.
+
+    ``distributions`` and ``calibrated`` count the two kinds. Of the miscalibrated: medians of ``rel_p95``,
+    ``rel_median``, ``abs_p95``, ``rmse``, ``bias`` and ``truth``. Of the calibrated: mean ``false_alarm`` (reading),
+    median ``false_alarm_p95``, and mean shares ``alarm_0.01`` and ``alarm_0.02``. ``seconds`` is a mean.
+    """
+    import polars as pl
+
+    wrong, right = pl.col("calibrated").not_(), pl.col("calibrated")
+    medians = ("rel_p95", "rel_median", "abs_p95", "rmse", "bias", "truth")
+    alarms = [f"alarm_{level:g}" for level in ALARMS]
+    return (
+        results.group_by("track", "notion", "size", "estimator")
+        .agg(
+            wrong.sum().alias("distributions"),
+            right.sum().alias("calibrated"),
+            *(pl.col(name).filter(wrong).median() for name in medians),
+            pl.col("mean").filter(right).mean().alias("false_alarm"),
+            pl.col("reading_p95").filter(right).median().alias("false_alarm_p95"),
+            *(pl.col(name).filter(right).mean() for name in alarms),
+            pl.col("seconds").mean(),
+        )
+        .sort("track", "notion", "size", "estimator")
+    )
+
+
+def evaluation_sets(
+    distribution: Distribution, size: int, config: TrackConfig
+) -> Sequence[tuple[int, np.random.Generator]]:
+    """Numbers of sets, and their generators, chunk by chunk: a function of the cell and the seed only."""
+    count = config.sets_of(size)
+    width = distribution.n_classes if "classwise" in distribution.notions else 1
+    most = max(1, CHUNK // (size * width))
+    cell = zlib.crc32(str(distribution).encode())
+    return [
+        (min(most, count - start), np.random.default_rng(np.random.SeedSequence([config.seed, cell, size, start])))
+        for start in range(0, count, most)
+    ]
+
+
+def readings(
+    distribution: Distribution, size: int, config: TrackConfig, entries: Entries
+) -> dict[tuple[str, str], tuple[FloatArray, float]]:
+    """Errors that estimators read on one size's sets, and seconds, by (notion, name)."""
+    keys = [(notion, name) for notion in distribution.notions for name in entries]
+    values: dict[tuple[str, str], list[FloatArray]] = {key: [] for key in keys}
+    seconds = dict.fromkeys(keys, 0.0)
+    for n_sets, rng in evaluation_sets(distribution, size, config):
+        scores, labels = distribution.sample(n_sets, size, rng)
+        for notion in distribution.notions:
+            batches = distribution.batches(scores, labels, notion)
+            for name, entry in entries.items():
+                start = perf_counter()
+                values[notion, name].append(_readings(entry, batches))
+                seconds[notion, name] += perf_counter() - start
+    return {key: (np.concatenate(values[key]), seconds[key]) for key in keys}
+
+
+def _alarms(values: FloatArray) -> dict[str, float]:
+    """95th percentile of readings, and the shares above each level; NaN where there is no reading."""
+    known = values[~np.isnan(values)]
+    some = known.size > 0
+    shares = {f"alarm_{level:g}": float((known > level).mean()) if some else float("nan") for level in ALARMS}
+    return {"reading_p95": float(np.quantile(known, 0.95)) if some else float("nan"), **shares}
+
+
+def _work(folder: Path, config: TrackConfig, entries: Entries, job: tuple[Item, Sequence[str]]) -> None:
+    """Read one item with the named estimators and write its piece."""
+    import polars as pl
+
+    item, names = job
+    d = item.distribution
+    chosen = {name: entries[name] for name in names}
+    rows: list[Row] = []
+    for size in item.sizes:
+        for (notion, name), (values, seconds) in readings(d, size, config, chosen).items():
+            entry = chosen[name]
+            truth = d.truth(notion, entry.norm)
+            measured = statistics(values, truth.value, truth.value)
+            rows.append(
+                {
+                    "track": d.track,
+                    "distribution": d.name,
+                    "n_classes": d.n_classes,
+                    "notion": notion,
+                    "size": size,
+                    "estimator": name,
+                    "definition": entry.definition,
+                    "norm": entry.norm,
+                    "sets": len(values),
+                    "truth": truth.value,
+                    "truth_se": truth.standard_error,
+                    "calibrated": truth.value == 0,
+                    # No truth here is made of labels.
+                    **{key: value for key, value in measured.items() if not key.startswith("label_")},
+                    **_alarms(values),
+                    "seconds": seconds / len(values),
+                }
+            )
+    which = hashlib.sha256(repr(sorted((n, e.definition) for n, e in chosen.items())).encode()).hexdigest()[:12]
+    with replacing(folder / "pieces" / f"{item.name}.{which}.parquet") as temporary:
+        pl.DataFrame(rows).write_parquet(temporary)
+
+
+def _missing(folder: Path, item: Item, entries: Entries) -> list[str]:
+    """Names of the estimators whose readings of an item are in no piece."""
+    import polars as pl
+
+    done: dict[str, str] = {}
+    for piece in sorted((folder / "pieces").glob(f"{item.name}.*.parquet")):
+        done |= dict(pl.read_parquet(piece, columns=["estimator", "definition"]).unique().iter_rows())
+    for name, entry in entries.items():
+        if done.get(name, entry.definition) != entry.definition:
+            raise ValueError(
+                f"estimators: {name!r} is {done[name]} in {folder}, and {entry.definition} was given. "
+                "Choose another name"
+            )
+    return [name for name in entries if name not in done]
+
+
+def _open(folder: Path, config: TrackConfig) -> None:
+    """Make the folder, or go on in it; ValueError when it holds a run of another configuration."""
+    path, wanted = folder / "config.json", config.to_dict()
+    if path.exists():
+        try:
+            found = dict(json.loads(path.read_text(encoding="utf-8")))
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"out: {path} is not the configuration of a run of tracks: {error}") from error
+        different = sorted(key for key in {*wanted, *found} if wanted.get(key) != found.get(key))
+        if different:
+            raise ValueError(
+                f"out: {folder} holds a run of another configuration; it differs in {', '.join(different)} "
+                f"({different[0]}: {found.get(different[0])!r} there, {wanted.get(different[0])!r} asked for). "
+                "Choose another folder"
+            )
+    elif (folder / "pieces").exists():
+        raise ValueError(f"out: {folder} holds pieces of a run but no config.json. Choose another folder")
+    else:
+        with replacing(path) as temporary:
+            temporary.write_text(json.dumps(wanted, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    for rest in folder.rglob(".*.tmp"):
+        rest.unlink(missing_ok=True)

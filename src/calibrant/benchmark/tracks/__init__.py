@@ -1,0 +1,64 @@
+"""Tracks: families of predictions with known calibration error, beyond the paper's mixtures.
+
+======================  ==========================================================================================
+``"beta"``              Beta scores × true maps, with and without atoms at 0 and 1
+``"networks"``          laws fitted to real image classifiers, as they are and after temperature scaling
+``"dirichlet"``         probability vectors of 3, 5 and 10 classes
+``"imbalance"``         one positive in a hundred
+``"consistency"``       four laws for samples of 10³ to 10⁶
+======================  ==========================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .dirichlet import DirichletDistribution, dirichlets
+from .distribution import NORMS, BinaryDistribution, ConfidenceDistribution, Distribution, ScalarDistribution, Truth
+from .networks import networks
+from .synthetic import beta, consistency, imbalance
+
+#: Builders of the tracks, by name.
+TRACKS: dict[str, Callable[[], tuple[Distribution, ...]]] = {
+    "beta": beta,
+    "networks": networks,
+    "dirichlet": dirichlets,
+    "imbalance": imbalance,
+    "consistency": consistency,
+}
+
+
+def distributions(track: str) -> tuple[Distribution, ...]:
+    """Distributions of a track.
+
+    Raises
+    ------
+    ValueError
+        For an unknown track.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> d = distributions("beta")[1]
+    >>> d.name, round(d.truth("class-specific").value, 6)
+    ('uniform-overconfident', 0.096574)
+    >>> scores, outcomes = d.sample(3, 50, np.random.default_rng(0))
+    >>> scores.shape, outcomes.shape, d.batches(scores, outcomes, "confidence")[0].domain
+    ((3, 50), (3, 50), (0.5, 1.0))
+    """
+    if track not in TRACKS:
+        raise ValueError(f"track must be one of {', '.join(map(repr, TRACKS))}; got {track!r}")
+    return TRACKS[track]()
+
+
+__all__ = [
+    "NORMS",
+    "TRACKS",
+    "BinaryDistribution",
+    "ConfidenceDistribution",
+    "DirichletDistribution",
+    "Distribution",
+    "ScalarDistribution",
+    "Truth",
+    "distributions",
+]

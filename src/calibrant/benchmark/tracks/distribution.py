@@ -1,0 +1,252 @@
+"""`Distribution`: a law of predictions and labels whose calibration error is known, and its one-score forms."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from ..._types import AnyArray, FloatArray
+from ..fast.batch import Batch
+from .laws import ScoreLaw
+from .maps import Identity, TrueMap
+from .quadrature import integrate, integrate_gap
+
+#: Norms of :attr:`Distribution.truths`.
+NORMS = (1, 2)
+
+
+class Truth(NamedTuple):
+    """A true calibration error and the standard error with which it is known (0 where it is a quadrature)."""
+
+    value: float
+    standard_error: float = 0.0
+
+
+class Distribution(ABC):
+    """Predictions and labels with known calibration error.
+
+    Attributes
+    ----------
+    name, track : str
+    """
+
+    name: str
+    track: str
+
+    @property
+    @abstractmethod
+    def n_classes(self) -> int:
+        """Classes K."""
+
+    @property
+    @abstractmethod
+    def notions(self) -> tuple[str, ...]:
+        """Notions for which the truth is known."""
+
+    @property
+    @abstractmethod
+    def calibrated(self) -> bool:
+        """Whether every true error is exactly 0."""
+
+    @abstractmethod
+    def sample(self, n_sets: int, n: int, rng: np.random.Generator) -> tuple[FloatArray, AnyArray]:
+        """Draw evaluation sets.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_sets, n) or (n_sets, n, n_classes)
+            One score a sample, or its probability vector.
+        labels : ndarray of shape (n_sets, n)
+            Outcomes 0 and 1, or the number of the class.
+        """
+
+    @abstractmethod
+    def batches(self, scores: FloatArray, labels: AnyArray, notion: str) -> tuple[Batch, ...]:
+        """Reduce evaluation sets to the problems of a notion: one a class for ``"classwise"``, else a single one."""
+
+    @abstractmethod
+    def truth(self, notion: str, norm: float = 1) -> Truth:
+        """Error ``(E |gap|^p)^(1/p)`` of a notion."""
+
+    @cached_property
+    def truths(self) -> dict[tuple[str, float], Truth]:
+        """Truth of every notion for norms 1 and 2."""
+        return {(notion, norm): self.truth(notion, norm) for notion in self.notions for norm in NORMS}
+
+    def check(self, notion: str, norm: float) -> None:
+        """Raise ValueError for a notion or a norm without a truth."""
+        if notion not in self.notions:
+            raise ValueError(
+                f"notion of {self.name!r} must be one of {', '.join(map(repr, self.notions))}; got {notion!r}"
+            )
+        if not (np.isfinite(norm) and norm >= 1):
+            raise ValueError(f"norm must be a finite number of at least 1; got {norm!r}")
+
+    def __str__(self) -> str:
+        return f"{self.track}/{self.name}"
+
+
+@dataclass(frozen=True)
+class ScalarDistribution(Distribution):
+    r"""One score a sample and a known map to outcomes; what the score is of is the subclass's to say.
+
+    .. math:: s \sim law, \quad o \sim Bernoulli(g(s)), \quad truth = (E\,|g(s) - s|^p)^{1/p}
+
+    Attributes
+    ----------
+    name, track : str
+    law : ScoreLaw
+    curve : TrueMap
+        The map g; atoms of the law have frequencies of their own.
+    n_classes : int
+    digits32 : bool
+        Round scores to float32, as networks deliver them: many are then exactly 1. (It moves the truth by < 6e-8.)
+    """
+
+    name: str
+    track: str
+    law: ScoreLaw
+    curve: TrueMap
+    n_classes: int = 2
+    digits32: bool = False
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether the map is the identity and every atom's frequency its score."""
+        return isinstance(self.curve, Identity) and all(atom.frequency == atom.score for atom in self.law.atoms)
+
+    def sample(self, n_sets: int, n: int, rng: np.random.Generator) -> tuple[FloatArray, AnyArray]:
+        """Scores and outcomes, each of shape (n_sets, n)."""
+        x, kind = self.law.draw(n_sets * n, rng)
+        scores, chance = self.law.scores(x), self.curve(self.law.logits(x))
+        for i, atom in enumerate(self.law.atoms):
+            scores[kind == i] = atom.score
+            chance[kind == i] = atom.frequency
+        outcomes = rng.random(n_sets * n) < chance
+        if self.digits32:
+            scores = np.maximum(scores.astype(np.float32).astype(np.float64), self.law.low)
+        return scores.reshape(n_sets, n), outcomes.reshape(n_sets, n).astype(np.int8)
+
+    @property
+    def base_rate(self) -> float:
+        """``E g(s)``."""
+        smooth = integrate(
+            lambda x: self.law.density(x) * self.curve(self.law.logits(x)),
+            self.law.support(),
+            self.law.scale(),
+            self.breaks.tolist(),
+        )
+        return smooth + sum(atom.mass * atom.frequency for atom in self.law.atoms)
+
+    @property
+    def breaks(self) -> FloatArray:
+        """Values of ``logit(t)`` at which the map is not smooth."""
+        from scipy.special import expit
+
+        z = np.array([b for b in self.curve.breaks if self.law.low == 0 or expit(b) > self.law.low])
+        return self.law.positions(z) if len(z) else z
+
+    def signed(self, x: FloatArray) -> FloatArray:
+        """Density times gap at logits x."""
+        return self.law.density(x) * (self.curve(self.law.logits(x)) - self.law.scores(x))
+
+    def _direct(self, norm: float) -> float:
+        """Error of the scores as they are."""
+        merged = _merge((atom.score, atom.mass, atom.mass * (atom.frequency - atom.score)) for atom in self.law.atoms)
+        power = integrate_gap(
+            self.signed, self.law.density, self.law.support(), self.law.scale(), norm, self.breaks.tolist()
+        )
+        return _root(power + _atom_power(merged, norm), norm)
+
+
+@dataclass(frozen=True)
+class BinaryDistribution(ScalarDistribution):
+    """Scores of one class: ``"class-specific"`` as they are, ``"confidence"`` folded at one half.
+
+    With ``folds=False`` only the former: the score of one class of several says nothing of the winner's.
+    """
+
+    folds: bool = True
+
+    def __post_init__(self) -> None:
+        if self.law.low != 0:
+            raise ValueError(f"law of a BinaryDistribution must have low=0; got {self.law.low!r}")
+
+    @property
+    def notions(self) -> tuple[str, ...]:
+        """Notions for which the truth is known."""
+        return ("class-specific", "confidence") if self.folds else ("class-specific",)
+
+    def batches(self, scores: FloatArray, labels: AnyArray, notion: str) -> tuple[Batch, ...]:
+        """One problem; the first class wins a tie at one half."""
+        self.check(notion, 1)
+        if notion == "class-specific":
+            return (Batch.of(scores, labels),)
+        up = scores > 0.5
+        return (Batch.of(np.where(up, scores, 1 - scores), labels == up, (0.5, 1.0)),)
+
+    def truth(self, notion: str, norm: float = 1) -> Truth:
+        """By quadrature."""
+        self.check(notion, norm)
+        if self.calibrated:
+            return Truth(0.0)
+        return Truth(self._direct(norm) if notion == "class-specific" else self._folded(norm))
+
+    def _folded(self, norm: float) -> float:
+        """Error of ``max(s, 1 - s)``: the gap at a confidence mixes those at s and, with its sign turned, at 1 - s."""
+        low, high = self.law.support()
+        atoms = ((a.score, a.mass, a.mass * (a.frequency - a.score)) for a in self.law.atoms)
+        merged = _merge((s, m, d) if s > 0.5 else (1 - s, m, -d) for s, m, d in atoms)
+        power = integrate_gap(
+            lambda x: self.signed(x) - self.signed(-x),
+            lambda x: self.law.density(x) + self.law.density(-x),
+            (0.0, max(high, -low)),
+            self.law.scale(),
+            norm,
+            np.abs(self.breaks).tolist(),
+        )
+        return _root(power + _atom_power(merged, norm), norm)
+
+
+@dataclass(frozen=True)
+class ConfidenceDistribution(ScalarDistribution):
+    """Confidences in ``[1/K, 1]`` and whether the winner was right."""
+
+    @property
+    def notions(self) -> tuple[str, ...]:
+        """Notions for which the truth is known."""
+        return ("confidence",)
+
+    def batches(self, scores: FloatArray, labels: AnyArray, notion: str) -> tuple[Batch, ...]:
+        """One problem on ``[1/K, 1]``."""
+        self.check(notion, 1)
+        return (Batch.of(scores, labels, (self.law.low, 1.0)),)
+
+    def truth(self, notion: str, norm: float = 1) -> Truth:
+        """By quadrature."""
+        self.check(notion, norm)
+        return Truth(0.0 if self.calibrated else self._direct(norm))
+
+
+def _root(power: float, norm: float) -> float:
+    """The error; rounding noise, where gaps at s and at 1 - s cancel for every s, is 0."""
+    error = float(power ** (1 / norm))
+    return error if error > 1e-10 else 0.0
+
+
+def _merge(atoms: Iterable[tuple[float, float, float]]) -> dict[float, tuple[float, float]]:
+    """Mass and mass times gap by score."""
+    out: dict[float, tuple[float, float]] = {}
+    for score, mass, signed in atoms:
+        known = out.get(score, (0.0, 0.0))
+        out[score] = (known[0] + mass, known[1] + signed)
+    return out
+
+
+def _atom_power(merged: dict[float, tuple[float, float]], norm: float) -> float:
+    return float(sum(mass * abs(signed / mass) ** norm for mass, signed in merged.values() if mass > 0))

@@ -1,0 +1,115 @@
+"""Tracks of invented score laws: "beta", "imbalance" and "consistency"."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+from .distribution import BinaryDistribution, Distribution
+from .laws import Atom, Beta, ScoreLaw
+from .maps import BetaMap, Identity, Logistic, Rippled, TrueMap, Wavy
+
+#: Laws of the score: even, both ends, mostly right, middle, sharply skewed, mostly low.
+SHAPES = {
+    "uniform": (1.0, 1.0),
+    "u-shaped": (0.4, 0.4),
+    "skewed": (4.0, 1.0),
+    "bell": (5.0, 5.0),
+    "sharp": (12.0, 0.6),
+    "low": (0.6, 3.0),
+}
+#: The maps of :func:`calibrant.datasets.true_map`, one of beta calibration, and waves that reach the ends.
+MAPS: dict[str, TrueMap] = {
+    "calibrated": Identity(),
+    "overconfident": Logistic(0.5),
+    "underconfident": Logistic(2.0),
+    "shifted": Logistic(1.0, -0.7),
+    "wavy": Wavy(0.1, 3.0),
+    "beta-map": BetaMap(0.6, 1.4, 0.3),
+    "rippled": Rippled(0.6, 2.0),
+}
+RARE = 0.01
+
+
+@cache
+def beta() -> tuple[Distribution, ...]:
+    """Beta scores × true maps, then laws with atoms at 0 and 1."""
+    plain = [
+        BinaryDistribution(f"{shape}-{kind}", "beta", ScoreLaw((Beta(*ab),)), curve)
+        for shape, ab in SHAPES.items()
+        for kind, curve in MAPS.items()
+    ]
+    # name, components, atoms: (score, mass, frequency); the last is a model that says 0 or 1 and little else.
+    middle, ends = (Beta(2.0, 2.0),), (Beta(0.5, 0.5),)
+    right = (Atom(0.0, 0.15, 0.0), Atom(1.0, 0.15, 1.0))
+    wrong = (Atom(0.0, 0.15, 0.04), Atom(1.0, 0.15, 0.93))
+    most = (Atom(0.0, 0.5, 0.02), Atom(1.0, 0.35, 0.9))
+    with_atoms = [
+        BinaryDistribution("atoms-calibrated", "beta", ScoreLaw(middle, (1.0,), right), Identity()),
+        BinaryDistribution("atoms-only-wrong", "beta", ScoreLaw(middle, (1.0,), wrong), Identity()),
+        BinaryDistribution("atoms-overconfident", "beta", ScoreLaw(ends, (1.0,), wrong), Logistic(0.5)),
+        BinaryDistribution("atoms-wavy", "beta", ScoreLaw(middle, (1.0,), right), Wavy(0.1, 3.0)),
+        BinaryDistribution("mostly-atoms-overconfident", "beta", ScoreLaw(ends, (1.0,), most), Logistic(0.5)),
+        BinaryDistribution(
+            "mostly-atoms-calibrated",
+            "beta",
+            ScoreLaw(ends, (1.0,), (Atom(0.0, 0.5, 0.0), Atom(1.0, 0.35, 1.0))),
+            Identity(),
+        ),
+    ]
+    return (*plain, *with_atoms)
+
+
+@cache
+def imbalance() -> tuple[Distribution, ...]:
+    """Scores of a class that one sample in a hundred belongs to. Shifts are solved so that the base rate is 1 %."""
+    few = (RARE - 0.5 / 150.5) / (2 / 7 - 0.5 / 150.5)
+    laws = {
+        "near-zero": ScoreLaw((Beta(0.5, 49.5),)),
+        "spread": ScoreLaw((Beta(0.05, 4.95),)),
+        "narrow": ScoreLaw((Beta(2.0, 198.0),)),
+        "two-groups": ScoreLaw((Beta(0.5, 150.0), Beta(2.0, 5.0)), (1 - few, few)),
+        "many-zeros": ScoreLaw((Beta(0.5, 19.5),), (1.0,), (Atom(0.0, 0.6, 0.0),)),
+    }
+    families: dict[str, Callable[[float], TrueMap]] = {
+        "overconfident": lambda shift: Logistic(0.5, shift),
+        "underconfident": lambda shift: Logistic(1.6, shift),
+        "rippled": lambda shift: Rippled(0.6, 2.0, shift),
+    }
+    # Three times too high, and a model trained on classes that were balanced.
+    inflated = {
+        "tripled": ScoreLaw((Beta(0.5, 16.2),)),
+        "rebalanced": ScoreLaw((Beta(0.8, 3.2),)),
+    }
+    rows: list[tuple[str, ScoreLaw, TrueMap]] = []
+    for shape, law in laws.items():
+        rows.append((f"{shape}-calibrated", law, Identity()))
+        rows += [(f"{shape}-{kind}", law, _at_base_rate(law, family)) for kind, family in families.items()]
+    rows += [(shape, law, _at_base_rate(law, lambda shift: Logistic(1.0, shift))) for shape, law in inflated.items()]
+    return tuple(BinaryDistribution(name, "imbalance", law, curve, folds=False) for name, law, curve in rows)
+
+
+@cache
+def consistency() -> tuple[Distribution, ...]:
+    """One smooth law, one wavy, one with atoms, and a calibrated one: readings must approach the truth as n grows."""
+    chosen = {
+        "smooth": "u-shaped-overconfident",
+        "rippled": "sharp-rippled",
+        "atoms": "atoms-overconfident",
+        "calibrated": "skewed-calibrated",
+    }
+    by_name = {d.name: d for d in beta() if isinstance(d, BinaryDistribution)}
+    return tuple(
+        BinaryDistribution(name, "consistency", by_name[source].law, by_name[source].curve)
+        for name, source in chosen.items()
+    )
+
+
+def _at_base_rate(law: ScoreLaw, family: Callable[[float], TrueMap], rate: float = RARE) -> TrueMap:
+    """The map of a family, one a shift, under which a share ``rate`` of outcomes comes true."""
+    from scipy.optimize import brentq
+
+    def excess(shift: float) -> float:
+        return BinaryDistribution("", "", law, family(shift)).base_rate - rate
+
+    return family(float(brentq(excess, -20.0, 20.0, xtol=1e-12)))
