@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from ._types import BandwidthWarning as BandwidthWarning
     from ._types import CalibrantWarning as CalibrantWarning
+    from ._types import ConvergenceWarning as ConvergenceWarning
     from ._types import Interval as Interval
     from ._types import LabelWarning as LabelWarning
     from ._validation import as_predictions as as_predictions
@@ -21,11 +22,19 @@ if TYPE_CHECKING:
     from .curves import reliability_curves as reliability_curves
     from .density import GridMoments as GridMoments
     from .errors import AdaptiveKernel as AdaptiveKernel
+    from .errors import BetaKernel as BetaKernel
     from .errors import Binned as Binned
+    from .errors import CrossFit as CrossFit
+    from .errors import Cumulative as Cumulative
     from .errors import Density as Density
+    from .errors import EmpiricalBayes as EmpiricalBayes
     from .errors import Estimator as Estimator
+    from .errors import Isotonic as Isotonic
+    from .errors import Parametric as Parametric
     from .errors import ResidualKernel as ResidualKernel
     from .errors import SimplexBinned as SimplexBinned
+    from .errors import Smooth as Smooth
+    from .errors import Sweep as Sweep
     from .estimation import calibration_error as calibration_error
     from .estimation import estimate as estimate
     from .estimation import expected_calibration_error as expected_calibration_error
@@ -43,12 +52,14 @@ if TYPE_CHECKING:
     from .results import CurvePoint as CurvePoint
     from .results import Estimate as Estimate
     from .results import ReliabilityCurve as ReliabilityCurve
+    from .squared import squared_calibration_error as squared_calibration_error
     from .streaming import Accumulator as Accumulator
 
 _NAMES = {
     "Accumulator": "streaming",
     "AdaptiveKernel": "errors",
     "BandwidthWarning": "_types",
+    "BetaKernel": "errors",
     "BinMoments": "binning",
     "Binned": "errors",
     "CalibrantWarning": "_types",
@@ -56,20 +67,28 @@ _NAMES = {
     "ClassSpecific": "notions",
     "Classwise": "notions",
     "Confidence": "notions",
+    "ConvergenceWarning": "_types",
+    "CrossFit": "errors",
+    "Cumulative": "errors",
     "CurvePoint": "results",
     "Density": "errors",
     "Estimate": "results",
+    "EmpiricalBayes": "errors",
     "Estimator": "errors",
     "GridMoments": "density",
     "Interval": "_types",
+    "Isotonic": "errors",
     "LabelWarning": "_types",
     "Notion": "notions",
+    "Parametric": "errors",
     "Predictions": "predictions",
     "ReliabilityCurve": "results",
     "ReliabilityDisplay": "plot",
     "Report": "reporting",
     "ResidualKernel": "errors",
     "SimplexBinned": "errors",
+    "Smooth": "errors",
+    "Sweep": "errors",
     "TopLabel": "notions",
     "as_predictions": "_validation",
     "calibration_error": "estimation",
@@ -79,8 +98,9 @@ _NAMES = {
     "reliability_curve": "curves",
     "reliability_curves": "curves",
     "report": "reporting",
+    "squared_calibration_error": "squared",
 }
-_SUBMODULES = ("binning", "curves", "datasets", "density", "errors", "notions", "plot", "scores")
+_SUBMODULES = ("benchmark", "binning", "curves", "datasets", "density", "errors", "notions", "plot", "scores")
 
 __all__ = ["__version__", *sorted(_NAMES)]
 

@@ -147,6 +147,26 @@ def demo_command(
     _guarded(lambda: _demo(out))
 
 
+@app.command("benchmark")
+def benchmark_command(
+    quick: Annotated[bool, typer.Option("--quick", help="The same structure in minutes.")] = False,
+    mode: Annotated[str, typer.Option(help="corrected or as-published.")] = "corrected",
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of the run; one that was stopped goes on. Default: named by the mode.")
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(help="Processes; default: one for each processor.")] = None,
+    seed: Annotated[int, typer.Option(help="Root of all seeds.")] = 0,
+    keep_predictions: Annotated[
+        bool, typer.Option("--keep-predictions", help="Keep predictions (11 GB), to add estimators later.")
+    ] = False,
+    show: Annotated[str, typer.Option(help="Table to print: rel, abs or bias.")] = "rel",
+) -> None:
+    """Measure how wrong each estimator is where the true calibration error is known."""
+    from ._benchmark_command import benchmark
+
+    _guarded(benchmark(mode, out, quick, jobs, seed, keep_predictions, show))
+
+
 def _guarded(action: Callable[[], Any]) -> Any:
     """Run; a warning or a complaint about input becomes one line on standard error, the latter with exit code 2."""
 

@@ -31,3 +31,7 @@ class LabelWarning(CalibrantWarning):
 
 class BandwidthWarning(CalibrantWarning):
     """A bandwidth rule could not be applied as asked; the message says what was used instead."""
+
+
+class ConvergenceWarning(CalibrantWarning):
+    """An iteration ended before it had converged; the message says how far it came."""

@@ -111,14 +111,18 @@ class Estimate:
     value : float
         The estimate: what :func:`calibration_error` returns, up to the rounding of float64 additions.
     interval : Interval
-        ``(low, high)`` at ``level``, by test inversion; it accounts for the bias of ``value`` and may lie below it.
+        ``(low, high)`` at ``level``: a credible interval for the default estimator, else by test inversion; it accounts
+        for the bias of ``value`` and may lie below it.
     corrected : float
-        Median-unbiased estimate: the true error for which half of all samples would read above ``value``.
+        The posterior median; else a median-unbiased estimate: the true error for which half of all samples would read
+        above ``value``.
     level : float
     per_class : mapping of label to float
         Error of each problem (class); empty for a single problem.
     curve : ReliabilityCurve or None
         Curve behind the number, for a single problem of an estimator that has one.
+    calibrated : float or None
+        Posterior probability that the model is exactly calibrated (all classes together); None without a posterior.
     notion, estimator : str
     norm : float
     n_samples : int
@@ -134,6 +138,7 @@ class Estimate:
     n_samples: int
     per_class: Mapping[Label, float] = field(default_factory=dict)
     curve: ReliabilityCurve | None = None
+    calibrated: float | None = None
 
     def __float__(self) -> float:
         return self.value
@@ -148,6 +153,7 @@ class Estimate:
             "value": plain(self.value),
             "interval": [plain(self.interval.low), plain(self.interval.high)],
             "corrected": plain(self.corrected),
+            "calibrated": plain(self.calibrated),
             "level": self.level,
             "notion": self.notion,
             "estimator": self.estimator,

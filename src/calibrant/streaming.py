@@ -13,7 +13,7 @@ from ._validation import as_predictions
 from .binning import BinMoments, Edges, resolve_n_bins, uniform_edges
 from .curves.reliability import check_level, check_resamples
 from .density import GridMoments
-from .errors import AdaptiveKernel, Binned, CellEstimator, Density, ResidualKernel
+from .errors import AdaptiveKernel, Binned, CellEstimator, Density, EmpiricalBayes, ResidualKernel, Smooth
 from .errors.norm import check_norm
 from .estimation import estimate_from_summaries
 from .notions import Canonical, Classwise, Notion, as_notion
@@ -119,7 +119,7 @@ class ProblemSums:
 
     def summary(self, estimator: CellEstimator, binned: Binned) -> Any:
         """Summary that an estimator needs, from what was kept; ValueError when it cannot be had."""
-        if isinstance(estimator, (AdaptiveKernel, Density, ResidualKernel)):
+        if isinstance(estimator, (AdaptiveKernel, Density, EmpiricalBayes, ResidualKernel, Smooth)):
             return self.grid
         if isinstance(estimator, Binned):
             if estimator.fixed and replace(estimator, debias=binned.debias) == binned:
@@ -309,8 +309,8 @@ class Accumulator:
         n_resamples: int = 400,
         random_state: RandomState = None,
     ) -> Estimate:
-        """Calibration error of all rows added, as :func:`calibrant.estimate`; by default ``ResidualKernel()``."""
-        chosen = ResidualKernel() if estimator is None else estimator
+        """Calibration error of all rows added, as :func:`calibrant.estimate`; by default ``EmpiricalBayes()``."""
+        chosen = EmpiricalBayes() if estimator is None else estimator
         if not isinstance(chosen, CellEstimator):
             raise TypeError(f"estimator must be Binned(...) or Density(...); got {chosen!r}")
         sums = list(self.ordered_problems().values())

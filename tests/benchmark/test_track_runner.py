@@ -191,11 +191,11 @@ SCRIPT = """
 import sys, time
 import calibrant as cal
 from calibrant.benchmark import track_runner
-whole = track_runner._readings
+whole = track_runner.readings_of
 def slow(*arguments):
     time.sleep(0.05)
     return whole(*arguments)
-track_runner._readings = slow
+track_runner.readings_of = slow
 estimators = {"l-15": cal.Binned(15), "rank": cal.ResidualKernel()}
 tracks = ("beta", "networks", "dirichlet")
 track_runner.run_tracks(tracks, out=sys.argv[1], sizes=(30, 60), n_sets=8, seed=3, names=%r, estimators=estimators)
@@ -241,7 +241,7 @@ def test_missing_readings_are_counted_and_left_out(monkeypatch, tmp_path):
     from calibrant.benchmark import track_runner
 
     values = np.array([np.nan, 0.2, 0.1, 0.3])
-    monkeypatch.setattr(track_runner, "_readings", lambda entry, batches: values)
+    monkeypatch.setattr(track_runner, "readings_of", lambda entry, batches: values)
     options = {"tracks": ("beta",), "sizes": (30,), "n_sets": 4, "names": ("uniform-overconfident",)}
     row = tiny(tmp_path / "some", **options).row(0, named=True)
     assert row["nan_share"] == 0.25

@@ -150,6 +150,10 @@ def binned(n_bins, strategy="uniform", mapping="hard", debias=False, span="unit"
             gap = abs(mean_outcome - mean_score)
             if debias:
                 if n < 2 - 1e-9:
+                    if debias == "kumar":
+                        parts.append((mass, 0.0))
+                    if debias == "ferro-fricker":
+                        parts.append((mass, gap**2))
                     continue
                 variance = mean_outcome * (1 - mean_outcome) / (n - 1)
                 parts.append((mass, gap**2 - variance if norm == 2 else 2 * gap - _folded(gap, variance)))

@@ -6,10 +6,28 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import calibrant as cal
-from calibrant import AdaptiveKernel, Binned, Density, Estimator, ResidualKernel, SimplexBinned
+from calibrant import (
+    AdaptiveKernel,
+    BetaKernel,
+    Binned,
+    CrossFit,
+    Cumulative,
+    Density,
+    EmpiricalBayes,
+    Estimator,
+    Isotonic,
+    Parametric,
+    ResidualKernel,
+    SimplexBinned,
+    Smooth,
+    Sweep,
+)
 from calibrant.errors import CellEstimator
 
 from .naive import Sample, adaptive, binned, density, rank_residual, residual, simplex
+from .naive_bayes import empirical_bayes
+from .naive_models import beta_kernel, crossfit, kernel_power, left_out, parametric, rank_debiased
+from .naive_order import cumulative, isotonic, smooth, sweep
 
 INF = float("inf")
 EDGES = (0.0, 0.1, 0.35, 0.6, 0.9, 1.0)
@@ -23,6 +41,7 @@ class Row:
     it agrees within ``close``. ``noise`` bounds the error read on 40 000 calibrated samples, ``bias`` the distance
     from the truth, beyond sampling, on 40 000 samples that are not calibrated; ``leak`` is what a kernel makes of
     a model that is always certain. ``cancels``: errors of opposite sign cancel, as in a single bin.
+    ``worst``: what it reads of a model that is always certain, and wrong, of two classes at once.
     ``mergeable``: summaries of pieces of a sample merge to that of the whole.
     """
 
@@ -36,6 +55,7 @@ class Row:
     signed: bool = False
     mergeable: bool = True
     cancels: bool = False
+    worst: float = 1.0
 
     @property
     def vector(self) -> bool:
@@ -77,6 +97,18 @@ ROWS = [
         mergeable=False,
     ),
     Row(Binned(15, mapping="linear", debias=True), binned(15, mapping="linear", debias=True), (1, 2), signed=True),
+    Row(Binned(debias="brocker"), binned(15, debias=True), norms=(1, 2), signed=True),
+    Row(Binned(40, debias="kumar"), binned(40, debias="kumar"), norms=(1, 2), signed=True),
+    # models
+    Row(Parametric(), parametric(), (1, 2, 3), close=3e-4, leak=0.04, worst=0.98),
+    Row(Parametric("beta"), parametric("beta"), (1, 2, 3), close=3e-4, leak=0.04, worst=0.98),
+    Row(Parametric("quadratic", 0), parametric("quadratic", 0.0), (1, 2, 3), close=3e-4, leak=1e-5),
+    Row(CrossFit(), crossfit(), (1, 2), signed=True, mergeable=False),
+    Row(CrossFit("logistic"), crossfit("logistic"), (1, 2), close=1e-8, signed=True, mergeable=False),
+    Row(CrossFit("histogram", 3), crossfit("histogram", 3), (1, 2), signed=True, mergeable=False),
+    Row(BetaKernel(), beta_kernel(), noise=0.02),
+    Row(BetaKernel(0.05), beta_kernel(0.05), noise=0.05),  # wide, so it leaks at a confidence's lower end
+    Row(BetaKernel("loo"), beta_kernel("loo"), noise=0.02),
     # densities
     Row(Density(), density("silverman"), (1, 2), close=2e-4, noise=0.02, bias=0.01, leak=0.2),
     Row(Density("scott"), density("scott"), (1, 2), close=2e-4, noise=0.02, bias=0.01, leak=0.2),
@@ -92,7 +124,29 @@ ROWS = [
     Row(ResidualKernel(space="score"), residual("folded"), (1, 2), close=2e-4, noise=0.02, leak=0.01),
     Row(ResidualKernel("isj", "score"), residual("isj"), (1, 2), close=1e-2, noise=0.03, bias=0.015, leak=0.1),
     Row(ResidualKernel(0.05, "score", "triweight"), residual(0.05, "triweight"), (1, 2), close=2e-4, leak=1e-6),
+    # bandwidths by the likelihood of the outcomes, and noise taken off
+    Row(Density("loo"), left_out(residual=False), (1, 2), close=1e-3, noise=0.03, bias=0.015, leak=0.2),
+    Row(ResidualKernel("loo", "score"), left_out(residual=True), (1, 2), close=1e-3, noise=0.02, bias=0.05, leak=0.3),
+    Row(
+        ResidualKernel(0.1, "score", "triweight", debias=True),
+        kernel_power(0.1, residual=True, kernel="triweight", debias=True),
+        (1, 2),
+        close=1e-3,
+        bias=0.02,
+        leak=0.02,
+    ),
+    Row(ResidualKernel(0.1, debias=True), rank_debiased(0.1), (1, 2), close=5e-3, bias=0.02, leak=0.1),
     Row(AdaptiveKernel(), adaptive(), (1, 2), close=1e-2, noise=0.02, leak=0.1),
+    # the order of scores, and smECE
+    Row(Smooth(), smooth(), (1, 2), close=2e-5, leak=1e-4, worst=0.4561),
+    Row(Smooth(0.05), smooth(0.05), (1, 2), close=2e-5, leak=1e-4),
+    Row(Sweep(), sweep(), mergeable=False, cancels=True),
+    Row(Sweep("uniform"), sweep("uniform"), mergeable=False, cancels=True),
+    Row(Isotonic(), isotonic(), noise=0.014, mergeable=False, worst=0.5),
+    Row(Cumulative(), cumulative(), bias=0.06, mergeable=False, worst=0.5),  # gaps of both signs cancel
+    Row(Cumulative("kuiper"), cumulative("kuiper"), bias=0.06, mergeable=False, worst=0.5),
+    # Bayes: never reads 0, and a sample of 100 does not convince it of the worst
+    Row(EmpiricalBayes(), empirical_bayes, (1, 2, 3, INF), close=4e-3, noise=0.018, leak=0.25),
     # canonical
     Row(SimplexBinned(), simplex(5), noise=0.05, bias=0.03, mergeable=False),
     Row(SimplexBinned("sqrt"), simplex("sqrt"), noise=0.12, bias=0.08, mergeable=False),

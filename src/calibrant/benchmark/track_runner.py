@@ -18,9 +18,9 @@ import numpy as np
 from .._types import FloatArray
 from ..errors.base import Estimator
 from .curves import OURS, Entries, Entry, as_entries, paper_curves
-from .read import Row, _readings, statistics
+from .read import Row, readings_of, statistics
 from .results import need_polars
-from .runner import _check_jobs
+from .runner import check_jobs
 from .storage import replacing
 from .tracks import TRACKS, Distribution, distributions
 from .work import spread
@@ -169,7 +169,7 @@ def run_tracks(
         tuple(tracks), tuple(sizes), n_sets, seed, None if names is None else tuple(names), tuple(large_sizes)
     )
     entries = as_entries({**paper_curves(), **OURS} if estimators is None else estimators)
-    jobs, folder = _check_jobs(n_jobs), Path(out)
+    jobs, folder = check_jobs(n_jobs), Path(out)
     need_polars()
     _open(folder, config)
     missing = [(item, lacking) for item in config.items if (lacking := _missing(folder, item, entries))]
@@ -244,7 +244,7 @@ def readings(
             batches = distribution.batches(scores, labels, notion)
             for name, entry in entries.items():
                 start = perf_counter()
-                values[notion, name].append(_readings(entry, batches))
+                values[notion, name].append(readings_of(entry, batches))
                 seconds[notion, name] += perf_counter() - start
     return {key: (np.concatenate(values[key]), seconds[key]) for key in keys}
 

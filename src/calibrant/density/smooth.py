@@ -12,6 +12,7 @@ from .kernels import KERNELS
 
 #: Up to this many cells a matrix product beats two cosine transforms.
 _MATRIX_CELLS = 256
+_TILE = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,30 @@ class Smoother:
         mirrored[..., 0] *= 2  # a sample on the end meets its mirror image there
         mirrored[..., -1] *= 2
         return np.asarray(idct(dct(mirrored, type=1, axis=-1) * self._spectrum, type=1, axis=-1))
+
+    @property
+    def diagonal(self) -> FloatArray:
+        """Weight of a sample at its own node, its mirror images included, for every node."""
+        twice = 2 * np.arange(self.cells + 1)
+        image = self._periodised[np.minimum(twice, 2 * self.cells - twice)]
+        return np.asarray(self._periodised[0] + image)
+
+    def smooth_squares(self, counts: FloatArray) -> FloatArray:
+        """Sums of counts (1-D) with the squares of the weights that :meth:`smooth` gives them. Cost O(G²).
+
+        The weight of a sample near an end is the sum of the kernel's and of its image's, so its square is not the
+        smoothing by a squared kernel.
+        """
+        g = self.cells
+        j = np.arange(g + 1)
+        out: FloatArray = np.zeros(g + 1)
+        rows = max(1, _TILE // (g + 1))
+        for start in range(0, g + 1, rows):
+            i = j[start : start + rows, None]
+            total = i + j
+            weight = self._periodised[np.abs(i - j)] + self._periodised[np.minimum(total, 2 * g - total)]
+            out += counts[start : start + rows] @ weight**2
+        return out
 
     @cached_property
     def matrix(self) -> FloatArray:

@@ -2,9 +2,33 @@
 
 from .adaptive import AdaptiveKernel
 from .base import CellEstimator, Estimator
+from .beta import BetaKernel
 from .binned import Binned
+from .crossfit import CrossFit
+from .cumulative import Cumulative
 from .density import Density
+from .empirical_bayes import EmpiricalBayes
+from .isotonic import Isotonic
+from .parametric import Parametric
 from .residual import ResidualKernel
 from .simplex import SimplexBinned
+from .smooth import Smooth
+from .sweep import Sweep
 
-__all__ = ["AdaptiveKernel", "Binned", "CellEstimator", "Density", "Estimator", "ResidualKernel", "SimplexBinned"]
+__all__ = [
+    "AdaptiveKernel",
+    "BetaKernel",
+    "Binned",
+    "CellEstimator",
+    "CrossFit",
+    "Cumulative",
+    "Density",
+    "EmpiricalBayes",
+    "Estimator",
+    "Isotonic",
+    "Parametric",
+    "ResidualKernel",
+    "SimplexBinned",
+    "Smooth",
+    "Sweep",
+]

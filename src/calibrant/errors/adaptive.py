@@ -12,10 +12,13 @@ from ..density import GridMoments, Smoother
 from ..density.bandwidth import folded_scott
 from ..problem import Problem
 from .base import CellEstimator, Cells
+from .left_out import choose
 from .norm import mean_power
 
 _CELLS = 256
 _STEPS = 8
+#: Numbers that ``wanted="loo"`` tries, the smoothest first.
+_WANTED = tuple(7.5 * 2.0**k for k in range(7, -1, -1))
 
 
 @dataclass(frozen=True)
@@ -31,8 +34,9 @@ class AdaptiveKernel(CellEstimator):
 
     Parameters
     ----------
-    wanted : float, default 60
-        Samples that should speak at a score; a sixth of all where that is less.
+    wanted : float or "loo", default 60
+        Samples that should speak at a score; a sixth of all where that is less. ``"loo"``: the number among
+        7.5, 15, … 960 under which outcomes are likeliest, each predicted from the other samples.
     widest : float, default 0.1
         Largest standard deviation of a kernel, as a share of the domain.
 
@@ -51,12 +55,15 @@ class AdaptiveKernel(CellEstimator):
     True
     """
 
-    wanted: float = 60.0
+    wanted: float | str = 60.0
     widest: float = 0.1
 
     def __post_init__(self) -> None:
-        if not self.wanted > 0:
-            raise ValueError(f"wanted must be a number > 0; got {self.wanted!r}")
+        if isinstance(self.wanted, str):
+            if self.wanted != "loo":
+                raise ValueError(f"wanted must be a number > 0 or 'loo'; got {self.wanted!r}")
+        elif not self.wanted > 0:
+            raise ValueError(f"wanted must be a number > 0 or 'loo'; got {self.wanted!r}")
         if not 0 < self.widest <= 1:
             raise ValueError(f"widest must lie in (0, 1]; got {self.widest!r}")
 
@@ -75,15 +82,20 @@ class AdaptiveKernel(CellEstimator):
         """Cells of the score axis and how residuals are smoothed along it."""
         grid = summary.coarsen(max(1, summary.cells // _CELLS))
         scale = grid.effective_size / grid.total if grid.total > 0 else 0.0
-        count = grid.count * scale
-        smoother = self._smoother(grid, count, folded_scott(summary))
-        return AdaptiveCells(grid.nodes, count, grid.positive * scale, smoother, smoother.quadrature, residual=True)
+        count, positive = grid.count * scale, grid.positive * scale
+        start = folded_scott(summary)
 
-    def _smoother(self, grid: GridMoments, count: FloatArray, start: float) -> VaryingSmoother:
+        def make(wanted: float) -> Cells:
+            smoother = self._smoother(grid, count, start, wanted)
+            return AdaptiveCells(grid.nodes, count, positive, smoother, smoother.quadrature, residual=True)
+
+        return make(choose(_WANTED, make) if isinstance(self.wanted, str) else self.wanted)
+
+    def _smoother(self, grid: GridMoments, count: FloatArray, start: float, wanted: float) -> VaryingSmoother:
         """Rows of the smoothing matrix, each from the narrowest kernel under which enough samples speak."""
         widest = self.widest * grid.cells
         narrowest = min(max(start / grid.step, 0.5), widest)
-        wanted = min(self.wanted, float(count.sum()) / 6)
+        wanted = min(wanted, float(count.sum()) / 6)
         rows: FloatArray = np.empty((grid.cells + 1, grid.cells + 1))
         peaks: FloatArray = np.empty(grid.cells + 1)
         widths: FloatArray = np.empty(grid.cells + 1)
@@ -114,6 +126,11 @@ class VaryingSmoother(Smoother):
     def smooth(self, counts: FloatArray) -> FloatArray:
         """Smoothed counts a cell (last axis)."""
         return self(counts)
+
+    @property
+    def diagonal(self) -> FloatArray:
+        """Weight of a sample at its own cell."""
+        return np.asarray(np.diagonal(self.rows))
 
     @cached_property
     def shares(self) -> FloatArray:

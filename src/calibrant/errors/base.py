@@ -48,6 +48,13 @@ class Estimator(ABC):
         """``errorᵖ`` of every problem; estimators that can share work between them override this."""
         return [self.power(problem, norm) for problem in problems]
 
+    def square(self, problem: Any) -> float:
+        """Signed, never truncated estimate of ``error²``, for estimators that have one; ValueError for the others."""
+        raise ValueError(
+            f"estimator {self!r} has no unbiased square: use Binned(..., debias=True), or debias='kumar', 'brocker' or "
+            "'ferro-fricker', or CrossFit(...)"
+        )
+
     def check(self, reduction: Reduction, notion: str) -> None:
         """Raise ValueError when this estimator cannot serve the notion, naming what can."""
         kind = "vector" if isinstance(reduction, VectorProblem) else "scalar"
@@ -165,6 +172,30 @@ class CellEstimator(Estimator):
     def powers(self, problems: Sequence[Problem], norm: float) -> list[float]:
         """``errorᵖ`` of every problem."""
         return [self.power_of(summary, norm) for summary in self.summarize_all(problems)]
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorDraws:
+    """Posterior of one problem's error.
+
+    Attributes
+    ----------
+    powers : ndarray of shape (n_draws,)
+        Draws of ``errorᵖ`` (see :func:`.norm.to_power`) of a model that is not exactly calibrated.
+    log_odds : float
+        Log of the evidence for a deviation against that for exact calibration.
+    """
+
+    powers: FloatArray
+    log_odds: float
+
+
+class PosteriorEstimator(CellEstimator):
+    """An estimator that knows how uncertain it is: its intervals come from draws, not from a bootstrap."""
+
+    @abstractmethod
+    def draws(self, summary: Any, norm: float, n_draws: int, rng: np.random.Generator) -> ErrorDraws:
+        """Draw the error from its posterior."""
 
 
 def shares_of(problems: Sequence[Problem]) -> list[float]:

@@ -18,6 +18,8 @@ from .base import CellEstimator, Cells
 from .norm import mean_power
 
 STRATEGIES = ("uniform", "quantile")
+#: Named corrections. All subtract ``ō(1-ō)/(n_j - 1)`` a bin; they differ in what a bin with one sample is.
+DEBIASES = ("brocker", "kumar", "ferro-fricker")
 
 
 @dataclass(frozen=True)
@@ -38,11 +40,15 @@ class Binned(CellEstimator):
     mapping : {"hard", "linear", "linear-as-printed"}, default "hard"
         A sample belongs to one bin, or is shared by the two whose centres are nearest (the nearer takes
         more). ``"linear-as-printed"`` exchanges the shares, as the paper's formula does; for reproduction.
-    debias : bool, default False
-        Subtract the bias that sampling noise causes. p = 2 (Bröcker; Kumar et al.): per bin
-        ``gap² - ō(1-ō)/(n_j - 1)``, unbiased in its square given the scores. p = 1: per bin twice the absolute
-        gap less the mean of a folded normal with that gap and that noise. Bins with fewer than two samples
-        are left out of both. The number may fall below 0 for p = 1; for p = 2 the root of a negative is 0.
+    debias : bool or {"brocker", "kumar", "ferro-fricker"}, default False
+        Subtract the bias that sampling noise causes. p = 2: per bin ``D_j = gap² - ō(1-ō)/(n_j - 1)``, unbiased in its
+        square given the bins (see Notes). The names differ in bins with one sample, whose noise nothing
+        tells: ``"brocker"`` (what True means) leaves them out, ``Σ n_j D_j / Σ n_j`` over n_j ≥ 2; ``"kumar"`` counts
+        them as 0, ``Σ_{n_j ≥ 2} n_j D_j / n``; ``"ferro-fricker"`` keeps their gap uncorrected,
+        ``(Σ n_j gap² - Σ_{n_j ≥ 2} n_j ō(1-ō)/(n_j - 1)) / n``. They coincide where every bin has two. p = 1, not for
+        ``"ferro-fricker"``: per bin twice the absolute gap less the mean of a folded normal with that gap and that
+        noise. The number may fall below 0 for p = 1; for p = 2 the root of a negative is 0, and
+        :func:`squared_calibration_error` returns the signed square.
     span : {"unit", "domain"}, default "unit"
         Uniform bins over [0, 1], or over where scores can lie ([1/K, 1] for a confidence).
 
@@ -53,11 +59,17 @@ class Binned(CellEstimator):
     uniform + hard, a = quantile + hard, c = uniform + linear, ac = quantile + linear. Bins are right-closed.
     Cost: O(n), O(n log n) for weighted quantile bins; extra memory O(2¹⁵) for uniform bins.
 
+    What a debiased square estimates is ``Σ P(bin j) E[o - s | bin j]²``, at most the squared error. Its expectation is
+    ``(Var(η) - Var(η - s)) / n_j`` a bin too low for rows drawn at random, η = P(o = 1 | s) and variances within the
+    bin: the outcomes' spread holds that of η. That is 0 where scores within a bin are equal, and ``Var(s) / n_j``, at
+    most ``width² / 4n_j``, for a calibrated model. Ferro & Fricker's further factor, which keeps their
+    three components within their ranges, is left out: it truncates, and a truncated square is biased.
+
     References
     ----------
     Pakdaman Naeini, Cooper & Hauskrecht (2015); Posocco & Bonnefoy (2021), §4.3; Bröcker (2012), *Estimating
-    reliability and resolution of probability forecasts*; Kumar, Liang & Ma (2019), *Verified uncertainty
-    calibration*.
+    reliability and resolution of probability forecasts*; Ferro & Fricker (2012), *A bias-corrected decomposition of the
+    Brier score*; Kumar, Liang & Ma (2019), *Verified uncertainty calibration*.
 
     Examples
     --------
@@ -72,7 +84,7 @@ class Binned(CellEstimator):
     n_bins: int | str | Sequence[float] = 15
     strategy: str = "uniform"
     mapping: str = "hard"
-    debias: bool = False
+    debias: bool | str = False
     span: str = "unit"
 
     def __post_init__(self) -> None:
@@ -88,15 +100,19 @@ class Binned(CellEstimator):
             object.__setattr__(self, "n_bins", _check_edges(n_bins))
         else:
             raise TypeError(f"n_bins must be an int >= 1, 'sqrt', 'cbrt' or edges; got {n_bins!r}")
-        for name, value, allowed in (
+        for name, value, names in (
             ("strategy", self.strategy, STRATEGIES),
             ("mapping", self.mapping, MAPPINGS),
             ("span", self.span, ("unit", "domain")),
         ):
-            if value not in allowed:
-                raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}")
-        if not isinstance(self.debias, (bool, np.bool_)):
-            raise TypeError(f"debias must be True or False; got {self.debias!r}")
+            if value not in names:
+                raise ValueError(f"{name} must be one of {', '.join(map(repr, names))}; got {value!r}")
+        allowed = f"debias must be True, False or one of {', '.join(map(repr, DEBIASES))}"
+        if isinstance(self.debias, str):
+            if self.debias not in DEBIASES:
+                raise ValueError(f"{allowed}; got {self.debias!r}")
+        elif not isinstance(self.debias, (bool, np.bool_)):
+            raise TypeError(f"{allowed}; got {self.debias!r}")
 
     @property
     def fixed(self) -> bool:
@@ -156,7 +172,8 @@ class Binned(CellEstimator):
     def power_of(self, summary: BinMoments, norm: float) -> float:
         """``errorᵖ`` from bin sums."""
         if self.debias:
-            return float(_debiased(summary.gap, summary.mean_outcome, summary.effective_size, summary.weight, norm))
+            size, rule = summary.effective_size, self.debias
+            return float(debiased_power(summary.gap, summary.mean_outcome, size, summary.weight, norm, rule))
         return float(mean_power(summary.gap, summary.weight, norm))
 
     def cells(self, summary: BinMoments) -> Cells:
@@ -175,7 +192,12 @@ class Binned(CellEstimator):
         if not self.debias:
             return super().resampled_power(cells, density, positive, norm)
         observed = np.divide(positive, density, out=np.zeros_like(positive), where=density > 0)
-        return _debiased(observed - np.nan_to_num(cells.scores), np.clip(observed, 0, 1), density, density, norm)
+        gap = observed - np.nan_to_num(cells.scores)
+        return debiased_power(gap, np.clip(observed, 0, 1), density, density, norm, self.debias)
+
+    def square(self, problem: Problem) -> float:
+        """Debiased square, signed; ValueError without ``debias``."""
+        return self.power(problem, 2) if self.debias else super().square(problem)
 
 
 def _scale(summary: BinMoments) -> float:
@@ -198,15 +220,20 @@ def _check_edges(values: Any) -> tuple[float, ...]:
     return edges
 
 
-def _debiased(gap: FloatArray, observed: FloatArray, n: FloatArray, weight: FloatArray, norm: float) -> FloatArray:
-    """Debiased ``Σ w |gap|^p / Σ w`` over bins with at least two samples, p = 1 or 2; NaN without any."""
+def debiased_power(
+    gap: FloatArray, observed: FloatArray, n: FloatArray, weight: FloatArray, norm: float, rule: bool | str = True
+) -> FloatArray:
+    """Debiased ``Σ w |gap|^p / Σ w`` over bins, p = 1 or 2; ``rule`` is :class:`Binned`'s ``debias``."""
     from scipy.special import erf
 
     if norm not in (1, 2):
-        raise ValueError(f"debias=True is defined for norm 1 and 2; got norm={norm:g}")
-    used = n >= 2 - 1e-9
-    size = np.where(used, np.abs(np.where(used, gap, 0.0)), 0.0)
-    variance = np.where(used, observed * (1 - observed), 0.0) / np.where(used, n - 1, 1.0)
+        raise ValueError(f"debias={rule!r} is defined for norm 1 and 2; got norm={norm:g}")
+    if norm == 1 and rule == "ferro-fricker":
+        raise ValueError("debias='ferro-fricker' is a square: it is defined for norm=2; got norm=1")
+    held = weight > 0
+    several = n >= 2 - 1e-9
+    size = np.where(held, np.abs(np.where(held, gap, 0.0)), 0.0)
+    variance = np.where(several, observed * (1 - observed), 0.0) / np.where(several, n - 1, 1.0)
     if norm == 2:
         value = size**2 - variance
     else:
@@ -214,7 +241,7 @@ def _debiased(gap: FloatArray, observed: FloatArray, n: FloatArray, weight: Floa
         z = np.divide(size, sd, out=np.full_like(size, np.inf), where=sd > 0)
         folded = sd * np.sqrt(2 / np.pi) * np.exp(-0.5 * z**2) + size * erf(z / np.sqrt(2))
         value = 2 * size - folded
-    mass = np.where(used, weight, 0.0)
-    total = mass.sum(axis=-1)
+    mass = np.where(held if rule == "ferro-fricker" else several, weight, 0.0)
+    total = np.where(several if rule in (True, "brocker") else held, weight, 0.0).sum(axis=-1)
     with np.errstate(invalid="ignore"):
         return np.asarray((mass * value).sum(axis=-1) / np.where(total > 0, total, np.nan))

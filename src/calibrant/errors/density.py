@@ -10,6 +10,7 @@ from ..density import KERNELS, BandwidthRule, GridMoments, Smoother, resolve_ban
 from ..density.bandwidth import RULES
 from ..problem import Problem
 from .base import CellEstimator, Cells, speaks
+from .left_out import WIDTHS, choose
 from .norm import mean_power
 
 #: Grid cells a bandwidth: a coarse grid is still this fine, which keeps discretisation far below noise.
@@ -28,8 +29,10 @@ class Density(CellEstimator):
 
     Parameters
     ----------
-    bandwidth : {"silverman", "scott", "isj"}, float or callable, default "silverman"
-        Standard deviation of the kernel in score units, or the rule that finds it from the scores. A callable
+    bandwidth : {"silverman", "scott", "isj", "loo"}, float or callable, default "silverman"
+        Standard deviation of the kernel in score units, or the rule that finds it from the scores. ``"loo"`` finds it
+        from the outcomes: the width among ``2^(-k/2)`` of the domain, k = 0 … 18, under which they are likeliest, each
+        predicted from the other samples (:mod:`calibrant.errors.left_out`). A callable
         gets ``(scores, weights)``: the grid nodes in use and the counts on them. Each problem (class) has its own.
         A bandwidth below the grid step 1/4096 (of the domain) is raised to it.
     kernel : {"gaussian", "triweight", "epanechnikov", "cosine"}, default "gaussian"
@@ -64,7 +67,7 @@ class Density(CellEstimator):
     kernel: str = "gaussian"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth, RULES))
+        object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth, (*RULES, "loo")))
         check_kernel(self.kernel)
 
     def summarize(self, problem: Problem) -> GridMoments:
@@ -73,7 +76,7 @@ class Density(CellEstimator):
 
     def power_of(self, summary: GridMoments, norm: float) -> float:
         """``errorᵖ`` from grid counts, on the full grid."""
-        h = resolve_bandwidth(self.bandwidth, summary)
+        h = self._width(summary)
         smoother = Smoother(summary.cells, h / summary.step, self.kernel)
         density, positive = smoother.smooth(np.stack([summary.count, summary.positive]))
         scale = summary.effective_size / summary.total if summary.total > 0 else 0.0
@@ -84,7 +87,18 @@ class Density(CellEstimator):
 
     def cells(self, summary: GridMoments) -> Cells:
         """Coarse grid with at least six cells a bandwidth, and how it is smoothed."""
-        return kernel_cells(summary, resolve_bandwidth(self.bandwidth, summary), self.kernel)
+        return kernel_cells(summary, self._width(summary), self.kernel)
+
+    def _width(self, summary: GridMoments) -> float:
+        if self.bandwidth == "loo":
+            return loo_width(summary, self.kernel, residual=False)
+        return resolve_bandwidth(self.bandwidth, summary)
+
+
+def loo_width(summary: GridMoments, kernel: str, *, residual: bool) -> float:
+    """Bandwidth over scores under which outcomes are likeliest, each predicted from the other samples."""
+    widths = [w * (summary.high - summary.low) for w in WIDTHS]
+    return choose(widths, lambda h: kernel_cells(summary, h, kernel, residual=residual))
 
 
 def kernel_cells(summary: GridMoments, h: float, kernel: str, *, residual: bool = False) -> Cells:

@@ -78,3 +78,22 @@ def combine(powers: Sequence[float], shares: Sequence[float], norm: float, avera
         return float(large_norm(values, weight, norm)) if norm > LARGE_NORM else root(float(weight @ values), norm)
     errors = np.array([root(float(v), norm) for v in values])
     return float(errors.max() if average == "max" else weight @ errors)
+
+
+def combine_draws(samples: Sequence[FloatArray], shares: Sequence[float], norm: float, average: str) -> FloatArray:
+    """:func:`combine`, draw by draw."""
+    values = np.stack(samples, axis=-1)
+    if values.shape[-1] == 1:
+        only = values[..., 0]
+        return np.asarray(only if is_linear(norm) else np.maximum(only, 0) ** (1 / norm))
+    weight = np.asarray(shares) * ~np.isnan(values)
+    values = np.nan_to_num(values)
+    with np.errstate(invalid="ignore"):
+        weight = weight / weight.sum(axis=-1, keepdims=True)
+    if average == "power" and norm > LARGE_NORM:
+        return large_norm(values, weight, norm)
+    if average == "power":
+        total = (weight * values).sum(axis=-1)
+        return np.asarray(total if norm == 1 else np.maximum(total, 0) ** (1 / norm))
+    errors = values if is_linear(norm) else np.maximum(values, 0) ** (1 / norm)
+    return np.asarray(errors.max(axis=-1) if average == "max" else (weight * errors).sum(axis=-1))

@@ -32,7 +32,7 @@ import numpy as np
 
 from .._types import FloatArray, Interval
 from ..errors.base import CellEstimator, Cells, Estimator
-from ..errors.norm import LARGE_NORM, combine, is_linear, large_norm, mean_power
+from ..errors.norm import combine, combine_draws, mean_power
 from ..errors.path import SCALES, Path
 from ..errors.residual import ResidualKernel
 from ..problem import Problem
@@ -113,7 +113,7 @@ def invert(
     widen = np.sqrt(1 + 0.876 / (len(paths) - 1)) if dependent and len(paths) > 1 else 1.0
     table = np.empty((3, SCALES.size))
     for i in range(SCALES.size):
-        sample = _combined([p.powers[i] for p in paths], shares, norm, average)
+        sample = combine_draws([p.powers[i] for p in paths], shares, norm, average)
         sample = sample[~np.isnan(sample)]
         if sample.size < 2:
             return nothing
@@ -151,22 +151,3 @@ def _accepted(observed: float, table: FloatArray, truths: FloatArray, largest: f
     bottom = 0.0 if accepted[0] else float(ends.min())
     middle = min(max(middle, bottom), upper)
     return Interval(bottom, min(upper, largest)), min(middle, largest)
-
-
-def _combined(samples: Sequence[FloatArray], shares: Sequence[float], norm: float, average: str) -> FloatArray:
-    """:func:`combine`, draw by draw."""
-    values = np.stack(samples, axis=-1)
-    if values.shape[-1] == 1:
-        only = values[..., 0]
-        return np.asarray(only if is_linear(norm) else np.maximum(only, 0) ** (1 / norm))
-    weight = np.asarray(shares) * ~np.isnan(values)
-    values = np.nan_to_num(values)
-    with np.errstate(invalid="ignore"):
-        weight = weight / weight.sum(axis=-1, keepdims=True)
-    if average == "power" and norm > LARGE_NORM:
-        return large_norm(values, weight, norm)
-    if average == "power":
-        total = (weight * values).sum(axis=-1)
-        return np.asarray(total if norm == 1 else np.maximum(total, 0) ** (1 / norm))
-    errors = values if is_linear(norm) else np.maximum(values, 0) ** (1 / norm)
-    return np.asarray(errors.max(axis=-1) if average == "max" else (weight * errors).sum(axis=-1))

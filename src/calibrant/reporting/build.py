@@ -11,7 +11,7 @@ from .._types import Label, RandomState
 from .._validation import as_predictions
 from ..curves.build import curve_from
 from ..curves.reliability import check_level
-from ..errors import Binned, CellEstimator, Density, Estimator, ResidualKernel
+from ..errors import Binned, CellEstimator, Density, EmpiricalBayes, Estimator, ResidualKernel
 from ..errors.norm import root
 from ..notions import Notion
 from ..results import Estimate, ReliabilityCurve
@@ -21,7 +21,8 @@ from .verdict import sentence
 
 #: Bands are computed for this many classes, the worst ones; the others get bins with intervals.
 BANDED_CLASSES = 12
-_BINNED, _QUANTILE, _DENSITY, _RESIDUAL = Binned(), Binned(15, "quantile"), Density(), ResidualKernel()
+_DEFAULT, _RESIDUAL, _DENSITY = EmpiricalBayes(), ResidualKernel(), Density()
+_BINNED, _QUANTILE = Binned(), Binned(15, "quantile")
 
 
 def report(
@@ -81,7 +82,7 @@ def report(
     # Rows are at hand, so estimators whose edges depend on the data use the rows themselves.
     exact = {
         e: list(e.summarize_all(resolved.reduce(predictions)))
-        for e in {_QUANTILE, chosen} - {_BINNED, _DENSITY, _RESIDUAL}
+        for e in {_QUANTILE, chosen} - {_BINNED, _DEFAULT, _DENSITY, _RESIDUAL}
     }
     return report_from(
         sums, estimator=chosen, level=level, random_state=random_state, title=title, exact=exact, streamed=False
@@ -116,9 +117,10 @@ def report_from(
         return sums.estimate_of(e, summaries, norm, level, 400, rng)
 
     headline = of(chosen)
-    estimates = {"smoothed residuals over ranks": headline if chosen == _RESIDUAL else of(_RESIDUAL)}
-    if chosen != _RESIDUAL:
+    estimates = {"empirical Bayes": headline if chosen == _DEFAULT else of(_DEFAULT)}
+    if chosen != _DEFAULT:
         estimates = {f"chosen: {_short(chosen)}": headline} | estimates
+    estimates["smoothed residuals over ranks"] = headline if chosen == _RESIDUAL else of(_RESIDUAL)
     estimates["density ratio (Silverman)"] = of(_DENSITY)
     estimates["15 bins of equal width"] = of(_BINNED)
     if _QUANTILE in known or all(s.fine is not None for s in problems.values()):
@@ -163,7 +165,7 @@ def _estimator(estimator: str | Estimator) -> CellEstimator:
     if isinstance(estimator, str):
         if estimator != "auto":
             raise ValueError(f"estimator must be 'auto' or an estimator such as Binned(15); got {estimator!r}")
-        return _RESIDUAL
+        return _DEFAULT
     if not isinstance(estimator, CellEstimator):
         raise TypeError(f"a report needs an estimator with cells (Binned, Density); got {estimator!r}")
     return estimator

@@ -1,0 +1,194 @@
+"""What one run of the experiment is: its mixtures, models, sizes and seeds. Two runs with equal ones are equal."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from .._types import IntArray
+
+MODES = ("corrected", "as-published")
+MODELS = ("logistic", "bayes", "svc", "forest")
+#: Changes whenever the files of a run, or the numbers drawn for it, change their meaning.
+FORMAT = 1
+# What a seed is for: the third word after the mixture's own three.
+_MIXTURE, _TRAINING, _MODEL, _POOL = range(4)
+
+
+def paper_sizes(steps: int = 20) -> tuple[int, ...]:
+    """Sizes of evaluation sets: ``steps`` steps of a logarithmic grid from 30 to 5000."""
+    return tuple(int(n) for n in np.geomspace(30, 5000, steps).round())
+
+
+@dataclass(frozen=True, order=True)
+class Distribution:
+    """One score distribution: a mixture (C classes, D dimensions, its number), a training draw and a model."""
+
+    classes: int
+    dimensions: int
+    mixture: int
+    training: int
+    model: str
+
+    @property
+    def name(self) -> str:
+        """Stable identifier, used for file names."""
+        return f"c{self.classes}-d{self.dimensions}-m{self.mixture}-t{self.training}-{self.model}"
+
+
+@dataclass(frozen=True)
+class Config:
+    """The experiment of Posocco & Bonnefoy (2021, §5) by default: 45 mixtures × 3 training draws × 4 models.
+
+    Parameters
+    ----------
+    mode : {"corrected", "as-published"}
+        Means of the mixtures uniform on [0, 1] as in the paper's text, or on [-1, 1] as in its code. Which curves a
+        mode reads is in :mod:`calibrant.benchmark.curves`.
+    seed : int
+        Root of all seeds.
+    classes, dimensions : tuple of int
+    mixtures, trainings : int
+        Mixtures for each pair of C and D; training draws for each mixture.
+    models : tuple of str
+    train_size : int
+        Points a model is trained on.
+    pool : int
+        Hold-out rows behind the truths.
+    rows : int
+        The first rows of the pool, out of which evaluation sets are cut.
+    sizes : tuple of int
+        Rows of an evaluation set.
+    sets : int
+        Evaluation sets a size; they share no row.
+    """
+
+    mode: str = "corrected"
+    seed: int = 0
+    classes: tuple[int, ...] = (2, 5, 7)
+    dimensions: tuple[int, ...] = (2, 5, 7)
+    mixtures: int = 5
+    trainings: int = 3
+    models: tuple[str, ...] = MODELS
+    train_size: int = 300
+    pool: int = 2_000_000
+    rows: int = 1_000_000
+    sizes: tuple[int, ...] = paper_sizes()
+    sets: int = 200
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise ValueError(f"mode must be one of {', '.join(map(repr, MODES))}; got {self.mode!r}")
+        if isinstance(self.seed, bool) or not isinstance(self.seed, (int, np.integer)) or self.seed < 0:
+            raise ValueError(f"seed must be an int >= 0; got {self.seed!r}")
+        unknown = [m for m in self.models if m not in MODELS]
+        if unknown or not self.models:
+            raise ValueError(f"models must be some of {', '.join(map(repr, MODELS))}; got {self.models!r}")
+        if min(self.classes, default=0) < 2 or min(self.dimensions, default=0) < 1:
+            raise ValueError(
+                f"classes must be >= 2 and dimensions >= 1, at least one each; got {self.classes!r}, "
+                f"{self.dimensions!r}"
+            )
+        if min(self.mixtures, self.trainings, self.sets) < 1 or min(self.sizes, default=0) < 1:
+            raise ValueError(
+                f"mixtures, trainings, sets and every size must be >= 1; got mixtures={self.mixtures}, "
+                f"trainings={self.trainings}, sets={self.sets}, sizes={self.sizes!r}"
+            )
+        if len(set(self.sizes)) != len(self.sizes):
+            raise ValueError(f"sizes must differ from one another; got {self.sizes!r}")
+        if self.train_size < 10 * max(self.classes):
+            raise ValueError(f"train_size must be at least ten times the classes; got {self.train_size}")
+        if not max(self.sizes) * self.sets <= self.rows <= self.pool:
+            raise ValueError(
+                f"rows must hold {self.sets} sets of {max(self.sizes)} rows and lie within the pool; got "
+                f"rows={self.rows}, pool={self.pool}"
+            )
+
+    @classmethod
+    def quick(cls, mode: str = "corrected", seed: int = 0) -> Config:
+        """The same structure in minutes: one mixture for each C and D, one training draw, 7 sizes, 60 sets."""
+        return cls(
+            mode=mode,
+            seed=seed,
+            mixtures=1,
+            trainings=1,
+            pool=400_000,
+            rows=180_000,
+            sizes=(30, 60, 120, 250, 500, 1000, 3000),
+            sets=60,
+        )
+
+    @property
+    def distributions(self) -> tuple[Distribution, ...]:
+        """Every score distribution, sorted."""
+        every = (
+            Distribution(c, d, m, t, model)
+            for c in self.classes
+            for d in self.dimensions
+            for m in range(self.mixtures)
+            for t in range(self.trainings)
+            for model in self.models
+        )
+        return tuple(sorted(every))
+
+    @property
+    def shuffled(self) -> tuple[Distribution, ...]:
+        """The same in the order of work: drawn at random, so that an unfinished run is a fair sample of it."""
+        every = self.distributions
+        order = np.random.default_rng(np.random.SeedSequence([self.seed, 540])).permutation(len(every))
+        return tuple(every[i] for i in order)
+
+    def rng_of_mixture(self, d: Distribution) -> np.random.Generator:
+        """Generator of the mixture's parameters: the same for its training draws and models."""
+        return self._rng(d, _MIXTURE)
+
+    def rng_of_training(self, d: Distribution) -> np.random.Generator:
+        """Generator of the training draw: the same for all models."""
+        return self._rng(d, _TRAINING, d.training)
+
+    def model_seed(self, d: Distribution) -> int:
+        """``random_state`` of the model."""
+        return int(self._rng(d, _MODEL, d.training, MODELS.index(d.model)).integers(2**31))
+
+    def rng_of_pool(self, d: Distribution) -> np.random.Generator:
+        """Generator of the hold-out pool, its own for each distribution."""
+        return self._rng(d, _POOL, d.training, MODELS.index(d.model))
+
+    def _rng(self, d: Distribution, *words: int) -> np.random.Generator:
+        key = [self.seed, MODES.index(self.mode), d.classes, d.dimensions, d.mixture, *words]
+        return np.random.default_rng(np.random.SeedSequence(key))
+
+    def rows_of(self, size: int) -> IntArray:
+        """Rows of the evaluation sets of one size, shape (sets, size).
+
+        Consecutive and disjoint. Every size starts elsewhere (and goes on at row 0 when it meets the end), so that
+        sizes share as few rows as they can.
+        """
+        start = self.sizes.index(size) * self.rows // len(self.sizes)
+        return (start + np.arange(self.sets * size).reshape(self.sets, size)) % self.rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """The configuration and the versions that its numbers depend on, as JSON holds them."""
+        import scipy
+        import sklearn
+
+        versions = {"numpy": np.__version__, "scipy": scipy.__version__, "scikit-learn": sklearn.__version__}
+        plain: dict[str, Any] = json.loads(json.dumps({"format": FORMAT, **asdict(self), "versions": versions}))
+        return plain
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Config:
+        """Inverse of :meth:`to_dict`, versions left out."""
+        known: dict[str, Any] = {f.name: data[f.name] for f in fields(cls)}
+        values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in known.items()}
+        return cls(**values)
+
+    @property
+    def digest(self) -> str:
+        """Hash of :meth:`to_dict`."""
+        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,108 @@
+"""What is compared: the paper's 15 curves, and ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..errors import Binned, Density, Estimator, ResidualKernel
+from .config import MODES
+from .truth import NORMS
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One estimator of a run.
+
+    Parameters
+    ----------
+    estimator : Estimator
+    norm : {1, 2}, default 1
+        Which error it reads; it is compared with the truth of this norm.
+    shared_bandwidth : bool, default False
+        Class-wise, every class is smoothed with the bandwidth of class 0, as the authors' code does. Of
+        :class:`Density` only.
+    """
+
+    estimator: Estimator
+    norm: float = 1.0
+    shared_bandwidth: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.estimator, Estimator):
+            raise TypeError(f"estimators must be estimators such as Binned(15), or entries; got {self.estimator!r}")
+        if "scalar" not in self.estimator.serves:
+            raise ValueError(f"estimators must serve confidence and class-wise problems; got {self.estimator!r}")
+        if self.norm not in NORMS:
+            raise ValueError(f"norm of an entry must be 1 or 2; got {self.norm!r}")
+        object.__setattr__(self, "norm", float(self.norm))
+        if self.shared_bandwidth and not isinstance(self.estimator, Density):
+            raise ValueError(f"shared_bandwidth needs a Density estimator; got {self.estimator!r}")
+
+    @property
+    def definition(self) -> str:
+        """What the entry is, in words that change whenever it does."""
+        shared = ", shared bandwidth" if self.shared_bandwidth else ""
+        return f"{self.estimator!r}, norm {self.norm:g}{shared}"
+
+
+Entries = dict[str, Entry]
+_STRATEGIES = {"l": ("uniform", False), "a": ("quantile", False), "c": ("uniform", True), "ac": ("quantile", True)}
+
+
+def paper_curves(mode: str = "corrected") -> Entries:
+    """The 15 curves of the paper's Figure 2: {l, a, c, ac} × {10, 30, √N bins} and d × {Silverman, 0.1, 0.033}.
+
+    ``"corrected"``: true linear mapping, uniform bins over [0, 1], densities mirrored at the ends of the notion's
+    domain, a bandwidth for each class. ``"as-published"``: the linear mapping as printed; for confidence l on [0, 1]
+    and c on [1/K, 1]; Silverman's bandwidth of class 0 for all classes. Quantile edges are the library's in both modes
+    (the authors' put every left-over sample into the last bin).
+
+    Examples
+    --------
+    >>> from calibrant.benchmark import paper_curves
+    >>> list(paper_curves())[:4], len(paper_curves())
+    (['l10', 'l30', 'lsqrt', 'a10'], 15)
+    """
+    if mode not in MODES:
+        raise ValueError(f"mode must be one of {', '.join(map(repr, MODES))}; got {mode!r}")
+    published = mode == "as-published"
+    linear = "linear-as-printed" if published else "linear"
+    entries: Entries = {}
+    for name, (strategy, shares) in _STRATEGIES.items():
+        span = "domain" if published and name == "c" else "unit"
+        bins: tuple[int | str, ...] = (10, 30, "sqrt")
+        for n_bins in bins:
+            entries[f"{name}{n_bins}"] = Entry(Binned(n_bins, strategy, linear if shares else "hard", span=span))
+    entries["d-silverman"] = Entry(Density("silverman", "triweight"), shared_bandwidth=published)
+    entries["d0.1"] = Entry(Density(0.1, "triweight"))
+    entries["d0.033"] = Entry(Density(0.033, "triweight"))
+    return entries
+
+
+#: The paper's curves, corrected.
+PAPER_CURVES: Mapping[str, Entry] = paper_curves()
+
+#: Estimators beside the paper's. To add one, add a line.
+OURS: dict[str, Entry] = {
+    "residual-rank": Entry(ResidualKernel()),
+    "residual-score": Entry(ResidualKernel(space="score")),
+    "binned15": Entry(Binned(15)),
+    "binned15-debiased": Entry(Binned(15, debias=True)),
+    "asqrt-debiased": Entry(Binned("sqrt", "quantile", debias=True)),
+    "binned15-l2": Entry(Binned(15), norm=2),
+    "binned15-l2-debiased": Entry(Binned(15, debias=True), norm=2),
+    "asqrt-l2": Entry(Binned("sqrt", "quantile"), norm=2),
+    "asqrt-l2-debiased": Entry(Binned("sqrt", "quantile", debias=True), norm=2),
+    "residual-rank-l2": Entry(ResidualKernel(), norm=2),
+}
+
+
+def as_entries(estimators: Mapping[str, Estimator | Entry]) -> Entries:
+    """Judge the ``estimators`` argument: a mapping of names to estimators or entries."""
+    if not isinstance(estimators, Mapping) or not estimators:
+        raise TypeError(f"estimators must be a mapping of names to estimators, not empty; got {estimators!r}")
+    wrong = [name for name in estimators if not isinstance(name, str) or not name]
+    if wrong:
+        raise TypeError(f"names of estimators must be strings; got {wrong[0]!r}")
+    return {name: e if isinstance(e, Entry) else Entry(e) for name, e in estimators.items()}

@@ -1,0 +1,94 @@
+"""`Mixture`: classes that are mixtures of normal distributions, whose posterior is therefore known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from .._types import AnyArray, FloatArray, IntArray
+
+#: Modes of a class.
+MODES_A_CLASS = 4
+# Rows whose posterior is computed at a time: C · modes · D numbers a row stay in the cache.
+_TILE = 1 << 10
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    r"""C equally likely classes, each an even mixture of ``modes`` normal distributions in D dimensions.
+
+    .. math:: x \mid c \sim \frac{1}{m} \sum_{j=1}^m N(\mu_{cj}, A_{cj}^T A_{cj})
+
+    Parameters
+    ----------
+    means : ndarray of shape (C, modes, D)
+    factors : ndarray of shape (C, modes, D, D)
+        Square roots A of the covariances ``AᵀA``.
+
+    References
+    ----------
+    Posocco & Bonnefoy (2021), §5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.benchmark.mixtures import Mixture
+    >>> mixture = Mixture.draw(3, 2, np.random.default_rng(0))
+    >>> X, y = mixture.sample(5, np.random.default_rng(1))
+    >>> mixture.posterior(X).sum(axis=1).round(12)
+    array([1., 1., 1., 1., 1.])
+    """
+
+    means: FloatArray
+    factors: FloatArray
+
+    @classmethod
+    def draw(cls, classes: int, dimensions: int, rng: np.random.Generator, *, low: float = 0.0) -> Mixture:
+        """A mixture with means uniform on [low, 1] and entries of A uniform on [-0.3, 0.3]."""
+        shape = (classes, MODES_A_CLASS, dimensions)
+        return cls(rng.uniform(low, 1.0, shape), rng.uniform(-0.3, 0.3, (*shape, dimensions)))
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes C."""
+        return int(self.means.shape[0])
+
+    def sample(self, n: int, rng: np.random.Generator) -> tuple[FloatArray, IntArray]:
+        """Draw n points, shape (n, D), and their classes, shape (n,) of dtype uint8."""
+        classes, modes, dimensions = self.means.shape
+        component = rng.integers(classes * modes, size=n, dtype=np.uint16)
+        X: FloatArray = rng.standard_normal((n, dimensions))
+        order = np.argsort(component, kind="stable")
+        ends = np.searchsorted(component[order], np.arange(classes * modes + 1))
+        means = self.means.reshape(-1, dimensions)
+        factors = self.factors.reshape(-1, dimensions, dimensions)
+        for k, (a, b) in enumerate(pairwise(ends)):
+            rows = order[a:b]
+            X[rows] = means[k] + X[rows] @ factors[k]
+        return X, (component // modes).astype(np.uint8)
+
+    @cached_property
+    def _whitening(self) -> tuple[AnyArray, AnyArray, AnyArray]:
+        """``A⁻¹`` of every component side by side (D, C·modes·D), the whitened means, and ``log |det A|``."""
+        dimensions = self.means.shape[2]
+        factors = self.factors.reshape(-1, dimensions, dimensions)
+        inverse = np.linalg.inv(factors)
+        centre = np.einsum("kd,kde->ke", self.means.reshape(-1, dimensions), inverse)
+        return inverse.transpose(1, 0, 2).reshape(dimensions, -1), centre.ravel(), np.linalg.slogdet(factors)[1]
+
+    def posterior(self, X: FloatArray) -> FloatArray:
+        """``P(class | x)`` of every row, shape (n, C), by log-sum-exp over components; O(n C modes D²)."""
+        classes, modes, dimensions = self.means.shape
+        inverse, centre, log_det = self._whitening
+        out = np.empty((len(X), classes))
+        for a in range(0, len(X), _TILE):
+            white = X[a : a + _TILE] @ inverse - centre
+            white *= white
+            log = -0.5 * white.reshape(-1, dimensions).sum(axis=1).reshape(-1, classes * modes) - log_det
+            log -= log.max(axis=1, keepdims=True)
+            density = np.exp(log).reshape(-1, classes, modes).sum(axis=2)
+            np.divide(density, density.sum(axis=1, keepdims=True), out=out[a : a + _TILE])
+        return out

@@ -1,0 +1,223 @@
+"""`EmpiricalBayes`: the posterior mean of the calibration error under a prior centred on perfect calibration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._types import FloatArray
+from ..density import GridMoments
+from ..problem import Problem
+from . import laplace
+from .adaptive import AdaptiveKernel
+from .base import CellEstimator, Cells, ErrorDraws, PosteriorEstimator
+from .laplace import Component, Prior, RankCells
+from .norm import LARGE_NORM, mean_power
+
+#: What models are like: gaps of logits of 0.3 to 1 are the rule, smooth ones larger than rough ones, and an offset of
+#: all scores is rare, since models are fitted to base rates.
+TYPICAL = Prior(
+    (
+        Component(0.08, 1.0, 0.04),
+        Component(0.25, 0.4, 0.10),
+        Component(0.45, 0.4, 0.13),
+        Component(0.5, 1.0, 0.14),
+        Component(0.7, 1.0, 0.29),
+        Component(1.2, 1.5, 0.24),
+        Component(2.5, 1.5, 0.06),
+    )
+)
+#: What is possible: rough and smooth maps of any size, with offsets and slopes as large as any other term.
+WIDE = Prior(
+    tuple(
+        Component(size, decay, a * b)
+        for decay, a in ((0.3, 0.4), (1.0, 0.6))
+        for size, b in ((0.25, 0.05), (0.5, 0.2), (1.0, 0.4), (2.0, 0.25), (4.0, 0.1))
+    ),
+    intercept=1.0,
+    slope=1.0,
+)
+PRIORS = {"typical": TYPICAL, "wide": WIDE}
+
+
+@dataclass(frozen=True)
+class EmpiricalBayes(PosteriorEstimator):
+    r"""Posterior mean of the calibration error; the default.
+
+    The recalibration map is logistic in smooth functions of the score,
+
+    .. math:: \mathrm{logit}\,P(o = 1 \mid s) = \mathrm{logit}\,s + \theta_0 + \sum_{k=1}^{K-1} \theta_k \cos(k \pi u)
+              + \theta_z z, \qquad \theta \sim N(0, \tau^2 D),
+
+    with the rank u of the score, its standardised logit z, and ``K = ⌈2.5 n^(1/4)⌉ + 2``. The prior says that models
+    are calibrated on average, and that smooth deviations are larger than wiggly ones: it is a mixture of normal laws with
+    sd ``τ (1 + k)^(-decay)`` of θ_k, whose amplitudes and decays are averaged by their Laplace evidence, so the data
+    choose (hence the name). What is returned is
+
+    .. math:: E\Big[\frac1n \sum_i |P(o = 1 \mid s_i) - s_i|^p \,\Big|\, \text{data}\Big],
+
+    where the gap at a score is normal by the delta method and its absolute moments are those of a folded normal.
+
+    Parameters
+    ----------
+    prior : {"typical", "wide"} or Prior, default "typical"
+        ``"typical"``: what models are usually like. ``"wide"``: finds nothing impossible; intervals always use it,
+        since the number wants a prior that is right on average, and an interval one that excludes nothing.
+
+    Notes
+    -----
+    A binned or kernel estimate adds the noise of its cells to the error, so a sample of 30 reads 0.15 whatever the
+    model. Here noise is weighed against what models are known to be like, so small samples read about what is typical
+    (0.02 to 0.08), and large samples what the data say: K grows with n, and the estimate is consistent. Range [0, 1].
+    Bias: upwards for calibrated models and small n (it never reads 0), downwards for large errors and small n. The
+    default prior was chosen on score distributions that the published benchmark results do not contain.
+    Scores are taken at a resolution of 1/4096 of the domain. Its reliability curve is that of :class:`AdaptiveKernel`.
+    Warns with :class:`ConvergenceWarning` should the fit not converge. Cost O(n + G + components · K³): 1 to 30 ms and
+    the pass over the rows.
+
+    References
+    ----------
+    MacKay (1992), *Bayesian interpolation* (evidence); Cox (1958) and Dalton (2013) for logistic recalibration; the
+    experiment is that of Posocco & Bonnefoy (2021), §5.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(20_000)
+    >>> y = rng.random(20_000) < p**2  # the truth is ∫|p² - p| dp = 1/6
+    >>> bool(abs(cal.calibration_error(y, p, estimator=cal.EmpiricalBayes()) - 1 / 6) < 0.01)
+    True
+    """
+
+    prior: str | Prior = "typical"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.prior, str) and self.prior in PRIORS:
+            return
+        if not isinstance(self.prior, Prior):
+            raise ValueError(f"prior must be {', '.join(map(repr, PRIORS))} or a Prior; got {self.prior!r}")
+
+    @property
+    def law(self) -> Prior:
+        """The prior itself."""
+        return PRIORS[self.prior] if isinstance(self.prior, str) else self.prior
+
+    @property
+    def drawn_as(self) -> CellEstimator:
+        """A kernel curve: ranks are no axis of a diagram."""
+        return AdaptiveKernel()
+
+    def summarize(self, problem: Problem) -> GridMoments:
+        """Linear-binned counts of the problem's samples."""
+        return GridMoments.of(problem)
+
+    def power_of(self, summary: GridMoments, norm: float) -> float:
+        """``errorᵖ`` from grid counts."""
+        if not summary.effective_size > 0:
+            return float("nan")
+        return float(expected_power(rank_cells(summary), self.law, norm))
+
+    def draws(self, summary: GridMoments, norm: float, n_draws: int, rng: np.random.Generator) -> ErrorDraws:
+        """Draw the error under :data:`WIDE`, whatever the prior of the number."""
+        if not summary.effective_size > 0:
+            return ErrorDraws(np.full(n_draws, np.nan), float("nan"))
+        powers, log_odds = draw_powers(rank_cells(summary), norm, n_draws, rng)
+        return ErrorDraws(powers, float(log_odds))
+
+    def cells(self, summary: GridMoments) -> Cells:
+        """Cells of the curve it is drawn as."""
+        return self.drawn_as.cells(summary)
+
+
+def rank_cells(grid: GridMoments) -> RankCells:
+    """Group a sample on a grid into cells of nearly equal mass; a node is never split, so ties stay together."""
+    n = grid.effective_size
+    scale = n / grid.count.sum()
+    mass = grid.count * scale
+    moment = mass * (np.cumsum(mass) - mass / 2) / n
+    used = np.flatnonzero(mass > 0)
+    # A lone sample lies on two nodes: their mean rank, and so that of three neighbours, is the sample's.
+    rank = (_three(moment) / np.maximum(_three(mass), np.finfo(float).tiny))[used]
+    count, positive = mass[used], grid.positive[used] * scale
+    cells = laplace.n_cells(n)
+    cell = np.minimum((rank * cells).astype(np.intp), cells - 1)
+
+    def sums(values: FloatArray) -> FloatArray:
+        return np.asarray(np.bincount(cell, values, minlength=cells), dtype=np.float64)
+
+    return from_sums(sums(count), sums(positive), sums(count * grid.nodes[used]), sums(count * rank), n)
+
+
+def _three(values: FloatArray) -> FloatArray:
+    """Sum of every value and its two neighbours."""
+    out = values.copy()
+    out[1:] += values[:-1]
+    out[:-1] += values[1:]
+    return out
+
+
+def from_sums(count: FloatArray, positive: FloatArray, score: FloatArray, rank: FloatArray, n: float) -> RankCells:
+    """Cells from sums of counts, positives, scores and ranks, (…, m); an empty cell has score and rank ½."""
+    filled = count > 0
+    half = np.full(count.shape, 0.5)
+    return RankCells(
+        count,
+        positive,
+        np.divide(score, count, out=half.copy(), where=filled),
+        np.divide(rank, count, out=half, where=filled),
+        n,
+    )
+
+
+def expected_power(cells: RankCells, prior: Prior, norm: float) -> FloatArray:
+    """Posterior mean of ``errorᵖ`` (of the error itself for p > 32), over leading axes."""
+    posteriors = laplace.fit(cells, prior)
+    weight = laplace.weights(prior, posteriors)
+    share = cells.count / cells.count.sum(axis=-1, keepdims=True)
+    total = np.zeros(cells.count.shape[:-1])
+    for i, posterior in enumerate(posteriors):
+        mean, sd = laplace.gaps(cells, posterior)
+        total += weight[..., i] * _moment(mean, sd, share, norm)
+    return total
+
+
+def _moment(mean: FloatArray, sd: FloatArray, share: FloatArray, norm: float) -> FloatArray:
+    """``E Σ share |gap|^p`` of normal gaps; E max |gap| for p = inf, taken as the largest expected size."""
+    from scipy.special import gamma, hyp1f1
+
+    size = _folded(mean, sd)
+    if np.isinf(norm):
+        return np.asarray(np.where(share > 0, size, 0.0).max(axis=-1))
+    if norm == 1:
+        return np.asarray((share * size).sum(axis=-1))
+    if norm == 2:
+        return np.asarray((share * (mean**2 + sd**2)).sum(axis=-1))
+    if norm > LARGE_NORM:
+        largest = np.maximum(size.max(axis=-1, keepdims=True), np.finfo(float).tiny)
+        inner = (share * (size / largest) ** norm).sum(axis=-1)
+        return np.asarray(largest[..., 0] * inner ** (1 / norm))
+    ratio = np.divide(mean, sd, out=np.zeros_like(mean), where=sd > 0)
+    scale = 2 ** (norm / 2) * gamma((1 + norm) / 2) / np.sqrt(np.pi)
+    moment = sd**norm * scale * hyp1f1(-norm / 2, 0.5, -(ratio**2) / 2)
+    # Far from 0 the fold is nothing, and the series loses digits.
+    moment = np.where(np.abs(ratio) > 30, np.abs(mean) ** norm, moment)
+    return np.asarray((share * moment).sum(axis=-1))
+
+
+def _folded(mean: FloatArray, sd: FloatArray) -> FloatArray:
+    """``E |X|`` for normal X."""
+    from scipy.special import erf
+
+    ratio = np.divide(np.abs(mean), sd, out=np.full(mean.shape, np.inf), where=sd > 0)
+    return np.asarray(sd * np.sqrt(2 / np.pi) * np.exp(-0.5 * ratio**2) + np.abs(mean) * erf(ratio / np.sqrt(2)))
+
+
+def draw_powers(
+    cells: RankCells, norm: float, n_draws: int, rng: np.random.Generator, prior: Prior = WIDE
+) -> tuple[FloatArray, FloatArray]:
+    """Draws of ``errorᵖ``, (…, n_draws), and the log odds of a deviation, (…)."""
+    posteriors = laplace.fit(cells, prior)
+    gap, share = laplace.draw_gaps(cells, prior, posteriors, n_draws, rng)
+    return np.asarray(mean_power(gap, share, norm)), laplace.log_mean_evidence(prior, posteriors)
