@@ -13,7 +13,7 @@ import pytest
 import calibrant as cal
 from calibrant.benchmark import OURS, PAPER_CURVES, Config, Entry, forget, load, paper_curves, predict, run, summary
 from calibrant.benchmark.pool import draw_pool
-from calibrant.benchmark.read import statistics
+from calibrant.benchmark.read import read_pool, statistics
 from calibrant.benchmark.results import COLUMNS, KEYS, MEASURES
 from calibrant.benchmark.truth import truth_of
 
@@ -226,18 +226,26 @@ def test_folders_that_are_no_run_are_refused(tmp_path):
         run(out=tmp_path, config=TINY, progress=False)
 
 
-def test_unfinished_estimators_are_not_results(reference, tmp_path):
-    """An estimator that some distributions lack is named, not averaged over what there is."""
-    folder, frame = reference
-    (tmp_path / "pieces").mkdir()
-    for path in (folder / "pieces").iterdir():
-        piece = pl.read_parquet(path)
-        if piece["model"][0] == "svc":
-            piece = piece.filter(pl.col("estimator") != "linear")
-        piece.write_parquet(tmp_path / "pieces" / path.name)
-    assert load(tmp_path).height < frame.height
-    with pytest.raises(ValueError, match="lack results of linear"):
-        load(tmp_path, complete=True)
+def test_unfinished_estimators_are_not_results(tmp_path, monkeypatch):
+    """An estimator that some distributions lack, because a run was stopped, is not averaged over what there is."""
+    one = Config(**{**vars(TINY), "models": ("bayes",)})
+    options = {"out": tmp_path, "config": one, "n_jobs": 1, "progress": False}
+
+    def stopped(config, distribution, *rest):
+        if distribution == config.shuffled[1]:
+            raise KeyboardInterrupt
+        return read_pool(config, distribution, *rest)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("calibrant.benchmark.runner.read_pool", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            run(estimators={"a": cal.Binned(10), "b": cal.Binned(20)}, **options)
+    found = run(estimators={"a": cal.Binned(10)}, **options)
+    assert set(found["estimator"]) == {"a"}
+    assert found["classes"].n_unique() == 2
+    assert set(load(tmp_path)["estimator"]) == {"a", "b"}
+    assert json.loads(pl.read_parquet_metadata(tmp_path / "results.parquet")["estimators"]).keys() == {"a"}
+    assert set(run(estimators={"b": cal.Binned(20)}, **options)["estimator"]) == {"a", "b"}
 
 
 @pytest.mark.parametrize(

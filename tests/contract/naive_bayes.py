@@ -10,14 +10,13 @@ from scipy.optimize import minimize
 from .naive import Sample
 
 # amplitude, decay, probability
-PRIOR = [(0.08, 1.0, 0.04), (0.25, 0.4, 0.10), (0.45, 0.4, 0.13), (0.5, 1.0, 0.14), (0.7, 1.0, 0.29)]
-PRIOR += [(1.2, 1.5, 0.24), (2.5, 1.5, 0.06)]
+PRIOR = [(0.08, 1.0, 0.04), (0.35, 0.4, 0.22), (0.65, 1.0, 0.44), (1.2, 1.5, 0.24), (2.5, 1.5, 0.06)]
 
 
 def empirical_bayes(sample: Sample, norm: float) -> float:
     """``errorᵖ`` from the model's definition."""
     n = sample.size
-    terms = math.ceil(2.5 * n**0.25) + 2
+    terms = math.ceil(2 * n**0.25) + 2
     m = 4 * terms
     scale = n / sum(sample.weights)
     rows = sorted(zip(sample.scores, sample.outcomes, sample.weights, strict=True))

@@ -249,7 +249,8 @@ def left_out(*, residual: bool, kernel: str = "gaussian") -> Callable[[Sample, f
 
     def power(sample: Sample, norm: float) -> float:
         low, high = sample.domain
-        widths = [(high - low) * 2 ** (-k / 2) for k in range(19)]
+        order = range(19) if residual else range(18, -1, -1)
+        widths = [(high - low) * 2 ** (-k / 2) for k in order]
         likelihoods = [_outcome_likelihood(sample, h, kernel, residual) for h in widths]
         return kernel_power(widths[int(np.argmax(likelihoods))], residual=residual, kernel=kernel)(sample, norm)
 
@@ -263,11 +264,12 @@ def _outcome_likelihood(sample: Sample, h: float, kernel: str, residual: bool) -
     w = np.array(sample.weights) * n / mass
     value = o - s if residual else o
     out = 0.0
+    of_each = np.array([reflected(s, [x], [1.0], h, kernel, sample.domain) for x in s])
     for j in range(len(s)):
-        near = np.array([reflected(s[j : j + 1], [x], [1.0], h, kernel, sample.domain)[0] for x in s])
+        near = of_each[:, j]
         others = near @ w - near[j]
         chance = 0.5
-        if others > 1e-3 * near[j]:
+        if others > 0.05 * near[j]:
             chance = (near @ (w * value) - near[j] * value[j]) / others + (s[j] if residual else 0.0)
         chance = min(max(chance, 1 / (n + 2)), 1 - 1 / (n + 2))
         out += w[j] * math.log(chance if o[j] else 1 - chance)

@@ -125,8 +125,8 @@ ROWS = [
     Row(ResidualKernel("isj", "score"), residual("isj"), (1, 2), close=1e-2, noise=0.03, bias=0.015, leak=0.1),
     Row(ResidualKernel(0.05, "score", "triweight"), residual(0.05, "triweight"), (1, 2), close=2e-4, leak=1e-6),
     # bandwidths by the likelihood of the outcomes, and noise taken off
-    Row(Density("loo"), left_out(residual=False), (1, 2), close=1e-3, noise=0.03, bias=0.015, leak=0.2),
-    Row(ResidualKernel("loo", "score"), left_out(residual=True), (1, 2), close=1e-3, noise=0.02, bias=0.05, leak=0.3),
+    Row(Density("loo"), left_out(residual=False), (1, 2), close=1e-2, noise=0.03, bias=0.015, leak=0.2),
+    Row(ResidualKernel("loo", "score"), left_out(residual=True), (1, 2), close=1e-2, noise=0.02, bias=0.05, leak=0.3),
     Row(
         ResidualKernel(0.1, "score", "triweight", debias=True),
         kernel_power(0.1, residual=True, kernel="triweight", debias=True),

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..errors import Binned, Density, Estimator, ResidualKernel
+from ..errors import (
+    Binned,
+    Cumulative,
+    Density,
+    EmpiricalBayes,
+    Estimator,
+    Isotonic,
+    ResidualKernel,
+    Smooth,
+    Sweep,
+)
 from .config import MODES
 from .truth import NORMS
 
@@ -85,6 +95,7 @@ PAPER_CURVES: Mapping[str, Entry] = paper_curves()
 
 #: Estimators beside the paper's. To add one, add a line.
 OURS: dict[str, Entry] = {
+    "empirical-bayes": Entry(EmpiricalBayes()),
     "residual-rank": Entry(ResidualKernel()),
     "residual-score": Entry(ResidualKernel(space="score")),
     "binned15": Entry(Binned(15)),
@@ -95,6 +106,11 @@ OURS: dict[str, Entry] = {
     "asqrt-l2": Entry(Binned("sqrt", "quantile"), norm=2),
     "asqrt-l2-debiased": Entry(Binned("sqrt", "quantile", debias=True), norm=2),
     "residual-rank-l2": Entry(ResidualKernel(), norm=2),
+    "smooth": Entry(Smooth()),
+    "sweep": Entry(Sweep()),
+    "isotonic": Entry(Isotonic()),
+    "cumulative-ks": Entry(Cumulative("ks")),
+    "cumulative-kuiper": Entry(Cumulative("kuiper")),
 }
 
 

@@ -28,8 +28,8 @@ class TruthBins:
     Attributes
     ----------
     sums : ndarray of shape (2, C + 1, 2000, 4)
-        For either half of the pool (every other chunk): rows, ``Σ (η - s)``, ``Σ (η - s)²`` and ``Σ (o - s)`` of each bin, with η the
-        posterior probability of the outcome, s the score and o the outcome.
+        For either half of the pool (every other chunk): rows, ``Σ (η - s)``, ``Σ (η - s)²`` and ``Σ (o - s)`` of each
+        bin, with η the posterior probability of the outcome, s the score and o the outcome.
     """
 
     sums: FloatArray

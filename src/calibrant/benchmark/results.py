@@ -12,6 +12,7 @@ import numpy as np
 from .._types import AnyArray, FloatArray
 from .read import STATISTICS, Row
 from .storage import Store
+from .truth import NOTIONS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -46,11 +47,8 @@ def to_frame(rows: Iterable[Row]) -> pl.DataFrame:
     return pl.DataFrame(list(rows), schema=kinds)
 
 
-def load(out: str | Path, *, complete: bool = False) -> pl.DataFrame:
-    """Results found in the folder of a run, of distributions done so far, sorted.
-
-    ``complete``: refuse a run that misses any (ValueError).
-    """
+def load(out: str | Path) -> pl.DataFrame:
+    """Results found in the folder of a run, finished or not, sorted."""
     need_polars()
     import polars as pl
 
@@ -61,28 +59,31 @@ def load(out: str | Path, *, complete: bool = False) -> pl.DataFrame:
     frame = pl.concat([pl.read_parquet(path) for path in paths]).sort(KEYS)
     if frame.select(KEYS).is_duplicated().any():
         raise ValueError(f"out: {folder} holds some results twice; remove its folder 'pieces'")
-    if complete:
-        counts = frame.group_by("estimator").len()
-        distributions = frame.select(DISTRIBUTION).n_unique()
-        if counts["len"].n_unique() != 1:
-            few = sorted(counts.filter(pl.col("len") < pl.col("len").max())["estimator"])
-            raise ValueError(f"out: {folder}: some of {distributions} distributions lack results of {', '.join(few)}")
     return frame
 
 
-def write_results(store: Store) -> Path:
-    """Put all pieces together into ``results.parquet``; its metadata hold the configuration and the versions."""
-    frame = load(store.folder, complete=True)
-    path = store.folder / "results.parquet"
+def write_results(store: Store) -> pl.DataFrame:
+    """Put the pieces together into ``results.parquet``; its metadata hold the configuration and the versions.
+
+    Estimators that some distributions lack, as those of another call that was stopped, are left out.
+    """
+    import polars as pl
+
     from .. import __version__
 
+    frame = load(store.folder)
+    config = store.config
+    wanted = len(config.distributions) * len(config.sizes) * len(NOTIONS)
+    frame = frame.filter(pl.len().over("estimator") == wanted)
+    known = set(frame["estimator"].unique())
     metadata = {
         "calibrant": __version__,
-        "config": json.dumps(store.config.to_dict(), sort_keys=True),
-        "estimators": json.dumps(store.definitions(), sort_keys=True),
+        "config": json.dumps(config.to_dict(), sort_keys=True),
+        "estimators": json.dumps({k: v for k, v in store.definitions().items() if k in known}, sort_keys=True),
     }
+    path = store.folder / "results.parquet"
     store.write(path, lambda temporary: frame.write_parquet(temporary, metadata=metadata))
-    return path
+    return frame
 
 
 def summary(results: pl.DataFrame | str | Path, *, resamples: int = _RESAMPLES, seed: int = 0) -> pl.DataFrame:

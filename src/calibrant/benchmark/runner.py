@@ -16,7 +16,7 @@ from .config import Config, Distribution
 from .curves import OURS, Entries, Entry, as_entries, paper_curves
 from .pool import draw_pool
 from .read import read_pool
-from .results import load, need_polars, to_frame, write_results
+from .results import need_polars, to_frame, write_results
 from .storage import Store
 from .work import spread
 
@@ -97,9 +97,9 @@ def run(
     missing = {d: lacking(store, d, entries) for d in config.shuffled}
     todo = [(d, names) for d, names in missing.items() if names]
     spread(partial(_read_one, store, entries, keep_predictions), todo, jobs, "benchmark", progress=progress)
-    write_results(store)
+    results = write_results(store)
     store.tidy()
-    return load(store.folder)
+    return results
 
 
 def predict(
@@ -175,6 +175,7 @@ def _config(mode: str, seed: int, quick: bool) -> Config:
 
 
 def check_jobs(n_jobs: int | None) -> int:
+    """Judge the ``n_jobs`` argument: None is one for each processor."""
     if n_jobs is None:
         from joblib import cpu_count
 

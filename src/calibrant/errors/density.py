@@ -97,7 +97,8 @@ class Density(CellEstimator):
 
 def loo_width(summary: GridMoments, kernel: str, *, residual: bool) -> float:
     """Bandwidth over scores under which outcomes are likeliest, each predicted from the other samples."""
-    widths = [w * (summary.high - summary.low) for w in WIDTHS]
+    # Of equals the widest that does no harm: a wide kernel over residuals has less noise, one over outcomes leaks.
+    widths = [w * (summary.high - summary.low) for w in (WIDTHS if residual else WIDTHS[::-1])]
     return choose(widths, lambda h: kernel_cells(summary, h, kernel, residual=residual))
 
 

@@ -20,10 +20,8 @@ from .norm import LARGE_NORM, mean_power
 TYPICAL = Prior(
     (
         Component(0.08, 1.0, 0.04),
-        Component(0.25, 0.4, 0.10),
-        Component(0.45, 0.4, 0.13),
-        Component(0.5, 1.0, 0.14),
-        Component(0.7, 1.0, 0.29),
+        Component(0.35, 0.4, 0.22),
+        Component(0.65, 1.0, 0.44),
         Component(1.2, 1.5, 0.24),
         Component(2.5, 1.5, 0.06),
     )
@@ -50,7 +48,7 @@ class EmpiricalBayes(PosteriorEstimator):
     .. math:: \mathrm{logit}\,P(o = 1 \mid s) = \mathrm{logit}\,s + \theta_0 + \sum_{k=1}^{K-1} \theta_k \cos(k \pi u)
               + \theta_z z, \qquad \theta \sim N(0, \tau^2 D),
 
-    with the rank u of the score, its standardised logit z, and ``K = ⌈2.5 n^(1/4)⌉ + 2``. The prior says that models
+    with the rank u of the score, its standardised logit z, and ``K = ⌈2 n^(1/4)⌉ + 2``. The prior says that models
     are calibrated on average, and that smooth deviations are larger than wiggly ones: it is a mixture of normal laws with
     sd ``τ (1 + k)^(-decay)`` of θ_k, whose amplitudes and decays are averaged by their Laplace evidence, so the data
     choose (hence the name). What is returned is

@@ -30,8 +30,8 @@ _LARGEST_STEP = 2.0
 
 
 def n_terms(n: float) -> int:
-    """Cosines for a sample of size n: ``2.5 n^(1/4) + 2``, so that the model can follow any curve in the end."""
-    return int(np.ceil(2.5 * max(n, 1.0) ** 0.25)) + 2
+    """Cosines for a sample of size n: ``2 n^(1/4) + 2``, so that the model can follow any curve in the end."""
+    return int(np.ceil(2 * max(n, 1.0) ** 0.25)) + 2
 
 
 def n_cells(n: float) -> int:

@@ -11,8 +11,9 @@ from .base import Cells
 
 #: Standard deviations that are tried, as shares of the domain, widest first.
 WIDTHS = tuple(float(w) for w in 2.0 ** (-np.arange(19) / 2))
-#: Below this part of a sample's own weight there is no other sample around (a grid's resolution).
-_ALONE = 1e-3
+#: Below this part of a sample's own weight there is no other sample around: a grid of six cells to a bandwidth knows
+#: that weight to about 1 %.
+_ALONE = 0.05
 
 
 def choose(candidates: Sequence[float], make: Callable[[float], Cells]) -> float:
@@ -26,7 +27,8 @@ def log_likelihood(cells: Cells) -> float:
 
     A sample's own weight at its node, mirror images included, is the smoother's diagonal, and is taken out of both sums
     exactly (of relative weights, the mean weight). Frequencies are clipped to [1/(n+2), 1 - 1/(n+2)]. Where there is no
-    other sample it is ½: the score would reward kernels so narrow that they say nothing.
+    other sample it is ½: the score would reward kernels so narrow that they say nothing. Below some hundred samples the
+    likelihood hardly tells widths apart; repeated rows predict each other, and so pull it towards narrow kernels.
     """
     if cells.smoother is None:
         raise TypeError("a leave-one-out likelihood needs cells that are smoothed")

@@ -97,7 +97,7 @@ def squares_smoothed(values: FloatArray, width: FloatArray) -> FloatArray:
     end = np.exp(-((np.arange(cells + 1) / w) ** 2)) / mass
     for decay in (end, end[:, ::-1]):
         out += 2 * decay * (values * decay).sum(axis=1, keepdims=True)
-    return np.maximum(out, 0.0)
+    return np.asarray(np.maximum(out, 0.0))
 
 
 def _over_ranks(estimator: ResidualKernel, batch: Batch, norm: float) -> FloatArray:

@@ -1,0 +1,178 @@
+"""Coverage of intervals on the tracks of the known-truth benchmark, written to docs/coverage.md.
+
+    python benchmarks/coverage_tracks.py --out RUN [--tracks beta,networks,imbalance,dirichlet] [--sizes 200,1000,5000]
+                                         [--repetitions 100] [--jobs 2] [--seed 0] [--level 0.95] [--docs docs]
+
+Three intervals of each sample: of `estimate(...)` (the default: a posterior with a spike at "calibrated"), of the debiased
+L2 error (`estimate(..., estimator=Binned(15, "quantile", debias=True), norm=2)`: test inversion), and, to
+compare lengths, the percentile bootstrap of `Binned(15)`. A cell (distribution, notion, size) is one file of RUN: a run
+that was stopped goes on. Posteriors of all repetitions are fitted together; of the first ones `estimate` itself is called as well
+and must agree within the noise of its draws.
+"""
+
+import argparse
+import json
+import zlib
+from pathlib import Path
+
+import numpy as np
+from joblib import Parallel, delayed
+
+import calibrant as cal
+from calibrant.benchmark.fast.batch import Batch
+from calibrant.benchmark.fast.bayes import cells_of
+from calibrant.benchmark.storage import replacing
+from calibrant.benchmark.tracks import Distribution, distributions
+from calibrant.errors.base import ErrorDraws
+from calibrant.errors.empirical_bayes import draw_powers
+from calibrant.inference import posterior
+
+L2 = cal.Binned(15, "quantile", debias=True)
+DRAWS, CHECKED, CHUNK = 800, 2, 20
+METHODS = ("posterior", "debiased L2", "percentile bootstrap")
+NOTIONS = {
+    "beta": ("class-specific",),
+    "imbalance": ("class-specific",),
+    "networks": ("class-specific", "confidence"),
+    "dirichlet": ("confidence", "classwise"),
+}
+
+
+def credible(batches: tuple[Batch, ...], level: float, rng: np.random.Generator) -> list[tuple[float, float]]:
+    """Posterior intervals of every sample of some batches, one batch a class."""
+    drawn = [draw_powers(cells_of(b), 1, DRAWS, rng) for b in batches]
+    out = []
+    for r in range(batches[0].n_samples):
+        draws = [ErrorDraws(powers[r], float(odds[r])) for powers, odds in drawn]
+        found = posterior.credible(
+            draws, [1 / len(draws)] * len(draws), norm=1, average="power", level=level, dependent=len(draws) > 1
+        )
+        out.append(tuple(found.interval))
+    return out
+
+
+def bootstrap(batches: tuple[Batch, ...], r: int, level: float, rng: np.random.Generator) -> tuple[float, float]:
+    """Percentile bootstrap of the error over 15 bins of equal width, rows drawn with Poisson weights."""
+    n = batches[0].size
+    total = 0.0
+    weight = rng.poisson(1.0, (200, n)).astype(np.float64)
+    order = None
+    for b in batches:
+        # Sorted scores of different classes belong to different rows: each class is resampled by itself.
+        bins = np.clip(np.ceil(b.scores[r] * 15).astype(int) - 1, 0, 14)
+        table = np.zeros((n, 15))
+        table[np.arange(n), bins] = b.residuals[r]
+        drawn = weight if order is None else rng.poisson(1.0, (200, n)).astype(np.float64)
+        order = bins
+        total = total + np.abs(drawn @ table).sum(axis=1) / drawn.sum(axis=1) / len(batches)
+    low, high = np.quantile(total, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def arguments(d: Distribution, scores: np.ndarray, labels: np.ndarray, notion: str) -> tuple[tuple, dict]:
+    """What `estimate` takes for one sample."""
+    if scores.ndim == 1:
+        if notion == "confidence" and len(d.notions) > 1:
+            return (labels, np.column_stack([1 - scores, scores])), {"notion": notion, "labels": [0, 1]}
+        return (labels, scores), {"pos_label": 1}
+    return (labels, scores), {"notion": notion, "labels": range(scores.shape[1])}
+
+
+def cell(d: Distribution, notion: str, n: int, options: argparse.Namespace) -> dict:
+    """Hits, lengths and sides of the misses of every method in one cell."""
+    name = f"{d.track}-{d.name}-{notion}-{n}"
+    path = Path(options.out) / f"{name}.json"
+    if path.exists():
+        return json.loads(path.read_text())
+    rng = np.random.default_rng([options.seed, zlib.crc32(name.encode())])
+    truth = {1: d.truth(notion, 1).value, 2: d.truth(notion, 2).value}
+    found: dict[str, list[tuple[float, float]]] = {m: [] for m in METHODS}
+    for start in range(0, options.repetitions, CHUNK):
+        scores, labels = d.sample(min(CHUNK, options.repetitions - start), n, rng)
+        batches = d.batches(scores, labels, notion)
+        intervals = credible(batches, options.level, rng)
+        found["posterior"] += intervals
+        for r in range(len(scores)):
+            given, about = arguments(d, scores[r], labels[r], notion)
+            e2 = cal.estimate(*given, estimator=L2, norm=2, level=options.level, n_resamples=200, random_state=rng, **about)
+            found["debiased L2"].append(tuple(e2.interval))
+            found["percentile bootstrap"].append(bootstrap(batches, r, options.level, rng))
+            if start == 0 and r < CHECKED:
+                own = cal.estimate(*given, level=options.level, random_state=rng, **about).interval
+                width = max(own.high - own.low, 0.005)
+                assert abs(own.high - intervals[r][1]) < 0.25 * width, (name, own, intervals[r])
+    out: dict = {"track": d.track, "name": d.name, "notion": notion, "n": n, "calibrated": d.calibrated or truth[1] < 1e-9}
+    out |= {"truth": truth[1], "repetitions": options.repetitions, "methods": {}}
+    for method, pairs in found.items():
+        target = truth[2 if method == "debiased L2" else 1]
+        low, high = np.array(pairs).T
+        out["methods"][method] = {
+            "below": int((target < low - 1e-12).sum()),
+            "above": int((target > high + 1e-12).sum()),
+            "length": float((high - low).mean()),
+        }
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps(out))
+    return out
+
+
+def table(cells: list[dict], options: argparse.Namespace) -> str:
+    """Markdown: coverage by track, size and whether the model is calibrated, with the spread over distributions."""
+    lines = [
+        "| track | notion | model | n | distributions | method | coverage % | lowest | truth below | above | length |",
+        "|---|---|---|---:|---:|---|---:|---:|---:|---:|---:|",
+    ]
+    keys = sorted({(c["track"], c["notion"], not c["calibrated"], c["n"]) for c in cells})
+    groups = [(k, [c for c in cells if (c["track"], c["notion"], not c["calibrated"], c["n"]) == k]) for k in keys]
+    for wrong in (False, True):
+        for n in sorted({c["n"] for c in cells}):
+            chosen = [c for c in cells if c["n"] == n and not c["calibrated"] == wrong]
+            groups.append((("**all**", "", wrong, n), chosen))
+    for (track, notion, wrong, n), chosen in groups:
+        for method in METHODS:
+            m = [c["methods"][method] for c in chosen]
+            reps = np.array([c["repetitions"] for c in chosen])
+            below, above = np.array([x["below"] for x in m]) / reps, np.array([x["above"] for x in m]) / reps
+            share = 1 - below - above
+            # Distributions differ in coverage: their spread is in the standard error of the mean.
+            error = 100 * share.std(ddof=1) / np.sqrt(len(share)) if len(share) > 1 else float("nan")
+            lines.append(
+                f"| {track} | {notion} | {'miscalibrated' if wrong else 'calibrated'} | {n} | {len(chosen)} | {method} "
+                f"| {100 * share.mean():.1f} ± {error:.1f} | {100 * share.min():.0f} | {100 * below.mean():.1f} "
+                f"| {100 * above.mean():.1f} | {np.mean([x['length'] for x in m]):.3f} |"
+            )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--tracks", default="beta,networks,imbalance,dirichlet")
+    parser.add_argument("--sizes", default="200,1000,5000")
+    parser.add_argument("--repetitions", type=int, default=100)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--level", type=float, default=0.95)
+    parser.add_argument("--names", default="")
+    parser.add_argument("--docs")
+    options = parser.parse_args()
+    Path(options.out).mkdir(parents=True, exist_ok=True)
+    work = [
+        (d, notion, n)
+        for n in map(int, options.sizes.split(","))
+        for track in options.tracks.split(",")
+        for d in distributions(track)
+        for notion in NOTIONS[track]
+        if notion in d.notions and all(part in d.name for part in options.names.split(","))
+    ]
+    cells = list(Parallel(n_jobs=options.jobs)(delayed(cell)(*w, options) for w in work))
+    text = table(cells, options)
+    print(text)
+    if options.docs:
+        intro = (Path(__file__).parent / "coverage_intro.md").read_text()
+        about = f"Level {options.level:g}, {options.repetitions} repetitions a cell, seed {options.seed}.\n\n"
+        (Path(options.docs) / "coverage.md").write_text(intro + "\n" + about + text + "\n")
+
+
+if __name__ == "__main__":
+    main()
