@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,6 +31,29 @@ def benchmark(
             raise ValueError(f"--show must be one of {', '.join(_TABLES)}; got {show!r}")
         results = run(mode, out, quick=quick, n_jobs=jobs, seed=seed, keep_predictions=keep_predictions)
         print_tables(summary(results), show)
+
+    return action
+
+
+def tracks(
+    names: list[str], out: Path | None, quick: bool, jobs: int | None, seed: int, show: str
+) -> Callable[[], None]:
+    """The command on tracks: one table a notion for each track, and false alarms where models are calibrated."""
+
+    def action() -> None:
+        import polars as pl
+
+        from .benchmark.track_runner import run_tracks, summarize
+        from .benchmark.runner import check_jobs
+
+        if show not in _TABLES:
+            raise ValueError(f"--show must be one of {', '.join(_TABLES)}; got {show!r}")
+        folder = Path(f"calibrant-benchmark-{'-'.join(names)}{'-quick' if quick else ''}") if out is None else out
+        size: dict[str, Any] = {"sizes": (30, 120, 500), "large_sizes": (1000, 10_000), "n_sets": 40} if quick else {}
+        results = run_tracks(names, out=folder, n_jobs=check_jobs(jobs), seed=seed, progress=True, **size)
+        summed = summarize(results)
+        for name in names:
+            print_tables(summed.filter(pl.col("track") == name), show)
 
     return action
 

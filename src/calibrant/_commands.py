@@ -160,11 +160,24 @@ def benchmark_command(
         bool, typer.Option("--keep-predictions", help="Keep predictions (11 GB), to add estimators later.")
     ] = False,
     show: Annotated[str, typer.Option(help="Table to print: rel, abs or bias.")] = "rel",
+    track: Annotated[
+        list[str] | None,
+        typer.Option(help="Instead of the mixtures: beta, networks, dirichlet, imbalance or consistency; repeatable."),
+    ] = None,
 ) -> None:
     """Measure how wrong each estimator is where the true calibration error is known."""
-    from ._benchmark_command import benchmark
+    from ._benchmark_command import benchmark, tracks
 
-    _guarded(benchmark(mode, out, quick, jobs, seed, keep_predictions, show))
+    action = benchmark(mode, out, quick, jobs, seed, keep_predictions, show)
+    if track:
+        if mode != "corrected" or keep_predictions:
+            _guarded(lambda: _refuse("--mode and --keep-predictions are for the mixtures: tracks have neither"))
+        action = tracks(track, out, quick, jobs, seed, show)
+    _guarded(action)
+
+
+def _refuse(complaint: str) -> None:
+    raise ValueError(complaint)
 
 
 def _guarded(action: Callable[[], Any]) -> Any:

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from .naive import Sample
 
 # amplitude, decay, probability
-PRIOR = [(0.08, 1.0, 0.04), (0.35, 0.4, 0.22), (0.65, 1.0, 0.44), (1.2, 1.5, 0.24), (2.5, 1.5, 0.06)]
+PRIOR = [(0.08, 1.0, 0.04), (0.35, 0.4, 0.21), (0.65, 1.0, 0.40), (1.2, 1.5, 0.26), (2.5, 1.5, 0.09)]
 
 
 def empirical_bayes(sample: Sample, norm: float) -> float:
@@ -39,7 +39,7 @@ def empirical_bayes(sample: Sample, norm: float) -> float:
     X = np.stack(columns, axis=1)
     logs, values = [], []
     for tau, decay, weight in PRIOR:
-        shape = np.array([0.2] + [(1 + k) ** -decay for k in range(1, terms)] + [0.5])
+        shape = np.array([0.25] + [(1 + k) ** -decay for k in range(1, terms)] + [0.5])
         precision = 1 / (tau * shape) ** 2
 
         def loss(theta: np.ndarray, precision: np.ndarray = precision) -> float:

@@ -100,9 +100,9 @@ ROWS = [
     Row(Binned(debias="brocker"), binned(15, debias=True), norms=(1, 2), signed=True),
     Row(Binned(40, debias="kumar"), binned(40, debias="kumar"), norms=(1, 2), signed=True),
     # models
-    Row(Parametric(), parametric(), (1, 2, 3), close=3e-4, leak=0.04, worst=0.98),
-    Row(Parametric("beta"), parametric("beta"), (1, 2, 3), close=3e-4, leak=0.04, worst=0.98),
-    Row(Parametric("quadratic", 0), parametric("quadratic", 0.0), (1, 2, 3), close=3e-4, leak=1e-5),
+    Row(Parametric(), parametric(), close=1e-6, leak=0.04, worst=0.98),
+    Row(Parametric("beta"), parametric("beta"), close=1e-6, leak=0.04, worst=0.98),
+    Row(Parametric("quadratic", 0), parametric("quadratic", 0.0), close=1e-6, leak=1e-5),
     Row(CrossFit(), crossfit(), (1, 2), signed=True, mergeable=False),
     Row(CrossFit("logistic"), crossfit("logistic"), (1, 2), close=1e-8, signed=True, mergeable=False),
     Row(CrossFit("histogram", 3), crossfit("histogram", 3), (1, 2), signed=True, mergeable=False),

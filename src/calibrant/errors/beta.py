@@ -11,7 +11,7 @@ from .._types import AnyArray, FloatArray
 from ..density import GridMoments
 from ..problem import Problem
 from .base import CellEstimator, Cells
-from .fitted import DrawnFromNodes, FittedCells, grid_of
+from .fitted import DrawnFromNodes, FittedCells, grid_of, shared_counts
 from .norm import mean_power
 
 #: Cells of the arcsine grid, and the number of samples up to which there is no grid.
@@ -103,19 +103,11 @@ class AngleCounts:
 
     def binned(self, cells: int) -> AngleCounts:
         """Counts on the nodes in use of a grid of θ, each sample shared by the two nearest."""
-        position = np.arcsin(np.sqrt(np.clip(self.scores, 0, 1))) * (2 * cells / np.pi)
-        # A node's own angle comes back with a rounding error, which must not open a neighbour.
-        near = np.round(position)
-        position = np.where(np.abs(position - near) < 1e-9, near, position)
-        cell = np.minimum(position.astype(np.intp), cells - 1)
-        share = position - cell
-
-        def spread(values: FloatArray) -> FloatArray:
-            below = np.bincount(cell, values * (1 - share), minlength=cells + 1)
-            return np.asarray(below + np.bincount(cell + 1, values * share, minlength=cells + 1))
-
-        mass = np.stack([spread(v) for v in self.mass])
-        square = np.stack([spread(v) for v in self.square])
+        theta = np.arcsin(np.sqrt(np.clip(self.scores, 0, 1)))
+        mass, square = (
+            np.stack([shared_counts(theta, v, (0.0, np.pi / 2), cells) for v in values])
+            for values in (self.mass, self.square)
+        )
         used = mass.sum(axis=0) > 0
         nodes = np.sin(np.arange(cells + 1) * (np.pi / 2 / cells)) ** 2
         return replace(self, scores=nodes[used], mass=mass[:, used], square=square[:, used], on_grid=True)

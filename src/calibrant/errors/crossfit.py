@@ -16,8 +16,8 @@ from .isotonic import isotonic_fit
 from .logitmap import columns_of, expit, fit, logits_of
 
 #: Clip level of logits and precision of the prior on the standardised deviations of the built-in logistic map.
-_EPS = 1e-6
-_SHRINKAGE = 1.0
+LOGISTIC_EPS = 1e-6
+LOGISTIC_SHRINKAGE = 1.0
 #: Predicts the outcome at given scores, from distinct ascending scores, their weights and their positives.
 Map = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], FloatArray]
 
@@ -136,11 +136,11 @@ def isotonic_map(scores: FloatArray, weight: FloatArray, positive: FloatArray, a
 
 def logistic_map(scores: FloatArray, weight: FloatArray, positive: FloatArray, at: FloatArray) -> FloatArray:
     """``a + b·logit s``, shrunk to the identity."""
-    logits = logits_of(scores, _EPS)[None]
+    logits = logits_of(scores, LOGISTIC_EPS)[None]
     columns = columns_of(logits, weight[None], "logistic")
-    theta, _ = fit(columns, logits, weight[None], positive[None], _SHRINKAGE)
+    theta, _ = fit(columns, logits, weight[None], positive[None], LOGISTIC_SHRINKAGE)
     change = (theta[:, None, :] @ columns)[0, 0]
-    new = logits_of(at, _EPS)
+    new = logits_of(at, LOGISTIC_EPS)
     # The change is a line over the logit: two of its points, the ends, say all.
     low, high = int(np.argmin(logits[0])), int(np.argmax(logits[0]))
     width = logits[0, high] - logits[0, low]

@@ -20,11 +20,12 @@ from .norm import LARGE_NORM, mean_power
 TYPICAL = Prior(
     (
         Component(0.08, 1.0, 0.04),
-        Component(0.35, 0.4, 0.22),
-        Component(0.65, 1.0, 0.44),
-        Component(1.2, 1.5, 0.24),
-        Component(2.5, 1.5, 0.06),
-    )
+        Component(0.35, 0.4, 0.21),
+        Component(0.65, 1.0, 0.40),
+        Component(1.2, 1.5, 0.26),
+        Component(2.5, 1.5, 0.09),
+    ),
+    intercept=0.25,
 )
 #: What is possible: rough and smooth maps of any size, with offsets and slopes as large as any other term.
 WIDE = Prior(

@@ -62,13 +62,18 @@ def grid_of(
     integral: bool,
 ) -> GridMoments:
     """Counts that lie at ``scores``, shared linearly by the nodes of the regular grid."""
+    counts, ones = (shared_counts(scores, v, domain, GRID_CELLS) for v in (count, positive))
+    return GridMoments(*domain, counts, ones, total, squares, n_samples, integral)
+
+
+def shared_counts(at: FloatArray, values: FloatArray, domain: tuple[float, float], cells: int) -> FloatArray:
+    """Values at positions, each shared by the two nearest of ``cells + 1`` nodes over the domain."""
     low, high = domain
-    position = np.clip((scores - low) * (GRID_CELLS / (high - low)), 0, GRID_CELLS)
-    cell = np.minimum(position.astype(np.intp), GRID_CELLS - 1)
+    position = np.clip((at - low) * (cells / (high - low)), 0, cells)
+    # A position that was a node's comes back with a rounding error, which must not open the next node.
+    near = np.round(position)
+    position = np.where(np.abs(position - near) < 1e-9, near, position)
+    cell = np.minimum(position.astype(np.intp), cells - 1)
     share = position - cell
-
-    def spread(values: FloatArray) -> FloatArray:
-        below = np.bincount(cell, values * (1 - share), minlength=GRID_CELLS + 1)
-        return np.asarray(below + np.bincount(cell + 1, values * share, minlength=GRID_CELLS + 1))
-
-    return GridMoments(low, high, spread(count), spread(positive), total, squares, n_samples, integral)
+    below = np.bincount(cell, values * (1 - share), minlength=cells + 1)
+    return np.asarray(below + np.bincount(cell + 1, values * share, minlength=cells + 1))

@@ -60,7 +60,7 @@ class Prior:
     """
 
     components: tuple[Component, ...]
-    intercept: float = 0.2
+    intercept: float = 0.25
     slope: float = 0.5
 
     def __post_init__(self) -> None:

@@ -29,12 +29,13 @@ def expit(z: FloatArray) -> FloatArray:
     return np.asarray(0.5 + 0.5 * np.tanh(0.5 * z))
 
 
-def columns_of(logits: FloatArray, count: FloatArray, family: str) -> FloatArray:
+def columns_of(logits: FloatArray, count: FloatArray, family: str, step: float = 0.0) -> FloatArray:
     """Standardised deviations of the family from the identity, shape (R, k, m), for logits and counts (R, m).
 
     ``1, ℓ`` (logistic), ``1, ℓ, ℓ²`` (quadratic), ``1, ℓ, log s(1-s)`` (beta: its maps are
     ``a + b log s - c log(1-s)``), made orthonormal one after the other over the sample. A column that the ones before
-    it determine (constant scores, two distinct scores) is 0.
+    it determine (constant scores, two distinct scores) is 0, and all but the first are where ℓ varies no more than
+    sharing a sample between nodes a ``step`` apart makes it vary.
     """
     share = count / np.maximum(count.sum(axis=-1, keepdims=True), np.finfo(float).tiny)
     raw = [np.ones_like(logits), logits]
@@ -43,6 +44,7 @@ def columns_of(logits: FloatArray, count: FloatArray, family: str) -> FloatArray
     elif family == "beta":
         raw.append(-np.logaddexp(0, logits) - np.logaddexp(0, -logits))
     columns: list[FloatArray] = []
+    varied: AnyArray = np.ones((1, 1), dtype=bool)
     for values in raw:
         rest = values
         for _ in range(2):  # twice is enough (Kahan): once leaves rounding errors of the size of what it removed
@@ -51,6 +53,11 @@ def columns_of(logits: FloatArray, count: FloatArray, family: str) -> FloatArray
         size = (share * values**2).sum(axis=-1, keepdims=True)
         left = (share * rest**2).sum(axis=-1, keepdims=True)
         known = left > 1e-18 * size
+        if values is logits:
+            known &= left > 0.26 * step**2
+            varied = known
+        elif columns:
+            known &= varied
         columns.append(np.where(known, rest / np.sqrt(np.where(known, left, 1.0)), 0.0))
     return np.stack(columns, axis=-2)
 
@@ -129,14 +136,19 @@ def _log_det(hessian: FloatArray, live: AnyArray) -> FloatArray:
 
 
 def gaps(
-    logits: FloatArray, count: FloatArray, positive: FloatArray, family: str, shrinkage: float | str
+    logits: FloatArray,
+    count: FloatArray,
+    positive: FloatArray,
+    family: str,
+    shrinkage: float | str,
+    step: float = 0.0,
 ) -> FloatArray:
     """``g(s) - s`` of the fitted map at each logit of s, all shapes (R, m).
 
     For ``shrinkage="auto"`` the coefficients are averaged over priors, from exactly calibrated (standard deviation 0)
     through :data:`PRIOR_SDS`, weighted by the evidence of the data for each.
     """
-    columns = columns_of(logits, count, family)
+    columns = columns_of(logits, count, family, step)
     if isinstance(shrinkage, str):
         identity = (positive * logits - count * np.logaddexp(0, logits)).sum(axis=-1)
         found: list[tuple[FloatArray, FloatArray]] = [(np.zeros(columns.shape[:2]), identity)]

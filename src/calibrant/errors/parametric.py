@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,70 +10,126 @@ from .._types import FloatArray
 from ..density import GridMoments
 from ..problem import Problem
 from .base import CellEstimator, Cells
-from .fitted import DrawnFromNodes, FittedCells, grid_of
+from .fitted import DrawnFromNodes, FittedCells, grid_of, shared_counts
 from .logitmap import FAMILIES, expit, gaps, logits_of
 from .norm import mean_power
 
-#: Grid cells over the clipped logits.
+#: Grid cells over the clipped logits, and the number of samples up to which there is no grid.
 LOGIT_CELLS = 512
-#: The same where samples are redrawn.
+#: Grid cells where samples are redrawn.
 _REDRAWN_CELLS = 128
 
 
 @dataclass(frozen=True, eq=False)
 class LogitMoments:
-    """Linear-binned counts of the logits, and the domain of the scores.
+    """Logits of rows while they are few; beyond :data:`LOGIT_CELLS` samples, linear-binned counts over the logit.
 
     Unlike a grid of scores it is fine where they are near 0 or 1 and logits differ most. Sharing a sample between its
     two nearest nodes keeps ``Σ o ℓ`` and ``Σ ℓ``, to which likelihoods of logit maps are sensitive in the first order.
+
+    Attributes
+    ----------
+    logits : ndarray of shape (m,)
+        Of rows, or of the nodes in use.
+    count, positive, squares : ndarray of shape (m,)
+        ``Σ w a``, ``Σ w a o`` and ``Σ w² a`` with the linear share ``a``.
+    edge : float
+        Largest logit, to which scores are clipped.
+    cells : int
+        Of the grid; 0 for rows.
     """
 
-    logits: GridMoments
+    logits: FloatArray
+    count: FloatArray
+    positive: FloatArray
+    squares: FloatArray
+    edge: float
+    cells: int
     domain: tuple[float, float]
+    n_samples: int
+    integral: bool
 
     @classmethod
     def of(cls, problem: Problem, eps: float) -> LogitMoments:
-        """Counts of a problem's samples. Cost O(n + G)."""
-        p = problem
-        logits = logits_of(p.scores.astype(np.float64), eps)
-        ends = logits_of(np.array([eps, 1 - eps]), eps)
-        # 1 - eps is rounded, so the two ends differ in their last digits.
-        edge = float(max(-ends[0], ends[1]))
-        moved = Problem(logits, p.outcomes, p.weights, p.integral, (-edge, edge))
-        return cls(GridMoments.of(moved, LOGIT_CELLS), p.domain)
+        """Logits or counts of a problem's samples. Cost O(n + G)."""
+        s = problem.scores.astype(np.float64)
+        o = problem.outcomes.astype(np.float64)
+        w = np.ones(s.size) if problem.weights is None else problem.weights.astype(np.float64)
+        if problem.weights is not None:
+            used = w > 0
+            s, o, w = s[used], o[used], w[used]
+        rows = cls(
+            logits_of(s, eps), w, w * o, w * w, edge_of(eps), 0, problem.domain, problem.n_samples, problem.integral
+        )
+        return rows.binned(LOGIT_CELLS) if rows.many else rows
 
     def __add__(self, other: LogitMoments) -> LogitMoments:
         if not isinstance(other, LogitMoments):
             return NotImplemented
-        if self.domain != other.domain:
-            raise ValueError(f"LogitMoments of different domains cannot merge: {self.domain} and {other.domain}")
-        return LogitMoments(self.logits + other.logits, self.domain)
+        if (self.domain, self.edge) != (other.domain, other.edge):
+            raise ValueError(
+                f"LogitMoments of different domains or clip levels cannot merge: {self.domain} to {self.edge:.6g} and "
+                f"{other.domain} to {other.edge:.6g}"
+            )
+        both = LogitMoments(
+            np.concatenate([self.logits, other.logits]),
+            np.concatenate([self.count, other.count]),
+            np.concatenate([self.positive, other.positive]),
+            np.concatenate([self.squares, other.squares]),
+            self.edge,
+            0,
+            self.domain,
+            self.n_samples + other.n_samples,
+            self.integral and other.integral,
+        )
+        return both.binned(LOGIT_CELLS) if self.cells or other.cells or both.many else both
 
     @property
-    def n_samples(self) -> int:
-        """Rows."""
-        return self.logits.n_samples
+    def many(self) -> bool:
+        """Whether there are more samples (repeats counted) than a grid has cells."""
+        return bool((self.count.sum() if self.integral else self.count.size) > LOGIT_CELLS)
 
-    def nodes(self, cells: int = LOGIT_CELLS) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Logit, count and positives of the nodes in use, in units of the effective sample size."""
-        grid = self.logits.coarsen(LOGIT_CELLS // cells)
-        used = grid.count > 0
-        scale = grid.effective_size / grid.total if grid.total > 0 else 0.0
-        return grid.nodes[used], grid.count[used] * scale, grid.positive[used] * scale
+    @property
+    def step(self) -> float:
+        """Distance between nodes; 0 for rows."""
+        return 2 * self.edge / self.cells if self.cells else 0.0
+
+    def binned(self, cells: int) -> LogitMoments:
+        """Counts on the nodes in use of a regular grid."""
+        span = (-self.edge, self.edge)
+        count, positive, squares = (
+            shared_counts(self.logits, v, span, cells) for v in (self.count, self.positive, self.squares)
+        )
+        used = count > 0
+        nodes = np.linspace(*span, cells + 1)[used]
+        return replace(
+            self, logits=nodes, count=count[used], positive=positive[used], squares=squares[used], cells=cells
+        )
+
+    def units(self) -> tuple[FloatArray, FloatArray]:
+        """Counts and positives in units of the effective sample size."""
+        total, squares = float(self.count.sum()), float(self.squares.sum())
+        scale = 1.0 if self.integral or squares == 0 else total / squares
+        return self.count * scale, self.positive * scale
 
     def grid(self) -> GridMoments:
         """Counts on the regular grid that curves are drawn from."""
-        g = self.logits
         return grid_of(
-            expit(g.nodes),
-            g.count,
-            g.positive,
+            expit(self.logits),
+            self.count,
+            self.positive,
             self.domain,
-            total=g.total,
-            squares=g.squares,
-            n_samples=g.n_samples,
-            integral=g.integral,
+            total=float(self.count.sum()),
+            squares=float(self.squares.sum()),
+            n_samples=self.n_samples,
+            integral=self.integral,
         )
+
+
+def edge_of(eps: float) -> float:
+    """Largest logit of scores clipped to [eps, 1 - eps]; rounding makes the two ends differ in their last digits."""
+    low, high = logits_of(np.array([eps, 1 - eps]), eps)
+    return float(max(-low, high))
 
 
 @dataclass(frozen=True)
@@ -102,9 +158,10 @@ class Parametric(CellEstimator):
     Notes
     -----
     Range [0, 1]. Bias: little noise, since few parameters are fitted, and shrinkage downward at small n; what the
-    family cannot follow (a wavy gap) is missed at every n, so it is not consistent outside its family. Samples are
-    first shared between the nodes of a grid of 512 steps of the logit: mergeable, and the error of that is about 1e-4
-    (p = inf reads the nodes). Its reliability curve is that of :class:`AdaptiveKernel`. Cost O(n + iterations · G).
+    family cannot follow (a wavy gap) is missed at every n, so it is not consistent outside its family. Samples are read
+    as they are up to 512 (repeats counted), and beyond shared between the nodes of a grid of 512 steps of the logit:
+    mergeable, and the error of that is about 1e-4 (p = inf reads the nodes). Its reliability curve is that of
+    :class:`AdaptiveKernel`. Cost O(n + iterations · G).
 
     Newton's method halves steps until the penalised likelihood rises and ends when the decrement is below
     1e-9; :class:`ConvergenceWarning` otherwise.
@@ -158,22 +215,27 @@ class Parametric(CellEstimator):
 
     def power_of(self, summary: LogitMoments, norm: float) -> float:
         """``errorᵖ`` of the fitted map."""
-        logits, count, positive = summary.nodes()
-        return float(self._powers(logits, count[None], positive[None], norm)[0])
+        count, positive = summary.units()
+        return float(self._powers(summary.logits, count[None], positive[None], summary.step, norm)[0])
 
     def cells(self, summary: LogitMoments) -> Cells:
-        """Nodes of a coarser grid of the logit as cells, and the gap of the fitted map."""
-        logits, count, positive = summary.nodes(_REDRAWN_CELLS)
-        gap = gaps(logits[None], count[None], positive[None], self.family, self.shrinkage)[0]
-        return FittedCells(expit(logits), count, positive, None, np.ones(logits.size), fitted=gap)
+        """Nodes of a coarse grid of the logit as cells, and the gap of the fitted map."""
+        coarse = summary.binned(_REDRAWN_CELLS)
+        count, positive = coarse.units()
+        shape = (coarse.logits[None], count[None], positive[None])
+        gap = gaps(*shape, self.family, self.shrinkage, coarse.step)[0]
+        return FittedCells(expit(coarse.logits), count, positive, None, np.ones(count.size), fitted=gap)
 
     def resampled_power(self, cells: Cells, density: FloatArray, positive: FloatArray, norm: float) -> FloatArray:
         """``errorᵖ`` of maps fitted to resampled nodes."""
-        return self._powers(logits_of(cells.scores, self.eps), density, np.clip(positive, 0, density), norm)
+        logits, step = logits_of(cells.scores, self.eps), 2 * edge_of(self.eps) / _REDRAWN_CELLS
+        return self._powers(logits, density, np.clip(positive, 0, density), step, norm)
 
-    def _powers(self, logits: FloatArray, count: FloatArray, positive: FloatArray, norm: float) -> FloatArray:
+    def _powers(
+        self, logits: FloatArray, count: FloatArray, positive: FloatArray, step: float, norm: float
+    ) -> FloatArray:
         """``errorᵖ`` for counts of shape (R, m) at logits of shape (m,)."""
         if logits.size == 0:
             return np.full(count.shape[0], np.nan)
         logits = np.broadcast_to(logits, count.shape)
-        return mean_power(gaps(logits, count, positive, self.family, self.shrinkage), count, norm)
+        return mean_power(gaps(logits, count, positive, self.family, self.shrinkage, step), count, norm)

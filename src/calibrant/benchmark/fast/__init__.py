@@ -52,5 +52,6 @@ __all__ = ["Batch", "is_fast", "powers", "reads", "root"]
 from . import bayes as bayes  # noqa: E402
 from . import binned as binned  # noqa: E402
 from . import density as density  # noqa: E402
+from . import models as models  # noqa: E402
 from . import order as order  # noqa: E402
 from . import residual as residual  # noqa: E402

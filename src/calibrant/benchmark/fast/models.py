@@ -1,0 +1,157 @@
+"""`Parametric`, `CrossFit` and `BetaKernel` for many samples at once."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from ..._types import AnyArray, FloatArray
+from ...errors.beta import AUTO, BetaKernel, log_kernel
+from ...errors.crossfit import LOGISTIC_EPS, LOGISTIC_SHRINKAGE, CrossFit
+from ...errors.isotonic import isotonic_fit
+from ...errors.logitmap import columns_of, expit, fit, gaps, logits_of
+from ...errors.norm import mean_power
+from ...errors.parametric import Parametric, edge_of
+from . import reads
+from .batch import Batch, node_counts
+
+#: Cells over the logits (the public estimator takes 512), and those of a fold of the logistic cross-fit.
+_LOGIT_CELLS = 256
+_FOLD_CELLS = 128
+#: Up to this many rows they are read as they are, and beyond on the grid of the logit.
+_ROWS = 256
+#: Steps of the arcsine grid to a kernel's standard deviation.
+_STEPS = 10.0
+#: Where the others weigh less than this beside a sample's own share, the difference is rounding.
+_FAR = 1e-9
+
+
+@reads(Parametric)
+def parametric(estimator: Parametric, batch: Batch, norm: float) -> FloatArray:
+    """``errorᵖ`` of every sample: exact up to 256 rows, else from a coarser grid of the logit, mostly within 1e-4."""
+    if np.isinf(norm):  # the largest gap is at the outermost node, which a coarser grid has elsewhere
+        return np.array([estimator.power(problem, norm) for problem in batch.problems()])
+    if batch.size <= _ROWS:
+        logits, count, positive = logits_of(batch.scores, estimator.eps), np.ones_like(batch.scores), batch.outcomes
+        step = 0.0
+    else:
+        nodes, count, positive = _logit_counts(batch.scores, batch.outcomes, estimator.eps, _LOGIT_CELLS)
+        logits, step = np.broadcast_to(nodes, count.shape), 2 * edge_of(estimator.eps) / _LOGIT_CELLS
+    return mean_power(gaps(logits, count, positive, estimator.family, estimator.shrinkage, step), count, norm)
+
+
+def _logit_counts(
+    scores: FloatArray, outcomes: FloatArray, eps: float, cells: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Nodes over the logit between which scores lie, and linear-binned counts of samples and of positives."""
+    edge = edge_of(eps)
+    count, positive = node_counts(logits_of(scores, eps), outcomes, (-edge, edge), cells)
+    used = np.flatnonzero(count.any(axis=0))
+    here = slice(int(used[0]), int(used[-1]) + 1)
+    return np.linspace(-edge, edge, cells + 1)[here], count[:, here], positive[:, here]
+
+
+@reads(CrossFit)
+def crossfit(estimator: CrossFit, batch: Batch, norm: float) -> FloatArray:
+    """``errorᵖ`` of every sample; the public estimator's where scores are tied, or with other regressors."""
+    out = np.empty(batch.n_samples)
+    plain = norm in (1, 2) and estimator.regressor in ("isotonic", "logistic") and batch.size > 1
+    alone: AnyArray = np.logical_and(batch.first.all(axis=1), plain)  # without ties folds are dealt in turn
+    for i in np.flatnonzero(~alone):
+        out[i] = estimator.power(batch.problem(int(i)), norm)
+    rows = np.flatnonzero(alone)
+    if rows.size == 0:
+        return out
+    s, o = batch.scores[rows], batch.outcomes[rows]
+    delta = _isotonic(s, o, estimator.cv) if estimator.regressor == "isotonic" else _logistic(s, o, estimator.cv)
+    residual = o - s
+    terms = np.sign(delta) * residual if norm == 1 else 2 * delta * residual - delta**2
+    out[rows] = terms.mean(axis=1)
+    return out
+
+
+def _isotonic(scores: FloatArray, outcomes: FloatArray, cv: int) -> FloatArray:
+    """Held-out recalibrated minus stated score, (R, n), by isotonic fits."""
+    n = scores.shape[1]
+    place = np.arange(n) % cv
+    held = [np.flatnonzero(place == f) for f in range(cv)]
+    rest = [np.flatnonzero(place != f) for f in range(cv)]
+    delta = np.empty(scores.shape)
+    ones = np.ones(n)
+    for s, o, d in zip(scores, outcomes, delta, strict=True):
+        for inside, outside in zip(held, rest, strict=True):
+            if inside.size:
+                fitted = isotonic_fit(o[outside], ones[: outside.size])
+                d[inside] = np.interp(s[inside], s[outside], fitted)
+    return delta - scores
+
+
+def _logistic(scores: FloatArray, outcomes: FloatArray, cv: int) -> FloatArray:
+    """The same by shrunk logistic maps, all folds of all samples fitted together."""
+    rows, n = scores.shape
+    logits = logits_of(scores, LOGISTIC_EPS)
+    delta = np.empty(scores.shape)
+    place = np.arange(n) % cv
+    for f in range(min(cv, n)):
+        held = place == f
+        if n > _ROWS:
+            nodes, count, positive = _logit_counts(scores[:, ~held], outcomes[:, ~held], LOGISTIC_EPS, _FOLD_CELLS)
+            x = np.broadcast_to(nodes, count.shape)
+        else:
+            x, positive = logits[:, ~held], outcomes[:, ~held]
+            count = np.ones(positive.shape)
+        columns = columns_of(x, count, "logistic")
+        theta, _ = fit(columns, x, count, positive, LOGISTIC_SHRINKAGE)
+        change = (theta[:, None, :] @ columns)[:, 0]
+        low, high = x.argmin(axis=1)[:, None], x.argmax(axis=1)[:, None]
+        first, last = (np.take_along_axis(x, i, 1) for i in (low, high))
+        at_first, at_last = (np.take_along_axis(change, i, 1) for i in (low, high))
+        width = last - first
+        slope = np.divide(at_last - at_first, width, out=np.zeros((rows, 1)), where=width > 0)
+        new = logits[:, held]
+        delta[:, held] = expit(new + at_first + slope * (new - first)) - scores[:, held]
+    return delta
+
+
+@reads(BetaKernel)
+def beta_kernel(estimator: BetaKernel, batch: Batch, norm: float) -> FloatArray:
+    """``errorᵖ`` of every sample: one product with the kernels of a grid of θ, read between its nodes.
+
+    A sample's own share is what the grid makes of it, so it is excluded exactly. Samples with scores that no other
+    reaches are read one by one.
+    """
+    h = float(AUTO * float(batch.size) ** -0.4) if estimator.bandwidth == "auto" else estimator.bandwidth
+    if isinstance(h, str) or batch.size < 8:
+        return np.array([estimator.power(problem, norm) for problem in batch.problems()])
+    cells = 64
+    while cells < min(_STEPS * np.pi / np.sqrt(h), 2048):
+        cells *= 2
+    kernel = _kernel(h, cells, estimator.eps)
+    size = kernel.shape[0]
+    theta = np.arcsin(np.sqrt(batch.scores))
+    count, positive = node_counts(theta, batch.outcomes, (0.0, np.pi / 2), cells)
+    around, ones = count @ kernel, positive @ kernel
+    share = theta * (cells / (np.pi / 2))
+    cell = np.minimum(share.astype(np.int32), cells - 1)
+    share -= cell
+    index = cell + size * np.arange(batch.n_samples)[:, None]
+    keep = 1 - share
+    own = keep**2 * kernel.diagonal()[cell] + share**2 * kernel.diagonal()[cell + 1]
+    own += share * keep * (kernel.diagonal(1) + kernel.diagonal(-1))[cell]
+    density = around.ravel()[index] * keep + around.ravel()[index + 1] * share - own
+    hits = ones.ravel()[index] * keep + ones.ravel()[index + 1] * share - own * batch.outcomes
+    far = density <= _FAR * own
+    gap = np.clip(np.divide(hits, density, out=np.zeros_like(hits), where=~far), 0, 1) - batch.scores
+    out: FloatArray = mean_power(gap, np.ones_like(gap), norm)
+    for i in np.flatnonzero(far.any(axis=1)):
+        out[i] = estimator.power(batch.problem(int(i)), norm)
+    return out
+
+
+@lru_cache(maxsize=8)
+def _kernel(h: float, cells: int, eps: float) -> FloatArray:
+    """Kernels of every node at every node."""
+    nodes = np.sin(np.arange(cells + 1) * (np.pi / 2 / cells)) ** 2
+    kernel: FloatArray = np.exp(log_kernel(nodes, nodes, h, eps))
+    return kernel
