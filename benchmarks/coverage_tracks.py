@@ -1,13 +1,13 @@
 """Coverage of intervals on the tracks of the known-truth benchmark, written to docs/coverage.md.
 
-    python benchmarks/coverage_tracks.py --out RUN [--tracks beta,networks,imbalance,dirichlet] [--sizes 200,1000,5000]
-                                         [--repetitions 100] [--jobs 2] [--seed 0] [--level 0.95] [--docs docs]
+    python benchmarks/coverage_tracks.py --out RUN [--tracks beta,networks,imbalance,dirichlet]
+        [--sizes 200,1000,5000] [--repetitions 100] [--jobs 2] [--seed 0] [--level 0.95] [--docs docs]
 
-Three intervals of each sample: of `estimate(...)` (the default: a posterior with a spike at "calibrated"), of the debiased
-L2 error (`estimate(..., estimator=Binned(15, "quantile", debias=True), norm=2)`: test inversion), and, to
+Three intervals of each sample: of `estimate(...)` (the default: a posterior with a spike at "calibrated"), of the
+debiased L2 error (`estimate(..., estimator=Binned(15, "quantile", debias=True), norm=2)`: test inversion), and, to
 compare lengths, the percentile bootstrap of `Binned(15)`. A cell (distribution, notion, size) is one file of RUN: a run
-that was stopped goes on. Posteriors of all repetitions are fitted together; of the first ones `estimate` itself is called as well
-and must agree within the noise of its draws.
+that was stopped goes on. Posteriors of all repetitions are fitted together; of the first ones `estimate` itself is
+called as well and must agree within the noise of its draws.
 """
 
 import argparse
@@ -54,17 +54,14 @@ def credible(batches: tuple[Batch, ...], level: float, rng: np.random.Generator)
 def bootstrap(batches: tuple[Batch, ...], r: int, level: float, rng: np.random.Generator) -> tuple[float, float]:
     """Percentile bootstrap of the error over 15 bins of equal width, rows drawn with Poisson weights."""
     n = batches[0].size
-    total = 0.0
-    weight = rng.poisson(1.0, (200, n)).astype(np.float64)
-    order = None
+    total = np.zeros(200)
     for b in batches:
         # Sorted scores of different classes belong to different rows: each class is resampled by itself.
+        weight = rng.poisson(1.0, (200, n)).astype(np.float64)
         bins = np.clip(np.ceil(b.scores[r] * 15).astype(int) - 1, 0, 14)
         table = np.zeros((n, 15))
         table[np.arange(n), bins] = b.residuals[r]
-        drawn = weight if order is None else rng.poisson(1.0, (200, n)).astype(np.float64)
-        order = bins
-        total = total + np.abs(drawn @ table).sum(axis=1) / drawn.sum(axis=1) / len(batches)
+        total += np.abs(weight @ table).sum(axis=1) / weight.sum(axis=1) / len(batches)
     low, high = np.quantile(total, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
 
@@ -94,15 +91,16 @@ def cell(d: Distribution, notion: str, n: int, options: argparse.Namespace) -> d
         found["posterior"] += intervals
         for r in range(len(scores)):
             given, about = arguments(d, scores[r], labels[r], notion)
-            e2 = cal.estimate(*given, estimator=L2, norm=2, level=options.level, n_resamples=200, random_state=rng, **about)
+            about |= {"level": options.level, "random_state": rng}
+            e2 = cal.estimate(*given, estimator=L2, norm=2, n_resamples=200, **about)
             found["debiased L2"].append(tuple(e2.interval))
             found["percentile bootstrap"].append(bootstrap(batches, r, options.level, rng))
             if start == 0 and r < CHECKED:
-                own = cal.estimate(*given, level=options.level, random_state=rng, **about).interval
+                own = cal.estimate(*given, **about).interval
                 width = max(own.high - own.low, 0.005)
                 assert abs(own.high - intervals[r][1]) < 0.25 * width, (name, own, intervals[r])
-    out: dict = {"track": d.track, "name": d.name, "notion": notion, "n": n, "calibrated": d.calibrated or truth[1] < 1e-9}
-    out |= {"truth": truth[1], "repetitions": options.repetitions, "methods": {}}
+    out: dict = {"track": d.track, "name": d.name, "notion": notion, "n": n, "truth": truth[1]}
+    out |= {"calibrated": d.calibrated or truth[1] < 1e-9, "repetitions": options.repetitions, "methods": {}}
     for method, pairs in found.items():
         target = truth[2 if method == "debiased L2" else 1]
         low, high = np.array(pairs).T
@@ -126,7 +124,7 @@ def table(cells: list[dict], options: argparse.Namespace) -> str:
     groups = [(k, [c for c in cells if (c["track"], c["notion"], not c["calibrated"], c["n"]) == k]) for k in keys]
     for wrong in (False, True):
         for n in sorted({c["n"] for c in cells}):
-            chosen = [c for c in cells if c["n"] == n and not c["calibrated"] == wrong]
+            chosen = [c for c in cells if c["n"] == n and c["calibrated"] != wrong]
             groups.append((("**all**", "", wrong, n), chosen))
     for (track, notion, wrong, n), chosen in groups:
         for method in METHODS:

@@ -10,7 +10,8 @@ from scipy.optimize import minimize
 from .naive import Sample
 
 # amplitude, decay, probability
-PRIOR = [(0.08, 1.0, 0.04), (0.35, 0.4, 0.21), (0.65, 1.0, 0.40), (1.2, 1.5, 0.26), (2.5, 1.5, 0.09)]
+PRIOR = [(0.08, 1.0, 0.04), (0.35, 0.4, 0.21), (0.65, 1.0, 0.40), (1.2, 1.5, 0.26)]
+PRIOR += [(2.5, 1.5, 0.07), (8.0, 1.5, 0.02)]
 
 
 def empirical_bayes(sample: Sample, norm: float) -> float:

@@ -158,14 +158,14 @@ def test_cross_fitting_is_unbiased_for_calibrated_models(regressor, scores):
     rng = np.random.default_rng(6)
     estimator = CrossFit(regressor)
     values = {1: [], 2: []}
-    for _ in range(600):
+    for _ in range(300):
         s = rng.random(60) if scores == "distinct" else rng.integers(1, 5, 60) / 5
         problem = Problem(s, (rng.random(60) < s).astype(float))
         for norm, into in values.items():
             into.append(estimator.power(problem, norm))
-    mean, error = np.mean(values[1]), np.std(values[1]) / np.sqrt(600)
+    mean, error = np.mean(values[1]), np.std(values[1]) / np.sqrt(300)
     assert abs(mean) < 4 * error
-    assert np.mean(values[2]) < 4 * np.std(values[2]) / np.sqrt(600)
+    assert np.mean(values[2]) < 4 * np.std(values[2]) / np.sqrt(300)
 
 
 @pytest.mark.parametrize("norm", [1, 2])
@@ -249,9 +249,12 @@ def test_cross_fitting_has_two_norms_and_needs_two_samples():
 
 def test_cross_fitted_interval():
     rng = np.random.default_rng(11)
-    s = rng.random(400)
-    e = cal.estimate(rng.random(400) < s**2, s, estimator=CrossFit("histogram"), n_resamples=20, random_state=0)
-    assert e.interval.low < 1 / 6 < e.interval.high
+    s, u = rng.random(400), rng.random(400)
+    wrong, right = (
+        cal.estimate(u < chance, s, estimator=CrossFit("histogram"), n_resamples=30, random_state=0)
+        for chance in (s**2, s)
+    )
+    assert right.interval.low == 0 < 0.05 < wrong.interval.low < wrong.interval.high < 0.25
 
 
 # ---- Beta kernels ----------------------------------------------------------------------------------------------

@@ -1,1 +1,1 @@
-"""Parts of ``benchmark_page.py``: the data of a run, statistics over distributions, figures and sections of the page."""
+"""Parts of ``benchmark_page.py``: the data of a run, statistics over distributions, figures and sections."""

@@ -35,6 +35,10 @@ MEASURES = {
     "rel_p95": "Relative error |reading − truth| / truth\n(95th percentile over sets, median over distributions)",
     "abs_p95": "Absolute error |reading − truth|\n(95th percentile over sets, median over distributions)",
 }
+TITLES = {
+    "rel_p95": "Relative error of the paper's 15 estimators and of ours",
+    "abs_p95": "Absolute error of the paper's 15 estimators and of ours",
+}
 _LABELLED = (30, 50, 100, 200, 500, 1000, 2000, 5000)
 _VALUES = (0.01, 0.02, 0.03, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 7, 10, 15, 20, 30)
 
@@ -83,14 +87,15 @@ def figure2(run: Run, measure: str, path: Path) -> None:
     for text in legend.get_texts()[::4]:
         text.set_fontweight("bold")
         text.set_position((-30, 0))
-    figure.suptitle(_about(run), fontsize=10, color="0.3", y=0.985)
-    figure.tight_layout(rect=(0, 0.14, 1, 0.995))
+    figure.suptitle(TITLES[measure], fontsize=13, y=0.985)
+    figure.text(0.5, 0.938, _about(run), fontsize=9, color="0.35", ha="center")
+    figure.tight_layout(rect=(0, 0.14, 1, 0.965))
     _save(figure, path)
 
 
 def readme_figure(run: Run, path: Path) -> None:
     """Relative error of the default, of the best of the 15 at every size, and the range of the 15."""
-    figure, panels = plt.subplots(1, 2, figsize=(9, 3.9), sharey=True)
+    figure, panels = plt.subplots(1, 2, figsize=(9, 4.1), sharey=True)
     for ax, notion in zip(panels, NOTIONS, strict=True):
         middle = run.medians("rel_p95", notion)
         curves = middle[:, run.columns(run.curves)]
@@ -101,14 +106,13 @@ def readme_figure(run: Run, path: Path) -> None:
         ax.set_title(NOTIONS[notion], fontsize=11)
         _axes(ax, run, percent=True)
         if ax is panels[0]:
-            i = len(run.sizes) // 3
+            i = len(run.sizes) // 6
             _along(ax, run.sizes[i], float(np.sqrt(low[i] * high[i])), "15 published\nestimators", "#33475b")
-            j = len(run.sizes) // 8
-            ours = middle[j, run.columns([DEFAULT])[0]]
+            ours = middle[:, run.columns([DEFAULT])[0]]
             ax.annotate(
                 "calibrant's default",
-                (run.sizes[j], ours),
-                xytext=(-2, -26),
+                (run.sizes[0], _lowest_at_left(run, ours)),
+                xytext=(8, -8),
                 textcoords="offset points",
                 color="#b34700",
                 fontsize=10,
@@ -119,10 +123,11 @@ def readme_figure(run: Run, path: Path) -> None:
             ax.annotate(
                 "the best of the 15\nat each size",
                 (run.sizes[k], low[k]),
-                xytext=(22, 34),
+                xytext=(58, 62),
                 textcoords="offset points",
                 color="#33475b",
                 fontsize=9,
+                ha="center",
                 arrowprops={"arrowstyle": "-", "color": "#5b7085", "linewidth": 0.8},
             )
     panels[0].set_ylabel("Error of the reading,\nas a share of the true value")
@@ -130,12 +135,12 @@ def readme_figure(run: Run, path: Path) -> None:
     figure.text(
         0.5,
         0.012,
-        "19 of 20 readings are nearer to the truth than this. " + _about(run),
+        "In a typical case 19 of 20 readings are nearer to the truth than this.\n" + _about(run),
         ha="center",
         fontsize=8,
         color="0.35",
     )
-    figure.tight_layout(rect=(0, 0.04, 1, 1))
+    figure.tight_layout(rect=(0, 0.07, 1, 1))
     _save(figure, path)
 
 
@@ -143,17 +148,21 @@ def _ours(ax: Axes, run: Run, middle: np.ndarray) -> None:
     """The default, thick and labelled on its line."""
     values = middle[:, run.columns([DEFAULT])[0]]
     ax.plot(run.sizes, values, color=OURS_COLOR, linewidth=3)
-    i = len(run.sizes) // 6
     ax.annotate(
         f"{DEFAULT}\n(our default)",
-        (run.sizes[i], values[i]),
-        xytext=(-4, -12),
+        (run.sizes[0], _lowest_at_left(run, values)),
+        xytext=(8, -8),
         textcoords="offset points",
         fontweight="bold",
         fontsize=10,
-        ha="center",
         va="top",
     )
+
+
+def _lowest_at_left(run: Run, values: np.ndarray) -> float:
+    """The lowest value of a line where its label will be: over the first third of the axis."""
+    third = run.sizes[0] * (run.sizes[-1] / run.sizes[0]) ** (1 / 3)
+    return float(values[np.array(run.sizes) <= third].min())
 
 
 def _along(ax: Axes, x: float, y: float, words: str, color: str) -> None:
@@ -197,8 +206,9 @@ def _axes(ax: Axes, run: Run, *, percent: bool = False) -> None:
 
 def _about(run: Run) -> str:
     """What the figure is of, in one line."""
-    part = "" if run.finished else f" of {run.n_wanted} (unfinished run)"
-    return f"{run.n_distributions}{part} score distributions of Gaussian mixtures with known truth, {run.config.mode}"
+    count = str(run.n_wanted) if run.finished else f"Unfinished run: {run.n_distributions} of {run.n_wanted}"
+    mode = "as published" if run.config.mode == "as-published" else "corrected"
+    return f"{count} score distributions of Gaussian mixtures with known truth ({mode})."
 
 
 def _save(figure: plt.Figure, path: Path) -> None:

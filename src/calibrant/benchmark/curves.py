@@ -97,6 +97,7 @@ PAPER_CURVES: Mapping[str, Entry] = paper_curves()
 OURS: dict[str, Entry] = {
     "empirical-bayes": Entry(EmpiricalBayes()),
     "residual-rank": Entry(ResidualKernel()),
+    "residual-rank-debiased": Entry(ResidualKernel(debias=True)),
     "residual-score": Entry(ResidualKernel(space="score")),
     "binned15": Entry(Binned(15)),
     "binned15-debiased": Entry(Binned(15, debias=True)),

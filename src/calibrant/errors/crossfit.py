@@ -57,9 +57,10 @@ class CrossFit(Estimator):
     in three folds. Relative weights keep a row in one fold. Samples whose fold leaves nothing to fit are left out; NaN
     where that is all of them (one sample). Cost: ``cv`` fits; ``"isotonic"`` O(cv · n log n), ``"logistic"`` O(cv · n).
 
-    Source: Popordanoska et al. (2022) and Kumar et al. (2019) debias bins; the sign form is the variational one,
-    ``E|d| = max over h with values in [-1, 1] of E[h(s)(o - s)]``, as in Błasiok et al. (2023), *A unifying theory of
-    distance from calibration*.
+    References
+    ----------
+    Błasiok, Gopalan, Hu & Nakkiran (2023), *A unifying theory of distance from calibration*, for calibration errors as
+    ``max_h E[h(s)(o - s)]``: over all h with values in [-1, 1] that is E|d|, and cross-fitting reads it at one h.
 
     Examples
     --------

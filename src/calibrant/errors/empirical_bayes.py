@@ -23,7 +23,8 @@ TYPICAL = Prior(
         Component(0.35, 0.4, 0.21),
         Component(0.65, 1.0, 0.40),
         Component(1.2, 1.5, 0.26),
-        Component(2.5, 1.5, 0.09),
+        Component(2.5, 1.5, 0.07),
+        Component(8.0, 1.5, 0.02),
     ),
     intercept=0.25,
 )

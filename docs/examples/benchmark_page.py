@@ -1,0 +1,113 @@
+"""The benchmark's page, figures and small files, from the folder of a run of ``calibrant benchmark``.
+
+``python docs/examples/benchmark_page.py RUN_FOLDER [--tracks TRACK_RUN_FOLDER] [--published RUN_FOLDER] --docs docs``
+
+It only reads the runs, which may be unfinished (the page then says so), and writes into the folder of the docs:
+``benchmark.md``, ``benchmark/summary.csv``, ``benchmark/config.json`` and ``images/benchmark_*.png``. Every number
+on the page is computed here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import polars as pl
+from benchmark_parts import claims, figures, sections, tracks
+from benchmark_parts.runs import Run
+
+import calibrant
+from calibrant.benchmark import summary
+from calibrant.benchmark.results import MEASURES
+
+FIGURE_2 = """
+## Figure 2, in both readings
+
+The relative error, as the paper's text describes it, and the absolute one, as its figure shows it. The published
+figure ends at N = 500.
+
+![Relative error against N](images/benchmark_relative.png)
+
+![Absolute error against N](images/benchmark_absolute.png)
+"""
+
+
+def write_summary(run: Run, path: Path) -> None:
+    """Medians over distributions with standard errors, one row a notion, size and estimator."""
+    columns = [f"{m}{end}" for m in MEASURES for end in ("", "_se")]
+    summed = summary(run.frame).select("notion", "size", "estimator", "distributions", *columns)
+    summed.with_columns(pl.col(columns).round_sig_figs(4)).write_csv(path)
+
+
+def write_config(run: Run, path: Path) -> None:
+    """Configuration, versions, estimators, and how many distributions there are."""
+    plain = json.loads(json.dumps(run.config.to_dict()))
+    content = {
+        "config": {key: value for key, value in plain.items() if key != "versions"},
+        "versions": {**run.versions, "calibrant": calibrant.__version__},
+        "distributions": run.n_distributions,
+        "distributions_wanted": run.n_wanted,
+        "estimators": {name: run.definitions[name] for name in run.estimators},
+    }
+    path.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def write(run: Run, docs: Path, others: tracks.Tracks | None, published: Run | None) -> None:
+    """All files."""
+    images, data = docs / "images", docs / "benchmark"
+    data.mkdir(parents=True, exist_ok=True)
+    write_summary(run, data / "summary.csv")
+    write_config(run, data / "config.json")
+    figures.figure2(run, "rel_p95", images / "benchmark_relative.png")
+    figures.figure2(run, "abs_p95", images / "benchmark_absolute.png")
+    figures.readme_figure(run, images / "benchmark_readme.png")
+    command = "python docs/examples/benchmark_page.py RUN_FOLDER --docs docs"
+    if others is not None:
+        command += " --tracks TRACK_RUN_FOLDER"
+    if published is not None:
+        command += " --published PUBLISHED_RUN_FOLDER"
+    parts = [
+        sections.first_lines(run),
+        sections.what_was_run(run),
+        sections.how_to_repeat(run, command),
+        FIGURE_2,
+        sections.default_tables(run),
+        claims.Claims(run).page(),
+    ]
+    if published is not None:
+        figures.figure2(published, "abs_p95", images / "benchmark_published.png")
+        parts.append(claims.published_section(published, run))
+    if others is not None:
+        parts.append(tracks.page(others))
+    parts.append(sections.estimator_tables(run))
+    text = "\n".join(part.strip("\n") + "\n" for part in parts)
+    (docs / "benchmark.md").write_text(text, encoding="utf-8")
+
+
+def main() -> None:
+    """Read the arguments, the runs, and write."""
+    parser = argparse.ArgumentParser(description="Write the benchmark's page from the folder of a run.")
+    parser.add_argument("run", type=Path, help="folder of a run of the mixtures, finished or not")
+    parser.add_argument("--tracks", type=Path, help="folder of a run of the tracks")
+    parser.add_argument("--published", type=Path, help="folder of a run with --mode as-published")
+    parser.add_argument("--docs", type=Path, required=True, help="where benchmark.md is written")
+    arguments = parser.parse_args()
+    run = Run.read(arguments.run)
+    if not run.has_default:
+        raise ValueError(f"{arguments.run} holds no results of {sections.DEFAULT}")
+    others = None if arguments.tracks is None else tracks.Tracks.read(arguments.tracks)
+    published = None if arguments.published is None else Run.read(arguments.published)
+    if published is not None and published.config.mode != "as-published":
+        raise ValueError(
+            f"--published must be a run of mode 'as-published'; {arguments.published} is {published.config.mode!r}"
+        )
+    write(run, arguments.docs, others, published)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""Credible intervals of the default estimator."""
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant.datasets import make_scores
+from calibrant.errors.base import ErrorDraws
+from calibrant.inference.posterior import SPIKE, credible
+
+
+def sample(n: int, kind: str, seed: int = 0):
+    return make_scores(n, kind, random_state=seed)
+
+
+def one(powers, log_odds: float, **about):
+    given = {"norm": 1, "average": "power", "level": 0.9} | about
+    return credible([ErrorDraws(np.asarray(powers, dtype=float), log_odds)], [1.0], **given)
+
+
+def test_calibrated_starts_at_exactly_zero_and_says_how_probable_that_is():
+    data = sample(2000, "calibrated")
+    e = cal.estimate(data.y_true, data.y_prob, random_state=0)
+    assert e.interval.low == 0.0
+    assert 0.0 < e.interval.high < 0.06
+    assert e.calibrated > 0.5
+    assert e.to_dict()["calibrated"] == e.calibrated
+
+
+def test_miscalibrated_excludes_zero_and_holds_the_truth():
+    data = sample(3000, "overconfident")
+    e = cal.estimate(data.y_true, data.y_prob, random_state=0)
+    assert e.interval.low > 0
+    assert e.interval.low < data.truth < e.interval.high
+    assert e.calibrated < 1e-6
+    assert e.interval.low < e.corrected < e.interval.high
+
+
+def test_other_estimators_have_no_posterior():
+    data = sample(300, "overconfident")
+    e = cal.estimate(data.y_true, data.y_prob, estimator=cal.Binned(), random_state=0)
+    assert e.calibrated is None
+    assert e.to_dict()["calibrated"] is None
+
+
+def test_repeats_with_a_seed_and_not_without():
+    data = sample(300, "overconfident")
+    a, b, c = (cal.estimate(data.y_true, data.y_prob, random_state=s).interval for s in (1, 1, 2))
+    assert a == b
+    assert a != c
+
+
+def test_more_data_make_it_shorter_and_a_higher_level_longer():
+    lengths = []
+    for n in (300, 3000, 30_000):
+        data = sample(n, "overconfident")
+        low, high = cal.estimate(data.y_true, data.y_prob, random_state=0).interval
+        lengths.append(high - low)
+    assert lengths[0] > 2 * lengths[1] > 4 * lengths[2]
+    narrow = cal.estimate(data.y_true, data.y_prob, level=0.5, random_state=0).interval
+    assert narrow.high - narrow.low < 0.6 * lengths[2]
+
+
+def test_two_classes_are_one_problem():
+    data = sample(400, "shifted")
+    P = np.column_stack([1 - data.y_prob, data.y_prob])
+    single = cal.estimate(data.y_true, data.y_prob, random_state=0)
+    both = cal.estimate(data.y_true, P, notion="classwise", random_state=0)
+    assert both.calibrated == pytest.approx(single.calibrated, rel=0.3)
+    assert both.interval.high == pytest.approx(single.interval.high, rel=0.15)
+
+
+@pytest.mark.parametrize("norm", [1, 2, 3.5, 40, float("inf")])
+def test_every_norm(norm):
+    data = sample(500, "overconfident")
+    e = cal.estimate(data.y_true, data.y_prob, norm=norm, random_state=0)
+    assert 0 <= e.interval.low < e.interval.high <= 1
+    assert e.interval.low < e.value < e.interval.high
+
+
+def test_norms_are_ordered():
+    data = sample(500, "overconfident")
+    values = [cal.calibration_error(data.y_true, data.y_prob, norm=p) for p in (1, 1.5, 2, 4, 40, float("inf"))]
+    assert values == sorted(values)
+
+
+def test_spike_and_draws_mix():
+    """With even odds against a prior of 0.1, one tenth of the mass is exactly 0."""
+    draws = np.linspace(0.1, 0.3, 2001)
+    found = one(draws, 0.0, level=0.5)
+    assert found.calibrated == pytest.approx(SPIKE)
+    assert found.interval.low > 0.1
+    assert one(draws, 0.0, level=0.9).interval.low == 0.0  # a tail of 5 % lies within the spike
+    assert one(draws, 8.0, level=0.9).interval.low > 0.09
+    assert one(draws, -3.0).median == 0.0
+    assert one(draws, 3.0).median == pytest.approx(0.2, abs=0.01)
+
+
+def test_upper_end_leaves_the_spike_out():
+    draws = np.linspace(0.1, 0.3, 2001)
+    assert one(draws, -20.0).interval.high == pytest.approx(one(draws, 20.0).interval.high)
+
+
+def test_extreme_odds_do_not_overflow():
+    assert one([0.1, 0.2], 1e6).calibrated == pytest.approx(0.0, abs=1e-200)
+    assert one([0.1, 0.2], -1e6).calibrated == 1.0
+
+
+def test_nothing_known():
+    found = one([np.nan, np.nan], float("nan"))
+    assert np.isnan(found.interval).all()
+    assert np.isnan(found.median)
+
+
+def test_evidence_of_classes_adds_up():
+    draws = [ErrorDraws(np.linspace(0.1, 0.2, 100), 1.0) for _ in range(4)]
+    about = {"norm": 1, "average": "power", "level": 0.9}
+    free = credible(draws, [0.25] * 4, **about)
+    dependent = credible(draws, [0.25] * 4, dependent=True, **about)
+    odds = [(1 - c.calibrated) / c.calibrated * SPIKE / (1 - SPIKE) for c in (free, dependent)]
+    assert np.log(odds) == pytest.approx([4.0, 3.0])
+
+
+@pytest.mark.slow
+def test_coverage():
+    """About 95 % of intervals hold the truth (see docs/coverage.md for the table): ± 3.1 % is two standard errors."""
+    hits = []
+    for seed in range(200):
+        data = sample(1000, ("overconfident", "underconfident")[seed % 2], seed + 500)
+        low, high = cal.estimate(data.y_true, data.y_prob, n_resamples=80, random_state=seed).interval
+        hits.append(low <= data.truth <= high)
+    assert 0.90 <= np.mean(hits) <= 0.99

@@ -1,0 +1,151 @@
+"""`EmpiricalBayes`: the model's parts against their definitions."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.special import expit
+
+import calibrant as cal
+from calibrant.density import GridMoments
+from calibrant.errors import laplace
+from calibrant.errors.empirical_bayes import TYPICAL, rank_cells
+from calibrant.errors.laplace import Prior
+from calibrant.problem import Problem
+
+
+def cells_of(s, o, weights=None):
+    return rank_cells(GridMoments.of(Problem(np.asarray(s, float), np.asarray(o, float), weights)))
+
+
+def drawn(n: int, seed: int = 0, power: float = 1.7):
+    rng = np.random.default_rng(seed)
+    s = rng.random(n)
+    return s, (rng.random(n) < s**power).astype(float)
+
+
+@pytest.mark.parametrize("n", [1, 2, 30, 1000])
+def test_mode_is_the_mode(n):
+    """The gradient of the penalised likelihood vanishes there."""
+    cells = cells_of(*drawn(n))
+    for component, posterior in zip(TYPICAL.components, laplace.fit(cells, TYPICAL), strict=True):
+        sd = TYPICAL.spread(component, laplace.n_terms(cells.size))
+        chance = expit(cells.logit + cells.design @ posterior.mode)
+        gradient = cells.design.T @ (cells.positive - cells.count * chance) - posterior.mode / sd**2
+        assert np.abs(gradient * np.diag(posterior.root @ posterior.root.T) ** 0.5).max() < 1e-4
+
+
+def test_root_is_a_root_of_the_covariance():
+    cells = cells_of(*drawn(200))
+    component, posterior = TYPICAL.components[2], laplace.fit(cells, TYPICAL)[2]
+    chance = expit(cells.logit + cells.design @ posterior.mode)
+    curvature = (cells.design.T * (cells.count * chance * (1 - chance))) @ cells.design
+    curvature += np.diag(TYPICAL.spread(component, laplace.n_terms(200)) ** -2.0)
+    assert posterior.root @ posterior.root.T == pytest.approx(np.linalg.inv(curvature), rel=1e-2, abs=1e-4)
+
+
+def test_evidence_of_a_single_direction():
+    """Constant scores leave one direction, whose evidence is an integral over a line."""
+    n, k, s = 400, 150, 0.3
+    cells = cells_of(np.full(n, s), np.arange(n) < k)
+    prior = Prior(((1.0, 1.2, 1.0),))
+    (posterior,) = laplace.fit(cells, prior)
+    sd = prior.spread(prior.components[0], laplace.n_terms(n))
+    row = cells.design[cells.count > 0][0]
+    spread = float(np.sqrt(((row * sd) ** 2).sum()))
+    base = float(cells.logit[cells.count > 0][0])
+
+    def relative_likelihood(shift: float) -> float:
+        gain = k * shift - n * (np.logaddexp(0, base + shift) - np.logaddexp(0, base))
+        return float(np.exp(gain - shift**2 / (2 * spread**2)) / (spread * np.sqrt(2 * np.pi)))
+
+    exact = quad(relative_likelihood, -3, 3, points=[0.3], limit=200)[0]
+    assert float(posterior.log_evidence) == pytest.approx(np.log(exact), abs=0.02)
+
+
+def test_posterior_matches_a_long_run_of_importance_sampling():
+    """The mean of |gap| by the delta method, against the exact posterior of a one-component prior."""
+    s, o = drawn(150, 3)
+    prior = Prior(((0.7, 1.2, 1.0),))
+    cells = cells_of(s, o)
+    (posterior,) = laplace.fit(cells, prior)
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal((40_000, posterior.mode.size))
+    theta = posterior.mode + noise @ posterior.root.T
+    sd = prior.spread(prior.components[0], laplace.n_terms(cells.size))
+    eta = cells.logit + theta @ cells.design.T
+    log_target = (cells.positive * eta - cells.count * np.logaddexp(0, eta)).sum(1) - 0.5 * ((theta / sd) ** 2).sum(1)
+    log_weight = log_target + 0.5 * (noise**2).sum(1)
+    weight = np.exp(log_weight - log_weight.max())
+    sizes = (np.abs(expit(eta) - expit(cells.logit)) * cells.count).sum(1) / cells.count.sum()
+    exact = float(weight @ sizes / weight.sum())
+    assert cal.EmpiricalBayes(prior).power(Problem(s, o), 1) == pytest.approx(exact, rel=0.06)
+
+
+def test_many_at_once_is_each_alone():
+    both = [cells_of(*drawn(100, seed)) for seed in (1, 2)]
+    stacked = laplace.RankCells(
+        *(np.stack([getattr(c, f) for c in both]) for f in ("count", "positive", "score", "rank")), 100.0
+    )
+    together = laplace.fit(stacked, TYPICAL)
+    for i, cells in enumerate(both):
+        for a, b in zip(together, laplace.fit(cells, TYPICAL), strict=True):
+            assert a.mode[i] == pytest.approx(b.mode, abs=1e-5)
+            assert float(a.log_evidence[i]) == pytest.approx(float(b.log_evidence), abs=1e-4)
+
+
+def test_consistent():
+    errors = {}
+    for n in (300, 1_000_000):
+        squares = []
+        for seed in range(10 if n < 1000 else 1):
+            rng = np.random.default_rng([n, seed])
+            s = rng.random(n)
+            wavy = np.clip(s + 0.1 * np.sin(6 * np.pi * s), 0, 1)
+            got = cal.calibration_error(rng.random(n) < wavy, s, estimator=cal.EmpiricalBayes())
+            squares.append((got - np.abs(wavy - s).mean()) ** 2)
+        errors[n] = float(np.sqrt(np.mean(squares)))
+    assert errors[1_000_000] < 0.001 < 0.01 < errors[300]
+    calibrated = np.random.default_rng(0).random(1_000_000)
+    y = np.random.default_rng(1).random(1_000_000) < calibrated
+    assert cal.calibration_error(y, calibrated) < 0.003
+
+
+@pytest.mark.parametrize("n", [0.5, 1, 2, 3])
+def test_tiny_samples_read_about_the_prior(n):
+    got = cal.EmpiricalBayes().power(Problem(np.array([0.4]), np.array([1.0]), np.array([n]), integral=False), 1)
+    assert 0.01 < got < 0.2
+
+
+def test_hopeless_models_read_high():
+    s, o = np.repeat([0.01, 0.99], 500), np.repeat([1, 0], 500)
+    assert cal.calibration_error(o, s, estimator=cal.EmpiricalBayes()) == pytest.approx(0.98, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "says"),
+    [
+        (lambda: cal.EmpiricalBayes("narrow"), ValueError, "'typical', 'wide' or a Prior; got 'narrow'"),
+        (lambda: cal.EmpiricalBayes(0.5), ValueError, "got 0.5"),
+        (lambda: Prior(()), ValueError, "components"),
+        (lambda: Prior(((0.0, 1.0, 1.0),)), ValueError, "above 0"),
+        (lambda: Prior(((1.0, 1.0, -1.0),)), ValueError, "above 0"),
+        (lambda: Prior(((1.0, float("nan"), 1.0),)), ValueError, "finite"),
+        (lambda: Prior(((1.0, 1.0),)), TypeError, "triples"),
+        (lambda: Prior(((1.0, 1.0, 1.0),), intercept=0.0), ValueError, "intercept must be a positive number; got 0.0"),
+        (lambda: Prior(((1.0, 1.0, 1.0),), slope=-1.0), ValueError, "slope"),
+    ],
+)
+def test_bad_input(make, error, says):
+    with pytest.raises(error, match=says):
+        make()
+
+
+def test_weights_of_a_prior_are_scaled():
+    assert [c.weight for c in Prior(((1, 1, 1), (2, 1, 3))).components] == [0.25, 0.75]
+
+
+def test_warns_when_it_does_not_converge(monkeypatch):
+    monkeypatch.setattr(laplace, "_MAX_ITERATIONS", 1)
+    s, o = drawn(200)
+    with pytest.warns(cal.ConvergenceWarning, match="did not converge in 1 steps"):
+        cal.calibration_error(o.astype(int), s, pos_label=1)
