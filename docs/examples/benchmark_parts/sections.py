@@ -60,6 +60,7 @@ def what_was_run(run: Run) -> str:
         if run.finished
         else f"{run.n_distributions} of {run.n_wanted} score distributions (drawn at random, from {got} mixtures)"
     )
+    n, n_curves = len(run.estimators), len(run.curves)
     rows = [
         ["mode", f"`{c.mode}`, seed {c.seed}"],
         ["score distributions", count],
@@ -71,7 +72,10 @@ def what_was_run(run: Run) -> str:
         ["models", _listed(c.models)],
         ["evaluation sets", f"{c.sets} of each size for each distribution"],
         ["sizes", _listed(run.sizes)],
-        ["estimators", f"{len(run.estimators)}: the paper's {len(run.curves)}, and {len(run.estimators) - len(run.curves)} of ours"],
+        [
+            "estimators",
+            f"{n}: the paper's {n_curves}, and {n - n_curves} of ours",
+        ],
         ["versions", ", ".join(f"{k} {v}" for k, v in sorted(run.versions.items()))],
     ]
     if run.lacking:

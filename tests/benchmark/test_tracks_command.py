@@ -1,0 +1,36 @@
+"""`calibrant benchmark --track`."""
+
+import pytest
+from typer.testing import CliRunner
+
+from calibrant._commands import app
+
+
+@pytest.mark.slow
+def test_prints_a_table_and_goes_on_from_its_folder(tmp_path):
+    arguments = ["benchmark", "--track", "imbalance", "--quick", "--jobs", "1", "--out", str(tmp_path / "run")]
+    first = CliRunner().invoke(app, arguments)
+    assert first.exit_code == 0, first.output
+    assert "class-specific: 95th percentile of the relative error" in first.output
+    assert "empirical-bayes" in first.output
+    assert (tmp_path / "run" / "results.parquet").exists()
+    pieces = {p: p.stat().st_mtime_ns for p in (tmp_path / "run" / "pieces").iterdir()}
+    again = CliRunner().invoke(app, arguments)
+    assert again.exit_code == 0
+    assert {p: p.stat().st_mtime_ns for p in (tmp_path / "run" / "pieces").iterdir()} == pieces
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--track", "nothing"], "track"),
+        (["--track", "beta", "--mode", "as-published"], "tracks have neither"),
+        (["--track", "beta", "--keep-predictions"], "tracks have neither"),
+        (["--track", "beta", "--show", "all"], "--show must be one of rel, abs, bias"),
+        (["--track", "beta", "--jobs", "0"], "n_jobs must be an int >= 1"),
+    ],
+)
+def test_refuses(arguments, says, tmp_path):
+    result = CliRunner().invoke(app, ["benchmark", *arguments, "--out", str(tmp_path / "run")])
+    assert result.exit_code == 2
+    assert says in result.output + result.stderr
