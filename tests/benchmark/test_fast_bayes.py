@@ -9,6 +9,7 @@ from calibrant.benchmark.fast import Batch, powers
 CASES = {
     "spread": lambda rng, shape: rng.random(shape),
     "sharp": lambda rng, shape: rng.beta(12, 0.6, shape),
+    "near 0, within a cell of the public grid": lambda rng, shape: rng.beta(0.05, 4.95, shape),
     "tied": lambda rng, shape: np.round(rng.random(shape), 1),
     "atoms": lambda rng, shape: np.where(rng.random(shape) < 0.4, np.round(rng.random(shape)), rng.random(shape)),
     "constant": lambda rng, shape: np.full(shape, 0.3),

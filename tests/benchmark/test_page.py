@@ -13,6 +13,7 @@ import pytest
 import calibrant as cal
 from calibrant.benchmark import Config, Entry, paper_curves, run
 from calibrant.benchmark.track_runner import run_tracks
+from calibrant.benchmark.tracks import distributions
 
 pytest.importorskip("matplotlib")
 
@@ -97,6 +98,7 @@ def finished(tmp_path_factory):
         sizes=(30, 120),
         large_sizes=(1000, 2000),
         n_sets=10,
+        names=[d.name for track in ("beta", "consistency") for d in distributions(track)[:4]],
         estimators=READ,
     )
     docs = folder / "docs"
@@ -248,6 +250,17 @@ def test_verdicts_come_first(finished):
         cell = said["Silverman's bandwidth is better than 0.1"][j]
         logs = logs_of(frame, notion, "d-silverman", "d0.1")["log"].mean()
         assert number(cell) == pytest.approx(np.exp(logs), abs=6e-4)
+        word, of_wide, of_narrow = re.match(
+            r"\*\*(.*)\*\*: (.*) of `d0.1`, (.*) of `d0.033`",
+            said["Silverman's bandwidth underperforms class-wise (is worse than both fixed ones, for N ≤ 500)"][1],
+        ).groups()
+        for told, other in ((of_wide, "d0.1"), (of_narrow, "d0.033")):
+            logs = logs_of(frame, "classwise", "d-silverman", other)["log"].mean()
+            assert number(told) == pytest.approx(np.exp(logs), abs=6e-4)
+        if number(of_wide) - 1 > 3 * doubt(of_wide) and number(of_narrow) - 1 > 3 * doubt(of_narrow):
+            assert word == "holds"
+        if 1 - min(number(of_wide), number(of_narrow)) > 3 * max(doubt(of_wide), doubt(of_narrow)):
+            assert word == "does not hold"
         cell = said["Labels in 2000 bins read the truth too high"][j]
         ones = frame.filter(notion=notion, size=30, estimator="l10")
         ratio = np.exp((ones["label_truth"] / ones["truth"]).log().mean())

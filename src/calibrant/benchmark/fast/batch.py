@@ -95,16 +95,6 @@ class Batch:
         return np.asarray(np.minimum.accumulate(end[:, ::-1], axis=1)[:, ::-1])
 
     @cached_property
-    def mid_ranks(self) -> FloatArray:
-        """Ranks in (0, 1); ties share their mean rank, shape (R, n)."""
-        n = self.size
-        plain = np.broadcast_to((np.arange(n) + 0.5) / n, self.scores.shape)
-        if not self.tied:
-            return plain
-        start = np.maximum.accumulate(np.where(self.first, np.arange(n), 0), axis=1)
-        return np.asarray((start + self.run_end) / (2 * n))
-
-    @cached_property
     def grid(self) -> tuple[FloatArray, FloatArray]:
         """Linear-binned counts of scores and of positives on ``GRID_CELLS`` cells, each (R, G + 1)."""
         return node_counts(self.scores, self.outcomes, self.domain, GRID_CELLS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._types import FloatArray, IntArray
+from ...density.grid import GRID_CELLS
 from ...errors import laplace
 from ...errors.empirical_bayes import EmpiricalBayes, expected_power, from_sums
 from . import reads
@@ -20,7 +21,7 @@ def empirical_bayes(estimator: EmpiricalBayes, batch: Batch, norm: float) -> Flo
 def cells_of(batch: Batch) -> laplace.RankCells:
     """Rank cells of every sample, (R, m)."""
     n, m = batch.size, laplace.n_cells(batch.size)
-    rank = batch.mid_ranks
+    rank = _ranks(batch)
     cell: IntArray = np.minimum((rank * m).astype(np.int64), m - 1)
     cell += (np.arange(batch.n_samples) * m)[:, None]
     flat, length = cell.ravel(), batch.n_samples * m
@@ -30,3 +31,19 @@ def cells_of(batch: Batch) -> laplace.RankCells:
         return np.bincount(flat, weights, minlength=length).reshape(-1, m).astype(np.float64)
 
     return from_sums(sums(None), sums(batch.outcomes), sums(batch.scores), sums(rank), float(n))
+
+
+def _ranks(batch: Batch) -> FloatArray:
+    """Ranks in (0, 1); scores in one cell of the public grid cannot be told apart and share their mean rank."""
+    low, high = batch.domain
+    n = batch.size
+    place = np.minimum(((batch.scores - low) * (GRID_CELLS / (high - low))).astype(np.int64), GRID_CELLS - 1)
+    first = np.ones(place.shape, dtype=bool)
+    np.not_equal(place[:, 1:], place[:, :-1], out=first[:, 1:])
+    if first.all():
+        return np.broadcast_to((np.arange(n) + 0.5) / n, place.shape)
+    start = np.maximum.accumulate(np.where(first, np.arange(n), 0), axis=1)
+    end = np.full(place.shape, n)
+    np.copyto(end[:, :-1], np.arange(1, n), where=first[:, 1:])
+    end = np.minimum.accumulate(end[:, ::-1], axis=1)[:, ::-1]
+    return np.asarray((start + end) / (2 * n))
