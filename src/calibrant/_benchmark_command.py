@@ -43,8 +43,8 @@ def tracks(
     def action() -> None:
         import polars as pl
 
-        from .benchmark.track_runner import run_tracks, summarize
         from .benchmark.runner import check_jobs
+        from .benchmark.track_runner import run_tracks, summarize
 
         if show not in _TABLES:
             raise ValueError(f"--show must be one of {', '.join(_TABLES)}; got {show!r}")

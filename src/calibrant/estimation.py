@@ -23,7 +23,6 @@ from .predictions import Predictions
 from .problem import Problem, Reduction, VectorProblem
 from .results import Estimate, ReliabilityCurve
 
-
 #: Draws from a posterior for every resample that other intervals take: they cost less.
 _POSTERIOR = 5
 
@@ -115,7 +114,7 @@ def estimate(
     level : float in (0, 1), default 0.95
         Level of the interval.
     n_resamples : int, default 400
-        Draws at each of the simulated truths.
+        Draws at each of the simulated truths; of a posterior five times as many.
     random_state : int, Generator or None
 
     Returns
@@ -128,10 +127,11 @@ def estimate(
     -----
     ``EmpiricalBayes``, the default, has a posterior: the interval holds ``level`` of it, starts at exactly 0 when the
     model may well be calibrated, and ``.calibrated`` is the probability of that (see
-    :mod:`calibrant.inference.posterior`). For all others the interval inverts a test along the path from perfect calibration
-    to the gaps found, so it accounts for the
-    estimator's noise and leaks: it starts at exactly 0 when the data are compatible with calibration, and may lie
-    below the value. What the estimator blurs is not put back, and classes are treated as exchangeable: see
+    :mod:`calibrant.inference.posterior`). Cost: ``5 n_resamples`` draws on rank cells.
+
+    For all others the interval inverts a test along the path from perfect calibration to the gaps found, so it accounts
+    for the estimator's noise and leaks: it starts at exactly 0 when the data are compatible with calibration, and may
+    lie below the value. What the estimator blurs is not put back, and classes are treated as exchangeable: see
     :mod:`calibrant.inference.intervals`. Cost: 11 scales × ``n_resamples`` draws on bins or grid cells a problem (fewer
     draws beyond 8 problems), independent of n; on occupied cells × K for the canonical notion. Estimators without
     cells draw outcomes for every row, at most 100 times a scale. Coverage of both is simulated in docs/coverage.md.

@@ -50,8 +50,8 @@ class EmpiricalBayes(PosteriorEstimator):
     .. math:: \mathrm{logit}\,P(o = 1 \mid s) = \mathrm{logit}\,s + \theta_0 + \sum_{k=1}^{K-1} \theta_k \cos(k \pi u)
               + \theta_z z, \qquad \theta \sim N(0, \tau^2 D),
 
-    with the rank u of the score, its standardised logit z, and ``K = ⌈2 n^(1/4)⌉ + 2``. The prior says that models
-    are calibrated on average, and that smooth deviations are larger than wiggly ones: it is a mixture of normal laws with
+    with the rank u of the score, its standardised logit z, and ``K = ⌈2 n^(1/4)⌉ + 2``. The prior says that models are
+    calibrated on average, and that smooth deviations are larger than wiggly ones: it is a mixture of normal laws with
     sd ``τ (1 + k)^(-decay)`` of θ_k, whose amplitudes and decays are averaged by their Laplace evidence, so the data
     choose (hence the name). What is returned is
 
