@@ -77,7 +77,7 @@ def calibration_error(
     Examples
     --------
     >>> import calibrant as cal
-    >>> round(cal.calibration_error([0, 1, 1, 0], [0.5, 0.5, 0.5, 0.5]), 3)
+    >>> round(cal.calibration_error([0, 1, 1, 0], [0.5, 0.5, 0.5, 0.5], estimator=cal.Binned()), 3)
     0.0
     >>> ece_a = cal.Binned(n_bins="sqrt", strategy="quantile")
     >>> cal.calibration_error([0, 1], [[1, 0], [0, 1]], notion="classwise", estimator=ece_a)

@@ -36,12 +36,14 @@ def empirical_bayes(sample: Sample, norm: float) -> float:
     centred = logit - np.average(logit, weights=c)
     spread = math.sqrt(np.average(centred**2, weights=c))
     z = centred / spread if spread > 1e-9 else 0 * centred
-    columns = [np.cos(math.pi * k * u) for k in range(terms)] + [z]
+    low, high = sample.domain
+    ends = [np.array([sum(r[0] for r in rows if r[1] == e) for rows in cells.values()]) / c for e in (low, high)]
+    columns = [np.cos(math.pi * k * u) for k in range(terms)] + [z, *ends]
     X = np.stack(columns, axis=1)
     logs, values = [], []
     for tau, decay, weight in PRIOR:
-        shape = np.array([0.25] + [(1 + k) ** -decay for k in range(1, terms)] + [0.5])
-        precision = 1 / (tau * shape) ** 2
+        sd = np.array([0.25 * tau] + [tau * (1 + k) ** -decay for k in range(1, terms)] + [0.5 * tau, 4.0, 4.0])
+        precision = 1 / sd**2
 
         def loss(theta: np.ndarray, precision: np.ndarray = precision) -> float:
             eta = logit + X @ theta
@@ -51,7 +53,7 @@ def empirical_bayes(sample: Sample, norm: float) -> float:
             q = 1 / (1 + np.exp(-(logit + X @ theta)))
             return -X.T @ (c * (o - q)) + precision * theta
 
-        found = minimize(loss, np.zeros(len(shape)), jac=slope, method="BFGS", options={"gtol": 1e-7, "maxiter": 5000})
+        found = minimize(loss, np.zeros(len(sd)), jac=slope, method="BFGS", options={"gtol": 1e-7, "maxiter": 5000})
         eta = logit + X @ found.x
         q = 1 / (1 + np.exp(-eta))
         hessian = (X.T * (c * q * (1 - q))) @ X + np.diag(precision)

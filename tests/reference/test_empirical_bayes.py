@@ -84,7 +84,7 @@ def test_posterior_matches_a_long_run_of_importance_sampling():
 def test_many_at_once_is_each_alone():
     both = [cells_of(*drawn(100, seed)) for seed in (1, 2)]
     stacked = laplace.RankCells(
-        *(np.stack([getattr(c, f) for c in both]) for f in ("count", "positive", "score", "rank")), 100.0
+        *(np.stack([getattr(c, f) for c in both]) for f in ("count", "positive", "score", "rank", "ends")), 100.0
     )
     together = laplace.fit(stacked, TYPICAL)
     for i, cells in enumerate(both):
@@ -110,6 +110,18 @@ def test_consistent():
     assert cal.calibration_error(y, calibrated) < 0.003
 
 
+def test_atoms_at_the_ends_say_nothing_of_their_neighbours():
+    """Scores of exactly 0 and 1 that are wrong now and then, beside a calibrated model."""
+    rng = np.random.default_rng(3)
+    s = np.where(rng.random(20_000) < 0.3, rng.integers(0, 2, 20_000), rng.beta(2, 2, 20_000))
+    chance = np.where(s == 0, 0.04, np.where(s == 1, 0.93, s))
+    truth = float(np.abs(chance - s).mean())
+    y = rng.random(20_000) < chance
+    assert cal.calibration_error(y, s) == pytest.approx(truth, abs=0.006)
+    blind = Prior(TYPICAL.components, ends=1e-6)
+    assert cal.calibration_error(y, s, estimator=cal.EmpiricalBayes(blind)) > truth + 0.006
+
+
 @pytest.mark.parametrize("n", [0.5, 1, 2, 3])
 def test_tiny_samples_read_about_the_prior(n):
     got = cal.EmpiricalBayes().power(Problem(np.array([0.4]), np.array([1.0]), np.array([n]), integral=False), 1)
@@ -133,6 +145,7 @@ def test_hopeless_models_read_high():
         (lambda: Prior(((1.0, 1.0),)), TypeError, "triples"),
         (lambda: Prior(((1.0, 1.0, 1.0),), intercept=0.0), ValueError, "intercept must be a positive number; got 0.0"),
         (lambda: Prior(((1.0, 1.0, 1.0),), slope=-1.0), ValueError, "slope"),
+        (lambda: Prior(((1.0, 1.0, 1.0),), ends=0.0), ValueError, "ends"),
     ],
 )
 def test_bad_input(make, error, says):

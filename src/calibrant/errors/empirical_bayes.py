@@ -28,15 +28,23 @@ TYPICAL = Prior(
     ),
     intercept=0.25,
 )
-#: What is possible: rough and smooth maps of any size, with offsets and slopes as large as any other term.
+#: What is possible: rough and smooth maps of any size, with offsets and slopes nearly as large as any other term.
 WIDE = Prior(
-    tuple(
-        Component(size, decay, a * b)
-        for decay, a in ((0.3, 0.4), (1.0, 0.6))
-        for size, b in ((0.25, 0.05), (0.5, 0.2), (1.0, 0.4), (2.0, 0.25), (4.0, 0.1))
+    (
+        Component(0.06, 1.0, 0.06),
+        Component(0.12, 1.0, 0.10),
+        Component(0.25, 0.3, 0.06),
+        Component(0.25, 1.0, 0.10),
+        Component(0.5, 0.3, 0.09),
+        Component(0.5, 1.0, 0.13),
+        Component(1.0, 0.3, 0.11),
+        Component(1.0, 1.0, 0.16),
+        Component(2.0, 0.3, 0.05),
+        Component(2.0, 1.0, 0.09),
+        Component(4.0, 1.0, 0.05),
     ),
-    intercept=1.0,
-    slope=1.0,
+    intercept=0.5,
+    slope=0.7,
 )
 PRIORS = {"typical": TYPICAL, "wide": WIDE}
 
@@ -48,7 +56,7 @@ class EmpiricalBayes(PosteriorEstimator):
     The recalibration map is logistic in smooth functions of the score,
 
     .. math:: \mathrm{logit}\,P(o = 1 \mid s) = \mathrm{logit}\,s + \theta_0 + \sum_{k=1}^{K-1} \theta_k \cos(k \pi u)
-              + \theta_z z, \qquad \theta \sim N(0, \tau^2 D),
+              + \theta_z z + \theta_{low} [s = low] + \theta_{high} [s = high],
 
     with the rank u of the score, its standardised logit z, and ``K = ⌈2 n^(1/4)⌉ + 2``. The prior says that models are
     calibrated on average, and that smooth deviations are larger than wiggly ones: it is a mixture of normal laws with
@@ -147,7 +155,15 @@ def rank_cells(grid: GridMoments) -> RankCells:
     def sums(values: FloatArray) -> FloatArray:
         return np.asarray(np.bincount(cell, values, minlength=cells), dtype=np.float64)
 
-    return from_sums(sums(count), sums(positive), sums(count * grid.nodes[used]), sums(count * rank), n)
+    low, high = (sums(np.where(used == end, count, 0.0)) for end in (0, grid.cells))
+    return from_sums(
+        sums(count),
+        sums(positive),
+        sums(count * grid.nodes[used]),
+        sums(count * rank),
+        np.stack([low, high], axis=-1),
+        n,
+    )
 
 
 def _three(values: FloatArray) -> FloatArray:
@@ -158,8 +174,13 @@ def _three(values: FloatArray) -> FloatArray:
     return out
 
 
-def from_sums(count: FloatArray, positive: FloatArray, score: FloatArray, rank: FloatArray, n: float) -> RankCells:
-    """Cells from sums of counts, positives, scores and ranks, (…, m); an empty cell has score and rank ½."""
+def from_sums(
+    count: FloatArray, positive: FloatArray, score: FloatArray, rank: FloatArray, ends: FloatArray, n: float
+) -> RankCells:
+    """Cells from sums of counts, positives, scores and ranks, (…, m), and of counts at the ends, (…, m, 2).
+
+    An empty cell has score and rank ½.
+    """
     filled = count > 0
     half = np.full(count.shape, 0.5)
     return RankCells(
@@ -167,6 +188,7 @@ def from_sums(count: FloatArray, positive: FloatArray, score: FloatArray, rank: 
         positive,
         np.divide(score, count, out=half.copy(), where=filled),
         np.divide(rank, count, out=half, where=filled),
+        np.divide(ends, count[..., None], out=np.zeros(ends.shape), where=filled[..., None]),
         n,
     )
 

@@ -2,12 +2,12 @@
 
 With the score's logit ``l`` and its rank ``u`` in (0, 1), the model is
 
-    logit P(o = 1 | s) = l + θ_0 + Σ_k θ_k cos(kπu) + θ_z (l - mean l) / sd l,      θ ~ N(0, τ² diag(shape²)),
+    logit P(o = 1 | s) = l + θ_0 + Σ_k θ_k cos(kπu) + θ_z (l - mean l) / sd l + θ_low [s = low] + θ_high [s = high]
 
-so its prior mean is perfect calibration and the amplitude τ says how far from it a model usually is. For each component
-of the prior (a τ and a shape) the posterior is approximated by a normal law at its mode (Laplace), and the components
-are averaged by their evidence.
-All arrays may have leading axes: one fit, or thousands.
+with normal θ of mean 0, so its prior mean is perfect calibration, and the amplitude τ of most of them says how far from
+it a model usually is. For each component of the prior (a τ and a shape) the posterior is approximated by a normal law
+at its mode (Laplace), and the components are averaged by their evidence. All arrays may have leading axes: one fit, or
+thousands.
 """
 
 from __future__ import annotations
@@ -57,11 +57,14 @@ class Prior:
         Amplitudes τ > 0; decays, of which small ones are rough maps; weights > 0, which are scaled to sum to 1.
     intercept, slope : float
         Prior sd of θ_0 and of θ_z in units of τ, > 0.
+    ends : float
+        Prior sd of what is added to the logit at the two end scores, whatever τ, > 0.
     """
 
     components: tuple[Component, ...]
     intercept: float = 0.25
     slope: float = 0.5
+    ends: float = 4.0
 
     def __post_init__(self) -> None:
         try:
@@ -73,26 +76,38 @@ class Prior:
         finite = all(np.isfinite(v) for c in given for v in c)
         if not given or not finite or not all(c.amplitude > 0 and c.weight > 0 for c in given):
             raise ValueError(f"components must have finite decays, amplitudes and weights above 0; got {given!r}")
-        for name, value in (("intercept", self.intercept), ("slope", self.slope)):
+        for name, value in (("intercept", self.intercept), ("slope", self.slope), ("ends", self.ends)):
             if not (np.isfinite(value) and value > 0):
                 raise ValueError(f"{name} must be a positive number; got {value!r}")
         total = sum(c.weight for c in given)
         object.__setattr__(self, "components", tuple(c._replace(weight=c.weight / total) for c in given))
 
     def spread(self, component: Component, terms: int) -> FloatArray:
-        """Prior sd of the coefficients: intercept, cosines, slope."""
+        """Prior sd of the coefficients: intercept, cosines, slope, ends."""
         cosines = (1.0 + np.arange(1, terms)) ** -component.decay
-        return component.amplitude * np.concatenate([[self.intercept], cosines, [self.slope]])
+        smooth = component.amplitude * np.concatenate([[self.intercept], cosines, [self.slope]])
+        return np.concatenate([smooth, [self.ends] * 2])
 
 
 @dataclass(frozen=True, eq=False)
 class RankCells:
-    """Samples grouped by rank: counts, positives, mean scores and mean ranks, each (…, m); empty cells count 0."""
+    """Samples grouped by rank; empty cells count 0.
+
+    Attributes
+    ----------
+    count, positive, score, rank : ndarray of shape (…, m)
+        Samples, positives, mean score and mean rank.
+    ends : ndarray of shape (…, m, 2)
+        Share of the cell's samples at the lowest and at the highest score there can be. A model that says exactly 0
+        or 1 to many samples is wrong about them in a way that says nothing about the scores beside them.
+    size : float
+    """
 
     count: FloatArray
     positive: FloatArray
     score: FloatArray
     rank: FloatArray
+    ends: FloatArray
     size: float
 
     @cached_property
@@ -111,7 +126,7 @@ class RankCells:
         centred = self.logit - (share * self.logit).sum(axis=-1, keepdims=True)
         sd = np.sqrt((share * centred**2).sum(axis=-1, keepdims=True))
         slope = np.divide(centred, sd, out=np.zeros_like(centred), where=sd > 1e-9)
-        return np.concatenate([cosines, slope[..., None]], axis=-1)
+        return np.concatenate([cosines, slope[..., None], self.ends], axis=-1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +150,7 @@ class Posterior:
 def fit(cells: RankCells, prior: Prior) -> list[Posterior]:
     """Posterior of every component, each started at the mode of the one before."""
     terms = n_terms(cells.size)
-    mode = np.zeros((*cells.count.shape[:-1], terms + 1))
+    mode = np.zeros((*cells.count.shape[:-1], terms + 3))
     out: list[Posterior] = []
     for component in prior.components:
         out.append(_laplace(cells, prior.spread(component, terms) ** -2.0, mode))

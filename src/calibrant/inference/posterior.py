@@ -25,6 +25,8 @@ from ..errors.norm import combine_draws
 SPIKE = 0.1
 #: Factor about the median by which draws are spread.
 WIDEN = 1.1
+#: Correlation of the errors of one-vs-rest problems, whose draws are independent.
+CORRELATION = 0.3
 
 
 class Credible(NamedTuple):
@@ -46,8 +48,9 @@ def credible(
 ) -> Credible:
     """Combine the posteriors of several problems.
 
-    One-vs-rest problems share their rows: the evidence of K of them counts as K - 1, and their errors go
-    together, for which the spread of the mean is widened as in :func:`.intervals.invert`.
+    One-vs-rest problems share their rows, and what a prior gets wrong about one class it gets wrong about the others:
+    the evidence of K of them counts as K - 1, and the spread of their mean is that of errors with a correlation of
+    :data:`CORRELATION`.
     """
     nan = float("nan")
     known = [d for d in draws if not np.isnan(d.powers).any()]
@@ -58,7 +61,7 @@ def credible(
     log_odds = sum(d.log_odds for d in known) * ((m - 1) / m if dependent else 1.0)
     calibrated = float(1 / (1 + np.exp(np.clip(log_odds, -700, 700)) * (1 - SPIKE) / SPIKE))
     values = np.sort(combine_draws([d.powers for d in draws], shares, norm, average))
-    factor = WIDEN * (np.sqrt(1 + 0.876 / (m - 1)) if dependent else 1.0)
+    factor = WIDEN * (np.sqrt(1 + CORRELATION * (m - 1)) if dependent and average != "max" else 1.0)
     middle = float(np.median(values))
     values = np.maximum(middle + factor * (values - middle), 0.0)
     tail = (1 - level) / 2

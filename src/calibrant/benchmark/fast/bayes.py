@@ -30,7 +30,12 @@ def cells_of(batch: Batch) -> laplace.RankCells:
         weights = None if values is None else values.ravel()
         return np.bincount(flat, weights, minlength=length).reshape(-1, m).astype(np.float64)
 
-    return from_sums(sums(None), sums(batch.outcomes), sums(batch.scores), sums(rank), float(n))
+    low, high = batch.domain
+    place = (batch.scores - low) * (GRID_CELLS / (high - low))
+    ends = [sums(np.clip(1 - place, 0, 1)), sums(np.clip(place - (GRID_CELLS - 1), 0, 1))]
+    return from_sums(
+        sums(None), sums(batch.outcomes), sums(batch.scores), sums(rank), np.stack(ends, axis=-1), float(n)
+    )
 
 
 def _ranks(batch: Batch) -> FloatArray:
