@@ -11,7 +11,7 @@ from .._types import AnyArray, FloatArray
 from ..density import GridMoments
 from ..problem import Problem
 from .base import CellEstimator, Cells
-from .fitted import DrawnFromNodes, FittedCells, grid_of, shared_counts
+from .fitted import DrawnFromNodes, FittedCells, check_eps, grid_of, shared_counts
 from .norm import mean_power
 
 #: Cells of the arcsine grid, and the number of samples up to which there is no grid.
@@ -198,11 +198,7 @@ class BetaKernel(CellEstimator):
             raise ValueError(f"{allowed}; got {self.bandwidth!r}")
         else:
             object.__setattr__(self, "bandwidth", float(self.bandwidth))
-        if isinstance(self.eps, bool) or not isinstance(self.eps, (int, float, np.number)):
-            raise TypeError(f"eps must be a number in (0, 0.1]; got {self.eps!r}")
-        if not 0 < self.eps <= 0.1:
-            raise ValueError(f"eps must lie in (0, 0.1]; got {self.eps!r}")
-        object.__setattr__(self, "eps", float(self.eps))
+        object.__setattr__(self, "eps", check_eps(self.eps))
 
     @property
     def drawn_as(self) -> CellEstimator:

@@ -79,7 +79,7 @@ class EmpiricalBayes(PosteriorEstimator):
     model. Here noise is weighed against what models are known to be like, so small samples read about what is typical
     (0.02 to 0.08), and large samples what the data say: K grows with n, and the estimate is consistent. Range [0, 1].
     Bias: upwards for calibrated models and small n (it never reads 0), downwards for large errors and small n. The
-    default prior was chosen on score distributions that the published benchmark results do not contain.
+    default prior was chosen on mixtures that the published results do not contain, with an eye on two tracks.
     Scores are taken at a resolution of 1/4096 of the domain. Its reliability curve is that of :class:`AdaptiveKernel`.
     Warns with :class:`ConvergenceWarning` should the fit not converge. Cost O(n + G + components · K³): 1 to 30 ms and
     the pass over the rows.

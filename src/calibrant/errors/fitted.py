@@ -77,3 +77,12 @@ def shared_counts(at: FloatArray, values: FloatArray, domain: tuple[float, float
     share = position - cell
     below = np.bincount(cell, values * (1 - share), minlength=cells + 1)
     return np.asarray(below + np.bincount(cell + 1, values * share, minlength=cells + 1))
+
+
+def check_eps(eps: Any) -> float:
+    """Judge the ``eps`` argument: how near to 0 and 1 a probability may come."""
+    if isinstance(eps, bool) or not isinstance(eps, (int, float, np.number)):
+        raise TypeError(f"eps must be a number in (0, 0.1]; got {eps!r}")
+    if not 0 < eps <= 0.1:
+        raise ValueError(f"eps must lie in (0, 0.1]; got {eps!r}")
+    return float(eps)

@@ -7,7 +7,8 @@ sample could have missed, which "exactly 0" would hide.
 
 The draws are those of a model, not of the world: over the tracks of the known-truth benchmark, intervals read from
 them directly cover a little less than they say where the true map is of a shape that the prior finds unlikely. They are
-widened by :data:`WIDEN` about their median, which was chosen on other seeds than the published coverage table.
+widened by :data:`WIDEN` about their median. That, :data:`CORRELATION` and the wide prior were chosen on these tracks:
+the coverage table has other seeds than most of the trials, but not other distributions.
 """
 
 from __future__ import annotations
