@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from calibrant import Binned, Density, ResidualKernel
+from calibrant import AdaptiveKernel, Binned, Density, ResidualKernel
 from calibrant.benchmark.fast import Batch, is_fast, powers
 from calibrant.benchmark.fast.density import bandwidths, density_powers
 from calibrant.problem import Problem
@@ -56,6 +56,8 @@ EXACT = [
     ResidualKernel(debias=True),
     ResidualKernel(space="score"),
     ResidualKernel(0.05, "score"),
+    AdaptiveKernel(),
+    AdaptiveKernel(20.0, widest=0.3),
 ]
 #: On coarser grids than the public ones, or with the kernel's transform from a table.
 CLOSE = [
@@ -102,7 +104,14 @@ def test_pointwise_debias_over_scores(scores):
 
 
 @pytest.mark.parametrize(
-    "estimator", [Density("scott"), Density(lambda x, w: 0.07), Density("loo"), ResidualKernel("scott", "score")]
+    "estimator",
+    [
+        Density("scott"),
+        Density(lambda x, w: 0.07),
+        Density("loo"),
+        ResidualKernel("scott", "score"),
+        AdaptiveKernel("loo"),
+    ],
 )
 def test_what_has_no_batched_form_is_read_one_by_one(estimator):
     batched, public = both(estimator, 1, "uniform", 300)

@@ -165,12 +165,12 @@ def default_tables(run: Run, level: str = "##") -> str:
     return "\n".join(out)
 
 
-def ratio_to_best(run: Run, measure: str, notion: str) -> list[tuple[str, float, float, Number]]:
-    """At every size: the best of the 15, its median, the default's, and their ratio."""
+def ratio_to_best(run: Run, measure: str, notion: str, name: str = DEFAULT) -> list[tuple[str, float, float, Number]]:
+    """At every size: the best of the 15, its median, that of the estimator ``name``, and their ratio."""
     values = run.values(measure, notion)
     out = []
     for i in range(len(run.sizes)):
-        columns = run.columns([*run.curves, DEFAULT])
+        columns = run.columns([*run.curves, name])
         found, again = run.resampler.medians(values[i][:, columns])
         best = int(np.nanargmin(found[:-1]))
         ratio = float(found[-1] / found[best])

@@ -6,12 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..errors import (
+    AdaptiveKernel,
+    BetaKernel,
     Binned,
+    CrossFit,
     Cumulative,
     Density,
     EmpiricalBayes,
     Estimator,
     Isotonic,
+    Parametric,
     ResidualKernel,
     Smooth,
     Sweep,
@@ -112,6 +116,12 @@ OURS: dict[str, Entry] = {
     "isotonic": Entry(Isotonic()),
     "cumulative-ks": Entry(Cumulative("ks")),
     "cumulative-kuiper": Entry(Cumulative("kuiper")),
+    "adaptive": Entry(AdaptiveKernel()),
+    "beta-kernel": Entry(BetaKernel()),
+    "parametric-logistic": Entry(Parametric("logistic")),
+    "parametric-beta": Entry(Parametric("beta")),
+    "parametric-quadratic": Entry(Parametric("quadratic")),
+    "crossfit": Entry(CrossFit()),
 }
 
 

@@ -9,6 +9,7 @@ from .cumulative import Cumulative
 from .density import Density
 from .empirical_bayes import EmpiricalBayes
 from .isotonic import Isotonic
+from .laplace import Component, Prior
 from .parametric import Parametric
 from .residual import ResidualKernel
 from .simplex import SimplexBinned
@@ -20,6 +21,7 @@ __all__ = [
     "BetaKernel",
     "Binned",
     "CellEstimator",
+    "Component",
     "CrossFit",
     "Cumulative",
     "Density",
@@ -27,6 +29,7 @@ __all__ = [
     "Estimator",
     "Isotonic",
     "Parametric",
+    "Prior",
     "ResidualKernel",
     "SimplexBinned",
     "Smooth",

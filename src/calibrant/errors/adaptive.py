@@ -15,8 +15,9 @@ from .base import CellEstimator, Cells
 from .left_out import choose
 from .norm import mean_power
 
-_CELLS = 256
-_STEPS = 8
+#: Cells of the score axis, and kernels that are tried from the narrowest to the widest.
+CELLS = 256
+STEPS = 8
 #: Numbers that ``wanted="loo"`` tries, the smoothest first.
 _WANTED = tuple(7.5 * 2.0**k for k in range(7, -1, -1))
 
@@ -80,7 +81,7 @@ class AdaptiveKernel(CellEstimator):
 
     def cells(self, summary: GridMoments) -> Cells:
         """Cells of the score axis and how residuals are smoothed along it."""
-        grid = summary.coarsen(max(1, summary.cells // _CELLS))
+        grid = summary.coarsen(max(1, summary.cells // CELLS))
         scale = grid.effective_size / grid.total if grid.total > 0 else 0.0
         count, positive = grid.count * scale, grid.positive * scale
         start = folded_scott(summary)
@@ -100,7 +101,7 @@ class AdaptiveKernel(CellEstimator):
         peaks: FloatArray = np.empty(grid.cells + 1)
         widths: FloatArray = np.empty(grid.cells + 1)
         pending = np.ones(grid.cells + 1, dtype=bool)
-        for width in np.geomspace(narrowest, widest, _STEPS):
+        for width in np.geomspace(narrowest, widest, STEPS):
             smoother = Smoother(grid.cells, float(width))
             rows[pending] = smoother.matrix[pending]
             peaks[pending] = smoother.peak

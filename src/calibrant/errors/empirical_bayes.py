@@ -71,7 +71,8 @@ class EmpiricalBayes(PosteriorEstimator):
     ----------
     prior : {"typical", "wide"} or Prior, default "typical"
         ``"typical"``: what models are usually like. ``"wide"``: finds nothing impossible; intervals always use it,
-        since the number wants a prior that is right on average, and an interval one that excludes nothing.
+        since the number wants a prior that is right on average, and an interval one that excludes nothing. Or a
+        ``calibrant.errors.Prior`` of your own.
 
     Notes
     -----

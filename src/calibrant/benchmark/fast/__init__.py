@@ -49,6 +49,7 @@ def is_fast(estimator: Estimator) -> bool:
 __all__ = ["Batch", "is_fast", "powers", "reads", "root"]
 
 # Each module registers its readers; they need `reads`, so they come last.
+from . import adaptive as adaptive  # noqa: E402
 from . import bayes as bayes  # noqa: E402
 from . import binned as binned  # noqa: E402
 from . import density as density  # noqa: E402

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..._types import AnyArray, FloatArray, IntArray
 from ...problem import Problem
+from .masses import NodeMasses
 
 #: Cells of the coarse grid on which batches are smoothed (public estimators use 4096).
 GRID_CELLS = 1024
@@ -93,6 +94,11 @@ class Batch:
         end = np.full(self.scores.shape, self.size, dtype=np.intp)
         np.copyto(end[:, :-1], np.arange(1, self.size), where=self.first[:, 1:])
         return np.asarray(np.minimum.accumulate(end[:, ::-1], axis=1)[:, ::-1])
+
+    @cached_property
+    def masses(self) -> NodeMasses:
+        """Samples on the nodes of the public grid, for what is smoothed over ranks."""
+        return NodeMasses.of(self.scores, self.outcomes, self.domain)
 
     @cached_property
     def grid(self) -> tuple[FloatArray, FloatArray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -25,6 +26,12 @@ _ROWS = 256
 _STEPS = 10.0
 #: Where the others weigh less than this beside a sample's own share, the difference is rounding.
 _FAR = 1e-9
+#: Kernels below this part of the largest at a node add nothing there.
+_ROUNDING = 1e-18
+#: Samples worked on at a time, so that they stay in the cache.
+_CACHED = 1 << 15
+#: Columns of kernels that are multiplied together.
+_BLOCK = 128
 
 
 @reads(Parametric)
@@ -128,30 +135,65 @@ def beta_kernel(estimator: BetaKernel, batch: Batch, norm: float) -> FloatArray:
     while cells < min(_STEPS * np.pi / np.sqrt(h), 2048):
         cells *= 2
     kernel = _kernel(h, cells, estimator.eps)
-    size = kernel.shape[0]
-    theta = np.arcsin(np.sqrt(batch.scores))
-    count, positive = node_counts(theta, batch.outcomes, (0.0, np.pi / 2), cells)
-    around, ones = count @ kernel, positive @ kernel
-    share = theta * (cells / (np.pi / 2))
-    cell = np.minimum(share.astype(np.int32), cells - 1)
-    share -= cell
-    index = cell + size * np.arange(batch.n_samples)[:, None]
-    keep = 1 - share
-    own = keep**2 * kernel.diagonal()[cell] + share**2 * kernel.diagonal()[cell + 1]
-    own += share * keep * (kernel.diagonal(1) + kernel.diagonal(-1))[cell]
-    density = around.ravel()[index] * keep + around.ravel()[index + 1] * share - own
-    hits = ones.ravel()[index] * keep + ones.ravel()[index + 1] * share - own * batch.outcomes
-    far = density <= _FAR * own
-    gap = np.clip(np.divide(hits, density, out=np.zeros_like(hits), where=~far), 0, 1) - batch.scores
-    out: FloatArray = mean_power(gap, np.ones_like(gap), norm)
-    for i in np.flatnonzero(far.any(axis=1)):
-        out[i] = estimator.power(batch.problem(int(i)), norm)
+    out: FloatArray = np.empty(batch.n_samples)
+    together = max(1, _CACHED // batch.size)
+    for start in range(0, batch.n_samples, together):
+        rows = slice(start, start + together)
+        gap, known = _left_out_gaps(kernel, batch.scores[rows], batch.outcomes[rows])
+        out[rows] = mean_power(gap, np.ones_like(gap), norm)
+        for i in np.flatnonzero(~known):
+            out[start + i] = estimator.power(batch.problem(start + int(i)), norm)
     return out
 
 
+def _left_out_gaps(kernel: _Kernels, scores: FloatArray, outcomes: FloatArray) -> tuple[FloatArray, AnyArray]:
+    """Frequency among the other samples minus score, (R, n), and whether every score of a row has others near it."""
+    size = len(kernel.matrix)
+    theta = np.arcsin(np.sqrt(scores))
+    count, positive = node_counts(theta, outcomes, (0.0, np.pi / 2), size - 1)
+    around, ones = kernel.spread(count).ravel(), kernel.spread(positive).ravel()
+    share = theta * ((size - 1) / (np.pi / 2))
+    cell = np.minimum(share.astype(np.int64), size - 2)
+    share -= cell
+    keep = 1 - share
+    own = keep**2 * kernel.own[cell] + share**2 * kernel.own[cell + 1] + share * keep * kernel.beside[cell]
+    cell += size * np.arange(len(scores))[:, None]
+    density = around[cell] * keep + around[cell + 1] * share - own
+    hits = ones[cell] * keep + ones[cell + 1] * share - own * outcomes
+    near = density > _FAR * own
+    found = np.divide(hits, density, out=np.zeros_like(hits), where=near)
+    return np.clip(found, 0, 1) - scores, near.all(axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Kernels:
+    """Kernels of every node at every node, and which nodes reach each block of them: a narrow band."""
+
+    matrix: FloatArray
+    blocks: tuple[tuple[slice, slice], ...]
+    own: FloatArray
+    beside: FloatArray
+
+    @classmethod
+    def of(cls, matrix: FloatArray) -> _Kernels:
+        """Find the band: beyond it, kernels are below rounding of their column's largest."""
+        reached = matrix > _ROUNDING * matrix.max(axis=0)
+        blocks = []
+        for start in range(0, len(matrix), _BLOCK):
+            columns = slice(start, min(start + _BLOCK, len(matrix)))
+            rows = np.flatnonzero(reached[:, columns].any(axis=1))
+            blocks.append((slice(int(rows[0]), int(rows[-1]) + 1), columns))
+        return cls(matrix, tuple(blocks), matrix.diagonal().copy(), matrix.diagonal(1) + matrix.diagonal(-1))
+
+    def spread(self, counts: FloatArray) -> FloatArray:
+        """``counts @ matrix``."""
+        out = np.empty(counts.shape)
+        for rows, columns in self.blocks:
+            out[:, columns] = counts[:, rows] @ self.matrix[rows, columns]
+        return out
+
+
 @lru_cache(maxsize=8)
-def _kernel(h: float, cells: int, eps: float) -> FloatArray:
-    """Kernels of every node at every node."""
+def _kernel(h: float, cells: int, eps: float) -> _Kernels:
     nodes = np.sin(np.arange(cells + 1) * (np.pi / 2 / cells)) ** 2
-    kernel: FloatArray = np.exp(log_kernel(nodes, nodes, h, eps))
-    return kernel
+    return _Kernels.of(np.exp(log_kernel(nodes, nodes, h, eps)))

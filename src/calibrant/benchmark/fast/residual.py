@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..._types import AnyArray, FloatArray, IntArray
+from ..._types import FloatArray
 from ...density import Smoother
 from ...errors.density import CELLS_PER_BANDWIDTH
 from ...errors.norm import mean_power
@@ -37,7 +37,7 @@ def _one_by_one(estimator: ResidualKernel, batch: Batch, norm: float, rows: Iter
     return np.array([estimator.power(batch.problem(i), norm) for i in rows])
 
 
-def _power(count: FloatArray, residual: FloatArray, noise: FloatArray | None, norm: float, size: int) -> FloatArray:
+def power_of(count: FloatArray, residual: FloatArray, noise: FloatArray | None, norm: float, size: int) -> FloatArray:
     """Mean p-th power of smoothed residuals over smoothed counts, less ``noise`` (over squared counts) if there is one.
 
     At p = 1 the counts cancel.
@@ -77,7 +77,7 @@ def _over_scores(estimator: ResidualKernel, batch: Batch, norm: float) -> FloatA
         gap = smoothed(positive - count * nodes, width, estimator.kernel)
         total = gap if norm == 1 else np.maximum(smoothed(count, width, estimator.kernel), 0.0)
         noise = squares_smoothed(count * nodes * (1 - nodes), width) if estimator.debias else None
-        out[rows] = _power(total, gap, noise, norm, batch.size)
+        out[rows] = power_of(total, gap, noise, norm, batch.size)
     return out
 
 
@@ -106,83 +106,18 @@ def _over_ranks(estimator: ResidualKernel, batch: Batch, norm: float) -> FloatAr
     if isinstance(estimator.bandwidth, float):
         h = estimator.bandwidth
     matrix = _matrix(max(h * RANK_CELLS, 1.0), estimator.kernel)
-    masses = NodeMasses.of(batch)
-    on_axis = masses.on_ranks(masses.residuals)
-    gap = on_axis @ matrix
+    masses = batch.masses
+    gap = masses.ranked_residuals @ matrix
     if norm == 1 and not estimator.debias:
-        return _power(gap, gap, None, norm, n)
-    count = masses.on_ranks(masses.counts)
+        return power_of(gap, gap, None, norm, n)
+    count = masses.ranked_counts
     noise = None
     if estimator.debias:
-        score_sum = masses.on_ranks(masses.score_sums)
-        score = np.divide(score_sum, count, out=np.zeros_like(count), where=count > 0)
+        score = np.divide(masses.ranked_score_sums, count, out=np.zeros_like(count), where=count > 0)
         noise = (count * score * (1 - score)) @ matrix**2
-    return _power(count @ matrix, gap, noise, norm, n)
+    return power_of(count @ matrix, gap, noise, norm, n)
 
 
 @lru_cache(maxsize=64)
 def _matrix(width: float, kernel: str) -> FloatArray:
     return Smoother(RANK_CELLS, width, kernel).matrix
-
-
-class NodeMasses:
-    """Samples shared by the nodes of the public grid (4096 cells), without its empty cells: two masses a run.
-
-    A run is what one cell of one row holds; it leaves a part of its samples at the node below and the rest at the
-    node above. Both nodes have a rank: the samples below, and half of what the node itself holds.
-    """
-
-    def __init__(
-        self, row: IntArray, ranks: AnyArray, counts: AnyArray, residuals: AnyArray, score_sums: AnyArray, rows: int
-    ) -> None:
-        self.row = row
-        self.ranks = ranks
-        self.counts = counts
-        self.residuals = residuals
-        self.score_sums = score_sums
-        self.rows = rows
-
-    @classmethod
-    def of(cls, batch: Batch) -> NodeMasses:
-        """Find the runs of a batch."""
-        low, high = batch.domain
-        n = batch.size
-        step = (high - low) / PUBLIC_CELLS
-        position = np.clip((batch.scores - low) * (PUBLIC_CELLS / (high - low)), 0, PUBLIC_CELLS)
-        cell = position.astype(np.int32)
-        position -= cell
-        starts = np.ones(cell.shape, dtype=bool)
-        np.not_equal(cell[:, 1:], cell[:, :-1], out=starts[:, 1:])
-        at = np.flatnonzero(starts)
-        row = at // n
-        home = cell.ravel()[at]
-        size = np.diff(at, append=cell.size).astype(np.float64)
-        above = np.add.reduceat(position.ravel(), at)
-        below = size - above
-        hit = np.add.reduceat(batch.outcomes.ravel(), at)
-        hit_above = np.add.reduceat((batch.outcomes * position).ravel(), at)
-        node = low + step * home
-        before = at - row * n  # samples in cells below
-        joined = np.zeros(at.shape, dtype=bool)  # the next cell is occupied too
-        joined[:-1] = (row[1:] == row[:-1]) & (home[1:] == home[:-1] + 1)
-        from_below = np.zeros(at.shape)
-        from_below[1:] = np.where(joined[:-1], above[:-1], 0.0)
-        to_next = np.zeros(at.shape)
-        to_next[:-1] = np.where(joined[:-1], below[1:], 0.0)
-        ranks = np.stack([before + (below - from_below) / 2, before + size + (to_next - above) / 2]) / n
-        counts = np.stack([below, above])
-        score_sums = np.stack([below * node, above * (node + step)])
-        residuals = np.stack([hit - hit_above, hit_above]) - score_sums
-        return cls(row, ranks, counts, residuals, score_sums, batch.n_samples)
-
-    def on_ranks(self, values: AnyArray) -> FloatArray:
-        """Values at ranks in [0, 1], shared linearly by the two nearest nodes of the rank axis: (R, 257)."""
-        position = np.clip(self.ranks, 0, 1) * RANK_CELLS
-        cell = np.minimum(position.astype(np.int32), RANK_CELLS - 1)
-        position -= cell
-        index = (cell + self.row * (RANK_CELLS + 1)).ravel()
-        length = self.rows * (RANK_CELLS + 1)
-        up = (values * position).ravel()
-        out = np.bincount(index, values.ravel() - up, minlength=length)
-        out[1:] += np.bincount(index, up, minlength=length)[:-1]
-        return np.asarray(out.reshape(self.rows, -1), dtype=np.float64)

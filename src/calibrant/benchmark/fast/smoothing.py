@@ -29,25 +29,31 @@ def smoothed(counts: FloatArray, width: FloatArray, kernel: str) -> FloatArray:
 
     What :meth:`calibrant.density.Smoother.smooth` does, up to how a kernel is sampled: see :func:`spectrum`.
     """
-    mirrored = counts.copy()
-    mirrored[..., [0, -1]] *= 2
-    transformed = dct(mirrored, type=1, axis=-1)
+    transformed = dct(mirrored(counts), type=1, axis=-1, overwrite_x=True)
     transformed *= spectrum(counts.shape[-1] - 1, width, kernel)
     return np.asarray(idct(transformed, type=1, axis=-1, overwrite_x=True))
+
+
+def mirrored(counts: FloatArray) -> FloatArray:
+    """Counts as a transform wants them: a sample on an end meets its mirror image there."""
+    out = counts.copy()
+    out[..., [0, -1]] *= 2
+    return out
 
 
 def spectrum(cells: int, width: FloatArray, kernel: str) -> FloatArray:
     """Transform, shape (R, G + 1), of kernels that are sampled at grid nodes and have sum 1.
 
-    Sampling adds the transform's images at multiples of 2π to it. For a Gaussian the two nearest are all that double
-    precision holds. Those of other kernels are below 1e-4 from 6 steps on; narrower ones are sampled.
+    Sampling adds the transform's images at multiples of 2π to it. For a Gaussian of at least half a step the
+    four nearest are all that double precision holds. Those of other kernels are below 1e-4 from 6 steps
+    on; narrower ones are sampled.
     """
     angle = np.pi / cells * np.arange(cells + 1)
     w = width[:, None]
     if kernel == "gaussian":
         total: FloatArray = np.exp(-0.5 * (w * angle) ** 2)
         if float(width.min()) < 3:  # the image of the highest frequency is below 1e-19 beyond
-            for image in (angle - 2 * np.pi, angle + 2 * np.pi):
+            for image in (angle + turn for turn in np.pi * np.array([-4, -2, 2, 4])):
                 total = total + np.exp(-0.5 * (w * image) ** 2)
             total /= total[:, :1]
         return total
