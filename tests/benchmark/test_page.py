@@ -319,11 +319,18 @@ def test_an_unfinished_run_says_so(finished, tmp_path):
         rows.write_parquet(part / "pieces" / piece.name)
     text = write(tmp_path / "docs", part)
     assert "6 of 12 distributions, a random subset" in "".join(text.splitlines()[:3])
-    assert "| left out, not read everywhere yet | `binned15` |" in text
+    assert "| not read everywhere, in tables of their own | `binned15` |" in text
+    assert "`binned15`: read on 5 of 12 distributions, a random subset" in text
     names = [piece.name.split(".")[0] for piece in pieces[1:]]
     kept = frame.with_columns(
         pl.format("c{}-d{}-m{}-t{}-{}", "classes", "dimensions", "mixture", "training", "model").alias("name")
     ).filter(pl.col("name").is_in(names))
+    late = kept.filter(pl.col("name") != names[0]).filter(notion="classwise", size=120)
+    for line in tables(text, "#### Class-wise")[0][1:]:
+        of = late.filter(estimator=line[0].strip("*`"))
+        assert of.height == 5
+        assert number(line[2].strip("*")) == pytest.approx(of["rel_p95"].median(), abs=6e-3)
+    assert line[0] == "`binned15`"
     row = tables(text, "## The default against the best of the 15")[0][1]
     ours = kept.filter(notion="confidence", size=30, estimator="empirical-bayes")["rel_p95"].median()
     assert number(row[2]) == pytest.approx(ours, abs=6e-4)

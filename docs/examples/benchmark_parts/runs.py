@@ -38,8 +38,11 @@ class Run:
     lacking: tuple[str, ...]
 
     @classmethod
-    def read(cls, folder: str | Path) -> Run:
-        """Read the folder of a run; ValueError when no distribution in it is complete."""
+    def read(cls, folder: str | Path, also: tuple[str, ...] = ()) -> Run:
+        """Read the folder of a run; ValueError when no distribution in it is complete.
+
+        Only of distributions that hold the estimators named in ``also``.
+        """
         folder = Path(folder)
         store = Store.existing(folder)
         config = store.config
@@ -47,7 +50,7 @@ class Run:
         frame = load(folder)
         curves = tuple(paper_curves(config.mode))
         seen = frame["estimator"].unique().to_list()
-        needed = [*curves, *([DEFAULT] if DEFAULT in seen else [])]
+        needed = [*curves, *([DEFAULT] if DEFAULT in seen else []), *also]
         cells = len(config.sizes) * len(NOTIONS)
         whole = frame.group_by(*DISTRIBUTION, "estimator").len().filter(pl.col("len") == cells)
         complete = (
@@ -98,6 +101,13 @@ class Run:
     def n_distributions(self) -> int:
         """Number of complete distributions."""
         return self.distributions.height
+
+    def late(self) -> Run | None:
+        """The distributions that also hold the estimators that were left out; None where there are none."""
+        try:
+            return Run.read(self.folder, self.lacking) if self.lacking else None
+        except ValueError:
+            return None
 
     @property
     def n_wanted(self) -> int:

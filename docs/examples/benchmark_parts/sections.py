@@ -79,7 +79,7 @@ def what_was_run(run: Run) -> str:
         ["versions", ", ".join(f"{k} {v}" for k, v in sorted(run.versions.items()))],
     ]
     if run.lacking:
-        rows.append(["left out, not read everywhere yet", ", ".join(f"`{name}`" for name in run.lacking)])
+        rows.append(["not read everywhere, in tables of their own", _listed(tuple(f"`{n}`" for n in run.lacking))])
     how = _HOW.format(sets=c.sets, mixtures=got, holds=HOLDS, fails=FAILS, undecided=UNDECIDED, clear=CLEAR)
     truth = _TRUTH.format(pool=f"{c.pool:,}".replace(",", " "), each=max(1, c.pool // 2000))
     return "## What was run\n\n" + table(["", " "], rows).replace("---:", "---") + how + "\n" + truth + _floors(run)
@@ -191,26 +191,22 @@ def estimator_tables(run: Run) -> str:
     """Every estimator at a few sizes: relative error, bias, time."""
     sizes = run.few
     indices = [run.at(size) for size in sizes]
-    squared = set(run.frame.filter(run.frame["norm"] == 2)["estimator"].unique())
     out = [
         "## Every estimator\n",
         "Left: 95th percentile of the relative error; right: bias as a share of the truth. Medians over distributions; "
         "their standard errors, absolute errors and the other sizes are in summary.csv. Estimators named l2 read the "
         "error of norm 2 and are judged by the truth of norm 2. The best of norm 1 is bold, and so is our default.\n",
+        _errors(run, run.estimators, "###"),
     ]
-    for notion, words in NOTIONS.items():
-        error = run.medians("rel_p95", notion)[indices]
-        relative = run.relative_bias(notion)[indices]
-        bias = np.array([[np.nanmedian(c) if (~np.isnan(c)).any() else np.nan for c in v.T] for v in relative])
-        first = np.array([name not in squared for name in run.estimators])
-        least = np.nanmin(np.where(first, error, np.inf), axis=1)
-        rows = []
-        for j, name in enumerate(run.estimators):
-            cells = [_cell(v, bold=bool(first[j] and v == low)) for v, low in zip(error[:, j], least, strict=True)]
-            biases = [f"{100 * v:+.0f} %".replace("-", "−") if np.isfinite(v) else "–" for v in bias[:, j]]
-            rows.append([_name(name), *cells, *biases])
-        header = ["estimator", *(f"N = {n}" for n in sizes), *(f"bias {n}" for n in sizes)]
-        out += [f"### {words}\n", table(header, rows)]
+    late = run.late()
+    if late is not None:
+        shown = (*run.curves, DEFAULT, *run.lacking)
+        out += [
+            "### Estimators that were read on a part of the distributions\n",
+            f"{_listed(tuple(f'`{name}`' for name in run.lacking))}: read on {late.n_distributions} of "
+            f"{run.n_wanted} distributions, a random subset; so are the other lines of these two tables.\n",
+            _errors(late, shown, "####"),
+        ]
     out += [
         "### Time\n",
         "Microseconds a reading in the benchmark's batches (median over distributions; what estimators share, such as "
@@ -223,9 +219,32 @@ def estimator_tables(run: Run) -> str:
     ]
     header = ["estimator", *(f"{words.lower()} {n}" for words in NOTIONS.values() for n in sizes)]
     out.append(table(header, rows))
-    own = [[_name(name), f"`{run.definitions[name]}`"] for name in run.estimators if name not in run.curves]
+    meanings = run.definitions if late is None else run.definitions | late.definitions
+    own = [[_name(name), f"`{meaning}`"] for name, meaning in meanings.items() if name not in run.curves]
     if own:
         out += ["### Names\n", table(["name", "what it is"], own).replace("---:", "---")]
+    return "\n".join(out)
+
+
+def _errors(run: Run, names: tuple[str, ...], level: str) -> str:
+    """Errors and biases of some estimators, a table for each notion."""
+    sizes, columns = run.few, run.columns(names)
+    indices = [run.at(size) for size in sizes]
+    squared = set(run.frame.filter(run.frame["norm"] == 2)["estimator"].unique())
+    first = np.array([name not in squared for name in names])
+    out = []
+    for notion, words in NOTIONS.items():
+        error = run.medians("rel_p95", notion)[np.ix_(indices, columns)]
+        relative = run.relative_bias(notion)[indices][:, :, columns]
+        bias = np.array([[np.nanmedian(c) if (~np.isnan(c)).any() else np.nan for c in v.T] for v in relative])
+        least = np.nanmin(np.where(first, error, np.inf), axis=1)
+        rows = []
+        for j, name in enumerate(names):
+            cells = [_cell(v, bold=bool(first[j] and v == low)) for v, low in zip(error[:, j], least, strict=True)]
+            biases = [f"{100 * v:+.0f} %".replace("-", "−") if np.isfinite(v) else "–" for v in bias[:, j]]
+            rows.append([_name(name), *cells, *biases])
+        header = ["estimator", *(f"N = {n}" for n in sizes), *(f"bias {n}" for n in sizes)]
+        out += [f"{level} {words}\n", table(header, rows)]
     return "\n".join(out)
 
 
