@@ -13,9 +13,10 @@ import numpy as np
 from benchmark_parts.runs import NOTIONS, Run
 from benchmark_parts.sections import ratio_to_best
 from benchmark_parts.stats import table
-from benchmark_parts.trials import TRIALS, config, entries
+from benchmark_parts.trials import TRIALS, config, entries, known_sign
 
 from calibrant.benchmark import paper_curves, run
+from calibrant.benchmark.storage import Store
 
 _HEAD = """# Candidates for the default
 
@@ -45,6 +46,7 @@ def page(result: Run) -> str:
                 for i in range(len(result.sizes))
             ]
             rows.append([what, *cells])
+        rows.append(["knowing on which side every score is wrong (an oracle)", *_oracle(result, notion)])
         parts.append(f"## {words}\n\n" + table(["candidate", *(f"N = {size}" for size in result.sizes)], rows))
     head = _HEAD.format(
         n=result.n_distributions,
@@ -55,6 +57,22 @@ def page(result: Run) -> str:
         rmse=np.nanmedian(doubts["rmse"]),
     )
     return "\n".join([head, *parts])
+
+
+def _oracle(result: Run, notion: str) -> list[str]:
+    """The same cells for the oracle."""
+    store = Store.existing(result.folder)
+    best = {m: [at_best for _, at_best, _, _ in ratio_to_best(result, m, notion)] for m in ("rel_p95", "rmse")}
+    cells = []
+    for i, size in enumerate(result.sizes):
+        found = known_sign(store, size)
+        truth = found[f"{notion} truth"][:, None]
+        error = found[f"{notion} reading"] - truth
+        relative = np.median(np.quantile(np.abs(error), 0.95, axis=1) / truth[:, 0])
+        rmse = np.median(np.sqrt((error**2).mean(axis=1)))
+        bias = np.median(error.mean(axis=1) / truth[:, 0])
+        cells.append(f"{relative / best['rel_p95'][i]:.2f} / {rmse / best['rmse'][i]:.2f} / {100 * bias:+.0f} %")
+    return [cell.replace("-", "−") for cell in cells]
 
 
 def main() -> None:
@@ -68,6 +86,7 @@ def main() -> None:
     run(
         out=arguments.out,
         n_jobs=arguments.jobs,
+        keep_predictions=True,
         config=config(arguments.seed),
         estimators={**paper_curves(), **entries()},
     )

@@ -13,7 +13,7 @@ from .estimation import resolve_estimator
 from .notions import Notion, as_notion
 from .problem import VectorProblem
 
-DEFAULT = Binned(15, "quantile", debias="kumar")
+DEFAULT = Binned("sqrt", "quantile", debias="kumar")
 
 
 def squared_calibration_error(
@@ -41,8 +41,9 @@ def squared_calibration_error(
     notion : str or Notion, default "auto"
         Any notion but canonical. Classes combine as :func:`calibration_error` combines p-th powers.
     estimator : "auto" or Estimator, default "auto"
-        ``"auto"``: ``Binned(15, "quantile", debias="kumar")``: bins of equal counts waste no sample on thin bins, 15 of
-        them lose less than 1 % of the square of a smooth gap, and a bin with one sample adds 0 rather than noise.
+        ``"auto"``: ``Binned("sqrt", "quantile", debias="kumar")``: bins of equal counts waste no sample on thin bins,
+        and a bin with one sample adds 0 rather than noise. Noise costs no bias here, so many bins are better than few:
+        where scores are piled up, 15 bins blur half of the square of the gap, and √n of them a tenth.
         ``Binned`` with any ``debias`` and ``CrossFit`` have a square.
 
     Returns

@@ -9,11 +9,15 @@ import numpy as np
 from calibrant import Binned, CrossFit, Density, EmpiricalBayes, Parametric, ResidualKernel
 from calibrant.benchmark import Config, Entry
 from calibrant.benchmark.fast import Batch, powers, reads
-from calibrant.errors import Component, Estimator, Prior
+from calibrant.benchmark.fast.bayes import cells_of
+from calibrant.benchmark.pool import TRUTH_BINS
+from calibrant.benchmark.storage import Store
+from calibrant.benchmark.truth import signs_of, truth_of
+from calibrant.errors import Component, Estimator, Prior, laplace
 from calibrant.errors.empirical_bayes import TYPICAL
 from calibrant.problem import Problem
 
-from .runs import DEFAULT
+from .runs import DEFAULT, NOTIONS
 
 
 @dataclass(frozen=True)
@@ -27,14 +31,35 @@ class Zero(Estimator):
 
 @dataclass(frozen=True)
 class Average(Estimator):
-    """Mean of the readings of two estimators."""
+    """Mean of the readings of two estimators, ``share`` of the second."""
 
     first: Estimator
     second: Estimator
+    share: float = 0.5
 
     def power(self, problem: Problem, norm: float) -> float:
         """The mean (of powers, which for norm 1 are the readings)."""
-        return (self.first.power(problem, norm) + self.second.power(problem, norm)) / 2
+        return (1 - self.share) * self.first.power(problem, norm) + self.share * self.second.power(problem, norm)
+
+
+@dataclass(frozen=True)
+class SizeOfMean(Estimator):
+    """Mean size of the posterior mean gap, ``Σ |E gap|``, where the default takes ``E Σ |gap|``."""
+
+    def power(self, problem: Problem, norm: float) -> float:
+        """From a batch of one sample."""
+        order = np.argsort(problem.scores)
+        one = Batch(problem.scores[order][None], problem.outcomes[order][None], problem.domain)
+        return float(_size_of_mean(self, one, norm)[0])
+
+
+@reads(SizeOfMean)
+def _size_of_mean(estimator: SizeOfMean, batch: Batch, norm: float) -> np.ndarray:
+    cells = cells_of(batch)
+    posteriors = laplace.fit(cells, TYPICAL)
+    weight = laplace.weights(TYPICAL, posteriors)
+    mean = sum(weight[..., i, None] * laplace.gaps(cells, p)[0] for i, p in enumerate(posteriors))
+    return (cells.count / cells.count.sum(axis=-1, keepdims=True) * np.abs(mean) ** norm).sum(axis=-1)
 
 
 @reads(Zero)
@@ -44,7 +69,8 @@ def _zero(estimator: Zero, batch: Batch, norm: float) -> np.ndarray:
 
 @reads(Average)
 def _average(estimator: Average, batch: Batch, norm: float) -> np.ndarray:
-    return (powers(estimator.first, batch, norm) + powers(estimator.second, batch, norm)) / 2
+    first, second = (powers(e, batch, norm) for e in (estimator.first, estimator.second))
+    return (1 - estimator.share) * first + estimator.share * second
 
 
 def _with(intercept: float = 0.25, **change: float) -> EmpiricalBayes:
@@ -72,6 +98,8 @@ TRIALS: dict[str, tuple[str, Estimator]] = {
     "smooth": ("all its components smooth (decay 1.5)", _with(decay=1.5)),
     "rough": ("all its components rough (decay 0.4)", _with(decay=0.4)),
     "intercept": ("offsets twice as likely (intercept 0.5)", _with(intercept=0.5)),
+    "size of mean": ("mean size of its posterior mean gap", SizeOfMean()),
+    "half size of mean": ("half the default, half that", Average(EmpiricalBayes(), SizeOfMean())),
     "half ac10": (
         "half the default, half 10 quantile bins, linear",
         Average(EmpiricalBayes(), Binned(10, "quantile", "linear")),
@@ -79,6 +107,14 @@ TRIALS: dict[str, tuple[str, Estimator]] = {
     "half d-silverman": (
         "half the default, half Silverman's density",
         Average(EmpiricalBayes(), Density(kernel="triweight")),
+    ),
+    "half residual-score": (
+        "half the default, half residuals smoothed over scores",
+        Average(EmpiricalBayes(), ResidualKernel(space="score")),
+    ),
+    "third residual-rank-debiased": (
+        "0.7 the default, 0.3 residuals over ranks, debiased",
+        Average(EmpiricalBayes(), ResidualKernel(debias=True), 0.3),
     ),
 }
 
@@ -93,3 +129,28 @@ def config(seed: int) -> Config:
     return Config(
         seed=seed, mixtures=2, trainings=1, pool=1_000_000, rows=400_000, sizes=(30, 120, 500, 1000, 3000), sets=100
     )
+
+
+def known_sign(store: Store, size: int) -> dict[str, np.ndarray]:
+    """Errors of an oracle that knows on which side a score is wrong, by notion: (distributions, sets) and their truths.
+
+    Its reading is the mean of ``sign · (o - s)``: unbiased, and of the smallest variance that an estimator without a
+    prior can have in large samples (it is the error's efficient influence function).
+    """
+    found: dict[str, list[np.ndarray]] = {f"{notion} {what}": [] for notion in NOTIONS for what in ("reading", "truth")}
+    for distribution in sorted(store.config.distributions):
+        pool = store.load_pool(distribution)
+        rows = store.config.rows_of(size)
+        signs = [signs_of(sums) for sums in pool.truth.sums.sum(axis=0)]
+        winner = pool.scores.argmax(axis=1)
+        columns = {"classwise": range(distribution.classes), "confidence": [winner]}
+        for notion, chosen in columns.items():
+            readings = []
+            for k in chosen:
+                score = np.take_along_axis(pool.scores, np.broadcast_to(k, winner.shape)[:, None], 1)[:, 0]
+                cell = np.minimum((score.astype(np.float64) * TRUTH_BINS).astype(np.int64), TRUTH_BINS - 1)
+                side = signs[k if notion == "classwise" else distribution.classes][cell]
+                readings.append((side * ((pool.labels == k) - score))[rows].mean(axis=1))
+            found[f"{notion} reading"].append(np.mean(readings, axis=0))
+            found[f"{notion} truth"].append(truth_of(pool.truth, notion, 1).truth)
+    return {name: np.array(values) for name, values in found.items()}

@@ -63,7 +63,7 @@ def _powers(halves: FloatArray, norm: float) -> tuple[float, float, float]:
     n = rows.sum()
     if norm == 1:
         a, b = halves[:, :, 1]
-        clean = (_signs(halves[0]) @ b + _signs(halves[1]) @ a) / n
+        clean = (signs_of(halves[0]) @ b + signs_of(halves[1]) @ a) / n
         return float(clean), float(np.abs(gap).sum() / n), float(np.abs(by_label).sum() / n)
     if norm == 2:
         several = rows > 1
@@ -74,7 +74,7 @@ def _powers(halves: FloatArray, norm: float) -> tuple[float, float, float]:
     raise ValueError(f"norm must be 1 or 2 where a truth is needed; got {norm!r}")
 
 
-def _signs(sums: AnyArray) -> FloatArray:
+def signs_of(sums: AnyArray) -> FloatArray:
     """Sign of the mean gap of every bin, from one half of the pool."""
     chosen = np.zeros(len(sums))
     best = np.zeros(len(sums))
