@@ -9,9 +9,10 @@ from scipy.optimize import minimize
 
 from .naive import Sample
 
-# amplitude, decay, probability
-PRIOR = [(0.08, 1.0, 0.04), (0.35, 0.4, 0.21), (0.65, 1.0, 0.40), (1.2, 1.5, 0.26)]
-PRIOR += [(2.5, 1.5, 0.07), (8.0, 1.5, 0.02)]
+# amplitude, decay, probability: of a class, and of a confidence
+PRIOR = [(0.08, 1.0, 0.02), (0.35, 0.4, 0.33), (0.65, 1.0, 0.35), (1.2, 1.5, 0.22)]
+PRIOR += [(2.5, 1.5, 0.06), (8.0, 1.5, 0.02)]
+OF_CONFIDENCES = [(0.6, 1.0, 0.30), (0.65, 2.5, 0.31), (1.2, 2.5, 0.29), (2.5, 1.5, 0.08), (8.0, 1.5, 0.02)]
 
 
 def empirical_bayes(sample: Sample, norm: float) -> float:
@@ -41,8 +42,8 @@ def empirical_bayes(sample: Sample, norm: float) -> float:
     columns = [np.cos(math.pi * k * u) for k in range(terms)] + [z, *ends]
     X = np.stack(columns, axis=1)
     logs, values = [], []
-    for tau, decay, weight in PRIOR:
-        sd = np.array([0.25 * tau] + [tau * (1 + k) ** -decay for k in range(1, terms)] + [0.5 * tau, 4.0, 4.0])
+    for tau, decay, weight in OF_CONFIDENCES if low > 0 else PRIOR:
+        sd = np.array([0.25 * tau] + [tau * (1 + k) ** -decay for k in range(1, terms)] + [0.3 * tau, 4.0, 4.0])
         precision = 1 / sd**2
 
         def loss(theta: np.ndarray, precision: np.ndarray = precision) -> float:

@@ -19,14 +19,28 @@ from .norm import LARGE_NORM, mean_power
 #: all scores is rare, since models are fitted to base rates.
 TYPICAL = Prior(
     (
-        Component(0.08, 1.0, 0.04),
-        Component(0.35, 0.4, 0.21),
-        Component(0.65, 1.0, 0.40),
-        Component(1.2, 1.5, 0.26),
-        Component(2.5, 1.5, 0.07),
+        Component(0.08, 1.0, 0.02),
+        Component(0.35, 0.4, 0.33),
+        Component(0.65, 1.0, 0.35),
+        Component(1.2, 1.5, 0.22),
+        Component(2.5, 1.5, 0.06),
         Component(8.0, 1.5, 0.02),
     ),
     intercept=0.25,
+    slope=0.3,
+)
+#: The same for confidences: how often a model is right is a smoother function of what it says than how often one class
+#: comes.
+TYPICAL_CONFIDENCE = Prior(
+    (
+        Component(0.6, 1.0, 0.30),
+        Component(0.65, 2.5, 0.31),
+        Component(1.2, 2.5, 0.29),
+        Component(2.5, 1.5, 0.08),
+        Component(8.0, 1.5, 0.02),
+    ),
+    intercept=0.25,
+    slope=0.3,
 )
 #: What is possible: rough and smooth maps of any size, with offsets and slopes nearly as large as any other term.
 WIDE = Prior(
@@ -70,9 +84,10 @@ class EmpiricalBayes(PosteriorEstimator):
     Parameters
     ----------
     prior : {"typical", "wide"} or Prior, default "typical"
-        ``"typical"``: what models are usually like. ``"wide"``: finds nothing impossible; intervals always use it,
-        since the number wants a prior that is right on average, and an interval one that excludes nothing. Or a
-        ``calibrant.errors.Prior`` of your own.
+        ``"typical"``: what models are usually like, in the probability of a class or in a confidence (notions
+        ``"confidence"`` and ``"top-label"``), of which the maps are smoother. ``"wide"``: finds nothing impossible;
+        intervals always use it, since the number wants a prior that is right on average, and an interval one that
+        excludes nothing. Or a ``calibrant.errors.Prior`` of your own.
 
     Notes
     -----
@@ -108,9 +123,10 @@ class EmpiricalBayes(PosteriorEstimator):
         if not isinstance(self.prior, Prior):
             raise ValueError(f"prior must be {', '.join(map(repr, PRIORS))} or a Prior; got {self.prior!r}")
 
-    @property
-    def law(self) -> Prior:
-        """The prior itself."""
+    def law(self, low: float) -> Prior:
+        """The prior itself; a confidence is what has a domain that starts above 0."""
+        if self.prior == "typical" and low > 0:
+            return TYPICAL_CONFIDENCE
         return PRIORS[self.prior] if isinstance(self.prior, str) else self.prior
 
     @property
@@ -126,7 +142,7 @@ class EmpiricalBayes(PosteriorEstimator):
         """``errorᵖ`` from grid counts."""
         if not summary.effective_size > 0:
             return float("nan")
-        return float(expected_power(rank_cells(summary), self.law, norm))
+        return float(expected_power(rank_cells(summary), self.law(summary.low), norm))
 
     def draws(self, summary: GridMoments, norm: float, n_draws: int, rng: np.random.Generator) -> ErrorDraws:
         """Draw the error under :data:`WIDE`, whatever the prior of the number."""

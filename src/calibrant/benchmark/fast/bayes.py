@@ -15,7 +15,7 @@ from .batch import Batch
 @reads(EmpiricalBayes)
 def empirical_bayes(estimator: EmpiricalBayes, batch: Batch, norm: float) -> FloatArray:
     """``errorᵖ`` of every sample; the public estimator first puts scores on 1/4096 of the domain."""
-    return expected_power(cells_of(batch), estimator.law, norm)
+    return expected_power(cells_of(batch), estimator.law(batch.domain[0]), norm)
 
 
 def cells_of(batch: Batch) -> laplace.RankCells:
