@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .errors import CrossFit as CrossFit
     from .errors import Cumulative as Cumulative
     from .errors import Density as Density
+    from .errors import DirichletKernel as DirichletKernel
     from .errors import EmpiricalBayes as EmpiricalBayes
     from .errors import Estimator as Estimator
     from .errors import Isotonic as Isotonic
@@ -73,6 +74,7 @@ _NAMES = {
     "CurvePoint": "results",
     "Density": "errors",
     "Estimate": "results",
+    "DirichletKernel": "errors",
     "EmpiricalBayes": "errors",
     "Estimator": "errors",
     "GridMoments": "density",

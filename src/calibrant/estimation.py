@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -12,8 +13,8 @@ from ._types import Interval, RandomState
 from ._validation import as_predictions
 from .curves.build import curve_from, describe
 from .curves.reliability import check_level, check_resamples
-from .errors import Binned, CellEstimator, EmpiricalBayes, Estimator, SimplexBinned
-from .errors.base import PosteriorEstimator, shares_of
+from .errors import Binned, CellEstimator, DirichletKernel, EmpiricalBayes, Estimator, SimplexBinned
+from .errors.base import PosteriorEstimator, ReadingEstimator, shares_of
 from .errors.norm import check_norm, combine, root
 from .errors.path import Path
 from .inference.intervals import cell_path, invert, row_path
@@ -54,7 +55,7 @@ def calibration_error(
     notion : {"auto", "class-specific", "classwise", "confidence", "top-label", "canonical"} or Notion
         What must be calibrated. ``"auto"``: the positive class for a 1-D ``y_prob``, else the confidence.
     estimator : "auto" or Estimator, default "auto"
-        ``"auto"``: ``EmpiricalBayes()``, or ``SimplexBinned()`` for the canonical notion.
+        ``"auto"``: ``EmpiricalBayes()``; for the canonical notion :class:`DirichletKernel` over residuals, debiased.
     norm : float, default 1
         p ≥ 1, or inf for the maximum. Classes combine as ``(mean of p-th powers)^(1/p)``.
     labels, pos_label, sample_weight, sum_tolerance
@@ -84,7 +85,9 @@ def calibration_error(
     0.0
     """
     p = check_norm(norm)
-    _, reduction, chosen = _reduced(y_true, y_prob, notion, estimator, labels, pos_label, sample_weight, sum_tolerance)
+    _, reduction, chosen = _reduced(
+        y_true, y_prob, notion, estimator, labels, pos_label, sample_weight, sum_tolerance, p
+    )
     if isinstance(reduction, VectorProblem):
         return root(chosen.power(reduction, p), p)
     return combine(chosen.powers(reduction, p), shares_of(reduction), p, reduction.average)
@@ -152,7 +155,7 @@ def estimate(
     n_resamples = check_resamples(n_resamples)
     rng = np.random.default_rng(random_state)
     predictions, reduction, chosen = _reduced(
-        y_true, y_prob, notion, estimator, labels, pos_label, sample_weight, sum_tolerance
+        y_true, y_prob, notion, estimator, labels, pos_label, sample_weight, sum_tolerance, p
     )
     name = as_notion(notion, predictions).name
     if isinstance(reduction, VectorProblem):
@@ -169,6 +172,18 @@ def estimate(
         "n_samples": predictions.n_samples,
         "size": predictions.effective_size,
     }
+    if isinstance(chosen, ReadingEstimator):
+        return _read(
+            chosen,
+            problems,
+            about["labels"],
+            about["shares"],
+            reduction.average,
+            name,
+            p,
+            checked,
+            predictions.n_samples,
+        )
     if isinstance(chosen, CellEstimator):
         summaries = list(chosen.summarize_all(problems))
         return estimate_from_summaries(chosen, summaries, n_resamples=n_resamples, rng=rng, **about)
@@ -298,6 +313,39 @@ def _result(
     )
 
 
+def _read(
+    estimator: ReadingEstimator,
+    problems: Sequence[Any],
+    labels: Sequence[Any],
+    shares: Sequence[float],
+    average: str,
+    notion: str,
+    norm: float,
+    level: float,
+    n_samples: int,
+) -> Estimate:
+    """Normal intervals of powers; problems that share rows are taken for wholly dependent."""
+    from scipy.special import ndtri
+
+    readings = [estimator.reading(problem, norm) for problem in problems]
+    if any(np.isnan(r.se) and not np.isnan(r.power) for r in readings):
+        raise TypeError(
+            f"estimate() cannot give an interval for {estimator!r} with norm={norm:g}: its bias is not known; use "
+            "debias='cross' and norm 1 or 2, or calibration_error()"
+        )
+    z = float(ndtri((1 + level) / 2))
+    low = combine([r.power - z * r.se for r in readings], shares, norm, average)
+    # Below 0 by chance, a power still does not exclude what its noise hides.
+    high = combine([max(r.power, 0.0) + z * r.se for r in readings], shares, norm, average)
+    powers = [r.power for r in readings]
+    value = combine(powers, shares, norm, average)
+    interval = Interval(max(low, 0.0), high)
+    found = Credible(interval, min(max(value, interval.low), interval.high), None)
+    result = _result(estimator, powers, found, None, labels, shares, average, notion, norm, level, n_samples)
+    details = estimator.details(problems[0], norm) if len(problems) == 1 else {}
+    return replace(result, details=details)
+
+
 def _vector_estimate(
     problem: VectorProblem,
     estimator: Estimator,
@@ -308,6 +356,8 @@ def _vector_estimate(
     n_resamples: int,
     rng: np.random.Generator,
 ) -> Estimate:
+    if isinstance(estimator, ReadingEstimator):
+        return _read(estimator, [problem], [None], [1.0], "power", notion, norm, level, predictions.n_samples)
     if not isinstance(estimator, SimplexBinned):
         raise TypeError(f"estimate() cannot give an interval for {estimator!r} on the notion {notion!r}")
     return _estimated(
@@ -398,12 +448,14 @@ def maximum_calibration_error(
     )
 
 
-def resolve_estimator(estimator: str | Estimator, reduction: Reduction, notion: str) -> Estimator:
+def resolve_estimator(estimator: str | Estimator, reduction: Reduction, notion: str, norm: float = 1) -> Estimator:
     """Judge the ``estimator`` argument and check that it serves the notion."""
     if isinstance(estimator, str):
         if estimator != "auto":
             raise ValueError(f"estimator must be 'auto' or an estimator such as Binned(15); got {estimator!r}")
-        return SimplexBinned() if isinstance(reduction, VectorProblem) else EmpiricalBayes()
+        if not isinstance(reduction, VectorProblem):
+            return EmpiricalBayes()
+        return DirichletKernel("auto", "query", "cross" if norm in (1, 2) else "ratio", residual=True)
     if not isinstance(estimator, Estimator):
         hint = f": {estimator.__name__}()?" if isinstance(estimator, type) and issubclass(estimator, Estimator) else ""
         raise TypeError(f"estimator must be 'auto' or an estimator such as Binned(15); got {estimator!r}{hint}")
@@ -420,6 +472,7 @@ def _reduced(
     pos_label: Any,
     sample_weight: Any,
     sum_tolerance: float | None,
+    norm: float,
 ) -> tuple[Predictions, Reduction, Estimator]:
     predictions = as_predictions(
         y_true,
@@ -431,7 +484,7 @@ def _reduced(
     )
     chosen = as_notion(notion, predictions)
     reduction = chosen.reduce(predictions)
-    return predictions, reduction, resolve_estimator(estimator, reduction, chosen.name)
+    return predictions, reduction, resolve_estimator(estimator, reduction, chosen.name, norm)
 
 
 def _label(problems: Sequence[Problem], i: int) -> Any:

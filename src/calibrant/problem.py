@@ -141,6 +141,7 @@ class VectorProblem:
     integral: bool
     eps: float
     classes: tuple[Label, ...]
+    logs: FloatArray | None = None
 
     @property
     def n_samples(self) -> int:

@@ -123,6 +123,8 @@ class Estimate:
         Curve behind the number, for a single problem of an estimator that has one.
     calibrated : float or None
         Posterior probability that the model is exactly calibrated (all classes together); None without a posterior.
+    details : mapping of str to float
+        What else the estimator found, such as the bandwidth of :class:`DirichletKernel`; empty for most.
     notion, estimator : str
     norm : float
     n_samples : int
@@ -139,6 +141,7 @@ class Estimate:
     per_class: Mapping[Label, float] = field(default_factory=dict)
     curve: ReliabilityCurve | None = None
     calibrated: float | None = None
+    details: Mapping[str, float] = field(default_factory=dict)
 
     def __float__(self) -> float:
         return self.value
@@ -161,6 +164,7 @@ class Estimate:
             "n_samples": self.n_samples,
             "per_class": {str(k): plain(v) for k, v in self.per_class.items()},
             "curve": None if self.curve is None else self.curve.to_dict(),
+            "details": {k: plain(v) for k, v in self.details.items()},
         }
 
 

@@ -39,12 +39,13 @@ def squared_calibration_error(
     y_true, y_prob, labels, pos_label, sample_weight, sum_tolerance
         See :func:`as_predictions`.
     notion : str or Notion, default "auto"
-        Any notion but canonical. Classes combine as :func:`calibration_error` combines p-th powers.
+        Classes combine as :func:`calibration_error` combines p-th powers.
     estimator : "auto" or Estimator, default "auto"
         ``"auto"``: ``Binned("sqrt", "quantile", debias="kumar")``: bins of equal counts waste no sample on thin bins,
         and a bin with one sample adds 0 rather than noise. Noise costs no bias here, so many bins are better than few:
         where scores are piled up, 15 bins blur half of the square of the gap, and √n of them a tenth.
-        ``Binned`` with any ``debias`` and ``CrossFit`` have a square.
+        For the canonical notion :class:`DirichletKernel` over residuals, in both orders: see there. ``Binned`` with any
+        ``debias``, ``CrossFit`` and ``DirichletKernel`` with ``"cross"`` or ``"square"`` have a square.
 
     Returns
     -------
@@ -89,12 +90,8 @@ def squared_calibration_error(
     named = as_notion(notion, predictions)
     reduction = named.reduce(predictions)
     if isinstance(reduction, VectorProblem):
-        raise ValueError(
-            f"notion {named.name!r} has no unbiased square: use 'confidence', 'classwise', 'top-label' or a class"
-        )
-    chosen: Estimator = DEFAULT
-    if estimator != "auto":
-        chosen = resolve_estimator(estimator, reduction, named.name)
+        return resolve_estimator(estimator, reduction, named.name, 2).square(reduction)
+    chosen = DEFAULT if estimator == "auto" else resolve_estimator(estimator, reduction, named.name, 2)
     squares = [chosen.square(problem) for problem in reduction]
     # The squares are the errors to be averaged here: norm 1 takes no root, and so cuts nothing.
     return combine(squares, shares_of(reduction), 1, reduction.average)

@@ -13,6 +13,7 @@ from calibrant import (
     CrossFit,
     Cumulative,
     Density,
+    DirichletKernel,
     EmpiricalBayes,
     Estimator,
     Isotonic,
@@ -26,6 +27,7 @@ from calibrant.errors import CellEstimator
 
 from .naive import Sample, adaptive, binned, density, rank_residual, residual, simplex
 from .naive_bayes import empirical_bayes
+from .naive_dirichlet import dirichlet
 from .naive_models import beta_kernel, crossfit, kernel_power, left_out, parametric, rank_debiased
 from .naive_order import cumulative, isotonic, smooth, sweep
 
@@ -57,9 +59,18 @@ class Row:
     cancels: bool = False
     worst: float = 1.0
 
+    def serves(self, notion: str) -> bool:
+        return ("vector" if notion in VECTOR_NOTIONS else "scalar") in self.estimator.serves
+
+    def many(self, notion: str) -> int:
+        """Samples of a large sample: fewer where the cost grows with their square."""
+        return 10_000 if notion in VECTOR_NOTIONS and isinstance(self.estimator, DirichletKernel) else 40_000
+
     @property
-    def vector(self) -> bool:
-        return "vector" in self.estimator.serves
+    def intervals(self) -> bool:
+        """Whether `estimate` is tried: of the others it draws many samples, or they have no interval."""
+        debias = getattr(self.estimator, "debias", None)
+        return self.cells or isinstance(self.estimator, SimplexBinned) or debias == "cross"
 
     @property
     def cells(self) -> bool:
@@ -151,6 +162,23 @@ ROWS = [
     Row(SimplexBinned(), simplex(5), noise=0.05, bias=0.03, mergeable=False),
     Row(SimplexBinned("sqrt"), simplex("sqrt"), noise=0.12, bias=0.08, mergeable=False),
     Row(SimplexBinned(1), simplex(1), noise=0.02, bias=0.4, mergeable=False, cancels=True),
+    Row(DirichletKernel(0.05), dirichlet(0.05), noise=0.16, bias=0.13, mergeable=False),
+    Row(
+        DirichletKernel(0.02, "query", "ratio"),
+        dirichlet(0.02, "query", "ratio"),
+        noise=0.12,
+        bias=0.1,
+        mergeable=False,
+    ),
+    Row(
+        DirichletKernel(orientation="query", debias="cross", residual=True),
+        dirichlet("auto", "query", "cross", residual=True),
+        (1, 2),
+        noise=0.05,
+        bias=0.02,
+        signed=True,
+        mergeable=False,
+    ),
 ]
 
 #: Notions, and the truth of each on ``laws.miscalibrated`` as a multiple of its strength (see there).
@@ -162,5 +190,5 @@ SCALAR_NOTIONS = {
 }
 VECTOR_NOTIONS = {"canonical": (cal.Canonical(), 16 / 27)}
 
-CASES = [(row, name) for row in ROWS for name in (VECTOR_NOTIONS if row.vector else SCALAR_NOTIONS)]
 NOTIONS = SCALAR_NOTIONS | VECTOR_NOTIONS
+CASES = [(row, name) for row in ROWS for name in NOTIONS if row.serves(name)]

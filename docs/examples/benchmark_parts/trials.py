@@ -55,9 +55,9 @@ class SizeOfMean(Estimator):
 
 @reads(SizeOfMean)
 def _size_of_mean(estimator: SizeOfMean, batch: Batch, norm: float) -> np.ndarray:
-    cells = cells_of(batch)
-    posteriors = laplace.fit(cells, TYPICAL)
-    weight = laplace.weights(TYPICAL, posteriors)
+    cells, prior = cells_of(batch), EmpiricalBayes().law(batch.domain[0])
+    posteriors = laplace.fit(cells, prior)
+    weight = laplace.weights(prior, posteriors)
     mean = sum(weight[..., i, None] * laplace.gaps(cells, p)[0] for i, p in enumerate(posteriors))
     return (cells.count / cells.count.sum(axis=-1, keepdims=True) * np.abs(mean) ** norm).sum(axis=-1)
 
@@ -74,9 +74,22 @@ def _average(estimator: Average, batch: Batch, norm: float) -> np.ndarray:
 
 
 def _with(intercept: float = 0.25, **change: float) -> EmpiricalBayes:
-    """The default with something changed in every component of its prior."""
+    """The default's prior of classes with something changed in every component."""
     components = tuple(component._replace(**change) for component in TYPICAL.components)
-    return EmpiricalBayes(Prior(components, intercept=intercept))
+    return EmpiricalBayes(Prior(components, intercept=intercept, slope=TYPICAL.slope))
+
+
+#: The prior before confidences had their own.
+FORMER = Prior(
+    (
+        Component(0.08, 1.0, 0.04),
+        Component(0.35, 0.4, 0.21),
+        Component(0.65, 1.0, 0.40),
+        Component(1.2, 1.5, 0.26),
+        Component(2.5, 1.5, 0.07),
+        Component(8.0, 1.5, 0.02),
+    )
+)
 
 
 #: What a trial is, in words, and its estimator.
@@ -88,17 +101,19 @@ TRIALS: dict[str, tuple[str, Estimator]] = {
     "asqrt-debiased": ("√N quantile bins, debiased", Binned("sqrt", "quantile", debias=True)),
     "parametric-logistic": ("a shrunk logistic map", Parametric()),
     "crossfit": ("unbiased in sign: isotonic cross-fitting", CrossFit()),
+    "one prior": ("the prior of classes, for confidences too", EmpiricalBayes(TYPICAL)),
+    "former prior": ("the former default: steeper slopes, and one prior for both", EmpiricalBayes(FORMER)),
     "wide": ("the wide prior", EmpiricalBayes("wide")),
     "one amplitude": ("one amplitude, 0.8, decay 1.2", EmpiricalBayes(Prior((Component(0.8, 1.2, 1),), intercept=0.2))),
-    "equal weights": ("the default's components, equally likely", _with(weight=1.0)),
+    "equal weights": ("that of classes, its components equally likely", _with(weight=1.0)),
     "no tail": (
-        "without its two largest amplitudes",
-        EmpiricalBayes(Prior(TYPICAL.components[:4], intercept=TYPICAL.intercept)),
+        "that of classes without its two largest amplitudes",
+        EmpiricalBayes(Prior(TYPICAL.components[:4], intercept=TYPICAL.intercept, slope=TYPICAL.slope)),
     ),
-    "smooth": ("all its components smooth (decay 1.5)", _with(decay=1.5)),
-    "rough": ("all its components rough (decay 0.4)", _with(decay=0.4)),
-    "intercept": ("offsets twice as likely (intercept 0.5)", _with(intercept=0.5)),
-    "size of mean": ("mean size of its posterior mean gap", SizeOfMean()),
+    "smooth": ("that of classes, all smooth (decay 1.5)", _with(decay=1.5)),
+    "rough": ("that of classes, all rough (decay 0.4)", _with(decay=0.4)),
+    "intercept": ("that of classes, offsets twice as large (intercept 0.5)", _with(intercept=0.5)),
+    "size of mean": ("the default's mean size of the posterior mean gap", SizeOfMean()),
     "half size of mean": ("half the default, half that", Average(EmpiricalBayes(), SizeOfMean())),
     "half ac10": (
         "half the default, half 10 quantile bins, linear",

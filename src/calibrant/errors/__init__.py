@@ -7,6 +7,7 @@ from .binned import Binned
 from .crossfit import CrossFit
 from .cumulative import Cumulative
 from .density import Density
+from .dirichlet import DirichletKernel
 from .empirical_bayes import EmpiricalBayes
 from .isotonic import Isotonic
 from .laplace import Component, Prior
@@ -25,6 +26,7 @@ __all__ = [
     "CrossFit",
     "Cumulative",
     "Density",
+    "DirichletKernel",
     "EmpiricalBayes",
     "Estimator",
     "Isotonic",

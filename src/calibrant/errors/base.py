@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,13 @@ def speaks(density: FloatArray, peak: float, norm: float) -> AnyArray:
         return np.asarray(density >= MIN_LOCAL_SIZE * peak)
     # The transform's rounding noise is about 1e-16 of the peak: below that there is no density.
     return np.asarray(density > 1e-12 * density.max(initial=0.0))
+
+
+class Reading(NamedTuple):
+    """``errorᵖ`` as an estimator reads it, signed where it is debiased, and its standard error: NaN without one."""
+
+    power: float
+    se: float
 
 
 class Estimator(ABC):
@@ -60,8 +67,28 @@ class Estimator(ABC):
         kind = "vector" if isinstance(reduction, VectorProblem) else "scalar"
         if kind in self.serves:
             return
-        others = "SimplexBinned" if kind == "vector" else "Binned, Density, ResidualKernel or AdaptiveKernel"
+        others = (
+            "DirichletKernel or SimplexBinned"
+            if kind == "vector"
+            else "Binned, Density, ResidualKernel or AdaptiveKernel"
+        )
         raise ValueError(f"estimator {type(self).__name__} cannot serve the notion {notion!r}: use {others}")
+
+
+class ReadingEstimator(Estimator):
+    """An estimator that knows the standard error of its power; what it says of a problem is a reading."""
+
+    @abstractmethod
+    def reading(self, problem: Any, norm: float) -> Reading:
+        """``errorᵖ`` and its standard error, NaN where there is none."""
+
+    def power(self, problem: Any, norm: float) -> float:
+        """``errorᵖ`` of one problem."""
+        return self.reading(problem, norm).power
+
+    def details(self, problem: Any, norm: float) -> dict[str, float]:
+        """What else is worth knowing of a problem."""
+        return {}
 
 
 @dataclass(frozen=True, eq=False)

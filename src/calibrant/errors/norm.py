@@ -54,6 +54,19 @@ def mean_power(gap: FloatArray, weight: FloatArray, norm: float) -> FloatArray:
         return np.asarray((np.where(used, weight, 0.0) * size).sum(axis=-1) / np.where(total > 0, total, np.nan))
 
 
+def vector_power(gap: FloatArray, mass: FloatArray, norm: float) -> FloatArray:
+    """``Σ_j m_j ‖gap_j‖_p^p / Σ m`` over the last two axes; its root for p > 32."""
+    size = np.abs(gap)
+    if norm > LARGE_NORM:
+        # Σ_j m_j ‖gap_j‖_p^p / Σ m is K times the mean over all components.
+        k = 1.0 if np.isinf(norm) else gap.shape[-1]
+        flat = size.reshape(*size.shape[:-2], -1)
+        return np.asarray(large_norm(flat, np.repeat(mass, gap.shape[-1], axis=-1), norm) * k ** (1 / norm))
+    total = mass.sum(axis=-1)
+    with np.errstate(invalid="ignore"):
+        return np.asarray((mass * (size**norm).sum(axis=-1)).sum(axis=-1) / np.where(total > 0, total, np.nan))
+
+
 def root(power: float, norm: float) -> float:
     """Back from a p-th power to an error. A debiased power below zero means "none found": its root is 0."""
     if is_linear(norm):

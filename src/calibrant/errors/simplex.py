@@ -12,7 +12,7 @@ from ..binning import resolve_n_bins
 from ..binning.edges import EDGE_UNITS
 from ..problem import VectorProblem
 from .base import Estimator
-from .norm import LARGE_NORM, large_norm
+from .norm import vector_power
 from .path import SCALES, Path
 
 #: Numbers drawn for an interval in all, and held at once.
@@ -71,7 +71,7 @@ class SimplexBinned(Estimator):
     def power(self, problem: VectorProblem, norm: float) -> float:
         """``errorᵖ`` of a vector problem."""
         mass, _, gap = self._cells(problem)
-        return float(_vector_power(gap, mass, norm))
+        return float(vector_power(gap, mass, norm))
 
     def path(self, problem: VectorProblem, norm: float, n_resamples: int, rng: np.random.Generator) -> Path:
         """What the estimator reads when the true gaps are a multiple of those found; see :mod:`..inference.intervals`.
@@ -93,9 +93,9 @@ class SimplexBinned(Estimator):
                 spread = np.sqrt(chance)
                 # Covariance diag(p) - p pᵀ, that of one categorical draw.
                 shake = spread * noise - chance * (noise * spread).sum(axis=-1, keepdims=True)
-                powers[i, rows] = _vector_power(chance - mean + shake, count, norm)
-        truths = np.array([_vector_power(np.clip(mean + t * gap, 0, 1) - mean, mass, norm) for t in SCALES])
-        return Path(powers, truths, float(_vector_power(gap, mass, norm)))
+                powers[i, rows] = vector_power(chance - mean + shake, count, norm)
+        truths = np.array([vector_power(np.clip(mean + t * gap, 0, 1) - mean, mass, norm) for t in SCALES])
+        return Path(powers, truths, float(vector_power(gap, mass, norm)))
 
     def _cells(self, problem: VectorProblem) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Mass, mean probability vector and gap vector of each cell that holds samples."""
@@ -116,19 +116,6 @@ class SimplexBinned(Estimator):
         used = mass > 0
         mass, mean, observed = mass[used], mean[used], observed[used]
         return mass, mean / mass[:, None], (observed - mean) / mass[:, None]
-
-
-def _vector_power(gap: FloatArray, mass: FloatArray, norm: float) -> FloatArray:
-    """``Σ_j m_j ‖gap_j‖_p^p / Σ m`` over the last two axes; its root for p > 32."""
-    size = np.abs(gap)
-    if norm > LARGE_NORM:
-        # Σ_j m_j ‖gap_j‖_p^p / Σ m is K times the mean over all components.
-        k = 1.0 if np.isinf(norm) else gap.shape[-1]
-        flat = size.reshape(*size.shape[:-2], -1)
-        return np.asarray(large_norm(flat, np.repeat(mass, gap.shape[-1], axis=-1), norm) * k ** (1 / norm))
-    total = mass.sum(axis=-1)
-    with np.errstate(invalid="ignore"):
-        return np.asarray((mass * (size**norm).sum(axis=-1)).sum(axis=-1) / np.where(total > 0, total, np.nan))
 
 
 def _cuts(cells: int, k: int) -> int:

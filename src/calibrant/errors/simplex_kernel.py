@@ -1,0 +1,211 @@
+"""Dirichlet kernels between probability vectors, in row tiles: what the other samples say around each sample.
+
+Two orientations. ``"data"``: the density of Dirichlet(f_i / h + 1), read at f_j, as published. ``"query"``: the
+density of Dirichlet(f_j / h + 1), read at f_i, as in Chen (1999); its normaliser is the same for all i and cancels, so
+weights are ``∝ exp(-KL(f_j ‖ f_i) / h)``. Either is one matrix product, ``softmax(left @ rightᵀ)`` without its
+diagonal, and so never needs more than a tile of the n × n weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._types import AnyArray, FloatArray
+from ..problem import VectorProblem
+
+ORIENTATIONS = ("data", "query")
+#: Weights held at a time.
+_TILE = 1 << 19
+
+
+@dataclass(frozen=True, eq=False)
+class Simplex:
+    """Probability vectors of a vector problem in float64, their logarithms and weights; rows of weight 0 left out.
+
+    Attributes
+    ----------
+    probs, logs : ndarray of shape (n, K)
+    codes : ndarray of shape (n,)
+    mass : ndarray of shape (n,)
+        Weights: repeats, or relative ones.
+    integral : bool
+    size : float
+        Sample size (see :func:`calibrant.predictions.effective_size`).
+    """
+
+    probs: FloatArray
+    logs: FloatArray
+    codes: AnyArray
+    mass: FloatArray
+    integral: bool
+    size: float
+
+    @classmethod
+    def of(cls, problem: VectorProblem, eps: float) -> Simplex:
+        """Take the logarithms of probabilities clipped to ``eps``; those of logits are exact and not clipped."""
+        probs, codes, mass = problem.probs.astype(np.float64), problem.codes, problem.weights
+        logs = np.log(np.maximum(probs, eps)) if problem.logs is None else problem.logs.astype(np.float64)
+        if mass is None:
+            mass = np.ones(len(codes))
+        used = mass > 0
+        if not used.all():
+            probs, logs, codes, mass = probs[used], logs[used], codes[used], mass[used]
+        return cls(probs, logs, codes, mass.astype(np.float64), problem.integral, problem.effective_size)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows."""
+        return len(self.codes)
+
+    @property
+    def others_at_home(self) -> FloatArray:
+        """Mass of the other samples in a sample's own row: its repeats, without itself."""
+        return np.maximum(self.mass - 1, 0.0) if self.integral else np.zeros(len(self.mass))
+
+    def one_hot(self) -> FloatArray:
+        """Outcomes, (n, K)."""
+        out = np.zeros(self.probs.shape)
+        out[np.arange(self.n_rows), self.codes] = 1.0
+        return out
+
+    def residuals(self) -> FloatArray:
+        """Outcomes minus probabilities, (n, K)."""
+        out = -self.probs
+        out[np.arange(self.n_rows), self.codes] += 1.0
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Around:
+    """Weighted means over the other samples around each of m samples; weights w of a sample sum to 1.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (m, K)
+        ``Σ w v`` of the values v.
+    second : ndarray of shape (m, K) or None
+        ``Σ w² v'`` of other values v'.
+    concentration : ndarray of shape (m,) or None
+        ``Σ w²``: one over the number of samples that speak.
+    known : ndarray of shape (m,)
+        Whether there is any other sample.
+    """
+
+    mean: FloatArray
+    second: FloatArray | None
+    concentration: FloatArray | None
+    known: AnyArray
+
+
+def around(
+    sample: Simplex,
+    values: FloatArray,
+    h: float,
+    orientation: str,
+    second: FloatArray | None = None,
+    rows: AnyArray | None = None,
+) -> Around:
+    """Average values (n, K) around some samples (all by default), each without itself.
+
+    Cost O(m n K), memory O(n K) and a tile.
+    """
+    n, k = values.shape
+    rows = np.arange(n) if rows is None else rows
+    m = len(rows)
+    first = np.column_stack([values, np.ones(n)])
+    sums, square_sums = np.zeros((m, k + 1)), np.zeros((m, k + 1))
+    if second is not None:
+        # A row's weight is that of its repeats together; squares are of single samples.
+        second = np.column_stack([second, np.ones(n)]) / (sample.mass[:, None] if sample.integral else 1.0)
+    for here, weight, at_home in _tiles(sample, h, orientation, rows):
+        sums[here] = weight @ first
+        if second is not None:
+            np.square(weight, out=weight)
+            weight[np.arange(len(weight)), rows[here]] *= at_home
+            square_sums[here] = weight @ second
+    total = sums[:, -1:]
+    known = total[:, 0] > 0
+    mean = np.divide(sums[:, :-1], total, out=np.zeros((m, k)), where=known[:, None])
+    if second is None:
+        return Around(mean, None, None, known)
+    square_sums = np.divide(square_sums, total**2, out=np.zeros((m, k + 1)), where=known[:, None])
+    return Around(mean, square_sums[:, :-1], square_sums[:, -1], known)
+
+
+def log_densities(sample: Simplex, bandwidths: FloatArray, orientation: str, rows: AnyArray) -> FloatArray:
+    """Logarithms of leave-one-out densities ``1/(n-1) Σ k`` at some rows, (bandwidths, rows).
+
+    The matrix product is the same for all bandwidths, up to a factor, and shared.
+    """
+    n = sample.n_rows
+    out = np.full((len(bandwidths), len(rows)), -np.inf)
+    if sample.mass.sum() <= 1 or n == 0:
+        return out
+    home = _log(sample.others_at_home)
+    step = max(1, _TILE // n)
+    with np.errstate(divide="ignore"):
+        weigh = np.log(sample.mass)
+    normaliser = [_normaliser(sample.probs, float(h)) for h in bandwidths]
+    for start in range(0, len(rows), step):
+        here = rows[start : start + step]
+        own = np.arange(len(here))
+        left, right = (sample.logs, sample.probs) if orientation == "data" else (sample.probs, sample.logs)
+        product = left[here] @ right.T
+        for i, h in enumerate(bandwidths):
+            logits = product / h
+            if orientation == "data":
+                logits -= normaliser[i]
+            else:
+                logits -= normaliser[i][here, None]
+            at_own = logits[own, here] + home[here]
+            logits += weigh
+            logits[own, here] = at_own
+            top = logits.max(axis=1)
+            safe = np.where(np.isfinite(top), top, 0.0)
+            total = np.exp(logits - safe[:, None]).sum(axis=1)
+            out[i, start : start + step] = _log(total) + safe
+    whole = sample.mass.sum()
+    rest = whole - (1.0 if sample.integral else sample.mass[rows])
+    return np.asarray(out - _log(np.maximum(rest, 0.0)))
+
+
+def _tiles(
+    sample: Simplex, h: float, orientation: str, rows: AnyArray
+) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
+    """A part of the rows, their weights (part, n) of which the largest is 1, and a factor for squares at home."""
+    n = sample.n_rows
+    weigh = np.log(sample.mass)
+    if orientation == "data":
+        left, right = sample.logs, sample.probs / h
+        weigh = weigh - _normaliser(sample.probs, h)
+    else:
+        left, right = sample.probs / h, sample.logs
+    left = np.column_stack([left, np.ones(n)])[rows]
+    right = np.ascontiguousarray(np.column_stack([right, weigh]).T)
+    home = (_log(sample.others_at_home) - np.log(sample.mass))[rows]
+    repeated = (sample.others_at_home > 0) & sample.integral
+    factor = np.divide(sample.mass, sample.others_at_home, out=np.zeros(n), where=repeated)[rows]
+    step = max(1, _TILE // max(n, 1))
+    for start in range(0, len(rows), step):
+        here = slice(start, min(start + step, len(rows)))
+        weight = left[here] @ right
+        weight[np.arange(len(weight)), rows[here]] += home[here]
+        top = weight.max(axis=1, keepdims=True)
+        weight -= np.where(np.isfinite(top), top, 0.0)
+        np.exp(weight, out=weight)
+        yield here, weight, factor[here]
+
+
+def _normaliser(probs: FloatArray, h: float) -> FloatArray:
+    """``Σ_c lnΓ(f_c/h + 1) - lnΓ(1/h + K)`` of every row: minus the logarithm of the density's factor."""
+    from scipy.special import gammaln
+
+    return np.asarray(gammaln(probs / h + 1).sum(axis=1) - gammaln(1 / h + probs.shape[1]))
+
+
+def _log(values: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(values))
