@@ -438,3 +438,44 @@ def test_scikit_learn_scorer():
     assert -make_scorer(cal.expected_calibration_error, response_method="predict_proba", greater_is_better=False)(
         model, X, y
     ) == pytest.approx(expected)
+
+
+def test_logits_keep_what_a_saturated_softmax_loses():
+    """-1000 against 0: the probability is 0 in any precision, its logarithm is -1000."""
+    logits = np.array([[0.0, -1000.0, 3.0], [-800.0, 40.0, 0.0]])
+    got = as_predictions([2, 0], logits, labels=[0, 1, 2], from_logits=True)
+    assert got.probs == pytest.approx(
+        np.exp(logits - logits.max(axis=1, keepdims=True) - np.log([[1 + np.exp(-3)], [1]]))
+    )
+    assert got.logs[0, 1] == pytest.approx(-1003 - np.log1p(np.exp(-3)))
+    assert got.logs[1] == pytest.approx([-840, 0, -40])
+    assert got.subset([1]).logs[0, 0] == got.logs[1, 0]
+    assert as_predictions([2, 0, 1], np.eye(3), labels=[0, 1, 2]).logs is None
+
+
+def test_logits_of_one_column_are_log_odds():
+    z = np.array([-2.0, 0.5, 60.0])
+    for positive, order in ((1, [0, 1]), (0, [1, 0])):
+        got = as_predictions([0, 1, 1], z, pos_label=positive, from_logits=True)
+        assert got.probs == pytest.approx(1 / (1 + np.exp(-z)))
+        assert got.logs[:, order] == pytest.approx(np.column_stack([-np.logaddexp(0, z), -np.logaddexp(0, -z)]))
+
+
+def test_logits_follow_the_columns():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"b": [0.1, 2.0], "a": [1.0, -1.0]})
+    got = as_predictions(["a", "b"], frame, labels=["a", "b"], from_logits=True)
+    assert np.exp(got.logs) == pytest.approx(got.probs)
+    assert got.probs[0, 0] > got.probs[0, 1]
+
+
+def test_bad_logits():
+    refused(
+        ValueError,
+        "y_prob must hold finite logits; row 1, column 0 is inf",
+        [0, 1],
+        [[1, 2], [np.inf, 0]],
+        from_logits=True,
+    )
+    refused(ValueError, "y_prob must hold finite logits; row 0 is nan", [0, 1], [np.nan, 2], from_logits=True)
+    refused(TypeError, "from_logits must be True or False; got 'yes'", [0, 1], [0.1, 0.2], from_logits="yes")

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from .curves import reliability_curve as reliability_curve
     from .curves import reliability_curves as reliability_curves
     from .density import GridMoments as GridMoments
+    from .ece import expected_calibration_error as expected_calibration_error
+    from .ece import maximum_calibration_error as maximum_calibration_error
     from .errors import AdaptiveKernel as AdaptiveKernel
     from .errors import BetaKernel as BetaKernel
     from .errors import Binned as Binned
@@ -38,8 +40,6 @@ if TYPE_CHECKING:
     from .errors import Sweep as Sweep
     from .estimation import calibration_error as calibration_error
     from .estimation import estimate as estimate
-    from .estimation import expected_calibration_error as expected_calibration_error
-    from .estimation import maximum_calibration_error as maximum_calibration_error
     from .notions import Canonical as Canonical
     from .notions import ClassSpecific as ClassSpecific
     from .notions import Classwise as Classwise
@@ -95,8 +95,8 @@ _NAMES = {
     "as_predictions": "_validation",
     "calibration_error": "estimation",
     "estimate": "estimation",
-    "expected_calibration_error": "estimation",
-    "maximum_calibration_error": "estimation",
+    "expected_calibration_error": "ece",
+    "maximum_calibration_error": "ece",
     "reliability_curve": "curves",
     "reliability_curves": "curves",
     "report": "reporting",

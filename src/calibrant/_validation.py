@@ -33,6 +33,7 @@ def as_predictions(
     pos_label: Any = None,
     sample_weight: Any = None,
     sum_tolerance: float | None = None,
+    from_logits: bool = False,
 ) -> Predictions:
     """Judge user input once and return :class:`Predictions`.
 
@@ -56,6 +57,9 @@ def as_predictions(
         Non-negative, finite, not all zero. Whole numbers equal repeated rows.
     sum_tolerance : float, optional
         Largest accepted ``|row sum - 1|``. Default 1e-5 (float64), 1e-4 (float32), 1e-2 (float16).
+    from_logits : bool, default False
+        ``y_prob`` holds finite logits: rows of a softmax, or in 1-D the log odds of ``pos_label``. Logarithms of
+        probabilities are then exact where the probabilities themselves are rounded to 0 or 1.
 
     Returns
     -------
@@ -83,6 +87,11 @@ def as_predictions(
     truth, _ = to_array(y_true, "y_true")
     raw, columns = to_array(y_prob, "y_prob")
     probs, eps = _scores(raw)
+    if not isinstance(from_logits, (bool, np.bool_)):
+        raise TypeError(f"from_logits must be True or False; got {from_logits!r}")
+    logs = None
+    if from_logits:
+        probs, logs = _softmax(probs)
     truth = _one_column(truth, "y_true")
     if truth.shape[0] != probs.shape[0]:
         raise ValueError(
@@ -94,7 +103,9 @@ def as_predictions(
         codes, classes, positive = encode_binary(truth, labels, pos_label)
         if columns is not None:
             check_one_column(columns[0], classes, classes[positive])
-        return Predictions(probs, codes, weights, classes, positive, eps)
+        if logs is not None and positive == 0:
+            logs = logs[:, ::-1]
+        return Predictions(probs, codes, weights, classes, positive, eps, logs)
     if pos_label is not None:
         raise ValueError(
             f"pos_label is for a 1-D y_prob; y_prob has {probs.shape[1]} columns (got pos_label={pos_label!r}): "
@@ -103,8 +114,9 @@ def as_predictions(
     order, codes, classes = encode_columns(truth, labels, columns, probs.shape[1])
     if order is not None:
         probs = probs[:, order]
+        logs = None if logs is None else logs[:, order]
     probs = _on_simplex(probs, eps, sum_tolerance)
-    return Predictions(probs, codes, weights, classes, None, eps)
+    return Predictions(probs, codes, weights, classes, None, eps, logs)
 
 
 def _one_column(array: AnyArray, name: str) -> AnyArray:
@@ -142,6 +154,18 @@ def _scores(array: AnyArray) -> tuple[FloatArray, float]:
     if array.dtype not in (np.float32, np.float64):
         return array.astype(np.float64), float(np.finfo(np.float64).eps)
     return array, eps
+
+
+def _softmax(logits: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Probabilities and their logarithms, float64; of one column those of the other class and of this one."""
+    logits = logits.astype(np.float64)
+    if not np.isfinite(logits).all():
+        raise ValueError(f"y_prob must hold finite logits; {_at(logits, _first(~np.isfinite(logits)))}")
+    both = logits if logits.ndim == 2 else np.column_stack([np.zeros_like(logits), logits])
+    shifted = both - both.max(axis=1, keepdims=True)
+    logs = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    probs = np.exp(logs)
+    return (probs, logs) if logits.ndim == 2 else (np.ascontiguousarray(probs[:, 1]), logs)
 
 
 def _from_objects(array: AnyArray, name: str) -> AnyArray:

@@ -13,7 +13,7 @@ from ._types import Interval, RandomState
 from ._validation import as_predictions
 from .curves.build import curve_from, describe
 from .curves.reliability import check_level, check_resamples
-from .errors import Binned, CellEstimator, DirichletKernel, EmpiricalBayes, Estimator, SimplexBinned
+from .errors import CellEstimator, DirichletKernel, EmpiricalBayes, Estimator, SimplexBinned
 from .errors.base import PosteriorEstimator, ReadingEstimator, shares_of
 from .errors.norm import check_norm, combine, root
 from .errors.path import Path
@@ -39,6 +39,7 @@ def calibration_error(
     pos_label: Any = None,
     sample_weight: Any = None,
     sum_tolerance: float | None = None,
+    from_logits: bool = False,
 ) -> float:
     r"""Calibration error: how far stated probabilities are from observed frequencies.
 
@@ -58,7 +59,7 @@ def calibration_error(
         ``"auto"``: ``EmpiricalBayes()``; for the canonical notion :class:`DirichletKernel` over residuals, debiased.
     norm : float, default 1
         p ≥ 1, or inf for the maximum. Classes combine as ``(mean of p-th powers)^(1/p)``.
-    labels, pos_label, sample_weight, sum_tolerance
+    labels, pos_label, sample_weight, sum_tolerance, from_logits
         See :func:`as_predictions`.
 
     Returns
@@ -86,7 +87,7 @@ def calibration_error(
     """
     p = check_norm(norm)
     _, reduction, chosen = _reduced(
-        y_true, y_prob, notion, estimator, labels, pos_label, sample_weight, sum_tolerance, p
+        y_true, y_prob, notion, estimator, labels, pos_label, sample_weight, sum_tolerance, from_logits, p
     )
     if isinstance(reduction, VectorProblem):
         return root(chosen.power(reduction, p), p)
@@ -106,6 +107,7 @@ def estimate(
     pos_label: Any = None,
     sample_weight: Any = None,
     sum_tolerance: float | None = None,
+    from_logits: bool = False,
     random_state: RandomState = None,
 ) -> Estimate:
     """Calibration error with a confidence interval, per-class values and the curve behind it.
@@ -155,7 +157,7 @@ def estimate(
     n_resamples = check_resamples(n_resamples)
     rng = np.random.default_rng(random_state)
     predictions, reduction, chosen = _reduced(
-        y_true, y_prob, notion, estimator, labels, pos_label, sample_weight, sum_tolerance, p
+        y_true, y_prob, notion, estimator, labels, pos_label, sample_weight, sum_tolerance, from_logits, p
     )
     name = as_notion(notion, predictions).name
     if isinstance(reduction, VectorProblem):
@@ -378,76 +380,6 @@ def _vector_estimate(
     )
 
 
-def expected_calibration_error(
-    y_true: Any,
-    y_prob: Any,
-    *,
-    n_bins: int | str | Sequence[float] = 15,
-    strategy: str = "uniform",
-    notion: str | Notion = "auto",
-    labels: Sequence[Any] | None = None,
-    pos_label: Any = None,
-    sample_weight: Any = None,
-) -> float:
-    """Expected calibration error (ECE) over bins: ``Σ_j n_j/n · |mean outcome - mean score|``.
-
-    The number that papers report under this name: by default 15 bins of equal width, of the positive class for a
-    1-D ``y_prob`` and of the confidence for a 2-D one. Same as
-    ``calibration_error(..., estimator=Binned(n_bins, strategy))``; see :class:`Binned` for bias and cost. Works with
-    scikit-learn's
-    ``make_scorer(expected_calibration_error, response_method="predict_proba", greater_is_better=False)``.
-
-    Examples
-    --------
-    >>> import calibrant as cal
-    >>> round(cal.expected_calibration_error([0, 0, 1, 1], [0.1, 0.3, 0.6, 0.9], n_bins=2), 3)
-    0.225
-    """
-    return calibration_error(
-        y_true,
-        y_prob,
-        notion=notion,
-        estimator=Binned(n_bins, strategy),
-        labels=labels,
-        pos_label=pos_label,
-        sample_weight=sample_weight,
-    )
-
-
-def maximum_calibration_error(
-    y_true: Any,
-    y_prob: Any,
-    *,
-    n_bins: int | str | Sequence[float] = 15,
-    strategy: str = "uniform",
-    notion: str | Notion = "auto",
-    labels: Sequence[Any] | None = None,
-    pos_label: Any = None,
-    sample_weight: Any = None,
-) -> float:
-    """Maximum calibration error (MCE) over bins: ``max_j |mean outcome - mean score|``, empty bins left out.
-
-    Parameters as :func:`expected_calibration_error`. A single sample in a bin can decide it: with uniform bins its
-    bias is large.
-
-    Examples
-    --------
-    >>> import calibrant as cal
-    >>> round(cal.maximum_calibration_error([0, 0, 1, 1], [0.1, 0.3, 0.6, 0.9], n_bins=2), 3)
-    0.25
-    """
-    return calibration_error(
-        y_true,
-        y_prob,
-        notion=notion,
-        estimator=Binned(n_bins, strategy),
-        norm=float("inf"),
-        labels=labels,
-        pos_label=pos_label,
-        sample_weight=sample_weight,
-    )
-
-
 def resolve_estimator(estimator: str | Estimator, reduction: Reduction, notion: str, norm: float = 1) -> Estimator:
     """Judge the ``estimator`` argument and check that it serves the notion."""
     if isinstance(estimator, str):
@@ -472,6 +404,7 @@ def _reduced(
     pos_label: Any,
     sample_weight: Any,
     sum_tolerance: float | None,
+    from_logits: bool,
     norm: float,
 ) -> tuple[Predictions, Reduction, Estimator]:
     predictions = as_predictions(
@@ -481,6 +414,7 @@ def _reduced(
         pos_label=pos_label,
         sample_weight=sample_weight,
         sum_tolerance=sum_tolerance,
+        from_logits=from_logits,
     )
     chosen = as_notion(notion, predictions)
     reduction = chosen.reduce(predictions)
@@ -490,12 +424,3 @@ def _reduced(
 def _label(problems: Sequence[Problem], i: int) -> Any:
     classes = getattr(problems, "classes", None)
     return classes[i] if classes is not None else problems[i].label
-
-
-__all__ = [
-    "Interval",
-    "calibration_error",
-    "estimate",
-    "expected_calibration_error",
-    "maximum_calibration_error",
-]

@@ -163,7 +163,7 @@ class Canonical(Notion):
     def reduce(self, predictions: Predictions) -> VectorProblem:
         """One vector problem."""
         p = predictions
-        return VectorProblem(p.matrix, p.codes, p.weights, p.integral_weights, p.eps, p.classes)
+        return VectorProblem(p.matrix, p.codes, p.weights, p.integral_weights, p.eps, p.classes, p.logs)
 
 
 _BY_NAME: dict[str, Notion] = {n.name: n for n in (ClassSpecific(), Classwise(), Confidence(), TopLabel(), Canonical())}

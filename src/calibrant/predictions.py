@@ -49,6 +49,9 @@ class Predictions:
     eps : float
         Machine epsilon of the dtype the scores arrived in: two scores closer than their own rounding
         error are the same score when it comes to bin edges.
+    logs : ndarray of shape (n, K) or None
+        Logarithms of the probabilities, exact where logits were given: a saturated softmax says 1, its logarithm says
+        how nearly.
     """
 
     probs: FloatArray
@@ -57,6 +60,7 @@ class Predictions:
     classes: tuple[Label, ...]
     positive: int | None
     eps: float
+    logs: FloatArray | None = None
 
     @property
     def n_samples(self) -> int:
@@ -138,4 +142,5 @@ class Predictions:
     def subset(self, rows: Any) -> Predictions:
         """Return the predictions of the rows chosen by a mask or an index array."""
         w = None if self.weights is None else self.weights[rows]
-        return Predictions(self.probs[rows], self.codes[rows], w, self.classes, self.positive, self.eps)
+        logs = None if self.logs is None else self.logs[rows]
+        return Predictions(self.probs[rows], self.codes[rows], w, self.classes, self.positive, self.eps, logs)

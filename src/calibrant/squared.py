@@ -26,6 +26,7 @@ def squared_calibration_error(
     pos_label: Any = None,
     sample_weight: Any = None,
     sum_tolerance: float | None = None,
+    from_logits: bool = False,
 ) -> float:
     r"""Squared calibration error without the bias of noise: signed, never cut at 0.
 
@@ -36,7 +37,7 @@ def squared_calibration_error(
 
     Parameters
     ----------
-    y_true, y_prob, labels, pos_label, sample_weight, sum_tolerance
+    y_true, y_prob, labels, pos_label, sample_weight, sum_tolerance, from_logits
         See :func:`as_predictions`.
     notion : str or Notion, default "auto"
         Classes combine as :func:`calibration_error` combines p-th powers.
@@ -86,6 +87,7 @@ def squared_calibration_error(
         pos_label=pos_label,
         sample_weight=sample_weight,
         sum_tolerance=sum_tolerance,
+        from_logits=from_logits,
     )
     named = as_notion(notion, predictions)
     reduction = named.reduce(predictions)

@@ -199,3 +199,23 @@ def test_the_grid_of_one_score_is_the_exact_sum(orientation, debias, residual, n
     on_grid = cal.calibration_error(y, p, estimator=estimator, norm=norm)
     monkeypatch.setattr("calibrant.errors.beta.ANGLE_CELLS", 4000)
     assert on_grid == pytest.approx(cal.calibration_error(y, p, estimator=estimator, norm=norm), abs=2e-5)
+
+
+def test_logits_are_exact_where_probabilities_are_saturated():
+    """Logits × 200: the softmax says 0 and 1, and clipping takes the order of what is far away."""
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 3, 40)
+    z = 200 * (np.eye(3)[y] + rng.normal(size=(40, 3)))
+    estimator = cal.DirichletKernel(0.05, "query")
+    problem = {"notion": "canonical", "estimator": estimator, "norm": 2}
+    logs = z - z.max(axis=1, keepdims=True)
+    logs -= np.log(np.exp(logs).sum(axis=1, keepdims=True))
+    f = np.exp(logs)
+    total = 0.0
+    for j in range(40):
+        log_k = np.delete((f[j] / 0.05) @ logs.T, j)
+        w = np.exp(log_k - log_k.max())
+        total += ((w @ np.eye(3)[np.delete(y, j)] / w.sum() - f[j]) ** 2).sum() / 40
+    assert cal.calibration_error(y, z, from_logits=True, **problem) ** 2 == pytest.approx(total, rel=1e-9)
+    assert cal.estimate(y, z, from_logits=True, notion="canonical", norm=2).value >= 0
+    assert np.isfinite(cal.squared_calibration_error(y, z, from_logits=True, notion="canonical"))
