@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .errors import EmpiricalBayes as EmpiricalBayes
     from .errors import Estimator as Estimator
     from .errors import Isotonic as Isotonic
+    from .errors import KernelCalibrationError as KernelCalibrationError
     from .errors import Parametric as Parametric
     from .errors import ResidualKernel as ResidualKernel
     from .errors import SimplexBinned as SimplexBinned
@@ -82,6 +83,7 @@ _NAMES = {
     "Isotonic": "errors",
     "LabelWarning": "_types",
     "Notion": "notions",
+    "KernelCalibrationError": "errors",
     "Parametric": "errors",
     "Predictions": "predictions",
     "ReliabilityCurve": "results",

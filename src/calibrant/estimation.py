@@ -15,7 +15,7 @@ from .curves.build import curve_from, describe
 from .curves.reliability import check_level, check_resamples
 from .errors import CellEstimator, DirichletKernel, EmpiricalBayes, Estimator, SimplexBinned
 from .errors.base import PosteriorEstimator, ReadingEstimator, shares_of
-from .errors.norm import check_norm, combine, root
+from .errors.norm import check_norm, combine, root, to_power
 from .errors.path import Path
 from .inference.intervals import cell_path, invert, row_path
 from .inference.posterior import Credible, credible
@@ -329,23 +329,29 @@ def _read(
     """Normal intervals of powers; problems that share rows are taken for wholly dependent."""
     from scipy.special import ndtri
 
-    readings = [estimator.reading(problem, norm) for problem in problems]
+    inner = estimator.inner(norm)
+    readings = [estimator.reading(problem, inner) for problem in problems]
     if any(np.isnan(r.se) and not np.isnan(r.power) for r in readings):
         raise TypeError(
             f"estimate() cannot give an interval for {estimator!r} with norm={norm:g}: its bias is not known; use "
             "debias='cross' and norm 1 or 2, or calibration_error()"
         )
     z = float(ndtri((1 + level) / 2))
-    low = combine([r.power - z * r.se for r in readings], shares, norm, average)
+    powers = [_from(r.power, inner, norm) for r in readings]
+    low = combine([_from(r.power - z * r.se, inner, norm) for r in readings], shares, norm, average)
     # Below 0 by chance, a power still does not exclude what its noise hides.
-    high = combine([max(r.power, 0.0) + z * r.se for r in readings], shares, norm, average)
-    powers = [r.power for r in readings]
+    high = combine([_from(max(r.power, 0.0) + z * r.se, inner, norm) for r in readings], shares, norm, average)
     value = combine(powers, shares, norm, average)
     interval = Interval(max(low, 0.0), high)
     found = Credible(interval, min(max(value, interval.low), interval.high), None)
     result = _result(estimator, powers, found, None, labels, shares, average, notion, norm, level, n_samples)
     details = estimator.details(problems[0], norm) if len(problems) == 1 else {}
     return replace(result, details=details)
+
+
+def _from(power: float, inner: float, norm: float) -> float:
+    """A power of one norm as that of another."""
+    return power if inner == norm else to_power(root(power, inner), norm)
 
 
 def _vector_estimate(

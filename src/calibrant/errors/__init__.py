@@ -10,6 +10,7 @@ from .density import Density
 from .dirichlet import DirichletKernel
 from .empirical_bayes import EmpiricalBayes
 from .isotonic import Isotonic
+from .kernel_error import KernelCalibrationError
 from .laplace import Component, Prior
 from .parametric import Parametric
 from .residual import ResidualKernel
@@ -30,6 +31,7 @@ __all__ = [
     "EmpiricalBayes",
     "Estimator",
     "Isotonic",
+    "KernelCalibrationError",
     "Parametric",
     "Prior",
     "ResidualKernel",

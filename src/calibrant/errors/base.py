@@ -86,6 +86,10 @@ class ReadingEstimator(Estimator):
         """``errorᵖ`` of one problem."""
         return self.reading(problem, norm).power
 
+    def inner(self, norm: float) -> float:
+        """Norm whose power a reading is, where it is not the one asked for."""
+        return norm
+
     def details(self, problem: Any, norm: float) -> dict[str, float]:
         """What else is worth knowing of a problem."""
         return {}

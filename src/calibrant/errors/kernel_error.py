@@ -1,0 +1,233 @@
+"""`KernelCalibrationError`: the kernel calibration error (SKCE), of which MMCE is the version for confidences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .._types import FloatArray
+from ..problem import Problem, VectorProblem
+from .base import Reading, ReadingEstimator
+from .norm import root, to_power
+
+KERNELS = ("laplace", "gaussian")
+DISTANCES = ("total-variation", "euclidean")
+STATISTICS = ("unbiased", "biased", "linear")
+#: Kernel values held at a time, and rows whose distances give the median.
+_TILE = 1 << 19
+_MEDIAN_ROWS = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class _Sample:
+    """Scores as points, residuals and weights of a problem."""
+
+    points: FloatArray
+    residuals: FloatArray
+    weights: FloatArray
+    integral: bool
+    size: float
+
+    @classmethod
+    def of(cls, problem: Problem | VectorProblem) -> _Sample:
+        if isinstance(problem, VectorProblem):
+            points = problem.probs.astype(np.float64)
+            residuals = -points
+            residuals[np.arange(len(points)), problem.codes] += 1.0
+        else:
+            points = problem.scores.astype(np.float64)[:, None]
+            residuals = problem.outcomes.astype(np.float64)[:, None] - points
+        weights = np.ones(len(points)) if problem.weights is None else problem.weights.astype(np.float64)
+        used = weights > 0
+        return cls(points[used], residuals[used], weights[used], problem.integral, problem.effective_size)
+
+
+@dataclass(frozen=True)
+class KernelCalibrationError(ReadingEstimator):
+    r"""Kernel calibration error (KCE): the largest correlation of residuals with a function from a kernel's unit ball.
+
+    .. math:: \mathrm{SKCE} = E\, \kappa(f, f')\, (y - f)^\top (y' - f'), \qquad \mathrm{KCE} = \sqrt{\mathrm{SKCE}}
+
+    for independent pairs (f, y), (f', y') of probability vectors and one-hot outcomes, that is with the matrix-valued
+    kernel ``κ ⊗ identity``. It is 0 for calibrated models only, but it is not an L_p error: its size depends on the
+    kernel. For one score at a time f is the score and y the 0/1 outcome.
+
+    Parameters
+    ----------
+    kernel : {"laplace", "gaussian"}, default "laplace"
+        ``κ = exp(-d/ν)`` or ``exp(-d²/(2ν²))``.
+    bandwidth : "median" or float, default "median"
+        ν > 0. ``"median"``: the median distance of two samples (of 1000 spread evenly over their order, beyond).
+    distance : {"total-variation", "euclidean"}, default "total-variation"
+        ``½ Σ_c |f_c - f'_c|`` or ``√Σ_c (f_c - f'_c)²``; for one score at a time ``|s - s'|`` in either case.
+    statistic : {"unbiased", "biased", "linear"}, default "unbiased"
+        Of SKCE: the mean over all pairs of different samples; over all pairs, a sample with itself included; over
+        consecutive blocks of ``block`` samples, which depends on their order and costs O(n · block).
+    block : int ≥ 2, default 2
+
+    Notes
+    -----
+    ``KernelCalibrationError(bandwidth=0.4, statistic="biased")`` on the notion ``"confidence"`` is MMCE. ``norm``
+    changes how classes combine, and nothing else. Range [0, √2] for vectors and [0, 1] for one score; ``"unbiased"``
+    and ``"linear"`` squares are signed, and below 0 about half the time for a calibrated model: then the number is 0
+    (:func:`squared_calibration_error` shows the square). Whole-number weights are repeats, but for ``"linear"``, where
+    a row stays one and weighs more. NaN without a pair. Intervals are normal, with the first and the second order of
+    the U-statistic's variance. Cost O(n² K), memory O(n K).
+
+    References
+    ----------
+    Widmann, Lindsten & Zachariah (2019), *Calibration tests in multi-class classification: a unifying framework*;
+    Kumar, Sarawagi & Jain (2018) for MMCE.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> P = rng.dirichlet([1, 1, 1], 500)
+    >>> y = (rng.random((500, 1)) > P.cumsum(axis=1)).sum(axis=1)  # calibrated
+    >>> kce = cal.KernelCalibrationError()
+    >>> bool(abs(cal.squared_calibration_error(y, P, notion="canonical", estimator=kce)) < 0.002)
+    True
+    """
+
+    kernel: str = "laplace"
+    bandwidth: float | str = "median"
+    distance: str = "total-variation"
+    statistic: str = "unbiased"
+    block: int = 2
+    serves: ClassVar[frozenset[str]] = frozenset({"scalar", "vector"})
+
+    def __post_init__(self) -> None:
+        for name, allowed in (("kernel", KERNELS), ("distance", DISTANCES), ("statistic", STATISTICS)):
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {getattr(self, name)!r}")
+        words = "bandwidth must be 'median' or a positive finite number"
+        if isinstance(self.bandwidth, str):
+            if self.bandwidth != "median":
+                raise ValueError(f"{words}; got {self.bandwidth!r}")
+        elif isinstance(self.bandwidth, bool) or not isinstance(self.bandwidth, (int, float, np.number)):
+            raise TypeError(f"{words}; got {self.bandwidth!r}")
+        elif not (np.isfinite(self.bandwidth) and self.bandwidth > 0):
+            raise ValueError(f"{words}; got {self.bandwidth!r}")
+        else:
+            object.__setattr__(self, "bandwidth", float(self.bandwidth))
+        if isinstance(self.block, bool) or not isinstance(self.block, (int, np.integer)) or self.block < 2:
+            raise ValueError(f"block must be an int >= 2; got {self.block!r}")
+
+    def inner(self, norm: float) -> float:
+        """What it reads is a square."""
+        return 2.0
+
+    def power(self, problem: Any, norm: float) -> float:
+        """The error to the p-th power."""
+        return to_power(root(self.square(problem), 2), norm)
+
+    def square(self, problem: Any) -> float:
+        """SKCE."""
+        return self.reading(problem, 2).power
+
+    def reading(self, problem: Any, norm: float) -> Reading:
+        """SKCE and its standard error."""
+        sample = _Sample.of(problem)
+        if len(sample.weights) == 0:
+            return Reading(float("nan"), float("nan"))
+        width = self._width(sample)
+        return self._in_blocks(sample, width) if self.statistic == "linear" else self._in_pairs(sample, width)
+
+    def details(self, problem: Any, norm: float) -> dict[str, float]:
+        """``bandwidth``."""
+        return {"bandwidth": self._width(_Sample.of(problem))}
+
+    def _in_pairs(self, sample: _Sample, width: float) -> Reading:
+        """Means over all pairs, of different samples or of any."""
+        w, total = sample.weights, float(sample.weights.sum())
+        own = (sample.residuals**2).sum(axis=1)
+        sums, squares = np.empty(len(w)), 0.0
+        for rows, values in self._tiles(sample, width):
+            sums[rows] = values @ w
+            np.square(values, out=values)
+            squares += float(w[rows] @ (values @ w))
+        # A pair of a sample with itself: once for each repeat, or for a relative weight with its square.
+        alone = w if sample.integral else w**2
+        whole, same = float(w @ sums), float(alone @ own)
+        if self.statistic == "biased":
+            value, pairs = whole / total**2, total**2
+        else:
+            pairs = total**2 - float(alone.sum())
+            if not pairs > 0:
+                return Reading(float("nan"), float("nan"))
+            value = (whole - same) / pairs
+        # The projection of the U-statistic on single samples; its own noise is taken off.
+        mean = (sums - own * (1.0 if sample.integral else w)) / total
+        first = float(w @ (mean - w @ mean / total) ** 2) / total
+        second = max(squares - float(alone @ own**2), 0.0) / total**2
+        n = max(sample.size, 1.0)
+        return Reading(value, float(np.sqrt(max(4 * first / n - 2 * second / n**2, second / n**2))))
+
+    def _in_blocks(self, sample: _Sample, width: float) -> Reading:
+        """Means over the pairs within blocks of consecutive samples; what does not fill a block is left out."""
+        blocks = len(sample.weights) // self.block
+        if blocks == 0:
+            return Reading(float("nan"), float("nan"))
+        used = blocks * self.block
+        x, r = (v[:used].reshape(blocks, self.block, -1) for v in (sample.points, sample.residuals))
+        w = sample.weights[:used].reshape(blocks, self.block)
+        sums, weight = np.zeros(blocks), np.zeros(blocks)
+        for i in range(self.block):
+            for j in range(i + 1, self.block):
+                pair = w[:, i] * w[:, j]
+                kernel = self._kernel(self._distances(x[:, i, None], x[:, j, None])[:, 0, 0], width)
+                sums += pair * kernel * (r[:, i] * r[:, j]).sum(axis=1)
+                weight += pair
+        value = float(sums.sum() / weight.sum())
+        if blocks == 1:
+            return Reading(value, float("nan"))
+        spread = float(((sums - value * weight) ** 2).sum()) / float(weight.sum()) ** 2
+        return Reading(value, float(np.sqrt(spread * blocks / (blocks - 1))))
+
+    def _tiles(self, sample: _Sample, width: float) -> Iterator[tuple[slice, FloatArray]]:
+        """Rows, and ``κ(f_i, f_j) r_i · r_j`` of each with every sample."""
+        n = len(sample.weights)
+        turned = np.ascontiguousarray(sample.residuals.T)
+        step = max(1, _TILE // sample.points.size)
+        for start in range(0, n, step):
+            rows = slice(start, min(start + step, n))
+            kernel = self._kernel(self._distances(sample.points[rows], sample.points), width)
+            kernel *= sample.residuals[rows] @ turned
+            yield rows, kernel
+
+    def _distances(self, a: FloatArray, b: FloatArray) -> FloatArray:
+        """Distances (…, m, n) of points (…, m, K) and (…, n, K)."""
+        if a.shape[-1] == 1:
+            return np.abs(a - np.swapaxes(b, -1, -2))
+        apart = a[..., :, None, :] - b[..., None, :, :]
+        if self.distance == "total-variation":
+            return np.asarray(0.5 * np.abs(apart).sum(axis=-1))
+        return np.asarray(np.sqrt((apart**2).sum(axis=-1)))
+
+    def _kernel(self, distance: FloatArray, width: float) -> FloatArray:
+        scaled = distance / width
+        return np.asarray(np.exp(-scaled) if self.kernel == "laplace" else np.exp(-0.5 * scaled**2))
+
+    def _width(self, sample: _Sample) -> float:
+        """Bandwidth; 1 where all samples are the same point."""
+        if not isinstance(self.bandwidth, str):
+            return self.bandwidth
+        points, weights = sample.points, sample.weights
+        n = len(weights)
+        if n > _MEDIAN_ROWS:
+            order = np.lexsort(points.T[::-1])
+            rows = order[np.linspace(0, n - 1, _MEDIAN_ROWS).astype(np.intp)]
+            points, weights = points[rows], weights[rows]
+        distances = self._distances(points, points)
+        pair = np.outer(weights, weights)
+        pair[np.diag_indices_from(pair)] = weights * np.maximum(weights - 1, 0) if sample.integral else 0.0
+        order = np.argsort(distances, axis=None)
+        running = np.cumsum(pair.ravel()[order])
+        if not running[-1] > 0:
+            return 1.0
+        middle = distances.ravel()[order[int(np.searchsorted(running, running[-1] / 2))]]
+        return float(middle) if middle > 0 else 1.0
