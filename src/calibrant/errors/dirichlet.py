@@ -125,7 +125,7 @@ class DirichletKernel(ReadingEstimator):
 
     def reading(self, problem: Any, norm: float) -> Reading:
         """``errorᵖ``, and its standard error where it is an average of nearly independent terms."""
-        self._check_norm(norm)
+        self.check_norm(norm)
         if isinstance(problem, Problem):
             return dirichlet_line.reading(self, problem, norm)
         sample = Simplex.of(problem, self.eps)
@@ -233,7 +233,8 @@ class DirichletKernel(ReadingEstimator):
         """What is smoothed, (n, K)."""
         return sample.residuals() if self.residual else sample.one_hot()
 
-    def _check_norm(self, norm: float) -> None:
+    def check_norm(self, norm: float) -> None:
+        """Raise ValueError for a norm that the debias does not serve."""
         if self.debias == "square" and norm != 2:
             raise ValueError(f"debias='square' is for norm 2; got norm={norm:g}")
         if self.debias == "cross" and norm not in (1, 2):

@@ -1,0 +1,215 @@
+"""Differentiable calibration errors of logits, for training; the same numbers as the NumPy core."""
+
+from __future__ import annotations
+
+from torch.nn.functional import cross_entropy, one_hot
+from torch.utils.checkpoint import checkpoint
+
+import torch
+from torch import Tensor
+
+from ..errors import DirichletKernel
+from ..errors.dirichlet import LEAST, auto
+from ..errors.norm import check_norm
+from ._kernel import TILE, around, log_probabilities
+
+REDUCTIONS = ("mean", "sum", "none")
+
+
+def dirichlet_kernel_error(
+    logits: Tensor,
+    target: Tensor,
+    bandwidth: float | str = "auto",
+    norm: float = 1,
+    orientation: str = "data",
+    debias: str | None = None,
+    *,
+    residual: bool = False,
+) -> Tensor:
+    r"""``errorᵖ`` of :class:`calibrant.DirichletKernel` on the canonical notion, differentiable in the logits.
+
+    .. math:: \frac1n \sum_j \lVert \hat E_j - f_j \rVert_p^p, \qquad f = \mathrm{softmax}(z)
+
+    Parameters
+    ----------
+    logits : Tensor of shape (N, K)
+    target : Tensor of shape (N,)
+        Class indices.
+    bandwidth, orientation, debias, residual
+        As :class:`calibrant.DirichletKernel`; ``bandwidth`` is a number or ``"auto"``.
+    norm : float, default 1
+        p ≥ 1, finite. The p-th power is returned: a root has no gradient at 0.
+
+    Returns
+    -------
+    Tensor
+        Scalar, in float32 at least, under autocast too. 0 for a single sample. Debiased ones are signed.
+
+    Notes
+    -----
+    Cost O(N² K), memory O(N K) and a few tiles of 2²⁰ weights: tiles are computed again in the backward pass. Samples
+    without an unbiased square (a single neighbour outweighs all others) are left out, as in the core.
+    """
+    p = _check_dirichlet(bandwidth, norm, orientation, debias, residual)
+    _check(logits, target)
+    n, k = logits.shape
+    with torch.autocast(logits.device.type, enabled=False):
+        logs, probs = log_probabilities(logits)
+        if n < 2:
+            return logs.sum() * 0.0
+        outcome = one_hot(target, k).to(probs.dtype)
+        cross = outcome - probs
+        values = cross if residual else outcome
+        second = None if debias is None else values if debias == "ratio" else values.square()
+        h = auto(n, k, squares=debias in ("square", "cross") and p == 2) if isinstance(bandwidth, str) else bandwidth
+        near = around(logs, probs, values, float(h), orientation, second)
+        gap = near.mean if residual else near.mean - probs
+        if near.second is None:
+            return _power(gap, p).sum(dim=1).mean()
+        s2 = near.concentration[:, None]
+        if debias == "ratio":
+            m = max(n - 1, 2)
+            return _power(gap - m / (m - 1) * (near.mean * s2 - near.second), p).sum(dim=1).mean()
+        if p == 1:
+            return (gap.detach().sign() * cross).sum(dim=1).mean()
+        known = 1 - near.concentration > LEAST
+        rest = torch.where(known[:, None], 1 - s2, torch.ones_like(s2))
+        square = (near.mean.square() - near.second) / rest
+        if not residual:
+            square = square - 2 * near.mean * probs + probs.square()
+        terms = (square if debias == "square" else 2 * gap * cross - square).sum(dim=1)
+        return torch.where(known, terms, torch.zeros_like(terms)).sum() / known.sum().clamp(min=1)
+
+
+def mmce(logits: Tensor, target: Tensor, bandwidth: float = 0.4, *, squared: bool = False) -> Tensor:
+    r"""Maximum mean calibration error of the confidences, ``√(1/n² Σ_ij e^(-|c_i - c_j|/ν) (r_i - c_i)(r_j - c_j))``.
+
+    c is the largest probability, r whether it was right, ν the bandwidth. The value of
+    ``KernelCalibrationError(bandwidth=0.4, statistic="biased")`` on the notion ``"confidence"``. Where the square is
+    below 1e-12 the root has slope 0; ``squared=True`` returns the square. Cost O(N²), memory O(N) and a tile.
+
+    References
+    ----------
+    Kumar, Sarawagi & Jain (2018), *Trainable calibration measures for neural networks from kernel mean embeddings*.
+    """
+    if not bandwidth > 0:
+        raise ValueError(f"bandwidth must be a number > 0; got {bandwidth!r}")
+    _check(logits, target)
+    with torch.autocast(logits.device.type, enabled=False):
+        confidence, predicted = log_probabilities(logits)[1].max(dim=1)
+        residual = (predicted == target).to(confidence.dtype) - confidence
+        n = confidence.shape[0]
+        step = max(1, TILE // max(n, 1))
+        total = confidence.new_zeros(())
+        for start in range(0, n, step):
+            rows = (confidence[start : start + step], residual[start : start + step], confidence, residual, bandwidth)
+            if torch.is_grad_enabled() and n > step:
+                total = total + checkpoint(_mmce_tile, *rows, use_reentrant=False)
+            else:
+                total = total + _mmce_tile(*rows)
+        square = total / n**2
+    return square if squared else torch.where(square > 1e-12, square, square.detach()).clamp(min=0).add(1e-24).sqrt()
+
+
+def _mmce_tile(c: Tensor, r: Tensor, every_c: Tensor, every_r: Tensor, bandwidth: float) -> Tensor:
+    return r @ (torch.exp(-(c[:, None] - every_c).abs() / bandwidth) @ every_r)
+
+
+def focal_loss(logits: Tensor, target: Tensor, gamma: float | str = "fl-53", reduction: str = "mean") -> Tensor:
+    """Focal loss ``-(1 - p)^γ log p`` of the probability p of the target class.
+
+    ``gamma="fl-53"``: γ = 5 where p < 0.2, else 3, sample by sample (Mukhoti et al., 2020, *Calibrating deep neural
+    networks using focal loss*); a number ≥ 0 for every sample (Lin et al., 2017). 0 is cross-entropy.
+    """
+    _check_reduction(reduction)
+    if gamma != "fl-53" and (isinstance(gamma, (str, bool)) or not gamma >= 0):
+        raise ValueError(f"gamma must be 'fl-53' or a number >= 0; got {gamma!r}")
+    _check(logits, target)
+    with torch.autocast(logits.device.type, enabled=False):
+        if logits.dtype not in (torch.float32, torch.float64):
+            logits = logits.float()
+        log_p = -cross_entropy(logits, target, reduction="none")
+        p = log_p.exp()
+        power: Tensor | float = torch.where(p.detach() < 0.2, 5.0, 3.0) if isinstance(gamma, str) else float(gamma)
+        # 1 - p without cancellation; its 0-th power is 1 where p is 1, and has no slope.
+        rest = (-torch.expm1(log_p)).clamp(min=torch.finfo(p.dtype).tiny)
+        return _reduce(-(rest**power) * log_p, reduction)
+
+
+def soft_binned_ece(
+    logits: Tensor, target: Tensor, n_bins: int = 15, temperature: float = 0.01, norm: float = 2
+) -> Tensor:
+    r"""Soft-binned ECE of the confidences: bins that share a sample by its distance from their centres.
+
+    .. math:: \Big(\sum_b \frac{S_b}{n} |A_b - C_b|^p\Big)^{1/p}, \qquad
+        u_{ib} = \mathrm{softmax}_b\big(-(c_i - \xi_b)^2 / T\big)
+
+    with ``S_b = Σ_i u_ib`` and the shared means A of the outcome and C of the confidence; ξ are the centres of
+    ``n_bins`` equal bins. T → 0 is the binned ECE. Where the sum is below 1e-12 the root has slope 0.
+
+    References
+    ----------
+    Karandikar et al. (2021), *Soft calibration objectives for neural networks*.
+    """
+    p = _finite_norm(norm)
+    if isinstance(n_bins, bool) or not isinstance(n_bins, int) or n_bins < 1:
+        raise ValueError(f"n_bins must be an int >= 1; got {n_bins!r}")
+    if not temperature > 0:
+        raise ValueError(f"temperature must be a number > 0; got {temperature!r}")
+    _check(logits, target)
+    with torch.autocast(logits.device.type, enabled=False):
+        confidence, predicted = log_probabilities(logits)[1].max(dim=1)
+        right = (predicted == target).to(confidence.dtype)
+        centres = (torch.arange(n_bins, device=logits.device, dtype=confidence.dtype) + 0.5) / n_bins
+        share = torch.softmax(-(confidence[:, None] - centres).square() / temperature, dim=1)
+        size = share.sum(dim=0)
+        gap = (share * (right - confidence)[:, None]).sum(dim=0) / size.clamp(min=torch.finfo(size.dtype).tiny)
+        total = (size / confidence.shape[0] * _power(gap, p)).sum()
+    return total if p == 1 else torch.where(total > 1e-12, total, total.detach()).add(1e-24) ** (1 / p)
+
+
+def brier_loss(logits: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """Brier score ``Σ_c (f_c - y_c)²`` of softmax rows, in [0, 2]."""
+    _check_reduction(reduction)
+    _check(logits, target)
+    with torch.autocast(logits.device.type, enabled=False):
+        probs = log_probabilities(logits)[1]
+        return _reduce((probs - one_hot(target, probs.shape[1])).square().sum(dim=1), reduction)
+
+
+def _power(gap: Tensor, p: float) -> Tensor:
+    return gap.abs() if p == 1 else gap.square() if p == 2 else gap.abs() ** p
+
+
+def _reduce(values: Tensor, reduction: str) -> Tensor:
+    return values.mean() if reduction == "mean" else values.sum() if reduction == "sum" else values
+
+
+def _finite_norm(norm: float) -> float:
+    p = check_norm(norm)
+    if p == float("inf"):
+        raise ValueError("norm must be finite here; got inf")
+    return p
+
+
+def _check_dirichlet(
+    bandwidth: float | str, norm: float, orientation: str, debias: str | None, residual: bool
+) -> float:
+    """Judge the arguments as the core does; bandwidths that are sought are not for training."""
+    if isinstance(bandwidth, str) and bandwidth != "auto":
+        raise ValueError(f"bandwidth must be 'auto' or a positive finite number; got {bandwidth!r}")
+    DirichletKernel(bandwidth, orientation, debias, residual).check_norm(norm)
+    return _finite_norm(norm)
+
+
+def _check_reduction(reduction: str) -> None:
+    if reduction not in REDUCTIONS:
+        raise ValueError(f"reduction must be one of {', '.join(map(repr, REDUCTIONS))}; got {reduction!r}")
+
+
+def _check(logits: Tensor, target: Tensor) -> None:
+    if logits.ndim != 2 or not logits.is_floating_point():
+        raise ValueError(f"logits must be floats of shape (N, K); got {logits.dtype}, shape {tuple(logits.shape)}")
+    if target.shape != logits.shape[:1] or target.is_floating_point() or target.dtype == torch.bool:
+        got = f"{target.dtype}, shape {tuple(target.shape)}"
+        raise ValueError(f"target must be class indices of shape ({logits.shape[0]},); got {got}")

@@ -1,0 +1,216 @@
+"""Losses against the NumPy core, their gradients against finite differences, and what training throws at them."""
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+
+torch = pytest.importorskip("torch")
+
+from calibrant import torch as ct  # noqa: E402
+from calibrant.torch import functional as F  # noqa: E402, N812
+
+KERNELS = [
+    (h, p, orientation, debias, residual)
+    for h in (0.05, "auto")
+    for orientation in ("data", "query")
+    for residual in (False, True)
+    for debias, norms in ((None, (1, 2, 3)), ("ratio", (1, 2)), ("square", (2,)), ("cross", (1, 2)))
+    for p in norms
+]
+LOSSES = {
+    "dirichlet": ct.DirichletKernelLoss(0.05),
+    "dirichlet query": ct.DirichletKernelLoss(0.05, 2, "query"),
+    "dirichlet cross": ct.DirichletKernelLoss("auto", 2, "query", "cross", residual=True),
+    "dirichlet sign": ct.DirichletKernelLoss("auto", 1, "query", "cross", residual=True),
+    "mmce": ct.MMCELoss(),
+    "mmce squared": ct.MMCELoss(squared=True),
+    "focal": ct.FocalLoss(),
+    "focal 2": ct.FocalLoss(2.0),
+    "soft-binned": ct.SoftBinnedECELoss(),
+    "soft-binned 1": ct.SoftBinnedECELoss(5, 0.05, 1),
+    "brier": ct.BrierLoss(),
+}
+
+
+def sample(n, k, seed=0, scale=1.5, dtype=torch.float64):
+    rng = np.random.default_rng(seed)
+    z = scale * rng.normal(size=(n, k))
+    y = (rng.random((n, 1)) > np.exp(z - np.logaddexp.reduce(z, axis=1)[:, None]).cumsum(axis=1)).sum(axis=1)
+    return torch.tensor(z, dtype=dtype), torch.tensor(y.clip(0, k - 1))
+
+
+def core(z, y, h, p, orientation, debias, residual):
+    """The core's power."""
+    estimator = cal.DirichletKernel(h, orientation, debias, residual)
+    problem = {"notion": "canonical", "estimator": estimator, "labels": range(z.shape[1]), "from_logits": True}
+    if debias in ("square", "cross") and p == 2:
+        return cal.squared_calibration_error(y.numpy(), z.double().numpy(), **problem)
+    return cal.calibration_error(y.numpy(), z.double().numpy(), norm=p, **problem) ** p
+
+
+@pytest.mark.parametrize(("h", "p", "orientation", "debias", "residual"), KERNELS)
+@pytest.mark.parametrize("tile", [40, 1 << 20])
+def test_the_same_number_as_the_core(h, p, orientation, debias, residual, tile, monkeypatch):
+    monkeypatch.setattr("calibrant.torch._kernel.TILE", tile)
+    z, y = sample(60, 4)
+    expected = core(z, y, h, p, orientation, debias, residual)
+    got = F.dirichlet_kernel_error(z, y, h, p, orientation, debias, residual=residual)
+    assert got.item() == pytest.approx(expected, abs=1e-12)
+    single = F.dirichlet_kernel_error(z.float(), y, h, p, orientation, debias, residual=residual)
+    assert single.dtype == torch.float32
+    # The float32 logits are other logits: the core reads the same ones.
+    assert single.item() == pytest.approx(core(z.float(), y, h, p, orientation, debias, residual), abs=2e-6)
+
+
+@pytest.mark.parametrize(("h", "p", "orientation", "debias", "residual"), KERNELS)
+def test_gradients_of_kernels_in_tiles(h, p, orientation, debias, residual, monkeypatch):
+    monkeypatch.setattr("calibrant.torch._kernel.TILE", 25)
+    z, y = sample(9, 3, seed=1)
+    z.requires_grad_()
+    if debias == "cross" and p == 1:  # a sum of signs times residuals: the sign has no slope
+        loss = F.dirichlet_kernel_error(z, y, h, p, orientation, debias, residual=residual)
+        (slope,) = torch.autograd.grad(loss, z)
+        assert slope.abs().max() > 0
+        return
+    assert torch.autograd.gradcheck(
+        lambda x: F.dirichlet_kernel_error(x, y, h, p, orientation, debias, residual=residual), (z,), atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("name", [n for n in LOSSES if n != "dirichlet sign"])
+def test_gradients(name):
+    z, y = sample(8, 3, seed=2)
+    z.requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: LOSSES[name](x, y), (z,), atol=1e-6)
+
+
+@pytest.mark.parametrize("tile", [30, 1 << 20])
+def test_mmce_is_the_cores(tile, monkeypatch):
+    monkeypatch.setattr("calibrant.torch.functional.TILE", tile)
+    z, y = sample(50, 4)
+    kce = cal.KernelCalibrationError(bandwidth=0.4, statistic="biased")
+    P = torch.softmax(z, dim=1).numpy()
+    assert F.mmce(z, y).item() == pytest.approx(cal.calibration_error(y.numpy(), P, estimator=kce), abs=1e-12)
+    square = cal.squared_calibration_error(y.numpy(), P, estimator=kce)
+    assert F.mmce(z, y, squared=True).item() == pytest.approx(square, abs=1e-12)
+    z.requires_grad_()
+    F.mmce(z, y).backward()
+    whole = torch.autograd.grad(_plain_mmce(z, y), z)[0]
+    assert torch.allclose(z.grad, whole, atol=1e-12)
+
+
+def _plain_mmce(z, y):
+    c, predicted = torch.softmax(z, dim=1).max(dim=1)
+    r = (predicted == y).double() - c
+    return (r @ torch.exp(-(c[:, None] - c).abs() / 0.4) @ r / len(c) ** 2).sqrt()
+
+
+def test_focal_loss():
+    z, y = sample(200, 5)
+    p = torch.softmax(z, dim=1)[torch.arange(200), y]
+    gamma = torch.where(p < 0.2, 5.0, 3.0)
+    assert torch.allclose(F.focal_loss(z, y, reduction="none"), -((1 - p) ** gamma) * p.log(), atol=1e-12)
+    assert torch.allclose(F.focal_loss(z, y, 0.0), torch.nn.functional.cross_entropy(z, y), atol=1e-12)
+    assert torch.allclose(F.focal_loss(z, y, 2.0, "sum"), (-((1 - p) ** 2) * p.log()).sum(), atol=1e-10)
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+def test_soft_bins_harden(norm):
+    z, y = sample(300, 4)
+    P = torch.softmax(z, dim=1).numpy()
+    hard = cal.calibration_error(y.numpy(), P, estimator=cal.Binned(15), norm=norm)
+    assert F.soft_binned_ece(z, y, 15, 1e-7, norm).item() == pytest.approx(hard, abs=1e-6)
+    # A sample is shared: two centres at equal distance take half of it each.
+    one = torch.tensor([[0.0, 0.0]], dtype=torch.float64)
+    assert F.soft_binned_ece(one, torch.tensor([0]), 2, 0.1, 1).item() == pytest.approx(0.5)
+
+
+def test_brier_loss():
+    z, y = sample(50, 3)
+    P = torch.softmax(z, dim=1)
+    expected = ((P - torch.eye(3, dtype=torch.float64)[y]) ** 2).sum(dim=1)
+    assert torch.allclose(F.brier_loss(z, y, "none"), expected)
+    assert F.brier_loss(z, y).item() == pytest.approx(expected.mean().item())
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("case", ["saturated", "one class", "one of a class", "pairs", "single", "equal"])
+def test_finite(name, dtype, case):
+    """Logits × 200, absent classes, a class of one sample, N of 1 and 2, duplicated rows."""
+    z, y = sample(24, 4, seed=3, dtype=dtype)
+    if case == "saturated":
+        z = z * 200
+    elif case == "one class":
+        y = torch.zeros_like(y)
+    elif case == "one of a class":
+        y = torch.where(torch.arange(24) == 5, 3, 1)
+    elif case == "pairs":
+        z, y = z[:2], y[:2]
+    elif case == "single":
+        z, y = z[:1], y[:1]
+    elif case == "equal":
+        z = z[:1].repeat(24, 1)
+    z = z.clone().requires_grad_()
+    loss = LOSSES[name](z, y)
+    assert loss.shape == ()
+    assert torch.isfinite(loss)
+    loss.backward()
+    assert torch.isfinite(z.grad).all()
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_autocast_and_half_precision(name):
+    z, y = sample(32, 4, dtype=torch.float32)
+    low = z.bfloat16()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        got = LOSSES[name](low, y)
+    assert got.dtype == torch.float32
+    assert got.item() == pytest.approx(LOSSES[name](low.float(), y).item(), abs=1e-6)
+
+
+def test_training_with_the_loss_calibrates():
+    """An over-confident temperature is undone: the loss's slope points to the temperature of the truth."""
+    truth, y = sample(400, 3, seed=5, scale=1.0)
+    for loss in (ct.DirichletKernelLoss(0.1, 2, "query", "cross", residual=True), ct.MMCELoss(), ct.BrierLoss()):
+        log_scale = torch.tensor(1.0, dtype=torch.float64, requires_grad=True)  # logits × e
+        optimizer = torch.optim.Adam([log_scale], lr=0.1)
+        for _ in range(60):
+            optimizer.zero_grad()
+            loss(truth * log_scale.exp(), y).backward()
+            optimizer.step()
+        assert abs(log_scale.item()) < 0.35
+
+
+def test_weight():
+    z, y = sample(20, 3)
+    for kind in (ct.DirichletKernelLoss, ct.MMCELoss, ct.SoftBinnedECELoss):
+        assert kind(weight=0.25)(z, y).item() == pytest.approx(0.25 * kind()(z, y).item())
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda z, y: F.mmce(z[0], y), r"logits must be floats of shape \(N, K\)"),
+        (lambda z, y: F.brier_loss(z.long(), y), "logits must be floats"),
+        (lambda z, y: F.brier_loss(z, y[:-1]), r"target must be class indices of shape \(20,\)"),
+        (lambda z, y: F.brier_loss(z, y.double()), "target must be class indices"),
+        (lambda z, y: F.brier_loss(z, y, "max"), "reduction must be one of 'mean', 'sum', 'none'; got 'max'"),
+        (lambda z, y: F.mmce(z, y, 0.0), "bandwidth must be a number > 0"),
+        (lambda z, y: F.focal_loss(z, y, "fl-3"), "gamma must be 'fl-53' or a number >= 0"),
+        (lambda z, y: F.focal_loss(z, y, -1.0), "gamma must be"),
+        (lambda z, y: F.soft_binned_ece(z, y, 0), "n_bins must be an int >= 1"),
+        (lambda z, y: F.soft_binned_ece(z, y, temperature=0), "temperature must be a number > 0"),
+        (lambda z, y: F.soft_binned_ece(z, y, norm=float("inf")), "norm must be finite here"),
+        (lambda z, y: F.dirichlet_kernel_error(z, y, "loo"), "bandwidth must be 'auto' or a positive"),
+        (lambda z, y: F.dirichlet_kernel_error(z, y, -1.0), "bandwidth must be"),
+        (lambda z, y: F.dirichlet_kernel_error(z, y, 0.1, float("inf")), "norm must be finite here"),
+        (lambda z, y: F.dirichlet_kernel_error(z, y, 0.1, 1, "row"), "orientation must be"),
+        (lambda z, y: F.dirichlet_kernel_error(z, y, 0.1, 1, "data", "square"), "debias='square' is for norm 2"),
+        (lambda z, y: ct.DirichletKernelLoss(0.1, 3, debias="cross"), "debias='cross' is for norm 1 and 2"),
+    ],
+)
+def test_bad_arguments(call, words):
+    with pytest.raises(ValueError, match=words):
+        call(*sample(20, 3))
