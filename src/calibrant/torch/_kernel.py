@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from torch.autograd.function import once_differentiable
 
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
-#: Weights of a tile; a backward pass holds a few tiles at once.
-TILE = 1 << 20
+#: Weights of a tile; a backward pass holds two tiles at once, three with squares.
+TILE = 1 << 19
 
 
 class Around(NamedTuple):
-    """``Σ w v``, ``Σ w² v'`` (None unless asked for) and ``Σ w²`` around every sample without itself."""
+    """``Σ w v`` around every sample without itself; ``Σ w² v'`` and ``Σ w²`` where there are values v'."""
 
     mean: Tensor
     second: Tensor | None
@@ -39,25 +41,68 @@ def around(
         left, right = torch.cat([logs, ones], dim=1), torch.cat([probs / h, -normaliser], dim=1)
     else:
         left, right = probs / h, logs
-    step = max(1, TILE // max(n, 1))
-    parts = []
+    # torch leaves apply() untyped
+    mean, squares, concentration = _Averages.apply(left, right, values, second)  # type: ignore[no-untyped-call]
+    return Around(mean, squares, concentration)
+
+
+class _Averages(torch.autograd.Function):
+    """``softmax(left @ rightᵀ)`` without its diagonal, times values; and its squares, times other values.
+
+    The weights are never kept: the backward pass computes each tile again. With ``r`` the row sums of weights times
+    their slopes, which are ``mean · slope`` and need no weights, the slope of a logit is ``w (slope - r)``.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, left: Tensor, right: Tensor, values: Tensor, second: Tensor | None
+    ) -> tuple[Tensor, Tensor | None, Tensor]:
+        n = left.shape[0]
+        mean, concentration = torch.empty_like(values), left.new_empty(n)
+        squares = None if second is None else torch.empty_like(second)
+        for rows, weights in _tiles(left, right):
+            torch.mm(weights, values, out=mean[rows])
+            if squares is not None and second is not None:
+                torch.mm(weights.square_(), second, out=squares[rows])
+                torch.sum(weights, dim=1, out=concentration[rows])
+        ctx.save_for_backward(left, right, values, second, mean, squares, concentration)
+        if second is None:
+            ctx.mark_non_differentiable(concentration)
+        return mean, squares, concentration
+
+    @staticmethod
+    @once_differentiable
+    def backward(
+        ctx: Any, by_mean: Tensor, by_squares: Tensor | None, by_concentration: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        left, right, values, second, mean, squares, concentration = ctx.saved_tensors
+        to_left, to_right, to_values = (torch.zeros_like(x) for x in (left, right, values))
+        to_second = None if second is None else torch.zeros_like(second)
+        row_sum = (by_mean * mean).sum(dim=1)
+        if second is not None:
+            row_sum += 2 * ((by_squares * squares).sum(dim=1) + by_concentration * concentration)
+        for rows, weights in _tiles(left, right):
+            to_values.addmm_(weights.T, by_mean[rows])
+            slope = by_mean[rows] @ values.T
+            if second is not None and to_second is not None and by_squares is not None:
+                slope.addcmul_(weights, by_squares[rows] @ second.T + by_concentration[rows, None], value=2)
+                to_second.addmm_(weights.square().T, by_squares[rows])
+            slope.sub_(row_sum[rows, None]).mul_(weights)
+            torch.mm(slope, right, out=to_left[rows])
+            to_right.addmm_(slope.T, left[rows])
+        return to_left, to_right, to_values, to_second
+
+
+def _tiles(left: Tensor, right: Tensor) -> Iterator[tuple[slice, Tensor]]:
+    """Rows and their weights, which the caller may overwrite; one tile's memory serves for all."""
+    n = left.shape[0]
+    step = min(n, max(1, TILE // max(n, 1)))
+    memory = left.new_empty(step, n)
+    turned = right.T.contiguous()
     for start in range(0, n, step):
-        stop = min(start + step, n)
-        if torch.is_grad_enabled() and n > step:
-            parts.append(checkpoint(_tile, left[start:stop], right, values, second, start, use_reentrant=False))
-        else:
-            parts.append(_tile(left[start:stop], right, values, second, start))
-    mean = torch.cat([p[0] for p in parts])
-    squares = None if second is None else torch.cat([p[1] for p in parts])
-    return Around(mean, squares, torch.cat([p[2] for p in parts]))
-
-
-def _tile(
-    left: Tensor, right: Tensor, values: Tensor, second: Tensor | None, start: int
-) -> tuple[Tensor, Tensor | None, Tensor]:
-    scores = left @ right.T
-    own = torch.arange(left.shape[0], device=left.device)
-    scores = scores.index_put((own, own + start), scores.new_full((), -torch.inf))
-    weights = torch.softmax(scores, dim=1)
-    squares = weights.square()
-    return weights @ values, None if second is None else squares @ second, squares.sum(dim=1)
+        rows = slice(start, min(start + step, n))
+        weights = memory[: rows.stop - start]
+        torch.mm(left[rows], turned, out=weights)
+        weights.diagonal(start).fill_(-torch.inf)
+        weights.sub_(weights.amax(dim=1, keepdim=True)).exp_()
+        yield rows, weights.div_(weights.sum(dim=1, keepdim=True))

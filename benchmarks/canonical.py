@@ -1,0 +1,164 @@
+"""Canonical calibration error: time and memory against a plain N × N implementation in torch, on one thread.
+
+    python benchmarks/canonical.py [--budget 10]
+
+Needs `pip install torch==2.13.0`. Every case runs in a process of its own: CPU seconds are medians of repeated calls,
+and memory is the peak of private pages during a call beyond those before it. Both implementations must give the same
+number.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+
+H = 0.05
+
+
+def sample(n: int, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Logits, their softmax and labels."""
+    rng = np.random.default_rng(0)
+    z = 1.5 * rng.normal(size=(n, k))
+    p = np.exp(z - np.logaddexp.reduce(z, axis=1)[:, None])
+    return z, p, (rng.random((n, 1)) > p.cumsum(axis=1)).sum(axis=1).clip(0, k - 1)
+
+
+def plain(logits, target, k):
+    """The estimator as published, with N × N matrices."""
+    import torch
+
+    logs = torch.log_softmax(logits, dim=1)
+    f = logs.exp()
+    log_k = logs @ (f / H).T - torch.lgamma(f / H + 1).sum(dim=1)
+    log_k.fill_diagonal_(-torch.inf) if not log_k.requires_grad else None
+    if log_k.requires_grad:
+        log_k = log_k.masked_fill(torch.eye(len(f), dtype=torch.bool), -torch.inf)
+    weight = torch.softmax(log_k, dim=1)
+    expected = weight @ torch.nn.functional.one_hot(target, k).to(f.dtype)
+    return (expected - f).abs().sum(dim=1).mean()
+
+
+def case(name: str, n: int, k: int):
+    """What a case calls."""
+    z, p, y = sample(n, k)
+    kind, _, detail = name.partition(" ")
+    if kind == "numpy":
+        import calibrant as cal
+
+        notion, _, variant = detail.partition(" ")
+        estimator = cal.DirichletKernel(H)
+        if variant == "cross":
+            estimator = cal.DirichletKernel(H, "query", "cross", residual=True)
+        return lambda: cal.calibration_error(y, p, notion=notion, estimator=estimator)
+    import torch
+
+    torch.set_num_threads(1)
+    dtype = torch.float64 if "float64" in detail else torch.float32
+    logits, target = torch.tensor(z, dtype=dtype), torch.tensor(y)
+    if kind == "torch":
+        from calibrant.torch.functional import dirichlet_kernel_error
+
+        def error(x):
+            return dirichlet_kernel_error(x, target, H)
+    else:
+
+        def error(x):
+            return plain(x, target, k)
+
+    def forward():
+        with torch.no_grad():
+            return error(logits).item()
+
+    def both():
+        x = logits.clone().requires_grad_()
+        loss = error(x)
+        loss.backward()
+        return loss.item()
+
+    return both if "backward" in detail else forward
+
+
+def private_pages() -> float:
+    """Private memory of this process in MB (Linux)."""
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("RssAnon")) / 1024
+
+
+def measure(name: str, n: int, k: int, budget: float) -> dict[str, float]:
+    """Value, CPU seconds and extra memory of a case, in this process."""
+    call = case(name, n, k)
+    small = case(name, 200, k)
+    small()  # imports and thread pools
+    before, peak, stop = private_pages(), [0.0], threading.Event()
+
+    def watch() -> None:
+        while not stop.is_set():
+            peak[0] = max(peak[0], private_pages())
+            time.sleep(0.002)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    start = time.process_time()
+    value = call()
+    seconds = [time.process_time() - start]
+    stop.set()
+    thread.join()
+    while sum(seconds) < budget and len(seconds) < 15:
+        start = time.process_time()
+        call()
+        seconds.append(time.process_time() - start)
+    return {"value": value, "seconds": statistics.median(seconds), "memory": peak[0] - before}
+
+
+CASES = [
+    ("N × N float64", 10_000, 10),
+    ("N × N float32", 10_000, 10),
+    ("numpy canonical", 10_000, 10),
+    ("torch float64", 10_000, 10),
+    ("torch float32", 10_000, 10),
+    ("N × N float64 forward+backward", 10_000, 10),
+    ("torch float64 forward+backward", 10_000, 10),
+    ("torch float32 forward+backward", 10_000, 10),
+    ("numpy canonical cross", 10_000, 10),
+    *(("numpy canonical", n, 10) for n in (2500, 5000, 20_000, 50_000)),
+    ("numpy classwise", 1_000_000, 10),
+    ("numpy confidence", 1_000_000, 10),
+]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--budget", type=float, default=8.0, help="CPU seconds a case may be repeated for")
+    parser.add_argument("--only", nargs=3, metavar=("NAME", "N", "K"))
+    options = parser.parse_args()
+    if options.only:
+        name, n, k = options.only
+        print(json.dumps(measure(name, int(n), int(k), options.budget)))
+        return
+    environment = os.environ | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    known: dict[tuple[int, int], float] = {}
+    for name, n, k in CASES:
+        command = [sys.executable, __file__, "--budget", str(options.budget), "--only", name, str(n), str(k)]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        found = json.loads(done.stdout)
+        if "cross" not in name and not name.startswith(("numpy classwise", "numpy confidence")):
+            expected = known.setdefault((n, k), found["value"])
+            close = 2e-4 if "float32" in name else 1e-9
+            assert abs(found["value"] - expected) < close, (name, found["value"], expected)
+        print(
+            f"{name:<32} N = {n:>9,}  K = {k}: {found['seconds']:8.3f} s CPU {found['memory']:8.0f} MB "
+            f"  reads {found['value']:.9f}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
