@@ -160,19 +160,27 @@ def cell(d: Distribution, notion: str, n: int, options: argparse.Namespace) -> d
     return out
 
 
+def kind(c: dict) -> str:
+    """Track of a cell; of a mixture also the model."""
+    return f"mixtures, {c['name'].rsplit('-', 1)[-1]}" if c["track"] == "mixtures" else c["track"]
+
+
 def table(cells: list[dict], options: argparse.Namespace) -> str:
     """Markdown: coverage by track, size and whether the model is calibrated, with the spread over distributions."""
     lines = [
         "| track | notion | model | n | distributions | method | coverage % | lowest | truth below | above | length |",
         "|---|---|---|---:|---:|---|---:|---:|---:|---:|---:|",
     ]
-    keys = sorted({(c["track"], c["notion"], not c["calibrated"], c["n"]) for c in cells})
-    groups = [(k, [c for c in cells if (c["track"], c["notion"], not c["calibrated"], c["n"]) == k]) for k in keys]
-    tracks = [c for c in cells if c["track"] != "mixtures"]
-    for wrong in (False, True):
-        for n in sorted({c["n"] for c in tracks}):
-            chosen = [c for c in tracks if c["n"] == n and c["calibrated"] != wrong]
-            groups.append((("**all but mixtures**", "", wrong, n), chosen))
+    grouped: dict[tuple[str, str, bool, int], list[dict]] = {}
+    for c in cells:
+        about = (c["notion"], not c["calibrated"], c["n"])
+        grouped.setdefault((kind(c), *about), []).append(c)
+    groups = sorted(grouped.items())
+    for some, name in ((False, "**all tracks**"), (True, "**all mixtures**")):
+        chosen = [c for c in cells if (c["track"] == "mixtures") == some]
+        for wrong, n in sorted({(not c["calibrated"], c["n"]) for c in chosen}):
+            alike = [c for c in chosen if (not c["calibrated"], c["n"]) == (wrong, n)]
+            groups.append(((name, "", wrong, n), alike))
     for (track, notion, wrong, n), chosen in groups:
         for method in METHODS:
             m = [c["methods"][method] for c in chosen]
