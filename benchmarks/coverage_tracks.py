@@ -167,20 +167,24 @@ def kind(c: dict) -> str:
 
 def table(cells: list[dict], options: argparse.Namespace) -> str:
     """Markdown: coverage by track, size and whether the model is calibrated, with the spread over distributions."""
-    lines = [
-        "| track | notion | model | n | distributions | method | coverage % | lowest | truth below | above | length |",
-        "|---|---|---|---:|---:|---|---:|---:|---:|---:|---:|",
-    ]
     grouped: dict[tuple[str, str, bool, int], list[dict]] = {}
     for c in cells:
         about = (c["notion"], not c["calibrated"], c["n"])
         grouped.setdefault((kind(c), *about), []).append(c)
-    groups = sorted(grouped.items())
+    totals: list = []
     for some, name in ((False, "**all tracks**"), (True, "**all mixtures**")):
         chosen = [c for c in cells if (c["track"] == "mixtures") == some]
         for wrong, n in sorted({(not c["calibrated"], c["n"]) for c in chosen}):
             alike = [c for c in chosen if (not c["calibrated"], c["n"]) == (wrong, n)]
-            groups.append(((name, "", wrong, n), alike))
+            totals.append(((name, "", wrong, n), alike))
+    return f"## In short\n\n{_lines(totals)}\n\n## All\n\n{_lines(sorted(grouped.items()))}"
+
+
+def _lines(groups: list) -> str:
+    lines = [
+        "| track | notion | model | n | distributions | method | coverage % | lowest | truth below | above | length |",
+        "|---|---|---|---:|---:|---|---:|---:|---:|---:|---:|",
+    ]
     for (track, notion, wrong, n), chosen in groups:
         for method in METHODS:
             m = [c["methods"][method] for c in chosen]
