@@ -1,6 +1,31 @@
-"""PyTorch: differentiable calibration errors as training losses, on logits and on any device (extra ``torch``)."""
+"""PyTorch: differentiable calibration errors as training losses, and a streaming metric (extra ``torch``)."""
+
+from typing import Any
 
 from . import functional
 from .losses import BrierLoss, DirichletKernelLoss, FocalLoss, MMCELoss, SoftBinnedECELoss
 
-__all__ = ["BrierLoss", "DirichletKernelLoss", "FocalLoss", "MMCELoss", "SoftBinnedECELoss", "functional"]
+__all__ = [
+    "BrierLoss",
+    "CalibrationError",
+    "DirichletKernelLoss",
+    "FocalLoss",
+    "MMCELoss",
+    "SoftBinnedECELoss",
+    "functional",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the metric when it is asked for: losses do not need torchmetrics."""
+    if name != "CalibrationError":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        from .metrics import CalibrationError
+    except ModuleNotFoundError as error:
+        if error.name != "torchmetrics":
+            raise
+        raise ImportError(
+            "calibrant.torch.CalibrationError needs torchmetrics: pip install 'calibrant[torch]'"
+        ) from error
+    return CalibrationError

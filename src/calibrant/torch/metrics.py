@@ -1,0 +1,211 @@
+"""A streaming metric: sums over bins or grid nodes, so that batches, devices and processes add up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from torchmetrics import Metric
+
+import torch
+from torch import Tensor
+
+from ..binning import BinMoments
+from ..binning.edges import EDGE_UNITS, Edges
+from ..density.grid import GRID_CELLS, GridMoments
+from ..errors import Binned, CellEstimator, EmpiricalBayes, Estimator
+from ..errors.norm import check_norm, combine
+from ..problem import Problem
+from ._kernel import log_probabilities
+
+NOTIONS = ("confidence", "classwise", "class-specific")
+
+
+class CalibrationError(Metric):
+    """Calibration error of a stream of batches, the same number as :func:`calibrant.calibration_error` of all rows.
+
+    Parameters
+    ----------
+    estimator : "auto" or Estimator, default "auto"
+        ``"auto"``: :class:`calibrant.EmpiricalBayes`. Any estimator that works on counts on a grid (``EmpiricalBayes``,
+        ``Density``, ``ResidualKernel``, ``AdaptiveKernel``), or :class:`calibrant.Binned` with fixed edges and hard
+        mapping.
+    notion : {"confidence", "classwise", "class-specific"}, default "confidence"
+        ``"class-specific"``: of the positive class of 1-D probabilities.
+    num_classes : int, optional
+        K; needed but for ``"class-specific"``.
+    norm : float, default 1
+    from_logits : bool, default False
+        ``update`` gets logits: rows of a softmax, or log odds in 1-D.
+    **kwargs
+        Of :class:`torchmetrics.Metric`.
+
+    Notes
+    -----
+    The state is one float64 tensor of sums, (problems, 2 or 3, nodes), that is added over batches and over processes
+    (``dist_reduce_fx="sum"``): its size does not depend on the number of rows. Scores are float32 or float64; half
+    precision becomes float32. Cost of an update: one pass on the device; ``compute`` runs on the CPU.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from calibrant import Binned
+    >>> from calibrant.torch import CalibrationError
+    >>> ece = CalibrationError(Binned(15), num_classes=3)
+    >>> ece.update(torch.tensor([[0.8, 0.1, 0.1], [0.3, 0.6, 0.1]]), torch.tensor([0, 2]))
+    >>> round(ece.compute().item(), 3)
+    0.4
+    """
+
+    is_differentiable = False
+    higher_is_better = False
+    full_state_update = False
+    plot_lower_bound = 0.0
+    sums: Tensor
+    samples: Tensor
+
+    def __init__(
+        self,
+        estimator: str | Estimator = "auto",
+        notion: str = "confidence",
+        num_classes: int | None = None,
+        norm: float = 1,
+        *,
+        from_logits: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if notion not in NOTIONS:
+            raise ValueError(f"notion must be one of {', '.join(map(repr, NOTIONS))}; got {notion!r}")
+        if notion != "class-specific" and (not isinstance(num_classes, int) or num_classes < 2):
+            raise ValueError(f"num_classes must be an int >= 2 for the notion {notion!r}; got {num_classes!r}")
+        self.estimator = _resolved(estimator)
+        self.notion = notion
+        self.num_classes = 2 if num_classes is None else num_classes
+        self.norm = check_norm(norm)
+        self.from_logits = from_logits
+        self.domain = (1 / self.num_classes if notion == "confidence" else 0.0, 1.0)
+        self.edges = _edges(self.estimator, self.domain) if isinstance(self.estimator, Binned) else None
+        problems = self.num_classes if notion == "classwise" else 1
+        shape = (problems, 2, GRID_CELLS + 1) if self.edges is None else (problems, 3, self.edges.n_bins)
+        self.add_state("sums", default=torch.zeros(shape, dtype=torch.float64), dist_reduce_fx="sum")
+        self.add_state("samples", default=torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
+
+    def set_dtype(self, dst_type: Any) -> CalibrationError:
+        """Sums stay float64: in less, large counts stop growing."""
+        return self
+
+    def update(self, preds: Tensor, target: Tensor) -> None:
+        """Add a batch: probabilities (N, K) or (N,), or logits, and class indices (N,)."""
+        scores, outcomes, eps = self._problems(preds, target)
+        for k in range(scores.shape[0]):
+            if self.edges is None:
+                self.sums[k] += _grid_sums(scores[k], outcomes[k], self.domain)
+            else:
+                self.sums[k] += _bin_sums(scores[k], outcomes[k], self.edges, eps)
+        self.samples += scores.shape[1]
+
+    def compute(self) -> Tensor:
+        """The calibration error, float64; NaN before the first row."""
+        sums, n = self.sums.cpu().numpy(), int(self.samples.item())
+        powers = [self.estimator.power_of(self._summary(part, n), self.norm) for part in sums] if n else [float("nan")]
+        value = combine(powers, [1 / len(powers)] * len(powers), self.norm, "power")
+        return torch.tensor(value, dtype=torch.float64, device=self.sums.device)
+
+    def _summary(self, part: Any, n: int) -> GridMoments | BinMoments:
+        if self.edges is None:
+            return GridMoments(*self.domain, part[0], part[1], float(n), float(n), n)
+        weight, score, outcome = part
+        return BinMoments(self.edges, "hard", weight, score, outcome, weight, weight, n)
+
+    def _problems(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor, float]:
+        """Scores and outcomes of every problem, (P, N), and the rounding unit of the scores as they came."""
+        wanted = 1 if self.notion == "class-specific" else 2
+        if preds.ndim != wanted or not preds.is_floating_point():
+            shape = "(N,)" if wanted == 1 else f"(N, {self.num_classes})"
+            raise ValueError(f"preds must be floats of shape {shape}; got {preds.dtype}, shape {tuple(preds.shape)}")
+        if wanted == 2 and preds.shape[1] != self.num_classes:
+            raise ValueError(f"preds must have num_classes={self.num_classes} columns; got {preds.shape[1]}")
+        if target.shape != preds.shape[:1] or target.is_floating_point():
+            raise ValueError(
+                f"target must be class indices of shape ({preds.shape[0]},); got {target.dtype}, "
+                f"shape {tuple(target.shape)}"
+            )
+        if preds.shape[0] and not 0 <= int(target.min()) <= int(target.max()) < self.num_classes:
+            raise ValueError(
+                f"target must lie in 0 … {self.num_classes - 1}; got {int(target.min())} to {int(target.max())}"
+            )
+        eps = float(torch.finfo(preds.dtype).eps)
+        preds = preds.detach()
+        if self.from_logits:
+            preds = torch.sigmoid(preds.double()) if wanted == 1 else log_probabilities(preds)[1]
+        elif preds.dtype not in (torch.float32, torch.float64):
+            preds = preds.float()
+        if preds.shape[0] and not (torch.isfinite(preds).all() and preds.min() >= 0 and preds.max() <= 1):
+            hint = "" if self.from_logits else ": are these logits? pass from_logits=True"
+            raise ValueError(f"preds must lie in [0, 1]; got {preds.min().item():g} to {preds.max().item():g}{hint}")
+        if self.notion == "class-specific":
+            return preds[None], target[None].double(), eps
+        if self.notion == "classwise":
+            every = torch.arange(self.num_classes, device=target.device)
+            return preds.T.contiguous(), (target == every[:, None]).double(), eps
+        confidence, predicted = preds.max(dim=1)
+        return confidence[None], (predicted == target)[None].double(), eps
+
+
+def _resolved(estimator: str | Estimator) -> CellEstimator:
+    """Judge the estimator: its summary must be sums that a device can keep."""
+    if isinstance(estimator, str):
+        if estimator != "auto":
+            raise ValueError(f"estimator must be 'auto' or an estimator such as Binned(15); got {estimator!r}")
+        return EmpiricalBayes()
+    if isinstance(estimator, Binned):
+        if estimator.fixed and estimator.mapping == "hard":
+            return estimator
+        raise ValueError(f"estimator must have fixed edges and hard mapping to be streamed; got {estimator!r}")
+    if isinstance(estimator, CellEstimator):
+        some = Problem(np.array([0.2, 0.7]), np.array([0, 1]))
+        if isinstance(estimator.summarize(some), GridMoments):
+            return estimator
+    raise ValueError(
+        "estimator must work on grid counts (EmpiricalBayes, Density, ResidualKernel, AdaptiveKernel) or be Binned "
+        f"with fixed edges; got {estimator!r}"
+    )
+
+
+def _edges(estimator: Binned, domain: tuple[float, float]) -> Edges:
+    return estimator.edges(Problem(np.empty(0), np.empty(0), domain=domain))
+
+
+def _grid_sums(scores: Tensor, outcomes: Tensor, domain: tuple[float, float]) -> Tensor:
+    """Linear-binned counts of all samples and of the positives, (2, G + 1)."""
+    low, high = domain
+    position = ((scores.double() - low) * (GRID_CELLS / (high - low))).clamp(0, GRID_CELLS)
+    cell = position.long()
+    offset = position - cell
+    rows = []
+    for weight in (torch.ones_like(outcomes), outcomes):
+        moved = weight * offset
+        at = torch.bincount(cell, weight - moved, minlength=GRID_CELLS + 1)
+        above = torch.bincount(cell, moved, minlength=GRID_CELLS + 1)
+        at[1:] += above[:-1]
+        rows.append(at)
+    return torch.stack(rows)
+
+
+def _bin_sums(scores: Tensor, outcomes: Tensor, edges: Edges, eps: float) -> Tensor:
+    """Samples, sums of scores and of outcomes a bin, (3, B)."""
+    n_bins = edges.n_bins
+    if edges.uniform:
+        low, high = float(edges.values[0]), float(edges.values[-1])
+        factor = n_bins / (high - low)
+        # As the core does, in the scores' own precision: a rounding error above an edge lies on it.
+        position = scores * factor if low == 0 else ((scores - low) * factor).clamp(0, n_bins)
+        slot = (position + (1 - min(EDGE_UNITS * eps * factor, 0.5))).long()
+    else:
+        limits = torch.as_tensor(edges._limits(eps), device=scores.device)
+        slot = torch.searchsorted(limits, scores.double(), side="left") + 1
+    slot = slot.clamp(1, n_bins) - 1
+    double = scores.double()
+    parts = (torch.ones_like(double), double, outcomes)
+    return torch.stack([torch.bincount(slot, part, minlength=n_bins) for part in parts])
