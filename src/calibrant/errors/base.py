@@ -36,6 +36,21 @@ class Reading(NamedTuple):
     power: float
     se: float
 
+    @classmethod
+    def nothing(cls) -> Reading:
+        """Where there is no number."""
+        return cls(float("nan"), float("nan"))
+
+    @classmethod
+    def of_terms(cls, terms: FloatArray, influence: FloatArray, mass: FloatArray, size: float) -> Reading:
+        """Mean of terms with weights ``mass``, and the standard error of the mean of another one's, their influence."""
+        total = float(mass.sum())
+        if not total > 0:
+            return cls.nothing()
+        centred = influence - (mass * influence).sum() / total
+        variance = float((mass * centred**2).sum()) / total
+        return cls(float((mass * terms).sum()) / total, float(np.sqrt(variance / max(size, 1.0))))
+
 
 class Estimator(ABC):
     """Base class of estimators.

@@ -14,7 +14,7 @@ from .base import Reading, ReadingEstimator
 from .beta import AngleCounts
 from .fitted import check_eps
 from .norm import vector_power
-from .simplex_kernel import ORIENTATIONS, Around, Simplex, around, log_densities
+from .simplex_kernel import LEAST, ORIENTATIONS, Around, Simplex, around, log_densities
 
 RULES = ("auto", "cv", "loo", "loo-as-published")
 DEBIASES = (None, "ratio", "square", "cross")
@@ -24,8 +24,6 @@ BANDWIDTHS: FloatArray = 2.0 ** (-np.arange(25) / 2)
 _AUTO, _AUTO_SQUARE = 1.5, 0.4
 #: Rows at which a search reads densities or predictions.
 _SEARCH_ROWS = 2048
-#: Without this part of the weights on others than the nearest there is no unbiased square.
-LEAST = 1e-6
 
 
 @dataclass(frozen=True)
@@ -146,7 +144,7 @@ class DirichletKernel(ReadingEstimator):
         cross = sample.residuals()
         if norm == 1:
             terms = (np.sign(gap) * cross).sum(axis=1)
-            return averaged(terms, terms, np.where(near.known, sample.mass, 0.0), sample.size)
+            return Reading.of_terms(terms, terms, np.where(near.known, sample.mass, 0.0), sample.size)
         known = near.known & (1 - near.concentration > LEAST)
         square = np.divide(near.mean**2 - near.second, 1 - s2, out=np.zeros_like(gap), where=known[:, None])
         if not self.residual:
@@ -154,7 +152,7 @@ class DirichletKernel(ReadingEstimator):
         # The efficient influence function of E d², whichever way it is estimated.
         influence = (2 * gap * cross - square).sum(axis=1)
         terms = influence if self.debias == "cross" else square.sum(axis=1)
-        return averaged(terms, influence, np.where(known, sample.mass, 0.0), sample.size)
+        return Reading.of_terms(terms, influence, np.where(known, sample.mass, 0.0), sample.size)
 
     def details(self, problem: Any, norm: float) -> dict[str, float]:
         """What :attr:`Estimate.details` holds, of a vector problem.
@@ -246,19 +244,10 @@ def auto(n: float, k: int, *, squares: bool) -> float:
     return float((_AUTO_SQUARE if squares else _AUTO) * max(n, 1.0) ** (-2 / (k + 3)))
 
 
-def averaged(terms: FloatArray, influence: FloatArray, mass: FloatArray, size: float) -> Reading:
-    """Mean of terms, with the standard error of the mean of another one's."""
-    total = float(mass.sum())
-    if not total > 0:
-        return Reading(float("nan"), float("nan"))
-    around_mean = influence - mass @ influence / total
-    return Reading(float(mass @ terms / total), float(np.sqrt(mass @ around_mean**2 / total / max(size, 1.0))))
-
-
 def _plug_in(gap: FloatArray, known: AnyArray, sample: Simplex, norm: float) -> Reading:
     mass = np.where(known, sample.mass, 0.0)
     if not mass.sum() > 0:
-        return Reading(float("nan"), float("nan"))
+        return Reading.nothing()
     return Reading(float(vector_power(gap, mass, norm)), float("nan"))
 
 

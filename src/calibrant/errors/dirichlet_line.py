@@ -15,14 +15,13 @@ from ..problem import Problem
 from .base import Reading
 from .beta import AngleCounts, log_kernel
 from .norm import mean_power
+from .simplex_kernel import LEAST
 
 if TYPE_CHECKING:
     from .dirichlet import DirichletKernel
 
 #: On a grid a lone sample's share is excluded up to the grid's error: below this part of it there is no neighbour.
 _LONE = 1e-3
-#: Without this part of the weights on others than the nearest there is no unbiased square.
-_LEAST = 1e-6
 _TILE = 1 << 19
 #: Cells of θ where a bandwidth is sought.
 _SEARCH_CELLS = 512
@@ -43,7 +42,7 @@ def reading(estimator: DirichletKernel, problem: Problem, norm: float) -> Readin
     """``errorᵖ`` of a problem, and its standard error for an average of terms."""
     counts = AngleCounts.of(problem)
     if counts.scores.size == 0:
-        return Reading(float("nan"), float("nan"))
+        return Reading.nothing()
     scores = counts.scores
     residual = _OUTCOME - scores
     values = _values(estimator, counts)
@@ -59,14 +58,14 @@ def reading(estimator: DirichletKernel, problem: Problem, norm: float) -> Readin
         return Reading(float(mean_power(gap.ravel(), mass.ravel(), norm)), float("nan"))
     if norm == 1:
         terms = np.sign(gap) * residual
-        return _averaged(terms, terms, mass, counts.effective_size)
-    sure = near.known & (1 - s2 > _LEAST)
+        return Reading.of_terms(terms, terms, mass, counts.effective_size)
+    sure = near.known & (1 - s2 > LEAST)
     square = np.divide(near.mean**2 - near.second, 1 - s2, out=np.zeros_like(gap), where=sure)
     if not estimator.residual:
         square = square - 2 * near.mean * scores + scores**2
     influence = 2 * gap * residual - square
     terms = influence if estimator.debias == "cross" else square
-    return _averaged(terms, influence, np.where(sure, counts.mass, 0.0), counts.effective_size)
+    return Reading.of_terms(terms, influence, np.where(sure, counts.mass, 0.0), counts.effective_size)
 
 
 def search(estimator: DirichletKernel, counts: AngleCounts, bandwidths: FloatArray) -> float:
@@ -91,15 +90,6 @@ def _values(estimator: DirichletKernel, counts: AngleCounts) -> FloatArray:
     """What is smoothed: outcomes or residuals."""
     outcome = np.broadcast_to(_OUTCOME, counts.mass.shape)
     return np.asarray(outcome - counts.scores if estimator.residual else outcome)
-
-
-def _averaged(terms: FloatArray, influence: FloatArray, mass: FloatArray, size: float) -> Reading:
-    total = float(mass.sum())
-    if not total > 0:
-        return Reading(float("nan"), float("nan"))
-    centred = influence - (mass * influence).sum() / total
-    variance = float((mass * centred**2).sum()) / total
-    return Reading(float((mass * terms).sum()) / total, float(np.sqrt(variance / max(size, 1.0))))
 
 
 def _around(

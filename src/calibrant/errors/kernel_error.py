@@ -133,7 +133,7 @@ class KernelCalibrationError(ReadingEstimator):
         """SKCE and its standard error."""
         sample = _Sample.of(problem)
         if len(sample.weights) == 0:
-            return Reading(float("nan"), float("nan"))
+            return Reading.nothing()
         width = self._width(sample)
         return self._in_blocks(sample, width) if self.statistic == "linear" else self._in_pairs(sample, width)
 
@@ -158,7 +158,7 @@ class KernelCalibrationError(ReadingEstimator):
         else:
             pairs = total**2 - float(alone.sum())
             if not pairs > 0:
-                return Reading(float("nan"), float("nan"))
+                return Reading.nothing()
             value = (whole - same) / pairs
         # The projection of the U-statistic on single samples; its own noise is taken off.
         mean = (sums - own * (1.0 if sample.integral else w)) / total
@@ -171,7 +171,7 @@ class KernelCalibrationError(ReadingEstimator):
         """Means over the pairs within blocks of consecutive samples; what does not fill a block is left out."""
         blocks = len(sample.weights) // self.block
         if blocks == 0:
-            return Reading(float("nan"), float("nan"))
+            return Reading.nothing()
         used = blocks * self.block
         x, r = (v[:used].reshape(blocks, self.block, -1) for v in (sample.points, sample.residuals))
         w = sample.weights[:used].reshape(blocks, self.block)

@@ -17,6 +17,8 @@ from .._types import AnyArray, FloatArray
 from ..problem import VectorProblem
 
 ORIENTATIONS = ("data", "query")
+#: Without this part of the weights on others than the nearest there is no unbiased square.
+LEAST = 1e-6
 #: Weights held at a time.
 _TILE = 1 << 19
 

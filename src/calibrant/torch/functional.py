@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from ..errors import DirichletKernel
-from ..errors.dirichlet import LEAST, auto
+from ..errors.dirichlet import auto
 from ..errors.norm import check_norm
+from ..errors.simplex_kernel import LEAST
 from ._kernel import TILE, around, log_probabilities
 
 REDUCTIONS = ("mean", "sum", "none")
