@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from torch.autograd.function import once_differentiable
-
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 #: Weights of a tile; a backward pass holds two tiles at once, three with squares.
 TILE = 1 << 19

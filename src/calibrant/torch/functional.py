@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from torch.nn.functional import cross_entropy, one_hot
-from torch.utils.checkpoint import checkpoint
-
 import torch
 from torch import Tensor
+from torch.nn.functional import cross_entropy, one_hot
+from torch.utils.checkpoint import checkpoint
 
 from ..errors import DirichletKernel
 from ..errors.dirichlet import auto

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from torchmetrics import Metric
-
 import torch
 from torch import Tensor
+from torchmetrics import Metric
 
 from ..binning import BinMoments
 from ..binning.edges import EDGE_UNITS, Edges
