@@ -228,11 +228,9 @@ def test_different_summaries_do_not_merge(row):
         summary + 1
 
 
-@cases_of(lambda row: row.serves("confidence"))
+@pytest.mark.parametrize(("row", "notion"), [case for case in CASES if case[1] != "canonical"], ids=str)
 @weighted
 def test_one_pass_over_the_matrix_equals_one_class_at_a_time(row, notion, kind):
-    if notion == "canonical":
-        pytest.skip("a single problem")
     reduction = _problems(notion, kind)
     for norm in row.norms:
         together = row.estimator.powers(reduction, norm)

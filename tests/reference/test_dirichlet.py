@@ -159,8 +159,8 @@ def test_duplicates_single_samples_and_one_class():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"bandwidth": 0.0}, "bandwidth must be one of 'auto', 'cv', 'loo', 'loo-as-published' or a positive"),
-        ({"bandwidth": "silverman"}, "bandwidth must be one of"),
+        ({"bandwidth": 0.0}, "bandwidth must be 'auto', 'cv', 'loo', 'loo-as-published' or a positive"),
+        ({"bandwidth": "silverman"}, "bandwidth must be 'auto'"),
         ({"orientation": "row"}, "orientation must be 'data' or 'query'"),
         ({"debias": "yes"}, "debias must be None, 'ratio', 'square' or 'cross'"),
         ({"eps": 0.7}, "eps"),

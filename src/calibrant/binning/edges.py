@@ -80,7 +80,7 @@ class Edges:
         position += kind(1 - slack)
         return position.astype(np.int32)
 
-    def _limits(self, eps: float) -> FloatArray:
+    def limits(self, eps: float) -> FloatArray:
         """Inner edges, each raised by the rounding error that a score on it may have.
 
         Where edges lie so close that this would matter, the error is relative to the edge.
@@ -108,7 +108,7 @@ class Edges:
 
     def _table_slots(self, scores: FloatArray, eps: float) -> AnyArray:
         """Arbitrary edges: a look-up table where each cell holds at most one edge, else a binary search."""
-        limits = self._limits(eps)
+        limits = self.limits(eps)
         if scores.size < _CELLS:
             slots = np.searchsorted(limits, scores, side="left").astype(np.int32)
         else:

@@ -11,7 +11,7 @@ from .._types import AnyArray, FloatArray
 from ..density import GridMoments
 from ..problem import Problem
 from .base import CellEstimator, Cells
-from .fitted import DrawnFromNodes, FittedCells, check_eps, grid_of, shared_counts
+from .fitted import DrawnFromNodes, FittedCells, check_eps, check_width, grid_of, shared_counts
 from .norm import mean_power
 
 #: Cells of the arcsine grid, and the number of samples up to which there is no grid.
@@ -188,16 +188,7 @@ class BetaKernel(CellEstimator):
     eps: float = 1e-6
 
     def __post_init__(self) -> None:
-        allowed = "bandwidth must be 'auto', 'loo' or a positive finite number"
-        if isinstance(self.bandwidth, str):
-            if self.bandwidth not in ("auto", "loo"):
-                raise ValueError(f"{allowed}; got {self.bandwidth!r}")
-        elif isinstance(self.bandwidth, bool) or not isinstance(self.bandwidth, (int, float, np.number)):
-            raise TypeError(f"{allowed}; got {self.bandwidth!r}")
-        elif not (np.isfinite(self.bandwidth) and self.bandwidth > 0):
-            raise ValueError(f"{allowed}; got {self.bandwidth!r}")
-        else:
-            object.__setattr__(self, "bandwidth", float(self.bandwidth))
+        object.__setattr__(self, "bandwidth", check_width(self.bandwidth, ("auto", "loo")))
         object.__setattr__(self, "eps", check_eps(self.eps))
 
     @property

@@ -12,7 +12,7 @@ from ..problem import Problem
 from . import dirichlet_line
 from .base import Reading, ReadingEstimator
 from .beta import AngleCounts
-from .fitted import check_eps
+from .fitted import check_eps, check_width
 from .norm import vector_power
 from .simplex_kernel import LEAST, ORIENTATIONS, Around, Simplex, around, log_densities
 
@@ -62,14 +62,14 @@ class DirichletKernel(ReadingEstimator):
     -----
     Range [0, 2^(1/p)]; debiased powers are signed, and below 0 by chance (:func:`squared_calibration_error` shows
     them).
-    For p = 1 the sum of signs is noisier near calibration, by about two, than its standard error says.
+    For p = 1 the sum of signs is noisier near calibration than its standard error says.
     Bias of the plug-in: upward, and dominated by noise as soon as K ≥ 4: a calibrated model of 8 classes reads 0.3 to
     1.2 at n = 2000. For the canonical notion ``estimator="auto"`` is therefore
     ``DirichletKernel(orientation="query", debias="cross", residual=True)`` for p = 1 and 2, and for other p the same
     with ``debias="ratio"``. p = inf: the largest gap, without ``"square"`` and ``"cross"``. NaN for a single sample.
 
-    Vector problems are read in row tiles: cost O(n² K), memory O(n K) and 8 MB. One score at a time: exact up to 2048
-    samples, and beyond on a grid of 2049 nodes over ``θ``, ``score = sin² θ``, whatever n: cost O(n + G²).
+    Vector problems are read in row tiles: cost O(n² K), memory O(n K) and a few tiles of 4 MB. One score at a time:
+    exact up to 2048 samples, and beyond on a grid of 2049 nodes over ``θ``, ``score = sin² θ``; cost O(n + G²).
 
     References
     ----------
@@ -97,16 +97,7 @@ class DirichletKernel(ReadingEstimator):
     serves: ClassVar[frozenset[str]] = frozenset({"scalar", "vector"})
 
     def __post_init__(self) -> None:
-        allowed = f"bandwidth must be one of {', '.join(map(repr, RULES))} or a positive finite number"
-        if isinstance(self.bandwidth, str):
-            if self.bandwidth not in RULES:
-                raise ValueError(f"{allowed}; got {self.bandwidth!r}")
-        elif isinstance(self.bandwidth, bool) or not isinstance(self.bandwidth, (int, float, np.number)):
-            raise TypeError(f"{allowed}; got {self.bandwidth!r}")
-        elif not (np.isfinite(self.bandwidth) and self.bandwidth > 0):
-            raise ValueError(f"{allowed}; got {self.bandwidth!r}")
-        else:
-            object.__setattr__(self, "bandwidth", float(self.bandwidth))
+        object.__setattr__(self, "bandwidth", check_width(self.bandwidth, RULES))
         if self.orientation not in ORIENTATIONS:
             raise ValueError(f"orientation must be 'data' or 'query'; got {self.orientation!r}")
         if self.debias not in DEBIASES:

@@ -86,3 +86,17 @@ def check_eps(eps: Any) -> float:
     if not 0 < eps <= 0.1:
         raise ValueError(f"eps must lie in (0, 0.1]; got {eps!r}")
     return float(eps)
+
+
+def check_width(bandwidth: float | str, rules: tuple[str, ...]) -> float | str:
+    """Judge a ``bandwidth`` argument: a rule's name or a positive finite number, made a float."""
+    allowed = f"bandwidth must be {', '.join(map(repr, rules))} or a positive finite number"
+    if isinstance(bandwidth, str):
+        if bandwidth not in rules:
+            raise ValueError(f"{allowed}; got {bandwidth!r}")
+        return bandwidth
+    if isinstance(bandwidth, bool) or not isinstance(bandwidth, (int, float, np.number)):
+        raise TypeError(f"{allowed}; got {bandwidth!r}")
+    if not (np.isfinite(bandwidth) and bandwidth > 0):
+        raise ValueError(f"{allowed}; got {bandwidth!r}")
+    return float(bandwidth)

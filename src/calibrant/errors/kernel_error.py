@@ -11,6 +11,7 @@ import numpy as np
 from .._types import FloatArray
 from ..problem import Problem, VectorProblem
 from .base import Reading, ReadingEstimator
+from .fitted import check_width
 from .norm import root, to_power
 
 KERNELS = ("laplace", "gaussian")
@@ -104,16 +105,7 @@ class KernelCalibrationError(ReadingEstimator):
         for name, allowed in (("kernel", KERNELS), ("distance", DISTANCES), ("statistic", STATISTICS)):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {getattr(self, name)!r}")
-        words = "bandwidth must be 'median' or a positive finite number"
-        if isinstance(self.bandwidth, str):
-            if self.bandwidth != "median":
-                raise ValueError(f"{words}; got {self.bandwidth!r}")
-        elif isinstance(self.bandwidth, bool) or not isinstance(self.bandwidth, (int, float, np.number)):
-            raise TypeError(f"{words}; got {self.bandwidth!r}")
-        elif not (np.isfinite(self.bandwidth) and self.bandwidth > 0):
-            raise ValueError(f"{words}; got {self.bandwidth!r}")
-        else:
-            object.__setattr__(self, "bandwidth", float(self.bandwidth))
+        object.__setattr__(self, "bandwidth", check_width(self.bandwidth, ("median",)))
         if isinstance(self.block, bool) or not isinstance(self.block, (int, np.integer)) or self.block < 2:
             raise ValueError(f"block must be an int >= 2; got {self.block!r}")
 

@@ -50,7 +50,7 @@ def dirichlet_kernel_error(
     Cost O(N² K), memory O(N K) and a few tiles of 2²⁰ weights: tiles are computed again in the backward pass. Samples
     without an unbiased square (a single neighbour outweighs all others) are left out, as in the core.
     """
-    p = _check_dirichlet(bandwidth, norm, orientation, debias, residual)
+    p = check_dirichlet(bandwidth, norm, orientation, debias, residual)
     _check(logits, target)
     n, k = logits.shape
     with torch.autocast(logits.device.type, enabled=False):
@@ -192,9 +192,7 @@ def _finite_norm(norm: float) -> float:
     return p
 
 
-def _check_dirichlet(
-    bandwidth: float | str, norm: float, orientation: str, debias: str | None, residual: bool
-) -> float:
+def check_dirichlet(bandwidth: float | str, norm: float, orientation: str, debias: str | None, residual: bool) -> float:
     """Judge the arguments as the core does; bandwidths that are sought are not for training."""
     if isinstance(bandwidth, str) and bandwidth != "auto":
         raise ValueError(f"bandwidth must be 'auto' or a positive finite number; got {bandwidth!r}")

@@ -36,7 +36,7 @@ class DirichletKernelLoss(nn.Module):
         weight: float = 1.0,
     ) -> None:
         super().__init__()
-        functional._check_dirichlet(bandwidth, norm, orientation, debias, residual)
+        functional.check_dirichlet(bandwidth, norm, orientation, debias, residual)
         self.bandwidth = bandwidth
         self.norm = norm
         self.orientation = orientation

@@ -202,7 +202,7 @@ def _bin_sums(scores: Tensor, outcomes: Tensor, edges: Edges, eps: float) -> Ten
         position = scores * factor if low == 0 else ((scores - low) * factor).clamp(0, n_bins)
         slot = (position + (1 - min(EDGE_UNITS * eps * factor, 0.5))).long()
     else:
-        limits = torch.as_tensor(edges._limits(eps), device=scores.device)
+        limits = torch.as_tensor(edges.limits(eps), device=scores.device)
         slot = torch.searchsorted(limits, scores.double(), side="left") + 1
     slot = slot.clamp(1, n_bins) - 1
     double = scores.double()
