@@ -17,6 +17,8 @@ _TABLES = {
 }
 _COLUMNS = {"rel": "rel_p95", "abs": "abs_p95", "bias": "bias"}
 _MOST_SIZES = 6
+#: What ``--show`` chooses on track "canonical".
+_CANONICAL = {"mean": "mean reading", "bias": "bias", "rmse": "root mean squared error"}
 
 
 def benchmark(
@@ -56,6 +58,76 @@ def tracks(
             print_tables(summed.filter(pl.col("track") == name), show)
 
     return action
+
+
+def canonical(out: Path | None, quick: bool, jobs: int | None, seed: int, show: str) -> Callable[[], None]:
+    """The command on track "canonical": what is read beside the truth, and the bias of sharpness at a point."""
+
+    def action() -> None:
+        from .benchmark.canonical import run_canonical, run_sharpness
+        from .benchmark.runner import check_jobs
+
+        if show not in _CANONICAL:
+            raise ValueError(f"--show with --track canonical must be one of {', '.join(_CANONICAL)}; got {show!r}")
+        folder = Path(f"calibrant-benchmark-canonical{'-quick' if quick else ''}") if out is None else out
+        size: dict[str, Any] = {"sizes": (200, 1000), "other_sizes": (200,), "most_sets": 10} if quick else {}
+        few: dict[str, Any] = {"sizes": (10, 100), "repetitions": 1000} if quick else {}
+        number = check_jobs(jobs)
+        results = run_canonical(folder, n_jobs=number, seed=seed, progress=True, **size)
+        sharpness = run_sharpness(folder / "sharpness", n_jobs=number, seed=seed, progress=True, **few)
+        _print_canonical(results, show)
+        _print_sharpness(sharpness)
+
+    return action
+
+
+def _print_canonical(results: pl.DataFrame, show: str) -> None:
+    """One table a law of the paper and measure: the figure's estimators by rows, sizes by columns."""
+    import polars as pl
+    from rich.box import SIMPLE
+    from rich.console import Console
+    from rich.table import Table
+
+    from .benchmark.canonical import CURVES, MEASURES, PUBLISHED
+
+    console = Console()
+    for law in PUBLISHED:
+        for measure in MEASURES:
+            part = results.filter(
+                (pl.col("distribution") == law.name)
+                & (pl.col("measure") == measure)
+                & pl.col("estimator").is_in(list(CURVES))
+            )
+            sizes = sorted(part["size"].unique())
+            if not sizes:
+                continue
+            console.print(f"\n{law.name}, {measure}: {_CANONICAL[show]}; truth {part['truth'][0]:.4f}", highlight=False)
+            table = Table(box=SIMPLE)
+            table.add_column("estimator", no_wrap=True)
+            for size in sizes:
+                table.add_column(f"{size}", justify="right")
+            cell = {(name, size): value for name, size, value in part.select("estimator", "size", show).iter_rows()}
+            for name in CURVES:
+                if (name, sizes[0]) in cell:
+                    table.add_row(name, *(f"{cell[name, size]:.4f}" for size in sizes))
+            console.print(table)
+
+
+def _print_sharpness(found: pl.DataFrame) -> None:
+    """Bias at the point by size."""
+    from rich.box import SIMPLE
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    limit, truth = found["limit"][0], found["truth"][0]
+    console.print(
+        f"\nsharpness at a point: bias against {limit:.4f}, what the kernel sees (truth {truth:.4f})", highlight=False
+    )
+    table = Table("samples", "estimator", "bias", "± standard error", box=SIMPLE)
+    for size, name, bias, se in found.select("size", "estimator", "bias", "se").iter_rows():
+        table.add_row(f"{size}", name, f"{bias:+.4f}", f"{se:.4f}")
+    console.print(table)
 
 
 def print_tables(summed: pl.DataFrame, show: str) -> None:

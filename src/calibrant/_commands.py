@@ -159,25 +159,40 @@ def benchmark_command(
     keep_predictions: Annotated[
         bool, typer.Option("--keep-predictions", help="Keep predictions (11 GB), to add estimators later.")
     ] = False,
-    show: Annotated[str, typer.Option(help="Table to print: rel, abs or bias.")] = "rel",
+    show: Annotated[
+        str | None,
+        typer.Option(help="Table to print: rel (default), abs or bias; of canonical: mean (default), bias or rmse."),
+    ] = None,
     track: Annotated[
         list[str] | None,
-        typer.Option(help="Instead of the mixtures: beta, networks, dirichlet, imbalance or consistency; repeatable."),
+        typer.Option(
+            help="Instead of the mixtures: beta, networks, dirichlet, imbalance, consistency, repeatable; or canonical"
+        ),
     ] = None,
 ) -> None:
     """Measure how wrong each estimator is where the true calibration error is known."""
-    from ._benchmark_command import benchmark, tracks
+    from ._benchmark_command import benchmark, canonical, tracks
 
-    action = benchmark(mode, out, quick, jobs, seed, keep_predictions, show)
-    if track:
-        if mode != "corrected" or keep_predictions:
-            _guarded(lambda: _refuse("--mode and --keep-predictions are for the mixtures: tracks have neither"))
-        action = tracks(track, out, quick, jobs, seed, show)
+    if not track:
+        action = benchmark(mode, out, quick, jobs, seed, keep_predictions, show or "rel")
+    elif mode != "corrected" or keep_predictions:
+        action = _refusal("--mode and --keep-predictions are for the mixtures: tracks have neither")
+    elif "canonical" not in track:
+        action = tracks(track, out, quick, jobs, seed, show or "rel")
+    elif len(set(track)) > 1:
+        action = _refusal("--track canonical runs by itself: its problems are vectors, and its estimators others")
+    else:
+        action = canonical(out, quick, jobs, seed, show or "mean")
     _guarded(action)
 
 
-def _refuse(complaint: str) -> None:
-    raise ValueError(complaint)
+def _refusal(complaint: str) -> Callable[[], None]:
+    """An action that complains."""
+
+    def action() -> None:
+        raise ValueError(complaint)
+
+    return action
 
 
 def _guarded(action: Callable[[], Any]) -> Any:

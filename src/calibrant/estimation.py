@@ -386,6 +386,11 @@ def _vector_estimate(
     )
 
 
+def canonical_default(norm: float) -> DirichletKernel:
+    """What ``estimator="auto"`` takes for the canonical notion."""
+    return DirichletKernel("auto", "query", "cross" if norm in (1, 2) else "ratio", residual=True)
+
+
 def resolve_estimator(estimator: str | Estimator, reduction: Reduction, notion: str, norm: float = 1) -> Estimator:
     """Judge the ``estimator`` argument and check that it serves the notion."""
     if isinstance(estimator, str):
@@ -393,7 +398,7 @@ def resolve_estimator(estimator: str | Estimator, reduction: Reduction, notion: 
             raise ValueError(f"estimator must be 'auto' or an estimator such as Binned(15); got {estimator!r}")
         if not isinstance(reduction, VectorProblem):
             return EmpiricalBayes()
-        return DirichletKernel("auto", "query", "cross" if norm in (1, 2) else "ratio", residual=True)
+        return canonical_default(norm)
     if not isinstance(estimator, Estimator):
         hint = f": {estimator.__name__}()?" if isinstance(estimator, type) and issubclass(estimator, Estimator) else ""
         raise TypeError(f"estimator must be 'auto' or an estimator such as Binned(15); got {estimator!r}{hint}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,13 +50,7 @@ class Store:
         path = store.folder / _CONFIG
         if path.exists():
             found = _read_config(path)
-            different = sorted(k for k in {*wanted, *found} if wanted.get(k) != found.get(k))
-            if different:
-                first = different[0]
-                raise ValueError(
-                    f"out: {store.folder} holds a run of another configuration; it differs in {', '.join(different)} "
-                    f"({first}: {found.get(first)!r} there, {wanted.get(first)!r} asked for). Choose another folder"
-                )
+            _check_same(store.folder, wanted, found)
             return store
         if (store.folder / "predictions").exists() or (store.folder / "pieces").exists():
             raise ValueError(f"out: {store.folder} holds files of a run but no {_CONFIG}. Choose another folder")
@@ -123,6 +117,49 @@ class Store:
         """Remove what killed processes left half-written."""
         for rest in self.folder.rglob(".*.tmp"):
             rest.unlink(missing_ok=True)
+
+
+def open_folder(folder: Path, wanted: dict[str, Any]) -> None:
+    """Make the folder of a run without mixtures, or go on in it; ValueError when it holds another configuration's."""
+    path = folder / _CONFIG
+    if path.exists():
+        try:
+            found = dict(json.loads(path.read_text(encoding="utf-8")))
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"out: {path} is not the configuration of a run of tracks: {error}") from error
+        _check_same(folder, wanted, found)
+    elif (folder / "pieces").exists():
+        raise ValueError(f"out: {folder} holds pieces of a run but no {_CONFIG}. Choose another folder")
+    else:
+        with replacing(path) as temporary:
+            temporary.write_text(json.dumps(wanted, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    for rest in folder.rglob(".*.tmp"):
+        rest.unlink(missing_ok=True)
+
+
+def unread(folder: Path, item: str, definitions: Mapping[str, str]) -> list[str]:
+    """Names of the estimators whose readings of an item are in no piece; ValueError where one is another's there."""
+    import polars as pl
+
+    done: dict[str, str] = {}
+    for piece in sorted((folder / "pieces").glob(f"{item}.*.parquet")):
+        done |= dict(pl.read_parquet(piece, columns=["estimator", "definition"]).unique().iter_rows())
+    for name, meaning in definitions.items():
+        if done.get(name, meaning) != meaning:
+            raise ValueError(
+                f"estimators: {name!r} is {done[name]} in {folder}, and {meaning} was given. Choose another name"
+            )
+    return [name for name in definitions if name not in done]
+
+
+def _check_same(folder: Path, wanted: dict[str, Any], found: dict[str, Any]) -> None:
+    different = sorted(key for key in {*wanted, *found} if wanted.get(key) != found.get(key))
+    if different:
+        first = different[0]
+        raise ValueError(
+            f"out: {folder} holds a run of another configuration; it differs in {', '.join(different)} "
+            f"({first}: {found.get(first)!r} there, {wanted.get(first)!r} asked for). Choose another folder"
+        )
 
 
 def _read_config(path: Path) -> dict[str, Any]:

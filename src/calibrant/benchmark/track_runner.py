@@ -21,7 +21,7 @@ from .curves import OURS, Entries, Entry, as_entries, paper_curves
 from .read import Row, readings_of, statistics
 from .results import need_polars
 from .runner import check_jobs
-from .storage import replacing
+from .storage import open_folder, replacing, unread
 from .tracks import TRACKS, Distribution, distributions
 from .work import spread
 
@@ -171,8 +171,9 @@ def run_tracks(
     entries = as_entries({**paper_curves(), **OURS} if estimators is None else estimators)
     jobs, folder = check_jobs(n_jobs), Path(out)
     need_polars()
-    _open(folder, config)
-    missing = [(item, lacking) for item in config.items if (lacking := _missing(folder, item, entries))]
+    open_folder(folder, config.to_dict())
+    definitions = {name: entry.definition for name, entry in entries.items()}
+    missing = [(item, names) for item in config.items if (names := unread(folder, item.name, definitions))]
     spread(partial(_work, folder, config, entries), missing, jobs, "tracks", progress=progress)
     return collect(folder)
 
@@ -293,43 +294,3 @@ def _work(folder: Path, config: TrackConfig, entries: Entries, job: tuple[Item, 
     which = hashlib.sha256(repr(sorted((n, e.definition) for n, e in chosen.items())).encode()).hexdigest()[:12]
     with replacing(folder / "pieces" / f"{item.name}.{which}.parquet") as temporary:
         pl.DataFrame(rows).write_parquet(temporary)
-
-
-def _missing(folder: Path, item: Item, entries: Entries) -> list[str]:
-    """Names of the estimators whose readings of an item are in no piece."""
-    import polars as pl
-
-    done: dict[str, str] = {}
-    for piece in sorted((folder / "pieces").glob(f"{item.name}.*.parquet")):
-        done |= dict(pl.read_parquet(piece, columns=["estimator", "definition"]).unique().iter_rows())
-    for name, entry in entries.items():
-        if done.get(name, entry.definition) != entry.definition:
-            raise ValueError(
-                f"estimators: {name!r} is {done[name]} in {folder}, and {entry.definition} was given. "
-                "Choose another name"
-            )
-    return [name for name in entries if name not in done]
-
-
-def _open(folder: Path, config: TrackConfig) -> None:
-    """Make the folder, or go on in it; ValueError when it holds a run of another configuration."""
-    path, wanted = folder / "config.json", config.to_dict()
-    if path.exists():
-        try:
-            found = dict(json.loads(path.read_text(encoding="utf-8")))
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"out: {path} is not the configuration of a run of tracks: {error}") from error
-        different = sorted(key for key in {*wanted, *found} if wanted.get(key) != found.get(key))
-        if different:
-            raise ValueError(
-                f"out: {folder} holds a run of another configuration; it differs in {', '.join(different)} "
-                f"({different[0]}: {found.get(different[0])!r} there, {wanted.get(different[0])!r} asked for). "
-                "Choose another folder"
-            )
-    elif (folder / "pieces").exists():
-        raise ValueError(f"out: {folder} holds pieces of a run but no config.json. Choose another folder")
-    else:
-        with replacing(path) as temporary:
-            temporary.write_text(json.dumps(wanted, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-    for rest in folder.rglob(".*.tmp"):
-        rest.unlink(missing_ok=True)

@@ -1,0 +1,169 @@
+"""The paper's Figure 2b: the bias of estimated sharpness, the square of a frequency, at one point of the simplex."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._types import FloatArray
+from ..results import need_polars
+from ..runner import check_jobs
+from ..storage import open_folder, replacing
+from ..work import spread
+from .laws import published
+
+if TYPE_CHECKING:
+    import polars as pl
+
+FORMAT = 1
+SIZES = (10, 30, 100, 300, 1000, 3000)
+#: Where, and with which bandwidth, frequencies are estimated.
+POINT, BANDWIDTH = (0.55, 0.25, 0.15, 0.05), 0.05
+ESTIMATORS = ("plug-in", "as printed", "square")
+#: Numbers drawn at a time (the seeds depend on it), and vectors for what the kernel sees of infinitely many.
+_BLOCK, _DRAWS = 400_000, 1 << 22
+#: Without this part of the weights on others than the nearest there is no unbiased square.
+_LEAST = 1e-6
+
+
+def run_sharpness(
+    out: str | os.PathLike[str],
+    *,
+    sizes: Sequence[int] = SIZES,
+    repetitions: int = 10_000,
+    seed: int = 0,
+    n_jobs: int | None = None,
+    progress: bool = False,
+) -> pl.DataFrame:
+    r"""Bias of three estimators of ``‖E[y | f]‖²`` at one point, on the paper's law of 4 classes.
+
+    With the published kernel's weights w of n samples around the point, ``Ê = Σ w y`` and ``s = Σ w²``:
+
+    ``"plug-in"``
+        ``Σ_c Ê_c²``.
+    ``"as printed"``
+        ``Σ_c (Ê_c² - Σ w² y_c) / (1 - Σ w² y_c)``, eq. 7 with y in the denominator as well.
+    ``"square"``
+        ``Σ_c (Ê_c² - Σ w² y_c) / (1 - s)``: pairs of different samples only.
+
+    Parameters
+    ----------
+    out : path
+        Folder of the run; one that was stopped goes on.
+    sizes : sequence of int
+        Samples n.
+    repetitions : int, default 10000
+    seed, n_jobs, progress
+        As in :func:`run_canonical`.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row for each size and estimator: ``mean`` over repetitions and its standard error ``se``; ``limit``, what
+        the kernel sees of infinitely many samples; ``bias`` = mean - limit, free of the kernel's blur; ``truth``,
+        ``‖E[y | f]‖²`` at the point; ``nan_share``.
+    """
+    if not sizes or min(sizes) < 2:
+        raise ValueError(f"sizes must be numbers of samples, each at least 2; got {sizes!r}")
+    if repetitions < 2:
+        raise ValueError(f"repetitions must be at least 2; got {repetitions!r}")
+    jobs, folder = check_jobs(n_jobs), Path(out)
+    need_polars()
+    import polars as pl
+
+    config: dict[str, Any] = {
+        "track": "sharpness", "format": FORMAT, "sizes": list(sizes), "repetitions": repetitions, "seed": seed,
+        "point": list(POINT), "bandwidth": BANDWIDTH, "versions": {"numpy": np.__version__},
+    }  # fmt: skip
+    open_folder(folder, config)
+    missing = [size for size in sorted(sizes, reverse=True) if not _piece(folder, size).exists()]
+    spread(partial(_work, folder, repetitions, seed), missing, jobs, "sharpness", progress=progress)
+    frame = pl.concat([pl.read_parquet(_piece(folder, size)) for size in sorted(sizes)])
+    with replacing(folder / "results.parquet") as temporary:
+        frame.write_parquet(temporary)
+    return frame
+
+
+def _piece(folder: Path, size: int) -> Path:
+    return folder / "pieces" / f"{size}.parquet"
+
+
+def _work(folder: Path, repetitions: int, seed: int, size: int) -> None:
+    import polars as pl
+
+    values = simulate(size, repetitions, seed)
+    limit = seen_at_most()
+    law = published(len(POINT))
+    truth = float((law.curve(np.asarray(POINT)) ** 2).sum())
+    rows = []
+    for name, each in zip(ESTIMATORS, values.T, strict=True):
+        known = each[~np.isnan(each)]
+        rows.append(
+            {
+                "size": size,
+                "estimator": name,
+                "mean": float(known.mean()) if known.size else float("nan"),
+                "se": float(known.std() / np.sqrt(known.size)) if known.size else float("nan"),
+                "bias": float(known.mean()) - limit if known.size else float("nan"),
+                "limit": limit,
+                "truth": truth,
+                "nan_share": 1 - known.size / each.size,
+            }
+        )
+    with replacing(_piece(folder, size)) as temporary:
+        pl.DataFrame(rows).write_parquet(temporary)
+
+
+def simulate(size: int, repetitions: int, seed: int) -> FloatArray:
+    """What the estimators say in every repetition, (repetitions, 3)."""
+    law = published(len(POINT))
+    most = max(1, _BLOCK // size)
+    out = np.empty((repetitions, len(ESTIMATORS)))
+    for start in range(0, repetitions, most):
+        count = min(most, repetitions - start)
+        rng = np.random.default_rng(np.random.SeedSequence([seed, size, start]))
+        f, y = law.sample(count * size, rng)
+        out[start : start + count] = squares(
+            _log_kernel(f).reshape(count, size), np.eye(len(POINT))[y].reshape(count, size, -1)
+        )
+    return out
+
+
+def squares(log_kernel: FloatArray, outcome: FloatArray) -> FloatArray:
+    """The three estimates from log kernels (R, n) and one-hot outcomes (R, n, K); NaN without a second sample."""
+    weight = np.exp(log_kernel - log_kernel.max(axis=1, keepdims=True))
+    weight /= weight.sum(axis=1, keepdims=True)
+    mean = np.einsum("rn,rnk->rk", weight, outcome)
+    second = np.einsum("rn,rnk->rk", weight**2, outcome)
+    plug_in = (mean**2).sum(axis=1)
+    pairs = mean**2 - second
+    free = 1 - second.sum(axis=1)
+    printed = np.divide(pairs, 1 - second, out=np.full(pairs.shape, np.nan), where=1 - second > _LEAST)
+    square = np.divide(pairs.sum(axis=1), free, out=np.full(len(free), np.nan), where=free > _LEAST)
+    return np.column_stack([plug_in, printed.sum(axis=1), square])
+
+
+def seen_at_most() -> float:
+    """``‖E[k y] / E[k]‖²``: the square of what the kernel sees of infinitely many samples, from 2²² of them."""
+    law = published(len(POINT))
+    rng = np.random.default_rng(7)
+    sums = np.zeros(len(POINT) + 1)
+    for _ in range(_DRAWS // (1 << 18)):
+        f = law.vectors(1 << 18, rng)
+        weight = np.exp(_log_kernel(f))
+        sums[:-1] += weight @ law.curve(f)
+        sums[-1] += weight.sum()
+    return float(((sums[:-1] / sums[-1]) ** 2).sum())
+
+
+def _log_kernel(f: FloatArray) -> FloatArray:
+    """Log density of Dirichlet(f / h + 1) at the point, for vectors (m, K)."""
+    from scipy.special import gammaln
+
+    alpha = f / BANDWIDTH
+    return np.asarray(alpha @ np.log(POINT) - gammaln(alpha + 1).sum(axis=1) + gammaln(1 / BANDWIDTH + f.shape[1]))

@@ -1,0 +1,240 @@
+"""Track "canonical": laws of known canonical error, the runner that resumes, and sharpness at a point."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import calibrant as cal
+from calibrant._commands import app
+from calibrant.benchmark import canonical
+from calibrant.benchmark.canonical import CURVES, PUBLISHED, TRIALS, Entry, published, run_canonical, run_sharpness
+from calibrant.benchmark.canonical.entries import read
+from calibrant.benchmark.canonical.runner import CanonicalConfig, Item, evaluation_set, readings
+from calibrant.benchmark.canonical.sharpness import POINT, simulate, squares
+
+SMALL = {"sizes": (60,), "other_sizes": (40,), "most_sets": 3, "n_jobs": 1}
+FEW = {"default": CURVES["default"], "simplex-2": CURVES["simplex-2"]}
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("canonical")
+    return folder, run_canonical(folder, estimators=FEW, **SMALL)
+
+
+def test_truths_are_those_of_the_literature():
+    """Popordanoska et al.'s experiment: K = 4 reads 0.2336 ± 4e-5 (L1) and 0.02237 (square) elsewhere."""
+    truths = published(4).truths
+    assert truths["l1"].value == pytest.approx(0.2336, abs=4 * np.hypot(4e-5, truths["l1"].standard_error))
+    assert truths["squared"].value == pytest.approx(0.02237, abs=4e-5)
+    assert published(8, calibrated=True).truths["l1"].value == 0
+
+
+@pytest.mark.parametrize("law", [*PUBLISHED, *canonical.others()], ids=lambda law: law.name)
+def test_labels_follow_the_map(law):
+    """Mean of the residual against the map, and of one product, both of which vanish only for the right map."""
+    rng = np.random.default_rng(1)
+    p, y = law.sample(60_000, rng)
+    np.testing.assert_allclose(p.sum(axis=1), 1, atol=1e-12)
+    residual = np.eye(law.n_classes)[y] - law.curve(p)
+    for product in (residual, residual * p):
+        se = product.std(axis=0) / np.sqrt(len(y))
+        assert (np.abs(product.mean(axis=0)) < 4.5 * se).all()
+    assert law.calibrated == bool(np.allclose(law.curve(p[:100]), p[:100]))
+
+
+def test_the_published_law_is_two_temperatures():
+    rng = np.random.default_rng(0)
+    u = np.random.default_rng(0)
+    got = published(4).vectors(5, rng)
+    u.random(5)  # which component of the mixture: there is one
+    logs = np.log(u.standard_gamma(np.ones((5, 4))))
+    logs -= np.log(np.exp(logs).sum(axis=1, keepdims=True))
+    for _ in range(2):
+        logs = logs / 0.6
+        logs -= np.log(np.exp(logs).sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(got, np.exp(logs), rtol=1e-10)
+
+
+def test_readings_are_those_of_the_public_functions():
+    item, config = Item(PUBLISHED[0], 80), CanonicalConfig(most_sets=2)
+    entries = {
+        "default": CURVES["default"],
+        "published": CURVES["published"],
+        "simplex-2": CURVES["simplex-2"],
+        "cv": Entry(cal.DirichletKernel("cv", "query", "cross", residual=True)),
+    }
+    found = readings(item, config, entries)
+    for number in range(2):
+        problem = evaluation_set(item, number, config.seed)
+        arguments = {"notion": "canonical", "labels": range(4)}
+        y, p = problem.codes, problem.probs
+        for name, entry in entries.items():
+            estimator = entry.estimator or "auto"
+            l1 = cal.calibration_error(y, p, estimator=estimator, **arguments)
+            assert max(found[name, "l1"][0][number], 0) == pytest.approx(l1, abs=1e-14)
+            if name in ("default", "cv"):
+                squared = cal.squared_calibration_error(y, p, estimator=estimator, **arguments)
+            else:
+                squared = cal.calibration_error(y, p, estimator=estimator, norm=2, **arguments) ** 2
+            assert found[name, "squared"][0][number] == pytest.approx(squared, abs=1e-14)
+
+
+def test_a_factor_multiplies_the_rule():
+    problem = evaluation_set(Item(PUBLISHED[0], 100), 0, 0)
+    estimator = cal.DirichletKernel("auto", "query", "cross", residual=True)
+    wide = read(Entry(estimator, factor=4.0), problem, "l1", {})
+    by_hand = cal.DirichletKernel(4 * 1.5 * 100 ** (-2 / 7), "query", "cross", residual=True).power(problem, 1)
+    assert wide == pytest.approx(by_hand, abs=1e-14)
+    assert wide != read(Entry(estimator), problem, "l1", {})
+
+
+def test_rows(small):
+    _, frame = small
+    assert frame.height == (4 + 12) * 2 * 2
+    assert set(frame["measure"]) == {"l1", "squared"}
+    row = frame.filter(
+        (pl.col("distribution") == "k4-sharpened") & (pl.col("estimator") == "default") & (pl.col("measure") == "l1")
+    ).to_dicts()[0]
+    item = Item(PUBLISHED[0], 60)
+    by_hand = [read(CURVES["default"], evaluation_set(item, i, 0), "l1", {}) for i in range(3)]
+    assert row["mean"] == pytest.approx(np.mean(by_hand))
+    assert row["bias"] == pytest.approx(np.mean(by_hand) - published(4).truths["l1"].value)
+    assert row["rmse"] == pytest.approx(np.sqrt(np.mean((np.array(by_hand) - row["truth"]) ** 2)))
+    calibrated = frame.filter(pl.col("calibrated"))
+    assert (calibrated["truth"] == 0).all()
+    assert calibrated["rel_p95"].is_nan().all()
+
+
+def test_two_processes_give_the_same(small, tmp_path):
+    _, frame = small
+    again = run_canonical(tmp_path, estimators=FEW, **{**SMALL, "n_jobs": 2})
+    assert again.drop("seconds").equals(frame.drop("seconds"))
+
+
+def test_estimators_can_be_added_and_none_is_read_twice(small):
+    folder, frame = small
+    pieces = {p: p.stat().st_mtime_ns for p in (folder / "pieces").iterdir()}
+    more = {**FEW, "simplex-3": cal.SimplexBinned(3)}
+    added = run_canonical(folder, estimators=more, **SMALL)
+    assert {p: p.stat().st_mtime_ns for p in pieces} == pieces
+    assert added.filter(pl.col("estimator") != "simplex-3").equals(frame)
+    assert added.filter(pl.col("estimator") == "simplex-3").height == 32
+
+
+def test_a_killed_run_ends_with_the_same_results(small, tmp_path):
+    _, frame = small
+    code = (
+        "from calibrant.benchmark.canonical import *\n"
+        "few = {k: CURVES[k] for k in ('default', 'simplex-2')}\n"
+        f"run_canonical({str(tmp_path)!r}, estimators=few, **{SMALL!r})"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code])
+    pieces = tmp_path / "pieces"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None and len(list(pieces.glob("*.parquet"))) < 2:
+        time.sleep(0.001)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert 0 < len(list(pieces.glob("*.parquet"))) < 16
+    assert run_canonical(tmp_path, estimators=FEW, **SMALL).drop("seconds").equals(frame.drop("seconds"))
+
+
+def test_another_configuration_is_refused(small):
+    folder, _ = small
+    with pytest.raises(ValueError, match="differs in seed"):
+        run_canonical(folder, estimators=FEW, **SMALL, seed=1)
+    with pytest.raises(ValueError, match="'default' is auto"):
+        run_canonical(folder, estimators={"default": cal.SimplexBinned(4)}, **SMALL)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: Entry(cal.Binned(15)), ValueError, "must serve the canonical notion"),
+        (lambda: Entry(cal.SimplexBinned(2), ("l3",)), ValueError, "measures must be some of"),
+        (lambda: Entry(cal.SimplexBinned(2), factor=2.0), ValueError, "factor"),
+        (lambda: run_canonical("x", estimators={}), TypeError, "not empty"),
+        (lambda: run_canonical("x", estimators={"": cal.SimplexBinned(2)}), TypeError, "names"),
+        (lambda: run_canonical("x", estimators={"a": 3}), TypeError, "got 3"),
+        (lambda: run_canonical("x", sizes=()), ValueError, "sizes"),
+        (lambda: run_canonical("x", most_sets=0), ValueError, "most_sets"),
+        (lambda: run_canonical("x", seed=-1), ValueError, "seed"),
+        (lambda: run_sharpness("x", sizes=(1,)), ValueError, "sizes"),
+        (lambda: run_sharpness("x", repetitions=1), ValueError, "repetitions"),
+    ],
+)
+def test_refuses(make, error, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(error, match=words):
+        make()
+    assert not Path("x").exists()
+
+
+def test_trials_hold_the_default():
+    """The default for L1 is one of the candidates that it was chosen from."""
+    from calibrant.estimation import canonical_default
+
+    assert canonical_default(1) in [entry.estimator for entry in TRIALS.values() if entry.factor == 1]
+
+
+def test_squares_at_a_point_by_pairs():
+    """Sums over pairs of different samples, and what the others are."""
+    rng = np.random.default_rng(3)
+    w = rng.random(7)
+    y = np.eye(3)[rng.integers(0, 3, 7)]
+    pairs = [(i, j) for i in range(7) for j in range(7) if i != j]
+    up = sum(w[i] * w[j] * y[i] @ y[j] for i, j in pairs)
+    down = sum(w[i] * w[j] for i, j in pairs)
+    down_printed = [sum(w[i] * w[j] for i in range(7) for j in range(7) if i != j or not y[i, c]) for c in range(3)]
+    up_each = [sum(w[i] * w[j] * y[i, c] * y[j, c] for i, j in pairs) for c in range(3)]
+    plug_in = ((w @ y / w.sum()) ** 2).sum()
+    got = squares(np.log(w)[None], y[None])[0]
+    np.testing.assert_allclose(got, [plug_in, np.divide(up_each, down_printed).sum(), up / down], rtol=1e-12)
+
+
+def test_sharpness_at_a_point(tmp_path):
+    frame = run_sharpness(tmp_path, sizes=(10, 100), repetitions=800, n_jobs=1)
+    cell = {(r["size"], r["estimator"]): r for r in frame.to_dicts()}
+    truth = published(4).curve(np.asarray(POINT))
+    assert cell[10, "plug-in"]["truth"] == pytest.approx(truth @ truth)
+    # Noise squared is added to the plug-in; the printed correction takes too much off; pairs are nearly unbiased.
+    assert cell[100, "plug-in"]["bias"] > 0.1
+    assert cell[100, "as printed"]["bias"] < -0.005
+    assert abs(cell[100, "square"]["bias"]) < 0.01 + 3 * cell[100, "square"]["se"]
+    assert cell[100, "square"]["mean"] == pytest.approx(np.nanmean(simulate(100, 800, 0)[:, 2]))
+    times = {p: p.stat().st_mtime_ns for p in (tmp_path / "pieces").iterdir()}
+    assert run_sharpness(tmp_path, sizes=(10, 100), repetitions=800, n_jobs=1).equals(frame)
+    assert {p: p.stat().st_mtime_ns for p in (tmp_path / "pieces").iterdir()} == times
+
+
+@pytest.mark.slow
+def test_command(tmp_path):
+    arguments = ["benchmark", "--track", "canonical", "--quick", "--jobs", "1", "--out", str(tmp_path / "run")]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+    assert "k8-calibrated, squared: mean reading; truth 0.0000" in done.output
+    assert "sharpness at a point" in done.output
+    assert (tmp_path / "run" / "results.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--track", "beta", "--track", "canonical"], "runs by itself"),
+        (["--track", "canonical", "--show", "rel"], "must be one of mean, bias, rmse"),
+        (["--track", "canonical", "--mode", "as-published"], "tracks have neither"),
+    ],
+)
+def test_command_refuses(arguments, says, tmp_path):
+    result = CliRunner().invoke(app, ["benchmark", *arguments, "--out", str(tmp_path / "run")])
+    assert result.exit_code == 2
+    assert says in " ".join((result.output + result.stderr).split())
