@@ -20,8 +20,9 @@ from calibrant.benchmark.canonical.entries import read
 from calibrant.benchmark.canonical.runner import CanonicalConfig, Item, evaluation_set, readings
 from calibrant.benchmark.canonical.sharpness import POINT, simulate, squares
 
-SMALL = {"sizes": (60,), "other_sizes": (40,), "most_sets": 3, "n_jobs": 1}
-FEW = {"default": CURVES["default"], "simplex-2": CURVES["simplex-2"]}
+SMALL = {"sizes": (60, 2000), "other_sizes": (40,), "most_sets": 3, "n_jobs": 1}
+FEW = {"default": CURVES["default"], "query-cross-residual-1": TRIALS["query-cross-residual-1"]}
+ITEMS = 4 * 2 + 12
 
 
 @pytest.fixture(scope="module")
@@ -99,10 +100,13 @@ def test_a_factor_multiplies_the_rule():
 
 def test_rows(small):
     _, frame = small
-    assert frame.height == (4 + 12) * 2 * 2
+    assert frame.height == ITEMS * 2 * 2
     assert set(frame["measure"]) == {"l1", "squared"}
     row = frame.filter(
-        (pl.col("distribution") == "k4-sharpened") & (pl.col("estimator") == "default") & (pl.col("measure") == "l1")
+        (pl.col("distribution") == "k4-sharpened")
+        & (pl.col("size") == 60)
+        & (pl.col("estimator") == "default")
+        & (pl.col("measure") == "l1")
     ).to_dicts()[0]
     item = Item(PUBLISHED[0], 60)
     by_hand = [read(CURVES["default"], evaluation_set(item, i, 0), "l1", {}) for i in range(3)]
@@ -127,14 +131,14 @@ def test_estimators_can_be_added_and_none_is_read_twice(small):
     added = run_canonical(folder, estimators=more, **SMALL)
     assert {p: p.stat().st_mtime_ns for p in pieces} == pieces
     assert added.filter(pl.col("estimator") != "simplex-3").equals(frame)
-    assert added.filter(pl.col("estimator") == "simplex-3").height == 32
+    assert added.filter(pl.col("estimator") == "simplex-3").height == 2 * ITEMS
 
 
 def test_a_killed_run_ends_with_the_same_results(small, tmp_path):
     _, frame = small
     code = (
         "from calibrant.benchmark.canonical import *\n"
-        "few = {k: CURVES[k] for k in ('default', 'simplex-2')}\n"
+        "few = {'default': CURVES['default'], 'query-cross-residual-1': TRIALS['query-cross-residual-1']}\n"
         f"run_canonical({str(tmp_path)!r}, estimators=few, **{SMALL!r})"
     )
     process = subprocess.Popen([sys.executable, "-c", code])
@@ -144,7 +148,7 @@ def test_a_killed_run_ends_with_the_same_results(small, tmp_path):
         time.sleep(0.001)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    assert 0 < len(list(pieces.glob("*.parquet"))) < 16
+    assert 0 < len(list(pieces.glob("*.parquet"))) < ITEMS
     assert run_canonical(tmp_path, estimators=FEW, **SMALL).drop("seconds").equals(frame.drop("seconds"))
 
 
@@ -238,3 +242,29 @@ def test_command_refuses(arguments, says, tmp_path):
     result = CliRunner().invoke(app, ["benchmark", *arguments, "--out", str(tmp_path / "run")])
     assert result.exit_code == 2
     assert says in " ".join((result.output + result.stderr).split())
+
+
+def test_page(small, tmp_path):
+    """The page's bars and frontier, from the run's rows in another way."""
+    folder, frame = small
+    run_sharpness(folder / "sharpness", sizes=(10, 30, 100), repetitions=200, n_jobs=1)
+    script = Path(__file__).resolve().parents[2] / "docs" / "examples" / "canonical_page.py"
+    subprocess.run([sys.executable, str(script), str(folder), "--docs", str(tmp_path)], check=True, timeout=120)
+    text = (tmp_path / "canonical.md").read_text(encoding="utf-8").replace("−", "-")
+    cell = {(r["distribution"], r["size"], r["estimator"], r["measure"]): r for r in frame.to_dicts()}
+    wrong, right = (cell[f"k4-{x}", 2000, "default", "squared"] for x in ("sharpened", "calibrated"))
+    line = next(line for line in text.splitlines() if line.startswith("| 4 | 2000 |"))
+    off = (wrong["mean"] - wrong["truth"]) / wrong["truth"]
+    quiet = right["mean"] / wrong["truth"]
+    assert f"{100 * off:+.1f} ±" in line
+    assert f"{100 * quiet:+.1f} ±" in line
+    assert line.endswith("| yes |" if abs(off) <= 0.1 and abs(quiet) <= 0.05 else "| no |")
+    assert "**query-cross-residual-1** (default)" in text
+    assert {p.name for p in (tmp_path / "images").iterdir()} == {
+        "canonical_l1.png",
+        "canonical_squared.png",
+        "canonical_sharpness.png",
+    }
+    written = pl.read_csv(tmp_path / "canonical" / "results.csv").filter(pl.col("estimator").is_in(list(FEW)))
+    assert written.height == frame.height
+    np.testing.assert_allclose(written["mean"], frame["mean"], rtol=1e-3)

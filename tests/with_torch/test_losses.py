@@ -214,3 +214,19 @@ def test_weight():
 def test_bad_arguments(call, words):
     with pytest.raises(ValueError, match=words):
         call(*sample(20, 3))
+
+
+# PyTorch's own tracer makes an instance of an autograd function, against which it warns itself.
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
+@pytest.mark.parametrize("name", LOSSES)
+def test_losses_compile_into_one_graph(name):
+    """Traced whole, forward and backward (by the compiler that needs no C++), to the same numbers."""
+    z, y = sample(40, 5)
+    eager, traced = z.clone().requires_grad_(), z.clone().requires_grad_()
+    loss = LOSSES[name](eager, y)
+    loss.backward()
+    torch._dynamo.reset()
+    compiled = torch.compile(LOSSES[name], backend="aot_eager", fullgraph=True)(traced, y)
+    compiled.backward()
+    assert compiled.item() == pytest.approx(loss.item(), rel=1e-12)
+    torch.testing.assert_close(traced.grad, eager.grad, rtol=1e-9, atol=1e-12)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -97,6 +98,6 @@ def check_width(bandwidth: float | str, rules: tuple[str, ...]) -> float | str:
         return bandwidth
     if isinstance(bandwidth, bool) or not isinstance(bandwidth, (int, float, np.number)):
         raise TypeError(f"{allowed}; got {bandwidth!r}")
-    if not (np.isfinite(bandwidth) and bandwidth > 0):
+    if not 0 < bandwidth < inf:  # Not np.isfinite, which a traced training loss could not follow.
         raise ValueError(f"{allowed}; got {bandwidth!r}")
     return float(bandwidth)

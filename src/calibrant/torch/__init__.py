@@ -1,4 +1,7 @@
-"""PyTorch: differentiable calibration errors as training losses, and a streaming metric (extra ``torch``)."""
+"""PyTorch: differentiable calibration errors as training losses, and a streaming metric (extra ``torch``).
+
+Losses take logits, work under autocast, and are traced whole by ``torch.compile(..., fullgraph=True)``.
+"""
 
 from typing import Any
 
