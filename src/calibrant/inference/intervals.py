@@ -10,7 +10,8 @@ true error is known at every λ. New samples are drawn (Poisson counts a cell, n
 applied with all its bias, and the interval holds the true errors of all λ at which the reading actually
 observed is not extreme. So the interval starts at exactly 0 whenever the data are compatible with calibration,
 noise and leaks of the estimator are inverted, and it may lie below the estimate. ``corrected`` is the true error at
-the λ whose median reading is the observed one.
+the λ whose median reading is the observed one. What is extreme is judged on one side at calibration and on two sides
+far from it (see :mod:`.unified`): else calibrated models would be covered more often than the level says.
 
 Approximations, all of them felt:
 
@@ -36,6 +37,7 @@ from ..errors.norm import combine, combine_draws, mean_power
 from ..errors.path import SCALES, Path
 from ..errors.residual import ResidualKernel
 from ..problem import Problem
+from .unified import reach
 
 _FINE = np.linspace(0, SCALES[-1], 601)
 
@@ -118,7 +120,7 @@ def invert(
         if sample.size < 2:
             return nothing
         table[:, i] = _quantiles(sample, tail, widen)
-    return _accepted(observed, table, truths, max(largest, observed))
+    return _accepted(observed, table, truths, max(largest, observed), level)
 
 
 def _quantiles(sample: FloatArray, tail: float, widen: float) -> FloatArray:
@@ -133,9 +135,12 @@ def _quantiles(sample: FloatArray, tail: float, widen: float) -> FloatArray:
     return np.array([centre - reach, centre, centre + reach])
 
 
-def _accepted(observed: float, table: FloatArray, truths: FloatArray, largest: float) -> tuple[Interval, float]:
+def _accepted(
+    observed: float, table: FloatArray, truths: FloatArray, largest: float, level: float
+) -> tuple[Interval, float]:
     """Range of true errors over the scales at which the observed reading is not extreme."""
     low, median, high = (np.interp(_FINE, SCALES, row) for row in table)
+    low, high = _unified(low, median, high, level)
     truth = np.interp(_FINE, SCALES, truths)
     middle = float(truth[int(np.argmin(np.abs(median - observed)))])
     accepted = (low <= observed) & (observed <= high)
@@ -147,7 +152,22 @@ def _accepted(observed: float, table: FloatArray, truths: FloatArray, largest: f
     upper = float(ends.max())
     if accepted[-1]:
         # Outcomes cannot deviate further, and what is left is the noise of the scores: mirror it upward.
-        upper = max(upper, 2 * observed - float(low[-1]))
+        upper = max(upper, 2 * observed - float(table[0, -1]))
     bottom = 0.0 if accepted[0] else float(ends.min())
     middle = min(max(middle, bottom), upper)
     return Interval(bottom, min(upper, largest)), min(middle, largest)
+
+
+def _unified(low: FloatArray, median: FloatArray, high: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+    """Quantiles with equal tails moved to where readings of truths near calibration are extreme."""
+    from scipy.special import ndtri
+
+    equal = float(ndtri((1 + level) / 2))
+    sd = (high - low) / (2 * equal)
+    moved = np.maximum(median - median[0], 0.0)
+    distance = np.divide(moved, sd, out=np.full(sd.shape, equal), where=sd > 0)
+    below, above = reach(distance, level)
+    down, up = median - low, high - median
+    return np.where(
+        down > 0, median - below / equal * np.where(down > 0, down, 1.0), median
+    ), median + above / equal * up
