@@ -50,7 +50,13 @@ def credible(batches: tuple[Batch, ...], level: float, rng: np.random.Generator)
     for r in range(batches[0].n_samples):
         draws = [ErrorDraws(powers[r], float(odds[r])) for powers, odds in drawn]
         found = posterior.credible(
-            draws, [1 / len(draws)] * len(draws), norm=1, average="power", level=level, dependent=len(draws) > 1
+            draws,
+            [1 / len(draws)] * len(draws),
+            norm=1,
+            average="power",
+            level=level,
+            size=batches[0].size,
+            dependent=len(draws) > 1,
         )
         out.append(tuple(found.interval))
     return out

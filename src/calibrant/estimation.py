@@ -230,6 +230,7 @@ def estimate_from_summaries(
             norm=norm,
             average=average,
             level=level,
+            size=size,
             dependent=dependent and not mirrored,
         )
         return _result(estimator, powers, posterior, curve, labels, shares, average, notion, norm, level, n_samples)

@@ -6,7 +6,7 @@ import pytest
 import calibrant as cal
 from calibrant.datasets import make_scores
 from calibrant.errors.base import ErrorDraws
-from calibrant.inference.posterior import SPIKE, credible
+from calibrant.inference.posterior import SPIKE, credible, threshold
 
 
 def sample(n: int, kind: str, seed: int = 0):
@@ -14,7 +14,7 @@ def sample(n: int, kind: str, seed: int = 0):
 
 
 def one(powers, log_odds: float, **about):
-    given = {"norm": 1, "average": "power", "level": 0.9} | about
+    given = {"norm": 1, "average": "power", "level": 0.9, "size": 500} | about
     return credible([ErrorDraws(np.asarray(powers, dtype=float), log_odds)], [1.0], **given)
 
 
@@ -87,13 +87,33 @@ def test_norms_are_ordered():
 def test_spike_and_draws_mix():
     """With even odds against a prior of 0.1, one tenth of the mass is exactly 0."""
     draws = np.linspace(0.1, 0.3, 2001)
-    found = one(draws, 0.0, level=0.5)
+    found = one(draws, 0.0)
     assert found.calibrated == pytest.approx(SPIKE)
-    assert found.interval.low > 0.1
-    assert one(draws, 0.0, level=0.9).interval.low == 0.0  # a tail of 5 % lies within the spike
-    assert one(draws, 8.0, level=0.9).interval.low > 0.09
+    assert SPIKE < threshold(500, 0.9) < 0.2
+    # The draws without the spike, spread by a tenth about 0.2: 10 % lie below, 5 % above.
+    assert found.interval == pytest.approx((0.2 - 1.1 * 0.08, 0.2 + 1.1 * 0.09), abs=1e-4)
+    assert one(draws, -1.0).interval.low == 0.0  # the spike holds a quarter
+    assert one(draws, 0.0, level=0.99).interval.low == 0.0  # a higher level asks for more evidence
+    assert one(draws, -0.6, size=100).interval.low == 0.0  # and so does a smaller sample
+    assert one(draws, -0.6, size=10_000).interval.low > 0
     assert one(draws, -3.0).median == 0.0
     assert one(draws, 3.0).median == pytest.approx(0.2, abs=0.01)
+
+
+def test_threshold():
+    assert threshold(500, 0.95) == pytest.approx(0.1)
+    assert threshold(500 * 2**10, 0.95) == pytest.approx(0.1 * 2**1.5)
+    assert threshold(500, 0.8) == pytest.approx(0.2)
+    assert threshold(1e12, 0.95) == 0.3
+
+
+def test_calibrated_models_are_covered_at_the_level():
+    """As many samples of a calibrated model as one in twenty, and not nearly none, exclude 0."""
+    misses = 0
+    for seed in range(300):
+        data = sample(400, "calibrated", seed)
+        misses += cal.estimate(data.y_true, data.y_prob, n_resamples=20, random_state=seed).interval.low > 0
+    assert 0.01 < misses / 300 < 0.1
 
 
 def test_upper_end_leaves_the_spike_out():
@@ -114,7 +134,7 @@ def test_nothing_known():
 
 def test_evidence_of_classes_adds_up():
     draws = [ErrorDraws(np.linspace(0.1, 0.2, 100), 1.0) for _ in range(4)]
-    about = {"norm": 1, "average": "power", "level": 0.9}
+    about = {"norm": 1, "average": "power", "level": 0.9, "size": 500}
     free = credible(draws, [0.25] * 4, **about)
     dependent = credible(draws, [0.25] * 4, dependent=True, **about)
     odds = [(1 - c.calibrated) / c.calibrated * SPIKE / (1 - SPIKE) for c in (free, dependent)]
