@@ -190,12 +190,19 @@ class DirichletKernel(ReadingEstimator):
         if self.bandwidth == "auto":
             squares = self.debias in ("square", "cross") and norm == 2
             return auto(sample.size, k, squares=squares)
-        rows = _search_rows(sample)
         if self.bandwidth == "cv":
-            return self._predicting(sample, rows)
-        likelihood = log_densities(sample, BANDWIDTHS, self.orientation, rows) @ sample.mass[rows]
+            return self._predicting(sample, _search_rows(sample))
+        return self.likeliest(sample, self.likelihoods(sample))
+
+    def likelihoods(self, sample: Simplex) -> FloatArray:
+        """Leave-one-out log-likelihood of the probability vectors under each of :data:`BANDWIDTHS`."""
+        rows = _search_rows(sample)
+        return log_densities(sample, BANDWIDTHS, self.orientation, rows) @ sample.mass[rows]
+
+    def likeliest(self, sample: Simplex, likelihood: FloatArray) -> float:
+        """Bandwidth of the largest likelihood, as the rule reads it."""
         if self.bandwidth == "loo-as-published":
-            likelihood -= np.log(BANDWIDTHS) * sample.mass[rows].sum()
+            likelihood = likelihood - np.log(BANDWIDTHS) * sample.mass[_search_rows(sample)].sum()
         return float(BANDWIDTHS[int(np.argmax(likelihood))])
 
     def width(self, counts: AngleCounts, norm: float) -> float:

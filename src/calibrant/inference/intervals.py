@@ -140,7 +140,9 @@ def _accepted(
 ) -> tuple[Interval, float]:
     """Range of true errors over the scales at which the observed reading is not extreme."""
     low, median, high = (np.interp(_FINE, SCALES, row) for row in table)
-    low, high = _unified(low, median, high, level)
+    unified, high = _unified(low, median, high, level)
+    # Never narrower above than with equal tails: where the path ends, a hair decides much (below).
+    low = np.minimum(low, unified)
     truth = np.interp(_FINE, SCALES, truths)
     middle = float(truth[int(np.argmin(np.abs(median - observed)))])
     accepted = (low <= observed) & (observed <= high)

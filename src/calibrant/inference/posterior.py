@@ -5,10 +5,10 @@ has draws of its own. The interval's ends are quantiles of the draws, without th
 error the sample could have missed, which "exactly 0" would hide. The lower end is exactly 0 while "exactly calibrated"
 is more probable than :func:`threshold` says.
 
-The draws are those of a model, not of the world, so four numbers were fitted to the tracks of the known-truth
-benchmark, for a level of 0.95: draws are spread by :data:`WIDEN` about their median, since read directly they cover a
-little less than they say where the true map is of a shape that the prior finds unlikely; errors of classes correlate by
-:data:`CORRELATION`; the lower end is a quantile at ``1 - level``, twice the upper end's tail, since a calibrated model
+The draws are those of a model, not of the world, so some numbers were fitted to the tracks of the known-truth
+benchmark, for a level of 0.95: draws are spread about their median (:func:`widening`), since read directly they cover a
+little less than they say where the true map is of a shape that the prior finds unlikely, the more so the less noise
+hides that; errors of classes correlate by :data:`CORRELATION`; the lower end is a quantile at ``1 - level``, twice the upper end's tail, since a calibrated model
 can be missed on one side only; and the threshold is what calibrated models of the tracks fall below in about
 ``1 - level`` of samples. (Read at its face value, ``(1 - level) / 2``, the posterior probability covers 99.7 % of
 calibrated models. It grows with n for a calibrated model, as Bayes factors do, and so does the threshold.) The coverage
@@ -28,8 +28,8 @@ from ..errors.norm import combine_draws
 
 #: Prior probability of exact calibration.
 SPIKE = 0.1
-#: Factor about the median by which draws are spread.
-WIDEN = 1.1
+#: Factor about the median by which draws are spread at 1000 rows, the power of n by which it grows, and its largest.
+WIDEN, WIDEN_GROWTH, WIDEST = 1.1, 0.05, 1.5
 #: Correlation of the errors of one-vs-rest problems, whose draws are independent.
 CORRELATION = 0.3
 #: Threshold at level 0.95 and 500 rows, the power of n and of ``1 - level`` by which it grows, and where that ends.
@@ -69,13 +69,18 @@ def credible(
     log_odds = sum(d.log_odds for d in known) * ((m - 1) / m if dependent else 1.0)
     calibrated = float(1 / (1 + np.exp(np.clip(log_odds, -700, 700)) * (1 - SPIKE) / SPIKE))
     values = np.sort(combine_draws([d.powers for d in draws], shares, norm, average))
-    factor = WIDEN * (np.sqrt(1 + CORRELATION * (m - 1)) if dependent and average != "max" else 1.0)
+    factor = widening(size) * (np.sqrt(1 + CORRELATION * (m - 1)) if dependent and average != "max" else 1.0)
     middle = float(np.median(values))
     values = np.maximum(middle + factor * (values - middle), 0.0)
     median = 0.0 if calibrated >= 0.5 else float(np.quantile(values, (0.5 - calibrated) / (1 - calibrated)))
     low = 0.0 if calibrated > threshold(size, level) else float(np.quantile(values, 1 - level))
     high = float(np.quantile(values, (1 + level) / 2))
     return Credible(Interval(min(low, median), min(high, 1.0)), median, calibrated)
+
+
+def widening(size: float) -> float:
+    """Factor about the median by which draws are spread."""
+    return float(min(WIDEN * (max(size, 1.0) / 1000) ** WIDEN_GROWTH, WIDEST))
 
 
 def threshold(size: float, level: float) -> float:

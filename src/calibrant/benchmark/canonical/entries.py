@@ -102,10 +102,10 @@ def as_entries(estimators: Mapping[str, Estimator | Entry]) -> Entries:
     return out
 
 
-def read(entry: Entry, problem: VectorProblem, measure: str, searched: dict[Any, float]) -> float:
+def read(entry: Entry, problem: VectorProblem, measure: str, searched: dict[Any, Any]) -> float:
     """``E ‖gap‖₁`` or ``E ‖gap‖₂²`` as an entry reads it, signed where it is debiased.
 
-    ``searched`` keeps bandwidths that were searched for this problem: they do not depend on what is read.
+    ``searched`` keeps what was found in searches for this problem's bandwidths: they do not depend on what is read.
     """
     norm = _NORMS[measure]
     estimator = entry.estimator
@@ -120,12 +120,19 @@ def read(entry: Entry, problem: VectorProblem, measure: str, searched: dict[Any,
 
 
 def _bandwidth(
-    entry: Entry, estimator: DirichletKernel, problem: VectorProblem, norm: float, searched: dict[Any, float]
+    entry: Entry, estimator: DirichletKernel, problem: VectorProblem, norm: float, searched: dict[Any, Any]
 ) -> float:
     if estimator.bandwidth == "auto":
         squares = norm == 2 and estimator.debias in ("square", "cross")
         return entry.factor * auto(problem.effective_size, problem.probs.shape[1], squares=squares)
-    key = (estimator.bandwidth, estimator.orientation, estimator.residual and estimator.bandwidth == "cv")
+    sample = Simplex.of(problem, estimator.eps)
+    if estimator.bandwidth == "cv":
+        key: Any = ("cv", estimator.orientation, estimator.residual)
+        if key not in searched:
+            searched[key] = estimator.h(sample, norm)
+        return float(searched[key])
+    # Both rules of likelihoods read the same ones.
+    key = ("loo", estimator.orientation)
     if key not in searched:
-        searched[key] = estimator.h(Simplex.of(problem, estimator.eps), norm)
-    return searched[key]
+        searched[key] = estimator.likelihoods(sample)
+    return estimator.likeliest(sample, searched[key])

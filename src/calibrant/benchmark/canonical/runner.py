@@ -38,8 +38,8 @@ SIZES = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
 #: Sizes of the laws that are not the paper's, and the largest that the trials read.
 OTHER_SIZES = (200, 1000, 3000)
 TRIAL_SIZES = (200, 1000, 3000, 5000)
-#: Rows that all sets of a size have together, as far as that leaves 8 sets.
-ROWS = 80_000
+#: Rows that all sets of a size have together, as far as that leaves 6 sets.
+ROWS = 48_000
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class CanonicalConfig:
     other_sizes : tuple of int
         Those of the other laws.
     most_sets : int
-        Evaluation sets a size; fewer where they would have more than 80 000 rows, but 8 at least (if there are 8).
+        Evaluation sets a size; fewer where they would have more than 48 000 rows, but 6 at least (if there are 6).
     seed : int
     """
 
@@ -81,7 +81,7 @@ class CanonicalConfig:
 
     def sets_of(self, size: int) -> int:
         """Evaluation sets of one size."""
-        return min(self.most_sets, max(8, ROWS // size))
+        return min(self.most_sets, max(6, ROWS // size))
 
     def to_dict(self) -> dict[str, Any]:
         """The configuration and the versions that its numbers depend on, as JSON holds them."""
@@ -208,7 +208,7 @@ def readings(item: Item, config: CanonicalConfig, entries: Entries) -> dict[tupl
     seconds = dict.fromkeys(keys, 0.0)
     for number in range(count):
         problem = evaluation_set(item, number, config.seed)
-        searched: dict[Any, float] = {}
+        searched: dict[Any, Any] = {}
         for name, measure in keys:
             start = perf_counter()
             values[name, measure][number] = read(entries[name], problem, measure, searched)

@@ -1,0 +1,142 @@
+"""`Calibrator`: what all calibrators have in common; a scikit-learn classifier whose features are scores."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from .._types import AnyArray, FloatArray
+from .reading import Sample, Scores, read_sample, read_scores
+
+#: Where probabilities are clipped before a logarithm is taken.
+EPS = 1e-12
+
+
+class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Base class of calibrators: maps a classifier's scores to probabilities.
+
+    Subclasses define ``_fit(sample)``, which sets fitted attributes, and ``_probabilities(scores)``, of shape (n, K).
+    Their parameters ``input`` and ``labels`` say what scores are: ``"probability"`` (1-D: of the second class; 2-D: rows
+    that sum to 1), ``"logit"`` (log odds, or rows of a softmax) or ``"margin"`` (any real score, such as those of
+    ``decision_function``), and which label belongs to which column.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray, of frames with names
+    """
+
+    input: str
+    labels: Any
+
+    def fit(self, scores: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the map.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,) or (n, K)
+            Scores of rows that the classifier was not trained on, as ``input`` says.
+        y : array-like of shape (n,)
+            Labels.
+        sample_weight : array-like of shape (n,), optional
+            Non-negative; whole numbers equal repeated rows.
+        """
+        sample = read_sample(self, scores, y, sample_weight, self.input, self.labels)
+        self.classes_ = np.asarray(sample.classes)
+        self._check(sample)
+        self._fit(sample)
+        return self
+
+    def predict_proba(self, scores: Any) -> FloatArray:
+        """Calibrated probabilities, (n, K), float64, in the order of ``classes_``."""
+        check_is_fitted(self)
+        return self._probabilities(read_scores(self, scores, self.input))
+
+    def predict(self, scores: Any) -> AnyArray:
+        """Most probable class of each row; the first of equals."""
+        return np.asarray(self.classes_[self.predict_proba(scores).argmax(axis=1)])
+
+    def transform(self, scores: Any) -> FloatArray:
+        """Calibrated probabilities, for use within a pipeline (``set_output`` makes them a frame)."""
+        return self.predict_proba(scores)
+
+    def get_feature_names_out(self, input_features: Any = None) -> AnyArray:
+        """Names of the columns of :meth:`transform`: ``probability_<class>``."""
+        check_is_fitted(self)
+        return np.asarray([f"probability_{label}" for label in self.classes_], dtype=object)
+
+    def _check(self, sample: Sample) -> None:
+        """Judge parameters and shape before anything is fitted; the base accepts everything."""
+
+    @abstractmethod
+    def _fit(self, sample: Sample) -> None:
+        """Set fitted attributes."""
+
+    @abstractmethod
+    def _probabilities(self, scores: Scores) -> FloatArray:
+        """Calibrated probabilities, (n, K)."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.one_d_array = True
+        return tags
+
+
+class BinaryCalibrator(Calibrator):
+    """A calibrator of two classes: scores are 1-D, or two columns; :class:`OneVsRest` makes one of K classes of it.
+
+    Subclasses define ``_map(scores)``: probabilities of the second class, (n,).
+    """
+
+    def _check(self, sample: Sample) -> None:
+        if sample.scores.n_columns != 2:
+            raise ValueError(
+                f"Only binary classification is supported by {type(self).__name__}; scores have "
+                f"{sample.scores.n_columns} columns: use OneVsRest({type(self).__name__}(...))"
+            )
+        self._check_parameters()
+
+    def _check_parameters(self) -> None:
+        """Judge parameters."""
+
+    @abstractmethod
+    def _map(self, scores: Scores) -> FloatArray:
+        """Probabilities of the second class."""
+
+    def _probabilities(self, scores: Scores) -> FloatArray:
+        p = np.clip(self._map(scores), 0.0, 1.0)
+        return np.column_stack([1 - p, p])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+def check_eps(eps: Any) -> float:
+    """Judge ``eps``."""
+    if isinstance(eps, bool) or not isinstance(eps, (int, float, np.number)) or not 0 < eps < 0.5:
+        raise ValueError(f"eps must be a number above 0 and below 0.5; got {eps!r}")
+    return float(eps)
+
+
+def choice(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
+    """Judge a parameter that names one of several things."""
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}")
+    return value
+
+
+def not_below(name: str, value: Any, least: float) -> float:
+    """Judge a finite number of at least something."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        raise TypeError(f"{name} must be a number >= {least:g}; got {value!r}")
+    if not (np.isfinite(value) and value >= least):
+        raise ValueError(f"{name} must be a finite number >= {least:g}; got {value!r}")
+    return float(value)

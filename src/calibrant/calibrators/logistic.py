@@ -1,0 +1,280 @@
+"""Maps fitted by logistic likelihood: Platt scaling, beta calibration, and a quadratic map of the log odds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._types import FloatArray
+from .base import EPS, BinaryCalibrator, check_eps, choice
+from .newton import Solution, minimise, sigmoid_objective
+from .reading import Sample, Scores
+
+BETA_PARAMETERS = ("abm", "am", "ab", "a")
+
+
+def _expit(z: FloatArray) -> FloatArray:
+    return np.asarray(0.5 + 0.5 * np.tanh(0.5 * z))
+
+
+class PlattScaling(BinaryCalibrator):
+    r"""Logistic map of the score: :math:`P(1 \mid s) = \sigma(a s + b)`.
+
+    Probabilities enter as log odds, so that a = 1, b = 0 is the identity; logits and margins as they are. Fitted to the
+    optimum of the log-loss by Newton's method; the problem is convex with one optimum.
+
+    Parameters
+    ----------
+    smoothing : bool, default True
+        Platt's targets ``(n₁ + 1) / (n₁ + 2)`` and ``1 / (n₀ + 2)`` instead of 1 and 0, with the weights of the
+        classes: the fit is then finite even where scores separate the classes.
+    input : {"probability", "logit", "margin"}, default "probability"
+    labels : sequence, optional
+        Labels in column order; default sorted. 1-D scores are of the second.
+    eps : float, default 1e-12
+        Probabilities are clipped to [eps, 1 - eps].
+
+    Attributes
+    ----------
+    coef_, intercept_ : float
+        a and b.
+    gradient_norm_, n_iter_
+        Largest component of the gradient of the mean log-loss where the fit ended, and steps.
+
+    Notes
+    -----
+    Expresses shifts and changes of slope of the log odds, also a reversal (a < 0); no asymmetric or wavy map, and on
+    probabilities that come from a sharper model than logistic it can make a calibrated one worse: see
+    :class:`BetaCalibration`. Cost O(n) a step, some six steps.
+
+    References
+    ----------
+    Platt (1999), *Probabilistic outputs for support vector machines*; Silva Filho et al. (2023), §5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.calibrators import PlattScaling
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(4000)
+    >>> y = rng.random(4000) < 1 / (1 + np.sqrt(1 / p - 1))  # log odds halved
+    >>> round(PlattScaling().fit(p, y).coef_, 1)
+    0.5
+    """
+
+    def __init__(
+        self, *, smoothing: bool = True, input: str = "probability", labels: Any = None, eps: float = EPS
+    ) -> None:  # noqa: A002 (the name that users of scikit-learn know)
+        self.smoothing = smoothing
+        self.input = input
+        self.labels = labels
+        self.eps = eps
+
+    def _check_parameters(self) -> None:
+        check_eps(self.eps)
+        if not isinstance(self.smoothing, (bool, np.bool_)):
+            raise TypeError(f"smoothing must be True or False; got {self.smoothing!r}")
+
+    def _fit(self, sample: Sample) -> None:
+        z, o, w = sample.scores.log_odds(self.eps), sample.outcomes(), sample.weights
+        targets = o
+        if self.smoothing:
+            up, down = float(w @ o), float(w @ (1 - o))
+            targets = np.where(o == 1, (up + 1) / (up + 2), 1 / (down + 2))
+        centre, scale = _standard(z, w)
+        found = _fit_columns(np.column_stack([(z - centre) / scale, np.ones_like(z)]), targets, w, "PlattScaling")
+        self.coef_ = float(found.x[0] / scale)
+        self.intercept_ = float(found.x[1] - found.x[0] * centre / scale)
+        self.gradient_norm_, self.n_iter_ = found.gradient_norm, found.n_iter
+
+    def _map(self, scores: Scores) -> FloatArray:
+        return _expit(self.coef_ * scores.log_odds(self.eps) + self.intercept_)
+
+
+class BetaCalibration(BinaryCalibrator):
+    r"""Beta calibration: :math:`\operatorname{logit} P(1 \mid s) = a \log s - b \log(1 - s) + c`, a, b ≥ 0.
+
+    What Bayes' rule gives where the scores of each class are Beta distributed. With ``c = b log(1 - m) - a log m``, the
+    map passes through one half at m.
+
+    Parameters
+    ----------
+    parameters : {"abm", "am", "ab", "a"}, default "abm"
+        What is fitted: ``"am"`` has b = a (Platt scaling of log odds, with a ≥ 0), ``"ab"`` has m = ½, ``"a"`` both.
+    input, labels, eps
+        As :class:`PlattScaling`; logits and margins are read as log odds, exactly.
+
+    Attributes
+    ----------
+    a_, b_, c_ : float
+    m_ : float
+        Score of which the map makes one half; NaN where it has none.
+    gradient_norm_, n_iter_
+        As :class:`PlattScaling`; of the free parameters.
+
+    Notes
+    -----
+    Expresses the identity, sigmoid and inverse-sigmoid maps and asymmetric ones; monotone by its constraints, which are
+    met exactly: the convex problem is solved with none, one and both of a, b at 0, as far as needed. Cost O(n) a step.
+
+    References
+    ----------
+    Kull, Silva Filho & Flach (2017), *Beyond sigmoids: beta calibration*.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.calibrators import BetaCalibration
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(20_000)
+    >>> fitted = BetaCalibration().fit(p, rng.random(20_000) < p)  # calibrated: the identity
+    >>> bool(abs(fitted.a_ - 1) < 0.1 and abs(fitted.b_ - 1) < 0.1 and abs(fitted.c_) < 0.1)
+    True
+    """
+
+    def __init__(
+        self, parameters: str = "abm", *, input: str = "probability", labels: Any = None, eps: float = EPS
+    ) -> None:  # noqa: A002
+        self.parameters = parameters
+        self.input = input
+        self.labels = labels
+        self.eps = eps
+
+    def _check_parameters(self) -> None:
+        check_eps(self.eps)
+        choice("parameters", self.parameters, BETA_PARAMETERS)
+
+    def _fit(self, sample: Sample) -> None:
+        up, down = self._columns(sample.scores)
+        o, w = sample.outcomes(), sample.weights
+        same, free = self.parameters in ("am", "a"), self.parameters in ("abm", "am")
+        if not free:  # c = (a - b) log 2 for m = 1/2
+            up, down = up + np.log(2), down + np.log(2)
+        # Logit = a·up - b·down + c with up = log s, down = log(1 - s).
+        shapes = [up - down] if same else [up, -down]
+        best: Solution | None = None
+        used: tuple[int, ...] = ()
+        for kept in _subsets(len(shapes)):
+            columns = [shapes[i] for i in kept] + ([np.ones_like(o)] if free else [])
+            if not columns:
+                found = Solution(np.empty(0), np.log(2), 0.0, 0, True)
+            else:
+                found = _fit_columns(np.column_stack(columns), o, w, None)
+            if (found.x[: len(kept)] >= 0).all() and (best is None or found.value < best.value):
+                best, used = found, kept
+            if len(kept) == len(shapes) and best is not None:
+                break  # the free optimum meets the constraints
+        if best is None:
+            raise RuntimeError("a map without slopes meets every constraint")
+        best.warn("BetaCalibration")
+        slopes = np.zeros(len(shapes))
+        slopes[list(used)] = best.x[: len(used)]
+        self.a_, self.b_ = float(slopes[0]), float(slopes[-1])
+        self.c_ = float(best.x[-1]) if free else float((self.a_ - self.b_) * np.log(2))
+        self.m_ = _crossing(self.a_, self.b_, self.c_)
+        self.gradient_norm_, self.n_iter_ = best.gradient_norm, best.n_iter
+
+    def _columns(self, scores: Scores) -> tuple[FloatArray, FloatArray]:
+        """``log s`` and ``log(1 - s)``, exact where log odds are given."""
+        z = scores.log_odds(self.eps)
+        return -np.logaddexp(0, -z), -np.logaddexp(0, z)
+
+    def _map(self, scores: Scores) -> FloatArray:
+        up, down = self._columns(scores)
+        return _expit(self.a_ * up - self.b_ * down + self.c_)
+
+
+class QuadraticLogit(BinaryCalibrator):
+    r"""Quadratic map of the log odds: :math:`\operatorname{logit} P(1 \mid s) = a + b z + c z^2`, z = logit s.
+
+    Parameters
+    ----------
+    input, labels, eps
+        As :class:`PlattScaling`.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (2,)
+        b and c.
+    intercept_ : float
+    gradient_norm_, n_iter_
+        As :class:`PlattScaling`.
+
+    Notes
+    -----
+    What Bayes' rule gives where log odds are normal in each class, with different variances. Not monotone beyond
+    ``-b / 2c``: there it turns. Cost O(n) a step.
+
+    References
+    ----------
+    Silva Filho et al. (2023), §5, on the binormal family; Cox (1958) for the linear part.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.calibrators import QuadraticLogit
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(5000)
+    >>> QuadraticLogit().fit(p, rng.random(5000) < p).predict_proba([0.5]).round(1).tolist()
+    [[0.5, 0.5]]
+    """
+
+    def __init__(self, *, input: str = "probability", labels: Any = None, eps: float = EPS) -> None:  # noqa: A002
+        self.input = input
+        self.labels = labels
+        self.eps = eps
+
+    def _check_parameters(self) -> None:
+        check_eps(self.eps)
+
+    def _fit(self, sample: Sample) -> None:
+        z, o, w = sample.scores.log_odds(self.eps), sample.outcomes(), sample.weights
+        centre, scale = _standard(z, w)
+        u = (z - centre) / scale
+        found = _fit_columns(np.column_stack([np.ones_like(u), u, u**2]), o, w, "QuadraticLogit")
+        a, b, c = found.x
+        # Of u back to z.
+        self.coef_ = np.array([b / scale - 2 * c * centre / scale**2, c / scale**2])
+        self.intercept_ = float(a - b * centre / scale + c * (centre / scale) ** 2)
+        self.gradient_norm_, self.n_iter_ = found.gradient_norm, found.n_iter
+
+    def _map(self, scores: Scores) -> FloatArray:
+        z = scores.log_odds(self.eps)
+        return _expit(self.intercept_ + self.coef_[0] * z + self.coef_[1] * z**2)
+
+
+def _fit_columns(columns: FloatArray, targets: FloatArray, weights: FloatArray, name: str | None) -> Solution:
+    found = minimise(sigmoid_objective(columns, targets, weights), np.zeros(columns.shape[1]))
+    return found if name is None else found.warn(name)
+
+
+def _standard(z: FloatArray, weights: FloatArray) -> tuple[float, float]:
+    """Weighted mean and standard deviation (1 for constant scores)."""
+    total = float(weights.sum())
+    centre = float(weights @ z) / total
+    spread = float(np.sqrt(weights @ (z - centre) ** 2 / total))
+    return centre, spread if spread > 0 else 1.0
+
+
+def _subsets(k: int) -> list[tuple[int, ...]]:
+    """Slopes that are free: all, each by itself, none."""
+    each: list[tuple[int, ...]] = [(i,) for i in range(k)]
+    return [*([(0, 1)] if k == 2 else []), *each, ()]
+
+
+def _crossing(a: float, b: float, c: float) -> float:
+    """The score at which the logit is 0, by bisection on its log odds."""
+    if a + b <= 0:
+        return float("nan")
+    low, high = -700.0, 700.0
+
+    def at(z: float) -> float:
+        return float(-a * np.logaddexp(0, -z) + b * np.logaddexp(0, z) + c)
+
+    if at(low) > 0 or at(high) < 0:
+        return float("nan")
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if at(middle) < 0 else (low, middle)
+    return float(_expit(np.asarray((low + high) / 2)))

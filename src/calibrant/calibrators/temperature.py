@@ -1,0 +1,230 @@
+"""Temperature scaling, by itself and in an ensemble with the uncalibrated and the uniform prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from .._types import AnyArray, FloatArray
+from .base import EPS, Calibrator, check_eps
+from .newton import Solution, minimise
+from .reading import Sample, Scores
+
+#: Numbers worked on at a time, and rows from which a part of them finds where Newton's method starts.
+_TILE, _MANY, _PART = 1 << 17, 20_000, 4_000
+
+
+class TemperatureScaling(Calibrator):
+    r"""Temperature scaling: :math:`\operatorname{softmax}(z / T)`, one number for all classes.
+
+    Parameters
+    ----------
+    input : {"probability", "logit", "margin"}, default "probability"
+        The logarithms of probabilities are logits. float32 scores are worked on in float32.
+    labels : sequence, optional
+        Labels in column order; default as :func:`calibrant.as_predictions` reads them.
+    eps : float, default 1e-12
+        Probabilities are clipped to eps.
+
+    Attributes
+    ----------
+    temperature_ : float
+        T: above 1 for an over-confident model; inf where scores say nothing, or the opposite, of labels.
+    gradient_norm_ : float
+        ``|d mean log-loss / d (1/T)|`` where the fit ended.
+    n_iter_ : int
+
+    Notes
+    -----
+    Never changes which class is first; expresses a common sharpness and nothing that differs between classes. The
+    log-loss is convex in 1/T and solved by Newton's method; cost O(n K) a step, some six steps.
+
+    References
+    ----------
+    Guo, Pleiss, Sun & Weinberger (2017), *On calibration of modern neural networks*.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.calibrators import TemperatureScaling
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.normal(size=(5000, 4))
+    >>> p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    >>> y = (rng.random((5000, 1)) > p.cumsum(axis=1)).sum(axis=1)
+    >>> round(TemperatureScaling(input="logit").fit(2 * z, y).temperature_, 1)  # twice too sharp
+    2.0
+    """
+
+    def __init__(self, *, input: str = "probability", labels: Any = None, eps: float = EPS) -> None:  # noqa: A002
+        self.input = input
+        self.labels = labels
+        self.eps = eps
+
+    def _check(self, sample: Sample) -> None:
+        check_eps(self.eps)
+
+    def _fit(self, sample: Sample) -> None:
+        found = fit_temperature(sample.scores.logs(self.eps), sample.codes, sample.weights).warn("TemperatureScaling")
+        self.temperature_ = 1 / float(found.x[0]) if found.x[0] > 0 else float("inf")
+        self.gradient_norm_, self.n_iter_ = found.gradient_norm, found.n_iter
+
+    def _probabilities(self, scores: Scores) -> FloatArray:
+        return softmax(scores.logs(self.eps).astype(np.float64) / self.temperature_)
+
+
+class EnsembleTemperatureScaling(Calibrator):
+    r"""Ensemble temperature scaling: :math:`w_1 \operatorname{softmax}(z / T) + w_2 \operatorname{softmax}(z) + w_3 / K`.
+
+    Parameters
+    ----------
+    input, labels, eps
+        As :class:`TemperatureScaling`.
+
+    Attributes
+    ----------
+    temperature_ : float
+        Of temperature scaling by itself, as published.
+    weights_ : ndarray of shape (3,)
+        Not negative, with sum 1, of least log-loss given the temperature.
+    gradient_norm_ : float
+        Largest violation of the conditions of the optimum.
+    n_iter_ : int
+
+    Notes
+    -----
+    Never changes which class is first. Also expresses confident errors at a constant rate, by w₃. Convex in the
+    weights; solved on each face of the simplex. Cost that of temperature scaling, and O(n) a step.
+
+    References
+    ----------
+    Zhang, Kailkhura & Han (2020), *Mix-n-Match*.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.calibrators import EnsembleTemperatureScaling
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.dirichlet([1, 1, 1], 3000)
+    >>> y = (rng.random((3000, 1)) > p.cumsum(axis=1)).sum(axis=1)
+    >>> bool(abs(EnsembleTemperatureScaling().fit(p, y).weights_.sum() - 1) < 1e-9)
+    True
+    """
+
+    def __init__(self, *, input: str = "probability", labels: Any = None, eps: float = EPS) -> None:  # noqa: A002
+        self.input = input
+        self.labels = labels
+        self.eps = eps
+
+    def _check(self, sample: Sample) -> None:
+        check_eps(self.eps)
+
+    def _fit(self, sample: Sample) -> None:
+        z, w = sample.scores.logs(self.eps), sample.weights
+        found = fit_temperature(z, sample.codes, w).warn("EnsembleTemperatureScaling")
+        self.temperature_ = 1 / float(found.x[0]) if found.x[0] > 0 else float("inf")
+        own = (np.arange(len(w)), sample.codes)
+        z = z.astype(np.float64)
+        seen = np.column_stack([softmax(z / self.temperature_)[own], softmax(z)[own], np.full(len(w), 1 / z.shape[1])])
+        self.weights_, self.gradient_norm_, self.n_iter_ = mixture_weights(seen, w)
+
+    def _probabilities(self, scores: Scores) -> FloatArray:
+        z = scores.logs(self.eps).astype(np.float64)
+        a, b, c = self.weights_
+        return np.asarray(a * softmax(z / self.temperature_) + b * softmax(z) + c / z.shape[1])
+
+
+def softmax(z: FloatArray) -> FloatArray:
+    """Rows of probabilities."""
+    e = np.exp(z - z.max(axis=1, keepdims=True))
+    return np.asarray(e / e.sum(axis=1, keepdims=True))
+
+
+def fit_temperature(z: FloatArray, codes: AnyArray, weights: FloatArray) -> Solution:
+    """The inverse temperature of least mean log-loss; 0 where no positive one is better than uniform predictions."""
+    start = np.ones(1)
+    if len(codes) > _MANY:
+        part = slice(None, None, len(codes) // _PART)
+        if weights[part].any():
+            start = np.maximum(minimise(_Loss(z[part], codes[part], weights[part]), start).x, 1e-3)
+    loss = _Loss(z, codes, weights)
+    at_zero = loss(np.zeros(1), False)
+    if at_zero[1][0] >= 0:
+        return Solution(np.zeros(1), at_zero[0], 0.0, 0, True)
+    return minimise(loss, start)
+
+
+class _Loss:
+    """Mean log-loss of ``softmax(β z)`` with its derivatives in β, tile by tile."""
+
+    def __init__(self, z: FloatArray, codes: AnyArray, weights: FloatArray) -> None:
+        self.z, self.codes, self.weights = z, codes, weights
+        self.total = float(weights.sum())
+
+    def _tiles(self) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
+        """Logits below the largest of their row, those of the labels, and weights."""
+        step = max(1, _TILE // self.z.shape[1])
+        for a in range(0, len(self.codes), step):
+            z = self.z[a : a + step]
+            d = z - z.max(axis=1, keepdims=True)
+            yield d, d[np.arange(len(d)), self.codes[a : a + step]], self.weights[a : a + step]
+
+    def __call__(self, beta: FloatArray, curved: bool) -> tuple[float, FloatArray, FloatArray | None]:
+        b = float(beta[0])
+        value = slope = curve = 0.0
+        for d, own, w in self._tiles():
+            e = d * d.dtype.type(b)
+            np.exp(e, out=e)
+            whole = e.sum(axis=1)
+            e *= d
+            first = e.sum(axis=1) / whole
+            value += float(w @ (np.log(whole) - b * own))
+            slope += float(w @ (first - own))
+            if curved:
+                curve += float(w @ (np.einsum("ij,ij->i", e, d) / whole - first**2))
+        n = self.total
+        return value / n, np.array([slope / n]), np.array([[max(curve, 0.0) / n]]) if curved else None
+
+
+def mixture_weights(seen: FloatArray, weights: FloatArray) -> tuple[FloatArray, float, int]:
+    """Weights of a mixture, not negative and with sum 1, of least ``-mean log(seen @ u)``; violation, and steps.
+
+    Solved by Newton's method on each face of the simplex: three corners, three edges and the inside.
+    """
+    k, total = seen.shape[1], float(weights.sum())
+    floor = np.finfo(np.float64).tiny
+
+    def value(u: FloatArray) -> float:
+        return -float(weights @ np.log(np.maximum(seen @ u, floor))) / total
+
+    best, lowest, steps = np.eye(k)[0], np.inf, 0
+    for face in range(1, 2**k):
+        members = [i for i in range(k) if face >> i & 1]
+        u = np.zeros(k)
+        u[members] = 1 / len(members)
+        if len(members) > 1:
+            basis = np.eye(k)[members[1:]] - np.eye(k)[members[0]]
+            directions = seen @ basis.T
+
+            def objective(
+                t: FloatArray, curved: bool, u0: FloatArray = u, basis: FloatArray = basis, d: FloatArray = directions
+            ) -> tuple[float, FloatArray, FloatArray | None]:
+                v = u0 + t @ basis
+                m = seen @ v
+                if v.min() < 0 or m.min() <= 0:
+                    return np.inf, np.zeros(len(t)), None
+                ratio = d / m[:, None]
+                gradient = -(weights @ ratio) / total
+                return value(v), gradient, (ratio * weights[:, None]).T @ ratio / total if curved else None
+
+            found = minimise(objective, np.zeros(len(members) - 1))
+            u, steps = u + found.x @ basis, steps + found.n_iter
+        reached = value(u)
+        if reached < lowest - 1e-15:
+            best, lowest = u, reached
+    gain = (
+        (weights / np.maximum(seen @ best, floor)) @ seen / total
+    )  # 1 where the weight is above 0, at most 1 elsewhere
+    violation = float(np.maximum(gain - 1, np.where(best > 1e-12, 1 - gain, 0.0)).max())
+    return best, violation, steps
