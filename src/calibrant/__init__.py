@@ -104,7 +104,18 @@ _NAMES = {
     "report": "reporting",
     "squared_calibration_error": "squared",
 }
-_SUBMODULES = ("benchmark", "binning", "curves", "datasets", "density", "errors", "notions", "plot", "scores")
+_SUBMODULES = (
+    "benchmark",
+    "binning",
+    "calibrators",
+    "curves",
+    "datasets",
+    "density",
+    "errors",
+    "notions",
+    "plot",
+    "scores",
+)
 
 __all__ = ["__version__", *sorted(_NAMES)]
 

@@ -20,8 +20,8 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
     """Base class of calibrators: maps a classifier's scores to probabilities.
 
     Subclasses define ``_fit(sample)``, which sets fitted attributes, and ``_probabilities(scores)``, of shape (n, K).
-    Their parameters ``input`` and ``labels`` say what scores are: ``"probability"`` (1-D: of the second class; 2-D: rows
-    that sum to 1), ``"logit"`` (log odds, or rows of a softmax) or ``"margin"`` (any real score, such as those of
+    Their parameters ``input`` and ``labels`` say what scores are: ``"probability"`` (1-D: of the second class; 2-D:
+    rows that sum to 1), ``"logit"`` (log odds, or rows of a softmax) or ``"margin"`` (any real score, such as those of
     ``decision_function``), and which label belongs to which column.
 
     Attributes
@@ -59,7 +59,8 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
 
     def predict(self, scores: Any) -> AnyArray:
         """Most probable class of each row; the first of equals."""
-        return np.asarray(self.classes_[self.predict_proba(scores).argmax(axis=1)])
+        best = self.predict_proba(scores).argmax(axis=1)
+        return np.asarray(self.classes_[best])
 
     def transform(self, scores: Any) -> FloatArray:
         """Calibrated probabilities, for use within a pipeline (``set_output`` makes them a frame)."""
@@ -80,11 +81,6 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
     @abstractmethod
     def _probabilities(self, scores: Scores) -> FloatArray:
         """Calibrated probabilities, (n, K)."""
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.one_d_array = True
-        return tags
 
 
 class BinaryCalibrator(Calibrator):
@@ -115,7 +111,7 @@ class BinaryCalibrator(Calibrator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
-        tags.input_tags.two_d_array = False
+        tags.input_tags.one_d_array = True
         return tags
 
 

@@ -80,7 +80,7 @@ class HistogramBinning(BinaryCalibrator):
         n_bins: int | str | Sequence[float] = 10,
         strategy: str = "quantile",
         *,
-        input: str = "probability",  # noqa: A002
+        input: str = "probability",
         labels: Any = None,
     ) -> None:
         self.n_bins = n_bins
@@ -106,7 +106,7 @@ class HistogramBinning(BinaryCalibrator):
         # What edges the fit made: rules make uniform or exact ones, and a user's are neither.
         made = _counts(self.n_bins) or isinstance(self.n_bins, str)
         edges = Edges(self.edges_, made and self.strategy == "uniform", made and self.strategy == "quantile")
-        return self.values_[bin_of(edges, units.values)]
+        return np.asarray(self.values_[bin_of(edges, units.values)])
 
 
 class BayesianBinning(BinaryCalibrator):
@@ -153,7 +153,7 @@ class BayesianBinning(BinaryCalibrator):
     True
     """
 
-    def __init__(self, prior_size: float = 2.0, *, input: str = "probability", labels: Any = None) -> None:  # noqa: A002
+    def __init__(self, prior_size: float = 2.0, *, input: str = "probability", labels: Any = None) -> None:
         self.prior_size = prior_size
         self.input = input
         self.labels = labels
@@ -171,7 +171,10 @@ class BayesianBinning(BinaryCalibrator):
         n = sample.total
         root = np.cbrt(n)
         sizes = np.arange(max(1, int(root / 10)), max(1, min(int(np.ceil(10 * root)), int(n))) + 1)
-        edges, values, evidence, n_bins = [], [], [], []
+        edges: list[FloatArray] = []
+        values: list[FloatArray] = []
+        evidence: list[float] = []
+        n_bins: list[int] = []
         for size in sizes:
             cuts = quantile_edges(units.values, w, int(size))
             if edges and len(cuts.values) == len(edges[-1]) and np.array_equal(cuts.values, edges[-1]):
@@ -247,7 +250,7 @@ class ScalingBinning(BinaryCalibrator):
         *,
         fit_share: float = 0.5,
         random_state: Any = 0,
-        input: str = "probability",  # noqa: A002
+        input: str = "probability",
         labels: Any = None,
     ) -> None:
         self.scaler = scaler
@@ -283,7 +286,7 @@ class ScalingBinning(BinaryCalibrator):
 
     def _map(self, scores: Scores) -> FloatArray:
         g = self.scaler_.predict_proba(scores.values)[:, 1]
-        return self.values_[bin_of(Edges(self.edges_, exact=True), g)]
+        return np.asarray(self.values_[bin_of(Edges(self.edges_, exact=True), g)])
 
 
 def check_bins(n_bins: Any) -> None:

@@ -56,7 +56,7 @@ class IsotonicCalibrator(BinaryCalibrator):
         interpolation: str = "linear",
         centred: bool = False,
         clip: float | None = None,
-        input: str = "probability",  # noqa: A002
+        input: str = "probability",
         labels: Any = None,
     ) -> None:
         self.interpolation = interpolation
@@ -139,7 +139,7 @@ class VennAbers(BinaryCalibrator):
     [[0.5, 1.0]]
     """
 
-    def __init__(self, *, input: str = "probability", labels: Any = None) -> None:  # noqa: A002
+    def __init__(self, *, input: str = "probability", labels: Any = None) -> None:
         self.input = input
         self.labels = labels
 
@@ -183,9 +183,9 @@ def points(s: FloatArray, outcomes: FloatArray, weights: FloatArray) -> tuple[Fl
 def _with_one_more(weight: FloatArray, positive: FloatArray) -> FloatArray:
     r"""Isotonic fit at every place to the points and one more of weight 1 and outcome 1 there, (2 m + 1,).
 
-    With cumulative weights W and positives Y, ``p₁ = max_{a ≤ left} min_{b ≥ right} (Y_b - Y_a + 1) / (W_b - W_a + 1)``:
-    the slope of the common tangent below the points before, moved to ``(W_a - 1, Y_a - 1)``, and those after. On a
-    point, a runs over the points before it, and b begins with it.
+    With cumulative weights W and positives Y, p₁ is ``max_{a ≤ left} min_{b ≥ right}`` of
+    ``(Y_b - Y_a + 1) / (W_b - W_a + 1)``: the slope of the common tangent below the points before, moved to
+    ``(W_a - 1, Y_a - 1)``, and those after. On a point, a runs over the points before it, and b begins with it.
 
     Slopes grow from place to place, so both ends of the tangent only ever move right; points enter the hull on the left
     at its end, and leave the one on the right at its beginning.

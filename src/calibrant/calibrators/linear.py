@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from .._types import AnyArray, FloatArray
 from .base import EPS, Calibrator, check_eps, choice, not_below
-from .newton import Objective, Solution, minimise, minimise_large
+from .newton import Solution, minimise, minimise_large
 from .reading import Sample, Scores
 from .temperature import fit_temperature, softmax
 
@@ -40,7 +41,7 @@ class VectorScaling(Calibrator):
     Notes
     -----
     Expresses classes that are over-predicted or of unequal sharpness; slopes may be below 0 where data say so. Convex;
-    Newton's method up to 350 classes, L-BFGS beyond. Cost O(n K²) a step.
+    Newton's method, beyond 350 classes by conjugate gradients. Cost O(n K²) a step, or some hundred times O(n K).
 
     References
     ----------
@@ -62,7 +63,7 @@ class VectorScaling(Calibrator):
         shrinkage: float = 0.0,
         *,
         intercept: bool = True,
-        input: str = "probability",  # noqa: A002
+        input: str = "probability",
         labels: Any = None,
         eps: float = EPS,
     ) -> None:
@@ -79,14 +80,9 @@ class VectorScaling(Calibrator):
     def _fit(self, sample: Sample) -> None:
         z = sample.scores.logs(self.eps).astype(np.float64)
         k = z.shape[1]
-        quadratic = np.zeros((2 * k, 2 * k))
-        quadratic[:k, :k] = 2 * self.shrinkage / k * (np.eye(k) - 1 / k)
-        quadratic[k:, k:] = 2 * self.shrinkage / k * np.eye(k)
-        objective = vector_objective(z, sample.codes, sample.weights, quadratic)
-        start = np.concatenate([_slope(z, sample) * np.ones(k), np.zeros(k)])
-        if not self.intercept:
-            objective, start = _first(objective, k, 2 * k), start[:k]
-        found = (minimise if 2 * k <= _NEWTON else minimise_large)(objective, start).warn("VectorScaling")
+        objective = VectorObjective(z, sample.codes, sample.weights, self.shrinkage, free=bool(self.intercept))
+        start = np.concatenate([_slope(z, sample) * np.ones(k), np.zeros(k if self.intercept else 0)])
+        found = _minimised(objective, start).warn("VectorScaling")
         self.coef_ = found.x[:k]
         self.intercept_ = found.x[k:] - found.x[k:].mean() if self.intercept else np.zeros(k)
         self.gradient_norm_, self.n_iter_ = found.gradient_norm, found.n_iter
@@ -118,8 +114,9 @@ class MatrixScaling(Calibrator):
     Notes
     -----
     Expresses classes that are mistaken for one another; changes which class is first. K² + K parameters: without
-    shrinkage it over-fits as soon as rows are fewer than some tens of K², and has no optimum where classes are separated
-    (:class:`ConvergenceWarning`). Newton's method up to 25 classes, L-BFGS beyond. Cost O(n K⁴), or O(n K²), a step.
+    shrinkage it over-fits as soon as rows are fewer than some tens of K², and has no optimum where classes are
+    separated (:class:`ConvergenceWarning`). Newton's method, beyond 25 classes by conjugate gradients. Cost O(n K⁴) a
+    step, or some hundred times O(n K²).
 
     References
     ----------
@@ -138,7 +135,7 @@ class MatrixScaling(Calibrator):
 
     def __init__(
         self, shrinkage: float = 0.0, *, input: str = "probability", labels: Any = None, eps: float = EPS
-    ) -> None:  # noqa: A002
+    ) -> None:
         self.shrinkage = shrinkage
         self.input = input
         self.labels = labels
@@ -159,10 +156,9 @@ class MatrixScaling(Calibrator):
         z = self._features(sample.scores)
         k = z.shape[1]
         penalty = self._penalty(k)
-        objective = matrix_objective(z, sample.codes, sample.weights, penalty)
+        objective = MatrixObjective(z, sample.codes, sample.weights, penalty)
         start = np.column_stack([_slope(z, sample) * np.eye(k), np.zeros(k)]).ravel()
-        method = minimise if k * (k + 1) <= _NEWTON else minimise_large
-        found = method(objective, start).warn(type(self).__name__)
+        found = _minimised(objective, start).warn(type(self).__name__)
         w = found.x.reshape(k, k + 1)
         free = penalty.off == 0 and penalty.diagonal == 0
         self.coef_ = w[:, :-1] - w[:, :-1].mean(axis=0) if free else w[:, :-1]
@@ -197,8 +193,8 @@ class DirichletCalibration(MatrixScaling):
 
     Notes
     -----
-    As :class:`MatrixScaling`. λ and μ are best chosen by cross-validation, over powers of ten; with many classes and few
-    rows the small values that suit ten classes over-fit badly.
+    As :class:`MatrixScaling`. λ and μ are best chosen by cross-validation, over powers of ten; with many classes and
+    few rows the small values that suit ten classes over-fit badly.
 
     References
     ----------
@@ -221,7 +217,7 @@ class DirichletCalibration(MatrixScaling):
         strength: float = 1e-3,
         intercept_strength: float | None = None,
         *,
-        input: str = "probability",  # noqa: A002
+        input: str = "probability",
         labels: Any = None,
         eps: float = EPS,
     ) -> None:
@@ -264,94 +260,154 @@ class Quadratic:
         out[:, k] = self.last * w[:, k]
         return out
 
+    def scale(self, k: int) -> FloatArray:
+        """The form's diagonal, (K, K + 1), as if nothing were centred."""
+        out = np.full((k, k + 1), self.off)
+        out[np.arange(k), np.arange(k)] = self.diagonal
+        out[:, k] = self.last
+        return out
+
     def hessian(self, k: int) -> FloatArray:
         """The form, (K (K + 1), K (K + 1))."""
-        scale = np.full((k, k + 1), self.off)
-        scale[np.arange(k), np.arange(k)] = self.diagonal
-        scale[:, k] = self.last
-        out = np.diag(scale.ravel())
+        out = np.diag(self.scale(k).ravel())
         if self.centred:
             at = np.arange(k) * (k + 1) + np.arange(k)
             out[np.ix_(at, at)] -= self.diagonal / k
         return out
 
 
-def matrix_objective(z: FloatArray, codes: AnyArray, weights: FloatArray, penalty: Quadratic) -> Objective:
-    """Mean log-loss of ``softmax(W [z, 1])`` and a penalty; parameters are W, (K, K + 1), row by row."""
-    n, k = z.shape
-    features = np.column_stack([z, np.ones(n)])
-    share = weights / weights.sum()
-    own = np.zeros((n, k))
-    own[np.arange(n), codes] = 1.0
-    seen = (own * share[:, None]).T @ features
+class _Softmax:
+    """Mean log-loss of a softmax whose logits are linear in the parameters, and a quadratic penalty."""
 
-    def objective(theta: FloatArray, curved: bool) -> tuple[float, FloatArray, FloatArray | None]:
-        w = theta.reshape(k, k + 1)
-        logits = features @ w.T
-        top = logits.max(axis=1, keepdims=True)
-        logits -= top
-        p = np.exp(logits)
+    def __init__(self, codes: AnyArray, weights: FloatArray, k: int) -> None:
+        self.codes, self.share = codes, weights / weights.sum()
+        self.rows = np.arange(len(codes))
+        self.k = k
+
+    def losses(self, logits: FloatArray) -> tuple[float, FloatArray]:
+        """Mean log-loss, and probabilities in the place of logits."""
+        logits -= logits.max(axis=1, keepdims=True)
+        own = logits[self.rows, self.codes]
+        p = np.exp(logits, out=logits)
         whole = p.sum(axis=1, keepdims=True)
         p /= whole
-        loss = float(share @ (np.log(whole[:, 0]) - logits[np.arange(n), codes]))
-        shrink = penalty.gradient(w)
-        gradient = (p * share[:, None]).T @ features - seen + shrink
-        hessian = None
-        if curved:
-            # -Σ w (p_k f)(p_l f)ᵀ, and Σ w p_k f fᵀ in the blocks of the diagonal.
-            long = (p[:, :, None] * features[:, None, :]).reshape(n, -1)
-            long *= np.sqrt(share)[:, None]
-            hessian = -(long.T @ long)
-            for c in range(k):
-                block = slice(c * (k + 1), (c + 1) * (k + 1))
-                hessian[block, block] += (features * (share * p[:, c])[:, None]).T @ features
-            hessian += penalty.hessian(k)
+        return float(self.share @ (np.log(whole[:, 0]) - own)), p
+
+    def bend(self, p: FloatArray, u: FloatArray) -> FloatArray:
+        """Derivative of weighted probabilities along a change u of the logits."""
+        q = p * u
+        q -= p * q.sum(axis=1, keepdims=True)
+        q *= self.share[:, None]
+        return q
+
+
+class MatrixObjective(_Softmax):
+    """For ``softmax(W [z, 1])``; parameters are W, (K, K + 1), row by row."""
+
+    def __init__(self, z: FloatArray, codes: AnyArray, weights: FloatArray, penalty: Quadratic) -> None:
+        super().__init__(codes, weights, z.shape[1])
+        self.features = np.column_stack([z, np.ones(len(z))])
+        self.penalty = penalty
+        own = np.zeros(z.shape)
+        own[self.rows, codes] = 1.0
+        self.seen = (own * self.share[:, None]).T @ self.features
+
+    def __call__(self, theta: FloatArray, curved: bool) -> tuple[float, FloatArray, FloatArray | None]:
+        """Value, gradient and, where asked for, Hessian."""
+        w = theta.reshape(self.k, -1)
+        loss, p = self.losses(self.features @ w.T)
+        shrink = self.penalty.gradient(w)
+        gradient = (p * self.share[:, None]).T @ self.features - self.seen + shrink
+        hessian = self._hessian(p) if curved else None
         return loss + 0.5 * float((shrink * w).sum()), gradient.ravel(), hessian
 
-    return objective
+    def _hessian(self, p: FloatArray) -> FloatArray:
+        # -Σ w (p_k f)(p_l f)ᵀ, and Σ w p_k f fᵀ in the blocks of the diagonal.
+        d = self.features.shape[1]
+        weighted = np.sqrt(self.share)[:, None] * self.features
+        long = (p[:, :, None] * weighted[:, None, :]).reshape(len(p), -1)
+        out = -(long.T @ long)
+        for c in range(self.k):
+            block = slice(c * d, (c + 1) * d)
+            out[block, block] += (weighted * p[:, c, None]).T @ weighted
+        return np.asarray(out + self.penalty.hessian(self.k))
+
+    def product(self, theta: FloatArray) -> tuple[Callable[[FloatArray], FloatArray], FloatArray]:
+        """What multiplies with the Hessian, and its diagonal."""
+        p = self.losses(self.features @ theta.reshape(self.k, -1).T)[1]
+        shape = (self.k, self.features.shape[1])
+        diagonal = (p * (1 - p) * self.share[:, None]).T @ self.features**2 + self.penalty.scale(self.k)
+
+        def times(v: FloatArray) -> FloatArray:
+            m = v.reshape(shape)
+            bent = self.bend(p, self.features @ m.T).T @ self.features
+            return np.asarray((bent + self.penalty.gradient(m)).ravel())
+
+        return times, diagonal.ravel()
 
 
-def vector_objective(z: FloatArray, codes: AnyArray, weights: FloatArray, quadratic: FloatArray) -> Objective:
-    """Mean log-loss of ``softmax(v z + b)`` and half a quadratic form of (v, b)."""
-    n, k = z.shape
-    share = weights / weights.sum()
-    own = np.zeros((n, k))
-    own[np.arange(n), codes] = 1.0
+class VectorObjective(_Softmax):
+    """For ``softmax(v z + b)``; parameters are v and, with an intercept, b; the penalty is half a quadratic form."""
 
-    def objective(theta: FloatArray, curved: bool) -> tuple[float, FloatArray, FloatArray | None]:
-        logits = z * theta[:k] + theta[k:]
-        logits -= logits.max(axis=1, keepdims=True)
-        p = np.exp(logits)
-        whole = p.sum(axis=1, keepdims=True)
-        p /= whole
-        loss = float(share @ (np.log(whole[:, 0]) - logits[np.arange(n), codes]))
-        rest = (p - own) * share[:, None]
-        shrink = quadratic @ theta
-        gradient = np.concatenate([(rest * z).sum(axis=0), rest.sum(axis=0)]) + shrink
-        hessian = None
-        if curved:
-            long = np.concatenate([p * z, p], axis=1) * np.sqrt(share)[:, None]
-            hessian = -(long.T @ long) + quadratic
-            weighted = p * share[:, None]
-            at = np.arange(k)
-            hessian[at, at] += (weighted * z**2).sum(axis=0)
-            cross = (weighted * z).sum(axis=0)
-            hessian[at, k + at] += cross
-            hessian[k + at, at] += cross
-            hessian[k + at, k + at] += weighted.sum(axis=0)
+    def __init__(self, z: FloatArray, codes: AnyArray, weights: FloatArray, shrinkage: float, *, free: bool) -> None:
+        super().__init__(codes, weights, z.shape[1])
+        self.z, self.free, self.strength = z, free, 2 * shrinkage / z.shape[1]
+        own = np.zeros(z.shape)
+        own[self.rows, codes] = self.share
+        self.seen = self._gathered(own)
+
+    def _gathered(self, q: FloatArray) -> FloatArray:
+        """Sums of (n, K) numbers over rows, by parameter."""
+        slopes = np.einsum("ij,ij->j", q, self.z)
+        return np.concatenate([slopes, q.sum(axis=0)]) if self.free else slopes
+
+    def _logits(self, theta: FloatArray) -> FloatArray:
+        k = self.k
+        return np.asarray(self.z * theta[:k] + theta[k:] if self.free else self.z * theta)
+
+    def _shrink(self, theta: FloatArray) -> FloatArray:
+        v = theta[: self.k]
+        return np.asarray(self.strength * np.concatenate([v - v.mean(), theta[self.k :]]))
+
+    def __call__(self, theta: FloatArray, curved: bool) -> tuple[float, FloatArray, FloatArray | None]:
+        """Value, gradient and, where asked for, Hessian."""
+        loss, p = self.losses(self._logits(theta))
+        shrink = self._shrink(theta)
+        gradient = self._gathered(p * self.share[:, None]) - self.seen + shrink
+        hessian = self._hessian(p) if curved else None
         return loss + 0.5 * float(shrink @ theta), gradient, hessian
 
-    return objective
+    def _hessian(self, p: FloatArray) -> FloatArray:
+        k, z = self.k, self.z
+        long = np.concatenate([p * z, p], axis=1) if self.free else p * z
+        long *= np.sqrt(self.share)[:, None]
+        out = -(long.T @ long)
+        weighted = p * self.share[:, None]
+        at = np.arange(k)
+        out[at, at] += np.einsum("ij,ij,ij->j", weighted, z, z) + self.strength
+        out[:k, :k] -= self.strength / k
+        if self.free:
+            cross = np.einsum("ij,ij->j", weighted, z)
+            out[at, k + at] += cross
+            out[k + at, at] += cross
+            out[k + at, k + at] += weighted.sum(axis=0) + self.strength
+        return np.asarray(out)
+
+    def product(self, theta: FloatArray) -> tuple[Callable[[FloatArray], FloatArray], FloatArray]:
+        """What multiplies with the Hessian, and its diagonal."""
+        p = self.losses(self._logits(theta))[1]
+        spread = p * (1 - p) * self.share[:, None]
+        slopes = np.einsum("ij,ij,ij->j", spread, self.z, self.z)
+        diagonal = np.concatenate([slopes, spread.sum(axis=0)]) if self.free else slopes
+
+        def times(v: FloatArray) -> FloatArray:
+            return self._gathered(self.bend(p, self._logits(v))) + self._shrink(v)
+
+        return times, diagonal + self.strength
 
 
-def _first(objective: Objective, k: int, whole: int) -> Objective:
-    """The objective as a function of its first k parameters, the others being 0."""
-
-    def part(theta: FloatArray, curved: bool) -> tuple[float, FloatArray, FloatArray | None]:
-        value, gradient, hessian = objective(np.concatenate([theta, np.zeros(whole - k)]), curved)
-        return value, gradient[:k], None if hessian is None else hessian[:k, :k]
-
-    return part
+def _minimised(objective: MatrixObjective | VectorObjective, start: FloatArray) -> Solution:
+    return minimise(objective, start) if len(start) <= _NEWTON else minimise_large(objective, start)
 
 
 def _slope(z: FloatArray, sample: Sample) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._types import FloatArray
 from .base import EPS, BinaryCalibrator, check_eps, choice
-from .newton import Solution, minimise, sigmoid_objective
+from .newton import Solution, minimise, minimise_bounded, sigmoid_objective
 from .reading import Sample, Scores
 
 BETA_PARAMETERS = ("abm", "am", "ab", "a")
@@ -65,7 +65,7 @@ class PlattScaling(BinaryCalibrator):
 
     def __init__(
         self, *, smoothing: bool = True, input: str = "probability", labels: Any = None, eps: float = EPS
-    ) -> None:  # noqa: A002 (the name that users of scikit-learn know)
+    ) -> None:
         self.smoothing = smoothing
         self.input = input
         self.labels = labels
@@ -111,12 +111,12 @@ class BetaCalibration(BinaryCalibrator):
     m_ : float
         Score of which the map makes one half; NaN where it has none.
     gradient_norm_, n_iter_
-        As :class:`PlattScaling`; of the free parameters.
+        As :class:`PlattScaling`; of what the constraints leave free.
 
     Notes
     -----
-    Expresses the identity, sigmoid and inverse-sigmoid maps and asymmetric ones; monotone by its constraints, which are
-    met exactly: the convex problem is solved with none, one and both of a, b at 0, as far as needed. Cost O(n) a step.
+    Expresses the identity, sigmoid and inverse-sigmoid maps and asymmetric ones; monotone by its constraints, under
+    which the convex problem is solved by Newton's method. Cost O(n) a step.
 
     References
     ----------
@@ -135,7 +135,7 @@ class BetaCalibration(BinaryCalibrator):
 
     def __init__(
         self, parameters: str = "abm", *, input: str = "probability", labels: Any = None, eps: float = EPS
-    ) -> None:  # noqa: A002
+    ) -> None:
         self.parameters = parameters
         self.input = input
         self.labels = labels
@@ -153,27 +153,14 @@ class BetaCalibration(BinaryCalibrator):
             up, down = up + np.log(2), down + np.log(2)
         # Logit = a·up - b·down + c with up = log s, down = log(1 - s).
         shapes = [up - down] if same else [up, -down]
-        best: Solution | None = None
-        used: tuple[int, ...] = ()
-        for kept in _subsets(len(shapes)):
-            columns = [shapes[i] for i in kept] + ([np.ones_like(o)] if free else [])
-            if not columns:
-                found = Solution(np.empty(0), np.log(2), 0.0, 0, True)
-            else:
-                found = _fit_columns(np.column_stack(columns), o, w, None)
-            if (found.x[: len(kept)] >= 0).all() and (best is None or found.value < best.value):
-                best, used = found, kept
-            if len(kept) == len(shapes) and best is not None:
-                break  # the free optimum meets the constraints
-        if best is None:
-            raise RuntimeError("a map without slopes meets every constraint")
-        best.warn("BetaCalibration")
-        slopes = np.zeros(len(shapes))
-        slopes[list(used)] = best.x[: len(used)]
-        self.a_, self.b_ = float(slopes[0]), float(slopes[-1])
-        self.c_ = float(best.x[-1]) if free else float((self.a_ - self.b_) * np.log(2))
+        columns = np.column_stack([*shapes, *([np.ones_like(o)] if free else [])])
+        lower = np.concatenate([np.zeros(len(shapes)), np.full(1 if free else 0, -np.inf)])
+        start = np.concatenate([np.ones(len(shapes)), np.zeros(1 if free else 0)])
+        found = minimise_bounded(sigmoid_objective(columns, o, w), start, lower).warn("BetaCalibration")
+        self.a_, self.b_ = float(found.x[0]), float(found.x[len(shapes) - 1])
+        self.c_ = float(found.x[-1]) if free else float((self.a_ - self.b_) * np.log(2))
         self.m_ = _crossing(self.a_, self.b_, self.c_)
-        self.gradient_norm_, self.n_iter_ = best.gradient_norm, best.n_iter
+        self.gradient_norm_, self.n_iter_ = found.gradient_norm, found.n_iter
 
     def _columns(self, scores: Scores) -> tuple[FloatArray, FloatArray]:
         """``log s`` and ``log(1 - s)``, exact where log odds are given."""
@@ -220,7 +207,7 @@ class QuadraticLogit(BinaryCalibrator):
     [[0.5, 0.5]]
     """
 
-    def __init__(self, *, input: str = "probability", labels: Any = None, eps: float = EPS) -> None:  # noqa: A002
+    def __init__(self, *, input: str = "probability", labels: Any = None, eps: float = EPS) -> None:
         self.input = input
         self.labels = labels
         self.eps = eps
@@ -244,9 +231,8 @@ class QuadraticLogit(BinaryCalibrator):
         return _expit(self.intercept_ + self.coef_[0] * z + self.coef_[1] * z**2)
 
 
-def _fit_columns(columns: FloatArray, targets: FloatArray, weights: FloatArray, name: str | None) -> Solution:
-    found = minimise(sigmoid_objective(columns, targets, weights), np.zeros(columns.shape[1]))
-    return found if name is None else found.warn(name)
+def _fit_columns(columns: FloatArray, targets: FloatArray, weights: FloatArray, name: str) -> Solution:
+    return minimise(sigmoid_objective(columns, targets, weights), np.zeros(columns.shape[1])).warn(name)
 
 
 def _standard(z: FloatArray, weights: FloatArray) -> tuple[float, float]:
@@ -255,12 +241,6 @@ def _standard(z: FloatArray, weights: FloatArray) -> tuple[float, float]:
     centre = float(weights @ z) / total
     spread = float(np.sqrt(weights @ (z - centre) ** 2 / total))
     return centre, spread if spread > 0 else 1.0
-
-
-def _subsets(k: int) -> list[tuple[int, ...]]:
-    """Slopes that are free: all, each by itself, none."""
-    each: list[tuple[int, ...]] = [(i,) for i in range(k)]
-    return [*([(0, 1)] if k == 2 else []), *each, ()]
 
 
 def _crossing(a: float, b: float, c: float) -> float:

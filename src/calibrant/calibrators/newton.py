@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -12,9 +13,12 @@ from .._types import ConvergenceWarning, FloatArray
 
 #: Ends after the step whose decrement (twice what it promises to gain) is below this share of the objective.
 _DECREMENT = 1e-13
-_ITERATIONS, _HALVINGS = 200, 50
+_ITERATIONS, _HALVINGS, _PRODUCTS = 200, 50, 400
 #: Curvature added so that flat directions (a common shift of all logits) have a step of 0.
 _DAMPING = 1e-12
+
+#: A mean log-loss that only separated classes reach: it falls for ever as parameters grow.
+_SEPARATED = 1e-7
 
 #: The objective and its gradient, and its Hessian where asked for.
 Objective = Callable[[FloatArray, bool], tuple[float, FloatArray, FloatArray | None]]
@@ -42,12 +46,12 @@ class Solution:
     converged: bool
 
     def warn(self, what: str) -> Solution:
-        """Warn when the optimum was not reached."""
-        if not self.converged:
+        """Warn when the optimum was not reached, or lies at infinity."""
+        if not self.converged or self.value < _SEPARATED:
             warnings.warn(
-                f"{what} did not converge: after {self.n_iter} steps the gradient is {self.gradient_norm:.2g}. If "
-                "classes are separated by their scores the optimum lies at infinity: add a penalty, or use a "
-                "calibrator with fewer parameters, such as TemperatureScaling",
+                f"{what} did not converge: after {self.n_iter} steps the objective is {self.value:.2g}, its gradient "
+                f"{self.gradient_norm:.2g}. If classes are separated by their scores the optimum lies at infinity: "
+                "add a penalty or rows, smooth labels, or fit fewer parameters, as TemperatureScaling does",
                 ConvergenceWarning,
                 stacklevel=5,
             )
@@ -58,8 +62,9 @@ def minimise(objective: Objective, start: FloatArray) -> Solution:
     """Minimise a convex function by Newton's method with step halving; cost ``iterations · (Hessian + p³)``."""
     x = np.asarray(start, dtype=np.float64)
     value, gradient, hessian = objective(x, True)
-    done, step_number = False, 0
-    for step_number in range(1, _ITERATIONS + 1):
+    done, taken = False, 0
+    while taken < _ITERATIONS:
+        taken += 1
         if hessian is None:
             raise RuntimeError("the Hessian was asked for")
         direction = _direction(hessian, gradient)
@@ -82,7 +87,49 @@ def minimise(objective: Objective, start: FloatArray) -> Solution:
             done = True
             break
         value, gradient, hessian = objective(x, True)
-    return Solution(x, value, float(np.abs(gradient).max(initial=0.0)), step_number, done)
+    return Solution(x, value, float(np.abs(gradient).max(initial=0.0)), taken, done)
+
+
+def minimise_bounded(objective: Objective, start: FloatArray, lower: FloatArray) -> Solution:
+    """Minimise with lower bounds, by projected Newton steps; the gradient reported is that of what is free to move.
+
+    References
+    ----------
+    Bertsekas (1982), *Projected Newton methods for optimization problems with simple constraints*.
+    """
+    x = np.maximum(np.asarray(start, dtype=np.float64), lower)
+    value, gradient, hessian = objective(x, True)
+    done, taken = False, 0
+    while taken < _ITERATIONS:
+        taken += 1
+        if hessian is None:
+            raise RuntimeError("the Hessian was asked for")
+        near = min(1e-6, float(np.abs(x - np.maximum(x - gradient, lower)).max()))
+        held = (x <= lower + near) & (gradient > 0)
+        direction = np.where(held, lower - x, 0.0)
+        free = np.flatnonzero(~held)
+        direction[free] = _direction(hessian[np.ix_(free, free)], gradient[free])
+        decrement = -float(direction[free] @ gradient[free])
+        length, moved = 1.0, False
+        for _ in range(_HALVINGS):
+            trial = np.maximum(x + length * direction, lower)
+            new, new_gradient, _ = objective(trial, False)
+            promised = length * decrement + float(gradient[held] @ (x - trial)[held])
+            if new <= value - 1e-4 * promised + 1e-15 * abs(value):
+                moved = True
+                break
+            length /= 2
+        if not moved:
+            done = decrement <= 1e-9 * (1e-3 + abs(value))
+            break
+        reached = np.array_equal(trial, np.maximum(x + direction, lower))
+        x, value, gradient = trial, new, new_gradient
+        if reached and decrement <= _DECREMENT * (1e-3 + abs(value)):
+            done = True
+            break
+        value, gradient, hessian = objective(x, True)
+    violation = np.where(x <= lower, np.maximum(-gradient, 0.0), np.abs(gradient))
+    return Solution(x, value, float(violation.max(initial=0.0)), taken, done)
 
 
 def _direction(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
@@ -100,22 +147,71 @@ def _direction(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
     return -gradient
 
 
-def minimise_large(objective: Objective, start: FloatArray) -> Solution:
-    """Minimise a convex function of many parameters by L-BFGS, down to the rounding noise of its gradient."""
-    from scipy.optimize import minimize
+class Curved(Protocol):
+    """A convex function of many parameters: its Hessian is only ever multiplied with."""
 
-    first = float(np.abs(objective(np.asarray(start), False)[1]).max(initial=0.0))
+    def __call__(self, x: FloatArray, curved: bool, /) -> tuple[float, FloatArray, FloatArray | None]:
+        """Value and gradient."""
+        ...
 
-    def pair(x: FloatArray) -> tuple[float, FloatArray]:
-        value, gradient, _ = objective(x, False)
-        return value, gradient
+    def product(self, x: FloatArray) -> tuple[Callable[[FloatArray], FloatArray], FloatArray]:
+        """What multiplies with the Hessian at x, and its diagonal."""
+        ...
 
-    target = 1e-7 * max(first, 1e-3)
-    options = {"maxiter": 20_000, "maxfun": 40_000, "maxcor": 30, "ftol": 0.0, "gtol": target}
-    found = minimize(pair, start, jac=True, method="L-BFGS-B", options=options)
-    value, gradient, _ = objective(found.x, False)
-    norm = float(np.abs(gradient).max(initial=0.0))
-    return Solution(np.asarray(found.x), value, norm, int(found.nit), norm <= 10 * target)
+
+def minimise_large(objective: Curved, start: FloatArray) -> Solution:
+    """Minimise by Newton's method with steps from conjugate gradients: some hundred products with the Hessian."""
+    x = np.asarray(start, dtype=np.float64)
+    value, gradient, _ = objective(x, False)
+    done, taken, first = False, 0, float(np.linalg.norm(gradient))
+    while taken < _ITERATIONS:
+        taken += 1
+        times, diagonal = objective.product(x)
+        size = float(np.linalg.norm(gradient))
+        accuracy = min(0.1, np.sqrt(size / max(first, 1e-300)))
+        direction = _conjugate_gradients(times, diagonal, gradient, max(accuracy, 1e-4))
+        decrement = -float(direction @ gradient)
+        length, moved = 1.0, False
+        for _ in range(_HALVINGS):
+            trial = x + length * direction
+            new, new_gradient, _ = objective(trial, False)
+            if new <= value - 1e-4 * length * decrement + 1e-15 * abs(value):
+                moved = True
+                break
+            length /= 2
+        if not moved:
+            done = decrement <= 1e-9 * (1e-3 + abs(value))
+            break
+        x, value, gradient = trial, new, new_gradient
+        if decrement <= _DECREMENT * (1e-3 + abs(value)):
+            done = True
+            break
+    return Solution(x, value, float(np.abs(gradient).max(initial=0.0)), taken, done)
+
+
+def _conjugate_gradients(
+    times: Callable[[FloatArray], FloatArray], diagonal: FloatArray, gradient: FloatArray, accuracy: float
+) -> FloatArray:
+    """Solve ``H d = -gradient``, preconditioned by the diagonal."""
+    scale = 1 / np.maximum(diagonal, 1e-12 * float(diagonal.max(initial=1e-300)))
+    d, rest = np.zeros_like(gradient), -gradient
+    z = scale * rest
+    p, product = z, float(rest @ z)
+    goal = accuracy**2 * product
+    for _ in range(_PRODUCTS):
+        hp = times(p)
+        curve = float(p @ hp)
+        if curve <= 1e-16 * float(p @ p):
+            break  # flat: no curvature left that rounding has not eaten
+        step = product / curve
+        d = d + step * p
+        rest = rest - step * hp
+        z = scale * rest
+        before, product = product, float(rest @ z)
+        if product <= goal:
+            break
+        p = z + product / before * p
+    return d if d.any() else -scale * gradient
 
 
 def sigmoid_objective(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -156,6 +155,11 @@ def _validated(owner: BaseEstimator, scores: Any, y: Any) -> tuple[AnyArray, Any
         values, y = validate_data(owner, X=scores, y=y, **about)
     else:
         values = validate_data(owner, X=scores, **about)
+    if values.ndim == 1 and not reset and owner.n_features_in_ > 1:
+        raise ValueError(
+            f"scores must have {owner.n_features_in_} columns, as in fit; got a 1-D array. Reshape your data: "
+            "scores.reshape(1, -1) if it is one row"
+        )
     if values.ndim == 1:
         _check_n_features(owner, values[:, None], reset=reset)
     else:
@@ -202,9 +206,7 @@ def _encoded(
 ) -> tuple[list[int] | None, AnyArray, tuple[Label, ...]]:
     """As the rest of the library reads labels, in the words of ``fit``."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("always")
-            return encode_columns(y, labels, columns, k)
+        return encode_columns(y, labels, columns, k)
     except (ValueError, TypeError) as error:
         raise type(error)(str(error).replace("y_true", "y").replace("y_prob", "scores")) from error
 

@@ -57,7 +57,7 @@ class TemperatureScaling(Calibrator):
     2.0
     """
 
-    def __init__(self, *, input: str = "probability", labels: Any = None, eps: float = EPS) -> None:  # noqa: A002
+    def __init__(self, *, input: str = "probability", labels: Any = None, eps: float = EPS) -> None:
         self.input = input
         self.labels = labels
         self.eps = eps
@@ -75,7 +75,9 @@ class TemperatureScaling(Calibrator):
 
 
 class EnsembleTemperatureScaling(Calibrator):
-    r"""Ensemble temperature scaling: :math:`w_1 \operatorname{softmax}(z / T) + w_2 \operatorname{softmax}(z) + w_3 / K`.
+    r"""Ensemble temperature scaling: temperature scaling, the scores as they are and equal probabilities, mixed.
+
+    .. math:: w_1 \operatorname{softmax}(z / T) + w_2 \operatorname{softmax}(z) + w_3 / K
 
     Parameters
     ----------
@@ -112,7 +114,7 @@ class EnsembleTemperatureScaling(Calibrator):
     True
     """
 
-    def __init__(self, *, input: str = "probability", labels: Any = None, eps: float = EPS) -> None:  # noqa: A002
+    def __init__(self, *, input: str = "probability", labels: Any = None, eps: float = EPS) -> None:
         self.input = input
         self.labels = labels
         self.eps = eps

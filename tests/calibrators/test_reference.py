@@ -1,0 +1,415 @@
+"""Fits against second implementations: SciPy's minimisers on the objective as printed, scikit-learn, and by hand."""
+
+import numpy as np
+import pytest
+from scipy.optimize import isotonic_regression, minimize
+from scipy.special import betaln, expit, logit
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+
+from calibrant import ConvergenceWarning
+from calibrant import calibrators as c
+
+from .table import several, two
+
+
+def tight(objective, start, bounds=None):
+    """Least value that SciPy finds from several starts, without gradients of ours."""
+    best = np.inf
+    for scale in (1.0, 0.3):
+        found = minimize(
+            objective, scale * start, method="L-BFGS-B", bounds=bounds,
+            options={"maxiter": 5000, "maxfun": 10**6, "ftol": 1e-15, "gtol": 1e-11},
+        )  # fmt: skip
+        best = min(best, found.fun)
+    return best
+
+
+def log_loss(logits, y, w=None):
+    top = logits.max(axis=1)
+    own = np.log(np.exp(logits - top[:, None]).sum(axis=1)) + top - logits[np.arange(len(y)), y]
+    return np.average(own, weights=w)
+
+
+def binary_loss(z, o, w=None):
+    return np.average(np.logaddexp(0, z) - o * z, weights=w)
+
+
+PROBLEMS = [(200, False), (2000, False), (2000, True), (20_000, False)]
+
+
+def binary_problem(n, ties):
+    s, y, _ = two(n, n, 0.6)
+    if ties:
+        s = np.round(s, 1)  # with exact 0 and 1
+    w = np.random.default_rng(0).random(n)
+    return s, y, w
+
+
+@pytest.mark.parametrize(("n", "ties"), PROBLEMS)
+def test_platt_is_the_optimum(n, ties):
+    s, y, w = binary_problem(n, ties)
+    z = logit(s.clip(1e-12, 1 - 1e-12))
+    fitted = c.PlattScaling(smoothing=False).fit(s, y, w)
+    reached = binary_loss(fitted.coef_ * z + fitted.intercept_, y, w)
+    assert reached <= tight(lambda t: binary_loss(t[0] * z + t[1], y, w), np.array([1.0, 0.0])) + 1e-8
+    assert fitted.gradient_norm_ < 1e-9
+
+
+def test_platt_targets_are_those_of_scikit_learn():
+    """On margins, scikit-learn's sigmoid calibration of a prefit model fits the same map (to its own tolerance)."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(600, 2))
+    y = (rng.random(600) < expit(2 * x[:, 0])).astype(int)
+    from sklearn.frozen import FrozenEstimator
+
+    model = LogisticRegression().fit(x[:300], y[:300])
+    peer = CalibratedClassifierCV(FrozenEstimator(model), method="sigmoid").fit(x[300:], y[300:])
+    ours = c.PlattScaling(input="margin").fit(model.decision_function(x[300:]), y[300:])
+    got = ours.predict_proba(model.decision_function(x))[:, 1]
+    np.testing.assert_allclose(got, peer.predict_proba(x)[:, 1], atol=2e-4)
+
+
+@pytest.mark.parametrize("parameters", ["abm", "am", "ab", "a"])
+@pytest.mark.parametrize(("n", "ties"), PROBLEMS)
+@pytest.mark.parametrize("power", [0.6, -0.5])
+def test_beta_is_the_constrained_optimum(n, ties, parameters, power):
+    """With power -0.5 scores are upside down and the constraints bind."""
+    s, y, _ = two(n, n, power)
+    if ties:
+        s = np.round(s, 1)
+    up, down = np.log(s.clip(1e-12)), np.log((1 - s).clip(1e-12))
+
+    def logits(t):
+        if parameters == "abm":
+            a, b, m = t[0], t[1], t[2]
+        elif parameters == "am":
+            a, b, m = t[0], t[0], t[1]
+        elif parameters == "ab":
+            a, b = t
+            m = (a - b) * np.log(2)
+        else:
+            a = b = t[0]
+            m = 0.0
+        return a * up - b * down + m
+
+    free = {"abm": 2, "am": 1, "ab": 2, "a": 1}[parameters]
+    start = np.concatenate([np.ones(free), np.zeros(1 if "m" in parameters else 0)])
+    bounds = [(0, None)] * free + [(None, None)] * (len(start) - free)
+    fitted = c.BetaCalibration(parameters).fit(s, y)
+    reached = binary_loss(fitted.a_ * up - fitted.b_ * down + fitted.c_, y)
+    assert reached <= tight(lambda t: binary_loss(logits(t), y), start, bounds) + 1e-8
+    assert min(fitted.a_, fitted.b_) >= 0
+    if fitted.a_ + fitted.b_ > 0 and np.isfinite(fitted.m_):
+        assert fitted.predict_proba([fitted.m_])[0, 1] == pytest.approx(0.5, abs=1e-6)
+
+
+@pytest.mark.parametrize(("n", "ties"), PROBLEMS)
+def test_quadratic_is_the_optimum(n, ties):
+    s, y, w = binary_problem(n, ties)
+    z = logit(s.clip(1e-12, 1 - 1e-12))
+    fitted = c.QuadraticLogit().fit(s, y, w)
+    reached = binary_loss(fitted.intercept_ + fitted.coef_[0] * z + fitted.coef_[1] * z**2, y, w)
+    least = tight(lambda t: binary_loss(t[0] + t[1] * z + t[2] * z**2, y, w), np.array([0.0, 1.0, 0.0]))
+    assert reached <= least + 1e-8
+
+
+SEVERAL = [(200, 2), (2000, 3), (2000, 10), (500, 40)]
+
+
+@pytest.mark.parametrize(("n", "k"), SEVERAL)
+def test_temperature_is_the_optimum(n, k):
+    p, y, _ = several(n, k, n, 0.6)
+    p[::7] = np.eye(k)[y[::7]]
+    z = np.log(p.clip(1e-12))
+    fitted = c.TemperatureScaling().fit(p, y)
+    assert log_loss(z / fitted.temperature_, y) <= tight(lambda t: log_loss(z * t[0], y), np.ones(1)) + 1e-9
+    assert fitted.gradient_norm_ < 1e-9
+
+
+def test_temperature_of_many_rows_is_that_of_all():
+    """Beyond 20 000 rows a part finds the start, not the end."""
+    p, y, _ = several(30_000, 3, 0, 0.6)
+    w = np.random.default_rng(0).integers(0, 3, 30_000)
+    fitted = c.TemperatureScaling().fit(p, y, sample_weight=w)
+    z = np.log(p)
+    assert log_loss(z / fitted.temperature_, y, w) <= tight(lambda t: log_loss(z * t[0], y, w), np.ones(1)) + 1e-10
+
+
+def test_useless_scores_have_an_infinite_temperature():
+    p, y, _ = several(500, 3, 0, -0.5)
+    fitted = c.TemperatureScaling().fit(p, y)
+    assert fitted.temperature_ == np.inf
+    np.testing.assert_allclose(fitted.predict_proba(p), 1 / 3)
+
+
+@pytest.mark.parametrize(("n", "k"), SEVERAL)
+def test_ensemble_is_the_optimum(n, k):
+    p, y, _ = several(n, k, n, 0.6)
+    flip = np.random.default_rng(0).random(n) < 0.1
+    y[flip] = np.random.default_rng(1).integers(0, k, flip.sum())
+    fitted = c.EnsembleTemperatureScaling().fit(p, y)
+    z = np.log(p.clip(1e-12))
+    parts = [np.exp(z / t) / np.exp(z / t).sum(axis=1, keepdims=True) for t in (fitted.temperature_, 1.0)]
+    seen = np.column_stack([*(part[np.arange(n), y] for part in parts), np.full(n, 1 / k)])
+
+    def loss(u):
+        return -np.log(seen @ u).mean()
+
+    grid = [np.array([a, b, 1 - a - b]) for a in np.linspace(0, 1, 101) for b in np.linspace(0, 1 - a, 51)]
+    assert loss(fitted.weights_) <= min(loss(np.maximum(u, 1e-12)) for u in grid) + 1e-9
+    assert fitted.gradient_norm_ < 1e-7
+    assert fitted.weights_.min() >= 0
+
+
+@pytest.mark.parametrize("shrinkage", [0.0, 0.05])
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize(("n", "k"), SEVERAL)
+def test_vector_is_the_optimum(n, k, shrinkage, intercept):
+    p, y, _ = several(n, k, n, 0.6)
+    z = np.log(p)
+
+    def objective(t):
+        v, b = t[:k], t[k:] if intercept else np.zeros(k)
+        return log_loss(z * v + b, y) + shrinkage * (((v - v.mean()) ** 2).sum() + (b**2).sum()) / k
+
+    fitted = c.VectorScaling(shrinkage, intercept=intercept).fit(p, y)
+    assert fitted.gradient_norm_ < 1e-9
+    reached = objective(np.concatenate([fitted.coef_, fitted.intercept_ if intercept else []]))
+    start = np.concatenate([np.ones(k), np.zeros(k if intercept else 0)])
+    assert reached <= tight(objective, start) + 1e-8
+
+
+@pytest.mark.parametrize(
+    ("calibrator", "penalty"),
+    [
+        (c.MatrixScaling(), lambda w, b, k: 0.0),
+        (
+            c.MatrixScaling(0.05),
+            lambda w, b, k: (
+                0.05 * ((w**2).sum() - (np.diag(w) ** 2).sum()) / (k * (k - 1))
+                + 0.05 * ((np.diag(w) - np.diag(w).mean()) ** 2).sum() / k
+                + 0.05 * (b**2).sum() / k
+            ),
+        ),
+        (
+            c.DirichletCalibration("odir", 0.02, 0.03),
+            lambda w, b, k: 0.02 * ((w**2).sum() - (np.diag(w) ** 2).sum()) / (k * (k - 1)) + 0.03 * (b**2).sum() / k,
+        ),
+        (c.DirichletCalibration("l2", 0.02), lambda w, b, k: 0.02 * ((w**2).sum() + (b**2).sum())),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize(("n", "k"), [(400, 2), (2000, 3), (1500, 6)])
+def test_matrices_are_the_optimum(calibrator, penalty, n, k):
+    p, y, _ = several(n, k, n, 0.6)
+    z = np.log(p)
+
+    def objective(t):
+        w = t.reshape(k, k + 1)
+        return log_loss(z @ w[:, :k].T + w[:, k], y) + penalty(w[:, :k], w[:, k], k)
+
+    fitted = calibrator.fit(p, y)
+    assert fitted.gradient_norm_ < 1e-9
+    reached = objective(np.column_stack([fitted.coef_, fitted.intercept_]).ravel())
+    assert reached <= tight(objective, np.column_stack([np.eye(k), np.zeros(k)]).ravel()) + 1e-8
+    # In the words of the docstring: a common shift is taken out where nothing else fixes it.
+    assert fitted.intercept_.sum() == pytest.approx(0, abs=1e-9)
+
+
+def test_conjugate_gradients_end_where_newton_does(monkeypatch):
+    p, y, _ = several(800, 5, 0, 0.6)
+    for calibrator in (c.VectorScaling(0.01), c.MatrixScaling(0.01), c.DirichletCalibration(), c.MatrixScaling()):
+        direct = calibrator.fit(p, y).predict_proba(p)
+        with monkeypatch.context() as patch:
+            patch.setattr("calibrant.calibrators.linear._NEWTON", 0)
+            indirect = calibrator.fit(p, y)
+        assert indirect.gradient_norm_ < 1e-7
+        np.testing.assert_allclose(indirect.predict_proba(p), direct, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_a_hundred_classes():
+    p, y, _ = several(4000, 100, 0, 0.6)
+    for calibrator in (c.VectorScaling(), c.MatrixScaling(0.1), c.DirichletCalibration("odir", 0.1)):
+        fitted = calibrator.fit(p, y)
+        assert fitted.gradient_norm_ < 1e-7
+        assert log_loss(np.log(fitted.predict_proba(p)), y) < log_loss(np.log(p), y)
+
+
+def test_separated_classes_are_said_to_have_no_optimum():
+    z = np.eye(3)[np.arange(60) % 3] * 5 + np.random.default_rng(0).normal(size=(60, 3)) * 0.1
+    with pytest.warns(ConvergenceWarning, match="add a penalty"):
+        c.MatrixScaling(input="logit").fit(z, np.arange(60) % 3)
+    assert np.isfinite(c.MatrixScaling(0.1, input="logit").fit(z, np.arange(60) % 3).coef_).all()
+
+
+@pytest.mark.parametrize(("n", "ties"), PROBLEMS)
+def test_isotonic_is_scikit_learns(n, ties):
+    s, y, w = binary_problem(n, ties)
+    peer = IsotonicRegression(out_of_bounds="clip").fit(s, y, sample_weight=w)
+    new = np.linspace(0, 1, 997)
+    np.testing.assert_allclose(
+        c.IsotonicCalibrator().fit(s, y, w).predict_proba(new)[:, 1], peer.predict(new), atol=1e-10
+    )
+
+
+def test_isotonic_options():
+    s, y = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6]), np.array([0, 1, 0, 1, 1, 1])
+    step = c.IsotonicCalibrator(interpolation="step").fit(s, y)
+    assert step.predict_proba([0.05, 0.1, 0.15, 0.2, 0.25, 0.39, 0.4])[:, 1].tolist() == [0, 0, 0, 0.5, 0.5, 0.5, 1]
+    centred = c.IsotonicCalibrator(centred=True).fit(s, y)
+    assert centred.scores_.tolist() == pytest.approx([0.1, 0.25, 0.5])
+    assert centred.predict_proba([0.175, 0.375])[:, 1].tolist() == pytest.approx([0.25, 0.75])
+    clipped = c.IsotonicCalibrator(clip=0.1).fit(s, y)
+    assert clipped.predict_proba(s)[[0, -1], 1].tolist() == [0.1, 0.9]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_venn_abers_by_refitting(seed):
+    """Every score is added with either outcome, and isotonic regression is done again."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(5, 40))
+    s = rng.random(n) if seed % 2 else rng.integers(0, 8, n) / 8
+    y = (rng.random(n) < s).astype(int)
+    y[:2] = 0, 1
+    w = np.ones(n) if seed < 3 else rng.integers(1, 4, n).astype(float)
+    fitted = c.VennAbers().fit(s, y, w)
+    new = np.concatenate([rng.random(20), s, [0.0, 1.0]])
+    for score, (low, high) in zip(new, fitted.predict_interval(new), strict=True):
+        for outcome, got in ((0, low), (1, high)):
+            x, o, v = np.append(s, score), np.append(y, outcome), np.append(w, 1.0)
+            knots, where = np.unique(x, return_inverse=True)
+            weight = np.bincount(where, v)
+            fit = isotonic_regression(np.bincount(where, v * o) / weight, weights=weight).x
+            assert got == pytest.approx(fit[where[-1]], abs=1e-12)
+    p0, p1 = fitted.predict_interval(new).T
+    np.testing.assert_allclose(fitted.predict_proba(new)[:, 1], p1 / (1 - p0 + p1))
+
+
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+def test_histograms_by_hand(strategy):
+    s, y, _ = two(1000, 1)
+    edges = np.linspace(0, 1, 11) if strategy == "uniform" else np.quantile(s, np.linspace(0, 1, 11), method="hazen")
+    edges[[0, -1]] = 0, 1
+    where = np.clip(np.searchsorted(edges, s, side="left") - 1, 0, 9)
+    by_hand = np.array([y[where == b].mean() for b in range(10)])
+    fitted = c.HistogramBinning(10, strategy).fit(s, y)
+    np.testing.assert_allclose(fitted.values_, by_hand)
+    np.testing.assert_allclose(fitted.predict_proba(s)[:, 1], by_hand[where])
+
+
+def test_empty_bins_lie_between_their_neighbours():
+    fitted = c.HistogramBinning(5, "uniform").fit([0.1, 0.1, 0.9, 0.9], [0, 1, 1, 1])
+    assert fitted.values_.tolist() == pytest.approx([0.5, 0.625, 0.75, 0.875, 1.0])
+    assert fitted.counts_.tolist() == [2, 0, 0, 0, 2]
+
+
+def test_bayesian_binning_by_hand():
+    s, y, _ = two(300, 2)
+    fitted = c.BayesianBinning().fit(s, y)
+    evidence, predicted = [], []
+    root = np.cbrt(300)
+    for size in range(max(1, int(root / 10)), int(np.ceil(10 * root)) + 1):
+        cuts = [0.0, *(np.sort(s)[[j * 300 // size - 1, j * 300 // size]].mean() for j in range(1, size)), 1.0]
+        where = np.clip(np.searchsorted(cuts, s, side="left") - 1, 0, size - 1)
+        n, m = np.bincount(where, minlength=size), np.bincount(where, y, minlength=size)
+        middle = (np.array(cuts[1:]) + cuts[:-1]) / 2
+        a, b = 2 / size * middle, 2 / size * (1 - middle)
+        evidence.append((betaln(m + a, n - m + b) - betaln(a, b)).sum())
+        predicted.append(((m + a) / (n + a + b))[where])
+    weight = np.exp(np.array(evidence) - max(evidence))
+    np.testing.assert_allclose(fitted.predict_proba(s)[:, 1], weight @ np.array(predicted) / weight.sum(), atol=1e-7)
+
+
+def test_scaling_binning_has_the_means_of_its_scaler():
+    s, y, _ = two(1000, 3, 0.5)
+    fitted = c.ScalingBinning(n_bins=8).fit(s, y)
+    values = np.unique(fitted.predict_proba(s)[:, 1])
+    assert len(values) == 8
+    g = fitted.scaler_.predict_proba(s)[:, 1]
+    assert (np.diff(np.sort(values)) > 0).all()
+    assert g.min() < values.min() < values.max() < g.max()
+
+
+def test_spline_is_the_optimum():
+    """The conditions of the constrained problem, and straight lines where the penalty is heavy."""
+    s, y, w = binary_problem(2000, False)
+    fitted = c.SplineCalibrator().fit(s, y, w)
+    assert fitted.gradient_norm_ < 1e-6
+    heavy = c.SplineCalibrator(alpha=1e9).fit(s, y, w).predict_proba(s)
+    platt = c.PlattScaling(smoothing=False).fit(s, y, w).predict_proba(s)
+    np.testing.assert_allclose(heavy, platt, atol=1e-3)
+
+
+def test_label_smoothing_is_what_it_says():
+    p, y, _ = several(400, 3, 0, 0.6)
+    amount = 0.2
+    fitted = c.LabelSmoothing(c.TemperatureScaling(), amount).fit(p, y)
+    z = np.log(p)
+    target = np.full((400, 3), amount / 3)
+    target[np.arange(400), y] += 1 - amount
+
+    def objective(t):
+        logits = z * t[0]
+        return -(target * (logits - np.log(np.exp(logits).sum(axis=1, keepdims=True)))).sum(axis=1).mean()
+
+    assert objective([1 / fitted.calibrator_.temperature_]) <= tight(objective, np.ones(1)) + 1e-9
+
+
+def test_one_against_the_rest_by_hand():
+    p, y, _ = several(300, 3, 0, 0.6)
+    each = [c.BetaCalibration().fit(p[:, k], (y == k).astype(int)).predict_proba(p[:, k])[:, 1] for k in range(3)]
+    raw = np.column_stack(each)
+    np.testing.assert_allclose(c.OneVsRest(c.BetaCalibration(), "none").fit(p, y).predict_proba(p), raw)
+    got = c.OneVsRest(c.BetaCalibration()).fit(p, y).predict_proba(p)
+    np.testing.assert_allclose(got, raw / raw.sum(axis=1, keepdims=True))
+
+
+def test_one_against_the_rest_where_all_say_never():
+    fitted = c.OneVsRest(c.IsotonicCalibrator())
+    p = np.array([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]] * 5)
+    fitted.fit(p, [0, 1, 2] * 5)
+    nowhere = np.array([[0.1, 0.1, 0.8], [0.05, 0.9, 0.05]])
+    assert np.isfinite(fitted.predict_proba(nowhere)).all()
+    low = fitted.predict_proba([[1 / 3, 1 / 3, 1 / 3]])
+    np.testing.assert_allclose(low.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize(
+    ("calibrator", "words"),
+    [
+        (c.PlattScaling(eps=0), "eps must be"),
+        (c.PlattScaling(smoothing=2), "smoothing must be"),
+        (c.BetaCalibration("abc"), "parameters must be one of"),
+        (c.HistogramBinning(0), "n_bins must be"),
+        (c.HistogramBinning([0, 0.5]), "n_bins must be"),
+        (c.HistogramBinning("many"), "n_bins must be"),
+        (c.HistogramBinning(strategy="equal"), "strategy must be one of"),
+        (c.BayesianBinning(0), "prior_size must be"),
+        (c.ScalingBinning(fit_share=1), "fit_share must be"),
+        (c.ScalingBinning(3), "scaler must be"),
+        (c.IsotonicCalibrator(interpolation="cubic"), "interpolation must be one of"),
+        (c.IsotonicCalibrator(interpolation="step", centred=True), "needs interpolation='linear'"),
+        (c.IsotonicCalibrator(clip=0.5), "clip must be"),
+        (c.SplineCalibrator(-1), "n_knots must be"),
+        (c.SplineCalibrator(alpha=-1), "alpha must be"),
+        (c.CurveCalibrator("cubic"), "method must be"),
+        (c.CurveCalibrator(cv=0), "cv must be"),
+        (c.VectorScaling(-1), "shrinkage must be"),
+        (c.MatrixScaling(np.nan), "shrinkage must be"),
+        (c.DirichletCalibration("l1"), "penalty must be one of"),
+        (c.DirichletCalibration(strength=-1), "strength must be"),
+        (c.DirichletCalibration(intercept_strength=-1), "intercept_strength must be"),
+        (c.OneVsRest(c.TemperatureScaling()), "must be a binary calibrator"),
+        (c.OneVsRest(c.PlattScaling(), "softmax"), "normalisation must be one of"),
+        (c.LabelSmoothing("platt"), "must be a calibrator"),
+        (c.LabelSmoothing(c.PlattScaling(), 1.0), "amount must be"),
+    ],
+    ids=lambda v: repr(v)[:40],
+)
+def test_bad_parameters(calibrator, words):
+    s, y, _ = two(40)
+    with pytest.raises((ValueError, TypeError), match=words):
+        calibrator.fit(s, y)
