@@ -13,6 +13,8 @@ from .._types import ConvergenceWarning, FloatArray
 
 #: Ends after the step whose decrement (twice what it promises to gain) is below this share of the objective.
 _DECREMENT = 1e-13
+#: A promise of less than this share that no step keeps is rounding noise.
+_NOISE = 1e-9
 _ITERATIONS, _HALVINGS, _PRODUCTS = 200, 50, 400
 #: Curvature added so that flat directions (a common shift of all logits) have a step of 0.
 _DAMPING = 1e-12
@@ -80,10 +82,11 @@ def minimise(objective: Objective, start: FloatArray) -> Solution:
             length /= 2
         if not moved:
             # No better number exists in floating point: the optimum, if the promised gain is rounding noise.
-            done = decrement <= 1e-9 * (1e-3 + abs(value))
+            done = decrement <= _NOISE * (1e-3 + abs(value))
             break
+        stuck = new >= value and decrement <= _NOISE * (1e-3 + abs(value))
         x, value, gradient = trial, new, new_gradient
-        if decrement <= tolerance:
+        if stuck or decrement <= tolerance:
             done = True
             break
         value, gradient, hessian = objective(x, True)
@@ -120,11 +123,12 @@ def minimise_bounded(objective: Objective, start: FloatArray, lower: FloatArray)
                 break
             length /= 2
         if not moved:
-            done = decrement <= 1e-9 * (1e-3 + abs(value))
+            done = decrement <= _NOISE * (1e-3 + abs(value))
             break
         reached = np.array_equal(trial, np.maximum(x + direction, lower))
+        stuck = new >= value and decrement <= _NOISE * (1e-3 + abs(value))
         x, value, gradient = trial, new, new_gradient
-        if reached and decrement <= _DECREMENT * (1e-3 + abs(value)):
+        if stuck or (reached and decrement <= _DECREMENT * (1e-3 + abs(value))):
             done = True
             break
         value, gradient, hessian = objective(x, True)
@@ -180,10 +184,11 @@ def minimise_large(objective: Curved, start: FloatArray) -> Solution:
                 break
             length /= 2
         if not moved:
-            done = decrement <= 1e-9 * (1e-3 + abs(value))
+            done = decrement <= _NOISE * (1e-3 + abs(value))
             break
+        stuck = new >= value and decrement <= _NOISE * (1e-3 + abs(value))
         x, value, gradient = trial, new, new_gradient
-        if decrement <= _DECREMENT * (1e-3 + abs(value)):
+        if stuck or decrement <= _DECREMENT * (1e-3 + abs(value)):
             done = True
             break
     return Solution(x, value, float(np.abs(gradient).max(initial=0.0)), taken, done)
