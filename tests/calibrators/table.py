@@ -20,7 +20,7 @@ class Row:
     error: float = 0.03
     #: Whether weights equal repeats exactly (a random part of the rows is drawn by row).
     repeats: bool = True
-    #: Whether its bins are too few to follow a map.
+    #: Whether it cannot follow a map: its bins are too few, or it leaves scores alone.
     coarse: bool = False
 
     def __str__(self) -> str:
@@ -47,6 +47,7 @@ ROWS = [
     Row(c.SplineCalibrator()),
     Row(c.CurveCalibrator(), error=0.05, repeats=False),
     Row(c.CurveCalibrator("residual", cv=1), error=0.05),
+    Row(c.Identity(), many=True, coarse=True),
     Row(c.TemperatureScaling(), many=True),
     Row(c.EnsembleTemperatureScaling(), many=True),
     Row(c.VectorScaling(), many=True),

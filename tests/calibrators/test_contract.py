@@ -234,7 +234,7 @@ def expected(row):
 
 #: Separated data have no optimum, and absent classes make for a warning: the checks make both on purpose.
 @pytest.mark.filterwarnings("ignore::calibrant.ConvergenceWarning", "ignore::calibrant.LabelWarning")
-@pytest.mark.parametrize("row", MANY, ids=str)
+@pytest.mark.parametrize("row", [r for r in MANY if not isinstance(r.calibrator, calibrators.Identity)], ids=str)
 def test_scikit_learn_checks_of_many_classes(row):
     wanted = expected(row)
     with warnings.catch_warnings():
@@ -304,5 +304,7 @@ def test_is_reached_from_the_package():
 
 
 def test_the_table_is_complete():
+    """But for what is no map of its own: test_model.py has these."""
+    others = {"AutoCalibrator", "BinaryCalibrator", "CalibratedModel", "Calibrator", "Selection"}
     named = {type(row.calibrator).__name__ for row in ROWS}
-    assert named == set(calibrators.__all__) - {"BinaryCalibrator", "Calibrator"}
+    assert named == {name for name in calibrators.__all__ if name[0].isupper()} - others

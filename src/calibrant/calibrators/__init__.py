@@ -7,19 +7,24 @@ from .histogram import BayesianBinning, HistogramBinning, ScalingBinning
 from .isotonic import IsotonicCalibrator, VennAbers
 from .linear import DirichletCalibration, MatrixScaling, VectorScaling
 from .logistic import BetaCalibration, PlattScaling, QuadraticLogit
+from .model import CalibratedModel
+from .select import AutoCalibrator, Identity, Selection, default_candidates, select_calibrator
 from .smooth import CurveCalibrator, SplineCalibrator
 from .temperature import EnsembleTemperatureScaling, TemperatureScaling
 from .wrappers import LabelSmoothing, OneVsRest
 
 __all__ = [
+    "AutoCalibrator",
     "BayesianBinning",
     "BetaCalibration",
     "BinaryCalibrator",
+    "CalibratedModel",
     "Calibrator",
     "CurveCalibrator",
     "DirichletCalibration",
     "EnsembleTemperatureScaling",
     "HistogramBinning",
+    "Identity",
     "IsotonicCalibrator",
     "LabelSmoothing",
     "MatrixScaling",
@@ -27,8 +32,11 @@ __all__ = [
     "PlattScaling",
     "QuadraticLogit",
     "ScalingBinning",
+    "Selection",
     "SplineCalibrator",
     "TemperatureScaling",
     "VectorScaling",
     "VennAbers",
+    "default_candidates",
+    "select_calibrator",
 ]

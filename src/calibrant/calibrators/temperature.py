@@ -174,6 +174,8 @@ class _Loss:
 
     def __call__(self, beta: FloatArray, curved: bool) -> tuple[float, FloatArray, FloatArray | None]:
         b = float(beta[0])
+        if b < 0:  # outside: a step that goes there is halved
+            return np.inf, np.zeros(1), None
         value = slope = curve = 0.0
         for d, own, w in self._tiles():
             e = d * d.dtype.type(b)

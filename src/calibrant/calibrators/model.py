@@ -1,0 +1,237 @@
+"""`CalibratedModel`: a classifier and a calibrator behind it, fitted to scores of rows that it never saw."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.model_selection import StratifiedShuffleSplit, check_cv
+from sklearn.utils import indexable
+from sklearn.utils._indexing import _safe_indexing
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, _routing_enabled, process_routing
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, _check_y, check_is_fitted, has_fit_parameter
+
+from .._types import AnyArray, FloatArray
+from .base import BinaryCalibrator, Calibrator, choice
+from .select import AutoCalibrator
+from .wrappers import OneVsRest
+
+RESPONSES = ("auto", "predict_proba", "decision_function")
+
+
+class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """A classifier whose probabilities are calibrated.
+
+    Parameters
+    ----------
+    estimator : classifier
+        With ``predict_proba`` or ``decision_function``.
+    calibrator : Calibrator or "auto", default "auto"
+        ``"auto"``: :class:`AutoCalibrator`, chosen by cross-validation, with "leave it alone" among the candidates. A
+        binary calibrator serves several classes as :class:`OneVsRest`.
+    cv : int, splitter, "prefit" or "holdout", default 5
+        Which rows the calibrator sees. Folds: each is scored by a model of the others. ``"holdout"``: a quarter of the
+        rows, stratified; the model is fitted to the rest. ``"prefit"``: ``estimator`` is fitted already, on other rows
+        than those given to ``fit``.
+    ensemble : bool, default True
+        With folds. True: a model and a calibrator a fold, whose probabilities are averaged (Platt's scheme): more
+        accurate, and k times as large and slow. False: one calibrator of all folds' scores, behind one final model
+        fitted to all rows, which is a little sharper than the models whose scores were calibrated.
+    response : {"auto", "predict_proba", "decision_function"}, default "auto"
+        What the calibrator is given: probabilities where the classifier has them, else margins.
+    random_state : int, RandomState or None, default 0
+        Which rows are held out.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+    pairs_ : list of (classifier, calibrator)
+        Fitted; their probabilities are averaged.
+    n_features_in_, feature_names_in_
+        Of the classifier, where it has them.
+
+    Notes
+    -----
+    ``sample_weight`` goes to the classifier, where it takes weights, and to the calibrator; other arguments of ``fit``
+    go to the classifier. With scikit-learn's metadata routing enabled, what the classifier asks for is routed to it.
+
+    References
+    ----------
+    Platt (1999) for the cross-validated scheme; Silva Filho et al. (2023), §5.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from calibrant.calibrators import BetaCalibration, CalibratedModel
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = CalibratedModel(GaussianNB(), BetaCalibration()).fit(X, y)
+    >>> model.predict_proba(X[:2]).shape, len(model.pairs_)
+    ((2, 2), 5)
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        calibrator: Any = "auto",
+        *,
+        cv: Any = 5,
+        ensemble: bool = True,
+        response: str = "auto",
+        random_state: Any = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.calibrator = calibrator
+        self.cv = cv
+        self.ensemble = ensemble
+        self.response = response
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
+        """Fit classifier and calibrator.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, features)
+            What the classifier takes.
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+        **fit_params
+            For the classifier.
+        """
+        self._check()
+        X, y = indexable(X, y)
+        y = _check_y(y)
+        check_classification_targets(y)
+        self.classes_ = np.unique(y)
+        if len(self.classes_) < 2:
+            raise ValueError(f"y must have two classes at least; got one class only: {self.classes_.tolist()}")
+        weights = None if sample_weight is None else _check_sample_weight(sample_weight, y, ensure_non_negative=True)
+        passed = self._routed(weights, fit_params)
+        if isinstance(self.cv, str) and self.cv == "prefit":
+            check_is_fitted(self.estimator)
+            self._same_classes(self.estimator)
+            self.pairs_ = [(self.estimator, self._calibrator(self.estimator, X, y, weights))]
+        elif isinstance(self.cv, str):
+            split = StratifiedShuffleSplit(1, test_size=0.25, random_state=self.random_state)
+            self.pairs_ = self._pairs([next(split.split(np.zeros(len(y)), y))], X, y, weights, passed)
+        else:
+            self._fit_folds(X, y, weights, passed)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.pairs_[0][0], name):
+                setattr(self, name, getattr(self.pairs_[0][0], name))
+        return self
+
+    def _check(self) -> None:
+        choice("response", self.response, RESPONSES)
+        automatic = isinstance(self.calibrator, str) and self.calibrator == "auto"
+        if not (automatic or isinstance(self.calibrator, Calibrator)):
+            raise TypeError(
+                f"calibrator must be 'auto' or a calibrator such as PlattScaling(); got {self.calibrator!r}"
+            )
+        if isinstance(self.cv, str) and self.cv not in ("prefit", "holdout"):
+            raise ValueError(f"cv must be an int, a splitter, 'prefit' or 'holdout'; got {self.cv!r}")
+        if not isinstance(self.ensemble, (bool, np.bool_)):
+            raise TypeError(f"ensemble must be True or False; got {self.ensemble!r}")
+
+    def _routed(self, weights: Any, fit_params: dict[str, Any]) -> dict[str, Any]:
+        """What the classifier's ``fit`` is given."""
+        if _routing_enabled():
+            given = fit_params | ({} if weights is None else {"sample_weight": weights})
+            return dict(process_routing(self, "fit", **given).estimator.fit)
+        takes = weights is not None and has_fit_parameter(self.estimator, "sample_weight")
+        return fit_params | ({"sample_weight": weights} if takes else {})
+
+    def _fit_folds(self, X: Any, y: AnyArray, weights: Any, passed: dict[str, Any]) -> None:
+        splits = list(check_cv(self.cv, y, classifier=True).split(X, y))
+        if self.ensemble:
+            self.pairs_ = self._pairs(splits, X, y, weights, passed)
+            return
+        scores: Any = None
+        kind = ""
+        seen = np.zeros(len(y), dtype=bool)
+        for train, test in splits:
+            model = self._fitted(train, X, y, passed)
+            part, kind = self._scores(model, _safe_indexing(X, test))
+            scores = np.empty((len(y), *part.shape[1:])) if scores is None else scores
+            scores[test], seen[test] = part, True
+        one = self._for_kind(kind, scores).fit(scores[seen], y[seen], None if weights is None else weights[seen])
+        self.pairs_ = [(self._fitted(np.arange(len(y)), X, y, passed), one)]
+
+    def _pairs(self, splits: Any, X: Any, y: AnyArray, weights: Any, passed: dict[str, Any]) -> list[tuple[Any, Any]]:
+        out = []
+        for train, test in splits:
+            model = self._fitted(train, X, y, passed)
+            held = None if weights is None else weights[test]
+            out.append((model, self._calibrator(model, _safe_indexing(X, test), y[test], held)))
+        return out
+
+    def _fitted(self, rows: AnyArray, X: Any, y: AnyArray, passed: dict[str, Any]) -> Any:
+        """The classifier, fitted to some rows."""
+        n = len(y)
+        part = {k: _safe_indexing(v, rows) if hasattr(v, "__len__") and len(v) == n else v for k, v in passed.items()}
+        model = clone(self.estimator).fit(_safe_indexing(X, rows), y[rows], **part)
+        self._same_classes(model)
+        return model
+
+    def _same_classes(self, model: Any) -> None:
+        if not np.array_equal(model.classes_, self.classes_):
+            raise ValueError(
+                f"the classifier saw classes {list(model.classes_)!r}, and y has {self.classes_.tolist()}: every fold "
+                "must have rows of every class; use fewer folds, or leave out classes with too few rows"
+            )
+
+    def _calibrator(self, model: Any, X: Any, y: AnyArray, weights: Any) -> Any:
+        scores, kind = self._scores(model, X)
+        return self._for_kind(kind, scores).fit(scores, y, weights)
+
+    def _for_kind(self, kind: str, scores: FloatArray) -> Calibrator:
+        """The calibrator, told what scores are and which column is whose."""
+        one = AutoCalibrator() if isinstance(self.calibrator, str) else clone(self.calibrator)
+        if isinstance(one, BinaryCalibrator) and scores.ndim == 2 and scores.shape[1] > 2:
+            one = OneVsRest(one)
+        settings: dict[str, Any] = {"labels": self.classes_.tolist()}
+        # A calibrator that was told to read probabilities as logits, or so, is left to it.
+        if one.input == "probability":
+            settings["input"] = kind
+        one.set_params(**settings)
+        return one
+
+    def _scores(self, model: Any, X: Any) -> tuple[FloatArray, str]:
+        """Scores of rows, and what they are."""
+        method = self.response
+        if method == "auto":
+            method = "predict_proba" if hasattr(model, "predict_proba") else "decision_function"
+        scores = np.asarray(getattr(model, method)(X), dtype=np.float64)
+        return scores, "probability" if method == "predict_proba" else "margin"
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Calibrated probabilities, (n, K)."""
+        check_is_fitted(self)
+        return np.asarray(np.mean([one.predict_proba(self._scores(model, X)[0]) for model, one in self.pairs_], axis=0))
+
+    def predict(self, X: Any) -> AnyArray:
+        """Most probable class of each row."""
+        best = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    def get_metadata_routing(self) -> Any:
+        """What ``fit`` passes on to the classifier."""
+        mapping = MethodMapping().add(caller="fit", callee="fit")
+        return (
+            MetadataRouter(owner=type(self).__name__)
+            .add_self_request(self)
+            .add(estimator=self.estimator, method_mapping=mapping)
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import get_tags
+
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.input_tags.sparse = inner.input_tags.sparse
+        tags.input_tags.pairwise = inner.input_tags.pairwise
+        tags.input_tags.allow_nan = inner.input_tags.allow_nan
+        return tags

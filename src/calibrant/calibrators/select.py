@@ -1,0 +1,327 @@
+"""Which calibrator? By cross-validation with a proper score, and the simplest of those that cannot be told apart."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import StratifiedKFold
+
+from .._types import AnyArray, ConvergenceWarning, FloatArray
+from .base import EPS, BinaryCalibrator, Calibrator, choice
+from .isotonic import IsotonicCalibrator
+from .linear import DirichletCalibration, MatrixScaling, VectorScaling
+from .logistic import BetaCalibration, PlattScaling, QuadraticLogit
+from .reading import Sample, Scores, read_sample
+from .smooth import SplineCalibrator
+from .temperature import EnsembleTemperatureScaling, TemperatureScaling, softmax
+from .wrappers import OneVsRest
+
+SCORINGS = ("log_loss", "brier")
+RULES = ("one-standard-error", "best")
+#: Probabilities of labels below this count as this, so that one surprise does not decide alone.
+_FLOOR = 1e-6
+
+
+class Identity(Calibrator):
+    """Leaves scores alone: probabilities as they are, logits by the softmax they are logits of. Margins have no such.
+
+    Parameters
+    ----------
+    input, labels
+        As :class:`TemperatureScaling`.
+
+    Examples
+    --------
+    >>> from calibrant.calibrators import Identity
+    >>> Identity().fit([0.2, 0.7], [0, 1]).predict_proba([0.7]).round(3).tolist()
+    [[0.3, 0.7]]
+    """
+
+    def __init__(self, *, input: str = "probability", labels: Any = None) -> None:
+        self.input = input
+        self.labels = labels
+
+    def _check(self, sample: Sample) -> None:
+        if sample.scores.kind == "margin":
+            raise ValueError("margins are no probabilities, and cannot be left alone: use PlattScaling(input='margin')")
+
+    def _fit(self, sample: Sample) -> None:
+        """There is nothing to fit."""
+
+    def _probabilities(self, scores: Scores) -> FloatArray:
+        if scores.kind == "logit":
+            return softmax(scores.logs(EPS).astype(np.float64))
+        v = scores.values.astype(np.float64)
+        return v if v.ndim == 2 else np.column_stack([1 - v, v])
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """What :func:`select_calibrator` found.
+
+    Attributes
+    ----------
+    name : str
+        The calibrator chosen.
+    calibrator : Calibrator
+        Fitted to all rows.
+    table : list of dict
+        One row a candidate, the simplest first: ``name``, ``loss`` (cross-validated mean), ``difference`` to the best
+        and its standard error ``se``, ``accuracy``, ``seconds`` of a fit, and ``chosen``.
+    nested_loss : float
+        Cross-validated loss of the whole procedure, choice included: what to expect of new rows. NaN where it was not
+        asked for.
+    """
+
+    name: str
+    calibrator: Calibrator
+    table: list[dict[str, Any]]
+    nested_loss: float
+
+
+def default_candidates(n_classes: int, kind: str = "probability") -> dict[str, Calibrator]:
+    """Candidates of ``"auto"``, from the simplest: what is left alone needs strong evidence to be changed.
+
+    >>> list(default_candidates(2))
+    ['identity', 'temperature', 'platt', 'beta', 'quadratic', 'spline', 'isotonic']
+    """
+    out: dict[str, Calibrator] = {} if kind == "margin" else {"identity": Identity()}
+    if n_classes == 2:
+        out |= {} if kind == "margin" else {"temperature": TemperatureScaling()}
+        out |= {"platt": PlattScaling()}
+        out |= {} if kind == "margin" else {"beta": BetaCalibration()}
+        return out | {"quadratic": QuadraticLogit(), "spline": SplineCalibrator(), "isotonic": IsotonicCalibrator()}
+    out |= {"temperature": TemperatureScaling()}
+    out |= {} if kind == "margin" else {"ensemble-temperature": EnsembleTemperatureScaling()}
+    out |= {f"vector-{s:g}": VectorScaling(s) for s in (1.0, 0.1, 0.01)}
+    out |= {f"matrix-{s:g}": MatrixScaling(s) for s in (10.0, 1.0, 0.1)}
+    if kind != "margin":
+        out |= {f"dirichlet-{s:g}": DirichletCalibration("odir", s) for s in (1.0, 0.01)}
+    return out | {"isotonic": OneVsRest(IsotonicCalibrator())}
+
+
+def select_calibrator(
+    scores: Any,
+    y: Any,
+    *,
+    candidates: Mapping[str, Calibrator] | None = None,
+    cv: int = 5,
+    scoring: str = "log_loss",
+    rule: str = "one-standard-error",
+    nested: bool = False,
+    sample_weight: Any = None,
+    input: str = "probability",
+    labels: Any = None,
+    random_state: Any = 0,
+) -> Selection:
+    r"""Choose a calibrator by cross-validation.
+
+    Parameters
+    ----------
+    scores, y, sample_weight
+        As :meth:`Calibrator.fit`.
+    candidates : mapping of str to Calibrator, optional
+        From the simplest to the most flexible; default :func:`default_candidates`.
+    cv : int, default 5
+        Stratified folds; fewer where a class has fewer rows.
+    scoring : {"log_loss", "brier"}, default "log_loss"
+        Both are proper: no calibrator gains by saying what it does not mean. Probabilities of labels count as 1e-6 at
+        least in the log-loss.
+    rule : {"one-standard-error", "best"}, default "one-standard-error"
+        The first candidate whose loss is within one standard error of the least, or the least. The standard error is
+        that of the paired differences of rows.
+    nested : bool, default False
+        Also cross-validate the choice itself.
+    input, labels
+        As :class:`TemperatureScaling`; they replace those of the candidates.
+    random_state : int, RandomState or None, default 0
+        Of the folds.
+
+    Returns
+    -------
+    Selection
+
+    Notes
+    -----
+    Cost ``cv`` fits of every candidate, and ``cv²`` if nested.
+
+    References
+    ----------
+    Breiman et al. (1984), *CART*, for the rule; Varma & Simon (2006) for nesting.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.calibrators import select_calibrator
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> select_calibrator(p, rng.random(2000) < p).name  # calibrated: left alone
+    'identity'
+    """
+    choice("scoring", scoring, SCORINGS)
+    choice("rule", rule, RULES)
+    if isinstance(cv, bool) or not isinstance(cv, (int, np.integer)) or cv < 2:
+        raise ValueError(f"cv must be an int >= 2; got {cv!r}")
+    sample = read_sample(Identity(), scores, y, sample_weight, input, labels)
+    tried = default_candidates(sample.n_classes, input) if candidates is None else _checked(candidates, sample)
+    tried = {k: clone(c).set_params(input=input, labels=list(sample.classes)) for k, c in tried.items()}
+    everything = np.arange(sample.scores.n_rows)
+    name, table = _choose(sample, tried, everything, cv, scoring, rule, random_state)
+    fitted = _fit(tried[name], sample, everything)
+    loss = float("nan")
+    if nested:
+        rows = np.empty(len(everything))
+        for train, test in _folds(sample.codes, cv, random_state):
+            inner, _ = _choose(sample, tried, train, cv, scoring, rule, random_state)
+            rows[test] = _losses(_fit(tried[inner], sample, train), sample, test, scoring)[0]
+        loss = float(np.average(rows, weights=sample.weights))
+    return Selection(name, fitted, table, loss)
+
+
+class AutoCalibrator(Calibrator):
+    """The calibrator that :func:`select_calibrator` chooses, as an estimator.
+
+    Parameters
+    ----------
+    candidates, cv, scoring, rule, random_state
+        See :func:`select_calibrator`.
+    input, labels
+        As :class:`TemperatureScaling`.
+
+    Attributes
+    ----------
+    chosen_ : str
+    calibrator_ : fitted calibrator
+    table_ : list of dict
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.calibrators import AutoCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(4000)
+    >>> AutoCalibrator().fit(p, rng.random(4000) < 1 / (1 + (1 / p - 1) ** 0.5)).chosen_  # log odds halved
+    'temperature'
+    """
+
+    def __init__(
+        self,
+        candidates: Mapping[str, Calibrator] | None = None,
+        *,
+        cv: int = 5,
+        scoring: str = "log_loss",
+        rule: str = "one-standard-error",
+        random_state: Any = 0,
+        input: str = "probability",
+        labels: Any = None,
+    ) -> None:
+        self.candidates = candidates
+        self.cv = cv
+        self.scoring = scoring
+        self.rule = rule
+        self.random_state = random_state
+        self.input = input
+        self.labels = labels
+
+    def _fit(self, sample: Sample) -> None:
+        found = select_calibrator(
+            sample.scores.values,
+            np.asarray(sample.classes)[sample.codes],
+            candidates=self.candidates,
+            cv=self.cv,
+            scoring=self.scoring,
+            rule=self.rule,
+            sample_weight=sample.weights,
+            input=sample.scores.kind,
+            labels=list(sample.classes),
+            random_state=self.random_state,
+        )
+        self.chosen_, self.calibrator_, self.table_ = found.name, found.calibrator, found.table
+
+    def _probabilities(self, scores: Scores) -> FloatArray:
+        return np.asarray(self.calibrator_.predict_proba(scores.values))
+
+
+def _checked(candidates: Mapping[str, Calibrator], sample: Sample) -> dict[str, Calibrator]:
+    if not isinstance(candidates, Mapping) or not candidates:
+        raise TypeError(f"candidates must be a mapping of names to calibrators, not empty; got {candidates!r}")
+    for name, one in candidates.items():
+        if not isinstance(one, Calibrator):
+            raise TypeError(f"candidates must be calibrators; {name!r} is {one!r}")
+    many = sample.n_classes > 2
+    return {k: OneVsRest(c) if many and isinstance(c, BinaryCalibrator) else c for k, c in candidates.items()}
+
+
+def _folds(codes: AnyArray, cv: int, random_state: Any) -> list[tuple[AnyArray, AnyArray]]:
+    """Stratified; no more folds than rows of the rarest class, but two."""
+    rarest = int(np.bincount(codes)[np.unique(codes)].min())
+    number = max(2, min(cv, rarest))
+    if len(codes) < 2 * number:
+        number = 2
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
+        split = StratifiedKFold(number, shuffle=True, random_state=random_state)
+        return list(split.split(np.zeros(len(codes)), codes))
+
+
+def _fit(one: Calibrator, sample: Sample, rows: AnyArray) -> Calibrator:
+    names = np.asarray(sample.classes)
+    with warnings.catch_warnings():
+        # A candidate that cannot converge loses the comparison by its loss.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted: Calibrator = clone(one).fit(sample.scores.values[rows], names[sample.codes[rows]], sample.weights[rows])
+    return fitted
+
+
+def _losses(one: Calibrator, sample: Sample, rows: AnyArray, scoring: str) -> tuple[FloatArray, AnyArray]:
+    """Loss of each row, and whether its label was the first choice."""
+    p, codes = one.predict_proba(sample.scores.values[rows]), sample.codes[rows]
+    own = p[np.arange(len(rows)), codes]
+    if scoring == "log_loss":
+        return -np.log(np.maximum(own, _FLOOR)), p.argmax(axis=1) == codes
+    return (p**2).sum(axis=1) - 2 * own + 1, p.argmax(axis=1) == codes
+
+
+def _choose(
+    sample: Sample, tried: dict[str, Calibrator], rows: AnyArray, cv: int, scoring: str, rule: str, random_state: Any
+) -> tuple[str, list[dict[str, Any]]]:
+    """Name of the choice, and the table."""
+    losses = {name: np.empty(len(rows)) for name in tried}
+    right = {name: np.empty(len(rows)) for name in tried}
+    seconds = dict.fromkeys(tried, 0.0)
+    folds = _folds(sample.codes[rows], cv, random_state)
+    for train, test in folds:
+        for name, one in tried.items():
+            start = perf_counter()
+            fitted = _fit(one, sample, rows[train])
+            seconds[name] += (perf_counter() - start) / len(folds)
+            losses[name][test], right[name][test] = _losses(fitted, sample, rows[test], scoring)
+    w = sample.weights[rows] / sample.weights[rows].sum()
+    mean = {name: float(w @ each) for name, each in losses.items()}
+    best = min(mean, key=lambda name: mean[name])
+    table: list[dict[str, Any]] = []
+    for name, each in losses.items():
+        gap = each - losses[best]
+        difference = float(w @ gap)
+        se = float(np.sqrt((w**2) @ (gap - difference) ** 2))
+        table.append(
+            {
+                "name": name,
+                "loss": mean[name],
+                "difference": difference,
+                "se": se,
+                "accuracy": float(w @ right[name]),
+                "seconds": seconds[name],
+            }
+        )
+    within = [row["name"] for row in table if row["difference"] <= row["se"]]
+    name = best if rule == "best" else within[0]
+    for row in table:
+        row["chosen"] = row["name"] == name
+    return name, table
