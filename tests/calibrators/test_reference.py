@@ -188,7 +188,7 @@ def test_vector_is_the_optimum(n, k, shrinkage, intercept):
         (
             c.MatrixScaling(0.05),
             lambda w, b, k: (
-                0.05 * ((w**2).sum() - (np.diag(w) ** 2).sum()) / (k * (k - 1))
+                0.05 * ((w**2).sum() - (np.diag(w) ** 2).sum()) / k
                 + 0.05 * ((np.diag(w) - np.diag(w).mean()) ** 2).sum() / k
                 + 0.05 * (b**2).sum() / k
             ),

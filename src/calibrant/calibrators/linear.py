@@ -97,8 +97,8 @@ class MatrixScaling(Calibrator):
     Parameters
     ----------
     shrinkage : float, default 0
-        λ ≥ 0: adds ``λ (Σ_{k≠l} W_kl² / (K (K-1)) + Σ (W_kk - w̄)² / K + Σ b_k² / K)`` to the mean log-loss, w̄ the mean
-        of the diagonal: large values give temperature scaling (the structured form).
+        λ ≥ 0: adds ``λ (Σ_{k≠l} W_kl² + Σ (W_kk - w̄)² + Σ b_k²) / K`` to the mean log-loss, w̄ the mean of the diagonal:
+        large values give temperature scaling (the structured form). A hundred classes need some 100, ten classes 0.1.
     input, labels, eps
         As :class:`TemperatureScaling`.
 
@@ -149,8 +149,8 @@ class MatrixScaling(Calibrator):
         return scores.logs(self.eps).astype(np.float64)
 
     def _penalty(self, k: int) -> Quadratic:
-        weight = 2 * self.shrinkage
-        return Quadratic(weight / max(k * (k - 1), 1), weight / k, weight / k, centred=True)
+        weight = 2 * self.shrinkage / k
+        return Quadratic(weight, weight, weight, centred=True)
 
     def _fit(self, sample: Sample) -> None:
         z = self._features(sample.scores)
