@@ -8,6 +8,7 @@ from .isotonic import IsotonicCalibrator, VennAbers
 from .linear import DirichletCalibration, MatrixScaling, VectorScaling
 from .logistic import BetaCalibration, PlattScaling, QuadraticLogit
 from .model import CalibratedModel
+from .saving import from_dict, load_calibrator, save_calibrator, to_dict
 from .select import AutoCalibrator, Identity, Selection, default_candidates, select_calibrator
 from .smooth import CurveCalibrator, SplineCalibrator
 from .temperature import EnsembleTemperatureScaling, TemperatureScaling
@@ -38,5 +39,9 @@ __all__ = [
     "VectorScaling",
     "VennAbers",
     "default_candidates",
+    "from_dict",
+    "load_calibrator",
+    "save_calibrator",
     "select_calibrator",
+    "to_dict",
 ]

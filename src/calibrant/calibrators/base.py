@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
@@ -33,6 +33,8 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
 
     input: str
     labels: Any
+    #: Fitted attributes beside those of every calibrator: what a saved one must hold.
+    state: ClassVar[tuple[str, ...]] = ()
 
     def fit(self, scores: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the map.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.base import clone
@@ -74,6 +74,8 @@ class HistogramBinning(BinaryCalibrator):
     >>> HistogramBinning(2, strategy="uniform").fit([0.1, 0.2, 0.8, 0.9], [0, 1, 1, 1]).values_.tolist()
     [0.5, 1.0]
     """
+
+    state: ClassVar[tuple[str, ...]] = ("range_", "edges_", "counts_", "values_")
 
     def __init__(
         self,
@@ -152,6 +154,8 @@ class BayesianBinning(BinaryCalibrator):
     >>> bool(abs(fitted.predict_proba([0.5])[0, 1] - 0.25) < 0.08)
     True
     """
+
+    state: ClassVar[tuple[str, ...]] = ("range_", "n_bins_", "weights_", "edges_", "values_")
 
     def __init__(self, prior_size: float = 2.0, *, input: str = "probability", labels: Any = None) -> None:
         self.prior_size = prior_size
@@ -242,6 +246,8 @@ class ScalingBinning(BinaryCalibrator):
     >>> len(ScalingBinning(n_bins=5).fit(p, rng.random(1000) < p).values_)
     5
     """
+
+    state: ClassVar[tuple[str, ...]] = ("scaler_", "edges_", "values_")
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -49,6 +49,8 @@ class IsotonicCalibrator(BinaryCalibrator):
     >>> fitted.predict_proba([0.1, 0.25, 0.4])[:, 1].tolist()
     [0.0, 0.5, 1.0]
     """
+
+    state: ClassVar[tuple[str, ...]] = ("scores_", "values_")
 
     def __init__(
         self,
@@ -138,6 +140,8 @@ class VennAbers(BinaryCalibrator):
     >>> fitted.predict_interval([0.35]).round(3).tolist()
     [[0.5, 1.0]]
     """
+
+    state: ClassVar[tuple[str, ...]] = ("scores_", "lower_", "upper_")
 
     def __init__(self, *, input: str = "probability", labels: Any = None) -> None:
         self.input = input

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -57,6 +57,8 @@ class VectorScaling(Calibrator):
     >>> VectorScaling().fit(p, y).coef_.round(0).tolist()
     [1.0, 1.0, 1.0]
     """
+
+    state: ClassVar[tuple[str, ...]] = ("coef_", "intercept_", "gradient_norm_", "n_iter_")
 
     def __init__(
         self,
@@ -132,6 +134,8 @@ class MatrixScaling(Calibrator):
     >>> (3 * MatrixScaling().fit(p, y).coef_).round(0).tolist()
     [[2.0, -1.0, -1.0], [-1.0, 2.0, -1.0], [-1.0, -1.0, 2.0]]
     """
+
+    state: ClassVar[tuple[str, ...]] = ("coef_", "intercept_", "gradient_norm_", "n_iter_")
 
     def __init__(
         self, shrinkage: float = 0.0, *, input: str = "probability", labels: Any = None, eps: float = EPS

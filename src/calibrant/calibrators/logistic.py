@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -62,6 +62,8 @@ class PlattScaling(BinaryCalibrator):
     >>> round(PlattScaling().fit(p, y).coef_, 1)
     0.5
     """
+
+    state: ClassVar[tuple[str, ...]] = ("coef_", "intercept_", "gradient_norm_", "n_iter_")
 
     def __init__(
         self, *, smoothing: bool = True, input: str = "probability", labels: Any = None, eps: float = EPS
@@ -132,6 +134,8 @@ class BetaCalibration(BinaryCalibrator):
     >>> bool(abs(fitted.a_ - 1) < 0.1 and abs(fitted.b_ - 1) < 0.1 and abs(fitted.c_) < 0.1)
     True
     """
+
+    state: ClassVar[tuple[str, ...]] = ("a_", "b_", "c_", "m_", "gradient_norm_", "n_iter_")
 
     def __init__(
         self, parameters: str = "abm", *, input: str = "probability", labels: Any = None, eps: float = EPS
@@ -206,6 +210,8 @@ class QuadraticLogit(BinaryCalibrator):
     >>> QuadraticLogit().fit(p, rng.random(5000) < p).predict_proba([0.5]).round(1).tolist()
     [[0.5, 0.5]]
     """
+
+    state: ClassVar[tuple[str, ...]] = ("coef_", "intercept_", "gradient_norm_", "n_iter_")
 
     def __init__(self, *, input: str = "probability", labels: Any = None, eps: float = EPS) -> None:
         self.input = input

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
@@ -211,6 +211,8 @@ class AutoCalibrator(Calibrator):
     >>> AutoCalibrator().fit(p, rng.random(4000) < 1 / (1 + (1 / p - 1) ** 0.5)).chosen_  # log odds halved
     'temperature'
     """
+
+    state: ClassVar[tuple[str, ...]] = ("chosen_", "calibrator_", "table_")
 
     def __init__(
         self,

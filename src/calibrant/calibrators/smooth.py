@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -67,6 +67,8 @@ class SplineCalibrator(BinaryCalibrator):
     >>> bool(abs(fitted.predict_proba([0.5])[0, 1] - 0.25) < 0.03)
     True
     """
+
+    state: ClassVar[tuple[str, ...]] = ("knots_", "coef_", "gradient_norm_", "n_iter_")
 
     def __init__(
         self,
@@ -188,6 +190,8 @@ class CurveCalibrator(BinaryCalibrator):
     >>> bool(abs(fitted.predict_proba([0.5])[0, 1] - 0.25) < 0.05)
     True
     """
+
+    state: ClassVar[tuple[str, ...]] = ("range_", "scores_", "values_")
 
     def __init__(
         self, method: Any = "adaptive", cv: int = 5, *, input: str = "probability", labels: Any = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -56,6 +56,8 @@ class TemperatureScaling(Calibrator):
     >>> round(TemperatureScaling(input="logit").fit(2 * z, y).temperature_, 1)  # twice too sharp
     2.0
     """
+
+    state: ClassVar[tuple[str, ...]] = ("temperature_", "gradient_norm_", "n_iter_")
 
     def __init__(self, *, input: str = "probability", labels: Any = None, eps: float = EPS) -> None:
         self.input = input
@@ -113,6 +115,8 @@ class EnsembleTemperatureScaling(Calibrator):
     >>> bool(abs(EnsembleTemperatureScaling().fit(p, y).weights_.sum() - 1) < 1e-9)
     True
     """
+
+    state: ClassVar[tuple[str, ...]] = ("temperature_", "weights_", "gradient_norm_", "n_iter_")
 
     def __init__(self, *, input: str = "probability", labels: Any = None, eps: float = EPS) -> None:
         self.input = input

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
@@ -52,6 +52,8 @@ class OneVsRest(Calibrator):
     >>> OneVsRest(IsotonicCalibrator()).fit(p, y).predict_proba(p).sum(axis=1).round(6).max()
     np.float64(1.0)
     """
+
+    state: ClassVar[tuple[str, ...]] = ("calibrators_",)
 
     def __init__(
         self,
@@ -141,6 +143,8 @@ class LabelSmoothing(Calibrator):
     >>> bool(smooth.predict_proba([0.9])[0, 1] < 0.99)
     True
     """
+
+    state: ClassVar[tuple[str, ...]] = ("calibrator_",)
 
     def __init__(
         self,

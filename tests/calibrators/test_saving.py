@@ -1,0 +1,177 @@
+"""Saved calibrators: the same numbers again, and files that are damaged, foreign or of another version."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+import calibrant as cal
+from calibrant import calibrators as c
+
+from .table import ROWS, Row, several, two
+
+ALL = [
+    *ROWS,
+    Row(c.AutoCalibrator(cv=2), many=True),
+    Row(c.CurveCalibrator(cal.AdaptiveKernel(30))),
+    Row(c.ScalingBinning(c.BetaCalibration("am"))),
+    Row(c.AutoCalibrator({"none": c.Identity(), "platt": c.PlattScaling()}, cv=2)),
+]
+
+
+def fitted(row, names=None):
+    s, y, _ = several(300, 3, 0, 0.6) if row.many else two(300, 0, 0.6)
+    return clone(row.calibrator).fit(s, y if names is None else np.asarray(names)[y]), s
+
+
+@pytest.mark.parametrize("names", [None, ["ant", "bee", "cat"], [False, True]], ids=["numbers", "words", "bool"])
+@pytest.mark.parametrize("row", ALL, ids=str)
+def test_the_same_probabilities_again(row, names, tmp_path):
+    if names == [False, True] and row.many:
+        names = [10, 20, 30]
+    one, s = fitted(row, names)
+    path = c.save_calibrator(one, tmp_path / "one.json")
+    again = c.load_calibrator(path)
+    np.testing.assert_array_equal(again.predict_proba(s), one.predict_proba(s))
+    np.testing.assert_array_equal(again.predict(s), one.predict(s))
+    assert again.classes_.dtype == one.classes_.dtype
+    assert repr(again) == repr(one)
+    assert c.to_dict(again) == c.to_dict(one)
+    assert list(tmp_path.iterdir()) == [path]
+    json.loads(path.read_text(), parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+
+
+@pytest.mark.parametrize("row", ALL, ids=str)
+def test_state_names_every_fitted_attribute(row):
+    one, _ = fitted(row)
+    found = {name for name in vars(one) if name.endswith("_")}
+    assert found == set(one.state) | {"classes_", "n_features_in_", "order_"}
+
+
+def test_numbers_that_json_lacks(tmp_path):
+    p, y, _ = several(300, 3, 0, -0.5)
+    one = c.TemperatureScaling().fit(p, y)
+    assert one.temperature_ == np.inf
+    text = c.save_calibrator(one, tmp_path / "t.json").read_text()
+    assert '"float": "inf"' in text
+    assert c.load_calibrator(tmp_path / "t.json").temperature_ == np.inf
+
+
+def test_files_are_not_replaced_by_accident(tmp_path):
+    one, s = fitted(Row(c.PlattScaling()))
+    path = c.save_calibrator(one, tmp_path / "one.json")
+    before = path.read_text()
+    with pytest.raises(FileExistsError, match="force=True"):
+        c.save_calibrator(c.BetaCalibration().fit(s, (s > 0.5).astype(int) ^ (s > 0.9)), path)
+    assert path.read_text() == before
+    c.save_calibrator(c.IsotonicCalibrator().fit(s, (s > 0.5).astype(int)), path, force=True)
+    assert c.load_calibrator(path).values_.tolist() == [0, 0, 1, 1]
+
+
+def test_an_interrupted_write_leaves_the_old_file(tmp_path, monkeypatch):
+    one, _ = fitted(Row(c.PlattScaling()))
+    path = c.save_calibrator(one, tmp_path / "one.json")
+    before = path.read_text()
+
+    def broken(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "replace", broken)
+    with pytest.raises(OSError, match="disk full"):
+        c.save_calibrator(one, path, force=True)
+    assert path.read_text() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["one.json"]
+
+
+def saved(**changes):
+    data = c.to_dict(fitted(Row(c.PlattScaling()))[0])
+    for key, value in changes.items():
+        part, _, inner = key.partition("__")
+        if inner:
+            data[part] = data[part] | {inner: value}
+        else:
+            data[part] = value
+    return data
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ([], "no saved calibrator"),
+        ({"format": "pickle"}, "'format' must be"),
+        (saved(version=2), "upgrade it"),
+        (saved(version="1"), "version must be a whole number"),
+        (saved(name="os.system"), "name must be one of"),
+        (saved(name="Calibrator"), "name must be one of"),
+        (saved(parameters=3), "'parameters' must be a mapping"),
+        (saved(parameters__colour="red"), "no parameter 'colour'"),
+        (saved(fitted={}), "an attribute"),
+        (saved(fitted__colour_=1), "no 'colour_'"),
+        (saved(fitted__coef_={"python": "print()"}), "coef_ is damaged"),
+        (saved(fitted__coef_="steep"), "gives no probabilities"),
+        (saved(fitted__coef_={"float": "nan"}), "gives no probabilities"),
+        (saved(fitted__classes_={"array": [0, 1, 2], "dtype": "int64"}), "gives no probabilities"),
+        (saved(fitted__classes_={"array": [0, "one"], "dtype": "int64"}), "classes_ is damaged"),
+        (saved(fitted__classes_={"array": [[0, 1], [1]], "dtype": "int64"}), "classes_ is damaged"),
+        (saved(fitted__n_features_in_=-3), "gives no probabilities"),
+        (saved(parameters__labels={"estimator": {"name": "Binned", "fields": {"colour": 1}}}), "labels is damaged"),
+        (saved(parameters__labels={"calibrator": {"name": "eval", "parameters": {}}}), "labels is damaged"),
+    ],
+)
+def test_damaged_and_foreign_files(data, words, tmp_path):
+    with pytest.raises(ValueError, match=words):
+        c.from_dict(data)
+    path = tmp_path / "bad.json"
+    path.write_text(json.dumps(data))
+    with pytest.raises(ValueError, match=r"bad\.json: .*"):
+        c.load_calibrator(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"\x80\x04\x95", b"{", b"[" * 100_000, b"\xff\xfe"])
+def test_what_is_no_json(content, tmp_path):
+    path = tmp_path / "bad.json"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"bad\.json"):
+        c.load_calibrator(path)
+    with pytest.raises(FileNotFoundError):
+        c.load_calibrator(tmp_path / "nowhere.json")
+
+
+def test_what_cannot_be_saved():
+    one, s = fitted(Row(c.PlattScaling()))
+    with pytest.raises(TypeError, match="must be a calibrator"):
+        c.to_dict("platt")
+
+    class Mine(c.PlattScaling):
+        pass
+
+    with pytest.raises(TypeError, match="only calibrators of this package"):
+        c.to_dict(Mine().fit(s, (s > 0.4).astype(int)))
+    one.labels = print
+    with pytest.raises(TypeError, match=r"labels=.*cannot be saved"):
+        c.to_dict(one)
+
+
+@given(st.data())
+@settings(max_examples=150, deadline=None)
+def test_a_file_with_one_place_changed_is_read_or_refused(data):
+    """Whatever one value is changed to, there is a calibrator or a ValueError, and nothing else."""
+    content = saved()
+    part = data.draw(st.sampled_from(["parameters", "fitted", None]))
+    place = content if part is None else content[part]
+    key = data.draw(st.sampled_from(sorted(place)))
+    junk = st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=2),
+        max_leaves=5,
+    )
+    place[key] = data.draw(junk)
+    try:
+        found = c.from_dict(content)
+    except ValueError:
+        return
+    assert isinstance(found, c.PlattScaling)
