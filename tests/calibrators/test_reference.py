@@ -184,7 +184,7 @@ def test_vector_is_the_optimum(n, k, shrinkage, intercept):
 @pytest.mark.parametrize(
     ("calibrator", "penalty"),
     [
-        (c.MatrixScaling(), lambda w, b, k: 0.0),
+        (c.MatrixScaling(0), lambda w, b, k: 0.0),
         (
             c.MatrixScaling(0.05),
             lambda w, b, k: (
@@ -218,9 +218,32 @@ def test_matrices_are_the_optimum(calibrator, penalty, n, k):
     assert fitted.intercept_.sum() == pytest.approx(0, abs=1e-9)
 
 
+def test_shrinkage_by_rule():
+    """Twice the squared weights per class, n and K as the docstrings say; weights count as rows."""
+    p, y, _ = several(300, 4, 0, 0.6)
+    by_rule, by_hand = c.VectorScaling().fit(p, y), c.VectorScaling(4**2 / 300).fit(p, y)
+    np.testing.assert_allclose(by_rule.coef_, by_hand.coef_)
+    z = np.log(p)
+
+    def objective(t):
+        w, b = t.reshape(4, 5)[:, :4], t.reshape(4, 5)[:, 4]
+        d = np.diag(w)
+        off = (w**2).sum() - (d**2).sum()
+        return log_loss(z @ w.T + b, y) + 12 / 300 * off + 4 / 300 * (((d - d.mean()) ** 2).sum() + (b**2).sum())
+
+    fitted = c.MatrixScaling().fit(p, y)
+    reached = objective(np.column_stack([fitted.coef_, fitted.intercept_]).ravel())
+    assert reached <= tight(objective, np.column_stack([np.eye(4), np.zeros(4)]).ravel()) + 1e-8
+    doubled = c.MatrixScaling().fit(p, y, sample_weight=np.full(300, 2))
+    assert (
+        np.abs(doubled.coef_ - np.diag(np.diag(doubled.coef_))).sum()
+        > np.abs(fitted.coef_ - np.diag(np.diag(fitted.coef_))).sum()
+    )
+
+
 def test_conjugate_gradients_end_where_newton_does(monkeypatch):
     p, y, _ = several(800, 5, 0, 0.6)
-    for calibrator in (c.VectorScaling(0.01), c.MatrixScaling(0.01), c.DirichletCalibration(), c.MatrixScaling()):
+    for calibrator in (c.VectorScaling(0.01), c.MatrixScaling(0.01), c.DirichletCalibration(), c.MatrixScaling(0)):
         direct = calibrator.fit(p, y).predict_proba(p)
         with monkeypatch.context() as patch:
             patch.setattr("calibrant.calibrators.linear._NEWTON", 0)
@@ -232,7 +255,7 @@ def test_conjugate_gradients_end_where_newton_does(monkeypatch):
 @pytest.mark.slow
 def test_a_hundred_classes():
     p, y, _ = several(4000, 100, 0, 0.6)
-    for calibrator in (c.VectorScaling(), c.MatrixScaling(0.1), c.DirichletCalibration("odir", 0.1)):
+    for calibrator in (c.VectorScaling(), c.MatrixScaling(), c.DirichletCalibration("odir", 0.1)):
         fitted = calibrator.fit(p, y)
         assert fitted.gradient_norm_ < 1e-7
         assert log_loss(np.log(fitted.predict_proba(p)), y) < log_loss(np.log(p), y)
@@ -241,7 +264,7 @@ def test_a_hundred_classes():
 def test_separated_classes_are_said_to_have_no_optimum():
     z = np.eye(3)[np.arange(60) % 3] * 5 + np.random.default_rng(0).normal(size=(60, 3)) * 0.1
     with pytest.warns(ConvergenceWarning, match="add a penalty"):
-        c.MatrixScaling(input="logit").fit(z, np.arange(60) % 3)
+        c.MatrixScaling(0, input="logit").fit(z, np.arange(60) % 3)
     with pytest.warns(ConvergenceWarning, match="smooth labels"):  # shrunk to a temperature, which is 0
         c.MatrixScaling(0.1, input="logit").fit(z, np.arange(60) % 3)
     fitted = c.DirichletCalibration("l2", 0.1, input="logit").fit(z, np.arange(60) % 3)
@@ -404,6 +427,7 @@ def test_one_against_the_rest_where_all_say_never():
         (c.CurveCalibrator(cv=0), "cv must be"),
         (c.VectorScaling(-1), "shrinkage must be"),
         (c.MatrixScaling(np.nan), "shrinkage must be"),
+        (c.VectorScaling("cv"), "shrinkage must be one of"),
         (c.DirichletCalibration("l1"), "penalty must be one of"),
         (c.DirichletCalibration(strength=-1), "strength must be"),
         (c.DirichletCalibration(intercept_strength=-1), "intercept_strength must be"),

@@ -23,9 +23,9 @@ class VectorScaling(Calibrator):
 
     Parameters
     ----------
-    shrinkage : float, default 0
-        λ ≥ 0: adds ``λ (Σ (v_k - v̄)² + Σ b_k²) / K`` to the mean log-loss. Large values give temperature scaling: the
-        structured form, for few rows a class.
+    shrinkage : float or "auto", default "auto"
+        λ ≥ 0: adds ``λ (Σ (v_k - v̄)² + Σ b_k²) / K`` to the mean log-loss. Large values give temperature scaling, 0 is
+        vector scaling as published. ``"auto"``: ``K² / n``, that is ``K / n`` a squared deviation.
     intercept : bool, default True
         Whether b is fitted; without it this is "vector scaling without bias".
     input, labels, eps
@@ -62,7 +62,7 @@ class VectorScaling(Calibrator):
 
     def __init__(
         self,
-        shrinkage: float = 0.0,
+        shrinkage: float | str = "auto",
         *,
         intercept: bool = True,
         input: str = "probability",
@@ -77,12 +77,13 @@ class VectorScaling(Calibrator):
 
     def _check(self, sample: Sample) -> None:
         check_eps(self.eps)
-        not_below("shrinkage", self.shrinkage, 0.0)
+        _check_shrinkage(self.shrinkage)
 
     def _fit(self, sample: Sample) -> None:
         z = sample.scores.logs(self.eps).astype(np.float64)
         k = z.shape[1]
-        objective = VectorObjective(z, sample.codes, sample.weights, self.shrinkage, free=bool(self.intercept))
+        strength = k**2 / sample.total if isinstance(self.shrinkage, str) else self.shrinkage
+        objective = VectorObjective(z, sample.codes, sample.weights, strength, free=bool(self.intercept))
         start = np.concatenate([_slope(z, sample) * np.ones(k), np.zeros(k if self.intercept else 0)])
         found = _minimised(objective, start).warn("VectorScaling")
         self.coef_ = found.x[:k]
@@ -98,9 +99,10 @@ class MatrixScaling(Calibrator):
 
     Parameters
     ----------
-    shrinkage : float, default 0
+    shrinkage : float or "auto", default "auto"
         λ ≥ 0: adds ``λ (Σ_{k≠l} W_kl² + Σ (W_kk - w̄)² + Σ b_k²) / K`` to the mean log-loss, w̄ the mean of the diagonal:
-        large values give temperature scaling (the structured form). A hundred classes need some 100, ten classes 0.1.
+        large values give temperature scaling, 0 is matrix scaling as published. ``"auto"``: ``K (K - 1) / n`` a squared
+        element off the diagonal, and ``K / n`` a squared deviation on it or intercept.
     input, labels, eps
         As :class:`TemperatureScaling`.
 
@@ -131,14 +133,19 @@ class MatrixScaling(Calibrator):
     >>> rng = np.random.default_rng(0)
     >>> p = rng.dirichlet([1, 1, 1], 5000)
     >>> y = (rng.random((5000, 1)) > p.cumsum(axis=1)).sum(axis=1)
-    >>> (3 * MatrixScaling().fit(p, y).coef_).round(0).tolist()
-    [[2.0, -1.0, -1.0], [-1.0, 2.0, -1.0], [-1.0, -1.0, 2.0]]
+    >>> (MatrixScaling().fit(p, y).coef_.round(0) + 0).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
 
     state: ClassVar[tuple[str, ...]] = ("coef_", "intercept_", "gradient_norm_", "n_iter_")
 
     def __init__(
-        self, shrinkage: float = 0.0, *, input: str = "probability", labels: Any = None, eps: float = EPS
+        self,
+        shrinkage: float | str = "auto",
+        *,
+        input: str = "probability",
+        labels: Any = None,
+        eps: float = EPS,
     ) -> None:
         self.shrinkage = shrinkage
         self.input = input
@@ -147,19 +154,21 @@ class MatrixScaling(Calibrator):
 
     def _check(self, sample: Sample) -> None:
         check_eps(self.eps)
-        not_below("shrinkage", self.shrinkage, 0.0)
+        _check_shrinkage(self.shrinkage)
 
     def _features(self, scores: Scores) -> FloatArray:
         return scores.logs(self.eps).astype(np.float64)
 
-    def _penalty(self, k: int) -> Quadratic:
+    def _penalty(self, k: int, n: float) -> Quadratic:
+        if isinstance(self.shrinkage, str):
+            return Quadratic(2 * k * (k - 1) / n, 2 * k / n, 2 * k / n, centred=True)
         weight = 2 * self.shrinkage / k
         return Quadratic(weight, weight, weight, centred=True)
 
     def _fit(self, sample: Sample) -> None:
         z = self._features(sample.scores)
         k = z.shape[1]
-        penalty = self._penalty(k)
+        penalty = self._penalty(k, sample.total)
         objective = MatrixObjective(z, sample.codes, sample.weights, penalty)
         start = np.column_stack([_slope(z, sample) * np.eye(k), np.zeros(k)]).ravel()
         found = _minimised(objective, start).warn(type(self).__name__)
@@ -242,7 +251,7 @@ class DirichletCalibration(MatrixScaling):
     def _features(self, scores: Scores) -> FloatArray:
         return scores.log_probabilities(self.eps)
 
-    def _penalty(self, k: int) -> Quadratic:
+    def _penalty(self, k: int, n: float) -> Quadratic:
         if self.penalty == "l2":
             return Quadratic(2 * self.strength, 2 * self.strength, 2 * self.strength, centred=False)
         mu = self.strength if self.intercept_strength is None else self.intercept_strength
@@ -408,6 +417,13 @@ class VectorObjective(_Softmax):
             return self._gathered(self.bend(p, self._logits(v))) + self._shrink(v)
 
         return times, diagonal + self.strength
+
+
+def _check_shrinkage(shrinkage: Any) -> None:
+    if isinstance(shrinkage, str):
+        choice("shrinkage", shrinkage, ("auto",))
+    else:
+        not_below("shrinkage", shrinkage, 0.0)
 
 
 def _minimised(objective: MatrixObjective | VectorObjective, start: FloatArray) -> Solution:

@@ -99,11 +99,9 @@ def default_candidates(n_classes: int, kind: str = "probability") -> dict[str, C
         return out | {"quadratic": QuadraticLogit(), "spline": SplineCalibrator(), "isotonic": IsotonicCalibrator()}
     out |= {"temperature": TemperatureScaling()}
     out |= {} if kind == "margin" else {"ensemble-temperature": EnsembleTemperatureScaling()}
-    out |= {f"vector-{s:g}": VectorScaling(s) for s in (1.0, 0.1, 0.01)}
-    # With many classes a matrix must be shrunk strongly, which the Dirichlet penalty, a mean over K², does not do.
-    few = n_classes <= 30
-    out |= {f"matrix-{s:g}": MatrixScaling(s) for s in ((1.0, 0.1, 0.01) if few else (100.0, 10.0))}
-    if kind != "margin" and few:
+    out |= {"vector": VectorScaling(), "matrix": MatrixScaling()}
+    # The Dirichlet penalty, a mean over K², does not shrink enough where classes are many.
+    if kind != "margin" and n_classes <= 30:
         out |= {f"dirichlet-{s:g}": DirichletCalibration("odir", s) for s in (1.0, 0.01)}
     return out | {"isotonic": OneVsRest(IsotonicCalibrator())}
 
