@@ -8,7 +8,7 @@ import numpy as np
 
 from .._types import FloatArray
 from .base import EPS, BinaryCalibrator, check_eps, choice
-from .newton import Solution, minimise, minimise_bounded, sigmoid_objective
+from .newton import Solution, minimise, minimise_bounded, part_of, sigmoid_objective
 from .reading import Sample, Scores
 
 BETA_PARAMETERS = ("abm", "am", "ab", "a")
@@ -160,6 +160,9 @@ class BetaCalibration(BinaryCalibrator):
         columns = np.column_stack([*shapes, *([np.ones_like(o)] if free else [])])
         lower = np.concatenate([np.zeros(len(shapes)), np.full(1 if free else 0, -np.inf)])
         start = np.concatenate([np.ones(len(shapes)), np.zeros(1 if free else 0)])
+        part = part_of(len(o))
+        if part is not None:
+            start = minimise_bounded(sigmoid_objective(columns[part], o[part], w[part]), start, lower).x
         found = minimise_bounded(sigmoid_objective(columns, o, w), start, lower).warn("BetaCalibration")
         self.a_, self.b_ = float(found.x[0]), float(found.x[len(shapes) - 1])
         self.c_ = float(found.x[-1]) if free else float((self.a_ - self.b_) * np.log(2))
@@ -168,8 +171,12 @@ class BetaCalibration(BinaryCalibrator):
 
     def _columns(self, scores: Scores) -> tuple[FloatArray, FloatArray]:
         """``log s`` and ``log(1 - s)``, exact where log odds are given."""
-        z = scores.log_odds(self.eps)
-        return -np.logaddexp(0, -z), -np.logaddexp(0, z)
+        v = scores.values
+        if scores.kind != "probability":
+            z = scores.log_odds(self.eps)
+            return -np.logaddexp(0, -z), -np.logaddexp(0, z)
+        p = np.clip(v.astype(np.float64), self.eps, 1 - self.eps)
+        return (np.log(p), np.log1p(-p)) if p.ndim == 1 else (np.log(p[:, 1]), np.log(p[:, 0]))
 
     def _map(self, scores: Scores) -> FloatArray:
         up, down = self._columns(scores)
@@ -238,7 +245,11 @@ class QuadraticLogit(BinaryCalibrator):
 
 
 def _fit_columns(columns: FloatArray, targets: FloatArray, weights: FloatArray, name: str) -> Solution:
-    return minimise(sigmoid_objective(columns, targets, weights), np.zeros(columns.shape[1])).warn(name)
+    start: FloatArray = np.zeros(columns.shape[1])
+    part = part_of(len(targets))
+    if part is not None:
+        start = minimise(sigmoid_objective(columns[part], targets[part], weights[part]), start).x
+    return minimise(sigmoid_objective(columns, targets, weights), start).warn(name)
 
 
 def _standard(z: FloatArray, weights: FloatArray) -> tuple[float, float]:

@@ -9,11 +9,11 @@ import numpy as np
 
 from .._types import AnyArray, FloatArray
 from .base import EPS, Calibrator, check_eps
-from .newton import Solution, minimise
+from .newton import Solution, minimise, part_of
 from .reading import Sample, Scores
 
-#: Numbers worked on at a time, and rows from which a part of them finds where Newton's method starts.
-_TILE, _MANY, _PART = 1 << 17, 20_000, 4_000
+#: Numbers worked on at a time.
+_TILE = 1 << 17
 
 
 class TemperatureScaling(Calibrator):
@@ -150,10 +150,9 @@ def softmax(z: FloatArray) -> FloatArray:
 def fit_temperature(z: FloatArray, codes: AnyArray, weights: FloatArray) -> Solution:
     """The inverse temperature of least mean log-loss; 0 where no positive one is better than uniform predictions."""
     start = np.ones(1)
-    if len(codes) > _MANY:
-        part = slice(None, None, len(codes) // _PART)
-        if weights[part].any():
-            start = np.maximum(minimise(_Loss(z[part], codes[part], weights[part]), start).x, 1e-3)
+    part = part_of(len(codes))
+    if part is not None:
+        start = np.maximum(minimise(_Loss(z[part], codes[part], weights[part]), start).x, 1e-3)
     loss = _Loss(z, codes, weights)
     at_zero = loss(np.zeros(1), False)
     if at_zero[1][0] >= 0:

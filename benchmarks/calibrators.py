@@ -1,0 +1,186 @@
+"""Calibrators against peers from PyPI: CPU seconds of a fit, taking turns, and whether both give the same.
+
+    OMP_NUM_THREADS=1 python benchmarks/calibrators.py [--rounds 5] [--only NAME]
+
+Needs `pip install torch==2.13.0 netcal==1.4.0 betacal==1.1.0 venn-abers==1.5.4 scikit-learn==1.9.1`, and
+`pip install --no-deps probmetrics pytorch-minimize && pip install numba`. A case is a peer, our calibrator set to the
+peer's conventions, and what is compared: the largest difference of probabilities on the rows of the fit, or the mean
+log-loss reached where the peer stops before its optimum (ours less the peer's: not above 0).
+"""
+
+import argparse
+import statistics
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import process_time
+
+import numpy as np
+
+from calibrant import calibrators as c
+
+Fit = Callable[[], Callable[[], np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """Ours and a peer's: each fits, and gives what predicts."""
+
+    name: str
+    ours: Fit
+    peer: Fit
+    labels: np.ndarray
+    #: Largest difference of probabilities, or None where log-losses are compared.
+    close: float | None
+    bar: float
+
+
+def binary(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Scores and outcomes whose log odds are 0.7 times those of the scores."""
+    rng = np.random.default_rng(0)
+    s = rng.beta(0.9, 0.7, n).clip(1e-6, 1 - 1e-6)
+    return s, (rng.random(n) < 1 / (1 + (1 / s - 1) ** 0.7)).astype(int)
+
+
+def several(n: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Probability vectors, twice as sharp as their labels."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(n, k)) * 1.5
+    p = np.exp(z - z.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    y = (rng.random((n, 1)) > p.cumsum(axis=1)).sum(axis=1).clip(0, k - 1)
+    q = p**2
+    return q / q.sum(axis=1, keepdims=True), y
+
+
+def ours(calibrator: c.Calibrator, s: np.ndarray, y: np.ndarray) -> Fit:
+    """A fit of ours."""
+
+    def fit() -> Callable[[], np.ndarray]:
+        fitted = calibrator.fit(s, y)
+        return lambda: fitted.predict_proba(s)
+
+    return fit
+
+
+def isotonic() -> Case:
+    from netcal.binning import IsotonicRegression
+
+    s, y = binary(1_000_000)
+
+    def peer() -> Callable[[], np.ndarray]:
+        fitted = IsotonicRegression().fit(s, y)
+        return lambda: np.column_stack([1 - (p := fitted.transform(s)), p])
+
+    return Case("isotonic 10⁶ | netcal", ours(c.IsotonicCalibrator(), s, y), peer, y, 1e-9, 1.0)
+
+
+def beta() -> Case:
+    from betacal import BetaCalibration
+
+    s, y = binary(100_000)
+
+    def peer() -> Callable[[], np.ndarray]:
+        fitted = BetaCalibration("abm").fit(s.reshape(-1, 1), y)
+        return lambda: np.column_stack([1 - (p := fitted.predict(s.reshape(-1, 1))), p])
+
+    # The peer penalises its coefficients slightly (scikit-learn's C = 99999999).
+    return Case("beta 10⁵ | betacal", ours(c.BetaCalibration(), s, y), peer, y, 1e-3, 0.5)
+
+
+def venn_abers() -> Case:
+    from venn_abers import VennAbers
+
+    s, y = binary(10_000)
+    both = np.column_stack([1 - s, s])
+
+    def peer() -> Callable[[], np.ndarray]:
+        fitted = VennAbers()
+        fitted.fit(both, y)
+        return lambda: fitted.predict_proba(both)[0]
+
+    # The peer rounds scores to a precision of its own where it is told to: here it is not.
+    return Case("Venn-Abers 10⁴ | venn-abers", ours(c.VennAbers(), s, y), peer, y, 1e-6, 1.0)
+
+
+def temperature(peer_name: str) -> Case:
+    s, y = several(100_000, 100)
+    if peer_name == "probmetrics":
+        from probmetrics.calibrators import TemperatureScalingCalibrator
+
+        def peer() -> Callable[[], np.ndarray]:
+            fitted = TemperatureScalingCalibrator().fit(s, y)
+            return lambda: fitted.predict_proba(s)
+
+    else:
+        from sklearn.calibration import _TemperatureScaling
+
+        logits = np.log(s)
+
+        def peer() -> Callable[[], np.ndarray]:
+            fitted = _TemperatureScaling().fit(logits, y)
+            return lambda: fitted.predict(logits)
+
+    return Case(f"temperature 10⁵ × 100 | {peer_name}", ours(c.TemperatureScaling(), s, y), peer, y, None, 0.33)
+
+
+def linear(kind: str) -> Case:
+    import probmetrics.calibrators as peers
+
+    s, y = several(10_000, 10)
+
+    def peer() -> Callable[[], np.ndarray]:
+        fitted = getattr(peers, f"{kind.title()}ScalingCalibrator")().fit(s, y)
+        return lambda: fitted.predict_proba(s)
+
+    mine = c.VectorScaling(0) if kind == "vector" else c.MatrixScaling(0)
+    return Case(f"{kind} 10⁴ × 10 | probmetrics", ours(mine, s, y), peer, y, None, 0.7)
+
+
+CASES: dict[str, Callable[[], Case]] = {
+    "isotonic": isotonic,
+    "beta": beta,
+    "venn-abers": venn_abers,
+    "temperature": lambda: temperature("probmetrics"),
+    "temperature-sklearn": lambda: temperature("scikit-learn"),
+    "vector": lambda: linear("vector"),
+    "matrix": lambda: linear("matrix"),
+}
+
+
+def log_loss(p: np.ndarray, y: np.ndarray) -> float:
+    return -float(np.log(p[np.arange(len(y)), y].clip(1e-300)).mean())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", choices=list(CASES))
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    print(f"{'case':<42} {'ours':>9} {'peer':>9} {'ratio':>6} {'bar':>5}  same?")
+    for name in [options.only] if options.only else CASES:
+        case = CASES[name]()
+        times: dict[str, list[float]] = {"ours": [], "peer": []}
+        predict: dict[str, Callable[[], np.ndarray]] = {}
+        for round_number in range(options.rounds + 1):
+            for who, fit in (("ours", case.ours), ("peer", case.peer)):
+                start = process_time()
+                predict[who] = fit()
+                if round_number:  # the first one imports and compiles
+                    times[who].append(process_time() - start)
+        mine, theirs = (np.asarray(predict[who](), dtype=np.float64) for who in ("ours", "peer"))
+        if case.close is None:
+            gap = log_loss(mine, case.labels) - log_loss(theirs, case.labels)
+            assert gap < 1e-8, (case.name, gap)
+            same = f"log-loss {gap:+.1e}"
+        else:
+            gap = float(np.abs(mine - theirs).max())
+            assert gap < case.close, (case.name, gap)
+            same = f"differ by {gap:.1e}"
+        a, b = (statistics.median(times[who]) for who in ("ours", "peer"))
+        print(f"{case.name:<42} {a:8.4f}s {b:8.4f}s {a / b:6.2f} {case.bar:5.2f}  {same}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
