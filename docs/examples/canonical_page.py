@@ -114,6 +114,7 @@ def bars(frame: pl.DataFrame) -> str:
                 [
                     f"{k}",
                     f"{a['size']}",
+                    f"{a['sets']}",
                     f"{a['mean']:.4f}",
                     f"{100 * share:+.1f} ± {100 * se:.1f} %",
                     f"± {100 * bar:.0f} %",
@@ -121,7 +122,16 @@ def bars(frame: pl.DataFrame) -> str:
                     "yes" if met else "no",
                 ]
             )
-    heads = ["K", "N", "mean reading", "off the truth by", "wanted", "calibrated, of that truth (wanted ± 5 %)", "met"]
+    heads = [
+        "K",
+        "N",
+        "sets",
+        "mean reading",
+        "off the truth by",
+        "wanted",
+        "calibrated, of that truth (wanted ± 5 %)",
+        "met",
+    ]
     return table(heads, [[cell.replace("-", "−") for cell in row] for row in rows])
 
 
@@ -191,6 +201,8 @@ def rule(frame: pl.DataFrame) -> str:
 def page(folder: Path, docs: Path) -> None:
     """All files."""
     frame = pl.read_parquet(folder / "results.parquet")
+    many = folder / "default" / "results.parquet"
+    alone = pl.read_parquet(many) if many.exists() else frame
     sharpness = pl.read_parquet(folder / "sharpness" / "results.parquet")
     images, data = docs / "images", docs / "canonical"
     images.mkdir(parents=True, exist_ok=True)
@@ -210,7 +222,7 @@ def page(folder: Path, docs: Path) -> None:
     notes = Path(__file__).with_name("canonical_page.md").read_text(encoding="utf-8")
     config = CanonicalConfig()
     text = notes.format(
-        bars=bars(frame),
+        bars=bars(alone),
         frontier=frontier(frame),
         rule=rule(frame),
         sets=f"{config.most_sets}",

@@ -64,7 +64,7 @@ def canonical(out: Path | None, quick: bool, jobs: int | None, seed: int, show: 
     """The command on track "canonical": what is read beside the truth, and the bias of sharpness at a point."""
 
     def action() -> None:
-        from .benchmark.canonical import run_canonical, run_sharpness
+        from .benchmark.canonical import run_canonical, run_default, run_sharpness
         from .benchmark.runner import check_jobs
 
         if show not in _CANONICAL:
@@ -74,6 +74,8 @@ def canonical(out: Path | None, quick: bool, jobs: int | None, seed: int, show: 
         few: dict[str, Any] = {"sizes": (10, 100), "repetitions": 1000} if quick else {}
         number = check_jobs(jobs)
         results = run_canonical(folder, n_jobs=number, seed=seed, progress=True, **size)
+        if not quick:
+            run_default(folder / "default", n_jobs=number, seed=seed, progress=True)
         sharpness = run_sharpness(folder / "sharpness", n_jobs=number, seed=seed, progress=True, **few)
         _print_canonical(results, show)
         _print_sharpness(sharpness)

@@ -388,8 +388,9 @@ def _vector_estimate(
 
 
 def canonical_default(norm: float) -> DirichletKernel:
-    """What ``estimator="auto"`` takes for the canonical notion."""
-    return DirichletKernel("auto", "query", "cross" if norm in (1, 2) else "ratio", residual=True)
+    """What ``estimator="auto"`` takes for the canonical notion: what did best where the truth is known."""
+    orientation = "data" if norm == 1 else "query"
+    return DirichletKernel("auto", orientation, "cross" if norm in (1, 2) else "ratio", residual=True)
 
 
 def resolve_estimator(estimator: str | Estimator, reduction: Reduction, notion: str, norm: float = 1) -> Estimator:

@@ -171,6 +171,15 @@ ROWS = [
         mergeable=False,
     ),
     Row(
+        DirichletKernel(debias="cross", residual=True),
+        dirichlet("auto", "data", "cross", residual=True),
+        (1, 2),
+        noise=0.05,
+        bias=0.02,
+        signed=True,
+        mergeable=False,
+    ),
+    Row(
         DirichletKernel(orientation="query", debias="cross", residual=True),
         dirichlet("auto", "query", "cross", residual=True),
         (1, 2),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .entries import CURVES, MEASURES, TRIALS, Entry
 from .laws import PUBLISHED, VectorDistribution, others, published
-from .runner import CanonicalConfig, run_canonical
+from .runner import CanonicalConfig, run_canonical, run_default
 from .sharpness import run_sharpness
 
 __all__ = [
@@ -18,5 +18,6 @@ __all__ = [
     "others",
     "published",
     "run_canonical",
+    "run_default",
     "run_sharpness",
 ]

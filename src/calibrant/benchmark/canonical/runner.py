@@ -38,8 +38,8 @@ SIZES = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
 #: Sizes of the laws that are not the paper's, and the largest that the trials read.
 OTHER_SIZES = (200, 1000, 3000)
 TRIAL_SIZES = (200, 1000, 3000, 5000)
-#: Rows that all sets of a size have together, as far as that leaves 6 sets.
-ROWS = 48_000
+#: Rows that all sets of a size have together, as far as that leaves 6 sets; and where the default is read by itself.
+ROWS, MANY_ROWS = 48_000, 400_000
 
 
 @dataclass(frozen=True)
@@ -53,14 +53,16 @@ class CanonicalConfig:
     other_sizes : tuple of int
         Those of the other laws.
     most_sets : int
-        Evaluation sets a size; fewer where they would have more than 48 000 rows, but 6 at least (if there are 6).
+        Evaluation sets a size; fewer where they would have more than ``rows`` rows, but 6 at least (if there are 6).
     seed : int
+    rows : int
     """
 
     sizes: tuple[int, ...] = SIZES
     other_sizes: tuple[int, ...] = OTHER_SIZES
     most_sets: int = 50
     seed: int = 0
+    rows: int = ROWS
 
     def __post_init__(self) -> None:
         for field in ("sizes", "other_sizes"):
@@ -69,6 +71,8 @@ class CanonicalConfig:
                 raise ValueError(f"{field} must be different numbers of rows, each at least 1; got {values!r}")
         if self.most_sets < 1:
             raise ValueError(f"most_sets must be at least 1; got {self.most_sets!r}")
+        if self.rows < 1:
+            raise ValueError(f"rows must be at least 1; got {self.rows!r}")
         if self.seed < 0:
             raise ValueError(f"seed must be at least 0; got {self.seed!r}")
 
@@ -81,7 +85,7 @@ class CanonicalConfig:
 
     def sets_of(self, size: int) -> int:
         """Evaluation sets of one size."""
-        return min(self.most_sets, max(6, ROWS // size))
+        return min(self.most_sets, max(6, self.rows // size))
 
     def to_dict(self) -> dict[str, Any]:
         """The configuration and the versions that its numbers depend on, as JSON holds them."""
@@ -113,6 +117,7 @@ def run_canonical(
     other_sizes: Sequence[int] = OTHER_SIZES,
     most_sets: int = 50,
     seed: int = 0,
+    rows: int = ROWS,
     estimators: Mapping[str, Estimator | Entry] | None = None,
     n_jobs: int | None = None,
     progress: bool = False,
@@ -127,7 +132,7 @@ def run_canonical(
     out : path
         Folder of the run: ``config.json``, ``pieces/`` and ``results.parquet``. A run that was stopped, at whatever
         moment, goes on from its pieces and ends with the same results.
-    sizes, other_sizes, most_sets, seed
+    sizes, other_sizes, most_sets, seed, rows
         See :class:`CanonicalConfig`.
     estimators : mapping of str to Estimator or Entry, or None
         By the name that results carry; None means the curves of the figure everywhere on the paper's laws, and the
@@ -155,7 +160,7 @@ def run_canonical(
     ----------
     Popordanoska, Sayer & Blaschko (2022), §4.1.
     """
-    config = CanonicalConfig(tuple(sizes), tuple(other_sizes), most_sets, seed)
+    config = CanonicalConfig(tuple(sizes), tuple(other_sizes), most_sets, seed, rows)
     chosen = None if estimators is None else as_entries(estimators)
     jobs, folder = check_jobs(n_jobs), Path(out)
     need_polars()
@@ -168,6 +173,23 @@ def run_canonical(
             missing.append((item, {name: entries[name] for name in names}))
     spread(partial(_work, folder, config), missing, jobs, "canonical", progress=progress)
     return collect(folder)
+
+
+def run_default(
+    out: str | os.PathLike[str], *, seed: int = 0, n_jobs: int | None = None, progress: bool = False
+) -> pl.DataFrame:
+    """The default by itself, on the paper's laws at 2000 rows and more, and on many more sets than all others."""
+    return run_canonical(
+        out,
+        sizes=(2000, 5000, 10_000, 20_000),
+        other_sizes=(200,),
+        most_sets=100,
+        seed=seed + 1,
+        rows=MANY_ROWS,
+        estimators={"default": CURVES["default"]},
+        n_jobs=n_jobs,
+        progress=progress,
+    )
 
 
 def entries_of(item: Item) -> Entries:
