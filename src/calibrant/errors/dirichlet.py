@@ -66,7 +66,8 @@ class DirichletKernel(ReadingEstimator):
     Bias of the plug-in: upward, and dominated by noise as soon as K ≥ 4: a calibrated model of 8 classes reads 0.3 to
     1.2 at n = 2000. For the canonical notion ``estimator="auto"`` is therefore
     ``DirichletKernel(debias="cross", residual=True)`` for p = 1, the same with ``orientation="query"`` for p = 2, and
-    with ``debias="ratio"`` for other p (docs/canonical.md has what was tried). p = inf: the largest gap, without ``"square"`` and ``"cross"``. NaN for a single sample.
+    with ``debias="ratio"`` for other p (docs/canonical.md has what was tried). p = inf: the largest gap, without
+    ``"square"`` and ``"cross"``. NaN for a single sample.
 
     Vector problems are read in row tiles: cost O(n² K), memory O(n K) and a few tiles of 4 MB. One score at a time:
     exact up to 2048 samples, and beyond on a grid of 2049 nodes over ``θ``, ``score = sin² θ``; cost O(n + G²).
