@@ -8,7 +8,6 @@ diagonal, and so never needs more than a tile of the n × n weights.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,8 +18,8 @@ from ..problem import VectorProblem
 ORIENTATIONS = ("data", "query")
 #: Without this part of the weights on others than the nearest there is no unbiased square.
 LEAST = 1e-6
-#: Weights held at a time.
-_TILE = 1 << 19
+#: Weights held at a time in a search, and rows and columns of a block of weights: half a megabyte.
+_TILE, _HIGH, _WIDE = 1 << 19, 64, 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,16 +117,10 @@ def around(
     rows = np.arange(n) if rows is None else rows
     m = len(rows)
     first = np.column_stack([values, np.ones(n)])
-    sums, square_sums = np.zeros((m, k + 1)), np.zeros((m, k + 1))
     if second is not None:
         # A row's weight is that of its repeats together; squares are of single samples.
         second = np.column_stack([second, np.ones(n)]) / (sample.mass[:, None] if sample.integral else 1.0)
-    for here, weight, at_home in _tiles(sample, h, orientation, rows):
-        sums[here] = weight @ first
-        if second is not None:
-            np.square(weight, out=weight)
-            weight[np.arange(len(weight)), rows[here]] *= at_home
-            square_sums[here] = weight @ second
+    sums, square_sums = _summed(sample, h, orientation, rows, first, second)
     total = sums[:, -1:]
     known = total[:, 0] > 0
     mean = np.divide(sums[:, :-1], total, out=np.zeros((m, k)), where=known[:, None])
@@ -174,10 +167,14 @@ def log_densities(sample: Simplex, bandwidths: FloatArray, orientation: str, row
     return np.asarray(out - _log(np.maximum(rest, 0.0)))
 
 
-def _tiles(
-    sample: Simplex, h: float, orientation: str, rows: AnyArray
-) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
-    """A part of the rows, their weights (part, n) of which the largest is 1, and a factor for squares at home."""
+def _summed(
+    sample: Simplex, h: float, orientation: str, rows: AnyArray, first: FloatArray, second: FloatArray | None
+) -> tuple[FloatArray, FloatArray]:
+    """``Σ w v`` and ``Σ w² v'`` around some rows, up to a factor of each row (its largest weight is near 1).
+
+    Block by block, small enough for the cache; where a block holds a larger weight than those before it, what was
+    summed is scaled down to it. So rows are never seen as a whole, and nothing overflows or vanishes.
+    """
     n = sample.n_rows
     weigh = np.log(sample.mass)
     if orientation == "data":
@@ -190,15 +187,37 @@ def _tiles(
     home = (_log(sample.others_at_home) - np.log(sample.mass))[rows]
     repeated = (sample.others_at_home > 0) & sample.integral
     factor = np.divide(sample.mass, sample.others_at_home, out=np.zeros(n), where=repeated)[rows]
-    step = max(1, _TILE // max(n, 1))
-    for start in range(0, len(rows), step):
-        here = slice(start, min(start + step, len(rows)))
-        weight = left[here] @ right
-        weight[np.arange(len(weight)), rows[here]] += home[here]
-        top = weight.max(axis=1, keepdims=True)
-        weight -= np.where(np.isfinite(top), top, 0.0)
-        np.exp(weight, out=weight)
-        yield here, weight, factor[here]
+    sums = np.zeros((len(rows), first.shape[1]))
+    square_sums = np.zeros((len(rows), first.shape[1]))
+    parts = [slice(b, min(b + _WIDE, n)) for b in range(0, n, _WIDE)]
+    blocks = [np.ascontiguousarray(right[:, part]) for part in parts]
+    for start in range(0, len(rows), _HIGH):
+        here = slice(start, min(start + _HIGH, len(rows)))
+        mine, own = left[here], rows[here]
+        top = np.full((len(own), 1), -np.inf)
+        total, squares = np.zeros((len(own), first.shape[1])), np.zeros((len(own), first.shape[1]))
+        for part, block in zip(parts, blocks, strict=True):
+            weight = mine @ block
+            at = np.flatnonzero((own >= part.start) & (own < part.stop))
+            if at.size:
+                weight[at, own[at] - part.start] += home[here][at]
+            larger = np.maximum(top, weight.max(axis=1, keepdims=True))
+            safe = np.where(np.isfinite(larger), larger, 0.0)
+            if (larger > top).any():
+                down = np.exp(np.where(np.isfinite(top), top - safe, -np.inf))
+                total *= down
+                squares *= down**2
+                top = larger
+            weight -= safe
+            np.exp(weight, out=weight)
+            total += weight @ first[part]
+            if second is not None:
+                np.square(weight, out=weight)
+                if at.size:
+                    weight[at, own[at] - part.start] *= factor[here][at]
+                squares += weight @ second[part]
+        sums[here], square_sums[here] = total, squares
+    return sums, square_sums
 
 
 def _normaliser(probs: FloatArray, h: float) -> FloatArray:
