@@ -57,6 +57,26 @@ def test_as_published(h, p):
     assert got**p == pytest.approx(published(f, LABELS, h, p), abs=1e-12)
 
 
+@pytest.mark.parametrize("h", [1e-4, 0.02, 0.3])
+@pytest.mark.parametrize("debias", [None, "ratio", "square", "cross"])
+@pytest.mark.parametrize("orientation", ["data", "query"])
+def test_blocks_of_weights_make_no_difference(orientation, debias, h, monkeypatch):
+    """Many blocks a row, with ties and repeats: sums are scaled down as larger weights come, as if seen whole."""
+    rng = np.random.default_rng(5)
+    y, f, _ = sample(3, 90, rng)
+    y, f = np.concatenate([y, 2 - y[:20]]), np.concatenate([f, f[:20]])
+    w = rng.integers(1, 4, 110)
+    estimator = cal.DirichletKernel(h, orientation, debias)
+    problem = {"notion": "canonical", "estimator": estimator, "norm": 2, "sample_weight": w, "labels": range(3)}
+    whole = cal.calibration_error(y, f, **problem)
+    if debias is None and orientation == "data":
+        repeated = published(np.repeat(f, w, axis=0), np.repeat(y, w), h, 2)
+        assert whole**2 == pytest.approx(repeated, rel=1e-9)
+    monkeypatch.setattr("calibrant.errors.simplex_kernel._HIGH", 5)
+    monkeypatch.setattr("calibrant.errors.simplex_kernel._WIDE", 7)
+    assert cal.calibration_error(y, f, **problem) == pytest.approx(whole, rel=1e-10)
+
+
 def test_marginal_and_confidence_are_the_binary_version():
     f = softmax(LOGITS)
     estimator = cal.DirichletKernel(0.1)

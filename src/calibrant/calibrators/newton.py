@@ -62,38 +62,7 @@ class Solution:
 
 def minimise(objective: Objective, start: FloatArray) -> Solution:
     """Minimise a convex function by Newton's method with step halving; cost ``iterations · (Hessian + p³)``."""
-    x = np.asarray(start, dtype=np.float64)
-    value, gradient, hessian = objective(x, True)
-    done, taken = False, 0
-    while taken < _ITERATIONS:
-        taken += 1
-        if hessian is None:
-            raise RuntimeError("the Hessian was asked for")
-        direction = _direction(hessian, gradient)
-        decrement = -float(direction @ gradient)
-        tolerance = _DECREMENT * (1e-3 + abs(value))
-        length, moved = 1.0, False
-        for _ in range(_HALVINGS):
-            trial = x + length * direction
-            # Whole steps nearly always do: their Hessian comes in one pass with them, unless it is the last step.
-            ahead = length == 1.0 and decrement > tolerance
-            new, new_gradient, hessian = objective(trial, ahead)
-            if new <= value - 1e-4 * length * decrement + 1e-15 * abs(value):
-                moved = True
-                break
-            length /= 2
-        if not moved:
-            # No better number exists in floating point: the optimum, if the promised gain is rounding noise.
-            done = decrement <= _NOISE * (1e-3 + abs(value))
-            break
-        stuck = new >= value and decrement <= _NOISE * (1e-3 + abs(value))
-        x, value, gradient = trial, new, new_gradient
-        if stuck or decrement <= tolerance:
-            done = True
-            break
-        if hessian is None:
-            hessian = objective(x, True)[2]
-    return Solution(x, value, float(np.abs(gradient).max(initial=0.0)), taken, done)
+    return minimise_bounded(objective, start, np.full(len(start), -np.inf))
 
 
 def minimise_bounded(objective: Objective, start: FloatArray, lower: FloatArray) -> Solution:
@@ -116,22 +85,25 @@ def minimise_bounded(objective: Objective, start: FloatArray, lower: FloatArray)
         free = np.flatnonzero(~held)
         direction[free] = _direction(hessian[np.ix_(free, free)], gradient[free])
         decrement = -float(direction[free] @ gradient[free])
+        small = decrement <= _DECREMENT * (1e-3 + abs(value))
         length, moved = 1.0, False
         for _ in range(_HALVINGS):
             trial = np.maximum(x + length * direction, lower)
-            new, new_gradient, ahead = objective(trial, length == 1.0)
+            # Whole steps nearly always do: their Hessian comes in one pass with them, unless it is the last step.
+            new, new_gradient, ahead = objective(trial, length == 1.0 and not small)
             promised = length * decrement + float(gradient[held] @ (x - trial)[held])
             if new <= value - 1e-4 * promised + 1e-15 * abs(value):
                 moved = True
                 break
             length /= 2
         if not moved:
+            # No better number exists in floating point: the optimum, if the promised gain is rounding noise.
             done = decrement <= _NOISE * (1e-3 + abs(value))
             break
         reached = np.array_equal(trial, np.maximum(x + direction, lower))
         stuck = new >= value and decrement <= _NOISE * (1e-3 + abs(value))
         x, value, gradient = trial, new, new_gradient
-        if stuck or (reached and decrement <= _DECREMENT * (1e-3 + abs(value))):
+        if stuck or (reached and small):
             done = True
             break
         hessian = objective(x, True)[2] if ahead is None else ahead

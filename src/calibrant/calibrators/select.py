@@ -267,6 +267,7 @@ def _folds(codes: AnyArray, cv: int, random_state: Any) -> list[tuple[AnyArray, 
     if len(codes) < 2 * number:
         number = 2
     with warnings.catch_warnings():
+        # A class with a single row is in one fold only, which its calibrators are told of by their labels.
         warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
         split = StratifiedKFold(number, shuffle=True, random_state=random_state)
         return list(split.split(np.zeros(len(codes)), codes))
