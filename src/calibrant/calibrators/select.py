@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.model_selection import StratifiedKFold
 
-from .._types import AnyArray, ConvergenceWarning, FloatArray
+from .._types import AnyArray, FloatArray
 from .base import EPS, BinaryCalibrator, Calibrator, choice
+from .crossval import RULES, SCORINGS, check_cv, chosen_of, fit_rows, folds_of, held_out, losses_of
 from .isotonic import IsotonicCalibrator
 from .linear import DirichletCalibration, MatrixScaling, VectorScaling
 from .logistic import BetaCalibration, PlattScaling, QuadraticLogit
@@ -21,11 +19,6 @@ from .reading import Sample, Scores, read_sample
 from .smooth import SplineCalibrator
 from .temperature import EnsembleTemperatureScaling, TemperatureScaling, softmax
 from .wrappers import OneVsRest
-
-SCORINGS = ("log_loss", "brier")
-RULES = ("one-standard-error", "best")
-#: Probabilities of labels below this count as this, so that one surprise does not decide alone.
-_FLOOR = 1e-6
 
 
 class Identity(Calibrator):
@@ -166,20 +159,19 @@ def select_calibrator(
     """
     choice("scoring", scoring, SCORINGS)
     choice("rule", rule, RULES)
-    if isinstance(cv, bool) or not isinstance(cv, (int, np.integer)) or cv < 2:
-        raise ValueError(f"cv must be an int >= 2; got {cv!r}")
+    check_cv(cv)
     sample = read_sample(Identity(), scores, y, sample_weight, input, labels)
-    tried = default_candidates(sample.n_classes, input) if candidates is None else _checked(candidates, sample)
-    tried = {k: clone(c).set_params(input=input, labels=list(sample.classes)) for k, c in tried.items()}
+    tried = candidates_for(sample, candidates)
     everything = np.arange(sample.scores.n_rows)
     name, table = _choose(sample, tried, everything, cv, scoring, rule, random_state)
-    fitted = _fit(tried[name], sample, everything)
+    fitted = fit_rows(tried[name], sample, everything)
     loss = float("nan")
     if nested:
         rows = np.empty(len(everything))
-        for train, test in _folds(sample.codes, cv, random_state):
+        for train, test in folds_of(sample.codes, cv, random_state):
             inner, _ = _choose(sample, tried, train, cv, scoring, rule, random_state)
-            rows[test] = _losses(_fit(tried[inner], sample, train), sample, test, scoring)[0]
+            p = fit_rows(tried[inner], sample, train).predict_proba(sample.scores.values[test])
+            rows[test] = losses_of(p, sample.codes[test], scoring)
         loss = float(np.average(rows, weights=sample.weights))
     return Selection(name, fitted, table, loss)
 
@@ -250,81 +242,34 @@ class AutoCalibrator(Calibrator):
         return np.asarray(self.calibrator_.predict_proba(scores.values))
 
 
-def _checked(candidates: Mapping[str, Calibrator], sample: Sample) -> dict[str, Calibrator]:
-    if not isinstance(candidates, Mapping) or not candidates:
+def candidates_for(sample: Sample, candidates: Mapping[str, Calibrator] | None) -> dict[str, Calibrator]:
+    """Candidates ready for a sample: the default ones, or those given, judged, with its labels and kind of scores."""
+    if candidates is None:
+        tried = default_candidates(sample.n_classes, sample.scores.kind)
+    elif not isinstance(candidates, Mapping) or not candidates:
         raise TypeError(f"candidates must be a mapping of names to calibrators, not empty; got {candidates!r}")
-    for name, one in candidates.items():
-        if not isinstance(one, Calibrator):
-            raise TypeError(f"candidates must be calibrators; {name!r} is {one!r}")
-    many = sample.n_classes > 2
-    return {k: OneVsRest(c) if many and isinstance(c, BinaryCalibrator) else c for k, c in candidates.items()}
-
-
-def _folds(codes: AnyArray, cv: int, random_state: Any) -> list[tuple[AnyArray, AnyArray]]:
-    """Stratified; no more folds than rows of the rarest class, but two."""
-    rarest = int(np.bincount(codes)[np.unique(codes)].min())
-    number = max(2, min(cv, rarest))
-    if len(codes) < 2 * number:
-        number = 2
-    with warnings.catch_warnings():
-        # A class with a single row is in one fold only, which its calibrators are told of by their labels.
-        warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
-        split = StratifiedKFold(number, shuffle=True, random_state=random_state)
-        return list(split.split(np.zeros(len(codes)), codes))
-
-
-def _fit(one: Calibrator, sample: Sample, rows: AnyArray) -> Calibrator:
-    names = np.asarray(sample.classes)
-    with warnings.catch_warnings():
-        # A candidate that cannot converge loses the comparison by its loss.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted: Calibrator = clone(one).fit(sample.scores.values[rows], names[sample.codes[rows]], sample.weights[rows])
-    return fitted
-
-
-def _losses(one: Calibrator, sample: Sample, rows: AnyArray, scoring: str) -> tuple[FloatArray, AnyArray]:
-    """Loss of each row, and whether its label was the first choice."""
-    p, codes = one.predict_proba(sample.scores.values[rows]), sample.codes[rows]
-    own = p[np.arange(len(rows)), codes]
-    if scoring == "log_loss":
-        return -np.log(np.maximum(own, _FLOOR)), p.argmax(axis=1) == codes
-    return (p**2).sum(axis=1) - 2 * own + 1, p.argmax(axis=1) == codes
+    else:
+        for name, one in candidates.items():
+            if not isinstance(one, Calibrator):
+                raise TypeError(f"candidates must be calibrators; {name!r} is {one!r}")
+        many = sample.n_classes > 2
+        tried = {k: OneVsRest(c) if many and isinstance(c, BinaryCalibrator) else c for k, c in candidates.items()}
+    classes = list(sample.classes)
+    return {k: clone(c).set_params(input=sample.scores.kind, labels=classes) for k, c in tried.items()}
 
 
 def _choose(
     sample: Sample, tried: dict[str, Calibrator], rows: AnyArray, cv: int, scoring: str, rule: str, random_state: Any
 ) -> tuple[str, list[dict[str, Any]]]:
     """Name of the choice, and the table."""
-    losses = {name: np.empty(len(rows)) for name in tried}
-    right = {name: np.empty(len(rows)) for name in tried}
-    seconds = dict.fromkeys(tried, 0.0)
-    folds = _folds(sample.codes[rows], cv, random_state)
-    for train, test in folds:
-        for name, one in tried.items():
-            start = perf_counter()
-            fitted = _fit(one, sample, rows[train])
-            seconds[name] += (perf_counter() - start) / len(folds)
-            losses[name][test], right[name][test] = _losses(fitted, sample, rows[test], scoring)
-    w = sample.weights[rows] / sample.weights[rows].sum()
-    mean = {name: float(w @ each) for name, each in losses.items()}
-    best = min(mean, key=lambda name: mean[name])
-    table: list[dict[str, Any]] = []
-    for name, each in losses.items():
-        gap = each - losses[best]
-        difference = float(w @ gap)
-        se = float(np.sqrt((w**2) @ (gap - difference) ** 2))
-        table.append(
-            {
-                "name": name,
-                "loss": mean[name],
-                "difference": difference,
-                "se": se,
-                "accuracy": float(w @ right[name]),
-                "seconds": seconds[name],
-            }
-        )
-    within = [row["name"] for row in table if row["difference"] <= row["se"]]
-    name = best if rule == "best" else within[0]
-    for row in table:
-        row["chosen"] = row["name"] == name
-    return name, table
+    codes = sample.codes[rows]
+    folds = folds_of(codes, cv, random_state)
+    weights = sample.weights[rows] / sample.weights[rows].sum()
+    losses: dict[str, FloatArray] = {}
+    more: dict[str, dict[str, float]] = {}
+    for name, one in tried.items():
+        p, seconds = held_out(one, sample, folds, rows)
+        losses[name] = losses_of(p, codes, scoring)
+        more[name] = {"accuracy": float(weights @ (p.argmax(axis=1) == codes)), "seconds": seconds}
+    chosen, table = chosen_of(losses, weights, rule)
+    return chosen, [row | more[row["name"]] | {"chosen": row["name"] == chosen} for row in table]

@@ -12,7 +12,7 @@ from .._types import AnyArray, FloatArray
 from ..problem import Problem
 from .base import Estimator
 from .folds import Parts, split
-from .isotonic import isotonic_fit
+from .isotonic import isotonic_means
 from .logitmap import columns_of, expit, fit, logits_of
 
 #: Clip level of logits and precision of the prior on the standardised deviations of the built-in logistic map.
@@ -132,7 +132,7 @@ class CrossFit(Estimator):
 
 def isotonic_map(scores: FloatArray, weight: FloatArray, positive: FloatArray, at: FloatArray) -> FloatArray:
     """Isotonic fit, linear between scores and constant beyond them."""
-    return np.interp(at, scores, isotonic_fit(positive / weight, weight))
+    return np.interp(at, scores, isotonic_means(positive, weight))
 
 
 def logistic_map(scores: FloatArray, weight: FloatArray, positive: FloatArray, at: FloatArray) -> FloatArray:

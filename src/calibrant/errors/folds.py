@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._types import AnyArray, FloatArray
+from .._types import AnyArray, FloatArray, IntArray
 from ..problem import Problem
 
 
@@ -74,13 +74,18 @@ def split(problem: Problem, n_folds: int, seed: int) -> Parts:
     good, bad = ones.astype(np.int64), (count - ones).astype(np.int64)
     several = np.flatnonzero((good > 0) & (bad > 0))
     positive: FloatArray = np.where(ones > 0, weight, 0.0)
-    left_good, left_bad = good[several], bad[several]
-    for f in range(n_folds):
-        places = weight[f, several].astype(np.int64)
-        drawn = rng.hypergeometric(left_good, left_bad, places)
-        positive[f, several] = drawn
-        left_good, left_bad = left_good - drawn, left_bad - (places - drawn)
+    places = weight[:, several].astype(np.int64)
+    positive[:, several] = dealt_to_folds(good[several], bad[several], places, rng)
     return Parts(scores, weight, positive, True)
+
+
+def dealt_to_folds(good: IntArray, bad: IntArray, places: IntArray, rng: np.random.Generator) -> IntArray:
+    """How many of each score's positives every fold draws, (F, m): without replacement, for ``places`` samples."""
+    out = np.empty_like(places)
+    for f, wanted in enumerate(places):
+        out[f] = rng.hypergeometric(good, bad, wanted)
+        good, bad = good - out[f], bad - (wanted - out[f])
+    return out
 
 
 def _sorted_rows(problem: Problem) -> tuple[FloatArray, FloatArray, FloatArray]:

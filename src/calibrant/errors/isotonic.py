@@ -59,3 +59,17 @@ def isotonic_fit(values: FloatArray, weight: FloatArray) -> FloatArray:
     if values.size == 0:
         return np.empty(0)
     return np.asarray(isotonic_regression(values, weights=weight).x)
+
+
+def isotonic_means(positive: FloatArray, weight: FloatArray, level: FloatArray | float = 0.0) -> FloatArray:
+    """The fit to ``positive / weight``, each pool's mean made from its sums: exact for counts.
+
+    With a level that rises by more than 1 from one sample to the next, samples laid end to end are fitted apart.
+    """
+    from scipy.optimize import isotonic_regression
+
+    if weight.size == 0:
+        return np.empty(0)
+    bounds = isotonic_regression(positive / weight + level, weights=weight).blocks
+    start = bounds[:-1]
+    return np.repeat(np.add.reduceat(positive, start) / np.add.reduceat(weight, start), np.diff(bounds))

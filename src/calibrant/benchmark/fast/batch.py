@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -29,12 +29,15 @@ class Batch:
     domain : tuple of float
     eps : float
         Rounding unit of the scores as they arrived (see :attr:`calibrant.problem.Problem.eps`).
+    kept : dict
+        What several estimators need of the batch and one of them has made, by name.
     """
 
     scores: FloatArray
     outcomes: FloatArray
     domain: tuple[float, float] = (0.0, 1.0)
     eps: float = float(np.finfo(np.float64).eps)
+    kept: dict[str, tuple[FloatArray, ...]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(cls, scores: FloatArray, outcomes: AnyArray, domain: tuple[float, float] = (0.0, 1.0)) -> Batch:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
-from ..._types import AnyArray, FloatArray
+from ..._types import AnyArray, FloatArray, IntArray
+from ...errors.base import Estimator
 from ...errors.beta import AUTO, BetaKernel, log_kernel
 from ...errors.crossfit import LOGISTIC_EPS, LOGISTIC_SHRINKAGE, CrossFit
-from ...errors.isotonic import isotonic_fit
+from ...errors.folds import dealt_to_folds
+from ...errors.isotonic import isotonic_means
 from ...errors.logitmap import columns_of, expit, fit, gaps, logits_of
 from ...errors.norm import mean_power
 from ...errors.parametric import Parametric, edge_of
@@ -38,12 +41,15 @@ _BLOCK = 128
 def parametric(estimator: Parametric, batch: Batch, norm: float) -> FloatArray:
     """``errorᵖ`` of every sample: exact up to 256 rows, else from a coarser grid of the logit, mostly within 1e-4."""
     if np.isinf(norm):  # the largest gap is at the outermost node, which a coarser grid has elsewhere
-        return np.array([estimator.power(problem, norm) for problem in batch.problems()])
+        return _one_by_one(estimator, batch, norm, range(batch.n_samples))
     if batch.size <= _ROWS:
         logits, count, positive = logits_of(batch.scores, estimator.eps), np.ones_like(batch.scores), batch.outcomes
         step = 0.0
     else:
-        nodes, count, positive = _logit_counts(batch.scores, batch.outcomes, estimator.eps, _LOGIT_CELLS)
+        name = f"logit counts {estimator.eps!r}"
+        if name not in batch.kept:
+            batch.kept[name] = _logit_counts(batch.scores, batch.outcomes, estimator.eps, _LOGIT_CELLS)
+        nodes, count, positive = batch.kept[name]
         logits, step = np.broadcast_to(nodes, count.shape), 2 * edge_of(estimator.eps) / _LOGIT_CELLS
     return mean_power(gaps(logits, count, positive, estimator.family, estimator.shrinkage, step), count, norm)
 
@@ -61,36 +67,98 @@ def _logit_counts(
 
 @reads(CrossFit)
 def crossfit(estimator: CrossFit, batch: Batch, norm: float) -> FloatArray:
-    """``errorᵖ`` of every sample; the public estimator's where scores are tied, or with other regressors."""
+    """``errorᵖ`` of every sample, with isotonic maps; with logistic ones those of samples without ties.
+
+    The others, and other regressors, are the public estimator's, sample by sample.
+    """
+    if norm not in (1, 2) or estimator.regressor not in ("isotonic", "logistic") or batch.size < 2:
+        return _one_by_one(estimator, batch, norm, range(batch.n_samples))
+    if estimator.regressor == "isotonic":
+        outcomes = _dealt(batch, estimator.cv, estimator.random_state)
+        delta = np.empty(batch.scores.shape)
+        together = max(1, _CACHED // batch.size)
+        for start in range(0, batch.n_samples, together):
+            part = slice(start, start + together)
+            delta[part] = _isotonic(batch.scores[part], outcomes[part], estimator.cv)
+        return _signed_terms(delta, outcomes - batch.scores, norm)
+    alone = np.asarray(batch.first.all(axis=1))  # without ties folds are dealt in turn
     out = np.empty(batch.n_samples)
-    plain = norm in (1, 2) and estimator.regressor in ("isotonic", "logistic") and batch.size > 1
-    alone: AnyArray = np.logical_and(batch.first.all(axis=1), plain)  # without ties folds are dealt in turn
-    for i in np.flatnonzero(~alone):
-        out[i] = estimator.power(batch.problem(int(i)), norm)
-    rows = np.flatnonzero(alone)
-    if rows.size == 0:
-        return out
-    s, o = batch.scores[rows], batch.outcomes[rows]
-    delta = _isotonic(s, o, estimator.cv) if estimator.regressor == "isotonic" else _logistic(s, o, estimator.cv)
-    residual = o - s
-    terms = np.sign(delta) * residual if norm == 1 else 2 * delta * residual - delta**2
-    out[rows] = terms.mean(axis=1)
+    tied, rows = np.flatnonzero(~alone), np.flatnonzero(alone)
+    out[tied] = _one_by_one(estimator, batch, norm, tied)
+    if rows.size:
+        s, o = batch.scores[rows], batch.outcomes[rows]
+        out[rows] = _signed_terms(_logistic(s, o, estimator.cv), o - s, norm)
     return out
 
 
+def _one_by_one(estimator: Estimator, batch: Batch, norm: float, rows: Iterable[int]) -> FloatArray:
+    return np.array([estimator.power(batch.problem(int(i)), norm) for i in rows])
+
+
+def _signed_terms(delta: FloatArray, residual: FloatArray, norm: float) -> FloatArray:
+    terms = np.sign(delta) * residual if norm == 1 else 2 * delta * residual - delta**2
+    return np.asarray(terms.mean(axis=1))
+
+
+def _dealt(batch: Batch, cv: int, seed: int) -> FloatArray:
+    """Outcomes in an order in which row i belongs to fold i modulo ``cv``: those of equal scores are dealt at random.
+
+    The draws are those of :func:`calibrant.errors.folds.split`.
+    """
+    out = batch.outcomes.copy()
+    for row in np.flatnonzero(~batch.first.all(axis=1)):
+        start = np.flatnonzero(batch.first[row])
+        end = np.append(start[1:], batch.size)
+        ones = np.add.reduceat(batch.outcomes[row], start).astype(np.int64)
+        several = np.flatnonzero((ones > 0) & (ones < end - start))
+        if several.size == 0:
+            continue
+        start, ones, size = start[several], ones[several], (end - start)[several]
+        fold = np.arange(cv)[:, None]
+        before = _places_below(start, fold, cv)
+        places = _places_below(start + size, fold, cv) - before
+        drawn = dealt_to_folds(ones, size - ones, places, np.random.default_rng(seed))
+        group = np.repeat(np.arange(start.size), size)
+        place = np.arange(group.size) + np.repeat(start - np.cumsum(size) + size, size)
+        mine = place % cv
+        out[row, place] = _places_below(place, mine, cv) - before[mine, group] < drawn[mine, group]
+    return out
+
+
+def _places_below(end: IntArray, fold: IntArray, cv: int) -> IntArray:
+    """How many of the places 0 … end - 1 belong to a fold."""
+    return np.asarray((end + (cv - 1 - fold)) // cv)
+
+
 def _isotonic(scores: FloatArray, outcomes: FloatArray, cv: int) -> FloatArray:
-    """Held-out recalibrated minus stated score, (R, n), by isotonic fits."""
-    n = scores.shape[1]
+    """Held-out recalibrated minus stated score, (R, n), by isotonic fits of all samples in one pass.
+
+    Each sample's outcomes are raised above those of the sample before, so that no pool reaches across.
+    """
+    n_rows, n = scores.shape
     place = np.arange(n) % cv
-    held = [np.flatnonzero(place == f) for f in range(cv)]
-    rest = [np.flatnonzero(place != f) for f in range(cv)]
     delta = np.empty(scores.shape)
-    ones = np.ones(n)
-    for s, o, d in zip(scores, outcomes, delta, strict=True):
-        for inside, outside in zip(held, rest, strict=True):
-            if inside.size:
-                fitted = isotonic_fit(o[outside], ones[: outside.size])
-                d[inside] = np.interp(s[inside], s[outside], fitted)
+    for f in range(min(cv, n)):
+        held, rest = np.flatnonzero(place == f), np.flatnonzero(place != f)
+        s, o = scores[:, rest], outcomes[:, rest].ravel()
+        level = np.repeat(2.0 * np.arange(n_rows), rest.size)
+        new = np.ones(s.shape, dtype=bool)
+        np.not_equal(s[:, 1:], s[:, :-1], out=new[:, 1:])
+        if new.all():
+            fitted = isotonic_means(o, np.ones(o.size), level)
+        else:  # equal scores are one, with their number as weight
+            start = np.flatnonzero(new)
+            weight = np.diff(start, append=s.size)
+            means = isotonic_means(np.add.reduceat(o, start), weight.astype(np.float64), level[start])
+            fitted = np.repeat(means, weight)
+        fitted = fitted.reshape(s.shape)
+        # Linear between the nearest scores of the other folds, and constant beyond them.
+        right = np.searchsorted(rest, held)
+        left, right = np.maximum(right - 1, 0), np.minimum(right, rest.size - 1)
+        low, at_low, at_high = s[:, left], fitted[:, left], fitted[:, right]
+        width = s[:, right] - low
+        share = np.divide(scores[:, held] - low, width, out=np.zeros_like(width), where=width > 0)
+        delta[:, held] = np.where(share < 1, at_low + share * (at_high - at_low), at_high)
     return delta - scores
 
 
@@ -130,7 +198,7 @@ def beta_kernel(estimator: BetaKernel, batch: Batch, norm: float) -> FloatArray:
     """
     h = float(AUTO * float(batch.size) ** -0.4) if estimator.bandwidth == "auto" else estimator.bandwidth
     if isinstance(h, str) or batch.size < 8:
-        return np.array([estimator.power(problem, norm) for problem in batch.problems()])
+        return _one_by_one(estimator, batch, norm, range(batch.n_samples))
     cells = 64
     while cells < min(_STEPS * np.pi / np.sqrt(h), 2048):
         cells *= 2
