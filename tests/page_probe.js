@@ -2,13 +2,13 @@
 (function () {
   const out = document.createElement("pre");
   out.id = "probe";
-  const chart = document.getElementById("chart"), select = document.getElementById("view");
+  const chart = document.querySelector(".chart"), select = document.getElementById("view");
   const svg = () => chart.querySelector("svg");
   const point = (x) => {
     const box = svg().getBoundingClientRect(), area = svg().querySelector('rect[fill="transparent"]');
     const at = { clientX: box.left + box.width * x, clientY: box.top + 50, bubbles: true };
     area.dispatchEvent(new PointerEvent("pointermove", at));
-    return Array.from(svg().querySelectorAll("#tip text")).map((t) => t.textContent).join(" | ");
+    return Array.from(svg().querySelectorAll(".tip text")).map((t) => t.textContent).join(" | ");
   };
   const lines = [point(0.6)];
   lines.push("circles " + svg().querySelectorAll("circle.point").length);
@@ -20,7 +20,7 @@
   lines.push("dark " + document.documentElement.classList.contains("dark"));
   const view = svg().viewBox.baseVal;
   const outside = (b) => b.x < 0 || b.y < 0 || b.x + b.width > view.width || b.y + b.height > view.height;
-  const upright = Array.from(svg().querySelectorAll("text")).filter((t) => !t.closest("#tip") && !t.getAttribute("transform"));
+  const upright = Array.from(svg().querySelectorAll("text")).filter((t) => !t.closest(".tip") && !t.getAttribute("transform"));
   lines.push("clipped " + upright.filter((t) => outside(t.getBBox())).map((t) => t.textContent).join(","));
   out.textContent = lines.join("\n");
   document.body.appendChild(out);

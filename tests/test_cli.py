@@ -203,7 +203,7 @@ BAD = {
     "not parquet": ("y_true,y_prob\n1,0.5\n", ["--format", "parquet"], ""),
     "half an outcome": ("y_true,y_prob\n" + "1,0.5\n0,0.4\n" * 8000 + "0.5,0.3\n", [], "row 16000 is 0.5"),
     "ragged": ("y_true,y_prob\n1,0.5\n0,0.4,3,4\n", [], ""),
-    "html to nowhere": ("y_true,y_prob\n1,0.5\n0,0.4\n", ["--html", "/nonexistent/x.html"], "No such file"),
+    "html to nowhere": ("y_true,y_prob\n1,0.5\n0,0.4\n", ["--html", "/nonexistent/x.html"], "there is no folder"),
 }
 
 
@@ -357,7 +357,7 @@ def watch():
             peak[0] = max(peak[0], *(int(line.split()[1]) for line in status if line.startswith("RssAnon")))
         time.sleep(0.005)
 threading.Thread(target=watch, daemon=True).start()
-sys.argv = ["calibrant", "report", sys.argv[1], "--stream", "--json"]
+sys.argv = ["calibrant", *sys.argv[1:]]
 from calibrant.cli import main
 try:
     main()
@@ -369,6 +369,13 @@ sys.stderr.write(str(peak[0]))
 
 @pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def watched(*args):
+    """Standard output of a call in a process of its own, and the most memory of its own that it had, in MB."""
+    done = subprocess.run([sys.executable, "-c", WATCH, *map(str, args)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout, int(done.stderr.split()[-1]) / 1024
+
+
 def test_memory_does_not_grow_with_the_file(tmp_path):
     """Peak memory of streaming four times the rows stays within a few pieces (file pages in the cache aside)."""
     peaks = []
@@ -377,8 +384,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
         p = rng.random(rows)
         path = tmp_path / f"{rows}.parquet"
         pl.DataFrame({"y_true": (rng.random(rows) < p).astype(np.int8), "y_prob": p}).write_parquet(path)
-        done = subprocess.run([sys.executable, "-c", WATCH, str(path)], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout)["n_samples"] == rows
-        peaks.append(int(done.stderr.split()[-1]) / 1024)
+        out, peak = watched("report", path, "--stream", "--json")
+        assert json.loads(out)["n_samples"] == rows
+        peaks.append(peak)
     assert peaks[1] - peaks[0] < 50, peaks  # six million more rows would be 100 MB as pairs of float64

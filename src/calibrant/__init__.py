@@ -49,8 +49,10 @@ if TYPE_CHECKING:
     from .notions import TopLabel as TopLabel
     from .plot import ReliabilityDisplay as ReliabilityDisplay
     from .predictions import Predictions as Predictions
+    from .reporting import CalibratorComparison as CalibratorComparison
     from .reporting import Report as Report
     from .reporting import report as report
+    from .reporting.compare import compare_calibrators as compare_calibrators
     from .results import CurvePoint as CurvePoint
     from .results import Estimate as Estimate
     from .results import ReliabilityCurve as ReliabilityCurve
@@ -65,6 +67,7 @@ _NAMES = {
     "BinMoments": "binning",
     "Binned": "errors",
     "CalibrantWarning": "_types",
+    "CalibratorComparison": "reporting",
     "Canonical": "notions",
     "ClassSpecific": "notions",
     "Classwise": "notions",
@@ -96,6 +99,7 @@ _NAMES = {
     "TopLabel": "notions",
     "as_predictions": "_validation",
     "calibration_error": "estimation",
+    "compare_calibrators": "reporting.compare",
     "estimate": "estimation",
     "expected_calibration_error": "ece",
     "maximum_calibration_error": "ece",

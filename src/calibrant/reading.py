@@ -13,6 +13,8 @@ from glob import escape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ._columns import some
 from ._types import AnyArray
 
@@ -30,6 +32,11 @@ _SUFFIXES = {
     ".feather": "arrow",
     ".ipc": "arrow",
 }
+
+
+def format_of(path: Path) -> str | None:
+    """Format that a file's name tells; None where it tells none."""
+    return _SUFFIXES.get(path.suffix.lower())
 
 
 @dataclass(frozen=True)
@@ -72,7 +79,7 @@ class Table:
         self.n_bytes = self.path.stat().st_size
         if self.n_bytes == 0:
             raise ValueError(f"{self.name} is empty")
-        self.file_format = file_format or _SUFFIXES.get(self.path.suffix.lower()) or self._sniff()
+        self.file_format = file_format or format_of(self.path) or self._sniff()
         if self.file_format == "ndjson" and self._head().lstrip().startswith(b"["):
             raise ValueError(f"{self.name} is a JSON array: write NDJSON, one object a line")
         self._frame = self._scan()
@@ -185,20 +192,62 @@ class Table:
 
         return int(self._frame.select(pl.len()).collect(engine="streaming").item())
 
+    def batches(self, columns: Sequence[str] | None = None, size: int | None = None) -> Iterator[Any]:
+        """Frames of ``size`` rows (None: all at once), in order, of some columns (None: all)."""
+        chosen = self._frame if columns is None else self._frame.select(list(dict.fromkeys(columns)))
+        yield from [chosen.collect()] if size is None else chosen.collect_batches(chunk_size=size)
+
     def pieces(self, label: str, probs: Sequence[str], weight: str | None, size: int | None = None) -> Iterator[Piece]:
         """Rows by pieces of ``size`` (None: all at once). Only the columns asked for are read."""
-        columns = list(dict.fromkeys([label, *probs, *([weight] if weight else [])]))
-        selected = self._frame.select(columns)
-        batches = [selected.collect()] if size is None else selected.collect_batches(chunk_size=size)
         start = 0
-        for batch in batches:
+        for batch in self.batches([label, *probs, *([weight] if weight else [])], size):
             if batch.height:
                 weights = None if weight is None else batch[weight].to_numpy()
-                yield Piece(start, batch[label], _scores(batch, probs), weights)
+                yield Piece(start, batch[label], score_columns(batch, probs), weights)
                 start += batch.height
 
+    def sample(
+        self, label: str, probs: Sequence[str], weight: str | None, most: int, seed: int, size: int
+    ) -> tuple[Piece, AnyArray]:
+        """At most so many rows, all if there are no more, else at random; and their numbers in the file, ascending.
 
-def _scores(batch: Any, probs: Sequence[str]) -> Any:
+        Every row has a random key, and those with the smallest are kept: memory for twice as many.
+        """
+        import polars as pl
+
+        rng = np.random.default_rng(seed)
+        held: list[Any] = []
+        keys, rows, seen = np.empty(0), np.empty(0, dtype=np.int64), 0
+        for batch in self.batches([label, *probs, *([weight] if weight else [])], size):
+            new = rng.random(batch.height)
+            # Once there are enough, most rows of a batch are above all keys that are held.
+            within = np.flatnonzero(new < keys.max()) if keys.size >= most else np.arange(batch.height)
+            held.append(batch[within])
+            keys = np.concatenate([keys, new[within]])
+            rows = np.concatenate([rows, seen + within])
+            seen += batch.height
+            if keys.size > 2 * most:
+                kept = _smallest(keys, most)
+                held, keys, rows = [pl.concat(held)[kept]], keys[kept], rows[kept]
+        kept = _smallest(keys, most)
+        frame = pl.concat(held)[kept]
+        weights = None if weight is None else frame[weight].to_numpy()
+        return Piece(0, frame[label], score_columns(frame, probs), weights), rows[kept]
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """Kind of each column."""
+        return dict(self._schema)
+
+
+def _smallest(keys: AnyArray, most: int) -> AnyArray:
+    """Places of the smallest keys, ascending."""
+    if keys.size <= most:
+        return np.arange(keys.size)
+    return np.sort(np.argpartition(keys, most - 1)[:most])
+
+
+def score_columns(batch: Any, probs: Sequence[str]) -> Any:
     """Columns of probabilities."""
     for name in probs:
         if not (batch[name].dtype.is_numeric() or str(batch[name].dtype) == "Boolean"):

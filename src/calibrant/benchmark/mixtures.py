@@ -72,12 +72,14 @@ class Mixture:
 
     @cached_property
     def _whitening(self) -> tuple[AnyArray, AnyArray, AnyArray]:
-        """``A⁻¹`` of every component side by side (D, C·modes·D), the whitened means, and ``log |det A|``."""
+        """``A⁻¹`` of every component one below the other (D·modes·C, D), whitened means, and ``log |det A|``."""
         dimensions = self.means.shape[2]
-        factors = self.factors.reshape(-1, dimensions, dimensions)
-        inverse = np.linalg.inv(factors)
-        centre = np.einsum("kd,kde->ke", self.means.reshape(-1, dimensions), inverse)
-        return inverse.transpose(1, 0, 2).reshape(dimensions, -1), centre.ravel(), np.linalg.slogdet(factors)[1]
+        inverse = np.linalg.inv(self.factors)
+        centre = np.einsum("cmd,cmde->cme", self.means, inverse)
+        # Rows in the order of dimension, mode, class: sums over the first two add whole rows of numbers.
+        below = np.ascontiguousarray(inverse.transpose(3, 1, 0, 2).reshape(-1, dimensions))
+        log_det = np.linalg.slogdet(self.factors)[1].T
+        return below, centre.transpose(2, 1, 0).reshape(-1, 1), log_det.reshape(-1, 1)
 
     def posterior(self, X: FloatArray) -> FloatArray:
         """``P(class | x)`` of every row, shape (n, C), by log-sum-exp over components; O(n C modes D²)."""
@@ -85,10 +87,13 @@ class Mixture:
         inverse, centre, log_det = self._whitening
         out = np.empty((len(X), classes))
         for a in range(0, len(X), _TILE):
-            white = X[a : a + _TILE] @ inverse - centre
+            white = inverse @ X[a : a + _TILE].T
+            white -= centre
             white *= white
-            log = -0.5 * white.reshape(-1, dimensions).sum(axis=1).reshape(-1, classes * modes) - log_det
-            log -= log.max(axis=1, keepdims=True)
-            density = np.exp(log).reshape(-1, classes, modes).sum(axis=2)
-            np.divide(density, density.sum(axis=1, keepdims=True), out=out[a : a + _TILE])
+            log = white.reshape(dimensions, modes * classes, -1).sum(axis=0)
+            log *= -0.5
+            log -= log_det
+            log -= log.max(axis=0)
+            density = np.exp(log, out=log).reshape(modes, classes, -1).sum(axis=0)
+            np.divide(density, density.sum(axis=0), out=out[a : a + _TILE].T)
         return out

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .._files import replacing
 from .._types import FloatArray
 from ..errors.base import Estimator
 from .curves import OURS, Entries, Entry, as_entries, paper_curves
 from .read import Row, readings_of, statistics
 from .results import need_polars
 from .runner import check_jobs
-from .storage import open_folder, replacing, unread
+from .storage import open_folder, unread
 from .tracks import TRACKS, Distribution, distributions
 from .work import spread
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
+
+from .._progress import progress_bar
 
 logger = logging.getLogger("calibrant.benchmark")
 
@@ -22,9 +23,9 @@ def spread(task: Task, items: Sequence[Any], n_jobs: int, title: str, *, progres
     if not items:
         return
     start = time.perf_counter()
-    with _bar(title, len(items), shown=progress) as advance:
+    with progress_bar(title, len(items), shown=progress) as advance:
         for done, seconds in enumerate(_outcomes(task, items, n_jobs), start=1):
-            advance()
+            advance(1)
             passed = time.perf_counter() - start
             logger.info(
                 "%s: %d of %d in %.0f s, %.0f s to go (last: %.1f s)",
@@ -53,25 +54,3 @@ def _timed(task: Task, item: Any) -> float:
     with threadpool_limits(1):
         task(item)
     return time.perf_counter() - start
-
-
-@contextmanager
-def _bar(title: str, total: int, *, shown: bool) -> Iterator[Callable[[], None]]:
-    """A progress bar with the remaining time; yields what advances it."""
-    if not shown:
-        yield lambda: None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, TextColumn("left"), TimeRemainingColumn(), console=Console(stderr=True)) as bar:
-        job = bar.add_task(title, total=total)
-        yield lambda: bar.advance(job)

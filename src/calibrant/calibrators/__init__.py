@@ -9,7 +9,7 @@ from .linear import DirichletCalibration, MatrixScaling, VectorScaling
 from .logistic import BetaCalibration, PlattScaling, QuadraticLogit
 from .model import CalibratedModel
 from .saving import from_dict, load_calibrator, save_calibrator, to_dict
-from .select import AutoCalibrator, Identity, Selection, default_candidates, select_calibrator
+from .select import AutoCalibrator, Identity, Selection, default_candidates, named_calibrator, select_calibrator
 from .smooth import CurveCalibrator, SplineCalibrator
 from .temperature import EnsembleTemperatureScaling, TemperatureScaling
 from .wrappers import LabelSmoothing, OneVsRest
@@ -41,6 +41,7 @@ __all__ = [
     "default_candidates",
     "from_dict",
     "load_calibrator",
+    "named_calibrator",
     "save_calibrator",
     "select_calibrator",
     "to_dict",

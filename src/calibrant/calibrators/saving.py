@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import __version__, errors
+from .._files import check_free, replacing
 from .._types import FloatArray
 from .base import BinaryCalibrator, Calibrator
 
@@ -118,15 +120,10 @@ def save_calibrator(calibrator: Calibrator, path: str | os.PathLike[str], *, for
     True
     """
     target = Path(path)
-    if target.exists() and not force:
-        raise FileExistsError(f"{target} exists: choose another name, or pass force=True to replace it")
+    check_free(target, force=force)
     text = json.dumps(to_dict(calibrator), indent=1, allow_nan=False)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
+    with replacing(target) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
     return target
 
 
@@ -257,7 +254,8 @@ def _try(calibrator: Calibrator) -> None:
         k = len(calibrator.classes_)
         columns = calibrator.n_features_in_
         row = np.full((1, columns) if columns > 1 else 1, 1 / max(columns, 2))
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="X does not have valid feature names", category=UserWarning)
             p = calibrator.predict_proba(row)
         good = p.shape == (1, k) and bool(np.isfinite(p).all()) and bool((p >= 0).all() and (p <= 1 + 1e-9).all())
     except Exception as error:  # damaged numbers fail in any way; the file is to blame, whatever it is

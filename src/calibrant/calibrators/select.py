@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,11 +13,12 @@ from sklearn.base import clone
 from .._types import AnyArray, FloatArray
 from .base import EPS, BinaryCalibrator, Calibrator, choice
 from .crossval import RULES, SCORINGS, check_cv, chosen_of, fit_rows, folds_of, held_out, losses_of
-from .isotonic import IsotonicCalibrator
+from .histogram import BayesianBinning, HistogramBinning, ScalingBinning
+from .isotonic import IsotonicCalibrator, VennAbers
 from .linear import DirichletCalibration, MatrixScaling, VectorScaling
 from .logistic import BetaCalibration, PlattScaling, QuadraticLogit
 from .reading import Sample, Scores, read_sample
-from .smooth import SplineCalibrator
+from .smooth import CurveCalibrator, SplineCalibrator
 from .temperature import EnsembleTemperatureScaling, TemperatureScaling, softmax
 from .wrappers import OneVsRest
 
@@ -84,19 +86,54 @@ def default_candidates(n_classes: int, kind: str = "probability") -> dict[str, C
     >>> list(default_candidates(2))
     ['identity', 'temperature', 'platt', 'beta', 'quadratic', 'spline', 'isotonic']
     """
-    out: dict[str, Calibrator] = {} if kind == "margin" else {"identity": Identity()}
+    return {name: named_calibrator(name, n_classes) for name in _default_names(n_classes, kind)}
+
+
+def _default_names(n_classes: int, kind: str) -> list[str]:
+    probabilities = kind != "margin"
     if n_classes == 2:
-        out |= {} if kind == "margin" else {"temperature": TemperatureScaling()}
-        out |= {"platt": PlattScaling()}
-        out |= {} if kind == "margin" else {"beta": BetaCalibration()}
-        return out | {"quadratic": QuadraticLogit(), "spline": SplineCalibrator(), "isotonic": IsotonicCalibrator()}
-    out |= {"temperature": TemperatureScaling()}
-    out |= {} if kind == "margin" else {"ensemble-temperature": EnsembleTemperatureScaling()}
-    out |= {"vector": VectorScaling(), "matrix": MatrixScaling()}
+        names = ["identity", "temperature", "platt", "beta", "quadratic", "spline", "isotonic"]
+        return names if probabilities else ["platt", "quadratic", "spline", "isotonic"]
+    if not probabilities:
+        return ["temperature", "vector", "matrix", "isotonic"]
+    names = ["identity", "temperature", "ensemble-temperature", "vector", "matrix"]
     # The Dirichlet penalty, a mean over K², does not shrink enough where classes are many.
-    if kind != "margin" and n_classes <= 30:
-        out |= {f"dirichlet-{s:g}": DirichletCalibration("odir", s) for s in (1.0, 0.01)}
-    return out | {"isotonic": OneVsRest(IsotonicCalibrator())}
+    return [*names, *(["dirichlet-1", "dirichlet-0.01"] if n_classes <= 30 else []), "isotonic"]
+
+
+#: Calibrators by short names; those of two classes are used one against the rest where there are more.
+METHODS: Mapping[str, Callable[[], Calibrator]] = {
+    "identity": Identity,
+    "temperature": TemperatureScaling,
+    "ensemble-temperature": EnsembleTemperatureScaling,
+    "platt": PlattScaling,
+    "beta": BetaCalibration,
+    "quadratic": QuadraticLogit,
+    "vector": VectorScaling,
+    "matrix": MatrixScaling,
+    "dirichlet": DirichletCalibration,
+    "dirichlet-1": partial(DirichletCalibration, "odir", 1.0),
+    "dirichlet-0.01": partial(DirichletCalibration, "odir", 0.01),
+    "spline": SplineCalibrator,
+    "histogram": HistogramBinning,
+    "bayesian-binning": BayesianBinning,
+    "scaling-binning": ScalingBinning,
+    "curve": CurveCalibrator,
+    "isotonic": IsotonicCalibrator,
+    "venn-abers": VennAbers,
+}
+
+
+def named_calibrator(name: str, n_classes: int) -> Calibrator:
+    """An unfitted calibrator by its short name, for so many classes; ValueError lists the names.
+
+    >>> named_calibrator("beta", 3)
+    OneVsRest(calibrator=BetaCalibration())
+    """
+    if name not in METHODS:
+        raise ValueError(f"the name of a calibrator must be one of {', '.join(METHODS)}; got {name!r}")
+    one = METHODS[name]()
+    return OneVsRest(one) if n_classes > 2 and isinstance(one, BinaryCalibrator) else one
 
 
 def select_calibrator(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,6 +28,13 @@ def logits_of(scores: FloatArray, eps: float) -> FloatArray:
 def expit(z: FloatArray) -> FloatArray:
     """``1 / (1 + exp(-z))`` without overflow."""
     return np.asarray(0.5 + 0.5 * np.tanh(0.5 * z))
+
+
+def softplus_and_expit(z: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """``log(1 + e^z)`` and its derivative ``1 / (1 + e^(-z))``, from one exponential, without overflow."""
+    small = np.exp(-np.abs(z))
+    share = 1 / (1 + small)
+    return np.maximum(z, 0) + np.log1p(small), np.where(z >= 0, share, small * share)
 
 
 def columns_of(logits: FloatArray, count: FloatArray, family: str, step: float = 0.0) -> FloatArray:
@@ -62,6 +70,19 @@ def columns_of(logits: FloatArray, count: FloatArray, family: str, step: float =
     return np.stack(columns, axis=-2)
 
 
+class _Held(NamedTuple):
+    """What the fit needs of each sample."""
+
+    columns: FloatArray
+    mass: FloatArray
+    positive: FloatArray
+    diagonal: FloatArray
+
+    def of(self, rows: AnyArray) -> _Held:
+        """Some of the samples."""
+        return _Held(*(values[rows] for values in self))
+
+
 def fit(
     columns: FloatArray,
     logits: FloatArray,
@@ -84,37 +105,44 @@ def fit(
     eye = np.eye(k)
     theta = np.zeros(live.shape) if start is None else start.copy()
 
-    def at(theta: FloatArray, rows: AnyArray) -> tuple[FloatArray, FloatArray]:
-        z = logits[rows] + (theta[:, None, :] @ columns[rows])[:, 0]
-        likelihood = (positive[rows] * z - count[rows] * (np.maximum(z, 0) + np.log1p(np.exp(-np.abs(z))))).sum(axis=-1)
-        return z, likelihood - 0.5 * precision * (theta**2).sum(axis=-1)
-
     everything = np.arange(theta.shape[0])
-    z, value = at(theta, everything)
-    active = everything
+    z = logits + (theta[:, None, :] @ columns)[:, 0]
+    growth, g = softplus_and_expit(z)
+    value = (positive * z - count * growth).sum(axis=-1) - 0.5 * precision * (theta**2).sum(axis=-1)
+    # Samples that have converged are left out; the rest is copied only when there are some.
+    active, held = everything, _Held(columns, count, positive, diagonal + damping)
     for _ in range(_ITERATIONS):
-        c = columns[active]
-        g = expit(z[active])
-        gradient = (c @ (positive[active] - count[active] * g)[..., None])[..., 0] - precision * theta[active]
-        hessian = (c * (count[active] * g * (1 - g))[:, None]) @ c.swapaxes(-1, -2)
-        hessian += (diagonal + damping)[active][:, :, None] * eye
+        now = theta[active]
+        gradient = (held.columns @ (held.positive - held.mass * g)[..., None])[..., 0] - precision * now
+        hessian = (held.columns * (held.mass * g * (1 - g))[:, None]) @ held.columns.swapaxes(-1, -2)
+        hessian += held.diagonal[:, :, None] * eye
         step = np.linalg.solve(hessian, gradient[..., None])[..., 0]
         decrement = (step * gradient).sum(axis=-1)
-        pending = np.arange(active.size)
+        move = (step[:, None, :] @ held.columns)[:, 0]
+        least = value[active] - 1e-12 * (1 + np.abs(value[active]))
         length = np.ones(active.size)
         for _ in range(_HALVINGS):
-            rows = active[pending]
-            tried = theta[rows] + length[pending, None] * step[pending]
-            z_new, v_new = at(tried, rows)
-            good = v_new >= value[rows] - 1e-12 * (1 + np.abs(value[rows]))
-            theta[rows[good]], z[rows[good]], value[rows[good]] = tried[good], z_new[good], v_new[good]
-            pending = pending[~good]
-            if pending.size == 0:
+            tried = now + length[:, None] * step
+            z_new = z + length[:, None] * move
+            growth, g_new = softplus_and_expit(z_new)
+            reached = (held.positive * z_new - held.mass * growth).sum(axis=-1)
+            reached -= 0.5 * precision * (tried**2).sum(axis=-1)
+            good = reached >= least
+            if good.all():
                 break
-            length[pending] *= 0.5
-        active = active[decrement > _DECREMENT]
-        if active.size == 0:
+            length = np.where(good, length, 0.5 * length)
+        else:
+            tried = np.where(good[:, None], tried, now)
+            reached = np.where(good, reached, value[active])
+            z_new, g_new = (np.where(good[:, None], new, old) for new, old in ((z_new, z), (g_new, g)))
+        theta[active], value[active] = tried, reached
+        going = decrement > _DECREMENT
+        if not going.any():
             break
+        if going.all():
+            z, g = z_new, g_new
+        else:
+            active, held, z, g = active[going], held.of(going), z_new[going], g_new[going]
     else:
         warnings.warn(
             f"the logit map's fit did not converge in {_ITERATIONS} steps for {active.size} of {everything.size} "
@@ -124,7 +152,7 @@ def fit(
         )
     if precision == 0:
         return theta, np.zeros(theta.shape[0])
-    g = expit(z)
+    g = expit(logits + (theta[:, None, :] @ columns)[:, 0])
     hessian = (columns * (count * g * (1 - g))[:, None]) @ columns.swapaxes(-1, -2) + diagonal[:, :, None] * eye
     evidence = value + 0.5 * live.sum(axis=-1) * np.log(precision) - 0.5 * _log_det(hessian, live)
     return theta, evidence

@@ -1,6 +1,8 @@
-"""The report: numbers, table, verdict, text and HTML, from sums alone."""
+"""The report: numbers, table, verdict, text and HTML, from sums alone; and the comparison of calibrators."""
 
 from .build import report, report_from
+from .comparison import CalibratorComparison, ComparedCalibrator
 from .report import Report
 
-__all__ = ["Report", "report", "report_from"]
+# `compare_calibrators` is in `.compare`, which needs scikit-learn: a report does not.
+__all__ = ["CalibratorComparison", "ComparedCalibrator", "Report", "report", "report_from"]

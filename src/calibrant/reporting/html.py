@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from .._types import FloatArray, Label
 from ..results import ReliabilityCurve, plain
+from .comparison import CalibratorComparison, seconds_of
 from .report import Report
 
 #: Points of a smooth curve that the page keeps; the screen shows no more.
@@ -19,21 +21,46 @@ _DRAWN_FROM = 3.0
 
 
 def render(report: Report) -> str:
-    """HTML text; raises ImportError, naming the extra, where jinja2 is missing."""
-    try:
-        from jinja2 import Environment
-    except ImportError as error:
-        raise ImportError('Report.to_html() needs jinja2: pip install "calibrant[cli]"') from error
-    folder = files("calibrant.reporting") / "assets"
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    template = environment.from_string((folder / "report.html").read_text(encoding="utf-8"))
-    page: str = template.render(
-        r=report,
-        level=f"{100 * report.headline.level:g} %",
-        css=(folder / "report.css").read_text(encoding="utf-8"),
-        script=(folder / "report.js").read_text(encoding="utf-8"),
-        data=safe_json(_views(report)),
+    """HTML text of a report; raises ImportError, naming the extra, where jinja2 is missing."""
+    return _page(
+        "report.html",
+        report,
+        report.headline.level,
+        [{"views": _views(report)}],
+        "Report",
         infinite=np.isinf(report.log_loss),
+    )
+
+
+def render_comparison(comparison: CalibratorComparison) -> str:
+    """HTML text of a comparison, with the diagrams of what is shown before and after."""
+    c = comparison
+    after = f"after {c.shown}" + ("" if c.shown == c.chosen else " (not chosen)")
+    pairs = ([] if c.before is None else [("before", c.before)]) + [(after, c.after)]
+    order = [row.label for row in pairs[0][1].per_class]
+    charts = [{"caption": caption, "views": _views(report, order, short=True)} for caption, report in pairs]
+    return _page("comparison.html", c, c.level, charts, "CalibratorComparison", seconds_of=seconds_of)
+
+
+def _page(template: str, result: Any, level: float, charts: list[dict[str, Any]], owner: str, **more: Any) -> str:
+    try:
+        from jinja2 import Environment, FunctionLoader
+    except ImportError as error:
+        raise ImportError(f'{owner}.to_html() needs jinja2: pip install "calibrant[cli]"') from error
+    folder = files("calibrant.reporting") / "assets"
+
+    def read(name: str) -> str:
+        return (folder / name).read_text(encoding="utf-8")
+
+    environment = Environment(loader=FunctionLoader(read), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    page: str = environment.get_template(template).render(
+        r=result,
+        level=f"{100 * level:g} %",
+        css=read("report.css"),
+        script=read("report.js"),
+        data=safe_json({"level": level, "charts": charts}),
+        charts=charts,
+        **more,
     )
     return page
 
@@ -44,7 +71,8 @@ def safe_json(value: Any) -> str:
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _views(report: Report) -> dict[str, Any]:
+def _views(report: Report, order: Sequence[Label] = (), *, short: bool = False) -> list[dict[str, Any]]:
+    """What a diagram can show: the notion's curve, and those of classes, worst first or in a given order."""
     views = []
     if report.curve is not None and report.bins is not None:
         confidence = report.notion in ("confidence", "top-label")
@@ -62,12 +90,12 @@ def _views(report: Report) -> dict[str, Any]:
                 "Accuracy (share of right predictions)" if confidence else "Observed frequency",
             )
         )
-    for row in report.per_class:
-        curve, bins = report.class_curves[row.label]
-        views.append(
-            _view(f"Class {row.label} (ECE {row.ece:.4f})", curve, bins, _axis(row.label), "Observed frequency")
-        )
-    return {"level": report.headline.level, "views": views}
+    errors = {row.label: row.ece for row in report.per_class}
+    for label in order or errors:
+        curve, bins = report.class_curves[label]
+        name = f"Class {label}" if short else f"Class {label} (ECE {errors[label]:.4f})"
+        views.append(_view(name, curve, bins, _axis(label), "Observed frequency"))
+    return views
 
 
 def _axis(label: Label) -> str:

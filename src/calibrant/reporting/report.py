@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any
 
+from .._files import check_free, replacing
 from .._types import Label
 from ..results import Estimate, ReliabilityCurve, plain
-
-_Backend = Literal["polars", "pandas", "pyarrow"]
-_BACKENDS: dict[str, _Backend] = {"polars": "polars", "pandas": "pandas", "pyarrow": "pyarrow"}
+from .frame import to_frame
 
 
 @dataclass(frozen=True)
@@ -127,30 +127,26 @@ class Report:
         backend : {"polars", "pandas", "pyarrow"}, optional
             Default: the first of these that is installed. ImportError if none is.
         """
-        from importlib.util import find_spec
-
-        import narwhals as nw
-
-        if backend is not None and backend not in _BACKENDS:
-            raise ValueError(f"backend must be one of {', '.join(map(repr, _BACKENDS))}; got {backend!r}")
-        chosen = backend or next((b for b in _BACKENDS if find_spec(b)), None)
-        if chosen is None:
-            raise ImportError("Report.to_frame() needs polars, pandas or pyarrow: pip install polars")
-        rows = {
+        rows: dict[str, list[Any]] = {
             "estimator": list(self.estimates),
             "value": [e.value for e in self.estimates.values()],
             "low": [e.interval.low for e in self.estimates.values()],
             "high": [e.interval.high for e in self.estimates.values()],
             "corrected": [e.corrected for e in self.estimates.values()],
         }
-        return nw.from_dict(rows, backend=_BACKENDS[chosen]).to_native()
+        return to_frame(rows, backend, "Report.to_frame()")
 
     def to_html(self, path: str | PathLike[str] | None = None) -> str:
         """One self-contained HTML page, as text; also written to ``path`` if given. Needs the extra ``cli``."""
         from .html import render
 
-        page = render(self)
-        if path is not None:
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(page)
-        return page
+        return write_page(render(self), path)
+
+
+def write_page(page: str, path: str | PathLike[str] | None) -> str:
+    """The page; first written to a path, if there is one, where it appears whole or not at all."""
+    if path is not None:
+        check_free(Path(path), force=True)
+        with replacing(Path(path)) as temporary:
+            temporary.write_text(page, encoding="utf-8")
+    return page

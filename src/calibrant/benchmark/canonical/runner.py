@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..._files import replacing
 from ..._types import FloatArray
 from ..._validation import as_predictions
 from ...errors.base import Estimator
@@ -23,7 +24,7 @@ from ...problem import VectorProblem
 from ..read import Row, statistics
 from ..results import need_polars
 from ..runner import check_jobs
-from ..storage import open_folder, replacing, unread
+from ..storage import open_folder, unread
 from ..tracks import Truth
 from ..work import spread
 from .entries import CURVES, TRIALS, Entries, Entry, as_entries, read

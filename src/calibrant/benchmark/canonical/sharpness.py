@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._files import replacing
 from ..._types import FloatArray
 from ..results import need_polars
 from ..runner import check_jobs
-from ..storage import open_folder, replacing
+from ..storage import open_folder
 from ..work import spread
 from .laws import published
 

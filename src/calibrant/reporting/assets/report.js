@@ -1,7 +1,7 @@
 "use strict";
 (function () {
+  // One diagram, or several of the same views side by side: charts[i].views, drawn in the i-th element ".chart".
   const data = JSON.parse(document.getElementById("data").textContent);
-  const chart = document.getElementById("chart");
   const select = document.getElementById("view");
   const root = document.documentElement;
   if (window.matchMedia && window.matchMedia("(prefers-color-scheme: dark)").matches) root.classList.add("dark");
@@ -77,10 +77,10 @@
     }
   }
 
-  function hover(svg, view) {
+  function hover(chart, svg, view) {
     const cursor = make(svg, "line", { class: "cursor", y1: py(1), y2: py(0), visibility: "hidden" });
     const dot = make(svg, "circle", { class: "focus", r: 5, visibility: "hidden" });
-    const box = make(svg, "g", { visibility: "hidden", id: "tip" });
+    const box = make(svg, "g", { visibility: "hidden", class: "tip" });
     make(box, "rect", { class: "box", width: 232, height: 104, rx: 6 });
     const lines = [0, 1, 2, 3, 4].map((i) => make(box, "text", { x: 10, y: 20 + 19 * i }));
     const area = make(svg, "rect", { x: px(0), y: py(1), width: S, height: S + GAP + STRIP, fill: "transparent" });
@@ -116,24 +116,27 @@
     };
   }
 
-  function draw(view) {
+  function draw(chart, view) {
     chart.textContent = "";
     const svg = make(chart, "svg", { viewBox: `0 0 ${W} ${H}` });
     const top = T + S + GAP;
     axes(svg, view, top);
     strip(svg, view, top);
     curves(svg, view);
-    hover(svg, view);
+    hover(chart, svg, view);
   }
 
-  if (!data.views.length) { document.querySelector(".diagram").hidden = true; return; }
-  data.views.forEach((view, i) => {
+  const charts = Array.from(document.querySelectorAll(".chart"));
+  const views = data.charts[0].views;
+  const drawAll = (i) => charts.forEach((chart, c) => draw(chart, data.charts[c].views[i]));
+  if (!views.length) { document.querySelector(".diagram").hidden = true; return; }
+  views.forEach((view, i) => {
     const option = document.createElement("option");
     option.value = i; option.textContent = view.name;
     select.appendChild(option);
   });
-  if (data.views.length === 1) document.getElementById("chooser").hidden = true;
-  chart.tabIndex = 0;
-  select.addEventListener("change", () => draw(data.views[Number(select.value)]));
-  draw(data.views[0]);
+  if (views.length === 1) document.getElementById("chooser").hidden = true;
+  for (const chart of charts) chart.tabIndex = 0;
+  select.addEventListener("change", () => drawAll(Number(select.value)));
+  drawAll(0);
 })();

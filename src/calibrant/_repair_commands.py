@@ -1,0 +1,348 @@
+"""The commands that repair: compare calibrators, fit one and save it, apply a saved one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from operator import add
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import polars as pl
+import typer
+
+from ._command_end import guarded
+from ._command_input import (
+    PIECE_ROWS,
+    Columns,
+    FileArgument,
+    ForceOption,
+    FormatOption,
+    JsonOption,
+    LabelOption,
+    LabelsOption,
+    PosLabelOption,
+    ProbOption,
+    WeightOption,
+    find_columns,
+    in_file,
+    probability_columns,
+)
+from ._files import check_free, replacing
+from ._progress import on_terminal, progress_bar
+
+if TYPE_CHECKING:
+    from ._types import AnyArray
+    from .calibrators import Calibrator
+    from .reading import Piece, Table
+    from .reporting import CalibratorComparison
+
+#: Numbers that a fit is given at most by default: beyond, more rows change little.
+_MOST_NUMBERS = 20_000_000
+_MOST_ROWS = 1_000_000
+
+InputOption = Annotated[
+    str, typer.Option("--input", help="What the columns hold: probability, logit or margin (any real score).")
+]
+CvOption = Annotated[int, typer.Option(help="Folds of the cross-validation.")]
+ScoringOption = Annotated[str, typer.Option(help="Proper score that decides: log_loss or brier.")]
+MaxRowsOption = Annotated[
+    int | None,
+    typer.Option(help="Use at most so many rows, drawn at random. Default: a million, fewer with many classes.", min=2),
+]
+HtmlOption = Annotated[Path | None, typer.Option(help="Write a page with diagrams before and after here.")]
+TitleOption = Annotated[str | None, typer.Option(help="Title of the comparison.")]
+
+
+def compare_command(
+    file: FileArgument,
+    methods: Annotated[
+        str | None, typer.Option(help="Calibrators, from the simplest: a,b,c. Default: all that suit the classes.")
+    ] = None,
+    label: LabelOption = "y_true",
+    prob: ProbOption = None,
+    weight: WeightOption = None,
+    labels: LabelsOption = None,
+    pos_label: PosLabelOption = None,
+    kind: InputOption = "probability",
+    cv: CvOption = 5,
+    scoring: ScoringOption = "log_loss",
+    level: Annotated[float, typer.Option(help="Level of intervals and bands.")] = 0.95,
+    max_rows: MaxRowsOption = None,
+    as_json: JsonOption = False,
+    html: HtmlOption = None,
+    file_format: FormatOption = None,
+    title: TitleOption = None,
+    force: ForceOption = False,
+) -> None:
+    """Cross-validate calibrators on the predictions in FILE: what would repair them, and by how much?"""
+
+    def run() -> CalibratorComparison:
+        if html is not None:
+            check_free(html, force=force, advice="pass --force")
+        rows = _read(file, file_format, label, prob, weight, labels, pos_label, max_rows)
+        found = _compare(rows, methods, kind, cv, scoring, level, title)
+        if html is not None:
+            found.to_html(html)
+        return found
+
+    result = guarded(run)
+    typer.echo(json.dumps(result.to_dict(), allow_nan=False) if as_json else str(result))
+    if html is not None:
+        typer.echo(f"wrote {html}", err=True)
+
+
+def fix_command(
+    file: FileArgument,
+    save: Annotated[Path, typer.Option(help="File (JSON) for the fitted calibrator.")],
+    method: Annotated[
+        str, typer.Option(help="auto (chosen by cross-validation), or the name of a calibrator: see compare --methods.")
+    ] = "auto",
+    label: LabelOption = "y_true",
+    prob: ProbOption = None,
+    weight: WeightOption = None,
+    labels: LabelsOption = None,
+    pos_label: PosLabelOption = None,
+    kind: InputOption = "probability",
+    cv: CvOption = 5,
+    scoring: ScoringOption = "log_loss",
+    max_rows: MaxRowsOption = None,
+    as_json: JsonOption = False,
+    html: HtmlOption = None,
+    file_format: FormatOption = None,
+    title: TitleOption = None,
+    force: ForceOption = False,
+) -> None:
+    """Fit a calibrator to the predictions in FILE and save it; `calibrant apply` uses it.
+
+    What it achieves is cross-validated, as `calibrant compare` does; what is saved is fitted to all rows.
+    """
+
+    def run() -> CalibratorComparison:
+        from sklearn.base import clone
+
+        from .calibrators import named_calibrator, save_calibrator
+
+        for path in (save, html):
+            if path is not None:
+                check_free(path, force=force, advice="pass --force")
+        rows = _read(file, file_format, label, prob, weight, labels, pos_label, max_rows)
+        methods = (
+            None if method == "auto" else method if method == "identity" or kind == "margin" else f"identity,{method}"
+        )
+        found = _compare(rows, methods, kind, cv, scoring, 0.95, title)
+        name = found.chosen if method == "auto" else method
+        one = clone(named_calibrator(name, len(found.classes))).set_params(input=kind, labels=list(found.classes))
+        fitted = rows.told(lambda: one.fit(rows.piece.y_prob, rows.piece.y_true.to_numpy(), rows.piece.weight))
+        save_calibrator(fitted, save, force=force)
+        if html is not None:
+            found.to_html(html)
+        return found
+
+    result = guarded(run)
+    if as_json:
+        typer.echo(json.dumps({"saved": str(save), "comparison": result.to_dict()}, allow_nan=False))
+    else:
+        typer.echo(str(result))
+    for path in (save, html):
+        if path is not None:
+            typer.echo(f"wrote {path}", err=True)
+
+
+def apply_command(
+    model: Annotated[Path, typer.Argument(help="Calibrator saved by calibrant fix.")],
+    file: FileArgument,
+    out: Annotated[Path, typer.Option(help="File for the rows with calibrated probabilities.")],
+    prob: ProbOption = None,
+    suffix: Annotated[
+        str, typer.Option(help="Add columns named with this ending, instead of replacing those of the scores.")
+    ] = "",
+    file_format: FormatOption = None,
+    out_format: Annotated[
+        str | None, typer.Option(help="csv, parquet, ndjson or arrow; default: told from the name, else as FILE.")
+    ] = None,
+    force: ForceOption = False,
+) -> None:
+    """Write the rows of FILE with calibrated probabilities, by pieces: FILE may be larger than memory."""
+
+    def run() -> int:
+        from .calibrators import load_calibrator
+        from .reading import Table
+
+        check_free(out, force=force, advice="pass --force")
+        calibrator = load_calibrator(model)
+        with Table(file, file_format) as table:
+            return _apply(calibrator, table, prob, suffix, out, out_format)
+
+    rows = guarded(run)
+    typer.echo(f"wrote {out}: {rows:,} rows", err=True)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows to compare or fit with, and where in the file they are."""
+
+    name: str
+    columns: Columns
+    piece: Piece
+    numbers: AnyArray
+
+    def told(self, action: Any) -> Any:
+        """Do something; a complaint about a row names its number in the file."""
+        try:
+            return action()
+        except (ValueError, TypeError) as error:
+            raise type(error)(in_file(str(error), lambda row: int(self.numbers[row]))) from error
+
+
+def _read(
+    file: str,
+    file_format: str | None,
+    label: str,
+    prob: list[str] | None,
+    weight: str | None,
+    labels: str | None,
+    pos_label: str | None,
+    max_rows: int | None,
+) -> _Rows:
+    from .reading import Table
+
+    with Table(file, file_format) as table:
+        columns = find_columns(table, label, prob, weight, labels, pos_label)
+        most = max_rows or min(_MOST_ROWS, max(_MOST_NUMBERS // len(columns.probs), 1000))
+        piece, numbers = table.sample(columns.label, columns.probs, columns.weight, most, 0, PIECE_ROWS)
+        total = table.n_rows()
+        if total > len(numbers):
+            typer.echo(f"calibrant: a random {len(numbers):,} of {total:,} rows are used (--max-rows)", err=True)
+        return _Rows(Path(table.name).name, columns, piece, numbers)
+
+
+def _compare(
+    rows: _Rows, methods: str | None, kind: str, cv: int, scoring: str, level: float, title: str | None
+) -> CalibratorComparison:
+    from .calibrators import named_calibrator
+    from .reporting.compare import compare_calibrators
+
+    columns, piece = rows.columns, rows.piece
+    one = len(columns.probs) == 1
+    n_classes = 2 if one else len(columns.probs)
+    candidates = None if methods is None else {m: named_calibrator(m, n_classes) for m in methods.split(",")}
+    scores = piece.y_prob.to_numpy()
+    return rows.told(  # type: ignore[no-any-return]  # it returns what the action does
+        lambda: compare_calibrators(
+            scores[:, 0] if one else scores,
+            piece.y_true.to_numpy(),
+            candidates=candidates,
+            cv=cv,
+            scoring=scoring,
+            level=level,
+            sample_weight=piece.weight,
+            input=kind,
+            labels=_labels(columns),
+            progress=on_terminal(),
+            title=title or f"Calibrators of {rows.name}",
+        )
+    )
+
+
+def _labels(columns: Columns) -> list[Any] | None:
+    """Labels of the columns; of a single one both, the one that it speaks of last."""
+    if columns.positive is None or len(columns.probs) > 1:
+        return columns.labels
+    both = columns.labels or columns.seen
+    if columns.positive not in both:
+        raise ValueError(f"--pos-label {columns.positive} is not among the labels {', '.join(map(str, both))}")
+    return [v for v in both if v != columns.positive] + [columns.positive]
+
+
+def _apply(
+    calibrator: Calibrator, table: Table, prob: list[str] | None, suffix: str, out: Path, out_format: str | None
+) -> int:
+    """Write calibrated rows; returns how many."""
+    from .reading import FORMATS, format_of
+
+    chosen = out_format or format_of(out) or table.file_format
+    if chosen not in FORMATS:
+        raise ValueError(f"--out-format must be one of {', '.join(FORMATS)}; got {chosen!r}")
+    names = [str(name) for name in getattr(calibrator, "feature_names_in_", ())]
+    known = bool(names) and set(names) <= set(table.columns)
+    columns = names if prob is None and known else probability_columns(table, prob, set())
+    expected = int(calibrator.n_features_in_)
+    if len(columns) != expected:
+        raise ValueError(
+            f"the calibrator was fitted to {expected} column{'s' * (expected > 1)}, and --prob names {len(columns)}: "
+            f"{', '.join(columns[:6])}"
+        )
+    written = [name + suffix for name in columns]
+    there = [name for name in written if suffix and name in table.columns]
+    if there:
+        raise ValueError(f"--suffix {suffix!r}: there is a column {there[0]!r} already")
+    schema = table.schema
+    kinds = {
+        new: schema[old] if schema[old].is_float() else pl.Float64() for new, old in zip(written, columns, strict=True)
+    }
+    failed: list[Exception] = []
+    with progress_bar("calibrating rows", table.n_rows(), shown=on_terminal()) as advance:
+        rows = 0
+
+        def calibrated() -> Iterator[pl.DataFrame]:
+            nonlocal rows
+            for batch in table.batches(None, PIECE_ROWS):
+                try:
+                    p = _probabilities(calibrator, batch, columns, named=columns == names)
+                except (ValueError, TypeError) as error:
+                    failed.append(ValueError(in_file(str(error), partial(add, rows))))
+                    raise
+                rows += batch.height
+                advance(batch.height)
+                new = [pl.Series(n, p[:, i], dtype=kinds[n]) for i, n in enumerate(written)]
+                yield batch.with_columns(new)
+
+        with replacing(out) as temporary:
+            try:
+                _write(calibrated, schema | kinds, temporary, chosen, "\t" if out.suffix.lower() == ".tsv" else ",")
+            except (ValueError, TypeError, pl.exceptions.PolarsError) as error:
+                if failed:  # the complaint about a row comes back as it was or wrapped, without the rows before
+                    raise failed[0] from error
+                raise
+    return rows
+
+
+def _probabilities(calibrator: Calibrator, batch: Any, columns: list[str], *, named: bool) -> AnyArray:
+    """Calibrated probabilities in the order of the columns, (n, columns)."""
+    import numpy as np
+
+    from .reading import score_columns
+
+    scores = score_columns(batch, columns)
+    p = calibrator.predict_proba(scores if named else scores.to_numpy())
+    if len(columns) == 1:
+        return p[:, 1:]
+    order = calibrator.order_
+    if order is None:
+        return p
+    out = np.empty_like(p)
+    out[:, order] = p
+    return out
+
+
+def _write(
+    batches: Callable[[], Iterator[pl.DataFrame]], schema: dict[str, Any], path: Path, file_format: str, separator: str
+) -> None:
+    """Write frames to a file as they come."""
+    from polars.io.plugins import register_io_source
+
+    def source(*_: object) -> Iterator[pl.DataFrame]:
+        return batches()
+
+    frame = register_io_source(source, schema=schema)
+    if file_format == "csv":
+        frame.sink_csv(path, separator=separator)
+    elif file_format == "parquet":
+        frame.sink_parquet(path)
+    elif file_format == "ndjson":
+        frame.sink_ndjson(path)
+    else:
+        frame.sink_ipc(path)

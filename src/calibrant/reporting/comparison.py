@@ -1,0 +1,185 @@
+"""`CalibratorComparison`: a frozen result with readers (text, dict, frame, HTML)."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from .._types import Label
+from ..results import Estimate, plain
+from .frame import to_frame
+from .report import Report, write_page
+
+_SCORES = {"log_loss": "log-loss", "brier": "Brier score"}
+
+
+@dataclass(frozen=True)
+class ComparedCalibrator:
+    """One calibrator of a comparison; every number is of rows that it was not fitted to.
+
+    Attributes
+    ----------
+    name : str
+    log_loss, brier : float
+        Means; the log-loss with probabilities of at least 1e-6, the Brier score ``Σ_k (p_k - o_k)²``, range 0 to 2.
+    difference, se : float
+        Of the score that decides, to the least one, and the standard error of that (paired by rows).
+    accuracy : float
+    accuracy_change, accuracy_change_se : float
+        Against the scores as they are, and its standard error; NaN for margins.
+    error : Estimate
+        Calibration error with its interval.
+    seconds : float
+        Mean of a fit.
+    """
+
+    name: str
+    log_loss: float
+    brier: float
+    difference: float
+    se: float
+    accuracy: float
+    accuracy_change: float
+    accuracy_change_se: float
+    error: Estimate
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class CalibratorComparison:
+    """What :func:`calibrant.compare_calibrators` found.
+
+    Attributes
+    ----------
+    n_samples, n_folds : int
+    classes : tuple of labels
+    scoring, rule : str
+    level : float
+        Of intervals and bands.
+    chosen : str
+        Name of the calibrator that the rule chooses.
+    rows : tuple of ComparedCalibrator
+        The simplest first.
+    before : Report or None
+        Of the scores as they are; None for margins, which are no probabilities.
+    after : Report
+        Of the held-out probabilities of the calibrator ``shown``.
+    shown : str
+        The chosen one; the best of the others where the choice is to leave the scores alone.
+    title : str
+    """
+
+    n_samples: int
+    n_folds: int
+    classes: tuple[Label, ...]
+    scoring: str
+    rule: str
+    level: float
+    chosen: str
+    shown: str
+    rows: tuple[ComparedCalibrator, ...]
+    before: Report | None
+    after: Report
+    title: str = "Comparison of calibrators"
+
+    def row(self, name: str) -> ComparedCalibrator:
+        """The row of a calibrator; ValueError where there is none."""
+        for row in self.rows:
+            if row.name == name:
+                return row
+        raise ValueError(f"name must be one of {', '.join(row.name for row in self.rows)}; got {name!r}")
+
+    @property
+    def verdict(self) -> str:
+        """One plain sentence."""
+        least = min(self.rows, key=lambda row: row.difference)
+        score = _SCORES[self.scoring]
+        if self.rule == "best" or least.name == self.chosen:
+            why = f"its cross-validated {score} is the least"
+        else:
+            row = self.row(self.chosen)
+            why = (
+                f"the simplest whose cross-validated {score} is within one standard error of the least "
+                f"({row.difference:.2g} ± {row.se:.2g} above {least.name})"
+            )
+        if self.chosen == "identity":
+            return f"Leave the probabilities alone: {why}."
+        return f"Use {self.chosen}: {why}."
+
+    def __str__(self) -> str:
+        lines = [self.title, "=" * min(len(self.title), 100), "", *textwrap.wrap(self.verdict, 98), ""]
+        lines.append(f"rows       {self.n_samples:,}, {self.n_folds} folds")
+        lines.append(f"classes    {len(self.classes)}")
+        head = f"calibration error ({self.rows[0].error.notion})"
+        lines += [
+            "",
+            f"{'':<24}{'':>30}{'accuracy':>9}{head:>36}",
+            f"{'calibrator':<24}{'log-loss':>10}{'Brier':>10}{'accuracy':>10}{'change':>9}{'value':>10}{'interval':>18}"
+            f"{'fit':>9}",
+        ]
+        lines += [self._line(row) for row in self.rows]
+        note = (
+            "> the choice. All numbers are of rows that the calibrator was not fitted to. Log-loss counts "
+            "probabilities below 1e-6 as 1e-6; Brier scores are sums over classes. Intervals are "
+            f"{100 * self.level:g} %."
+        )
+        return "\n".join([*lines, "", *textwrap.wrap(note, 98)])
+
+    def _line(self, row: ComparedCalibrator) -> str:
+        name = ("> " if row.name == self.chosen else "  ") + row.name
+        change = "" if np.isnan(row.accuracy_change) else f"{row.accuracy_change:+.4f}"
+        interval = f"{row.error.interval.low:.4f} – {row.error.interval.high:.4f}"
+        return (
+            f"{name[:23]:<24}{row.log_loss:>10.4f}{row.brier:>10.4f}{row.accuracy:>10.4f}{change:>9}"
+            f"{row.error.value:>10.4f}{interval:>18}{seconds_of(row.seconds):>9}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and numbers, for JSON (NaN and infinities as None)."""
+        return {
+            "title": self.title,
+            "n_samples": self.n_samples,
+            "n_folds": self.n_folds,
+            "classes": [plain(c) for c in self.classes],
+            "scoring": self.scoring,
+            "rule": self.rule,
+            "level": self.level,
+            "chosen": self.chosen,
+            "verdict": self.verdict,
+            "calibrators": [
+                {name: plain(value) for name, value in vars(row).items() if name != "error"}
+                | {"error": row.error.to_dict() | {"curve": None}}
+                for row in self.rows
+            ],
+            "shown": self.shown,
+            "before": None if self.before is None else self.before.to_dict(),
+            "after": self.after.to_dict(),
+        }
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """One row a calibrator, as a data frame of polars, pandas or pyarrow: see :meth:`Report.to_frame`."""
+        names = ("name", "log_loss", "brier", "difference", "se", "accuracy", "accuracy_change", "accuracy_change_se")
+        columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in self.rows] for name in names}
+        columns["error"] = [row.error.value for row in self.rows]
+        columns["error_low"] = [row.error.interval.low for row in self.rows]
+        columns["error_high"] = [row.error.interval.high for row in self.rows]
+        columns["seconds"] = [row.seconds for row in self.rows]
+        columns["chosen"] = [row.name == self.chosen for row in self.rows]
+        return to_frame(columns, backend, "CalibratorComparison.to_frame()")
+
+    def to_html(self, path: str | PathLike[str] | None = None) -> str:
+        """One self-contained HTML page, as text; also written to ``path`` if given. Needs the extra ``cli``."""
+        from .html import render_comparison
+
+        return write_page(render_comparison(self), path)
+
+
+def seconds_of(seconds: float) -> str:
+    """``3.2 ms``, ``0.41 s``, ``12 s``."""
+    if seconds < 0.0995:
+        return f"{1e3 * seconds:.2g} ms"
+    return f"{seconds:.2g} s" if seconds < 9.95 else f"{seconds:.0f} s"

@@ -1,0 +1,278 @@
+"""The commands that repair: compare, fix, apply."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import polars as pl
+import pytest
+
+import calibrant as cal
+from calibrant import _repair_commands
+from calibrant.calibrators import PlattScaling, load_calibrator, save_calibrator
+from calibrant.calibrators.select import METHODS
+from calibrant.reading import Table
+
+from .test_cli import WRITERS, run, watched
+
+NAMES = np.array(["cat", "dog", "owl"])
+
+
+def overconfident(n, seed=2):
+    """Probabilities whose log odds are twice what they should be, and outcomes."""
+    rng = np.random.default_rng(seed)
+    p = rng.random(n)
+    return p, rng.random(n) < 1 / (1 + (1 / p - 1) ** 0.5)
+
+
+@pytest.fixture(scope="module")
+def binary():
+    p, y = overconfident(3000)
+    return pl.DataFrame({"id": np.arange(3000), "y_true": y.astype(int), "y_prob": p})
+
+
+@pytest.fixture(scope="module")
+def animals():
+    """Columns in another order than the labels', and probabilities that are too sharp."""
+    rng = np.random.default_rng(1)
+    z = 2 * rng.normal(size=(3000, 3))
+    p, q = (np.exp(f * z) / np.exp(f * z).sum(axis=1, keepdims=True) for f in (1, 2))
+    y = NAMES[np.minimum((rng.random((3000, 1)) > np.cumsum(p, axis=1)).sum(axis=1), 2)]
+    return pl.DataFrame({"y_true": y, "p_owl": q[:, 2], "p_cat": q[:, 0], "p_dog": q[:, 1]})
+
+
+def test_compare_is_the_library(binary, tmp_path, capsys):
+    path = tmp_path / "b.csv"
+    binary.write_csv(path)
+    code, out, err = run(capsys, "compare", path, "--json")
+    assert (code, err) == (0, "")
+    got = json.loads(out)
+    want = cal.compare_calibrators(
+        binary["y_prob"].to_numpy(), binary["y_true"].to_numpy(), title="Calibrators of b.csv"
+    )
+    seconds = [row.pop("seconds") for row in got["calibrators"]]
+    wanted = want.to_dict()
+    for row in wanted["calibrators"]:
+        del row["seconds"]
+    assert got == json.loads(json.dumps(wanted))
+    assert min(seconds) > 0
+    assert got["chosen"] == "temperature"
+    text = run(capsys, "compare", path, "--methods", "identity,beta,isotonic")[1]
+    assert [line[2:].split()[0] for line in text.splitlines() if line[:2] in ("> ", "  ") and "0." in line] == [
+        "identity",
+        "beta",
+        "isotonic",
+    ]
+
+
+def test_compare_writes_a_page(animals, tmp_path, capsys):
+    path, page = tmp_path / "a.parquet", tmp_path / "a.html"
+    animals.write_parquet(path)
+    code, _, err = run(capsys, "compare", path, "--html", page, "--scoring", "brier", "--title", "<b>&")
+    assert code == 0
+    assert str(page) in err
+    text = page.read_text(encoding="utf-8")
+    assert "&lt;b&gt;&amp;" in text
+    assert "<b>&" not in text
+    assert text.count('class="chart"') == 2
+    data = json.loads(text.split('id="data">')[1].split("</script>")[0])
+    names = [[view["name"] for view in chart["views"]] for chart in data["charts"]]
+    assert names[0] == names[1]  # one menu for both diagrams
+    assert len(names[0]) == 4
+    code, _, err = run(capsys, "compare", path, "--html", page)
+    assert code == 2
+    assert "--force" in err
+    assert run(capsys, "compare", path, "--html", page, "--force")[0] == 0
+
+
+@pytest.mark.parametrize("name", [n for n in WRITERS if "noname" not in n])
+def test_fix_and_apply_in_every_format(name, binary, tmp_path, capsys):
+    source, model, out = tmp_path / name, tmp_path / "model.json", tmp_path / f"fixed-{name}"
+    WRITERS[name](binary, source)
+    code, text, err = run(capsys, "fix", source, "--save", model)
+    assert code == 0, err
+    assert "> temperature" in text
+    assert run(capsys, "apply", model, source, "--out", out)[0] == 0
+    with Table(str(out)) as table:
+        got = next(table.batches())
+    assert got.columns == binary.columns
+    calibrator = load_calibrator(model)
+    np.testing.assert_allclose(got["y_prob"], calibrator.predict_proba(binary.select("y_prob"))[:, 1], rtol=1e-12)
+    assert got["id"].to_list() == binary["id"].to_list()
+    before, after = (cal.calibration_error(binary["y_true"], f["y_prob"]) for f in (binary, got))
+    assert after < before / 3
+
+
+def test_columns_in_another_order_than_labels(animals, tmp_path, capsys):
+    source, model, out = tmp_path / "a.parquet", tmp_path / "m.json", tmp_path / "o.parquet"
+    animals.write_parquet(source)
+    code, text, err = run(capsys, "fix", source, "--save", model, "--method", "vector", "--json")
+    assert code == 0, err
+    assert json.loads(text)["comparison"]["chosen"] == "vector"
+    assert run(capsys, "apply", model, source, "--out", out, "--suffix", "_new")[0] == 0
+    got = pl.read_parquet(out)
+    assert got.columns == [*animals.columns, "p_owl_new", "p_cat_new", "p_dog_new"]
+    assert got.select(animals.columns).equals(animals)
+    calibrator = load_calibrator(model)
+    p = calibrator.predict_proba(animals.select("p_owl", "p_cat", "p_dog"))
+    p = p[:, [calibrator.classes_.tolist().index(n) for n in NAMES]]
+    np.testing.assert_array_equal(got.select(f"p_{n}_new" for n in NAMES).to_numpy(), p)
+    error = cal.calibration_error(animals["y_true"], p, labels=list(NAMES), notion="classwise")
+    assert error < 0.5 * cal.calibration_error(
+        animals["y_true"], animals.select(f"p_{n}" for n in NAMES), labels=list(NAMES), notion="classwise"
+    )
+
+
+def test_positive_label_weights_and_margins(tmp_path, capsys):
+    rng = np.random.default_rng(3)
+    margin = rng.normal(size=2000)
+    bad = rng.random(2000) < 1 / (1 + np.exp(-2 * margin))
+    frame = pl.DataFrame({"y_true": np.where(bad, "bad", "good"), "m": margin, "w": rng.integers(0, 3, 2000)})
+    source, model, out = tmp_path / "m.csv", tmp_path / "m.json", tmp_path / "o.csv"
+    frame.write_csv(source)
+    options = ("--prob", "m", "--weight", "w", "--pos-label", "bad", "--input", "margin")
+    code, text, err = run(capsys, "fix", source, "--save", model, "--method", "platt", *options)
+    assert code == 0, err
+    assert "identity" not in text  # margins are no probabilities
+    repeated = frame[np.repeat(np.arange(2000), frame["w"].to_numpy())]
+    want = PlattScaling(input="margin", labels=["good", "bad"]).fit(
+        repeated["m"].to_numpy(), repeated["y_true"].to_numpy()
+    )
+    assert load_calibrator(model).coef_ == pytest.approx(want.coef_, rel=1e-6)
+    assert run(capsys, "apply", model, source, "--out", out)[0] == 0
+    got = pl.read_csv(out)["m"].to_numpy()
+    np.testing.assert_allclose(got, want.predict_proba(margin)[:, 1], atol=1e-7)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_is_saved_and_applied(method, binary, animals, tmp_path, capsys):
+    for frame, columns in ((binary, ["y_prob"]), (animals, ["p_owl", "p_cat", "p_dog"])):
+        source, model, out = (tmp_path / f"{len(columns)}{end}" for end in (".parquet", ".json", "o.parquet"))
+        frame.head(600).write_parquet(source)
+        code, _, err = run(capsys, "fix", source, "--save", model, "--method", method, "--cv", "2")
+        assert code == 0, err
+        assert run(capsys, "apply", model, source, "--out", out)[0] == 0
+        p = pl.read_parquet(out).select(columns).to_numpy()
+        assert p.min() >= 0
+        assert np.abs(p.sum(axis=1) - 1).max() < 1e-9 if len(columns) > 1 else p.max() <= 1
+
+
+def refused(capsys, *args):
+    code, out, err = run(capsys, *args)
+    assert code == 2
+    assert out == ""
+    assert err.count("\n") == 1, err
+    return err
+
+
+def test_bad_input_is_one_clear_line(binary, tmp_path, capsys):
+    source, model, out = tmp_path / "b.csv", tmp_path / "m.json", tmp_path / "o.csv"
+    binary.write_csv(source)
+    assert run(capsys, "fix", source, "--save", model, "--method", "platt")[0] == 0
+    assert "--force" in refused(capsys, "fix", source, "--save", model)
+    assert "venn-abers" in refused(capsys, "fix", source, "--save", tmp_path / "n.json", "--method", "magic")
+    assert "venn-abers" in refused(capsys, "compare", source, "--methods", "platt,magic")
+    assert "no column 'p'" in refused(capsys, "compare", source, "--prob", "p")
+    assert "label 'maybe' is not among" in refused(capsys, "compare", source, "--pos-label", "maybe")
+    assert "--pos-label 7" in refused(capsys, "compare", source, "--pos-label", "7")
+    assert "cv must be" in refused(capsys, "compare", source, "--cv", "1")
+    assert "scoring must be" in refused(capsys, "compare", source, "--scoring", "mse")
+    assert "no folder" in refused(capsys, "fix", source, "--save", tmp_path / "none" / "m.json")
+    assert "is a directory" in refused(capsys, "apply", model, source, "--out", tmp_path)
+    twice = tmp_path / "twice.csv"
+    binary.with_columns(pl.col("y_prob").alias("y_prob2")).write_csv(twice)
+    assert "there is a column 'y_prob2'" in refused(capsys, "apply", model, twice, "--out", out, "--suffix", "2")
+    (tmp_path / "foreign.json").write_text('{"format": "other"}')
+    assert "no saved calibrator" in refused(capsys, "apply", tmp_path / "foreign.json", source, "--out", out)
+    (tmp_path / "cut.json").write_text(model.read_text()[:-40])
+    assert "this is no JSON" in refused(capsys, "apply", tmp_path / "cut.json", source, "--out", out)
+    assert "does not exist" in refused(capsys, "apply", model, tmp_path / "none.csv", "--out", out)
+    assert "No such file" in refused(capsys, "apply", tmp_path / "none.json", source, "--out", out)
+    assert "--out-format must be" in refused(capsys, "apply", model, source, "--out", out, "--out-format", "xls")
+    assert "fitted to 1 column" in refused(capsys, "apply", model, source, "--prob", "*", "--out", out)
+    assert not out.exists()
+    assert not [f for f in os.listdir(tmp_path) if f.endswith(".tmp")]
+
+
+def test_a_bad_row_is_named_by_its_number_in_the_file(binary, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(_repair_commands, "PIECE_ROWS", 700)
+    frame = binary.with_columns(pl.when(pl.col("id") == 2345).then(1.7).otherwise("y_prob").alias("y_prob"))
+    good, source, model, out = (tmp_path / n for n in ("g.csv", "b.csv", "m.json", "o.csv"))
+    binary.write_csv(good)
+    frame.write_csv(source)
+    assert run(capsys, "fix", good, "--save", model)[0] == 0
+    out.write_text("what was there\n")
+    code, _, err = run(capsys, "apply", model, source, "--out", out, "--force")
+    assert code == 2
+    assert "row 2345 is 1.7" in err
+    assert out.read_text() == "what was there\n"
+    assert not [f for f in os.listdir(tmp_path) if f.endswith(".tmp")]
+    assert "row 2345 is 1.7" in refused(capsys, "compare", source)
+
+
+def test_rows_are_drawn_alike_whatever_the_pieces(binary, tmp_path):
+    path = tmp_path / "b.parquet"
+    binary.write_parquet(path)
+    with Table(str(path)) as table:
+        draws = [table.sample("y_true", ["y_prob"], None, 400, 5, size) for size in (90, 1000, 10_000)]
+        every, rows = table.sample("y_true", ["y_prob"], None, 3000, 5, 500)
+        counts = np.zeros(3000)
+        for seed in range(200):
+            counts[table.sample("y_true", ["y_prob"], None, 1500, seed, 1000)[1]] += 1
+    for piece, numbers in draws:
+        np.testing.assert_array_equal(numbers, draws[0][1])
+        np.testing.assert_array_equal(piece.y_prob["y_prob"], binary["y_prob"].to_numpy()[numbers])
+        assert np.all(np.diff(numbers) > 0)
+        assert len(numbers) == 400
+    np.testing.assert_array_equal(rows, np.arange(3000))
+    assert every.y_prob["y_prob"].equals(binary["y_prob"])
+    # Every row is as likely: 200 draws of one half, so 100 ± 7.1 each, whatever its third of the file.
+    assert np.abs(counts.reshape(3, -1).mean(axis=1) - 100).max() < 1.5  # five standard errors
+    assert counts.std() == pytest.approx(np.sqrt(50), rel=0.1)
+
+
+def test_a_large_file_is_sampled_and_said_so(binary, tmp_path, capsys):
+    path = tmp_path / "b.parquet"
+    binary.write_parquet(path)
+    code, out, err = run(capsys, "compare", path, "--max-rows", 500)
+    assert code == 0
+    assert "a random 500 of 3,000 rows" in err
+    assert "rows       500, 5 folds" in out
+
+
+def test_a_killed_write_leaves_what_was_there(tmp_path):
+    p, y = overconfident(1000)
+    model = save_calibrator(PlattScaling().fit(p, y), tmp_path / "m.json")
+    source, out = tmp_path / "b.parquet", tmp_path / "o.csv"
+    pl.DataFrame({"y_prob": np.random.default_rng(0).random(8_000_000)}).write_parquet(source)
+    out.write_text("what was there\n")
+    args = [sys.executable, "-m", "calibrant.cli", "apply", str(model), str(source), "--out", str(out), "--force"]
+    with subprocess.Popen(args, stderr=subprocess.PIPE) as process:
+        end = time.monotonic() + 60
+        while not any(f.suffix == ".tmp" and f.stat().st_size > 0 for f in tmp_path.iterdir()):
+            assert process.poll() is None, process.stderr.read()
+            assert time.monotonic() < end
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+    assert out.read_text() == "what was there\n"
+
+
+@pytest.mark.parametrize("command", ["fix", "apply"])
+def test_memory_does_not_grow_with_the_file(command, tmp_path):
+    p, y = overconfident(1000)
+    model = save_calibrator(PlattScaling().fit(p, y), tmp_path / "m.json")
+    peaks = []
+    for rows in (2_000_000, 8_000_000):
+        path, out = tmp_path / f"{rows}.parquet", tmp_path / f"{rows}.out"
+        p, y = overconfident(rows)
+        pl.DataFrame({"y_true": y, "y_prob": p}).write_parquet(path)
+        args = {
+            "apply": ["apply", model, path, "--out", out, "--out-format", "csv"],
+            "fix": ["fix", path, "--save", out, "--method", "platt", "--max-rows", "100000"],
+        }[command]
+        peaks.append(watched(*args)[1])
+    assert peaks[1] - peaks[0] < 60, peaks  # six million more rows would be 100 MB as float64 and weights
