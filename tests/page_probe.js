@@ -12,6 +12,7 @@
   };
   const lines = [point(0.6)];
   lines.push("circles " + svg().querySelectorAll("circle.point").length);
+  const other = document.querySelectorAll(".chart")[1], before = other && other.innerHTML;
   select.value = "1";
   select.dispatchEvent(new Event("change"));
   lines.push(point(0.3));
@@ -22,6 +23,7 @@
   const outside = (b) => b.x < 0 || b.y < 0 || b.x + b.width > view.width || b.y + b.height > view.height;
   const upright = Array.from(svg().querySelectorAll("text")).filter((t) => !t.closest(".tip") && !t.getAttribute("transform"));
   lines.push("clipped " + upright.filter((t) => outside(t.getBBox())).map((t) => t.textContent).join(","));
+  lines.push("other " + (!other ? "none" : other.innerHTML === before || !other.querySelector("circle.point") ? "as it was" : "drawn anew"));
   out.textContent = lines.join("\n");
   document.body.appendChild(out);
 })();

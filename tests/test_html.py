@@ -10,17 +10,32 @@ import numpy as np
 import pytest
 
 import calibrant as cal
+from calibrant.calibrators import TemperatureScaling, VectorScaling
 
 NASTY = ["<script>alert(1)</script>", "</script><b>", "<!--<script ", "a & b \"quoted\" 'single'", "日本語 ünïcode"]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
-@pytest.fixture(scope="module")
-def nasty_page():
+def nasty_predictions():
     rng = np.random.default_rng(0)
     q = rng.dirichlet(np.ones(5), 1500)
-    y = np.array(NASTY)[np.minimum((rng.random((1500, 1)) > np.cumsum(q, axis=1)).sum(axis=1), 4)]
+    return np.array(NASTY)[np.minimum((rng.random((1500, 1)) > np.cumsum(q, axis=1)).sum(axis=1), 4)], q
+
+
+def nasty_report():
+    y, q = nasty_predictions()
     return cal.report(y, q, labels=NASTY, title="A <i>title</i> & more").to_html()
+
+
+def nasty_comparison():
+    y, q = nasty_predictions()
+    names = {"</script><b>": TemperatureScaling(), "<i>": VectorScaling()}
+    return cal.compare_calibrators(q, y, labels=NASTY, candidates=names, title="A <i>title</i> & more").to_html()
+
+
+@pytest.fixture(scope="module", params=[nasty_report, nasty_comparison])
+def nasty_page(request):
+    return request.param()
 
 
 class Elements(HTMLParser):
@@ -45,12 +60,11 @@ def test_names_are_text_not_markup(nasty_page):
     parsed = Elements()
     parsed.feed(nasty_page)
     assert parsed.tags.count("script") == 2
-    assert "b" in parsed.tags  # the cards' own
     assert "i" not in parsed.tags
     assert "<script>alert" not in nasty_page
     data = re.search(r'id="data">(.*?)</script>', nasty_page, re.DOTALL).group(1)
     assert not set("<>&") & set(data)  # any of them could open or close markup inside a script element
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in nasty_page
+    assert "&lt;/script&gt;&lt;b&gt;" in nasty_page
 
 
 def test_written_file_is_what_is_returned(tmp_path):
@@ -80,7 +94,7 @@ def test_page_works_in_a_browser(nasty_page, tmp_path):
     assert "CONSOLE" not in done.stderr, done.stderr  # any message would be an error or a CSP refusal
     found = re.search(r'<pre id="probe">(.*?)</pre>', done.stdout, re.DOTALL)
     assert found, done.stdout[-2000:]
-    first, circles, second, options, dark, clipped = found.group(1).split("\n")
+    first, circles, second, options, dark, clipped, other = found.group(1).split("\n")
     assert re.match(
         r"score 0\.\d{3} \| observed [\d.]+ % \| interval [\d.]+ % – [\d.]+ % \| bin .* rows \| bin interval", first
     )
@@ -90,3 +104,5 @@ def test_page_works_in_a_browser(nasty_page, tmp_path):
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in options
     assert dark == "dark true"
     assert clipped.strip() == "clipped"
+    assert other in ("other none", "other drawn anew")  # of two diagrams, the other follows the menu too
+    assert (other == "other none") == (nasty_page.count('class="chart"') == 1)

@@ -1,0 +1,126 @@
+"""`compare_calibrators`: its numbers are those of the fits that it describes."""
+
+import numpy as np
+import pytest
+from sklearn.model_selection import StratifiedKFold
+
+import calibrant as cal
+from calibrant.calibrators import IsotonicCalibrator, OneVsRest, TemperatureScaling, VectorScaling, select_calibrator
+
+
+def three(n=1500, seed=0):
+    rng = np.random.default_rng(seed)
+    z = 2 * rng.normal(size=(n, 3))
+    p, q = (np.exp(f * z) / np.exp(f * z).sum(axis=1, keepdims=True) for f in (1, 2))
+    return q, (rng.random((n, 1)) > np.cumsum(p, axis=1)).sum(axis=1)
+
+
+CANDIDATES = {"temperature": TemperatureScaling(), "isotonic": IsotonicCalibrator()}
+
+
+def test_numbers_are_those_of_rows_that_were_left_out():
+    p, y = three()
+    found = cal.compare_calibrators(p, y, candidates=CANDIDATES, cv=4, random_state=3)
+    for name, one in {"temperature": TemperatureScaling(), "isotonic": OneVsRest(IsotonicCalibrator())}.items():
+        out = np.empty_like(p)
+        for train, test in StratifiedKFold(4, shuffle=True, random_state=3).split(p, y):
+            out[test] = one.fit(p[train], y[train]).predict_proba(p[test])
+        own = np.maximum(out[np.arange(len(y)), y], 1e-6)
+        row = found.row(name)
+        assert row.log_loss == pytest.approx(-np.log(own).mean(), rel=1e-12)
+        assert row.brier == pytest.approx(((out - np.eye(3)[y]) ** 2).sum(axis=1).mean(), rel=1e-12)
+        right = out.argmax(axis=1) == y
+        change = right.astype(float) - (p.argmax(axis=1) == y)
+        assert row.accuracy == pytest.approx(right.mean(), rel=1e-12)
+        assert row.accuracy_change == pytest.approx(change.mean(), abs=1e-15)
+        assert row.accuracy_change_se == pytest.approx(change.std() / np.sqrt(len(y)), rel=1e-12)
+        assert row.error.value == pytest.approx(cal.calibration_error(y, out, labels=[0, 1, 2]), rel=1e-12)
+    assert found.before.headline.value == pytest.approx(cal.calibration_error(y, p), rel=1e-9)
+    assert found.after.headline.value == found.row(found.shown).error.value
+
+
+def test_chooses_as_select_calibrator():
+    p, y = three(seed=4)
+    for scoring, rule in (("log_loss", "one-standard-error"), ("brier", "best")):
+        found = cal.compare_calibrators(p, y, scoring=scoring, rule=rule, random_state=1)
+        chosen = select_calibrator(p, y, scoring=scoring, rule=rule, random_state=1)
+        assert found.chosen == chosen.name
+        by_name = {row["name"]: row for row in chosen.table}
+        for row in found.rows:
+            assert (row.log_loss if scoring == "log_loss" else row.brier) == by_name[row.name]["loss"]
+            assert (row.difference, row.se) == (by_name[row.name]["difference"], by_name[row.name]["se"])
+
+
+def test_weights_of_zero_are_rows_left_out():
+    p, y = three()
+    w = np.r_[np.ones(1200), np.zeros(300)]
+    some, rest = (cal.compare_calibrators(*a, candidates=CANDIDATES, **k) for a, k in (
+        ((p, y), {"sample_weight": w}), ((p[:1200], y[:1200]), {})))  # fmt: skip
+    assert some.n_samples == rest.n_samples == 1200
+    for a, b in zip(some.rows, rest.rows, strict=True):
+        assert (a.log_loss, a.brier, a.accuracy, a.error.value) == (b.log_loss, b.brier, b.accuracy, b.error.value)
+
+
+def test_weights_weigh():
+    p, y = three()
+    w = np.where(y == 0, 3.0, 1.0)
+    found = cal.compare_calibrators(p, y, candidates=CANDIDATES, sample_weight=w)
+    out = np.empty_like(p)
+    for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(p, y):
+        out[test] = TemperatureScaling().fit(p[train], y[train], w[train]).predict_proba(p[test])
+    assert found.row("temperature").log_loss == pytest.approx(
+        np.average(-np.log(out[np.arange(len(y)), y]), weights=w), rel=1e-12
+    )
+
+
+def test_what_is_calibrated_is_left_alone_and_the_best_of_the_others_shown():
+    rng = np.random.default_rng(0)
+    p = rng.random(3000)
+    found = cal.compare_calibrators(p, rng.random(3000) < p)
+    assert found.chosen == "identity"
+    assert found.verdict.startswith("Leave the probabilities alone")
+    assert found.shown != "identity"
+    assert min((row for row in found.rows if row.name != "identity"), key=lambda r: r.difference).name == found.shown
+
+
+def test_readers():
+    p, y = three()
+    found = cal.compare_calibrators(p, y, candidates=CANDIDATES, title="A title")
+    frame = found.to_frame("pandas")
+    assert frame["name"].tolist() == ["temperature", "isotonic"]
+    assert frame["chosen"].sum() == 1
+    assert frame["error"].tolist() == [row.error.value for row in found.rows]
+    text = str(found)
+    assert text.startswith("A title\n")
+    assert max(map(len, text.splitlines())) <= 100
+    assert found.to_dict()["calibrators"][0]["error"]["value"] == found.rows[0].error.value
+    with pytest.raises(ValueError, match="name must be one of temperature, isotonic; got 'x'"):
+        found.row("x")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"scoring": "mse"}, "scoring must be one of"),
+        ({"rule": "any"}, "rule must be one of"),
+        ({"cv": 1}, "cv must be an int >= 2"),
+        ({"candidates": {}}, "candidates must be a mapping"),
+        ({"candidates": {"a": 3}}, "candidates must be calibrators"),
+        ({"notion": "canonical"}, "canonical"),
+        ({"level": 1.5}, "level must lie"),
+    ],
+)
+def test_bad_arguments(change, words):
+    p, y = three(200)
+    with pytest.raises((ValueError, TypeError), match=words):
+        cal.compare_calibrators(p, y, **({"candidates": {"v": VectorScaling()}} | change))
+
+
+def test_margins_have_no_before():
+    rng = np.random.default_rng(0)
+    m = rng.normal(size=1000)
+    found = cal.compare_calibrators(m, rng.random(1000) < 1 / (1 + np.exp(-m)), input="margin")
+    assert found.before is None
+    assert all(np.isnan(row.accuracy_change) for row in found.rows)
+    assert found.to_dict()["before"] is None
+    assert found.to_html().count('class="chart"') == 1
