@@ -47,7 +47,9 @@ if TYPE_CHECKING:
     from .notions import Confidence as Confidence
     from .notions import Notion as Notion
     from .notions import TopLabel as TopLabel
+    from .plot import CalibrationMapDisplay as CalibrationMapDisplay
     from .plot import ReliabilityDisplay as ReliabilityDisplay
+    from .plot import SimplexMapDisplay as SimplexMapDisplay
     from .predictions import Predictions as Predictions
     from .reporting import CalibratorComparison as CalibratorComparison
     from .reporting import Report as Report
@@ -67,6 +69,7 @@ _NAMES = {
     "BinMoments": "binning",
     "Binned": "errors",
     "CalibrantWarning": "_types",
+    "CalibrationMapDisplay": "plot",
     "CalibratorComparison": "reporting",
     "Canonical": "notions",
     "ClassSpecific": "notions",
@@ -94,6 +97,7 @@ _NAMES = {
     "Report": "reporting",
     "ResidualKernel": "errors",
     "SimplexBinned": "errors",
+    "SimplexMapDisplay": "plot",
     "Smooth": "errors",
     "Sweep": "errors",
     "TopLabel": "notions",

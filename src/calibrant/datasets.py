@@ -85,6 +85,105 @@ def _truth(kind: str, a: float, b: float) -> float:
     return float(np.abs(true_map(grid, kind) - grid).mean())
 
 
+#: The survey's classes: halves of normal laws (mean, variance) of one feature; the third class is a single one.
+_SURVEY = (((64.0, 1280.0), (-4.0, 960.0)), ((4.0, 980.0), (-72.0, 1024.0)), ((0.0, 8.0), (0.0, 8.0)))
+_SURVEY_SLOPES = {"underconfident": 0.01, "overconfident": 0.05}
+_SURVEY_WEIGHTS = np.array([1.6, 0.6, 1.0])
+_SURVEY_CASES = (*_SURVEY_SLOPES, "three-class")
+
+
+def survey_posterior(x: Any, n_classes: int = 2) -> FloatArray:
+    """``P(class | x)`` in the synthetic cases of Silva Filho et al., equal priors; shape (n, 2) or (n, 3).
+
+    Class 1 is half N(64, 1280) and half N(-4, 960), class 2 half N(4, 980) and half N(-72, 1024), class 3 N(0, 8), with
+    variances. The last column of two classes is class 1, which high x and so high scores speak of.
+    """
+    logs = _survey_log_densities(x)[:, :n_classes]
+    density = np.exp(logs - logs.max(axis=1, keepdims=True))
+    posterior = density / density.sum(axis=1, keepdims=True)
+    return np.asarray(posterior[:, ::-1] if n_classes == 2 else posterior)
+
+
+def survey_true_map(scores: Any, case: str) -> FloatArray:
+    """``P(class 1 | score)`` of the survey's two-class cases, whose scores are ``1 / (1 + exp(-a x))``.
+
+    Scores count as 1e-5 to 1 - 1e-5: beyond, where no sample comes, the laws' far tails turn the map back.
+    """
+    from scipy.special import logit
+
+    if case not in _SURVEY_SLOPES:
+        raise ValueError(f"case must be one of {', '.join(map(repr, _SURVEY_SLOPES))}; got {case!r}")
+    s = np.clip(np.asarray(scores, dtype=np.float64), 1e-5, 1 - 1e-5)
+    return survey_posterior(logit(s) / _SURVEY_SLOPES[case])[:, 1]
+
+
+def make_survey(n_samples: int, case: str = "overconfident", *, random_state: RandomState = None) -> Sample:
+    """The synthetic cases of Silva Filho et al., *Classifier calibration: a survey*: one feature, two or three classes.
+
+    Parameters
+    ----------
+    n_samples : int
+    case : {"underconfident", "overconfident", "three-class"}
+        The first two: scores ``1 / (1 + exp(-a x))`` with a = 0.01 and 0.05. The last: true probabilities made too
+        sharp, and too high for one class (:func:`survey_distorted`; the survey's own scores are not published).
+    random_state : int, Generator or None
+
+    Returns
+    -------
+    Sample
+        ``y_true`` 1 and 0, or 0, 1 and 2; ``truth`` by quadrature for two classes, NaN for three.
+
+    Examples
+    --------
+    >>> from calibrant.datasets import make_survey
+    >>> round(make_survey(10, "underconfident", random_state=0).truth, 6)
+    0.11216
+    """
+    from scipy.special import expit
+
+    if case not in _SURVEY_CASES:
+        raise ValueError(f"case must be one of {', '.join(map(repr, _SURVEY_CASES))}; got {case!r}")
+    rng = np.random.default_rng(random_state)
+    n_classes = 3 if case == "three-class" else 2
+    code = rng.integers(n_classes, size=n_samples)
+    mean, variance = np.moveaxis(np.array(_SURVEY)[code, rng.integers(2, size=n_samples)], -1, 0)
+    x = mean + np.sqrt(variance) * rng.standard_normal(n_samples)
+    if n_classes == 3:
+        scores = survey_distorted(survey_posterior(x, 3))
+        return Sample(code, scores, (0, 1, 2), float("nan"), "the survey's three classes")
+    scores = np.asarray(expit(_SURVEY_SLOPES[case] * x))
+    return Sample(1 - code, scores, (0, 1), _survey_truth(case), f"the survey's two classes, {case}")
+
+
+def _survey_log_densities(x: Any) -> FloatArray:
+    """Log density of each class, (n, 3)."""
+    x = np.asarray(x, dtype=np.float64).reshape(-1, 1, 1)
+    mean, variance = np.moveaxis(np.array(_SURVEY), -1, 0)
+    logs = -0.5 * ((x - mean) ** 2 / variance + np.log(2 * np.pi * variance))
+    return np.asarray(np.logaddexp.reduce(logs, axis=-1) - np.log(2))
+
+
+def survey_distorted(posterior: Any) -> FloatArray:
+    """Scores of the survey's three classes from true probabilities: squared, weighted by 1.6, 0.6 and 1, normalised."""
+    scores = np.asarray(posterior, dtype=np.float64) ** 2 * _SURVEY_WEIGHTS
+    return np.asarray(scores / scores.sum(axis=1, keepdims=True))
+
+
+def survey_restored(scores: Any) -> FloatArray:
+    """True probabilities of the survey's three classes from their scores: the inverse of :func:`survey_distorted`."""
+    posterior = np.sqrt(np.asarray(scores, dtype=np.float64) / _SURVEY_WEIGHTS)
+    return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
+
+
+@cache
+def _survey_truth(case: str) -> float:
+    """``E|P(class 1 | s) - s|`` by the trapezoid rule over x, whose integrand is smooth but where the gap turns."""
+    x = np.linspace(-500, 500, 2_000_001)
+    density = np.exp(_survey_log_densities(x)[:, :2]).mean(axis=1)
+    scores = 1 / (1 + np.exp(-_SURVEY_SLOPES[case] * x))
+    return float(np.trapezoid(density * np.abs(survey_posterior(x)[:, 1] - scores), x))
+
+
 def load_breast_cancer_predictions(model: Any = None, *, random_state: int = 0) -> Sample:
     """Held-out predictions of a model (default: Gaussian naive Bayes) on scikit-learn's breast-cancer data.
 

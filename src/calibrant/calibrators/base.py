@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from typing import Any, ClassVar, Self
 
@@ -115,6 +116,13 @@ class BinaryCalibrator(Calibrator):
         tags.classifier_tags.multi_class = False
         tags.input_tags.one_d_array = True
         return tags
+
+
+def predict_unnamed(calibrator: Calibrator, scores: FloatArray) -> FloatArray:
+    """``predict_proba`` of an array, without scikit-learn's warning that the fit knew names of columns."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="X does not have valid feature names", category=UserWarning)
+        return calibrator.predict_proba(scores)
 
 
 def check_eps(eps: Any) -> float:

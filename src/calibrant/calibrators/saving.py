@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -28,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import __version__, errors
 from .._files import check_free, replacing
 from .._types import FloatArray
-from .base import BinaryCalibrator, Calibrator
+from .base import BinaryCalibrator, Calibrator, predict_unnamed
 
 FORMAT, VERSION = "calibrant-calibrator", 1
 _DTYPES = ("float64", "float32", "int64", "int32", "bool")
@@ -254,9 +253,8 @@ def _try(calibrator: Calibrator) -> None:
         k = len(calibrator.classes_)
         columns = calibrator.n_features_in_
         row = np.full((1, columns) if columns > 1 else 1, 1 / max(columns, 2))
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="X does not have valid feature names", category=UserWarning)
-            p = calibrator.predict_proba(row)
+        with np.errstate(all="ignore"):
+            p = predict_unnamed(calibrator, row)
         good = p.shape == (1, k) and bool(np.isfinite(p).all()) and bool((p >= 0).all() and (p <= 1 + 1e-9).all())
     except Exception as error:  # damaged numbers fail in any way; the file is to blame, whatever it is
         raise ValueError(f"the saved {name} gives no probabilities, the file is damaged: {error}") from error

@@ -9,5 +9,7 @@ except ImportError as error:  # pragma: no cover - tested in a subprocess
 
 from .diagram import Diagram
 from .display import ReliabilityDisplay
+from .maps import CalibrationMapDisplay
+from .simplex import SimplexMapDisplay
 
-__all__ = ["Diagram", "ReliabilityDisplay"]
+__all__ = ["CalibrationMapDisplay", "Diagram", "ReliabilityDisplay", "SimplexMapDisplay"]

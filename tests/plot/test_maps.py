@@ -1,0 +1,179 @@
+"""Calibration maps and the simplex: what is drawn is what the calibrator says."""
+
+import subprocess
+import sys
+from functools import partial
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.quiver import Quiver
+
+import calibrant as cal
+from calibrant.calibrators import (
+    BetaCalibration,
+    DirichletCalibration,
+    IsotonicCalibrator,
+    PlattScaling,
+    TemperatureScaling,
+    VennAbers,
+)
+from calibrant.datasets import make_survey, survey_restored, survey_true_map
+from calibrant.plot.simplex import CORNERS, simplex_grid, to_page
+
+DATA = make_survey(400, "overconfident", random_state=0)
+THREE = make_survey(500, "three-class", random_state=0)
+
+
+def fitted(one, data=DATA):
+    return one.fit(data.y_prob, data.y_true)
+
+
+def line(ax, name):
+    (found,) = [a for a in ax.lines if a.get_label() == name]
+    return found.get_xydata().T
+
+
+@pytest.mark.parametrize("one", [PlattScaling(), IsotonicCalibrator(), VennAbers()], ids=repr)
+def test_lines_are_the_map(one):
+    truth = partial(survey_true_map, case="overconfident")
+    display = cal.CalibrationMapDisplay.from_calibrators({"map": fitted(one)}, DATA.y_true, DATA.y_prob, truth=truth)
+    x, y = line(display.ax_, "map")
+    np.testing.assert_array_equal(y, one.predict_proba(x)[:, 1])
+    x, y = line(display.ax_, "true map")
+    np.testing.assert_array_equal(y, truth(x))
+    assert (x[0], x[-1]) == (0, 1)
+    texts = [t.get_text() for t in display.ax_.get_legend().get_texts()]
+    assert texts[-1] == "map"
+    assert "true map" in texts
+    assert texts[0].startswith("scores: ECE")
+    assert ("map" in display.intervals) == isinstance(one, VennAbers)
+
+
+def test_two_columns_names_and_axes():
+    both = np.column_stack([1 - DATA.y_prob, DATA.y_prob])
+    one, two = BetaCalibration().fit(both, DATA.y_true), fitted(BetaCalibration())
+    ax = plt.subplots()[1]
+    display = cal.CalibrationMapDisplay.from_calibrators([one, two], ax=ax)
+    assert display.ax_ is ax
+    assert list(display.maps) == ["BetaCalibration", "BetaCalibration 2"]
+    np.testing.assert_allclose(*display.maps.values(), atol=1e-6)
+    assert display.diagram is None
+
+
+def test_nothing_is_cut_off_and_no_two_maps_look_alike():
+    several = {f"map {i}": fitted(PlattScaling()) for i in range(9)}
+    display = cal.CalibrationMapDisplay.from_calibrators(several, DATA.y_true, DATA.y_prob)
+    display.figure_.canvas.draw()
+    width, height = display.figure_.canvas.get_width_height()
+    box = display.ax_.get_legend().get_window_extent()
+    assert box.x0 >= 0
+    assert box.y0 >= 0
+    assert box.x1 <= width
+    assert box.y1 <= height
+    drawn = [a for a in display.ax_.lines if str(a.get_label()).startswith("map")]
+    looks = {(a.get_color(), str(a.get_linestyle()), str(a._unscaled_dash_pattern)) for a in drawn}
+    assert len(looks) == 9
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: cal.CalibrationMapDisplay.from_calibrators([]), ValueError, "at least one"),
+        (lambda: cal.CalibrationMapDisplay.from_calibrators([3]), TypeError, "fitted calibrators"),
+        (
+            lambda: cal.CalibrationMapDisplay.from_calibrators(fitted(TemperatureScaling(), THREE)),
+            ValueError,
+            "two classes",
+        ),
+        (
+            lambda: cal.CalibrationMapDisplay.from_calibrators(
+                PlattScaling(input="margin").fit([-1.0, 2.0, 0.5, -2], [0, 1, 0, 1])
+            ),
+            ValueError,
+            "input='margin'",
+        ),
+        (lambda: cal.CalibrationMapDisplay.from_calibrators(fitted(PlattScaling()), [0, 1]), ValueError, "together"),
+        (lambda: cal.SimplexMapDisplay.from_calibrator(fitted(PlattScaling())), ValueError, "three classes"),
+        (lambda: cal.SimplexMapDisplay.from_calibrator(3), TypeError, "fitted calibrator"),
+        (
+            lambda: cal.SimplexMapDisplay.from_calibrator(fitted(TemperatureScaling(), THREE), kind="map"),
+            ValueError,
+            "kind must be one of",
+        ),
+        (
+            lambda: cal.SimplexMapDisplay.from_calibrator(fitted(TemperatureScaling(), THREE), n_steps=1),
+            ValueError,
+            "n_steps",
+        ),
+        (
+            lambda: cal.SimplexMapDisplay.from_calibrator(fitted(TemperatureScaling(), THREE), scores=[[0.2, 0.8]]),
+            ValueError,
+            r"shape \(n, 3\)",
+        ),
+    ],
+)
+def test_bad_arguments(make, error, words):
+    with pytest.raises(error, match=words):
+        make()
+
+
+def test_arrows_run_from_stated_to_calibrated():
+    one = fitted(DirichletCalibration(), THREE)
+    display = cal.SimplexMapDisplay.from_calibrator(one, scores=THREE.y_prob, truth=survey_restored)
+    truth, arrows = [a for a in display.axes_[0].get_children() if isinstance(a, Quiver)]
+    start = arrows.XY
+    np.testing.assert_allclose(start, to_page(display.stated))
+    np.testing.assert_allclose(start + np.c_[arrows.U, arrows.V], to_page(one.predict_proba(display.stated)))
+    np.testing.assert_allclose(truth.XY + np.c_[truth.U, truth.V], to_page(survey_restored(display.stated)))
+    np.testing.assert_allclose(display.stated.sum(axis=1), 1)
+    assert display.stated.min() > 0
+    assert len(display.stated) == 78  # 12 · 13 / 2 cells
+
+
+@pytest.mark.parametrize("labels", [None, ["b", "a", "c"]])
+def test_columns_in_another_order_than_classes(labels):
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet([1, 1, 1], 400)
+    names = np.array(["c", "a", "b"])
+    y = names[(rng.random((400, 1)) > np.cumsum(P**2 / (P**2).sum(axis=1, keepdims=True), axis=1)).sum(axis=1)]
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(P, columns=names)
+    one = DirichletCalibration(labels=labels).fit(frame, y)
+    assert (one.order_ is None) == (labels is None)
+    display = cal.SimplexMapDisplay.from_calibrator(one)  # without a warning that an array has no names
+    stated = dict(zip(display.classes, display.stated.T, strict=True))
+    want = one.predict_proba(pandas.DataFrame({n: stated[n] for n in names}))
+    np.testing.assert_allclose(display.calibrated, want, rtol=1e-12)
+
+
+def test_heat_shows_the_change():
+    one = fitted(DirichletCalibration(), THREE)
+    display = cal.SimplexMapDisplay.from_calibrator(one, kind="heat", scores=THREE.y_prob)
+    assert len(display.axes_) == 3
+    change = one.predict_proba(display.stated) - display.stated
+    for k, ax in enumerate(display.axes_):
+        drawn = next(c for c in ax.collections if type(c).__name__ == "TriMesh")
+        np.testing.assert_allclose(drawn.get_array(), change[:, k])
+        assert drawn.norm.vmin == -drawn.norm.vmax  # white is no change
+
+
+def test_the_simplex_on_the_page():
+    np.testing.assert_allclose(to_page(np.eye(3)), CORNERS)
+    sides = np.linalg.norm(CORNERS - np.roll(CORNERS, 1, axis=0), axis=1)
+    np.testing.assert_allclose(sides, 1)
+    grid = simplex_grid(4)
+    assert len(grid) == 15
+    assert len(np.unique(grid.round(9), axis=0)) == 15
+    ax = cal.SimplexMapDisplay.from_calibrator(fitted(TemperatureScaling(), THREE)).axes_[0]
+    ax.figure.canvas.draw()
+    words = [t.get_text() for t in ax.texts]
+    assert words.count("0.2") == 3
+    assert {"class 0", "class 1", "class 2"} <= set(words)
+    frame = ax.figure.bbox
+    assert all(frame.contains(*corner) for t in ax.texts for corner in t.get_window_extent().corners())
+
+
+def test_drawing_reliability_needs_no_scikit_learn():
+    code = "import sys, calibrant.plot; assert 'sklearn' not in sys.modules, 'loaded'"
+    subprocess.run([sys.executable, "-c", code], check=True)
