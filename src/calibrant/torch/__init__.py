@@ -1,4 +1,4 @@
-"""PyTorch: differentiable calibration errors as training losses, and a streaming metric (extra ``torch``).
+"""PyTorch: differentiable calibration errors as losses, a streaming metric, and scalers (extra ``torch``).
 
 Losses take logits, work under autocast, and are traced whole by ``torch.compile(..., fullgraph=True)``.
 """
@@ -7,6 +7,7 @@ from typing import Any
 
 from . import functional
 from .losses import BrierLoss, DirichletKernelLoss, FocalLoss, MMCELoss, SoftBinnedECELoss
+from .scaling import TemperatureScaler, VectorScaler
 
 __all__ = [
     "BrierLoss",
@@ -15,6 +16,8 @@ __all__ = [
     "FocalLoss",
     "MMCELoss",
     "SoftBinnedECELoss",
+    "TemperatureScaler",
+    "VectorScaler",
     "functional",
 ]
 

@@ -1,0 +1,193 @@
+"""Post-hoc calibrators as modules on logits: fitted to their optimum, then a layer like any other."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ..calibrators import Calibrator, TemperatureScaling, VectorScaling
+
+
+class Scaler(nn.Module):
+    """Base class: ``forward`` maps logits to calibrated logits, ``fit`` finds the parameters.
+
+    Logits have the classes in dimension 1, as :func:`torch.nn.functional.cross_entropy` wants them: (N, K) or
+    (N, K, d1, …).
+    """
+
+    gradient_norm: float
+    n_iter: int
+
+    def fit(self, logits: Tensor, target: Tensor, weight: Tensor | None = None, *, ignore_index: int = -100) -> Self:
+        """Find the parameters that minimise the cross-entropy of held-out logits.
+
+        Parameters
+        ----------
+        logits : Tensor of shape (N, K) or (N, K, d1, …)
+            Of rows that the network was not trained on; on any device, of any floating dtype.
+        target : Tensor of shape (N,) or (N, d1, …)
+            Classes 0 … K - 1.
+        weight : Tensor of the shape of ``target``, optional
+            Non-negative weights of rows.
+        ignore_index : int, default -100
+            Rows of this target are left out.
+
+        Returns
+        -------
+        self
+            With ``gradient_norm`` and ``n_iter`` of the fit. A :class:`calibrant.ConvergenceWarning` says when there is
+            no optimum.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For logits that are not finite, targets out of range, shapes that do not fit.
+        """
+        rows, codes, w = _rows(logits, target, weight, ignore_index)
+        k = rows.shape[1]
+        fitted = self._calibrator(k).fit(rows, codes, w)
+        self._take(fitted, logits)
+        self.gradient_norm, self.n_iter = fitted.gradient_norm_, fitted.n_iter_
+        return self
+
+    def predict_proba(self, logits: Tensor) -> Tensor:
+        """Calibrated probabilities, of the shape of ``logits``."""
+        return torch.softmax(self(logits), dim=1)
+
+    def _calibrator(self, k: int) -> Calibrator:
+        """The core's calibrator that is fitted."""
+        raise NotImplementedError
+
+    def _take(self, fitted: Any, like: Tensor) -> None:
+        """Take the parameters of a fitted one."""
+        raise NotImplementedError
+
+
+class TemperatureScaler(Scaler):
+    r"""Logits over one temperature: :math:`z \mapsto z / T` (Guo et al. 2017).
+
+    Parameters
+    ----------
+    temperature : float, default 1.0
+        Until :meth:`fit` finds another.
+
+    Notes
+    -----
+    The optimum is that of :class:`calibrant.calibrators.TemperatureScaling` with ``input="logit"``: Newton's method on
+    1/T, in which the cross-entropy is convex, some ten passes over the logits on the processor. T is a parameter and
+    is saved with ``state_dict``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from calibrant.torch import TemperatureScaler
+    >>> draw = torch.Generator().manual_seed(0)
+    >>> z = torch.randn(5000, 10, generator=draw)
+    >>> y = torch.distributions.Categorical(logits=z).sample()
+    >>> scaler = TemperatureScaler().fit(3 * z, y)  # three times too sure
+    >>> bool(abs(scaler.temperature - 3) < 0.2)
+    True
+    """
+
+    def __init__(self, temperature: float = 1.0) -> None:
+        super().__init__()
+        if isinstance(temperature, bool) or not isinstance(temperature, (int, float)) or not temperature > 0:
+            raise ValueError(f"temperature must be a number above 0; got {temperature!r}")
+        self.temperature = nn.Parameter(torch.tensor(float(temperature)))
+
+    def forward(self, logits: Tensor) -> Tensor:
+        """Calibrated logits."""
+        return logits / self.temperature
+
+    def extra_repr(self) -> str:
+        """The temperature."""
+        return f"temperature={float(self.temperature.detach()):.4g}"
+
+    def _calibrator(self, k: int) -> Calibrator:
+        return TemperatureScaling(input="logit", labels=range(k))
+
+    def _take(self, fitted: Any, like: Tensor) -> None:
+        self.temperature = _parameter(fitted.temperature_, like)
+
+
+class VectorScaler(Scaler):
+    r"""A factor and a shift for each class: :math:`z_k \mapsto w_k z_k + b_k` (Guo et al. 2017).
+
+    Parameters
+    ----------
+    n_classes : int
+        K.
+    shrinkage : "auto" or float, default "auto"
+        As :class:`calibrant.calibrators.VectorScaling`, whose optimum is found: how strongly factors are drawn to one
+        temperature, and shifts to 0.
+
+    Notes
+    -----
+    Factors start at 1 and shifts at 0; both are parameters, saved with ``state_dict``.
+    """
+
+    def __init__(self, n_classes: int, shrinkage: Any = "auto") -> None:
+        super().__init__()
+        if isinstance(n_classes, bool) or not isinstance(n_classes, int) or n_classes < 2:
+            raise ValueError(f"n_classes must be an int >= 2; got {n_classes!r}")
+        self.shrinkage = shrinkage
+        self.weight = nn.Parameter(torch.ones(n_classes))
+        self.bias = nn.Parameter(torch.zeros(n_classes))
+
+    def forward(self, logits: Tensor) -> Tensor:
+        """Calibrated logits."""
+        shape = (1, -1) + (1,) * (logits.ndim - 2)
+        return logits * self.weight.view(shape) + self.bias.view(shape)
+
+    def extra_repr(self) -> str:
+        """Number of classes and shrinkage."""
+        return f"n_classes={self.weight.numel()}, shrinkage={self.shrinkage!r}"
+
+    def _calibrator(self, k: int) -> Calibrator:
+        if k != self.weight.numel():
+            raise ValueError(f"logits must have n_classes={self.weight.numel()} classes in dimension 1; got {k}")
+        return VectorScaling(input="logit", labels=range(k), shrinkage=self.shrinkage)
+
+    def _take(self, fitted: Any, like: Tensor) -> None:
+        self.weight, self.bias = _parameter(fitted.coef_, like), _parameter(fitted.intercept_, like)
+
+
+def _parameter(values: Any, like: Tensor) -> nn.Parameter:
+    """A parameter on the device of the logits; half precision would round what the fit found."""
+    dtype = like.dtype if like.dtype in (torch.float32, torch.float64) else torch.float32
+    return nn.Parameter(torch.as_tensor(values, dtype=dtype, device=like.device))
+
+
+def _rows(logits: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int) -> tuple[Any, Any, Any]:
+    """Arrays (n, K), (n,) and (n,) or None of the rows that count."""
+    if not isinstance(logits, Tensor) or not isinstance(target, Tensor) or not logits.is_floating_point():
+        raise TypeError("logits must be a floating-point Tensor and target a Tensor of class indices")
+    if logits.ndim < 2 or logits.shape[1] < 2:
+        raise ValueError(f"logits must have shape (N, K) or (N, K, d1, …) with K >= 2; got {tuple(logits.shape)}")
+    k = logits.shape[1]
+    if target.shape != logits.shape[:1] + logits.shape[2:]:
+        raise ValueError(
+            f"target must have the shape of logits without dimension 1, {tuple(logits.shape[:1] + logits.shape[2:])}; "
+            f"got {tuple(target.shape)}"
+        )
+    if target.is_floating_point() or target.dtype == torch.bool:
+        raise TypeError(f"target must hold class indices; got {target.dtype}")
+    if weight is not None and weight.shape != target.shape:
+        raise ValueError(f"weight must have the shape of target, {tuple(target.shape)}; got {tuple(weight.shape)}")
+    flat = logits.detach().movedim(1, -1).reshape(-1, k)
+    codes = target.detach().reshape(-1)
+    used = codes != ignore_index
+    flat, codes = flat[used], codes[used]
+    if codes.numel() == 0:
+        raise ValueError("there is no row to fit: target is empty or all ignore_index")
+    low, high = int(codes.min()), int(codes.max())
+    if low < 0 or high >= k:
+        raise ValueError(
+            f"target must lie in 0 … {k - 1} or be ignore_index={ignore_index}; got {low if low < 0 else high}"
+        )
+    w = None if weight is None else weight.detach().reshape(-1)[used].double().cpu().numpy()
+    flat = flat if flat.dtype in (torch.float32, torch.float64) else flat.float()
+    return flat.cpu().numpy(), codes.cpu().numpy().astype(np.int64), w

@@ -1,0 +1,125 @@
+"""Scalers on logits: the core's optimum, as layers."""
+
+import io
+
+import numpy as np
+import pytest
+
+from calibrant import ConvergenceWarning
+from calibrant.calibrators import TemperatureScaling, VectorScaling
+
+torch = pytest.importorskip("torch")
+
+from calibrant.torch import TemperatureScaler, VectorScaler  # noqa: E402
+
+
+def sample(n=2000, k=5, dtype=torch.float64, seed=0):
+    draw = torch.Generator().manual_seed(seed)
+    z = torch.randn(n, k, generator=draw, dtype=torch.float64) * 2
+    y = torch.multinomial(torch.softmax(z, dim=1), 1, generator=draw)[:, 0]
+    return (2.5 * z + torch.arange(k) * 0.2).to(dtype), y
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_temperature_is_the_core_and_the_optimum(dtype):
+    z, y = sample(dtype=dtype)
+    scaler = TemperatureScaler().fit(z, y)
+    wide = z.double().numpy() if dtype == torch.float64 else z.float().numpy()
+    core = TemperatureScaling(input="logit").fit(wide, y.numpy())
+    assert scaler.temperature.item() == pytest.approx(core.temperature_, rel=1e-6)
+    exact = z.double()
+    t = scaler.temperature.detach().double().clone().requires_grad_()
+    torch.nn.functional.cross_entropy(exact / t, y).backward()
+    assert abs(t.grad.item()) < 1e-6
+    assert scaler.temperature.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+    assert scaler.gradient_norm < 1e-6
+
+
+def test_vector_is_the_core():
+    z, y = sample()
+    scaler = VectorScaler(5).fit(z, y)
+    core = VectorScaling(input="logit", labels=range(5)).fit(z.numpy(), y.numpy())
+    np.testing.assert_allclose(scaler.predict_proba(z).detach(), core.predict_proba(z.numpy()), atol=1e-12)
+    free = VectorScaler(5, shrinkage=0).fit(z, y)
+    parameters = [p.detach().clone().requires_grad_() for p in free.parameters()]
+    torch.nn.functional.cross_entropy(z * parameters[0] + parameters[1], y).backward()
+    assert max(float(p.grad.abs().max()) for p in parameters) < 1e-6
+
+
+@pytest.mark.parametrize("make", [TemperatureScaler, lambda: VectorScaler(5)])
+def test_pictures_weights_and_rows_left_out(make):
+    z, y = sample(1200)
+    w = torch.randint(0, 4, (1200,), generator=torch.Generator().manual_seed(1))
+    weighted = make().fit(z, y, w)
+    repeated = make().fit(z.repeat_interleave(w, dim=0), y.repeat_interleave(w))
+    pictures = make().fit(z.reshape(12, 10, 10, 5).movedim(-1, 1), y.reshape(12, 10, 10), w.reshape(12, 10, 10))
+    marked = torch.where(w > 0, y, -100)
+    for a, b, c in zip(weighted.parameters(), repeated.parameters(), pictures.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-8)
+        torch.testing.assert_close(a, c, rtol=1e-9, atol=1e-12)
+    without = make().fit(z, marked)
+    chosen = make().fit(z[w > 0], y[w > 0])
+    for a, b in zip(without.parameters(), chosen.parameters(), strict=True):
+        torch.testing.assert_close(a, b)
+    shaped = z.reshape(12, 10, 10, 5).movedim(-1, 1)
+    torch.testing.assert_close(weighted(shaped).movedim(1, -1).reshape(-1, 5), weighted(z))
+
+
+@pytest.mark.parametrize("make", [TemperatureScaler, lambda: VectorScaler(5)])
+def test_a_layer_like_any_other(make):
+    z, y = sample(dtype=torch.float32)
+    fitted = make().fit(z, y)
+    stream = io.BytesIO()
+    torch.save(fitted.state_dict(), stream)
+    stream.seek(0)
+    other = make()
+    other.load_state_dict(torch.load(stream, weights_only=True))
+    torch.testing.assert_close(other(z), fitted(z))
+    network = torch.nn.Sequential(torch.nn.Linear(5, 5), fitted)
+    network(z).sum().backward()
+    assert all(p.grad is not None for p in network.parameters())
+    compiled = torch.compile(fitted, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(z), fitted(z))
+    assert "Scaler(" in repr(fitted)
+    if isinstance(fitted, TemperatureScaler):
+        assert bool((fitted(z).argmax(dim=1) == z.argmax(dim=1)).all())
+
+
+def test_separated_classes_are_warned_of():
+    z = torch.eye(3).repeat(10, 1)
+    with pytest.warns(ConvergenceWarning):
+        TemperatureScaler().fit(z, torch.arange(3).repeat(10))
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"logits": torch.randn(4)}, ValueError, r"shape \(N, K\)"),
+        ({"logits": np.zeros((4, 3))}, TypeError, "floating-point Tensor"),
+        ({"logits": torch.zeros(4, 3, dtype=torch.int64)}, TypeError, "floating-point Tensor"),
+        ({"target": torch.zeros(3, dtype=torch.int64)}, ValueError, "target must have the shape"),
+        ({"target": torch.zeros(4)}, TypeError, "class indices"),
+        ({"target": torch.tensor([0, 1, 2, 3])}, ValueError, "0 … 2 or be ignore_index=-100; got 3"),
+        ({"target": torch.tensor([0, 1, 2, -1])}, ValueError, "got -1"),
+        ({"target": torch.full((4,), -100)}, ValueError, "no row"),
+        ({"weight": torch.ones(3)}, ValueError, "weight must have the shape"),
+        ({"weight": -torch.ones(4)}, ValueError, "[Nn]egative"),
+        ({"logits": torch.tensor([[0.0, 1, float("nan")]] * 4)}, ValueError, "NaN"),
+    ],
+)
+def test_bad_input(change, error, words):
+    good = {
+        "logits": torch.randn(4, 3, generator=torch.Generator().manual_seed(0)),
+        "target": torch.tensor([0, 1, 2, 0]),
+    }
+    with pytest.raises(error, match=words):
+        TemperatureScaler().fit(**(good | change))
+
+
+def test_bad_parameters():
+    with pytest.raises(ValueError, match="temperature must be"):
+        TemperatureScaler(0)
+    with pytest.raises(ValueError, match="n_classes must be"):
+        VectorScaler(1)
+    with pytest.raises(ValueError, match="n_classes=4"):
+        VectorScaler(4).fit(*sample())
