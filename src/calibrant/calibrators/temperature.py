@@ -14,6 +14,8 @@ from .reading import Sample, Scores
 
 #: Numbers worked on at a time.
 _TILE = 1 << 17
+#: Inverse temperatures below this say that scores mean next to nothing.
+_MEANINGFUL = 0.01
 
 
 class TemperatureScaling(Calibrator):
@@ -149,15 +151,15 @@ def softmax(z: FloatArray) -> FloatArray:
 
 def fit_temperature(z: FloatArray, codes: AnyArray, weights: FloatArray) -> Solution:
     """The inverse temperature of least mean log-loss; 0 where no positive one is better than uniform predictions."""
-    start = np.ones(1)
-    part = part_of(len(codes))
-    if part is not None:
-        start = np.maximum(minimise(_Loss(z[part], codes[part], weights[part]), start).x, 1e-3)
     loss = _Loss(z, codes, weights)
-    at_zero = loss(np.zeros(1), False)
-    if at_zero[1][0] >= 0:
-        return Solution(np.zeros(1), at_zero[0], 0.0, 0, True)
-    return minimise(loss, start)
+    part = part_of(len(codes))
+    start = np.ones(1) if part is None else fit_temperature(z[part], codes[part], weights[part]).x
+    # Where a part of the rows says that scores mean something, all rows need not be asked.
+    if part is None or start[0] < _MEANINGFUL:
+        at_zero = loss(np.zeros(1), False)
+        if at_zero[1][0] >= 0:
+            return Solution(np.zeros(1), at_zero[0], 0.0, 0, True)
+    return minimise(loss, np.maximum(start, 1e-3))
 
 
 class _Loss:

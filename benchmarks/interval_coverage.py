@@ -1,7 +1,7 @@
 """Coverage of `estimate(...).interval` where the truth is known: how often it holds the true L1 error.
 
-    python benchmarks/coverage.py [--repetitions 300] [--level 0.95] [--sizes 100,1000,5000] [--estimators 0,1,2,3,4]
-    python benchmarks/coverage.py --classes 10 --level 0.9 --sizes 1000 --estimators 0,1
+    python benchmarks/interval_coverage.py [--repetitions 300] [--level 0.95] [--sizes 100,1000,5000] [--estimators …]
+    python benchmarks/interval_coverage.py --classes 10 --level 0.9 --sizes 1000 --estimators 0,1
 
 Binary: Beta(2, 3) scores, the truth by quadrature. With --classes K: class-wise error of scores uniform on the simplex,
 of whose labels 60 % are redrawn from a fair die, so that the gap of class k is 0.6 (1/K - p_k) and the truth is
