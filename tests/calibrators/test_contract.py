@@ -205,6 +205,7 @@ def test_weights_are_routed():
 
 #: Checks of scikit-learn that cannot hold, and why.
 ONE_D = "the check takes the tag for 1-D features, and then indexes them as 2-D"
+OWN = "the check wants 1-D features refused, which are what these calibrators take"
 ONE_FEATURE = "the check expects an accuracy that a single one of its features does not have"
 COLUMNS = "the check's features are not a column a class: scores must be"
 LABEL = "a monotone map of scores cannot predict the only label seen against them"
@@ -229,20 +230,84 @@ def expected(row):
         )
         out |= dict.fromkeys(("check_classifiers_one_label", "check_classifiers_one_label_sample_weights"), LABEL)
         return out | {"check_sample_weight_equivalence_on_dense_data": SEPARATED}
-    return {}
+    out = dict.fromkeys(
+        (
+            "check_dict_unchanged",
+            "check_dont_overwrite_parameters",
+            "check_dtype_object",
+            "check_estimator_sparse_array",
+            "check_estimator_sparse_matrix",
+            "check_estimator_sparse_tag",
+            "check_f_contiguous_array_estimator",
+            "check_fit2d_1feature",
+            "check_fit2d_1sample",
+            "check_fit2d_predict1d",
+            "check_methods_sample_order_invariance",
+            "check_methods_subset_invariance",
+            "check_n_features_in",
+            "check_n_features_in_after_fitting",
+            "check_transformer_data_not_an_array",
+            "check_transformer_general",
+        ),
+        ONE_D,
+    )
+    out |= {"check_fit1d": OWN, "check_classifiers_train": ONE_FEATURE}
+    return out | {"check_sample_weight_equivalence_on_dense_data": COLUMNS}
+
+
+def checked(calibrator, wanted):
+    """Run scikit-learn's checks: none fails but those that are named; returns how many passed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sklearn.exceptions.SkipTestWarning)
+        found = check_estimator(calibrator, on_fail=None, on_skip=None)
+    failed = {r["check_name"] for r in found if r["status"] == "failed"}
+    assert failed <= set(wanted), {r["check_name"]: r["exception"] for r in found if r["check_name"] in failed}
+    return sum(r["status"] == "passed" for r in found)
 
 
 #: Separated data have no optimum, and absent classes make for a warning: the checks make both on purpose.
-@pytest.mark.filterwarnings("ignore::calibrant.ConvergenceWarning", "ignore::calibrant.LabelWarning")
-@pytest.mark.parametrize("row", [r for r in MANY if not isinstance(r.calibrator, calibrators.Identity)], ids=str)
-def test_scikit_learn_checks_of_many_classes(row):
-    wanted = expected(row)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", sklearn.exceptions.SkipTestWarning)
-        found = check_estimator(fresh(row, input="margin"), on_fail=None, on_skip=None)
-    failed = {r["check_name"] for r in found if r["status"] == "failed"}
-    assert failed <= set(wanted), {r["check_name"]: r["exception"] for r in found if r["check_name"] in failed}
-    assert sum(r["status"] == "passed" for r in found) >= 50
+SEPARATES = pytest.mark.filterwarnings("ignore::calibrant.ConvergenceWarning", "ignore::calibrant.LabelWarning")
+
+
+@SEPARATES
+@pytest.mark.parametrize("row", [r for r in ROWS if not isinstance(r.calibrator, calibrators.Identity)], ids=str)
+def test_scikit_learn_checks(row):
+    assert checked(fresh(row, input="margin"), expected(row)) >= (50 if row.many else 45)
+
+
+@SEPARATES
+@pytest.mark.parametrize("row", BINARY, ids=str)
+def test_scikit_learn_checks_of_two_dimensions(row):
+    """Those that a binary calibrator cannot be given it passes behind `OneVsRest`, class by class."""
+    many = calibrators.OneVsRest(fresh(row), input="margin")
+    assert checked(many, expected(next(r for r in MANY))) >= 50
+
+
+@pytest.mark.parametrize("row", BINARY, ids=str)
+def test_what_checks_of_two_dimensions_would_say(row):
+    """The invariants that scikit-learn's checks could not index, on 1-D scores."""
+    s, y, _ = data(row)
+    one = fresh(row)
+    parameters = {k: repr(v) for k, v in one.get_params().items()}
+    one.fit(s, y)
+    assert {k: repr(v) for k, v in one.get_params().items()} == parameters
+    before = {k: repr(v) for k, v in vars(one).items()}
+    p = one.predict_proba(s)
+    one.predict(s)
+    one.transform(s)
+    assert {k: repr(v) for k, v in vars(one).items()} == before
+    assert one.n_features_in_ == 1
+    order = np.random.default_rng(0).permutation(len(s))
+    np.testing.assert_allclose(one.predict_proba(s[order]), p[order], atol=1e-12)
+    np.testing.assert_allclose(np.vstack([one.predict_proba(s[i : i + 1]) for i in range(5)]), p[:5], atol=1e-12)
+    for same in (s.astype(object), list(s), s[:, None], np.asfortranarray(s[:, None]), s[::-1][::-1]):
+        np.testing.assert_allclose(one.predict_proba(same), p, atol=1e-12)
+        np.testing.assert_allclose(fresh(row).fit(same, y).predict_proba(s), p, atol=1e-9)
+    np.testing.assert_array_equal(one.fit_transform(s, y), one.transform(s))
+    with pytest.raises(ValueError, match=r"2 features, but|columns"):
+        one.predict_proba(np.column_stack([1 - s, s]))
+    with pytest.raises(ValueError, match=r"y cannot be None|requires y"):
+        fresh(row).fit(s, None)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)

@@ -95,7 +95,7 @@ class BinaryCalibrator(Calibrator):
     def _check(self, sample: Sample) -> None:
         if sample.scores.n_columns != 2:
             raise ValueError(
-                f"Only binary classification is supported by {type(self).__name__}; scores have "
+                f"Only binary classification is supported by {type(self).__name__}, scores of two classes; these have "
                 f"{sample.scores.n_columns} columns: use OneVsRest({type(self).__name__}(...))"
             )
         self._check_parameters()

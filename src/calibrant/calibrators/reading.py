@@ -116,7 +116,7 @@ def read_sample(owner: BaseEstimator, scores: Any, y: Any, sample_weight: Any, k
     if kind not in INPUTS:
         raise ValueError(f"input must be one of {', '.join(map(repr, INPUTS))}; got {kind!r}")
     columns = _names(scores)
-    values, y = _validated(owner, scores, y)
+    values, y = _validated(owner, scores, y, fitting=True)
     check_classification_targets(y)
     weights = _weights(sample_weight, values)
     k = 1 if values.ndim == 1 else values.shape[1]
@@ -136,37 +136,36 @@ def read_sample(owner: BaseEstimator, scores: Any, y: Any, sample_weight: Any, k
 
 def read_scores(owner: BaseEstimator, scores: Any, kind: str) -> Scores:
     """Judge what a fitted calibrator is applied to."""
-    values = _validated(owner, scores, None)[0]
+    values = _validated(owner, scores, None, fitting=False)[0]
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     order = owner.order_
     return Scores(_of_kind(values if order is None else values[:, order], kind), kind)
 
 
-def _validated(owner: BaseEstimator, scores: Any, y: Any) -> tuple[AnyArray, AnyArray]:
-    """Finite numbers of one or two dimensions; remembers or compares names and number of columns."""
+def _validated(owner: BaseEstimator, scores: Any, y: Any, *, fitting: bool) -> tuple[AnyArray, AnyArray]:
+    """Finite numbers of one or two dimensions; remembers (fitting) or compares names and number of columns."""
     if hasattr(scores, "detach") or type(scores).__module__.startswith("pyarrow"):
         scores = to_array(scores, "scores")[0]
     if hasattr(y, "detach") or type(y).__module__.startswith("pyarrow"):
         y = to_array(y, "y")[0]
-    reset = y is not None
-    about: dict[str, Any] = {"ensure_2d": False, "dtype": [np.float64, np.float32], "reset": reset}
-    if reset:
+    about: dict[str, Any] = {"ensure_2d": False, "dtype": [np.float64, np.float32], "reset": fitting}
+    if fitting:
         values, y = validate_data(owner, X=scores, y=y, **about)
     else:
         values = validate_data(owner, X=scores, **about)
-    if values.ndim == 1 and not reset and owner.n_features_in_ > 1:
+    if values.ndim == 1 and not fitting and owner.n_features_in_ > 1:
         raise ValueError(
             f"scores must have {owner.n_features_in_} columns, as in fit; got a 1-D array. Reshape your data: "
             "scores.reshape(1, -1) if it is one row"
         )
     if values.ndim == 1:
-        _check_n_features(owner, values[:, None], reset=reset)
+        _check_n_features(owner, values[:, None], reset=fitting)
     else:
         if values.shape[1] == 0:
             raise ValueError(f"Found array with 0 feature(s) (shape={values.shape}) while a minimum of 1 is required.")
-        _check_feature_names(owner, scores, reset=reset)
-        _check_n_features(owner, values, reset=reset)
+        _check_feature_names(owner, scores, reset=fitting)
+        _check_n_features(owner, values, reset=fitting)
     return values, y
 
 
