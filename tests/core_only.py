@@ -4,6 +4,7 @@ import importlib.util
 import io
 import sys
 from contextlib import redirect_stderr
+from functools import partial
 
 EXTRAS = ("matplotlib", "torch", "pandas", "pyarrow", "polars", "typer", "rich", "jinja2")
 
@@ -15,13 +16,17 @@ def main() -> None:
     import calibrant as cal
 
     for name in cal.__all__:
-        if name == "ReliabilityDisplay":
-            check(ImportError, "calibrant[plot]", lambda: cal.ReliabilityDisplay)
+        if name.endswith("Display"):
+            check(ImportError, "calibrant[plot]", partial(getattr, cal, name))
         else:
             getattr(cal, name)
     report = cal.report([0, 1, 1, 0], [0.2, 0.7, 0.9, 0.4])
     str(report)
     report.to_dict()
+    comparison = cal.compare_calibrators([0.2, 0.7, 0.9, 0.4, 0.3, 0.6], [0, 1, 1, 0, 1, 0], cv=2)
+    str(comparison)
+    comparison.to_dict()
+    check(ImportError, "calibrant[cli]", comparison.to_html)
     check(ImportError, "calibrant[cli]", report.to_html)
     check(ImportError, "polars, pandas or pyarrow", report.to_frame)
     from calibrant import cli
