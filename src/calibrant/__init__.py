@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from .binning import BinMoments as BinMoments
     from .curves import reliability_curve as reliability_curve
     from .curves import reliability_curves as reliability_curves
+    from .decomposition import Decomposition as Decomposition
+    from .decomposition import decompose as decompose
     from .density import GridMoments as GridMoments
     from .ece import expected_calibration_error as expected_calibration_error
     from .ece import maximum_calibration_error as maximum_calibration_error
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
     from .errors import Sweep as Sweep
     from .estimation import calibration_error as calibration_error
     from .estimation import estimate as estimate
+    from .murphy import MurphyCurve as MurphyCurve
+    from .murphy import murphy_curve as murphy_curve
     from .notions import Canonical as Canonical
     from .notions import ClassSpecific as ClassSpecific
     from .notions import Classwise as Classwise
@@ -48,6 +52,7 @@ if TYPE_CHECKING:
     from .notions import Notion as Notion
     from .notions import TopLabel as TopLabel
     from .plot import CalibrationMapDisplay as CalibrationMapDisplay
+    from .plot import MurphyDisplay as MurphyDisplay
     from .plot import ReliabilityDisplay as ReliabilityDisplay
     from .plot import SimplexMapDisplay as SimplexMapDisplay
     from .predictions import Predictions as Predictions
@@ -58,6 +63,8 @@ if TYPE_CHECKING:
     from .results import CurvePoint as CurvePoint
     from .results import Estimate as Estimate
     from .results import ReliabilityCurve as ReliabilityCurve
+    from .scores import brier_score as brier_score
+    from .scores import log_loss as log_loss
     from .squared import squared_calibration_error as squared_calibration_error
     from .streaming import Accumulator as Accumulator
 
@@ -79,6 +86,7 @@ _NAMES = {
     "CrossFit": "errors",
     "Cumulative": "errors",
     "CurvePoint": "results",
+    "Decomposition": "decomposition",
     "Density": "errors",
     "Estimate": "results",
     "DirichletKernel": "errors",
@@ -88,6 +96,8 @@ _NAMES = {
     "Interval": "_types",
     "Isotonic": "errors",
     "LabelWarning": "_types",
+    "MurphyCurve": "murphy",
+    "MurphyDisplay": "plot",
     "Notion": "notions",
     "KernelCalibrationError": "errors",
     "Parametric": "errors",
@@ -102,11 +112,15 @@ _NAMES = {
     "Sweep": "errors",
     "TopLabel": "notions",
     "as_predictions": "_validation",
+    "brier_score": "scores",
     "calibration_error": "estimation",
     "compare_calibrators": "reporting.compare",
+    "decompose": "decomposition",
     "estimate": "estimation",
     "expected_calibration_error": "ece",
+    "log_loss": "scores",
     "maximum_calibration_error": "ece",
+    "murphy_curve": "murphy",
     "reliability_curve": "curves",
     "reliability_curves": "curves",
     "report": "reporting",

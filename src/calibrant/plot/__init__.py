@@ -10,6 +10,7 @@ except ImportError as error:  # pragma: no cover - tested in a subprocess
 from .diagram import Diagram
 from .display import ReliabilityDisplay
 from .maps import CalibrationMapDisplay
+from .murphy import MurphyDisplay
 from .simplex import SimplexMapDisplay
 
-__all__ = ["CalibrationMapDisplay", "Diagram", "ReliabilityDisplay", "SimplexMapDisplay"]
+__all__ = ["CalibrationMapDisplay", "Diagram", "MurphyDisplay", "ReliabilityDisplay", "SimplexMapDisplay"]

@@ -1,0 +1,122 @@
+"""`murphy_curve`: the cost of acting on probabilities at every threshold, of which all proper scores are mixtures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ._types import FloatArray, Label
+from ._validation import as_predictions
+from .results import plain
+from .scores import matrix_of
+
+_THRESHOLDS = 501
+
+
+@dataclass(frozen=True, eq=False)
+class MurphyCurve:
+    """Mean elementary score at each decision threshold.
+
+    Attributes
+    ----------
+    thresholds : ndarray of shape (m,)
+        Within (0, 1).
+    scores : ndarray of shape (m,)
+        Of acting where the probability is above the threshold c: ``(1 - c) P(o = 1, p ≤ c) + c P(o = 0, p > c)``.
+    base_rate : ndarray of shape (m,)
+        Of acting always or never, whichever the base rate says: what a forecast must beat to be of use at c.
+    label : object
+        The class that is acted upon.
+    n_samples : int
+    """
+
+    thresholds: FloatArray
+    scores: FloatArray
+    base_rate: FloatArray
+    label: Label
+    n_samples: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and numbers, for JSON."""
+        return {
+            "thresholds": self.thresholds.tolist(),
+            "scores": self.scores.tolist(),
+            "base_rate": self.base_rate.tolist(),
+            "label": plain(self.label),
+            "n_samples": self.n_samples,
+        }
+
+
+def murphy_curve(
+    y_true: Any,
+    y_prob: Any,
+    thresholds: Any = None,
+    *,
+    labels: Sequence[Any] | None = None,
+    pos_label: Any = None,
+    sample_weight: Any = None,
+) -> MurphyCurve:
+    r"""Murphy diagram of binary probabilities (Ehm, Gneiting, Jordan & Krüger 2016).
+
+    .. math:: S(c) = (1-c)\, P(o = 1,\ p \le c) + c\, P(o = 0,\ p > c)
+
+    A forecast whose curve is nowhere above another's is better by every proper score; where curves cross, who is better
+    depends on the costs. The mean of ``(p - o)²`` is twice the area below the curve.
+
+    Parameters
+    ----------
+    y_true, y_prob, labels, pos_label, sample_weight
+        See :func:`calibrant.as_predictions`; two classes.
+    thresholds : array-like, optional
+        Default: 501 evenly spaced within (0, 1). Where a probability equals a threshold, half of it is acted upon.
+
+    Raises
+    ------
+    ValueError
+        For more than two classes, or thresholds outside (0, 1).
+
+    Notes
+    -----
+    Cost O(n log n + m log n).
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> curve = cal.murphy_curve([0, 1, 1], [0.2, 0.4, 0.9], [0.5])
+    >>> round(float(curve.scores[0]), 4)  # one of three is missed, at a cost of one half
+    0.1667
+    """
+    p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
+    if p.n_classes != 2:
+        raise ValueError(f"a Murphy diagram is of two classes; got {p.n_classes}")
+    second = 1 if p.positive is None else p.positive
+    scores = matrix_of(p)[:, second]
+    happened = p.codes == second
+    weights = np.ones(p.n_samples) if p.weights is None else p.weights
+    share = weights / weights.sum()
+    at = np.arange(1, _THRESHOLDS + 1) / (_THRESHOLDS + 1) if thresholds is None else _judged(thresholds)
+    order = np.argsort(scores, kind="stable")
+    s = scores[order]
+    missed = np.concatenate([[0.0], np.cumsum((share * happened)[order])])
+    spared = np.concatenate([[0.0], np.cumsum((share * ~happened)[order])])
+    first, last = (np.searchsorted(s, at, side=side) for side in ("left", "right"))
+    miss = (missed[first] + missed[last]) / 2
+    alarm = spared[-1] - (spared[first] + spared[last]) / 2
+    base = float(share @ happened)
+    return MurphyCurve(
+        thresholds=at,
+        scores=(1 - at) * miss + at * alarm,
+        base_rate=np.minimum((1 - at) * base, at * (1 - base)),
+        label=p.classes[second],
+        n_samples=p.n_samples,
+    )
+
+
+def _judged(thresholds: Any) -> FloatArray:
+    at = np.atleast_1d(np.asarray(thresholds, dtype=np.float64))
+    if at.ndim != 1 or at.size == 0 or not ((at > 0) & (at < 1)).all():
+        raise ValueError(f"thresholds must be numbers strictly between 0 and 1; got {thresholds!r}")
+    return at
