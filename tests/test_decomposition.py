@@ -93,6 +93,8 @@ def test_murphys_bins_by_hand():
     assert d.calibration == pytest.approx(((means - rates) ** 2).mean())
     assert d.refinement == pytest.approx((rates * (1 - rates)).mean())
     assert d.uncertainty == pytest.approx(2 / 3 * 1 / 3)
+    ends = cal.decompose([0, 1, 1, 0], [0.0, 0.3, 0.8, 1.0], method="binned", n_bins=2)  # 0 and 1 lie in the end bins
+    assert ends.calibration == pytest.approx(((0.15 - 0.5) ** 2 + (0.9 - 0.5) ** 2) / 2)
     equal_mass = cal.decompose(y, p, method="binned", n_bins=2, strategy="quantile")
     assert equal_mass.calibration == pytest.approx(d.calibration)
 

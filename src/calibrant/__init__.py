@@ -65,6 +65,12 @@ if TYPE_CHECKING:
     from .results import ReliabilityCurve as ReliabilityCurve
     from .scores import brier_score as brier_score
     from .scores import log_loss as log_loss
+    from .significance import TestResult as TestResult
+    from .significance import calibration_test as calibration_test
+    from .significance import cox_test as cox_test
+    from .significance import cumulative_test as cumulative_test
+    from .significance import hosmer_lemeshow as hosmer_lemeshow
+    from .significance import spiegelhalter_test as spiegelhalter_test
     from .squared import squared_calibration_error as squared_calibration_error
     from .streaming import Accumulator as Accumulator
 
@@ -88,18 +94,18 @@ _NAMES = {
     "CurvePoint": "results",
     "Decomposition": "decomposition",
     "Density": "errors",
-    "Estimate": "results",
     "DirichletKernel": "errors",
     "EmpiricalBayes": "errors",
+    "Estimate": "results",
     "Estimator": "errors",
     "GridMoments": "density",
     "Interval": "_types",
     "Isotonic": "errors",
+    "KernelCalibrationError": "errors",
     "LabelWarning": "_types",
     "MurphyCurve": "murphy",
     "MurphyDisplay": "plot",
     "Notion": "notions",
-    "KernelCalibrationError": "errors",
     "Parametric": "errors",
     "Predictions": "predictions",
     "ReliabilityCurve": "results",
@@ -110,20 +116,26 @@ _NAMES = {
     "SimplexMapDisplay": "plot",
     "Smooth": "errors",
     "Sweep": "errors",
+    "TestResult": "significance",
     "TopLabel": "notions",
     "as_predictions": "_validation",
     "brier_score": "scores",
     "calibration_error": "estimation",
+    "calibration_test": "significance",
     "compare_calibrators": "reporting.compare",
+    "cox_test": "significance",
+    "cumulative_test": "significance",
     "decompose": "decomposition",
     "estimate": "estimation",
     "expected_calibration_error": "ece",
+    "hosmer_lemeshow": "significance",
     "log_loss": "scores",
     "maximum_calibration_error": "ece",
     "murphy_curve": "murphy",
     "reliability_curve": "curves",
     "reliability_curves": "curves",
     "report": "reporting",
+    "spiegelhalter_test": "significance",
     "squared_calibration_error": "squared",
 }
 _SUBMODULES = (

@@ -161,9 +161,9 @@ def decompose(
         Of ``"binned"``: a number, ``"sqrt"`` or ``"cbrt"``, of equal width ("uniform") or equal mass ("quantile").
     n_resamples : int, default 0
         Bootstrap resamples of rows for ``intervals``: reflected about the estimate (the basic bootstrap), which
-        corrects the bias of C's noise; percentiles for ``total``, and the wider of both for ``uncertainty``. That of the
-        calibration starts at 0 unless the estimate exceeds all but a share ``1 - level`` of those of labels drawn from
-        the stated probabilities, as many draws again.
+        corrects the bias of C's noise; percentiles for ``total``, and the wider of both for ``uncertainty``. The
+        calibration's starts at 0 unless the estimate exceeds all but a share ``1 - level`` of those of labels drawn
+        from the stated probabilities, as many draws again.
     level : float, default 0.95
     random_state : int, Generator or None
 
@@ -358,7 +358,7 @@ def _slots(scores: FloatArray, n_bins: int | str, strategy: str, eps: float) -> 
     """Bin of each score."""
     number = resolve_n_bins(n_bins, len(scores))
     edges = uniform_edges(number) if strategy == "uniform" else quantile_edges(scores, None, number)
-    return np.asarray(edges.slots(scores, eps))
+    return np.clip(edges.slots(scores, eps) - 1, 0, edges.n_bins - 1)
 
 
 @dataclass(frozen=True, eq=False)

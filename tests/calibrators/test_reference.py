@@ -7,6 +7,7 @@ from scipy.special import betaln, expit, logit
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_limits
 
 from calibrant import ConvergenceWarning
 from calibrant import calibrators as c
@@ -273,14 +274,19 @@ def reference(z, y, penalty, gradient, shape, apply):
         return value, (likelihood + gradient(w)).ravel()
 
     start = np.stack([np.ones(k), np.zeros(k)]) if shape[0] == 2 else np.eye(k, k + 1)
-    found = minimize(
-        objective, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 20_000, "ftol": 1e-15, "gtol": 1e-9}
-    )
+    with threadpool_limits(1):  # products this small only wait for each other on several threads
+        found = minimize(
+            objective,
+            start.ravel(),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": 2000, "ftol": 1e-15, "gtol": 1e-9},
+        )
     return found.fun
 
 
 @pytest.mark.parametrize(
-    ("n", "k", "tied"), [(200, 10, False), (200, 10, True), (1000, 100, True), (20_000, 10, False), (20_000, 10, True)]
+    ("n", "k", "tied"), [(200, 10, False), (200, 10, True), (600, 100, True), (20_000, 10, False), (20_000, 10, True)]
 )
 def test_many_classes_against_a_second_solver(n, k, tied):
     p, y, _ = several(n, k, 0, 0.6)

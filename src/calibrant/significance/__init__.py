@@ -1,0 +1,15 @@
+"""Tests with p-values: could what is seen come from a calibrated model?"""
+
+from .classical import cox_test, hosmer_lemeshow, spiegelhalter_test
+from .cumulative import cumulative_test
+from .resampling import calibration_test
+from .result import TestResult
+
+__all__ = [
+    "TestResult",
+    "calibration_test",
+    "cox_test",
+    "cumulative_test",
+    "hosmer_lemeshow",
+    "spiegelhalter_test",
+]

@@ -1,0 +1,264 @@
+"""Tests with p-values: the survey's numbers, exactness under calibration, second implementations."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.linear_model import LogisticRegression
+
+import calibrant as cal
+from calibrant.significance.cumulative import range_survival, sup_survival
+
+from .reference.test_survey import P as TABLE_3
+from .reference.test_survey import Y as TABLE_3_LABELS
+
+TESTS = {
+    "hosmer-lemeshow": lambda y, p: cal.hosmer_lemeshow(y, p, df="external"),
+    "spiegelhalter": cal.spiegelhalter_test,
+    "cox": cal.cox_test,
+    "ks": lambda y, p: cal.cumulative_test(y, p, statistic="ks"),
+    "kuiper": cal.cumulative_test,
+    "resampling": lambda y, p: cal.calibration_test(y, p, estimator=cal.Binned(10), n_resamples=99, random_state=0),
+}
+
+
+def several(n, k=3, power=1.0, seed=0):
+    rng = np.random.default_rng(seed)
+    q = rng.dirichlet(np.ones(k), n)
+    y = (rng.random((n, 1)) > np.cumsum(q, axis=1)).sum(axis=1)
+    p = q**power
+    return y, p / p.sum(axis=1, keepdims=True)
+
+
+def test_table_8_of_the_survey():
+    found = cal.hosmer_lemeshow(TABLE_3_LABELS, TABLE_3, n_bins=5)
+    assert found.statistic == pytest.approx(25.300429147356006, abs=1e-9)
+    assert found.df == 6
+    assert found.pvalue == pytest.approx(0.00030036902600005994, rel=1e-6)
+    assert any("below 5" in text for text in found.warnings)
+
+
+def test_algorithm_1_of_the_survey():
+    """200 000 draws elsewhere gave 0.01149 above and 0.0126 not below; 20 000 have a standard error of 0.0008."""
+    found = cal.calibration_test(
+        TABLE_3_LABELS, TABLE_3, notion="classwise", estimator=cal.Binned(5), n_resamples=20_000, random_state=0
+    )
+    assert found.statistic == pytest.approx(241 / 1350, abs=1e-12)
+    assert found.details["p_greater"] == pytest.approx(0.01149, abs=0.003)
+    assert found.details["p_at_least"] == pytest.approx(0.0126, abs=0.003)
+    assert found.details["expected"] == pytest.approx(0.11153, abs=0.002)
+    assert found.pvalue == (found.details["p_at_least"] * 20_000 + 1) / 20_001
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_size_and_power(name):
+    """Calibrated: rejected at 5 % in no more than 5 % of 400 samples plus four standard errors; else nearly always."""
+    rng = np.random.default_rng(1)
+    rejected = 0
+    for _ in range(400):
+        p = rng.random(200)
+        rejected += TESTS[name](rng.random(200) < p, p).pvalue <= 0.05
+    assert 1 <= rejected <= 20 + 4 * np.sqrt(400 * 0.05 * 0.95)
+    power = 0
+    for _ in range(20):
+        p = rng.random(500)
+        power += TESTS[name](rng.random(500) < 0.25 + 0.5 * p, p).pvalue <= 0.05
+    assert power >= 17  # of the six, KS has the least power here: gaps of both signs cancel
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_weights_are_repeats(name):
+    rng = np.random.default_rng(2)
+    p = rng.random(200)
+    y = rng.random(200) < p**1.4
+    w = rng.integers(0, 4, 200)
+    rows = np.repeat(np.arange(200), w)
+    functions = {
+        "hosmer-lemeshow": lambda *a, **k: cal.hosmer_lemeshow(*a, df="external", **k),
+        "spiegelhalter": cal.spiegelhalter_test,
+        "cox": cal.cox_test,
+        "ks": lambda *a, **k: cal.cumulative_test(*a, statistic="ks", **k),
+        "kuiper": cal.cumulative_test,
+        "resampling": lambda *a, **k: cal.calibration_test(*a, n_resamples=9, random_state=0, **k),
+    }
+    one = functions[name](y, p, sample_weight=w)
+    other = functions[name](y[rows], p[rows])
+    assert one.statistic == pytest.approx(other.statistic, rel=1e-6)
+    if name != "resampling":  # a row of weight 3 draws one label, three rows draw three
+        assert one.pvalue == pytest.approx(other.pvalue, rel=1e-5)
+        scaled = functions[name](y, p, sample_weight=0.37 * w)
+        assert 0 <= scaled.pvalue <= 1
+
+
+@pytest.mark.parametrize(
+    ("notion", "estimator"),
+    [
+        *itertools.product(
+            ["class-specific", "confidence", "classwise"], [cal.Binned(7), cal.Binned("sqrt", "quantile")]
+        ),
+        (cal.Classwise(average="max"), cal.Binned(5)),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("norm", [1, 2, np.inf])
+def test_bins_of_all_draws_at_once_are_the_estimator(notion, estimator, norm):
+    y, p = several(150, power=1.5)
+    p[:5] = np.eye(3)[y[:5]]
+    if notion == "class-specific":
+        notion = cal.ClassSpecific(2)
+    w = np.random.default_rng(0).random(150)
+    options = {"notion": notion, "norm": norm, "sample_weight": w, "n_resamples": 40, "random_state": 3}
+    fast = cal.calibration_test(y, p, estimator=estimator, **options)
+    slow = cal.calibration_test(y, p, estimator=Slow(estimator), **options)
+    assert fast.statistic == pytest.approx(slow.statistic, abs=1e-12)
+    assert fast.pvalue == slow.pvalue
+    assert fast.details["expected"] == pytest.approx(slow.details["expected"], abs=1e-12)
+    want = cal.calibration_error(y, p, notion=notion, estimator=estimator, norm=norm, sample_weight=w)
+    assert fast.statistic == pytest.approx(want, abs=1e-12)
+
+
+class Slow(cal.Estimator):
+    """Another estimator's readings, under a name that no shortcut knows."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def power(self, problem, norm):
+        return self.inner.power(problem, norm)
+
+
+@pytest.mark.parametrize(
+    ("notion", "estimator"),
+    [
+        ("auto", "auto"),
+        ("top-label", "auto"),
+        ("canonical", "auto"),
+        ("classwise", cal.EmpiricalBayes()),
+        ("confidence", cal.Cumulative("kuiper")),
+        ("confidence", cal.Binned(10, debias=True)),
+        ("confidence", cal.Binned(10, mapping="linear")),
+    ],
+)
+def test_any_notion_and_estimator(notion, estimator):
+    y, p = several(200, power=2.5)
+    options = {"notion": notion, "estimator": estimator, "n_resamples": 39, "random_state": 0}
+    wrong = cal.calibration_test(y, p, **options)
+    assert wrong.pvalue == 1 / 40
+    assert wrong.statistic > wrong.details["expected"]
+    assert cal.calibration_test(*several(200, seed=4), **options).pvalue > 0.025
+    assert cal.calibration_test(y, p, **options) == wrong
+
+
+def test_p_values_are_uniform_under_calibration():
+    rng = np.random.default_rng(0)
+    values = []
+    for i in range(200):
+        p = rng.random(60)
+        values.append(cal.calibration_test(rng.random(60) < p, p, n_resamples=99, random_state=i).pvalue)
+    assert stats.kstest(values, "uniform").pvalue > 0.01
+
+
+def test_hosmer_lemeshow_by_hand():
+    rng = np.random.default_rng(0)
+    p = rng.random(500)
+    y = (rng.random(500) < p).astype(int)
+    found = cal.hosmer_lemeshow(y, p, n_bins=5)
+    edges = np.percentile(p, [20, 40, 60, 80])
+    group = (p[:, None] > edges).sum(axis=1)
+    total = 0.0
+    for g in range(5):
+        e, o, n = p[group == g].sum(), y[group == g].sum(), (group == g).sum()
+        total += (o - e) ** 2 / e + (o - e) ** 2 / (n - e)
+    assert found.statistic == pytest.approx(total)
+    assert found.pvalue == pytest.approx(stats.chi2.sf(total, 3))
+    assert cal.hosmer_lemeshow(y, p, n_bins=5, df="external").df == 5
+    assert cal.hosmer_lemeshow(y, p, n_bins=5, df=4).pvalue == pytest.approx(stats.chi2.sf(total, 4))
+
+
+def test_hosmer_lemeshow_of_hard_cases():
+    impossible = cal.hosmer_lemeshow([1, 0, 1, 0, 1, 1], [0.0, 0.2, 0.4, 0.5, 0.6, 0.9], n_bins=6, df="external")
+    assert impossible.statistic == np.inf
+    assert impossible.pvalue == 0
+    constant = cal.hosmer_lemeshow([0, 1, 1, 0], [0.5] * 4)
+    assert np.isnan(constant.pvalue)
+    assert any("coincide" in text for text in constant.warnings)
+
+
+def test_spiegelhalter_by_hand():
+    rng = np.random.default_rng(0)
+    p = rng.random(300)
+    y = (rng.random(300) < p).astype(int)
+    z = ((y - p) * (1 - 2 * p)).sum() / np.sqrt(((1 - 2 * p) ** 2 * p * (1 - p)).sum())
+    found = cal.spiegelhalter_test(y, p)
+    assert found.statistic == pytest.approx(z)
+    assert found.pvalue == pytest.approx(2 * stats.norm.sf(abs(z)))
+    matrix = cal.spiegelhalter_test(y, np.column_stack([1 - p, p]))
+    assert matrix.statistic == pytest.approx(z)
+    assert np.isnan(cal.spiegelhalter_test([0, 1], [0.5, 0.5]).pvalue)
+    y, q = several(3000)
+    draws = [cal.spiegelhalter_test((np.random.default_rng(i).random((3000, 1)) > q.cumsum(1)).sum(1), q).statistic
+             for i in range(200)]  # fmt: skip
+    assert np.std(draws) == pytest.approx(1, abs=0.2)
+
+
+def test_cox_is_logistic_regression():
+    rng = np.random.default_rng(0)
+    p = rng.random(800)
+    y = (rng.random(800) < p**1.5).astype(int)
+    z = np.log(p / (1 - p))
+    peer = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(z[:, None], y)
+    found = cal.cox_test(y, p)
+    assert found.details["slope"] == pytest.approx(peer.coef_[0, 0], abs=1e-5)
+    assert found.details["intercept"] == pytest.approx(peer.intercept_[0], abs=1e-5)
+    g = peer.predict_proba(z[:, None])[:, 1]
+    gain = 2 * (np.log(np.where(y == 1, g, 1 - g)).sum() - np.log(np.where(y == 1, p, 1 - p)).sum())
+    assert found.statistic == pytest.approx(gain, rel=1e-6)
+    x = np.column_stack([np.ones(800), z])
+    se = np.sqrt(np.diag(np.linalg.inv((x * (g * (1 - g))[:, None]).T @ x)))
+    assert [found.details["intercept_se"], found.details["slope_se"]] == pytest.approx(se, rel=1e-4)
+    shifted = 1 / (1 + np.exp(-(z + found.details["in_the_large"])))
+    assert shifted.sum() == pytest.approx(y.sum(), rel=1e-6)
+    assert any("separated" in text for text in cal.cox_test([0, 0, 1, 1], [0.1, 0.2, 0.7, 0.9]).warnings)
+    assert any("1e-12" in text for text in cal.cox_test([0, 1, 1, 0], [0.0, 0.2, 0.7, 0.9]).warnings)
+
+
+def test_brownian_probabilities():
+    """Against random walks of 4000 steps, whose extremes are a little smaller; published 5 % points of sup |B|."""
+    rng = np.random.default_rng(0)
+    walks = np.cumsum(rng.choice([-1.0, 1.0], (4000, 4000)), axis=1) / np.sqrt(4000)
+    top, bottom = np.maximum(walks.max(axis=1), 0), np.minimum(walks.min(axis=1), 0)
+    for x in (0.6, 1.0, 1.5, 2.2, 3.0):
+        assert (np.maximum(top, -bottom) > x).mean() == pytest.approx(sup_survival(x), abs=0.04)
+        assert (top - bottom > x).mean() == pytest.approx(range_survival(x), abs=0.04)
+    assert sup_survival(2.2414) == pytest.approx(0.05, abs=1e-4)
+    assert sup_survival(0.99999) == pytest.approx(sup_survival(1.00001), abs=1e-4)
+    assert (sup_survival(0), range_survival(0), sup_survival(np.inf), range_survival(np.inf)) == (1, 1, 0, 0)
+    assert range_survival(0.5) == pytest.approx(1, abs=1e-6)
+
+
+def test_results_read_well():
+    y, p = several(100)
+    found = cal.spiegelhalter_test(y, p)
+    assert "Spiegelhalter" in str(found)
+    assert found.to_dict()["pvalue"] == found.pvalue
+    assert "df 2" in str(cal.cox_test([0, 1, 1, 0, 1], [0.2, 0.3, 0.7, 0.6, 0.4]))
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: cal.hosmer_lemeshow([0, 1], [0.2, 0.3], n_bins=2), "n_bins must be an int >= 3"),
+        (lambda: cal.hosmer_lemeshow([0, 1], [0.2, 0.3], df="many"), "df must be"),
+        (lambda: cal.cox_test(*several(20)), "two classes; got 3"),
+        (lambda: cal.cumulative_test(*several(20), notion="classwise"), "several problems"),
+        (lambda: cal.cumulative_test(*several(20), notion="canonical"), "several problems"),
+        (lambda: cal.cumulative_test([0, 1], [0.2, 0.3], statistic="ad"), "statistic"),
+        (lambda: cal.calibration_test([0, 1], [0.2, 0.3], n_resamples=0), "n_resamples must be"),
+        (lambda: cal.calibration_test([0, 1], [0.2, 0.3], norm=0.5), "norm must be"),
+        (lambda: cal.calibration_test([0, 1], [0.2, 0.3], estimator="ece"), "estimator must be"),
+    ],
+)
+def test_bad_arguments(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
