@@ -20,6 +20,10 @@ TESTS = {
     "ks": lambda y, p: cal.cumulative_test(y, p, statistic="ks"),
     "kuiper": cal.cumulative_test,
     "resampling": lambda y, p: cal.calibration_test(y, p, estimator=cal.Binned(10), n_resamples=99, random_state=0),
+    "kernel": lambda y, p: cal.kernel_test(y, p, n_resamples=39, random_state=0),
+    "kernel, blocks": lambda y, p: cal.kernel_test(
+        y, p, method="asymptotic", estimator=cal.KernelCalibrationError(block=20)
+    ),
 }
 
 
@@ -64,10 +68,11 @@ def test_size_and_power(name):
     for _ in range(20):
         p = rng.random(500)
         power += TESTS[name](rng.random(500) < 0.25 + 0.5 * p, p).pvalue <= 0.05
-    assert power >= 17  # of the six, KS has the least power here: gaps of both signs cancel
+    # KS has little power here, for gaps of both signs cancel; so have blocks, which leave most pairs out.
+    assert power >= (8 if "blocks" in name else 17)
 
 
-@pytest.mark.parametrize("name", TESTS)
+@pytest.mark.parametrize("name", [name for name in TESTS if "kernel" not in name])
 def test_weights_are_repeats(name):
     rng = np.random.default_rng(2)
     p = rng.random(200)
@@ -148,6 +153,28 @@ def test_any_notion_and_estimator(notion, estimator):
     assert wrong.statistic > wrong.details["expected"]
     assert cal.calibration_test(*several(200, seed=4), **options).pvalue > 0.025
     assert cal.calibration_test(y, p, **options) == wrong
+
+
+@pytest.mark.parametrize("notion", ["canonical", "confidence", cal.ClassSpecific(1)], ids=str)
+def test_kernels_of_all_draws_at_once_are_the_estimator(notion):
+    y, p = several(60, power=1.5)
+    kce = cal.KernelCalibrationError()
+    found = cal.kernel_test(y, p, notion=notion, n_resamples=30, random_state=7)
+    assert found.statistic == pytest.approx(cal.squared_calibration_error(y, p, notion=notion, estimator=kce), rel=1e-9)
+    rng = np.random.default_rng(7)
+    draws = (rng.random((30, 60))[:, :, None] > np.cumsum(p, axis=1)[None, :, :-1]).sum(axis=2)
+    each = [cal.squared_calibration_error(z, p, notion=notion, estimator=kce, labels=[0, 1, 2]) for z in draws]
+    assert found.pvalue == (np.sum(np.array(each) >= found.statistic * (1 - 1e-9)) + 1) / 31
+
+
+def test_kernel_test_of_weights_and_vectors():
+    y, p = several(400, power=2.0)
+    w = np.random.default_rng(0).random(400)
+    assert cal.kernel_test(y, p, sample_weight=w, n_resamples=99, random_state=0).pvalue <= 0.03
+    blocks = cal.kernel_test(y, p, method="asymptotic", estimator=cal.KernelCalibrationError(block=40))
+    assert blocks.pvalue < 0.05
+    assert blocks.details["bandwidth"] > 0
+    assert cal.kernel_test(y[:50], p[:50], method="asymptotic").warnings
 
 
 def test_p_values_are_uniform_under_calibration():
@@ -254,6 +281,9 @@ def test_results_read_well():
         (lambda: cal.cumulative_test(*several(20), notion="classwise"), "several problems"),
         (lambda: cal.cumulative_test(*several(20), notion="canonical"), "several problems"),
         (lambda: cal.cumulative_test([0, 1], [0.2, 0.3], statistic="ad"), "statistic"),
+        (lambda: cal.kernel_test([0, 1], [0.2, 0.3], method="exact"), "method must be"),
+        (lambda: cal.kernel_test([0, 1], [0.2, 0.3], n_resamples=0), "n_resamples must be"),
+        (lambda: cal.kernel_test(*several(20), notion="classwise"), "several problems"),
         (lambda: cal.calibration_test([0, 1], [0.2, 0.3], n_resamples=0), "n_resamples must be"),
         (lambda: cal.calibration_test([0, 1], [0.2, 0.3], norm=0.5), "norm must be"),
         (lambda: cal.calibration_test([0, 1], [0.2, 0.3], estimator="ece"), "estimator must be"),

@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from .significance import cox_test as cox_test
     from .significance import cumulative_test as cumulative_test
     from .significance import hosmer_lemeshow as hosmer_lemeshow
+    from .significance import kernel_test as kernel_test
     from .significance import spiegelhalter_test as spiegelhalter_test
     from .squared import squared_calibration_error as squared_calibration_error
     from .streaming import Accumulator as Accumulator
@@ -129,6 +130,7 @@ _NAMES = {
     "estimate": "estimation",
     "expected_calibration_error": "ece",
     "hosmer_lemeshow": "significance",
+    "kernel_test": "significance",
     "log_loss": "scores",
     "maximum_calibration_error": "ece",
     "murphy_curve": "murphy",

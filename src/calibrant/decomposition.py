@@ -358,7 +358,7 @@ def _slots(scores: FloatArray, n_bins: int | str, strategy: str, eps: float) -> 
     """Bin of each score."""
     number = resolve_n_bins(n_bins, len(scores))
     edges = uniform_edges(number) if strategy == "uniform" else quantile_edges(scores, None, number)
-    return np.clip(edges.slots(scores, eps) - 1, 0, edges.n_bins - 1)
+    return np.asarray(np.clip(edges.slots(scores, eps) - 1, 0, edges.n_bins - 1))
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -20,6 +20,15 @@ STATISTICS = ("unbiased", "biased", "linear")
 #: Kernel values held at a time, and rows whose distances give the median.
 _TILE = 1 << 19
 _MEDIAN_ROWS = 1000
+#: Residuals of resampled outcomes held at a time.
+_SETS = 1 << 22
+
+
+def _points(problem: Problem | VectorProblem) -> FloatArray:
+    """Scores as points, (n, K)."""
+    if isinstance(problem, VectorProblem):
+        return problem.probs.astype(np.float64)
+    return problem.scores.astype(np.float64)[:, None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,12 +43,11 @@ class _Sample:
 
     @classmethod
     def of(cls, problem: Problem | VectorProblem) -> _Sample:
+        points = _points(problem)
         if isinstance(problem, VectorProblem):
-            points = problem.probs.astype(np.float64)
             residuals = -points
             residuals[np.arange(len(points)), problem.codes] += 1.0
         else:
-            points = problem.scores.astype(np.float64)[:, None]
             residuals = problem.outcomes.astype(np.float64)[:, None] - points
         weights = np.ones(len(points)) if problem.weights is None else problem.weights.astype(np.float64)
         used = weights > 0
@@ -132,6 +140,34 @@ class KernelCalibrationError(ReadingEstimator):
     def details(self, problem: Any, norm: float) -> dict[str, float]:
         """``bandwidth``."""
         return {"bandwidth": self._width(_Sample.of(problem))}
+
+    def resampled(
+        self, problem: Problem | VectorProblem, outcomes: Callable[[int], FloatArray], n_sets: int
+    ) -> FloatArray:
+        """``Σ_{i≠j} w_i w_j κ(f_i, f_j) r_i · r_j`` of sets of outcomes, (n_sets,): kernels are found once a tile.
+
+        ``outcomes(r)`` gives the r-th set as an array (n, K), of 0 and 1 for one score at a time (K = 1). Cost
+        O(n² K n_sets).
+        """
+        points = _points(problem)
+        weights = np.ones(len(points)) if problem.weights is None else problem.weights.astype(np.float64)
+        width = self._width(_Sample.of(problem))
+        out = np.empty(n_sets)
+        n, k = points.shape
+        together = max(1, _SETS // points.size)
+        step = max(1, _TILE // points.size)
+        for start in range(0, n_sets, together):
+            number = min(together, n_sets - start)
+            residuals = np.stack([outcomes(start + r) - points for r in range(number)], axis=2)
+            residuals *= weights[:, None, None]
+            flat = residuals.reshape(n, k * number)
+            total = -np.einsum("ij,ij->j", flat, flat)
+            for a in range(0, n, step):
+                rows = slice(a, min(a + step, n))
+                kernel = self._kernel(self._distances(points[rows], points), width)
+                total += np.einsum("ij,ij->j", kernel @ flat, flat[rows])
+            out[start : start + number] = total.reshape(k, number).sum(axis=0)
+        return out
 
     def _in_pairs(self, sample: _Sample, width: float) -> Reading:
         """Means over all pairs, of different samples or of any."""

@@ -2,6 +2,7 @@
 
 from .classical import cox_test, hosmer_lemeshow, spiegelhalter_test
 from .cumulative import cumulative_test
+from .kernel import kernel_test
 from .resampling import calibration_test
 from .result import TestResult
 
@@ -11,5 +12,6 @@ __all__ = [
     "cox_test",
     "cumulative_test",
     "hosmer_lemeshow",
+    "kernel_test",
     "spiegelhalter_test",
 ]

@@ -93,7 +93,7 @@ def calibration_test(
     fast = _binned(reader, chosen, reduction, p, float(norm))
     statistics = fast or _generic(reader, chosen, p, float(norm))
     observed = float(statistics(p.codes[None].astype(np.int64))[0])
-    draws = np.concatenate([statistics(codes) for codes in _drawn(p, int(n_resamples), rng)])
+    draws = np.concatenate([statistics(codes) for codes in drawn_labels(p, int(n_resamples), rng)])
     near = 1e-12 * max(abs(observed), 1e-300)  # draws that are the same sum in another order
     greater, at_least = int((draws > observed + near).sum()), int((draws >= observed - near).sum())
     return TestResult(
@@ -126,7 +126,7 @@ def _reader(estimator: str | Estimator, vector: bool) -> Estimator:
     return ResidualKernel()
 
 
-def _drawn(p: Predictions, n_resamples: int, rng: np.random.Generator) -> Any:
+def drawn_labels(p: Predictions, n_resamples: int, rng: np.random.Generator) -> Any:
     """Labels drawn from the rows, some sets at a time, (r, n)."""
     if p.positive is not None:
         running = (p.probs if p.positive == 0 else 1 - p.probs).astype(np.float64)[:, None]

@@ -1,0 +1,148 @@
+"""`kernel_test`: is the kernel calibration error above what a calibrated model would show?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .._types import FloatArray, RandomState
+from .._validation import as_predictions
+from ..errors import KernelCalibrationError
+from ..notions import ClassSpecific, Confidence, Notion, as_notion
+from ..predictions import Predictions
+from ..problem import Problem, VectorProblem
+from .resampling import drawn_labels
+from .result import TestResult
+
+METHODS = ("resampling", "asymptotic")
+
+
+def kernel_test(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    notion: str | Notion = "auto",
+    estimator: KernelCalibrationError | None = None,
+    method: str = "resampling",
+    n_resamples: int = 999,
+    labels: Sequence[Any] | None = None,
+    pos_label: Any = None,
+    sample_weight: Any = None,
+    random_state: RandomState = None,
+) -> TestResult:
+    r"""Test by the squared kernel calibration error (Widmann, Lindsten & Zachariah 2019).
+
+    .. math:: \mathrm{SKCE} = \frac{1}{n(n-1)} \sum_{i \ne j} κ(f_i, f_j)\, (y_i - f_i)^\top (y_j - f_j)
+
+    which is 0 on average for a calibrated model, and for no other.
+
+    Parameters
+    ----------
+    y_true, y_prob, labels, pos_label, sample_weight
+        See :func:`calibrant.as_predictions`.
+    notion : str or Notion, default "auto"
+        ``"auto"``: the positive class of a 1-D ``y_prob``, the whole vector (``"canonical"``) of a matrix. Also
+        ``"confidence"`` and ``ClassSpecific``.
+    estimator : KernelCalibrationError, optional
+        Kernel, bandwidth and distance; default ``KernelCalibrationError()``.
+    method : {"resampling", "asymptotic"}, default "resampling"
+        ``"resampling"``: labels are drawn from the stated probabilities; exact for any n; O(n² K) a draw, of which
+        the kernels, its costliest part, are found once. ``"asymptotic"``: the mean over blocks of ``estimator.block``
+        consecutive rows, which is normal; O(n · block); one-sided, and weaker.
+    n_resamples : int, default 999
+    random_state : int, Generator or None
+
+    Returns
+    -------
+    TestResult
+        ``statistic``: SKCE (of blocks: divided by its standard error). ``details``: ``skce``, ``bandwidth``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For notions of several problems; for another estimator.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> P = rng.dirichlet([1, 1, 1], 300)
+    >>> y = (rng.random((300, 1)) > (P**2 / (P**2).sum(axis=1, keepdims=True)).cumsum(axis=1)).sum(axis=1)
+    >>> bool(cal.kernel_test(y, P, n_resamples=199, random_state=0).pvalue < 0.02)
+    True
+    """
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}; got {method!r}")
+    if isinstance(n_resamples, bool) or not isinstance(n_resamples, (int, np.integer)) or n_resamples < 1:
+        raise ValueError(f"n_resamples must be an int >= 1; got {n_resamples!r}")
+    reader = KernelCalibrationError() if estimator is None else estimator
+    if not isinstance(reader, KernelCalibrationError):
+        raise TypeError(f"estimator must be a KernelCalibrationError; got {estimator!r}")
+    p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
+    chosen = as_notion("canonical" if notion == "auto" and p.positive is None else notion, p)
+    reduction: Any = chosen.reduce(p)
+    if not isinstance(reduction, VectorProblem):
+        if len(reduction) != 1:
+            raise ValueError(f"notion {chosen.name!r} has several problems: test one class with ClassSpecific(label)")
+        reduction = reduction[0]
+    found = _asymptotic if method == "asymptotic" else _by_resampling
+    return found(reader, chosen, reduction, p, int(n_resamples), np.random.default_rng(random_state))
+
+
+def _asymptotic(
+    reader: KernelCalibrationError,
+    notion: Notion,
+    problem: Problem | VectorProblem,
+    p: Predictions,
+    n_resamples: int,
+    rng: np.random.Generator,
+) -> TestResult:
+    from dataclasses import replace
+
+    from scipy.stats import norm
+
+    reading = replace(reader, statistic="linear").reading(problem, 2)
+    z = reading.power / reading.se if reading.se > 0 else float("nan")
+    return TestResult(
+        statistic=float(z),
+        pvalue=float(norm.sf(z)),
+        null=f"the probabilities are calibrated ({notion.name})",
+        method=f"kernel calibration error of blocks of {reader.block} (normal)",
+        n_samples=p.n_samples,
+        details={"skce": float(reading.power)} | reader.details(problem, 2),
+        warnings=() if p.n_samples >= 200 else ("fewer than 200 rows: the normal distribution is doubtful",),
+    )
+
+
+def _by_resampling(
+    reader: KernelCalibrationError,
+    notion: Notion,
+    problem: Problem | VectorProblem,
+    p: Predictions,
+    n_resamples: int,
+    rng: np.random.Generator,
+) -> TestResult:
+    codes = np.concatenate([p.codes[None].astype(np.int64), *drawn_labels(p, n_resamples, rng)])
+
+    def outcomes(r: int) -> FloatArray:
+        if isinstance(problem, VectorProblem):
+            return np.asarray(np.eye(p.n_classes)[codes[r]])
+        wanted = notion.index(p) if isinstance(notion, ClassSpecific) else p.predicted
+        return np.asarray(codes[r] == wanted, dtype=np.float64)[:, None]
+
+    if not isinstance(problem, VectorProblem) and not isinstance(notion, (ClassSpecific, Confidence)):
+        raise ValueError(f"method 'resampling' is not defined for notion {notion.name!r}: use method='asymptotic'")
+    sums = reader.resampled(problem, outcomes, len(codes))
+    at_least = int((sums[1:] >= sums[0] - 1e-12 * abs(sums[0])).sum())
+    w = np.ones(p.n_samples) if p.weights is None else p.weights
+    skce = float(sums[0] / (w.sum() ** 2 - w @ w)) if w.sum() ** 2 > w @ w else float("nan")
+    return TestResult(
+        statistic=skce,
+        pvalue=(at_least + 1) / (n_resamples + 1),
+        null=f"the probabilities are calibrated ({notion.name})",
+        method=f"kernel calibration error, resampling under calibration, {n_resamples} draws",
+        n_samples=p.n_samples,
+        details={"skce": skce} | reader.details(problem, 2),
+    )
