@@ -68,8 +68,8 @@ def kernel_test(
     --------
     >>> import numpy as np, calibrant as cal
     >>> rng = np.random.default_rng(0)
-    >>> P = rng.dirichlet([1, 1, 1], 300)
-    >>> y = (rng.random((300, 1)) > (P**2 / (P**2).sum(axis=1, keepdims=True)).cumsum(axis=1)).sum(axis=1)
+    >>> P = rng.dirichlet([1, 1, 1], 600)
+    >>> y = (rng.random((600, 1)) > (P**2 / (P**2).sum(axis=1, keepdims=True)).cumsum(axis=1)).sum(axis=1)
     >>> bool(cal.kernel_test(y, P, n_resamples=199, random_state=0).pvalue < 0.02)
     True
     """
