@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from ._types import LabelWarning as LabelWarning
     from ._validation import as_predictions as as_predictions
     from .binning import BinMoments as BinMoments
+    from .clinical import CalibrationMeasures as CalibrationMeasures
+    from .clinical import DecisionCurve as DecisionCurve
+    from .clinical import calibration_measures as calibration_measures
+    from .clinical import decision_curve as decision_curve
     from .curves import reliability_curve as reliability_curve
     from .curves import reliability_curves as reliability_curves
     from .decomposition import Decomposition as Decomposition
@@ -84,6 +88,7 @@ _NAMES = {
     "Binned": "errors",
     "CalibrantWarning": "_types",
     "CalibrationMapDisplay": "plot",
+    "CalibrationMeasures": "clinical",
     "CalibratorComparison": "reporting",
     "Canonical": "notions",
     "ClassSpecific": "notions",
@@ -93,6 +98,7 @@ _NAMES = {
     "CrossFit": "errors",
     "Cumulative": "errors",
     "CurvePoint": "results",
+    "DecisionCurve": "clinical",
     "Decomposition": "decomposition",
     "Density": "errors",
     "DirichletKernel": "errors",
@@ -122,10 +128,12 @@ _NAMES = {
     "as_predictions": "_validation",
     "brier_score": "scores",
     "calibration_error": "estimation",
+    "calibration_measures": "clinical",
     "calibration_test": "significance",
     "compare_calibrators": "reporting.compare",
     "cox_test": "significance",
     "cumulative_test": "significance",
+    "decision_curve": "clinical",
     "decompose": "decomposition",
     "estimate": "estimation",
     "expected_calibration_error": "ece",

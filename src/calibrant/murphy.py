@@ -97,7 +97,7 @@ def murphy_curve(
     happened = p.codes == second
     weights = np.ones(p.n_samples) if p.weights is None else p.weights
     share = weights / weights.sum()
-    at = np.arange(1, _THRESHOLDS + 1) / (_THRESHOLDS + 1) if thresholds is None else _judged(thresholds)
+    at = np.arange(1, _THRESHOLDS + 1) / (_THRESHOLDS + 1) if thresholds is None else check_thresholds(thresholds)
     order = np.argsort(scores, kind="stable")
     s = scores[order]
     missed = np.concatenate([[0.0], np.cumsum((share * happened)[order])])
@@ -115,7 +115,8 @@ def murphy_curve(
     )
 
 
-def _judged(thresholds: Any) -> FloatArray:
+def check_thresholds(thresholds: Any) -> FloatArray:
+    """Judge decision thresholds."""
     at = np.atleast_1d(np.asarray(thresholds, dtype=np.float64))
     if at.ndim != 1 or at.size == 0 or not ((at > 0) & (at < 1)).all():
         raise ValueError(f"thresholds must be numbers strictly between 0 and 1; got {thresholds!r}")
