@@ -70,7 +70,7 @@ def value(row: Row, notion: str, P, y, w=None, norm: float = 1, order=(0, 1, 2))
 @cases
 @weighted
 def test_agrees_with_a_second_implementation(row, notion, kind):
-    P, y, weights = data()
+    P, y, weights = data(row.twin_rows)
     w = weights[kind]
     parts = samples(notion, y.tolist(), P.tolist(), None if w is None else w.tolist())
     for norm in row.norms:
