@@ -113,6 +113,25 @@ def test_weights_are_repeats_and_order_is_no_matter(method):
         assert getattr(one, part) == pytest.approx(getattr(other, part), abs=1e-12)
 
 
+def test_a_posterior_goes_by_the_names_of_its_columns():
+    pandas = pytest.importorskip("pandas")
+    y, p = several(300, k=3)
+    frame = pandas.DataFrame(p, columns=list("abc"))
+    names = np.array(list("abc"))[y]
+    for stated, true in ((frame, frame[["c", "a", "b"]]), (frame[["b", "c", "a"]], frame)):
+        assert cal.decompose(names, stated, posterior=true).epistemic == pytest.approx(0, abs=1e-12)
+
+
+def test_quantile_bins_of_repeats():
+    y, p = binary(200)
+    w = np.random.default_rng(2).integers(0, 4, 200)
+    rows = np.repeat(np.arange(200), w)
+    for n_bins in (7, "sqrt"):
+        options = {"method": "binned", "strategy": "quantile", "n_bins": n_bins}
+        one, other = cal.decompose(y, p, sample_weight=w, **options), cal.decompose(y[rows], p[rows], **options)
+        assert one.calibration == pytest.approx(other.calibration, abs=1e-12)
+
+
 def test_known_truth():
     y, p = binary(200_000)
     d = cal.decompose(y, p, posterior=p**1.5)

@@ -161,6 +161,100 @@ def test_every_method_is_saved_and_applied(method, binary, animals, tmp_path, ca
         assert np.abs(p.sum(axis=1) - 1).max() < 1e-9 if len(columns) > 1 else p.max() <= 1
 
 
+def test_labels_go_by_the_names_of_columns(animals, tmp_path, capsys):
+    """Whatever their order after --labels: the numbers are those of the report."""
+    source = tmp_path / "a.parquet"
+    animals.write_parquet(source)
+    for labels in ("cat,dog,owl", "owl,cat,dog"):
+        code, out, err = run(capsys, "compare", source, "--labels", labels, "--methods", "identity,vector", "--json")
+        assert code == 0, err
+        found = json.loads(out)["calibrators"][0]
+        report = json.loads(run(capsys, "report", source, "--labels", labels, "--json")[1])
+        assert found["log_loss"] == pytest.approx(report["log_loss"], rel=1e-3)
+        assert found["accuracy"] == pytest.approx(report["accuracy"])
+
+
+def test_which_label_a_single_column_speaks_of(binary, tmp_path, capsys):
+    source, named = tmp_path / "b.csv", tmp_path / "n.csv"
+    binary.write_csv(source)
+    binary.with_columns(
+        pl.when(pl.col("y_true") == 1).then(pl.lit("yes")).otherwise(pl.lit("no")).alias("y_true")
+    ).write_csv(named)
+    plain, turned = (
+        json.loads(run(capsys, "compare", source, "--methods", "identity", "--json", *more)[1])["calibrators"][0][
+            "log_loss"
+        ]
+        for more in ((), ("--labels", "1,0"))
+    )
+    assert plain == turned
+    assert "--pos-label must say" in refused(capsys, "compare", named)
+    told = json.loads(run(capsys, "compare", named, "--methods", "identity", "--json", "--pos-label", "yes")[1])
+    assert told["calibrators"][0]["log_loss"] == pytest.approx(plain)
+
+
+def test_columns_in_another_order_in_the_new_file(animals, tmp_path, capsys):
+    source, other, model = tmp_path / "a.parquet", tmp_path / "b.parquet", tmp_path / "m.json"
+    animals.write_parquet(source)
+    animals.select("p_dog", "p_owl", "y_true", "p_cat").write_parquet(other)
+    assert run(capsys, "fix", source, "--save", model, "--method", "vector")[0] == 0
+    outs = []
+    for i, (file, more) in enumerate(((source, ()), (other, ()), (other, ("--prob", "p_*")))):
+        out = tmp_path / f"o{i}.parquet"
+        code, _, err = run(capsys, "apply", model, file, "--out", out, *more)
+        assert code == 0
+        assert "warning" not in err
+        outs.append(pl.read_parquet(out).select("p_owl", "p_cat", "p_dog"))
+    assert outs[0].equals(outs[1])
+    assert outs[0].equals(outs[2])
+    renamed, out = tmp_path / "r.parquet", tmp_path / "r.out.parquet"
+    animals.rename({"p_owl": "a", "p_cat": "b", "p_dog": "c"}).write_parquet(renamed)
+    code, _, err = run(capsys, "apply", model, renamed, "--prob", "a", "--prob", "b", "--prob", "c", "--out", out)
+    assert (code, "warning" in err) == (0, False)
+    assert pl.read_parquet(out).select("a", "b", "c").to_numpy().tolist() == outs[0].to_numpy().tolist()
+
+
+def test_what_is_not_calibrated_is_written_as_it_was(binary, tmp_path, capsys):
+    model, source = tmp_path / "m.json", tmp_path / "b.csv"
+    binary.write_csv(tmp_path / "fit.csv")
+    assert run(capsys, "fix", tmp_path / "fit.csv", "--save", model, "--method", "platt")[0] == 0
+    source.write_text('id,zip,amount,flag,note,y_prob\n007,02134,1.10,True,"a, b",0.25\n008,00001,,False,,0.5\n')
+    assert run(capsys, "apply", model, source, "--out", source, "--force")[0] == 0
+    lines = source.read_text().splitlines()
+    assert lines[0] == "id,zip,amount,flag,note,y_prob"
+    assert lines[1].startswith('007,02134,1.10,True,"a, b",0.')
+    assert lines[2].startswith("008,00001,,False,,0.")
+    source.write_text("id,y_prob\n1,0.5\n2,high\n")
+    assert "row 1 is 'high'" in refused(capsys, "apply", model, source, "--out", tmp_path / "o.csv")
+    source.write_text("id,y_prob\n1,0.5\n2,\n")
+    assert "row 1 is nan" in refused(capsys, "apply", model, source, "--out", tmp_path / "o.csv")
+
+
+def test_no_output_replaces_what_is_read(binary, tmp_path, capsys):
+    source, model = tmp_path / "b.csv", tmp_path / "m.json"
+    binary.write_csv(source)
+    assert run(capsys, "fix", source, "--save", model, "--method", "platt")[0] == 0
+    before = source.read_bytes(), model.read_bytes()
+    assert "the file that is read" in refused(capsys, "fix", source, "--save", source, "--force")
+    assert "the file that is read" in refused(capsys, "compare", source, "--html", source, "--force")
+    page = tmp_path / "same"
+    assert "the page of --html" in refused(capsys, "fix", source, "--save", page, "--html", page)
+    assert "the calibrator" in refused(capsys, "apply", model, source, "--out", model, "--force")
+    assert "--out must name a file" in refused(capsys, "apply", model, source, "--out", "-")
+    assert (source.read_bytes(), model.read_bytes()) == before
+
+
+def test_missing_numbers_and_too_few_rows(binary, tmp_path, capsys):
+    source = tmp_path / "b.csv"
+    binary.with_columns(pl.when(pl.col("id") == 7).then(None).otherwise("y_prob").alias("y_prob")).write_csv(source)
+    assert "row 7 is null" in refused(capsys, "compare", source)
+    binary.with_columns(pl.lit("a").alias("w")).write_csv(source)
+    assert "column 'w' must hold numbers" in refused(capsys, "compare", source, "--weight", "w")
+    binary.head(1).write_csv(source)
+    assert "at least two rows" in refused(capsys, "compare", source)
+    binary.with_columns(pl.col("y_prob") * 3).write_csv(source)
+    assert "--input logit" in refused(capsys, "compare", source)
+
+
 def refused(capsys, *args):
     code, out, err = run(capsys, *args)
     assert code == 2

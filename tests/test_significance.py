@@ -177,6 +177,25 @@ def test_kernel_test_of_weights_and_vectors():
     assert cal.kernel_test(y[:50], p[:50], method="asymptotic").warnings
 
 
+def test_kernels_of_repeats():
+    y, p = several(80, power=1.5)
+    w = np.random.default_rng(0).integers(0, 4, 80)
+    for weights in (w, w + 0.5):
+        found = cal.kernel_test(y, p, sample_weight=weights, n_resamples=19, random_state=0)
+        want = cal.squared_calibration_error(
+            y, p, notion="canonical", estimator=cal.KernelCalibrationError(), sample_weight=weights
+        )
+        assert found.statistic == pytest.approx(want, rel=1e-9)
+
+
+def test_cox_of_a_single_score():
+    found = cal.cox_test([0, 1, 1, 1, 0, 1], np.full(6, 0.3))
+    assert found.df == 1
+    assert found.pvalue == found.details["in_the_large_pvalue"]
+    assert np.isnan(found.details["slope"])
+    assert any("all scores are equal" in text for text in found.warnings)
+
+
 def test_p_values_are_uniform_under_calibration():
     rng = np.random.default_rng(0)
     values = []

@@ -22,6 +22,8 @@ _OPTIONS = (
     ),
     (r", such as labels=range\(1, \d+\)", " (they count from 1?)"),
     (r"labels=\[\.\.\.\]", "--labels a,b,c"),
+    (r"use PlattScaling\(input='margin'\)", "choose others with --methods, such as platt"),
+    (r"input='(\w+)'", r"--input \1"),
     (r"\bpos_label=", "--pos-label "),
     (r", or pass an array to go by position", ""),
 )

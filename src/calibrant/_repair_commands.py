@@ -80,6 +80,7 @@ def compare_command(
     """Cross-validate calibrators on the predictions in FILE: what would repair them, and by how much?"""
 
     def run() -> CalibratorComparison:
+        _apart(("--html", html), ("the file that is read", file))
         if html is not None:
             check_free(html, force=force, advice="pass --force")
         rows = _read(file, file_format, label, prob, weight, labels, pos_label, max_rows)
@@ -125,6 +126,8 @@ def fix_command(
 
         from .calibrators import named_calibrator, save_calibrator
 
+        _apart(("--save", save), ("the file that is read", file), ("the page of --html", html))
+        _apart(("--html", html), ("the file that is read", file))
         for path in (save, html):
             if path is not None:
                 check_free(path, force=force, advice="pass --force")
@@ -171,9 +174,12 @@ def apply_command(
         from .calibrators import load_calibrator
         from .reading import Table
 
+        if str(out) == "-":
+            raise ValueError("--out must name a file; standard output is not written to")
+        _apart(("--out", out), ("the calibrator", model))
         check_free(out, force=force, advice="pass --force")
         calibrator = load_calibrator(model)
-        with Table(file, file_format) as table:
+        with Table(file, file_format, as_text=True) as table:
             return _apply(calibrator, table, prob, suffix, out, out_format)
 
     rows = guarded(run)
@@ -229,10 +235,10 @@ def _compare(
     one = len(columns.probs) == 1
     n_classes = 2 if one else len(columns.probs)
     candidates = None if methods is None else {m: named_calibrator(m, n_classes) for m in methods.split(",")}
-    scores = piece.y_prob.to_numpy()
+    labels = _labels(columns)
     return rows.told(  # type: ignore[no-any-return]  # it returns what the action does
         lambda: compare_calibrators(
-            scores[:, 0] if one else scores,
+            piece.y_prob,  # with names, which labels may go by
             piece.y_true.to_numpy(),
             candidates=candidates,
             cv=cv,
@@ -240,7 +246,7 @@ def _compare(
             level=level,
             sample_weight=piece.weight,
             input=kind,
-            labels=_labels(columns),
+            labels=labels,
             progress=on_terminal(),
             title=title or f"Calibrators of {rows.name}",
         )
@@ -249,12 +255,27 @@ def _compare(
 
 def _labels(columns: Columns) -> list[Any] | None:
     """Labels of the columns; of a single one both, the one that it speaks of last."""
-    if columns.positive is None or len(columns.probs) > 1:
+    if len(columns.probs) > 1:
         return columns.labels
     both = columns.labels or columns.seen
+    if columns.positive is None:
+        if set(both) <= {0, 1}:
+            return [False, True] if isinstance(both[0], bool) else [0, 1]
+        raise ValueError(
+            f"--pos-label must say which label column {columns.probs[0]!r} is the probability of: "
+            f"{' or '.join(map(str, both))}"
+        )
     if columns.positive not in both:
         raise ValueError(f"--pos-label {columns.positive} is not among the labels {', '.join(map(str, both))}")
     return [v for v in both if v != columns.positive] + [columns.positive]
+
+
+def _apart(output: tuple[str, Path | None], *others: tuple[str, Any]) -> None:
+    """ValueError where an output would replace something else that the command reads or writes."""
+    name, path = output
+    for what, other in others:
+        if path is not None and other is not None and Path(other).resolve() == path.resolve():
+            raise ValueError(f"{name} {path} is {what}: choose another name")
 
 
 def _apply(
@@ -269,6 +290,8 @@ def _apply(
     names = [str(name) for name in getattr(calibrator, "feature_names_in_", ())]
     known = bool(names) and set(names) <= set(table.columns)
     columns = names if prob is None and known else probability_columns(table, prob, set())
+    if set(columns) == set(names):
+        columns = names  # whatever their order in the file
     expected = int(calibrator.n_features_in_)
     if len(columns) != expected:
         raise ValueError(
@@ -312,20 +335,14 @@ def _apply(
 
 def _probabilities(calibrator: Calibrator, batch: Any, columns: list[str], *, named: bool) -> AnyArray:
     """Calibrated probabilities in the order of the columns, (n, columns)."""
-    import numpy as np
+    from .calibrators.base import in_column_order, predict_unnamed
+    from .reading import as_numbers, score_columns
 
-    from .reading import score_columns
-
-    scores = score_columns(batch, columns)
-    p = calibrator.predict_proba(scores if named else scores.to_numpy())
+    scores = score_columns(as_numbers(batch, columns), columns)
+    p = calibrator.predict_proba(scores) if named else predict_unnamed(calibrator, scores.to_numpy())
     if len(columns) == 1:
         return p[:, 1:]
-    order = calibrator.order_
-    if order is None:
-        return p
-    out = np.empty_like(p)
-    out[:, order] = p
-    return out
+    return in_column_order(calibrator, p)
 
 
 def _write(

@@ -58,9 +58,11 @@ class Table:
         File, or ``"-"`` for standard input, which is spooled to a temporary file and not held in memory.
     file_format : str, optional
         One of ``FORMATS``; by default told from the suffix, else from the first bytes.
+    as_text : bool, default False
+        Leave columns of CSV as the text they are, to write them as they were read.
     """
 
-    def __init__(self, path: str, file_format: str | None = None) -> None:
+    def __init__(self, path: str, file_format: str | None = None, *, as_text: bool = False) -> None:
         if file_format is not None and file_format not in FORMATS:
             raise ValueError(f"format must be one of {', '.join(FORMATS)}; got {file_format!r}")
         self._spool: tempfile.TemporaryDirectory[str] | None = None
@@ -82,6 +84,7 @@ class Table:
         self.file_format = file_format or format_of(self.path) or self._sniff()
         if self.file_format == "ndjson" and self._head().lstrip().startswith(b"["):
             raise ValueError(f"{self.name} is a JSON array: write NDJSON, one object a line")
+        self._as_text = as_text
         self._frame = self._scan()
         self._schema = self._frame.collect_schema()
         self.columns: list[str] = self._schema.names()
@@ -110,6 +113,8 @@ class Table:
         path = escape(str(self.path))  # a name is a name, not a pattern
         if self.file_format == "csv":
             separator = "\t" if self.path.suffix.lower() == ".tsv" else ","
+            if self._as_text:
+                return pl.scan_csv(path, separator=separator, infer_schema=False)
             return pl.scan_csv(path, separator=separator, infer_schema_length=self._typing_rows)
         if self.file_format == "parquet":
             return pl.scan_parquet(path, hive_partitioning=False)
@@ -215,6 +220,8 @@ class Table:
         """
         import polars as pl
 
+        if weight is not None and not self._schema[weight].is_numeric():
+            raise ValueError(f"column {weight!r} must hold numbers to be weights; it holds {self._schema[weight]}")
         rng = np.random.default_rng(seed)
         held: list[Any] = []
         keys, rows, seen = np.empty(0), np.empty(0, dtype=np.int64), 0
@@ -245,6 +252,21 @@ def _smallest(keys: AnyArray, most: int) -> AnyArray:
     if keys.size <= most:
         return np.arange(keys.size)
     return np.sort(np.argpartition(keys, most - 1)[:most])
+
+
+def as_numbers(batch: Any, columns: Sequence[str]) -> Any:
+    """Columns of text as the numbers they say; ValueError names the first row that says none."""
+    import polars as pl
+
+    for name in columns:
+        if batch[name].dtype != pl.String:
+            continue
+        numbers = batch[name].str.strip_chars().cast(pl.Float64, strict=False)
+        wrong = (numbers.is_null() & batch[name].is_not_null()).arg_true()
+        if len(wrong):
+            raise ValueError(f"column {name!r} must hold numbers; row {wrong[0]} is {batch[name][wrong[0]]!r}")
+        batch = batch.with_columns(numbers.alias(name))
+    return batch
 
 
 def score_columns(batch: Any, probs: Sequence[str]) -> Any:

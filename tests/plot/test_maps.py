@@ -61,6 +61,19 @@ def test_two_columns_names_and_axes():
     assert display.diagram is None
 
 
+def test_columns_that_labels_put_in_another_order():
+    pandas = pytest.importorskip("pandas")
+    names = np.array(["no", "yes"])[DATA.y_true]
+    frame = pandas.DataFrame({"p_yes": DATA.y_prob, "p_no": 1 - DATA.y_prob})
+    one = PlattScaling(labels=["no", "yes"]).fit(frame, names)
+    assert one.order_ is not None
+    display = cal.CalibrationMapDisplay.from_calibrators({"map": one})
+    assert (np.diff(display.maps["map"]) > 0).all()
+    np.testing.assert_allclose(
+        display.maps["map"], fitted(PlattScaling()).predict_proba(display.scores)[:, 1], atol=1e-6
+    )
+
+
 def test_nothing_is_cut_off_and_no_two_maps_look_alike():
     several = {f"map {i}": fitted(PlattScaling()) for i in range(9)}
     display = cal.CalibrationMapDisplay.from_calibrators(several, DATA.y_true, DATA.y_prob)

@@ -102,6 +102,7 @@ def test_separated_classes_are_warned_of():
         ({"target": torch.tensor([0, 1, 2, 3])}, ValueError, "0 … 2 or be ignore_index=-100; got 3"),
         ({"target": torch.tensor([0, 1, 2, -1])}, ValueError, "got -1"),
         ({"target": torch.full((4,), -100)}, ValueError, "no row"),
+        ({"weight": np.ones(4)}, TypeError, "weight must be a Tensor"),
         ({"weight": torch.ones(3)}, ValueError, "weight must have the shape"),
         ({"weight": -torch.ones(4)}, ValueError, "[Nn]egative"),
         ({"logits": torch.tensor([[0.0, 1, float("nan")]] * 4)}, ValueError, "NaN"),

@@ -118,11 +118,21 @@ class BinaryCalibrator(Calibrator):
         return tags
 
 
-def predict_unnamed(calibrator: Calibrator, scores: FloatArray) -> FloatArray:
-    """``predict_proba`` of an array, without scikit-learn's warning that the fit knew names of columns."""
+def predict_unnamed(calibrator: Calibrator, scores: FloatArray, method: str = "predict_proba") -> FloatArray:
+    """What a method says of an array, without scikit-learn's warning that the fit knew names of columns."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X does not have valid feature names", category=UserWarning)
-        return calibrator.predict_proba(scores)
+        return np.asarray(getattr(calibrator, method)(scores))
+
+
+def in_column_order(calibrator: Calibrator, p: FloatArray) -> FloatArray:
+    """Probabilities (n, K) in the order of ``classes_`` as columns in the order that the calibrator was fitted to."""
+    order = calibrator.order_
+    if order is None:
+        return p
+    out = np.empty_like(p)
+    out[:, order] = p
+    return out
 
 
 def check_eps(eps: Any) -> float:

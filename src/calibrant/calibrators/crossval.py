@@ -30,6 +30,8 @@ def check_cv(cv: Any) -> int:
 
 def folds_of(codes: AnyArray, cv: int, random_state: Any) -> list[tuple[AnyArray, AnyArray]]:
     """Stratified rows to fit and rows to judge; no more folds than rows of the rarest class, but two."""
+    if len(codes) < 2 or int(np.bincount(codes).max()) < 2:
+        raise ValueError(f"cross-validation needs at least two rows of one class; got {len(codes)}, all different")
     rarest = int(np.bincount(codes)[np.unique(codes)].min())
     number = max(2, min(cv, rarest))
     if len(codes) < 2 * number:

@@ -149,11 +149,13 @@ def _validated(owner: BaseEstimator, scores: Any, y: Any, *, fitting: bool) -> t
         scores = to_array(scores, "scores")[0]
     if hasattr(y, "detach") or type(y).__module__.startswith("pyarrow"):
         y = to_array(y, "y")[0]
-    about: dict[str, Any] = {"ensure_2d": False, "dtype": [np.float64, np.float32], "reset": fitting}
+    kinds = [np.float64, np.float32]
+    about: dict[str, Any] = {"ensure_2d": False, "dtype": kinds, "reset": fitting, "ensure_all_finite": False}
     if fitting:
         values, y = validate_data(owner, X=scores, y=y, **about)
     else:
         values = validate_data(owner, X=scores, **about)
+    _finite(values, "scores")
     if values.ndim == 1 and not fitting and owner.n_features_in_ > 1:
         raise ValueError(
             f"scores must have {owner.n_features_in_} columns, as in fit; got a 1-D array. Reshape your data: "
@@ -169,6 +171,15 @@ def _validated(owner: BaseEstimator, scores: Any, y: Any, *, fitting: bool) -> t
     return values, y
 
 
+def _finite(values: AnyArray, name: str) -> None:
+    """ValueError naming the first row with a number missing or infinite."""
+    finite = np.isfinite(values)
+    if not finite.all():
+        row = int(np.argmax(~finite.reshape(len(values), -1).all(axis=1)))
+        shown = values[row].item() if values[row].size == 1 else values[row]
+        raise ValueError(f"{name} must be finite numbers, without NaN or inf; row {row} is {shown!s}")
+
+
 def _names(scores: Any) -> tuple[str, ...] | None:
     """Column names of a frame."""
     if isinstance(scores, np.ndarray) or not hasattr(scores, "columns"):
@@ -177,6 +188,8 @@ def _names(scores: Any) -> tuple[str, ...] | None:
 
 
 def _weights(sample_weight: Any, values: AnyArray) -> FloatArray:
+    if sample_weight is not None and np.asarray(sample_weight).dtype.kind == "f":
+        _finite(np.asarray(sample_weight), "sample_weight")
     weights = _check_sample_weight(sample_weight, values, dtype=np.float64, ensure_non_negative=True)
     if not weights.any():
         raise ValueError("sample_weight must not be all zero")

@@ -144,7 +144,7 @@ class KernelCalibrationError(ReadingEstimator):
     def resampled(
         self, problem: Problem | VectorProblem, outcomes: Callable[[int], FloatArray], n_sets: int
     ) -> FloatArray:
-        """``Σ_{i≠j} w_i w_j κ(f_i, f_j) r_i · r_j`` of sets of outcomes, (n_sets,): kernels are found once a tile.
+        """SKCE by pairs of different samples, of sets of outcomes, (n_sets,): kernels are found once a tile.
 
         ``outcomes(r)`` gives the r-th set as an array (n, K), of 0 and 1 for one score at a time (K = 1). Cost
         O(n² K n_sets).
@@ -159,15 +159,19 @@ class KernelCalibrationError(ReadingEstimator):
         for start in range(0, n_sets, together):
             number = min(together, n_sets - start)
             residuals = np.stack([outcomes(start + r) - points for r in range(number)], axis=2)
+            # A pair of a row with itself: once for each repeat, or for a relative weight with its square.
+            alone = weights if problem.integral else weights**2
+            total = -np.einsum("i,ijr->jr", alone, residuals**2).ravel()
             residuals *= weights[:, None, None]
             flat = residuals.reshape(n, k * number)
-            total = -np.einsum("ij,ij->j", flat, flat)
             for a in range(0, n, step):
                 rows = slice(a, min(a + step, n))
                 kernel = self._kernel(self._distances(points[rows], points), width)
                 total += np.einsum("ij,ij->j", kernel @ flat, flat[rows])
             out[start : start + number] = total.reshape(k, number).sum(axis=0)
-        return out
+        whole = float(weights.sum())
+        pairs = whole**2 - (whole if problem.integral else float(weights @ weights))
+        return out / pairs if pairs > 0 else np.full(n_sets, np.nan)
 
     def _in_pairs(self, sample: _Sample, width: float) -> Reading:
         """Means over all pairs, of different samples or of any."""

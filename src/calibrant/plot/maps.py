@@ -118,7 +118,7 @@ class CalibrationMapDisplay:
         for name, one in named.items():
             maps[name] = predict_unnamed(one, _shaped(one, nodes))[:, 1]
             if hasattr(one, "predict_interval"):
-                intervals[name] = np.asarray(one.predict_interval(_shaped(one, nodes)))
+                intervals[name] = np.asarray(predict_unnamed(one, _shaped(one, nodes), "predict_interval"))
         if (y_true is None) != (scores is None):
             raise ValueError("y_true and scores must be passed together: the diagram of the scores needs both")
         diagram = None
@@ -235,4 +235,6 @@ def _named(calibrators: Any) -> dict[str, Calibrator]:
 
 def _shaped(one: Calibrator, nodes: FloatArray) -> FloatArray:
     """Scores in the shape that a calibrator was fitted to."""
-    return nodes if one.n_features_in_ == 1 else np.column_stack([1 - nodes, nodes])
+    from ..calibrators.base import in_column_order
+
+    return nodes if one.n_features_in_ == 1 else in_column_order(one, np.column_stack([1 - nodes, nodes]))

@@ -100,7 +100,7 @@ class SimplexMapDisplay:
         """
         from sklearn.utils.validation import check_is_fitted
 
-        from ..calibrators.base import Calibrator, predict_unnamed
+        from ..calibrators.base import Calibrator, in_column_order, predict_unnamed
 
         if not isinstance(calibrator, Calibrator):
             raise TypeError(f"calibrator must be a fitted calibrator of this package; got {calibrator!r}")
@@ -113,12 +113,7 @@ class SimplexMapDisplay:
         if isinstance(n_steps, bool) or not isinstance(n_steps, (int, np.integer)) or n_steps < 2:
             raise ValueError(f"n_steps must be an int >= 2; got {n_steps!r}")
         stated = _inner_points(int(n_steps)) if kind == "arrows" else simplex_grid(_HEAT_STEPS)
-        order = calibrator.order_
-        given = stated
-        if order is not None:
-            given = np.empty_like(stated)
-            given[:, order] = stated
-        calibrated = predict_unnamed(calibrator, given)
+        calibrated = predict_unnamed(calibrator, in_column_order(calibrator, stated))
         known = None if truth is None else np.asarray(truth(stated), dtype=np.float64)
         points = None if scores is None else np.asarray(scores, dtype=np.float64)
         if points is not None and (points.ndim != 2 or points.shape[1] != 3):

@@ -256,20 +256,26 @@ def cox_test(
     warnings = []
     if (matrix[:, 1] != clipped).any():
         warnings.append("probabilities of 0 or 1 are taken as 1e-12 from there, and weigh much in slope and intercept")
-    with_slope = np.column_stack([np.ones_like(z), z])
-    free, se, likelihood, ended = _logistic(with_slope, np.zeros_like(z), o, w, np.array([0.0, 1.0]))
-    large, _, at_large, ended_too = _logistic(np.ones((len(z), 1)), z, o, w, np.zeros(1))
+    large, large_se, at_large, ended_too = _logistic(np.ones((len(z), 1)), z, o, w, np.zeros(1))
+    varied = bool(np.ptp(z) > 0)
+    if varied:
+        with_slope = np.column_stack([np.ones_like(z), z])
+        free, se, likelihood, ended = _logistic(with_slope, np.zeros_like(z), o, w, np.array([0.0, 1.0]))
+    else:  # one score says nothing of a slope
+        nan = float("nan")
+        free, se, likelihood, ended = np.array([large[0], nan]), np.array([large_se[0], nan]), at_large, True
+        warnings.append("all scores are equal: the slope is unknown, and the intercept alone is tested")
     if not (ended and ended_too):
         warnings.append("outcomes are separated by the scores: intercept and slope have no finite estimate")
     plain = float(w @ (o * z - np.logaddexp(0, z)))
     statistic = max(2 * (likelihood - plain), 0.0)
     return TestResult(
         statistic=statistic,
-        pvalue=float(chi2.sf(statistic, 2)),
+        pvalue=float(chi2.sf(statistic, 1 + varied)),
         null="the log odds have intercept 0 and slope 1",
         method="Cox's recalibration test (likelihood ratio)",
         n_samples=len(codes),
-        df=2.0,
+        df=1.0 + varied,
         details={
             "intercept": float(free[0]),
             "slope": float(free[1]),

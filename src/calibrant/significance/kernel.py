@@ -134,13 +134,12 @@ def _by_resampling(
 
     if not isinstance(problem, VectorProblem) and not isinstance(notion, (ClassSpecific, Confidence)):
         raise ValueError(f"method 'resampling' is not defined for notion {notion.name!r}: use method='asymptotic'")
-    sums = reader.resampled(problem, outcomes, len(codes))
-    at_least = int((sums[1:] >= sums[0] - 1e-12 * abs(sums[0])).sum())
-    w = np.ones(p.n_samples) if p.weights is None else p.weights
-    skce = float(sums[0] / (w.sum() ** 2 - w @ w)) if w.sum() ** 2 > w @ w else float("nan")
+    found = reader.resampled(problem, outcomes, len(codes))
+    skce = float(found[0])
+    at_least = int((found[1:] >= skce - 1e-12 * abs(skce)).sum())
     return TestResult(
         statistic=skce,
-        pvalue=(at_least + 1) / (n_resamples + 1),
+        pvalue=(at_least + 1) / (n_resamples + 1) if np.isfinite(skce) else float("nan"),
         null=f"the probabilities are calibrated ({notion.name})",
         method=f"kernel calibration error, resampling under calibration, {n_resamples} draws",
         n_samples=p.n_samples,

@@ -175,6 +175,8 @@ def _rows(logits: Tensor, target: Tensor, weight: Tensor | None, ignore_index: i
         )
     if target.is_floating_point() or target.dtype == torch.bool:
         raise TypeError(f"target must hold class indices; got {target.dtype}")
+    if weight is not None and not isinstance(weight, Tensor):
+        raise TypeError(f"weight must be a Tensor; got {type(weight).__name__}")
     if weight is not None and weight.shape != target.shape:
         raise ValueError(f"weight must have the shape of target, {tuple(target.shape)}; got {tuple(weight.shape)}")
     flat = logits.detach().movedim(1, -1).reshape(-1, k)
