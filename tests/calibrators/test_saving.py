@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -175,3 +176,12 @@ def test_a_file_with_one_place_changed_is_read_or_refused(data):
     except ValueError:
         return
     assert isinstance(found, c.PlattScaling)
+
+
+@pytest.mark.parametrize("name", ["platt", "isotonic", "spline", "temperature", "dirichlet", "rest"])
+def test_files_of_version_1_stay_readable(name):
+    """Written once, by calibrant 0.1.0, and never again: what they say must not change."""
+    written = json.loads((Path(__file__).parent / "saved_by_version_1.json").read_text(encoding="utf-8"))[name]
+    assert written["saved"]["version"] == 1
+    found = c.from_dict(written["saved"])
+    np.testing.assert_allclose(found.predict_proba(np.array(written["at"])), written["says"], atol=1e-9)
