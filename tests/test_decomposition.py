@@ -173,8 +173,9 @@ def test_intervals_of_calibrated_forecasts_start_at_zero(method):
     rng = np.random.default_rng(5)
     off = 0
     for _ in range(80):
-        p = rng.integers(0, 11, 200) / 10
-        d = cal.decompose(rng.random(200) < p, p, method=method, n_resamples=99, random_state=rng)
+        # Of many distinct scores, the isotonic fit's noise would reach above 0 in a quarter of the samples.
+        p = rng.random(500) if method == "corp" else rng.integers(0, 11, 200) / 10
+        d = cal.decompose(rng.random(p.size) < p, p, method=method, n_resamples=99, random_state=rng)
         off += d.intervals["calibration"].low > 0
     assert off <= 9
 
