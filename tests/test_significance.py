@@ -188,6 +188,19 @@ def test_kernels_of_repeats():
         assert found.statistic == pytest.approx(want, rel=1e-9)
 
 
+def test_cumulative_by_hand():
+    rng = np.random.default_rng(0)
+    p, w = rng.random(100), rng.random(100)
+    y = (rng.random(100) < p).astype(int)
+    order = np.argsort(p)
+    walk = np.concatenate([[0], np.cumsum((w * (y - p))[order])])
+    sigma = np.sqrt((w**2 * p * (1 - p)).sum())  # of relative weights: variances go with their squares
+    kuiper, ks = cal.cumulative_test(y, p, sample_weight=w), cal.cumulative_test(y, p, sample_weight=w, statistic="ks")
+    assert kuiper.statistic == pytest.approx((walk.max() - walk.min()) / sigma)
+    assert ks.statistic == pytest.approx(np.abs(walk).max() / sigma)
+    assert ks.pvalue == pytest.approx(sup_survival(ks.statistic))
+
+
 def test_cox_of_a_single_score():
     found = cal.cox_test([0, 1, 1, 1, 0, 1], np.full(6, 0.3))
     assert found.df == 1
