@@ -192,6 +192,18 @@ def test_which_label_a_single_column_speaks_of(binary, tmp_path, capsys):
     assert told["calibrators"][0]["log_loss"] == pytest.approx(plain)
 
 
+def test_a_method_that_would_not_be_chosen_is_saved_and_said_so(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    p = rng.random(2000)
+    source, model = tmp_path / "b.parquet", tmp_path / "m.json"
+    pl.DataFrame({"y_true": rng.random(2000) < p, "y_prob": p}).write_parquet(source)
+    code, out, err = run(capsys, "fix", source, "--save", model, "--method", "isotonic")
+    assert code == 0
+    assert "Leave the probabilities alone" in out
+    assert "isotonic is saved, as asked for; cross-validation chose identity" in err
+    assert type(load_calibrator(model)).__name__ == "IsotonicCalibrator"
+
+
 def test_columns_in_another_order_in_the_new_file(animals, tmp_path, capsys):
     source, other, model = tmp_path / "a.parquet", tmp_path / "b.parquet", tmp_path / "m.json"
     animals.write_parquet(source)

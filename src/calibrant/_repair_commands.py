@@ -121,7 +121,7 @@ def fix_command(
     What it achieves is cross-validated, as `calibrant compare` does; what is saved is fitted to all rows.
     """
 
-    def run() -> CalibratorComparison:
+    def run() -> tuple[CalibratorComparison, str]:
         from sklearn.base import clone
 
         from .calibrators import named_calibrator, save_calibrator
@@ -142,16 +142,19 @@ def fix_command(
         save_calibrator(fitted, save, force=force)
         if html is not None:
             found.to_html(html)
-        return found
+        return found, name
 
-    result = guarded(run)
+    result, used = guarded(run)
     if as_json:
-        typer.echo(json.dumps({"saved": str(save), "comparison": result.to_dict()}, allow_nan=False))
+        saved = {"saved": str(save), "method": used, "comparison": result.to_dict()}
+        typer.echo(json.dumps(saved, allow_nan=False))
     else:
         typer.echo(str(result))
-    for path in (save, html):
-        if path is not None:
-            typer.echo(f"wrote {path}", err=True)
+    if used != result.chosen:
+        typer.echo(f"calibrant: {used} is saved, as asked for; cross-validation chose {result.chosen}", err=True)
+    typer.echo(f"wrote {save}", err=True)
+    if html is not None:
+        typer.echo(f"wrote {html}", err=True)
 
 
 def apply_command(
