@@ -88,10 +88,11 @@ What follows from it:
 
 - Hosmer and Lemeshow's own degrees of freedom (`df="fit"`) are for rows that the model was fitted to. On new rows they
   reject too many calibrated models; `df="external"` does not.
-- Spiegelhalter's z sees over- and underconfidence and is nearly blind to the rest. Cox's test is best where the log
-  odds are off by a line, and blind to what a line cannot say.
+- Spiegelhalter's z is best for over- and underconfidence and nearly blind to a shift and to waves. Cox's test is close
+  to the best where the log odds are off by a line, and blind to waves.
 - Cumulative tests are conservative for few rows, and strong where gaps have one sign.
-- The default resampling test is exact for every size. No law is its best, and none its worst.
+- The default resampling test is exact for every size. Of the tests that keep their size it is best for waves, and
+  worst for no law.
 """
 
 

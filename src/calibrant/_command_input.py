@@ -33,7 +33,7 @@ FormatOption = Annotated[
     str | None, typer.Option("--format", help="csv, parquet, ndjson or arrow; default: told from the file.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-ForceOption = Annotated[bool, typer.Option("--force", help="Replace a file that is there already.")]
+ReplaceOption = Annotated[bool, typer.Option("--force", help="Replace a file that is there already.")]
 
 
 @dataclass(frozen=True)

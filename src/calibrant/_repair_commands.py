@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from operator import add
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import polars as pl
 import typer
@@ -18,13 +18,13 @@ from ._command_input import (
     PIECE_ROWS,
     Columns,
     FileArgument,
-    ForceOption,
     FormatOption,
     JsonOption,
     LabelOption,
     LabelsOption,
     PosLabelOption,
     ProbOption,
+    ReplaceOption,
     WeightOption,
     find_columns,
     in_file,
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .reading import Piece, Table
     from .reporting import CalibratorComparison
 
+Done = TypeVar("Done")
 #: Numbers that a fit is given at most by default: beyond, more rows change little.
 _MOST_NUMBERS = 20_000_000
 _MOST_ROWS = 1_000_000
@@ -75,7 +76,7 @@ def compare_command(
     html: HtmlOption = None,
     file_format: FormatOption = None,
     title: TitleOption = None,
-    force: ForceOption = False,
+    force: ReplaceOption = False,
 ) -> None:
     """Cross-validate calibrators on the predictions in FILE: what would repair them, and by how much?"""
 
@@ -114,7 +115,7 @@ def fix_command(
     html: HtmlOption = None,
     file_format: FormatOption = None,
     title: TitleOption = None,
-    force: ForceOption = False,
+    force: ReplaceOption = False,
 ) -> None:
     """Fit a calibrator to the predictions in FILE and save it; `calibrant apply` uses it.
 
@@ -169,7 +170,7 @@ def apply_command(
     out_format: Annotated[
         str | None, typer.Option(help="csv, parquet, ndjson or arrow; default: told from the name, else as FILE.")
     ] = None,
-    force: ForceOption = False,
+    force: ReplaceOption = False,
 ) -> None:
     """Write the rows of FILE with calibrated probabilities, by pieces: FILE may be larger than memory."""
 
@@ -198,7 +199,7 @@ class _Rows:
     piece: Piece
     numbers: AnyArray
 
-    def told(self, action: Any) -> Any:
+    def told(self, action: Callable[[], Done]) -> Done:
         """Do something; a complaint about a row names its number in the file."""
         try:
             return action()
@@ -239,7 +240,7 @@ def _compare(
     n_classes = 2 if one else len(columns.probs)
     candidates = None if methods is None else {m: named_calibrator(m, n_classes) for m in methods.split(",")}
     labels = _labels(columns)
-    return rows.told(  # type: ignore[no-any-return]  # it returns what the action does
+    return rows.told(
         lambda: compare_calibrators(
             piece.y_prob,  # with names, which labels may go by
             piece.y_true.to_numpy(),

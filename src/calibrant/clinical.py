@@ -12,9 +12,8 @@ from ._types import FloatArray, Label
 from ._validation import as_predictions
 from .curves import reliability_curve
 from .errors import CellEstimator
-from .predictions import Predictions
+from .murphy import BinaryRows, check_thresholds
 from .results import plain
-from .scores import matrix_of
 
 
 @dataclass(frozen=True)
@@ -107,8 +106,9 @@ def calibration_measures(
     from .significance import cox_test
 
     p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
-    second, scores, happened, w = _binary(p)
-    options: dict[str, Any] = {"labels": list(p.classes), "pos_label": p.classes[second], "sample_weight": w}
+    rows = BinaryRows.of(p)
+    scores, w = rows.scores, rows.weights
+    options: dict[str, Any] = {"labels": list(p.classes), "pos_label": rows.label, "sample_weight": w}
     names = np.asarray(p.classes)[p.codes]
     curve = reliability_curve(names, scores, method=method, level=None, **options)
     gap = np.abs(np.asarray(curve.at(scores).observed) - scores)
@@ -122,7 +122,7 @@ def calibration_measures(
         e50=e50,
         e90=e90,
         emax=float(gap[known].max()),
-        observed_expected=float(w @ happened / (w @ scores)) if w @ scores > 0 else float("inf"),
+        observed_expected=float(w @ rows.happened / (w @ scores)) if w @ scores > 0 else float("inf"),
         in_the_large=cox.details["in_the_large"],
         intercept=cox.details["intercept"],
         slope=cox.details["slope"],
@@ -130,15 +130,6 @@ def calibration_measures(
         slope_se=cox.details["slope_se"],
         n_samples=p.n_samples,
     )
-
-
-def _binary(p: Predictions) -> tuple[int, FloatArray, FloatArray, FloatArray]:
-    """The class acted upon, its probabilities, whether it happened, and weights."""
-    if p.n_classes != 2:
-        raise ValueError(f"these measures are of two classes; got {p.n_classes}: judge them one against the rest")
-    second = 1 if p.positive is None else p.positive
-    weights = np.ones(p.n_samples) if p.weights is None else p.weights
-    return second, matrix_of(p)[:, second], (p.codes == second).astype(np.float64), weights
 
 
 def _quantiles(values: FloatArray, weights: FloatArray, at: tuple[float, ...]) -> list[float]:
@@ -215,22 +206,15 @@ def decision_curve(
     >>> float(curve.net_benefit[0]), float(curve.treat_all[0])  # one true and one false alarm in four; all: two and two
     (0.0, 0.0)
     """
-    from .murphy import check_thresholds
-
     p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
-    second, scores, happened, w = _binary(p)
+    rows = BinaryRows.of(p)
     at = np.arange(1, 100) / 100 if thresholds is None else check_thresholds(thresholds)
-    share = w / w.sum()
-    order = np.argsort(scores, kind="stable")
-    hits = np.concatenate([[0.0], np.cumsum((share * happened)[order])])
-    alarms = np.concatenate([[0.0], np.cumsum((share * (1 - happened))[order])])
-    first = np.searchsorted(scores[order], at, side="left")
-    odds = at / (1 - at)
-    base = float(share @ happened)
+    below = rows.before(at, "left")
+    odds, base = at / (1 - at), rows.base_rate
     return DecisionCurve(
         thresholds=at,
-        net_benefit=(hits[-1] - hits[first]) - odds * (alarms[-1] - alarms[first]),
+        net_benefit=(base - below.happened) - odds * ((1 - base) - below.others),
         treat_all=base - odds * (1 - base),
-        label=p.classes[second],
+        label=rows.label,
         n_samples=p.n_samples,
     )

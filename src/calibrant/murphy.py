@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from ._types import FloatArray, Label
 from ._validation import as_predictions
+from .predictions import Predictions
 from .results import plain
 from .scores import matrix_of
 
@@ -90,29 +92,63 @@ def murphy_curve(
     0.1667
     """
     p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
-    if p.n_classes != 2:
-        raise ValueError(f"a Murphy diagram is of two classes; got {p.n_classes}")
-    second = 1 if p.positive is None else p.positive
-    scores = matrix_of(p)[:, second]
-    happened = p.codes == second
-    weights = np.ones(p.n_samples) if p.weights is None else p.weights
-    share = weights / weights.sum()
+    rows = BinaryRows.of(p)
     at = np.arange(1, _THRESHOLDS + 1) / (_THRESHOLDS + 1) if thresholds is None else check_thresholds(thresholds)
-    order = np.argsort(scores, kind="stable")
-    s = scores[order]
-    missed = np.concatenate([[0.0], np.cumsum((share * happened)[order])])
-    spared = np.concatenate([[0.0], np.cumsum((share * ~happened)[order])])
-    first, last = (np.searchsorted(s, at, side=side) for side in ("left", "right"))
-    miss = (missed[first] + missed[last]) / 2
-    alarm = spared[-1] - (spared[first] + spared[last]) / 2
-    base = float(share @ happened)
+    below, upto = rows.before(at, "left"), rows.before(at, "right")
+    missed = (below.happened + upto.happened) / 2
+    alarms = (1 - rows.base_rate) - (below.others + upto.others) / 2
     return MurphyCurve(
         thresholds=at,
-        scores=(1 - at) * miss + at * alarm,
-        base_rate=np.minimum((1 - at) * base, at * (1 - base)),
-        label=p.classes[second],
+        scores=(1 - at) * missed + at * alarms,
+        base_rate=np.minimum((1 - at) * rows.base_rate, at * (1 - rows.base_rate)),
+        label=rows.label,
         n_samples=p.n_samples,
     )
+
+
+class Shares(NamedTuple):
+    """Shares of the weight with scores below some thresholds: of rows where the class happened, and of the others."""
+
+    happened: FloatArray
+    others: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class BinaryRows:
+    """The class acted upon, its probabilities, whether it happened, and weights: what decisions are judged by."""
+
+    label: Label
+    scores: FloatArray
+    happened: FloatArray
+    weights: FloatArray
+
+    @classmethod
+    def of(cls, p: Predictions) -> BinaryRows:
+        """Of predictions of two classes; ValueError for more."""
+        if p.n_classes != 2:
+            raise ValueError(f"this is of two classes; got {p.n_classes}: judge them one against the rest")
+        k = 1 if p.positive is None else p.positive
+        weights = np.ones(p.n_samples) if p.weights is None else p.weights
+        return cls(p.classes[k], matrix_of(p)[:, k], (p.codes == k).astype(np.float64), weights)
+
+    @cached_property
+    def base_rate(self) -> float:
+        """Share of the weight where the class happened."""
+        return float(self.weights @ self.happened / self.weights.sum())
+
+    @cached_property
+    def _running(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        order = np.argsort(self.scores, kind="stable")
+        share = self.weights / self.weights.sum()
+        each = (share * self.happened, share * (1 - self.happened))
+        happened, others = (np.concatenate([[0.0], np.cumsum(v[order])]) for v in each)
+        return self.scores[order], happened, others
+
+    def before(self, at: FloatArray, side: Literal["left", "right"]) -> Shares:
+        """Shares with scores below thresholds ("left"), or not above them ("right")."""
+        scores, happened, others = self._running
+        place = np.searchsorted(scores, at, side=side)
+        return Shares(happened[place], others[place])
 
 
 def check_thresholds(thresholds: Any) -> FloatArray:

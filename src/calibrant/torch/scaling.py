@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 from ..calibrators import Calibrator, TemperatureScaling, VectorScaling
 
 
-class Scaler(nn.Module):
+class Scaler(nn.Module, ABC):
     """Base class: ``forward`` maps logits to calibrated logits, ``fit`` finds the parameters.
 
     Logits have the classes in dimension 1, as :func:`torch.nn.functional.cross_entropy` wants them: (N, K) or
@@ -57,13 +58,13 @@ class Scaler(nn.Module):
         """Calibrated probabilities, of the shape of ``logits``."""
         return torch.softmax(self(logits), dim=1)
 
+    @abstractmethod
     def _calibrator(self, k: int) -> Calibrator:
         """The core's calibrator that is fitted."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _take(self, fitted: Any, like: Tensor) -> None:
         """Take the parameters of a fitted one."""
-        raise NotImplementedError
 
 
 class TemperatureScaler(Scaler):
