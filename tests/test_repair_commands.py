@@ -367,12 +367,12 @@ def test_a_killed_write_leaves_what_was_there(tmp_path):
     assert out.read_text() == "what was there\n"
 
 
-@pytest.mark.parametrize("command", ["fix", "apply"])
-def test_memory_does_not_grow_with_the_file(command, tmp_path):
+@pytest.mark.parametrize(("command", "sizes", "most"), [("fix", (2, 8), 60), ("apply", (3, 15), 110)])
+def test_memory_does_not_grow_with_the_file(command, sizes, most, tmp_path):
     p, y = overconfident(1000)
     model = save_calibrator(PlattScaling().fit(p, y), tmp_path / "m.json")
     peaks = []
-    for rows in (2_000_000, 8_000_000):
+    for rows in (10**6 * millions for millions in sizes):
         path, out = tmp_path / f"{rows}.parquet", tmp_path / f"{rows}.out"
         p, y = overconfident(rows)
         pl.DataFrame({"y_true": y, "y_prob": p}).write_parquet(path)
@@ -381,4 +381,6 @@ def test_memory_does_not_grow_with_the_file(command, tmp_path):
             "fix": ["fix", path, "--save", out, "--method", "platt", "--max-rows", "100000"],
         }[command]
         peaks.append(watched(*args)[1])
-    assert peaks[1] - peaks[0] < 60, peaks  # six million more rows would be 100 MB as float64 and weights
+    # Held whole, six million more rows would be 100 MB to fit, and twelve million 200 MB to calibrate and 200 as text;
+    # how many pieces are on their way at once varies from run to run.
+    assert peaks[1] - peaks[0] < most, peaks
