@@ -31,9 +31,9 @@ class ReliabilityCurve:
     observed : ndarray of shape (m,)
         Estimated ``P(outcome | score)``; NaN where there is no data.
     lower, upper : ndarray of shape (m,)
-        Pointwise interval at ``level``; NaN everywhere when no level was asked for.
+        Band at ``level``, of the kind that ``band`` names; NaN everywhere when no level was asked for.
     median : ndarray of shape (m,)
-        Median over the resamples; NaN everywhere when no level was asked for.
+        Median over the resamples; NaN everywhere when no level was asked for, or nothing resampled.
     density : ndarray of shape (m,)
         Density of the scores; it integrates to 1 over the domain.
     count : ndarray of shape (m,)
@@ -45,6 +45,10 @@ class ReliabilityCurve:
         The class the curve speaks of; None for a confidence.
     notion, method : str
     n_samples : int
+    band : str or None
+        ``"confidence"`` (around the curve, for the truth at each score), ``"consistency"`` (around the diagonal: where
+        the curve of a calibrated model would be), ``"simultaneous"`` (for the truth at all scores at once), or the
+        interval of bins; None when no level was asked for.
     """
 
     scores: FloatArray
@@ -60,6 +64,7 @@ class ReliabilityCurve:
     notion: str
     method: str
     n_samples: int
+    band: str | None = None
 
     @property
     def lce(self) -> FloatArray:
@@ -97,7 +102,8 @@ class ReliabilityCurve:
         names = ("scores", "observed", "lower", "upper", "median", "density", "count")
         out: dict[str, Any] = {name: [plain(v) for v in getattr(self, name)] for name in names}
         out["edges"] = None if self.edges is None else self.edges.tolist()
-        out |= {"level": self.level, "label": plain(self.label), "notion": self.notion, "method": self.method}
+        out |= {"level": self.level, "band": self.band, "label": plain(self.label), "notion": self.notion}
+        out["method"] = self.method
         out["n_samples"] = self.n_samples
         return out
 

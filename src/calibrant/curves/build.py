@@ -9,8 +9,9 @@ import numpy as np
 from .._types import FloatArray, Label
 from ..binning import BinMoments
 from ..errors.base import MIN_LOCAL_SIZE, CellEstimator, Cells
-from ..inference.bands import bootstrap_band, wilson_interval
+from ..inference.groups import Groups
 from ..results import ReliabilityCurve
+from .bands import Band, binned_band, smooth_band
 
 
 def curve_from(
@@ -22,32 +23,35 @@ def curve_from(
     level: float | None,
     n_resamples: int,
     rng: np.random.Generator,
+    band: str = "confidence",
+    groups: Groups | None = None,
 ) -> ReliabilityCurve:
-    """Curve of one problem from its summary; cost independent of the number of rows."""
+    """Curve of one problem from its summary; cost independent of the number of rows.
+
+    A smooth curve's simultaneous band needs groups of its rows.
+    """
     estimator = estimator.drawn_as
     cells = estimator.cells(summary)
-    none = np.full(cells.count.shape, np.nan)
-    lower, median, upper = none, none, none
+    found = Band.none(cells.count.size)
     edges = summary.edges.values if isinstance(summary, BinMoments) else None
     if edges is not None:
         known = cells.count > 0
         observed = cells.scores + cells.gap
         if level is not None:
-            lower, upper = wilson_interval(observed * summary.effective_size, summary.effective_size, level)
-            median = observed
+            found = binned_band(band, cells.scores, observed, summary.effective_size, level)
         width = np.diff(edges)
     else:
         known = cells.local_size >= MIN_LOCAL_SIZE
         observed = np.clip(cells.scores + cells.gap, 0, 1)
         if level is not None:
-            lower, median, upper = bootstrap_band(cells, level, n_resamples, rng)
+            found = smooth_band(band, cells, groups, level, n_resamples, rng)
         width = np.full(cells.count.shape, (cells.scores[-1] - cells.scores[0]) / (cells.scores.size - 1))
     return ReliabilityCurve(
         scores=cells.scores,
         observed=_where(known, observed),
-        lower=_where(known, lower),
-        upper=_where(known, upper),
-        median=_where(known, median),
+        lower=_where(known, found.lower),
+        upper=_where(known, found.upper),
+        median=_where(known, found.median),
         density=_density(cells, width),
         count=cells.local_size,
         edges=edges,
@@ -56,6 +60,7 @@ def curve_from(
         notion=notion,
         method=describe(estimator),
         n_samples=summary.n_samples,
+        band=None if level is None else band,
     )
 
 

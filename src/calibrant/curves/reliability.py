@@ -10,9 +10,11 @@ import numpy as np
 from .._types import Label, RandomState
 from .._validation import as_predictions
 from ..errors import AdaptiveKernel, Binned, CellEstimator, Density, Isotonic, ResidualKernel
+from ..inference.groups import Groups
 from ..notions import Notion, as_notion
-from ..problem import VectorProblem
+from ..problem import Problem, VectorProblem
 from ..results import ReliabilityCurve
+from .bands import check_band
 from .build import curve_from
 from .isotonic import is_isotonic, isotonic_curve
 
@@ -31,6 +33,7 @@ def reliability_curve(
     notion: str | Notion = "auto",
     method: str | CellEstimator | Isotonic = "density",
     level: float | None = None,
+    band: str = "confidence",
     n_resamples: int = 1000,
     labels: Sequence[Any] | None = None,
     pos_label: Any = None,
@@ -51,11 +54,20 @@ def reliability_curve(
         at once see :func:`reliability_curves`.
     method : {"density", "adaptive", "residual", "binned", "isotonic"} or an estimator, default "density"
         ``Density()``, ``AdaptiveKernel()``, ``ResidualKernel(space="score")``, ``Binned()``, ``Isotonic()`` (also
-        ``"corp"``: one value for each distinct score, no band), or one with parameters of your own.
+        ``"corp"``: one value for each distinct score), or one with parameters of your own.
     level : float in (0, 1), optional
-        Level of the pointwise interval. Smooth curves: percentiles over ``n_resamples`` resamples of the grid
-        counts, and their median. Binned curves: Wilson's binomial interval a bin.
+        Level of the band.
+    band : str, default "confidence"
+        ``"confidence"``: where the true frequency is, score by score. Smooth curves: percentiles over ``n_resamples``
+        resamples of the grid counts. Isotonic: the likelihood ratio at a point (Banerjee & Wellner 2001). Bins:
+        Wilson's interval (also ``"wilson"``), or ``"clopper-pearson"``.
+        ``"consistency"``: where this curve would be if the model were calibrated, score by score (Bröcker & Smith
+        2007): around the diagonal, by labels drawn from the scores; of bins by the binomial law.
+        ``"simultaneous"``: where the truth is at all scores at once, with a guarantee for every n. Bins: exact
+        intervals, shared out among the bins. Other curves: the band of Dimitriadis et al. (2023), which holds every
+        curve that does not fall; it is about the truth and not around the curve, which may leave it.
     n_resamples : int, default 1000
+        Of bands that are found by resampling.
     random_state : int, Generator or None
 
     Returns
@@ -72,12 +84,15 @@ def reliability_curve(
     Notes
     -----
     Cost: O(n + R · G log G) with G the grid (128 to 1024 cells, six a bandwidth): the band does not depend
-    on n. The percentile band describes sampling noise only, not the smoothing bias, and collapses where all
-    nearby outcomes agree.
+    on n. Isotonic curves and simultaneous bands sort the rows, and are found from at most 8192 groups of scores. The
+    percentile band describes sampling noise only, not the smoothing bias, and collapses where all nearby outcomes
+    agree. What the bands cover is simulated in docs/bands.md.
 
     References
     ----------
-    Posocco & Bonnefoy (2021), §4.5.
+    Posocco & Bonnefoy (2021), §4.5; Bröcker & Smith (2007), *Increasing the reliability of reliability diagrams*;
+    Dimitriadis, Gneiting & Jordan (2021), *Stable reliability diagrams for probabilistic classifiers*; Dimitriadis,
+    Dümbgen, Henzi, Puke & Ziegel (2023), *Honest calibration assessment for binary outcome predictions*.
 
     Examples
     --------
@@ -106,17 +121,8 @@ def reliability_curve(
             "or reliability_curves()"
         )
     problem = reduction[0]
-    if estimator is None:
-        return isotonic_curve(problem, notion=chosen.name, level=check_level(level))
-    return curve_from(
-        estimator,
-        estimator.summarize(problem),
-        label=problem.label,
-        notion=chosen.name,
-        level=check_level(level),
-        n_resamples=check_resamples(n_resamples),
-        rng=np.random.default_rng(random_state),
-    )
+    drawn = _Drawn(estimator, chosen.name, level, band, n_resamples, random_state)
+    return drawn.curve(problem, None if estimator is None else estimator.summarize(problem))
 
 
 def reliability_curves(
@@ -126,6 +132,7 @@ def reliability_curves(
     notion: str | Notion = "classwise",
     method: str | CellEstimator | Isotonic = "density",
     level: float | None = None,
+    band: str = "confidence",
     n_resamples: int = 1000,
     labels: Sequence[Any] | None = None,
     pos_label: Any = None,
@@ -160,21 +167,40 @@ def reliability_curves(
     reduction = chosen.reduce(predictions)
     if isinstance(reduction, VectorProblem):
         raise ValueError(f"notion {chosen.name!r} has no curves: its score is a vector")
-    if estimator is None:
-        return {p.label: isotonic_curve(p, notion=chosen.name, level=check_level(level)) for p in reduction}
-    rng = np.random.default_rng(random_state)
-    return {
-        problem.label: curve_from(
-            estimator,
-            summary,
-            label=problem.label,
-            notion=chosen.name,
-            level=check_level(level),
-            n_resamples=check_resamples(n_resamples),
-            rng=rng,
-        )
-        for problem, summary in zip(reduction, estimator.summarize_all(reduction), strict=True)
-    }
+    drawn = _Drawn(estimator, chosen.name, level, band, n_resamples, random_state)
+    summaries = [None] * len(reduction) if estimator is None else estimator.summarize_all(reduction)
+    return {problem.label: drawn.curve(problem, one) for problem, one in zip(reduction, summaries, strict=True)}
+
+
+class _Drawn:
+    """How curves are made: judged options, and one source of randomness for all of them."""
+
+    def __init__(
+        self,
+        estimator: CellEstimator | None,
+        notion: str,
+        level: float | None,
+        band: str,
+        n_resamples: int,
+        random_state: RandomState,
+    ) -> None:
+        self.estimator = estimator
+        self.band = check_band(band, binned=isinstance(estimator, Binned))
+        self.options: dict[str, Any] = {
+            "notion": notion,
+            "level": check_level(level),
+            "n_resamples": check_resamples(n_resamples),
+            "rng": np.random.default_rng(random_state),
+            "band": self.band,
+        }
+
+    def curve(self, problem: Problem, summary: Any) -> ReliabilityCurve:
+        """Curve of one problem."""
+        if self.estimator is None:
+            return isotonic_curve(problem, **self.options)
+        rows = self.band == "simultaneous" and not isinstance(self.estimator, Binned)
+        groups = Groups.of(problem) if rows and self.options["level"] is not None else None
+        return curve_from(self.estimator, summary, label=problem.label, groups=groups, **self.options)
 
 
 def check_method(method: str | CellEstimator | Isotonic) -> CellEstimator:

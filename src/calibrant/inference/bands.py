@@ -1,6 +1,8 @@
-"""Pointwise bands around reliability curves: by resampling grid counts, or binomial for bins."""
+"""Bands around reliability curves: by resampling grid counts, or binomial for bins."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
@@ -33,6 +35,19 @@ def bootstrap_band(
     if cells.residual:
         observed += cells.scores
     return quantiles(np.clip(observed, 0, 1, out=observed), level)
+
+
+def consistency_band(
+    cells: Cells, level: float, n_resamples: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Lower end, median and upper end of the curve that this estimator would draw of a calibrated model.
+
+    As :func:`bootstrap_band`, with outcomes drawn from the scores instead of those observed.
+
+    Source: Bröcker & Smith (2007), *Increasing the reliability of reliability diagrams*.
+    """
+    stated = replace(cells, positive=cells.count * np.nan_to_num(cells.scores))
+    return bootstrap_band(stated, level, n_resamples, rng)
 
 
 def _poisson(mean: FloatArray, n_draws: int, rng: np.random.Generator) -> FloatArray:
@@ -79,3 +94,46 @@ def wilson_interval(positive: FloatArray, n: FloatArray, level: float) -> tuple[
     centre = (share + z**2 / (2 * safe)) / (1 + z**2 / safe)
     half = z / (1 + z**2 / safe) * np.sqrt(np.maximum(share * (1 - share) / safe + z**2 / (4 * safe**2), 0))
     return np.maximum(centre - half, 0), np.minimum(centre + half, 1)
+
+
+def clopper_pearson(positive: FloatArray, n: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+    """Clopper and Pearson's exact interval of a binomial proportion, NaN for n = 0; never below its level.
+
+    Also of the mean of unequal probabilities: a sum of such outcomes spreads less than a binomial one (Hoeffding 1956).
+
+    Source: Clopper & Pearson (1934).
+    """
+    from scipy.special import betainccinv, betaincinv
+
+    tail = (1 - level) / 2
+    negative = np.maximum(n - positive, 0.0)  # rounding of sums of weights
+    known = n > 0
+    lower = np.where(positive > 0, betaincinv(np.maximum(positive, 1e-12), negative + 1, tail), 0.0)
+    upper = np.where(negative > 0, betainccinv(positive + 1, np.maximum(negative, 1e-12), tail), 1.0)
+    return np.where(known, lower, np.nan), np.where(known, upper, np.nan)
+
+
+def binomial_consistency(score: FloatArray, n: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+    """Range of the frequency in a bin of a calibrated model, NaN for n = 0: quantiles of the binomial law of its score.
+
+    Outcomes of different scores spread less than binomial ones, so the range is wide enough; n is rounded down.
+
+    Source: Bröcker & Smith (2007), with the binomial law in place of draws from it.
+    """
+    trials = np.maximum(np.floor(n + 1e-9), 1)
+    chance = np.where(n > 0, score, 0.5)
+    tail = (1 - level) / 2
+    ends = (_binomial_quantile(q, trials, chance) / trials for q in (tail, 1 - tail))
+    lower, upper = (np.where(n > 0, end, np.nan) for end in ends)
+    return lower, upper
+
+
+def _binomial_quantile(q: float, n: FloatArray, p: FloatArray) -> FloatArray:
+    """The smallest number of successes with a cumulative probability of q or more."""
+    from scipy.special import bdtr, bdtrik
+
+    inner = np.clip(p, 1e-300, 1 - 1e-16)
+    k = np.clip(np.ceil(bdtrik(q, n, inner)), 0, n)
+    less = np.maximum(k - 1, 0)
+    k = np.where(bdtr(less, n.astype(np.int64), inner) >= q, less, k)
+    return np.where(p <= 0, 0.0, np.where(p >= 1, n, k))

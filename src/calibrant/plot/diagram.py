@@ -9,9 +9,13 @@ from typing import Any
 import numpy as np
 
 from .._types import Label
+from ..curves.bands import BANDS, check_band
 from ..curves.build import curve_from
-from ..errors import Binned, CellEstimator
+from ..curves.isotonic import is_isotonic, isotonic_curve
+from ..curves.reliability import check_method
+from ..errors import Binned, CellEstimator, Isotonic
 from ..estimation import estimate_from_summaries
+from ..inference.groups import Groups
 from ..notions import Notion, as_notion
 from ..predictions import Predictions
 from ..problem import OneVsRest, Problem, ProblemSet, VectorProblem
@@ -32,7 +36,7 @@ class Diagram:
     curve : ReliabilityCurve
         The curve, with its band at the display's level.
     bins : ReliabilityCurve or None
-        Bins with Wilson intervals; None when none were asked for.
+        Bins with intervals; None when none were asked for.
     histogram : ReliabilityCurve
         ``.count`` and ``.edges`` are the histogram of scores.
     estimate : Estimate
@@ -44,6 +48,8 @@ class Diagram:
         Where scores can lie.
     weighted : bool
         Whether counts are effective sample sizes of weighted samples.
+    steps : bool
+        Whether the curve is a step function (isotonic).
     """
 
     curve: ReliabilityCurve
@@ -54,6 +60,7 @@ class Diagram:
     notion: str
     domain: tuple[float, float]
     weighted: bool
+    steps: bool = False
 
     @property
     def lowest(self) -> float:
@@ -77,7 +84,14 @@ def problems_of(predictions: Predictions, notion: str | Notion) -> tuple[Problem
     return reduction, chosen.name
 
 
-def check_bins(bins: Any, method: CellEstimator) -> Binned | str | None:
+def check_curve(method: Any, band: str) -> tuple[CellEstimator | Isotonic, str]:
+    """Judge how the curve is made, and the name of its band; both intervals of bins go with a confidence band."""
+    drawn = Isotonic() if is_isotonic(method) else check_method(method)
+    check_band(band, binned=True)
+    return drawn, band if isinstance(drawn, Binned) or band in BANDS[:3] else "confidence"
+
+
+def check_bins(bins: Any, method: CellEstimator | Isotonic) -> Binned | str | None:
     """Judge the ``bins`` argument: the bins to draw, ``"auto"``, or None for none."""
     if bins is None or bins is False:
         return None
@@ -105,20 +119,23 @@ def diagram_of(
     problem: Problem,
     *,
     notion: str,
-    method: CellEstimator,
+    method: CellEstimator | Isotonic,
     estimator: CellEstimator,
     bins: Binned | str | None,
     level: float,
     n_resamples: int,
     rng: np.random.Generator,
     estimate: Estimate | None = None,
+    band: str = "confidence",
 ) -> Diagram:
     """Diagram of one problem; its estimate is computed unless it is at hand."""
+    options: dict[str, Any] = {"notion": notion, "n_resamples": n_resamples, "rng": rng}
 
-    def curve(of: CellEstimator, at: float | None) -> ReliabilityCurve:
-        return curve_from(
-            of, of.summarize(problem), label=problem.label, notion=notion, level=at, n_resamples=n_resamples, rng=rng
-        )
+    def curve(of: CellEstimator | Isotonic, at: float | None, band: str) -> ReliabilityCurve:
+        if isinstance(of, Isotonic):
+            return isotonic_curve(problem, level=at, band=band, **options)
+        groups = Groups.of(problem) if band == "simultaneous" and not isinstance(of, Binned) else None
+        return curve_from(of, of.summarize(problem), label=problem.label, level=at, band=band, groups=groups, **options)
 
     size = problem.effective_size
     if estimate is None:
@@ -139,14 +156,15 @@ def diagram_of(
         )
     chosen = automatic_bins(size) if isinstance(bins, str) else bins
     return Diagram(
-        curve=curve(method, level),
-        bins=None if chosen is None else curve(chosen, level),
-        histogram=curve(Binned(HISTOGRAM_BARS, span="domain"), None),
+        curve=curve(method, level, check_curve(method, band)[1]),
+        bins=None if chosen is None else curve(chosen, level, band),
+        histogram=curve(Binned(HISTOGRAM_BARS, span="domain"), None, band),
         estimate=estimate,
         label=problem.label,
         notion=notion,
         domain=problem.domain,
         weighted=problem.weights is not None,
+        steps=isinstance(method, Isotonic),
     )
 
 

@@ -9,13 +9,12 @@ import numpy as np
 
 from .._types import Label, RandomState
 from .._validation import as_predictions
-from ..curves.reliability import check_method
-from ..errors import Binned, CellEstimator, Estimator
+from ..errors import Binned, CellEstimator, Estimator, Isotonic
 from ..estimation import estimate as estimate_of
 from ..estimation import resolve_estimator
 from ..notions import Notion
 from ..results import Estimate
-from .diagram import Diagram, check_bins, diagram_of, panel_order, problems_of, rest_in_words
+from .diagram import Diagram, check_bins, check_curve, diagram_of, panel_order, problems_of, rest_in_words
 from .figure import arrange_grid, arrange_single
 from .grid import claim, classes_on, given_axes, is_own, match, new_axes
 from .panels import draw_panel
@@ -87,7 +86,8 @@ class ReliabilityDisplay:
         y_prob: Any,
         *,
         notion: str | Notion = "auto",
-        method: str | CellEstimator = "adaptive",
+        method: str | CellEstimator | Isotonic = "adaptive",
+        band: str = "confidence",
         error: str | Estimator = "auto",
         bins: Any = "auto",
         classes: Sequence[Label] | None = None,
@@ -110,14 +110,19 @@ class ReliabilityDisplay:
         notion : str or Notion, default "auto"
             What must be calibrated: the positive class for a 1-D ``y_prob``, else the confidence. ``"classwise"`` and
             ``"top-label"`` draw a panel a class, at most nine, largest error first.
-        method : {"adaptive", "residual", "density", "binned"} or an estimator, default "adaptive"
+        method : {"adaptive", "residual", "density", "binned", "isotonic"} or an estimator, default "adaptive"
             How the curve is estimated; see :func:`calibrant.reliability_curve`. ``"adaptive"`` is the
-            smoothed residual of ``"residual"`` with a bandwidth that grows where few samples lie.
+            smoothed residual of ``"residual"`` with a bandwidth that grows where few samples lie; ``"isotonic"`` is
+            the CORP diagram.
+        band : {"confidence", "consistency", "simultaneous", "clopper-pearson"}, default "confidence"
+            What band and bars say: where the truth is, score by score; where curve and bins of a calibrated model
+            would be (around the diagonal); where the truth is at all scores at once. ``"clopper-pearson"``: as the
+            first, with exact intervals of the bins instead of Wilson's. See :func:`calibrant.reliability_curve`.
         error : "auto" or Estimator
             What gives the number in the legend. ``"auto"``: that of :func:`calibrant.estimate`, or ``method``
             where it is ``"binned"`` or an estimator.
         bins : "auto", int, Binned or None
-            Bins drawn beside the curve, as markers whose area is the number of samples, with Wilson intervals.
+            Bins drawn beside the curve, as markers whose area is the number of samples, with intervals.
             ``"auto"``: ten bins of equal width over the domain (fewer below 100 samples), or those of ``method``.
         classes : sequence of labels, optional
             Classes to draw, in this order, instead of the worst ones. On axes that show classes already the same
@@ -143,8 +148,8 @@ class ReliabilityDisplay:
         ValueError, TypeError
             For bad input; for the canonical notion, which has no curve.
         """
-        drawn = check_method(method)
-        if error == "auto" and (drawn is method or isinstance(drawn, Binned)):
+        drawn, _ = check_curve(method, band)
+        if error == "auto" and isinstance(drawn, CellEstimator) and (drawn is method or isinstance(drawn, Binned)):
             error = drawn
         bin_rule = check_bins(bins, drawn)
         predictions = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
@@ -179,6 +184,7 @@ class ReliabilityDisplay:
                 n_resamples=n_resamples,
                 rng=rng,
                 estimate=total if single else None,
+                band=band,
             )
             for i in order
         ]

@@ -14,6 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
+from .._types import FloatArray
 from ..results import ReliabilityCurve
 from .diagram import Diagram
 from .strip import draw_strip, points_from, side_of
@@ -41,6 +42,12 @@ TINY = 120.0
 BELOW = 38.0
 #: Characters of a legend entry up to which a legend under the axes has two columns.
 LONGEST_IN_TWO_COLUMNS = 41
+#: What a band is, in the legend.
+BAND_TEXTS = {
+    "confidence": "confidence band",
+    "consistency": "band if calibrated",
+    "simultaneous": "simultaneous band",
+}
 #: Curves that calibrant has drawn: what is on an axes is counted on the axes itself, so clearing it starts afresh.
 _CURVES: WeakSet[Artist] = WeakSet()
 _IDENTITIES: WeakSet[Artist] = WeakSet()
@@ -129,7 +136,7 @@ def _name_axes(ax: Axes, diagram: Diagram, *, fresh: bool, small: bool) -> None:
 def _draw_curve(ax: Axes, diagram: Diagram, style: Style, index: int) -> Line2D:
     """Line and band; a binned curve joins its bins, and breaks where a bin is empty."""
     curve = diagram.curve
-    smooth = curve.edges is None
+    smooth = curve.edges is None or diagram.steps
     if smooth and not np.isnan(curve.lower).all():
         ax.fill_between(
             curve.scores,
@@ -141,8 +148,7 @@ def _draw_curve(ax: Axes, diagram: Diagram, style: Style, index: int) -> Line2D:
             zorder=2 + 0.01 * index,
         )
     (line,) = ax.plot(
-        curve.scores,
-        curve.observed,
+        *(_stairs(curve) if diagram.steps else (curve.scores, curve.observed)),
         color=style.color,
         linestyle=style.linestyle,
         linewidth=2.0 if smooth else 1.4,
@@ -152,21 +158,30 @@ def _draw_curve(ax: Axes, diagram: Diagram, style: Style, index: int) -> Line2D:
     return line
 
 
+def _stairs(curve: ReliabilityCurve) -> tuple[FloatArray, FloatArray]:
+    """A step function's corners, from the lowest score to the highest."""
+    if curve.edges is None:
+        return curve.scores, curve.observed
+    inner = curve.edges[1:-1]
+    turns = curve.observed[1:] != curve.observed[:-1]
+    x = np.concatenate([curve.scores[:1], np.repeat(inner[turns], 2), curve.scores[-1:]])
+    y = np.concatenate([[curve.observed[0]], curve.observed[1:][turns]])
+    return x, np.repeat(y, 2)
+
+
 def _draw_bins(ax: Axes, bins: ReliabilityCurve, style: Style, *, small: bool) -> None:
-    """Bins: the area of a marker is the bin's number of samples, the bar its Wilson interval."""
+    """Bins: the area of a marker is the bin's number of samples, the bar its interval, wherever that lies."""
     known = (bins.count > 0) & ~np.isnan(bins.observed)
     x, y, count = bins.scores[known], bins.observed[known], bins.count[known]
     if not known.any():
         return
     if not np.isnan(bins.lower[known]).all():
-        reach = np.stack([y - bins.lower[known], bins.upper[known] - y])
-        ax.errorbar(
+        ax.vlines(
             x,
-            y,
-            yerr=np.maximum(reach, 0),
-            fmt="none",
-            ecolor=style.color,
-            elinewidth=0.7 if small else 0.9,
+            bins.lower[known],
+            bins.upper[known],
+            color=style.color,
+            linewidth=0.7 if small else 0.9,
             alpha=0.75,
             zorder=3,
         )
@@ -235,9 +250,9 @@ def key_of(diagram: Diagram, style: Style) -> tuple[list[Any], list[str]]:
     handles: list[Any] = []
     texts: list[str] = []
     level = percent_text(diagram.estimate.level)
-    if diagram.curve.edges is None:
+    if diagram.curve.edges is None or diagram.steps:
         handles.append(Patch(facecolor=style.color, alpha=0.25))
-        texts.append(f"{level} band of the curve")
+        texts.append(f"{level} {BAND_TEXTS[diagram.curve.band or 'confidence']}")
     if diagram.bins is not None:
         bar = Line2D([], [], color=style.color, marker="|", markersize=9, linestyle="none")
         dot = Line2D([], [], color=style.color, marker="o", markersize=5, markerfacecolor="white", linestyle="none")
