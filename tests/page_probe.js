@@ -17,6 +17,14 @@
   select.dispatchEvent(new Event("change"));
   lines.push(point(0.3));
   lines.push("options " + Array.from(select.options).map((o) => o.textContent).join(" ; "));
+  const seen = [], pick = (id, value) => { const m = document.getElementById(id); m.value = value; m.dispatchEvent(new Event("change")); };
+  for (const kind of ["smooth", "isotonic"]) for (const band of ["confidence", "consistency", "simultaneous"]) {
+    pick("kind", kind); pick("band", band);
+    const shown = Array.from(document.querySelectorAll("[data-band]")).filter((n) => !n.hidden).map((n) => n.dataset.band).join();
+    const drawn = svg().querySelectorAll("polygon.band").length && svg().querySelectorAll("polyline.smooth").length && svg().querySelectorAll("line.whisker").length >= 5;
+    seen.push([svg().innerHTML, shown === band && drawn && document.getElementById("missing").hidden]);
+  }
+  lines.push("bands " + new Set(seen.map((s) => s[0])).size + " " + seen.every((s) => s[1]) + " " + document.getElementById("curve-name").textContent);
   document.getElementById("theme").click();
   lines.push("dark " + document.documentElement.classList.contains("dark"));
   const view = svg().viewBox.baseVal;

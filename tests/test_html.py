@@ -94,7 +94,7 @@ def test_page_works_in_a_browser(nasty_page, tmp_path):
     assert "CONSOLE" not in done.stderr, done.stderr  # any message would be an error or a CSP refusal
     found = re.search(r'<pre id="probe">(.*?)</pre>', done.stdout, re.DOTALL)
     assert found, done.stdout[-2000:]
-    first, circles, second, options, dark, clipped, other = found.group(1).split("\n")
+    first, circles, second, options, bands, dark, clipped, other = found.group(1).split("\n")
     assert re.match(
         r"score 0\.\d{3} \| observed [\d.]+ % \| interval [\d.]+ % – [\d.]+ % \| bin .* rows \| bin interval", first
     )
@@ -102,6 +102,7 @@ def test_page_works_in_a_browser(nasty_page, tmp_path):
     assert second.startswith("score 0.")
     assert second != first
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in options
+    assert bands == "bands 6 true isotonic (CORP) curve"  # six different pictures, each with its own note
     assert dark == "dark true"
     assert clipped.strip() == "clipped"
     assert other in ("other none", "other drawn anew")  # of two diagrams, the other follows the menu too

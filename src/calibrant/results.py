@@ -71,6 +71,15 @@ class ReliabilityCurve:
         """Local calibration error ``observed - score``: positive where the model is under-confident."""
         return self.observed - self.scores
 
+    def corners(self) -> tuple[FloatArray, FloatArray]:
+        """Corners of a step function (bins, isotonic), from the lowest score to the highest; a smooth curve itself."""
+        if self.edges is None:
+            return self.scores, self.observed
+        turns = self.observed[1:] != self.observed[:-1]
+        x = np.concatenate([self.scores[:1], np.repeat(self.edges[1:-1][turns], 2), self.scores[-1:]])
+        y = np.concatenate([self.observed[:1], self.observed[1:][turns]])
+        return x, np.repeat(y, 2)
+
     def at(self, scores: Any) -> CurvePoint:
         """Probability, and its interval, at scores the user holds.
 

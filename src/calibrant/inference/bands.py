@@ -25,8 +25,8 @@ def bootstrap_band(
 
     Source: Posocco & Bonnefoy (2021), §4.5, for the band; Hanley & MacGibbon (2006) for Poisson weights.
     """
-    positive = _poisson(np.maximum(cells.positive, 0), n_resamples, rng)
-    total = _poisson(np.maximum(cells.count - cells.positive, 0), n_resamples, rng)
+    positive = poisson(np.maximum(cells.positive, 0), n_resamples, rng)
+    total = poisson(np.maximum(cells.count - cells.positive, 0), n_resamples, rng)
     total += positive
     density = cells.apply(total)
     smooth = cells.apply(cells.outcome(positive, total))
@@ -50,7 +50,7 @@ def consistency_band(
     return bootstrap_band(stated, level, n_resamples, rng)
 
 
-def _poisson(mean: FloatArray, n_draws: int, rng: np.random.Generator) -> FloatArray:
+def poisson(mean: FloatArray, n_draws: int, rng: np.random.Generator) -> FloatArray:
     """Poisson draws, (n_draws, cells); normal ones, of the same mean and variance, in cells of large mean."""
     large = mean >= _NORMAL_FROM
     if not large.any():

@@ -94,8 +94,9 @@ class Groups:
         """These groups if there are no more than ``most``, else at most :data:`FEW`, neighbours with equal counts."""
         if most is None or self.size <= most:
             return self
+        few = min(FEW, most)
         running = np.cumsum(self.count)
-        part = np.minimum((running - self.count / 2) * (FEW / running[-1]), FEW - 1).astype(np.intp)
+        part = np.minimum((running - self.count / 2) * (few / running[-1]), few - 1).astype(np.intp)
         start = np.flatnonzero(np.concatenate([[True], part[1:] != part[:-1]]))
         count = np.add.reduceat(self.count, start)
         return Groups(

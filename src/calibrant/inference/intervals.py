@@ -112,7 +112,7 @@ def invert(
     if not truths[-1] > 0:
         # Not one deviation in n samples: the exact binomial bound.
         return Interval(0.0, float(1 - tail ** (1 / max(n, 1.0)))), 0.0
-    widen = np.sqrt(1 + 0.876 / (len(paths) - 1)) if dependent and len(paths) > 1 else 1.0
+    widen = spread_together(len(paths)) if dependent else 1.0
     table = np.empty((3, SCALES.size))
     for i in range(SCALES.size):
         sample = combine_draws([p.powers[i] for p in paths], shares, norm, average)
@@ -121,6 +121,11 @@ def invert(
             return nothing
         table[:, i] = _quantiles(sample, tail, widen)
     return _accepted(observed, table, truths, max(largest, observed), level)
+
+
+def spread_together(n_problems: int) -> float:
+    """Factor by which the mean of one-vs-rest errors spreads more than that of independent ones."""
+    return float(np.sqrt(1 + 0.876 / (n_problems - 1))) if n_problems > 1 else 1.0
 
 
 def _quantiles(sample: FloatArray, tail: float, widen: float) -> FloatArray:

@@ -14,7 +14,6 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from .._types import FloatArray
 from ..results import ReliabilityCurve
 from .diagram import Diagram
 from .strip import draw_strip, points_from, side_of
@@ -148,7 +147,7 @@ def _draw_curve(ax: Axes, diagram: Diagram, style: Style, index: int) -> Line2D:
             zorder=2 + 0.01 * index,
         )
     (line,) = ax.plot(
-        *(_stairs(curve) if diagram.steps else (curve.scores, curve.observed)),
+        *(curve.corners() if diagram.steps else (curve.scores, curve.observed)),
         color=style.color,
         linestyle=style.linestyle,
         linewidth=2.0 if smooth else 1.4,
@@ -156,17 +155,6 @@ def _draw_curve(ax: Axes, diagram: Diagram, style: Style, index: int) -> Line2D:
         zorder=4 + 0.01 * index,
     )
     return line
-
-
-def _stairs(curve: ReliabilityCurve) -> tuple[FloatArray, FloatArray]:
-    """A step function's corners, from the lowest score to the highest."""
-    if curve.edges is None:
-        return curve.scores, curve.observed
-    inner = curve.edges[1:-1]
-    turns = curve.observed[1:] != curve.observed[:-1]
-    x = np.concatenate([curve.scores[:1], np.repeat(inner[turns], 2), curve.scores[-1:]])
-    y = np.concatenate([[curve.observed[0]], curve.observed[1:][turns]])
-    return x, np.repeat(y, 2)
 
 
 def _draw_bins(ax: Axes, bins: ReliabilityCurve, style: Style, *, small: bool) -> None:

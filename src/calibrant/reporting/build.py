@@ -7,20 +7,28 @@ from typing import Any
 
 import numpy as np
 
-from .._types import Label, RandomState
+from .._types import RandomState
 from .._validation import as_predictions
+from ..binning import BinMoments, uniform_edges
 from ..curves.build import curve_from
+from ..curves.isotonic import curve_of_groups
 from ..curves.reliability import check_level
 from ..errors import Binned, CellEstimator, Density, EmpiricalBayes, Estimator, ResidualKernel
 from ..errors.norm import root
-from ..notions import Notion
+from ..inference.groups import Groups
+from ..notions import Classwise, Notion
+from ..predictions import Predictions
 from ..results import Estimate, ReliabilityCurve
-from ..streaming import Accumulator, ProblemSums
-from .report import ClassRow, Report
+from ..significance.sums import SumsTest
+from ..streaming import FINE_CELLS, Accumulator, ProblemSums
+from .evidence import Evidence
+from .report import ClassRow, Curves, Report
 from .verdict import sentence
 
 #: Bands are computed for this many classes, the worst ones; the others get bins with intervals.
 BANDED_CLASSES = 12
+#: Bands of a report, and groups of scores from which those of isotonic curves are found.
+BANDS, MOST_GROUPS = ("confidence", "consistency", "simultaneous"), 1024
 _DEFAULT, _RESIDUAL, _DENSITY = EmpiricalBayes(), ResidualKernel(), Density()
 _BINNED, _QUANTILE = Binned(), Binned(15, "quantile")
 
@@ -71,7 +79,7 @@ def report(
     >>> p = rng.random(5000)
     >>> r = cal.report(rng.random(5000) < p**2, p)
     >>> print(r.verdict)  # doctest: +ELLIPSIS
-    Scores from ... are too high: ...
+    Evidence of miscalibration (p = 0.001, test of smoothed residuals): scores from ... are too high: ...
     """
     predictions = as_predictions(
         y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight, sum_tolerance=sum_tolerance
@@ -85,7 +93,13 @@ def report(
         for e in {_QUANTILE, chosen} - {_BINNED, _DEFAULT, _DENSITY, _RESIDUAL}
     }
     return report_from(
-        sums, estimator=chosen, level=level, random_state=random_state, title=title, exact=exact, streamed=False
+        sums,
+        estimator=chosen,
+        level=level,
+        random_state=random_state,
+        title=title,
+        exact=exact,
+        rows=predictions,
     )
 
 
@@ -97,11 +111,11 @@ def report_from(
     random_state: RandomState = 0,
     title: str = "Calibration report",
     exact: dict[CellEstimator, list[Any]] | None = None,
-    streamed: bool = True,
+    rows: Predictions | None = None,
 ) -> Report:
     """Report of an :class:`Accumulator`; parameters as :func:`report`.
 
-    ``exact`` maps estimators to summaries of the accumulator's problems that were made from the rows.
+    ``rows`` are those that were added, where they are at hand; ``exact`` maps estimators to summaries made from them.
     """
     totals = sums.required_totals()
     if check_level(level) is None:
@@ -129,15 +143,27 @@ def report_from(
     estimates["maximum over 15 bins of equal width (MCE)"] = of(_BINNED, float("inf"))
 
     weight = totals.weight
-    rows = _class_rows(sums)
-    curve, bins, grid = None, None, None
+    table = _class_rows(sums)
+    grids = [one.grid for one in problems.values()]
+    classwise = isinstance(sums.notion, Classwise)
+    test = SumsTest.of(
+        grids,
+        [1 / len(grids)] * len(grids) if classwise else [g.total / sum(g.total for g in grids) for g in grids],
+        notion=headline.notion,
+        average=getattr(sums.notion, "average", "power"),
+        dependent=classwise,
+        level=level,
+        rng=rng,
+    )
+    evidence = Evidence.of(test.result, test.power, headline, grids)
+    curves, grid = None, None
     if len(problems) == 1:
         (only,) = problems.values()
         grid = only.grid
-        curve, bins = _pair(only, sums, level, rng, band=True)
+        curves = _curves(only, sums, level, rng, band=True)
     class_curves = {
-        row.label: _pair(sums.class_sums[row.label], sums, level, rng, band=i < BANDED_CLASSES)
-        for i, row in enumerate(rows)
+        row.label: _curves(sums.class_sums[row.label], sums, level, rng, band=i < BANDED_CLASSES, rows=rows)
+        for i, row in enumerate(table)
     }
     return Report(
         n_samples=totals.n_samples,
@@ -149,14 +175,14 @@ def report_from(
         notion=headline.notion,
         headline=headline,
         estimates=estimates,
-        verdict=sentence(curve, grid, headline, rows),
-        per_class=tuple(rows),
-        curve=curve,
-        bins=bins,
+        evidence=evidence,
+        verdict=sentence(None if curves is None else curves.smooth["confidence"], grid, headline, evidence, table),
+        per_class=tuple(table),
+        curves=curves,
         class_curves=class_curves,
         positive=None if sums.positive is None else sums.classes[sums.positive],
         weighted=totals.weighted,
-        streamed=streamed,
+        streamed=rows is None,
         title=title,
     )
 
@@ -185,17 +211,47 @@ def _class_rows(sums: Accumulator) -> list[ClassRow]:
     return sorted(rows, key=lambda r: -r.ece)
 
 
-def _pair(
-    sums: ProblemSums, acc: Accumulator, level: float, rng: np.random.Generator, *, band: bool
-) -> tuple[ReliabilityCurve, ReliabilityCurve]:
-    """Smooth and binned curve of one problem."""
+def _curves(
+    sums: ProblemSums,
+    acc: Accumulator,
+    level: float,
+    rng: np.random.Generator,
+    *,
+    band: bool,
+    rows: Predictions | None = None,
+) -> Curves:
+    """Smooth, binned and isotonic curves of one problem; the last from a fine histogram, of rows if there are any."""
     notion: Any = acc.notion
-    label: Label = sums.label
+    options: dict[str, Any] = {"label": sums.label, "notion": notion.name, "rng": rng}
+    fine = sums.fine
+    if fine is None and rows is not None and band:
+        fine = BinMoments.of(Classwise().reduce(rows)[list(rows.classes).index(sums.label)], uniform_edges(FINE_CELLS))
+    groups = None if fine is None else Groups.of_moments(fine, MOST_GROUPS)
 
-    def make(e: CellEstimator, summary: Any, at: float | None) -> ReliabilityCurve:
-        return curve_from(e, summary, label=label, notion=notion.name, level=at, n_resamples=1000, rng=rng)
+    def smooth(name: str, at: float | None) -> ReliabilityCurve:
+        draws = 1000 if name == "confidence" else 400
+        return curve_from(_RESIDUAL, sums.grid, level=at, n_resamples=draws, band=name, groups=groups, **options)
 
-    return make(_RESIDUAL, sums.grid, level if band else None), make(acc.binned, sums.bins, level)
+    def isotonic(name: str, groups: Groups) -> ReliabilityCurve:
+        return curve_of_groups(
+            groups,
+            domain=sums.domain,
+            n_samples=sums.grid.n_samples,
+            level=level,
+            n_resamples=400,
+            band=name,
+            **options,
+        )
+
+    bins = {name: curve_from(acc.binned, sums.bins, level=level, n_resamples=2, band=name, **options) for name in BANDS}
+    if not band:
+        return Curves({"confidence": smooth("confidence", None)}, bins)
+    drawn = BANDS if groups is not None else BANDS[:2]
+    return Curves(
+        {name: smooth(name, level) for name in drawn},
+        bins,
+        {} if groups is None else {name: isotonic(name, groups) for name in BANDS},
+    )
 
 
 def _short(estimator: CellEstimator) -> str:

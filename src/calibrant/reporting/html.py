@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from .._types import FloatArray, Label
 from ..results import ReliabilityCurve, plain
 from .comparison import CalibratorComparison, seconds_of
-from .report import Report
+from .report import Curves, Report
 
 #: Points of a smooth curve that the page keeps; the screen shows no more.
 _POINTS = 257
@@ -72,29 +72,19 @@ def safe_json(value: Any) -> str:
 
 
 def _views(report: Report, order: Sequence[Label] = (), *, short: bool = False) -> list[dict[str, Any]]:
-    """What a diagram can show: the notion's curve, and those of classes, worst first or in a given order."""
+    """What a diagram can show: the notion's curves, and those of classes, worst first or in a given order."""
     views = []
-    if report.curve is not None and report.bins is not None:
+    if report.curves is not None:
         confidence = report.notion in ("confidence", "top-label")
-        name = (
-            "Confidence (all classes)"
-            if confidence
-            else f"Class {report.positive if report.positive is not None else report.curve.label}"
-        )
-        views.append(
-            _view(
-                name,
-                report.curve,
-                report.bins,
-                "Confidence (probability of the predicted class)" if confidence else _axis(report.curve.label),
-                "Accuracy (share of right predictions)" if confidence else "Observed frequency",
-            )
-        )
+        label = report.curves.bins["confidence"].label
+        name = "Confidence (all classes)" if confidence else f"Class {label if label is not None else report.positive}"
+        x = "Confidence (probability of the predicted class)" if confidence else _axis(label)
+        y = "Accuracy (share of right predictions)" if confidence else "Observed frequency"
+        views.append(_view(name, report.curves, x, y))
     errors = {row.label: row.ece for row in report.per_class}
     for label in order or errors:
-        curve, bins = report.class_curves[label]
         name = f"Class {label}" if short else f"Class {label} (ECE {errors[label]:.4f})"
-        views.append(_view(name, curve, bins, _axis(label), "Observed frequency"))
+        views.append(_view(name, report.class_curves[label], _axis(label), "Observed frequency"))
     return views
 
 
@@ -102,34 +92,59 @@ def _axis(label: Label) -> str:
     return f"Predicted probability of {label}"
 
 
-def _view(name: str, curve: ReliabilityCurve, bins: ReliabilityCurve, x: str, y: str) -> dict[str, Any]:
-    every = max(1, (curve.scores.size - 1) // (_POINTS - 1))
-    enough = np.where(curve.count >= _DRAWN_FROM, 1.0, np.nan)  # single samples show as bins already
+def _view(name: str, curves: Curves, x: str, y: str) -> dict[str, Any]:
+    view: dict[str, Any] = {"name": name, "x": x, "y": y, "smooth": _smooth(curves.smooth)}
+    if curves.isotonic:
+        view["isotonic"] = _isotonic(curves.isotonic)
+    bins = curves.bins["confidence"]
     edges = bins.edges if bins.edges is not None else np.array([])
+    view["bins"] = [
+        {
+            "a": plain(round(float(edges[i]), 6)),
+            "b": plain(round(float(edges[i + 1]), 6)),
+            "s": _number(bins.scores[i]),
+            "o": _number(bins.observed[i]),
+            "n": _number(bins.count[i]),
+            "bands": {band: [_number(one.lower[i]), _number(one.upper[i])] for band, one in curves.bins.items()},
+        }
+        for i in range(len(bins.scores))
+        if bins.count[i] > 0
+    ]
+    return view
+
+
+def _smooth(curves: Mapping[str, ReliabilityCurve]) -> dict[str, Any]:
+    """A smooth curve, thinned, where enough samples speak: single ones show as bins already."""
+    curve = curves["confidence"]
+    every = max(1, (curve.scores.size - 1) // (_POINTS - 1))
+    enough = np.where(curve.count >= _DRAWN_FROM, 1.0, np.nan)
+
+    def thinned(values: FloatArray) -> list[Any]:
+        return _list((values * enough)[::every])
+
+    observed = thinned(curve.observed)
     return {
-        "name": name,
-        "x": x,
-        "y": y,
-        "curve": {
-            "s": _list(curve.scores[::every]),
-            "o": _list((curve.observed * enough)[::every]),
-            "l": _list((curve.lower * enough)[::every]),
-            "u": _list((curve.upper * enough)[::every]),
-            "d": _list(curve.density[::every]),
+        "s": _list(curve.scores[::every]),
+        "o": observed,
+        "line": [_list(curve.scores[::every]), observed],
+        "bands": {
+            band: [thinned(one.lower), thinned(one.upper)]
+            for band, one in curves.items()
+            if not np.isnan(one.lower).all()
         },
-        "bins": [
-            {
-                "a": plain(round(float(edges[i]), 6)),
-                "b": plain(round(float(edges[i + 1]), 6)),
-                "s": _number(bins.scores[i]),
-                "o": _number(bins.observed[i]),
-                "l": _number(bins.lower[i]),
-                "u": _number(bins.upper[i]),
-                "n": _number(bins.count[i]),
-            }
-            for i in range(len(bins.scores))
-            if bins.count[i] > 0
-        ],
+    }
+
+
+def _isotonic(curves: Mapping[str, ReliabilityCurve]) -> dict[str, Any]:
+    """A step function by its corners, and its bands at some of its scores."""
+    curve = curves["confidence"]
+    at = np.unique(np.linspace(0, curve.scores.size - 1, _POINTS).astype(np.intp))
+    corners = curve.corners()
+    return {
+        "s": _list(curve.scores[at]),
+        "o": _list(curve.observed[at]),
+        "line": [_list(v) for v in corners],
+        "bands": {band: [_list(one.lower[at]), _list(one.upper[at])] for band, one in curves.items()},
     }
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from .._files import check_free, replacing
 from .._types import Label
 from ..results import Estimate, ReliabilityCurve, plain
+from .evidence import Evidence
 from .frame import to_frame
 
 
@@ -29,6 +30,21 @@ class ClassRow:
         """Whether the class is predicted too often or too rarely, on the whole."""
         gap = self.mean_prob - self.base_rate
         return "even" if abs(gap) < 1e-9 else "too high" if gap > 0 else "too low"
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """Reliability curves of one problem, by the name of their band: "confidence", "consistency", "simultaneous".
+
+    Attributes
+    ----------
+    smooth, bins, isotonic : mapping of band to ReliabilityCurve
+        A band that was not computed is absent; ``isotonic`` is empty where neither rows nor a fine histogram were kept.
+    """
+
+    smooth: Mapping[str, ReliabilityCurve]
+    bins: Mapping[str, ReliabilityCurve]
+    isotonic: Mapping[str, ReliabilityCurve] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,11 +69,14 @@ class Report:
         The main estimators side by side, and the maximum calibration error.
     per_class : tuple of ClassRow
         Class-wise table, worst first; empty for a 1-D ``y_prob``.
-    curve, bins : ReliabilityCurve or None
-        Smooth and binned curve of the notion; None when it has several problems.
-    class_curves : mapping of label to (smooth, binned) curves
+    curves : Curves or None
+        Curves of the notion with their bands; None when it has several problems.
+    class_curves : mapping of label to Curves
+        Of every class; bands of the worst ones only.
+    evidence : Evidence
+        Test of calibration, and what it could have seen.
     verdict : str
-        One plain sentence.
+        In plain words: evidence or not, how much, in which direction and where, and what to do next.
     streamed : bool
         Whether rows came in pieces (quantile edges are then rounded to 1/65536).
     title : str
@@ -72,15 +91,25 @@ class Report:
     notion: str
     headline: Estimate
     estimates: Mapping[str, Estimate]
+    evidence: Evidence
     verdict: str
     per_class: Sequence[ClassRow] = ()
-    curve: ReliabilityCurve | None = None
-    bins: ReliabilityCurve | None = None
-    class_curves: Mapping[Label, tuple[ReliabilityCurve, ReliabilityCurve]] = field(default_factory=dict)
+    curves: Curves | None = None
+    class_curves: Mapping[Label, Curves] = field(default_factory=dict)
     positive: Label = None
     weighted: bool = False
     streamed: bool = False
     title: str = "Calibration report"
+
+    @property
+    def curve(self) -> ReliabilityCurve | None:
+        """Smooth curve of the notion with its confidence band; None when the notion has several problems."""
+        return None if self.curves is None else self.curves.smooth["confidence"]
+
+    @property
+    def bins(self) -> ReliabilityCurve | None:
+        """Bins of the notion with Wilson intervals; None when the notion has several problems."""
+        return None if self.curves is None else self.curves.bins["confidence"]
 
     def __str__(self) -> str:
         from .text import render
@@ -103,6 +132,7 @@ class Report:
             "streamed": self.streamed,
             "headline": self.headline.to_dict() | {"curve": None},
             "estimates": {k: v.to_dict() | {"curve": None} for k, v in self.estimates.items()},
+            "evidence": self.evidence.to_dict(),
             "verdict": self.verdict,
             "per_class": [
                 {

@@ -26,6 +26,7 @@ def render(report: Report) -> str:
         f"Brier      {r.brier:.4f}",
         f"log-loss   {r.log_loss:.4f}"
         + ("  (a probability of 0 was given to what happened)" if np.isinf(r.log_loss) else ""),
+        f"evidence   {_evidence(r)}",
         "",
         f"{'calibration error (' + r.notion + ')':<46}{'value':>9}{'interval':>20}{'corrected':>12}",
     ]
@@ -67,6 +68,12 @@ def _diagram(bins: ReliabilityCurve) -> list[str]:
 def _row(name: str, e: Estimate) -> str:
     interval = f"{e.interval.low:.4f} – {e.interval.high:.4f}"
     return f"{_short(name, 45):<46}{e.value:>9.4f}{interval:>20}{e.corrected:>12.4f}"
+
+
+def _evidence(r: Report) -> str:
+    """The test behind the verdict."""
+    test = r.evidence.test
+    return f"{r.evidence.status}: p = {test.pvalue:.3f} ({test.method})"
 
 
 def _classes(r: Report) -> str:

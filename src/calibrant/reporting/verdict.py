@@ -1,4 +1,4 @@
-"""One plain sentence: over- or under-confident, where, and by how much."""
+"""The verdict in plain words: evidence or not, how much, in which direction and where, and what to do next."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from .._types import AnyArray
 from ..density import GridMoments
 from ..inference.bands import wilson_interval
 from ..results import Estimate, ReliabilityCurve
+from .evidence import Evidence
 from .report import ClassRow
+
+#: Rows below which a repair should have one or two parameters.
+FEW_TO_REPAIR = 500
 
 
 @dataclass(frozen=True)
@@ -58,46 +62,84 @@ def regions(curve: ReliabilityCurve, grid: GridMoments) -> list[Region]:
 
 
 def sentence(
-    curve: ReliabilityCurve | None, grid: GridMoments | None, estimate: Estimate, classes: Sequence[ClassRow] = ()
+    curve: ReliabilityCurve | None,
+    grid: GridMoments | None,
+    estimate: Estimate,
+    evidence: Evidence,
+    classes: Sequence[ClassRow] = (),
 ) -> str:
-    """Plain words for what the curve and the interval show."""
-    low, high = estimate.interval
-    level = f"{100 * estimate.level:g} %"
-    if np.isnan(estimate.value):
+    """Plain words: is there evidence, how large is the error, in which direction and where, and what to do next."""
+    if np.isnan(estimate.value) or np.isnan(evidence.test.pvalue):
         return "There is not enough data to say anything."
-    if low == 0:
-        return (
-            f"No evidence of miscalibration in {estimate.n_samples:,} rows: they are compatible with a perfectly "
-            f"calibrated model, and with a calibration error of up to {_number(high)} ({level} interval)."
+    low, high = estimate.interval
+    p = f"p {_pvalue(evidence.test.pvalue)}, test of smoothed residuals"
+    size = f"The {100 * estimate.level:g} % interval of the calibration error is {_number(low)} to {_number(high)}."
+    rows, seen = f"{estimate.n_samples:,} rows", _number(evidence.detectable)
+    if evidence.status == "undecided":
+        text = (
+            f"Not enough data to tell: these {rows} are compatible with a perfectly calibrated model ({p}), but an "
+            f"error below {seen} could easily be missed. {size} An error of {_number(evidence.material)} is "
+            f"detectable, in four samples of five, from about {_rows(evidence.rows_needed)} rows on."
         )
-    size = f"calibration error {_number(low)} to {_number(high)}, {level} interval"
+    elif evidence.status == "no evidence":
+        text = (
+            f"No evidence of miscalibration in these {rows} ({p}); an error of {seen} or more would be found in four "
+            f"samples of five. {size}"
+        )
+    else:
+        text = f"Evidence of miscalibration ({p}): {_where(curve, grid, estimate, classes)}. {size}"
+    return f"{text} {advice(evidence, estimate)}"
+
+
+def advice(evidence: Evidence, estimate: Estimate) -> str:
+    """What to do next."""
+    if evidence.status == "undecided":
+        return "Next: collect more rows before repairing anything."
+    if evidence.status == "no evidence":
+        return "Next: nothing to repair; look again when the data change."
+    if estimate.n_samples < FEW_TO_REPAIR:
+        return "Next: repair with one or two parameters (temperature or logistic scaling), fitted on other rows."
+    return "Next: calibrant compare finds the calibrator that repairs it best; fit it on other rows than these."
+
+
+def _where(
+    curve: ReliabilityCurve | None, grid: GridMoments | None, estimate: Estimate, classes: Sequence[ClassRow]
+) -> str:
+    """What is wrong where."""
     if curve is None or grid is None:
-        worst = f"; worst for class {classes[0].label} (ECE {_number(classes[0].ece)})" if classes else ""
-        return f"The probabilities are miscalibrated ({size}){worst}."
+        return f"worst for class {classes[0].label} (ECE {_number(classes[0].ece)})" if classes else "of no one class"
+    confident = estimate.notion in ("confidence", "top-label")
+    words = ("over-confident", "under-confident") if confident else ("too high", "too low")
     found = regions(curve, grid)[:2]
     if not found:
-        return f"The probabilities are miscalibrated ({size}), but no region of scores stands out."
-    what = "the model is right" if estimate.notion in ("confidence", "top-label") else "it happens"
+        gap = float(grid.positive.sum() - grid.nodes @ grid.count) / grid.total
+        return f"no region of scores stands out; on the whole they are {words[gap > 0]} by {_number(abs(gap))}"
+    what = "the model is right" if confident else "it happens"
     parts = []
     for r in found:
         where = f"scores from {r.low:.2f} to {r.high:.2f}" if r.high - r.low > 0.015 else f"scores near {r.stated:.2f}"
-        confident = estimate.notion in ("confidence", "top-label")
-        word = (
-            ("over-confident" if confident else "too high")
-            if r.gap < 0
-            else ("under-confident" if confident else "too low")
-        )
         parts.append(
-            f"{where} ({100 * r.share:.0f} % of rows) are {word}: {what} {_percent(r.observed, r.gap)} of the time "
-            f"where {_percent(r.stated, r.gap)} is stated"
+            f"{where} ({100 * r.share:.0f} % of rows) are {words[r.gap > 0]}: {what} {_percent(r.observed, r.gap)} of "
+            f"the time where {_percent(r.stated, r.gap)} is stated"
         )
-    text = "; ".join(parts)
-    return f"{text[0].upper()}{text[1:]} ({size})."
+    return "; ".join(parts)
+
+
+def _pvalue(p: float) -> str:
+    return f"= {p:.2f}" if p >= 0.1 else f"= {p:.3f}"
+
+
+def _rows(n: float) -> str:
+    """Two digits of a number of rows: what a power statement is worth."""
+    if not n < 1e15:
+        return "very many"
+    digits = max(len(str(int(n))) - 2, 0)
+    return f"{int(-(-n // 10**digits) * 10**digits):,}"
 
 
 def _number(value: float) -> str:
     """Three decimals, or two digits where that says too little."""
-    return f"{value:.3f}" if value >= 0.01 or value == 0 else f"{value:.2g}"
+    return f"{value:.3f}" if value >= 0.01 else f"{value:.2g}"
 
 
 def _percent(value: float, gap: float) -> str:

@@ -2,7 +2,7 @@
 (function () {
   // One diagram, or several of the same views side by side: charts[i].views, drawn in the i-th element ".chart".
   const data = JSON.parse(document.getElementById("data").textContent);
-  const select = document.getElementById("view");
+  const select = document.getElementById("view"), kinds = document.getElementById("kind"), bands = document.getElementById("band");
   const root = document.documentElement;
   if (window.matchMedia && window.matchMedia("(prefers-color-scheme: dark)").matches) root.classList.add("dark");
   document.getElementById("theme").addEventListener("click", () => root.classList.toggle("dark"));
@@ -62,20 +62,30 @@
 
   const compact = (n) => (n >= 1e6 ? (n / 1e6).toFixed(1) + "M" : n >= 1e4 ? (n / 1e3).toFixed(0) + "k" : String(Math.round(n)));
 
+  // The curve and band that the menus ask for; a view without them falls back to what it has.
+  function chosen(view) {
+    const curve = view[kinds.value] || view.smooth;
+    const none = curve.s.map(() => null);
+    return { s: curve.s, o: curve.o, line: curve.line, band: curve.bands[bands.value] || [none, none] };
+  }
+
   function curves(svg, view) {
-    const c = view.curve;
-    for (const run of runs(c.s, c.l, c.u)) {
-      const up = run.map((i) => `${px(c.s[i])},${py(c.u[i])}`), down = run.slice().reverse().map((i) => `${px(c.s[i])},${py(c.l[i])}`);
+    const c = chosen(view), [low, high] = c.band, [x, y] = c.line;
+    for (const run of runs(c.s, low, high)) {
+      const up = run.map((i) => `${px(c.s[i])},${py(high[i])}`), down = run.slice().reverse().map((i) => `${px(c.s[i])},${py(low[i])}`);
       make(svg, "polygon", { class: "band", points: up.concat(down).join(" ") });
     }
     make(svg, "line", { class: "reference", x1: px(0), y1: py(0), x2: px(1), y2: py(1) });
-    for (const run of runs(c.s, c.o)) make(svg, "polyline", { class: "smooth", points: run.map((i) => `${px(c.s[i])},${py(c.o[i])}`).join(" ") });
+    for (const run of runs(x, y)) make(svg, "polyline", { class: "smooth", points: run.map((i) => `${px(x[i])},${py(y[i])}`).join(" ") });
     const total = view.bins.reduce((sum, b) => sum + b.n, 0);
     for (const b of view.bins) {
-      make(svg, "line", { class: "whisker", x1: px(b.s), x2: px(b.s), y1: py(b.l), y2: py(b.u) });
+      const [low, high] = b.bands[bands.value];
+      make(svg, "line", { class: "whisker", x1: px(b.s), x2: px(b.s), y1: py(low), y2: py(high) });
       make(svg, "circle", { class: "point", cx: px(b.s), cy: py(b.o), r: 3 + 9 * Math.sqrt(b.n / total) });
     }
   }
+
+  const bandName = () => (bands.value === "consistency" ? "if calibrated" : "interval");
 
   function hover(chart, svg, view) {
     const cursor = make(svg, "line", { class: "cursor", y1: py(1), y2: py(0), visibility: "hidden" });
@@ -87,7 +97,7 @@
     let at = null;
     function show(score) {
       at = Math.min(1, Math.max(0, score));
-      const c = view.curve;
+      const c = chosen(view), [low, high] = c.band;
       let best = -1;
       c.s.forEach((s, i) => { if (best < 0 || Math.abs(s - at) < Math.abs(c.s[best] - at)) best = i; });
       const near = best >= 0 && Math.abs(c.s[best] - at) < 0.02 ? best : -1;
@@ -95,9 +105,9 @@
       const bin = view.bins.find((b) => at <= b.b && (at > b.a || (at === 0 && b.a === 0)));
       lines[0].textContent = "score " + at.toFixed(3);
       lines[1].textContent = o === null ? "no data here" : "observed " + percent(o);
-      lines[2].textContent = near >= 0 && c.l[near] !== null ? `interval ${percent(c.l[near])} – ${percent(c.u[near])}` : "";
+      lines[2].textContent = near >= 0 && low[near] !== null ? `${bandName()} ${percent(low[near])} – ${percent(high[near])}` : "";
       lines[3].textContent = bin ? `bin ${bin.a.toFixed(2)}–${bin.b.toFixed(2)}: ${percent(bin.o)}, ${Math.round(bin.n).toLocaleString("en")} rows` : "no rows in this bin";
-      lines[4].textContent = bin ? `bin interval ${percent(bin.l)} – ${percent(bin.u)}` : "";
+      lines[4].textContent = bin ? `bin ${bandName()} ${percent(bin.bands[bands.value][0])} – ${percent(bin.bands[bands.value][1])}` : "";
       cursor.setAttribute("x1", px(at)); cursor.setAttribute("x2", px(at));
       if (o !== null) { dot.setAttribute("cx", px(c.s[near])); dot.setAttribute("cy", py(o)); }
       box.setAttribute("transform", `translate(${at > 0.55 ? px(at) - 244 : px(at) + 12} ${py(at > 0.55 ? 0.98 : 0.24)})`);
@@ -128,7 +138,14 @@
 
   const charts = Array.from(document.querySelectorAll(".chart"));
   const views = data.charts[0].views;
-  const drawAll = (i) => charts.forEach((chart, c) => draw(chart, data.charts[c].views[i]));
+  const notes = Array.from(document.querySelectorAll("[data-band]"));
+  function drawAll() {
+    charts.forEach((chart, c) => draw(chart, data.charts[c].views[Number(select.value)]));
+    document.getElementById("curve-name").textContent = kinds.value === "isotonic" ? "isotonic (CORP) curve" : "smooth curve";
+    for (const note of notes) note.hidden = note.dataset.band !== bands.value;
+    const views = data.charts.map((chart) => chart.views[Number(select.value)]);
+    document.getElementById("missing").hidden = views.every((view) => view[kinds.value] && view[kinds.value].bands[bands.value]);
+  }
   if (!views.length) { document.querySelector(".diagram").hidden = true; return; }
   views.forEach((view, i) => {
     const option = document.createElement("option");
@@ -137,6 +154,6 @@
   });
   if (views.length === 1) document.getElementById("chooser").hidden = true;
   for (const chart of charts) chart.tabIndex = 0;
-  select.addEventListener("change", () => drawAll(Number(select.value)));
-  drawAll(0);
+  for (const menu of [select, kinds, bands]) menu.addEventListener("change", drawAll);
+  drawAll();
 })();

@@ -1,0 +1,70 @@
+"""`Evidence`: whether a report's rows speak against calibration, and what they could have shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..density import GridMoments
+from ..results import Estimate, plain
+from ..significance.result import TestResult
+from ..significance.sums import Power
+
+#: What matters, as a share of the standard deviation of the outcome: 0.05 at a base rate of one half, 0.01 at 1 %.
+MATERIAL = 0.1
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Test of calibration, and what a test of so many rows can see.
+
+    Attributes
+    ----------
+    status : {"miscalibrated", "no evidence", "undecided"}
+        ``"miscalibrated"``: the p-value is at most ``1 - level``. ``"no evidence"``: it is not, and errors that matter
+        would have been seen. ``"undecided"``: it is not, and they might not have been.
+    test : TestResult
+        Smoothed residuals over ranks against labels drawn from the probabilities.
+    detectable : float
+        Calibration error that is found in four of five samples like this one.
+    material : float
+        Calibration error that matters: a tenth of the standard deviation of the outcome.
+    rows_needed : float
+        About how many rows the test needs to find an error of that size as often.
+    """
+
+    status: str
+    test: TestResult
+    detectable: float
+    material: float
+    rows_needed: float
+
+    @classmethod
+    def of(cls, test: TestResult, power: Power, estimate: Estimate, grids: Sequence[GridMoments]) -> Evidence:
+        """Judge what was found, at the level of the estimate's interval."""
+        rates = [float(g.positive.sum() / g.total) for g in grids if g.total > 0]
+        mass = [g.total for g in grids if g.total > 0]
+        variance = float(np.average([r * (1 - r) for r in rates], weights=mass)) if rates else float("nan")
+        # Where nothing or everything happened, as if half a row more had been otherwise.
+        material = MATERIAL * float(np.sqrt(max(variance, 0.5 / max(power.n_samples, 1.0))))
+        if np.isnan(test.pvalue):
+            status = "undecided"
+        elif test.pvalue <= 1 - estimate.level:
+            status = "miscalibrated"
+        else:
+            sharp = power.detectable <= material and estimate.interval.high <= 2 * material
+            status = "no evidence" if sharp else "undecided"
+        return cls(status, test, power.detectable, material, power.rows_for(material))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and strings, for JSON."""
+        return {
+            "status": self.status,
+            "test": self.test.to_dict(),
+            "detectable": plain(self.detectable),
+            "material": plain(self.material),
+            "rows_needed": plain(self.rows_needed),
+        }

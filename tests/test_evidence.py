@@ -1,0 +1,187 @@
+"""The evidence behind a report's verdict: its test, what it could see, and what it may call fine."""
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant.datasets import true_map
+from calibrant.density import GridMoments
+from calibrant.problem import Problem
+from calibrant.reporting.verdict import _rows
+from calibrant.significance.sums import Power, SumsTest, higher, sharper
+
+OPTIONS = {"notion": "class-specific", "average": "power", "dependent": False, "level": 0.95}
+
+
+def test_of(s, y, rng):
+    return SumsTest.of([GridMoments.of(Problem(s, y))], [1.0], rng=rng, **OPTIONS)
+
+
+test_of.__test__ = False
+
+
+def rejections(draw, repetitions, seed):
+    rng = np.random.default_rng(seed)
+    return np.mean([test_of(*draw(rng), rng).result.pvalue <= 0.05 for _ in range(repetitions)])
+
+
+@pytest.mark.parametrize(
+    ("n", "scores"),
+    [
+        (50, lambda rng, n: rng.random(n)),
+        (500, lambda rng, n: rng.beta(0.5, 9.5, n)),
+        (200, lambda rng, n: rng.integers(0, 11, n) / 10),
+    ],
+)
+def test_calibrated_models_are_rejected_as_often_as_stated(n, scores):
+    def draw(rng):
+        s = scores(rng, n)
+        return s, (rng.random(n) < s).astype(int)
+
+    assert abs(rejections(draw, 300, n) - 0.05) < 4 * np.sqrt(0.05 * 0.95 / 300)
+
+
+@pytest.mark.parametrize("family", [sharper, higher])
+def test_what_is_detectable_is_found_in_four_samples_of_five(family):
+    """Truths of the very families that the power is computed for, at the error that it calls detectable."""
+    rng = np.random.default_rng(1)
+    s = rng.random(400)
+    power = test_of(s, (rng.random(400) < s).astype(int), rng).power
+    grid = np.linspace(0, 1, 2001)
+    amounts = np.linspace(0, 1, 400)
+    errors = np.array([np.abs(family(a)(grid) - grid).mean() for a in amounts])
+    truth = family(float(np.interp(power.detectable, errors, amounts)))
+
+    def draw(rng):
+        return s, (rng.random(400) < truth(s)).astype(int)
+
+    assert 0.72 < rejections(draw, 300, 2) < 0.97  # 0.8 of the family that is harder to see
+
+
+def test_rows_needed_follow_the_root_of_n():
+    power = Power(detectable=0.1, n_samples=100)
+    assert power.rows_for(0.05) == pytest.approx(400)
+    assert power.rows_for(0.1) == pytest.approx(100)
+    rng = np.random.default_rng(3)
+    found = []
+    for n in (500, 8000):
+        s = rng.random(n)
+        found.append(test_of(s, (rng.random(n) < s).astype(int), rng).power.rows_for(0.05))
+    assert 0.6 < found[1] / found[0] < 1.8
+
+
+def test_the_test_agrees_with_the_one_that_draws_rows():
+    rng = np.random.default_rng(4)
+    pairs = []
+    for factor in (1.0, 1.0, 1.2, 1.2, 1.4, 1.6):
+        s = rng.random(300)
+        y = (rng.random(300) < s**factor).astype(int)
+        exact = cal.calibration_test(y, s, n_resamples=999, random_state=0).pvalue
+        pairs.append((test_of(s, y, rng).result.pvalue, exact))
+    ours, exact = np.array(pairs).T
+    assert np.abs(ours - exact).max() < 0.08
+    assert ours.max() > 0.2
+    assert ours.min() < 0.01
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_classes_that_share_rows_do_not_make_it_reject_more(k):
+    rng = np.random.default_rng(k)
+    found = []
+    for _ in range(200):
+        q = rng.dirichlet(np.ones(k), 200)
+        y = (rng.random((200, 1)) > q.cumsum(axis=1)).sum(axis=1)
+        grids = [GridMoments.of(Problem(q[:, j], (y == j).astype(int))) for j in range(k)]
+        options = OPTIONS | {"dependent": True}
+        found.append(SumsTest.of(grids, [1 / k] * k, rng=rng, **options).result.pvalue <= 0.05)
+    assert np.mean(found) <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / 200)
+
+
+def verdicts(n, kind, repetitions, strength=1.0):
+    rng = np.random.default_rng([n, *kind.encode()])
+    out = []
+    for _ in range(repetitions):
+        s = rng.random(n)
+        truth = s if kind == "calibrated" else s + strength * (true_map(s, kind) - s)
+        out.append(cal.report((rng.random(n) < truth).astype(int), s, labels=[0, 1]))
+    return out
+
+
+def test_fifty_calibrated_rows_are_not_called_miscalibrated():
+    found = [r.evidence.status for r in verdicts(50, "calibrated", 30)]
+    assert found.count("miscalibrated") <= 6  # 5 %, and four standard errors
+    assert found.count("no evidence") == 0  # nor fine: they are too few
+    assert found.count("undecided") >= 24
+
+
+@pytest.mark.parametrize("kind", ["overconfident", "shifted", "wavy"])
+def test_a_hundred_miscalibrated_rows_are_not_called_fine(kind):
+    for r in verdicts(100, kind, 10):
+        assert r.evidence.status in ("miscalibrated", "undecided")
+        if r.evidence.status == "undecided":
+            assert r.verdict.startswith("Not enough data to tell: these 100 rows")
+            assert "rows on. Next: collect more rows" in r.verdict
+
+
+def test_many_rows_settle_it():
+    (fine,) = verdicts(20_000, "calibrated", 1)
+    assert fine.evidence.status == "no evidence"
+    assert "Next: nothing to repair" in fine.verdict
+    (wrong,) = verdicts(20_000, "overconfident", 1)
+    assert wrong.verdict.startswith("Evidence of miscalibration (p = 0.001, test of smoothed residuals): scores from ")
+    assert "The 95 % interval of the calibration error is 0." in wrong.verdict
+    assert "Next: calibrant compare" in wrong.verdict
+    assert "evidence   miscalibrated: p = 0.001" in str(wrong)
+
+
+def test_rare_outcomes_need_smaller_errors():
+    rng = np.random.default_rng(0)
+    s = rng.beta(0.5, 49.5, 5000)
+    found = cal.report((rng.random(5000) < s).astype(int), s).evidence
+    assert found.material == pytest.approx(0.1 * np.sqrt(0.01 * 0.99), rel=0.15)
+
+
+def test_streamed_and_loaded_rows_have_the_same_evidence():
+    rng = np.random.default_rng(5)
+    s = rng.random(3000)
+    y = (rng.random(3000) < s**1.1).astype(int)
+    loaded = cal.report(y, s).evidence
+    pieces = cal.Accumulator()
+    for part in np.array_split(np.arange(3000), 7):
+        pieces.add(y[part], s[part])
+    from calibrant.reporting import report_from
+
+    streamed = report_from(pieces).evidence
+    assert streamed.test.statistic == pytest.approx(loaded.test.statistic)
+    assert streamed.test.pvalue == pytest.approx(loaded.test.pvalue, abs=0.02)
+    assert streamed.status == loaded.status
+
+
+def test_whole_weights_are_repeats():
+    rng = np.random.default_rng(6)
+    s, w = rng.random(300), rng.integers(0, 4, 300)
+    y = (rng.random(300) < s).astype(int)
+    one, other = cal.report(y, s, sample_weight=w).evidence, cal.report(np.repeat(y, w), np.repeat(s, w)).evidence
+    assert one.test.statistic == pytest.approx(other.test.statistic)
+    assert one.detectable == pytest.approx(other.detectable, rel=0.05)
+
+
+def test_evidence_is_plain_data():
+    rng = np.random.default_rng(7)
+    s = rng.random(200)
+    data = cal.report((rng.random(200) < s).astype(int), s).to_dict()["evidence"]
+    assert set(data) == {"status", "test", "detectable", "material", "rows_needed"}
+    assert 0 < data["test"]["pvalue"] <= 1
+
+
+@pytest.mark.parametrize(
+    ("n", "text"), [(7.2, "8"), (99, "99"), (123.4, "130"), (8765, "8,800"), (1e7, "10,000,000"), (np.inf, "very many")]
+)
+def test_rows_are_rounded_up_to_two_digits(n, text):
+    assert _rows(n) == text
+
+
+def test_certain_and_right_is_not_called_proven():
+    r = cal.report([0, 0, 0, 1, 1], [0.0, 0.0, 0.0, 1.0, 1.0])
+    assert r.evidence.status == "undecided"
+    assert "Not enough data" in r.verdict
