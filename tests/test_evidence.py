@@ -185,3 +185,12 @@ def test_certain_and_right_is_not_called_proven():
     r = cal.report([0, 0, 0, 1, 1], [0.0, 0.0, 0.0, 1.0, 1.0])
     assert r.evidence.status == "undecided"
     assert "Not enough data" in r.verdict
+
+
+def test_scores_near_one_half_cannot_be_far_too_sharp():
+    """No factor of the log odds makes an error above 0.02 of them, so a shift says what is detectable."""
+    rng = np.random.default_rng(8)
+    s = 0.48 + 0.04 * rng.random(150)
+    found = cal.report((rng.random(150) < s).astype(int), s).evidence
+    assert 0.08 < found.detectable < 0.2
+    assert found.rows_needed < 2000

@@ -69,8 +69,9 @@ def report(
 
     Notes
     -----
-    Cost: one pass over the rows for the sums, then intervals and bands at a cost that grows with the number of classes
-    (about a second for ten, ten for a thousand) and not with n.
+    Cost: one pass over the rows for the sums, then a test, intervals and bands at a cost that grows with the number of
+    classes and not with n: under half a second for two classes, two for ten, some seven for a thousand; class by class
+    more, eight seconds for a hundred and a minute for a thousand.
 
     Examples
     --------

@@ -185,7 +185,7 @@ class SumsTest:
         low, high = 0.0, 1.0
         share, error = self._seen(family(1.0))
         if share < POWER:
-            return max(error, 0.5)
+            return error
         for _ in range(10):
             middle = (low + high) / 2
             share, found = self._seen(family(middle))
