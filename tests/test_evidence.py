@@ -123,6 +123,18 @@ def test_a_hundred_miscalibrated_rows_are_not_called_fine(kind):
             assert "rows on. Next: collect more rows" in r.verdict
 
 
+def test_an_interval_without_0_that_the_test_does_not_bear_out_is_said_to_be_one():
+    from dataclasses import replace
+
+    from calibrant import Interval
+    from calibrant.reporting.verdict import sentence
+
+    (r,) = verdicts(50, "calibrated", 1)
+    aside = sentence(None, None, replace(r.headline, interval=Interval(0.01, 0.2)), r.evidence)
+    assert "is 0.010 to 0.200: it leaves 0 out, but the test does not bear that out." in aside
+    assert "bear that out" not in r.verdict
+
+
 def test_many_rows_settle_it():
     (fine,) = verdicts(20_000, "calibrated", 1)
     assert fine.evidence.status == "no evidence"

@@ -68,6 +68,7 @@ def test_relative_weights_keep_the_variance_of_outcomes():
     rng = np.random.default_rng(4)
     s, w = np.repeat([0.3, 0.7], 500), rng.gamma(2.0, size=1000)
     g = Groups.of(Problem(s, rng.integers(0, 2, 1000), w, False))
+    assert g.count.sum() == pytest.approx(w.sum() ** 2 / (w**2).sum())  # Kish's effective size
     draws = g.drawn(g.score, 4000, rng)
     for k, p in enumerate((0.3, 0.7)):
         own = w[s == p] * g.count.sum() / w.sum()
@@ -145,6 +146,16 @@ def test_between_groups_a_simultaneous_band_takes_what_both_sides_say():
     low, high = steps(groups, lower, upper, at)
     assert low.tolist() == [0, 0.1, 0.1, 0.2, 0.2, 0.3, 0.3]
     assert high.tolist() == [0.5, 0.5, 0.6, 0.6, 0.7, 0.7, 1]
+
+
+def test_within_a_group_of_several_scores_its_neighbours_speak():
+    """The bound of such a group holds at its outer ends only: an increasing curve may do anything in between."""
+    ends = np.array([[0.1, 0.2], [0.4, 0.5]]).T
+    groups = Groups(*ends, ends.mean(axis=0), np.ones(2), np.ones(2), np.ones(2))
+    lower, upper = np.array([0.3, 0.4]), np.array([0.6, 0.7])
+    low, high = steps(groups, lower, upper, np.array([0.1, 0.15, 0.2, 0.3, 0.4, 0.45, 0.5]))
+    assert low.tolist() == [0, 0, 0.3, 0.3, 0.3, 0.3, 0.4]
+    assert high.tolist() == [0.6, 0.7, 0.7, 0.7, 0.7, 1, 1]
 
 
 def naive_ratio(problem, j, theta):

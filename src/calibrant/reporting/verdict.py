@@ -74,6 +74,8 @@ def sentence(
     low, high = estimate.interval
     p = f"p {_pvalue(evidence.test.pvalue)}, test of smoothed residuals"
     size = f"The {100 * estimate.level:g} % interval of the calibration error is {_number(low)} to {_number(high)}."
+    if low > 0 and evidence.status != "miscalibrated":
+        size = f"{size[:-1]}: it leaves 0 out, but the test does not bear that out."
     rows, seen = f"{estimate.n_samples:,} rows", _number(evidence.detectable)
     if evidence.status == "undecided":
         text = (
