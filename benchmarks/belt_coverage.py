@@ -51,19 +51,19 @@ def cell(law: str, truth: str, n: int, repetitions: int) -> dict[str, float]:
 
 
 NOTE = """
-Written by `benchmarks/belt_coverage.py`: {repetitions} samples a row, standard error of a share at most {se:.1f} points,
-{small:.1f} at 5 %. *Rejects* is the share of samples with p ≤ 0.05: for “calibrated” the size of the test, wanted 5,
-else its power. *Belt leaves* is the share in which the 95 % belt leaves the diagonal somewhere; it cannot exceed the one
-before, and what it lacks are samples in which the test rejects the diagonal as a whole while no single score shows it.
-*Holds* is the share in which a belt holds the whole true curve over the range of the sample, wanted at least 80 and 95.
+Written by `benchmarks/belt_coverage.py`: {repetitions} samples a row, standard error of a share at most {se:.1f}
+points, {small:.1f} at 5 %. *Rejects* is the share of samples with p ≤ 0.05: for “calibrated” the size of the test,
+wanted 5, else its power. *Belt leaves* is the share in which the 95 % belt leaves the diagonal somewhere; it cannot
+exceed the one before, and what it lacks are samples in which the test rejects the diagonal as a whole while no single
+score shows it. *Holds* is the share in which a belt holds the whole true curve over the range of the sample, wanted 80
+and 95.
 
 {table}
 
-- The size is right from 100 rows on; conditioning on the degree costs nothing.
-- Where the truth is a polynomial of the degree chosen, belts hold it somewhat more often than they say: they are the
-  projections of a region, score by score. Where a parabola is small enough to be missed and the degree stays 1, they
-  hold it less often. A wave that no polynomial follows is not held by large samples' belts, which then are precise about the
-  wrong curve: look at the reliability diagram too.
+- The size is right from 100 rows on.
+- Belts hold lines as often as they say, and curves of a higher degree where the sample shows them. Where a parabola is
+  missed and the degree stays 1 they hold it less often, and a wave that no polynomial follows is not held by large
+  samples' belts, which are precise about the wrong curve: look at the reliability diagram too.
 """
 
 

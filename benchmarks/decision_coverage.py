@@ -80,8 +80,8 @@ of 95 % {se:.1f} points. Scores are uniform.
 
 {first}
 
-An interval for a range in which scores are right (calibrated, and the last map below 0.3) starts at 0 in at least 95 % of
-samples; elsewhere it is wide rather than short, since it also starts at 0 while the test of the range does not reject.
+The interval of the error of a range in which scores are right (calibrated, and the last map below 0.3) starts at 0
+whenever the test of the range does not reject; elsewhere that makes it wide rather than short.
 
 `expected_cost`, two classes and three decisions (a false alarm costs 1, a miss 4, to ask 0.4), costs a row; *excess*
 is the cost of deciding by the scores instead of the true map, and its interval is for deciding by a cross-fitted

@@ -161,8 +161,8 @@ def expected_cost(
         Folds: each row is recalibrated by a fit to the others', so that the cost after recalibration is not flattered.
     level : float, default 0.95
         Of the intervals.
-    random_state : int, Generator or None, default 0
-        Of the folds.
+    random_state : int or None, default 0
+        Of the folds, which are drawn without regard to labels.
 
     Returns
     -------
@@ -175,8 +175,8 @@ def expected_cost(
     Notes
     -----
     Intervals are normal (central limit theorem), of differences row by row. They take folds for independent, which
-    makes them slightly short, and are short too where a rare and dear mistake was hardly seen. The best constant decision is
-    chosen on the same rows: where two are about as good, its cost is slightly flattered, against the probabilities.
+    makes them slightly short, and are short too where a rare and dear mistake was hardly seen. The best constant
+    decision is chosen on the same rows: where two are about as good, its cost is flattered a little.
     Standard errors count whole-number weights as repeats, and others by Kish's effective size. Cost O(n K A) and
     ``cv`` fits.
 
@@ -277,8 +277,10 @@ def _cross_fitted(
     matrix: FloatArray, codes: AnyArray, weights: FloatArray, k: int, calibrator: Any, cv: int, random_state: Any
 ) -> tuple[FloatArray, str]:
     """Probabilities of each row by a calibrator fitted to other folds, and its name."""
+    from sklearn.model_selection import KFold
+
     from .calibrators import Calibrator, named_calibrator
-    from .calibrators.crossval import check_cv, folds_of, held_out
+    from .calibrators.crossval import check_cv, held_out
     from .calibrators.reading import Sample, Scores
     from .calibrators.select import candidates_for
 
@@ -289,7 +291,11 @@ def _cross_fitted(
     values = matrix[:, 1] if k == 2 else matrix
     sample = Sample(Scores(values, "probability"), codes, weights, tuple(range(k)))
     ready = candidates_for(sample, {"it": calibrator})["it"]
-    folds = folds_of(codes, check_cv(cv), random_state)
+    number = min(check_cv(cv), len(codes))
+    if number < 2:
+        raise ValueError("cross-fitting needs at least two rows: pass calibrator=None")
+    # Not stratified: folds that share the sample's base rate would know it, and be flattered by that.
+    folds = list(KFold(number, shuffle=True, random_state=random_state).split(values))
     return held_out(ready, sample, folds, np.arange(len(codes)))[0], repr(calibrator)
 
 

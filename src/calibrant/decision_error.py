@@ -184,7 +184,7 @@ def decision_calibration_error(
     rng = np.random.default_rng(random_state)
     grid = GridMoments.of(problem)
     cells, importance = _cells(grid, density)
-    share = float((cells.count * importance).sum() / cells.count.sum())
+    share = float(np.average(density.at(problem.scores.astype(np.float64)), weights=problem.weights))
     error, regret = _means(cells, importance, density, chosen.law(0.0))
     pvalue = _test(problem, density, rng)
     posteriors = laplace.fit(cells, WIDE)
@@ -316,7 +316,7 @@ def _means(cells: RankCells, importance: FloatArray, density: _Density, prior: P
         right = np.clip(cells.score + gap, 0, 1)
         regret += weight * float(share @ density.regret(cells.score, right).mean(axis=0))
     total = float(important.sum())
-    return (error / total if total > 0 else float("nan")), regret
+    return (float(error) / total if total > 0 else float("nan")), float(regret)
 
 
 def _test(problem: Problem, density: _Density, rng: np.random.Generator) -> float:

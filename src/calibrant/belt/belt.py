@@ -280,7 +280,8 @@ def _grid(sums: LogitSums, n_points: int) -> FloatArray:
     """Logits from the smallest to the largest, half of them evenly spaced, half at evenly spaced scores."""
     low, high = float(sums.centre - sums.half), float(sums.centre + sums.half)
     logits = np.linspace(low, high, n_points // 2 + 1)
-    scores = np.linspace(*(float(v) for v in expit(np.array([low, high]))), n_points - logits.size + 2)[1:-1]
+    first, last = (float(v) for v in expit(np.array([low, high])))
+    scores = np.linspace(first, last, n_points - logits.size + 2)[1:-1]
     return np.sort(np.concatenate([logits, np.log(scores) - np.log1p(-scores)]))
 
 

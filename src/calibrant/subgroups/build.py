@@ -20,7 +20,7 @@ from ..predictions import Predictions
 from ..problem import VectorProblem
 from .groups import Groups, read_groups
 from .result import Difference, Subgroup, SubgroupColumn, SubgroupReport
-from .tests import (
+from .statistics import (
     Rows,
     benjamini_hochberg,
     gap_interval,

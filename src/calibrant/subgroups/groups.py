@@ -84,7 +84,8 @@ def _is_column(value: Any) -> bool:
 
 def _frame_of(by: Any) -> Any:
     """A frame as narwhals reads it; None for anything else."""
-    if isinstance(by, (np.ndarray, list, tuple)) or not (hasattr(by, "columns") or hasattr(by, "column_names")):
+    kind = type(by)  # asked of the class: a lazy frame would have to be read to tell its columns
+    if isinstance(by, (np.ndarray, list, tuple)) or not (hasattr(kind, "columns") or hasattr(kind, "column_names")):
         return None
     import narwhals as nw
 

@@ -98,22 +98,21 @@ def gap_interval(rows: Rows, level: float) -> Interval:
 
 
 def _zero(function: Any, side: int) -> float:
-    """Where a function that falls with side · a crosses 0; the far end if it does not before 60."""
-    low, high = -60.0, 60.0
-    if side == 1 and function(low) <= 0:
-        return low
-    if side == -1 and function(high) <= 0:
-        return high
+    """Where a function that falls with side · a crosses 0; the end that it tends to if it does not within ± 60."""
     from scipy.optimize import brentq
 
+    low, high = -60.0, 60.0
+    first, last = function(low), function(high)
+    if first * last >= 0:
+        return high if side * (first + last) > 0 else low
     return float(brentq(function, low, high, xtol=1e-7))
 
 
 def characteristic_law(chances: FloatArray) -> FloatArray:
     """:func:`outcomes_law` by Fourier transform of its characteristic function: faster, to some 1e-15 absolutely."""
     n = chances.size
-    turns = np.exp(-2j * np.pi * np.arange(n // 2 + 1 + n % 2) / (n + 1)) - 1
-    return np.asarray(np.fft.irfft(np.prod(1 + chances[:, None] * turns[: (n + 1) // 2 + 1], axis=0), n + 1))
+    turns = np.exp(-2j * np.pi * np.arange((n + 1) // 2 + 1) / (n + 1)) - 1
+    return np.asarray(np.fft.irfft(np.prod(1 + chances[:, None] * turns, axis=0), n + 1))
 
 
 def outcomes_law(chances: FloatArray) -> FloatArray:
