@@ -143,6 +143,18 @@ def test_statistic_of_another_library():
     assert belt.pvalue == pytest.approx(0.00043051774287672373, rel=1e-11)
 
 
+def test_degree_is_chosen_by_the_likelihood_ratio():
+    rng = np.random.default_rng(8)
+    p = expit(rng.normal(0, 1.5, 300))
+    y = (rng.random(300) < expit(0.1 + logit(p) - 0.12 * logit(p) ** 2)).astype(int)
+    ratio = 2 * (fitted(2, y, p) - fitted(1, y, p))
+    assert K < ratio < 2 * K
+    assert cal.calibration_belt(y, p).degree == 2
+    for selection in (chi2.cdf(0.99 * ratio, 1), chi2.cdf(1.01 * ratio, 1)):
+        degree = cal.calibration_belt(y, p, selection=selection, max_degree=2).degree
+        assert degree == (2 if selection < chi2.cdf(ratio, 1) else 1)
+
+
 def test_a_parabola_is_found():
     assert cal.calibration_belt(*curved()).degree >= 2
 

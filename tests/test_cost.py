@@ -287,6 +287,15 @@ def test_only_scores_that_turn_decisions_count():
     assert none.to_dict()["error"] is None
 
 
+def test_few_rows_at_thresholds_are_not_mixed_with_others():
+    # 15 rows at 0.1, all positive, and 15 at 0.9 are a 300th of all rows: one cell, were it not for the range's end.
+    p = np.repeat([0.1, 0.9, 0.95], [15, 15, 9970])
+    y = np.concatenate([np.ones(15), np.arange(15) < 13, np.arange(9970) < 0.95 * 9970]).astype(int)
+    found = cal.decision_calibration_error(y, p, thresholds=(0.85, 0.92), random_state=0)
+    assert found.share == pytest.approx(0.0015)
+    assert found.error < 0.15
+
+
 def test_intervals_of_calibrated_scores_start_at_zero():
     zero = 0
     for seed in range(40):

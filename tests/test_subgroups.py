@@ -209,6 +209,16 @@ def test_kuiper_by_draws():
     assert kuiper_pvalue(np.ones(3), np.zeros(3), np.ones(3), 99, rng) == 0
 
 
+def test_order_of_tied_rows_is_no_matter():
+    rng = np.random.default_rng(3)
+    p = np.repeat([0.2, 0.5, 0.7], 20)
+    y = (rng.random(60) < p).astype(float)
+    orders = [np.lexsort((sign * y, p)) for sign in (1, -1)]
+    for draws in (0, 300):
+        first, second = (kuiper_pvalue(p[i], y[i], np.ones(60), draws, np.random.default_rng(0)) for i in orders)
+        assert first == second
+
+
 def slow_sorted(o, q):
     order = np.argsort(q)
     sums = np.concatenate([[0], np.cumsum((o - q)[order])])

@@ -1,5 +1,6 @@
 """Displays of belts, decision curves and subgroups: what is drawn is what was found."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import matplotlib.pyplot as plt
@@ -129,6 +130,16 @@ def test_forest_is_the_report(report):
     assert {"region", "age", "rows", *(f"{g.n_samples:,}" for g in report.groups)} <= shown
     assert inside(display.figure_)
     assert left.get_ylim()[0] > left.get_ylim()[1]  # the first group is on top
+
+
+def test_adjusted_pvalues_fill(report):
+    column = report.columns[1]
+    groups = tuple(
+        replace(g, pvalue=0.01, adjusted=q) for g, q in zip(column.groups, (0.04, 0.06, float("nan")), strict=True)
+    )
+    display = cal.SubgroupDisplay(replace(report, columns=(replace(column, groups=groups),))).plot()
+    points = [line.get_markerfacecolor() for line in display.axes_[0].lines if line.get_marker() == "o"]
+    assert [color == "white" for color in points] == [False, True, True]
 
 
 def test_forest_of_two_and_of_twenty():

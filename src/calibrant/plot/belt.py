@@ -53,11 +53,13 @@ class CalibrationBeltDisplay:
     def plot(self, ax: Any = None) -> CalibrationBeltDisplay:
         """Draw on given axes, or on a new figure."""
         import matplotlib.pyplot as plt
+        from matplotlib.patches import Patch
 
         if ax is None:
             ax = plt.subplots(figsize=(5.2, 5.6), layout="constrained")[1]
         belt, color = self.belt, style_of(0).color
         alpha = 1 - 0.45 ** (1 / len(belt.levels))  # what is common to all levels is as dark for any number of them
+        handles: list[Any] = []
         for i in reversed(range(len(belt.levels))):  # the widest first, so that the others lie on it
             ax.fill_between(
                 belt.scores,
@@ -67,9 +69,12 @@ class CalibrationBeltDisplay:
                 alpha=alpha,
                 linewidth=0,
                 zorder=2,
-                label=f"{percent_text(belt.levels[i])} belt",
             )
-        ax.plot(belt.scores, belt.fitted, color=color, linewidth=1.4, zorder=3, label=f"degree {belt.degree}")
+            seen = 1 - (1 - alpha) ** (len(handles) + 1)
+            handles.append(Patch(color=color, alpha=seen, linewidth=0, label=f"{percent_text(belt.levels[i])} belt"))
+        handles += ax.plot(
+            belt.scores, belt.fitted, color=color, linewidth=1.4, zorder=3, label=f"degree {belt.degree}"
+        )
         ax.plot([0, 1], [0, 1], color=IDENTITY_COLOR, linewidth=1.0, linestyle=(0, (4, 3)), zorder=2.5)
         confidence = belt.label is None
         ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
@@ -79,7 +84,7 @@ class CalibrationBeltDisplay:
         ax.set_title(f"{belt.n_samples:,} rows, test of calibration: {pvalue}", fontsize=10)
         ax.grid(color="0.92", linewidth=0.8)
         ax.set_axisbelow(True)
-        ax.legend(fontsize=8, framealpha=0.85, loc="best")
+        ax.legend(handles=handles, fontsize=8, framealpha=0.85, loc="best")
         ax.text(
             0.5,
             -0.14,

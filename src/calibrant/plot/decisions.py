@@ -63,8 +63,9 @@ class DecisionCurveDisplay:
         """Draw on given axes, or on a new figure."""
         import matplotlib.pyplot as plt
 
+        many = len(self.curves) > 6
         if ax is None:
-            ax = plt.subplots(figsize=(5.8, 4.2), layout="constrained")[1]
+            ax = plt.subplots(figsize=(8.0 if many else 5.8, 4.2), layout="constrained")[1]
         first = next(iter(self.curves.values()))
         ax.axhline(0.0, color="0.45", linewidth=1.0, zorder=1, label=plain_text("act never"))
         ax.plot(
@@ -78,30 +79,25 @@ class DecisionCurveDisplay:
         )
         for i, (name, curve) in enumerate(self.curves.items()):
             style = style_of(i)
-            single = len(curve.thresholds) == 1
             ax.plot(
                 curve.thresholds,
                 curve.net_benefit,
                 color=style.color,
                 linestyle=style.linestyle,
-                marker=style.marker if single else None,
+                marker=style.marker if len(curve.thresholds) == 1 else None,
                 linewidth=1.7,
                 zorder=3,
                 label=plain_text(name).lstrip("_"),
             )
-        best = max(float(np.max(c.net_benefit)) for c in [*self.curves.values()])
-        # Acting always at a threshold of 0 gains the base rate: no curve is higher.
-        top = max(best, float(np.max(first.treat_all)), 0.0)
+        top = max(float(np.max(v)) for v in (first.treat_all, *(c.net_benefit for c in self.curves.values())))
         top = top if top > 0 else 0.05
         ax.set(xlim=_limits(self.curves.values()), ylim=(-_BELOW * top, 1.06 * top))
         ax.set(xlabel="Decision threshold", ylabel="Net benefit")
         ax.set_title(f"Acting on {class_text(first.label)}", fontsize=10)
         ax.grid(color="0.92", linewidth=0.8)
         ax.set_axisbelow(True)
-        many = len(self.curves) > 6
         if many:
             ax.legend(fontsize=8, framealpha=0.85, loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
-            ax.figure.set_size_inches(8.0, 4.2)
         else:
             ax.legend(fontsize=8, framealpha=0.85, loc="upper right")
         self.ax_, self.figure_ = ax, ax.figure
