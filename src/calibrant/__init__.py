@@ -17,13 +17,20 @@ if TYPE_CHECKING:
     from ._types import Interval as Interval
     from ._types import LabelWarning as LabelWarning
     from ._validation import as_predictions as as_predictions
+    from .belt import CalibrationBelt as CalibrationBelt
+    from .belt import calibration_belt as calibration_belt
     from .binning import BinMoments as BinMoments
     from .clinical import CalibrationMeasures as CalibrationMeasures
     from .clinical import DecisionCurve as DecisionCurve
     from .clinical import calibration_measures as calibration_measures
     from .clinical import decision_curve as decision_curve
+    from .cost import ExpectedCost as ExpectedCost
+    from .cost import MeanCost as MeanCost
+    from .cost import expected_cost as expected_cost
     from .curves import reliability_curve as reliability_curve
     from .curves import reliability_curves as reliability_curves
+    from .decision_error import DecisionCalibrationError as DecisionCalibrationError
+    from .decision_error import decision_calibration_error as decision_calibration_error
     from .decomposition import Decomposition as Decomposition
     from .decomposition import decompose as decompose
     from .density import GridMoments as GridMoments
@@ -55,10 +62,13 @@ if TYPE_CHECKING:
     from .notions import Confidence as Confidence
     from .notions import Notion as Notion
     from .notions import TopLabel as TopLabel
+    from .plot import CalibrationBeltDisplay as CalibrationBeltDisplay
     from .plot import CalibrationMapDisplay as CalibrationMapDisplay
+    from .plot import DecisionCurveDisplay as DecisionCurveDisplay
     from .plot import MurphyDisplay as MurphyDisplay
     from .plot import ReliabilityDisplay as ReliabilityDisplay
     from .plot import SimplexMapDisplay as SimplexMapDisplay
+    from .plot import SubgroupDisplay as SubgroupDisplay
     from .predictions import Predictions as Predictions
     from .reporting import CalibratorComparison as CalibratorComparison
     from .reporting import Report as Report
@@ -78,6 +88,10 @@ if TYPE_CHECKING:
     from .significance import spiegelhalter_test as spiegelhalter_test
     from .squared import squared_calibration_error as squared_calibration_error
     from .streaming import Accumulator as Accumulator
+    from .subgroups import Subgroup as Subgroup
+    from .subgroups import SubgroupColumn as SubgroupColumn
+    from .subgroups import SubgroupReport as SubgroupReport
+    from .subgroups import subgroup_calibration as subgroup_calibration
 
 _NAMES = {
     "Accumulator": "streaming",
@@ -87,6 +101,8 @@ _NAMES = {
     "BinMoments": "binning",
     "Binned": "errors",
     "CalibrantWarning": "_types",
+    "CalibrationBelt": "belt",
+    "CalibrationBeltDisplay": "plot",
     "CalibrationMapDisplay": "plot",
     "CalibrationMeasures": "clinical",
     "CalibratorComparison": "reporting",
@@ -98,18 +114,22 @@ _NAMES = {
     "CrossFit": "errors",
     "Cumulative": "errors",
     "CurvePoint": "results",
+    "DecisionCalibrationError": "decision_error",
     "DecisionCurve": "clinical",
+    "DecisionCurveDisplay": "plot",
     "Decomposition": "decomposition",
     "Density": "errors",
     "DirichletKernel": "errors",
     "EmpiricalBayes": "errors",
     "Estimate": "results",
     "Estimator": "errors",
+    "ExpectedCost": "cost",
     "GridMoments": "density",
     "Interval": "_types",
     "Isotonic": "errors",
     "KernelCalibrationError": "errors",
     "LabelWarning": "_types",
+    "MeanCost": "cost",
     "MurphyCurve": "murphy",
     "MurphyDisplay": "plot",
     "Notion": "notions",
@@ -122,21 +142,28 @@ _NAMES = {
     "SimplexBinned": "errors",
     "SimplexMapDisplay": "plot",
     "Smooth": "errors",
+    "Subgroup": "subgroups",
+    "SubgroupColumn": "subgroups",
+    "SubgroupDisplay": "plot",
+    "SubgroupReport": "subgroups",
     "Sweep": "errors",
     "TestResult": "significance",
     "TopLabel": "notions",
     "as_predictions": "_validation",
     "brier_score": "scores",
+    "calibration_belt": "belt",
     "calibration_error": "estimation",
     "calibration_measures": "clinical",
     "calibration_test": "significance",
     "compare_calibrators": "reporting.compare",
     "cox_test": "significance",
     "cumulative_test": "significance",
+    "decision_calibration_error": "decision_error",
     "decision_curve": "clinical",
     "decompose": "decomposition",
     "estimate": "estimation",
     "expected_calibration_error": "ece",
+    "expected_cost": "cost",
     "hosmer_lemeshow": "significance",
     "kernel_test": "significance",
     "log_loss": "scores",
@@ -147,6 +174,7 @@ _NAMES = {
     "report": "reporting",
     "spiegelhalter_test": "significance",
     "squared_calibration_error": "squared",
+    "subgroup_calibration": "subgroups",
 }
 _SUBMODULES = (
     "benchmark",

@@ -30,6 +30,7 @@ from ._command_input import (
 )
 from ._progress import on_terminal, progress_bar
 from ._repair_commands import apply_command, compare_command, fix_command
+from ._subgroup_command import subgroups_command
 
 if TYPE_CHECKING:
     from .errors import CellEstimator
@@ -129,6 +130,7 @@ def report_command(
 app.command("compare")(compare_command)
 app.command("fix")(fix_command)
 app.command("apply")(apply_command)
+app.command("subgroups")(subgroups_command)
 
 
 @app.command("demo")

@@ -7,10 +7,22 @@ try:
 except ImportError as error:  # pragma: no cover - tested in a subprocess
     raise ImportError('drawing needs matplotlib, which is not installed: pip install "calibrant[plot]"') from error
 
+from .belt import CalibrationBeltDisplay
+from .decisions import DecisionCurveDisplay
 from .diagram import Diagram
 from .display import ReliabilityDisplay
 from .maps import CalibrationMapDisplay
 from .murphy import MurphyDisplay
 from .simplex import SimplexMapDisplay
+from .subgroups import SubgroupDisplay
 
-__all__ = ["CalibrationMapDisplay", "Diagram", "MurphyDisplay", "ReliabilityDisplay", "SimplexMapDisplay"]
+__all__ = [
+    "CalibrationBeltDisplay",
+    "CalibrationMapDisplay",
+    "DecisionCurveDisplay",
+    "Diagram",
+    "MurphyDisplay",
+    "ReliabilityDisplay",
+    "SimplexMapDisplay",
+    "SubgroupDisplay",
+]

@@ -1,0 +1,356 @@
+"""Expected cost and the calibration error where decisions are made, against hand-made numbers and slower ways."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+from sklearn.model_selection import KFold
+
+import calibrant as cal
+from calibrant.calibrators import IsotonicCalibrator, PlattScaling, TemperatureScaling
+from calibrant.datasets import make_scores, true_map
+from calibrant.decision_error import _Density
+from calibrant.decisions import decide
+from calibrant.scores import CostWeighted, mean_score
+
+COSTS = [[0, 1, 0.3], [5, 0, 0.3]]
+
+
+# Expected cost ----------------------------------------------------------------------------------------------------
+
+
+def test_four_rows_by_hand():
+    # Probabilities of "ill", the second class; expected costs of leave, treat, ask: 5p, 1 - p, 0.3.
+    # 0.04: leave (0.2); 0.5: ask (0.3); 0.9: treat (0.1); 0.75: treat (0.25).
+    y, p = ["well", "ill", "ill", "well"], [0.04, 0.5, 0.9, 0.75]
+    found = cal.expected_cost(y, p, COSTS, decisions=["leave", "treat", "ask"], labels=["well", "ill"], pos_label="ill",
+                              calibrator=None)  # fmt: skip
+    assert found.shares == {"leave": 0.25, "treat": 0.5, "ask": 0.25}
+    each = np.array([0, 0.3, 0, 1])
+    assert found.realised.value == pytest.approx(each.mean())
+    assert found.realised.se == pytest.approx(each.std(ddof=1) / 2)
+    assert found.realised.interval == pytest.approx(each.mean() + norm.ppf([0.025, 0.975]) * each.std(ddof=1) / 2)
+    said = np.array([0.2, 0.3, 0.1, 0.25])
+    assert found.stated.value == pytest.approx(said.mean())
+    assert found.gap.value == pytest.approx((each - said).mean())
+    assert found.gap.se == pytest.approx((each - said).std(ddof=1) / 2)
+    # Variance of what is charged if probabilities are true: 25 p (1-p), 0, p (1-p), p (1-p).
+    spread = np.sqrt(25 * 0.04 * 0.96 + 0.9 * 0.1 + 0.75 * 0.25)
+    assert found.gap_pvalue == pytest.approx(2 * norm.sf(abs((each - said).sum()) / spread))
+    assert (found.constant_decision, found.constant.value) == ("ask", pytest.approx(0.3))
+    assert found.saving.value == pytest.approx(0.3 - each.mean())
+    assert found.saving.se == pytest.approx((0.3 - each).std(ddof=1) / 2)
+    assert found.clairvoyant.value == 0
+    assert (found.recalibrated, found.excess, found.calibrator) == (None, None, None)
+    assert found.classes == ("well", "ill")
+
+
+def test_decisions_are_those_of_decide_whatever_the_shape():
+    rng = np.random.default_rng(0)
+    q = rng.dirichlet(np.ones(3), 300)
+    y = np.array(["a", "b", "c"])[(rng.random((300, 1)) > q.cumsum(axis=1)).sum(axis=1)]
+    table = rng.random((3, 4))
+    found = cal.expected_cost(y, q, table, calibrator=None)
+    taken = decide(q, table)
+    code = np.searchsorted(["a", "b", "c"], y)
+    assert found.realised.value == pytest.approx(table[code, taken].mean())
+    assert list(found.shares) == [0, 1, 2, 3]
+    assert list(found.shares.values()) == pytest.approx(np.bincount(taken, minlength=4) / 300)
+    assert found.clairvoyant.value == pytest.approx(table[code].min(axis=1).mean())
+    assert found.constant.value == pytest.approx(table[code].mean(axis=0).min())
+    order = [2, 0, 1]
+    moved = cal.expected_cost(y, q[:, order], table[order], labels=["c", "a", "b"], calibrator=None)
+    assert moved.realised.value == pytest.approx(found.realised.value)
+    assert moved.gap_pvalue == pytest.approx(found.gap_pvalue)
+
+
+def test_one_column_two_columns_and_either_class():
+    rng = np.random.default_rng(1)
+    p = rng.random(200)
+    y = (rng.random(200) < p).astype(int)
+    one = cal.expected_cost(y, p, COSTS)
+    both = cal.expected_cost(y, np.column_stack([1 - p, p]), COSTS)
+    other = cal.expected_cost(y, 1 - p, COSTS, pos_label=0)  # rows of costs stay in the order of labels
+    for name in ("realised", "stated", "excess", "saving"):
+        assert getattr(both, name).value == pytest.approx(getattr(one, name).value)
+        assert getattr(other, name).value == pytest.approx(getattr(one, name).value)
+
+
+def test_weights_are_repeats_and_scale_is_no_matter():
+    rng = np.random.default_rng(2)
+    p = rng.random(150)
+    y = (rng.random(150) < p**1.5).astype(int)
+    w = rng.integers(0, 4, 150)
+    one = cal.expected_cost(y, p, COSTS, sample_weight=w, calibrator=None)
+    other = cal.expected_cost(np.repeat(y, w), np.repeat(p, w), COSTS, calibrator=None)
+    for name in ("realised", "stated", "gap", "constant", "saving", "clairvoyant"):
+        a, b = getattr(one, name), getattr(other, name)
+        assert (a.value, a.se) == pytest.approx((b.value, b.se))
+    assert one.gap_pvalue == pytest.approx(other.gap_pvalue)
+    v = rng.random(150)
+    half, whole = (cal.expected_cost(y, p, COSTS, sample_weight=c * v, calibrator=None) for c in (0.5, 30.0))
+    assert half.gap_pvalue == pytest.approx(whole.gap_pvalue)
+    assert half.realised.se == pytest.approx(whole.realised.se)
+
+
+def test_recalibration_is_cross_fitted():
+    data = make_scores(400, "overconfident", random_state=0)
+    found = cal.expected_cost(data.y_true, data.y_prob, COSTS, calibrator=PlattScaling(), cv=4, random_state=3)
+    table, after = np.array(COSTS), np.empty(400)
+    for train, test in KFold(4, shuffle=True, random_state=3).split(data.y_prob):
+        q = PlattScaling().fit(data.y_prob[train], data.y_true[train]).predict_proba(data.y_prob[test])
+        after[test] = table[data.y_true[test], (q @ table).argmin(axis=1)]
+    assert found.recalibrated.value == pytest.approx(after.mean())
+    before = table[data.y_true, decide(data.y_prob, table)]
+    assert found.excess.value == pytest.approx((before - after).mean())
+    assert found.excess.se == pytest.approx((before - after).std(ddof=1) / 20)
+    assert found.calibrator == "PlattScaling()"
+    assert cal.expected_cost(data.y_true, data.y_prob, COSTS).calibrator == "BetaCalibration()"
+
+
+def test_no_optimism_where_there_is_nothing_to_repair():
+    # Labels are noise: an isotonic fit to the rows themselves would seem to save, one to other rows cannot.
+    rng = np.random.default_rng(4)
+    saved, flattered = [], []
+    for seed in range(100):
+        p = np.full(80, 0.5) + 1e-3 * rng.standard_normal(80)
+        y = rng.integers(0, 2, 80)
+        saved.append(
+            cal.expected_cost(y, p, [[0, 1], [1, 0]], calibrator=IsotonicCalibrator(), random_state=seed).excess.value
+        )
+        flattered.append(0.5 - (IsotonicCalibrator().fit(p, y).predict(p) != y).mean())
+    assert abs(np.mean(saved)) < 3 * np.std(saved) / 10 < 0.03
+    assert np.mean(flattered) > 0.06
+
+
+def test_known_costs_and_many_classes():
+    data = make_scores(40_000, "shifted", random_state=1)
+    grid = (np.arange(100_000) + 0.5) / 100_000
+    right = true_map(grid, "shifted")
+    table = np.array(COSTS)
+    real, said = (np.column_stack([1 - g, g]) @ table for g in (right, grid))
+    taken = said.argmin(axis=1)
+    found = cal.expected_cost(data.y_true, data.y_prob, COSTS)
+    wanted = {
+        "realised": real[np.arange(grid.size), taken].mean(),
+        "stated": said.min(axis=1).mean(),
+        "recalibrated": real.min(axis=1).mean(),
+    }
+    for name, value in wanted.items():
+        assert getattr(found, name).value == pytest.approx(value, abs=4 * getattr(found, name).se + 1e-4)
+    assert found.gap_pvalue < 1e-6
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(3000, 3))
+    true, sharp = (np.exp(f * z) / np.exp(f * z).sum(axis=1, keepdims=True) for f in (1, 3))
+    y = (rng.random((3000, 1)) > true.cumsum(axis=1)).sum(axis=1)
+    asks = np.column_stack([1 - np.eye(3), np.full(3, 0.4)])
+    many = cal.expected_cost(y, sharp, asks, calibrator=TemperatureScaling())
+    assert many.excess.interval.low > 0
+    assert cal.expected_cost(y, sharp, asks).excess.value == pytest.approx(many.excess.value, abs=0.02)
+
+
+def test_size_of_the_gap_test():
+    rng = np.random.default_rng(5)
+    rejected = 0
+    for _ in range(400):
+        p = rng.beta(0.5, 2, 100)
+        rejected += cal.expected_cost(rng.random(100) < p, p, COSTS, calibrator=None).gap_pvalue <= 0.1
+    assert rejected / 400 == pytest.approx(0.1, abs=4 * np.sqrt(0.09 / 400))
+
+
+def test_text_json_and_oddities():
+    found = cal.expected_cost([0, 1, 1, 0], [0.2, 0.7, 0.4, 0.3], COSTS, decisions=["leave", "treat", "ask"], cv=2)
+    text = str(found)
+    for part in ("decided by the probabilities", "always ask", "ask 100.0 %", "BetaCalibration(), cross-fitted"):
+        assert part in text
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["excess"]["value"] == found.excess.value
+    single = cal.expected_cost([1], [0.9], [[0, 1], [1, 0]], calibrator=None)
+    assert np.isnan(single.realised.se)
+    assert single.to_dict()["realised"]["se"] is None
+    assert float(single.realised) == 0
+    sure = cal.expected_cost([1, 0], [1.0, 0.0], [[0, 1], [1, 0]], calibrator=None)
+    assert np.isnan(sure.gap_pvalue)
+    assert list(sure.shares) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"costs": [[0, 1]]}, ValueError, "a row for each of 2 classes"),
+        ({"costs": [[0, np.inf], [1, 0]]}, ValueError, "costs must be finite"),
+        ({"decisions": ["a", "b"]}, ValueError, "3 different names"),
+        ({"decisions": ["a", "b", "b"]}, ValueError, "3 different names"),
+        ({"calibrator": "beta"}, TypeError, "calibrator must be 'auto'"),
+        ({"cv": 1}, ValueError, "cv must be"),
+        ({"level": 95}, ValueError, "level must lie"),
+        ({"level": None}, ValueError, "level must lie"),
+    ],
+)
+def test_arguments_are_judged(options, error, message):
+    with pytest.raises(error, match=message):
+        cal.expected_cost([0, 1, 1, 0], [0.2, 0.7, 0.4, 0.3], **({"costs": COSTS} | options))
+
+
+# Calibration where decisions are made -------------------------------------------------------------------------------
+
+
+def truths(kind, low, high):
+    """Error and regret of uniform scores, by midpoints of scores and of thresholds."""
+    s = (np.arange(4000) + 0.5) / 4000
+    g = true_map(s, kind)
+    inside = (s >= low) & (s <= high)
+    c = (low + (high - low) * (np.arange(500) + 0.5) / 500)[:, None]
+    charged = (np.abs(g - c) * ((np.minimum(s, g) < c) & (c < np.maximum(s, g)))).mean()
+    return np.abs(g - s)[inside].mean(), charged
+
+
+@pytest.mark.parametrize("kind", ["overconfident", "shifted", "wavy"])
+@pytest.mark.parametrize("region", [(0.05, 0.25), (0.4, 0.6)])
+def test_known_truth(kind, region):
+    data = make_scores(60_000, kind, random_state=2)
+    error, regret = truths(kind, *region)
+    found = cal.decision_calibration_error(data.y_true, data.y_prob, thresholds=region, random_state=0)
+    assert found.error == pytest.approx(error, abs=0.006)
+    assert found.regret == pytest.approx(regret, rel=0.2, abs=5e-5)
+    assert found.share == pytest.approx(region[1] - region[0], abs=0.01)
+    low, high = found.error_interval
+    assert low - 0.004 <= error <= high + 0.004
+    assert found.regret_interval.low <= found.regret <= found.regret_interval.high
+
+
+def test_everywhere_it_is_the_default_error_and_half_the_brier_loss():
+    data = make_scores(20_000, "shifted", random_state=3)
+    found = cal.decision_calibration_error(data.y_true, data.y_prob, thresholds=(0, 1), random_state=0)
+    assert found.error == pytest.approx(cal.calibration_error(data.y_true, data.y_prob), rel=0.02)
+    squared = cal.calibration_error(data.y_true, data.y_prob, norm=2) ** 2
+    assert found.regret == pytest.approx(squared / 2, rel=0.03)
+    assert found.share == 1
+
+
+def test_regret_is_the_miscalibration_of_elementary_scores():
+    # Mean over thresholds of what CostWeighted charges the scores beyond what it charges the true probabilities.
+    data = make_scores(200_000, "overconfident", random_state=4)
+    right = true_map(data.y_prob, "overconfident")
+    at = np.linspace(0.1, 0.3, 41)
+    charged = [
+        mean_score(data.y_true, data.y_prob, CostWeighted(c)) - mean_score(data.y_true, right, CostWeighted(c))
+        for c in at
+    ]
+    density = _Density.of((0.1, 0.3))
+    assert density.regret(data.y_prob, right).mean() == pytest.approx(np.mean(charged), rel=0.05)
+    found = cal.decision_calibration_error(data.y_true, data.y_prob, thresholds=(0.1, 0.3), random_state=0)
+    assert found.regret == pytest.approx(np.mean(charged), rel=0.05)
+
+
+def test_densities():
+    whole = _Density.of((0.2, 0.6))
+    said, right = np.array([0.1, 0.1, 0.3, 0.5, 0.9, 0.7]), np.array([0.15, 0.4, 0.5, 0.3, 0.1, 0.9])
+    c = 0.2 + 0.4 * (np.arange(200_000) + 0.5) / 200_000
+    wanted = [(np.abs(g - c) * ((min(s, g) < c) & (c < max(s, g)))).mean() for s, g in zip(said, right, strict=True)]
+    np.testing.assert_allclose(whole.regret(said, right), wanted, atol=1e-6)
+    same = _Density.of(lambda c: np.where((c >= 0.2) & (c <= 0.6), 7.0, 0.0))
+    np.testing.assert_allclose(same.regret(said, right), wanted, atol=2e-4)
+    data = make_scores(3000, "shifted", random_state=5)
+    one = cal.decision_calibration_error(data.y_true, data.y_prob, thresholds=(0.2, 0.6), random_state=0)
+    other = cal.decision_calibration_error(
+        data.y_true, data.y_prob, thresholds=lambda c: ((c >= 0.2) & (c <= 0.6)) * 7.0, random_state=0
+    )
+    assert other.error == pytest.approx(one.error, rel=1e-6)
+    assert other.regret == pytest.approx(one.regret, rel=0.01)
+    assert one.error_interval.high == pytest.approx(other.error_interval.high, rel=0.05)
+    assert (one.thresholds, other.thresholds) == ((0.2, 0.6), None)
+    # A density concentrated at low scores, where this map is off most: more than the plain mean.
+    bent = cal.decision_calibration_error(
+        data.y_true, data.y_prob, thresholds=lambda c: np.exp(-(((c - 0.5) / 0.1) ** 2)), random_state=0
+    )
+    assert bent.error > cal.calibration_error(data.y_true, data.y_prob)
+
+
+def test_only_scores_that_turn_decisions_count():
+    # Scores of 0.01 that should be 0.03: far off in proportion, but no threshold lies between.
+    rng = np.random.default_rng(6)
+    p = np.concatenate([np.full(20_000, 0.01), rng.uniform(0.3, 0.7, 20_000)])
+    y = rng.random(40_000) < np.where(p < 0.1, 0.03, p)
+    found = cal.decision_calibration_error(y, p, thresholds=(0.3, 0.7), random_state=0)
+    assert found.share == pytest.approx(0.5)
+    assert found.error_interval.low == found.regret_interval.low == 0
+    assert found.regret < 3e-4
+    assert found.pvalue > 0.01
+    low = cal.decision_calibration_error(y, p, thresholds=(0.005, 0.05), random_state=0)
+    assert low.error == pytest.approx(0.02, abs=0.004)
+    # Of thresholds 0.005 to 0.05, those from 0.01 to 0.03 charge half of the rows 0.03 - c: an integral of 0.0002.
+    assert low.regret == pytest.approx(0.5 * 0.0002 / 0.045, rel=0.3)
+    none = cal.decision_calibration_error(y, p, thresholds=(0.1, 0.2), random_state=0)
+    assert np.isnan(none.error)
+    assert none.share == 0
+    assert none.to_dict()["error"] is None
+
+
+def test_few_rows_at_thresholds_are_not_mixed_with_others():
+    # 15 rows at 0.1, all positive, and 15 at 0.9 are a 300th of all rows: one cell, were it not for the range's end.
+    p = np.repeat([0.1, 0.9, 0.95], [15, 15, 9970])
+    y = np.concatenate([np.ones(15), np.arange(15) < 13, np.arange(9970) < 0.95 * 9970]).astype(int)
+    found = cal.decision_calibration_error(y, p, thresholds=(0.85, 0.92), random_state=0)
+    assert found.share == pytest.approx(0.0015)
+    assert found.error < 0.15
+
+
+def test_intervals_of_calibrated_scores_start_at_zero():
+    zero = 0
+    for seed in range(40):
+        data = make_scores(300, "calibrated", random_state=seed)
+        found = cal.decision_calibration_error(
+            data.y_true, data.y_prob, thresholds=(0.1, 0.4), n_resamples=60, random_state=seed
+        )
+        zero += found.error_interval.low == 0
+    assert zero >= 35
+
+
+def test_weights_labels_and_rows_order():
+    data = make_scores(400, "shifted", random_state=7)
+    w = np.random.default_rng(0).integers(1, 4, 400)
+    options = {"thresholds": (0.2, 0.5), "random_state": 0}
+    one = cal.decision_calibration_error(data.y_true, data.y_prob, sample_weight=w, **options)
+    other = cal.decision_calibration_error(np.repeat(data.y_true, w), np.repeat(data.y_prob, w), **options)
+    assert one.error == pytest.approx(other.error, rel=1e-9)
+    assert one.regret == pytest.approx(other.regret, rel=1e-9)
+    assert one.share == pytest.approx(other.share)
+    names = np.where(data.y_true == 1, "ill", "well")
+    same = cal.decision_calibration_error(names, data.y_prob, pos_label="ill", **options)
+    plain = cal.decision_calibration_error(data.y_true, data.y_prob, **options)
+    assert (same.error, same.label) == (plain.error, "ill")
+    mirrored = cal.decision_calibration_error(
+        names, 1 - data.y_prob, pos_label="well", thresholds=(0.5, 0.8), random_state=0
+    )
+    assert mirrored.error == pytest.approx(plain.error, rel=0.05)
+    assert mirrored.regret == pytest.approx(plain.regret, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"thresholds": (0.5, 0.5)}, ValueError, "0 <= low < high <= 1"),
+        ({"thresholds": (-0.1, 0.5)}, ValueError, "0 <= low < high <= 1"),
+        ({"thresholds": 0.5}, TypeError, "thresholds must be"),
+        ({"thresholds": lambda c: -c}, ValueError, "finite weight >= 0"),
+        ({"thresholds": lambda c: 0 * c}, ValueError, "above 0 somewhere"),
+        ({"thresholds": lambda c: 1.0}, ValueError, "finite weight >= 0"),
+        ({"estimator": cal.Binned(5)}, TypeError, "EmpiricalBayes"),
+        ({"level": None}, ValueError, "level must lie"),
+        ({"n_resamples": 1}, ValueError, "n_resamples must be"),
+    ],
+)
+def test_arguments_of_the_error_are_judged(options, error, message):
+    with pytest.raises(error, match=message):
+        cal.decision_calibration_error([0, 1, 1, 0], [0.2, 0.7, 0.4, 0.3], **({"thresholds": (0, 1)} | options))
+
+
+def test_text_and_two_classes_only():
+    data = make_scores(300, "shifted", random_state=8)
+    found = cal.decision_calibration_error(data.y_true, data.y_prob, thresholds=(0.2, 0.4), random_state=0)
+    assert "thresholds 0.2 to 0.4" in str(found)
+    assert "excess cost a row" in str(found)
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["thresholds"] == [0.2, 0.4]
+    with pytest.raises(ValueError, match="two classes; got 3"):
+        cal.decision_calibration_error([0, 1, 2], np.eye(3), thresholds=(0, 1))

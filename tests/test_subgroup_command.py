@@ -1,0 +1,106 @@
+"""The command `calibrant subgroups`."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import calibrant as cal
+
+from .test_cli import run
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    p, group = rng.random(900), rng.choice(["n", "s", None], 900, p=[0.6, 0.35, 0.05])
+    y = (rng.random(900) < np.where(group == "s", p**2, p)).astype(int)
+    return pl.DataFrame(
+        {"y_true": y, "y_prob": p, "p_region": group, "age": rng.integers(0, 2, 900), "w": rng.integers(1, 3, 900)}
+    )
+
+
+@pytest.fixture
+def path(table, tmp_path):
+    out = tmp_path / "a.csv"
+    table.write_csv(out)
+    return out
+
+
+def test_it_is_the_library(table, path, capsys):
+    code, out, err = run(capsys, "subgroups", path, "--by", "p_region", "--by", "age", "--weight", "w", "--json")
+    assert (code, err) == (0, "")
+    want = cal.subgroup_calibration(
+        table["y_true"], table["y_prob"], table.select("p_region", "age"), sample_weight=table["w"]
+    )
+    got = json.loads(out)
+    assert [c["name"] for c in got["columns"]] == ["p_region", "age"]
+    assert got == json.loads(json.dumps(want.to_dict()))
+    text = run(capsys, "subgroups", path, "--by", "p_region")[1]
+    assert "(missing)" in text
+    assert text == str(cal.subgroup_calibration(table["y_true"], table["y_prob"], table["p_region"])) + "\n"
+
+
+def test_options_reach_the_library(table, path, capsys):
+    arguments = ("subgroups", path, "--by", "age", "--test", "in-the-large", "--adjust", "bh", "--level", "0.9")
+    got = json.loads(run(capsys, *arguments, "--min-size", "600", "--json")[1])
+    want = cal.subgroup_calibration(
+        table["y_true"],
+        table["y_prob"],
+        {"age": table["age"]},
+        test="in-the-large",
+        adjust="bh",
+        level=0.9,
+        min_size=600,
+    )
+    assert got == json.loads(json.dumps(want.to_dict()))
+    assert "fewer than 600" in got["columns"][0]["groups"][0]["warnings"][0]
+
+
+def test_probabilities_by_glob_leave_groups_out(tmp_path, capsys):
+    rng = np.random.default_rng(1)
+    q = rng.dirichlet(np.ones(3), 300)
+    names = np.array(["cat", "dog", "owl"])
+    y = names[(rng.random((300, 1)) > q.cumsum(axis=1)).sum(axis=1)]
+    out = tmp_path / "a.parquet"
+    frame = pl.DataFrame({"y_true": y, "p_cat": q[:, 0], "p_dog": q[:, 1], "p_owl": q[:, 2]})
+    frame.with_columns(p_place=pl.Series(rng.integers(0, 2, 300))).write_parquet(out)
+    got = json.loads(run(capsys, "subgroups", out, "--by", "p_place", "--json")[1])
+    assert got["notion"] == "confidence"
+    dogs = json.loads(run(capsys, "subgroups", out, "--by", "p_place", "--notion", "class-specific:dog", "--json")[1])
+    assert dogs["label"] == "dog"
+
+
+def test_plot_and_exit_code(path, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "a.png"
+    code, out, err = run(capsys, "subgroups", path, "--by", "p_region", "--plot", picture, "--fail")
+    assert code == 1
+    assert "not calibrated at 0.05: s" in err
+    assert f"wrote {picture}" in err
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert "* s" in out
+    again = run(capsys, "subgroups", path, "--by", "p_region", "--plot", picture)
+    assert again[0] == 2
+    assert "exists" in again[2]
+    assert run(capsys, "subgroups", path, "--by", "p_region", "--plot", picture, "--force")[0] == 0
+    assert run(capsys, "subgroups", path, "--by", "age", "--level", "0.9999999", "--fail")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--by", "nope"), "no column 'nope'"),
+        (("--by", "y_true"), "column of labels or of weights"),
+        (("--by", "w", "--weight", "w"), "column of labels or of weights"),
+        (("--by", "age", "--test", "z"), "test must be one of"),
+        (("--by", "age", "--level", "95"), "level must lie"),
+        (("--by", "y_prob", "--prob", "age"), "more than 200 different values"),
+    ],
+)
+def test_complaints_are_one_line(path, capsys, arguments, message):
+    code, out, err = run(capsys, "subgroups", path, *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
