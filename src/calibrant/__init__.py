@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from .clinical import DecisionCurve as DecisionCurve
     from .clinical import calibration_measures as calibration_measures
     from .clinical import decision_curve as decision_curve
+    from .comparing import ModelComparison as ModelComparison
+    from .comparing import ModelRanks as ModelRanks
+    from .comparing import compare_models as compare_models
+    from .comparing import rank_models as rank_models
     from .curves import reliability_curve as reliability_curve
     from .curves import reliability_curves as reliability_curves
     from .decomposition import Decomposition as Decomposition
@@ -56,6 +60,8 @@ if TYPE_CHECKING:
     from .notions import Notion as Notion
     from .notions import TopLabel as TopLabel
     from .plot import CalibrationMapDisplay as CalibrationMapDisplay
+    from .plot import CriticalDifferenceDisplay as CriticalDifferenceDisplay
+    from .plot import ModelComparisonDisplay as ModelComparisonDisplay
     from .plot import MurphyDisplay as MurphyDisplay
     from .plot import ReliabilityDisplay as ReliabilityDisplay
     from .plot import SimplexMapDisplay as SimplexMapDisplay
@@ -95,6 +101,7 @@ _NAMES = {
     "Classwise": "notions",
     "Confidence": "notions",
     "ConvergenceWarning": "_types",
+    "CriticalDifferenceDisplay": "plot",
     "CrossFit": "errors",
     "Cumulative": "errors",
     "CurvePoint": "results",
@@ -110,6 +117,9 @@ _NAMES = {
     "Isotonic": "errors",
     "KernelCalibrationError": "errors",
     "LabelWarning": "_types",
+    "ModelComparison": "comparing",
+    "ModelComparisonDisplay": "plot",
+    "ModelRanks": "comparing",
     "MurphyCurve": "murphy",
     "MurphyDisplay": "plot",
     "Notion": "notions",
@@ -131,6 +141,7 @@ _NAMES = {
     "calibration_measures": "clinical",
     "calibration_test": "significance",
     "compare_calibrators": "reporting.compare",
+    "compare_models": "comparing",
     "cox_test": "significance",
     "cumulative_test": "significance",
     "decision_curve": "clinical",
@@ -142,6 +153,7 @@ _NAMES = {
     "log_loss": "scores",
     "maximum_calibration_error": "ece",
     "murphy_curve": "murphy",
+    "rank_models": "comparing",
     "reliability_curve": "curves",
     "reliability_curves": "curves",
     "report": "reporting",

@@ -7,10 +7,20 @@ try:
 except ImportError as error:  # pragma: no cover - tested in a subprocess
     raise ImportError('drawing needs matplotlib, which is not installed: pip install "calibrant[plot]"') from error
 
+from .comparison import ModelComparisonDisplay
 from .diagram import Diagram
 from .display import ReliabilityDisplay
 from .maps import CalibrationMapDisplay
 from .murphy import MurphyDisplay
+from .ranks import CriticalDifferenceDisplay
 from .simplex import SimplexMapDisplay
 
-__all__ = ["CalibrationMapDisplay", "Diagram", "MurphyDisplay", "ReliabilityDisplay", "SimplexMapDisplay"]
+__all__ = [
+    "CalibrationMapDisplay",
+    "CriticalDifferenceDisplay",
+    "Diagram",
+    "ModelComparisonDisplay",
+    "MurphyDisplay",
+    "ReliabilityDisplay",
+    "SimplexMapDisplay",
+]
