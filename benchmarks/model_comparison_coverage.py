@@ -119,6 +119,7 @@ def cases() -> dict[str, Case]:
         "both calibrated": Case(1.5, 0.8, same, same),
         "too sharp; shifted, the same squared error": Case(1.5, 1.2, sharper(1.6), shifted(brentq(gap, 0.01, 2))),
         "calibrated; too sharp": Case(1.2, 1.2, same, sharper(1.6)),
+        "calibrated; too high near 0": Case(1.2, 1.2, same, lambda p: p + 0.2 * (1 - p) ** 4),
         "too sharp; too flat": Case(1.2, 1.2, sharper(1.8), sharper(0.5)),
     }
 
@@ -143,6 +144,7 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=200)
     parser.add_argument("--resamples", type=int, default=300)
     parser.add_argument("--sizes", default="200,1000,5000")
+    parser.add_argument("--cases", default="", help="Only those whose names hold this.")
     parser.add_argument("--write", type=Path)
     options = parser.parse_args()
     lines = [
@@ -151,7 +153,7 @@ def main() -> None:
     ]
     print("\n".join(lines), flush=True)
     for n in map(int, options.sizes.split(",")):
-        for name, case in cases().items():
+        for name, case in ((k, v) for k, v in cases().items() if options.cases in k):
             for grouped in (False, True):
                 shares = held(case, n, grouped, options.repetitions, options.resamples)
                 cells = " | ".join(

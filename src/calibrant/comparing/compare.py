@@ -106,10 +106,11 @@ def compare_models(
       noise does not correlate; so the middle is unbiased for what bins resolve, calibrated or not, and ``se`` holds
       the noise of squares too, where that of gaps vanishes. At most 4096 bins for all classes together. The test to
       trust of calibration.
-    - *Calibration error* (L1): over ∛n bins of equal counts, what noise adds to absolute gaps taken off: the gaps
-      found, times λ, are such that samples around them read what the data do; ``se`` is that of the same in resamples.
-      For a single model that may lie below 0, so that it is unbiased near calibration. Values are the estimator's; the
-      default shrinks them, so that in small samples their difference may lie outside of the interval.
+    - *Calibration error* (L1): over 2 ∛n bins of equal counts, what noise adds to absolute gaps taken off: the gaps
+      found, times λ, are such that samples around them read what the data do. For a single model that may lie below 0,
+      so that it is unbiased near calibration. ``se`` is the sum of both models', by resamples: wide, but right however
+      the two hang together. Values are the estimator's; the default shrinks them, so that in small samples their
+      difference may lie outside of the interval.
     - *Miscalibration, discrimination*: bootstrap of units for ``se`` and for the bias, which is taken off. Beyond 2000
       distinct scores neighbours are pooled in resamples.
 
@@ -140,8 +141,7 @@ def compare_models(
     checked = check_level(level)
     if checked is None:
         raise ValueError("level must lie strictly between 0 and 1; got None")
-    if check_resamples(n_resamples) < 2:
-        raise ValueError(f"n_resamples must be an int >= 2; got {n_resamples!r}")
+    n_resamples = check_resamples(n_resamples)
     first = models[0]
     group = read_groups(groups, first.n_samples)
     if first.weights is not None and not first.weights.all():

@@ -39,8 +39,8 @@ class Gaps:
 
     @classmethod
     def of(cls, p: Predictions, notion: Notion, units: Units) -> Gaps:
-        """Of predictions whose rows all have weight; ∛n bins, for noise must be small beside gaps."""
-        found = BinnedResiduals.of(p, notion, units, lambda n: np.cbrt(n) + 1e-9, MOST_BINS)
+        """Of predictions whose rows all have weight; 2 ∛n bins, for noise must be small beside gaps."""
+        found = BinnedResiduals.of(p, notion, units, lambda n: 2 * np.cbrt(n) + 1e-9, MOST_BINS)
         residual, whole = found.sums(found.residual), found.sums(found.mass)
         held = np.where(whole > 0, whole, np.inf)
         gap = residual / held

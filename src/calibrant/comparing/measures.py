@@ -121,12 +121,11 @@ class Measures:
         wider = np.sqrt(self.units.size / self._df)
         found = [g.corrected(wider * np.concatenate(sample, axis=1)) for g, sample in zip(gaps, noise, strict=True)]
         values = np.array([_error_of(p, notion, estimator) for p in self.models])
-        error = Measured(
-            values,
-            np.array([middle for middle, _ in found]),
-            np.atleast_2d(np.cov(np.stack([draws for _, draws in found]))),
-            self._df,
-        )
+        # Resamples know each model's noise, but not how what is taken off hangs together: the standard error of a
+        # difference is the sum of both, which no dependence exceeds.
+        sd = np.array([draws.std(ddof=1) for _, draws in found])
+        worst = 2 * np.diag(sd**2) - np.outer(sd, sd)
+        error = Measured(values, np.array([middle for middle, _ in found]), worst, self._df)
         with np.errstate(invalid="ignore"):  # of scores of ∞, which have no interval
             draws, once = np.concatenate(drawn, axis=-1), self.units.copies[:, None]
             exact = Parts.of(self.models, rules, self.units, None).read(once)[..., 0]

@@ -99,16 +99,19 @@ class Refinements:
         return out
 
     def _mean(self, rule: ScoringRule, p: FloatArray, weight: FloatArray, positive: FloatArray) -> float:
-        """Mean score of saying p, where of a weight so much is positive."""
-        used = rule
-        if self.n_classes > 2 and isinstance(rule, Brier):  # one class's share of the sum over classes
-            used = Brier("half")
-        table = used.table(np.column_stack([1 - p, p]))
+        """Mean score of saying p where that is the share of a weight that is positive, in all or in pools of cells."""
+        total = float(weight.sum())
+        if isinstance(rule, Brier):
+            # Where Σ w p² = Σ k p, as means of pools have it, of squares one product is left. Of two classes the other
+            # one is as far off; of more, every class has its own turn.
+            squares = float(positive.sum() - positive @ p) / total
+            times = (2 if self.n_classes == 2 else 1) / (1 if rule.scale == "sum" else 2)
+            return squares * times
+        table = rule.table(np.column_stack([1 - p, p]))
         counts = np.column_stack([weight - positive, positive])
         # What did not happen costs nothing, also where it would cost ∞.
         costs = np.multiply(counts, table, out=np.zeros(counts.shape), where=counts > 0)
-        total = float(costs.sum() / weight.sum())
-        return total / 2 if used is not rule and rule == Brier("half") else total
+        return float(costs.sum()) / total
 
 
 @dataclass(frozen=True, eq=False)

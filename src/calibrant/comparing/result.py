@@ -189,6 +189,9 @@ class ModelComparison:
         shown = found if len(found) <= _MOST_PAIRS else tuple(d for d in found if d.better is not None)
         for d in shown:
             pair = f"{_short(d.model)} - {_short(d.other)}"
+            if d.pvalue != d.pvalue:
+                lines.append(f"  {pair:<{2 * width + 3}}{d.value:>+10.5f}   no interval: a score is infinite")
+                continue
             interval = f"{d.interval.low:+.5f} to {d.interval.high:+.5f}"
             verdict = "" if d.better is None else f"   {_short(d.better)} is better"
             p = f"p = {d.pvalue:.3g}" + ("" if d.adjusted == d.pvalue else f" ({d.adjusted:.3g})")

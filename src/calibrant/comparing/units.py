@@ -43,8 +43,10 @@ class Units:
         """Units of predictions whose rows all have weight."""
         weight = np.ones(p.n_samples) if p.weights is None else p.weights.astype(np.float64)
         if groups is not None:
-            names, of_row = np.unique(groups, return_inverse=True)
-            return cls(of_row.reshape(-1), weight, np.ones(len(names)), True)
+            _, first, of_row = np.unique(groups, return_index=True, return_inverse=True)
+            # In order of appearance, so that draws do not depend on what groups are called.
+            place = np.argsort(np.argsort(first))
+            return cls(place[of_row.reshape(-1)], weight, np.ones(first.size), True)
         rows = np.arange(p.n_samples)
         # Repeated rows are rows: each of them may be drawn or not.
         if p.integral_weights:
