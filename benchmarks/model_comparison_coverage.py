@@ -86,11 +86,11 @@ def true_measures(own: float, other: float, stated: Map) -> dict[str, float]:
 
 
 class Case:
-    """Two models that see a feature each."""
+    """Two models that see a feature each, or both the first."""
 
-    def __init__(self, a: float, b: float, first: Map, second: Map) -> None:
-        self.a, self.b, self.first, self.second = a, b, first, second
-        one, other = true_measures(a, b, first), true_measures(b, a, second)
+    def __init__(self, a: float, b: float, first: Map, second: Map, *, shared: bool = False) -> None:
+        self.a, self.b, self.first, self.second, self.shared = a, b, first, second, shared
+        one, other = true_measures(a, b, first), true_measures(*((a, b) if shared else (b, a)), second)
         self.truth = {m: one[m] - other[m] for m in MEASURES}
 
     def draw(self, n: int, rng: np.random.Generator, grouped: bool) -> tuple:
@@ -104,9 +104,10 @@ class Case:
             x1, x2 = rng.standard_normal((2, n))
             u = rng.random(n)
         y = u < expit(self.a * x1 + self.b * x2)
+        one = seen(x1, self.a, self.b)
         stated = {
-            "first": self.first(seen(x1, self.a, self.b)),
-            "second": self.second(seen(x2, self.b, self.a)),
+            "first": self.first(one),
+            "second": self.second(one if self.shared else seen(x2, self.b, self.a)),
         }
         return y.astype(int), stated, group
 
@@ -120,6 +121,7 @@ def cases() -> dict[str, Case]:
         "too sharp; shifted, the same squared error": Case(1.5, 1.2, sharper(1.6), shifted(brentq(gap, 0.01, 2))),
         "calibrated; too sharp": Case(1.2, 1.2, same, sharper(1.6)),
         "calibrated; too high near 0": Case(1.2, 1.2, same, lambda p: p + 0.2 * (1 - p) ** 4),
+        "calibrated; the same, a little too high": Case(1.5, 0.8, same, lambda p: p + 0.3 * p * (1 - p), shared=True),
         "too sharp; too flat": Case(1.2, 1.2, sharper(1.8), sharper(0.5)),
     }
 

@@ -22,7 +22,7 @@ from calibrant.datasets import make_scores, true_map
 BEGIN, END = "<!-- coverage: begin -->", "<!-- coverage: end -->"
 
 
-def season(n_games: int = 300, reads: int = 6, seed: int = 0) -> tuple:
+def season(n_games: int = 400, reads: int = 6, seed: int = 0) -> tuple:
     """Games that three forecasters follow: each is forecast several times, and ends once."""
     rng = np.random.default_rng(seed)
     strength = 0.9 * rng.standard_normal(n_games)
@@ -36,7 +36,7 @@ def season(n_games: int = 300, reads: int = 6, seed: int = 0) -> tuple:
     before = np.repeat(ndtr(strength / 1.2)[:, None], reads, axis=1)
     models = {
         "live": right,
-        "live, too sure": expit(1.35 * logit(np.clip(right, 1e-6, 1 - 1e-6))),
+        "live, too sure": expit(1.7 * logit(np.clip(right, 1e-6, 1 - 1e-6))),
         "before the game": before,
     }
     game = np.repeat(np.arange(n_games), reads)
@@ -70,8 +70,8 @@ Written by `python docs/examples/comparing_models.py`.
 ## On the same rows
 
 `cal.compare_models(y, {{"a": p_a, "b": p_b}})` says by how much models of the same rows differ, in calibration and in
-proper scores, and how sure that is. `calibrant compare-models games.csv --model a=p_a --model b=p_b --label won --groups
-game` does it for columns of a file.
+proper scores, and how sure that is. For columns of a file: `calibrant compare-models games.csv --model a=p_a --model
+b=p_b --label won --groups game`.
 
 Here three forecasters follow {games} games, six forecasts a game: one knows what happened so far, one knows as much and
 is too sure of it, one only knows what was known before. Six forecasts of a game share one result, so rows are
@@ -81,10 +81,12 @@ no independent witnesses: `groups=game` says so.
 {text}
 ```
 
-- **Which is better?** Proper scores answer: they fall with miscalibration and rise with discrimination. Two forecasts that
-  know the same differ in their *miscalibration* only; one that knows less lacks *discrimination*.
-- **Groups** do not change the values, only how sure they are. Taken for independent, these rows would give the
-  difference of the log scores of "live" and "live, too sure" a standard error of {se_rows:.5f}; it is {se_groups:.5f}.
+- **Which is better?** Proper scores answer: they fall with miscalibration and rise with discrimination. Two forecasts
+  that know the same differ in their *miscalibration* only; one that knows less lacks *discrimination*.
+- **Groups** do not change the values, only what is known of their noise. Taken for independent, these rows would give
+  the difference of the log scores of "live" and "live, too sure" a standard error of {se_rows:.5f}; it is
+  {se_groups:.5f}. And what looks like miscalibration of "before the game", a squared error of {raw:.4f}, is mostly the
+  same {games} results six times over: pairs of different games leave an interval that holds 0.
 - **Several pairs** find a difference by chance more often than one does: p-values in brackets are adjusted (Holm).
 
 `cal.ModelComparisonDisplay(comparison).plot()` draws it:
@@ -104,14 +106,15 @@ hang together, with `groups=`.
 
 What stays weak:
 
-- **Calibration error** (L1): its interval takes the worst dependence of the two models' errors, so it holds the truth more
-  often than it says, and misses real differences. The error itself has no unbiased estimate near calibration; the *squared*
-  calibration error has one: judge calibration by that. For one model and a slight recalibration of it, 200 rows hold
-  its true difference in about 90 % of samples.
+- **Calibration error** (L1): its interval takes the worst dependence of the two models' errors, so it holds the truth
+  more often than it says, and misses real differences. Judge calibration by the *squared* error, which has an unbiased
+  estimate, near calibration too.
+- **A model and a slight change of it** share their noise; in small samples, intervals of squared errors of models that
+  differ little hold the true difference less often than they say.
 - **Bins blur**: gaps that change their sign within a bin of equal counts (2 ∛n, and √n for the squared error, of each
   class) are lost to both. With many classes most rows of a class lie near 0, and few bins where it is probable.
-- **Miscalibration and discrimination** of calibrated models are covered too often: resamples of an isotonic fit vary more
-  than samples do. Differences there are found later than they could be.
+- **Miscalibration and discrimination** of calibrated models are covered too often: resamples of an isotonic fit vary
+  more than samples do. Differences there are found later than they could be.
 - **Few groups**: below 30 there is a warning. A t law with as many degrees of freedom is then a guess.
 - A **log score** of ∞, a probability of 0 for what happened, has no interval.
 
@@ -150,6 +153,7 @@ def main() -> None:
     table = before.split(BEGIN)[1].split(END)[0].strip() if BEGIN in before else "(not yet simulated)"
     text = PAGE.format(
         games=len(np.unique(game)),
+        raw=found.models[2].measures["squared_calibration_error"],
         text=found,
         se_rows=alone.difference(*of).se,
         se_groups=found.difference(*of).se,
