@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from .clinical import DecisionCurve as DecisionCurve
     from .clinical import calibration_measures as calibration_measures
     from .clinical import decision_curve as decision_curve
+    from .comparing import ModelComparison as ModelComparison
+    from .comparing import ModelRanks as ModelRanks
+    from .comparing import compare_models as compare_models
+    from .comparing import rank_models as rank_models
     from .cost import ExpectedCost as ExpectedCost
     from .cost import MeanCost as MeanCost
     from .cost import expected_cost as expected_cost
@@ -64,7 +68,9 @@ if TYPE_CHECKING:
     from .notions import TopLabel as TopLabel
     from .plot import CalibrationBeltDisplay as CalibrationBeltDisplay
     from .plot import CalibrationMapDisplay as CalibrationMapDisplay
+    from .plot import CriticalDifferenceDisplay as CriticalDifferenceDisplay
     from .plot import DecisionCurveDisplay as DecisionCurveDisplay
+    from .plot import ModelComparisonDisplay as ModelComparisonDisplay
     from .plot import MurphyDisplay as MurphyDisplay
     from .plot import ReliabilityDisplay as ReliabilityDisplay
     from .plot import SimplexMapDisplay as SimplexMapDisplay
@@ -111,6 +117,7 @@ _NAMES = {
     "Classwise": "notions",
     "Confidence": "notions",
     "ConvergenceWarning": "_types",
+    "CriticalDifferenceDisplay": "plot",
     "CrossFit": "errors",
     "Cumulative": "errors",
     "CurvePoint": "results",
@@ -130,6 +137,9 @@ _NAMES = {
     "KernelCalibrationError": "errors",
     "LabelWarning": "_types",
     "MeanCost": "cost",
+    "ModelComparison": "comparing",
+    "ModelComparisonDisplay": "plot",
+    "ModelRanks": "comparing",
     "MurphyCurve": "murphy",
     "MurphyDisplay": "plot",
     "Notion": "notions",
@@ -156,6 +166,7 @@ _NAMES = {
     "calibration_measures": "clinical",
     "calibration_test": "significance",
     "compare_calibrators": "reporting.compare",
+    "compare_models": "comparing",
     "cox_test": "significance",
     "cumulative_test": "significance",
     "decision_calibration_error": "decision_error",
@@ -169,6 +180,7 @@ _NAMES = {
     "log_loss": "scores",
     "maximum_calibration_error": "ece",
     "murphy_curve": "murphy",
+    "rank_models": "comparing",
     "reliability_curve": "curves",
     "reliability_curves": "curves",
     "report": "reporting",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from .notions import Notion
     from .reading import Table
 
 #: Files above this size are streamed in pieces instead of being loaded.
@@ -113,6 +114,16 @@ def typed(text: str, seen: list[Any]) -> Any:
         kind = "true or false" if isinstance(seen[0], bool) else "integers"
         raise ValueError(f"label {text!r} is not among the labels of the file, which are {kind}")
     return value
+
+
+def parse_notion(text: str, labels: list[Any]) -> str | Notion:
+    """A notion typed on the command line; ``class-specific:LABEL`` with the label in the kind of the file's."""
+    from .notions import ClassSpecific
+
+    name, _, label = text.partition(":")
+    if name == "class-specific" and label:
+        return ClassSpecific(typed(label, labels))
+    return text
 
 
 def _one(found: list[str], role: str, pattern: str) -> str:

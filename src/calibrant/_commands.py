@@ -26,15 +26,15 @@ from ._command_input import (
     WeightOption,
     find_columns,
     in_file,
-    typed,
+    parse_notion,
 )
+from ._judging_commands import compare_models_command
 from ._progress import on_terminal, progress_bar
 from ._repair_commands import apply_command, compare_command, fix_command
 from ._subgroup_command import subgroups_command
 
 if TYPE_CHECKING:
     from .errors import CellEstimator
-    from .notions import Notion
     from .reading import Table
     from .reporting import Report
     from .results import Estimate
@@ -128,6 +128,7 @@ def report_command(
 
 
 app.command("compare")(compare_command)
+app.command("compare-models")(compare_models_command)
 app.command("fix")(fix_command)
 app.command("apply")(apply_command)
 app.command("subgroups")(subgroups_command)
@@ -203,7 +204,7 @@ def _report(
     from .streaming import Accumulator
 
     size = PIECE_ROWS if (table.n_bytes > STREAM_ABOVE_BYTES if stream is None else stream) else None
-    chosen = _parse_notion(notion, columns.seen if columns.labels is None else columns.labels)
+    chosen = parse_notion(notion, columns.seen if columns.labels is None else columns.labels)
     options: dict[str, Any] = {"labels": columns.labels, "pos_label": columns.positive, "sum_tolerance": sum_tolerance}
     if size is None:
         piece = next(table.pieces(columns.label, columns.probs, columns.weight))
@@ -229,15 +230,6 @@ def _report(
                 raise ValueError(in_file(str(error), partial(add, piece.start))) from error
             advance(len(piece.y_true))
     return report_from(sums, estimator=estimator or "auto", level=level, title=title)
-
-
-def _parse_notion(text: str, labels: list[Any]) -> str | Notion:
-    from .notions import ClassSpecific
-
-    name, _, label = text.partition(":")
-    if name == "class-specific" and label:
-        return ClassSpecific(typed(label, labels))
-    return text
 
 
 def _parse_estimator(text: str) -> CellEstimator | None:

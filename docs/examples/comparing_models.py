@@ -1,0 +1,169 @@
+"""Writes docs/comparing_models.md and its images; the table of coverage is kept, it is another script's.
+
+Run from the repository's root: ``python docs/examples/comparing_models.py [--docs docs]``. The table between the
+markers is written by ``python benchmarks/model_comparison_coverage.py --write docs/comparing_models.md``.
+"""
+
+import argparse
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+from scipy.special import expit, logit, ndtr
+
+import calibrant as cal
+from calibrant.calibrators import BetaCalibration, IsotonicCalibrator, PlattScaling, TemperatureScaling
+from calibrant.datasets import make_scores, true_map
+
+BEGIN, END = "<!-- coverage: begin -->", "<!-- coverage: end -->"
+
+
+def season(n_games: int = 400, reads: int = 6, seed: int = 0) -> tuple:
+    """Games that three forecasters follow: each is forecast several times, and ends once."""
+    rng = np.random.default_rng(seed)
+    strength = 0.9 * rng.standard_normal(n_games)
+    # What is known grows from one forecast to the next: a walk whose end decides.
+    steps = rng.standard_normal((n_games, reads)) * np.sqrt(1 / (reads + 1))
+    known = np.cumsum(steps, axis=1)
+    left = 1 - np.arange(1, reads + 1) / (reads + 1)
+    end = known[:, -1] + rng.standard_normal(n_games) * np.sqrt(left[-1])
+    won = (strength + 1.2 * end > 0).astype(int)
+    right = ndtr((strength[:, None] + 1.2 * known) / (1.2 * np.sqrt(left)))
+    before = np.repeat(ndtr(strength / 1.2)[:, None], reads, axis=1)
+    models = {
+        "live": right,
+        "live, too sure": expit(1.7 * logit(np.clip(right, 1e-6, 1 - 1e-6))),
+        "before the game": before,
+    }
+    game = np.repeat(np.arange(n_games), reads)
+    return np.repeat(won, reads), {k: np.clip(v.reshape(-1), 1e-6, 1 - 1e-6) for k, v in models.items()}, game
+
+
+def ranks() -> cal.ModelRanks:
+    """Distance of calibration maps to the true one on twenty synthetic data sets."""
+    tried = {
+        "none": None,
+        "temperature": TemperatureScaling(),
+        "Platt": PlattScaling(),
+        "beta": BetaCalibration(),
+        "isotonic": IsotonicCalibrator(),
+    }
+    off: dict[str, list[float]] = {name: [] for name in tried}
+    at = np.linspace(0.01, 0.99, 999)
+    for kind in ("calibrated", "overconfident", "underconfident", "shifted", "wavy"):
+        for seed in range(4):
+            data = make_scores(400, kind, random_state=seed)
+            for name, one in tried.items():
+                said = at if one is None else one.fit(data.y_prob, data.y_true).predict_proba(at)[:, 1]
+                off[name].append(float(np.abs(said - true_map(at, kind)).mean()))
+    return cal.rank_models(off)
+
+
+PAGE = """# Comparing models
+
+Written by `python docs/examples/comparing_models.py`.
+
+## On the same rows
+
+`cal.compare_models(y, {{"a": p_a, "b": p_b}})` says by how much models of the same rows differ, in calibration and in
+proper scores, and how sure that is. For columns of a file: `calibrant compare-models games.csv --model a=p_a --model
+b=p_b --label won --groups game`.
+
+Here three forecasters follow {games} games, six forecasts a game: one knows what happened so far, one knows as much and
+is too sure of it, one only knows what was known before. Six forecasts of a game share one result, so rows are
+no independent witnesses: `groups=game` says so.
+
+```
+{text}
+```
+
+- **Which is better?** Proper scores answer: they fall with miscalibration and rise with discrimination. Two forecasts
+  that know the same differ in their *miscalibration* only; one that knows less lacks *discrimination*.
+- **Groups** do not change the values, only what is known of their noise. Taken for independent, these rows would give
+  the difference of the log scores of "live" and "live, too sure" a standard error of {se_rows:.5f}; it is
+  {se_groups:.5f}. And what looks like miscalibration of "before the game", a squared error of {raw:.4f}, is mostly the
+  same {games} results six times over: pairs of different games leave an interval that holds 0.
+- **Several pairs** find a difference by chance more often than one does: p-values in brackets are adjusted (Holm).
+
+`cal.ModelComparisonDisplay(comparison).plot()` draws it:
+
+![Differences of three forecasters, with intervals](images/model_comparison.png)
+
+## Do the intervals hold?
+
+`python benchmarks/model_comparison_coverage.py --write docs/comparing_models.md` draws samples of which the true
+differences are known: share of 95 % intervals that hold them, in %. **Bold**: the true difference is 0, and the rest to
+100 is how often a difference is found that is not there. "In fives": rows in groups of five, whose features and outcomes
+hang together, with `groups=`.
+
+{begin}
+{table}
+{end}
+
+What stays weak:
+
+- **Calibration error** (L1): its interval takes the worst dependence of the two models' errors, so it holds the truth
+  more often than it says, and misses real differences. Judge calibration by the *squared* error, which has an unbiased
+  estimate, near calibration too.
+- **A model and a slight change of it** share their noise; in small samples, intervals of squared errors of models that
+  differ little hold the true difference less often than they say.
+- **Bins blur**: gaps that change their sign within a bin of equal counts (2 ∛n, and √n for the squared error, of each
+  class) are lost to both. With many classes most rows of a class lie near 0, and few bins where it is probable.
+- **Miscalibration and discrimination** of calibrated models are covered too often: resamples of an isotonic fit vary
+  more than samples do. Differences there are found later than they could be.
+- **Few groups**: below 30 there is a warning. A t law with as many degrees of freedom is then a guess.
+- A **log score** of ∞, a probability of 0 for what happened, has no interval.
+
+## Over several data sets
+
+Data sets are the units when methods are compared on many of them. `cal.rank_models(scores)` ranks the methods on
+each, and tests the average ranks (Friedman; Iman and Davenport; Nemenyi), as Demšar (2006) proposes. Here five
+calibration maps on twenty synthetic data sets of 400 rows, by their distance to the true map:
+
+```
+{ranked}
+```
+
+`cal.CriticalDifferenceDisplay(ranks).plot()`: bars join methods that are not told apart.
+
+![Critical-difference diagram of five calibration maps](images/critical_difference.png)
+"""
+
+
+def main() -> None:
+    """Compare, draw and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--docs", type=Path, default=Path(__file__).resolve().parents[1])
+    docs = parser.parse_args().docs
+    images, page = docs / "images", docs / "comparing_models.md"
+    images.mkdir(parents=True, exist_ok=True)
+    y, models, game = season()
+    found = cal.compare_models(y, models, groups=game, random_state=0)
+    alone = cal.compare_models(y, models, random_state=0)
+    of = ("log", "live", "live, too sure")
+    cal.ModelComparisonDisplay(found).plot().figure_.savefig(images / "model_comparison.png", dpi=80)
+    ranked = ranks()
+    cal.CriticalDifferenceDisplay(ranked).plot().figure_.savefig(images / "critical_difference.png", dpi=90)
+    plt.close("all")
+    before = page.read_text(encoding="utf-8") if page.exists() else ""
+    table = before.split(BEGIN)[1].split(END)[0].strip() if BEGIN in before else "(not yet simulated)"
+    text = PAGE.format(
+        games=len(np.unique(game)),
+        raw=found.models[2].measures["squared_calibration_error"],
+        text=found,
+        se_rows=alone.difference(*of).se,
+        se_groups=found.difference(*of).se,
+        begin=BEGIN,
+        table=table,
+        end=END,
+        ranked=ranked,
+    )
+    page.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,259 @@
+"""`compare_models`: what goes in, what comes out, and that it is what it says."""
+
+import json
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import stats
+
+import calibrant as cal
+from calibrant.comparing.compare import adjusted_pvalues
+from calibrant.comparing.result import higher_is_better
+
+from .test_measures import two
+
+FAST = {"n_resamples": 60, "random_state": 0}
+BINARY = (
+    "calibration_error",
+    "squared_calibration_error",
+    "brier",
+    "brier_miscalibration",
+    "brier_discrimination",
+    "log",
+    "log_miscalibration",
+    "log_discrimination",
+    "accuracy",
+)
+
+
+def three_classes(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet([1, 2, 3], n)
+    y = (rng.random((n, 1)) > p.cumsum(axis=1)).sum(axis=1).clip(0, 2)
+    q = p**2 / (p**2).sum(axis=1, keepdims=True)
+    return y, p, q
+
+
+def test_values_are_those_of_each_model_alone():
+    y, a, b, _ = two()
+    w = np.random.default_rng(1).integers(0, 3, 300)
+    found = cal.compare_models(y, {"a": a, "b": b}, sample_weight=w, **FAST)
+    assert found.measures == BINARY
+    for model, p in zip(found.models, (a, b), strict=True):
+        m = model.measures
+        assert m["calibration_error"] == pytest.approx(cal.calibration_error(y, p, sample_weight=w))
+        assert m["squared_calibration_error"] == pytest.approx(cal.squared_calibration_error(y, p, sample_weight=w))
+        assert m["brier"] == pytest.approx(cal.brier_score(y, p, scale="half", sample_weight=w))
+        assert m["log"] == pytest.approx(cal.log_loss(y, p, sample_weight=w))
+        assert m["accuracy"] == pytest.approx(np.average((p > 0.5) == y, weights=w))
+        for score in ("brier", "log"):
+            parts = cal.decompose(y, p, score=score, sample_weight=w)
+            assert m[f"{score}_miscalibration"] == pytest.approx(parts.miscalibration)
+            assert m[f"{score}_discrimination"] == pytest.approx(parts.discrimination)
+    for d in found.differences:
+        assert d.value == pytest.approx(found.models[0].measures[d.measure] - found.models[1].measures[d.measure])
+    assert found.n_samples == int((w > 0).sum())
+
+
+@pytest.mark.parametrize("notion", ["auto", "classwise", "top-label", cal.ClassSpecific(1)])
+def test_several_classes(notion):
+    y, p, q = three_classes()
+    found = cal.compare_models(y, {"p": p, "q": q}, notion=notion, estimator=cal.Binned(5), **FAST)
+    assert "log_miscalibration" not in found.measures  # CORP has no parts of it for three classes
+    m = found.models[1].measures
+    assert m["calibration_error"] == pytest.approx(cal.calibration_error(y, q, notion=notion, estimator=cal.Binned(5)))
+    assert m["squared_calibration_error"] == pytest.approx(cal.squared_calibration_error(y, q, notion=notion))
+    assert m["brier_miscalibration"] == pytest.approx(cal.decompose(y, q).miscalibration)
+    assert found.difference("log", "p", "q").better == "p"
+    assert "5" in found.estimator
+    assert found.notion.startswith(notion if isinstance(notion, str) and notion != "auto" else "c")
+
+
+def test_groups_leave_values_and_widen_intervals():
+    y, a, b, group = two(n=1000, in_group=5)
+    rows, groups = (cal.compare_models(y, {"a": a, "b": b}, groups=g, **FAST) for g in (None, group))
+    for one, other in zip(rows.models, groups.models, strict=True):
+        assert one.measures == pytest.approx(other.measures, rel=1e-12)
+    assert groups.n_groups == 200
+    assert rows.n_groups is None
+    names = np.array([f"game {g}" for g in group])
+    for given in (names.tolist(), pd.Series(names), pl.Series(names), group.astype(float), pd.Categorical(names)):
+        same = cal.compare_models(y, {"a": a, "b": b}, groups=given, **FAST)
+        assert same.to_dict() == groups.to_dict()
+    # The same rows five times over: as one group each they say no more than once.
+    y, a, b, _ = two(n=200)
+    index = np.repeat(np.arange(200), 5)
+    once = cal.compare_models(y, {"a": a, "b": b}, **FAST)
+    again = cal.compare_models(y[index], {"a": a[index], "b": b[index]}, groups=index, **FAST)
+    for measure in ("brier", "log", "accuracy"):
+        d, e = once.difference(measure, "a", "b"), again.difference(measure, "a", "b")
+        assert (e.value, e.se, e.pvalue) == pytest.approx((d.value, d.se, d.pvalue))
+
+
+def test_every_interval_is_its_pvalue():
+    y, a, b, group = two(n=400, in_group=4)
+    found = cal.compare_models(y, {"a": a, "b": b, "c": a**1.2}, groups=group, level=0.9, adjust="none", **FAST)
+    for d in found.differences:
+        assert (d.pvalue < 0.1) == (not d.interval.low <= 0 <= d.interval.high)
+        assert d.pvalue == d.adjusted
+        assert d.interval.low + d.interval.high == pytest.approx(2 * d.corrected)
+        t = stats.t.isf(0.05, 99)
+        assert d.interval.high - d.corrected == pytest.approx(t * d.se)
+        if d.se > 0:  # c orders rows as a does: its discrimination is the same
+            assert d.pvalue == pytest.approx(2 * stats.t.sf(abs(d.corrected) / d.se, 99))
+        if d.better is not None:
+            first = d.better == d.model
+            assert first == ((d.corrected > 0) == higher_is_better(d.measure))
+    assert {d.better for d in found.differences} > {None}
+
+
+def test_reference_and_orientation():
+    y, a, b, _ = two()
+    models = {"a": a, "b": b, "c": (a + b) / 2}
+    every, against = (cal.compare_models(y, models, reference=r, **FAST) for r in (None, "b"))
+    assert [(d.model, d.other) for d in every.of("brier")] == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert [(d.model, d.other) for d in against.of("brier")] == [("a", "b"), ("c", "b")]
+    d, e = every.difference("log", "b", "c"), every.difference("log", "c", "b")
+    assert (d.value, d.corrected, d.pvalue, d.better) == (-e.value, -e.corrected, e.pvalue, e.better)
+    assert d.interval == (-e.interval.high, -e.interval.low)
+    assert against.difference("log", "c", "b").value == pytest.approx(e.value)
+    with pytest.raises(ValueError, match="were not compared"):
+        against.difference("log", "a", "c")
+    with pytest.raises(ValueError, match="measure must be one of"):
+        every.of("auc")
+
+
+def test_adjustments():
+    p = np.array([0.01, 0.04, np.nan, 0.03, 0.5])
+    # Holm by hand: 4·0.01, 3·0.03, max(2·0.04, 0.09), 0.5
+    np.testing.assert_allclose(adjusted_pvalues(p, "holm"), [0.04, 0.09, np.nan, 0.09, 0.5])
+    np.testing.assert_allclose(adjusted_pvalues(p, "bonferroni"), [0.04, 0.16, np.nan, 0.12, 1])
+    np.testing.assert_array_equal(adjusted_pvalues(p, "none"), p)
+    y, a, b, _ = two()
+    found = cal.compare_models(y, {"a": a, "b": b, "c": np.sqrt(a)}, **FAST)
+    for measure in found.measures:
+        ds = found.of(measure)
+        np.testing.assert_allclose([d.adjusted for d in ds], adjusted_pvalues(np.array([d.pvalue for d in ds]), "holm"))
+
+
+def test_models_that_say_the_same_do_not_differ():
+    y, a, _, _ = two()
+    found = cal.compare_models(y, {"a": a, "again": a.copy()}, **FAST)
+    for d in found.differences:
+        assert (d.value, d.corrected, d.pvalue, d.better) == (0, 0, 1, None)
+
+
+def test_a_score_of_infinity_has_no_interval():
+    y, a, b, _ = two()
+    a = np.where(np.arange(300) == 7, 1.0 - y[7], a)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = cal.compare_models(y, {"a": a, "b": b}, **FAST)
+    d = found.difference("log", "a", "b")
+    assert d.value == np.inf
+    assert np.isnan([d.corrected, d.se, d.pvalue, d.adjusted, *d.interval]).all()
+    assert d.better is None
+    assert np.isfinite(found.difference("log_discrimination", "a", "b").interval).all()
+    assert "no interval: a score is infinite" in str(found)
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["models"][0]["log"] is None
+
+
+def test_labels_by_name_in_any_order():
+    y, p, q = three_classes()
+    names = np.array(["cat", "dog", "owl"])
+    want = cal.compare_models(names[y], {"p": p, "q": q}, **FAST)
+    frame = pl.DataFrame(q[:, [2, 0, 1]], schema=["owl", "cat", "dog"])
+    for models in ({"p": p, "q": frame}, {"p": pl.DataFrame(p, schema=list(names)), "q": frame}):
+        assert cal.compare_models(names[y], models, **FAST).to_dict() == want.to_dict()
+    other_way = cal.compare_models(names[y], {"q": frame, "p": p}, **FAST)
+    assert other_way.models[0].measures == pytest.approx(want.models[1].measures)
+    y, a, b, _ = two()
+    said = np.where(y == 1, "yes", "no")
+    for label, flip in (("yes", False), ("no", True)):
+        models = {"a": 1 - a if flip else a, "b": 1 - b if flip else b}
+        found = cal.compare_models(said, models, pos_label=label, **FAST)
+        assert found.models[0].measures["log_discrimination"] == pytest.approx(
+            cal.decompose(y, a, score="log").discrimination
+        )
+
+
+def test_few_groups_warn():
+    y, a, b, group = two(in_group=30)
+    with pytest.warns(cal.CalibrantWarning, match="10 groups are few"):
+        found = cal.compare_models(y, {"a": a, "b": b}, groups=group, **FAST)
+    assert found.warnings[0] in str(found)
+    w = np.where(group == 0, 1e4, 1.0)
+    _, *_, group = two(in_group=5)
+    w = np.where(group == 0, 1e4, 1.0)
+    with pytest.warns(cal.CalibrantWarning, match=r"60 groups, as good as 1\.0 equal ones, are few"):
+        cal.compare_models(y, {"a": a, "b": b}, groups=group, sample_weight=w, **FAST)
+
+
+def test_text_dict_and_frame():
+    y, a, b, _ = two(n=2000)
+    found = cal.compare_models(y, {"a": a, "b": b}, **FAST)
+    text = str(found)
+    assert text.startswith("2 models on the same 2,000 rows\n")
+    assert "Brier score: miscalibration (lower is better)" in text
+    assert "accuracy (higher is better)" in text
+    frame = found.to_frame("polars")
+    assert frame.height == 9
+    assert frame["measure"].to_list() == list(BINARY)
+    d = found.difference("brier", "a", "b")
+    row = frame.filter(pl.col("measure") == "brier").row(0, named=True)
+    assert (row["low"], row["high"], row["adjusted"]) == (d.interval.low, d.interval.high, d.adjusted)
+    assert (row["better"] in text) if row["better"] else True
+    out = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert out["differences"][2]["interval"] == [d.interval.low, d.interval.high]
+    many = cal.compare_models(y, {f"m{i}": np.clip(a + i / 100, 0, 1) for i in range(8)}, scores=(), **FAST)
+    assert many.measures == ("calibration_error", "squared_calibration_error", "accuracy")
+    assert "of 28 pairs do not differ" in str(many)
+
+
+def test_repeatable():
+    y, a, b, _ = two()
+    one, other = (cal.compare_models(y, {"a": a, "b": b}, n_resamples=50, random_state=3).to_dict() for _ in range(2))
+    assert one == other
+    assert cal.compare_models(y, {"a": a, "b": b}, n_resamples=50, random_state=4).to_dict() != one
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"y_probs": {"a": [0.2] * 6}}, ValueError, "at least two models"),
+        ({"y_probs": [[0.2] * 6, [0.3] * 6]}, TypeError, "y_probs must map names to probabilities; got list"),
+        ({"y_probs": {"a": [0.2] * 6, "b": [0.2] * 5}}, ValueError, "model 'b': y_true and y_prob"),
+        ({"y_probs": {"a": [0.2] * 6, "b": [1.2] * 6}}, ValueError, "model 'b'"),
+        ({"y_probs": {"a": [0.2] * 6, "b": [[0.2, 0.8]] * 6}}, ValueError, "probabilities of one shape"),
+        ({"groups": [1, 2, 3]}, ValueError, "groups must hold one value for each of 6 rows"),
+        ({"groups": [1, 2, 3, np.nan, 4, 5]}, ValueError, "row 3 is NaN"),
+        ({"groups": np.array(["a", "b", None, "c", "d", "e"], dtype=object)}, ValueError, "row 2 is None"),
+        ({"groups": [1] * 6}, ValueError, "at least two independent groups with weight; got 1"),
+        ({"reference": "c"}, ValueError, "reference must be one of the models"),
+        ({"adjust": "fdr"}, ValueError, "adjust must be one of"),
+        ({"level": 1.0}, ValueError, "level must lie strictly between 0 and 1"),
+        ({"level": None}, ValueError, "level must lie strictly between 0 and 1; got None"),
+        ({"n_resamples": 1}, ValueError, "n_resamples must be an int >= 2"),
+        ({"scores": "brier"}, TypeError, "scores must be a sequence"),
+        ({"scores": ("bries",)}, ValueError, "score must be one of"),
+        ({"notion": "canonical"}, ValueError, "cannot be compared by the notion 'canonical'"),
+        ({"notion": cal.Classwise("max")}, ValueError, "a maximum over classes has no standard error"),
+        ({"estimator": "ece"}, ValueError, "estimator must be"),
+    ],
+)
+def test_bad_input_is_refused(change, error, message):
+    given = {"y_true": [0, 1, 0, 1, 1, 0], "y_probs": {"a": [0.2, 0.3, 0.4, 0.6, 0.7, 0.8], "b": [0.5] * 6}} | change
+    with pytest.raises(error, match=message):
+        cal.compare_models(given.pop("y_true"), given.pop("y_probs"), **given)
+
+
+def test_classes_must_agree():
+    y, p, q = three_classes()
+    names = np.array(["cat", "dog", "owl"])[y]
+    frames = {"p": pl.DataFrame(p, schema=["cat", "dog", "owl"]), "q": pl.DataFrame(q, schema=["cat", "dog", "owl"])}
+    four = pl.DataFrame(np.c_[q, np.zeros(len(q))], schema=["cat", "dog", "owl", "emu"])
+    with pytest.raises(ValueError, match="must speak of the same classes"):
+        cal.compare_models(names, frames | {"r": four}, **FAST)

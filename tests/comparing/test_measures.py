@@ -1,0 +1,187 @@
+"""What models are compared by, against naive implementations and other libraries."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import calibrant as cal
+from calibrant import as_predictions
+from calibrant.comparing.gaps import Gaps
+from calibrant.comparing.measures import Measures
+from calibrant.comparing.parts import MOST_CELLS, Parts
+from calibrant.comparing.squares import Squares, squares_covariance
+from calibrant.comparing.units import Units
+from calibrant.notions import ClassSpecific, Classwise, Confidence, TopLabel
+from calibrant.scores import RULES, Brier
+
+from . import naive
+
+
+def two(n=300, seed=0, in_group=None):
+    """Outcomes, and two models' probabilities that are off; groups that share an effect."""
+    rng = np.random.default_rng(seed)
+    x1, x2 = rng.standard_normal((2, n))
+    group = None if in_group is None else np.arange(n) // in_group
+    shared = 0 if group is None else rng.standard_normal(group[-1] + 1)[group]
+    y = (rng.random(n) < 1 / (1 + np.exp(-x1 - x2 - shared))).astype(int)
+    return y, 1 / (1 + np.exp(-1.8 * x1)), 1 / (1 + np.exp(-x2 - 0.5)), group
+
+
+def judged(y, *probs, groups=None, **options):
+    models = [as_predictions(y, p, **options) for p in probs]
+    return models, Units.of(models[0], groups)
+
+
+@pytest.mark.parametrize("in_group", [None, 4])
+def test_squares_are_products_of_different_units(in_group):
+    y, a, _, group = two(in_group=in_group)
+    (p,), units = judged(y, a, groups=group)
+    found = Squares.of(p, ClassSpecific(), units)
+    unit = np.arange(300) if group is None else group
+    assert found.value == pytest.approx(naive.squared(y, a, unit, 17), rel=1e-10)  # floor(√300) bins
+    assert found.influence.sum() == pytest.approx(0, abs=2e-3)
+
+
+def test_squares_covariance_is_the_naive_sum():
+    y, a, b, _ = two(n=256)
+    models, units = judged(y, a, b)
+    found = [Squares.of(p, ClassSpecific(), units) for p in models]
+    covariance, least = squares_covariance(found, units)
+    (i1, h1), (i2, h2) = (naive.influences_and_pairs(y, s, 16) for s in (a, b))
+    one = np.stack([i - f.value / 256 for i, f in zip((i1, i2), found, strict=True)])
+    one -= one.mean(axis=1, keepdims=True)
+    pairs = np.array([[(g * h).sum() / 2 for g in (h1, h2)] for h in (h1, h2)])
+    np.testing.assert_allclose(least, pairs, rtol=1e-9)
+    np.testing.assert_allclose(covariance, one @ one.T * 256 / 255 - pairs, rtol=1e-9)
+
+
+def test_squares_of_several_classes_are_means_of_one_vs_rest():
+    rng = np.random.default_rng(1)
+    probs = rng.dirichlet([1, 2, 3], 400)
+    y = rng.integers(0, 3, 400)
+    (p,), units = judged(y, probs)
+    each = [naive.squared((y == k).astype(int), probs[:, k], np.arange(400), 20) for k in range(3)]
+    assert Squares.of(p, Classwise(), units).value == pytest.approx(np.mean(each))
+    top, right = probs.max(axis=1), (probs.argmax(axis=1) == y).astype(int)
+    assert Squares.of(p, Confidence(), units).value == pytest.approx(naive.squared(right, top, np.arange(400), 20))
+    total = 0.0
+    for k in range(3):
+        rows = probs.argmax(axis=1) == k
+        n_bins = int(np.sqrt(rows.sum()))
+        total += rows.mean() * naive.squared(right[rows], top[rows], np.arange(rows.sum()), n_bins)
+    assert Squares.of(p, TopLabel(), units).value == pytest.approx(total)
+
+
+def test_squares_are_unbiased_for_calibrated_models_in_groups():
+    """Rows of a group share their outcome: plain debiasing takes that for miscalibration, pairs of groups do not."""
+    rng = np.random.default_rng(2)
+    found, plain = [], []
+    for _ in range(200):
+        group = np.repeat(np.arange(60), 5)
+        s = np.clip(rng.random(60)[group] + 0.02 * rng.standard_normal(300), 0.01, 0.99)
+        y = (rng.random(60)[group] < s).astype(int)
+        (p,), units = judged(y, s, groups=group)
+        found.append(Squares.of(p, ClassSpecific(), units).value)
+        plain.append(cal.squared_calibration_error(y, s))
+    assert abs(np.mean(found)) < 4 * np.std(found) / np.sqrt(200)
+    assert np.mean(plain) > 0.01
+
+
+@pytest.mark.parametrize("in_group", [None, 3])
+def test_means_are_paired_and_clustered(in_group):
+    y, a, b, group = two(in_group=in_group)
+    w = np.random.default_rng(3).random(300) + 0.1
+    models, units = judged(y, a, b, groups=group, sample_weight=w)
+    found = Measures(models, units).score(RULES["log"])
+    loss = [-np.log(np.where(y == 1, s, 1 - s)) for s in (a, b)]
+    unit = np.arange(300) if group is None else group
+    mean, se = naive.cluster_mean(loss[0] - loss[1], w, unit)
+    assert found.values[0] - found.values[1] == pytest.approx(mean)
+    assert found.se(0, 1) == pytest.approx(se)
+    assert found.df == len(np.unique(unit)) - 1
+
+
+def test_independent_rows_give_the_paired_t_test():
+    y, a, b, _ = two()
+    d = cal.compare_models(y, {"a": a, "b": b}, n_resamples=2, random_state=0).difference("brier", "a", "b")
+    want = stats.ttest_rel((a - y) ** 2, (b - y) ** 2)
+    assert d.pvalue == pytest.approx(want.pvalue)
+    interval = want.confidence_interval()
+    assert (d.interval.low, d.interval.high) == pytest.approx((interval.low, interval.high))
+
+
+@pytest.mark.parametrize("groups", [False, True])
+def test_whole_weights_repeat_rows(groups):
+    y, a, b, group = two(n=120, in_group=4)
+    w = np.random.default_rng(4).integers(1, 4, 120)
+    rows = np.repeat(np.arange(120), w)
+    models, units = judged(y, a, b, groups=group if groups else None, sample_weight=w)
+    again, more = judged(y[rows], a[rows], b[rows], groups=group[rows] if groups else None)
+    weighted, repeated = Measures(models, units), Measures(again, more)
+    for of in (lambda m: m.score(RULES["brier"]), lambda m: m.accuracy(), lambda m: m.squared_error(ClassSpecific())):
+        one, other = of(weighted), of(repeated)
+        np.testing.assert_allclose(one.values, other.values, rtol=1e-12)
+        np.testing.assert_allclose(one.centres, other.centres, rtol=1e-9)
+        np.testing.assert_allclose(one.covariance, other.covariance, rtol=1e-8)
+        assert one.df == other.df
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_parts_of_resamples_are_decompositions_of_repeated_rows(n_classes):
+    rng = np.random.default_rng(5)
+    probs = rng.dirichlet(np.arange(1, n_classes + 1), 80).round(2).clip(0.01)
+    probs /= probs.sum(axis=1, keepdims=True)
+    y = rng.integers(0, n_classes, 80)
+    given = probs if n_classes == 3 else probs[:, 1]
+    rules = {"brier": Brier("half") if n_classes == 2 else Brier()}
+    if n_classes == 2:
+        rules |= {"log": RULES["log"], "spherical": RULES["spherical"]}
+    (p,), units = judged(y, given)
+    times = np.concatenate(list(units.draws(5, rng)), axis=1)
+    assert (times.sum(axis=0) == 80).all()
+    read = Parts.of([p], rules, units).read(times)
+    for i, name in enumerate(rules):
+        for r in range(5):
+            rows = np.repeat(np.arange(80), times[:, r].astype(int))
+            want = cal.decompose(y[rows], given[rows], score=name, labels=range(n_classes) if n_classes == 3 else None)
+            np.testing.assert_allclose(read[i, :, 0, r], [want.calibration, want.discrimination], atol=1e-12)
+
+
+def test_pooled_cells_change_little():
+    y, a, _, _ = two(n=5000)
+    (p,), units = judged(y, a)
+    once = np.ones((5000, 1))
+    exact = Parts.of([p], {"log": RULES["log"]}, units, None).read(once)
+    pooled = Parts.of([p], {"log": RULES["log"]}, units).read(once)
+    assert len(np.unique(a)) > MOST_CELLS
+    assert not np.array_equal(exact, pooled)
+    np.testing.assert_allclose(pooled, exact, atol=5e-4)
+
+
+def test_gaps_take_off_what_noise_adds():
+    """Around the gaps found, times λ, samples read what the data do; a reading below all noise mirrors one above."""
+    rng = np.random.default_rng(6)
+    noise = 0.05 * rng.standard_normal((10, 4000))
+    share = np.full(10, 0.1)
+    large = Gaps(np.full(10, 0.3), share, None)
+    middle, draws = large.corrected(noise)
+    assert middle == pytest.approx(0.3, abs=1e-3)  # gaps far above their noise are as they read
+    assert draws.std() == pytest.approx(0.05 / np.sqrt(10), rel=0.1)
+    read_by_noise = np.abs(noise).mean()
+    some = Gaps(np.where(np.arange(10) % 2, 1, -1) * 1.2 * read_by_noise, share, None)
+    middle, _ = some.corrected(noise)
+    scale = middle / (1.2 * read_by_noise)
+    assert (share @ np.abs(scale * some.gap[:, None] + noise)).mean() == pytest.approx(1.2 * read_by_noise, rel=1e-3)
+    assert 0 < scale < 1
+    assert Gaps(some.gap / 1.2 * 0.8, share, None).corrected(noise)[0] < 0
+
+
+def test_draws_repeat_units_as_the_multinomial_law_does():
+    y, a, _, _ = two(n=50)
+    w = np.r_[np.full(25, 1.0), np.full(25, 3.0)]
+    for weights, mean in ((None, np.ones(50)), (w, w)):
+        _, units = judged(y, a, sample_weight=weights)
+        times = np.concatenate(list(units.draws(20_000, np.random.default_rng(0))), axis=1)
+        assert (times.sum(axis=0) == mean.sum()).all()
+        np.testing.assert_allclose(times.mean(axis=1), mean, rtol=0.06)
+        np.testing.assert_allclose(times.var(axis=1), mean * (1 - mean / mean.sum()), rtol=0.08)
