@@ -109,7 +109,7 @@ def adaptive_test(
         """Largest standardised error of each set of labels (r, n)."""
         if not known:
             return np.zeros(len(sets))
-        return np.max([one.standardised(one.squared_errors(sets)).max(axis=0) for one in known], axis=0)
+        return np.asarray(np.max([one.standardised(one.squared_errors(sets)).max(axis=0) for one in known], axis=0))
 
     codes = p.codes[None].astype(np.int64)
     impossible = sum(one.impossible(codes[0]) for one in problems)

@@ -36,11 +36,12 @@ class Wealth:
     def __init__(self) -> None:
         self.n_rows = 0
         self.fit_at = FIRST
-        self.count = np.zeros(N_CELLS)
-        self.positive = np.zeros(N_CELLS)
-        self.score = np.zeros(N_CELLS)
-        self.shifts = np.zeros((len(PRIORS), N_CELLS))
-        self.log_wealth = np.zeros(len(PRIORS))
+        self.count: FloatArray = np.zeros(N_CELLS)
+        self.positive: FloatArray = np.zeros(N_CELLS)
+        self.score: FloatArray = np.zeros(N_CELLS)
+        self.theta: FloatArray = np.zeros((len(PRIORS), N_COSINES + 2))
+        self.shifts: FloatArray = np.zeros((len(PRIORS), N_CELLS))
+        self.log_wealth: FloatArray = np.zeros(len(PRIORS))
 
     def path(self, scores: FloatArray, happened: AnyArray) -> FloatArray:
         """Take rows one after the other; log wealth of every alternative after each row, (E, n)."""
@@ -63,7 +64,7 @@ class Wealth:
             self._keep(cell[rows][~certain[rows]], s[rows][~certain[rows]], happened[rows][~certain[rows]])
             self.n_rows += stop - start
             if self.n_rows == self.fit_at:
-                self.shifts = alternatives(self.count, self.positive, self.score)
+                self.theta, self.shifts = alternatives(self.count, self.positive, self.score, self.theta)
                 self.fit_at = max(self.n_rows + 1, int(np.ceil(GROWTH * self.n_rows)))
             start = stop
         return np.concatenate(parts, axis=1)
@@ -76,7 +77,7 @@ class Wealth:
 
 def cells_of(z: FloatArray) -> AnyArray:
     """Cell of each log odds."""
-    return np.clip((z + END) * (N_CELLS / (2 * END)), 0, N_CELLS - 1).astype(np.intp)
+    return np.asarray(np.clip((z + END) * (N_CELLS / (2 * END)), 0, N_CELLS - 1), dtype=np.intp)
 
 
 def log_ratio(shift: FloatArray, z: FloatArray, happened: AnyArray) -> FloatArray:
@@ -85,15 +86,17 @@ def log_ratio(shift: FloatArray, z: FloatArray, happened: AnyArray) -> FloatArra
     return np.asarray(np.where(happened, shift, 0.0) - growth)
 
 
-def alternatives(count: FloatArray, positive: FloatArray, score: FloatArray) -> FloatArray:
-    """What each alternative adds to the stated log odds in each cell, (E, cells).
+def alternatives(
+    count: FloatArray, positive: FloatArray, score: FloatArray, start: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Coefficients of each alternative, and what it adds to the stated log odds in each cell, (E, cells).
 
     Logistic maps with normal priors around the identity: a line in the log odds, and two with waves over the ranks of
-    the scores besides.
+    the scores besides. The search starts from ``start``, the coefficients of the fit before.
     """
     used = count > 0
     if not used.any():
-        return np.zeros((len(PRIORS), N_CELLS))
+        return start, np.zeros((len(PRIORS), N_CELLS))
     z = (np.arange(N_CELLS) + 0.5) * (2 * END / N_CELLS) - END
     mean = score[used] / count[used]
     z[used] = np.log(mean) - np.log1p(-mean)
@@ -107,9 +110,9 @@ def alternatives(count: FloatArray, positive: FloatArray, score: FloatArray) -> 
     columns = np.stack(
         [np.concatenate([[line * np.ones(N_CELLS), line * slope], wave * cosines]) for line, wave in PRIORS]
     )
-    known = (np.broadcast_to(values[used], (len(PRIORS), mean.size)) for values in (z, count, positive))
-    theta, _ = fit(columns[:, :, used], *known, precision=1.0)
-    return np.asarray((theta[:, None, :] @ columns)[:, 0])
+    at, rows, hits = (np.broadcast_to(values[used], (len(PRIORS), mean.size)) for values in (z, count, positive))
+    theta, _ = fit(columns[:, :, used], at, rows, hits, 1.0, start)
+    return theta, np.asarray((theta[:, None, :] @ columns)[:, 0])
 
 
 def split_log_ratios(
@@ -119,17 +122,25 @@ def split_log_ratios(
     s, home = np.unique(scores.astype(np.float64), return_inverse=True)
     n = home.size
     n_fit = min(max(1, round(fraction * n)), n - 1)
-    everything, everyone = np.bincount(home, minlength=s.size), np.bincount(home, happened, s.size)
     found = np.empty(n_splits)
     for i in range(n_splits):
-        rows = rng.permutation(n)[:n_fit]
-        count, positive = np.bincount(home[rows], minlength=s.size), np.bincount(home[rows], happened[rows], s.size)
+        order = rng.permutation(n)
+        # Rows and positives of each distinct score, in the part that is fitted and in the other.
+        (count, positive), (left, won) = (
+            (_sums(home[rows], s.size), _sums(home[rows], s.size, happened[rows]))
+            for rows in (order[:n_fit], order[n_fit:])
+        )
         used = count > 0
         at = s[used]
-        fitted = shrunken_isotonic(at, count[used].astype(np.float64), positive[used])
+        fitted = shrunken_isotonic(at, count[used], positive[used])
         q = fitted[np.searchsorted((at[1:] + at[:-1]) / 2, s)]
-        found[i] = likelihood_ratio(q, s, everyone - positive, everything - count)
+        found[i] = likelihood_ratio(q, s, won, left)
     return found
+
+
+def _sums(home: AnyArray, size: int, values: AnyArray | None = None) -> FloatArray:
+    """Sums of values, or of ones, by place."""
+    return np.asarray(np.bincount(home, values, size), dtype=np.float64)
 
 
 def shrunken_isotonic(scores: FloatArray, count: FloatArray, positive: FloatArray) -> FloatArray:

@@ -168,7 +168,7 @@ class CalibrationMonitor:
         self.labels = labels
         self.pos_label = pos_label
         self.n_samples = 0
-        self._columns: bool | None = None
+        self._columns = False
         self._bets: list[Wealth] = []
         self._log_e = 0.0
         self._log_max = 0.0
@@ -190,18 +190,13 @@ class CalibrationMonitor:
 
     def update(self, y_true: Any, y_prob: Any, *, sample_weight: Any = None) -> TestResult:
         """Bet on further rows, in the order given; the result so far."""
-        p = as_predictions(
-            y_true, y_prob, labels=self.labels, pos_label=self.pos_label, sample_weight=sample_weight
-        )
-        columns = p.positive is None
-        if self._columns is not None and self._columns != columns:
-            raise ValueError(
-                "y_prob must be 1-D or 2-D as in the first batch; got " + ("2-D after 1-D" if columns else "1-D after 2-D")
-            )
+        p = as_predictions(y_true, y_prob, labels=self.labels, pos_label=self.pos_label, sample_weight=sample_weight)
+        if self._columns and p.positive is not None:
+            raise ValueError("y_prob must have a column a class, as in the first batch; got one column")
         chosen = _checked(as_notion(self.notion, p))
         problems = _problems(chosen, _repeated(p))
         # Nothing is kept of rows that were refused above.
-        self._columns, self.labels = columns, p.classes
+        self._columns, self.labels = p.positive is None, p.classes
         self.pos_label = None if p.positive is None else p.classes[p.positive]
         self._bets = self._bets or [Wealth() for _ in problems]
         paths = [bet.path(one.scores, one.outcomes != 0) for bet, one in zip(self._bets, problems, strict=True)]

@@ -150,7 +150,8 @@ def _cut(
     most = finest(n, axes, eps) if n_scales is None else min(n_scales - 1, int(-np.log2(_UNITS * eps)))
     # A place that exceeds an edge by its rounding error lies on the edge.
     cells = np.maximum(np.ceil((place - 4 * eps) * 2.0**most).astype(np.int64) - 1, 0)
-    homes = []
+    cells = cells[:, 0] if axes == 1 else cells
+    homes: list[tuple[int, int, AnyArray]] = []
     home = np.arange(n)
     for b in range(most, -1, -1):
         cells, parent = np.unique(cells, axis=0, return_inverse=True)
@@ -182,7 +183,7 @@ def _level(a_side: int, below: AnyArray, home: AnyArray, probs: FloatArray, w: F
     parent = np.empty(int(below.max()) + 1, dtype=np.intp)
     parent[below] = home
     adds = csr_array((np.ones(parent.size), (parent, np.arange(parent.size))), shape=(bins, parent.size))
-    weight = np.bincount(home, w, bins)
+    weight = np.bincount(home, w, bins).astype(np.float64)
     own = w**2 / weight[home]
     variances = probs * (1 - probs)
     d = probs.shape[1]
