@@ -3,9 +3,9 @@
     OMP_NUM_THREADS=1 python benchmarks/judging.py [--rounds 5] [--only TEXT] [--write benchmarks/judging.md]
 
 Needs `pip install pycalib==0.1.0.dev6 calzone-tool==0.1.0 statsmodels==0.15.0 model-diagnostics==1.5.0
-scoringrules==0.10.0 scikit-learn==1.9.1`, which `benchmarks/requirements.txt` lists among others. Where conventions differ
-they are set equal, or the remark names the difference. An answer that differs by more than its tolerance ends the run
-with an error.
+scoringrules==0.10.0 scikit-learn==1.9.1`, which `benchmarks/requirements.txt` lists among others. Where conventions
+differ they are set equal, or the remark names the difference. An answer that differs by more than its tolerance ends
+the run with an error.
 """
 
 import argparse
@@ -283,6 +283,23 @@ CASES: dict[str, Callable[[], Case]] = {
 }
 
 
+def alone() -> dict[str, Callable[[], Any]]:
+    """Tests of ours without a counterpart, at their defaults."""
+    y, p = binary(10_000)
+    z, q = several(10_000, 3)
+    draws = {"random_state": 0}
+    return {
+        "`calibration_test`, 10⁴": lambda: cal.calibration_test(y, p, **draws),
+        "`cumulative_test`, 10⁴": lambda: cal.cumulative_test(y, p),
+        "`kernel_test`, asymptotic, 10⁴": lambda: cal.kernel_test(y, p, method="asymptotic"),
+        "`adaptive_test`, 10⁴": lambda: cal.adaptive_test(y, p, **draws),
+        "`adaptive_test`, class-wise, 10⁴ × 3": lambda: cal.adaptive_test(z, q, notion="classwise", **draws),
+        "`adaptive_test`, canonical, 10⁴ × 3": lambda: cal.adaptive_test(z, q, notion="canonical", **draws),
+        "`evalue_test`, sequential, 10⁴": lambda: cal.evalue_test(y, p),
+        "`evalue_test`, split, 10⁴": lambda: cal.evalue_test(y, p, method="split", **draws),
+    }
+
+
 def agreement(case: Case, ours: Any, theirs: Any) -> str:
     """What agrees, in words; an error where it does not."""
     if callable(case.close):
@@ -297,7 +314,7 @@ def agreement(case: Case, ours: Any, theirs: Any) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", choices=list(CASES))
+    parser.add_argument("--only", choices=list(CASES), help="one case; nothing else is run")
     parser.add_argument("--write", type=Path)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -321,15 +338,26 @@ def main() -> None:
         a, b = (statistics.median(times[who]) for who in ("ours", "peer"))
         print(f"{case.name:<52} {case.library:<18} {a:8.4f}s {b:8.4f}s {a / b:7.3f}  {same}", flush=True)
         rows.append(f"| {case.name} | {case.library} | {a:.4f} | {b:.4f} | {a / b:.3f} | {same} | {case.remark} |")
-    if options.write is not None:
-        options.write.write_text(page(rows, options.rounds), encoding="utf-8")
+    own = []
+    for name, run in {} if options.only else alone().items():
+        run()
+        seconds = [0.0] * options.rounds
+        for i in range(options.rounds):
+            start = process_time()
+            run()
+            seconds[i] = process_time() - start
+        print(f"{name:<71} {statistics.median(seconds):8.4f}s", flush=True)
+        own.append(f"| {name} | {statistics.median(seconds):.3f} |")
+    if options.write is not None and options.only is None:
+        options.write.write_text(page(rows, own, options.rounds), encoding="utf-8")
 
 
-def page(rows: list[str], rounds: int) -> str:
+def page(rows: list[str], own: list[str], rounds: int) -> str:
     facts = table.facts({peer: importlib.metadata.version(peer) for peer in PEERS})
     return PAGE.format(
         rounds=rounds,
         rows="\n".join(rows),
+        own="\n".join(own),
         date=datetime.date.today().isoformat(),
         machine=f"{facts['cpu']}, {os.cpu_count()} cores, Python {facts['python']}",
         versions=", ".join(f"{name} {version}" for name, version in (facts["versions"] | facts["peers"]).items()),
@@ -347,8 +375,11 @@ of both. {date}; {machine}; {versions}.
 |---|---|--:|--:|--:|---|---|
 {rows}
 
-Tests for which none of these libraries has a counterpart are not in the table: `calibration_test` of other
-estimators, `kernel_test`, `cumulative_test`, `adaptive_test`, `evalue_test`.
+Tests of ours for which none of these libraries has a counterpart, at their defaults (999 draws where they draw):
+
+| test | [s] |
+|---|--:|
+{own}
 """
 
 

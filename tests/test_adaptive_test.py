@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import calibrant as cal
+from calibrant.notions import as_notion
+from calibrant.significance.adaptive import _problems
 from calibrant.significance.scales import Scales, finest
 
 
@@ -97,10 +99,17 @@ def test_pair_by_pair(name, weighted):
     notion, problems = CASES[name]
     found = cal.adaptive_test(y, p, notion=notion, sample_weight=w if weighted else None, n_resamples=1, random_state=0)
     each = []
+    predictions = cal.as_predictions(y, p)
+    cut = list(_problems(as_notion(notion, predictions), predictions, w, None))
     for k, (place, probs, hits, rows) in enumerate(problems(p, y)):
         rows = np.ones(len(y), dtype=bool) if rows is None else rows
-        for m, (t, z) in naive(place[rows], probs[rows], hits[rows].astype(float), w[rows]).items():
-            each.append((z, t, m, k))
+        again = naive(place[rows], probs[rows], hits[rows].astype(float), w[rows])
+        each += [(z, t, m, k) for m, (t, z) in again.items()]
+        assert [level.a_side for level in cut[k].levels] == sorted(again, reverse=True)
+        errors = cut[k].squared_errors(y[None])
+        by_size = [again[level.a_side] for level in cut[k].levels]
+        assert errors[:, 0] == pytest.approx([t for t, _ in by_size], rel=1e-8)
+        assert cut[k].standardised(errors)[:, 0] == pytest.approx([z for _, z in by_size], rel=1e-8)
     z, t, m, k = max(each)
     assert found.statistic == pytest.approx(z, rel=1e-8)
     assert found.details["squared_error"] == pytest.approx(t, rel=1e-8)

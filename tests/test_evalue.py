@@ -352,6 +352,7 @@ def test_weights():
     [
         ({"method": "random"}, "method must be one of 'sequential', 'split'; got 'random'"),
         ({"method": "split", "n_splits": 0}, "n_splits must be an int >= 1"),
+        ({"n_splits": 2.5}, "n_splits must be an int >= 1; got 2.5"),
         ({"method": "split", "n_splits": True}, "n_splits must be an int >= 1"),
         ({"method": "split", "fraction": 1.0}, "fraction must be a number within"),
         ({"notion": "canonical"}, "'canonical' has no e-value test"),

@@ -30,8 +30,6 @@ class Level:
         Adds up bins of the next finer level, or rows, into the occupied bins of this one.
     weight : ndarray of shape (B,)
         Weight of each bin.
-    own : ndarray of shape (n,)
-        What a row's squared residual counts: ``w² / weight of its bin``.
     mean, sd : float
         Under calibration, of the part of T that comes from rows with themselves, and of T.
     """
@@ -39,7 +37,6 @@ class Level:
     a_side: int
     adds: Any
     weight: FloatArray
-    own: FloatArray
     mean: float
     sd: float
 
@@ -109,17 +106,13 @@ class Scales:
 
     def squared_errors(self, sets: AnyArray) -> FloatArray:
         """T at each scale, (levels, r)."""
-        hits = self.outcomes(sets)
-        sums = [self.weights[:, None] * (o - self.probs[:, [k]]) for k, o in enumerate(hits)]
-        # (o - p)² = o (1 - 2 p) + p², for o is 0 or 1.
-        own = np.stack([level.own for level in self.levels])
-        alone = sum((own * (1 - 2 * self.probs[:, k])) @ o for k, o in enumerate(hits))
-        alone = alone + (own @ (self.probs**2).sum(axis=1))[:, None]
-        pairs = []
+        sums = [self.weights[:, None] * (o - self.probs[:, [k]]) for k, o in enumerate(self.outcomes(sets))]
+        alone = np.add.reduce([one * one for one in sums])
+        found = []
         for level in self.levels:
-            sums = [level.adds @ one for one in sums]
-            pairs.append(sum((1 / level.weight) @ (one * one) for one in sums))
-        return np.asarray((np.stack(pairs) - alone) / self.weights.sum())
+            sums, alone = [level.adds @ one for one in sums], level.adds @ alone
+            found.append((1 / level.weight) @ (np.add.reduce([one * one for one in sums]) - alone))
+        return np.asarray(np.stack(found) / self.weights.sum())
 
     def standardised(self, errors: FloatArray) -> FloatArray:
         """T of each level as a normal variable with mean 0 and sd 1, nearly."""
@@ -199,4 +192,4 @@ def _level(a_side: int, below: AnyArray, home: AnyArray, probs: FloatArray, w: F
     alone = float(own @ variances.sum(axis=1))
     real = total > _ROUNDING * alone**2
     scale = w.sum()
-    return Level(a_side, adds, weight, own, alone / scale, float(np.sqrt(2 * total)) / scale if real else 0.0)
+    return Level(a_side, adds, weight, alone / scale, float(np.sqrt(2 * total)) / scale if real else 0.0)
