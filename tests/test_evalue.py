@@ -307,6 +307,33 @@ def test_scores_of_0_and_1():
     assert monitor.pvalue == 0
 
 
+def test_split_beside_scores_of_0_and_1():
+    """Rows at 0 and 1 belong to no pool: a positive just above 0 ruins nothing, and E is still 1 on average."""
+    p = np.array([0.0, 0.0, 0.01, 0.3, 0.6, 0.99, 1.0, 1.0])
+    outcomes = every_outcome(8)
+    chance = np.where(outcomes == 1, p, 1 - p).prod(axis=1)
+    outcomes, chance = outcomes[chance > 0], chance[chance > 0]
+    options = {"n_splits": 3, "random_state": 2, "labels": [0, 1], "pos_label": 1}
+    for method in ("split", "sequential"):
+        e = np.array([cal.evalue_test(y, p, method=method, **options).details["e_value"] for y in outcomes])
+        assert (e > 0).all()
+        assert chance @ e == pytest.approx(1, abs=1e-9)
+
+
+def test_scores_next_to_0_and_1():
+    """Whatever rounding makes of sums and means of scores that are all but 0 or 1, E stays a number."""
+    almost = np.array([5e-324, 1e-300, 1e-17, 1 - 2.3e-16, 1 - 1.2e-16])
+    p = np.tile(almost, 40)
+    y = (p > 0.5).astype(int)
+    for method in ("sequential", "split"):
+        fine = cal.evalue_test(y, p, method=method, random_state=0)
+        assert fine.details["log_e_value"] == pytest.approx(0, abs=0.3)
+        y[103] = 0
+        off = cal.evalue_test(y, p, method=method, random_state=1)
+        assert np.isfinite(off.details["log_e_value"])
+        y[103] = 1
+
+
 def test_rows_of_certain_scores_teach_nothing():
     """The same bets on the other rows, but for when maps are fitted."""
     wealth, other = betting.Wealth(), betting.Wealth()

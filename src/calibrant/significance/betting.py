@@ -99,7 +99,8 @@ def alternatives(
         return start, np.zeros((len(PRIORS), N_CELLS))
     z = (np.arange(N_CELLS) + 0.5) * (2 * END / N_CELLS) - END
     mean = score[used] / count[used]
-    z[used] = np.log(mean) - np.log1p(-mean)
+    with np.errstate(divide="ignore"):  # a mean that rounds to 1
+        z[used] = np.clip(np.log(mean) - np.log1p(-mean), -END, END)
     total = count.sum()
     rank = (np.cumsum(count) - count / 2) / total
     centre = (count @ z) / total
@@ -119,8 +120,9 @@ def split_log_ratios(
     scores: FloatArray, happened: AnyArray, n_splits: int, fraction: float, rng: np.random.Generator
 ) -> FloatArray:
     """Log likelihood ratio of each split: isotonic fit to some rows, read at the others."""
-    s, home = np.unique(scores.astype(np.float64), return_inverse=True)
-    n = home.size
+    distinct, home = np.unique(scores.astype(np.float64), return_inverse=True)
+    s: FloatArray = distinct
+    inside, n = (s > 0) & (s < 1), home.size
     n_fit = min(max(1, round(fraction * n)), n - 1)
     found = np.empty(n_splits)
     for i in range(n_splits):
@@ -130,10 +132,11 @@ def split_log_ratios(
             (_sums(home[rows], s.size), _sums(home[rows], s.size, happened[rows]))
             for rows in (order[:n_fit], order[n_fit:])
         )
-        used = count > 0
-        at = s[used]
-        fitted = shrunken_isotonic(at, count[used], positive[used])
-        q = fitted[np.searchsorted((at[1:] + at[:-1]) / 2, s)]
+        used = (count > 0) & inside
+        at, q = s[used], s
+        if at.size:
+            fitted = shrunken_isotonic(at, count[used], positive[used])
+            q = fitted[np.searchsorted((at[1:] + at[:-1]) / 2, s)]
         found[i] = likelihood_ratio(q, s, won, left)
     return found
 
@@ -148,7 +151,9 @@ def shrunken_isotonic(scores: FloatArray, count: FloatArray, positive: FloatArra
     pool = np.unique(isotonic_means(positive, count), return_inverse=True)[1]
     weight = np.bincount(pool, count)
     stated = np.bincount(pool, count * scores) / weight
-    return np.asarray(((np.bincount(pool, positive) + SHRINKAGE * stated) / (weight + SHRINKAGE))[pool])
+    found = (np.bincount(pool, positive) + SHRINKAGE * stated) / (weight + SHRINKAGE)
+    # Rounding may leave 0 or 1, which would risk everything.
+    return np.asarray(np.clip(found, np.finfo(float).tiny, 1 - np.finfo(float).epsneg)[pool])
 
 
 def likelihood_ratio(q: FloatArray, p: FloatArray, positive: FloatArray, count: FloatArray) -> float:

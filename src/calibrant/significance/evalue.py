@@ -200,10 +200,9 @@ class CalibrationMonitor:
         self.pos_label = None if p.positive is None else p.classes[p.positive]
         self._bets = self._bets or [Wealth() for _ in problems]
         paths = [bet.path(one.scores, one.outcomes != 0) for bet, one in zip(self._bets, problems, strict=True)]
-        if paths[0].shape[1]:
-            mean = log_mean_exp(np.concatenate(paths))
-            self._log_e, self._log_max = float(mean[-1]), max(self._log_max, float(mean.max()))
-        self.n_samples += paths[0].shape[1]
+        mean = log_mean_exp(np.concatenate(paths))
+        self._log_e, self._log_max = float(mean[-1]), max(self._log_max, float(mean.max()))
+        self.n_samples += mean.size
         return _result(
             self._log_e, self._log_max, chosen, "sequential e-value of logistic maps", self.n_samples, self.n_samples
         )

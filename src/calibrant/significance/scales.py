@@ -51,12 +51,13 @@ class Scales:
         Stated probabilities: of one outcome, or of all classes.
     wanted : tuple
         What label makes outcome k happen: a code, or one a row.
+    weights : ndarray of shape (n,)
     levels : tuple of Level
         Finest first; those that say something of their own.
     rows : ndarray or None
         Those of the sample that belong to the problem; None for all.
     index : int
-        The problem's class, −1 for a confidence or a vector.
+        The problem's class, -1 for a confidence or a vector.
     """
 
     probs: FloatArray
