@@ -85,10 +85,13 @@ if TYPE_CHECKING:
     from .results import ReliabilityCurve as ReliabilityCurve
     from .scores import brier_score as brier_score
     from .scores import log_loss as log_loss
+    from .significance import CalibrationMonitor as CalibrationMonitor
     from .significance import TestResult as TestResult
+    from .significance import adaptive_test as adaptive_test
     from .significance import calibration_test as calibration_test
     from .significance import cox_test as cox_test
     from .significance import cumulative_test as cumulative_test
+    from .significance import evalue_test as evalue_test
     from .significance import hosmer_lemeshow as hosmer_lemeshow
     from .significance import kernel_test as kernel_test
     from .significance import spiegelhalter_test as spiegelhalter_test
@@ -111,6 +114,7 @@ _NAMES = {
     "CalibrationBeltDisplay": "plot",
     "CalibrationMapDisplay": "plot",
     "CalibrationMeasures": "clinical",
+    "CalibrationMonitor": "significance",
     "CalibratorComparison": "reporting",
     "Canonical": "notions",
     "ClassSpecific": "notions",
@@ -159,6 +163,7 @@ _NAMES = {
     "Sweep": "errors",
     "TestResult": "significance",
     "TopLabel": "notions",
+    "adaptive_test": "significance",
     "as_predictions": "_validation",
     "brier_score": "scores",
     "calibration_belt": "belt",
@@ -173,6 +178,7 @@ _NAMES = {
     "decision_curve": "clinical",
     "decompose": "decomposition",
     "estimate": "estimation",
+    "evalue_test": "significance",
     "expected_calibration_error": "ece",
     "expected_cost": "cost",
     "hosmer_lemeshow": "significance",

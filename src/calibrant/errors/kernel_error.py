@@ -255,6 +255,12 @@ class KernelCalibrationError(ReadingEstimator):
             rows = order[np.linspace(0, n - 1, _MEDIAN_ROWS).astype(np.intp)]
             points, weights = points[rows], weights[rows]
         distances = self._distances(points, points)
+        if len(weights) > 1 and (weights == weights[0]).all() and not (sample.integral and weights[0] != 1):
+            # Every pair counts the same, and a row makes none with itself: no sorting.
+            apart = distances[np.triu(np.ones(distances.shape, dtype=bool), 1)]
+            half = (apart.size - 1) // 2
+            middle = np.partition(apart, half)[half]
+            return float(middle) if middle > 0 else 1.0
         pair = np.outer(weights, weights)
         pair[np.diag_indices_from(pair)] = weights * np.maximum(weights - 1, 0) if sample.integral else 0.0
         order = np.argsort(distances, axis=None)

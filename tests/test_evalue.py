@@ -1,0 +1,410 @@
+"""Tests by e-values: the guarantee by enumeration and simulation, a second implementation, streams, hard cases."""
+
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit, logit
+from sklearn.isotonic import IsotonicRegression
+
+import calibrant as cal
+from calibrant.significance import betting
+
+
+@pytest.fixture
+def early(monkeypatch):
+    """Bets from the third row on, with a new fit at each row."""
+    monkeypatch.setattr(betting, "FIRST", 2)
+    monkeypatch.setattr(betting, "GROWTH", 1.0)
+
+
+def several(n, k=3, power=1.0, seed=0):
+    rng = np.random.default_rng(seed)
+    q = rng.dirichlet(np.ones(k), n)
+    y = (rng.random((n, 1)) > np.cumsum(q, axis=1)).sum(axis=1)
+    p = q**power
+    return y, p / p.sum(axis=1, keepdims=True)
+
+
+def every_outcome(n, k=2):
+    return np.array(list(itertools.product(range(k), repeat=n)))
+
+
+def test_sequential_e_values_are_1_on_average(early):
+    """Over all outcomes of 8 rows, weighted by their stated probability: E e = 1, and P(sup e ≥ c) ≤ 1/c."""
+    p = np.array([0.3, 0.62, 0.05, 0.9, 0.5, 0.31, 0.97, 0.12])
+    outcomes = every_outcome(8)
+    chance = np.where(outcomes == 1, p, 1 - p).prod(axis=1)
+    found = [cal.evalue_test(y, p, labels=[0, 1], pos_label=1) for y in outcomes]
+    e = np.array([one.details["e_value"] for one in found])
+    peak = np.array([one.statistic for one in found])
+    assert chance @ e == pytest.approx(1, abs=1e-9)
+    assert e.std() > 0.5  # there were bets
+    assert (peak >= np.maximum(e, 1) * (1 - 1e-12)).all()
+    for c in (1.5, 2, 3, 5, 10, 20):
+        assert chance @ (peak >= c) <= 1 / c
+    # Stopping as soon as the wealth is 2, or at the end: still 1 on average.
+    stopped = []
+    for y in outcomes:
+        monitor = cal.CalibrationMonitor(labels=[0, 1], pos_label=1)
+        for row in range(8):
+            monitor.update(y[[row]], p[[row]])
+            if monitor.e_value >= 2:
+                break
+        stopped.append(monitor.e_value)
+    assert chance @ np.array(stopped) == pytest.approx(1, abs=1e-9)
+
+
+@pytest.mark.parametrize("notion", ["classwise", "confidence", cal.ClassSpecific(2)], ids=str)
+def test_e_values_of_classes_are_1_on_average(early, notion):
+    p = np.random.default_rng(0).dirichlet([1, 1, 1], 5)
+    outcomes = every_outcome(5, 3)
+    chance = np.stack([p[i, outcomes[:, i]] for i in range(5)]).prod(axis=0)
+    e = [cal.evalue_test(y, p, notion=notion, labels=[0, 1, 2]).details["e_value"] for y in outcomes]
+    assert chance @ np.array(e) == pytest.approx(1, abs=1e-9)
+    assert np.std(e) > 0.1
+
+
+@pytest.mark.parametrize("n_splits", [1, 3])
+def test_split_e_values_are_1_on_average(n_splits):
+    p = np.array([0.3, 0.62, 0.05, 0.9, 0.5, 0.31, 0.31, 0.12])
+    outcomes = every_outcome(8)
+    chance = np.where(outcomes == 1, p, 1 - p).prod(axis=1)
+    options = {"method": "split", "n_splits": n_splits, "random_state": 5, "labels": [0, 1], "pos_label": 1}
+    e = np.array([cal.evalue_test(y, p, **options).statistic for y in outcomes])
+    assert chance @ e == pytest.approx(1, abs=1e-9)
+    assert e.std() > 0.2
+
+
+@pytest.mark.parametrize("draw", ["uniform", "sharp"])
+def test_guarantee(draw):
+    """Calibrated streams, looked at after every row: 20 is reached by no more than one in twenty (and some noise)."""
+    rng = np.random.default_rng(0)
+    p = rng.random((150, 120)) if draw == "uniform" else rng.beta(0.15, 1.5, (150, 120)).clip(1e-12, 1 - 1e-12)
+    y = rng.random(p.shape) < p
+    peaks = np.array([cal.evalue_test(a, b).statistic for a, b in zip(y, p, strict=True)])
+    assert (peaks >= 20).sum() <= 7.5 + 3 * np.sqrt(150 * 0.05 * 0.95)
+    assert (peaks >= 2).any()
+    splits = np.array(
+        [cal.evalue_test(a, b, method="split", n_splits=3, random_state=0).statistic for a, b in zip(y, p, strict=True)]
+    )
+    assert (splits >= 20).sum() <= 7.5 + 3 * np.sqrt(150 * 0.05 * 0.95)
+
+
+LAWS = {
+    "overconfident": lambda s: 0.25 + 0.5 * s,
+    "shift": lambda s: np.clip(s - 0.15, 0, 1),
+    "waves": lambda s: np.clip(s + 0.2 * np.sin(2 * np.pi * s), 0, 1),
+}
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("method", ["sequential", "split"])
+def test_power(law, method):
+    rng = np.random.default_rng(1)
+    rejected = 0
+    for i in range(20):
+        p = rng.random(700)
+        y = rng.random(700) < LAWS[law](p)
+        rejected += cal.evalue_test(y, p, method=method, random_state=i).pvalue <= 0.05
+    assert rejected >= 18
+
+
+def shifts_again(s, y):
+    """The three maps fitted to rows by a general minimiser; functions of cells."""
+    cell = np.floor((logit(s) + 12) / 24 * 512).clip(0, 511).astype(int)
+    z = -12 + 24 / 512 * (np.arange(512) + 0.5)
+    rank = np.array([((cell < c).sum() + (cell == c).sum() / 2) / len(s) for c in range(512)])
+    for c in np.unique(cell):
+        z[c] = logit(s[cell == c].mean())
+    centred = (z - z[cell].mean()) / z[cell].std()
+    found = []
+    for sd, wave in ((0.3, 0.0), (0.3, 0.4), (0.3, 1.0)):
+        terms = [sd * np.ones(512), sd * centred] + [wave / k * np.cos(k * np.pi * rank) for k in range(1, 9)]
+        columns = np.array(terms)
+
+        def loss(theta, columns=columns):
+            eta = z[cell] + theta @ columns[:, cell]
+            gradient = columns[:, cell] @ (expit(eta) - y) + theta
+            return (np.logaddexp(0, eta) - y * eta).sum() + theta @ theta / 2, gradient
+
+        best = minimize(loss, np.zeros(10), jac=True, method="BFGS", options={"gtol": 1e-9}).x
+        found.append(best @ columns)
+    return np.array(found), cell
+
+
+def test_sequential_bets_again():
+    """Row by row, with a fit made from scratch whenever the rows have grown by a tenth."""
+    rng = np.random.default_rng(2)
+    s = rng.beta(0.7, 0.7, 60)
+    y = (rng.random(60) < 0.3 + 0.4 * s).astype(int)
+    wealth, again, shifts = np.zeros(3), 8, np.zeros((3, 512))
+    peak = 0.0
+    for i in range(60):
+        if i == again:
+            shifts, _ = shifts_again(s[:i], y[:i])
+            again = max(i + 1, int(np.ceil(1.1 * i)))
+        cell = int(np.clip((logit(s[i]) + 12) / 24 * 512, 0, 511))
+        q = expit(logit(s[i]) + shifts[:, cell])
+        wealth += np.log(q / s[i]) if y[i] else np.log((1 - q) / (1 - s[i]))
+        peak = max(peak, np.log(np.exp(wealth).mean()))
+    found = cal.evalue_test(y, s)
+    assert found.details["log_e_value"] == pytest.approx(np.log(np.exp(wealth).mean()), abs=1e-5)
+    assert found.details["log_e_max"] == pytest.approx(peak, abs=1e-5)
+    assert found.pvalue == pytest.approx(min(1, np.exp(-peak)), rel=1e-4)
+    assert abs(found.details["log_e_value"]) > 0.1
+
+
+def test_split_again():
+    """scikit-learn's isotonic regression on the same halves; pools drawn to what they state by five rows."""
+    rng = np.random.default_rng(0)
+    s = np.round(rng.random(80), 2).clip(0.01, 0.99)
+    y = (rng.random(80) < s**1.5).astype(int)
+    found = cal.evalue_test(y, s, method="split", n_splits=4, fraction=0.6, random_state=9)
+    draws, logs = np.random.default_rng(9), []
+    for _ in range(4):
+        rows = draws.permutation(80)
+        a, b = rows[:48], rows[48:]
+        level = IsotonicRegression().fit(s[a], y[a]).predict(s[a])
+        total = 0.0
+        for i in b:
+            gaps = np.abs(s[a] - s[i])
+            near = s[a][gaps <= gaps.min() + 1e-9].min()  # the lower of two as near
+            value = level[s[a] == near][0]
+            pool = np.abs(level - value) < 1e-9
+            q = (y[a][pool].sum() + 5 * s[a][pool].mean()) / (pool.sum() + 5)
+            total += np.log(q / s[i]) if y[i] else np.log((1 - q) / (1 - s[i]))
+        logs.append(total)
+    assert found.details["log_e_value"] == pytest.approx(np.log(np.exp(logs).mean()), abs=1e-8)
+    assert found.statistic == found.details["e_max"] == found.details["e_value"]
+
+
+def test_batches_do_not_matter():
+    y, p = several(300, power=1.6)
+    for notion in ("confidence", "classwise"):
+        whole = cal.evalue_test(y, p, notion=notion)
+        monitor = cal.CalibrationMonitor(notion=notion, labels=[0, 1, 2])
+        for start, stop in itertools.pairwise([0, 1, 2, 7, 8, 9, 100, 101, 250, 300]):
+            result = monitor.update(y[start:stop], p[start:stop])
+        assert result.details["log_e_value"] == pytest.approx(whole.details["log_e_value"], abs=1e-9)
+        assert result.details["log_e_max"] == pytest.approx(whole.details["log_e_max"], abs=1e-9)
+        assert (monitor.n_samples, result.n_samples) == (300, 300)
+        assert monitor.pvalue == result.pvalue == pytest.approx(min(1, 1 / monitor.e_max))
+
+
+def test_pieces_of_long_batches(monkeypatch):
+    rng = np.random.default_rng(0)
+    p = rng.random(500)
+    y = rng.random(500) < p**1.2
+    whole = cal.evalue_test(y, p)
+    monkeypatch.setattr(betting, "TOGETHER", 13)
+    assert cal.evalue_test(y, p).details["log_e_max"] == pytest.approx(whole.details["log_e_max"], abs=1e-9)
+
+
+def test_the_order_of_rows_is_part_of_the_test():
+    """Rows that come later do not change what was bet before."""
+    rng = np.random.default_rng(0)
+    p = rng.random(200)
+    y = rng.random(200) < p
+    monitor = cal.CalibrationMonitor()
+    early = monitor.update(y[:120], p[:120]).details["log_e_value"]
+    assert cal.evalue_test(y[:120], p[:120]).details["log_e_value"] == early
+    monitor.update(1 - y[120:].astype(int), p[120:])
+    assert monitor.e_max >= np.exp(early)
+
+
+def test_monitor_raises_an_alarm_and_keeps_it():
+    rng = np.random.default_rng(0)
+    monitor = cal.CalibrationMonitor()
+    for _ in range(10):
+        p = rng.random(200)
+        monitor.update(rng.random(200) < 0.2 + 0.6 * p, p)
+    alarm = monitor.pvalue
+    assert alarm < 1e-6
+    for _ in range(30):
+        p = rng.random(200)
+        monitor.update(rng.random(200) < p, p)
+    assert monitor.pvalue <= alarm
+    assert monitor.e_value < monitor.e_max
+    kept = pickle.loads(pickle.dumps(monitor))
+    p = rng.random(50)
+    y = rng.random(50) < p
+    assert kept.update(y, p) == monitor.update(y, p)
+
+
+def test_state_does_not_grow():
+    rng = np.random.default_rng(0)
+    monitor = cal.CalibrationMonitor()
+    sizes = []
+    for _ in range(2):
+        p = rng.random(5000)
+        monitor.update(rng.random(5000) < p, p)
+        sizes.append(len(pickle.dumps(monitor)))
+    assert sizes[1] <= sizes[0] + 16
+
+
+def test_labels_of_the_first_batch_hold():
+    monitor = cal.CalibrationMonitor(labels=["no", "yes"], pos_label="yes")
+    monitor.update(["yes"], [0.7])
+    monitor.update(["no", "no"], [0.2, 0.4])
+    assert monitor.n_samples == 3
+    with pytest.raises(ValueError, match="maybe"):
+        monitor.update(["maybe"], [0.5])
+    assert monitor.n_samples == 3
+    plain = cal.CalibrationMonitor()
+    plain.update([1, 1], [0.7, 0.8])
+    plain.update([0], [0.3])
+    with pytest.raises(ValueError, match="pos_label is for a 1-D y_prob"):
+        plain.update([0, 1], [[0.5, 0.5], [0.4, 0.6]])
+    columns = cal.CalibrationMonitor()
+    columns.update([0, 1], [[0.5, 0.5], [0.4, 0.6]])
+    with pytest.raises(ValueError, match="a column a class, as in the first batch; got one column"):
+        columns.update([0, 1], [0.5, 0.6])
+    y, p = several(60, power=2.0)
+    names = np.array(["b", "c", "a"])[y]
+    monitor = cal.CalibrationMonitor(notion="classwise", labels=["b", "c", "a"])
+    for row in range(60):
+        found = monitor.update(names[[row]], p[[row]])
+    assert found.details["log_e_value"] == pytest.approx(
+        cal.evalue_test(y, p, notion="classwise").details["log_e_value"], abs=1e-9
+    )
+
+
+def test_classes_are_averaged():
+    y, p = several(200, power=1.5)
+    each = [cal.evalue_test(y, p, notion=cal.ClassSpecific(k)).details["e_value"] for k in range(3)]
+    found = cal.evalue_test(y, p, notion="classwise")
+    assert found.details["e_value"] == pytest.approx(np.mean(each), rel=1e-8)
+
+
+def test_scores_of_0_and_1():
+    """No bet where they are right, certainty where they are wrong."""
+    rng = np.random.default_rng(0)
+    p = rng.random(200)
+    y = (rng.random(200) < p**1.5).astype(int)
+    where = np.arange(0, 200, 2)
+    with_ends = np.insert(p, where, np.where(where % 4 == 0, 0.0, 1.0))
+    labels = np.insert(y, where, (where % 4 != 0).astype(int))
+    found = cal.evalue_test(labels, with_ends)
+    assert np.isfinite(found.statistic)
+    all_ends = cal.evalue_test([0, 1] * 20, [0.0, 1.0] * 20)
+    assert (all_ends.statistic, all_ends.pvalue) == (1, 1)
+    assert all_ends.details["log_e_value"] == pytest.approx(0, abs=1e-12)
+    for method in ("sequential", "split"):
+        options = {"method": method, "random_state": 0}
+        right = cal.evalue_test([0, 1] * 20, [0.0, 1.0] * 20, **options)
+        assert right.pvalue == pytest.approx(1, abs=1e-12)
+        wrong = cal.evalue_test([0, 1] * 19 + [1, 1], [0.0, 1.0] * 20, **(options | {"n_splits": 50}))
+        assert wrong.statistic == np.inf
+        assert wrong.pvalue == 0
+        assert wrong.to_dict()["details"]["log_e_value"] is None
+    monitor = cal.CalibrationMonitor()
+    monitor.update([1], [0.0])
+    monitor.update(y, p)
+    assert monitor.e_value == np.inf
+    assert monitor.pvalue == 0
+
+
+def test_split_beside_scores_of_0_and_1():
+    """Rows at 0 and 1 belong to no pool: a positive just above 0 ruins nothing, and E is still 1 on average."""
+    p = np.array([0.0, 0.0, 0.01, 0.3, 0.6, 0.99, 1.0, 1.0])
+    outcomes = every_outcome(8)
+    chance = np.where(outcomes == 1, p, 1 - p).prod(axis=1)
+    outcomes, chance = outcomes[chance > 0], chance[chance > 0]
+    options = {"n_splits": 3, "random_state": 2, "labels": [0, 1], "pos_label": 1}
+    for method in ("split", "sequential"):
+        e = np.array([cal.evalue_test(y, p, method=method, **options).details["e_value"] for y in outcomes])
+        assert (e > 0).all()
+        assert chance @ e == pytest.approx(1, abs=1e-9)
+
+
+def test_scores_next_to_0_and_1():
+    """Whatever rounding makes of sums and means of scores that are all but 0 or 1, E stays a number."""
+    almost = np.array([5e-324, 1e-300, 1e-17, 1 - 2.3e-16, 1 - 1.2e-16])
+    p = np.tile(almost, 40)
+    y = (p > 0.5).astype(int)
+    for method in ("sequential", "split"):
+        fine = cal.evalue_test(y, p, method=method, random_state=0)
+        assert fine.details["log_e_value"] == pytest.approx(0, abs=0.3)
+        y[103] = 0
+        off = cal.evalue_test(y, p, method=method, random_state=1)
+        assert np.isfinite(off.details["log_e_value"])
+        y[103] = 1
+
+
+def test_rows_of_certain_scores_teach_nothing():
+    """The same bets on the other rows, but for when maps are fitted."""
+    wealth, other = betting.Wealth(), betting.Wealth()
+    rng = np.random.default_rng(0)
+    p = rng.random(8)
+    y = rng.random(8) < p
+    wealth.path(np.append(p[:7], [0.0, 1.0]), np.append(y[:7], [False, True]))
+    other.path(p[:7], y[:7])
+    for name in ("count", "positive", "score"):
+        assert getattr(wealth, name) == pytest.approx(getattr(other, name))
+    assert (wealth.shifts != 0).any()
+    assert not other.shifts.any()
+
+
+def test_overflow():
+    rng = np.random.default_rng(0)
+    p = np.full(20_000, 0.9)
+    found = cal.evalue_test(rng.random(20_000) < 0.1, p)
+    assert found.statistic == np.inf
+    assert found.pvalue == 0
+    # 20 000 rows at a relative entropy of 0.8 ln 9.
+    assert found.details["log_e_value"] == pytest.approx(20_000 * 0.8 * np.log(9), rel=0.02)
+    assert found.to_dict()["statistic"] is None
+
+
+def test_weights():
+    y, p = several(80, power=1.5)
+    w = np.random.default_rng(0).integers(0, 3, 80)
+    rows = np.repeat(np.arange(80), w)
+    for method in ("sequential", "split"):
+        one = cal.evalue_test(y, p, sample_weight=w, method=method, random_state=0)
+        other = cal.evalue_test(y[rows], p[rows], method=method, random_state=0)
+        assert one.details == other.details
+        with pytest.raises(ValueError, match="sample_weight must be whole numbers"):
+            cal.evalue_test(y, p, sample_weight=w + 0.5, method=method)
+    monitor = cal.CalibrationMonitor()
+    monitor.update([0, 1], [0.3, 0.6], sample_weight=[2, 0])
+    assert monitor.n_samples == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"method": "random"}, "method must be one of 'sequential', 'split'; got 'random'"),
+        ({"method": "split", "n_splits": 0}, "n_splits must be an int >= 1"),
+        ({"n_splits": 2.5}, "n_splits must be an int >= 1; got 2.5"),
+        ({"method": "split", "n_splits": True}, "n_splits must be an int >= 1"),
+        ({"method": "split", "fraction": 1.0}, "fraction must be a number within"),
+        ({"notion": "canonical"}, "'canonical' has no e-value test"),
+        ({"notion": "top-label"}, "'top-label' has no e-value test"),
+    ],
+)
+def test_bad_arguments(options, words):
+    with pytest.raises(ValueError, match=words):
+        cal.evalue_test(*several(20), **options)
+
+
+def test_few_rows():
+    one = cal.evalue_test([1], [0.4])
+    assert (one.statistic, one.pvalue) == (1, 1)
+    assert any("too few to bet on" in text for text in one.warnings)
+    with pytest.raises(ValueError, match="at least 2 rows; got 1"):
+        cal.evalue_test([1], [0.4], method="split")
+    assert cal.evalue_test([1, 0], [0.4, 0.4], method="split", random_state=0).pvalue <= 1
+    constant = cal.evalue_test([1, 0] * 100, [0.2] * 200)
+    assert constant.pvalue < 1e-6
+
+
+def test_results_read_well():
+    y, p = several(100)
+    text = str(cal.evalue_test(y, p, notion="classwise"))
+    assert "sequential e-value" in text
+    assert "classwise" in text
+    assert "20 splits" in cal.evalue_test(y, p, method="split", random_state=0).method
