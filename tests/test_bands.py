@@ -5,6 +5,9 @@ import pytest
 from scipy.stats import beta
 
 import calibrant as cal
+from calibrant.inference.groups import Groups
+from calibrant.inference.isotonic_bands import simultaneous_band, steps
+from calibrant.problem import Problem
 
 RNG = np.random.default_rng(0)
 P = RNG.random(800)
@@ -86,6 +89,18 @@ def test_many_rows_have_the_bands_of_their_groups():
         assert (found.lower - 0.02 <= middle).all()
         assert (middle <= found.upper + 0.02).all()
         assert np.mean(found.upper - found.lower) < 0.12
+
+
+def test_the_simultaneous_band_of_many_rows_is_never_drawn_between_groups():
+    rng = np.random.default_rng(3)
+    p = rng.random(30_000)
+    y = (rng.random(30_000) < p**2).astype(int)
+    curve = cal.reliability_curve(y, p, method="isotonic", level=0.9, band="simultaneous")
+    groups = Groups.of(Problem(p, y))
+    lower, upper = simultaneous_band(groups, 0.9)
+    assert set(curve.lower) <= {0.0, *lower}
+    assert set(curve.upper) <= {1.0, *upper}
+    assert np.array_equal(curve.lower, steps(groups, lower, upper, np.sort(p))[0])
 
 
 def test_classes_have_bands_of_their_own():
