@@ -41,20 +41,27 @@ class Groups:
     @classmethod
     def of(cls, problem: Problem, most: int | None = MOST) -> Groups:
         """Groups of equal scores; of neighbouring ones where there are more than ``most``. Cost O(n log n)."""
-        w = np.ones(problem.n_samples) if problem.weights is None else problem.weights.astype(np.float64)
-        used = np.flatnonzero(w > 0)
-        order = used[np.argsort(problem.scores[used], kind="stable")]
-        s, o, w = problem.scores[order].astype(np.float64), problem.outcomes[order].astype(np.float64), w[order]
-        start = np.flatnonzero(np.concatenate([[s.size > 0], s[1:] != s[:-1]])) if s.size else np.empty(0, np.intp)
+        scores, outcomes, weights = problem.scores, problem.outcomes, problem.weights
+        if weights is not None and not weights.all():
+            used = weights > 0
+            scores, outcomes, weights = scores[used], outcomes[used], weights[used]
+        order = np.argsort(scores)  # in which order equal scores come is no matter: they are summed
+        s, o = scores[order].astype(np.float64), outcomes[order].astype(np.float64)
+        start = np.flatnonzero(np.concatenate([[s.size > 0], s[1:] != s[:-1]]))
         if not start.size:
             nothing = np.empty(0)
             return cls(nothing, nothing, nothing, nothing, nothing, nothing)
+        at = s[start]
+        if weights is None:
+            count = np.diff(start, append=s.size).astype(np.float64)
+            positive = o if start.size == s.size else np.add.reduceat(o, start)
+            return cls._made(at, at, at, count, positive, count).merged(most)
+        w = weights[order].astype(np.float64)
         weight = np.add.reduceat(w, start)
         # Whole-number weights are repeats, each of them a trial; of others, what a mean's variance says.
         trials = weight if problem.integral else weight**2 / np.add.reduceat(w * w, start)
         scale = problem.effective_size / float(weight.sum())
-        positive = np.add.reduceat(w * o, start)
-        return cls._made(s[start], s[start], s[start], weight * scale, positive * scale, trials).merged(most)
+        return cls._made(at, at, at, weight * scale, np.add.reduceat(w * o, start) * scale, trials).merged(most)
 
     @classmethod
     def of_moments(cls, fine: BinMoments, most: int | None = MOST) -> Groups:

@@ -184,11 +184,16 @@ def spiegelhalter_test(
 
     p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
     matrix, codes, w, w_variance = _rows(p)
-    squared = matrix * matrix
-    squares = squared.sum(axis=1)
-    own = np.take_along_axis(matrix, codes[:, None], axis=1)[:, 0]
-    excess = 2 * (squares - own)  # B - E B
-    variance = 4 * np.maximum(np.einsum("ij,ij->i", squared, matrix) - squares**2, 0)
+    if matrix.shape[1] == 2:  # the same, by one of two columns
+        score, side = matrix[:, 1], 1 - 2 * matrix[:, 1]
+        excess = 2 * side * (codes - score)  # B - E B
+        variance = 4 * score * (1 - score) * side**2
+    else:
+        squared = matrix * matrix
+        squares = squared.sum(axis=1)
+        own = np.take_along_axis(matrix, codes[:, None], axis=1)[:, 0]
+        excess = 2 * (squares - own)
+        variance = 4 * np.maximum(np.einsum("ij,ij->i", squared, matrix) - squares**2, 0)
     total = float(w_variance @ variance)
     known = total > 1e-20 * len(codes)
     z = float(w @ excess) / np.sqrt(total) if known else float("nan")
