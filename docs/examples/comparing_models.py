@@ -97,8 +97,8 @@ no independent witnesses: `groups=game` says so.
 
 `python benchmarks/model_comparison_coverage.py --write docs/comparing_models.md` draws samples of which the true
 differences are known: share of 95 % intervals that hold them, in %. **Bold**: the true difference is 0, and the rest to
-100 is how often a difference is found that is not there. "In fives": rows in groups of five, whose features and outcomes
-hang together, with `groups=`.
+100 is how often a difference is found that is not there. "In fives": rows in groups of five, whose features and
+outcomes hang together, with `groups=`.
 
 {begin}
 {table}
