@@ -163,8 +163,11 @@ class ModelComparisonDisplay:
 
 
 def _pair_text(d: Difference) -> str:
-    """A pair in words: ``a − b``."""
-    return f"{plain_text(d.model, _LONGEST)} − {plain_text(d.other, _LONGEST)}"
+    """A pair in words: ``a − b``; of a long name both ends, for either may tell it from others."""
+    names = (
+        n if len(n) <= _LONGEST else f"{n[: _LONGEST // 2]}…{n[-(_LONGEST // 2 - 1) :]}" for n in (d.model, d.other)
+    )
+    return " − ".join(plain_text(n) for n in names)
 
 
 def _around_zero(ax: Any, differences: Sequence[Difference]) -> None:
