@@ -97,8 +97,8 @@ no independent witnesses: `groups=game` says so.
 
 `python benchmarks/model_comparison_coverage.py --write docs/comparing_models.md` draws samples of which the true
 differences are known: share of 95 % intervals that hold them, in %. **Bold**: the true difference is 0, and the rest to
-100 is how often a difference is found that is not there. "In fives": rows in groups of five, whose features and outcomes
-hang together, with `groups=`.
+100 is how often a difference is found that is not there. "In fives": rows in groups of five, whose features and
+outcomes hang together, with `groups=`.
 
 {begin}
 {table}
@@ -109,12 +109,12 @@ What stays weak:
 - **Calibration error** (L1): its interval takes the worst dependence of the two models' errors, so it holds the truth
   more often than it says, and misses real differences. Judge calibration by the *squared* error, which has an unbiased
   estimate, near calibration too.
-- **A model and a slight change of it** share their noise; in small samples, intervals of squared errors of models that
-  differ little hold the true difference less often than they say.
+- **Squared calibration error**: in some of these cases 91 to 93 %. With 40 groups, intervals of discrimination and
+  accuracy hold 90 to 93 %.
 - **Bins blur**: gaps that change their sign within a bin of equal counts (2 ∛n, and √n for the squared error, of each
   class) are lost to both. With many classes most rows of a class lie near 0, and few bins where it is probable.
-- **Miscalibration and discrimination** of calibrated models are covered too often: resamples of an isotonic fit vary
-  more than samples do. Differences there are found later than they could be.
+- **Miscalibration** of calibrated models is covered too often: resamples of an isotonic fit vary more than samples do.
+  Differences there are found later than they could be.
 - **Few groups**: below 30 there is a warning. A t law with as many degrees of freedom is then a guess.
 - A **log score** of ∞, a probability of 0 for what happened, has no interval.
 

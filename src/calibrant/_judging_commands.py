@@ -146,13 +146,18 @@ def _read(
         if group in columns.probs:
             raise ValueError(f"--model {text}: column {group!r} is that of --groups")
         found[name] = columns
+        first = next(iter(found.values()))
+        if len(columns.probs) != len(first.probs):
+            raise ValueError(
+                f"--model {name}: it has {len(columns.probs)} columns, and the first model {len(first.probs)}"
+            )
     first = next(iter(found.values()))
     wanted = [first.label, *(c for columns in found.values() for c in columns.probs)]
     wanted += [c for c in (first.weight, group) if c is not None]
     frame = as_numbers(next(table.batches(wanted)), [c for columns in found.values() for c in columns.probs])
     return _Rows(
         y_true=frame[first.label],
-        y_probs={name: score_columns(frame, _ordered(columns, first, name)) for name, columns in found.items()},
+        y_probs={name: score_columns(frame, columns.probs) for name, columns in found.items()},  # read by their names
         weight=None if first.weight is None else frame[first.weight],
         groups=None if group is None else frame[group],
         columns=first,
@@ -171,20 +176,6 @@ def _named(text: str, columns: Sequence[str]) -> tuple[str, list[str]]:
     if patterns in columns:
         return name.strip(), [patterns]
     return name.strip(), [p.strip() for p in patterns.split(",")]
-
-
-def _ordered(columns: Columns, first: Columns, name: str) -> list[str]:
-    """Columns of a model in the order of the first model's labels."""
-    if len(columns.probs) != len(first.probs):
-        raise ValueError(f"--model {name}: it has {len(columns.probs)} columns, and the first model {len(first.probs)}")
-    if columns.labels is None or first.labels is None or len(columns.probs) == 1:
-        return columns.probs
-    if set(columns.labels) != set(first.labels):
-        raise ValueError(
-            f"--model {name}: its columns are of labels {columns.labels}, the first model's {first.labels}"
-        )
-    place = dict(zip(columns.labels, columns.probs, strict=True))
-    return [place[k] for k in first.labels]
 
 
 def _only(found: list[str], role: str, pattern: str) -> str:

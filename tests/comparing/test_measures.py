@@ -185,3 +185,32 @@ def test_draws_repeat_units_as_the_multinomial_law_does():
         assert (times.sum(axis=0) == mean.sum()).all()
         np.testing.assert_allclose(times.mean(axis=1), mean, rtol=0.06)
         np.testing.assert_allclose(times.var(axis=1), mean * (1 - mean / mean.sum()), rtol=0.08)
+
+
+def test_resampled_measures_are_a_bootstrap_by_hand():
+    """Bias taken off, covariance of pairs; of calibration errors the sum of both standard errors."""
+    y, a, b, _ = two(n=64)
+    models, units = judged(y, a, b)
+    rules = {"brier": Brier("half")}
+    found = Measures(models, units).resampled(ClassSpecific(), cal.Binned(), rules, 30, np.random.default_rng(7))
+    times = np.concatenate(list(units.draws(30, np.random.default_rng(7))), axis=1).astype(int)
+    drawn = np.empty((30, 2))
+    for r in range(30):
+        rows = np.repeat(np.arange(64), times[:, r])
+        drawn[r] = [cal.decompose(y[rows], p[rows]).miscalibration for p in (a, b)]
+    values = np.array([cal.decompose(y, p).miscalibration for p in (a, b)])
+    got = found["brier_miscalibration"]
+    np.testing.assert_allclose(got.values, values)
+    np.testing.assert_allclose(got.centres, 2 * values - drawn.mean(axis=0))
+    assert got.se(0, 1) == pytest.approx((drawn[:, 0] - drawn[:, 1]).std(ddof=1))
+    error = found["calibration_error"]
+    np.testing.assert_allclose(error.values, [cal.calibration_error(y, p, estimator=cal.Binned()) for p in (a, b)])
+    se = 0.0
+    for i, p in enumerate((a, b)):
+        bins = np.array_split(np.argsort(p), 8)  # 2 ∛64
+        gap = np.array([(y - p)[rows].mean() for rows in bins])
+        noise = np.array([((y - p)[rows] - g) @ times[rows] / len(rows) for rows, g in zip(bins, gap, strict=True)])
+        middle, draws = Gaps(gap, np.full(8, 1 / 8), None).corrected(np.sqrt(64 / 63) * noise)
+        assert error.centres[i] == pytest.approx(middle)
+        se += draws.std(ddof=1)
+    assert error.se(0, 1) == pytest.approx(se)

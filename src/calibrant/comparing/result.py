@@ -192,10 +192,10 @@ class ModelComparison:
             if d.pvalue != d.pvalue:
                 lines.append(f"  {pair:<{2 * width + 3}}{d.value:>+10.5f}   no interval: a score is infinite")
                 continue
-            interval = f"{d.interval.low:+.5f} to {d.interval.high:+.5f}"
+            interval = f"{_signed(d.interval.low)} to {_signed(d.interval.high)}"
             verdict = "" if d.better is None else f"   {_short(d.better)} is better"
             p = f"p = {d.pvalue:.3g}" + ("" if d.adjusted == d.pvalue else f" ({d.adjusted:.3g})")
-            lines.append(f"  {pair:<{2 * width + 3}}{d.value:>+10.5f}   {interval}   {p}{verdict}")
+            lines.append(f"  {pair:<{2 * width + 3}}{_signed(d.value):>10}   {interval}   {p}{verdict}")
         if len(shown) < len(found):
             lines.append(f"  {len(found) - len(shown)} of {len(found)} pairs do not differ")
         return lines
@@ -239,6 +239,12 @@ class ModelComparison:
         for name in ("pvalue", "adjusted", "better"):
             columns[name] = [getattr(d, name) for d in self.differences]
         return to_frame(columns, backend, "ModelComparison.to_frame()")
+
+
+def _signed(value: float) -> str:
+    """A difference, with its sign unless it is 0 as printed."""
+    text = f"{value:+.5f}"
+    return text[1:] if value == value and float(text) == 0 else text
 
 
 def _width_of(name: str) -> int:

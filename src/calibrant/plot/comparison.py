@@ -125,6 +125,7 @@ class ModelComparisonDisplay:
                     va="center",
                     fontsize=7.5 * scale,
                     color="0.35",
+                    bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},
                 )
                 continue
             ax.plot([low, high], [row, row], color=color, linewidth=1.8, solid_capstyle="butt", zorder=2)
@@ -162,8 +163,11 @@ class ModelComparisonDisplay:
 
 
 def _pair_text(d: Difference) -> str:
-    """A pair in words: ``a − b``."""
-    return f"{plain_text(d.model, _LONGEST)} − {plain_text(d.other, _LONGEST)}"
+    """A pair in words: ``a − b``; of a long name both ends, for either may tell it from others."""
+    names = (
+        n if len(n) <= _LONGEST else f"{n[: _LONGEST // 2]}…{n[-(_LONGEST // 2 - 1) :]}" for n in (d.model, d.other)
+    )
+    return " − ".join(plain_text(n) for n in names)
 
 
 def _around_zero(ax: Any, differences: Sequence[Difference]) -> None:
@@ -174,4 +178,4 @@ def _around_zero(ax: Any, differences: Sequence[Difference]) -> None:
     reach = float(np.abs(ends).max(initial=0.0)) or 1.0
     low, high = min(float(ends.min(initial=0.0)), 0.0), max(float(ends.max(initial=0.0)), 0.0)
     ax.set_xlim(low - 0.08 * reach - 0.12 * (high - low), high + 0.08 * reach + 0.12 * (high - low))
-    ax.xaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 5, 10]))
+    ax.xaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 2.5, 5, 10]))
