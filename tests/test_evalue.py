@@ -33,9 +33,9 @@ def every_outcome(n, k=2):
 
 
 def test_sequential_e_values_are_1_on_average(early):
-    """Over all outcomes of 8 rows, weighted by their stated probability: E e = 1, and P(sup e ≥ c) ≤ 1/c."""
-    p = np.array([0.3, 0.62, 0.05, 0.9, 0.5, 0.31, 0.97, 0.12])
-    outcomes = every_outcome(8)
+    """Over all outcomes of 7 rows, weighted by their stated probability: E e = 1, and P(sup e ≥ c) ≤ 1/c."""
+    p = np.array([0.3, 0.62, 0.05, 0.9, 0.5, 0.31, 0.97])
+    outcomes = every_outcome(7)
     chance = np.where(outcomes == 1, p, 1 - p).prod(axis=1)
     found = [cal.evalue_test(y, p, labels=[0, 1], pos_label=1) for y in outcomes]
     e = np.array([one.details["e_value"] for one in found])
@@ -49,7 +49,7 @@ def test_sequential_e_values_are_1_on_average(early):
     stopped = []
     for y in outcomes:
         monitor = cal.CalibrationMonitor(labels=[0, 1], pos_label=1)
-        for row in range(8):
+        for row in range(7):
             monitor.update(y[[row]], p[[row]])
             if monitor.e_value >= 2:
                 break
@@ -59,12 +59,12 @@ def test_sequential_e_values_are_1_on_average(early):
 
 @pytest.mark.parametrize("notion", ["classwise", "confidence", cal.ClassSpecific(2)], ids=str)
 def test_e_values_of_classes_are_1_on_average(early, notion):
-    p = np.random.default_rng(0).dirichlet([1, 1, 1], 5)
-    outcomes = every_outcome(5, 3)
-    chance = np.stack([p[i, outcomes[:, i]] for i in range(5)]).prod(axis=0)
+    p = np.random.default_rng(0).dirichlet([1, 1, 1], 4)
+    outcomes = every_outcome(4, 3)
+    chance = np.stack([p[i, outcomes[:, i]] for i in range(4)]).prod(axis=0)
     e = [cal.evalue_test(y, p, notion=notion, labels=[0, 1, 2]).details["e_value"] for y in outcomes]
     assert chance @ np.array(e) == pytest.approx(1, abs=1e-9)
-    assert np.std(e) > 0.1
+    assert np.std(e) > 0.05
 
 
 @pytest.mark.parametrize("n_splits", [1, 3])
@@ -82,15 +82,15 @@ def test_split_e_values_are_1_on_average(n_splits):
 def test_guarantee(draw):
     """Calibrated streams, looked at after every row: 20 is reached by no more than one in twenty (and some noise)."""
     rng = np.random.default_rng(0)
-    p = rng.random((150, 120)) if draw == "uniform" else rng.beta(0.15, 1.5, (150, 120)).clip(1e-12, 1 - 1e-12)
+    p = rng.random((120, 100)) if draw == "uniform" else rng.beta(0.15, 1.5, (120, 100)).clip(1e-12, 1 - 1e-12)
     y = rng.random(p.shape) < p
     peaks = np.array([cal.evalue_test(a, b).statistic for a, b in zip(y, p, strict=True)])
-    assert (peaks >= 20).sum() <= 7.5 + 3 * np.sqrt(150 * 0.05 * 0.95)
+    assert (peaks >= 20).sum() <= 6 + 3 * np.sqrt(120 * 0.05 * 0.95)
     assert (peaks >= 2).any()
     splits = np.array(
         [cal.evalue_test(a, b, method="split", n_splits=3, random_state=0).statistic for a, b in zip(y, p, strict=True)]
     )
-    assert (splits >= 20).sum() <= 7.5 + 3 * np.sqrt(150 * 0.05 * 0.95)
+    assert (splits >= 20).sum() <= 6 + 3 * np.sqrt(120 * 0.05 * 0.95)
 
 
 LAWS = {
@@ -264,6 +264,10 @@ def test_labels_of_the_first_batch_hold():
         columns.update([0, 1], [0.5, 0.6])
     y, p = several(60, power=2.0)
     names = np.array(["b", "c", "a"])[y]
+    found = cal.CalibrationMonitor(notion="classwise")
+    found.update(np.array(["a", "b", "c"])[y], p)
+    found.update(["c"], p[[0]])  # one label alone does not say which columns there are: the first batch did
+    assert found.n_samples == 61
     monitor = cal.CalibrationMonitor(notion="classwise", labels=["b", "c", "a"])
     for row in range(60):
         found = monitor.update(names[[row]], p[[row]])
@@ -313,10 +317,10 @@ def test_split_beside_scores_of_0_and_1():
     outcomes = every_outcome(8)
     chance = np.where(outcomes == 1, p, 1 - p).prod(axis=1)
     outcomes, chance = outcomes[chance > 0], chance[chance > 0]
-    options = {"n_splits": 3, "random_state": 2, "labels": [0, 1], "pos_label": 1}
-    for method in ("split", "sequential"):
-        e = np.array([cal.evalue_test(y, p, method=method, **options).details["e_value"] for y in outcomes])
-        assert (e > 0).all()
+    for seed in range(6):  # splits that part the row of 0.01 from those of 0, and others
+        options = {"method": "split", "n_splits": 1, "random_state": seed, "labels": [0, 1], "pos_label": 1}
+        e = np.array([cal.evalue_test(y, p, **options).statistic for y in outcomes])
+        assert e.min() > 1e-6
         assert chance @ e == pytest.approx(1, abs=1e-9)
 
 
@@ -332,6 +336,15 @@ def test_scores_next_to_0_and_1():
         off = cal.evalue_test(y, p, method=method, random_state=1)
         assert np.isfinite(off.details["log_e_value"])
         y[103] = 1
+
+
+def test_a_mean_that_rounds_to_1():
+    """Scores below 1 whose sum is a whole number, one of them wrong: maps stay finite, and go down there."""
+    count, score, positive = np.zeros((3, 512))
+    count[511], score[511], positive[511] = 30, 30.0, 29
+    theta, shifts = betting.alternatives(count, positive, score, np.zeros((3, 10)))
+    assert np.isfinite(theta).all()
+    assert (shifts[:, 511] < -0.05).all()
 
 
 def test_rows_of_certain_scores_teach_nothing():
