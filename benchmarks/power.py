@@ -45,7 +45,7 @@ TESTS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
         cal.calibration_test(y, p, estimator=cal.Binned(15), n_resamples=DRAWS, random_state=0).pvalue
     ),
     "kernel, resampling": lambda y, p: cal.kernel_test(y, p, n_resamples=DRAWS, random_state=0).pvalue,
-    "kernel, blocks of 2 rows": lambda y, p: cal.kernel_test(y, p, method="asymptotic").pvalue,
+    "kernel, blocks of √n rows": lambda y, p: cal.kernel_test(y, p, method="asymptotic").pvalue,
     "adaptive": lambda y, p: cal.adaptive_test(y, p, n_resamples=DRAWS, random_state=0).pvalue,
     "e-value, sequential": lambda y, p: cal.evalue_test(y, p).pvalue,
     "e-value, split": lambda y, p: cal.evalue_test(y, p, method="split", random_state=0).pvalue,

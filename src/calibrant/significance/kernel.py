@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,8 @@ from .resampling import drawn_labels
 from .result import TestResult
 
 METHODS = ("resampling", "asymptotic")
+#: Rows of a block by default, at least and at most: large blocks find more, and cost more.
+LEAST_BLOCK, MOST_BLOCK = 10, 50
 
 
 def kernel_test(
@@ -46,18 +49,21 @@ def kernel_test(
         ``"auto"``: the positive class of a 1-D ``y_prob``, the whole vector (``"canonical"``) of a matrix. Also
         ``"confidence"`` and ``ClassSpecific``.
     estimator : KernelCalibrationError, optional
-        Kernel, bandwidth and distance; default ``KernelCalibrationError()``.
+        Kernel, bandwidth and distance; default ``KernelCalibrationError()``, and for ``"asymptotic"`` blocks of √n rows
+        (10 to 50).
     method : {"resampling", "asymptotic"}, default "resampling"
         ``"resampling"``: labels are drawn from the stated probabilities; exact for any n; O(n² K) a draw, of which
         the kernels, its costliest part, are found once. ``"asymptotic"``: the mean over blocks of ``estimator.block``
-        consecutive rows, which is normal; O(n · block); one-sided, and weaker.
+        consecutive rows, by Student's t law of block means; O(n · block); one-sided, and weaker, the more so the
+        smaller the blocks (Zaremba, Gretton & Blaschko 2013).
     n_resamples : int, default 999
     random_state : int, Generator or None
 
     Returns
     -------
     TestResult
-        ``statistic``: SKCE (of blocks: divided by its standard error). ``details``: ``skce``, ``bandwidth``.
+        ``statistic``: SKCE (of blocks: divided by its standard error). ``details``: ``skce``, ``bandwidth``; ``df`` of
+        blocks.
 
     Raises
     ------
@@ -77,10 +83,12 @@ def kernel_test(
         raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}; got {method!r}")
     if isinstance(n_resamples, bool) or not isinstance(n_resamples, (int, np.integer)) or n_resamples < 1:
         raise ValueError(f"n_resamples must be an int >= 1; got {n_resamples!r}")
-    reader = KernelCalibrationError() if estimator is None else estimator
-    if not isinstance(reader, KernelCalibrationError):
+    if estimator is not None and not isinstance(estimator, KernelCalibrationError):
         raise TypeError(f"estimator must be a KernelCalibrationError; got {estimator!r}")
     p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
+    reader = estimator or KernelCalibrationError()
+    if estimator is None and method == "asymptotic":
+        reader = KernelCalibrationError(block=min(max(math.isqrt(p.n_samples), LEAST_BLOCK), MOST_BLOCK))
     chosen = as_notion("canonical" if notion == "auto" and p.positive is None else notion, p)
     reduction: Any = chosen.reduce(p)
     if not isinstance(reduction, VectorProblem):
@@ -101,18 +109,21 @@ def _asymptotic(
 ) -> TestResult:
     from dataclasses import replace
 
-    from scipy.stats import norm
+    from scipy.special import stdtr
 
     reading = replace(reader, statistic="linear").reading(problem, 2)
-    z = reading.power / reading.se if reading.se > 0 else float("nan")
+    t = reading.power / reading.se if reading.se > 0 else float("nan")
+    rows = p.n_samples if p.weights is None else int((p.weights > 0).sum())
+    freedom = max(rows // reader.block - 1, 1)
     return TestResult(
-        statistic=float(z),
-        pvalue=float(norm.sf(z)),
+        statistic=float(t),
+        pvalue=float(stdtr(freedom, -t)),
         null=f"the probabilities are calibrated ({notion.name})",
-        method=f"kernel calibration error of blocks of {reader.block} (normal)",
+        method=f"kernel calibration error of blocks of {reader.block} rows (Student's t)",
         n_samples=p.n_samples,
+        df=float(freedom),
         details={"skce": float(reading.power)} | reader.details(problem, 2),
-        warnings=() if p.n_samples >= 200 else ("fewer than 200 rows: the normal distribution is doubtful",),
+        warnings=() if p.n_samples >= 200 else ("fewer than 200 rows: Student's distribution is doubtful",),
     )
 
 
