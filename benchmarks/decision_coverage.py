@@ -51,7 +51,9 @@ def errors(name: str, region: tuple[float, float], n: int, repetitions: int) -> 
     kept = []
     for _ in range(repetitions):
         p = rng.random(n)
-        found = cal.decision_calibration_error(rng.random(n) < MAPS[name](p), p, thresholds=region, random_state=rng)
+        found = cal.decision_calibration_error(
+            rng.random(n) < MAPS[name](p), p, thresholds=region, n_resamples=100, random_state=rng
+        )
         pairs = ((found.error_interval, wanted[0]), (found.regret_interval, wanted[1]))
         kept.append((*(low <= t <= high for (low, high), t in pairs), found.error, found.regret))
     return [*wanted, *np.mean(np.array(kept, dtype=float), axis=0)]
