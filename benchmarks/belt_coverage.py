@@ -61,9 +61,9 @@ and 95.
 {table}
 
 - The size is right from 100 rows on.
-- Belts hold lines as often as they say, and curves of a higher degree where the sample shows them. Where a parabola is
-  missed and the degree stays 1 they hold it less often, and a wave that no polynomial follows is not held by large
-  samples' belts, which are precise about the wrong curve: look at the reliability diagram too.
+- Belts hold lines as often as they say, and parabolas that the sample shows more often. Where a parabola is missed and
+  the degree stays 1 they hold it far less often, and a wave that no polynomial of degree 4 follows is held in few
+  samples of any size: a belt is as good as its family of curves. Look at the reliability diagram too.
 """
 
 

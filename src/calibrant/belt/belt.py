@@ -168,9 +168,10 @@ def calibration_belt(
     -----
     If the test does not reject at ``1 - level``, that level's belt holds the diagonal; if it does reject, the belt
     nearly always leaves it (the whole curve must be within the region to be likely, the belt asks score by score). The
-    belt of a level holds the whole true curve in at least that share of samples if it is a polynomial of the degree
-    chosen; of others, what the polynomial cannot follow stays hidden. Sizes and coverages: docs/clinical.md. For rows
-    that the model was fitted to, the statistic has another law, which is not offered here.
+    belt of a level holds the whole true curve in about that share of samples if it is a polynomial of the degree
+    chosen. Of other curves it hides what that polynomial cannot follow, and it holds them far less often, such as a
+    parabola in samples too small to show it: sizes and coverages are in docs/clinical.md. For rows that the model was
+    fitted to, the statistic has another law, which is not offered here.
 
     Cost O(n log n); beyond 1024 distinct scores the belt is computed from two nodes for each of 512 cells that carry
     their moments up to the third (statistics of 200,000 rows agree to 1e-4), so its cost does not depend on n.
