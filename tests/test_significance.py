@@ -171,10 +171,17 @@ def test_kernel_test_of_weights_and_vectors():
     y, p = several(400, power=2.0)
     w = np.random.default_rng(0).random(400)
     assert cal.kernel_test(y, p, sample_weight=w, n_resamples=99, random_state=0).pvalue <= 0.03
+    y, p = several(1000, power=3.0)
     blocks = cal.kernel_test(y, p, method="asymptotic", estimator=cal.KernelCalibrationError(block=40))
-    assert blocks.pvalue < 0.05
+    assert blocks.pvalue < 0.01
+    assert blocks.df == 24
+    assert blocks.pvalue == pytest.approx(stats.t.sf(blocks.statistic, 24))
     assert blocks.details["bandwidth"] > 0
-    assert cal.kernel_test(y[:50], p[:50], method="asymptotic").warnings
+    few = cal.kernel_test(y[:50], p[:50], method="asymptotic")
+    assert few.warnings
+    assert few.df == 4  # blocks of ten
+    assert cal.kernel_test(y, p, method="asymptotic").df == 1000 // 31 - 1
+    assert cal.kernel_test(y, p, method="asymptotic", sample_weight=np.arange(1000) % 2).df == 500 // 31 - 1
 
 
 def test_kernels_of_repeats():
