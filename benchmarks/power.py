@@ -99,8 +99,8 @@ What follows from it:
 - Spiegelhalter's z is best, or next to it, for over- and underconfidence, and nearly blind to a shift and to waves.
   Cox's test is close to the best where the log odds are off by a line, and blind to waves.
 - The cumulative tests and the kernel test by resampling are strong where gaps have one sign (shifted), and weak for
-  waves at N = 500. The kernel test by blocks of √n rows (its
-  asymptotic form) finds less than half of what resampling finds.
+  waves at N = 500. The kernel test by blocks of √n rows (its asymptotic form) finds far less than by resampling, for N
+  up to 500 less than half.
 - The default resampling test is exact for every size. Of the tests that keep their size none is better for waves, and
   it is worst for no law.
 - The adaptive test is exact too. It is best, or next to it, for the narrow gap (local), and finds waves more often than
