@@ -44,14 +44,16 @@ def large_norm(size: FloatArray, weight: FloatArray, norm: float) -> FloatArray:
 def mean_power(gap: FloatArray, weight: FloatArray, norm: float) -> FloatArray:
     """``Σ w |gap|^p / Σ w`` over the last axis where w > 0 (its root for p > 32); NaN without weight."""
     used = weight > 0
-    size = np.where(used, np.abs(np.where(used, gap, 0.0)), 0.0)
+    if not used.all():  # masking costs as much as all the rest
+        gap, weight = np.where(used, gap, 0.0), np.where(used, weight, 0.0)
+    size = np.abs(gap)
     if norm > LARGE_NORM:
-        return large_norm(size, np.where(used, weight, 0.0), norm)
+        return large_norm(size, weight, norm)
     if norm != 1:
         size = size**norm
-    total = np.where(used, weight, 0.0).sum(axis=-1)
+    total = weight.sum(axis=-1)
     with np.errstate(invalid="ignore"):
-        return np.asarray((np.where(used, weight, 0.0) * size).sum(axis=-1) / np.where(total > 0, total, np.nan))
+        return np.asarray((weight * size).sum(axis=-1) / np.where(total > 0, total, np.nan))
 
 
 def vector_power(gap: FloatArray, mass: FloatArray, norm: float) -> FloatArray:
