@@ -206,3 +206,17 @@ def test_scores_near_one_half_cannot_be_far_too_sharp():
     found = cal.report((rng.random(150) < s).astype(int), s).evidence
     assert 0.08 < found.detectable < 0.2
     assert found.rows_needed < 2000
+
+
+@pytest.mark.parametrize(("factor", "words", "gap"), [(1.5, "too high", 0.1), (0.6, "too low", 0.125)])
+def test_without_a_region_that_stands_out_the_whole_is_named(monkeypatch, factor, words, gap):
+    import re
+
+    from calibrant.reporting import verdict
+
+    monkeypatch.setattr(verdict, "regions", lambda *_: [])
+    rng = np.random.default_rng(9)
+    s = rng.random(4000)
+    found = cal.report((rng.random(4000) < s**factor).astype(int), s).verdict
+    seen = re.search(rf"no region of scores stands out; on the whole they are {words} by ([\d.]+\d)", found)
+    assert float(seen[1]) == pytest.approx(gap, abs=0.02)

@@ -38,6 +38,8 @@ def test_a_corp_curve_is_drawn_as_steps():
     assert ((np.diff(x) == 0) | (np.diff(y) == 0)).all()  # level or upright
     assert sorted(set(y)) == sorted(set(diagram.curve.observed))
     assert (x[0], x[-1]) == (P.min(), P.max())
+    ordered = np.sort(P)
+    assert set(x[1:-1]) <= set((ordered[1:] + ordered[:-1]) / 2)  # steps midway between neighbouring scores
     for score in (0.2, 0.5, 0.7):
         assert y[np.searchsorted(x, score)] == diagram.curve.at(score).observed[0]
 
