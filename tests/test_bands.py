@@ -98,9 +98,25 @@ def test_the_simultaneous_band_of_many_rows_is_never_drawn_between_groups():
     curve = cal.reliability_curve(y, p, method="isotonic", level=0.9, band="simultaneous")
     groups = Groups.of(Problem(p, y))
     lower, upper = simultaneous_band(groups, 0.9)
+    assert groups.size < 3000
+    assert groups.low[:64].tolist() == np.sort(p)[:64].tolist()  # the outermost rows stay by themselves
     assert set(curve.lower) <= {0.0, *lower}
     assert set(curve.upper) <= {1.0, *upper}
     assert np.array_equal(curve.lower, steps(groups, lower, upper, np.sort(p))[0])
+
+
+def test_between_two_scores_a_simultaneous_band_knows_what_they_know():
+    rng = np.random.default_rng(5)
+    s = rng.choice([0.2, 0.8], 2000)
+    y = (rng.random(2000) < np.where(s > 0.5, 0.7, 0.3)).astype(int)
+    curve = cal.reliability_curve(y, s, method="isotonic", level=0.95, band="simultaneous")
+    found = curve.at([0.1, 0.2, 0.4, 0.8, 0.9])
+    assert found.lower.tolist() == [0.0, curve.lower[0], curve.lower[0], curve.lower[1], curve.lower[1]]
+    assert found.upper.tolist() == [curve.upper[0], curve.upper[0], curve.upper[1], curve.upper[1], 1.0]
+    x, low, high = curve.band_corners()
+    assert x.tolist() == [0.2, 0.2, 0.8, 0.8]
+    assert low.tolist() == [curve.lower[0]] * 3 + [curve.lower[1]]
+    assert high.tolist() == [curve.upper[0], *[curve.upper[1]] * 3]
 
 
 def test_classes_have_bands_of_their_own():

@@ -49,6 +49,8 @@ class ReliabilityCurve:
         ``"confidence"`` (around the curve, for the truth at each score), ``"consistency"`` (around the diagonal: where
         the curve of a calibrated model would be), ``"simultaneous"`` (for the truth at all scores at once), or the
         interval of bins; None when no level was asked for.
+    isotonic : bool
+        Whether it is an isotonic curve: one value for each distinct score, steps midway between.
     """
 
     scores: FloatArray
@@ -65,6 +67,7 @@ class ReliabilityCurve:
     method: str
     n_samples: int
     band: str | None = None
+    isotonic: bool = False
 
     @property
     def lce(self) -> FloatArray:
@@ -80,10 +83,30 @@ class ReliabilityCurve:
         y = np.concatenate([self.observed[:1], self.observed[1:][turns]])
         return x, np.repeat(y, 2)
 
+    def band_corners(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Scores, lower and upper ends of the band as it is drawn: straight between scores, or by steps.
+
+        The simultaneous band of an isotonic curve has steps, for nothing is known between two scores but what they say.
+        """
+        if not (self.isotonic and self.band == "simultaneous"):
+            return self.scores, self.lower, self.upper
+        # At each score its own ends, then those that hold up to the next one.
+        x = np.repeat(self.scores[:-1], 3)
+        x[2::3] = self.scores[1:]
+        lower = np.repeat(self.lower[:-1], 3)
+        upper = np.repeat(self.upper[1:], 3)
+        upper[::3] = self.upper[:-1]
+        return (
+            np.append(x, self.scores[-1]),
+            np.append(lower, self.lower[-1]),
+            np.append(upper, self.upper[-1]),
+        )
+
     def at(self, scores: Any) -> CurvePoint:
         """Probability, and its interval, at scores the user holds.
 
-        Smooth curves are interpolated linearly; a binned curve gives the bin's values. NaN where there
+        Smooth curves are interpolated linearly; a binned curve gives the bin's values. Between the scores of an
+        isotonic curve a simultaneous band is what both neighbours say of any curve that does not fall. NaN where there
         is no data. Raises ValueError for scores outside [0, 1] or not finite.
 
         Examples
@@ -104,7 +127,11 @@ class ReliabilityCurve:
             return CurvePoint(*(_interpolate(x, self.scores, v) for v in (self.observed, self.lower, self.upper)))
         bins = np.clip(Edges(self.edges).slots(x, eps) - 1, 0, len(self.observed) - 1)
         inside = (x >= self.edges[0]) & (x <= self.edges[-1])
-        return CurvePoint(*(np.where(inside, v[bins], np.nan) for v in (self.observed, self.lower, self.upper)))
+        observed, lower, upper = (v[bins] for v in (self.observed, self.lower, self.upper))
+        if self.isotonic and self.band == "simultaneous":
+            lower = np.append(0.0, self.lower)[np.searchsorted(self.scores, x, side="right")]
+            upper = np.append(self.upper, 1.0)[np.searchsorted(self.scores, x, side="left")]
+        return CurvePoint(*(np.where(inside, v, np.nan) for v in (observed, lower, upper)))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, for JSON (NaN as None)."""

@@ -10,7 +10,7 @@ from scipy.stats import beta, binom, chi2
 import calibrant as cal
 from calibrant.binning import BinMoments, uniform_edges
 from calibrant.inference.bands import binomial_consistency, clopper_pearson
-from calibrant.inference.groups import FEW, MOST, Groups
+from calibrant.inference.groups import FEW, MOST, OUTER, Groups
 from calibrant.inference.isotonic_bands import (
     LAW,
     LAW_LEVELS,
@@ -80,7 +80,7 @@ def test_many_scores_are_put_together_in_order():
     problem, _ = sample(MOST + 1)
     g, every = Groups.of(problem), Groups.of(problem, most=None)
     assert every.size == MOST + 1
-    assert g.size == FEW
+    assert FEW <= g.size <= FEW + 2 * OUTER
     assert g.count.sum() == every.count.sum() == g.trials.sum()
     assert g.positive.sum() == every.positive.sum()
     assert (g.high[:-1] < g.low[1:]).all()
@@ -178,7 +178,7 @@ def test_likelihood_ratio_ends_solve_the_equation(level):
     problem, _ = sample(120, seed=5)
     lower, upper = likelihood_ratio_band(Groups.of(problem), level)
     limit = LAW[LAW_LEVELS.index(level)]
-    for j in (0, 20, 60, 119):
+    for j in (30, 45, 60, 85):  # beyond the 120^(2/3) rows at either end
         _, fit = naive_ratio(problem, j, 0.5)
         for end, far in ((lower[j], 1e-9), (upper[j], 1 - 1e-9)):
             if naive_ratio(problem, j, far)[0] <= limit:
@@ -188,6 +188,34 @@ def test_likelihood_ratio_ends_solve_the_equation(level):
                 exact = brentq(lambda t, j=j: naive_ratio(problem, j, t)[0] - limit, *sorted((inside, far)))
                 assert end == pytest.approx(exact, abs=2e-4)
                 assert (end - exact) * (far - inside) >= -1e-9  # never too narrow
+
+
+def test_near_both_ends_the_interval_reaches_as_far_as_exact_ones():
+    problem, _ = sample(120, seed=5)
+    order = np.argsort(problem.scores)
+    o = problem.outcomes[order]
+    reach = int(np.ceil(120 ** (2 / 3)))
+    lower, upper = likelihood_ratio_band(Groups.of(problem), 0.9)
+    for j in (0, 3, 10):
+        k = o[j : j + reach].sum()
+        assert upper[j] >= beta.ppf(0.95, k + 1, reach - k) - 1e-9
+        h = o[: j + 1].sum()
+        assert lower[j] <= (beta.ppf(0.05, h, j + 1 - h + 1) if h else 0) + 1e-9
+    for j in (119, 116, 109):
+        k = o[j - reach + 1 : j + 1].sum()
+        assert lower[j] <= beta.ppf(0.05, k, reach - k + 1) + 1e-9
+
+
+def test_the_outermost_rows_are_covered_too():
+    rng = np.random.default_rng(10)
+    held = np.zeros(4)
+    for _ in range(250):
+        s = np.sort(0.3 + 0.4 * rng.random(300))
+        groups = Groups.of(Problem(s, (rng.random(300) < s).astype(int)))
+        at = np.array([0, 8, 291, 299])
+        lower, upper = likelihood_ratio_band(groups, 0.9, at)
+        held += (lower[at] <= s[at]) & (s[at] <= upper[at])
+    assert (held / 250 > 0.9 - 3 * np.sqrt(0.09 / 250)).all()
 
 
 def test_one_score_of_many_samples_has_the_interval_of_a_proportion():

@@ -279,8 +279,9 @@ def test_isotonic_curve():
     )
     per_class = cal.reliability_curves(y, p, method="isotonic")
     np.testing.assert_array_equal(per_class[1].observed, curve.observed)
-    with pytest.raises(ValueError, match=r"level must be None for method 'isotonic', which has no band; got 0\.9"):
-        cal.reliability_curve(y, p, method="isotonic", level=0.9)
+    banded = cal.reliability_curve(y, p, method="isotonic", level=0.9)
+    np.testing.assert_array_equal(banded.observed, curve.observed)
+    assert ((banded.lower <= banded.observed) & (banded.observed <= banded.upper)).all()
 
 
 # ---- Cumulative: MAPIE 1.6.0 -----------------------------------------------------------------------------------

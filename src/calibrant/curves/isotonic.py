@@ -86,6 +86,7 @@ def curve_of_groups(
         method=repr(Isotonic()),
         n_samples=n_samples,
         band=None if level is None else band,
+        isotonic=True,
     )
 
 

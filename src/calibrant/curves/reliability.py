@@ -59,7 +59,8 @@ def reliability_curve(
         Level of the band.
     band : str, default "confidence"
         ``"confidence"``: where the true frequency is, score by score. Smooth curves: percentiles over ``n_resamples``
-        resamples of the grid counts. Isotonic: the likelihood ratio at a point (Banerjee & Wellner 2001). Bins:
+        resamples of the grid counts. Isotonic: the likelihood ratio at a point (Banerjee & Wellner 2001), exact
+        intervals at both ends. Bins:
         Wilson's interval (also ``"wilson"``), or ``"clopper-pearson"``.
         ``"consistency"``: where this curve would be if the model were calibrated, score by score (Bröcker & Smith
         2007): around the diagonal, by labels drawn from the scores; of bins by the binomial law.
@@ -84,9 +85,9 @@ def reliability_curve(
     Notes
     -----
     Cost: O(n + R · G log G) with G the grid (128 to 1024 cells, six a bandwidth): the band does not depend
-    on n. Isotonic curves and simultaneous bands sort the rows, and are found from at most 8192 groups of scores. The
-    percentile band describes sampling noise only, not the smoothing bias, and collapses where all nearby outcomes
-    agree. What the bands cover is simulated in docs/bands.md.
+    on n. Isotonic curves and simultaneous bands sort the rows; beyond 20 000 distinct scores, bands are found from
+    some 2000 groups of them. The percentile band describes sampling noise only, not the smoothing bias, and collapses
+    where all nearby outcomes agree. What the bands cover is simulated in docs/bands.md.
 
     References
     ----------

@@ -12,8 +12,8 @@ from ..problem import Problem
 
 #: With more distinct scores than this, bands are found from groups of neighbours: an isotonic fit pools far more.
 MOST = 20_000
-#: Number of groups that are then made.
-FEW = 2048
+#: Number of groups that are then made, and groups at either end that stay as they are: fits are steep there.
+FEW, OUTER = 2048, 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,13 +98,15 @@ class Groups:
         return self.score.size
 
     def merged(self, most: int | None) -> Groups:
-        """These groups if there are no more than ``most``, else at most :data:`FEW`, neighbours with equal counts."""
+        """These groups if there are no more than ``most``, else some :data:`FEW`, neighbours with equal counts."""
         if most is None or self.size <= most:
             return self
         few = min(FEW, most)
         running = np.cumsum(self.count)
         part = np.minimum((running - self.count / 2) * (few / running[-1]), few - 1).astype(np.intp)
-        start = np.flatnonzero(np.concatenate([[True], part[1:] != part[:-1]]))
+        begins = np.concatenate([[True], part[1:] != part[:-1]])
+        begins[:OUTER] = begins[-OUTER:] = True
+        start = np.flatnonzero(begins)
         count = np.add.reduceat(self.count, start)
         return Groups(
             self.low[start],

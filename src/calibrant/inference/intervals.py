@@ -123,7 +123,7 @@ def invert(
     return _accepted(observed, table, truths, max(largest, observed), level)
 
 
-def spread_together(n_problems: int) -> float:
+def spread_together(n_problems: float) -> float:
     """Factor by which the mean of one-vs-rest errors spreads more than that of independent ones."""
     return float(np.sqrt(1 + 0.876 / (n_problems - 1))) if n_problems > 1 else 1.0
 

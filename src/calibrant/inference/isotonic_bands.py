@@ -14,6 +14,8 @@ from .groups import Groups
 
 #: Scores at which resampled fits are kept, and those at which the likelihood ratio is inverted; straight in between.
 CONSISTENCY_POINTS, RATIO_POINTS = 512, 128
+#: Groups at either end that are points of their own.
+OUTER = 16
 #: Draws worked on at a time.
 _TOGETHER = 1 << 20
 #: A group of this many samples with one score, pooled with no other, has the chi-squared law of a proportion.
@@ -49,7 +51,9 @@ def likelihood_ratio_band(groups: Groups, level: float, at: AnyArray | None = No
 
     A value is kept unless the best increasing curve through it is too much less likely than the best of all. The limit
     law of that ratio has no parameter, so nothing is resampled or smoothed (and a bootstrap of the isotonic fit is not
-    consistent); for many samples of one score it is the chi-squared law.
+    consistent); for many samples of one score it is the chi-squared law. It does not hold for the outer n^(2/3) samples
+    on either side: there the interval reaches at least as far as the exact ones of two runs, that of all samples up to
+    the end, and that of n^(2/3) samples inwards.
 
     Source: Banerjee & Wellner (2001), *Likelihood ratio tests for monotone functions*. Cost O(m) at each of some groups
     (``at``; by default :data:`RATIO_POINTS`), with straight lines in between.
@@ -62,7 +66,23 @@ def likelihood_ratio_band(groups: Groups, level: float, at: AnyArray | None = No
         point = _Point.of(groups, int(j))
         limit = most - _limit(groups, fit, int(j), level) / 2
         lower[i], upper[i] = _ends(point.log_likelihood, limit, float(fit[j]))
+    low, high = _exact_at_ends(groups, at, level)
+    lower, upper = np.fmin(lower, low), np.fmax(upper, high)
     return np.interp(groups.score, groups.score[at], lower), np.interp(groups.score, groups.score[at], upper)
+
+
+def _exact_at_ends(groups: Groups, at: AnyArray, level: float) -> tuple[FloatArray, FloatArray]:
+    """Exact bounds of the groups near either end, by runs before and behind; NaN elsewhere."""
+    positive, count = (np.concatenate([[0.0], np.cumsum(v)]) for v in (groups.positive, groups.count))
+    reach = float(count[-1]) ** (2 / 3)
+    before, behind = count[at + 1], count[-1] - count[at]
+    near = np.minimum(before, behind) <= reach
+    # A run that ends here bounds from below, one that starts here from above, for the curve does not fall.
+    first = np.maximum(np.searchsorted(count, before - reach, side="right") - 1, 0)
+    last = np.minimum(np.searchsorted(count, count[at] + reach, side="left"), count.size - 1)
+    low, _ = clopper_pearson(positive[at + 1] - positive[first], before - count[first], level)
+    _, high = clopper_pearson(positive[last] - positive[at], count[last] - count[at], level)
+    return np.where(near, low, np.nan), np.where(near, high, np.nan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,5 +207,5 @@ def _points(groups: Groups, most: int) -> AnyArray:
     if groups.size <= most:
         return np.arange(groups.size)
     running = np.cumsum(groups.count)
-    found = np.searchsorted(running, np.linspace(0, running[-1], most))
-    return np.unique(np.concatenate([[0], np.minimum(found, groups.size - 1), [groups.size - 1]]))
+    found = np.minimum(np.searchsorted(running, np.linspace(0, running[-1], most)), groups.size - 1)
+    return np.unique(np.concatenate([np.arange(OUTER), found, np.arange(groups.size - OUTER, groups.size)]))

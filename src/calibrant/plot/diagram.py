@@ -48,8 +48,6 @@ class Diagram:
         Where scores can lie.
     weighted : bool
         Whether counts are effective sample sizes of weighted samples.
-    steps : bool
-        Whether the curve is a step function (isotonic).
     """
 
     curve: ReliabilityCurve
@@ -60,7 +58,6 @@ class Diagram:
     notion: str
     domain: tuple[float, float]
     weighted: bool
-    steps: bool = False
 
     @property
     def lowest(self) -> float:
@@ -164,7 +161,6 @@ def diagram_of(
         notion=notion,
         domain=problem.domain,
         weighted=problem.weights is not None,
-        steps=isinstance(method, Isotonic),
     )
 
 

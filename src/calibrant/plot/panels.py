@@ -135,19 +135,17 @@ def _name_axes(ax: Axes, diagram: Diagram, *, fresh: bool, small: bool) -> None:
 def _draw_curve(ax: Axes, diagram: Diagram, style: Style, index: int) -> Line2D:
     """Line and band; a binned curve joins its bins, and breaks where a bin is empty."""
     curve = diagram.curve
-    smooth = curve.edges is None or diagram.steps
+    smooth = curve.edges is None or diagram.curve.isotonic
     if smooth and not np.isnan(curve.lower).all():
         ax.fill_between(
-            curve.scores,
-            curve.lower,
-            curve.upper,
+            *curve.band_corners(),
             facecolor=style.color,
             alpha=0.2 if index == 0 else 0.14,
             edgecolor="none",
             zorder=2 + 0.01 * index,
         )
     (line,) = ax.plot(
-        *(curve.corners() if diagram.steps else (curve.scores, curve.observed)),
+        *(curve.corners() if diagram.curve.isotonic else (curve.scores, curve.observed)),
         color=style.color,
         linestyle=style.linestyle,
         linewidth=2.0 if smooth else 1.4,
@@ -238,7 +236,7 @@ def key_of(diagram: Diagram, style: Style) -> tuple[list[Any], list[str]]:
     handles: list[Any] = []
     texts: list[str] = []
     level = percent_text(diagram.estimate.level)
-    if diagram.curve.edges is None or diagram.steps:
+    if diagram.curve.edges is None or diagram.curve.isotonic:
         handles.append(Patch(facecolor=style.color, alpha=0.25))
         texts.append(f"{level} {BAND_TEXTS[diagram.curve.band or 'confidence']}")
     if diagram.bins is not None:

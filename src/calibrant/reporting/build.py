@@ -149,6 +149,7 @@ def report_from(
     classwise = isinstance(sums.notion, Classwise)
     test = SumsTest.of(
         grids,
+        [one.bins for one in problems.values()],
         [1 / len(grids)] * len(grids) if classwise else [g.total / sum(g.total for g in grids) for g in grids],
         notion=headline.notion,
         average=getattr(sums.notion, "average", "power"),
@@ -156,7 +157,7 @@ def report_from(
         level=level,
         rng=rng,
     )
-    evidence = Evidence.of(test.result, test.power, headline, grids)
+    evidence = Evidence.of(test, headline, grids)
     curves, grid = None, None
     if len(problems) == 1:
         (only,) = problems.values()

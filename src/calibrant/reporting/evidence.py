@@ -11,7 +11,7 @@ import numpy as np
 from ..density import GridMoments
 from ..results import Estimate, plain
 from ..significance.result import TestResult
-from ..significance.sums import Power
+from ..significance.sums import SumsTest
 
 #: What matters, as a share of the standard deviation of the outcome: 0.05 at a base rate of one half, 0.01 at 1 %.
 MATERIAL = 0.1
@@ -24,16 +24,18 @@ class Evidence:
     Attributes
     ----------
     status : {"miscalibrated", "no evidence", "undecided"}
-        ``"miscalibrated"``: the p-value is at most ``1 - level``. ``"no evidence"``: it is not, and errors that matter
+        ``"miscalibrated"``: the p-value is at most ``1 - level`` (or the smallest that so many draws can give).
+        ``"no evidence"``: it is not, and errors that matter
         would have been seen. ``"undecided"``: it is not, and they might not have been.
     test : TestResult
         Smoothed residuals over ranks against labels drawn from the probabilities.
     detectable : float
-        Calibration error that is found in four of five samples like this one.
+        Calibration error that is found in four of five samples like this one, if it is too high, too low, over- or
+        under-confident throughout; infinite where none is. Errors that alternate from score to score are harder to see.
     material : float
         Calibration error that matters: a tenth of the standard deviation of the outcome.
     rows_needed : float
-        About how many rows the test needs to find an error of that size as often.
+        About how many rows like these it takes to find an error of that size as often, and to rule out twice as much.
     """
 
     status: str
@@ -43,8 +45,9 @@ class Evidence:
     rows_needed: float
 
     @classmethod
-    def of(cls, test: TestResult, power: Power, estimate: Estimate, grids: Sequence[GridMoments]) -> Evidence:
+    def of(cls, found: SumsTest, estimate: Estimate, grids: Sequence[GridMoments]) -> Evidence:
         """Judge what was found, at the level of the estimate's interval."""
+        test, power = found.result, found.power
         rates = [float(g.positive.sum() / g.total) for g in grids if g.total > 0]
         mass = [g.total for g in grids if g.total > 0]
         variance = float(np.average([r * (1 - r) for r in rates], weights=mass)) if rates else float("nan")
@@ -52,12 +55,16 @@ class Evidence:
         material = MATERIAL * float(np.sqrt(max(variance, 0.5 / max(power.n_samples, 1.0))))
         if np.isnan(test.pvalue):
             status = "undecided"
-        elif test.pvalue <= 1 - estimate.level:
+        elif test.pvalue <= found.rejects_at * (1 + 1e-9):
             status = "miscalibrated"
         else:
             sharp = power.detectable <= material and estimate.interval.high <= 2 * material
             status = "no evidence" if sharp else "undecided"
-        return cls(status, test, power.detectable, material, power.rows_for(material))
+        needed = power.rows_for(material)
+        if status == "undecided" and estimate.interval.high > 2 * material:
+            # The interval must shrink as well, with the root of n.
+            needed = max(needed, power.n_samples * (estimate.interval.high / (2 * material)) ** 2)
+        return cls(status, test, power.detectable, material, needed)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and strings, for JSON."""

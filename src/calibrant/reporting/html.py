@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.resources import files
 from typing import Any
 
@@ -140,11 +141,17 @@ def _isotonic(curves: Mapping[str, ReliabilityCurve]) -> dict[str, Any]:
     curve = curves["confidence"]
     at = np.unique(np.linspace(0, curve.scores.size - 1, _POINTS).astype(np.intp))
     corners = curve.corners()
+    bands = {band: [_list(one.lower[at]), _list(one.upper[at])] for band, one in curves.items()}
+    drawn = {}
+    for band, one in curves.items():  # at fewer scores a band of steps still holds: each end is that of a neighbour
+        few = replace(one, scores=one.scores[at], lower=one.lower[at], upper=one.upper[at])
+        drawn[band] = [_list(v) for v in few.band_corners()]
     return {
         "s": _list(curve.scores[at]),
         "o": _list(curve.observed[at]),
         "line": [_list(v) for v in corners],
-        "bands": {band: [_list(one.lower[at]), _list(one.upper[at])] for band, one in curves.items()},
+        "bands": bands,
+        "drawn": drawn,
     }
 
 

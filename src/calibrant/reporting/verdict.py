@@ -77,7 +77,9 @@ def sentence(
     if low > 0 and evidence.status != "miscalibrated":
         size = f"{size[:-1]}: it leaves 0 out, but the test does not bear that out."
     rows, seen = f"{estimate.n_samples:,} rows", _number(evidence.detectable)
-    if evidence.status == "undecided":
+    if evidence.status == "undecided" and not np.isfinite(evidence.detectable):
+        text = f"Not enough data to tell: no error could be shown by these {rows} ({p}). {size}"
+    elif evidence.status == "undecided":
         text = (
             f"Not enough data to tell: these {rows} are compatible with a perfectly calibrated model ({p}), but an "
             f"error below {seen} could easily be missed. {size} An error of {_number(evidence.material)} is "
@@ -85,8 +87,8 @@ def sentence(
         )
     elif evidence.status == "no evidence":
         text = (
-            f"No evidence of miscalibration in these {rows} ({p}); an error of {seen} or more would be found in four "
-            f"samples of five. {size}"
+            f"No evidence of miscalibration in these {rows} ({p}); a model too high, too low, over- or "
+            f"under-confident by {seen} or more would be found in four samples of five. {size}"
         )
     else:
         text = f"Evidence of miscalibration ({p}): {_where(curve, grid, estimate, classes)}. {size}"
@@ -98,7 +100,7 @@ def advice(evidence: Evidence, estimate: Estimate) -> str:
     if evidence.status == "undecided":
         return "Next: collect more rows before repairing anything."
     if evidence.status == "no evidence":
-        return "Next: nothing to repair; look again when the data change."
+        return "Next: nothing to repair; look again when the data change, and at the diagram for errors that alternate."
     if estimate.n_samples < FEW_TO_REPAIR:
         return "Next: repair with one or two parameters (temperature or logistic scaling), fitted on other rows."
     return "Next: calibrant compare finds the calibrator that repairs it best; fit it on other rows than these."
@@ -109,7 +111,11 @@ def _where(
 ) -> str:
     """What is wrong where."""
     if curve is None or grid is None:
-        return f"worst for class {classes[0].label} (ECE {_number(classes[0].ece)})" if classes else "of no one class"
+        errors = {c.label: c.ece for c in classes}
+        if estimate.notion == "top-label":
+            errors = {label: e for label, e in estimate.per_class.items() if e == e}
+        worst = max(errors, key=lambda label: errors[label])
+        return f"worst for class {worst} (ECE {_number(errors[worst])})"
     confident = estimate.notion in ("confidence", "top-label")
     words = ("over-confident", "under-confident") if confident else ("too high", "too low")
     found = regions(curve, grid)[:2]

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from .._types import FloatArray
+from ..binning import BinMoments
 from ..density import GridMoments
 from ..errors import ResidualKernel
 from ..errors.base import Cells
@@ -34,14 +35,15 @@ class Power:
     Attributes
     ----------
     detectable : float
-        Calibration error that the test would find in four of five samples like this one: of a model whose log odds are
-        too large by a factor, or too high by a constant, whichever is harder to see.
-    n_samples : float
-        Effective number of rows.
+        Calibration error that the test would find in four of five samples like this one, if the log odds of all scores
+        are too large or too small by a factor, or too high or too low by a constant, whichever is hardest to see;
+        infinite where even the largest constant would be missed.
+    n_samples : int
+        Rows.
     """
 
     detectable: float
-    n_samples: float
+    n_samples: int
 
     def rows_for(self, error: float) -> float:
         """About how many rows an error needs in order to be found as often: errors in sight fall with the root of n."""
@@ -57,12 +59,14 @@ class _Drawn:
     observed: FloatArray
 
     @classmethod
-    def of(cls, grid: GridMoments, n_draws: int, rng: np.random.Generator) -> _Drawn:
+    def of(cls, grid: GridMoments, bins: BinMoments, n_draws: int, rng: np.random.Generator) -> _Drawn:
         cells = _READER.cells(grid)
         score = np.nan_to_num(cells.scores)
+        # Samples that a cell's outcomes vary like, a unit of its count: 1, unless weights differ from score to score.
+        rate = _trials_a_unit(bins, grid, score)
         # Residuals of Bernoulli outcomes: Poisson draws of both kinds have the same mean, variance and skewness.
-        noise = poisson(cells.count * score, n_draws, rng) * (1 - score)
-        noise -= poisson(cells.count * (1 - score), n_draws, rng) * score
+        noise = poisson(cells.count * rate * score, n_draws, rng) * ((1 - score) / rate)
+        noise -= poisson(cells.count * rate * (1 - score), n_draws, rng) * (score / rate)
         observed = cells.outcome(cells.positive, cells.count)
         return cls(cells, cells.apply(noise), cells.apply(observed))
 
@@ -95,8 +99,6 @@ class SumsTest:
     level : float
         One less the size of the test whose power is told.
     n_samples : int
-    size : float
-        Effective number of rows.
     """
 
     drawn: Sequence[_Drawn]
@@ -106,12 +108,12 @@ class SumsTest:
     notion: str
     level: float
     n_samples: int
-    size: float
 
     @classmethod
     def of(
         cls,
         grids: Sequence[GridMoments],
+        bins: Sequence[BinMoments],
         shares: Sequence[float],
         *,
         notion: str,
@@ -120,18 +122,17 @@ class SumsTest:
         level: float,
         rng: np.random.Generator,
     ) -> SumsTest:
-        """Draw calibrated residuals of every problem."""
+        """Draw calibrated residuals of every problem; bins say how weights differ from score to score."""
         draws = max(int(DRAWS / max(1.0, len(grids) / MANY)), LEAST_DRAWS)
-        sizes = [grid.effective_size for grid in grids]
+        rows = [grid.n_samples for grid in grids]
         return cls(
-            [_Drawn.of(grid, draws, rng) for grid in grids],
+            [_Drawn.of(grid, some, draws, rng) for grid, some in zip(grids, bins, strict=True)],
             shares,
             average,
             dependent,
             notion,
             level,
-            max(grid.n_samples for grid in grids),
-            float(max(sizes) if dependent else sum(sizes)),  # one-vs-rest problems share their rows, others split them
+            max(rows) if dependent else sum(rows),  # one-vs-rest problems share their rows, others split them
         )
 
     def _combined(self, smooth: Sequence[FloatArray]) -> FloatArray:
@@ -144,9 +145,27 @@ class SumsTest:
 
     @cached_property
     def _draws(self) -> FloatArray:
-        draws = self._combined([d.noise for d in self.drawn])
-        widened = spread_together(len(self.drawn)) if self.dependent else 1.0
+        each = [d.errors(d.noise) for d in self.drawn]
+        draws = np.asarray(combine_draws(each, self.shares, 1, self.average))
+        if not self.dependent or len(each) < 2:
+            return draws
+        # Classes that hardly vary do not count: two that share all the noise are as one against the rest.
+        variance = np.array([share**2 * one.var() for share, one in zip(self.shares, each, strict=True)])
+        if not variance.any():
+            return draws
+        widened = spread_together(max(float(variance.sum() ** 2 / (variance**2).sum()), 2.0))
         return np.asarray(draws.mean() + widened * (draws - draws.mean()))
+
+    @property
+    def rejects_at(self) -> float:
+        """P-values up to this are called evidence: ``1 - level``, or the smallest that the draws can give."""
+        return max(1 - self.level, 1 / (self._draws.size + 1))
+
+    @cached_property
+    def _threshold(self) -> float:
+        """Errors above this have such a p-value."""
+        most = int(np.floor(self.rejects_at * (self._draws.size + 1) * (1 + 1e-12))) - 1
+        return float(np.sort(self._draws)[::-1][most])
 
     @cached_property
     def result(self) -> TestResult:
@@ -169,8 +188,12 @@ class SumsTest:
     def power(self) -> Power:
         """The error that it could see."""
         if not self._usable:
-            return Power(float("nan"), self.size)
-        return Power(max(self._detectable(sharper), self._detectable(higher)), self.size)
+            return Power(float("nan"), self.n_samples)
+        found = [self._detectable(family) for family in (higher, lower, sharper, flatter)]
+        seen = all(known for _, known in found[:2])
+        # One row in n that is otherwise: where scores are certain, nothing else can be seen.
+        least = 1 - (1 - POWER) ** (1 / max(self.n_samples, 1))
+        return Power(max(least, *(error for error, _ in found)) if seen else float("inf"), self.n_samples)
 
     def _seen(self, truth: Map) -> tuple[float, float]:
         """Share of samples in which a truth is found, and its calibration error."""
@@ -178,14 +201,14 @@ class SumsTest:
         moved = [d.shifted(truth) for d in self.drawn]
         found = self._combined([d.noise[:few] + gap for d, (gap, _) in zip(self.drawn, moved, strict=True)])
         error = combine_draws([np.array([error]) for _, error in moved], self.shares, 1, self.average)
-        return float((found > np.quantile(self._draws, self.level)).mean()), float(error[0])
+        return float((found > self._threshold).mean()), float(error[0])
 
-    def _detectable(self, family: Callable[[float], Map]) -> float:
-        """Least error of a family of truths that is seen with :data:`POWER`; the largest it has, if none is."""
+    def _detectable(self, family: Callable[[float], Map]) -> tuple[float, bool]:
+        """Least error of a family of truths that is seen with :data:`POWER`; the largest it has and False, if none."""
         low, high = 0.0, 1.0
         share, error = self._seen(family(1.0))
         if share < POWER:
-            return error
+            return error, False
         for _ in range(10):
             middle = (low + high) / 2
             share, found = self._seen(family(middle))
@@ -193,7 +216,18 @@ class SumsTest:
                 high, error = middle, found
             else:
                 low = middle
-        return error
+        return error, True
+
+
+def _trials_a_unit(bins: BinMoments, grid: GridMoments, score: FloatArray) -> FloatArray:
+    """Kish's effective size a unit of weight at some scores, by the bins they lie in, over that of all rows."""
+    if bins.integral or not grid.total > 0:
+        return np.ones(score.shape)
+    everywhere = grid.effective_size / grid.total
+    local = np.divide(bins.weight, bins.square, out=np.full(bins.weight.shape, everywhere), where=bins.square > 0)
+    edges = bins.edges.values
+    home = np.clip(np.searchsorted(edges, score, side="left") - 1, 0, local.size - 1)
+    return np.asarray(local[home] / everywhere)
 
 
 def sharper(amount: float) -> Map:
@@ -201,9 +235,19 @@ def sharper(amount: float) -> Map:
     return _on_log_odds(lambda z: (1 - amount) * z)
 
 
+def flatter(amount: float) -> Map:
+    """Truth of a model whose log odds are too small by a factor that grows from 1 to 20."""
+    return _on_log_odds(lambda z: (1 + 19 * amount**2) * z)
+
+
 def higher(amount: float) -> Map:
     """Truth of a model whose log odds are too high by a constant that grows from 0 to 10 with ``amount`` in [0, 1]."""
     return _on_log_odds(lambda z: z - 10 * amount**2)
+
+
+def lower(amount: float) -> Map:
+    """Truth of a model whose log odds are too low by such a constant."""
+    return _on_log_odds(lambda z: z + 10 * amount**2)
 
 
 def _on_log_odds(change: Map) -> Map:

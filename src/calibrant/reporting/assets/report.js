@@ -66,13 +66,15 @@
   function chosen(view) {
     const curve = view[kinds.value] || view.smooth;
     const none = curve.s.map(() => null);
-    return { s: curve.s, o: curve.o, line: curve.line, band: curve.bands[bands.value] || [none, none] };
+    const band = curve.bands[bands.value];
+    const drawn = (curve.drawn && curve.drawn[bands.value]) || (band ? [curve.s, ...band] : [[], [], []]);
+    return { s: curve.s, o: curve.o, line: curve.line, band: band || [none, none], drawn, isotonic: curve === view.isotonic, banded: Boolean(band) };
   }
 
   function curves(svg, view) {
-    const c = chosen(view), [low, high] = c.band, [x, y] = c.line;
-    for (const run of runs(c.s, low, high)) {
-      const up = run.map((i) => `${px(c.s[i])},${py(high[i])}`), down = run.slice().reverse().map((i) => `${px(c.s[i])},${py(low[i])}`);
+    const c = chosen(view), [at, low, high] = c.drawn, [x, y] = c.line;
+    for (const run of runs(at, low, high)) {
+      const up = run.map((i) => `${px(at[i])},${py(high[i])}`), down = run.slice().reverse().map((i) => `${px(at[i])},${py(low[i])}`);
       make(svg, "polygon", { class: "band", points: up.concat(down).join(" ") });
     }
     make(svg, "line", { class: "reference", x1: px(0), y1: py(0), x2: px(1), y2: py(1) });
@@ -141,10 +143,12 @@
   const notes = Array.from(document.querySelectorAll("[data-band]"));
   function drawAll() {
     charts.forEach((chart, c) => draw(chart, data.charts[c].views[Number(select.value)]));
-    document.getElementById("curve-name").textContent = kinds.value === "isotonic" ? "isotonic (CORP) curve" : "smooth curve";
+    const views = data.charts.map((chart) => chart.views[Number(select.value)]), shown = views.map(chosen);
+    const asked = kinds.value === "isotonic", banded = shown.every((c) => c.banded);
+    document.getElementById("curve-name").textContent = shown.every((c) => c.isotonic) ? "isotonic (CORP) curve" : "smooth curve";
+    document.getElementById("band-key").hidden = !shown.some((c) => c.banded);
     for (const note of notes) note.hidden = note.dataset.band !== bands.value;
-    const views = data.charts.map((chart) => chart.views[Number(select.value)]);
-    document.getElementById("missing").hidden = views.every((view) => view[kinds.value] && view[kinds.value].bands[bands.value]);
+    document.getElementById("missing").hidden = banded && shown.every((c) => c.isotonic === asked);
   }
   if (!views.length) { document.querySelector(".diagram").hidden = true; return; }
   views.forEach((view, i) => {
@@ -154,6 +158,9 @@
   });
   if (views.length === 1) document.getElementById("chooser").hidden = true;
   for (const chart of charts) chart.tabIndex = 0;
+  // What no view has cannot be chosen.
+  const every = data.charts.flatMap((chart) => chart.views);
+  for (const option of kinds.options) option.disabled = !every.some((view) => view[option.value]);
   for (const menu of [select, kinds, bands]) menu.addEventListener("change", drawAll);
   drawAll();
 })();
