@@ -2,6 +2,7 @@
 
 import itertools
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,6 +12,9 @@ from sklearn.isotonic import IsotonicRegression
 
 import calibrant as cal
 from calibrant.significance import betting
+
+#: Rows in the order given, as a monitor takes them.
+evalue_test = partial(cal.evalue_test, order="given")
 
 
 @pytest.fixture
@@ -37,7 +41,7 @@ def test_sequential_e_values_are_1_on_average(early):
     p = np.array([0.3, 0.62, 0.05, 0.9, 0.5, 0.31, 0.97])
     outcomes = every_outcome(7)
     chance = np.where(outcomes == 1, p, 1 - p).prod(axis=1)
-    found = [cal.evalue_test(y, p, labels=[0, 1], pos_label=1) for y in outcomes]
+    found = [evalue_test(y, p, labels=[0, 1], pos_label=1) for y in outcomes]
     e = np.array([one.details["e_value"] for one in found])
     peak = np.array([one.statistic for one in found])
     assert chance @ e == pytest.approx(1, abs=1e-9)
@@ -62,7 +66,7 @@ def test_e_values_of_classes_are_1_on_average(early, notion):
     p = np.random.default_rng(0).dirichlet([1, 1, 1], 4)
     outcomes = every_outcome(4, 3)
     chance = np.stack([p[i, outcomes[:, i]] for i in range(4)]).prod(axis=0)
-    e = [cal.evalue_test(y, p, notion=notion, labels=[0, 1, 2]).details["e_value"] for y in outcomes]
+    e = [evalue_test(y, p, notion=notion, labels=[0, 1, 2]).details["e_value"] for y in outcomes]
     assert chance @ np.array(e) == pytest.approx(1, abs=1e-9)
     assert np.std(e) > 0.05
 
@@ -73,7 +77,7 @@ def test_split_e_values_are_1_on_average(n_splits):
     outcomes = every_outcome(8)
     chance = np.where(outcomes == 1, p, 1 - p).prod(axis=1)
     options = {"method": "split", "n_splits": n_splits, "random_state": 5, "labels": [0, 1], "pos_label": 1}
-    e = np.array([cal.evalue_test(y, p, **options).statistic for y in outcomes])
+    e = np.array([evalue_test(y, p, **options).statistic for y in outcomes])
     assert chance @ e == pytest.approx(1, abs=1e-9)
     assert e.std() > 0.2
 
@@ -84,11 +88,11 @@ def test_guarantee(draw):
     rng = np.random.default_rng(0)
     p = rng.random((120, 100)) if draw == "uniform" else rng.beta(0.15, 1.5, (120, 100)).clip(1e-12, 1 - 1e-12)
     y = rng.random(p.shape) < p
-    peaks = np.array([cal.evalue_test(a, b).statistic for a, b in zip(y, p, strict=True)])
+    peaks = np.array([evalue_test(a, b).statistic for a, b in zip(y, p, strict=True)])
     assert (peaks >= 20).sum() <= 6 + 3 * np.sqrt(120 * 0.05 * 0.95)
     assert (peaks >= 2).any()
     splits = np.array(
-        [cal.evalue_test(a, b, method="split", n_splits=3, random_state=0).statistic for a, b in zip(y, p, strict=True)]
+        [evalue_test(a, b, method="split", n_splits=3, random_state=0).statistic for a, b in zip(y, p, strict=True)]
     )
     assert (splits >= 20).sum() <= 6 + 3 * np.sqrt(120 * 0.05 * 0.95)
 
@@ -108,7 +112,7 @@ def test_power(law, method):
     for i in range(20):
         p = rng.random(700)
         y = rng.random(700) < LAWS[law](p)
-        rejected += cal.evalue_test(y, p, method=method, random_state=i).pvalue <= 0.05
+        rejected += evalue_test(y, p, method=method, random_state=i).pvalue <= 0.05
     assert rejected >= 18
 
 
@@ -150,7 +154,7 @@ def test_sequential_bets_again():
         q = expit(logit(s[i]) + shifts[:, cell])
         wealth += np.log(q / s[i]) if y[i] else np.log((1 - q) / (1 - s[i]))
         peak = max(peak, np.log(np.exp(wealth).mean()))
-    found = cal.evalue_test(y, s)
+    found = evalue_test(y, s)
     assert found.details["log_e_value"] == pytest.approx(np.log(np.exp(wealth).mean()), abs=1e-5)
     assert found.details["log_e_max"] == pytest.approx(peak, abs=1e-5)
     assert found.pvalue == pytest.approx(min(1, np.exp(-peak)), rel=1e-4)
@@ -162,7 +166,7 @@ def test_split_again():
     rng = np.random.default_rng(0)
     s = np.round(rng.random(80), 2).clip(0.01, 0.99)
     y = (rng.random(80) < s**1.5).astype(int)
-    found = cal.evalue_test(y, s, method="split", n_splits=4, fraction=0.6, random_state=9)
+    found = evalue_test(y, s, method="split", n_splits=4, fraction=0.6, random_state=9)
     draws, logs = np.random.default_rng(9), []
     for _ in range(4):
         rows = draws.permutation(80)
@@ -184,7 +188,7 @@ def test_split_again():
 def test_batches_do_not_matter():
     y, p = several(300, power=1.6)
     for notion in ("confidence", "classwise"):
-        whole = cal.evalue_test(y, p, notion=notion)
+        whole = evalue_test(y, p, notion=notion)
         monitor = cal.CalibrationMonitor(notion=notion, labels=[0, 1, 2])
         for start, stop in itertools.pairwise([0, 1, 2, 7, 8, 9, 100, 101, 250, 300]):
             result = monitor.update(y[start:stop], p[start:stop])
@@ -198,9 +202,9 @@ def test_pieces_of_long_batches(monkeypatch):
     rng = np.random.default_rng(0)
     p = rng.random(500)
     y = rng.random(500) < p**1.2
-    whole = cal.evalue_test(y, p)
+    whole = evalue_test(y, p)
     monkeypatch.setattr(betting, "TOGETHER", 13)
-    assert cal.evalue_test(y, p).details["log_e_max"] == pytest.approx(whole.details["log_e_max"], abs=1e-9)
+    assert evalue_test(y, p).details["log_e_max"] == pytest.approx(whole.details["log_e_max"], abs=1e-9)
 
 
 def test_the_order_of_rows_is_part_of_the_test():
@@ -210,7 +214,7 @@ def test_the_order_of_rows_is_part_of_the_test():
     y = rng.random(200) < p
     monitor = cal.CalibrationMonitor()
     early = monitor.update(y[:120], p[:120]).details["log_e_value"]
-    assert cal.evalue_test(y[:120], p[:120]).details["log_e_value"] == early
+    assert evalue_test(y[:120], p[:120]).details["log_e_value"] == early
     monitor.update(1 - y[120:].astype(int), p[120:])
     assert monitor.e_max >= np.exp(early)
 
@@ -272,14 +276,14 @@ def test_labels_of_the_first_batch_hold():
     for row in range(60):
         found = monitor.update(names[[row]], p[[row]])
     assert found.details["log_e_value"] == pytest.approx(
-        cal.evalue_test(y, p, notion="classwise").details["log_e_value"], abs=1e-9
+        evalue_test(y, p, notion="classwise").details["log_e_value"], abs=1e-9
     )
 
 
 def test_classes_are_averaged():
     y, p = several(200, power=1.5)
-    each = [cal.evalue_test(y, p, notion=cal.ClassSpecific(k)).details["e_value"] for k in range(3)]
-    found = cal.evalue_test(y, p, notion="classwise")
+    each = [evalue_test(y, p, notion=cal.ClassSpecific(k)).details["e_value"] for k in range(3)]
+    found = evalue_test(y, p, notion="classwise")
     assert found.details["e_value"] == pytest.approx(np.mean(each), rel=1e-8)
 
 
@@ -291,16 +295,16 @@ def test_scores_of_0_and_1():
     where = np.arange(0, 200, 2)
     with_ends = np.insert(p, where, np.where(where % 4 == 0, 0.0, 1.0))
     labels = np.insert(y, where, (where % 4 != 0).astype(int))
-    found = cal.evalue_test(labels, with_ends)
+    found = evalue_test(labels, with_ends)
     assert np.isfinite(found.statistic)
-    all_ends = cal.evalue_test([0, 1] * 20, [0.0, 1.0] * 20)
+    all_ends = evalue_test([0, 1] * 20, [0.0, 1.0] * 20)
     assert (all_ends.statistic, all_ends.pvalue) == (1, 1)
     assert all_ends.details["log_e_value"] == pytest.approx(0, abs=1e-12)
     for method in ("sequential", "split"):
         options = {"method": method, "random_state": 0}
-        right = cal.evalue_test([0, 1] * 20, [0.0, 1.0] * 20, **options)
+        right = evalue_test([0, 1] * 20, [0.0, 1.0] * 20, **options)
         assert right.pvalue == pytest.approx(1, abs=1e-12)
-        wrong = cal.evalue_test([0, 1] * 19 + [1, 1], [0.0, 1.0] * 20, **(options | {"n_splits": 50}))
+        wrong = evalue_test([0, 1] * 19 + [1, 1], [0.0, 1.0] * 20, **(options | {"n_splits": 50}))
         assert wrong.statistic == np.inf
         assert wrong.pvalue == 0
         assert wrong.to_dict()["details"]["log_e_value"] is None
@@ -319,7 +323,7 @@ def test_split_beside_scores_of_0_and_1():
     outcomes, chance = outcomes[chance > 0], chance[chance > 0]
     for seed in range(6):  # splits that part the row of 0.01 from those of 0, and others
         options = {"method": "split", "n_splits": 1, "random_state": seed, "labels": [0, 1], "pos_label": 1}
-        e = np.array([cal.evalue_test(y, p, **options).statistic for y in outcomes])
+        e = np.array([evalue_test(y, p, **options).statistic for y in outcomes])
         assert e.min() > 1e-6
         assert chance @ e == pytest.approx(1, abs=1e-9)
 
@@ -330,10 +334,10 @@ def test_scores_next_to_0_and_1():
     p = np.tile(almost, 40)
     y = (p > 0.5).astype(int)
     for method in ("sequential", "split"):
-        fine = cal.evalue_test(y, p, method=method, random_state=0)
+        fine = evalue_test(y, p, method=method, random_state=0)
         assert fine.details["log_e_value"] == pytest.approx(0, abs=0.3)
         y[103] = 0
-        off = cal.evalue_test(y, p, method=method, random_state=1)
+        off = evalue_test(y, p, method=method, random_state=1)
         assert np.isfinite(off.details["log_e_value"])
         y[103] = 1
 
@@ -364,7 +368,7 @@ def test_rows_of_certain_scores_teach_nothing():
 def test_overflow():
     rng = np.random.default_rng(0)
     p = np.full(20_000, 0.9)
-    found = cal.evalue_test(rng.random(20_000) < 0.1, p)
+    found = evalue_test(rng.random(20_000) < 0.1, p)
     assert found.statistic == np.inf
     assert found.pvalue == 0
     # 20 000 rows at a relative entropy of 0.8 ln 9.
@@ -377,11 +381,11 @@ def test_weights():
     w = np.random.default_rng(0).integers(0, 3, 80)
     rows = np.repeat(np.arange(80), w)
     for method in ("sequential", "split"):
-        one = cal.evalue_test(y, p, sample_weight=w, method=method, random_state=0)
-        other = cal.evalue_test(y[rows], p[rows], method=method, random_state=0)
+        one = evalue_test(y, p, sample_weight=w, method=method, random_state=0)
+        other = evalue_test(y[rows], p[rows], method=method, random_state=0)
         assert one.details == other.details
         with pytest.raises(ValueError, match="sample_weight must be whole numbers"):
-            cal.evalue_test(y, p, sample_weight=w + 0.5, method=method)
+            evalue_test(y, p, sample_weight=w + 0.5, method=method)
     monitor = cal.CalibrationMonitor()
     monitor.update([0, 1], [0.3, 0.6], sample_weight=[2, 0])
     assert monitor.n_samples == 2
@@ -401,23 +405,36 @@ def test_weights():
 )
 def test_bad_arguments(options, words):
     with pytest.raises(ValueError, match=words):
-        cal.evalue_test(*several(20), **options)
+        evalue_test(*several(20), **options)
 
 
 def test_few_rows():
-    one = cal.evalue_test([1], [0.4])
+    one = evalue_test([1], [0.4])
     assert (one.statistic, one.pvalue) == (1, 1)
     assert any("too few to bet on" in text for text in one.warnings)
     with pytest.raises(ValueError, match="at least 2 rows; got 1"):
-        cal.evalue_test([1], [0.4], method="split")
-    assert cal.evalue_test([1, 0], [0.4, 0.4], method="split", random_state=0).pvalue <= 1
-    constant = cal.evalue_test([1, 0] * 100, [0.2] * 200)
+        evalue_test([1], [0.4], method="split")
+    assert evalue_test([1, 0], [0.4, 0.4], method="split", random_state=0).pvalue <= 1
+    constant = evalue_test([1, 0] * 100, [0.2] * 200)
     assert constant.pvalue < 1e-6
 
 
 def test_results_read_well():
     y, p = several(100)
-    text = str(cal.evalue_test(y, p, notion="classwise"))
+    text = str(evalue_test(y, p, notion="classwise"))
     assert "sequential e-value" in text
     assert "classwise" in text
-    assert "20 splits" in cal.evalue_test(y, p, method="split", random_state=0).method
+    assert "20 splits" in evalue_test(y, p, method="split", random_state=0).method
+
+
+def test_files_sorted_by_label_are_shuffled():
+    rng = np.random.default_rng(0)
+    p = rng.random(600)
+    y = (rng.random(600) < p).astype(int)
+    order = np.argsort(y, kind="stable")
+    assert evalue_test(y[order], p[order]).pvalue < 1e-6  # the next label was no news
+    found = cal.evalue_test(y[order], p[order], random_state=1)
+    assert found.pvalue > 0.05
+    assert cal.evalue_test(y[order], p[order], random_state=1) == found
+    with pytest.raises(ValueError, match="order must be one of 'random', 'given'; got 'time'"):
+        cal.evalue_test(y, p, order="time")

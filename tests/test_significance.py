@@ -184,6 +184,18 @@ def test_kernel_test_of_weights_and_vectors():
     assert cal.kernel_test(y, p, method="asymptotic", sample_weight=np.arange(1000) % 2).df == 500 // 31 - 1
 
 
+def test_blocks_of_a_file_sorted_by_label_are_dealt_at_random():
+    rng = np.random.default_rng(0)
+    p = rng.random(1000)
+    y = (rng.random(1000) < p).astype(int)
+    order = np.argsort(y, kind="stable")
+    found = cal.kernel_test(y[order], p[order], method="asymptotic", random_state=0)
+    assert found.pvalue > 0.02
+    assert cal.kernel_test(y[order], p[order], method="asymptotic", random_state=0) == found
+    with pytest.raises(ValueError, match="needs two blocks of 10 rows; got 15 rows: use 'resampling'"):
+        cal.kernel_test(y[:15], p[:15], method="asymptotic")
+
+
 def test_kernels_of_repeats():
     y, p = several(80, power=1.5)
     w = np.random.default_rng(0).integers(0, 4, 80)

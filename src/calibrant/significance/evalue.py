@@ -16,6 +16,7 @@ from .betting import FIRST, Wealth, split_log_ratios
 from .result import TestResult
 
 METHODS = ("sequential", "split")
+ORDERS = ("random", "given")
 
 
 def evalue_test(
@@ -24,6 +25,7 @@ def evalue_test(
     *,
     notion: str | Notion = "auto",
     method: str = "sequential",
+    order: str = "random",
     n_splits: int = 20,
     fraction: float = 0.5,
     labels: Sequence[Any] | None = None,
@@ -48,17 +50,20 @@ def evalue_test(
         The positive class, the confidence, ``ClassSpecific``, or ``"classwise"``, for which the classes' e-values are
         averaged: the mean of e-values is one.
     method : {"sequential", "split"}, default "sequential"
-        ``"sequential"``: rows are bet on in the order given, each with alternatives fitted to those before it; the
+        ``"sequential"``: rows are bet on one after the other, each with alternatives fitted to those before it; the
         running E may be looked at after every row, and testing may stop when it pleases (``P(sup E ≥ 1/α) ≤ α``).
         ``"split"``: isotonic regression on a random part of the rows, read at the others, averaged over splits; the
         order does not matter, and E is valid for this one sample only.
+    order : {"random", "given"}, default "random"
+        In which order rows are bet on (sequential). ``"given"`` is for rows in the order of time, whose labels were not
+        known when their probabilities were stated: files are often sorted by label, and the next label is then no news.
     n_splits : int, default 20
     fraction : float within (0, 1), default 0.5
         Of the rows, to which the isotonic map is fitted (split).
     sample_weight : array-like of whole numbers, optional
         Repeated rows. Other weights are refused: part of a row is no bet.
     random_state : int, Generator or None
-        Of the splits.
+        Of the order, and of the splits.
 
     Returns
     -------
@@ -101,15 +106,17 @@ def evalue_test(
         raise ValueError(f"n_splits must be an int >= 1; got {n_splits!r}")
     if isinstance(fraction, bool) or not isinstance(fraction, (int, float)) or not 0 < fraction < 1:
         raise ValueError(f"fraction must be a number within (0, 1); got {fraction!r}")
+    if order not in ORDERS:
+        raise ValueError(f"order must be one of {', '.join(map(repr, ORDERS))}; got {order!r}")
+    p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
+    rng = np.random.default_rng(random_state)
     if method == "sequential":
         monitor = CalibrationMonitor(notion=notion, labels=labels, pos_label=pos_label)
-        return monitor.update(y_true, y_prob, sample_weight=sample_weight)
-    p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
+        return monitor.update_predictions(p.subset(rng.permutation(p.n_samples)) if order == "random" else p)
     chosen, n_rows = _checked(as_notion(notion, p)), p.n_samples
     p = _repeated(p)
     if p.n_samples < 2:
         raise ValueError("method 'split' needs at least 2 rows; got 1")
-    rng = np.random.default_rng(random_state)
     found = [
         split_log_ratios(problem.scores, problem.outcomes != 0, int(n_splits), float(fraction), rng)
         for problem in _problems(chosen, p)
@@ -191,6 +198,10 @@ class CalibrationMonitor:
     def update(self, y_true: Any, y_prob: Any, *, sample_weight: Any = None) -> TestResult:
         """Bet on further rows, in the order given; the result so far."""
         p = as_predictions(y_true, y_prob, labels=self.labels, pos_label=self.pos_label, sample_weight=sample_weight)
+        return self.update_predictions(p)
+
+    def update_predictions(self, p: Predictions) -> TestResult:
+        """Bet on predictions that were validated before."""
         if self._columns and p.positive is not None:
             raise ValueError("y_prob must have a column a class, as in the first batch; got one column")
         chosen = _checked(as_notion(self.notion, p))

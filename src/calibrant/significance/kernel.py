@@ -54,7 +54,7 @@ def kernel_test(
     method : {"resampling", "asymptotic"}, default "resampling"
         ``"resampling"``: labels are drawn from the stated probabilities; exact for any n; O(n² K) a draw, of which
         the kernels, its costliest part, are found once. ``"asymptotic"``: the mean over blocks of ``estimator.block``
-        consecutive rows, by Student's t law of block means; O(n · block); one-sided, and weaker, the more so the
+        rows dealt at random, by Student's t law of block means; O(n · block); one-sided, and weaker, the more so the
         smaller the blocks (Zaremba, Gretton & Blaschko 2013).
     n_resamples : int, default 999
     random_state : int, Generator or None
@@ -89,6 +89,13 @@ def kernel_test(
     reader = estimator or KernelCalibrationError()
     if estimator is None and method == "asymptotic":
         reader = KernelCalibrationError(block=min(max(math.isqrt(p.n_samples), LEAST_BLOCK), MOST_BLOCK))
+    rng = np.random.default_rng(random_state)
+    if method == "asymptotic":
+        if p.n_samples < 2 * reader.block:
+            raise ValueError(
+                f"method 'asymptotic' needs two blocks of {reader.block} rows; got {p.n_samples} rows: use 'resampling'"
+            )
+        p = p.subset(rng.permutation(p.n_samples))  # files are often sorted by label: blocks would be of one
     chosen = as_notion("canonical" if notion == "auto" and p.positive is None else notion, p)
     reduction: Any = chosen.reduce(p)
     if not isinstance(reduction, VectorProblem):
@@ -96,7 +103,7 @@ def kernel_test(
             raise ValueError(f"notion {chosen.name!r} has several problems: test one class with ClassSpecific(label)")
         reduction = reduction[0]
     found = _asymptotic if method == "asymptotic" else _by_resampling
-    return found(reader, chosen, reduction, p, int(n_resamples), np.random.default_rng(random_state))
+    return found(reader, chosen, reduction, p, int(n_resamples), rng)
 
 
 def _asymptotic(
