@@ -1,5 +1,7 @@
 """Fits against second implementations: SciPy's minimisers on the objective as printed, scikit-learn, and by hand."""
 
+from types import FunctionType
+
 import numpy as np
 import pytest
 from scipy.optimize import isotonic_regression, minimize
@@ -199,7 +201,7 @@ def test_vector_is_the_optimum(n, k, shrinkage, intercept):
         ),
         (c.DirichletCalibration("l2", 0.02), lambda w, b, k: 0.02 * ((w**2).sum() + (b**2).sum())),
     ],
-    ids=repr,
+    ids=lambda value: "penalty" if isinstance(value, FunctionType) else repr(value),  # of a function: its address
 )
 @pytest.mark.parametrize(("n", "k"), [(400, 2), (2000, 3), (1500, 6)])
 def test_matrices_are_the_optimum(calibrator, penalty, n, k):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -84,7 +85,7 @@ class Row:
         return isinstance(self.estimator, CellEstimator)
 
     def __str__(self) -> str:
-        return repr(self.estimator)
+        return re.sub(r" at 0x[0-9a-f]+", "", repr(self.estimator))  # the same name in every process
 
 
 ROWS = [
