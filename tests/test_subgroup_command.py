@@ -104,3 +104,10 @@ def test_complaints_are_one_line(path, capsys, arguments, message):
     assert (code, out) == (2, "")
     assert message in err
     assert err.count("\n") == 1
+
+
+def test_resamples_reach_the_library(table, path, capsys):
+    got = json.loads(run(capsys, "subgroups", path, "--by", "age", "--resamples", "99", "--json")[1])
+    want = cal.subgroup_calibration(table["y_true"], table["y_prob"], {"age": table["age"]}, n_resamples=99)
+    assert got == json.loads(json.dumps(want.to_dict()))
+    assert run(capsys, "subgroups", path, "--by", "age", "--resamples", "1")[0] == 2
