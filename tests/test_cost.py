@@ -296,6 +296,40 @@ def test_few_rows_at_thresholds_are_not_mixed_with_others():
     assert found.error < 0.15
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.float16])
+def test_scores_on_an_end_of_the_range_lie_in_it_whatever_their_dtype(kind):
+    rng = np.random.default_rng(1)
+    s = rng.choice([0.1, 0.2, 0.25, 0.3, 0.6], 3000)
+    y = rng.random(3000) < s
+    whole = cal.decision_calibration_error(y, s, thresholds=(0.2, 0.3), random_state=0)
+    assert whole.share == np.isin(s, [0.2, 0.25, 0.3]).mean()
+    rounded = cal.decision_calibration_error(y, s.astype(kind), thresholds=(0.2, 0.3), random_state=0)
+    assert rounded.share == whole.share
+    assert rounded.error == pytest.approx(whole.error, rel=0.02)
+    assert rounded.pvalue == pytest.approx(whole.pvalue, abs=0.02)
+    # 1 - 0.99 is 9e-18 above 0.01; 0.0101 is no rounding error away.
+    for score, share in ((1 - 0.99, 0.5), (0.0101, 0.0)):
+        found = cal.decision_calibration_error([0, 1] * 9, [0.9, score] * 9, thresholds=(0.0, 0.01), random_state=0)
+        assert found.share == share
+
+
+def test_ranges_narrower_than_any_grid():
+    # Scores of rare events, beside the range and in it, which should be twice as large.
+    rng = np.random.default_rng(2)
+    p = np.concatenate([np.full(400_000, 0.00105), rng.uniform(0.002, 0.003, 100_000)])
+    w = np.concatenate([np.ones(p.size), [0.0]])
+    y = np.concatenate([rng.random(p.size) < np.where(p < 0.0015, 2 * p, p), [True]])
+    p = np.append(p, 0.00101)
+    found = cal.decision_calibration_error(y, p, thresholds=(0.001, 0.0011), sample_weight=w, random_state=0)
+    assert found.share == 0.8
+    assert found.error == pytest.approx(0.00105, rel=0.15)
+    assert found.error_interval.low < 0.00105 < found.error_interval.high
+    # Thresholds of 0.00105 to 0.0011, half of the range, charge what should be 0.0021 about 0.001 each.
+    assert found.regret == pytest.approx(0.8 * 0.5 * (0.0021 - 0.001075), rel=0.2)
+    none = cal.decision_calibration_error(y, p, thresholds=(0.00102, 0.00103), random_state=0)
+    assert np.isnan([none.error, *none.error_interval]).all()
+
+
 def test_intervals_of_calibrated_scores_start_at_zero():
     zero = 0
     for seed in range(40):

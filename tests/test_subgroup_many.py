@@ -1,12 +1,17 @@
 """Many groups, tiny groups, and groups with odd names or values."""
 
+import datetime
+import decimal
 import itertools
+import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import calibrant as cal
 from calibrant.significance.drawn import kuiper_pvalue
+from calibrant.subgroups.groups import read_groups
 from calibrant.subgroups.statistics import Rows, gap_variance, group_pvalue
 
 CHEAP = {"estimator": cal.Binned(5), "n_resamples": 199}
@@ -82,3 +87,53 @@ def test_difference_of_single_rows_has_an_interval():
     w = np.array([2.0, 3.0])
     rows = Rows(np.array([0.2, 0.2]), np.ones(2), w, w, True)
     assert gap_variance(rows, None) == pytest.approx(5 * 0.16 / 25)
+
+
+@pytest.mark.parametrize(
+    ("values", "names", "held"),
+    [
+        (
+            [datetime.date(2020, 1, 1), datetime.date(2021, 2, 3)],
+            ["2020-01-01", "2021-02-03"],
+            ["2020-01-01", "2021-02-03"],
+        ),
+        (
+            [pd.Timestamp("2020-01-01 12:00"), pd.NaT],
+            ["2020-01-01 12:00:00", "(missing)"],
+            ["2020-01-01T12:00:00", None],
+        ),
+        (
+            np.array(["2020-01-01", "NaT"], "M8[ns]"),
+            ["2020-01-01 00:00:00", "(missing)"],
+            ["2020-01-01T00:00:00", None],
+        ),
+        (np.array(["2020-01-01", "2021-02-03"], "M8[D]"), ["2020-01-01", "2021-02-03"], ["2020-01-01", "2021-02-03"]),
+        ([b"a", b"b"], ["b'a'", "b'b'"], ["b'a'", "b'b'"]),
+        ([decimal.Decimal("1.5"), decimal.Decimal(2)], ["1.5", "2"], ["1.5", "2"]),
+        ([False, True], ["False", "True"], [False, True]),
+        (["", "a"], ["(empty)", "a"], ["", "a"]),
+        (["", "(empty)"], ["(empty)", "(empty) (str)"], ["", "(empty)"]),
+    ],
+)
+def test_values_of_any_kind_have_names_and_go_into_json(values, names, held):
+    column = np.resize(values, 12) if isinstance(values, np.ndarray) else list(values) * 6
+    found = cal.subgroup_calibration([0, 1] * 6, np.linspace(0.1, 0.9, 12), column, **CHEAP)
+    assert [g.name for g in found.groups] == names
+    groups = json.loads(json.dumps(found.to_dict(), allow_nan=False))["columns"][0]["groups"]
+    assert [g["value"] for g in groups] == held
+    assert all(f" {name} " in str(found) for name in names)
+
+
+@pytest.mark.parametrize(
+    ("by", "message"),
+    [
+        (5, "by must be a column of values, one a row; got 5"),
+        ({"a": None}, "by must be a column of values, one a row; got None"),
+        ({"a": [1, 2, 1], "b": 7}, r"by\['b'\] must be a column of values, one a row; got 7"),
+        ({"a": "xyx"}, "by must be a column of values, one a row; got 'xyx'"),
+        ([1j, 2j, 1j], "by must hold values that can name a group"),
+    ],
+)
+def test_what_is_no_column_is_told(by, message):
+    with pytest.raises(TypeError, match=message):
+        read_groups(by, 3)

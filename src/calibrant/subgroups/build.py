@@ -108,9 +108,9 @@ def subgroup_calibration(
     differences of slope. The interval of the largest difference of gaps is Tukey and Kramer's for all pairs at once, so
     choosing the pair costs nothing; gaps can differ because scores do.
 
-    Size, power and coverage: docs/clinical.md. Cost: one estimate a group and ``n_resamples`` draws a row; with G groups
-    ``20 G / (1 - level)`` draws where none of the first reached what was observed, but at most 20 million numbers a
-    group as long as ``2 G / (1 - level)`` draws are made.
+    Size, power and coverage: docs/clinical.md. Cost: one estimate a group and ``n_resamples`` draws a row; with G
+    groups ``20 G / (1 - level)`` draws where none of the first reached what was observed, but at most 20 million
+    numbers a group as long as ``2 G / (1 - level)`` draws are made.
 
     References
     ----------

@@ -17,7 +17,7 @@ from ..significance.result import TestResult
 _EXACT_INTERVAL, _EXACT_TEST = 200, 2000
 #: Numbers drawn at most for one group's test: beyond, its limit law is used.
 _MOST_DRAWN = 10_000_000
-#: How far below ``(1 - level) / groups`` p-values of draws should reach, the numbers drawn to get there at most, and how
+#: How far below ``(1 - level) / groups`` p-values of draws should reach, the numbers drawn for that at most, and how
 #: far they reach whatever the cost.
 _FINE, _MORE_DRAWN, _COARSE = 20, 20_000_000, 2
 #: Information, in outcomes, below which a group's score statistic is not taken for normal.
