@@ -179,6 +179,13 @@ def test_text_json_and_oddities():
     [
         ({"costs": [[0, 1]]}, ValueError, "a row for each of 2 classes"),
         ({"costs": [[0, np.inf], [1, 0]]}, ValueError, "costs must be finite"),
+        ({"costs": "x"}, TypeError, "costs must be numbers"),
+        ({"costs": [[0, 1], [1]]}, TypeError, "costs must be numbers"),
+        ({"decisions": 5}, TypeError, "decisions must be 3 different names"),
+        ({"decisions": [["a"], ["b"], ["c"]]}, TypeError, "decisions must be 3 different names"),
+        ({"decisions": "abc"}, ValueError, "decisions must be 3 different names"),
+        ({"random_state": "0"}, TypeError, "random_state must be"),
+        ({"random_state": -1}, ValueError, "random_state must be an int >= 0"),
         ({"decisions": ["a", "b"]}, ValueError, "3 different names"),
         ({"decisions": ["a", "b", "b"]}, ValueError, "3 different names"),
         ({"calibrator": "beta"}, TypeError, "calibrator must be 'auto'"),
@@ -190,6 +197,22 @@ def test_text_json_and_oddities():
 def test_arguments_are_judged(options, error, message):
     with pytest.raises(error, match=message):
         cal.expected_cost([0, 1, 1, 0], [0.2, 0.7, 0.4, 0.3], **({"costs": COSTS} | options))
+
+
+def test_folds_are_drawn_by_seed_or_generator():
+    data = make_scores(60, "shifted", random_state=1)
+
+    def value(random_state):
+        return cal.expected_cost(data.y_true, data.y_prob, COSTS, random_state=random_state).recalibrated.value
+
+    generator = np.random.default_rng(0)
+    drawn = [value(generator) for _ in range(8)]
+    generator = np.random.default_rng(0)
+    assert drawn == [value(generator) for _ in range(8)]
+    assert len(set(drawn)) > 1
+    assert value(3) == value(np.int64(3))
+    assert value(2**40) == value(2**40)
+    assert np.isfinite(value(None))
 
 
 # Calibration where decisions are made -------------------------------------------------------------------------------

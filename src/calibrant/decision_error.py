@@ -291,8 +291,8 @@ def _cells(problem: Problem, density: _Density) -> tuple[RankCells, FloatArray]:
     used = np.flatnonzero(weights > 0)
     scores, first, code = np.unique(problem.scores[used].astype(np.float64), return_index=True, return_inverse=True)
     mass = weights[used] * (n / weights.sum())
-    count = np.bincount(code, mass)
-    positive = np.bincount(code, mass * (np.asarray(problem.outcomes)[used] != 0))
+    count = np.bincount(code, mass).astype(np.float64)
+    positive = np.bincount(code, mass * (np.asarray(problem.outcomes)[used] != 0)).astype(np.float64)
     weight = density.of_scores(problem)[used[first]]
     rank = (np.cumsum(count) - count / 2) / n
     cell = np.minimum((rank * _CELLS).astype(np.intp), _CELLS - 1)

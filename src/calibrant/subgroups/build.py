@@ -134,7 +134,7 @@ def subgroup_calibration(
     if checked is None:
         raise ValueError("level must lie strictly between 0 and 1; got None")
     for name, value, allowed in (("test", test, TESTS), ("adjust", adjust, ADJUSTMENTS)):
-        if value not in allowed:
+        if not isinstance(value, str) or value not in allowed:
             raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}")
     if isinstance(min_size, bool) or not isinstance(min_size, (int, np.integer)) or min_size < 0:
         raise ValueError(f"min_size must be an int >= 0; got {min_size!r}")
