@@ -249,6 +249,11 @@ def test_everywhere_it_is_the_default_error_and_half_the_brier_loss():
     squared = cal.calibration_error(data.y_true, data.y_prob, norm=2) ** 2
     assert found.regret == pytest.approx(squared / 2, rel=0.03)
     assert found.share == 1
+    # A fifth of the scores say 0, and come true.
+    wrong = np.arange(20_000) < 4000
+    y, p = np.where(wrong, True, data.y_true), np.where(wrong, 0.0, data.y_prob)
+    found = cal.decision_calibration_error(y, p, thresholds=(0, 1), random_state=0)
+    assert found.error == pytest.approx(cal.calibration_error(y, p), rel=0.02)
 
 
 def test_regret_is_the_miscalibration_of_elementary_scores():
@@ -333,6 +338,11 @@ def test_scores_on_an_end_of_the_range_lie_in_it_whatever_their_dtype(kind):
     # 1 - 0.99 is 9e-18 above 0.01; 0.0101 is no rounding error away.
     for score, share in ((1 - 0.99, 0.5), (0.0101, 0.0)):
         found = cal.decision_calibration_error([0, 1] * 9, [0.9, score] * 9, thresholds=(0.0, 0.01), random_state=0)
+        assert found.share == share
+    # Half precision: a rounding error of 0.3 is 0.0002, more than a thousandth of the range; 0.3015 is further off.
+    for score, low, share in ((0.3, 0.29, 0.5), (0.3015, 0.2, 0.0)):
+        scores = np.array([0.9, score] * 9, dtype=np.float16)
+        found = cal.decision_calibration_error([0, 1] * 9, scores, thresholds=(low, 0.3), random_state=0)
         assert found.share == share
 
 
