@@ -352,6 +352,7 @@ def test_blocks_of_draws():
         ({"n_resamples": True}, "n_resamples must be"),
         ({"n_scales": 0}, "n_scales must be 'auto' or an int >= 1; got 0"),
         ({"n_scales": 2.5}, "n_scales must be"),
+        ({"n_scales": np.array([1, 2])}, "n_scales must be"),
         ({"notion": "all"}, "notion must be one of"),
     ],
 )

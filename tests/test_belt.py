@@ -337,6 +337,10 @@ def test_few_distinct_scores_and_no_finite_curve():
     [
         ({"levels": ()}, "levels must be"),
         ({"levels": (0.9, 0.9)}, "levels must be"),
+        ({"levels": "0.9"}, "levels must be"),
+        ({"levels": None}, "levels must be"),
+        ({"levels": (0.9, [0.8])}, "levels: level must lie"),
+        ({"selection": 95}, "selection must lie"),
         ({"levels": (95,)}, "level must lie strictly"),
         ({"max_degree": 0}, "max_degree must be an int >= 1 and <= 4"),
         ({"max_degree": 5}, "max_degree must be"),
@@ -347,7 +351,7 @@ def test_few_distinct_scores_and_no_finite_curve():
     ],
 )
 def test_arguments_are_judged(options, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         cal.calibration_belt(*sample(50), **options)
 
 
@@ -364,3 +368,12 @@ def test_text_and_json():
     assert cal.calibration_belt(*sample(60, 4, 1.0, 0.0)).where(0.95) == "holds the diagonal"
     assert len(belt.scores) in (11, 12)
     assert (np.diff(belt.scores) >= 0).all()
+
+
+def test_levels_of_any_kind():
+    y, p = sample()
+    wanted = cal.calibration_belt(y, p, levels=(0.9,), n_points=5)
+    for levels in (0.9, np.array(0.9), np.array([0.9]), np.float64(0.9), iter([0.9])):
+        got = cal.calibration_belt(y, p, levels=levels, n_points=5)
+        assert got.levels == (0.9,)
+        np.testing.assert_array_equal(got.lower, wanted.lower)

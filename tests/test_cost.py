@@ -179,6 +179,13 @@ def test_text_json_and_oddities():
     [
         ({"costs": [[0, 1]]}, ValueError, "a row for each of 2 classes"),
         ({"costs": [[0, np.inf], [1, 0]]}, ValueError, "costs must be finite"),
+        ({"costs": "x"}, TypeError, "costs must be numbers"),
+        ({"costs": [[0, 1], [1]]}, TypeError, "costs must be numbers"),
+        ({"decisions": 5}, TypeError, "decisions must be 3 different names"),
+        ({"decisions": [["a"], ["b"], ["c"]]}, TypeError, "decisions must be 3 different names"),
+        ({"decisions": "abc"}, ValueError, "decisions must be 3 different names"),
+        ({"random_state": "0"}, TypeError, "random_state must be"),
+        ({"random_state": -1}, ValueError, "random_state must be an int >= 0"),
         ({"decisions": ["a", "b"]}, ValueError, "3 different names"),
         ({"decisions": ["a", "b", "b"]}, ValueError, "3 different names"),
         ({"calibrator": "beta"}, TypeError, "calibrator must be 'auto'"),
@@ -190,6 +197,22 @@ def test_text_json_and_oddities():
 def test_arguments_are_judged(options, error, message):
     with pytest.raises(error, match=message):
         cal.expected_cost([0, 1, 1, 0], [0.2, 0.7, 0.4, 0.3], **({"costs": COSTS} | options))
+
+
+def test_folds_are_drawn_by_seed_or_generator():
+    data = make_scores(60, "shifted", random_state=1)
+
+    def value(random_state):
+        return cal.expected_cost(data.y_true, data.y_prob, COSTS, random_state=random_state).recalibrated.value
+
+    generator = np.random.default_rng(0)
+    drawn = [value(generator) for _ in range(8)]
+    generator = np.random.default_rng(0)
+    assert drawn == [value(generator) for _ in range(8)]
+    assert len(set(drawn)) > 1
+    assert value(3) == value(np.int64(3))
+    assert value(2**40) == value(2**40)
+    assert np.isfinite(value(None))
 
 
 # Calibration where decisions are made -------------------------------------------------------------------------------
@@ -226,6 +249,11 @@ def test_everywhere_it_is_the_default_error_and_half_the_brier_loss():
     squared = cal.calibration_error(data.y_true, data.y_prob, norm=2) ** 2
     assert found.regret == pytest.approx(squared / 2, rel=0.03)
     assert found.share == 1
+    # A fifth of the scores say 0, and come true.
+    wrong = np.arange(20_000) < 4000
+    y, p = np.where(wrong, True, data.y_true), np.where(wrong, 0.0, data.y_prob)
+    found = cal.decision_calibration_error(y, p, thresholds=(0, 1), random_state=0)
+    assert found.error == pytest.approx(cal.calibration_error(y, p), rel=0.02)
 
 
 def test_regret_is_the_miscalibration_of_elementary_scores():
@@ -294,6 +322,45 @@ def test_few_rows_at_thresholds_are_not_mixed_with_others():
     found = cal.decision_calibration_error(y, p, thresholds=(0.85, 0.92), random_state=0)
     assert found.share == pytest.approx(0.0015)
     assert found.error < 0.15
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float16])
+def test_scores_on_an_end_of_the_range_lie_in_it_whatever_their_dtype(kind):
+    rng = np.random.default_rng(1)
+    s = rng.choice([0.1, 0.2, 0.25, 0.3, 0.6], 3000)
+    y = rng.random(3000) < s
+    whole = cal.decision_calibration_error(y, s, thresholds=(0.2, 0.3), random_state=0)
+    assert whole.share == np.isin(s, [0.2, 0.25, 0.3]).mean()
+    rounded = cal.decision_calibration_error(y, s.astype(kind), thresholds=(0.2, 0.3), random_state=0)
+    assert rounded.share == whole.share
+    assert rounded.error == pytest.approx(whole.error, rel=0.02)
+    assert rounded.pvalue == pytest.approx(whole.pvalue, abs=0.02)
+    # 1 - 0.99 is 9e-18 above 0.01; 0.0101 is no rounding error away.
+    for score, share in ((1 - 0.99, 0.5), (0.0101, 0.0)):
+        found = cal.decision_calibration_error([0, 1] * 9, [0.9, score] * 9, thresholds=(0.0, 0.01), random_state=0)
+        assert found.share == share
+    # Half precision: a rounding error of 0.3 is 0.0002, more than a thousandth of the range; 0.3015 is further off.
+    for score, low, share in ((0.3, 0.29, 0.5), (0.3015, 0.2, 0.0)):
+        scores = np.array([0.9, score] * 9, dtype=np.float16)
+        found = cal.decision_calibration_error([0, 1] * 9, scores, thresholds=(low, 0.3), random_state=0)
+        assert found.share == share
+
+
+def test_ranges_narrower_than_any_grid():
+    # Scores of rare events, beside the range and in it, which should be twice as large.
+    rng = np.random.default_rng(2)
+    p = np.concatenate([np.full(400_000, 0.00105), rng.uniform(0.002, 0.003, 100_000)])
+    w = np.concatenate([np.ones(p.size), [0.0]])
+    y = np.concatenate([rng.random(p.size) < np.where(p < 0.0015, 2 * p, p), [True]])
+    p = np.append(p, 0.00101)
+    found = cal.decision_calibration_error(y, p, thresholds=(0.001, 0.0011), sample_weight=w, random_state=0)
+    assert found.share == 0.8
+    assert found.error == pytest.approx(0.00105, rel=0.15)
+    assert found.error_interval.low < 0.00105 < found.error_interval.high
+    # Thresholds of 0.00105 to 0.0011, half of the range, charge what should be 0.0021 about 0.001 each.
+    assert found.regret == pytest.approx(0.8 * 0.5 * (0.0021 - 0.001075), rel=0.2)
+    none = cal.decision_calibration_error(y, p, thresholds=(0.00102, 0.00103), random_state=0)
+    assert np.isnan([none.error, *none.error_interval]).all()
 
 
 def test_intervals_of_calibrated_scores_start_at_zero():

@@ -395,6 +395,7 @@ def test_weights():
     ("options", "words"),
     [
         ({"method": "random"}, "method must be one of 'sequential', 'split'; got 'random'"),
+        ({"method": np.array(["split", "split"])}, "method must be one of"),
         ({"method": "split", "n_splits": 0}, "n_splits must be an int >= 1"),
         ({"n_splits": 2.5}, "n_splits must be an int >= 1; got 2.5"),
         ({"method": "split", "n_splits": True}, "n_splits must be an int >= 1"),
@@ -406,6 +407,12 @@ def test_weights():
 def test_bad_arguments(options, words):
     with pytest.raises(ValueError, match=words):
         evalue_test(*several(20), **options)
+
+
+def test_fraction_of_any_kind_of_number():
+    data = several(40)
+    wanted = cal.evalue_test(*data, method="split", fraction=0.5, random_state=0)
+    assert cal.evalue_test(*data, method="split", fraction=np.float32(0.5), random_state=0) == wanted
 
 
 def test_few_rows():

@@ -104,3 +104,19 @@ def test_complaints_are_one_line(path, capsys, arguments, message):
     assert (code, out) == (2, "")
     assert message in err
     assert err.count("\n") == 1
+
+
+def test_resamples_reach_the_library(table, path, capsys):
+    got = json.loads(run(capsys, "subgroups", path, "--by", "age", "--resamples", "99", "--json")[1])
+    want = cal.subgroup_calibration(table["y_true"], table["y_prob"], {"age": table["age"]}, n_resamples=99)
+    assert got == json.loads(json.dumps(want.to_dict()))
+    assert run(capsys, "subgroups", path, "--by", "age", "--resamples", "1")[0] == 2
+
+
+def test_groups_by_date_go_into_json(table, tmp_path, capsys):
+    out = tmp_path / "a.parquet"
+    day = pl.date(2020, 1, 1) + pl.duration(days="age")
+    table.with_columns(day=day).write_parquet(out)
+    code, text, err = run(capsys, "subgroups", out, "--by", "day", "--json")
+    assert (code, err) == (0, "")
+    assert [g["value"] for g in json.loads(text)["columns"][0]["groups"]] == ["2020-01-01", "2020-01-02"]

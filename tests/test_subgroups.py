@@ -431,7 +431,9 @@ def test_same_seed_same_report_and_json_frame_text():
     ("options", "error", "message"),
     [
         ({"test": "z"}, ValueError, "test must be one of 'kuiper', 'in-the-large'"),
+        ({"test": np.array(["kuiper"])}, ValueError, "test must be one of"),
         ({"adjust": "bonferroni"}, ValueError, "adjust must be one of"),
+        ({"adjust": ["holm"]}, ValueError, "adjust must be one of"),
         ({"level": None}, ValueError, "level must lie"),
         ({"min_size": -1}, ValueError, "min_size must be"),
         ({"n_resamples": 1}, ValueError, "n_resamples must be"),

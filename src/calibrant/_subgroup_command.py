@@ -52,6 +52,7 @@ def subgroups_command(
     adjust: AdjustOption = "holm",
     level: Annotated[float, typer.Option(help="Level of intervals.")] = 0.95,
     min_size: Annotated[int, typer.Option(help="Rows below which a group is marked as small.", min=0)] = 50,
+    resamples: Annotated[int, typer.Option(help="Draws of the kuiper test; more for groups far off.", min=2)] = 1999,
     as_json: JsonOption = False,
     plot: PlotOption = None,
     file_format: FormatOption = None,
@@ -60,7 +61,7 @@ def subgroups_command(
 ) -> None:
     """Is the model in FILE calibrated in each group? Intervals, and p-values corrected for their number."""
 
-    def run() -> SubgroupReport:
+    def run() -> tuple[SubgroupReport, str]:
         from .reading import Table
 
         if plot is not None:
@@ -71,14 +72,14 @@ def subgroups_command(
                 by,
                 (label, prob, weight, labels, pos_label),
                 notion,
-                {"test": test, "adjust": adjust, "level": level, "min_size": min_size},
+                {"test": test, "adjust": adjust, "level": level, "min_size": min_size, "n_resamples": resamples},
             )
         if plot is not None:
             _draw(report, plot)
-        return report
+        return report, json.dumps(report.to_dict(), allow_nan=False) if as_json else str(report)
 
-    result = guarded(run)
-    typer.echo(json.dumps(result.to_dict(), allow_nan=False) if as_json else str(result))
+    result, text = guarded(run)
+    typer.echo(text)
     if plot is not None:
         typer.echo(f"wrote {plot}", err=True)
     if fail and result.rejected:

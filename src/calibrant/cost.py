@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._types import AnyArray, FloatArray, Interval, Label
+from ._types import AnyArray, FloatArray, Interval, Label, RandomState
 from ._validation import as_predictions
 from .curves.reliability import check_level
 from .predictions import Predictions
@@ -138,7 +138,7 @@ def expected_cost(
     labels: Sequence[Any] | None = None,
     pos_label: Any = None,
     sample_weight: Any = None,
-    random_state: Any = 0,
+    random_state: RandomState = 0,
 ) -> ExpectedCost:
     r"""Cost of the decisions that probabilities lead to, beside that of others.
 
@@ -161,7 +161,7 @@ def expected_cost(
         Folds: each row is recalibrated by a fit to the others', so that the cost after recalibration is not flattered.
     level : float, default 0.95
         Of the intervals.
-    random_state : int or None, default 0
+    random_state : int, Generator or None, default 0
         Of the folds, which are drawn without regard to labels.
 
     Returns
@@ -295,12 +295,28 @@ def _cross_fitted(
     if number < 2:
         raise ValueError("cross-fitting needs at least two rows: pass calibrator=None")
     # Not stratified: folds that share the sample's base rate would know it, and be flattered by that.
-    folds = list(KFold(number, shuffle=True, random_state=random_state).split(values))
+    folds = list(KFold(number, shuffle=True, random_state=_seed(random_state)).split(values))
     return held_out(ready, sample, folds, np.arange(len(codes)))[0], repr(calibrator)
 
 
+def _seed(random_state: Any) -> int | None:
+    """What scikit-learn takes for the same: it knows no Generator, and no seed of more than 32 bits."""
+    if random_state is None:
+        return None
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**32))
+    if isinstance(random_state, bool) or not isinstance(random_state, (int, np.integer)):
+        raise TypeError(f"random_state must be an int, a numpy Generator or None; got {random_state!r}")
+    if random_state < 0:
+        raise ValueError(f"random_state must be an int >= 0; got {random_state!r}")
+    return int(random_state) if random_state < 2**32 else int(np.random.default_rng(random_state).integers(2**32))
+
+
 def _check_costs(costs: Any, k: int) -> FloatArray:
-    table = np.asarray(costs, dtype=np.float64)
+    try:
+        table = np.asarray(costs, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"costs must be numbers, a row for each of {k} classes, all as long; got {costs!r}") from None
     if table.ndim != 2 or table.shape[0] != k or table.shape[1] == 0 or not np.isfinite(table).all():
         raise ValueError(f"costs must be finite, with a row for each of {k} classes; got shape {table.shape}")
     return table
@@ -309,6 +325,14 @@ def _check_costs(costs: Any, k: int) -> FloatArray:
 def _check_decisions(decisions: Any, number: int, classes: tuple[Label, ...]) -> tuple[Any, ...]:
     if decisions is None:
         return classes if number == len(classes) else tuple(range(number))
-    if isinstance(decisions, (str, bytes)) or len(set(decisions)) != len(decisions) or len(decisions) != number:
-        raise ValueError(f"decisions must be {number} different names, one a column of costs; got {decisions!r}")
-    return tuple(decisions)
+    message = f"decisions must be {number} different names, one a column of costs; got {decisions!r}"
+    if isinstance(decisions, (str, bytes)):
+        raise ValueError(message)
+    try:
+        names = tuple(decisions)
+        different = len(set(names))
+    except TypeError:
+        raise TypeError(message) from None
+    if different != len(names) or len(names) != number:
+        raise ValueError(message)
+    return names

@@ -10,8 +10,9 @@ import numpy as np
 
 from ._types import FloatArray, Interval, Label, RandomState
 from ._validation import as_predictions
+from .binning.edges import EDGE_UNITS
 from .curves.reliability import check_level, check_resamples
-from .density import GridMoments
+from .density.grid import GRID_CELLS
 from .errors import EmpiricalBayes, laplace
 from .errors.base import ErrorDraws
 from .errors.empirical_bayes import WIDE, from_sums
@@ -182,9 +183,8 @@ def decision_calibration_error(
     rows = BinaryRows.of(p)
     problem = ClassSpecific(rows.label).reduce(p)[0]
     rng = np.random.default_rng(random_state)
-    grid = GridMoments.of(problem)
-    cells, importance = _cells(grid, density)
-    share = float(np.average(density.at(problem.scores.astype(np.float64)), weights=problem.weights))
+    cells, importance = _cells(problem, density)
+    share = float(np.average(density.of_scores(problem), weights=problem.weights))
     error, regret = _means(cells, importance, density, chosen.law(0.0))
     pvalue = _test(problem, density, rng)
     posteriors = laplace.fit(cells, WIDE)
@@ -197,7 +197,7 @@ def decision_calibration_error(
 
     def interval(draws: FloatArray) -> Interval:
         found = credible(
-            [ErrorDraws(draws, log_odds)], [1.0], norm=1.0, average="power", level=checked, size=grid.effective_size
+            [ErrorDraws(draws, log_odds)], [1.0], norm=1.0, average="power", level=checked, size=problem.effective_size
         ).interval
         # Off elsewhere, scores may still be right where decisions are made.
         return Interval(0.0, found.high) if pvalue > 1 - checked else found
@@ -249,11 +249,16 @@ class _Density:
         none = np.empty(0)
         return cls((low, high), None, none, none, none)
 
-    def at(self, scores: FloatArray) -> FloatArray:
-        """Weight of scores: 1 within a range, or v."""
+    def of_scores(self, problem: Problem) -> FloatArray:
+        """Weight of a problem's scores: v, or 1 within a range; a rounding error of their dtype beyond counts as in."""
+        scores: FloatArray = problem.scores.astype(np.float64)
         if self.function is None:
             low, high = self.ends or (0.0, 1.0)
-            return ((scores >= low) & (scores <= high)).astype(np.float64)
+            unit = EDGE_UNITS * problem.eps  # as at edges of bins: relative where the range is narrow
+            least = min(unit, (high - low) / 1000)
+            return ((scores >= low - max(least, unit * low)) & (scores <= high + max(least, unit * high))).astype(
+                np.float64
+            )
         return _values(self.function, scores)
 
     def regret(self, said: FloatArray, right: FloatArray) -> FloatArray:
@@ -276,15 +281,21 @@ def _values(function: Callable[[FloatArray], Any], at: FloatArray) -> FloatArray
     return values
 
 
-def _cells(grid: GridMoments, density: _Density) -> tuple[RankCells, FloatArray]:
-    """Cells of nearly equal mass that do not straddle the ends of a range, and the mean weight of each one's scores."""
-    n = grid.effective_size
-    scale = n / grid.count.sum()
-    used = np.flatnonzero(grid.count > 0)
-    nodes, count = grid.nodes[used], grid.count[used] * scale
+def _cells(problem: Problem, density: _Density) -> tuple[RankCells, FloatArray]:
+    """Cells of nearly equal mass that do not straddle the ends of a range, and the mean weight of each one's scores.
+
+    Of the rows themselves: a range of thresholds for rare events is narrower than a step of any grid.
+    """
+    n = problem.effective_size
+    weights = np.ones(problem.n_samples) if problem.weights is None else problem.weights
+    used = np.flatnonzero(weights > 0)
+    scores, first, code = np.unique(problem.scores[used].astype(np.float64), return_index=True, return_inverse=True)
+    mass = weights[used] * (n / weights.sum())
+    count = np.bincount(code, mass).astype(np.float64)
+    positive = np.bincount(code, mass * (np.asarray(problem.outcomes)[used] != 0)).astype(np.float64)
+    weight = density.of_scores(problem)[used[first]]
     rank = (np.cumsum(count) - count / 2) / n
     cell = np.minimum((rank * _CELLS).astype(np.intp), _CELLS - 1)
-    weight = density.at(nodes)
     inside = weight > 0
     turns = np.concatenate([[False], (inside[1:] != inside[:-1]) | (cell[1:] != cell[:-1])])
     home = np.cumsum(turns)
@@ -292,8 +303,11 @@ def _cells(grid: GridMoments, density: _Density) -> tuple[RankCells, FloatArray]
     def sums(values: FloatArray) -> FloatArray:
         return np.asarray(np.bincount(home, values))
 
-    ends = np.stack([sums(np.where(used == end, count, 0.0)) for end in (0, grid.cells)], axis=-1)
-    cells = from_sums(sums(count), sums(grid.positive[used] * scale), sums(count * nodes), sums(count * rank), ends, n)
+    # At an end as far as on the grid of other estimates: a saturated model says 1e-9, and means 0.
+    steps = GRID_CELLS * np.stack([scores, 1 - scores], axis=-1)
+    near = count[:, None] * np.maximum(1 - steps, 0.0)
+    ends = np.stack([sums(near[:, 0]), sums(near[:, 1])], axis=-1)
+    cells = from_sums(sums(count), sums(positive), sums(count * scores), sums(count * rank), ends, n)
     return cells, sums(count * weight) / sums(count)
 
 
@@ -323,7 +337,7 @@ def _test(problem: Problem, density: _Density, rng: np.random.Generator) -> floa
     """Kuiper's test of the residuals, weighted by the thresholds; NaN without any there."""
     s: FloatArray = problem.scores.astype(np.float64)
     w = np.ones(s.size) if problem.weights is None else problem.weights
-    v = density.at(s)
+    v = density.of_scores(problem)
     held = (v > 0) & (w > 0)
     if not held.any():
         return float("nan")

@@ -157,3 +157,10 @@ def test_forest_of_two_and_of_twenty():
         DATA.y_true, DATA.y_prob, rng.integers(0, 3, 800), axes=axes, **options
     )
     assert given.axes_[1] is axes[1]
+
+
+def test_displays_of_something_else():
+    with pytest.raises(TypeError, match="report must be a SubgroupReport; got int"):
+        cal.SubgroupDisplay(5)
+    with pytest.raises(TypeError, match="belt must be a CalibrationBelt; got int"):
+        cal.CalibrationBeltDisplay(5)

@@ -198,9 +198,9 @@ def calibration_belt(
     checked = _check_levels(levels)
     most = _check_int("max_degree", max_degree, 1, MOST_DEGREES)
     wanted = _check_int("n_points", n_points, 2, None)
-    chosen_level = check_level(selection)
-    if chosen_level is None:
-        raise ValueError("selection must lie strictly between 0 and 1; got None")
+    if isinstance(selection, bool) or not isinstance(selection, (int, float, np.floating)) or not 0 < selection < 1:
+        raise ValueError(f"selection must lie strictly between 0 and 1; got {selection!r}")
+    chosen_level = float(selection)
     if isinstance(clip, bool) or not isinstance(clip, (int, float, np.number)) or not 0 < clip < 0.5:
         raise ValueError(f"clip must be a number above 0 and below 0.5; got {clip!r}")
     p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
@@ -302,10 +302,17 @@ def _ranges(z: FloatArray, off: FloatArray) -> Ranges:
 
 
 def _check_levels(levels: Any) -> tuple[float, ...]:
-    given: list[Any] = [levels] if isinstance(levels, (int, float, np.number)) else list(levels)
-    checked = [check_level(level) for level in given]
+    message = f"levels must be one or several different numbers between 0 and 1; got {levels!r}"
+    single = isinstance(levels, (int, float, np.number)) or (isinstance(levels, np.ndarray) and levels.ndim == 0)
+    if not single and (isinstance(levels, (str, bytes)) or not hasattr(levels, "__iter__")):
+        raise TypeError(message)
+    given: list[Any] = [levels[()] if isinstance(levels, np.ndarray) else levels] if single else list(levels)
+    try:
+        checked = [check_level(level) for level in given]
+    except ValueError as error:
+        raise ValueError(f"levels: {error}") from None
     if not checked or any(level is None for level in checked) or len(set(checked)) < len(checked):
-        raise ValueError(f"levels must be one or several different numbers between 0 and 1; got {levels!r}")
+        raise ValueError(message)
     return tuple(sorted(float(level) for level in checked if level is not None))
 
 

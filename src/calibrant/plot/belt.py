@@ -35,6 +35,8 @@ class CalibrationBeltDisplay:
     figure_: Any
 
     def __init__(self, belt: CalibrationBelt) -> None:
+        if not isinstance(belt, CalibrationBelt):
+            raise TypeError(f"belt must be a CalibrationBelt; got {type(belt).__name__}")
         self.belt = belt
 
     @classmethod

@@ -41,6 +41,8 @@ class SubgroupDisplay:
     figure_: Any
 
     def __init__(self, report: SubgroupReport) -> None:
+        if not isinstance(report, SubgroupReport):
+            raise TypeError(f"report must be a SubgroupReport; got {type(report).__name__}")
         self.report = report
 
     @classmethod

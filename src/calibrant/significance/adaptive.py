@@ -92,16 +92,15 @@ def adaptive_test(
     """
     if isinstance(n_resamples, bool) or not isinstance(n_resamples, (int, np.integer)) or n_resamples < 1:
         raise ValueError(f"n_resamples must be an int >= 1; got {n_resamples!r}")
-    if n_scales != "auto" and (
-        isinstance(n_scales, bool) or not isinstance(n_scales, (int, np.integer)) or n_scales < 1
-    ):
+    automatic = isinstance(n_scales, str) and n_scales == "auto"
+    if not automatic and (isinstance(n_scales, bool) or not isinstance(n_scales, (int, np.integer)) or n_scales < 1):
         raise ValueError(f"n_scales must be 'auto' or an int >= 1; got {n_scales!r}")
     p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
     chosen, n_rows = as_notion(notion, p), p.n_samples
     if p.weights is not None:
         p = p.subset(np.repeat(np.arange(n_rows), p.weights.astype(np.intp)) if p.integral_weights else p.weights > 0)
     weights = None if p.integral_weights else p.weights
-    problems = list(_problems(chosen, p, weights, None if n_scales == "auto" else int(n_scales)))
+    problems = list(_problems(chosen, p, weights, None if automatic else int(n_scales)))
     known = [one for one in problems if one.levels]
 
     def statistics(sets: AnyArray) -> FloatArray:

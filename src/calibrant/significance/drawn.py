@@ -19,12 +19,17 @@ def kuiper_pvalue(
     rng: np.random.Generator,
     *,
     repeats: bool = False,
+    most_draws: int = 0,
 ) -> float:
     r"""``P(sup C - inf C ≥ observed)`` under calibration, C the running sum of ``w (o - s)`` in the order of scores.
 
     Outcomes are drawn for every row, ``n_draws`` times, the p-value ``(1 + #{draws ≥ observed}) / (1 + n_draws)``;
     with ``n_draws = 0`` it is that of a Brownian motion, for many rows. ``repeats``: weights count rows with outcomes
     of their own, whose variances add up. NaN where all scores are 0 or 1 and nothing else happened.
+
+    Where no draw is as large as what was observed, up to ``most_draws`` (if more) are made, and the p-value is
+    ``(1 + #{draws ≥ observed}) / (1 + most_draws)``, at most the ``1 / (1 + n_draws)`` known before. It remains valid:
+    a value below the latter needs the p-value of all ``most_draws`` to be as small, any other is that of the first.
     """
     order = np.argsort(scores, kind="stable")
     s, o, w = scores[order], np.asarray(outcomes, dtype=np.float64)[order], weights[order]
@@ -38,17 +43,27 @@ def kuiper_pvalue(
     if n_draws == 0:
         return range_survival(observed / spread)
     near = observed - 1e-9 * spread  # the same sum in another order
-    at_least, done = 0, 0
     whole = w.astype(np.int64) if repeats and (w != 1).any() else None
-    while done < n_draws:
-        r = max(1, min(n_draws - done, _TOGETHER // s.size))
-        if whole is None:
-            drawn = w * (rng.random((r, s.size)) < s)
-        else:
-            drawn = rng.binomial(whole, s, size=(r, s.size)).astype(np.float64)
-        at_least += int((_ranges(drawn - w * s, ends) >= near).sum())
-        done += r
-    return (1 + at_least) / (1 + n_draws)
+
+    def reached(number: int, enough: float) -> int:
+        """How many of so many draws are at least as large; it stops at enough of them."""
+        count, done = 0, 0
+        while done < number and count < enough:
+            r = max(1, min(number - done, _TOGETHER // s.size))
+            if whole is None:
+                drawn = w * (rng.random((r, s.size)) < s)
+            else:
+                drawn = rng.binomial(whole, s, size=(r, s.size)).astype(np.float64)
+            count += int((_ranges(drawn - w * s, ends) >= near).sum())
+            done += r
+        return count
+
+    at_least = reached(n_draws, np.inf)
+    least = 1 / (1 + n_draws)
+    if at_least > 0 or most_draws <= n_draws:
+        return (1 + at_least) * least
+    further = reached(most_draws - n_draws, least * (1 + most_draws))
+    return min((1 + further) / (1 + most_draws), least)
 
 
 def _ranges(residuals: FloatArray, ends: AnyArray) -> FloatArray:

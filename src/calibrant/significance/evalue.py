@@ -100,11 +100,11 @@ def evalue_test(
     >>> bool(cal.evalue_test(y, p).pvalue < 1e-6), bool(cal.evalue_test(y, p, method="split").pvalue < 1e-6)
     (True, True)
     """
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}; got {method!r}")
     if isinstance(n_splits, bool) or not isinstance(n_splits, (int, np.integer)) or n_splits < 1:
         raise ValueError(f"n_splits must be an int >= 1; got {n_splits!r}")
-    if isinstance(fraction, bool) or not isinstance(fraction, (int, float)) or not 0 < fraction < 1:
+    if isinstance(fraction, bool) or not isinstance(fraction, (int, float, np.floating)) or not 0 < fraction < 1:
         raise ValueError(f"fraction must be a number within (0, 1); got {fraction!r}")
     if order not in ORDERS:
         raise ValueError(f"order must be one of {', '.join(map(repr, ORDERS))}; got {order!r}")

@@ -11,7 +11,7 @@ import numpy as np
 from .._labels import _missing, _plain, _sort_key
 from .._types import AnyArray, Label
 
-MISSING = "(missing)"
+MISSING, EMPTY = "(missing)", "(empty)"
 #: Groups in a column beyond which it is no column of groups.
 MOST_GROUPS = 200
 
@@ -36,9 +36,9 @@ class Groups:
     @property
     def names(self) -> tuple[str, ...]:
         """Of the groups, as text; those that would read alike with their kind."""
-        texts = [MISSING if v is None else str(v) for v in self.values]
+        texts = [MISSING if v is None else str(v) or EMPTY for v in self.values]
         return tuple(
-            f"{t} ({type(v).__name__})" if texts.count(t) > 1 and v is not None else t
+            f"{t} ({type(v).__name__})" if texts.count(t) > 1 and v is not None and str(v) else t
             for t, v in zip(texts, self.values, strict=True)
         )
 
@@ -98,8 +98,12 @@ def _frame_of(by: Any) -> Any:
 def _objects(column: Any, shown: str) -> AnyArray:
     """A column as an array; of objects where NumPy's own kinds could hide what is missing."""
     if isinstance(column, np.ndarray):
-        values: AnyArray = column
+        # As a list, times finer than microseconds are whole numbers.
+        fine = column.dtype.kind == "M" and np.datetime_data(column.dtype)[0] in ("ns", "ps", "fs", "as")
+        values: AnyArray = column.astype("M8[us]") if fine else column
     else:
+        if isinstance(column, (str, bytes)) or not hasattr(column, "__len__"):
+            raise TypeError(f"{shown} must be a column of values, one a row; got {column!r}")
         listed = next((getattr(column, f)() for f in ("to_list", "to_pylist", "tolist") if hasattr(column, f)), column)
         values = np.empty(len(listed), dtype=object)
         values[:] = listed
@@ -117,9 +121,9 @@ def _grouped(name: str, values: AnyArray, shown: str) -> Groups:
         keys = [None if _missing(v) else _plain(v) for v in values.tolist()]
         try:
             first = np.array([places.setdefault((type(k).__name__, k), len(places)) for k in keys], dtype=np.intp)
+            known = sorted((k for k in places if k[1] is not None), key=lambda k: _sort_key(k[1]))
         except TypeError as error:
             raise TypeError(f"{shown} must hold values that can name a group; {error}") from None
-        known = sorted((k for k in places if k[1] is not None), key=lambda k: _sort_key(k[1]))
         order = [*known, *(k for k in places if k[1] is None)]
         rank = np.empty(len(places), dtype=np.intp)
         rank[[places[k] for k in order]] = np.arange(len(order))

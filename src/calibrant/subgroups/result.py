@@ -18,7 +18,8 @@ class Subgroup:
     ----------
     name : str
         ``"(missing)"`` for rows without a value.
-    value : label
+    value : object
+        As found in the column.
     n_samples : int
     base_rate, mean_probability : float
         Share of the class, and its mean probability (accuracy and mean confidence of that notion).
@@ -53,9 +54,9 @@ class Subgroup:
     warnings: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and strings, for JSON (NaN as None)."""
+        """Plain numbers and strings, for JSON: NaN as None, dates in ISO 8601, values of other kinds as text."""
         out = {k: plain(v) for k, v in vars(self).items() if k not in ("gap_interval", "error_interval", "warnings")}
-        out["value"] = None if self.value is None else plain(self.value)
+        out["value"] = _json_value(self.value)
         out["gap_interval"] = [plain(v) for v in self.gap_interval]
         out["error_interval"] = [plain(v) for v in self.error_interval]
         return out | {"warnings": list(self.warnings)}
@@ -209,6 +210,14 @@ class SubgroupReport:
             columns[f"{short}_high"] = [getattr(group, name).high for group in self.groups]
         columns["warnings"] = ["; ".join(group.warnings) for group in self.groups]
         return to_frame(columns, backend, "SubgroupReport.to_frame()")
+
+
+def _json_value(value: Any) -> Any:
+    """A group's value as JSON can hold it: dates and times in ISO 8601, other kinds as their text."""
+    value = plain(value)
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
 def _cut(text: str, width: int) -> str:

@@ -17,6 +17,9 @@ from ..significance.result import TestResult
 _EXACT_INTERVAL, _EXACT_TEST = 200, 2000
 #: Numbers drawn at most for one group's test: beyond, its limit law is used.
 _MOST_DRAWN = 10_000_000
+#: How far below ``(1 - level) / groups`` p-values of draws should reach, the numbers drawn for that at most, and how
+#: far they reach whatever the cost.
+_FINE, _MORE_DRAWN, _COARSE = 20, 20_000_000, 2
 #: Information, in outcomes, below which a group's score statistic is not taken for normal.
 _FEW = 10.0
 _DRAWS = 1999
@@ -124,11 +127,18 @@ def outcomes_law(chances: FloatArray) -> FloatArray:
     return parts[0] if parts else np.ones(1)
 
 
-def group_pvalue(rows: Rows, test: str, n_resamples: int, rng: np.random.Generator) -> float:
-    """p-value of a group by one of the tests that :func:`subgroup_calibration` offers."""
+def group_pvalue(rows: Rows, test: str, n_resamples: int, rng: np.random.Generator, smallest: float = 1.0) -> float:
+    """p-value of a group by one of the tests that :func:`subgroup_calibration` offers.
+
+    ``smallest``: what it is compared with, 1 - level over the number of groups; draws are made to reach below.
+    """
     if test == "kuiper":
-        draws = n_resamples if rows.scores.size * n_resamples <= _MOST_DRAWN else 0
-        return kuiper_pvalue(rows.scores, rows.outcomes, rows.weights, draws, rng, repeats=rows.integral)
+        size = rows.scores.size
+        draws = n_resamples if size * n_resamples <= _MOST_DRAWN else 0
+        more = max(min(_FINE / smallest, _MORE_DRAWN / size), _COARSE / smallest) if draws else 0
+        return kuiper_pvalue(
+            rows.scores, rows.outcomes, rows.weights, draws, rng, repeats=rows.integral, most_draws=int(np.ceil(more))
+        )
     from scipy.special import ndtr
 
     observed = float(rows.weights @ rows.outcomes)
@@ -227,8 +237,12 @@ def heterogeneity(
 
 
 def gap_variance(rows: Rows, chance: FloatArray | None) -> float:
-    """Variance of a group's gap: that of its residuals, or by the common curve, whichever is larger."""
+    """Variance of a group's gap: that of its residuals, by the common curve, or by its scores, whichever is largest.
+
+    A single row has residuals without spread: its scores say what chance can do.
+    """
     residual = rows.outcomes - rows.scores
     centred = float(rows.times @ (residual - rows.gap) ** 2)
     modelled = 0.0 if chance is None else float(rows.times @ (chance * (1 - chance)))
-    return max(centred, modelled) / rows.total**2
+    stated = float(rows.times @ (rows.scores * (1 - rows.scores)))
+    return max(centred, modelled, stated) / rows.total**2
