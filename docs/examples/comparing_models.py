@@ -98,7 +98,8 @@ no independent witnesses: `groups=game` says so.
 `python benchmarks/model_comparison_coverage.py --write docs/comparing_models.md` draws samples of which the true
 differences are known: share of 95 % intervals that hold them, in %. **Bold**: the true difference is 0, and the rest to
 100 is how often a difference is found that is not there. "In fives": rows in groups of five, whose features and
-outcomes hang together, with `groups=`.
+outcomes hang together, with `groups=`. In the last three cases of each size one model states a uniform probability,
+the other its mean over 10, 5 or 1 equal cells: both are calibrated, and differ in how many scores they have.
 
 {begin}
 {table}
@@ -113,8 +114,7 @@ What stays weak:
   accuracy hold 90 to 93 %.
 - **Bins blur**: gaps that change their sign within a bin of equal counts (2 ∛n, and √n for the squared error, of each
   class) are lost to both. With many classes most rows of a class lie near 0, and few bins where it is probable.
-- **Miscalibration** of calibrated models is covered too often: resamples of an isotonic fit vary more than samples do.
-  Differences there are found later than they could be.
+@@MIS@@
 - **Few groups**: below 30 there is a warning. A t law with as many degrees of freedom is then a guess.
 - A **log score** of ∞, a probability of 0 for what happened, has no interval.
 

@@ -1,6 +1,7 @@
 """Ranks over data sets: definitions, SciPy, Demšar's worked example, and tables of quantiles."""
 
 import itertools
+import json
 
 import numpy as np
 import pandas as pd
@@ -148,6 +149,12 @@ def test_full_agreement_has_the_probability_of_its_permutations(row, n):
     found = cal.rank_models([row] * n)
     assert found.iman_davenport == np.inf
     assert found.iman_davenport_pvalue == pytest.approx(np.mean(alike))
+
+
+def test_dict_is_json_at_an_alpha_that_nothing_reaches():
+    found = cal.rank_models(table(5, 3), alpha=1e-17)
+    assert found.critical_difference == np.inf
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["critical_difference"] is None
 
 
 def test_text_and_frame():

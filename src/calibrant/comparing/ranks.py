@@ -91,7 +91,7 @@ class ModelRanks:
             "friedman_pvalue": plain(self.friedman_pvalue),
             "iman_davenport": plain(self.iman_davenport),
             "iman_davenport_pvalue": plain(self.iman_davenport_pvalue),
-            "critical_difference": self.critical_difference,
+            "critical_difference": plain(self.critical_difference),
             "pvalues": self.pvalues.tolist(),
             "groups": [list(group) for group in self.groups],
             "alpha": self.alpha,
