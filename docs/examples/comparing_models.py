@@ -114,11 +114,13 @@ What stays weak:
   accuracy hold 90 to 93 %.
 - **Bins blur**: gaps that change their sign within a bin of equal counts (2 ∛n, and √n for the squared error, of each
   class) are lost to both. With many classes most rows of a class lie near 0, and few bins where it is probable.
-- **Miscalibration** of calibrated models is covered too often, in most rows all of 60 times: resamples of an isotonic
-  fit vary more than samples do. Differences there are found later than they could be.
-- **Bias of parts**: the overfit of the isotonic fit is read off labels drawn from a smooth map of the scores. With
-  groups, their rows are taken to hang together by one correlation; labels of a group that repel each other are drawn as
-  independent ones.
+- **Miscalibration** of calibrated models is covered too often: resamples of an isotonic fit vary more than samples do.
+  Differences there are found later than they could be.
+- **Bias of parts**: the overfit of the isotonic fit is read off labels drawn from a smooth map of the scores. If the
+  truth is flat with jumps it is less; intervals allow for that, which makes them wide where one model has many scores
+  and the other few. Three levels behind 1,000 fine scores, against a model that states the levels: intervals of
+  miscalibration held the truth 35, of discrimination 39 of 40 times. With groups, rows are taken to hang together by
+  one correlation, and labels of a group that repel each other for independent.
 - **Few groups**: below 30 there is a warning. A t law with as many degrees of freedom is then a guess.
 - A **log score** of ∞, a probability of 0 for what happened, has no interval.
 

@@ -15,7 +15,7 @@ RULE = {"brier": Brier("half"), "log": RULES["log"]}
 
 def gains(y, p, group=None, seed=0):
     given = cal.as_predictions(y, p)
-    return overfits([given], RULE, Units.of(given, group), np.random.default_rng(seed))[:, 0].mean(axis=1)
+    return overfits([given], RULE, Units.of(given, group), seed)[:, 0].mean(axis=1)
 
 
 @pytest.mark.parametrize("levels", [None, 5, 1])
@@ -38,6 +38,25 @@ def test_gains_are_the_miscalibration_that_calibrated_models_show(levels):
         assert told.mean(axis=0)[0] == pytest.approx(0.0083, rel=0.06)
 
 
+def test_steps_are_the_lower_reading_and_right_where_the_truth_is_flat():
+    """Three levels behind 1000 fine scores: a smooth map gains more than the truth does."""
+    rng = np.random.default_rng(8)
+    shown, smooth, steps = [], [], []
+    for seed in range(30):
+        s = rng.random(1000)
+        truth = np.array([0.1, 0.5, 0.9])[np.minimum((3 * s).astype(int), 2)]
+        y = (rng.random(1000) < truth).astype(int)
+        given = cal.as_predictions(y, s)
+        units = Units.of(given, None)
+        fitted = np.mean((y - s) ** 2) - cal.decompose(y, s).miscalibration
+        shown.append(np.mean((y - truth) ** 2) - fitted)
+        for found, flat in ((smooth, False), (steps, True)):
+            found.append(overfits([given], RULE, units, seed, steps=flat)[0].mean())
+    assert np.mean(smooth) > np.mean(shown) + 4 * np.std(shown) / np.sqrt(30)
+    assert np.mean(steps) < np.mean(smooth)
+    assert abs(np.mean(steps) - np.mean(shown)) < abs(np.mean(smooth) - np.mean(shown))
+
+
 def test_gains_of_groups_count_what_hangs_together():
     """Rows that repeat an outcome and a score: the gain is that of one row each."""
     rng = np.random.default_rng(1)
@@ -56,7 +75,7 @@ def test_gains_depend_on_the_order_of_scores_alone():
     y = (rng.random(300) < p).astype(int)
     np.testing.assert_array_equal(gains(y, p), gains(y, p**3))
     models = [cal.as_predictions(y, s) for s in (p, p, np.sqrt(p))]
-    found = overfits(models, RULE, Units.of(models[0], None), np.random.default_rng(0))
+    found = overfits(models, RULE, Units.of(models[0], None), 0)
     np.testing.assert_array_equal(found[:, 0], found[:, 1])
     np.testing.assert_array_equal(found[:, 0], found[:, 2])
 
@@ -93,7 +112,7 @@ def test_weights_that_are_no_counts_scale_away():
     found = []
     for factor in (1, 1e-4):
         given = cal.as_predictions(y, p, sample_weight=w * factor)
-        found.append(overfits([given], RULE, Units.of(given, None), np.random.default_rng(0)))
+        found.append(overfits([given], RULE, Units.of(given, None), 0))
     np.testing.assert_allclose(found[0], found[1], rtol=1e-6, atol=1e-12)
 
 

@@ -113,8 +113,10 @@ def compare_models(
       difference may lie outside of the interval.
     - *Miscalibration, discrimination*: bootstrap of units for ``se``; beyond 2000 distinct scores neighbours are pooled
       in resamples. An isotonic fit is better on its own rows than it is, the more so the more distinct scores a model
-      has: that bias is read off 100 draws of labels from a smooth map of each model's scores, and taken off. With
-      groups, labels of one hang together as much as the residuals do, by normal latents of one correlation.
+      has: that bias is read off 100 draws of labels from a smooth map of each model's scores, and taken off. If the
+      truth has steps it is less, which ``se`` allows for: differences between models of many and of few scores are
+      found late. With groups, labels of one hang together as much as the residuals do, by normal latents of one
+      correlation.
 
     What that covers is simulated in docs/comparing_models.md. A score of ∞ (probability 0 of what happened) has no
     interval. Cost, of n rows: O(n log n) a model, products of bins a pair, and

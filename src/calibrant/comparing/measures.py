@@ -130,12 +130,15 @@ class Measures:
         with np.errstate(invalid="ignore"):  # of scores of ∞, which have no interval
             draws, once = np.concatenate(drawn, axis=-1), self.units.copies[:, None]
             exact = Parts.of(self.models, rules, self.units, None).read(once)[..., 0]
-            bias = overfits(self.models, rules, self.units, rng)
+            seed = int(rng.integers(2**63))
+            bias = overfits(self.models, rules, self.units, seed)
+            # If the truth has steps, the bias is less: how much less is as unknown as noise is.
+            doubt = bias.mean(axis=-1) - overfits(self.models, rules, self.units, seed, steps=True).mean(axis=-1)
             out = {"calibration_error": error}
             for i, name in enumerate(rules):
                 for j, part in enumerate(("miscalibration", "discrimination")):
                     # The mean of draws has noise of its own.
-                    covariance = np.cov(draws[i, j]) + np.cov(bias[i]) / N_DRAWS
+                    covariance = np.cov(draws[i, j]) + np.cov(bias[i]) / N_DRAWS + np.outer(doubt[i], doubt[i])
                     centres = exact[i, j] - bias[i].mean(axis=-1)
                     out[f"{name}_{part}"] = Measured(exact[i, j], centres, covariance, self._df)
         return out

@@ -30,7 +30,7 @@ _HIGHEST = 0.999
 
 
 def overfits(
-    models: Sequence[Predictions], rules: Mapping[str, ScoringRule], units: Units, rng: np.random.Generator
+    models: Sequence[Predictions], rules: Mapping[str, ScoringRule], units: Units, seed: int, *, steps: bool = False
 ) -> FloatArray:
     r"""What isotonic fits gain by being judged on the rows that they were fitted to, (S, M, draws); the mean counts.
 
@@ -43,15 +43,17 @@ def overfits(
     there are (Kosorok 2008; Sen, Banerjee & Woodroofe 2010). Labels of a group are drawn with normal latents of one
     correlation, that of the residuals. All models are given the same random numbers, and models that order rows alike
     the same labels.
+
+    With ``steps`` the isotonic fit itself is taken for q: as if the truth were flat wherever the fit is. A fit gains
+    less there, so that both readings together tell what the bias may be.
     """
     out = np.zeros((len(rules), len(models), N_DRAWS))
-    seed = int(rng.integers(2**63))
     for j, p in enumerate(models if len(rules) else ()):
         matrix = matrix_of(p)
         whole = p.integral_weights
         means = [Mean(rule, p.n_classes) for rule in rules.values()]
         for k in columns_of(p):
-            column = Column.of(matrix[:, k], p.codes == k, units, whole=whole)
+            column = Column.of(matrix[:, k], p.codes == k, units, whole=whole, steps=steps)
             for r, positive in enumerate(column.draws(N_DRAWS, np.random.default_rng([seed, k]))):
                 fitted = isotonic_means(positive, column.weight)
                 for i, mean in enumerate(means):
@@ -85,7 +87,7 @@ class Column:
     whole: bool
 
     @classmethod
-    def of(cls, scores: FloatArray, happened: AnyArray, units: Units, *, whole: bool) -> Column:
+    def of(cls, scores: FloatArray, happened: AnyArray, units: Units, *, whole: bool, steps: bool = False) -> Column:
         """Of a class's scores and whether it happened."""
         mass = units.row_mass
         cell, number = cells_of(scores, units, _MOST_CELLS)
@@ -93,6 +95,8 @@ class Column:
         positive: FloatArray = np.bincount(cell, weights=mass * happened, minlength=number).astype(np.float64)
         rows = units.total if whole else units.total**2 / float(mass @ mass)
         smooth = smooth_map(positive, weight, rows)
+        if steps:
+            smooth = np.clip(isotonic_means(positive, weight), _LEAST, 1 - _LEAST)
         held = latent_correlation(smooth[cell], happened, units, whole=whole) if units.grouped else 0.0
         return cls(cell, weight, smooth, held, units, whole)
 
