@@ -4,7 +4,9 @@
         [--write docs/comparing_models.md]
 
 Two normal features, P(y = 1) = expit(a x1 + b x2). Each model sees one of them: its calibrated probability is E(y | x),
-by quadrature, and what it states is a map of that, so all errors, scores and parts are integrals over x. Grouped rows
+by quadrature, and what it states is a map of that, so all errors, scores and parts are integrals over x. In further
+cases one model states a uniform P(y = 1) itself, and the other its mean over equal cells: both are calibrated, and
+differ in how many scores they have. Grouped rows
 come in fives that share half of the variance of each feature and more than half of that of the outcome's latent normal.
 Prints, for each case and size, the share of 95 % intervals that hold the true difference; where that is 0, the rest is
 how often a difference is found that is not there. With --write, also puts the table into a page between its markers.
@@ -85,6 +87,45 @@ def true_measures(own: float, other: float, stated: Map) -> dict[str, float]:
     }
 
 
+def uniforms(n: int, number: int, rng: np.random.Generator, grouped: bool) -> tuple:
+    """Groups, normal features, and the uniform that outcomes are drawn by."""
+    if not grouped:
+        return None, rng.standard_normal((number, n)), rng.random(n)
+    group = np.arange(n) // IN_GROUP
+    shared = rng.standard_normal((number + 1, group[-1] + 1))[:, group]
+    x = np.sqrt(0.5) * shared[:-1] + np.sqrt(0.5) * rng.standard_normal((number, n))
+    return group, x, ndtr(np.sqrt(0.6) * shared[-1] + np.sqrt(0.4) * rng.standard_normal(n))
+
+
+class Coarse:
+    """A model that states a uniform P(y = 1), and one that states its mean over so many equal cells."""
+
+    def __init__(self, levels: int) -> None:
+        self.levels = levels
+        p = (np.arange(60_000) + 0.5) / 60_000
+        fine, coarse = (self._measures(p, s) for s in (p, self._cells(p)))
+        self.truth = {m: fine[m] - coarse[m] for m in MEASURES}
+
+    def _cells(self, p: np.ndarray) -> np.ndarray:
+        return (np.floor(p * self.levels) + 0.5) / self.levels
+
+    @staticmethod
+    def _measures(p: np.ndarray, s: np.ndarray) -> dict[str, float]:
+        brier, log = float(np.mean(s * (1 - s))), -float(np.mean(s * np.log(s) + (1 - s) * np.log(1 - s)))
+        return dict.fromkeys(MEASURES, 0.0) | {
+            "brier": brier,
+            "brier_discrimination": 0.25 - brier,
+            "log": log,
+            "log_discrimination": float(np.log(2)) - log,
+            "accuracy": float(np.mean(np.where(s > 0.5, p, 1 - p))),
+        }
+
+    def draw(self, n: int, rng: np.random.Generator, grouped: bool) -> tuple:
+        group, (x,), u = uniforms(n, 1, rng, grouped)
+        p = np.clip(ndtr(x), 1e-12, 1 - 1e-12)
+        return (u < p).astype(int), {"first": p, "second": self._cells(p)}, group
+
+
 class Case:
     """Two models that see a feature each, or both the first."""
 
@@ -94,15 +135,7 @@ class Case:
         self.truth = {m: one[m] - other[m] for m in MEASURES}
 
     def draw(self, n: int, rng: np.random.Generator, grouped: bool) -> tuple:
-        if grouped:
-            group = np.arange(n) // IN_GROUP
-            shared = rng.standard_normal((3, group[-1] + 1))[:, group]
-            x1, x2 = np.sqrt(0.5) * shared[:2] + np.sqrt(0.5) * rng.standard_normal((2, n))
-            u = ndtr(np.sqrt(0.6) * shared[2] + np.sqrt(0.4) * rng.standard_normal(n))
-        else:
-            group = None
-            x1, x2 = rng.standard_normal((2, n))
-            u = rng.random(n)
+        group, (x1, x2), u = uniforms(n, 2, rng, grouped)
         y = u < expit(self.a * x1 + self.b * x2)
         one = seen(x1, self.a, self.b)
         stated = {
@@ -112,7 +145,7 @@ class Case:
         return y.astype(int), stated, group
 
 
-def cases() -> dict[str, Case]:
+def cases() -> dict[str, Case | Coarse]:
     def gap(by: float) -> float:
         return Case(1.5, 1.2, sharper(1.6), shifted(by)).truth["squared_calibration_error"]
 
@@ -123,10 +156,13 @@ def cases() -> dict[str, Case]:
         "calibrated; too high near 0": Case(1.2, 1.2, same, lambda p: p + 0.2 * (1 - p) ** 4),
         "calibrated; the same, a little too high": Case(1.5, 0.8, same, lambda p: p + 0.3 * p * (1 - p), shared=True),
         "too sharp; too flat": Case(1.2, 1.2, sharper(1.8), sharper(0.5)),
+        "both calibrated, one of 10 scores": Coarse(10),
+        "both calibrated, one of 5 scores": Coarse(5),
+        "both calibrated, one of 1 score": Coarse(1),
     }
 
 
-def held(case: Case, n: int, grouped: bool, repetitions: int, resamples: int) -> dict[str, float]:
+def held(case: Case | Coarse, n: int, grouped: bool, repetitions: int, resamples: int) -> dict[str, float]:
     """Share of intervals that hold the true difference, by measure."""
     hits = dict.fromkeys(MEASURES, 0)
     for repetition in range(repetitions):

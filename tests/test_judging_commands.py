@@ -159,6 +159,14 @@ def test_complaints_are_one_line(options, message, path, capsys):
     assert message in err
 
 
+def test_a_result_that_is_no_json_is_a_complaint_of_one_line(path, capsys, monkeypatch):
+    monkeypatch.setattr(cal.ModelComparison, "to_dict", lambda found: {"level": float("nan")})
+    code, out, err = run(capsys, "compare-models", path, "--label", "won", *MODELS, *FAST, "--json")
+    assert (code, out) == (2, "")
+    assert err.startswith("calibrant: Out of range float values are not JSON compliant")
+    assert err.count("\n") == 1
+
+
 def test_few_groups_are_a_warning_of_one_line(games, tmp_path, capsys):
     games.with_columns(season=pl.int_range(400) // 100).write_csv(tmp_path / "g.csv")
     args = ("compare-models", tmp_path / "g.csv", *MODELS, "--label", "won", "--groups", "season", *FAST)

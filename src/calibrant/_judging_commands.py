@@ -68,7 +68,7 @@ def compare_models_command(
 ) -> None:
     """Compare models whose probabilities for the same rows are columns of FILE."""
 
-    def run() -> ModelComparison:
+    def run() -> str:
         from .comparing import compare_models
         from .reading import Table
 
@@ -97,10 +97,9 @@ def compare_models_command(
         )
         if plot is not None:
             _draw(found, plot)
-        return found
+        return json.dumps(found.to_dict(), allow_nan=False) if as_json else str(found)
 
-    result = guarded(run)
-    typer.echo(json.dumps(result.to_dict(), allow_nan=False) if as_json else str(result))
+    typer.echo(guarded(run))
     if plot is not None:
         typer.echo(f"wrote {plot}", err=True)
 

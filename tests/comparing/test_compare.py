@@ -55,7 +55,8 @@ def test_values_are_those_of_each_model_alone():
             assert m[f"{score}_discrimination"] == pytest.approx(parts.discrimination)
     for d in found.differences:
         assert d.value == pytest.approx(found.models[0].measures[d.measure] - found.models[1].measures[d.measure])
-    assert found.n_samples == int((w > 0).sum())
+    assert found.n_samples == 300  # rows of weight 0 too, as elsewhere
+    assert (w == 0).any()
 
 
 @pytest.mark.parametrize("notion", ["auto", "classwise", "top-label", cal.ClassSpecific(1)])
@@ -241,6 +242,12 @@ def test_repeatable():
         ({"scores": ("bries",)}, ValueError, "score must be one of"),
         ({"notion": "canonical"}, ValueError, "cannot be compared by the notion 'canonical'"),
         ({"notion": cal.Classwise("max")}, ValueError, "a maximum over classes has no standard error"),
+        ({"scores": None}, TypeError, "scores must be a sequence, such as .*; got None"),
+        ({"scores": 5}, TypeError, "scores must be a sequence, such as .*; got 5"),
+        ({"scores": (["brier"],)}, TypeError, "scores must be names or scoring rules; got"),
+        ({"groups": [{"a": 1}] * 6}, TypeError, "groups must be hashable values"),
+        ({"random_state": "x"}, TypeError, "random_state must be None, an int .*; got 'x'"),
+        ({"random_state": -1}, TypeError, "random_state must be None, an int .*; got -1"),
         ({"estimator": "ece"}, ValueError, "estimator must be"),
     ],
 )

@@ -8,6 +8,7 @@ import calibrant as cal
 from calibrant import as_predictions
 from calibrant.comparing.gaps import Gaps
 from calibrant.comparing.measures import Measures
+from calibrant.comparing.overfit import N_DRAWS, overfits
 from calibrant.comparing.parts import MOST_CELLS, Parts
 from calibrant.comparing.squares import Squares, squares_covariance
 from calibrant.comparing.units import Units
@@ -188,7 +189,7 @@ def test_draws_repeat_units_as_the_multinomial_law_does():
 
 
 def test_resampled_measures_are_a_bootstrap_by_hand():
-    """Bias taken off, covariance of pairs; of calibration errors the sum of both standard errors."""
+    """Overfit taken off, covariance of pairs; of calibration errors the sum of both standard errors."""
     y, a, b, _ = two(n=64)
     models, units = judged(y, a, b)
     rules = {"brier": Brier("half")}
@@ -201,8 +202,15 @@ def test_resampled_measures_are_a_bootstrap_by_hand():
     values = np.array([cal.decompose(y, p).miscalibration for p in (a, b)])
     got = found["brier_miscalibration"]
     np.testing.assert_allclose(got.values, values)
-    np.testing.assert_allclose(got.centres, 2 * values - drawn.mean(axis=0))
-    assert got.se(0, 1) == pytest.approx((drawn[:, 0] - drawn[:, 1]).std(ddof=1))
+    state = np.random.default_rng(7)
+    list(units.draws(30, state))
+    seed = int(state.integers(2**63))
+    gained, flat = (overfits(models, rules, units, seed, steps=steps)[0] for steps in (False, True))
+    np.testing.assert_allclose(got.centres, values - gained.mean(axis=1))
+    far = (gained - flat).mean(axis=1)  # what steps would take off the bias
+    spread = (drawn[:, 0] - drawn[:, 1]).var(ddof=1) + (gained[0] - gained[1]).var(ddof=1) / N_DRAWS
+    se = np.sqrt(spread + (far[0] - far[1]) ** 2)
+    assert got.se(0, 1) == pytest.approx(se)
     error = found["calibration_error"]
     np.testing.assert_allclose(error.values, [cal.calibration_error(y, p, estimator=cal.Binned()) for p in (a, b)])
     se = 0.0

@@ -1,5 +1,8 @@
 """Ranks over data sets: definitions, SciPy, Demšar's worked example, and tables of quantiles."""
 
+import itertools
+import json
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -129,12 +132,29 @@ def test_higher_is_better_and_containers_give_the_same():
 def test_certain_order_and_complete_ties():
     certain = cal.rank_models([[1, 2, 3]] * 6)
     assert certain.iman_davenport == np.inf
-    assert certain.iman_davenport_pvalue == 0
+    assert certain.iman_davenport_pvalue == pytest.approx(1 / 6**5)
     assert certain.friedman == pytest.approx(12)
     assert certain.to_dict()["iman_davenport"] is None
     tied = cal.rank_models([[1, 1, 1]] * 6)
     assert np.isnan(tied.friedman)
     assert tied.groups == (("model 1", "model 2", "model 3"),)
+
+
+@pytest.mark.parametrize("row", [[1, 2], [1, 2, 3], [1, 1, 2], [3, 1, 2, 2], [1, 2, 2, 2]])
+@pytest.mark.parametrize("n", [2, 3])
+def test_full_agreement_has_the_probability_of_its_permutations(row, n):
+    """Every order of the row on every data set: how many agree."""
+    orders = list(itertools.permutations(row))
+    alike = [len(set(rows)) == 1 for rows in itertools.product(orders, repeat=n)]
+    found = cal.rank_models([row] * n)
+    assert found.iman_davenport == np.inf
+    assert found.iman_davenport_pvalue == pytest.approx(np.mean(alike))
+
+
+def test_dict_is_json_at_an_alpha_that_nothing_reaches():
+    found = cal.rank_models(table(5, 3), alpha=1e-17)
+    assert found.critical_difference == np.inf
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["critical_difference"] is None
 
 
 def test_text_and_frame():
@@ -159,6 +179,7 @@ def test_text_and_frame():
         ({"a": [1, 2], "b": [1]}, {}, ValueError, "as many scores for every model"),
         ([[1, 2], [2, 1]], {"alpha": 1}, ValueError, "alpha must lie strictly between 0 and 1; got 1"),
         ([[1, 2], [2, 1]], {"models": ["a"]}, ValueError, "models must be 2 names"),
+        ([[1, 2], [2, 1]], {"models": 5}, TypeError, "models must be 2 names, one a column of scores; got 5"),
         ([[1, 2], [2, 1]], {"models": ["a", "a"]}, ValueError, "names of models must differ"),
         ([[1, 2], [2, 1]], {"lower_is_better": 1}, TypeError, "lower_is_better must be True or False"),
         (pd.DataFrame({"set": ["x", "y"], "a": [1, 2], "b": [2, 1]}), {}, TypeError, "column 'set' is not"),

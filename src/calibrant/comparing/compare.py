@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -111,8 +111,12 @@ def compare_models(
       so that it is unbiased near calibration. ``se`` is the sum of both models', by resamples: wide, but right however
       the two hang together. Values are the estimator's; the default shrinks them, so that in small samples their
       difference may lie outside of the interval.
-    - *Miscalibration, discrimination*: bootstrap of units for ``se`` and for the bias, which is taken off. Beyond 2000
-      distinct scores neighbours are pooled in resamples.
+    - *Miscalibration, discrimination*: bootstrap of units for ``se``; beyond 2000 distinct scores neighbours are pooled
+      in resamples. An isotonic fit is better on its own rows than it is, the more so the more distinct scores a model
+      has: that bias is read off 100 draws of labels from a smooth map of each model's scores, and taken off. If the
+      truth has steps it is less, which ``se`` allows for: differences between models of many and of few scores are
+      found late. With groups, labels of one hang together as much as the residuals do, by normal latents of one
+      correlation.
 
     What that covers is simulated in docs/comparing_models.md. A score of ∞ (probability 0 of what happened) has no
     interval. Cost, of n rows: O(n log n) a model, products of bins a pair, and
@@ -152,9 +156,10 @@ def compare_models(
     if not units.size >= 2:
         what = "rows with weight" if group is None else "groups with weight"
         raise ValueError(f"a comparison needs at least two independent {what}; got {units.size:g}")
+    rng = _judged_random_state(random_state)
     chosen, reader = _judged_notion(notion, estimator, models[0])
     rules = _judged_rules(scores, models[0])
-    found = _measured(Measures(models, units), chosen, reader, rules, n_resamples, np.random.default_rng(random_state))
+    found = _measured(Measures(models, units), chosen, reader, rules, n_resamples, rng)
     complaints = _complaints(units)
     for text in complaints:
         warnings.warn(text, CalibrantWarning, stacklevel=2)
@@ -174,7 +179,7 @@ def compare_models(
         reference=reference,
         notion=str(chosen),
         estimator=describe(reader),
-        n_samples=models[0].n_samples,
+        n_samples=first.n_samples,
         n_groups=units.copies.size if units.grouped else None,
         warnings=complaints,
     )
@@ -227,6 +232,15 @@ def _judged_reference(reference: str | None, names: Sequence[str]) -> str | None
     return reference
 
 
+def _judged_random_state(random_state: RandomState) -> np.random.Generator:
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"random_state must be None, an int of at least 0 or a numpy Generator; got {random_state!r}"
+        ) from None
+
+
 def _judged_notion(notion: str | Notion, estimator: str | Estimator, p: Predictions) -> tuple[Notion, Estimator]:
     chosen = as_notion(notion, p)
     reduction = problems_of(p, chosen)
@@ -237,8 +251,12 @@ def _judged_notion(notion: str | Notion, estimator: str | Estimator, p: Predicti
 
 def _judged_rules(scores: Any, p: Predictions) -> dict[str, ScoringRule]:
     """Scoring rules by name."""
-    if isinstance(scores, (str, ScoringRule)):
+    if isinstance(scores, (str, ScoringRule)) or not isinstance(scores, Iterable):
         raise TypeError(f"scores must be a sequence, such as ('brier', 'log'); got {scores!r}")
+    scores = list(scores)
+    for score in scores:
+        if not isinstance(score, (str, ScoringRule)):
+            raise TypeError(f"scores must be names or scoring rules; got {score!r}")
     rules = {s if isinstance(s, str) else repr(s): as_rule(s, one_column=p.positive is not None) for s in scores}
     for name, rule in rules.items():
         if rule.binary and p.n_classes > 2:

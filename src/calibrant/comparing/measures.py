@@ -19,6 +19,7 @@ from ..scores import _samples as score_rows
 from ..squared import DEFAULT
 from .bins import problems_of
 from .gaps import Gaps
+from .overfit import N_DRAWS, overfits
 from .parts import Parts
 from .squares import Squares, squares_covariance
 from .units import Units
@@ -109,7 +110,7 @@ class Measures:
         n_resamples: int,
         rng: np.random.Generator,
     ) -> dict[str, Measured]:
-        """Measures whose noise and bias are told by resamples of units: calibration error, and parts of scores."""
+        """Measures whose noise is told by resamples of units: calibration error, and parts of scores."""
         gaps = [Gaps.of(p, notion, self.units) for p in self.models]
         parts = Parts.of(self.models, rules, self.units)
         noise: list[list[FloatArray]] = [[] for _ in gaps]
@@ -129,12 +130,17 @@ class Measures:
         with np.errstate(invalid="ignore"):  # of scores of ∞, which have no interval
             draws, once = np.concatenate(drawn, axis=-1), self.units.copies[:, None]
             exact = Parts.of(self.models, rules, self.units, None).read(once)[..., 0]
-            bias = draws.mean(axis=-1) - parts.read(once)[..., 0]
+            seed = int(rng.integers(2**63))
+            bias = overfits(self.models, rules, self.units, seed)
+            # If the truth has steps, the bias is less: how much less is as unknown as noise is.
+            doubt = bias.mean(axis=-1) - overfits(self.models, rules, self.units, seed, steps=True).mean(axis=-1)
             out = {"calibration_error": error}
             for i, name in enumerate(rules):
                 for j, part in enumerate(("miscalibration", "discrimination")):
-                    covariance = np.atleast_2d(np.cov(draws[i, j]))
-                    out[f"{name}_{part}"] = Measured(exact[i, j], exact[i, j] - bias[i, j], covariance, self._df)
+                    # The mean of draws has noise of its own.
+                    covariance = np.cov(draws[i, j]) + np.cov(bias[i]) / N_DRAWS + np.outer(doubt[i], doubt[i])
+                    centres = exact[i, j] - bias[i].mean(axis=-1)
+                    out[f"{name}_{part}"] = Measured(exact[i, j], centres, covariance, self._df)
         return out
 
 

@@ -25,6 +25,47 @@ def has_parts(rule: ScoringRule, n_classes: int) -> bool:
     return n_classes == 2 or isinstance(rule, Brier)
 
 
+def columns_of(p: Predictions) -> Sequence[int]:
+    """Classes that are fitted: the second of two, of more every one."""
+    # What a single column speaks of comes last, as rules that tell their classes apart want it.
+    return range(p.n_classes) if p.n_classes > 2 else [1 if p.positive is None else p.positive]
+
+
+def cells_of(scores: FloatArray, units: Units, most: int | None) -> tuple[AnyArray, int]:
+    """Cell of each row, ascending with the score, and how many there are: at most ``most``, of about equal weights."""
+    _, cell = np.unique(scores, return_inverse=True)
+    cell = cell.reshape(-1)
+    number = int(cell.max()) + 1
+    if most is not None and number > most:
+        before = np.cumsum(np.bincount(cell, weights=units.row_mass))
+        _, pool = np.unique(np.floor(before * (most / before[-1]) * (1 - 1e-12)), return_inverse=True)
+        cell = pool.reshape(-1)[cell]
+        number = int(cell.max()) + 1
+    return cell, number
+
+
+@dataclass(frozen=True, eq=False)
+class Mean:
+    """Mean score of saying p in cells, of which some of the weight is positive."""
+
+    rule: ScoringRule
+    n_classes: int
+
+    def __call__(self, p: FloatArray, weight: FloatArray, positive: FloatArray) -> float:
+        """Of one p, weight and positive weight a cell."""
+        total = float(weight.sum())
+        if isinstance(self.rule, Brier):
+            # Of two classes the other one is as far off; of more, every class has its own turn.
+            squares = float(positive.sum() - 2 * (positive @ p) + weight @ p**2) / total
+            times = (2 if self.n_classes == 2 else 1) / (1 if self.rule.scale == "sum" else 2)
+            return squares * times
+        table = self.rule.table(np.column_stack([1 - p, p]))
+        counts = np.column_stack([weight - positive, positive])
+        # What did not happen costs nothing, also where it would cost ∞.
+        costs = np.multiply(counts, table, out=np.zeros(counts.shape), where=counts > 0)
+        return float(costs.sum()) / total
+
+
 @dataclass(frozen=True, eq=False)
 class Cells:
     """One class of one model: sums of weights and of outcomes at its scores, by units.
@@ -41,14 +82,7 @@ class Cells:
     @classmethod
     def of(cls, scores: FloatArray, happened: AnyArray, units: Units, most: int | None) -> Cells:
         """Of a class's scores; ``most`` cells at most, None for all distinct scores."""
-        _, cell = np.unique(scores, return_inverse=True)
-        cell = cell.reshape(-1)
-        number = int(cell.max()) + 1
-        if most is not None and number > most:
-            before = np.cumsum(np.bincount(cell, weights=units.row_mass))
-            _, pool = np.unique(np.floor(before * (most / before[-1]) * (1 - 1e-12)), return_inverse=True)
-            cell = pool.reshape(-1)[cell]
-            number = int(cell.max()) + 1
+        cell, number = cells_of(scores, units, most)
         one = np.ones(cell.size)
         return cls(units.matrix(cell, number, one), units.matrix(cell, number, one * happened))
 
@@ -75,9 +109,7 @@ class Refinements:
     ) -> Refinements:
         """Of predictions whose rows all have weight."""
         matrix = matrix_of(p)
-        # What a single column speaks of comes last, as rules that tell their classes apart want it.
-        wanted = range(p.n_classes) if p.n_classes > 2 else [1 if p.positive is None else p.positive]
-        columns = tuple(Cells.of(matrix[:, k], p.codes == k, units, most) for k in wanted)
+        columns = tuple(Cells.of(matrix[:, k], p.codes == k, units, most) for k in columns_of(p))
         return cls(columns, rules, p.n_classes)
 
     def read(self, times: FloatArray) -> dict[str, tuple[FloatArray, FloatArray]]:
@@ -85,6 +117,7 @@ class Refinements:
         out: dict[str, tuple[FloatArray, FloatArray]] = {
             name: (np.zeros(times.shape[1]), np.zeros(times.shape[1])) for name in self.rules
         }
+        means = {name: Mean(rule, self.n_classes) for name, rule in self.rules.items()}
         for one in self.columns:
             weight, positive = one.weight @ times, one.positive @ times
             for r in range(times.shape[1]):
@@ -92,26 +125,11 @@ class Refinements:
                 w, k = weight[held, r], positive[held, r]
                 fitted = isotonic_means(k, w)
                 base = np.array([k.sum() / w.sum()])
-                for name, rule in self.rules.items():
+                for name, mean in means.items():
                     refinement, uncertainty = out[name]
-                    refinement[r] += self._mean(rule, fitted, w, k)
-                    uncertainty[r] += self._mean(rule, base, w.sum(keepdims=True), k.sum(keepdims=True))
+                    refinement[r] += mean(fitted, w, k)
+                    uncertainty[r] += mean(base, w.sum(keepdims=True), k.sum(keepdims=True))
         return out
-
-    def _mean(self, rule: ScoringRule, p: FloatArray, weight: FloatArray, positive: FloatArray) -> float:
-        """Mean score of saying p where that is the share of a weight that is positive, in all or in pools of cells."""
-        total = float(weight.sum())
-        if isinstance(rule, Brier):
-            # Where Σ w p² = Σ k p, as means of pools have it, of squares one product is left. Of two classes the other
-            # one is as far off; of more, every class has its own turn.
-            squares = float(positive.sum() - positive @ p) / total
-            times = (2 if self.n_classes == 2 else 1) / (1 if rule.scale == "sum" else 2)
-            return squares * times
-        table = rule.table(np.column_stack([1 - p, p]))
-        counts = np.column_stack([weight - positive, positive])
-        # What did not happen costs nothing, also where it would cost ∞.
-        costs = np.multiply(counts, table, out=np.zeros(counts.shape), where=counts > 0)
-        return float(costs.sum()) / total
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +30,8 @@ class ModelRanks:
         freedom. NaN where all models tie on all data sets.
     iman_davenport, iman_davenport_pvalue : float
         Their F, with k - 1 and (k - 1)(N - 1) degrees of freedom: less conservative. Infinite where the order of the
-        models is the same on every data set.
+        models is the same on every data set; its p-value is then the probability of that by chance, 1/k! for every
+        data set but the first (more where models tie).
     critical_difference : float
         Average ranks that differ by at least this are said to differ (Nemenyi), at ``alpha`` for all pairs together.
     pvalues : ndarray of shape (k, k)
@@ -90,7 +91,7 @@ class ModelRanks:
             "friedman_pvalue": plain(self.friedman_pvalue),
             "iman_davenport": plain(self.iman_davenport),
             "iman_davenport_pvalue": plain(self.iman_davenport_pvalue),
-            "critical_difference": self.critical_difference,
+            "critical_difference": plain(self.critical_difference),
             "pvalues": self.pvalues.tolist(),
             "groups": [list(group) for group in self.groups],
             "alpha": self.alpha,
@@ -148,7 +149,8 @@ def rank_models(
     Data sets are the units here, and must be independent; of models on one data set see
     :func:`calibrant.compare_models`. Nemenyi's test knows nothing of Friedman's: look at the latter first. It is
     conservative, the more so with ties. Demšar's paper takes no account of ties in the chi-squared; without any, both
-    agree. Cost O(N k log k + k²).
+    agree. Both laws are for many data sets: of a few, chi-squared and F are approximate, and where all agree on one
+    order, so that F is infinite, :math:`(1/k!)^{N-1}` is exact. Cost O(N k log k + k²).
 
     References
     ----------
@@ -188,7 +190,7 @@ def rank_models(
         friedman=statistic,
         friedman_pvalue=float(chi2.sf(statistic, k - 1)),
         iman_davenport=ratio,
-        iman_davenport_pvalue=float(f.sf(ratio, k - 1, (k - 1) * (n - 1))),
+        iman_davenport_pvalue=_agreement(ranks) if certain else float(f.sf(ratio, k - 1, (k - 1) * (n - 1))),
         critical_difference=float(cd),
         pvalues=pvalues,
         groups=_groups(average, float(cd), names),
@@ -222,7 +224,10 @@ def _table(scores: Any, models: Sequence[str] | None) -> tuple[FloatArray, tuple
         row, column = bad[0]
         raise ValueError(f"scores must be finite: row {row}, column {column} is {table[row, column]}")
     if models is not None:
-        if isinstance(models, str) or len(models) != k:
+        if isinstance(models, str) or not isinstance(models, Iterable):
+            raise TypeError(f"models must be {k} names, one a column of scores; got {models!r}")
+        models = list(models)
+        if len(models) != k:
             raise ValueError(f"models must be {k} names, one a column of scores; got {models!r}")
         columns = models
     named = tuple(f"model {j + 1}" for j in range(k)) if columns is None else tuple(map(str, columns))
@@ -251,6 +256,16 @@ def _friedman(ranks: FloatArray) -> float:
     if spread == 0:
         return float("nan")
     return float(n * n * (k - 1) * ((ranks.mean(axis=0) - middle) ** 2).sum() / spread)
+
+
+def _agreement(ranks: FloatArray) -> float:
+    """Probability that all data sets have the ranks of the first, if every order of those is as probable."""
+    from scipy.special import gammaln
+
+    n, k = ranks.shape
+    ties = np.unique(ranks[0], return_counts=True)[1]
+    orders = gammaln(k + 1) - gammaln(ties + 1).sum()
+    return float(np.exp(-(n - 1) * orders))
 
 
 def _groups(average: FloatArray, cd: float, names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:

@@ -109,7 +109,7 @@ class ModelComparison:
     reference : str or None
     notion, estimator : str
     n_samples : int
-        Rows that have weight.
+        Rows, those of weight 0 too.
     n_groups : int or None
         Groups of rows that were taken for independent; None for the rows themselves.
     warnings : tuple of str

@@ -131,5 +131,8 @@ def read_groups(groups: Any, n: int) -> AnyArray | None:
                 raise ValueError(f"groups must not be missing; row {row} is {value!r}")
         # Codes in order of appearance: values of several kinds have no order of their own.
         known: dict[Any, int] = {}
-        array = np.array([known.setdefault(v, len(known)) for v in array])
+        try:
+            array = np.array([known.setdefault(v, len(known)) for v in array])
+        except TypeError:
+            raise TypeError(f"groups must be hashable values, such as names or numbers; got {array[0]!r}") from None
     return array
