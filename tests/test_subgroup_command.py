@@ -73,7 +73,6 @@ def test_probabilities_by_glob_leave_groups_out(tmp_path, capsys):
 
 
 def test_plot_and_exit_code(path, tmp_path, capsys):
-    pytest.importorskip("matplotlib")
     picture = tmp_path / "a.png"
     code, out, err = run(capsys, "subgroups", path, "--by", "p_region", "--plot", picture, "--fail")
     assert code == 1
