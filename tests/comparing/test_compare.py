@@ -59,8 +59,16 @@ def test_values_are_those_of_each_model_alone():
     assert (w == 0).any()
 
 
-@pytest.mark.parametrize("notion", ["auto", "classwise", "top-label", cal.ClassSpecific(1)])
-def test_several_classes(notion):
+@pytest.mark.parametrize(
+    ("notion", "name"),
+    [
+        ("auto", "confidence"),
+        ("classwise", "classwise"),
+        ("top-label", "top-label"),
+        (cal.ClassSpecific(1), "class-specific(1)"),
+    ],
+)
+def test_several_classes(notion, name):
     y, p, q = three_classes()
     found = cal.compare_models(y, {"p": p, "q": q}, notion=notion, estimator=cal.Binned(5), **FAST)
     assert "log_miscalibration" not in found.measures  # CORP has no parts of it for three classes
@@ -70,7 +78,7 @@ def test_several_classes(notion):
     assert m["brier_miscalibration"] == pytest.approx(cal.decompose(y, q).miscalibration)
     assert found.difference("log", "p", "q").better == "p"
     assert "5" in found.estimator
-    assert found.notion.startswith(notion if isinstance(notion, str) and notion != "auto" else "c")
+    assert found.notion == name
 
 
 def test_groups_leave_values_and_widen_intervals():
