@@ -65,8 +65,9 @@ CLOSE = [
     (Density(0.1, "triweight"), 5e-4),
     (Density(0.033, "triweight"), 5e-4),
     (Density(), 5e-4),
-    (Density(0.003), 1e-8),
-    (Density(0.003, "triweight"), 1e-5),
+    (Density(0.003), 2e-4),
+    (Density(0.001), 1e-8),
+    (Density(0.001, "triweight"), 1e-5),
     (ResidualKernel(0.05, "score", "triweight"), 5e-5),
 ]
 

@@ -139,7 +139,7 @@ def logistic_map(scores: FloatArray, weight: FloatArray, positive: FloatArray, a
     """``a + b·logit s``, shrunk to the identity."""
     logits = logits_of(scores, LOGISTIC_EPS)[None]
     columns = columns_of(logits, weight[None], "logistic")
-    theta, _ = fit(columns, logits, weight[None], positive[None], LOGISTIC_SHRINKAGE)
+    theta = fit(columns, logits, weight[None], positive[None], LOGISTIC_SHRINKAGE)
     change = (theta[:, None, :] @ columns)[0, 0]
     new = logits_of(at, LOGISTIC_EPS)
     # The change is a line over the logit: two of its points, the ends, say all.

@@ -82,9 +82,10 @@ def split(problem: Problem, n_folds: int, seed: int) -> Parts:
 def dealt_to_folds(good: IntArray, bad: IntArray, places: IntArray, rng: np.random.Generator) -> IntArray:
     """How many of each score's positives every fold draws, (F, m): without replacement, for ``places`` samples."""
     out = np.empty_like(places)
-    for f, wanted in enumerate(places):
+    for f, wanted in enumerate(places[:-1]):
         out[f] = rng.hypergeometric(good, bad, wanted)
         good, bad = good - out[f], bad - (wanted - out[f])
+    out[-1:] = good  # the last fold gets the rest
     return out
 
 

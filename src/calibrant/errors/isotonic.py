@@ -65,11 +65,21 @@ def isotonic_means(positive: FloatArray, weight: FloatArray, level: FloatArray |
     """The fit to ``positive / weight``, each pool's mean made from its sums: exact for counts.
 
     With a level that rises by more than 1 from one sample to the next, samples laid end to end are fitted apart.
+    Stretches that do not rise end in one pool whatever is around them, so they are pooled first: of outcomes 0 and 1,
+    that leaves few.
     """
     from scipy.optimize import isotonic_regression
 
     if weight.size == 0:
         return np.empty(0)
-    bounds = isotonic_regression(positive / weight + level, weights=weight).blocks
-    start = bounds[:-1]
-    return np.repeat(np.add.reduceat(positive, start) / np.add.reduceat(weight, start), np.diff(bounds))
+    value = positive / weight + level
+    rises = np.empty(value.size, dtype=bool)
+    rises[0] = True
+    np.greater(value[1:], value[:-1], out=rises[1:])
+    start = np.flatnonzero(rises)
+    hits, mass = np.add.reduceat(positive, start), np.add.reduceat(weight, start)
+    above = level[start] if isinstance(level, np.ndarray) else level
+    pools = isotonic_regression(hits / mass + above, weights=mass).blocks
+    first = pools[:-1]
+    means = np.add.reduceat(hits, first) / np.add.reduceat(mass, first)
+    return np.repeat(means, np.diff(np.append(start[first], value.size)))

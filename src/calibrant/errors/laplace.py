@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from .._types import ConvergenceWarning, FloatArray
+from .._types import AnyArray, ConvergenceWarning, FloatArray, IntArray
+from .logitmap import expit, softplus_and_expit
 
 #: Rank cells a coefficient.
 _CELLS_A_TERM = 4
@@ -118,15 +119,84 @@ class RankCells:
         return np.asarray(np.log(p) - np.log1p(-p))
 
     @cached_property
-    def design(self) -> FloatArray:
-        """Basis functions at the cells, (…, m, P)."""
+    def waves(self) -> FloatArray:
+        """``cos(jπu)`` at the cells, j = 0 … 2(K - 1), (…, m, 2K - 1): products of two cosines are sums of two."""
         terms = n_terms(self.size)
-        cosines = np.cos(np.pi * self.rank[..., None] * np.arange(terms))
+        out = np.empty((*self.rank.shape, 2 * terms - 1))
+        np.cos(np.pi * self.rank[..., None] * np.arange(terms), out=out[..., :terms])
+        # cos (m + j) = 2 cos m cos j - cos (m - j)
+        last = out[..., terms - 1 : terms]
+        np.multiply(2 * last, out[..., 1:terms], out=out[..., terms:])
+        out[..., terms:] -= out[..., terms - 2 :: -1]
+        return out
+
+    @cached_property
+    def others(self) -> FloatArray:
+        """The basis functions that are no cosines, at the cells, (…, m, 1 to 3): the slope, and ends that occur."""
         share = self.count / self.count.sum(axis=-1, keepdims=True)
         centred = self.logit - (share * self.logit).sum(axis=-1, keepdims=True)
         sd = np.sqrt((share * centred**2).sum(axis=-1, keepdims=True))
         slope = np.divide(centred, sd, out=np.zeros_like(centred), where=sd > 1e-9)
-        return np.concatenate([cosines, slope[..., None], self.ends], axis=-1)
+        return np.concatenate([slope[..., None], self.ends[..., self.ends_used]], axis=-1)
+
+    @cached_property
+    def ends_used(self) -> IntArray:
+        """Which of the two ends any sample lies at: of the others the data say nothing."""
+        return np.flatnonzero(self.ends.reshape(-1, 2).any(axis=0))
+
+    @cached_property
+    def terms_used(self) -> IntArray:
+        """Which of the model's K + 3 coefficients are fitted, shape (P,)."""
+        smooth = n_terms(self.size) + 1
+        return np.concatenate([np.arange(smooth), smooth + self.ends_used])
+
+    @cached_property
+    def design(self) -> FloatArray:
+        """Basis functions at the cells, (…, m, P)."""
+        return np.concatenate([self.waves[..., : n_terms(self.size)], self.others], axis=-1)
+
+
+class _Held(NamedTuple):
+    """What a fit needs of each sample."""
+
+    design: FloatArray
+    waves: FloatArray
+    others: FloatArray
+    mass: FloatArray
+    positive: FloatArray
+    filled: FloatArray
+
+    def of(self, rows: AnyArray) -> _Held:
+        """Some of the samples."""
+        return _Held(*(values[rows] for values in self))
+
+    def value(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Log-likelihood (R,) of logits eta (R, m), and the chances they stand for."""
+        growth, chance = softplus_and_expit(eta)
+        return (self.positive * eta - self.mass * growth).sum(axis=-1), chance
+
+    def curvature(self, weight: FloatArray) -> FloatArray:
+        """``Σ_j w_j x_j x_jᵀ`` of the basis functions x, (R, P, P), for weights (R, m): O(m P) for the cosines."""
+        terms = self.waves.shape[-1] // 2 + 1
+        moment = (weight[:, None, :] @ self.waves)[:, 0]
+        moment *= 0.5
+        both = np.concatenate([moment[:, :0:-1], moment], axis=1)  # j = -2(K-1) … 2(K-1)
+        out = np.empty((len(weight), *[self.design.shape[-1]] * 2))
+        # Entry (k, l) of the sums is j = k + l, and of the differences j = l - k: windows of the same numbers.
+        sums, differences = _windows(moment, terms, 0, 1), _windows(both, terms, 2 * terms - 2, -1)
+        np.add(sums, differences, out=out[:, :terms, :terms])
+        for i in range(self.others.shape[-1]):
+            border = ((self.others[..., i] * weight)[:, None, :] @ self.design)[:, 0]
+            out[:, terms + i, :] = border
+            out[:, :terms, terms + i] = border[:, :terms]
+        return out
+
+
+def _windows(values: FloatArray, terms: int, first: int, direction: int) -> FloatArray:
+    """View (R, K, K) of contiguous rows: entry (k, l) is number ``first + direction · k + l``."""
+    row, step = values.strides
+    shape, strides = (len(values), terms, terms), (row, direction * step, step)
+    return np.ndarray(shape, np.float64, buffer=values, offset=first * step, strides=strides)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,82 +206,120 @@ class Posterior:
     Attributes
     ----------
     mode : ndarray of shape (…, P)
-    root : ndarray of shape (…, P, P)
-        R with ``R Rᵀ`` = posterior covariance of θ.
+    precision : ndarray of shape (…, P, P)
+        Curvature at the mode: the inverse of the covariance of θ.
     log_evidence : ndarray of shape (…)
         Against perfect calibration.
     """
 
     mode: FloatArray
-    root: FloatArray
+    precision: FloatArray
     log_evidence: FloatArray
+
+    @property
+    def root(self) -> FloatArray:
+        """R with ``R Rᵀ`` = posterior covariance, (…, P, P)."""
+        # precision = C Cᵀ, so the covariance is C⁻ᵀ C⁻¹.
+        return np.swapaxes(np.linalg.inv(np.linalg.cholesky(self.precision)), -1, -2)
+
+
+class _Mode(NamedTuple):
+    """Where a fit has come to: coefficients (R, P), their logits (R, m), and there or one small step before it …
+
+    … the curvature of the likelihood (R, P, P).
+    """
+
+    theta: FloatArray
+    eta: FloatArray
+    information: FloatArray
 
 
 def fit(cells: RankCells, prior: Prior) -> list[Posterior]:
     """Posterior of every component, each started at the mode of the one before."""
-    terms = n_terms(cells.size)
-    mode = np.zeros((*cells.count.shape[:-1], terms + 3))
+    shape = cells.count.shape[:-1]
+    filled = (cells.count > 0).astype(np.float64)
+    matrices, rows = (cells.design, cells.waves, cells.others), (cells.count, cells.positive, filled)
+    held = _Held(*(a.reshape(-1, *a.shape[-2:]) for a in matrices), *(a.reshape(-1, a.shape[-1]) for a in rows))
+    logit = cells.logit.reshape(held.mass.shape)
+    calibrated, chance = held.value(logit)
+    start = np.zeros((len(logit), cells.terms_used.size))
+    mode = _Mode(start, logit, held.curvature(held.mass * chance * (1 - chance)))
     out: list[Posterior] = []
     for component in prior.components:
-        out.append(_laplace(cells, prior.spread(component, terms) ** -2.0, mode))
-        mode = out[-1].mode
+        precision = prior.spread(component, n_terms(cells.size))[cells.terms_used] ** -2.0
+        mode, value = _laplace(held, precision, mode)
+        curvature = mode.information + np.diag(precision)
+        lower = np.linalg.cholesky(curvature)
+        log_determinant = 2 * np.log(np.diagonal(lower, axis1=-2, axis2=-1)).sum(axis=-1)
+        evidence = value - calibrated + 0.5 * (np.log(precision).sum() - log_determinant)
+        size = precision.size
+        out.append(
+            Posterior(mode.theta.reshape(*shape, size), curvature.reshape(*shape, size, size), evidence.reshape(shape))
+        )
     return out
 
 
-def _laplace(cells: RankCells, precision: FloatArray, start: FloatArray) -> Posterior:
-    """Mode by Newton's method with bounded steps, and the curvature there.
+def _laplace(held: _Held, precision: FloatArray, start: _Mode) -> tuple[_Mode, FloatArray]:
+    """Mode by Newton's method with bounded steps, and the log posterior there but for a constant.
 
     Steps that lower the posterior are halved. The objective is strictly concave, so this converges from anywhere.
     """
-    from scipy.special import expit
+    diagonal = np.arange(precision.size)
+    out, top = _Mode(*(values.copy() for values in start)), np.empty(len(start.theta))
 
-    design, logit, count, positive = cells.design, cells.logit, cells.count, cells.positive
-    transposed = np.swapaxes(design, -1, -2)
-    prior = np.diag(precision)
-    filled = count > 0
+    def shrunk(likelihood: FloatArray, theta: FloatArray) -> FloatArray:
+        return np.asarray(likelihood - 0.5 * (theta * theta) @ precision)
 
-    def objective(theta: FloatArray, eta: FloatArray) -> FloatArray:
-        likelihood = (positive * eta - count * np.logaddexp(0, eta)).sum(axis=-1)
-        return np.asarray(likelihood - 0.5 * (precision * theta**2).sum(axis=-1))
-
-    theta = start
-    eta = logit + (design @ theta[..., None])[..., 0]
-    value = objective(theta, eta)
-    for _ in range(_MAX_ITERATIONS):
-        chance = expit(eta)
-        gradient = (transposed @ (positive - count * chance)[..., None])[..., 0] - precision * theta
-        weight = count * chance * (1 - chance)
-        hessian = transposed @ (design * weight[..., None]) + prior
+    active, (theta, eta, information) = np.arange(len(top)), start
+    going: AnyArray = np.ones(len(top), dtype=bool)
+    likelihood, chance = held.value(eta)
+    value = shrunk(likelihood, theta)
+    for iteration in range(_MAX_ITERATIONS):
+        expected = held.mass * chance
+        gradient = ((held.positive - expected)[:, None, :] @ held.design)[:, 0] - precision * theta
+        if iteration:  # the first is known from the component before
+            information = held.curvature(expected * (1 - chance))
+        hessian = information.copy()
+        hessian[:, diagonal, diagonal] += precision
         step = np.linalg.solve(hessian, gradient[..., None])[..., 0]
-        move = (design @ step[..., None])[..., 0]
-        largest = np.abs(np.where(filled, move, 0.0)).max(axis=-1)
-        if largest.max(initial=0.0) < _TOLERANCE:
-            theta = theta + step  # the next one would be of the order of its square
-            value = objective(theta, eta + move)
-            break
+        move = (held.design @ step[..., None])[..., 0]
+        largest = np.abs(move * held.filled).max(axis=-1)
+        ended = largest < _TOLERANCE
         scale = np.minimum(1.0, _LARGEST_STEP / np.maximum(largest, _TOLERANCE))
         for _ in range(40):
-            new_eta = eta + scale[..., None] * move
-            new = objective(theta + scale[..., None] * step, new_eta)
-            worse = new < value - 1e-9 * (1 + np.abs(value))
+            new_theta, new_eta = theta + scale[:, None] * step, eta + scale[:, None] * move
+            likelihood, chance = held.value(new_eta)
+            new = shrunk(likelihood, new_theta)
+            worse = (new < value - 1e-9 * (1 + np.abs(value))) & ~ended
             if not worse.any():
                 break
             scale = np.where(worse, scale / 2, scale)
-        theta, eta, value = theta + scale[..., None] * step, new_eta, new
-    else:
-        warnings.warn(
-            f"the recalibration map did not converge in {_MAX_ITERATIONS} steps (last change of a logit "
-            f"{largest.max():.2g}); its error may be slightly off",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
-    # hessian = C Cᵀ, so the covariance is C⁻ᵀ C⁻¹.
-    lower = np.linalg.cholesky(hessian)
-    root = np.swapaxes(np.linalg.inv(lower), -1, -2)
-    log_determinant = 2 * np.log(np.diagonal(lower, axis1=-2, axis2=-1)).sum(axis=-1)
-    calibrated = (positive * logit - count * np.logaddexp(0, logit)).sum(axis=-1)
-    evidence = value - calibrated + 0.5 * (np.log(precision).sum() - log_determinant)
-    return Posterior(theta, root, np.asarray(evidence))
+        theta, eta, value = new_theta, new_eta, new
+        # The next step of a sample that has converged would be of the order of this one's square. What it has come to
+        # is kept at once, so that no sample depends on the others; it is left out when many are, for that copies.
+        new_ones = ended & going
+        if new_ones.any():
+            if new_ones.all() and len(new_ones) == len(top):
+                return _Mode(theta, eta, information), value
+            done, going = active[new_ones], going & ~ended
+            for values, now in zip(out, (theta, eta, information), strict=True):
+                values[done] = now[new_ones]
+            top[done] = value[new_ones]
+            if not going.any():
+                return out, top
+            if 4 * going.sum() < 3 * going.size:
+                active, held, theta, eta = active[going], held.of(going), theta[going], eta[going]
+                value, chance, going = value[going], chance[going], going[going]
+    for values, now in zip(out, (theta, eta, information), strict=True):
+        values[active[going]] = now[going]
+    top[active[going]] = value[going]
+    warnings.warn(
+        f"the recalibration map did not converge in {_MAX_ITERATIONS} steps (last change of a logit "
+        f"{largest.max():.2g}); its error may be slightly off",
+        ConvergenceWarning,
+        stacklevel=3,
+    )
+    return out, top
 
 
 def _scores(prior: Prior, posteriors: list[Posterior]) -> FloatArray:
@@ -234,14 +342,36 @@ def log_mean_evidence(prior: Prior, posteriors: list[Posterior]) -> FloatArray:
 
 def gaps(cells: RankCells, posterior: Posterior) -> tuple[FloatArray, FloatArray]:
     """Mean and standard deviation of the gap ``P(o = 1) - s`` at every cell (delta method), each (…, m)."""
-    from scipy.special import expit
-
     eta = cells.logit + (cells.design @ posterior.mode[..., None])[..., 0]
     chance = expit(eta)
-    sd = np.sqrt(((cells.design @ posterior.root) ** 2).sum(axis=-1))
     # Without a deviation the model says the score itself, not the score drawn towards the middle.
     mean = chance - expit(cells.logit)
-    return np.asarray(mean), np.asarray(chance * (1 - chance) * sd)
+    return np.asarray(mean), np.asarray(chance * (1 - chance) * np.sqrt(_variance(cells, posterior)))
+
+
+def _variance(cells: RankCells, posterior: Posterior) -> FloatArray:
+    """Posterior variance of the logit at every cell, (…, m)."""
+    covariance = np.linalg.inv(posterior.precision)
+    terms = n_terms(cells.size)
+    # cos k · cos l is half of cos (k + l) and half of cos (k - l): the variance is itself a sum of 2K - 1 cosines.
+    square = covariance[..., :terms, :terms]
+    wave = square.reshape(*square.shape[:-2], -1) @ _products(terms)
+    across = covariance[..., terms:, :].copy()
+    across[..., :terms] *= 2
+    out = (cells.waves @ wave[..., None])[..., 0]
+    for i in range(cells.others.shape[-1]):
+        out += cells.others[..., i] * (cells.design @ across[..., i, :, None])[..., 0]
+    return np.asarray(np.maximum(out, 0.0))
+
+
+@lru_cache(maxsize=64)
+def _products(terms: int) -> FloatArray:
+    """Coefficients of ``cos kx · cos lx`` in ``cos jx``, (K², 2K - 1)."""
+    out = np.zeros((terms, terms, 2 * terms - 1))
+    i, j = np.indices((terms, terms))
+    np.add.at(out, (i, j, i + j), 0.5)
+    np.add.at(out, (i, j, np.abs(i - j)), 0.5)
+    return out.reshape(terms * terms, -1)
 
 
 def draw_gaps(
@@ -252,13 +382,11 @@ def draw_gaps(
     Components are drawn in proportion to their posterior probabilities (systematically: each gets its share of the
     draws), maps from their normal law, and the shares of the cells from a Bayesian bootstrap of the samples.
     """
-    from scipy.special import expit
-
     leading = cells.count.shape[:-1]
     bounds = np.cumsum(weights(prior, posteriors), axis=-1)
     bounds[..., -1] = 1.0
     position = (np.arange(n_draws) + rng.random()) / n_draws
-    noise = rng.standard_normal((cells.design.shape[-1], n_draws))
+    noise = rng.standard_normal((n_terms(cells.size) + 3, n_draws))[cells.terms_used]
     gap = np.zeros((*leading, n_draws, cells.count.shape[-1]))
     calibrated = expit(cells.logit)[..., None, :]
     below = np.zeros((*leading, 1))

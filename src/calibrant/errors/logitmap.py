@@ -31,10 +31,12 @@ def expit(z: FloatArray) -> FloatArray:
 
 
 def softplus_and_expit(z: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """``log(1 + e^z)`` and its derivative ``1 / (1 + e^(-z))``, from one exponential, without overflow."""
-    small = np.exp(-np.abs(z))
-    share = 1 / (1 + small)
-    return np.maximum(z, 0) + np.log1p(small), np.where(z >= 0, share, small * share)
+    """``log(1 + e^z)`` (to rounding of 1) and its derivative ``e^z / (1 + e^z)``, without overflow."""
+    grown = np.exp(np.minimum(z, 700.0))
+    both = grown + 1
+    grown /= both
+    # log, not the slower log1p: what is lost of a small e^z is below rounding of a sum over samples.
+    return np.maximum(np.log(both, out=both), z), grown
 
 
 def columns_of(logits: FloatArray, count: FloatArray, family: str, step: float = 0.0) -> FloatArray:
@@ -76,11 +78,41 @@ class _Held(NamedTuple):
     columns: FloatArray
     mass: FloatArray
     positive: FloatArray
-    diagonal: FloatArray
 
     def of(self, rows: AnyArray) -> _Held:
         """Some of the samples."""
         return _Held(*(values[rows] for values in self))
+
+
+class _Point(NamedTuple):
+    """Coefficients θ (R, k), and what the likelihood is there, without a prior."""
+
+    theta: FloatArray
+    logit: FloatArray
+    chance: FloatArray
+    likelihood: FloatArray
+    information: FloatArray
+
+    @classmethod
+    def at(cls, theta: FloatArray, logit: FloatArray, held: _Held) -> _Point:
+        """All of it, from coefficients and the logits (R, m) that they make."""
+        growth, chance = softplus_and_expit(logit)
+        likelihood = (held.positive * logit - held.mass * growth).sum(axis=-1)
+        return cls(theta, logit, chance, likelihood, _information(held, chance))
+
+    def of(self, rows: AnyArray) -> _Point:
+        """Some of the samples."""
+        return _Point(*(values[rows] for values in self))
+
+    def put(self, rows: AnyArray, point: _Point) -> None:
+        """Take some of the samples from elsewhere."""
+        for mine, new in zip(self, point, strict=True):
+            mine[rows] = new
+
+
+def _information(held: _Held, chance: FloatArray) -> FloatArray:
+    """``Σ mass g (1 - g) z zᵀ`` of the columns z, (R, k, k)."""
+    return (held.columns * (held.mass * chance * (1 - chance))[:, None]) @ held.columns.swapaxes(-1, -2)
 
 
 def fit(
@@ -90,77 +122,82 @@ def fit(
     positive: FloatArray,
     precision: float,
     start: FloatArray | None = None,
-) -> tuple[FloatArray, FloatArray]:
-    """Coefficients (R, k) that maximise ``Σ positive·z - count·log(1+e^z) - precision/2 |θ|²``, and Laplace evidence.
+) -> FloatArray:
+    """Coefficients (R, k) that maximise ``Σ positive·z - count·log(1+e^z) - precision/2 |θ|²``.
 
-    Newton's method with step halving; a :class:`ConvergenceWarning` says when it did not end. The evidence is the
-    logarithm of that of the data under ``θ ~ N(0, 1/precision)``, 0 for precision 0 (an improper prior has none).
+    Newton's method with step halving; a :class:`ConvergenceWarning` says when it did not end.
     """
-    live = (columns**2).max(axis=-1) > 0
-    diagonal = np.where(live, precision, 1.0)
-    # Without a prior the curvature vanishes where outcomes are separated; steps need some, the maximum does not.
-    damping = 1e-14 * count.sum(axis=-1)[:, None] if precision == 0 else np.zeros((1, 1))
-    damping = np.broadcast_to(damping, live.shape)
-    k = columns.shape[-2]
-    eye = np.eye(k)
-    theta = np.zeros(live.shape) if start is None else start.copy()
+    held = _Held(columns, count, positive)
+    if start is None:
+        return _newton(held, precision, _Point.at(np.zeros(columns.shape[:2]), logits + 0.0, held)).theta
+    return _newton(held, precision, _Point.at(start, logits + (start[:, None, :] @ columns)[:, 0], held)).theta
 
-    everything = np.arange(theta.shape[0])
-    z = logits + (theta[:, None, :] @ columns)[:, 0]
-    growth, g = softplus_and_expit(z)
-    value = (positive * z - count * growth).sum(axis=-1) - 0.5 * precision * (theta**2).sum(axis=-1)
+
+def _newton(held: _Held, precision: float, start: _Point) -> _Point:
+    """The maximum, from any point."""
+    live = (held.columns**2).max(axis=-1) > 0
+    diagonal = np.where(live, precision, 1.0)
+    if precision == 0:
+        # Without a prior the curvature vanishes where outcomes are separated; steps need some, the maximum does not.
+        diagonal = diagonal + 1e-14 * held.mass.sum(axis=-1)[:, None]
+    k = np.arange(live.shape[1])
+    out = point = start
     # Samples that have converged are left out; the rest is copied only when there are some.
-    active, held = everything, _Held(columns, count, positive, diagonal + damping)
+    active, everything = np.arange(len(live)), True
     for _ in range(_ITERATIONS):
-        now = theta[active]
-        gradient = (held.columns @ (held.positive - held.mass * g)[..., None])[..., 0] - precision * now
-        hessian = (held.columns * (held.mass * g * (1 - g))[:, None]) @ held.columns.swapaxes(-1, -2)
-        hessian += held.diagonal[:, :, None] * eye
+        gradient = ((held.positive - held.mass * point.chance)[:, None, :] @ held.columns.swapaxes(-1, -2))[:, 0]
+        gradient -= precision * point.theta
+        hessian = point.information.copy()
+        hessian[:, k, k] += diagonal
         step = np.linalg.solve(hessian, gradient[..., None])[..., 0]
         decrement = (step * gradient).sum(axis=-1)
-        move = (step[:, None, :] @ held.columns)[:, 0]
-        least = value[active] - 1e-12 * (1 + np.abs(value[active]))
-        length = np.ones(active.size)
-        for _ in range(_HALVINGS):
-            tried = now + length[:, None] * step
-            z_new = z + length[:, None] * move
-            growth, g_new = softplus_and_expit(z_new)
-            reached = (held.positive * z_new - held.mass * growth).sum(axis=-1)
-            reached -= 0.5 * precision * (tried**2).sum(axis=-1)
-            good = reached >= least
-            if good.all():
-                break
-            length = np.where(good, length, 0.5 * length)
+        point = _stepped(held, precision, point, step)
+        if everything:
+            out = point
         else:
-            tried = np.where(good[:, None], tried, now)
-            reached = np.where(good, reached, value[active])
-            z_new, g_new = (np.where(good[:, None], new, old) for new, old in ((z_new, z), (g_new, g)))
-        theta[active], value[active] = tried, reached
+            out.put(active, point)
         going = decrement > _DECREMENT
         if not going.any():
+            return out
+        if not going.all():
+            if everything:  # from here on what has converged must stay as it is
+                out, everything = _Point(*(values.copy() for values in out)), False
+            active, held, point, diagonal = active[going], held.of(going), point.of(going), diagonal[going]
+    warnings.warn(
+        f"the logit map's fit did not converge in {_ITERATIONS} steps for {active.size} of {len(live)} samples "
+        f"(decrement {float(decrement.max()):.3g})",
+        ConvergenceWarning,
+        stacklevel=4,
+    )
+    return out
+
+
+def _stepped(held: _Held, precision: float, point: _Point, step: FloatArray) -> _Point:
+    """The point after a step, which is halved while the penalised likelihood falls, and 0 if it always does."""
+    value = point.likelihood - 0.5 * precision * (point.theta**2).sum(axis=-1)
+    least = value - 1e-12 * (1 + np.abs(value))
+    move = (step[:, None, :] @ held.columns)[:, 0]
+    length: FloatArray = np.ones(len(step))
+    for tries in range(_HALVINGS + 1):
+        theta, logit = point.theta + length[:, None] * step, point.logit + length[:, None] * move
+        growth, chance = softplus_and_expit(logit)
+        likelihood = (held.positive * logit - held.mass * growth).sum(axis=-1)
+        good = likelihood - 0.5 * precision * (theta**2).sum(axis=-1) >= least
+        if good.all():
             break
-        if going.all():
-            z, g = z_new, g_new
-        else:
-            active, held, z, g = active[going], held.of(going), z_new[going], g_new[going]
-    else:
-        warnings.warn(
-            f"the logit map's fit did not converge in {_ITERATIONS} steps for {active.size} of {everything.size} "
-            f"samples (decrement {float(decrement.max()):.3g})",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
-    if precision == 0:
-        return theta, np.zeros(theta.shape[0])
-    g = expit(logits + (theta[:, None, :] @ columns)[:, 0])
-    hessian = (columns * (count * g * (1 - g))[:, None]) @ columns.swapaxes(-1, -2) + diagonal[:, :, None] * eye
-    evidence = value + 0.5 * live.sum(axis=-1) * np.log(precision) - 0.5 * _log_det(hessian, live)
-    return theta, evidence
+        length = np.where(good, length, 0.5 * length if tries < _HALVINGS - 1 else 0.0)
+    return _Point(theta, logit, chance, likelihood, _information(held, chance))
 
 
-def _log_det(hessian: FloatArray, live: AnyArray) -> FloatArray:
-    """Logarithm of the determinant over live columns (the others are rows of the identity)."""
-    return np.asarray(np.linalg.slogdet(hessian)[1])
+def _evidence(held: _Held, precision: float, mode: _Point) -> FloatArray:
+    """Laplace's logarithm of the probability of the data under ``θ ~ N(0, 1/precision)``, (R,)."""
+    live = (held.columns**2).max(axis=-1) > 0
+    k = np.arange(live.shape[1])
+    hessian = mode.information.copy()
+    hessian[:, k, k] += np.where(live, precision, 1.0)  # columns that are not live are rows of the identity
+    log_det = np.linalg.slogdet(hessian)[1]
+    value = mode.likelihood - 0.5 * precision * (mode.theta**2).sum(axis=-1)
+    return np.asarray(value + 0.5 * live.sum(axis=-1) * np.log(precision) - 0.5 * log_det)
 
 
 def gaps(
@@ -178,15 +215,18 @@ def gaps(
     """
     columns = columns_of(logits, count, family, step)
     if isinstance(shrinkage, str):
-        identity = (positive * logits - count * np.logaddexp(0, logits)).sum(axis=-1)
-        found: list[tuple[FloatArray, FloatArray]] = [(np.zeros(columns.shape[:2]), identity)]
+        held = _Held(columns, count, positive)
+        point = _Point.at(np.zeros(columns.shape[:2]), logits + 0.0, held)
+        thetas, evidences = [point.theta], [point.likelihood]
         for sd in PRIOR_SDS:
-            found.append(fit(columns, logits, count, positive, sd**-2, found[-1][0]))
-        evidence = np.stack([e for _, e in found])
+            point = _newton(held, sd**-2, point)
+            thetas.append(point.theta)
+            evidences.append(_evidence(held, sd**-2, point))
+        evidence = np.stack(evidences)
         weight = np.exp(evidence - evidence.max(axis=0))
         weight /= weight.sum(axis=0)
-        theta = (weight[..., None] * np.stack([t for t, _ in found])).sum(axis=0)
+        theta = (weight[..., None] * np.stack(thetas)).sum(axis=0)
     else:
-        theta, _ = fit(columns, logits, count, positive, float(shrinkage))
+        theta = fit(columns, logits, count, positive, float(shrinkage))
     z = logits + (theta[:, None, :] @ columns)[:, 0]
     return expit(z) - expit(logits)

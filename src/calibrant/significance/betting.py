@@ -112,7 +112,7 @@ def alternatives(
         [np.concatenate([[line * np.ones(N_CELLS), line * slope], wave * cosines]) for line, wave in PRIORS]
     )
     at, rows, hits = (np.broadcast_to(values[used], (len(PRIORS), mean.size)) for values in (z, count, positive))
-    theta, _ = fit(columns[:, :, used], at, rows, hits, 1.0, start)
+    theta = fit(columns[:, :, used], at, rows, hits, 1.0, start)
     return theta, np.asarray((theta[:, None, :] @ columns)[:, 0])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +17,20 @@ from .masses import NodeMasses
 GRID_CELLS = 1024
 
 
+class Runs(NamedTuple):
+    """Runs of equal scores: their sample, first place there, rows, score and positives, each of shape (m,)."""
+
+    row: IntArray
+    place: IntArray
+    size: IntArray
+    score: FloatArray
+    ones: IntArray
+
+    def of(self, some: AnyArray) -> Runs:
+        """Some of the runs."""
+        return Runs(self.row[some], self.place[some], self.size[some], self.score[some], self.ones[some])
+
+
 @dataclass(frozen=True, eq=False)
 class Batch:
     """R samples of n scores and outcomes, each sorted by score.
@@ -25,7 +40,7 @@ class Batch:
     scores : ndarray of shape (R, n)
         float64, ascending along the last axis.
     outcomes : ndarray of shape (R, n)
-        0.0 or 1.0, in the same order.
+        0.0 or 1.0, in the same order; among equal scores, descending.
     domain : tuple of float
     eps : float
         Rounding unit of the scores as they arrived (see :attr:`calibrant.problem.Problem.eps`).
@@ -44,7 +59,7 @@ class Batch:
         """Sort samples, shape (R, n), by score."""
         if scores.dtype == np.float32:
             return cls(*_sorted_together(scores, outcomes), domain, float(np.finfo(np.float32).eps))
-        order = np.argsort(scores, axis=1)
+        order = np.lexsort((1 - np.asarray(outcomes, dtype=np.int8), scores), axis=1)
         return cls(
             np.take_along_axis(scores, order, 1).astype(np.float64),
             np.take_along_axis(outcomes, order, 1).astype(np.float64),
@@ -97,6 +112,19 @@ class Batch:
         end = np.full(self.scores.shape, self.size, dtype=np.intp)
         np.copyto(end[:, :-1], np.arange(1, self.size), where=self.first[:, 1:])
         return np.asarray(np.minimum.accumulate(end[:, ::-1], axis=1)[:, ::-1])
+
+    @cached_property
+    def runs(self) -> Runs:
+        """Runs of equal scores, of all samples one after the other."""
+        start = np.flatnonzero(self.first)
+        size = np.diff(start, append=self.scores.size)
+        ones = np.add.reduceat(self.outcomes.ravel(), start).astype(np.int64)
+        return Runs(start // self.size, start % self.size, size, self.scores.ravel()[start], ones)
+
+    @cached_property
+    def grouped(self) -> bool:
+        """Whether scores tie so much that runs are far fewer than rows."""
+        return 4 * int(np.count_nonzero(self.first)) < self.scores.size
 
     @cached_property
     def masses(self) -> NodeMasses:
@@ -168,11 +196,12 @@ def _coarsened(values: FloatArray, cells: int) -> FloatArray:
 
 
 def _sorted_together(scores: FloatArray, outcomes: AnyArray) -> tuple[FloatArray, FloatArray]:
-    """Samples sorted by score, each outcome beside its score: float32 scores in [0, 1] leave a bit for it.
+    """Samples sorted by score and falling outcome, in one key: float32 scores in [0, 1] leave a bit for the outcome.
 
     The bit patterns of numbers >= 0 are in their order, and those up to 1 fit in 30 bits.
     """
     key = (scores + np.float32(0)).view(np.uint32) << np.uint32(1)  # + 0 makes -0.0 a 0.0
-    key |= outcomes.astype(np.uint32)
+    key |= 1 - outcomes.astype(np.uint32)
     key.sort(axis=1)
-    return (key >> np.uint32(1)).view(np.float32).astype(np.float64), (key & np.uint32(1)).astype(np.float64)
+    scores = (key >> np.uint32(1)).view(np.float32).astype(np.float64)
+    return scores, (1 - (key & np.uint32(1))).astype(np.float64)

@@ -31,11 +31,17 @@ def cells_of(batch: Batch) -> laplace.RankCells:
         return np.bincount(flat, weights, minlength=length).reshape(-1, m).astype(np.float64)
 
     low, high = batch.domain
-    place = (batch.scores - low) * (GRID_CELLS / (high - low))
-    ends = [sums(np.clip(1 - place, 0, 1)), sums(np.clip(place - (GRID_CELLS - 1), 0, 1))]
+    ends = [_near(batch.scores, flat, length, end, (high - low) / GRID_CELLS).reshape(-1, m) for end in (low, high)]
     return from_sums(
         sums(None), sums(batch.outcomes), sums(batch.scores), sums(rank), np.stack(ends, axis=-1), float(n)
     )
+
+
+def _near(scores: FloatArray, cell: IntArray, length: int, end: float, step: float) -> FloatArray:
+    """Of every cell, what its scores leave at an end of the domain that is less than a grid step away."""
+    close = np.flatnonzero(np.abs(scores - end) < step)
+    share = 1 - np.abs(scores.ravel()[close] - end) / step
+    return np.asarray(np.bincount(cell[close], share, minlength=length), dtype=np.float64)
 
 
 def _ranks(batch: Batch) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -22,21 +23,13 @@ Sums: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 def binned(estimator: Binned, batch: Batch, norm: float) -> FloatArray:
     """``errorᵖ`` of every sample: O(R n) for a number of bins, O(R bins) for quantiles without ties."""
     plain = norm == 1 and not estimator.debias
-    if estimator.strategy == "quantile" and isinstance(estimator.n_bins, (int, str)):
-        cuts = Cuts.of(batch, resolve_n_bins(estimator.n_bins, batch.size))
-        if estimator.mapping == "hard":
-            sums = cuts.hard_sums(batch, plain=plain)
-        else:
-            lower, share = cuts.shares(batch, as_printed=estimator.mapping != "linear")
-            sums = _shared_sums(batch, lower, share, cuts.values.shape[1] + 1, plain=plain)
+    name = f"sums {replace(estimator, debias=False)!r}"
+    if isinstance(estimator.n_bins, (int, str)) and name in batch.kept:  # variants of one binning share them
+        residual, weight, outcome, repeat = batch.kept[name]
     else:
-        edges = _common_edges(estimator, batch)
-        if estimator.mapping == "hard":
-            sums = _hard_sums(batch, edges, plain=plain)
-        else:
-            lower, share = _uniform_shares(edges, batch, as_printed=estimator.mapping != "linear")
-            sums = _shared_sums(batch, lower, share, edges.n_bins, plain=plain)
-    residual, weight, outcome, repeat = sums
+        residual, weight, outcome, repeat = sums = _sums(estimator, batch, plain=plain)
+        if not plain:
+            batch.kept[name] = sums
     if plain:
         return np.asarray(np.abs(residual).sum(axis=1) / batch.size)
     held = weight > 0
@@ -46,6 +39,21 @@ def binned(estimator: Binned, batch: Batch, norm: float) -> FloatArray:
     observed = np.divide(outcome, weight, out=np.zeros_like(outcome), where=held)
     effective = np.divide(weight**2, repeat, out=np.zeros_like(weight), where=held)
     return debiased_power(gap, observed, effective, weight, norm, estimator.debias)
+
+
+def _sums(estimator: Binned, batch: Batch, *, plain: bool) -> Sums:
+    """Sums of the estimator's bins; for ``plain`` the first of them alone, four times."""
+    if estimator.strategy == "quantile" and isinstance(estimator.n_bins, (int, str)):
+        cuts = Cuts.of(batch, resolve_n_bins(estimator.n_bins, batch.size))
+        if estimator.mapping == "hard":
+            return cuts.hard_sums(batch, plain=plain)
+        lower, share = cuts.shares(batch, as_printed=estimator.mapping != "linear")
+        return _shared_sums(batch, lower, share, cuts.values.shape[1] + 1, plain=plain)
+    edges = _common_edges(estimator, batch)
+    if estimator.mapping == "hard":
+        return _hard_sums(batch, edges, plain=plain)
+    lower, share = _uniform_shares(edges, batch, as_printed=estimator.mapping != "linear")
+    return _shared_sums(batch, lower, share, edges.n_bins, plain=plain)
 
 
 def _common_edges(estimator: Binned, batch: Batch) -> Edges:
@@ -169,12 +177,19 @@ class Cuts:
         edges[:, 1:-1] = self.values
         np.put_along_axis(edges, last[:, None] + 1, high, 1)
         centres = (edges[:, :-1] + edges[:, 1:]) / 2
-        lower = np.clip(_reached(s, centres) - 1, 0, np.maximum(last - 1, 0)[:, None])
-        base = np.take_along_axis(centres, lower, 1)
         if centres.shape[1] == 1:
-            return lower, np.zeros(s.shape)
-        width = np.take_along_axis(centres, lower + 1, 1) - base
-        share = np.clip((s - base) / width, 0, 1)
+            return np.zeros(s.shape, dtype=np.intp), np.zeros(s.shape)
+        # Scores ascend, so those between two centres are one stretch of a row: what they share is repeated.
+        usable = np.isfinite(centres[:, 1:]) & (centres[:, 1:] > centres[:, :-1])
+        width = np.subtract(centres[:, 1:], centres[:, :-1], out=np.ones(usable.shape), where=usable)
+        slope = usable / width
+        inner = np.arange(1, width.shape[1]) < last[:, None]
+        counts = _between(s, np.where(inner, centres[:, 1:-1], np.inf))
+        lower = np.repeat(np.tile(np.arange(width.shape[1]), len(s)), counts).reshape(s.shape)
+        base, rise = (np.repeat(v.ravel(), counts).reshape(s.shape) for v in (centres[:, :-1], slope))
+        share = s - base
+        share *= rise
+        np.clip(share, 0, 1, out=share)
         if as_printed:
             ends = np.take_along_axis(centres, last[:, None], 1)
             share = np.where((s > centres[:, :1]) & (s < ends), 1 - share, share)
@@ -196,9 +211,10 @@ def _off_the_ends(batch: Batch, values: FloatArray, index: IntArray) -> tuple[Fl
     return values, index
 
 
-def _reached(scores: FloatArray, marks: FloatArray) -> IntArray:
-    """How many of its row's marks each score has reached (``mark <= score``); both ascend along rows."""
-    n = scores.shape[1]
-    at = np.stack([np.searchsorted(s, m, side="left") for s, m in zip(scores, marks, strict=True)])
-    passed = np.bincount(_by_row(at, n + 1), minlength=len(scores) * (n + 1)).reshape(-1, n + 1)
-    return np.asarray(np.cumsum(passed[:, :n], axis=1))
+def _between(scores: FloatArray, marks: FloatArray) -> IntArray:
+    """How many of its row's scores lie between one mark and the next (``mark <= score``), flat; both ascend."""
+    at = np.empty((len(scores), marks.shape[1] + 2), dtype=np.intp)
+    at[:, 0], at[:, -1] = 0, scores.shape[1]
+    for s, m, out in zip(scores, marks, at, strict=True):
+        out[1:-1] = np.searchsorted(s, m, side="left")
+    return np.diff(at, axis=1).ravel()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +20,7 @@ from ...errors.logitmap import columns_of, expit, fit, gaps, logits_of
 from ...errors.norm import mean_power
 from ...errors.parametric import Parametric, edge_of
 from . import reads
-from .batch import Batch, node_counts
+from .batch import Batch, Runs, node_counts
 
 #: Cells over the logits (the public estimator takes 512), and those of a fold of the logistic cross-fit.
 _LOGIT_CELLS = 256
@@ -42,16 +44,34 @@ def parametric(estimator: Parametric, batch: Batch, norm: float) -> FloatArray:
     """``errorᵖ`` of every sample: exact up to 256 rows, else from a coarser grid of the logit, mostly within 1e-4."""
     if np.isinf(norm):  # the largest gap is at the outermost node, which a coarser grid has elsewhere
         return _one_by_one(estimator, batch, norm, range(batch.n_samples))
-    if batch.size <= _ROWS:
+    step = 0.0
+    name = f"logit counts {estimator.eps!r}"
+    if name not in batch.kept and batch.grouped and (found := _distinct(batch, estimator.eps)):
+        batch.kept[name] = found
+    if batch.size <= _ROWS and name not in batch.kept:
         logits, count, positive = logits_of(batch.scores, estimator.eps), np.ones_like(batch.scores), batch.outcomes
-        step = 0.0
     else:
-        name = f"logit counts {estimator.eps!r}"
         if name not in batch.kept:
-            batch.kept[name] = _logit_counts(batch.scores, batch.outcomes, estimator.eps, _LOGIT_CELLS)
-        nodes, count, positive = batch.kept[name]
-        logits, step = np.broadcast_to(nodes, count.shape), 2 * edge_of(estimator.eps) / _LOGIT_CELLS
+            nodes, count, positive = _logit_counts(batch.scores, batch.outcomes, estimator.eps, _LOGIT_CELLS)
+            batch.kept[name] = nodes, count, positive, np.array(2 * edge_of(estimator.eps) / _LOGIT_CELLS)
+        nodes, count, positive, width = batch.kept[name]
+        logits, step = np.broadcast_to(nodes, count.shape), float(width)
     return mean_power(gaps(logits, count, positive, estimator.family, estimator.shrinkage, step), count, norm)
+
+
+def _distinct(batch: Batch, eps: float) -> tuple[FloatArray, ...] | None:
+    """Logits of the distinct scores of a batch, counts of samples and positives, and 0; None where they are many."""
+    runs = batch.runs
+    scores, at = np.unique(runs.score, return_inverse=True)
+    if scores.size > min(batch.size, _LOGIT_CELLS):
+        return None
+    slot = runs.row * scores.size + at
+    shape = (batch.n_samples, scores.size)
+    count, positive = (
+        np.bincount(slot, v, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
+        for v in (runs.size, runs.ones)
+    )
+    return logits_of(scores, eps), count, positive, np.array(0.0)
 
 
 def _logit_counts(
@@ -76,12 +96,14 @@ def crossfit(estimator: CrossFit, batch: Batch, norm: float) -> FloatArray:
     if norm not in (1, 2) or estimator.regressor not in ("isotonic", "logistic") or batch.size < 2:
         return _one_by_one(estimator, batch, norm, range(batch.n_samples))
     if estimator.regressor == "isotonic":
-        outcomes = _dealt(batch, estimator.cv, estimator.random_state)
+        if batch.grouped:
+            return _signed_by_runs(batch, estimator.cv, estimator.random_state, norm)
+        outcomes, mixed = _dealt(batch, estimator.cv, estimator.random_state)
         delta = np.empty(batch.scores.shape)
         together = max(1, _CACHED // batch.size)
         for start in range(0, batch.n_samples, together):
             part = slice(start, start + together)
-            delta[part] = _isotonic(batch.scores[part], outcomes[part], estimator.cv)
+            delta[part] = _isotonic(batch.scores[part], outcomes[part], mixed.of(start, start + together), estimator.cv)
         return _signed_terms(delta, outcomes - batch.scores, norm)
     alone = np.asarray(batch.first.all(axis=1))  # without ties folds are dealt in turn
     out = np.empty(batch.n_samples)
@@ -102,65 +124,116 @@ def _signed_terms(delta: FloatArray, residual: FloatArray, norm: float) -> Float
     return np.asarray(terms.mean(axis=1))
 
 
-def _dealt(batch: Batch, cv: int, seed: int) -> FloatArray:
-    """Outcomes in an order in which row i belongs to fold i modulo ``cv``: those of equal scores are dealt at random.
+class _Mixed(NamedTuple):
+    """Rows whose score others share that have another outcome: their sample, place, run, and …
 
-    The draws are those of :func:`calibrant.errors.folds.split`.
+    … ``rest`` (F, m): the positives of the run that are not in each fold.
     """
+
+    row: IntArray
+    place: IntArray
+    run: IntArray
+    rest: IntArray
+
+    def of(self, start: int, end: int) -> _Mixed:
+        """Those of some samples."""
+        a, b = np.searchsorted(self.row, [start, end])
+        return _Mixed(self.row[a:b] - start, self.place[a:b], self.run[a:b], self.rest[:, a:b])
+
+    def fall(self, outcomes: FloatArray, fold: int, n_folds: int) -> None:
+        """Order outcomes (R, n - held) of the rows outside a fold, in place: in every run the positives come first."""
+        kept = self.place % n_folds != fold
+        place, run = self.place[kept], self.run[kept]
+        rank = np.arange(run.size) - np.searchsorted(run, run)
+        outcomes[self.row[kept], place - _places_below(place, fold, n_folds)] = rank < self.rest[fold, kept]
+
+
+def _dealt(batch: Batch, cv: int, seed: int) -> tuple[FloatArray, _Mixed]:
+    """Outcomes in an order in which row i belongs to fold i modulo ``cv``: those of equal scores are at random."""
+    none = np.empty(0, dtype=np.int64)
+    if not batch.tied:
+        return batch.outcomes, _Mixed(none, none, none, np.empty((cv, 0), dtype=np.int64))
+    runs = batch.runs
+    several = np.flatnonzero((runs.ones > 0) & (runs.ones < runs.size))
+    runs = runs.of(several)
+    _, drawn = _dealt_runs(runs, cv, seed, batch.n_samples)
+    run, row = (np.repeat(values, runs.size) for values in (np.arange(several.size), runs.row))
+    place = np.arange(run.size) + np.repeat(runs.place - np.cumsum(runs.size) + runs.size, runs.size)
+    fold = place % cv
     out = batch.outcomes.copy()
-    for row in np.flatnonzero(~batch.first.all(axis=1)):
-        start = np.flatnonzero(batch.first[row])
-        end = np.append(start[1:], batch.size)
-        ones = np.add.reduceat(batch.outcomes[row], start).astype(np.int64)
-        several = np.flatnonzero((ones > 0) & (ones < end - start))
-        if several.size == 0:
+    out[row, place] = _places_below(place, fold, cv) - _places_below(runs.place[run], fold, cv) < drawn[fold, run]
+    return out, _Mixed(row, place, run, (runs.ones - drawn)[:, run])
+
+
+def _dealt_runs(runs: Runs, cv: int, seed: int, samples: int) -> tuple[IntArray, IntArray]:
+    """Rows and positives of runs that every fold gets, each (F, m); the draws are those of ``folds.split``."""
+    fold = np.arange(cv)[:, None]
+    places = _places_below(runs.place + runs.size, fold, cv) - _places_below(runs.place, fold, cv)
+    drawn = np.where(runs.ones > 0, places, 0)
+    mixed = np.flatnonzero((runs.ones > 0) & (runs.ones < runs.size))
+    ones, zeros = runs.ones[mixed], (runs.size - runs.ones)[mixed]
+    bounds = np.searchsorted(runs.row[mixed], np.arange(samples + 1))
+    for a, b in itertools.pairwise(bounds):
+        if a < b:
+            here = mixed[a:b]
+            drawn[:, here] = dealt_to_folds(ones[a:b], zeros[a:b], places[:, here], np.random.default_rng(seed))
+    return places, drawn
+
+
+def _signed_by_runs(batch: Batch, cv: int, seed: int, norm: float) -> FloatArray:
+    """What :func:`_isotonic` and :func:`_signed_terms` make, from what each fold has of every run of equal scores."""
+    runs = batch.runs
+    places, drawn = _dealt_runs(runs, cv, seed, batch.n_samples)
+    total = np.zeros(batch.n_samples)
+    for held, ones in zip(places, drawn, strict=True):
+        weight = runs.size - held
+        rest, mine = np.flatnonzero(weight), np.flatnonzero(held)
+        if not mine.size or not rest.size:
             continue
-        start, ones, size = start[several], ones[several], (end - start)[several]
-        fold = np.arange(cv)[:, None]
-        before = _places_below(start, fold, cv)
-        places = _places_below(start + size, fold, cv) - before
-        drawn = dealt_to_folds(ones, size - ones, places, np.random.default_rng(seed))
-        group = np.repeat(np.arange(start.size), size)
-        place = np.arange(group.size) + np.repeat(start - np.cumsum(size) + size, size)
-        mine = place % cv
-        out[row, place] = _places_below(place, mine, cv) - before[mine, group] < drawn[mine, group]
-    return out
+        row = runs.row[rest]
+        fitted = isotonic_means((runs.ones - ones)[rest].astype(np.float64), weight[rest].astype(np.float64), 2.0 * row)
+        # Linear between the nearest scores of the other folds, and constant beyond them.
+        right = np.searchsorted(rest, mine)
+        left, right = np.maximum(right - 1, 0), np.minimum(right, rest.size - 1)
+        own = runs.row[mine]
+        left, right = np.where(row[left] == own, left, right), np.where(row[right] == own, right, left)
+        low, score = runs.score[rest[left]], runs.score[mine]
+        width = runs.score[rest[right]] - low
+        share = np.divide(score - low, width, out=np.zeros_like(width), where=width > 0)
+        delta = np.where(share < 1, fitted[left] + share * (fitted[right] - fitted[left]), fitted[right]) - score
+        residual = ones[mine] - held[mine] * score
+        terms = np.sign(delta) * residual if norm == 1 else 2 * delta * residual - delta**2 * held[mine]
+        total += np.bincount(own, terms, minlength=batch.n_samples)
+    return total / batch.size
 
 
-def _places_below(end: IntArray, fold: IntArray, cv: int) -> IntArray:
+def _places_below(end: IntArray, fold: IntArray | int, cv: int) -> IntArray:
     """How many of the places 0 … end - 1 belong to a fold."""
     return np.asarray((end + (cv - 1 - fold)) // cv)
 
 
-def _isotonic(scores: FloatArray, outcomes: FloatArray, cv: int) -> FloatArray:
+def _isotonic(scores: FloatArray, outcomes: FloatArray, mixed: _Mixed, cv: int) -> FloatArray:
     """Held-out recalibrated minus stated score, (R, n), by isotonic fits of all samples in one pass.
 
-    Each sample's outcomes are raised above those of the sample before, so that no pool reaches across.
+    Each sample's outcomes are raised above those of the sample before, so that no pool reaches across. Equal scores
+    are in one pool, for their outcomes are made to fall.
     """
     n_rows, n = scores.shape
-    place = np.arange(n) % cv
     delta = np.empty(scores.shape)
     for f in range(min(cv, n)):
-        held, rest = np.flatnonzero(place == f), np.flatnonzero(place != f)
-        s, o = scores[:, rest], outcomes[:, rest].ravel()
+        held, rest = np.flatnonzero(np.arange(n) % cv == f), np.flatnonzero(np.arange(n) % cv != f)
+        o = outcomes.take(rest, axis=1)
+        mixed.fall(o, f, cv)
         level = np.repeat(2.0 * np.arange(n_rows), rest.size)
-        new = np.ones(s.shape, dtype=bool)
-        np.not_equal(s[:, 1:], s[:, :-1], out=new[:, 1:])
-        if new.all():
-            fitted = isotonic_means(o, np.ones(o.size), level)
-        else:  # equal scores are one, with their number as weight
-            start = np.flatnonzero(new)
-            weight = np.diff(start, append=s.size)
-            means = isotonic_means(np.add.reduceat(o, start), weight.astype(np.float64), level[start])
-            fitted = np.repeat(means, weight)
-        fitted = fitted.reshape(s.shape)
+        fitted = isotonic_means(o.ravel(), np.ones(o.size), level).reshape(o.shape)
         # Linear between the nearest scores of the other folds, and constant beyond them.
-        right = np.searchsorted(rest, held)
-        left, right = np.maximum(right - 1, 0), np.minimum(right, rest.size - 1)
-        low, at_low, at_high = s[:, left], fitted[:, left], fitted[:, right]
-        width = s[:, right] - low
-        share = np.divide(scores[:, held] - low, width, out=np.zeros_like(width), where=width > 0)
-        delta[:, held] = np.where(share < 1, at_low + share * (at_high - at_low), at_high)
+        behind = np.searchsorted(rest, held)
+        left, right = np.maximum(behind - 1, 0), np.minimum(behind, rest.size - 1)
+        at_low, at_high = fitted.take(left, axis=1), fitted.take(right, axis=1)
+        low = scores.take(rest[left], axis=1)
+        width = scores.take(rest[right], axis=1) - low
+        share = np.divide(scores[:, f::cv] - low, width, out=np.zeros_like(width), where=width > 0)
+        delta[:, f::cv] = np.where(share < 1, at_low + share * (at_high - at_low), at_high)
     return delta - scores
 
 
@@ -179,7 +252,7 @@ def _logistic(scores: FloatArray, outcomes: FloatArray, cv: int) -> FloatArray:
             x, positive = logits[:, ~held], outcomes[:, ~held]
             count = np.ones(positive.shape)
         columns = columns_of(x, count, "logistic")
-        theta, _ = fit(columns, x, count, positive, LOGISTIC_SHRINKAGE)
+        theta = fit(columns, x, count, positive, LOGISTIC_SHRINKAGE)
         change = (theta[:, None, :] @ columns)[:, 0]
         low, high = x.argmin(axis=1)[:, None], x.argmax(axis=1)[:, None]
         first, last = (np.take_along_axis(x, i, 1) for i in (low, high))

@@ -8,7 +8,7 @@ from scipy.fft import dct, idct
 from ..._types import AnyArray, FloatArray, IntArray
 from ...errors.base import Estimator
 from ...errors.cumulative import Cumulative
-from ...errors.isotonic import Isotonic, isotonic_fit
+from ...errors.isotonic import Isotonic, isotonic_means
 from ...errors.norm import is_linear, mean_power
 from ...errors.smooth import Smooth
 from ...errors.sweep import Sweep
@@ -43,14 +43,10 @@ def isotonic(estimator: Isotonic, batch: Batch, norm: float) -> FloatArray:
     fit: FloatArray = np.empty(batch.scores.shape)
     step = max(1, _FITTED_AT_ONCE // batch.size)
     for a in range(0, batch.n_samples, step):
-        rows = slice(a, a + step)
-        outcomes = batch.outcomes[rows].ravel()
-        start = np.flatnonzero(batch.first[rows])
-        weight = np.diff(start, append=outcomes.size).astype(np.float64)
-        above = 2.0 * (start // batch.size)
-        values = np.add.reduceat(outcomes, start) / weight if batch.tied else outcomes
-        fitted = isotonic_fit(values + above, weight) - above
-        fit[rows] = np.repeat(fitted, weight.astype(np.intp)).reshape(-1, batch.size)
+        # Equal scores are in one pool, for their outcomes fall.
+        outcomes = batch.outcomes[a : a + step].ravel()
+        level = np.repeat(2.0 * np.arange(outcomes.size // batch.size), batch.size)
+        fit[a : a + step] = isotonic_means(outcomes, np.ones(outcomes.size), level).reshape(-1, batch.size)
     return mean_power(fit - batch.scores, np.ones(fit.shape), norm)
 
 
