@@ -1,9 +1,15 @@
 """`DirichletKernel` against values of the published code, and its debiased squares against known truth."""
 
+import threading
+import time
+
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 import calibrant as cal
+from calibrant import _threads
+from calibrant.errors import simplex_kernel
 
 #: The first rows of a sample of K = 3, logits rounded to two digits, and what a plain double loop makes of them.
 LOGITS = np.array(
@@ -75,6 +81,40 @@ def test_blocks_of_weights_make_no_difference(orientation, debias, h, monkeypatc
     monkeypatch.setattr("calibrant.errors.simplex_kernel._HIGH", 5)
     monkeypatch.setattr("calibrant.errors.simplex_kernel._WIDE", 7)
     assert cal.calibration_error(y, f, **problem) == pytest.approx(whole, rel=1e-10)
+
+
+@pytest.mark.parametrize("orientation", ["data", "query"])
+def test_rows_far_from_all_others(orientation, monkeypatch):
+    """Their weights beside that of the row itself are nothing: they are summed relative to the largest."""
+    rng = np.random.default_rng(8)
+    y, f, _ = sample(4, 150, rng)
+    estimator = cal.DirichletKernel(2e-4, orientation, "square")
+    problem = {"notion": "canonical", "estimator": estimator, "norm": 2, "labels": range(4)}
+    seen = []
+    careful = simplex_kernel._careful_sums
+    monkeypatch.setattr(simplex_kernel, "_careful_sums", lambda p, *a: seen.extend(p.rows) or careful(p, *a))
+    value = cal.calibration_error(y, f, **problem)
+    assert 5 < len(seen) < 150
+    monkeypatch.setattr(simplex_kernel, "_LOST", np.inf)
+    assert cal.calibration_error(y, f, **problem) == pytest.approx(value, rel=1e-9)
+
+
+def test_threads_change_nothing():
+    rng = np.random.default_rng(9)
+    y, f, _ = sample(5, 1600, rng)
+    estimator = cal.DirichletKernel(0.05, "query", "cross", residual=True)
+    with threadpool_limits(1):
+        assert _threads.allowed() == 1
+        alone = cal.calibration_error(y, f, notion="canonical", estimator=estimator)
+    seen = set()
+    _threads.in_threads(lambda start: seen.add(threading.get_ident()) or time.sleep(0.01), range(20), 1 << 30)
+    assert (len(seen) > 1) == (_threads.allowed() > 1)
+    assert cal.calibration_error(y, f, notion="canonical", estimator=estimator) == alone
+
+
+def test_an_error_in_a_thread_is_raised():
+    with pytest.raises(ZeroDivisionError):
+        _threads.in_threads(lambda start: 1 // start, range(3), 1 << 30)
 
 
 def test_marginal_and_confidence_are_the_binary_version():

@@ -9,17 +9,21 @@ diagonal, and so never needs more than a tile of the n × n weights.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from .._threads import in_threads
 from .._types import AnyArray, FloatArray
 from ..problem import VectorProblem
 
 ORIENTATIONS = ("data", "query")
 #: Without this part of the weights on others than the nearest there is no unbiased square.
 LEAST = 1e-6
-#: Weights held at a time in a search, and rows and columns of a block of weights: half a megabyte.
+#: Weights held at a time where rows are seen whole; rows and columns of a block of weights: half a megabyte.
 _TILE, _HIGH, _WIDE = 1 << 19, 64, 1024
+#: Sums of weights below this have lost digits, or their squares have.
+_LOST = 1e-100
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,57 +171,98 @@ def log_densities(sample: Simplex, bandwidths: FloatArray, orientation: str, row
     return np.asarray(out - _log(np.maximum(rest, 0.0)))
 
 
+class _Product(NamedTuple):
+    """Logarithms of weights of some rows on all samples: ``left @ right``, and what differs at a row's own place.
+
+    ``home`` is added there, and ``factor`` makes single samples' squares of what repeats weigh together.
+    """
+
+    left: FloatArray
+    right: FloatArray
+    rows: AnyArray
+    home: FloatArray
+    factor: FloatArray
+
+    def of(self, here: AnyArray | slice) -> _Product:
+        """Some of the rows."""
+        return _Product(self.left[here], self.right, self.rows[here], self.home[here], self.factor[here])
+
+
 def _summed(
     sample: Simplex, h: float, orientation: str, rows: AnyArray, first: FloatArray, second: FloatArray | None
 ) -> tuple[FloatArray, FloatArray]:
-    """``Σ w v`` and ``Σ w² v'`` around some rows, up to a factor of each row (its largest weight is near 1).
+    """``Σ w v`` and ``Σ w² v'`` around some rows, up to a factor of each row.
 
-    Block by block, small enough for the cache; where a block holds a larger weight than those before it, what was
-    summed is scaled down to it. So rows are never seen as a whole, and nothing overflows or vanishes.
+    No sample can weigh much more on a row than the row itself would (Gibbs' inequality, and nearly so for ``"data"``),
+    so weights are taken relative to that, in one exponential and without a look at the largest. Rows so far from all
+    others that what is left is nearly 0 are summed again with care.
     """
     n = sample.n_rows
     weigh = np.log(sample.mass)
     if orientation == "data":
+        normaliser = _normaliser(sample.probs, h)
         left, right = sample.logs, sample.probs / h
-        weigh = weigh - _normaliser(sample.probs, h)
+        weigh = weigh - normaliser
+        highest = (left * right).sum(axis=1) - normaliser
     else:
         left, right = sample.probs / h, sample.logs
-    left = np.column_stack([left, np.ones(n)])[rows]
-    right = np.ascontiguousarray(np.column_stack([right, weigh]).T)
-    home = (_log(sample.others_at_home) - np.log(sample.mass))[rows]
+        highest = (left * right).sum(axis=1)
     repeated = (sample.others_at_home > 0) & sample.integral
-    factor = np.divide(sample.mass, sample.others_at_home, out=np.zeros(n), where=repeated)[rows]
-    sums = np.zeros((len(rows), first.shape[1]))
-    square_sums = np.zeros((len(rows), first.shape[1]))
-    parts = [slice(b, min(b + _WIDE, n)) for b in range(0, n, _WIDE)]
-    blocks = [np.ascontiguousarray(right[:, part]) for part in parts]
-    for start in range(0, len(rows), _HIGH):
-        here = slice(start, min(start + _HIGH, len(rows)))
-        mine, own = left[here], rows[here]
-        top = np.full((len(own), 1), -np.inf)
-        total, squares = np.zeros((len(own), first.shape[1])), np.zeros((len(own), first.shape[1]))
-        for part, block in zip(parts, blocks, strict=True):
-            weight = mine @ block
-            at = np.flatnonzero((own >= part.start) & (own < part.stop))
-            if at.size:
-                weight[at, own[at] - part.start] += home[here][at]
-            larger = np.maximum(top, weight.max(axis=1, keepdims=True))
-            safe = np.where(np.isfinite(larger), larger, 0.0)
-            if (larger > top).any():
-                down = np.exp(np.where(np.isfinite(top), top - safe, -np.inf))
-                total *= down
-                squares *= down**2
-                top = larger
-            weight -= safe
-            np.exp(weight, out=weight)
-            total += weight @ first[part]
-            if second is not None:
-                np.square(weight, out=weight)
-                if at.size:
-                    weight[at, own[at] - part.start] *= factor[here][at]
-                squares += weight @ second[part]
-        sums[here], square_sums[here] = total, squares
+    product = _Product(
+        np.column_stack([left, np.ones(n), -highest])[rows],
+        np.ascontiguousarray(np.column_stack([right, weigh, np.ones(n)]).T),
+        rows,
+        (_log(sample.others_at_home) - np.log(sample.mass))[rows],
+        np.divide(sample.mass, sample.others_at_home, out=np.zeros(n), where=repeated)[rows],
+    )
+    sums, square_sums = np.zeros((len(rows), first.shape[1])), np.zeros((len(rows), first.shape[1]))
+
+    def fill(start: int) -> None:
+        here = slice(start, start + _HIGH)
+        sums[here], square_sums[here] = _block_sums(product.of(here), first, second)
+
+    in_threads(fill, range(0, len(rows), _HIGH), len(rows) * n)
+    far = np.flatnonzero(~(sums[:, -1] > _LOST))
+    step = max(1, min(_HIGH, _TILE // max(n, 1)))
+    for a in range(0, far.size, step):
+        here = far[a : a + step]
+        sums[here], square_sums[here] = _careful_sums(product.of(here), first, second)
     return sums, square_sums
+
+
+def _block_sums(product: _Product, first: FloatArray, second: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+    """Sums of some rows, block by block, small enough for the cache."""
+    n = product.right.shape[1]
+    total, squares = (np.zeros((len(product.rows), first.shape[1])) for _ in range(2))
+    for part in (slice(b, min(b + _WIDE, n)) for b in range(0, n, _WIDE)):
+        weight = product.left @ product.right[:, part]
+        at = np.flatnonzero((product.rows >= part.start) & (product.rows < part.stop))
+        if at.size:
+            weight[at, product.rows[at] - part.start] += product.home[at]
+        np.exp(weight, out=weight)
+        total += weight @ first[part]
+        if second is not None:
+            np.square(weight, out=weight)
+            if at.size:
+                weight[at, product.rows[at] - part.start] *= product.factor[at]
+            squares += weight @ second[part]
+    return total, squares
+
+
+def _careful_sums(product: _Product, first: FloatArray, second: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+    """The same relative to each row's largest weight, so that nothing vanishes."""
+    weight = product.left @ product.right
+    own = np.arange(len(product.rows))
+    weight[own, product.rows] += product.home
+    top = weight.max(axis=1, keepdims=True)
+    weight -= np.where(np.isfinite(top), top, 0.0)
+    np.exp(weight, out=weight)
+    total = weight @ first
+    if second is None:
+        return total, np.zeros(total.shape)
+    np.square(weight, out=weight)
+    weight[own, product.rows] *= product.factor
+    return total, weight @ second
 
 
 def _normaliser(probs: FloatArray, h: float) -> FloatArray:

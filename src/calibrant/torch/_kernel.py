@@ -48,8 +48,9 @@ def around(
 class _Averages(torch.autograd.Function):
     """``softmax(left @ rightᵀ)`` without its diagonal, times values; and its squares, times other values.
 
-    The weights are never kept: the backward pass computes each tile again. With ``r`` the row sums of weights times
-    their slopes, which are ``mean · slope`` and need no weights, the slope of a logit is ``w (slope - r)``.
+    The weights are never kept: the backward pass computes each tile again, from the logarithms of the row sums at once
+    as they end up. With ``r`` the row sums of weights times their slopes, which are ``mean · slope`` and need no
+    weights, the slope of a logit is ``w (slope - r)``.
     """
 
     @staticmethod
@@ -57,14 +58,18 @@ class _Averages(torch.autograd.Function):
         ctx: Any, left: Tensor, right: Tensor, values: Tensor, second: Tensor | None
     ) -> tuple[Tensor, Tensor | None, Tensor]:
         n = left.shape[0]
-        mean, concentration = torch.empty_like(values), left.new_empty(n)
+        mean, concentration, log_sum = torch.empty_like(values), left.new_empty(n), left.new_empty(n, 1)
         squares = None if second is None else torch.empty_like(second)
         for rows, weights in _tiles(left, right):
-            torch.mm(weights, values, out=mean[rows])
+            top = weights.amax(dim=1, keepdim=True)
+            weights.sub_(top).exp_()
+            total = weights.sum(dim=1, keepdim=True)
+            torch.add(top, total.log(), out=log_sum[rows])
+            torch.mm(weights, values, out=mean[rows]).div_(total)
             if squares is not None and second is not None:
-                torch.mm(weights.square_(), second, out=squares[rows])
+                torch.mm(weights.div_(total).square_(), second, out=squares[rows])
                 torch.sum(weights, dim=1, out=concentration[rows])
-        ctx.save_for_backward(left, right, values, second, mean, squares, concentration)
+        ctx.save_for_backward(left, right, values, second, mean, squares, concentration, log_sum)
         if second is None:
             ctx.mark_non_differentiable(concentration)
         return mean, squares, concentration
@@ -73,27 +78,35 @@ class _Averages(torch.autograd.Function):
     @once_differentiable
     def backward(
         ctx: Any, by_mean: Tensor, by_squares: Tensor | None, by_concentration: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-        left, right, values, second, mean, squares, concentration = ctx.saved_tensors
-        to_left, to_right, to_values = (torch.zeros_like(x) for x in (left, right, values))
-        to_second = None if second is None else torch.zeros_like(second)
-        row_sum = (by_mean * mean).sum(dim=1)
+    ) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
+        left, right, values, second, mean, squares, concentration, log_sum = ctx.saved_tensors
+        to_left, to_right = torch.zeros_like(left), torch.zeros_like(right)
+        to_values = torch.zeros_like(values) if ctx.needs_input_grad[2] else None
+        to_second = torch.zeros_like(values) if ctx.needs_input_grad[3] else None
+        row_sum = (by_mean * mean).sum(dim=1, keepdim=True)
         if second is not None:
-            row_sum += 2 * ((by_squares * squares).sum(dim=1) + by_concentration * concentration)
-        for rows, weights in _tiles(left, right):
-            to_values.addmm_(weights.T, by_mean[rows])
-            slope = by_mean[rows] @ values.T
-            if second is not None and to_second is not None and by_squares is not None:
+            row_sum += 2 * (by_squares * squares).sum(dim=1, keepdim=True)
+            row_sum += 2 * (by_concentration * concentration)[:, None]
+        # What is taken from whole rows is one more column of a product.
+        ones = right.new_ones(right.shape[0], 1)
+        by_row, by_value = torch.cat([by_mean, -row_sum], dim=1), torch.cat([values, ones], dim=1)
+        for rows, weights in _tiles(torch.cat([left, -log_sum], dim=1), torch.cat([right, ones], dim=1)):
+            weights.exp_()
+            if to_values is not None:
+                to_values.addmm_(weights.T, by_mean[rows])
+            slope = by_row[rows] @ by_value.T
+            if second is not None and by_squares is not None:
                 slope.addcmul_(weights, by_squares[rows] @ second.T + by_concentration[rows, None], value=2)
-                to_second.addmm_(weights.square().T, by_squares[rows])
-            slope.sub_(row_sum[rows, None]).mul_(weights)
+                if to_second is not None:
+                    to_second.addmm_(weights.square().T, by_squares[rows])
+            slope.mul_(weights)
             torch.mm(slope, right, out=to_left[rows])
             to_right.addmm_(slope.T, left[rows])
         return to_left, to_right, to_values, to_second
 
 
 def _tiles(left: Tensor, right: Tensor) -> Iterator[tuple[slice, Tensor]]:
-    """Rows and their weights, which the caller may overwrite; one tile's memory serves for all."""
+    """Rows and the logarithms of their weights, which the caller may overwrite; one tile's memory serves for all."""
     n = left.shape[0]
     step = min(n, max(1, TILE // max(n, 1)))
     memory = left.new_empty(step, n)
@@ -103,5 +116,4 @@ def _tiles(left: Tensor, right: Tensor) -> Iterator[tuple[slice, Tensor]]:
         weights = memory[: rows.stop - start]
         torch.mm(left[rows], turned, out=weights)
         weights.diagonal(start).fill_(-torch.inf)
-        weights.sub_(weights.amax(dim=1, keepdim=True)).exp_()
-        yield rows, weights.div_(weights.sum(dim=1, keepdim=True))
+        yield rows, weights
