@@ -69,7 +69,8 @@ class DirichletKernel(ReadingEstimator):
     with ``debias="ratio"`` for other p (docs/canonical.md has what was tried). p = inf: the largest gap, without
     ``"square"`` and ``"cross"``. NaN for a single sample.
 
-    Vector problems are read in row tiles: cost O(n² K), memory O(n K) and a few tiles of 4 MB. One score at a time:
+    Vector problems are read in row tiles: cost O(n² K), memory O(n K) and a few tiles of 4 MB, in as many threads as
+    linear algebra may use (``OMP_NUM_THREADS``, ``threadpoolctl``), which change no digit. One score at a time:
     exact up to 2048 samples, and beyond on a grid of 2049 nodes over ``θ``, ``score = sin² θ``; cost O(n + G²).
 
     References

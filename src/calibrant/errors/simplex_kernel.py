@@ -234,8 +234,10 @@ def _block_sums(product: _Product, first: FloatArray, second: FloatArray | None)
     """Sums of some rows, block by block, small enough for the cache."""
     n = product.right.shape[1]
     total, squares = (np.zeros((len(product.rows), first.shape[1])) for _ in range(2))
+    memory = np.empty(len(product.rows) * min(_WIDE, n))
     for part in (slice(b, min(b + _WIDE, n)) for b in range(0, n, _WIDE)):
-        weight = product.left @ product.right[:, part]
+        weight = memory[: len(product.rows) * (part.stop - part.start)].reshape(len(product.rows), -1)
+        np.matmul(product.left, product.right[:, part], out=weight)
         at = np.flatnonzero((product.rows >= part.start) & (product.rows < part.stop))
         if at.size:
             weight[at, product.rows[at] - part.start] += product.home[at]

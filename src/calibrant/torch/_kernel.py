@@ -90,11 +90,13 @@ class _Averages(torch.autograd.Function):
         # What is taken from whole rows is one more column of a product.
         ones = right.new_ones(right.shape[0], 1)
         by_row, by_value = torch.cat([by_mean, -row_sum], dim=1), torch.cat([values, ones], dim=1)
+        memory: Tensor | None = None
         for rows, weights in _tiles(torch.cat([left, -log_sum], dim=1), torch.cat([right, ones], dim=1)):
             weights.exp_()
+            memory = torch.empty_like(weights) if memory is None else memory
             if to_values is not None:
                 to_values.addmm_(weights.T, by_mean[rows])
-            slope = by_row[rows] @ by_value.T
+            slope = torch.mm(by_row[rows], by_value.T, out=memory[: len(weights)])
             if second is not None and by_squares is not None:
                 slope.addcmul_(weights, by_squares[rows] @ second.T + by_concentration[rows, None], value=2)
                 if to_second is not None:
