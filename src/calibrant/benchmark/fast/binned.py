@@ -24,7 +24,7 @@ def binned(estimator: Binned, batch: Batch, norm: float) -> FloatArray:
     """``errorᵖ`` of every sample: O(R n) for a number of bins, O(R bins) for quantiles without ties."""
     plain = norm == 1 and not estimator.debias
     name = f"sums {replace(estimator, debias=False)!r}"
-    if isinstance(estimator.n_bins, (int, str)) and name in batch.kept:  # variants of one binning share them
+    if name in batch.kept:  # variants of one binning share them
         residual, weight, outcome, repeat = batch.kept[name]
     else:
         residual, weight, outcome, repeat = sums = _sums(estimator, batch, plain=plain)
