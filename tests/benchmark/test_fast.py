@@ -95,6 +95,30 @@ def test_readings_are_those_of_the_public_estimators(scores, n, kind):
             np.testing.assert_allclose(batched, public, rtol=0, atol=close, err_msg=f"{estimator} norm {norm}")
 
 
+@pytest.mark.parametrize("scores", ["skewed", "votes", "confidence"])
+def test_what_estimators_share_is_theirs(scores):
+    """On one batch, after all the others, an estimator reads what it reads on its own."""
+    draw, domain = SCORES[scores]
+    rng = np.random.default_rng(4)
+    s = draw(rng, 90)
+    o = rng.random(s.shape) < s**1.5
+    shared = Batch.of(s, o, domain)
+    for estimator in [*EXACT, *(e for e, _ in CLOSE), *reversed(EXACT)]:
+        for norm in (1, 2):
+            alone = powers(estimator, Batch.of(s, o, domain), norm)
+            np.testing.assert_array_equal(powers(estimator, shared, norm), alone, err_msg=f"{estimator} norm {norm}")
+
+
+def test_density_on_a_coarse_grid_is_as_wide_as_on_the_public_one():
+    """Without the correction for samples shared between nodes, twice as much."""
+    rng = np.random.default_rng(0)
+    s = rng.beta(20, 60, (60, 300))
+    batch = Batch.of(s, rng.random(s.shape) < s**1.3)
+    estimator = Density(0.1, "triweight")
+    public = np.array([estimator.power(problem, 1) for problem in batch.problems()])
+    assert np.quantile(np.abs(powers(estimator, batch, 1) - public), 0.95) < 2.5e-5
+
+
 @pytest.mark.parametrize("scores", ["uniform", "votes", "confidence"])
 def test_pointwise_debias_over_scores(scores):
     """Apart from the others: the public one costs O(G²)."""

@@ -88,8 +88,9 @@ def test_rows_far_from_all_others(orientation, monkeypatch):
     """Their weights beside that of the row itself are nothing: they are summed relative to the largest."""
     rng = np.random.default_rng(8)
     y, f, _ = sample(4, 150, rng)
-    estimator = cal.DirichletKernel(2e-4, orientation, "square")
-    problem = {"notion": "canonical", "estimator": estimator, "norm": 2, "labels": range(4)}
+    estimator = cal.DirichletKernel(1e-4, orientation, "square")
+    w = rng.integers(1, 3, 150)
+    problem = {"notion": "canonical", "estimator": estimator, "norm": 2, "labels": range(4), "sample_weight": w}
     seen = []
     careful = simplex_kernel._careful_sums
     monkeypatch.setattr(simplex_kernel, "_careful_sums", lambda p, *a: seen.extend(p.rows) or careful(p, *a))
@@ -112,7 +113,8 @@ def test_threads_change_nothing():
     assert cal.calibration_error(y, f, notion="canonical", estimator=estimator) == alone
 
 
-def test_an_error_in_a_thread_is_raised():
+def test_an_error_in_a_thread_is_raised(monkeypatch):
+    monkeypatch.setattr(_threads, "allowed", lambda: 2)
     with pytest.raises(ZeroDivisionError):
         _threads.in_threads(lambda start: 1 // start, range(3), 1 << 30)
 
