@@ -22,7 +22,7 @@ TESTS = {
     "resampling": lambda y, p: cal.calibration_test(y, p, estimator=cal.Binned(10), n_resamples=99, random_state=0),
     "kernel": lambda y, p: cal.kernel_test(y, p, n_resamples=39, random_state=0),
     "kernel, blocks": lambda y, p: cal.kernel_test(
-        y, p, method="asymptotic", estimator=cal.KernelCalibrationError(block=20)
+        y, p, method="asymptotic", estimator=cal.KernelCalibrationError(block=20), random_state=0
     ),
 }
 
@@ -172,12 +172,12 @@ def test_kernel_test_of_weights_and_vectors():
     w = np.random.default_rng(0).random(400)
     assert cal.kernel_test(y, p, sample_weight=w, n_resamples=99, random_state=0).pvalue <= 0.03
     y, p = several(1000, power=3.0)
-    blocks = cal.kernel_test(y, p, method="asymptotic", estimator=cal.KernelCalibrationError(block=40))
+    blocks = cal.kernel_test(y, p, method="asymptotic", estimator=cal.KernelCalibrationError(block=40), random_state=0)
     assert blocks.pvalue < 0.01
     assert blocks.df == 24
     assert blocks.pvalue == pytest.approx(stats.t.sf(blocks.statistic, 24))
     assert blocks.details["bandwidth"] > 0
-    few = cal.kernel_test(y[:50], p[:50], method="asymptotic")
+    few = cal.kernel_test(y[:50], p[:50], method="asymptotic", random_state=0)
     assert few.warnings
     assert few.df == 4  # blocks of ten
     assert cal.kernel_test(y, p, method="asymptotic").df == 1000 // 31 - 1
