@@ -22,7 +22,7 @@ def in_threads(task: Callable[[int], None], starts: Sequence[int], work: int) ->
         for start in starts:
             task(start)
         return
-    with _controller().limit(limits=1), ThreadPoolExecutor(count) as pool:
+    with _controller().limit(limits=1, user_api="blas"), ThreadPoolExecutor(count) as pool:
         for _ in pool.map(task, starts):
             pass
 

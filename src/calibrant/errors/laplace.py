@@ -224,9 +224,16 @@ class Posterior:
 
 
 class _Mode(NamedTuple):
-    """Where a fit has come to: coefficients (R, P), their logits (R, m), and there or one small step before it …
+    """Where a fit has come to.
 
-    … the curvature of the likelihood (R, P, P).
+    Attributes
+    ----------
+    theta : ndarray of shape (R, P)
+        Coefficients.
+    eta : ndarray of shape (R, m)
+        The logits that they make.
+    information : ndarray of shape (R, P, P)
+        Curvature of the likelihood, there or one small step before.
     """
 
     theta: FloatArray

@@ -125,9 +125,14 @@ def _signed_terms(delta: FloatArray, residual: FloatArray, norm: float) -> Float
 
 
 class _Mixed(NamedTuple):
-    """Rows whose score others share that have another outcome: their sample, place, run, and …
+    """Rows whose score others share that have another outcome.
 
-    … ``rest`` (F, m): the positives of the run that are not in each fold.
+    Attributes
+    ----------
+    row, place, run : ndarray of shape (m,)
+        Their sample, where they are in it, and the number of their run of equal scores.
+    rest : ndarray of shape (F, m)
+        Positives of that run that are not in each fold.
     """
 
     row: IntArray
