@@ -129,7 +129,7 @@ def fit(
     """
     held = _Held(columns, count, positive)
     if start is None:
-        return _newton(held, precision, _Point.at(np.zeros(columns.shape[:2]), logits + 0.0, held)).theta
+        return _newton(held, precision, _Point.at(np.zeros(columns.shape[:2]), logits, held)).theta
     return _newton(held, precision, _Point.at(start, logits + (start[:, None, :] @ columns)[:, 0], held)).theta
 
 
@@ -216,7 +216,7 @@ def gaps(
     columns = columns_of(logits, count, family, step)
     if isinstance(shrinkage, str):
         held = _Held(columns, count, positive)
-        point = _Point.at(np.zeros(columns.shape[:2]), logits + 0.0, held)
+        point = _Point.at(np.zeros(columns.shape[:2]), logits, held)
         thetas, evidences = [point.theta], [point.likelihood]
         for sd in PRIOR_SDS:
             point = _newton(held, sd**-2, point)
