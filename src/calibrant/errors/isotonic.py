@@ -49,16 +49,7 @@ class Isotonic(Estimator):
     def power(self, problem: Problem, norm: float) -> float:
         """``errorᵖ`` of one problem; NaN without weight."""
         runs = Runs.of(problem)
-        return float(mean_power(isotonic_fit(runs.mean, runs.weight) - runs.scores, runs.weight, norm))
-
-
-def isotonic_fit(values: FloatArray, weight: FloatArray) -> FloatArray:
-    """Non-decreasing values nearest to ``values`` in weighted squares, in the order given."""
-    from scipy.optimize import isotonic_regression
-
-    if values.size == 0:
-        return np.empty(0)
-    return np.asarray(isotonic_regression(values, weights=weight).x)
+        return float(mean_power(isotonic_means(runs.outcome, runs.weight) - runs.scores, runs.weight, norm))
 
 
 def isotonic_means(positive: FloatArray, weight: FloatArray, level: FloatArray | float = 0.0) -> FloatArray:
