@@ -1,6 +1,7 @@
 """The benchmark's page, figures and small files, from the folder of a run of ``calibrant benchmark``.
 
-``python docs/examples/benchmark_page.py RUN_FOLDER [--tracks TRACK_RUN_FOLDER] [--published RUN_FOLDER] --docs docs``
+``python docs/examples/benchmark_page.py RUN_FOLDER [--tracks TRACK_RUN_FOLDER] [--published RUN_FOLDER] [--log RUN_LOG]
+--docs docs``
 
 It only reads the runs, which may be unfinished (the page then says so), and writes into the folder of the docs:
 ``benchmark.md``, ``benchmark/summary.csv``, ``benchmark/config.json`` and ``images/benchmark_*.png``. Every number
@@ -57,7 +58,7 @@ def write_config(run: Run, path: Path) -> None:
     path.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
-def write(run: Run, docs: Path, others: tracks.Tracks | None, published: Run | None) -> None:
+def write(run: Run, docs: Path, others: tracks.Tracks | None, published: Run | None, log: Path | None) -> None:
     """All files."""
     images, data = docs / "images", docs / "benchmark"
     data.mkdir(parents=True, exist_ok=True)
@@ -73,7 +74,7 @@ def write(run: Run, docs: Path, others: tracks.Tracks | None, published: Run | N
         command += " --published PUBLISHED_RUN_FOLDER"
     parts = [
         sections.first_lines(run),
-        sections.what_was_run(run),
+        sections.what_was_run(run, log),
         sections.how_to_repeat(run, command),
         FIGURE_2,
         sections.default_tables(run),
@@ -95,6 +96,7 @@ def main() -> None:
     parser.add_argument("run", type=Path, help="folder of a run of the mixtures, finished or not")
     parser.add_argument("--tracks", type=Path, help="folder of a run of the tracks")
     parser.add_argument("--published", type=Path, help="folder of a run with --mode as-published")
+    parser.add_argument("--log", type=Path, help="what the logger calibrant.benchmark wrote: gives the wall time")
     parser.add_argument("--docs", type=Path, required=True, help="where benchmark.md is written")
     arguments = parser.parse_args()
     run = Run.read(arguments.run)
@@ -106,7 +108,7 @@ def main() -> None:
         raise ValueError(
             f"--published must be a run of mode 'as-published'; {arguments.published} is {published.config.mode!r}"
         )
-    write(run, arguments.docs, others, published)
+    write(run, arguments.docs, others, published, arguments.log)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The script that writes the benchmark's page: its tables are recomputed here in another way."""
 
 import json
+import logging
 import re
 import subprocess
 import sys
@@ -89,7 +90,16 @@ def doubt(cell):
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
-    frame = run(out=folder / "run", config=TINY, n_jobs=1, estimators=READ, progress=False)
+    logger, handler = logging.getLogger("calibrant.benchmark"), logging.FileHandler(folder / "run.log")
+    before = logger.level
+    logger.setLevel(logging.INFO)
+    logger.addHandler(handler)
+    try:
+        frame = run(out=folder / "run", config=TINY, n_jobs=1, estimators=READ, progress=False)
+    finally:
+        logger.setLevel(before)
+        logger.removeHandler(handler)
+        handler.close()
     published = Config(**{**vars(TINY), "mode": "as-published"})
     run(out=folder / "published", config=published, n_jobs=1, progress=False, estimators=paper_curves("as-published"))
     tracks = run_tracks(
@@ -102,7 +112,8 @@ def finished(tmp_path_factory):
         estimators=READ,
     )
     docs = folder / "docs"
-    text = write(docs, folder / "run", "--tracks", folder / "tracks", "--published", folder / "published")
+    more = ("--tracks", folder / "tracks", "--published", folder / "published", "--log", folder / "run.log")
+    text = write(docs, folder / "run", *more)
     return folder, docs, text, frame, tracks
 
 
@@ -367,6 +378,26 @@ def test_bootstrap_is_of_mixtures(parts):
     assert once.value == pytest.approx(often.value)
     assert once.se == pytest.approx(values.std() / np.sqrt(60), rel=0.05)
     assert often.se == pytest.approx(once.se, rel=0.05)
+
+
+def test_time(finished, parts, tmp_path):
+    """Processor time is summed from the results; wall time from the log of every call, killed ones included."""
+    folder, _, text, frame, _ = finished
+    rows = dict(tables(text, "## What was run")[0][1:])
+    assert number(rows["processor time of all readings"]) == pytest.approx(20 * frame["seconds"].sum() / 60, abs=6e-3)
+    passed, calls = parts[1].logged(folder / "run.log")
+    assert calls == 1
+    assert passed >= 20 * frame["seconds"].sum() - 1
+    assert f"{passed / 60:.2f} min" in rows["wall time, by the run's log"]
+    assert "calls" not in rows["wall time, by the run's log"]
+    log = tmp_path / "log"
+    lines = [(1, 5, 3000), (2, 5, 4000), (1, 3, 10), (1, 3, 20), (2, 3, 500), (3, 3, 4000)]
+    log.write_text("".join(f"x benchmark: {i} of {n} in {s} s, 1 s to go (last: 1 s)\n" for i, n, s in lines))
+    assert parts[1].logged(log) == (8010.0, 3)
+    assert "| 2.23 h, pools and draws included; in 3 calls |" in write(tmp_path / "docs", folder / "run", "--log", log)
+    log.write_text("nothing")
+    with pytest.raises(ValueError, match="holds no line"):
+        parts[1].logged(log)
 
 
 @pytest.mark.parametrize(("more", "words"), [((), "holds no benchmark run"), (("--published",), "mode 'as-published'")])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -177,3 +178,16 @@ class Run:
     def ratio(self, logs: np.ndarray) -> Number:
         """Geometric mean of a ratio over distributions, from its logs, shape (distributions,)."""
         return self.resampler.mean(logs).exp()
+
+
+def logged(log: Path) -> tuple[float, int]:
+    """Seconds of all calls that a run's log tells of, and their number; ValueError where it tells of none.
+
+    It reads the lines of the logger ``calibrant.benchmark``. Each call counts from 1 anew; a call that was killed
+    counts up to its last line.
+    """
+    lines = re.findall(r"benchmark: (\d+) of \d+ in (\d+) s", log.read_text(encoding="utf-8"))
+    if not lines:
+        raise ValueError(f"{log} holds no line 'benchmark: … of … in … s' of the logger calibrant.benchmark")
+    ends = [float(s) for (_, s), (after, _) in zip(lines, [*lines[1:], ("1", "")], strict=True) if after == "1"]
+    return sum(ends), len(ends)

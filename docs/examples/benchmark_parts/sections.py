@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
-from .runs import DEFAULT, NOTIONS, Run
+from .runs import DEFAULT, NOTIONS, Run, logged
 from .stats import CLEAR, FAILS, HOLDS, UNDECIDED, Number, spread, table
 
 #: What the default's error may be of the best curve's: at every size, and up to ``SMALL`` samples.
@@ -50,8 +52,8 @@ def first_lines(run: Run) -> str:
     return "\n".join(lines)
 
 
-def what_was_run(run: Run) -> str:
-    """Counts, sizes, truth."""
+def what_was_run(run: Run, log: Path | None = None) -> str:
+    """Counts, sizes, time, truth."""
     c = run.config
     mixtures = len(c.classes) * len(c.dimensions) * c.mixtures
     got = run.clusters.max() + 1
@@ -78,11 +80,22 @@ def what_was_run(run: Run) -> str:
         ],
         ["versions", ", ".join(f"{k} {v}" for k, v in sorted(run.versions.items()))],
     ]
+    reading = float(run.frame["seconds"].sum()) * c.sets
+    rows.append(["processor time of all readings", _duration(reading)])
+    if log is not None:
+        passed, calls = logged(log)
+        whole = f"{_duration(passed)}, pools and draws included"
+        rows.append(["wall time, by the run's log", whole if calls == 1 else f"{whole}; in {calls} calls"])
     if run.lacking:
         rows.append(["not read everywhere, in tables of their own", _listed(tuple(f"`{n}`" for n in run.lacking))])
     how = _HOW.format(sets=c.sets, mixtures=got, holds=HOLDS, fails=FAILS, undecided=UNDECIDED, clear=CLEAR)
     truth = _TRUTH.format(pool=f"{c.pool:,}".replace(",", " "), each=max(1, c.pool // 2000))
     return "## What was run\n\n" + table(["", " "], rows).replace("---:", "---") + how + "\n" + truth + _floors(run)
+
+
+def _duration(seconds: float) -> str:
+    """Hours, or minutes below one."""
+    return f"{seconds / 3600:.2f} h" if seconds >= 3600 else f"{seconds / 60:.2f} min"
 
 
 def _floors(run: Run) -> str:
