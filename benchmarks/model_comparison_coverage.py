@@ -1,7 +1,7 @@
 """Coverage of the intervals of `compare_models` where the true differences are known.
 
     python benchmarks/model_comparison_coverage.py [--repetitions 200] [--resamples 300] [--sizes 200,1000,5000]
-        [--write docs/comparing_models.md]
+        [--jobs 1] [--write docs/comparing_models.md]
 
 Two normal features, P(y = 1) = expit(a x1 + b x2). Each model sees one of them: its calibrated probability is E(y | x),
 by quadrature, and what it states is a map of that, so all errors, scores and parts are integrals over x. In further
@@ -18,8 +18,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from joblib import Parallel, delayed
+from scipy import special  # workers do not find ufuncs that this file names itself
 from scipy.optimize import brentq
-from scipy.special import expit, logit, ndtr
 from scipy.stats import norm
 
 import calibrant as cal
@@ -49,16 +50,16 @@ def same(p: np.ndarray) -> np.ndarray:
 
 
 def sharper(factor: float) -> Map:
-    return lambda p: expit(factor * logit(p))
+    return lambda p: special.expit(factor * special.logit(p))
 
 
 def shifted(by: float) -> Map:
-    return lambda p: expit(logit(p) + by)
+    return lambda p: special.expit(special.logit(p) + by)
 
 
 def seen(x: np.ndarray, own: float, other: float) -> np.ndarray:
     """E expit(own x + other z) over a standard normal z."""
-    return expit(own * x[:, None] + other * NODES) @ (WEIGHTS / WEIGHTS.sum())
+    return special.expit(own * x[:, None] + other * NODES) @ (WEIGHTS / WEIGHTS.sum())
 
 
 def true_measures(own: float, other: float, stated: Map) -> dict[str, float]:
@@ -94,7 +95,7 @@ def uniforms(n: int, number: int, rng: np.random.Generator, grouped: bool) -> tu
     group = np.arange(n) // IN_GROUP
     shared = rng.standard_normal((number + 1, group[-1] + 1))[:, group]
     x = np.sqrt(0.5) * shared[:-1] + np.sqrt(0.5) * rng.standard_normal((number, n))
-    return group, x, ndtr(np.sqrt(0.6) * shared[-1] + np.sqrt(0.4) * rng.standard_normal(n))
+    return group, x, special.ndtr(np.sqrt(0.6) * shared[-1] + np.sqrt(0.4) * rng.standard_normal(n))
 
 
 class Coarse:
@@ -122,7 +123,7 @@ class Coarse:
 
     def draw(self, n: int, rng: np.random.Generator, grouped: bool) -> tuple:
         group, (x,), u = uniforms(n, 1, rng, grouped)
-        p = np.clip(ndtr(x), 1e-12, 1 - 1e-12)
+        p = np.clip(special.ndtr(x), 1e-12, 1 - 1e-12)
         return (u < p).astype(int), {"first": p, "second": self._cells(p)}, group
 
 
@@ -136,7 +137,7 @@ class Case:
 
     def draw(self, n: int, rng: np.random.Generator, grouped: bool) -> tuple:
         group, (x1, x2), u = uniforms(n, 2, rng, grouped)
-        y = u < expit(self.a * x1 + self.b * x2)
+        y = u < special.expit(self.a * x1 + self.b * x2)
         one = seen(x1, self.a, self.b)
         stated = {
             "first": self.first(one),
@@ -183,6 +184,7 @@ def main() -> None:
     parser.add_argument("--resamples", type=int, default=300)
     parser.add_argument("--sizes", default="200,1000,5000")
     parser.add_argument("--cases", default="", help="Only those whose names hold this.")
+    parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--write", type=Path)
     options = parser.parse_args()
     lines = [
@@ -190,17 +192,21 @@ def main() -> None:
         f"|---|---:|---|{'---:|' * len(MEASURES)}",
     ]
     print("\n".join(lines), flush=True)
-    for n in map(int, options.sizes.split(",")):
-        for name, case in ((k, v) for k, v in cases().items() if options.cases in k):
-            for grouped in (False, True):
-                shares = held(case, n, grouped, options.repetitions, options.resamples)
-                cells = " | ".join(
-                    f"{'**' if abs(case.truth[m]) < 1e-9 else ''}{100 * shares[m]:.0f}"
-                    f"{'**' if abs(case.truth[m]) < 1e-9 else ''}"
-                    for m in MEASURES
-                )
-                lines.append(f"| {name} | {n} | {'in fives' if grouped else 'independent'} | {cells} |")
-                print(lines[-1], flush=True)
+    rows = [
+        (name, case, n, grouped)
+        for n in map(int, options.sizes.split(","))
+        for name, case in cases().items()
+        if options.cases in name
+        for grouped in (False, True)
+    ]
+    found = Parallel(n_jobs=options.jobs, return_as="generator")(
+        delayed(held)(case, n, grouped, options.repetitions, options.resamples) for _, case, n, grouped in rows
+    )
+    for (name, case, n, grouped), shares in zip(rows, found, strict=True):
+        bold = {m: "**" if abs(case.truth[m]) < 1e-9 else "" for m in MEASURES}
+        cells = " | ".join(f"{bold[m]}{100 * shares[m]:.0f}{bold[m]}" for m in MEASURES)
+        lines.append(f"| {name} | {n} | {'in fives' if grouped else 'independent'} | {cells} |")
+        print(lines[-1], flush=True)
     error = 100 * np.sqrt(0.95 * 0.05 / options.repetitions)
     lines += ["", f"{options.repetitions} repetitions a row of the table: ± {error:.1f} where 95 is true."]
     if options.write is not None:
