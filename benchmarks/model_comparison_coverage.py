@@ -34,11 +34,11 @@ MEASURES = {
     "calibration_error": "calibration error",
     "squared_calibration_error": "squared error",
     "brier": "Brier",
-    "brier_miscalibration": "miscal.",
-    "brier_discrimination": "discr.",
+    "brier_miscalibration": "Brier: miscal.",
+    "brier_discrimination": "Brier: discr.",
     "log": "log",
-    "log_miscalibration": "miscal.",
-    "log_discrimination": "discr.",
+    "log_miscalibration": "log: miscal.",
+    "log_discrimination": "log: discr.",
     "accuracy": "accuracy",
 }
 BEGIN, END = "<!-- coverage: begin -->", "<!-- coverage: end -->"
