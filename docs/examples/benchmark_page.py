@@ -72,6 +72,8 @@ def write(run: Run, docs: Path, others: tracks.Tracks | None, published: Run | N
         command += " --tracks TRACK_RUN_FOLDER"
     if published is not None:
         command += " --published PUBLISHED_RUN_FOLDER"
+    if log is not None:
+        command += " --log RUN_LOG"
     parts = [
         sections.first_lines(run),
         sections.what_was_run(run, log),

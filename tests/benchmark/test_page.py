@@ -389,6 +389,7 @@ def test_time(finished, parts, tmp_path):
     assert calls == 1
     assert passed >= 20 * frame["seconds"].sum() - 1
     assert f"{passed / 60:.2f} min" in rows["wall time, by the run's log"]
+    assert "--published PUBLISHED_RUN_FOLDER --log RUN_LOG\n" in text
     assert "calls" not in rows["wall time, by the run's log"]
     log = tmp_path / "log"
     lines = [(1, 5, 3000), (2, 5, 4000), (1, 3, 10), (1, 3, 20), (2, 3, 500), (3, 3, 4000)]
