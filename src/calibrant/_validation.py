@@ -27,7 +27,7 @@ _ONE = {np.dtype(t): np.ones((), t).view(f"u{np.dtype(t).itemsize}") for t in (n
 
 def as_predictions(
     y_true: Any,
-    y_prob: Any,
+    y_prob: Any = None,
     *,
     labels: Sequence[Any] | None = None,
     pos_label: Any = None,
@@ -39,9 +39,10 @@ def as_predictions(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
+    y_true : array-like of shape (n,), or Predictions
         Observed labels: int, bool, str or categorical. NumPy, list, pandas / polars / pyarrow column,
-        torch tensor, anything with ``__array__`` or DLPack.
+        torch tensor, anything with ``__array__`` or DLPack. Predictions that were judged before stand for all
+        arguments and are returned as they are.
     y_prob : array-like of shape (n,) or (n, K)
         1-D (or one column, not named after another label): probability of ``pos_label``. 2-D: one column a class in
         ``labels`` order.
@@ -83,7 +84,17 @@ def as_predictions(
     ('no', 'yes')
     """
     if isinstance(y_true, Predictions):
-        raise TypeError("y_true must be the labels, not a Predictions object")
+        given = {
+            "y_prob": y_prob, "labels": labels, "pos_label": pos_label, "sample_weight": sample_weight,
+            "sum_tolerance": sum_tolerance, "from_logits": from_logits or None,
+        }  # fmt: skip
+        if extra := [name for name, value in given.items() if value is not None]:
+            raise TypeError(f"Predictions say everything about the rows: {', '.join(extra)} must not be given with them")
+        return y_true
+    if isinstance(y_prob, Predictions):
+        raise TypeError("Predictions take the place of y_true and y_prob: pass them first, and no y_prob")
+    if y_prob is None:
+        raise TypeError("y_prob must be given: probabilities of the labels in y_true")
     truth, _ = to_array(y_true, "y_true")
     raw, columns = to_array(y_prob, "y_prob")
     probs, eps = _scores(raw)
