@@ -16,7 +16,7 @@ import numpy as np
 
 from ._types import Label
 from .predictions import Predictions
-from .problem import OneVsRest, Problem, ProblemSet, Reduction, VectorProblem
+from .problem import OneVsRest, Problem, Reduction, VectorProblem
 
 _AVERAGES = ("power", "mean", "max")
 
@@ -25,10 +25,16 @@ class Notion(ABC):
     """Base class: a frozen value with a ``name`` and :meth:`reduce`."""
 
     name: ClassVar[str]
+    #: Whether its problems share rows.
+    dependent: ClassVar[bool] = False
 
     @abstractmethod
     def reduce(self, predictions: Predictions) -> Reduction:
         """Turn predictions into the problem, or problems, that this notion asks to be calibrated."""
+
+    def max_problems(self, predictions: Predictions) -> int:
+        """How many problems it makes of predictions like these at most."""
+        return 1
 
     def __str__(self) -> str:
         return self.name
@@ -54,10 +60,9 @@ class ClassSpecific(Notion):
     label: Label = None
     name: ClassVar[str] = "class-specific"
 
-    def reduce(self, predictions: Predictions) -> ProblemSet:
+    def reduce(self, predictions: Predictions) -> Problem:
         """One problem, scores in [0, 1]."""
-        k = self.index(predictions)
-        return ProblemSet((one_vs_rest(predictions, k),))
+        return one_vs_rest(predictions, self.index(predictions))
 
     def index(self, predictions: Predictions) -> int:
         """Position of the class among the predictions' classes."""
@@ -92,6 +97,11 @@ class Classwise(Notion):
 
     average: str = "power"
     name: ClassVar[str] = "classwise"
+    dependent: ClassVar[bool] = True
+
+    def max_problems(self, predictions: Predictions) -> int:
+        """One a class."""
+        return predictions.n_classes
 
     def __post_init__(self) -> None:
         if self.average not in _AVERAGES:
@@ -109,11 +119,19 @@ class Confidence(Notion):
 
     name: ClassVar[str] = "confidence"
 
-    def reduce(self, predictions: Predictions) -> ProblemSet:
+    def reduce(self, predictions: Predictions) -> Problem:
         """One problem, scores in [1/K, 1]."""
         p = predictions
         correct = p.predicted == p.codes
-        return ProblemSet((Problem(p.confidence, correct, p.weights, p.integral_weights, _domain(p), p.eps),))
+        return Problem(
+            p.confidence,
+            correct,
+            p.weights,
+            integral=p.integral_weights,
+            domain=_domain(p),
+            eps=p.eps,
+            starts=np.array([0, p.n_samples]),
+        )
 
 
 @dataclass(frozen=True)
@@ -126,32 +144,37 @@ class TopLabel(Notion):
     average: str = "power"
     name: ClassVar[str] = "top-label"
 
+    def max_problems(self, predictions: Predictions) -> int:
+        """One a class."""
+        return predictions.n_classes
+
     def __post_init__(self) -> None:
         if self.average not in _AVERAGES:
             raise ValueError(f"average must be one of {', '.join(map(repr, _AVERAGES))}; got {self.average!r}")
 
-    def reduce(self, predictions: Predictions) -> ProblemSet:
+    def reduce(self, predictions: Predictions) -> Problem:
         """One problem a predicted class; they split the rows."""
         p = predictions
-        correct = p.predicted == p.codes
         masses = np.bincount(p.predicted, p.weights, minlength=p.n_classes)
-        problems = []
-        domain = _domain(p)
-        for k in np.flatnonzero(masses > 0):
-            rows = np.flatnonzero(p.predicted == k)
-            problems.append(
-                Problem(
-                    p.confidence[rows],
-                    correct[rows],
-                    None if p.weights is None else p.weights[rows],
-                    p.integral_weights,
-                    domain,
-                    p.eps,
-                    p.classes[k],
-                    float(masses[k] / masses.sum()),
-                )
-            )
-        return ProblemSet(tuple(problems), self.average)
+        order = np.argsort(p.predicted, kind="stable")
+        counts = np.bincount(p.predicted, minlength=p.n_classes)
+        if not masses[counts > 0].all():  # a class that is predicted by rows of weight 0 alone
+            order = order[masses[p.predicted[order]] > 0]
+            counts = np.where(masses > 0, counts, 0)
+        held = np.flatnonzero(counts)
+        share = masses[held] / masses.sum()
+        return Problem(
+            p.confidence[order],
+            (p.predicted == p.codes)[order],
+            None if p.weights is None else p.weights[order],
+            integral=p.integral_weights,
+            domain=_domain(p),
+            eps=p.eps,
+            label=tuple(p.classes[k] for k in held),
+            share=tuple(share.tolist()),
+            starts=np.concatenate([[0], np.cumsum(counts[held])]),
+            average=self.average,
+        )
 
 
 @dataclass(frozen=True)
@@ -169,16 +192,22 @@ class Canonical(Notion):
 _BY_NAME: dict[str, Notion] = {n.name: n for n in (ClassSpecific(), Classwise(), Confidence(), TopLabel(), Canonical())}
 
 
-def as_notion(notion: str | Notion, predictions: Predictions) -> Notion:
-    """Resolve a notion given as a string or an object; ``"auto"`` is decided by the shape of ``y_prob``."""
-    if isinstance(notion, Notion):
+def notion_named(notion: str | Notion) -> str | Notion:
+    """The notion of a name; ``"auto"``, which predictions decide, stays what it is."""
+    if isinstance(notion, Notion) or notion == "auto":
         return notion
-    if notion == "auto":
-        return ClassSpecific() if predictions.positive is not None else Confidence()
     if isinstance(notion, str) and notion in _BY_NAME:
         return _BY_NAME[notion]
     allowed = ", ".join(repr(n) for n in ("auto", *_BY_NAME))
     raise ValueError(f"notion must be one of {allowed} or a Notion object; got {notion!r}")
+
+
+def as_notion(notion: str | Notion, predictions: Predictions) -> Notion:
+    """Resolve a notion given as a string or an object; ``"auto"`` is decided by the shape of ``y_prob``."""
+    found = notion_named(notion)
+    if isinstance(found, Notion):
+        return found
+    return ClassSpecific() if predictions.positive is not None else Confidence()
 
 
 def _domain(p: Predictions) -> tuple[float, float]:
@@ -191,4 +220,13 @@ def _domain(p: Predictions) -> tuple[float, float]:
 def one_vs_rest(predictions: Predictions, k: int) -> Problem:
     """Build the problem of class ``k`` against the rest."""
     p = predictions
-    return Problem(p.score(k), p.outcome(k), p.weights, p.integral_weights, (0.0, 1.0), p.eps, p.classes[k])
+    return Problem(
+        p.score(k),
+        p.outcome(k),
+        p.weights,
+        integral=p.integral_weights,
+        eps=p.eps,
+        label=(p.classes[k],),
+        share=(1.0,),
+        starts=np.array([0, p.n_samples]),
+    )
