@@ -19,7 +19,7 @@ from .errors.empirical_bayes import WIDE, from_sums
 from .errors.laplace import Prior, RankCells
 from .inference.posterior import credible
 from .murphy import BinaryRows
-from .notions import ClassSpecific
+from .notions import ClassSpecific, only_problem
 from .problem import Problem
 from .results import plain
 from .significance.drawn import kuiper_pvalue
@@ -181,7 +181,7 @@ def decision_calibration_error(
     density = _Density.of(thresholds)
     p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
     rows = BinaryRows.of(p)
-    problem = ClassSpecific(rows.label).reduce(p)[0]
+    problem = only_problem(ClassSpecific(rows.label), p)
     rng = np.random.default_rng(random_state)
     cells, importance = _cells(problem, density)
     share = float(np.average(density.of_scores(problem), weights=problem.weights))

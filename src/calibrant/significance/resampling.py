@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from .._checks import check_norm, check_resamples
+from .._rows import ones_or
 from .._types import AnyArray, FloatArray, RandomState
 from .._validation import as_predictions
 from ..errors import Binned, Estimator, ResidualKernel
 from ..errors.base import shares_of
 from ..errors.norm import combine, combine_draws, mean_power, root
-from ..notions import ClassSpecific, Classwise, Confidence, Notion, as_notion
+from ..notions import Notion, as_notion
 from ..predictions import Predictions
-from ..problem import Problem, VectorProblem
+from ..problem import Problem, Reduction, VectorProblem
 from .result import TestResult
 
 #: Draws worked on at a time.
@@ -80,20 +82,16 @@ def calibration_test(
     >>> bool(cal.calibration_test(rng.random(300) < p**2, p, random_state=0).pvalue < 0.01)
     True
     """
-    if isinstance(n_resamples, bool) or not isinstance(n_resamples, (int, np.integer)) or n_resamples < 1:
-        raise ValueError(f"n_resamples must be an int >= 1; got {n_resamples!r}")
-    if isinstance(norm, bool) or not isinstance(norm, (int, float)) or not norm >= 1:
-        raise ValueError(f"norm must be a number >= 1 or inf; got {norm!r}")
+    n_resamples, norm = check_resamples(n_resamples, 1), check_norm(norm)
     p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
     chosen = as_notion(notion, p)
-    reduction = chosen.reduce(p)
-    reader = _reader(estimator, isinstance(reduction, VectorProblem))
-    reader.check(reduction, chosen.name)
+    reader = _reader(estimator, vector=chosen.vector)
+    problems = chosen.reducer(p)
+    reader.check(problems(p.codes), chosen.name)
     rng = np.random.default_rng(random_state)
-    fast = _binned(reader, chosen, reduction, p, float(norm))
-    statistics = fast or _generic(reader, chosen, p, float(norm))
+    statistics = _binned(reader, chosen, p, norm) or _generic(reader, problems, norm)
     observed = float(statistics(p.codes[None].astype(np.int64))[0])
-    draws = np.concatenate([statistics(codes) for codes in drawn_labels(p, int(n_resamples), rng)])
+    draws = np.concatenate([statistics(codes) for codes in drawn_labels(p, n_resamples, rng)])
     near = 1e-12 * max(abs(observed), 1e-300)  # draws that are the same sum in another order
     greater, at_least = int((draws > observed + near).sum()), int((draws >= observed - near).sum())
     return TestResult(
@@ -114,7 +112,7 @@ def calibration_test(
 Statistics = Callable[[AnyArray], FloatArray]
 
 
-def _reader(estimator: str | Estimator, vector: bool) -> Estimator:
+def _reader(estimator: str | Estimator, *, vector: bool) -> Estimator:
     if isinstance(estimator, Estimator):
         return estimator
     if estimator != "auto":
@@ -142,11 +140,11 @@ def drawn_labels(p: Predictions, n_resamples: int, rng: np.random.Generator) -> 
         yield codes
 
 
-def _generic(reader: Estimator, notion: Notion, p: Predictions, norm: float) -> Statistics:
+def _generic(reader: Estimator, problems: Callable[[AnyArray], Reduction], norm: float) -> Statistics:
     """One set of labels after the other, by the estimator itself."""
 
     def one(codes: AnyArray) -> float:
-        reduction = notion.reduce(replace(p, codes=codes))
+        reduction = problems(codes)
         if isinstance(reduction, VectorProblem):
             return root(reader.power(reduction, norm), norm)
         return combine(reader.powers(reduction, norm), shares_of(reduction), norm, reduction.average)
@@ -154,25 +152,17 @@ def _generic(reader: Estimator, notion: Notion, p: Predictions, norm: float) -> 
     return lambda sets: np.array([one(codes) for codes in sets])
 
 
-def _binned(reader: Estimator, notion: Notion, reduction: Any, p: Predictions, norm: float) -> Statistics | None:
+def _binned(reader: Estimator, notion: Notion, p: Predictions, norm: float) -> Statistics | None:
     """Hard bins without debiasing: rows stay in their bins, so all sets of labels are one sparse product a problem."""
-    if not isinstance(reader, Binned) or reader.mapping != "hard" or reader.debias:
+    if not isinstance(reader, Binned) or reader.mapping != "hard" or reader.debias or notion.vector:
         return None
-    # What makes a row's outcome 1: its label is this class, or that of its row.
-    if isinstance(notion, ClassSpecific):
-        wanted: list[Any] = [notion.index(p)]
-    elif isinstance(notion, Confidence):
-        wanted = [p.predicted[:, None]]
-    elif isinstance(notion, Classwise):
-        wanted = list(range(p.n_classes))
-    else:
-        return None
-    bins = [_Bins.of(reader, problem) for problem in reduction]
-    shares, average = shares_of(reduction), reduction.average
+    problems: Any = notion.reduce(p)
+    targets = [(target, _Bins.of(reader, one)) for target, one in zip(notion.targets(p), problems, strict=True)]
+    shares, average = shares_of(problems), notion.average
 
     def statistics(sets: AnyArray) -> FloatArray:
         columns = np.ascontiguousarray(sets.T)
-        powers = [one.powers(columns == label, norm) for one, label in zip(bins, wanted, strict=True)]
+        powers = [bins.powers(target.outcomes(columns), norm) for target, bins in targets]
         return combine_draws(powers, shares, norm, average)
 
     return statistics
@@ -194,7 +184,7 @@ class _Bins:
         moments = reader.summarize(problem)
         number = moments.edges.n_bins
         home = np.clip(moments.edges.slots(problem.scores, problem.eps) - 1, 0, number - 1)
-        w = np.ones(home.size) if problem.weights is None else problem.weights.astype(np.float64)
+        w = ones_or(problem.weights, home.size)
         adds = csr_array((w, (home, np.arange(home.size))), shape=(number, home.size))
         return cls(adds, moments.weight, moments.score)
 
