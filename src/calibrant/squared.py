@@ -18,7 +18,7 @@ DEFAULT = Binned("sqrt", "quantile", debias="kumar")
 
 def squared_calibration_error(
     y_true: Any,
-    y_prob: Any,
+    y_prob: Any = None,
     *,
     notion: str | Notion = "auto",
     estimator: str | Estimator = "auto",

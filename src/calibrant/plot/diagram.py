@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import is_whole
 from .._types import Label
 from ..curves.bands import BANDS, check_band
 from ..curves.build import curve_from
@@ -96,7 +97,7 @@ def check_bins(bins: Any, method: CellEstimator | Isotonic) -> Binned | str | No
         return method if isinstance(method, Binned) else "auto"
     if isinstance(bins, Binned):
         return bins
-    if isinstance(bins, (int, np.integer)) and not isinstance(bins, bool):
+    if is_whole(bins):
         return Binned(int(bins), span="domain")
     raise ValueError(f"bins must be 'auto', an int, Binned(...) or None; got {bins!r}")
 

@@ -18,7 +18,7 @@ from .scales import Scales
 
 def adaptive_test(
     y_true: Any,
-    y_prob: Any,
+    y_prob: Any = None,
     *,
     notion: str | Notion = "auto",
     n_resamples: int = 999,

@@ -21,7 +21,7 @@ _SURELY = 0.5
 
 def cumulative_test(
     y_true: Any,
-    y_prob: Any,
+    y_prob: Any = None,
     *,
     statistic: str = "kuiper",
     notion: str | Notion = "auto",

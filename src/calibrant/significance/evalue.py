@@ -22,7 +22,7 @@ ORDERS = ("random", "given")
 
 def evalue_test(
     y_true: Any,
-    y_prob: Any,
+    y_prob: Any = None,
     *,
     notion: str | Notion = "auto",
     method: str = "sequential",
@@ -189,8 +189,16 @@ class CalibrationMonitor:
         """``1 / e_max``: valid at any time."""
         return float(np.exp(-self._log_max))
 
-    def update(self, y_true: Any, y_prob: Any, *, sample_weight: Any = None) -> TestResult:
+    def update(self, y_true: Any, y_prob: Any = None, *, sample_weight: Any = None) -> TestResult:
         """Bet on further rows, in the order given; the result so far."""
+        if isinstance(y_true, Predictions):
+            p = as_predictions(y_true, y_prob, sample_weight=sample_weight)
+            before = (None if self.labels is None else tuple(self.labels), self.pos_label)
+            now = (p.classes, None if p.positive is None else p.classes[p.positive])
+            for name, settled, given in zip(("labels", "pos_label"), before, now, strict=True):
+                if settled is not None and given != settled:
+                    raise ValueError(f"batches must speak of the same {name}: {settled!r} before, {given!r} now")
+            return self.update_predictions(p)
         p = as_predictions(y_true, y_prob, labels=self.labels, pos_label=self.pos_label, sample_weight=sample_weight)
         return self.update_predictions(p)
 

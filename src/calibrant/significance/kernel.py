@@ -25,7 +25,7 @@ LEAST_BLOCK, MOST_BLOCK = 10, 50
 
 def kernel_test(
     y_true: Any,
-    y_prob: Any,
+    y_prob: Any = None,
     *,
     notion: str | Notion = "auto",
     estimator: KernelCalibrationError | None = None,

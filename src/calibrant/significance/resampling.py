@@ -26,7 +26,7 @@ _TOGETHER = 1 << 22
 
 def calibration_test(
     y_true: Any,
-    y_prob: Any,
+    y_prob: Any = None,
     *,
     notion: str | Notion = "auto",
     estimator: str | Estimator = "auto",
