@@ -236,7 +236,6 @@ class Accumulator:
             raise ValueError(
                 f"notion {notion.name!r} cannot be streamed or reported: use estimate(..., notion={notion.name!r})"
             )
-        one = isinstance(reduction, Problem) and notion.max_problems(p) == 1
         every = reduction if isinstance(reduction, OneVsRest) else self._by_class(p)
         kept = by_class = None
         if every is not None:
@@ -244,7 +243,8 @@ class Accumulator:
         if every is reduction:
             kept = by_class
         elif isinstance(reduction, Problem):
-            kept = Kept.of(aligned(reduction, p, one=one), self._needs(reduction.domain, fine=one))
+            whole = aligned(reduction, p) if notion.splits else reduction
+            kept = Kept.of(whole, self._needs(reduction.domain, fine=len(whole) == 1 and not notion.splits))
         totals = Totals.of(p)
         if self.totals is not None:
             totals, kept, by_class = self.totals + totals, _added(self.kept, kept), _added(self.by_class, by_class)
@@ -302,7 +302,7 @@ class Accumulator:
         mass = np.concatenate([np.asarray(g.total) for g in kept.sums(Grid())])
         held = np.flatnonzero(mass > 0)
         labels = tuple(kept.labels[i] for i in held)
-        dependent = isinstance(kept.labels, tuple) and notion.dependent
+        dependent = notion.dependent
         shares = (1 / len(kept.labels),) * len(held) if dependent else tuple((mass[held] / mass.sum()).tolist())
         average = getattr(notion, "average", "power")
         size = totals.effective_size
@@ -317,6 +317,11 @@ class Accumulator:
             totals.n_samples,
             size,
         )
+
+    def keeps(self, estimator: CellEstimator) -> bool:
+        """Whether the sums that an estimator reads were kept."""
+        kept = self.required()
+        return estimator.needs_on(kept.domain) in kept.parts[0]
 
     def sums(self, estimator: CellEstimator) -> Iterator[Any]:
         """Sums that an estimator reads, some problems at a time; ValueError when they were not kept."""
@@ -375,10 +380,8 @@ class Accumulator:
         return {one.label: one for one in every if one.grid.total > 0}
 
 
-def aligned(problems: Problem, p: Predictions, *, one: bool) -> Problem:
+def aligned(problems: Problem, p: Predictions) -> Problem:
     """Problems with one for every class, also those without rows, so that the sums of all pieces add."""
-    if one or problems.labels == p.classes:
-        return problems
     at = [p.classes.index(label) for label in problems.labels]
     counts = np.zeros(p.n_classes, dtype=np.intp)
     counts[at] = problems.counts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -87,12 +87,15 @@ class Density(CellEstimator):
 
     def read(self, sums: GridMoments, norm: float) -> FloatArray:
         """``errorᵖ`` from grid counts, on the coarsest grid with six cells a bandwidth; p = inf on the full grid."""
-        g = sums.rows
-        h = np.reshape(self.widths(sums), -1)
+        return self.read_with(sums, self.widths(sums), norm)
+
+    def read_with(self, sums: GridMoments, widths: FloatArray, norm: float) -> FloatArray:
+        """:meth:`read` with given bandwidths, (…)."""
+        g, h = sums.rows, np.reshape(widths, -1)
         out: FloatArray = np.empty(len(g))
         for cells, some in by_cells(cells_wanted(g, h, norm), COARSEST, g.cells):
             part = g[some].on(cells)
-            width = h[some] / part.step
+            width = narrowed(h[some], g.step, part.step) / part.step
             transform = spectrum(cells, width, self.kernel)
             density, positive = smoothed(np.stack([part.count, part.positive]), transform)
             scale, peak = np.asarray(part.unit)[:, None], peak_of(transform)[:, None]
@@ -109,7 +112,8 @@ class Density(CellEstimator):
     def held(self, sums: GridMoments) -> tuple[Density, GridMoments]:
         """The bandwidth found, and the counts on the grid that it is read on."""
         h = float(self.widths(sums))
-        return replace(self, bandwidth=h), on_cells(sums, h)
+        grid = on_cells(sums, h)
+        return replace(self, bandwidth=float(narrowed(h, sums.step, grid.step))), grid
 
     def widths(self, sums: GridMoments) -> FloatArray:
         """Bandwidth of each problem, (…)."""
@@ -123,6 +127,11 @@ def cells_wanted(grid: GridMoments, h: FloatArray, norm: float) -> FloatArray:
     wanted = CELLS_PER_BANDWIDTH * (grid.high - grid.low) / h
     whole = np.isinf(norm) | (np.asarray(grid.effective_size) < _SMALL)
     return np.where(whole, float(grid.cells), wanted)
+
+
+def narrowed(h: Any, fine: float, coarse: float) -> Any:
+    """Bandwidth on a coarse grid: sharing samples between its nodes spreads them by √(1/6) steps on average already."""
+    return np.sqrt(h**2 - (coarse**2 - fine**2) / 6)
 
 
 def on_cells(sums: GridMoments, h: float) -> GridMoments:
@@ -144,6 +153,7 @@ def loo_width(sums: GridMoments, kernel: str, *, residual: bool) -> float:
 def kernel_cells(sums: GridMoments, h: float, kernel: str, *, residual: bool = False) -> Cells:
     """Grid nodes as cells, on the coarsest grid with at least six cells a bandwidth."""
     grid = on_cells(sums, h)
+    h = h if residual else float(narrowed(h, sums.step, grid.step))
     smoother = Smoother(grid.cells, max(h / grid.step, 0.5), kernel)
     scores, count, positive = grid.atoms
     return Cells(scores, count, positive, smoother, smoother.quadrature, residual)
