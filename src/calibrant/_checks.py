@@ -1,4 +1,4 @@
-"""Checks of plain arguments, each written once: the error names the argument, what is allowed, and what was received."""
+"""Checks of plain arguments, each written once: errors name the argument, what is allowed, and what was received."""
 
 from __future__ import annotations
 
@@ -31,6 +31,14 @@ def check_choice(name: str, value: Any, allowed: Iterable[str]) -> str:
     if not isinstance(value, str) or value not in names:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, names))}; got {value!r}")
     return value
+
+
+def check_some(name: str, values: Any, allowed: Iterable[str]) -> None:
+    """Judge an argument that must hold one or more of some names."""
+    names = tuple(allowed)
+    given = () if isinstance(values, str) or not isinstance(values, Iterable) else tuple(values)
+    if not given or any(value not in names for value in given):
+        raise ValueError(f"{name} must be some of {', '.join(map(repr, names))}; got {values!r}")
 
 
 def check_bool(name: str, value: Any) -> bool:
