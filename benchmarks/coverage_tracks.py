@@ -62,6 +62,11 @@ def credible(batches: tuple[Batch, ...], level: float, rng: np.random.Generator)
     return out
 
 
+def batches_of(d: Distribution, scores: np.ndarray, labels: np.ndarray, notion: str) -> tuple[Batch, ...]:
+    """Samples of every problem of a notion, sorted."""
+    return tuple(Batch.of(*samples) for samples in d.problems(scores, labels, notion))
+
+
 def bootstrap(batches: tuple[Batch, ...], r: int, level: float, rng: np.random.Generator) -> tuple[float, float]:
     """Percentile bootstrap of the error over 15 bins of equal width, rows drawn with Poisson weights."""
     n = batches[0].size
@@ -90,7 +95,7 @@ def by_posterior(d: Distribution, notion: str, n: int, options: argparse.Namespa
     """Intervals of `estimate(...)`, many at once."""
     found: Pairs = []
     for scores, labels in samples(d, n, options, rng):
-        intervals = credible(d.batches(scores, labels, notion), options.level, rng)
+        intervals = credible(batches_of(d, scores, labels, notion), options.level, rng)
         for r in range(CHECKED if not found else 0):
             given, about = arguments(d, scores[r], labels[r], notion)
             own = cal.estimate(*given, level=options.level, random_state=rng, **about).interval
@@ -117,7 +122,7 @@ def by_bootstrap(d: Distribution, notion: str, n: int, options: argparse.Namespa
     """Percentile intervals of 15 bins."""
     found: Pairs = []
     for scores, labels in samples(d, n, options, rng):
-        batches = d.batches(scores, labels, notion)
+        batches = batches_of(d, scores, labels, notion)
         found += [bootstrap(batches, r, options.level, rng) for r in range(len(scores))]
     return found
 

@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from calibrant.benchmark.config import Distribution
-from calibrant.benchmark.fast.batch import Batch
 from calibrant.benchmark.pool import Pool
 from calibrant.benchmark.storage import Store
-from calibrant.benchmark.tracks import Truth
+from calibrant.benchmark.tracks import Samples, Truth
 from calibrant.benchmark.truth import NOTIONS, truth_of
 
 
@@ -50,12 +49,12 @@ class MixtureDistribution:
         rows = rng.integers(len(self.pool.labels), size=(n_sets, n))
         return self.pool.scores[rows], self.pool.labels[rows]
 
-    def batches(self, scores: np.ndarray, labels: np.ndarray, notion: str) -> tuple[Batch, ...]:
+    def problems(self, scores: np.ndarray, labels: np.ndarray, notion: str) -> tuple[Samples, ...]:
         """One problem a class, or the winner's."""
         n_classes = scores.shape[-1]
         if notion == "classwise":
-            return tuple(Batch.of(scores[..., k], labels == k) for k in range(n_classes))
-        return (Batch.of(scores.max(axis=-1), scores.argmax(axis=-1) == labels, (1 / n_classes, 1.0)),)
+            return tuple(Samples(scores[..., k], labels == k) for k in range(n_classes))
+        return (Samples(scores.max(axis=-1), scores.argmax(axis=-1) == labels, (1 / n_classes, 1.0)),)
 
 
 def mixtures(folder: str, most: int) -> tuple[MixtureDistribution, ...]:

@@ -45,8 +45,8 @@ def tracks(
     def action() -> None:
         import polars as pl
 
-        from .benchmark.runner import check_jobs
         from .benchmark.track_runner import run_tracks, summarize
+        from .benchmark.work import check_jobs
 
         if show not in _TABLES:
             raise ValueError(f"--show must be one of {', '.join(_TABLES)}; got {show!r}")
@@ -65,7 +65,7 @@ def canonical(out: Path | None, quick: bool, jobs: int | None, seed: int, show: 
 
     def action() -> None:
         from .benchmark.canonical import run_canonical, run_default, run_sharpness
-        from .benchmark.runner import check_jobs
+        from .benchmark.work import check_jobs
 
         if show not in _CANONICAL:
             raise ValueError(f"--show with --track canonical must be one of {', '.join(_CANONICAL)}; got {show!r}")

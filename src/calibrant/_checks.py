@@ -34,6 +34,14 @@ def check_choice(name: str, value: Any, allowed: Iterable[str]) -> str:
     return value
 
 
+def check_some(name: str, values: Any, allowed: Iterable[str]) -> None:
+    """Judge an argument that must hold one or more of some names."""
+    names = tuple(allowed)
+    given = () if isinstance(values, str) or not isinstance(values, Iterable) else tuple(values)
+    if not given or any(value not in names for value in given):
+        raise ValueError(f"{name} must be some of {', '.join(map(repr, names))}; got {values!r}")
+
+
 def check_bool(name: str, value: Any) -> bool:
     """Judge a flag."""
     if not isinstance(value, (bool, np.bool_)):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 
 @contextmanager
@@ -18,6 +20,17 @@ def replacing(path: Path) -> Iterator[Path]:
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text in UTF-8."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, content: Any, **options: Any) -> None:
+    """Write JSON that other programs read: no NaN; ``options`` are those of :func:`json.dumps`."""
+    write_text(path, json.dumps(content, allow_nan=False, **options) + "\n")
 
 
 def check_free(path: Path, *, force: bool, advice: str = "pass force=True") -> None:

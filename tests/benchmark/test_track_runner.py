@@ -233,7 +233,7 @@ def test_folder_of_another_run_is_refused(run, tmp_path):
     with pytest.raises(ValueError, match=r"holds pieces of a run but no config\.json"):
         tiny(tmp_path)
     (tmp_path / "config.json").write_text("[1, 2")
-    with pytest.raises(ValueError, match="is not the configuration of a run of tracks"):
+    with pytest.raises(ValueError, match="is not the configuration of a benchmark run"):
         tiny(tmp_path)
 
 
@@ -285,8 +285,8 @@ def test_errors_shrink_with_the_size(tmp_path):
         ({"tracks": ()}, "tracks must be some of"),
         ({"sizes": (30, 30)}, "sizes must be different numbers of rows"),
         ({"sizes": (0,)}, "sizes must be different numbers of rows"),
-        ({"n_sets": 0}, "n_sets must be at least 1; got 0"),
-        ({"seed": -1}, "seed must be at least 0; got -1"),
+        ({"n_sets": 0}, "n_sets must be an int >= 1; got 0"),
+        ({"seed": -1}, "seed must be an int >= 0; got -1"),
         ({"names": ("nobody",)}, "names must be names of distributions"),
     ],
 )
@@ -302,7 +302,7 @@ def test_no_estimators(tmp_path):
 
 @pytest.mark.parametrize("n_jobs", [0, -1, 1.5, True])
 def test_bad_workers(tmp_path, n_jobs):
-    with pytest.raises(ValueError, match="n_jobs must be an int >= 1 or None"):
+    with pytest.raises(ValueError, match="n_jobs must be an int >= 1"):
         tiny(tmp_path / "none", n_jobs=n_jobs)
     assert not (tmp_path / "none").exists()
 

@@ -225,24 +225,24 @@ def test_same_seed_same_sample(d):
     assert one[0].shape == one[1].shape == (3, 40)
 
 
-def test_batches_fold_scores_at_one_half():
+def test_scores_fold_at_one_half():
     d = distributions("beta")[1]
     scores, outcomes = np.array([[0.2, 0.9, 0.5]]), np.array([[0, 0, 1]])
-    (batch,) = d.batches(scores, outcomes, "confidence")
-    np.testing.assert_allclose(batch.scores, [[0.5, 0.8, 0.9]])
+    (folded,) = d.problems(scores, outcomes, "confidence")
+    np.testing.assert_allclose(folded.scores, [[0.8, 0.9, 0.5]])
     # At one half the first class wins, so that outcome 1 is a miss; 0.2 means class 0, which came true.
-    np.testing.assert_array_equal(batch.outcomes, [[0, 1, 0]])
-    assert batch.domain == (0.5, 1.0)
-    (plain,) = d.batches(scores, outcomes, "class-specific")
-    np.testing.assert_allclose(plain.scores, [[0.2, 0.5, 0.9]])
+    np.testing.assert_array_equal(folded.outcomes, [[1, 0, 0]])
+    assert folded.domain == (0.5, 1.0)
+    (plain,) = d.problems(scores, outcomes, "class-specific")
+    np.testing.assert_allclose(plain.scores, [[0.2, 0.9, 0.5]])
     assert plain.domain == (0.0, 1.0)
 
 
-def test_batches_of_confidences_lie_in_their_domain():
+def test_confidences_lie_in_their_domain():
     d = next(d for d in distributions("networks") if d.name == "densenet-raw-confidence")
-    (batch,) = d.batches(*d.sample(2, 500, np.random.default_rng(0)), "confidence")
-    assert batch.domain == (0.01, 1.0)
-    assert batch.scores.min() >= 0.01
+    (samples,) = d.problems(*d.sample(2, 500, np.random.default_rng(0)), "confidence")
+    assert samples.domain == (0.01, 1.0)
+    assert samples.scores.min() >= 0.01
 
 
 def test_spline_is_linear_outside_its_knots_and_constant_beyond_its_limits():

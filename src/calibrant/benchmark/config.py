@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
+from .._checks import check_choice, check_int, check_some, is_whole
 from .._types import IntArray
 
 MODES = ("corrected", "as-published")
@@ -17,6 +19,19 @@ MODELS = ("logistic", "bayes", "svc", "forest")
 FORMAT = 1
 # What a seed is for: the third word after the mixture's own three.
 _MIXTURE, _TRAINING, _MODEL, _POOL = range(4)
+
+
+def check_sizes(name: str, sizes: Sequence[Any], least: int = 1) -> None:
+    """Judge sizes of evaluation sets: different whole numbers of rows."""
+    if not sizes or not all(is_whole(n) and n >= least for n in sizes) or len(set(sizes)) != len(sizes):
+        raise ValueError(f"{name} must be different numbers of rows, each at least {least}; got {sizes!r}")
+
+
+def described(config: Any, *packages: str, **about: Any) -> dict[str, Any]:
+    """A configuration and the versions of packages that its numbers depend on, as JSON holds them."""
+    versions = {name: version(name) for name in packages}
+    plain: dict[str, Any] = json.loads(json.dumps({**about, **asdict(config), "versions": versions}, default=int))
+    return plain
 
 
 def paper_sizes(steps: int = 20) -> tuple[int, ...]:
@@ -81,25 +96,17 @@ class Config:
     sets: int = 200
 
     def __post_init__(self) -> None:
-        if self.mode not in MODES:
-            raise ValueError(f"mode must be one of {', '.join(map(repr, MODES))}; got {self.mode!r}")
-        if isinstance(self.seed, bool) or not isinstance(self.seed, (int, np.integer)) or self.seed < 0:
-            raise ValueError(f"seed must be an int >= 0; got {self.seed!r}")
-        unknown = [m for m in self.models if m not in MODELS]
-        if unknown or not self.models:
-            raise ValueError(f"models must be some of {', '.join(map(repr, MODELS))}; got {self.models!r}")
+        check_choice("mode", self.mode, MODES)
+        check_int("seed", self.seed, 0)
+        check_some("models", self.models, MODELS)
         if min(self.classes, default=0) < 2 or min(self.dimensions, default=0) < 1:
             raise ValueError(
                 f"classes must be >= 2 and dimensions >= 1, at least one each; got {self.classes!r}, "
                 f"{self.dimensions!r}"
             )
-        if min(self.mixtures, self.trainings, self.sets) < 1 or min(self.sizes, default=0) < 1:
-            raise ValueError(
-                f"mixtures, trainings, sets and every size must be >= 1; got mixtures={self.mixtures}, "
-                f"trainings={self.trainings}, sets={self.sets}, sizes={self.sizes!r}"
-            )
-        if len(set(self.sizes)) != len(self.sizes):
-            raise ValueError(f"sizes must differ from one another; got {self.sizes!r}")
+        for field in ("mixtures", "trainings", "sets"):
+            check_int(field, getattr(self, field), 1)
+        check_sizes("sizes", self.sizes)
         if self.train_size < 10 * max(self.classes):
             raise ValueError(f"train_size must be at least ten times the classes; got {self.train_size}")
         if not max(self.sizes) * self.sets <= self.rows <= self.pool:
@@ -173,12 +180,7 @@ class Config:
 
     def to_dict(self) -> dict[str, Any]:
         """The configuration and the versions that its numbers depend on, as JSON holds them."""
-        import scipy
-        import sklearn
-
-        versions = {"numpy": np.__version__, "scipy": scipy.__version__, "scikit-learn": sklearn.__version__}
-        plain: dict[str, Any] = json.loads(json.dumps({"format": FORMAT, **asdict(self), "versions": versions}))
-        return plain
+        return described(self, "numpy", "scipy", "scikit-learn", format=FORMAT)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Config:
@@ -186,9 +188,3 @@ class Config:
         known: dict[str, Any] = {f.name: data[f.name] for f in fields(cls)}
         values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in known.items()}
         return cls(**values)
-
-    @property
-    def digest(self) -> str:
-        """Hash of :meth:`to_dict`."""
-        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()[:16]

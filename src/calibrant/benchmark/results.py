@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +10,7 @@ import numpy as np
 
 from .._types import AnyArray, FloatArray
 from .read import STATISTICS, Row
-from .storage import Store
-from .truth import NOTIONS
+from .storage import Store, need_polars
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,14 +28,6 @@ MEASURES = ("rel_p95", "rel_median", "abs_p95", "abs_median", "bias", "rmse")
 _RESAMPLES = 200
 
 
-def need_polars() -> None:
-    """Raise ImportError, saying how to get it, where polars is missing."""
-    try:
-        import polars  # noqa: F401
-    except ImportError as error:
-        raise ImportError('the benchmark writes Parquet files with polars: pip install "calibrant[cli]"') from error
-
-
 def to_frame(rows: Iterable[Row]) -> pl.DataFrame:
     """Rows as a frame with the columns and types of the results."""
     need_polars()
@@ -50,40 +40,7 @@ def to_frame(rows: Iterable[Row]) -> pl.DataFrame:
 def load(out: str | Path) -> pl.DataFrame:
     """Results found in the folder of a run, finished or not, sorted."""
     need_polars()
-    import polars as pl
-
-    folder = Path(out)
-    paths = sorted((folder / "pieces").glob("*.parquet"))
-    if not paths:
-        raise ValueError(f"out: {folder} holds no results yet")
-    frame = pl.concat([pl.read_parquet(path) for path in paths]).sort(KEYS)
-    if frame.select(KEYS).is_duplicated().any():
-        raise ValueError(f"out: {folder} holds some results twice; remove its folder 'pieces'")
-    return frame
-
-
-def write_results(store: Store) -> pl.DataFrame:
-    """Put the pieces together into ``results.parquet``; its metadata hold the configuration and the versions.
-
-    Estimators that some distributions lack, as those of another call that was stopped, are left out.
-    """
-    import polars as pl
-
-    from .. import __version__
-
-    frame = load(store.folder)
-    config = store.config
-    wanted = len(config.distributions) * len(config.sizes) * len(NOTIONS)
-    frame = frame.filter(pl.len().over("estimator") == wanted)
-    known = set(frame["estimator"].unique())
-    metadata = {
-        "calibrant": __version__,
-        "config": json.dumps(config.to_dict(), sort_keys=True),
-        "estimators": json.dumps({k: v for k, v in store.definitions().items() if k in known}, sort_keys=True),
-    }
-    path = store.folder / "results.parquet"
-    store.write(path, lambda temporary: frame.write_parquet(temporary, metadata=metadata))
-    return frame
+    return Store(Path(out)).load(KEYS)
 
 
 def summary(results: pl.DataFrame | str | Path, *, resamples: int = _RESAMPLES, seed: int = 0) -> pl.DataFrame:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from ..errors import Estimator
 from .config import Config, Distribution
 from .curves import OURS, Entries, Entry, as_entries, paper_curves
+from .experiment import Experiment, definitions_of
 from .pool import draw_pool
 from .read import read_pool
-from .results import need_polars, to_frame, write_results
-from .storage import Store
-from .work import spread
+from .results import KEYS, to_frame
+from .storage import Store, need_polars
+from .truth import NOTIONS
+from .work import check_jobs, spread
 
 if TYPE_CHECKING:
     import polars as pl
@@ -87,19 +86,14 @@ def run(
     ----------
     Posocco & Bonnefoy (2021), *Estimating Expected Calibration Errors*, §5.
     """
-    need_polars()
     config = _config(mode, seed, quick) if config is None else config
     entries = {**paper_curves(config.mode), **OURS} if estimators is None else as_entries(estimators)
-    folder = Path(f"calibrant-benchmark-{config.mode}{'-quick' if quick else ''}" if out is None else out)
-    store = Store.open(folder, config)
-    store.define({name: entry.definition for name, entry in entries.items()})
-    jobs = check_jobs(n_jobs)
-    missing = {d: lacking(store, d, entries) for d in config.shuffled}
-    todo = [(d, names) for d, names in missing.items() if names]
-    spread(partial(_read_one, store, entries, keep_predictions), todo, jobs, "benchmark", progress=progress)
-    results = write_results(store)
-    store.tidy()
-    return results
+    folder = _folder(out, config, quick)
+    work = dict.fromkeys(config.shuffled, definitions_of(entries))
+    read = partial(_read_one, folder, config, entries, keep_predictions)
+    cells = len(work) * len(config.sizes) * len(NOTIONS)
+    experiment = Experiment("benchmark", _content(config), work, read, KEYS, cells)
+    return experiment.run(folder, n_jobs, progress=progress)
 
 
 def predict(
@@ -114,72 +108,45 @@ def predict(
 ) -> Path:
     """The first half of :func:`run` alone: predict and keep what every estimator will read. Returns the folder."""
     config = _config(mode, seed, quick) if config is None else config
-    folder = Path(f"calibrant-benchmark-{config.mode}{'-quick' if quick else ''}" if out is None else out)
-    store = Store.open(folder, config)
+    jobs, folder = check_jobs(n_jobs), _folder(out, config, quick)
+    store = Store.open(folder, _content(config))
     missing = [d for d in config.shuffled if not store.predictions(d).exists()]
-    spread(partial(_predict_one, store), missing, check_jobs(n_jobs), "predict", progress=progress)
+    spread(partial(_predict_one, store, config), missing, jobs, "predict", progress=progress)
     return folder
 
 
 def forget(out: str | os.PathLike[str], names: list[str]) -> None:
     """Drop the results of some estimators from the folder of a run, so that another run reads them anew."""
     need_polars()
-    import polars as pl
-
-    store = Store.existing(Path(out))
-    unknown = sorted(set(names) - set(store.definitions()))
-    if unknown:
-        raise ValueError(f"names: {', '.join(unknown)} not among the estimators of {out}")
-    for path in sorted((store.folder / "pieces").glob("*.parquet")):
-        frame = pl.read_parquet(path)
-        rest = frame.filter(~pl.col("estimator").is_in(names))
-        if rest.height == 0:
-            path.unlink()
-        elif rest.height < frame.height:
-            store.write(path, rest.write_parquet)
-    store.undefine(names)
+    Store.existing(out).forget(names)
 
 
-def lacking(store: Store, distribution: Distribution, entries: Entries) -> list[str]:
-    """Names of estimators that have no results of a distribution yet, in order."""
-    need_polars()
-    import polars as pl
-
-    done: set[str] = set()
-    for path in store.pieces(distribution):
-        done.update(pl.read_parquet(path, columns=["estimator"])["estimator"].unique())
-    return [name for name in entries if name not in done]
-
-
-def _read_one(store: Store, entries: Entries, keep: bool, item: tuple[Distribution, list[str]]) -> None:
-    """Both stages of one distribution, for the estimators that lack it."""
-    distribution, names = item
+def _read_one(
+    folder: Path, config: Config, entries: Entries, keep: bool, distribution: Distribution, names: list[str]
+) -> pl.DataFrame:
+    """Both stages of one distribution, for the named estimators."""
+    store = Store(folder)
     if store.predictions(distribution).exists():
         pool = store.load_pool(distribution)
     else:
-        pool = draw_pool(store.config, distribution)
+        pool = draw_pool(config, distribution)
         if keep:
             store.save_pool(distribution, pool)
-    rows = read_pool(store.config, distribution, pool, {name: entries[name] for name in names})
-    word = hashlib.sha256("\n".join(names).encode()).hexdigest()[:10]
-    path = store.folder / "pieces" / f"{distribution.name}.{word}.parquet"
-    store.write(path, to_frame(rows).write_parquet)
+    return to_frame(read_pool(config, distribution, pool, {name: entries[name] for name in names}))
 
 
-def _predict_one(store: Store, distribution: Distribution) -> None:
-    store.save_pool(distribution, draw_pool(store.config, distribution))
+def _predict_one(store: Store, config: Config, distribution: Distribution) -> None:
+    store.save_pool(distribution, draw_pool(config, distribution))
+
+
+def _content(config: Config) -> dict[str, Any]:
+    """What ``config.json`` holds."""
+    return {"config": config.to_dict()}
 
 
 def _config(mode: str, seed: int, quick: bool) -> Config:
     return Config.quick(mode, seed) if quick else Config(mode=mode, seed=seed)
 
 
-def check_jobs(n_jobs: int | None) -> int:
-    """Judge the ``n_jobs`` argument: None is one for each processor."""
-    if n_jobs is None:
-        from joblib import cpu_count
-
-        return int(cpu_count())
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs < 1:
-        raise ValueError(f"n_jobs must be an int >= 1 or None; got {n_jobs!r}")
-    return int(n_jobs)
+def _folder(out: str | os.PathLike[str] | None, config: Config, quick: bool) -> Path:
+    return Path(f"calibrant-benchmark-{config.mode}{'-quick' if quick else ''}" if out is None else out)

@@ -2,64 +2,100 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._files import replacing
+from .._files import replacing, write_json
 from .config import Config, Distribution
 from .pool import Pool, TruthBins
 
-_CONFIG = "config.json"
-_ESTIMATORS = "estimators.json"
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def need_polars() -> None:
+    """Raise ImportError, saying how to get it, where polars is missing."""
+    try:
+        import polars  # noqa: F401
+    except ImportError as error:
+        raise ImportError('the benchmark writes Parquet files with polars: pip install "calibrant[cli]"') from error
 
 
 @dataclass(frozen=True)
 class Store:
     """Files of one run of one configuration.
 
-    ``config.json``, ``estimators.json``, ``predictions/<distribution>.npz`` (stage 1),
-    ``pieces/<distribution>.<estimators>.parquet`` (stage 2) and, at the end, ``results.parquet``.
+    ``config.json``, ``estimators.json`` (what each name stands for), ``pieces/<item>.<estimators>.parquet`` and, at the
+    end, ``results.parquet``; of a run of the mixtures also ``predictions/<distribution>.npz``, where they are kept.
     """
 
     folder: Path
-    config: Config
 
     @classmethod
-    def open(cls, folder: str | os.PathLike[str], config: Config) -> Store:
-        """Make the folder, or go on in it; ValueError when it holds a run of another configuration."""
-        store = cls(Path(folder), config)
-        wanted = config.to_dict()
-        path = store.folder / _CONFIG
+    def open(cls, folder: str | os.PathLike[str], content: dict[str, Any]) -> Store:
+        """Make the folder with ``config.json``, or go on in it; ValueError when it holds another configuration."""
+        store = cls(Path(folder))
+        path = store.folder / "config.json"
         if path.exists():
-            found = _read_config(path)
-            _check_same(store.folder, wanted, found)
-            return store
-        if (store.folder / "predictions").exists() or (store.folder / "pieces").exists():
-            raise ValueError(f"out: {store.folder} holds files of a run but no {_CONFIG}. Choose another folder")
-        store._write_json(path, {"config": wanted, "digest": config.digest})
+            store._check_same(_inner(content), store.stored())
+        elif any((store.folder / name).exists() for name in ("pieces", "predictions")):
+            raise ValueError(f"out: {folder} holds pieces of a run but no config.json. Choose another folder")
+        else:
+            store._write_json(path, content)
+        store.tidy()
         return store
 
     @classmethod
-    def existing(cls, folder: Path) -> Store:
+    def existing(cls, folder: str | os.PathLike[str]) -> Store:
         """The run that a folder holds; ValueError when it holds none."""
-        path = folder / _CONFIG
-        if not path.exists():
+        if not (Path(folder) / "config.json").exists():
             raise ValueError(f"out: {folder} holds no benchmark run")
-        return cls(folder, Config.from_dict(_read_config(path)))
+        return cls(Path(folder))
+
+    def stored(self) -> dict[str, Any]:
+        """The configuration, as it is in ``config.json``."""
+        path = self.folder / "config.json"
+        try:
+            return _inner(json.loads(path.read_text(encoding="utf-8")))
+        except (ValueError, AttributeError) as error:
+            raise ValueError(f"out: {path} is not the configuration of a benchmark run: {error}") from error
+
+    @property
+    def config(self) -> Config:
+        """The configuration of a run of the mixtures."""
+        try:
+            return Config.from_dict(self.stored())
+        except KeyError as error:
+            raise ValueError(f"out: {self.folder} holds no run of the mixtures: no {error}") from error
+
+    def _check_same(self, wanted: dict[str, Any], found: dict[str, Any]) -> None:
+        different = sorted(key for key in {*wanted, *found} if wanted.get(key) != found.get(key))
+        if different:
+            first = different[0]
+            raise ValueError(
+                f"out: {self.folder} holds a run of another configuration; it differs in {', '.join(different)} "
+                f"({first}: {found.get(first)!r} there, {wanted.get(first)!r} asked for). Choose another folder"
+            )
 
     def definitions(self) -> dict[str, str]:
         """What each estimator name of this run stands for."""
-        path = self.folder / _ESTIMATORS
-        found: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        return found
+        import polars as pl
 
-    def define(self, definitions: dict[str, str]) -> None:
+        path = self.folder / "estimators.json"
+        if path.exists():
+            return dict(json.loads(path.read_text(encoding="utf-8")))
+        # Runs of tracks were begun without that file; their pieces say it.
+        told = [p for p in self.pieces() if "definition" in pl.read_parquet_schema(p)]
+        return {k: v for p in told for k, v in pl.read_parquet(p, columns=["estimator", "definition"]).iter_rows()}
+
+    def define(self, definitions: Mapping[str, str]) -> None:
         """Add estimator names; ValueError when one stands for something else already."""
         known = self.definitions()
         for name, meaning in definitions.items():
@@ -68,15 +104,70 @@ class Store:
                     f"estimators: {name!r} is {known[name]} in {self.folder}, but {meaning} was given. Choose another "
                     f"name, or drop its results: calibrant.benchmark.forget({str(self.folder)!r}, [{name!r}])"
                 )
-        self._write_json(self.folder / _ESTIMATORS, known)
+        self._write_json(self.folder / "estimators.json", known)
 
-    def undefine(self, names: list[str]) -> None:
-        """Take estimator names out."""
-        self._write_json(self.folder / _ESTIMATORS, {k: v for k, v in self.definitions().items() if k not in names})
+    def forget(self, names: Iterable[str]) -> None:
+        """Take estimators out, with their results; ValueError where one is unknown."""
+        import polars as pl
 
-    def _write_json(self, path: Path, content: Any) -> None:
-        with replacing(path) as temporary:
-            temporary.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+        known, gone = self.definitions(), set(names)
+        if unknown := sorted(gone - set(known)):
+            raise ValueError(f"names: {', '.join(unknown)} not among the estimators of {self.folder}")
+        for path in self.pieces():
+            frame = pl.read_parquet(path)
+            rest = frame.filter(~pl.col("estimator").is_in(list(gone)))
+            if rest.height == 0:
+                path.unlink()
+            elif rest.height < frame.height:
+                self.write(path, rest.write_parquet)
+        self._write_json(self.folder / "estimators.json", {k: v for k, v in known.items() if k not in gone})
+
+    def pieces(self, item: str = "*") -> list[Path]:
+        """Files of results, of one item or of all, sorted by name."""
+        return sorted((self.folder / "pieces").glob(f"{item}.*.parquet"))
+
+    def done(self, item: str) -> set[str]:
+        """Names of estimators whose results of an item are there."""
+        import polars as pl
+
+        return {
+            name for path in self.pieces(item) for name in pl.read_parquet(path, columns=["estimator"])["estimator"]
+        }
+
+    def add_piece(self, item: str, names: Sequence[str], frame: pl.DataFrame) -> None:
+        """Keep the results of some estimators on an item."""
+        which = hashlib.sha256("\n".join(names).encode()).hexdigest()[:10]
+        self.write(self.folder / "pieces" / f"{item}.{which}.parquet", frame.write_parquet)
+
+    def load(self, keys: Sequence[str]) -> pl.DataFrame:
+        """All results so far, sorted by the columns that identify a row."""
+        import polars as pl
+
+        if not (paths := self.pieces()):
+            raise ValueError(f"out: {self.folder} holds no results yet")
+        # Two runs in one folder at a time may have read the same cell; their numbers are the same.
+        frame = pl.concat([pl.read_parquet(path) for path in paths])
+        return frame.unique(keys, keep="first", maintain_order=True).sort(keys)
+
+    def collect(self, keys: Sequence[str], cells: int | None = None) -> pl.DataFrame:
+        """All results as one frame, also written to ``results.parquet`` with configuration and versions as metadata.
+
+        With ``cells``, estimators that have another number of rows are left out: another call was stopped while it read
+        them.
+        """
+        import polars as pl
+
+        from .. import __version__
+
+        frame = self.load(keys)
+        if cells is not None:
+            frame = frame.filter(pl.len().over("estimator") == cells)
+        known = set(frame["estimator"])
+        defined = {name: meaning for name, meaning in self.definitions().items() if name in known}
+        about = {"config": self.stored(), "estimators": defined}
+        metadata = {"calibrant": __version__} | {k: json.dumps(v, sort_keys=True) for k, v in about.items()}
+        self.write(self.folder / "results.parquet", lambda path: frame.write_parquet(path, metadata=metadata))
+        return frame
 
     def predictions(self, distribution: Distribution) -> Path:
         """File of a distribution's pool."""
@@ -92,14 +183,13 @@ class Store:
         with np.load(self.predictions(distribution)) as data:
             return Pool(data["scores"], data["labels"], TruthBins(data["truth"]))
 
-    def pieces(self, distribution: Distribution) -> list[Path]:
-        """Files of results of one distribution, sorted by name."""
-        return sorted((self.folder / "pieces").glob(f"{distribution.name}.*.parquet"))
-
     def write(self, path: Path, action: Callable[[Path], Any]) -> None:
         """Let ``action`` write a file that appears whole or not."""
         with replacing(path) as temporary:
             action(temporary)
+
+    def _write_json(self, path: Path, content: Any) -> None:
+        write_json(path, content, indent=2, sort_keys=True)
 
     def tidy(self) -> None:
         """Remove what killed processes left half-written."""
@@ -107,52 +197,6 @@ class Store:
             rest.unlink(missing_ok=True)
 
 
-def open_folder(folder: Path, wanted: dict[str, Any]) -> None:
-    """Make the folder of a run without mixtures, or go on in it; ValueError when it holds another configuration's."""
-    path = folder / _CONFIG
-    if path.exists():
-        try:
-            found = dict(json.loads(path.read_text(encoding="utf-8")))
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"out: {path} is not the configuration of a run of tracks: {error}") from error
-        _check_same(folder, wanted, found)
-    elif (folder / "pieces").exists():
-        raise ValueError(f"out: {folder} holds pieces of a run but no {_CONFIG}. Choose another folder")
-    else:
-        with replacing(path) as temporary:
-            temporary.write_text(json.dumps(wanted, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-    for rest in folder.rglob(".*.tmp"):
-        rest.unlink(missing_ok=True)
-
-
-def unread(folder: Path, item: str, definitions: Mapping[str, str]) -> list[str]:
-    """Names of the estimators whose readings of an item are in no piece; ValueError where one is another's there."""
-    import polars as pl
-
-    done: dict[str, str] = {}
-    for piece in sorted((folder / "pieces").glob(f"{item}.*.parquet")):
-        done |= dict(pl.read_parquet(piece, columns=["estimator", "definition"]).unique().iter_rows())
-    for name, meaning in definitions.items():
-        if done.get(name, meaning) != meaning:
-            raise ValueError(
-                f"estimators: {name!r} is {done[name]} in {folder}, and {meaning} was given. Choose another name"
-            )
-    return [name for name in definitions if name not in done]
-
-
-def _check_same(folder: Path, wanted: dict[str, Any], found: dict[str, Any]) -> None:
-    different = sorted(key for key in {*wanted, *found} if wanted.get(key) != found.get(key))
-    if different:
-        first = different[0]
-        raise ValueError(
-            f"out: {folder} holds a run of another configuration; it differs in {', '.join(different)} "
-            f"({first}: {found.get(first)!r} there, {wanted.get(first)!r} asked for). Choose another folder"
-        )
-
-
-def _read_config(path: Path) -> dict[str, Any]:
-    try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["config"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"out: {path} is not the configuration of a benchmark run: {error}") from error
-    return found
+def _inner(content: Any) -> dict[str, Any]:
+    """The configuration in a file: runs of the mixtures keep it under a name."""
+    return dict(content.get("config", content))

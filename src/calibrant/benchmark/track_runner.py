@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .._files import replacing
+from .._checks import check_int, check_some
 from .._types import FloatArray
 from ..errors.base import Estimator
+from .config import check_sizes, described
 from .curves import OURS, Entries, Entry, as_entries, paper_curves
+from .experiment import Experiment, definitions_of
+from .fast import Batch
 from .read import Row, readings_of, statistics
-from .results import need_polars
-from .runner import check_jobs
-from .storage import open_folder, unread
-from .tracks import TRACKS, Distribution, distributions
-from .work import spread
+from .storage import Store
+from .tracks import TRACKS, Distribution, Samples, distributions
 
 if TYPE_CHECKING:
     import polars as pl
@@ -38,6 +35,8 @@ LARGE_SIZES = (1_000, 10_000, 100_000, 1_000_000)
 CHUNK, MOST_ROWS = 2_000_000, 20_000_000
 #: Readings of a calibrated model above these count as false alarms.
 ALARMS = (0.01, 0.02)
+#: Columns that identify a row of results.
+KEYS = ("track", "distribution", "notion", "size", "estimator")
 
 
 @dataclass(frozen=True)
@@ -65,17 +64,11 @@ class TrackConfig:
     large_sizes: tuple[int, ...] = LARGE_SIZES
 
     def __post_init__(self) -> None:
-        unknown = [track for track in self.tracks if track not in TRACKS]
-        if unknown or not self.tracks:
-            raise ValueError(f"tracks must be some of {', '.join(map(repr, TRACKS))}; got {self.tracks!r}")
-        for field in ("sizes", "large_sizes"):
-            values = getattr(self, field)
-            if not values or min(values) < 1 or len(set(values)) != len(values):
-                raise ValueError(f"{field} must be different numbers of rows, each at least 1; got {values!r}")
-        if self.n_sets < 1:
-            raise ValueError(f"n_sets must be at least 1; got {self.n_sets!r}")
-        if self.seed < 0:
-            raise ValueError(f"seed must be at least 0; got {self.seed!r}")
+        check_some("tracks", self.tracks, TRACKS)
+        check_sizes("sizes", self.sizes)
+        check_sizes("large_sizes", self.large_sizes)
+        check_int("n_sets", self.n_sets, 1)
+        check_int("seed", self.seed, 0)
         if not self.items:
             raise ValueError(f"names must be names of distributions of {', '.join(self.tracks)}; got {self.names!r}")
 
@@ -95,11 +88,7 @@ class TrackConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """The configuration and the versions that its numbers depend on, as JSON holds them."""
-        import scipy
-
-        versions = {"numpy": np.__version__, "scipy": scipy.__version__}
-        plain: dict[str, Any] = json.loads(json.dumps({"format": FORMAT, **asdict(self), "versions": versions}))
-        return plain
+        return described(self, "numpy", "scipy", format=FORMAT)
 
 
 class Item(NamedTuple):
@@ -170,26 +159,14 @@ def run_tracks(
         tuple(tracks), tuple(sizes), n_sets, seed, None if names is None else tuple(names), tuple(large_sizes)
     )
     entries = as_entries({**paper_curves(), **OURS} if estimators is None else estimators)
-    jobs, folder = check_jobs(n_jobs), Path(out)
-    need_polars()
-    open_folder(folder, config.to_dict())
-    definitions = {name: entry.definition for name, entry in entries.items()}
-    missing = [(item, names) for item in config.items if (names := unread(folder, item.name, definitions))]
-    spread(partial(_work, folder, config, entries), missing, jobs, "tracks", progress=progress)
-    return collect(folder)
+    work = dict.fromkeys(config.items, definitions_of(entries))
+    read = partial(_read, config, entries)
+    return Experiment("tracks", config.to_dict(), work, read, KEYS).run(out, n_jobs, progress=progress)
 
 
 def collect(folder: str | os.PathLike[str]) -> pl.DataFrame:
     """Results of a run's pieces as one sorted frame, which is also written to ``results.parquet``."""
-    import polars as pl
-
-    pieces = sorted((Path(folder) / "pieces").glob("*.parquet"))
-    keys = ["track", "distribution", "notion", "size", "estimator"]
-    # What a killed run left beside its successor may hold the same cells; their numbers are the same.
-    frame = pl.concat([pl.read_parquet(p) for p in pieces]).unique(keys, keep="first", maintain_order=True).sort(keys)
-    with replacing(Path(folder) / "results.parquet") as temporary:
-        frame.write_parquet(temporary)
-    return frame
+    return Store.existing(folder).collect(KEYS)
 
 
 def summarize(results: pl.DataFrame) -> pl.DataFrame:
@@ -233,6 +210,12 @@ def evaluation_sets(
     ]
 
 
+def reader_of(problems: tuple[Samples, ...]) -> Callable[[Entry], FloatArray]:
+    """What reads every set with an entry; the only place that knows how estimators read many samples."""
+    batches = tuple(Batch.of(*samples) for samples in problems)
+    return lambda entry: readings_of(entry, batches)
+
+
 def readings(
     distribution: Distribution, size: int, config: TrackConfig, entries: Entries
 ) -> dict[tuple[str, str], tuple[FloatArray, float]]:
@@ -243,10 +226,10 @@ def readings(
     for n_sets, rng in evaluation_sets(distribution, size, config):
         scores, labels = distribution.sample(n_sets, size, rng)
         for notion in distribution.notions:
-            batches = distribution.batches(scores, labels, notion)
+            read = reader_of(distribution.problems(scores, labels, notion))
             for name, entry in entries.items():
                 start = perf_counter()
-                values[notion, name].append(readings_of(entry, batches))
+                values[notion, name].append(read(entry))
                 seconds[notion, name] += perf_counter() - start
     return {key: (np.concatenate(values[key]), seconds[key]) for key in keys}
 
@@ -259,11 +242,10 @@ def _alarms(values: FloatArray) -> dict[str, float]:
     return {"reading_p95": float(np.quantile(known, 0.95)) if some else float("nan"), **shares}
 
 
-def _work(folder: Path, config: TrackConfig, entries: Entries, job: tuple[Item, Sequence[str]]) -> None:
-    """Read one item with the named estimators and write its piece."""
+def _read(config: TrackConfig, entries: Entries, item: Item, names: list[str]) -> pl.DataFrame:
+    """Rows of one item and the named estimators."""
     import polars as pl
 
-    item, names = job
     d = item.distribution
     chosen = {name: entries[name] for name in names}
     rows: list[Row] = []
@@ -292,6 +274,4 @@ def _work(folder: Path, config: TrackConfig, entries: Entries, job: tuple[Item, 
                     "seconds": seconds / len(values),
                 }
             )
-    which = hashlib.sha256(repr(sorted((n, e.definition) for n, e in chosen.items())).encode()).hexdigest()[:12]
-    with replacing(folder / "pieces" / f"{item.name}.{which}.parquet") as temporary:
-        pl.DataFrame(rows).write_parquet(temporary)
+    return pl.DataFrame(rows)

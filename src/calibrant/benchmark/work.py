@@ -7,12 +7,22 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from .._checks import check_int
 from .._progress import progress_bar
 
 logger = logging.getLogger("calibrant.benchmark")
 
 #: What one worker does for one item; returns nothing, everything is in files.
 Task = Callable[[Any], None]
+
+
+def check_jobs(n_jobs: int | None) -> int:
+    """Judge the ``n_jobs`` argument: None is one for each processor."""
+    if n_jobs is not None:
+        return check_int("n_jobs", n_jobs, 1)
+    from joblib import cpu_count
+
+    return int(cpu_count())
 
 
 def spread(task: Task, items: Sequence[Any], n_jobs: int, title: str, *, progress: bool) -> None:

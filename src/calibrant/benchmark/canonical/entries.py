@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..._checks import check_some
 from ...errors import DirichletKernel, Estimator, SimplexBinned
 from ...errors.dirichlet import auto
 from ...errors.simplex_kernel import Simplex
@@ -38,8 +39,7 @@ class Entry:
     def __post_init__(self) -> None:
         if self.estimator is not None and "vector" not in getattr(self.estimator, "serves", ()):
             raise ValueError(f"estimators must serve the canonical notion, as DirichletKernel; got {self.estimator!r}")
-        if not self.measures or set(self.measures) - set(MEASURES):
-            raise ValueError(f"measures must be some of {', '.join(map(repr, MEASURES))}; got {self.measures!r}")
+        check_some("measures", self.measures, MEASURES)
         by_rule = isinstance(self.estimator, DirichletKernel) and self.estimator.bandwidth == "auto"
         if self.factor != 1 and not (by_rule and self.factor > 0):
             raise ValueError(f"factor, a number above 0, is for the bandwidth 'auto'; got {self.factor!r}")

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache, partial
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..._files import replacing
+from ..._checks import check_int
 from ..._types import FloatArray
 from ..._validation import as_predictions
 from ...errors.base import Estimator
 from ...notions import as_notion
 from ...problem import VectorProblem
+from ..config import check_sizes, described
+from ..experiment import Experiment, definitions_of
 from ..read import Row, statistics
-from ..results import need_polars
-from ..runner import check_jobs
-from ..storage import open_folder, unread
 from ..tracks import Truth
-from ..work import spread
 from .entries import CURVES, TRIALS, Entries, Entry, as_entries, read
 from .laws import PUBLISHED, VectorDistribution, others
 
@@ -66,16 +61,10 @@ class CanonicalConfig:
     rows: int = ROWS
 
     def __post_init__(self) -> None:
-        for field in ("sizes", "other_sizes"):
-            values = getattr(self, field)
-            if not values or min(values) < 1 or len(set(values)) != len(values):
-                raise ValueError(f"{field} must be different numbers of rows, each at least 1; got {values!r}")
-        if self.most_sets < 1:
-            raise ValueError(f"most_sets must be at least 1; got {self.most_sets!r}")
-        if self.rows < 1:
-            raise ValueError(f"rows must be at least 1; got {self.rows!r}")
-        if self.seed < 0:
-            raise ValueError(f"seed must be at least 0; got {self.seed!r}")
+        check_sizes("sizes", self.sizes)
+        check_sizes("other_sizes", self.other_sizes)
+        for field, least in (("most_sets", 1), ("rows", 1), ("seed", 0)):
+            check_int(field, getattr(self, field), least)
 
     @property
     def items(self) -> tuple[Item, ...]:
@@ -90,13 +79,7 @@ class CanonicalConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """The configuration and the versions that its numbers depend on, as JSON holds them."""
-        import scipy
-
-        versions = {"numpy": np.__version__, "scipy": scipy.__version__}
-        plain: dict[str, Any] = json.loads(
-            json.dumps({"track": "canonical", "format": FORMAT, **asdict(self), "versions": versions})
-        )
-        return plain
+        return described(self, "numpy", "scipy", track="canonical", format=FORMAT)
 
 
 class Item(NamedTuple):
@@ -163,17 +146,10 @@ def run_canonical(
     """
     config = CanonicalConfig(tuple(sizes), tuple(other_sizes), most_sets, seed, rows)
     chosen = None if estimators is None else as_entries(estimators)
-    jobs, folder = check_jobs(n_jobs), Path(out)
-    need_polars()
-    open_folder(folder, config.to_dict())
-    missing = []
-    for item in config.items:
-        entries = entries_of(item) if chosen is None else chosen
-        names = unread(folder, item.name, {name: entry.definition for name, entry in entries.items()})
-        if names:
-            missing.append((item, {name: entries[name] for name in names}))
-    spread(partial(_work, folder, config), missing, jobs, "canonical", progress=progress)
-    return collect(folder)
+    work = {item: definitions_of(entries_of(item) if chosen is None else chosen) for item in config.items}
+    reading = partial(_read, config, chosen)
+    keys = ("distribution", "size", "estimator", "measure")
+    return Experiment("canonical", config.to_dict(), work, reading, keys).run(out, n_jobs, progress=progress)
 
 
 def run_default(
@@ -197,18 +173,6 @@ def entries_of(item: Item) -> Entries:
     """Estimators that read an item where none are named."""
     entries = dict(CURVES) if item.distribution in PUBLISHED else {"default": CURVES["default"]}
     return entries | (TRIALS if item.size in TRIAL_SIZES or item.distribution not in PUBLISHED else {})
-
-
-def collect(folder: str | os.PathLike[str]) -> pl.DataFrame:
-    """Results of a run's pieces as one sorted frame, which is also written to ``results.parquet``."""
-    import polars as pl
-
-    pieces = sorted((Path(folder) / "pieces").glob("*.parquet"))
-    keys = ["distribution", "size", "estimator", "measure"]
-    frame = pl.concat([pl.read_parquet(p) for p in pieces]).unique(keys, keep="first", maintain_order=True).sort(keys)
-    with replacing(Path(folder) / "results.parquet") as temporary:
-        frame.write_parquet(temporary)
-    return frame
 
 
 def evaluation_set(item: Item, number: int, seed: int) -> VectorProblem:
@@ -245,11 +209,12 @@ def _truths(distribution: VectorDistribution) -> dict[str, Truth]:
     return distribution.truths
 
 
-def _work(folder: Path, config: CanonicalConfig, job: tuple[Item, Entries]) -> None:
-    """Read one item with some estimators and write its piece."""
+def _read(config: CanonicalConfig, chosen: Entries | None, item: Item, names: list[str]) -> pl.DataFrame:
+    """Rows of one item and the named estimators."""
     import polars as pl
 
-    item, entries = job
+    known = entries_of(item) if chosen is None else chosen
+    entries = {name: known[name] for name in names}
     d = item.distribution
     rows: list[Row] = []
     for (name, measure), (values, seconds) in readings(item, config, entries).items():
@@ -271,6 +236,4 @@ def _work(folder: Path, config: CanonicalConfig, job: tuple[Item, Entries]) -> N
                 "seconds": seconds,
             }
         )
-    which = hashlib.sha256(repr(sorted((n, e.definition) for n, e in entries.items())).encode()).hexdigest()[:12]
-    with replacing(folder / "pieces" / f"{item.name}.{which}.parquet") as temporary:
-        pl.DataFrame(rows).write_parquet(temporary)
+    return pl.DataFrame(rows)

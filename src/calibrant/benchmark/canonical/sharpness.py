@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..._files import replacing
+from ..._checks import check_int
 from ..._types import FloatArray
-from ..results import need_polars
-from ..runner import check_jobs
-from ..storage import open_folder
-from ..work import spread
+from ..config import check_sizes
+from ..experiment import Experiment
 from .laws import published
+from .runner import Item
 
 if TYPE_CHECKING:
     import polars as pl
@@ -69,55 +67,46 @@ def run_sharpness(
         the kernel sees of infinitely many samples; ``bias`` = mean - limit, free of the kernel's blur; ``truth``,
         ``‖E[y | f]‖²`` at the point; ``nan_share``.
     """
-    if not sizes or min(sizes) < 2:
-        raise ValueError(f"sizes must be numbers of samples, each at least 2; got {sizes!r}")
-    if repetitions < 2:
-        raise ValueError(f"repetitions must be at least 2; got {repetitions!r}")
-    jobs, folder = check_jobs(n_jobs), Path(out)
-    need_polars()
-    import polars as pl
-
-    config: dict[str, Any] = {
+    check_sizes("sizes", tuple(sizes), 2)
+    check_int("repetitions", repetitions, 2)
+    check_int("seed", seed, 0)
+    config = {
         "track": "sharpness", "format": FORMAT, "sizes": list(sizes), "repetitions": repetitions, "seed": seed,
         "point": list(POINT), "bandwidth": BANDWIDTH, "versions": {"numpy": np.__version__},
     }  # fmt: skip
-    open_folder(folder, config)
-    missing = [size for size in sorted(sizes, reverse=True) if not _piece(folder, size).exists()]
-    spread(partial(_work, folder, repetitions, seed), missing, jobs, "sharpness", progress=progress)
-    frame = pl.concat([pl.read_parquet(_piece(folder, size)) for size in sorted(sizes)])
-    with replacing(folder / "results.parquet") as temporary:
-        frame.write_parquet(temporary)
-    return frame
+    items = [Item(published(len(POINT)), size) for size in sorted(sizes, reverse=True)]
+    estimators = {name: name for name in ESTIMATORS}
+    work = dict.fromkeys(items, estimators)
+    read = partial(_read, repetitions, seed)
+    return Experiment("sharpness", config, work, read, ("size", "estimator")).run(out, n_jobs, progress=progress)
 
 
-def _piece(folder: Path, size: int) -> Path:
-    return folder / "pieces" / f"{size}.parquet"
-
-
-def _work(folder: Path, repetitions: int, seed: int, size: int) -> None:
+def _read(repetitions: int, seed: int, item: Item, names: list[str]) -> pl.DataFrame:
+    """Rows of one size and the named estimators."""
     import polars as pl
 
+    size = item.size
     values = simulate(size, repetitions, seed)
     limit = seen_at_most()
-    law = published(len(POINT))
-    truth = float((law.curve(np.asarray(POINT)) ** 2).sum())
+    truth = float((item.distribution.curve(np.asarray(POINT)) ** 2).sum())
     rows = []
-    for name, each in zip(ESTIMATORS, values.T, strict=True):
+    for name in names:
+        each = values[:, ESTIMATORS.index(name)]
         known = each[~np.isnan(each)]
+        mean, sd = (float(known.mean()), float(known.std())) if known.size else (float("nan"), float("nan"))
         rows.append(
             {
                 "size": size,
                 "estimator": name,
-                "mean": float(known.mean()) if known.size else float("nan"),
-                "se": float(known.std() / np.sqrt(known.size)) if known.size else float("nan"),
-                "bias": float(known.mean()) - limit if known.size else float("nan"),
+                "mean": mean,
+                "se": sd / np.sqrt(max(known.size, 1)),
+                "bias": mean - limit,
                 "limit": limit,
                 "truth": truth,
                 "nan_share": 1 - known.size / each.size,
             }
         )
-    with replacing(_piece(folder, size)) as temporary:
-        pl.DataFrame(rows).write_parquet(temporary)
+    return pl.DataFrame(rows)
 
 
 def simulate(size: int, repetitions: int, seed: int) -> FloatArray:

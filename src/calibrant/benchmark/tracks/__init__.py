@@ -13,8 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..._checks import check_choice
 from .dirichlet import DirichletDistribution, dirichlets
-from .distribution import NORMS, BinaryDistribution, ConfidenceDistribution, Distribution, ScalarDistribution, Truth
+from .distribution import (
+    NORMS,
+    BinaryDistribution,
+    ConfidenceDistribution,
+    Distribution,
+    Samples,
+    ScalarDistribution,
+    Truth,
+)
 from .networks import networks
 from .synthetic import beta, consistency, imbalance
 
@@ -43,12 +52,10 @@ def distributions(track: str) -> tuple[Distribution, ...]:
     >>> d.name, round(d.truth("class-specific").value, 6)
     ('uniform-overconfident', 0.096574)
     >>> scores, outcomes = d.sample(3, 50, np.random.default_rng(0))
-    >>> scores.shape, outcomes.shape, d.batches(scores, outcomes, "confidence")[0].domain
+    >>> scores.shape, outcomes.shape, d.problems(scores, outcomes, "confidence")[0].domain
     ((3, 50), (3, 50), (0.5, 1.0))
     """
-    if track not in TRACKS:
-        raise ValueError(f"track must be one of {', '.join(map(repr, TRACKS))}; got {track!r}")
-    return TRACKS[track]()
+    return TRACKS[check_choice("track", track, TRACKS)]()
 
 
 __all__ = [
@@ -58,6 +65,7 @@ __all__ = [
     "ConfidenceDistribution",
     "DirichletDistribution",
     "Distribution",
+    "Samples",
     "ScalarDistribution",
     "Truth",
     "distributions",

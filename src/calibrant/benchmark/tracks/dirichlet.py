@@ -12,8 +12,7 @@ from functools import cache, cached_property
 import numpy as np
 
 from ..._types import AnyArray, FloatArray
-from ..fast.batch import Batch
-from .distribution import Distribution, Truth
+from .distribution import Distribution, Samples, Truth
 from .laws import Beta
 from .vector_maps import Confused, Softened, VectorMap
 
@@ -83,13 +82,13 @@ class DirichletDistribution(Distribution):
         labels = np.minimum(above.sum(axis=1), self.n_classes - 1)
         return p.reshape(n_sets, n, -1), labels.reshape(n_sets, n)
 
-    def batches(self, scores: FloatArray, labels: AnyArray, notion: str) -> tuple[Batch, ...]:
+    def problems(self, scores: FloatArray, labels: AnyArray, notion: str) -> tuple[Samples, ...]:
         """One problem a class, or the winner's; the first class wins a tie."""
         self.check(notion, 1)
         if notion == "classwise":
-            return tuple(Batch.of(scores[..., k], labels == k) for k in range(self.n_classes))
+            return tuple(Samples(scores[..., k], labels == k) for k in range(self.n_classes))
         low = 1 / self.n_classes
-        return (Batch.of(np.maximum(scores.max(axis=-1), low), scores.argmax(axis=-1) == labels, (low, 1.0)),)
+        return (Samples(np.maximum(scores.max(axis=-1), low), scores.argmax(axis=-1) == labels, (low, 1.0)),)
 
     def truth(self, notion: str, norm: float = 1) -> Truth:
         """By Monte-Carlo over the other classes' shares and quadrature over the score; 0 where calibrated."""

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._types import AnyArray, FloatArray
-from ..fast.batch import Batch
 from .laws import ScoreLaw
 from .maps import Identity, TrueMap
 from .quadrature import integrate, integrate_gap
@@ -25,6 +24,14 @@ class Truth(NamedTuple):
 
     value: float
     standard_error: float = 0.0
+
+
+class Samples(NamedTuple):
+    """R samples of one problem: scores and outcomes, each of shape (R, n), and where scores can lie."""
+
+    scores: FloatArray
+    outcomes: AnyArray
+    domain: tuple[float, float] = (0.0, 1.0)
 
 
 class Distribution(ABC):
@@ -66,7 +73,7 @@ class Distribution(ABC):
         """
 
     @abstractmethod
-    def batches(self, scores: FloatArray, labels: AnyArray, notion: str) -> tuple[Batch, ...]:
+    def problems(self, scores: FloatArray, labels: AnyArray, notion: str) -> tuple[Samples, ...]:
         """Reduce evaluation sets to the problems of a notion: one a class for ``"classwise"``, else a single one."""
 
     @abstractmethod
@@ -182,13 +189,13 @@ class BinaryDistribution(ScalarDistribution):
         """Notions for which the truth is known."""
         return ("class-specific", "confidence") if self.folds else ("class-specific",)
 
-    def batches(self, scores: FloatArray, labels: AnyArray, notion: str) -> tuple[Batch, ...]:
+    def problems(self, scores: FloatArray, labels: AnyArray, notion: str) -> tuple[Samples, ...]:
         """One problem; the first class wins a tie at one half."""
         self.check(notion, 1)
         if notion == "class-specific":
-            return (Batch.of(scores, labels),)
+            return (Samples(scores, labels),)
         up = scores > 0.5
-        return (Batch.of(np.where(up, scores, 1 - scores), labels == up, (0.5, 1.0)),)
+        return (Samples(np.where(up, scores, 1 - scores), labels == up, (0.5, 1.0)),)
 
     def truth(self, notion: str, norm: float = 1) -> Truth:
         """By quadrature."""
@@ -222,10 +229,10 @@ class ConfidenceDistribution(ScalarDistribution):
         """Notions for which the truth is known."""
         return ("confidence",)
 
-    def batches(self, scores: FloatArray, labels: AnyArray, notion: str) -> tuple[Batch, ...]:
+    def problems(self, scores: FloatArray, labels: AnyArray, notion: str) -> tuple[Samples, ...]:
         """One problem on ``[1/K, 1]``."""
         self.check(notion, 1)
-        return (Batch.of(scores, labels, (self.law.low, 1.0)),)
+        return (Samples(scores, labels, (self.law.low, 1.0)),)
 
     def truth(self, notion: str, norm: float = 1) -> Truth:
         """By quadrature."""
