@@ -18,8 +18,7 @@ from ..errors.base import Estimator
 from .config import check_sizes, described
 from .curves import OURS, Entries, Entry, as_entries, paper_curves
 from .experiment import Experiment, definitions_of
-from .fast import Batch
-from .read import Row, readings_of, statistics
+from .read import Row, readings_of, samples, statistics
 from .storage import Store
 from .tracks import TRACKS, Distribution, Samples, distributions
 
@@ -211,9 +210,9 @@ def evaluation_sets(
 
 
 def reader_of(problems: tuple[Samples, ...]) -> Callable[[Entry], FloatArray]:
-    """What reads every set with an entry; the only place that knows how estimators read many samples."""
-    batches = tuple(Batch.of(*samples) for samples in problems)
-    return lambda entry: readings_of(entry, batches)
+    """What reads every set with an entry."""
+    each = [samples(*one) for one in problems]
+    return lambda entry: readings_of(entry, each)
 
 
 def readings(
