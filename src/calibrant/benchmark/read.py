@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from .curves import Entry
 from .pool import Pool
 from .truth import NOTIONS, truth_of
 
-Row = dict[str, Any]
+Row: TypeAlias = dict[str, Any]
 
 
 def read_pool(config: Config, distribution: Distribution, pool: Pool, entries: Mapping[str, Entry]) -> list[Row]:
@@ -72,9 +72,6 @@ def read_pool(config: Config, distribution: Distribution, pool: Pool, entries: M
                     }
                 )
     return out
-
-
-Row = dict[str, Any]
 
 
 def samples(scores: FloatArray, outcomes: AnyArray, domain: tuple[float, float]) -> Problem:

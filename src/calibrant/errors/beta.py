@@ -94,7 +94,7 @@ class AngleCounts:
         if many.all():
             return grid
         wide = max(self.scores.shape[-1], grid.scores.shape[-1])
-        tables = {f: np.zeros((*getattr(self, f).shape[:-1], wide)) for f in _FIELDS}
+        tables: dict[str, Any] = {f: np.zeros((*getattr(self, f).shape[:-1], wide)) for f in _FIELDS}
         for f, table in tables.items():
             for some, values in ((~many, getattr(self, f)), (many, getattr(grid, f))):
                 table[some, ..., : values.shape[-1]] = values[some]
@@ -112,9 +112,9 @@ class AngleCounts:
         n, integral = self.n_samples + other.n_samples, self.integral and other.integral
         if self.on_grid.any() or other.on_grid.any():
             one, two = self.binned(ANGLE_CELLS), other.binned(ANGLE_CELLS)
-            added = {f: getattr(one, f) + getattr(two, f) for f in ("mass", "square")}
+            added: dict[str, Any] = {f: getattr(one, f) + getattr(two, f) for f in ("mass", "square")}
             return replace(one, n_samples=n, integral=integral, **added)
-        sums = {f: np.concatenate([getattr(self, f), getattr(other, f)], axis=-1) for f in _FIELDS}
+        sums: dict[str, Any] = {f: np.concatenate([getattr(self, f), getattr(other, f)], axis=-1) for f in _FIELDS}
         both = replace(self, n_samples=n, integral=integral, **sums)
         size = both.total if integral else (both.mass.sum(axis=-2) > 0).sum(axis=-1)
         return both.with_grids(np.asarray(size > ANGLE_CELLS))
@@ -130,7 +130,7 @@ class AngleCounts:
         squares = self.square.sum(axis=(-2, -1))
         if self.integral:
             return self.total
-        return np.divide(self.total**2, squares, out=np.zeros(np.shape(squares)), where=squares > 0)
+        return np.asarray(np.divide(self.total**2, squares, out=np.zeros(np.shape(squares)), where=squares > 0))
 
     @cached_property
     def own(self) -> FloatArray:
@@ -142,7 +142,9 @@ class AngleCounts:
     def binned(self, cells: int) -> AngleCounts:
         """Counts on the nodes of a grid of θ, each sample shared by the two nearest."""
         theta = np.arcsin(np.sqrt(np.clip(self.scores, 0, 1)))[..., None, :]
-        sums = {f: shared_counts(theta, getattr(self, f), (0.0, np.pi / 2), cells) for f in ("mass", "square")}
+        sums: dict[str, Any] = {
+            f: shared_counts(theta, getattr(self, f), (0.0, np.pi / 2), cells) for f in ("mass", "square")
+        }
         nodes = np.broadcast_to(_angle_nodes(cells), (*self.on_grid.shape, cells + 1))
         return replace(self, scores=nodes, on_grid=np.ones(self.on_grid.shape, dtype=bool), **sums)
 
@@ -181,7 +183,7 @@ class Angles:
 
 
 def _angle_nodes(cells: int) -> FloatArray:
-    return np.sin(np.arange(cells + 1) * (np.pi / 2 / cells)) ** 2
+    return np.asarray(np.sin(np.arange(cells + 1) * (np.pi / 2 / cells)) ** 2)
 
 
 def log_kernel(data: FloatArray, at: FloatArray, h: float, eps: float) -> FloatArray:
@@ -312,8 +314,8 @@ class BetaKernel(CellEstimator):
     ) -> tuple[FloatArray, AnyArray, FloatArray]:
         """Frequency of the outcome around each sample without it, where there is one, and the log of the kernel sum.
 
-        All (2, m), for the negatives and the positives at each score, or at some of them. The largest kernel of a point is factored
-        out, so that far neighbours do not underflow.
+        All (2, m), for the negatives and the positives at each score, or at some of them. The largest kernel of
+        a point is factored out, so that far neighbours do not underflow.
         """
         scores, mass, own = counts.scores, counts.mass, counts.own
         every = np.arange(scores.size) if at is None else at
