@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._checks import check_int
+from .._logistic import DECREMENT, Counts, Point, logits_of, maximum
 from .._types import AnyArray, FloatArray
 from .._validation import as_predictions
 from ..predictions import Predictions
@@ -253,7 +254,7 @@ def cox_test(
         raise ValueError(f"Cox's test is of two classes; got {p.n_classes}: test them one against the rest")
     matrix, codes, w, _ = _rows(p)
     clipped = np.clip(matrix[:, 1], _EPS, 1 - _EPS)
-    z = np.log(clipped) - np.log1p(-clipped)
+    z = logits_of(matrix[:, 1], _EPS)
     o = codes.astype(np.float64)
     warnings = []
     if (matrix[:, 1] != clipped).any():
@@ -294,19 +295,9 @@ def _logistic(
     x: FloatArray, offset: FloatArray, o: FloatArray, w: FloatArray, start: FloatArray
 ) -> tuple[FloatArray, FloatArray, float, bool]:
     """Maximum-likelihood coefficients, standard errors, log-likelihood, and whether there was a maximum."""
-    from scipy.optimize import minimize
-    from scipy.special import expit
-
-    def loss(theta: FloatArray) -> tuple[float, FloatArray]:
-        eta = offset + x @ theta
-        return -float(w @ (o * eta - np.logaddexp(0, eta))), -(x.T @ (w * (o - expit(eta))))
-
-    def curvature(theta: FloatArray) -> FloatArray:
-        chance = expit(offset + x @ theta)
-        return np.asarray((x * (w * chance * (1 - chance))[:, None]).T @ x + 1e-12 * np.eye(x.shape[1]))
-
-    found = minimize(loss, start, jac=True, hess=curvature, method="trust-exact", options={"gtol": 1e-9 * w.sum()})
-    information = curvature(found.x)
+    counts = Counts(x.T[None], w[None], (w * o)[None])
+    point, decrement = maximum(counts, 0.0, Point.at(start[None], offset[None], counts))
+    information = point.information[0] + 1e-12 * np.eye(x.shape[1])
     se = np.sqrt(np.diag(np.linalg.inv(information)))
-    finite = bool(np.abs(offset + x @ found.x).min() < 30 and se.max() < 1e3)
-    return found.x, se, -float(found.fun), bool(found.success and finite)
+    ended = decrement[0] <= DECREMENT and np.abs(point.logit).min() < 30 and se.max() < 1e3
+    return point.theta[0], se, float(point.likelihood[0]), bool(ended)
