@@ -9,6 +9,7 @@ import numpy as np
 
 from .._checks import check_int
 from .._logistic import DECREMENT, Counts, Point, logits_of, maximum
+from .._rows import of_variances, ones_or, repeats
 from .._types import AnyArray, FloatArray
 from .._validation import as_predictions
 from ..predictions import Predictions
@@ -30,15 +31,13 @@ def _rows(p: Predictions) -> tuple[FloatArray, AnyArray, FloatArray, FloatArray]
     matrix, codes = matrix_of(p), p.codes.astype(np.intp)
     if p.positive == 0:
         matrix, codes = matrix[:, ::-1], 1 - codes
-    if p.weights is None:
-        ones = np.ones(len(codes))
-        return matrix, codes, ones, ones
-    used = p.weights > 0
-    w = p.weights[used]
-    if p.integral_weights:
-        return matrix[used], codes[used], w, w
-    w = w * (w.sum() / (w @ w))
-    return matrix[used], codes[used], w, w**2
+    w = ones_or(p.weights, len(codes))
+    if p.weights is not None:
+        used = w > 0
+        matrix, codes, w = matrix[used], codes[used], w[used]
+    if not p.integral_weights:
+        w = w * (w.sum() / (w @ w))
+    return matrix, codes, w, of_variances(w, integral=p.integral_weights)
 
 
 def hosmer_lemeshow(
@@ -103,7 +102,7 @@ def hosmer_lemeshow(
     matrix, codes, w, _ = _rows(p)
     k = matrix.shape[1]
     score = 1 - matrix[:, 0] if k > 2 or p.positive is None else matrix[:, 1]
-    repeated = score if p.weights is None or not p.integral_weights else np.repeat(score, w.astype(np.intp))
+    repeated = score[repeats(w)] if p.integral_weights else score
     edges = np.unique(np.percentile(repeated, np.linspace(0, 100, n_bins + 1)))
     inner = edges[1:-1] if edges.size > 1 else edges[:0]
     group = np.searchsorted(inner, score, side="left")
