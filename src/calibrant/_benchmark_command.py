@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ._command_end import check_option
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -33,10 +35,7 @@ class BenchmarkOptions:
 
     def shown(self, option: str, allowed: Collection[str]) -> str:
         """What tables show: the first that is allowed, unless something was asked for."""
-        chosen = next(iter(allowed)) if self.show is None else self.show
-        if chosen not in allowed:
-            raise ValueError(f"{option} must be one of {', '.join(allowed)}; got {chosen!r}")
-        return chosen
+        return check_option(option, next(iter(allowed)) if self.show is None else self.show, allowed)
 
     def folder(self, name: str) -> Path:
         """Of the run."""

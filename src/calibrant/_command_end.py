@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,14 @@ def guarded(action: Callable[[], Any]) -> Any:
 def as_text(result: Any, as_json: bool) -> str:
     """What a command prints of a result."""
     return json.dumps(result.to_dict(), allow_nan=False) if as_json else str(result)
+
+
+def check_option(option: str, value: str, allowed: Iterable[str]) -> str:
+    """Judge an option that must be one of some words."""
+    words = list(allowed)
+    if value not in words:
+        raise ValueError(f"{option} must be one of {', '.join(words)}; got {value!r}")
+    return value
 
 
 def check_output(option: str, path: Path | None, taken: Mapping[str, Any], *, force: bool) -> None:

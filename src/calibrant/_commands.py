@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ._command_end import as_text, check_output, guarded, tell_written
+from ._command_end import as_text, check_option, check_output, guarded, tell_written
 from ._command_input import (
     PIECE_ROWS,
     STREAM_ABOVE_BYTES,
@@ -103,8 +103,7 @@ def report_command(
 
         if fail_above is not None and not 0 <= fail_above <= 1:
             raise ValueError(f"--fail-above must lie in [0, 1]; got {fail_above}")
-        if fail_on not in _JUDGED:
-            raise ValueError(f"--fail-on must be one of {', '.join(_JUDGED)}; got {fail_on!r}")
+        check_option("--fail-on", fail_on, _JUDGED)
         check_output("--html", html, {"the file that is read": file}, force=True)
         source = Source(file, file_format, label, prob, weight, labels, pos_label)
         chosen = _parse_estimator(estimator)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import polars as pl
 import typer
 
-from ._command_end import as_text, check_output, guarded, tell_written
+from ._command_end import as_text, check_option, check_output, guarded, tell_written
 from ._command_input import (
     PIECE_ROWS,
     Columns,
@@ -240,9 +240,7 @@ def _apply(calibrator: Calibrator, table: Table, written: dict[str, str], out: P
     """Write calibrated rows; returns how many. ``written``: what each column is called in the new file."""
     from .reading import FORMATS, format_of
 
-    chosen = out_format or format_of(out) or table.file_format
-    if chosen not in FORMATS:
-        raise ValueError(f"--out-format must be one of {', '.join(FORMATS)}; got {chosen!r}")
+    chosen = check_option("--out-format", out_format or format_of(out) or table.file_format, FORMATS)
     for old, new in written.items():
         if new != old and new in table.columns:
             raise ValueError(f"--suffix {new.removeprefix(old)!r}: there is a column {new!r} already")

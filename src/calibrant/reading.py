@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ._checks import check_choice
 from ._columns import some
 from ._types import AnyArray
 
@@ -52,8 +53,8 @@ class Table:
     """
 
     def __init__(self, path: str, file_format: str | None = None, *, as_text: bool = False) -> None:
-        if file_format is not None and file_format not in FORMATS:
-            raise ValueError(f"format must be one of {', '.join(FORMATS)}; got {file_format!r}")
+        if file_format is not None:
+            check_choice("format", file_format, FORMATS)
         self._spool: tempfile.TemporaryDirectory[str] | None = None
         self.name = "standard input" if path == "-" else path
         if path == "-":

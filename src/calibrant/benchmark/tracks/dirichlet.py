@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
+from scipy.special import expit
 
 from ..._types import AnyArray, FloatArray
 from .distribution import Distribution, Samples, Truth
@@ -23,6 +24,7 @@ _CELLS = 256
 # Scores at which conditional expectations are computed, as logits: dense in the middle, and out to 10⁻⁸⁷.
 _GRID = np.linspace(-5.3, 5.3, 1601)
 _X = 2 * np.sinh(_GRID)
+_SCORES = expit(_X)
 _STEP = 2 * np.cosh(_GRID) * (_GRID[1] - _GRID[0])
 
 
@@ -111,9 +113,9 @@ class DirichletDistribution(Distribution):
             for k in range(self.n_classes):
                 e = _cached_expectation(self.curve, k, alpha, known)
                 f = weight * Beta(alpha[k], sum(alpha) - alpha[k]).density(_X)[:, None]
-                signed[k] += f * (e.probability - _scores()[:, None])
+                signed[k] += f * (e.probability - _SCORES[:, None])
                 density[k] += f
-                winner += f * (e.wins - _scores()[:, None] * e.mass)
+                winner += f * (e.wins - _SCORES[:, None] * e.mass)
                 winning += f * e.mass
         # Each class has the same weight 1/K in the class-wise error, whatever its base rate.
         return {
@@ -149,12 +151,6 @@ def dirichlet(alpha: FloatArray, rng: np.random.Generator) -> FloatArray:
         draw[empty] = rng.standard_gamma(alpha[empty])
         total[empty] = draw[empty].sum(axis=-1, keepdims=True)
     return np.asarray(draw / total)
-
-
-def _scores() -> FloatArray:
-    from scipy.special import expit
-
-    return np.asarray(expit(_X))
 
 
 def _cached_expectation(

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
 from ..._types import AnyArray, FloatArray
 from .laws import ScoreLaw
@@ -153,8 +154,6 @@ class ScalarDistribution(Distribution):
     @property
     def breaks(self) -> FloatArray:
         """Values of ``logit(t)`` at which the map is not smooth."""
-        from scipy.special import expit
-
         z = np.array([b for b in self.curve.breaks if self.law.low == 0 or expit(b) > self.law.low])
         return self.law.positions(z) if len(z) else z
 
