@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.notions import as_notion
-from calibrant.significance.adaptive import _problems
+from calibrant.notions import Target, as_notion
 from calibrant.significance.scales import Scales, finest
 
 
@@ -100,7 +99,7 @@ def test_pair_by_pair(name, weighted):
     found = cal.adaptive_test(y, p, notion=notion, sample_weight=w if weighted else None, n_resamples=1, random_state=0)
     each = []
     predictions = cal.as_predictions(y, p)
-    cut = list(_problems(as_notion(notion, predictions), predictions, w, None))
+    cut = [Scales.of(t, predictions.eps, w, None) for t in as_notion(notion, predictions).targets(predictions)]
     for k, (place, probs, hits, rows) in enumerate(problems(p, y)):
         rows = np.ones(len(y), dtype=bool) if rows is None else rows
         again = naive(place[rows], probs[rows], hits[rows].astype(float), w[rows])
@@ -150,7 +149,7 @@ def test_standardised_errors_are_nearly_normal_at_every_scale():
     """Mean 0, sd 1 and 5 % above 1.645, whatever the number of bins: no scale drowns the others."""
     rng = np.random.default_rng(0)
     p = rng.beta(0.6, 0.9, 400)
-    scales = Scales.of_scores(p, 1, 2.2e-16, (0.0, 1.0), None, None)
+    scales = Scales.of(Target(p, 1), 2.2e-16, None, None)
     sets = (rng.random((4000, 400)) < p).astype(np.int64)
     errors = scales.squared_errors(sets)
     sd = np.array([level.sd for level in scales.levels])
@@ -209,7 +208,7 @@ def test_canonical_sees_what_classes_hide():
 def test_cells_of_the_simplex_have_equal_volume():
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.ones(4), 40_000)
-    scales = Scales.of_vectors(p, 2.2e-16, None, 3)
+    scales = Scales.of(Target(p, None), 2.2e-16, None, 3)
     assert [level.a_side for level in scales.levels] == [4, 2, 1]
     assert scales.levels[0].weight.size == 64
     assert scales.levels[0].weight == pytest.approx(625, abs=5 * 25)
@@ -218,11 +217,11 @@ def test_cells_of_the_simplex_have_equal_volume():
 def test_bins_are_right_closed():
     """Scores on edges: 0.5 with those below, a confidence of 2/3 (the middle of [1/3, 1]) as well."""
     p = np.repeat([0.25, 0.5, 0.6, 1.0 - 1e-9], 10)
-    scales = Scales.of_scores(p, 1, 2.2e-16, (0.0, 1.0), None, 3)
+    scales = Scales.of(Target(p, 1), 2.2e-16, None, 3)
     assert [level.weight.tolist() for level in scales.levels] == [[10, 10, 10, 10], [20, 20], [40]]
     middle = 1 / 3 + (1 - 1 / 3) / 2
     c = np.repeat([0.4, middle, np.nextafter(middle, 1), 0.8], 5)
-    scales = Scales.of_scores(c, 1, 2.2e-16, (1 / 3, 1.0), None, 2)
+    scales = Scales.of(Target(c, 1, domain=(1 / 3, 1.0)), 2.2e-16, None, 2)
     assert [level.weight.tolist() for level in scales.levels] == [[15, 5], [20]]
 
 
@@ -359,17 +358,6 @@ def test_blocks_of_draws():
 def test_bad_arguments(options, words):
     with pytest.raises(ValueError, match=words):
         cal.adaptive_test([0, 1], [0.2, 0.3], **options)
-
-
-def test_notions_of_others():
-    class Own(cal.Notion):
-        name = "own"
-
-        def reduce(self, predictions):
-            return cal.ClassSpecific(1).reduce(predictions)
-
-    with pytest.raises(ValueError, match="'own' has no adaptive test: use calibration_test"):
-        cal.adaptive_test([0, 1], [0.2, 0.3], notion=Own())
 
 
 def test_pairs_are_counted_once_a_bin():

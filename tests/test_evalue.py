@@ -399,7 +399,7 @@ def test_weights():
         ({"method": "split", "n_splits": 0}, "n_splits must be an int >= 1"),
         ({"n_splits": 2.5}, "n_splits must be an int >= 1; got 2.5"),
         ({"method": "split", "n_splits": True}, "n_splits must be an int >= 1"),
-        ({"method": "split", "fraction": 1.0}, "fraction must be a number within"),
+        ({"method": "split", "fraction": 1.0}, "fraction must lie strictly between 0 and 1"),
         ({"notion": "canonical"}, "'canonical' has no e-value test"),
         ({"notion": "top-label"}, "'top-label' has no e-value test"),
     ],

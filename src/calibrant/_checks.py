@@ -18,10 +18,11 @@ def is_whole(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
-def check_int(name: str, value: Any, least: int) -> int:
-    """Judge an argument that must be a whole number, ``least`` or more."""
-    if not is_whole(value) or value < least:
-        raise ValueError(f"{name} must be an int >= {least}; got {value!r}")
+def check_int(name: str, value: Any, least: int, most: int | None = None, *, instead: str = "") -> int:
+    """Judge an argument that must be a whole number, ``least`` or more; ``instead`` says what else is allowed."""
+    if not is_whole(value) or value < least or (most is not None and value > most):
+        limit = "" if most is None else f" and <= {most}"
+        raise ValueError(f"{name} must be {instead}an int >= {least}{limit}; got {value!r}")
     return int(value)
 
 

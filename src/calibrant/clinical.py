@@ -13,6 +13,7 @@ from ._validation import as_predictions
 from .curves import reliability_curve
 from .errors import CellEstimator
 from .murphy import BinaryRows, check_thresholds
+from .notions import ClassSpecific
 from .results import plain
 
 
@@ -56,7 +57,7 @@ class CalibrationMeasures:
 
 def calibration_measures(
     y_true: Any,
-    y_prob: Any,
+    y_prob: Any = None,
     *,
     method: str | CellEstimator = "adaptive",
     labels: Sequence[Any] | None = None,
@@ -108,15 +109,13 @@ def calibration_measures(
     p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
     rows = BinaryRows.of(p)
     scores, w = rows.scores, rows.weights
-    options: dict[str, Any] = {"labels": list(p.classes), "pos_label": rows.label, "sample_weight": w}
-    names = np.asarray(p.classes)[p.codes]
-    curve = reliability_curve(names, scores, method=method, level=None, **options)
+    curve = reliability_curve(p, None, notion=ClassSpecific(rows.label), method=method, level=None)
     gap = np.abs(np.asarray(curve.at(scores).observed) - scores)
     known = ~np.isnan(gap) & (w > 0)
     if not known.any():
         raise ValueError("the reliability curve has no value at any row")
     e50, e90 = _quantiles(gap[known], w[known], (0.5, 0.9))
-    cox = cox_test(names, scores, **options)
+    cox = cox_test(p)
     return CalibrationMeasures(
         ici=float(np.average(gap[known], weights=w[known])),
         e50=e50,
@@ -175,7 +174,7 @@ class DecisionCurve:
 
 def decision_curve(
     y_true: Any,
-    y_prob: Any,
+    y_prob: Any = None,
     thresholds: Any = None,
     *,
     labels: Sequence[Any] | None = None,

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ._checks import check_level, is_whole
+from ._rows import ones_or
 from ._types import AnyArray, FloatArray, Interval, Label, RandomState
 from ._validation import as_predictions
-from .curves.reliability import check_level
 from .predictions import Predictions
 from .results import plain
 from .scores import matrix_of
@@ -128,8 +129,8 @@ class ExpectedCost:
 
 def expected_cost(
     y_true: Any,
-    y_prob: Any,
-    costs: Any,
+    y_prob: Any = None,
+    costs: Any = None,
     *,
     decisions: Sequence[Any] | None = None,
     calibrator: Calibrator | str | None = "auto",
@@ -197,15 +198,15 @@ def expected_cost(
     >>> bool(found.gap_pvalue < 1e-6 and found.excess.interval.low > 0)  # treat from √0.2 on instead of 0.2
     True
     """
-    checked = check_level(level)
-    if checked is None:
-        raise ValueError("level must lie strictly between 0 and 1; got None")
+    if costs is None:
+        raise TypeError("costs must be given: a row a class, a column a decision")
+    level = check_level(level)
     p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
     table = _check_costs(costs, p.n_classes)
     names = _check_decisions(decisions, table.shape[1], p.classes)
     used = slice(None) if p.weights is None else np.flatnonzero(p.weights > 0)
     matrix, codes = matrix_of(p)[used], p.codes[used].astype(np.intp)
-    mean = _Mean(p, used, checked)
+    mean = _Mean(p, used, level)
     rows = np.arange(len(codes))
     expected = matrix @ table
     taken = expected.argmin(axis=1)
@@ -231,7 +232,7 @@ def expected_cost(
         shares={name: float(share) for name, share in zip(names, shares, strict=True)},
         classes=p.classes,
         calibrator=who,
-        level=checked,
+        level=level,
         n_samples=p.n_samples,
     )
 
@@ -242,7 +243,7 @@ class _Mean:
     def __init__(self, p: Predictions, used: Any, level: float) -> None:
         from scipy.special import ndtri
 
-        self.weights = np.ones(p.n_samples) if p.weights is None else p.weights[used]
+        self.weights = ones_or(p.weights, p.n_samples)[used]
         self._size = p.effective_size
         # Of repeats the variances add up; of other weights their squares count.
         self._times = self.weights if p.integral_weights else self.weights**2
@@ -305,7 +306,7 @@ def _seed(random_state: Any) -> int | None:
         return None
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**32))
-    if isinstance(random_state, bool) or not isinstance(random_state, (int, np.integer)):
+    if not is_whole(random_state):
         raise TypeError(f"random_state must be an int, a numpy Generator or None; got {random_state!r}")
     if random_state < 0:
         raise ValueError(f"random_state must be an int >= 0; got {random_state!r}")

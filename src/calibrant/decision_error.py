@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from ._checks import check_level, check_resamples
+from ._rows import ones_or
 from ._types import FloatArray, Interval, Label, RandomState
 from ._validation import as_predictions
 from .binning.edges import EDGE_UNITS
-from .curves.reliability import check_level, check_resamples
 from .density.grid import GRID_CELLS
 from .errors import EmpiricalBayes, laplace
 from .errors.base import ErrorDraws
@@ -19,7 +20,7 @@ from .errors.empirical_bayes import WIDE, from_sums
 from .errors.laplace import Prior, RankCells
 from .inference.posterior import credible
 from .murphy import BinaryRows
-from .notions import ClassSpecific
+from .notions import ClassSpecific, only_problem
 from .problem import Problem
 from .results import plain
 from .significance.drawn import kuiper_pvalue
@@ -103,7 +104,7 @@ class DecisionCalibrationError:
 
 def decision_calibration_error(
     y_true: Any,
-    y_prob: Any,
+    y_prob: Any = None,
     *,
     thresholds: Thresholds,
     estimator: str | EmpiricalBayes = "auto",
@@ -174,14 +175,12 @@ def decision_calibration_error(
     True
     """
     chosen = _check_estimator(estimator)
-    checked = check_level(level)
-    if checked is None:
-        raise ValueError("level must lie strictly between 0 and 1; got None")
+    level = check_level(level)
     n_draws = _POSTERIOR * check_resamples(n_resamples)
     density = _Density.of(thresholds)
     p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
     rows = BinaryRows.of(p)
-    problem = ClassSpecific(rows.label).reduce(p)[0]
+    problem = only_problem(ClassSpecific(rows.label), p)
     rng = np.random.default_rng(random_state)
     cells, importance = _cells(problem, density)
     share = float(np.average(density.of_scores(problem), weights=problem.weights))
@@ -197,10 +196,10 @@ def decision_calibration_error(
 
     def interval(draws: FloatArray) -> Interval:
         found = credible(
-            [ErrorDraws(draws, log_odds)], [1.0], norm=1.0, average="power", level=checked, size=problem.effective_size
+            [ErrorDraws(draws, log_odds)], [1.0], norm=1.0, average="power", level=level, size=problem.effective_size
         ).interval
         # Off elsewhere, scores may still be right where decisions are made.
-        return Interval(0.0, found.high) if pvalue > 1 - checked else found
+        return Interval(0.0, found.high) if pvalue > 1 - level else found
 
     return DecisionCalibrationError(
         error=error,
@@ -210,7 +209,7 @@ def decision_calibration_error(
         share=share,
         pvalue=pvalue,
         thresholds=density.ends,
-        level=checked,
+        level=level,
         label=rows.label,
         n_samples=p.n_samples,
     )
@@ -287,7 +286,7 @@ def _cells(problem: Problem, density: _Density) -> tuple[RankCells, FloatArray]:
     Of the rows themselves: a range of thresholds for rare events is narrower than a step of any grid.
     """
     n = problem.effective_size
-    weights = np.ones(problem.n_samples) if problem.weights is None else problem.weights
+    weights = ones_or(problem.weights, problem.n_samples)
     used = np.flatnonzero(weights > 0)
     scores, first, code = np.unique(problem.scores[used].astype(np.float64), return_index=True, return_inverse=True)
     mass = weights[used] * (n / weights.sum())
@@ -336,7 +335,7 @@ def _means(cells: RankCells, importance: FloatArray, density: _Density, prior: P
 def _test(problem: Problem, density: _Density, rng: np.random.Generator) -> float:
     """Kuiper's test of the residuals, weighted by the thresholds; NaN without any there."""
     s: FloatArray = problem.scores.astype(np.float64)
-    w = np.ones(s.size) if problem.weights is None else problem.weights
+    w = ones_or(problem.weights, s.size)
     v = density.of_scores(problem)
     held = (v > 0) & (w > 0)
     if not held.any():

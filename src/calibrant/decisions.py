@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ._checks import is_real
 from ._types import AnyArray, FloatArray
 
 
@@ -40,7 +41,7 @@ def optimal_threshold(cost_fp: float, cost_fn: float, *, prior_shift: tuple[floa
     0.9
     """
     for name, cost in (("cost_fp", cost_fp), ("cost_fn", cost_fn)):
-        if isinstance(cost, bool) or not isinstance(cost, (int, float, np.number)) or not 0 <= cost < np.inf:
+        if not is_real(cost) or not 0 <= cost < np.inf:
             raise ValueError(f"{name} must be a finite number >= 0; got {cost!r}")
     if cost_fp + cost_fn == 0:
         raise ValueError("cost_fp and cost_fn must not both be 0: then every decision is as good")
@@ -133,6 +134,6 @@ def _probabilities(y_prob: Any) -> FloatArray:
 
 
 def _rate(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value < 1:
+    if not is_real(value) or not 0 < value < 1:
         raise ValueError(f"base rates must be numbers above 0 and below 1; got {value!r}")
     return float(value)

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from ._checks import check_choice, check_level, check_resamples
+from ._rows import ones_or
 from ._types import AnyArray, FloatArray, Interval, RandomState
 from ._validation import as_predictions
-from .binning.edges import quantile_edges, resolve_n_bins, uniform_edges
-from .curves.reliability import check_level
+from .binning import quantile_edges, resolve_n_bins, uniform_edges
 from .errors import Binned
 from .predictions import Predictions, effective_size
 from .results import plain
@@ -123,7 +124,7 @@ _PARTS = (
 
 def decompose(
     y_true: Any,
-    y_prob: Any,
+    y_prob: Any = None,
     *,
     score: str | ScoringRule = "brier",
     method: str = "corp",
@@ -202,8 +203,7 @@ def decompose(
     >>> bool(abs(d.calibration - 1 / 30) < 0.003 and abs(d.refinement - 2 / 15) < 0.003)
     True
     """
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}; got {method!r}")
+    check_choice("method", method, METHODS)
     p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
     rule = as_rule(score, one_column=p.positive is not None)
     several = p.n_classes > 2 and method != "exact"
@@ -213,18 +213,15 @@ def decompose(
             "method='exact'"
         )
     Binned(n_bins, strategy)  # judges both
-    if isinstance(n_resamples, bool) or not isinstance(n_resamples, (int, np.integer)) or n_resamples < 0:
-        raise ValueError(f"n_resamples must be an int >= 0; got {n_resamples!r}")
-    if check_level(level) is None:
-        raise ValueError("level must lie strictly between 0 and 1; got None")
+    n_resamples, level = check_resamples(n_resamples, 0), check_level(level)
     stated, codes, weights = _rows(p, rule)
-    true = None if posterior is None else _posterior(posterior, y_true, p)
+    true = None if posterior is None else _posterior(posterior, p)
     observer = _observer(stated, method, n_bins, strategy, p.eps, weights, integral=p.integral_weights)
     parts = _parts(rule, stated, codes, weights, observer(codes), true)
     intervals = {}
     if n_resamples:
         rng = np.random.default_rng(random_state)
-        intervals = _intervals(rule, stated, codes, weights, observer, true, parts, int(n_resamples), level, rng)
+        intervals = _intervals(rule, stated, codes, weights, observer, true, parts, n_resamples, level, rng)
     name = score if isinstance(score, str) else repr(score)
     return _made(parts, name, method, len(codes), intervals)
 
@@ -238,18 +235,18 @@ def _rows(p: Predictions, rule: ScoringRule) -> tuple[FloatArray, AnyArray, Floa
     stated, codes = matrix_of(p), p.codes.astype(np.intp)
     if p.positive == 0:
         stated, codes = stated[:, ::-1], 1 - codes
-    weights = np.ones(len(codes)) if p.weights is None else p.weights
+    weights = ones_or(p.weights, len(codes))
     used = weights > 0
     return (stated, codes, weights) if used.all() else (stated[used], codes[used], weights[used])
 
 
-def _posterior(posterior: Any, y_true: Any, p: Predictions) -> FloatArray:
+def _posterior(posterior: Any, p: Predictions) -> FloatArray:
     """True probabilities, (n, K), in the order of the stated ones, whatever that of a frame's columns."""
     shape = getattr(posterior, "shape", None) or np.shape(posterior)
     if tuple(shape) != p.probs.shape:
         raise ValueError(f"posterior must have the shape of y_prob, {p.probs.shape}; got {tuple(shape)}")
     positive = None if p.positive is None else p.classes[p.positive]
-    q = as_predictions(y_true, posterior, labels=list(p.classes), pos_label=positive)
+    q = as_predictions(np.asarray(p.classes)[p.codes], posterior, labels=list(p.classes), pos_label=positive)
     true = matrix_of(q)
     true = true[:, ::-1] if q.positive == 0 else true
     return true if p.weights is None else true[p.weights > 0]

@@ -12,7 +12,7 @@ from .notions import Notion
 
 def expected_calibration_error(
     y_true: Any,
-    y_prob: Any,
+    y_prob: Any = None,
     *,
     n_bins: int | str | Sequence[float] = 15,
     strategy: str = "uniform",
@@ -48,7 +48,7 @@ def expected_calibration_error(
 
 def maximum_calibration_error(
     y_true: Any,
-    y_prob: Any,
+    y_prob: Any = None,
     *,
     n_bins: int | str | Sequence[float] = 15,
     strategy: str = "uniform",

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from ._types import Interval, RandomState
+from ._checks import check_norm, check_resamples
+from ._types import FloatArray, Interval, RandomState
 from ._validation import as_predictions
 from .curves.build import curve_from, describe
-from .curves.reliability import check_level, check_resamples
 from .errors import CellEstimator, DirichletKernel, EmpiricalBayes, Estimator, SimplexBinned
-from .errors.base import PosteriorEstimator, ReadingEstimator, shares_of
-from .errors.norm import check_norm, combine, root, to_power
+from .errors.base import ErrorDraws, PosteriorEstimator, ReadingEstimator
+from .errors.norm import root, to_power
 from .errors.path import Path
-from .inference.intervals import cell_path, invert, row_path
+from .inference.intervals import invert, row_path, sums_path
 from .inference.posterior import Credible, credible
 from .notions import Notion, as_notion
 from .predictions import Predictions
-from .problem import Problem, Reduction, VectorProblem
+from .problem import Reduction, VectorProblem
+from .question import Question, few_draws
 from .results import Estimate, ReliabilityCurve
 
 #: Draws from a posterior for every resample that other intervals take: they cost less.
@@ -30,7 +31,7 @@ _POSTERIOR = 5
 
 def calibration_error(
     y_true: Any,
-    y_prob: Any,
+    y_prob: Any = None,
     *,
     notion: str | Notion = "auto",
     estimator: str | Estimator = "auto",
@@ -49,8 +50,8 @@ def calibration_error(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Observed labels.
+    y_true : array-like of shape (n,), or Predictions
+        Observed labels; or predictions judged before, in place of both.
     y_prob : array-like of shape (n,) or (n, K)
         Probability of ``pos_label``, or one column a class in ``labels`` order.
     notion : {"auto", "class-specific", "classwise", "confidence", "top-label", "canonical"} or Notion
@@ -85,18 +86,26 @@ def calibration_error(
     >>> cal.calibration_error([0, 1], [[1, 0], [0, 1]], notion="classwise", estimator=ece_a)
     0.0
     """
-    p = check_norm(norm)
-    _, reduction, chosen = _reduced(
-        y_true, y_prob, notion, estimator, labels, pos_label, sample_weight, sum_tolerance, from_logits, p
+    asked = ask(
+        as_predictions(
+            y_true,
+            y_prob,
+            labels=labels,
+            pos_label=pos_label,
+            sample_weight=sample_weight,
+            sum_tolerance=sum_tolerance,
+            from_logits=from_logits,
+        ),
+        notion,
+        estimator,
+        norm,
     )
-    if isinstance(reduction, VectorProblem):
-        return root(chosen.power(reduction, p), p)
-    return combine(chosen.powers(reduction, p), shares_of(reduction), p, reduction.average)
+    return asked.question.combine(asked.powers)
 
 
 def estimate(
     y_true: Any,
-    y_prob: Any,
+    y_prob: Any = None,
     *,
     notion: str | Notion = "auto",
     estimator: str | Estimator = "auto",
@@ -150,241 +159,158 @@ def estimate(
     >>> cal.estimate(calibrated, p, random_state=0).interval.low
     0.0
     """
-    p = check_norm(norm)
-    checked = check_level(level)
-    if checked is None:
-        raise ValueError("level must lie strictly between 0 and 1; got None")
     n_resamples = check_resamples(n_resamples)
     rng = np.random.default_rng(random_state)
-    predictions, reduction, chosen = _reduced(
-        y_true, y_prob, notion, estimator, labels, pos_label, sample_weight, sum_tolerance, from_logits, p
-    )
-    name = as_notion(notion, predictions).name
-    if isinstance(reduction, VectorProblem):
-        return _vector_estimate(reduction, chosen, predictions, name, p, checked, n_resamples, rng)
-    problems = list(reduction) if not reduction.dependent else reduction
-    about: dict[str, Any] = {
-        "labels": [_label(problems, i) for i in range(len(problems))],
-        "shares": shares_of(problems),
-        "average": reduction.average,
-        "dependent": reduction.dependent,
-        "notion": name,
-        "norm": p,
-        "level": checked,
-        "n_samples": predictions.n_samples,
-        "size": predictions.effective_size,
-    }
-    if isinstance(chosen, ReadingEstimator):
-        return _read(
-            chosen,
-            problems,
-            about["labels"],
-            about["shares"],
-            reduction.average,
-            name,
-            p,
-            checked,
-            predictions.n_samples,
-        )
-    if isinstance(chosen, CellEstimator):
-        summaries = list(chosen.summarize_all(problems))
-        return estimate_from_summaries(chosen, summaries, n_resamples=n_resamples, rng=rng, **about)
-    paths = (row_path(chosen, problem, p, min(n_resamples, 100), rng) for problem in problems)
-    return _estimated(chosen, chosen.powers(problems, p), paths, None, **about)
-
-
-def estimate_from_summaries(
-    estimator: CellEstimator,
-    summaries: Sequence[Any],
-    *,
-    labels: Sequence[Any],
-    shares: Sequence[float],
-    average: str,
-    dependent: bool,
-    notion: str,
-    norm: float,
-    level: float,
-    n_resamples: int,
-    n_samples: int,
-    size: float,
-    rng: np.random.Generator,
-) -> Estimate:
-    """:func:`estimate` from mergeable summaries: the same numbers in memory and out of core."""
-    curve = None
-    if len(summaries) == 1:
-        curve = curve_from(
-            estimator, summaries[0], label=labels[0], notion=notion, level=level, n_resamples=n_resamples, rng=rng
-        )
-    draws = n_resamples
-    if len(summaries) > 8:  # a mean over many problems needs few draws of each, a maximum some more
-        mean = average != "max" and not np.isinf(norm)
-        draws = max(32 if mean else 100, n_resamples // len(summaries))
-    powers = [estimator.power_of(s, norm) for s in summaries]
-    if isinstance(estimator, PosteriorEstimator):
-        # The two classes of a one-vs-rest pair are mirror images: one of them carries all the information.
-        mirrored = dependent and len(powers) == 2
-        used = summaries[:1] if mirrored else summaries
-        posterior = credible(
-            [estimator.draws(s, norm, _POSTERIOR * draws, rng) for s in used],
-            [1.0] if mirrored else shares,
-            norm=norm,
-            average=average,
-            level=level,
-            size=size,
-            dependent=dependent and not mirrored,
-        )
-        return _result(estimator, powers, posterior, curve, labels, shares, average, notion, norm, level, n_samples)
-    return _estimated(
+    asked = ask(
+        as_predictions(
+            y_true,
+            y_prob,
+            labels=labels,
+            pos_label=pos_label,
+            sample_weight=sample_weight,
+            sum_tolerance=sum_tolerance,
+            from_logits=from_logits,
+        ),
+        notion,
         estimator,
-        powers,
-        (cell_path(estimator, estimator.cells(s), norm, draws, rng) for s in summaries),
-        curve,
-        labels=labels,
-        shares=shares,
-        average=average,
-        dependent=dependent,
-        notion=notion,
-        norm=norm,
-        level=level,
-        n_samples=n_samples,
-        size=size,
+        norm,
+        level,
     )
+    question, chosen, reduction = asked.question, asked.estimator, asked.reduction
+    if isinstance(chosen, ReadingEstimator):
+        return _read(chosen, [reduction] if isinstance(reduction, VectorProblem) else list(reduction), question)
+    if isinstance(reduction, VectorProblem):
+        if not isinstance(chosen, SimplexBinned):
+            raise TypeError(f"estimate() cannot give an interval for {chosen!r} on the notion {question.notion!r}")
+        largest = 1.0 if np.isinf(question.norm) else 2 ** (1 / question.norm)
+        path = chosen.path(reduction, question.norm, n_resamples, rng)
+        return _inverted(chosen, asked.powers, [path], question, largest=largest)
+    if isinstance(chosen, CellEstimator):
+        sums = (chosen.summarize(tile) for tile in reduction.tiles())
+        return estimate_from_sums(chosen, sums, question, n_resamples, rng)
+    some = islice(reduction, len(question.informative))
+    paths = [row_path(chosen, one, question.norm, min(n_resamples, 100), rng) for one in some]
+    return _inverted(chosen, asked.powers, paths, question)
 
 
-def _estimated(
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Predictions, the question asked of them, and who answers it."""
+
+    reduction: Reduction
+    estimator: Estimator
+    question: Question
+
+    @property
+    def powers(self) -> FloatArray:
+        """``errorᵖ`` of every problem, (R,)."""
+        if isinstance(self.reduction, VectorProblem):
+            return np.array([self.estimator.power(self.reduction, self.question.norm)])
+        return self.estimator.powers(self.reduction, self.question.norm)
+
+
+def ask(
+    predictions: Predictions, notion: str | Notion, estimator: str | Estimator, norm: float, level: float = 0.95
+) -> Asked:
+    """Judge what is asked of predictions."""
+    chosen = as_notion(notion, predictions)
+    p = check_norm(norm)
+    reduction = chosen.reduce(predictions)
+    answers = resolve_estimator(estimator, reduction, chosen.name, p)
+    return Asked(reduction, answers, Question.of(predictions, reduction, chosen.name, p, level))
+
+
+def estimate_from_sums(
+    estimator: CellEstimator, parts: Iterable[Any], question: Question, n_resamples: int, rng: np.random.Generator
+) -> Estimate:
+    """:func:`estimate` from sums of the question's problems, some at a time: the same numbers in memory and out of it."""
+    powers, found, curve = [], [], None
+    draws, wanted = few_draws(question, n_resamples), len(question.informative)
+    posterior = isinstance(estimator, PosteriorEstimator)
+    for sums in parts:
+        powers.append(estimator.read(sums, question.norm))
+        if len(question) == 1:
+            options = {"label": question.labels[0], "notion": question.notion, "level": question.level}
+            curve = curve_from(estimator, sums[0], n_resamples=n_resamples, rng=rng, **options)
+        known = sum(len(p) for p in powers[:-1])
+        some = range(max(0, min(len(powers[-1]), wanted - known)))
+        if isinstance(estimator, PosteriorEstimator):
+            part = sums if len(some) == len(powers[-1]) else sums[some.start : some.stop]
+            found.append(estimator.draws(part, question.norm, _POSTERIOR * draws, rng))
+        else:
+            found += [sums_path(estimator, sums[i], question.norm, draws, rng) for i in some]
+    values = np.concatenate(powers)
+    if not posterior:
+        return _inverted(estimator, values, found, question, curve)
+    both = ErrorDraws(np.concatenate([d.powers for d in found]), np.concatenate([d.log_odds for d in found]))
+    return _result(estimator, values, credible(both, question.informative), question, curve)
+
+
+def _inverted(
     estimator: Estimator,
-    powers: Sequence[float],
-    paths: Iterable[Path],
-    curve: ReliabilityCurve | None,
-    *,
-    labels: Sequence[Any],
-    shares: Sequence[float],
-    average: str,
-    dependent: bool,
-    notion: str,
-    norm: float,
-    level: float,
-    n_samples: int,
-    size: float,
+    powers: FloatArray,
+    paths: Sequence[Path],
+    question: Question,
+    curve: ReliabilityCurve | None = None,
     largest: float = 1.0,
 ) -> Estimate:
-    """Value, interval and per-class values from the p-th powers of every problem and their simulated paths."""
-    # The two classes of a one-vs-rest pair are mirror images: one of them carries all the information.
-    mirrored = dependent and len(powers) == 2
-    interval, corrected = invert(
-        list(islice(paths, 1) if mirrored else paths),
-        [1.0] if mirrored else shares,
-        norm=norm,
-        average=average,
-        level=level,
-        n=size,
-        dependent=dependent and not mirrored,
-        largest=largest,
-    )
-    found = Credible(interval, corrected, None)
-    return _result(estimator, powers, found, curve, labels, shares, average, notion, norm, level, n_samples)
+    """Estimate with the interval that simulated paths of the problems give."""
+    interval, corrected = invert(paths, question.informative, largest)
+    return _result(estimator, powers, Credible(interval, corrected, None), question, curve)
 
 
 def _result(
     estimator: Estimator,
-    powers: Sequence[float],
+    powers: FloatArray,
     found: Credible,
-    curve: ReliabilityCurve | None,
-    labels: Sequence[Any],
-    shares: Sequence[float],
-    average: str,
-    notion: str,
-    norm: float,
-    level: float,
-    n_samples: int,
+    question: Question,
+    curve: ReliabilityCurve | None = None,
 ) -> Estimate:
     """Value and per-class values, with what is known of their uncertainty."""
-    value = combine(powers, shares, norm, average)
-    per_class = {} if len(powers) == 1 else {k: root(v, norm) for k, v in zip(labels, powers, strict=True)}
     return Estimate(
-        value,
+        question.combine(powers),
         found.interval,
         found.median,
-        level,
-        notion,
+        question.level,
+        question.notion,
         describe(estimator),
-        norm,
-        n_samples,
-        per_class,
+        question.norm,
+        question.n_samples,
+        question.per_class(powers),
         curve,
         found.calibrated,
     )
 
 
-def _read(
-    estimator: ReadingEstimator,
-    problems: Sequence[Any],
-    labels: Sequence[Any],
-    shares: Sequence[float],
-    average: str,
-    notion: str,
-    norm: float,
-    level: float,
-    n_samples: int,
-) -> Estimate:
+def _read(estimator: ReadingEstimator, problems: Sequence[Any], question: Question) -> Estimate:
     """Normal intervals of powers; problems that share rows are taken for wholly dependent."""
     from scipy.special import ndtri
 
+    norm = question.norm
     inner = estimator.inner(norm)
     readings = [estimator.reading(problem, inner) for problem in problems]
-    if any(np.isnan(r.se) and not np.isnan(r.power) for r in readings):
+    power, se = np.array([r.power for r in readings]), np.array([r.se for r in readings])
+    if (np.isnan(se) & ~np.isnan(power)).any():
         raise TypeError(
             f"estimate() cannot give an interval for {estimator!r} with norm={norm:g}: its bias is not known; use "
             "debias='cross' and norm 1 or 2, or calibration_error()"
         )
-    z = float(ndtri((1 + level) / 2))
-    powers = [_from(r.power, inner, norm) for r in readings]
-    low = combine([_from(r.power - z * r.se, inner, norm) for r in readings], shares, norm, average)
+    z = float(ndtri((1 + question.level) / 2))
+
+    def combined(values: FloatArray) -> float:
+        return question.combine(_from(values, inner, norm))
+
+    low, value = combined(power - z * se), combined(power)
     # Below 0 by chance, a power still does not exclude what its noise hides.
-    high = combine([_from(max(r.power, 0.0) + z * r.se, inner, norm) for r in readings], shares, norm, average)
-    value = combine(powers, shares, norm, average)
-    interval = Interval(max(low, 0.0), high)
+    interval = Interval(max(low, 0.0), combined(np.maximum(power, 0.0) + z * se))
     found = Credible(interval, min(max(value, interval.low), interval.high), None)
-    result = _result(estimator, powers, found, None, labels, shares, average, notion, norm, level, n_samples)
-    details = estimator.details(problems[0], norm) if len(problems) == 1 else {}
-    return replace(result, details=details)
+    result = _result(estimator, _from(power, inner, norm), found, question)
+    return replace(result, details=estimator.details(problems[0], norm) if len(problems) == 1 else {})
 
 
-def _from(power: float, inner: float, norm: float) -> float:
-    """A power of one norm as that of another."""
-    return power if inner == norm else to_power(root(power, inner), norm)
-
-
-def _vector_estimate(
-    problem: VectorProblem,
-    estimator: Estimator,
-    predictions: Predictions,
-    notion: str,
-    norm: float,
-    level: float,
-    n_resamples: int,
-    rng: np.random.Generator,
-) -> Estimate:
-    if isinstance(estimator, ReadingEstimator):
-        return _read(estimator, [problem], [None], [1.0], "power", notion, norm, level, predictions.n_samples)
-    if not isinstance(estimator, SimplexBinned):
-        raise TypeError(f"estimate() cannot give an interval for {estimator!r} on the notion {notion!r}")
-    return _estimated(
-        estimator,
-        [estimator.power(problem, norm)],
-        [estimator.path(problem, norm, n_resamples, rng)],
-        None,
-        labels=[None],
-        shares=[1.0],
-        average="power",
-        dependent=False,
-        notion=notion,
-        norm=norm,
-        level=level,
-        n_samples=predictions.n_samples,
-        size=predictions.effective_size,
-        largest=1.0 if np.isinf(norm) else 2 ** (1 / norm),
-    )
+def _from(powers: FloatArray, inner: float, norm: float) -> FloatArray:
+    """Powers of one norm as those of another."""
+    return powers if inner == norm else np.array([to_power(root(float(p), inner), norm) for p in powers])
 
 
 def canonical_default(norm: float) -> DirichletKernel:
@@ -406,34 +332,3 @@ def resolve_estimator(estimator: str | Estimator, reduction: Reduction, notion: 
         raise TypeError(f"estimator must be 'auto' or an estimator such as Binned(15); got {estimator!r}{hint}")
     estimator.check(reduction, notion)
     return estimator
-
-
-def _reduced(
-    y_true: Any,
-    y_prob: Any,
-    notion: str | Notion,
-    estimator: str | Estimator,
-    labels: Sequence[Any] | None,
-    pos_label: Any,
-    sample_weight: Any,
-    sum_tolerance: float | None,
-    from_logits: bool,
-    norm: float,
-) -> tuple[Predictions, Reduction, Estimator]:
-    predictions = as_predictions(
-        y_true,
-        y_prob,
-        labels=labels,
-        pos_label=pos_label,
-        sample_weight=sample_weight,
-        sum_tolerance=sum_tolerance,
-        from_logits=from_logits,
-    )
-    chosen = as_notion(notion, predictions)
-    reduction = chosen.reduce(predictions)
-    return predictions, reduction, resolve_estimator(estimator, reduction, chosen.name, norm)
-
-
-def _label(problems: Sequence[Problem], i: int) -> Any:
-    classes = getattr(problems, "classes", None)
-    return classes[i] if classes is not None else problems[i].label

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from ._rows import ones_or
 from ._types import FloatArray, Label
 from ._validation import as_predictions
 from .predictions import Predictions
@@ -54,7 +55,7 @@ class MurphyCurve:
 
 def murphy_curve(
     y_true: Any,
-    y_prob: Any,
+    y_prob: Any = None,
     thresholds: Any = None,
     *,
     labels: Sequence[Any] | None = None,
@@ -128,7 +129,7 @@ class BinaryRows:
         if p.n_classes != 2:
             raise ValueError(f"this is of two classes; got {p.n_classes}: judge them one against the rest")
         k = 1 if p.positive is None else p.positive
-        weights = np.ones(p.n_samples) if p.weights is None else p.weights
+        weights = ones_or(p.weights, p.n_samples)
         return cls(p.classes[k], matrix_of(p)[:, k], (p.codes == k).astype(np.float64), weights)
 
     @cached_property

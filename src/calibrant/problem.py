@@ -1,9 +1,13 @@
-"""What every estimator eats: one 1-D problem, a set of them, or one vector problem."""
+"""What every estimator reads: one-dimensional problems side by side, or one vector problem.
+
+Samples of a benchmark, classes of a one-vs-rest reduction, predicted classes, subgroups, days: all are *many problems
+in one dimension*. Their rows lie in one flat column, problem after problem; whoever works on them takes them in tiles.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, overload
 
@@ -12,15 +16,20 @@ import numpy as np
 from ._types import AnyArray, FloatArray, IntArray, Label
 from .predictions import effective_size
 
+#: Rows worked on at a time: what is made of them stays in the cache.
+TILE = 1 << 17
+
 
 @dataclass(frozen=True, eq=False)
-class Problem:
-    """One calibration problem in one dimension: is the mean of ``outcomes`` at score s equal to s?
+class Problem(Sequence["Problem"]):
+    """One calibration problem in one dimension, or many side by side: is the mean of ``outcomes`` at score s equal to s?
+
+    What is made of problems has their ``shape``: () for one, (R,) for many.
 
     Parameters
     ----------
     scores : ndarray of shape (n,)
-        float32 or float64, in [0, 1].
+        float32 or float64, in [0, 1]; of many problems, the rows of one after those of another.
     outcomes : ndarray of shape (n,)
         0/1, any integer, bool or float dtype.
     weights : ndarray of shape (n,) or None
@@ -31,9 +40,16 @@ class Problem:
     eps : float
         Rounding unit of the scores as the user passed them.
     label : object
-        The class it speaks of; None for a confidence.
+        The class it speaks of, None for a confidence; of many problems, a tuple.
     share : float
-        Weight of this problem among its siblings; a set's shares sum to 1.
+        Weight of this problem among its siblings, of many a tuple; a set's shares sum to 1.
+    starts : ndarray of shape (R + 1,) or None
+        Where the rows of each of many problems begin, and the end of the last one's; None for one problem.
+    average : {"power", "mean", "max"}
+        How errors of many combine. ``"power"``: ``(Σ share · eᵖ)^(1/p)``, the maximum for p = inf; ``"mean"``:
+        ``Σ share · e``; ``"max"``: the worst.
+    dependent : bool
+        Whether many problems share rows (one-vs-rest), rather than splitting them.
     """
 
     scores: FloatArray
@@ -43,7 +59,69 @@ class Problem:
     domain: tuple[float, float] = (0.0, 1.0)
     eps: float = float(np.finfo(np.float64).eps)
     label: Label = None
-    share: float = 1.0
+    share: Any = 1.0
+    starts: IntArray | None = None
+    average: str = "power"
+    dependent: bool = False
+
+    @classmethod
+    def samples(cls, scores: FloatArray, outcomes: AnyArray, weights: FloatArray | None = None, **about: Any) -> Problem:
+        """R samples of n rows each: scores (R, n), outcomes and weights of that shape or (n,)."""
+        rows, n = scores.shape
+        o, w = (None if v is None else np.broadcast_to(v, scores.shape).reshape(-1) for v in (outcomes, weights))
+        return cls(scores.reshape(-1), o, w, starts=np.arange(rows + 1) * n, **about)
+
+    @overload
+    def __getitem__(self, index: int) -> Problem: ...
+    @overload
+    def __getitem__(self, index: slice) -> Problem: ...
+    def __getitem__(self, index: int | slice) -> Problem:
+        """One problem, or neighbouring ones: views of the rows."""
+        alone = not isinstance(index, slice)
+        a, b, step = (range(len(self))[index], 0, 1) if alone else index.indices(len(self))  # type: ignore[union-attr]
+        b = a + 1 if alone else max(a, b)
+        if step != 1:
+            raise ValueError(f"neighbouring problems are taken with step 1; got {step}")
+        rows = slice(int(self.bounds[a]), int(self.bounds[b]))
+        return replace(
+            self,
+            scores=self.scores[rows],
+            outcomes=self.outcomes[rows],
+            weights=None if self.weights is None else self.weights[rows],
+            label=self.labels[a] if alone else self.labels[a:b],
+            share=self.shares[a] if alone else self.shares[a:b],
+            starts=None if alone else self.bounds[a : b + 1] - self.bounds[a],
+        )
+
+    def __len__(self) -> int:
+        return len(self.bounds) - 1
+
+    def __iter__(self) -> Iterator[Problem]:
+        return (self[i] for i in range(len(self)))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """() for one problem, (R,) for many."""
+        return () if self.starts is None else (len(self),)
+
+    @cached_property
+    def bounds(self) -> IntArray:
+        """Where the rows of each problem begin, and the end of the last one's, (R + 1,)."""
+        return np.array([0, self.scores.shape[0]]) if self.starts is None else self.starts
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """Label of each problem."""
+        if self.starts is None:
+            return (self.label,)
+        return self.label if isinstance(self.label, tuple) and len(self.label) == len(self) else (self.label,) * len(self)
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """Share of each problem."""
+        if self.starts is None:
+            return (float(self.share),)
+        return tuple(self.share) if isinstance(self.share, tuple) else (self.share / len(self),) * len(self)
 
     @property
     def n_samples(self) -> int:
@@ -51,84 +129,154 @@ class Problem:
         return int(self.scores.shape[0])
 
     @cached_property
+    def counts(self) -> IntArray:
+        """Rows of each problem, (R,)."""
+        return np.diff(self.bounds)
+
+    @cached_property
+    def row(self) -> IntArray:
+        """The problem that each row belongs to, (n,)."""
+        return np.repeat(np.arange(len(self)), self.counts)
+
+    @cached_property
+    def sizes(self) -> FloatArray:
+        """Sample size of each problem, (R,); see :func:`calibrant.predictions.effective_size`."""
+        if self.weights is None:
+            return self.counts.astype(np.float64)
+        return np.array([one.effective_size for one in self])
+
+    @cached_property
     def effective_size(self) -> float:
-        """Sample size; see :func:`calibrant.predictions.effective_size`."""
+        """Sample size of all rows; see :func:`calibrant.predictions.effective_size`."""
         return effective_size(self.weights, self.n_samples, integral=self.integral)
 
+    def tiles(self, numbers: int = TILE) -> Iterator[Problem]:
+        """Neighbouring problems at a time, so many that they fill a table of ``numbers``, the largest padding all."""
+        if len(self) <= 1 or len(self) * int(self.counts.max()) <= numbers:
+            yield self
+            return
+        first, largest = 0, 0
+        for i, n in enumerate(self.counts.tolist()):
+            largest = max(largest, n)
+            if i > first and (i + 1 - first) * largest > numbers:
+                yield self[first:i]
+                first, largest = i, n
+        yield self[first:]
 
-@dataclass(frozen=True, eq=False)
-class ProblemSet(Sequence[Problem]):
-    """Problems that are estimated one by one and then combined.
+    def sums(self, needs: Any) -> Any:
+        """Sums that an estimator names (its ``needs``), made once for all that name them."""
+        if needs not in self._kept:
+            self._kept[needs] = needs.of(self)
+        return self._kept[needs]
 
-    Parameters
-    ----------
-    problems : tuple of Problem
-    average : {"power", "mean", "max"}
-        ``"power"``: ``(Σ share · eᵖ)^(1/p)``, the maximum for p = inf; ``"mean"``: ``Σ share · e``;
-        ``"max"``: the worst.
-    dependent : bool
-        Whether the problems share rows (one-vs-rest), rather than splitting them.
-    """
+    @cached_property
+    def _kept(self) -> dict[Any, Any]:
+        return {}
 
-    problems: tuple[Problem, ...]
-    average: str = "power"
-    dependent: bool = False
+    @cached_property
+    def ordered(self) -> Problem:
+        """The rows that count, in ascending order of score within each problem; scores and outcomes float64."""
+        kept = self
+        if self.weights is not None and not self.weights.all():
+            used = self.weights > 0
+            before = np.concatenate([[0], np.cumsum(used)])
+            kept = replace(
+                self,
+                scores=self.scores[used],
+                outcomes=self.outcomes[used],
+                weights=self.weights[used],
+                starts=None if self.starts is None else before[self.starts],
+            )
+        s, o, w = _sorted(kept)
+        return replace(kept, scores=s, outcomes=o, weights=w)
 
-    @overload
-    def __getitem__(self, index: int) -> Problem: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Problem]: ...
-    def __getitem__(self, index: int | slice) -> Problem | Sequence[Problem]:
-        return self.problems[index]
 
-    def __len__(self) -> int:
-        return len(self.problems)
-
-    def __iter__(self) -> Iterator[Problem]:
-        return iter(self.problems)
+def _sorted(p: Problem) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+    """Scores, outcomes and weights in ascending order of score, problem by problem."""
+    n, counts = p.n_samples, p.counts
+    shape = (len(p), -1) if n and int(counts.min(initial=0)) * len(p) == n else None
+    o = p.outcomes
+    if shape and p.weights is None and (o.dtype.kind in "biu" or bool(((o == 0) | (o == 1)).all())):
+        # Scores in [0, 1] leave a bit of their pattern free, which is in their order: one integer key a row.
+        kind = np.uint32 if p.scores.dtype == np.float32 else np.uint64
+        key = (p.scores + p.scores.dtype.type(0)).view(kind) << kind(1)  # + 0 makes -0.0 a 0.0
+        key |= (o == 0).astype(kind)
+        key = np.sort(key.reshape(shape), axis=-1).reshape(-1)
+        s = (key >> kind(1)).view(p.scores.dtype)
+        return s.astype(np.float64), ((key & kind(1)) == 0).astype(np.float64), None
+    if shape:
+        within = np.argsort(p.scores.reshape(shape), axis=-1, kind="stable")
+        order = (within + p.bounds[:-1, None]).reshape(-1)
+    else:
+        order = np.lexsort((p.scores, p.row))
+    w = None if p.weights is None else p.weights[order].astype(np.float64)
+    return p.scores[order].astype(np.float64), o[order].astype(np.float64), w
 
 
 @dataclass(frozen=True, eq=False)
 class OneVsRest(Sequence[Problem]):
-    """The K one-vs-rest problems of a probability matrix, sliced out only when asked for.
-
-    Estimators that can work on the whole matrix do so, in row tiles that stay in the cache; the others
-    iterate and get one contiguous column at a time.
-    """
+    """The K one-vs-rest problems of a probability matrix, cut out some classes at a time."""
 
     probs: FloatArray
     codes: IntArray
     weights: FloatArray | None
     integral: bool
     eps: float
-    classes: tuple[Label, ...]
+    labels: tuple[Label, ...]
     average: str = "power"
     dependent: bool = True
 
     @overload
     def __getitem__(self, index: int) -> Problem: ...
     @overload
-    def __getitem__(self, index: slice) -> Sequence[Problem]: ...
-    def __getitem__(self, index: int | slice) -> Problem | Sequence[Problem]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        if index < 0:
-            index += len(self)
-        if not 0 <= index < len(self):
-            raise IndexError(index)
-        return Problem(
-            np.ascontiguousarray(self.probs[:, index]),
-            self.codes == index,
+    def __getitem__(self, index: slice) -> Problem: ...
+    def __getitem__(self, index: int | slice) -> Problem:
+        if not isinstance(index, slice):
+            i = range(len(self))[index]
+            return self[i : i + 1][0]
+        a, b, _ = index.indices(len(self))
+        return Problem.samples(
+            np.ascontiguousarray(self.probs[:, a:b].T),
+            self.codes == np.arange(a, b)[:, None],
             self.weights,
-            self.integral,
-            (0.0, 1.0),
-            self.eps,
-            self.classes[index],
-            1 / len(self),
+            integral=self.integral,
+            eps=self.eps,
+            label=self.labels[a:b],
+            share=(1 / len(self),) * (b - a),
+            average=self.average,
+            dependent=self.dependent,
         )
 
     def __len__(self) -> int:
-        return len(self.classes)
+        return len(self.labels)
+
+    def __iter__(self) -> Iterator[Problem]:
+        return (one for tile in self.tiles() for one in tile)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(K,)."""
+        return (len(self),)
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """Share of each problem."""
+        return (1 / len(self),) * len(self)
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows, which the problems share."""
+        return int(self.codes.shape[0])
+
+    @property
+    def sizes(self) -> FloatArray:
+        """Sample size of each problem, (K,)."""
+        return np.full(len(self), effective_size(self.weights, self.n_samples, integral=self.integral))
+
+    def tiles(self, numbers: int = TILE) -> Iterator[Problem]:
+        """Neighbouring classes at a time, about ``numbers`` probabilities."""
+        step = max(1, numbers // max(self.n_samples, 1))
+        return (self[a : a + step] for a in range(0, len(self), step))
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +302,7 @@ class VectorProblem:
         return effective_size(self.weights, self.n_samples, integral=self.integral)
 
 
-Reduction = ProblemSet | OneVsRest | VectorProblem
+Reduction = Problem | OneVsRest | VectorProblem
 
 
 def is_vector(reduction: Any) -> bool:

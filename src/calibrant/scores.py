@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ._checks import check_choice, check_fraction, is_real
 from ._types import AnyArray, FloatArray
 from ._validation import as_predictions
 from .predictions import Predictions
@@ -60,8 +61,7 @@ class Brier(ScoringRule):
     scale: str = "sum"
 
     def __post_init__(self) -> None:
-        if self.scale not in SCALES:
-            raise ValueError(f"scale must be one of {', '.join(map(repr, SCALES))}; got {self.scale!r}")
+        check_choice("scale", self.scale, SCALES)
 
     def table(self, p: FloatArray) -> FloatArray:
         """See :class:`ScoringRule`."""
@@ -107,7 +107,7 @@ class BetaFamily(ScoringRule):
 
     def __post_init__(self) -> None:
         for name, value in (("alpha", self.alpha), ("beta", self.beta)):
-            if not (isinstance(value, (int, float)) and np.isfinite(value) and value > 0):
+            if not is_real(value) or not 0 < value < np.inf:
                 raise ValueError(f"{name} must be a number above 0; got {value!r}")
 
     def table(self, p: FloatArray) -> FloatArray:
@@ -136,8 +136,7 @@ class CostWeighted(ScoringRule):
     binary = True
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.threshold, (int, float)) and 0 < self.threshold < 1):
-            raise ValueError(f"threshold must lie strictly between 0 and 1; got {self.threshold!r}")
+        check_fraction("threshold", self.threshold)
 
     def table(self, p: FloatArray) -> FloatArray:
         """See :class:`ScoringRule`."""
@@ -168,7 +167,7 @@ def matrix_of(p: Predictions) -> FloatArray:
 
 def score_samples(
     y_true: Any,
-    y_prob: Any,
+    y_prob: Any = None,
     score: str | ScoringRule = "brier",
     *,
     labels: Sequence[Any] | None = None,
@@ -208,7 +207,7 @@ def _binary_order(p: Predictions, rule: ScoringRule) -> list[int] | None:
 
 def mean_score(
     y_true: Any,
-    y_prob: Any,
+    y_prob: Any = None,
     score: str | ScoringRule = "brier",
     *,
     labels: Sequence[Any] | None = None,
@@ -230,7 +229,7 @@ def _weighted_mean(losses: FloatArray, weights: FloatArray | None) -> float:
 
 def brier_score(
     y_true: Any,
-    y_prob: Any,
+    y_prob: Any = None,
     *,
     scale: str = "sum",
     labels: Sequence[Any] | None = None,
@@ -262,7 +261,7 @@ def brier_score(
 
 def log_loss(
     y_true: Any,
-    y_prob: Any,
+    y_prob: Any = None,
     *,
     labels: Sequence[Any] | None = None,
     pos_label: Any = None,

@@ -7,7 +7,6 @@ from typing import Any
 
 from ._validation import as_predictions
 from .errors import Binned, Estimator
-from .errors.base import shares_of
 from .errors.norm import combine
 from .estimation import resolve_estimator
 from .notions import Notion, as_notion
@@ -18,7 +17,7 @@ DEFAULT = Binned("sqrt", "quantile", debias="kumar")
 
 def squared_calibration_error(
     y_true: Any,
-    y_prob: Any,
+    y_prob: Any = None,
     *,
     notion: str | Notion = "auto",
     estimator: str | Estimator = "auto",
@@ -96,4 +95,4 @@ def squared_calibration_error(
     chosen = DEFAULT if estimator == "auto" else resolve_estimator(estimator, reduction, named.name, 2)
     squares = [chosen.square(problem) for problem in reduction]
     # The squares are the errors to be averaged here: norm 1 takes no root, and so cuts nothing.
-    return combine(squares, shares_of(reduction), 1, reduction.average)
+    return combine(squares, reduction.shares, 1, reduction.average)

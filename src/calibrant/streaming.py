@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from ._checks import check_level, check_norm, check_resamples
 from ._types import FloatArray, Label, RandomState
 from ._validation import as_predictions
-from .binning import BinMoments, Edges, resolve_n_bins, uniform_edges
-from .curves.reliability import check_level, check_resamples
-from .density import GridMoments
-from .errors import AdaptiveKernel, Binned, CellEstimator, Density, EmpiricalBayes, ResidualKernel, Smooth
-from .errors.norm import check_norm
-from .estimation import estimate_from_summaries
-from .notions import Canonical, Classwise, Notion, as_notion
+from .binning import BinMoments, Bins, uniform_edges
+from .density import Grid, GridMoments
+from .errors import Binned, CellEstimator, EmpiricalBayes
+from .estimation import estimate_from_sums
+from .notions import Classwise, Notion, as_notion, notion_named
 from .predictions import Predictions
 from .problem import OneVsRest, Problem, VectorProblem
+from .question import Question
 from .results import Estimate
 from .scores import brier_per_sample, log_loss_per_sample
 
-#: Cells of the fine histogram from which quantile bins are made when rows are not kept.
+#: Cells of the fine histogram from which rows are made up that were not kept.
 FINE_CELLS = 65536
-DEFAULT_BINS = Binned()
+#: Problems whose sums are kept together.
+_TOGETHER = 8
+_FINE = Bins(uniform_edges(FINE_CELLS))
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +96,7 @@ def _weighted_sum(values: FloatArray, weights: FloatArray) -> float:
 
 @dataclass(frozen=True, eq=False)
 class ProblemSums:
-    """Mergeable summaries of one problem: bins, grid counts and, where kept, a fine histogram."""
+    """Sums of one problem: bins, grid counts and, where kept, a fine histogram."""
 
     label: Label
     domain: tuple[float, float]
@@ -102,59 +104,39 @@ class ProblemSums:
     grid: GridMoments
     fine: BinMoments | None = None
 
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """Sums of a notion's problems, some of them together, by what names them (:attr:`CellEstimator.needs`)."""
+
+    labels: tuple[Label, ...]
+    domain: tuple[float, float]
+    parts: tuple[dict[Any, Any], ...]
+
     @classmethod
-    def of(cls, problem: Problem, *, binned: Binned, fine: bool, bins: BinMoments | None = None) -> ProblemSums:
-        """Summaries of a problem's samples; ``bins`` where they are known already."""
-        return cls(
-            problem.label,
-            problem.domain,
-            binned.summarize(problem) if bins is None else bins,
-            GridMoments.of(problem),
-            BinMoments.of(problem, uniform_edges(FINE_CELLS)) if fine else None,
-        )
+    def of(cls, problems: Problem | OneVsRest, needs: Sequence[Any]) -> Kept:
+        """Sums of rows."""
+        parts = []
+        for a in range(0, len(problems), _TOGETHER):
+            some = problems[a : a + _TOGETHER]
+            parts.append({need: need.of(some) for need in needs})
+        domain = problems.domain if isinstance(problems, Problem) else (0.0, 1.0)
+        return cls(problems.labels, domain, tuple(parts))
 
-    def __add__(self, other: ProblemSums) -> ProblemSums:
-        fine = None if self.fine is None or other.fine is None else self.fine + other.fine
-        return ProblemSums(self.label, self.domain, self.bins + other.bins, self.grid + other.grid, fine)
+    def __add__(self, other: Kept) -> Kept:
+        pairs = zip(self.parts, other.parts, strict=True)
+        parts = tuple({need: a[need] + b[need] for need in a} for a, b in pairs)
+        return replace(self, parts=parts)
 
-    def summary(self, estimator: CellEstimator, binned: Binned) -> Any:
-        """Summary that an estimator needs, from what was kept; ValueError when it cannot be had."""
-        if isinstance(estimator, (AdaptiveKernel, Density, EmpiricalBayes, ResidualKernel, Smooth)):
-            return self.grid
-        if isinstance(estimator, Binned):
-            if estimator.fixed and replace(estimator, debias=binned.debias) == binned:
-                return self.bins
-            if self.fine is not None and estimator.strategy == "quantile" and estimator.mapping == "hard":
-                return quantile_from_fine(self.fine, estimator.n_bins, self.domain)
-        raise ValueError(
-            f"{estimator!r} needs the rows: sums serve kernels, quantile bins with hard mapping (one problem), "
-            f"and {binned!r}; pass another `binned` to the Accumulator"
-        )
+    def sums(self, need: Any) -> Iterator[Any]:
+        """Sums that were kept, some problems at a time."""
+        return (part[need] for part in self.parts)
 
-
-def quantile_from_fine(
-    fine: BinMoments, n_bins: int | str | Sequence[float], domain: tuple[float, float]
-) -> BinMoments:
-    """Quantile bins whose edges are edges of the fine histogram: exact sums, edges rounded up to 1/65536."""
-    if not isinstance(n_bins, (int, str)):
-        raise ValueError(f"quantile bins need a number of bins; got edges {n_bins!r}")
-    cumulative = np.cumsum(fine.weight)
-    total = float(cumulative[-1])
-    n = total if fine.integral else total**2 / float(fine.square.sum())
-    count = resolve_n_bins(n_bins, n)
-    targets = np.arange(1, count) * (total / count)
-    if fine.integral:
-        targets = np.floor(targets + 1e-9)
-    cuts = np.searchsorted(cumulative, targets[targets > 0] * (1 - 1e-12), side="left") + 1
-    # A cut behind the last sample would leave nothing on its right: it moves before the last cell in use.
-    last = int(np.flatnonzero(fine.weight)[-1])
-    cuts = np.where(cuts > last, last, cuts)
-    first = int(np.flatnonzero(fine.weight)[0])
-    keep = np.unique(np.concatenate([[0], cuts[cuts > first], [len(cumulative)]]))
-    moments = fine.coarsen(keep)
-    edges = moments.edges.values.copy()
-    edges[0], edges[-1] = domain[0] if edges[1] > domain[0] else edges[0], domain[1]
-    return replace(moments, edges=Edges(edges))
+    def one(self, i: int, bins: Any) -> ProblemSums:
+        """Sums of one problem."""
+        part, at = self.parts[i // _TOGETHER], i % _TOGETHER
+        fine = part[_FINE][at] if _FINE in part else None
+        return ProblemSums(self.labels[i], self.domain, part[bins][at], part[Grid()][at], fine)
 
 
 class Accumulator:
@@ -169,12 +151,19 @@ class Accumulator:
         integers 0 … K-1, or a frame's column names.
     binned : Binned, default ``Binned(15)``
         Bins to keep, of fixed edges.
+    estimators : sequence of estimators that read sums, default ()
+        Further estimators whose sums are kept: those that work on a grid of scores (the default, ``Density``,
+        ``ResidualKernel``, ``AdaptiveKernel``, ``Smooth``) need no mention.
 
     Notes
     -----
     Kept: 15 bins and a grid of 4097 counts a problem and a class, and one histogram of 65536 cells when the
-    notion has one problem, from which quantile bins are made. About 70 kB a class. Sums are exact up to the
-    rounding of float64 addition; only quantile edges are rounded (up, to 1/65536).
+    notion has one problem. About 70 kB a class. Sums are exact up to the rounding of float64 addition. An estimator
+    whose sums were not kept (quantile bins, ``Isotonic``, ``Parametric``, …) is read from the cells of that histogram,
+    as if all samples of a cell had its mean score.
+
+    Merging adds the sums of both. An accumulator without rows takes part with its settings: what only one of both was
+    given is kept, and settings that were given and differ raise ValueError.
 
     Examples
     --------
@@ -193,23 +182,34 @@ class Accumulator:
         labels: Sequence[Any] | None = None,
         pos_label: Any = None,
         sum_tolerance: float | None = None,
-        binned: Binned = DEFAULT_BINS,
+        binned: Binned | None = None,
+        estimators: Sequence[CellEstimator] = (),
     ) -> None:
-        if not isinstance(binned, Binned) or not binned.fixed:
+        if binned is not None and not (isinstance(binned, Binned) and binned.fixed):
             raise ValueError(f"binned must be Binned(...) with fixed edges (uniform or explicit); got {binned!r}")
+        if wrong := [e for e in estimators if not isinstance(e, CellEstimator)]:
+            raise TypeError(f"estimators must be estimators that read sums; got {wrong[0]!r}")
         self.notion = notion
         self.labels = labels
         self.pos_label = pos_label
         self.sum_tolerance = sum_tolerance
-        self.binned = binned
+        self.given_bins = binned
+        self.estimators = tuple(estimators)
         self.classes: tuple[Label, ...] = ()
         self.positive: int | None = None
         self.totals: Totals | None = None
-        self.problems: dict[Label, ProblemSums] = {}
-        self.class_sums: dict[Label, ProblemSums] = {}
+        self.kept: Kept | None = None
+        self.by_class: Kept | None = None
 
-    def add(self, y_true: Any, y_prob: Any, sample_weight: Any = None) -> Accumulator:
-        """Add a piece; returns self. A bad piece raises and leaves the sums as they were."""
+    @property
+    def binned(self) -> Binned:
+        """Bins that are kept."""
+        return Binned() if self.given_bins is None else self.given_bins
+
+    def add(self, y_true: Any, y_prob: Any = None, sample_weight: Any = None) -> Accumulator:
+        """Add a piece, or Predictions; returns self. A bad piece raises and leaves the sums as they were."""
+        if isinstance(y_true, Predictions):
+            return self.add_predictions(as_predictions(y_true, y_prob, sample_weight=sample_weight))
         # The first piece settles the labels: a later one may lack some.
         settled = self.totals is not None
         predictions = as_predictions(
@@ -231,60 +231,55 @@ class Accumulator:
                 "pass labels=[...] to the Accumulator"
             )
         notion = as_notion(self.notion, p)
-        if isinstance(notion, Canonical):
-            raise ValueError("notion 'canonical' cannot be streamed or reported: use estimate(..., notion='canonical')")
         reduction = notion.reduce(p)
-        problems: dict[Label, ProblemSums] = {}
-        classes: dict[Label, ProblemSums] = {}
-        if p.positive is None or isinstance(notion, Classwise):
-            everything = reduction if isinstance(reduction, OneVsRest) else Classwise().reduce(p)
-            classes = self._sums(everything, fine=False)
-        if isinstance(reduction, OneVsRest):
-            problems = classes
-        elif not isinstance(reduction, VectorProblem):
-            problems = self._sums(reduction, fine=len(reduction) == 1 and notion.name != "top-label")
+        if isinstance(reduction, VectorProblem):
+            raise ValueError(
+                f"notion {notion.name!r} cannot be streamed or reported: use estimate(..., notion={notion.name!r})"
+            )
+        every = reduction if isinstance(reduction, OneVsRest) else self._by_class(p)
+        kept = by_class = None
+        if every is not None:
+            by_class = Kept.of(every, self._needs((0.0, 1.0), fine=False))
+        if every is reduction:
+            kept = by_class
+        elif isinstance(reduction, Problem):
+            whole = aligned(reduction, p) if notion.splits else reduction
+            kept = Kept.of(whole, self._needs(reduction.domain, fine=len(whole) == 1 and not notion.splits))
         totals = Totals.of(p)
+        if self.totals is not None:
+            totals, kept, by_class = self.totals + totals, _added(self.kept, kept), _added(self.by_class, by_class)
         # Everything that can fail has run: from here on only sums change.
         self.notion, self.classes, self.positive = notion, p.classes, p.positive
-        self.totals = totals if self.totals is None else self.totals + totals
-        self.problems = _merged(self.problems, problems)
-        self.class_sums = _merged(self.class_sums, classes)
+        self.totals, self.kept, self.by_class = totals, kept, by_class
         return self
 
-    def _sums(self, problems: Sequence[Problem], *, fine: bool) -> dict[Label, ProblemSums]:
-        bins = self.binned.summarize_all(problems)
-        return {
-            problem.label: ProblemSums.of(problem, binned=self.binned, fine=fine, bins=b)
-            for problem, b in zip(problems, bins, strict=True)
-        }
+    def _by_class(self, p: Predictions) -> OneVsRest | None:
+        """One problem a class, for the tables of a report; of two classes and one column there is nothing to tell."""
+        return None if p.positive is not None else Classwise().reduce(p)
+
+    def _needs(self, domain: tuple[float, float], *, fine: bool) -> list[Any]:
+        """What is kept of scores in a domain."""
+        named = [e.needs_on(domain) for e in (self.binned, EmpiricalBayes(), *self.estimators)]
+        return list(dict.fromkeys([n for n in named if n is not None] + ([_FINE] if fine else [])))
 
     def __add__(self, other: Accumulator) -> Accumulator:
         """Merge two accumulators into a new one."""
         if not isinstance(other, Accumulator):
             return NotImplemented
-        if self.binned != other.binned:
-            raise ValueError(f"accumulators of different bins cannot merge: {self.binned!r} and {other.binned!r}")
-        first, second = (self, other) if self.totals is not None else (other, self)
-        if first.totals is not None and second.totals is not None:
-            ours, theirs = ((a.classes, a.positive, a.notion) for a in (first, second))
-            if ours != theirs:
+        out = Accumulator(**_settings(self, other))
+        full = [a for a in (self, other) if a.totals is not None]
+        for a in full:
+            if (a.classes, a.positive) != (full[0].classes, full[0].positive):
                 raise ValueError(
-                    f"accumulators of different labels or notions cannot merge: {list(first.classes)!r} "
-                    f"({first.notion!r}) and {list(second.classes)!r} ({second.notion!r})"
+                    f"accumulators of different labels cannot merge: {list(full[0].classes)!r} and {list(a.classes)!r}"
                 )
-        out = Accumulator(
-            notion=first.notion,
-            labels=first.labels,
-            pos_label=first.pos_label,
-            sum_tolerance=first.sum_tolerance,
-            binned=first.binned,
-        )
-        out.classes, out.positive = first.classes, first.positive
-        out.totals = first.totals
-        if first.totals is not None and second.totals is not None:
-            out.totals = first.totals + second.totals
-        out.problems = _merged(self.problems, other.problems)
-        out.class_sums = _merged(self.class_sums, other.class_sums)
+        if full:
+            first = full[0]
+            out.notion, out.classes, out.positive = first.notion, first.classes, first.positive
+            out.totals, out.kept, out.by_class = first.totals, first.kept, first.by_class
+        if len(full) == 2:
+            out.totals = full[0].required_totals() + full[1].required_totals()
+            out.kept, out.by_class = (_added(getattr(self, f), getattr(other, f)) for f in ("kept", "by_class"))
         return out
 
     merge = __add__
@@ -300,6 +295,53 @@ class Accumulator:
         """Rows added so far."""
         return 0 if self.totals is None else self.totals.n_samples
 
+    def question(self, norm: float = 1, level: float = 0.95) -> Question:
+        """What is asked of the rows added."""
+        totals, kept = self.required_totals(), self.required()
+        notion: Any = self.notion
+        mass = np.concatenate([np.asarray(g.total) for g in kept.sums(Grid())])
+        held = np.flatnonzero(mass > 0)
+        labels = tuple(kept.labels[i] for i in held)
+        dependent = notion.dependent
+        shares = (1 / len(kept.labels),) * len(held) if dependent else tuple((mass[held] / mass.sum()).tolist())
+        average = getattr(notion, "average", "power")
+        size = totals.effective_size
+        return Question(
+            notion.name,
+            check_norm(norm),
+            check_level(level),
+            labels,
+            shares,
+            average,
+            dependent,
+            totals.n_samples,
+            size,
+        )
+
+    def keeps(self, estimator: CellEstimator) -> bool:
+        """Whether the sums that an estimator reads were kept."""
+        kept = self.required()
+        return estimator.needs_on(kept.domain) in kept.parts[0]
+
+    def sums(self, estimator: CellEstimator) -> Iterator[Any]:
+        """Sums that an estimator reads, some problems at a time; ValueError when they were not kept."""
+        kept = self.required()
+        need = estimator.needs_on(kept.domain)
+        for part in kept.parts:
+            if need in part:
+                found = part[need]
+            elif _FINE in part:
+                rows = part[_FINE][0].as_rows(kept.domain)
+                found = estimator.summarize(replace(rows, starts=np.array([0, rows.n_samples])))
+            else:
+                raise ValueError(
+                    f"{estimator!r} needs sums that were not kept, or the rows: pass estimators=[{estimator!r}] to the "
+                    "Accumulator, if it has fixed edges, or binned="
+                )
+            held = np.flatnonzero(part[Grid()].total > 0)
+            if held.size:
+                yield found if held.size == len(found) else found[held]
+
     def estimate(
         self,
         estimator: CellEstimator | None = None,
@@ -312,55 +354,73 @@ class Accumulator:
         """Calibration error of all rows added, as :func:`calibrant.estimate`; by default ``EmpiricalBayes()``."""
         chosen = EmpiricalBayes() if estimator is None else estimator
         if not isinstance(chosen, CellEstimator):
-            raise TypeError(f"estimator must be Binned(...) or Density(...); got {chosen!r}")
-        sums = list(self.ordered_problems().values())
-        summaries = [s.summary(chosen, self.binned) for s in sums]
-        return self.estimate_of(chosen, summaries, norm, level, n_resamples, np.random.default_rng(random_state))
-
-    def estimate_of(
-        self,
-        estimator: CellEstimator,
-        summaries: Sequence[Any],
-        norm: float,
-        level: float,
-        n_resamples: int,
-        rng: np.random.Generator,
-    ) -> Estimate:
-        """Estimate of this accumulator's problems from given summaries of them."""
-        totals = self.required_totals()
-        sums = self.ordered_problems()
-        notion: Any = self.notion
-        classwise = isinstance(notion, Classwise)
-        mass = np.array([s.grid.total for s in sums.values()])
-        checked = check_level(level)
-        if checked is None:
-            raise ValueError("level must lie strictly between 0 and 1; got None")
-        return estimate_from_summaries(
-            estimator,
-            summaries,
-            labels=list(sums),
-            shares=[1 / len(sums)] * len(sums) if classwise else list(mass / mass.sum()),
-            average=getattr(notion, "average", "power"),
-            dependent=classwise,
-            notion=notion.name,
-            norm=check_norm(norm),
-            level=checked,
-            n_resamples=check_resamples(n_resamples),
-            n_samples=totals.n_samples,
-            size=totals.effective_size,
-            rng=rng,
+            raise TypeError(f"estimator must be one that reads sums, such as Binned(...) or Density(...); got {chosen!r}")
+        rng = np.random.default_rng(random_state)
+        return estimate_from_sums(
+            chosen, self.sums(chosen), self.question(norm, level), check_resamples(n_resamples), rng
         )
 
+    def required(self) -> Kept:
+        """Sums of the notion's problems; ValueError when nothing was added."""
+        if self.kept is None:
+            raise ValueError("no rows were added yet")
+        return self.kept
+
     def ordered_problems(self) -> dict[Label, ProblemSums]:
-        """Sums a problem, in class order."""
-        self.required_totals()
-        if len(self.problems) == 1:
-            return self.problems
-        return {c: self.problems[c] for c in self.classes if c in self.problems}
+        """Sums of each problem that has rows, in class order."""
+        return self._ones(self.required())
+
+    def class_problems(self) -> dict[Label, ProblemSums]:
+        """Sums of each class against the rest, in class order; empty for two classes and one column."""
+        return {} if self.by_class is None else self._ones(self.by_class)
+
+    def _ones(self, kept: Kept) -> dict[Label, ProblemSums]:
+        bins = self.binned.needs_on(kept.domain)
+        every = (kept.one(i, bins) for i in range(len(kept.labels)))
+        return {one.label: one for one in every if one.grid.total > 0}
 
 
-def _merged(a: Mapping[Label, ProblemSums], b: Mapping[Label, ProblemSums]) -> dict[Label, ProblemSums]:
-    out = dict(a)
-    for label, sums in b.items():
-        out[label] = out[label] + sums if label in out else sums
+def aligned(problems: Problem, p: Predictions) -> Problem:
+    """Problems with one for every class, also those without rows, so that the sums of all pieces add."""
+    at = [p.classes.index(label) for label in problems.labels]
+    counts = np.zeros(p.n_classes, dtype=np.intp)
+    counts[at] = problems.counts
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    return replace(problems, label=p.classes, share=(1 / p.n_classes,) * p.n_classes, starts=starts)
+
+
+def _added(a: Kept | None, b: Kept | None) -> Kept | None:
+    return a + b if a is not None and b is not None else a if b is None else b
+
+
+def _settings(one: Accumulator, other: Accumulator) -> dict[str, Any]:
+    """What either accumulator was given; ValueError naming both where they differ."""
+    out: dict[str, Any] = {}
+    for name, default in (("notion", "auto"), ("labels", None), ("pos_label", None), ("sum_tolerance", None)):
+        pair = [getattr(a, name) for a in (one, other)]
+        if name == "notion":
+            pair = [notion_named(v) for v in pair]
+        if name == "labels":
+            pair = [None if v is None else tuple(v) for v in pair]
+        out[name] = _either(name, pair, default)
+    pair = [a.given_bins for a in (one, other)]
+    for i, a in enumerate((one, other)):
+        if a.totals is not None and pair[i] is None:
+            pair[i] = a.binned  # rows were put into these bins
+    out["binned"] = _either("binned", pair, None)
+    estimators = [a.estimators for a in (one, other)]
+    full = [a.totals is not None for a in (one, other)]
+    if all(full) and set(estimators[0]) != set(estimators[1]):
+        raise ValueError(f"accumulators of different estimators cannot merge: {estimators[0]!r} and {estimators[1]!r}")
+    kept = estimators[full.index(True)] if any(full) else tuple(dict.fromkeys(estimators[0] + estimators[1]))
+    if missing := set(estimators[0] + estimators[1]) - set(kept):
+        raise ValueError(f"accumulators of different estimators cannot merge: the rows of one lack sums of {missing!r}")
+    out["estimators"] = kept
     return out
+
+
+def _either(name: str, pair: list[Any], default: Any) -> Any:
+    given = [v for v in pair if v != default]
+    if len(given) == 2 and given[0] != given[1]:
+        raise ValueError(f"accumulators of different {name} cannot merge: {pair[0]!r} and {pair[1]!r}")
+    return given[0] if given else default

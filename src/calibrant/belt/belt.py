@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import check_fraction, check_int, check_level, is_real
+from .._rows import ones_or
 from .._types import FloatArray, Interval, Label
 from .._validation import as_predictions
-from ..curves.reliability import check_level
 from ..errors.logitmap import expit, logits_of
-from ..notions import Notion, as_notion
-from ..problem import Problem, VectorProblem
+from ..notions import Notion, as_notion, only_problem
+from ..problem import Problem
 from ..results import plain
 from .law import quantile, survival, threshold
 from .polynomial import LogitSums
@@ -113,7 +114,7 @@ class CalibrationBelt:
 
 def calibration_belt(
     y_true: Any,
-    y_prob: Any,
+    y_prob: Any = None,
     *,
     levels: Sequence[float] = (0.8, 0.95),
     max_degree: int = 4,
@@ -196,19 +197,14 @@ def calibration_belt(
     True
     """
     checked = _check_levels(levels)
-    most = _check_int("max_degree", max_degree, 1, MOST_DEGREES)
-    wanted = _check_int("n_points", n_points, 2, None)
-    if isinstance(selection, bool) or not isinstance(selection, (int, float, np.floating)) or not 0 < selection < 1:
-        raise ValueError(f"selection must lie strictly between 0 and 1; got {selection!r}")
-    chosen_level = float(selection)
-    if isinstance(clip, bool) or not isinstance(clip, (int, float, np.number)) or not 0 < clip < 0.5:
+    most = check_int("max_degree", max_degree, 1, MOST_DEGREES)
+    wanted = check_int("n_points", n_points, 2)
+    chosen_level = check_fraction("selection", selection)
+    if not is_real(clip) or not 0 < clip < 0.5:
         raise ValueError(f"clip must be a number above 0 and below 0.5; got {clip!r}")
     p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
     chosen = as_notion(notion, p)
-    reduction = chosen.reduce(p)
-    if isinstance(reduction, VectorProblem) or len(reduction) != 1:
-        raise ValueError(f"notion {chosen.name!r} has several problems: take one class with ClassSpecific(label)")
-    problem = reduction[0]
+    problem = only_problem(chosen, p)
     warnings = []
     sums, clipped = logit_sums(problem, float(clip), most)
     if clipped:
@@ -247,7 +243,7 @@ def logit_sums(problem: Problem, clip: float, degree: int) -> tuple[LogitSums, i
     """Sums of a problem's rows in units of its effective size, and how many scores were clipped."""
     scores: FloatArray = problem.scores.astype(np.float64)
     outcomes = np.asarray(problem.outcomes, dtype=np.float64)
-    weights = np.ones(scores.size) if problem.weights is None else problem.weights
+    weights = ones_or(problem.weights, scores.size)
     if problem.weights is not None:
         used = weights > 0
         scores, outcomes, weights = scores[used], outcomes[used], weights[used]
@@ -311,13 +307,6 @@ def _check_levels(levels: Any) -> tuple[float, ...]:
         checked = [check_level(level) for level in given]
     except ValueError as error:
         raise ValueError(f"levels: {error}") from None
-    if not checked or any(level is None for level in checked) or len(set(checked)) < len(checked):
+    if not checked or len(set(checked)) < len(checked):
         raise ValueError(message)
-    return tuple(sorted(float(level) for level in checked if level is not None))
-
-
-def _check_int(name: str, value: Any, least: int, most: int | None) -> int:
-    wrong = isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least
-    if wrong or (most is not None and value > most):
-        raise ValueError(f"{name} must be an int >= {least}{'' if most is None else f' and <= {most}'}; got {value!r}")
-    return int(value)
+    return tuple(sorted(checked))

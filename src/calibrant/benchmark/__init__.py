@@ -2,6 +2,7 @@
 
 from .config import Config, Distribution
 from .curves import OURS, PAPER_CURVES, Entry, paper_curves
+from .read import read_samples
 from .results import load, summary
 from .runner import forget, predict, run
 
@@ -15,6 +16,7 @@ __all__ = [
     "load",
     "paper_curves",
     "predict",
+    "read_samples",
     "run",
     "summary",
 ]

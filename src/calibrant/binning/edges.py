@@ -18,13 +18,14 @@ from .._types import AnyArray, FloatArray
 #: Scores are compared with edges up to this many rounding units of 1 in their dtype: 1 - x carries the rounding
 #: error of x, which is a fraction of that unit however small 1 - x is.
 EDGE_UNITS = 2.0
-_CELLS = 4096
+CELLS = 4096
 
 
 @dataclass(frozen=True, eq=False)
 class Edges:
-    """Strictly increasing bin edges over a domain.
+    """Strictly increasing bin edges over a domain, ``values`` of shape (B + 1,).
 
+    Or those of many problems, (R, B + 1), with NaN behind a problem's last edge: ``edges[i]`` are those of one.
     ``uniform`` marks equal widths (indexed without a search), ``exact`` edges that allow no rounding error.
     """
 
@@ -34,16 +35,23 @@ class Edges:
 
     @property
     def n_bins(self) -> int:
-        """Number of bins."""
-        return len(self.values) - 1
+        """Number of bins (of many problems, the most that one has)."""
+        return self.values.shape[-1] - 1
 
     @property
     def centres(self) -> FloatArray:
         """Midpoints of the bins."""
-        return (self.values[:-1] + self.values[1:]) / 2
+        return (self.values[..., :-1] + self.values[..., 1:]) / 2
+
+    def __getitem__(self, index: Any) -> Edges:
+        """Edges of one of many problems, or of some; edges that all problems share are those of each."""
+        if self.values.ndim == 1:
+            return self
+        values = self.values[index]
+        return Edges(values[~np.isnan(values)] if values.ndim == 1 else values, exact=self.exact)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Edges) and np.array_equal(self.values, other.values)
+        return isinstance(other, Edges) and np.array_equal(self.values, other.values, equal_nan=True)
 
     def __hash__(self) -> int:
         return hash(self.values.tobytes())
@@ -95,11 +103,11 @@ class Edges:
     def _table(self, limits: FloatArray) -> tuple[AnyArray, FloatArray, bool]:
         """For each of 4096 cells of [low, high]: bins left of it, and the one limit inside it (else inf)."""
         low, high = float(self.values[0]), float(self.values[-1])
-        cell = np.minimum(((limits - low) * (_CELLS / (high - low))).astype(np.intp), _CELLS - 1)
+        cell = np.minimum(((limits - low) * (CELLS / (high - low))).astype(np.intp), CELLS - 1)
         alone = len(np.unique(cell)) == len(cell)
-        threshold = np.full(_CELLS, np.inf)
+        threshold = np.full(CELLS, np.inf)
         threshold[cell] = limits
-        before = np.searchsorted(cell, np.arange(_CELLS), side="left").astype(np.int32)
+        before = np.searchsorted(cell, np.arange(CELLS), side="left").astype(np.int32)
         return before, threshold, alone
 
     @cached_property
@@ -109,7 +117,7 @@ class Edges:
     def _table_slots(self, scores: FloatArray, eps: float) -> AnyArray:
         """Arbitrary edges: a look-up table where each cell holds at most one edge, else a binary search."""
         limits = self.limits(eps)
-        if scores.size < _CELLS:
+        if scores.size < CELLS:
             slots = np.searchsorted(limits, scores, side="left").astype(np.int32)
         else:
             if eps not in self._tables:
@@ -119,8 +127,8 @@ class Edges:
                 low, high = float(self.values[0]), float(self.values[-1])
                 position = scores.astype(np.float64)
                 position -= low
-                position *= _CELLS / (high - low)
-                np.clip(position, 0, _CELLS - 1, out=position)
+                position *= CELLS / (high - low)
+                np.clip(position, 0, CELLS - 1, out=position)
                 cell = position.astype(np.int32)
                 slots = before[cell]
                 slots += scores > threshold[cell]
@@ -150,94 +158,3 @@ def resolve_n_bins(n_bins: int | str, n: float) -> int:
     if n_bins == "cbrt":
         return max(1, int(np.floor(np.cbrt(n) * (1 + 1e-12))))
     return int(n_bins)
-
-
-def quantile_edges(
-    scores: FloatArray,
-    weights: FloatArray | None,
-    n_bins: int,
-    domain: tuple[float, float] = (0.0, 1.0),
-    *,
-    integral: bool = True,
-) -> Edges:
-    """Edges that give every bin the same number of samples, up to one, where scores do not tie.
-
-    Cut j lies after the ``floor(j n / B)``-th smallest score, midway to the next; when these two are equal
-    the cut lies on them and the whole tie goes left, so equal scores never part. A tie of the smallest or the
-    largest score, such as an atom at 0 or 1, is cut off from the others. Cuts that coincide merge: there are at
-    most ``n_bins`` bins, and fewer when there are fewer distinct scores.
-
-    Cost: O(n) for n samples (only the cells of a fine histogram that hold a cut are sorted).
-    """
-    below, above = _order_statistics(scores, weights, n_bins, integral)
-    keep = ~np.isnan(below)
-    below, above = below[keep], above[keep]
-    middle = below + (above - below) / 2
-    cuts = np.unique(np.where(middle < above, middle, below))  # neighbouring floats have no number between them
-    if (below == above).any():
-        cuts = _off_the_ends(cuts, scores if weights is None else scores[weights > 0])
-    low, high = domain
-    inner = cuts[(cuts > low) & (cuts < high)]
-    return Edges(np.concatenate([[low], inner, [high]]), exact=True)
-
-
-def _off_the_ends(cuts: FloatArray, scores: FloatArray) -> FloatArray:
-    """Cuts on the smallest score moved up, and on the largest moved down, midway to the next distinct score."""
-    least, most = float(scores.min()), float(scores.max())
-    moved = cuts.copy()
-    if least < most:
-        if (cuts == least).any():
-            moved[cuts == least] = (least + float(scores[scores > least].min())) / 2
-        if (cuts >= most).any():
-            moved[cuts >= most] = (most + float(scores[scores < most].max())) / 2
-    return np.unique(moved)
-
-
-def _order_statistics(
-    scores: FloatArray, weights: FloatArray | None, n_bins: int, integral: bool
-) -> tuple[FloatArray, FloatArray]:
-    """The scores just below and just above each of the ``n_bins - 1`` cuts; NaN where a cut precedes all."""
-    j = np.arange(1, n_bins)
-    if weights is None:
-        n = scores.size
-        ranks = j * n // n_bins  # samples left of the cut
-        ranks = ranks[ranks > 0]
-        if ranks.size == 0:
-            return np.empty(0), np.empty(0)
-        wanted = np.unique(np.concatenate([ranks - 1, ranks]))
-        values = _select(scores, wanted)
-        return values[np.searchsorted(wanted, ranks - 1)], values[np.searchsorted(wanted, ranks)]
-    used = weights > 0
-    order = np.argsort(scores[used], kind="stable")
-    x = scores[used][order].astype(np.float64)
-    cumulative = np.cumsum(weights[used][order])
-    target = j * (cumulative[-1] / n_bins)
-    slack = 1e-12 * cumulative[-1]
-    if integral:
-        target = np.floor(target + slack)
-    target = target[target > slack]
-    # The sample in which the target falls; on its end, the cut lies between it and the next one.
-    i = np.minimum(np.searchsorted(cumulative, target - slack, side="left"), x.size - 1)
-    on_end = np.abs(cumulative[i] - target) <= slack
-    return x[i], x[np.where(on_end, np.minimum(i + 1, x.size - 1), i)]
-
-
-def _select(scores: FloatArray, ranks: AnyArray) -> FloatArray:
-    """Order statistics at sorted 0-based ``ranks``, without sorting everything."""
-    n = scores.size
-    if n < 20_000 or ranks.size > 400:
-        return np.sort(scores)[ranks].astype(np.float64)
-    cell = (scores * scores.dtype.type(_CELLS)).astype(np.int32)
-    np.minimum(cell, _CELLS - 1, out=cell)
-    ends = np.cumsum(np.bincount(cell, minlength=_CELLS))
-    home = np.searchsorted(ends, ranks, side="right")
-    cells = np.unique(home)
-    if (ends[cells] - np.concatenate([[0], ends])[cells]).sum() > n // 3:
-        return np.sort(scores)[ranks].astype(np.float64)
-    chosen = np.zeros(_CELLS, dtype=bool)
-    chosen[cells] = True
-    part = np.sort(scores[chosen[cell]])
-    # Ranks within the part: subtract what lies in the cells left out.
-    counts = np.diff(ends, prepend=0)
-    skipped = np.cumsum(np.where(chosen, 0, counts))
-    return np.asarray(part[ranks - skipped[home]], dtype=np.float64)

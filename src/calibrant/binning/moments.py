@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from .._checks import check_choice
 from .._types import AnyArray, FloatArray
-from ..problem import OneVsRest, Problem
+from ..problem import Problem
 from .edges import Edges
 from .mapping import MAPPINGS, linear_shares
 
-#: Samples worked on at a time: the temporary arrays stay in the cache.
+#: Rows worked on at a time: the temporary arrays stay in the cache.
 _TILE = 1 << 15
-#: Up to this many samples, one tile: fewer calls weigh more than the cache.
+#: Up to this many rows, one tile: fewer calls weigh more than the cache.
 _ONE_TILE = 1 << 17
 _BITS_OF_ONE = np.float64(1).view(np.int64)
 _FIELDS = ("weight", "score", "outcome", "square", "repeat")
@@ -26,15 +26,18 @@ _FIELDS = ("weight", "score", "outcome", "square", "repeat")
 class BinMoments:
     """Sums over samples, one entry a bin, with ``a`` the share of a sample that a bin takes.
 
+    Leading axes (…) are problems side by side: none for one problem, (R,) for many.
+
     Attributes
     ----------
     edges : Edges
+        Of all problems; or with ``values`` of shape (R, B + 1), those of each, NaN behind its last.
     mapping : {"hard", "linear", "linear-as-printed"}
-    weight, score, outcome : ndarray of shape (B,)
+    weight, score, outcome : ndarray of shape (…, B)
         ``Σ w a``, ``Σ w a s`` and ``Σ w a o``.
-    square, repeat : ndarray of shape (B,)
+    square, repeat : ndarray of shape (…, B)
         ``Σ (w a)²`` and ``Σ w a²``: what the effective sample size of a bin needs.
-    n_samples : int
+    n_samples : int, or ndarray of shape (…)
         Rows seen.
     integral : bool
         Whether all weights seen were whole numbers.
@@ -60,22 +63,24 @@ class BinMoments:
     outcome: FloatArray
     square: FloatArray
     repeat: FloatArray
-    n_samples: int
+    n_samples: Any
     integral: bool = True
 
     @classmethod
     def empty(cls, edges: Edges, mapping: str = "hard") -> BinMoments:
         """Sums of no sample."""
-        if mapping not in MAPPINGS:
-            raise ValueError(f"mapping must be one of {', '.join(map(repr, MAPPINGS))}; got {mapping!r}")
+        check_choice("mapping", mapping, MAPPINGS)
         zero = np.zeros(edges.n_bins)
         return cls(edges, mapping, zero, zero, zero, zero, zero, 0)
 
     @classmethod
     def of(cls, problem: Problem, edges: Edges, mapping: str = "hard") -> BinMoments:
-        """Sums of a problem's samples. Cost O(n), a few temporary tiles of 2¹⁵ samples."""
-        empty = cls.empty(edges, mapping)
-        return empty._added(problem.scores, problem.outcomes, problem.weights, problem.integral, problem.eps)
+        """Sums of the samples of one problem or of many. Cost O(n), a few temporary tiles of 2¹⁵ rows."""
+        check_choice("mapping", mapping, MAPPINGS)
+        sums = _hard_sums(problem, edges) if mapping == "hard" else _linear_sums(problem, edges, mapping)
+        shape = (*problem.shape, edges.n_bins)
+        n = problem.counts if problem.shape else problem.n_samples
+        return cls(edges, mapping, *(v.reshape(shape) for v in sums), n, problem.integral)
 
     def add(
         self,
@@ -86,20 +91,20 @@ class BinMoments:
         eps: float | None = None,
     ) -> BinMoments:
         """Sums with further samples; ``scores`` in [0, 1], ``outcomes`` 0/1. Nothing is judged here."""
+        eps = float(np.finfo(scores.dtype).eps) if eps is None else eps
         integral = weights is None or bool(np.all(weights == np.floor(weights)))
-        return self._added(scores, outcomes, weights, integral, eps or float(np.finfo(scores.dtype).eps))
+        part = BinMoments.of(Problem(scores, outcomes, weights, integral, eps=eps), self.edges, self.mapping)
+        return part if not self.n_samples else self + part
 
-    def _added(
-        self, scores: FloatArray, outcomes: AnyArray, weights: FloatArray | None, integral: bool, eps: float
-    ) -> BinMoments:
-        if self.mapping == "hard":
-            sums = _hard_sums(self.edges, scores, outcomes, weights, eps)
-        else:
-            sums = _linear_sums(self.edges, scores, outcomes, weights, self.mapping == "linear-as-printed")
-        weight, score, outcome, square, repeat = sums
-        n = int(scores.shape[0])
-        part = BinMoments(self.edges, self.mapping, weight, score, outcome, square, repeat, n, integral)
-        return part if self.n_samples == 0 else self + part
+    def __getitem__(self, index: Any) -> BinMoments:
+        """Sums of one of many problems, or of some."""
+        edges = self.edges[index]
+        bins = edges.n_bins if isinstance(index, (int, np.integer)) else self.weight.shape[-1]
+        sums = {f: getattr(self, f)[index][..., :bins] for f in _FIELDS}
+        return replace(self, edges=edges, n_samples=self.n_samples[index], **sums)
+
+    def __len__(self) -> int:
+        return len(self.weight)
 
     def __add__(self, other: BinMoments) -> BinMoments:
         if not isinstance(other, BinMoments):
@@ -110,19 +115,32 @@ class BinMoments:
                 f"{other.edges.n_bins} {other.mapping} bins"
                 + ("" if self.mapping != other.mapping else " with other edges")
             )
-        return BinMoments(
-            self.edges,
-            self.mapping,
-            self.weight + other.weight,
-            self.score + other.score,
-            self.outcome + other.outcome,
-            self.square + other.square,
-            self.repeat + other.repeat,
-            self.n_samples + other.n_samples,
-            self.integral and other.integral,
-        )
+        sums = {f: getattr(self, f) + getattr(other, f) for f in _FIELDS}
+        n = self.n_samples + other.n_samples
+        return replace(self, n_samples=n, integral=self.integral and other.integral, **sums)
 
     merge = __add__
+
+    @property
+    def atoms(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Scores, samples and positives of what is drawn anew: of the bins, in units of the effective sample size."""
+        return self.mean_score, self.weight * self._unit, self.outcome * self._unit
+
+    def redrawn(self, count: FloatArray, positive: FloatArray) -> BinMoments:
+        """Sums with other samples and positives (R, B) in these bins, at the same mean scores."""
+        score = count * np.nan_to_num(self.mean_score)
+        n = np.full(len(count), self.n_samples)
+        return BinMoments(self.edges, self.mapping, count, score, positive, count, count, n, True)
+
+    @property
+    def _unit(self) -> FloatArray | float:
+        """From relative weights to the effective sample size."""
+        total = self.weight.sum(axis=-1, keepdims=True)
+        if self.integral:
+            return 1.0
+        return np.divide(
+            self.effective_size.sum(axis=-1, keepdims=True), total, out=np.zeros(total.shape), where=total > 0
+        )
 
     @cached_property
     def mean_score(self) -> FloatArray:
@@ -147,9 +165,17 @@ class BinMoments:
     def coarsen(self, keep: AnyArray) -> BinMoments:
         """Merge neighbouring bins, keeping only the edges at positions ``keep`` (which include both ends)."""
         starts = np.asarray(keep)[:-1]
-        sums = {f: np.add.reduceat(getattr(self, f), starts) for f in _FIELDS}
-        edges = Edges(self.edges.values[keep], exact=self.edges.exact)
-        return BinMoments(edges, self.mapping, n_samples=self.n_samples, integral=self.integral, **sums)
+        sums = {f: np.add.reduceat(getattr(self, f), starts, axis=-1) for f in _FIELDS}
+        return replace(self, edges=Edges(self.edges.values[keep], exact=self.edges.exact), **sums)
+
+    def as_rows(self, domain: tuple[float, float]) -> Problem:
+        """What is known of the samples of one problem: those of a bin at its mean score, positives and negatives."""
+        used = self.weight > 0
+        score = np.clip(self.mean_score[used], *domain)
+        positive = self.outcome[used]
+        outcomes = np.repeat([1.0, 0.0], score.size)
+        weights = np.concatenate([positive, self.weight[used] - positive])
+        return Problem(np.tile(score, 2), outcomes, weights, self.integral, domain)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, for JSON."""
@@ -178,62 +204,90 @@ class BinMoments:
         return cls(edges, mapping, n_samples=n, integral=integral, **fields)
 
 
+@dataclass(frozen=True)
+class Bins:
+    """Sums that an estimator may name: those of bins with known edges."""
+
+    edges: Edges
+    mapping: str = "hard"
+
+    def of(self, problem: Problem) -> BinMoments:
+        """Sums of a problem's samples."""
+        return BinMoments.of(problem, self.edges, self.mapping)
+
+
 def _ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
     out: FloatArray = np.full(denominator.shape, np.nan)
     np.divide(numerator, denominator, out=out, where=denominator > 0)
     return out
 
 
-Sums = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]
+def _tile_of(n: int) -> int:
+    return _ONE_TILE if n <= _ONE_TILE else _TILE
 
 
-def _hard_sums(edges: Edges, scores: FloatArray, outcomes: AnyArray, weights: FloatArray | None, eps: float) -> Sums:
+def _slots(p: Problem, rows: slice, edges: Edges, size: int) -> AnyArray:
+    """Slot ``problem · size + bin`` of some rows."""
+    slots = edges.slots(p.scores[rows], p.eps)
+    if len(p) > 1:
+        # To int32 and then to intp: each is a vector instruction, float64 to int64 is none on most processors.
+        return slots.astype(np.intp) + p.row[rows] * size
+    return slots
+
+
+def _hard_sums(p: Problem, edges: Edges) -> tuple[FloatArray, ...]:
     """Sums of hard bins, tile by tile. Counts of both outcomes come from one integer histogram."""
-    size = edges.n_bins + 2
-    counts = np.zeros(2 * size, dtype=np.int64 if weights is None else np.float64)
-    score = np.zeros(2 * size)
-    square = np.zeros(2 * size)
-    for a in range(0, scores.shape[0], _TILE):
-        x = scores[a : a + _TILE]
-        slots = edges.slots(x, eps)
-        slots += np.multiply(outcomes[a : a + _TILE], size, dtype=np.int32, casting="unsafe")
-        index = slots.astype(np.intp)
-        if weights is None:
-            counts += np.bincount(index, minlength=2 * size)
-            score += np.bincount(index, x, minlength=2 * size)
+    size, n = edges.n_bins + 2, p.n_samples
+    length = 2 * len(p) * size
+    counts = np.zeros(length, dtype=np.int64 if p.weights is None else np.float64)
+    score, square = np.zeros(length), np.zeros(length)
+    step = _tile_of(n)
+    for a in range(0, n, step):
+        rows = slice(a, a + step)
+        x = p.scores[rows]
+        slots = _slots(p, rows, edges, 2 * size)
+        slots += np.multiply(p.outcomes[rows], size, dtype=np.int32, casting="unsafe")
+        index = slots.astype(np.intp, copy=False)
+        if p.weights is None:
+            counts += np.bincount(index, minlength=length)
+            score += np.bincount(index, x, minlength=length)
         else:
-            w = weights[a : a + _TILE]
-            counts += np.bincount(index, w, minlength=2 * size)
-            score += np.bincount(index, w * x, minlength=2 * size)
-            square += np.bincount(index, w * w, minlength=2 * size)
-    by_outcome = counts.reshape(2, size).astype(np.float64)
-    weight = edges.fold(by_outcome.sum(axis=0))
-    outcome = edges.fold(by_outcome[1])
-    total = edges.fold(score.reshape(2, size).sum(axis=0))
-    squares = weight if weights is None else edges.fold(square.reshape(2, size).sum(axis=0))
-    return weight, total, outcome, squares, weight
+            w = p.weights[rows]
+            counts += np.bincount(index, w, minlength=length)
+            score += np.bincount(index, w * x, minlength=length)
+            square += np.bincount(index, w * w, minlength=length)
+
+    def folded(sums: AnyArray) -> AnyArray:
+        return edges.fold(sums.reshape(-1, 2, size).astype(np.float64, copy=False))
+
+    by_outcome = folded(counts)
+    weight = by_outcome.sum(axis=1)
+    squares = weight if p.weights is None else folded(square).sum(axis=1)
+    return weight, folded(score).sum(axis=1), by_outcome[:, 1], squares, weight
 
 
-def residual_sums(problem: Problem, edges: Edges) -> tuple[FloatArray, float]:
-    """``Σ w (outcome - score)`` of each hard bin, and ``Σ w``: all that the error of p = 1 needs.
+def residual_sums(p: Problem, edges: Edges) -> tuple[FloatArray, FloatArray]:
+    """``Σ w (outcome - score)`` of each hard bin, (R, B), and ``Σ w``, (R,): all that the error of p = 1 needs.
 
     The gap of a bin times its weight is this sum, so a single histogram does, where the full sums need two.
     """
-    size = edges.n_bins + 2
-    sums = np.zeros(size)
-    scores, outcomes, weights = problem.scores, problem.outcomes, problem.weights
-    n = problem.n_samples
-    step = _ONE_TILE if n <= _ONE_TILE else _TILE
+    size, n = edges.n_bins + 2, p.n_samples
+    sums = np.zeros(len(p) * size)
+    step = _tile_of(n)
     for a in range(0, n, step):
-        x = scores[a : a + step]
-        # To int32 and then to intp: each is a vector instruction, float64 to int64 is none on most processors.
-        index = edges.slots(x, problem.eps).astype(np.intp)
-        residual = _as_float(outcomes[a : a + step])
+        rows = slice(a, a + step)
+        x = p.scores[rows]
+        index = _slots(p, rows, edges, size).astype(np.intp, copy=False)
+        residual = _as_float(p.outcomes[rows])
         residual -= x if x.dtype == np.float64 else x.astype(np.float64)
-        if weights is not None:
-            residual *= weights[a : a + step]
-        sums += np.bincount(index, residual, minlength=size)
-    return edges.fold(sums), float(n if weights is None else weights.sum())
+        if p.weights is not None:
+            residual *= p.weights[rows]
+        sums += np.bincount(index, residual, minlength=sums.size)
+    if p.weights is None:
+        total = p.counts.astype(np.float64)
+    else:
+        total = np.bincount(p.row, p.weights, minlength=len(p)) if len(p) > 1 else np.array([p.weights.sum()])
+    return edges.fold(sums.reshape(-1, size)), total
 
 
 def _as_float(outcomes: AnyArray) -> FloatArray:
@@ -245,68 +299,21 @@ def _as_float(outcomes: AnyArray) -> FloatArray:
     return outcomes.astype(np.float64)
 
 
-def _linear_sums(
-    edges: Edges, scores: FloatArray, outcomes: AnyArray, weights: FloatArray | None, as_printed: bool
-) -> Sums:
+def _linear_sums(p: Problem, edges: Edges, mapping: str) -> tuple[FloatArray, ...]:
     """Sums where every sample is shared by two neighbouring bins."""
-    size = edges.n_bins
-    sums = np.zeros((5, size + 1))
-    for a in range(0, scores.shape[0], _TILE):
-        x = scores[a : a + _TILE].astype(np.float64, copy=False)
-        o = np.asarray(outcomes[a : a + _TILE], dtype=np.float64)
-        w = np.ones_like(x) if weights is None else weights[a : a + _TILE]
-        lower, up = linear_shares(edges, x, as_printed=as_printed)
+    size, n = edges.n_bins, p.n_samples
+    sums = np.zeros((5, len(p) * (size + 1)))
+    step = _tile_of(n)
+    for a in range(0, n, step):
+        rows = slice(a, a + step)
+        x = p.scores[rows].astype(np.float64, copy=False)
+        o = np.asarray(p.outcomes[rows], dtype=np.float64)
+        w = None if p.weights is None else p.weights[rows]
+        lower, up = linear_shares(edges, x, as_printed=mapping != "linear")
+        if len(p) > 1:
+            lower = lower + p.row[rows] * (size + 1)
         for index, share in ((lower, 1 - up), (lower + 1, up)):
-            part = w * share
+            part = share if w is None else w * share
             for row, values in enumerate((part, part * x, part * o, part * part, part * share)):
-                sums[row] += np.bincount(index, values, minlength=size + 1)
-    weight, score, outcome, square, repeat = sums[:, :size]
-    return weight, score, outcome, square, repeat
-
-
-def matrix_moments(problems: OneVsRest, edges: Edges) -> Sequence[BinMoments]:
-    """Sums of hard bins for all K one-vs-rest problems at once, sharing ``edges``.
-
-    The matrix is read once, row tile by row tile, with slot ``k · size + bin``; the outcome touches one
-    entry a row only. Same sums as one column at a time.
-    """
-    n, k = problems.probs.shape
-    size = edges.n_bins + 2
-    rows = max(1, _TILE // k)
-    offset = (np.arange(k, dtype=np.int32) * size)[None, :]
-    weight, score, outcome, square = (np.zeros(k * size) for _ in range(4))
-    for a in range(0, n, rows):
-        tile = np.ascontiguousarray(problems.probs[a : a + rows])
-        slots = edges.slots(tile.reshape(-1), problems.eps).reshape(tile.shape)
-        slots += offset
-        index = slots.astype(np.intp)
-        hit = np.take_along_axis(index, problems.codes[a : a + rows, None].astype(np.intp), axis=1)[:, 0]
-        flat = index.reshape(-1)
-        if problems.weights is None:
-            weight += np.bincount(flat, minlength=k * size)
-            score += np.bincount(flat, tile.reshape(-1), minlength=k * size)
-            outcome += np.bincount(hit, minlength=k * size)
-        else:
-            w = problems.weights[a : a + rows]
-            spread = np.repeat(w, k)
-            weight += np.bincount(flat, spread, minlength=k * size)
-            score += np.bincount(flat, spread * tile.reshape(-1), minlength=k * size)
-            square += np.bincount(flat, spread * spread, minlength=k * size)
-            outcome += np.bincount(hit, w, minlength=k * size)
-    if problems.weights is None:
-        square = weight
-    folded = [edges.fold(f.reshape(k, size)) for f in (weight, score, outcome, square)]
-    return [
-        BinMoments(
-            edges,
-            "hard",
-            folded[0][c],
-            folded[1][c],
-            folded[2][c],
-            folded[3][c],
-            folded[0][c],
-            n,
-            problems.integral,
-        )
-        for c in range(k)
-    ]
+                sums[row] += np.bincount(index, values, minlength=sums.shape[1])
+    return tuple(sums.reshape(5, -1, size + 1)[..., :size])

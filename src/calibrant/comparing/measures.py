@@ -10,7 +10,6 @@ import numpy as np
 
 from .._types import FloatArray
 from ..errors import Estimator
-from ..errors.base import shares_of
 from ..errors.norm import combine
 from ..notions import Notion
 from ..predictions import Predictions
@@ -99,7 +98,7 @@ class Measures:
         for p in self.models:
             reduction = problems_of(p, notion)
             squares = [DEFAULT.square(problem) for problem in reduction]
-            values.append(combine(squares, shares_of(reduction), 1, reduction.average))
+            values.append(combine(squares, reduction.shares, 1, reduction.average))
         return Measured(np.array(values), np.array([s.value for s in found]), covariance, self._df, least)
 
     def resampled(
@@ -147,4 +146,4 @@ class Measures:
 def _error_of(p: Predictions, notion: Notion, estimator: Estimator) -> float:
     """L1 calibration error."""
     reduction = problems_of(p, notion)
-    return combine(estimator.powers(reduction, 1), shares_of(reduction), 1, reduction.average)
+    return combine(estimator.powers(reduction, 1), reduction.shares, 1, reduction.average)

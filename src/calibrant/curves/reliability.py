@@ -9,6 +9,7 @@ import numpy as np
 
 from .._types import Label, RandomState
 from .._validation import as_predictions
+from .._checks import check_level, check_resamples
 from ..errors import AdaptiveKernel, Binned, CellEstimator, Density, Isotonic, ResidualKernel
 from ..inference.groups import Groups
 from ..notions import Notion, as_notion
@@ -28,7 +29,7 @@ _METHODS: dict[str, CellEstimator] = {
 
 def reliability_curve(
     y_true: Any,
-    y_prob: Any,
+    y_prob: Any = None,
     *,
     notion: str | Notion = "auto",
     method: str | CellEstimator | Isotonic = "density",
@@ -128,7 +129,7 @@ def reliability_curve(
 
 def reliability_curves(
     y_true: Any,
-    y_prob: Any,
+    y_prob: Any = None,
     *,
     notion: str | Notion = "classwise",
     method: str | CellEstimator | Isotonic = "density",
@@ -169,8 +170,7 @@ def reliability_curves(
     if isinstance(reduction, VectorProblem):
         raise ValueError(f"notion {chosen.name!r} has no curves: its score is a vector")
     drawn = _Drawn(estimator, chosen.name, level, band, n_resamples, random_state)
-    summaries = [None] * len(reduction) if estimator is None else estimator.summarize_all(reduction)
-    return {problem.label: drawn.curve(problem, one) for problem, one in zip(reduction, summaries, strict=True)}
+    return {one.label: drawn.curve(one, None if estimator is None else estimator.summarize(one)) for one in reduction}
 
 
 class _Drawn:
@@ -189,7 +189,7 @@ class _Drawn:
         self.band = check_band(band, binned=isinstance(estimator, Binned))
         self.options: dict[str, Any] = {
             "notion": notion,
-            "level": check_level(level),
+            "level": None if level is None else check_level(level),
             "n_resamples": check_resamples(n_resamples),
             "rng": np.random.default_rng(random_state),
             "band": self.band,
@@ -213,20 +213,3 @@ def check_method(method: str | CellEstimator | Isotonic) -> CellEstimator:
     raise ValueError(
         f"method must be one of {', '.join(map(repr, _METHODS))}, Binned(...) or Density(...); got {method!r}"
     )
-
-
-def check_level(level: float | None) -> float | None:
-    """Judge the ``level`` argument: a fraction, not a percentage."""
-    if level is None:
-        return None
-    if isinstance(level, bool) or not isinstance(level, (int, float, np.number)) or not 0 < float(level) < 1:
-        hint = f" ({float(level) / 100:g}?)" if isinstance(level, (int, float)) and 1 < level < 100 else ""
-        raise ValueError(f"level must lie strictly between 0 and 1; got {level!r}{hint}")
-    return float(level)
-
-
-def check_resamples(n_resamples: int) -> int:
-    """Judge the ``n_resamples`` argument."""
-    if isinstance(n_resamples, bool) or not isinstance(n_resamples, (int, np.integer)) or n_resamples < 2:
-        raise ValueError(f"n_resamples must be an int >= 2; got {n_resamples!r}")
-    return int(n_resamples)

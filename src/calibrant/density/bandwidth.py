@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,48 +19,61 @@ BandwidthRule: TypeAlias = str | float | Callable[[FloatArray, FloatArray], floa
 RULES = ("silverman", "scott", "isj")
 
 
-def resolve_bandwidth(rule: BandwidthRule, grid: GridMoments) -> float:
-    """Bandwidth for the sample on ``grid``, never below one grid step (the resolution of the counts)."""
-    if callable(rule):
-        used = grid.count > 0
-        h = float(rule(grid.nodes[used], grid.count[used]))
-        if not (np.isfinite(h) and h > 0):
-            raise ValueError(f"bandwidth rule {rule!r} must return a positive finite number; got {h!r}")
-    elif isinstance(rule, str):
-        h = {"silverman": silverman, "scott": scott, "isj": isj}[rule](grid)
+def resolve_bandwidth(rule: BandwidthRule, grid: GridMoments) -> FloatArray:
+    """Bandwidth of each problem on ``grid``, (…), never below one grid step (the resolution of the counts)."""
+    if isinstance(rule, str):
+        h = {"silverman": silverman, "scott": scott, "folded": folded_scott, "isj": isj}[rule](grid)
+    elif callable(rule):
+        h = one_by_one(grid, lambda one: _called(rule, one))
     else:
-        h = float(rule)
-    return max(h, grid.step)
+        h = np.full(grid.shape, float(rule))
+    return np.maximum(h, grid.step)
 
 
-def silverman(grid: GridMoments) -> float:
+def one_by_one(grid: GridMoments, rule: Callable[[GridMoments], float]) -> FloatArray:
+    """What a rule finds for each problem, (…): for rules that search."""
+    return np.array([rule(grid.rows[i]) for i in range(len(grid.rows))]).reshape(grid.shape)
+
+
+def _called(rule: Callable[[FloatArray, FloatArray], float], grid: GridMoments) -> float:
+    used = grid.count > 0
+    h = float(rule(grid.nodes[used], grid.count[used]))
+    if not (np.isfinite(h) and h > 0):
+        raise ValueError(f"bandwidth rule {rule!r} must return a positive finite number; got {h!r}")
+    return h
+
+
+def silverman(grid: GridMoments) -> FloatArray:
     """``min(sd, IQR / 1.34898) · (3n/4)^(-1/5)``; 0 for a sample without spread.
 
     Source: Silverman (1986), §3.4.2, with the constant of Posocco & Bonnefoy's code.
     """
-    n = grid.effective_size
-    return 0.0 if n <= 0 else min(_sd(grid), _iqr(grid) / 1.34898) * (0.75 * n) ** -0.2
+    return np.asarray(np.minimum(_sd(grid), _iqr(grid) / 1.34898) * _power(0.75 * np.asarray(grid.effective_size)))
 
 
-def scott(grid: GridMoments) -> float:
+def scott(grid: GridMoments) -> FloatArray:
     """``sd · n^(-1/5)``. Source: Scott (1992), with SciPy's constant."""
-    n = grid.effective_size
-    return 0.0 if n <= 0 else _sd(grid) * n**-0.2
+    return np.asarray(_sd(grid) * _power(grid.effective_size))
 
 
-def folded_scott(grid: GridMoments) -> float:
+def folded_scott(grid: GridMoments) -> FloatArray:
     """``min(sd, 2 sd of folded scores) · n^(-1/5)``; folded at the middle of the domain is ``min(s - low, high - s)``.
 
     Scores of classifiers pile up at the two ends. Between two piles the standard deviation measures their
     distance, which says nothing about the scale on which frequencies vary; folded, the piles coincide. For
     uniform scores both terms are equal and this is Scott's rule.
     """
-    n = grid.effective_size
     folded = _sd(grid, np.minimum(grid.nodes - grid.low, grid.high - grid.nodes))
-    return 0.0 if n <= 0 else min(_sd(grid), 2 * folded) * n**-0.2
+    return np.asarray(np.minimum(_sd(grid), 2 * folded) * _power(grid.effective_size))
 
 
-def isj(grid: GridMoments) -> float:
+def _power(n: Any) -> FloatArray:
+    """``n^(-1/5)``; 0 of an empty sample."""
+    n = np.asarray(n, dtype=np.float64)
+    return np.where(n > 0, np.where(n > 0, n, 1.0) ** -0.2, 0.0)
+
+
+def isj(grid: GridMoments) -> FloatArray:
     """Improved Sheather–Jones: the fixed point of the plug-in equation, solved on the cosine coefficients.
 
     The mirrored grid counts have cosine coefficients a_k; with l stages of
@@ -69,6 +82,10 @@ def isj(grid: GridMoments) -> float:
 
     Source: Botev, Grotowski & Kroese (2010), *Kernel density estimation via diffusion*, algorithm 1.
     """
+    return one_by_one(grid, _isj)
+
+
+def _isj(grid: GridMoments) -> float:
     from scipy.fft import dct
     from scipy.optimize import brentq
 
@@ -102,44 +119,46 @@ def isj(grid: GridMoments) -> float:
     if rises.size:
         root = float(brentq(gamma, times[rises[-1]], times[rises[-1] + 1]))
     else:
-        h = silverman(grid)
+        h = float(silverman(grid))
         warnings.warn(
             f"bandwidth='isj' has no solution for this sample (n = {n:.4g}, {int((grid.count > 0).sum())} grid nodes "
             f"in use); Silverman's rule is used instead ({max(h, grid.step):.4g})",
             BandwidthWarning,
-            stacklevel=2,
+            stacklevel=4,
         )
         return h
     return float(np.sqrt(root)) * (grid.high - grid.low)
 
 
-def _sd(grid: GridMoments, values: FloatArray | None = None) -> float:
-    """Standard deviation, with n - 1, of the nodes or of values on them; 0 for one sample."""
-    n = grid.effective_size
-    if n <= 1 or grid.count.sum() <= 0:
-        return 0.0
+def _sd(grid: GridMoments, values: FloatArray | None = None) -> FloatArray:
+    """Standard deviation, with n - 1, of the nodes or of values on them, (…); 0 for one sample."""
+    n, total = np.asarray(grid.effective_size), grid.count.sum(axis=-1)
     x = grid.nodes if values is None else values
-    mean = np.average(x, weights=grid.count)
-    variance = np.average((x - mean) ** 2, weights=grid.count)
-    return float(np.sqrt(variance * n / (n - 1)))
+    known = (n > 1) & (total > 0)
+    mass = np.where(known, total, 1.0)
+    mean = (grid.count * x).sum(axis=-1) / mass
+    variance = (grid.count * (x - mean[..., None]) ** 2).sum(axis=-1) / mass
+    return np.where(known, np.sqrt(variance * n / np.where(known, n - 1, 1.0)), 0.0)
 
 
-def _iqr(grid: GridMoments) -> float:
-    """Interquartile range of the grid sample (quantiles of type 7, to within a grid step)."""
-    total = grid.count.sum()
-    n = grid.effective_size
-    if n <= 1 or total <= 0:
-        return 0.0
-    cumulative = np.cumsum(grid.count) * (n / total)
+def _iqr(grid: GridMoments) -> FloatArray:
+    """Interquartile range of the grid sample (quantiles of type 7, to within a grid step), (…)."""
+    g = grid.rows
+    n = np.asarray(g.effective_size)
+    total = np.asarray(g.total)
+    known = (n > 1) & (total > 0)
+    cumulative = np.cumsum(g.count, axis=-1) * (n / np.where(known, total, 1.0))[:, None]
+    nodes = np.broadcast_to(g.nodes, g.count.shape)
 
-    def order_statistic(i: float) -> float:
+    def order_statistic(i: FloatArray) -> FloatArray:
         """The i-th smallest (0-based): where the cumulative count passes i + ½."""
-        return float(grid.nodes[min(int(np.searchsorted(cumulative, i + 0.5)), grid.cells)])
+        at = np.minimum((cumulative < (i + 0.5)[:, None]).sum(axis=-1), g.count.shape[-1] - 1)
+        return np.take_along_axis(nodes, at[:, None], -1)[:, 0]
 
-    def quantile(q: float) -> float:
-        position = (n - 1) * q
-        below = float(np.floor(position))
-        low, high = order_statistic(below), order_statistic(min(below + 1, n - 1))
+    def quantile(q: float) -> FloatArray:
+        position = np.maximum(n - 1, 0.0) * q
+        below = np.floor(position)
+        low, high = order_statistic(below), order_statistic(np.minimum(below + 1, np.maximum(n - 1, 0.0)))
         return low + (position - below) * (high - low)
 
-    return quantile(0.75) - quantile(0.25)
+    return np.where(known, quantile(0.75) - quantile(0.25), 0.0).reshape(grid.shape)

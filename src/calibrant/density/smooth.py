@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
-from .._types import FloatArray
+from .._types import AnyArray, FloatArray
 from .kernels import KERNELS
 
 #: Up to this many cells a matrix product beats two cosine transforms.
 _MATRIX_CELLS = 256
 _TILE = 1 << 18
+#: From this many steps on a sampled Gaussian's transform is known, and from there on without its images.
+_SAMPLED, _ONE_IMAGE = 0.5, 3.0
+#: Grid nodes smoothed at a time.
+_BLOCK = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -107,3 +112,75 @@ class Smoother:
         mirror = self._periodised[np.where(total > g, 2 * g - total, total)]
         matrix: FloatArray = near + mirror
         return matrix
+
+    @cached_property
+    def squares(self) -> FloatArray:
+        """Squares of the matrix' entries."""
+        return self.matrix**2
+
+
+def smoothed(counts: FloatArray, transform: FloatArray) -> FloatArray:
+    """Counts (…, R, G + 1) smoothed, each problem by its own kernel: what :meth:`Smoother.smooth` does for one.
+
+    ``transform`` is the kernels' :func:`spectrum`, (R, G + 1).
+    """
+    from scipy.fft import dct, idct
+
+    mirrored = np.array(counts, dtype=np.float64)
+    mirrored[..., [0, -1]] *= 2  # a sample on the end meets its mirror image there
+    values = dct(mirrored, type=1, axis=-1, overwrite_x=True)
+    values *= transform
+    return np.asarray(idct(values, type=1, axis=-1, overwrite_x=True))
+
+
+def spectrum(cells: int, width: FloatArray, kernel: str) -> FloatArray:
+    """Transform (R, G + 1) of kernels with sum 1 and standard deviations ``width`` (R,) in grid steps."""
+    from scipy.fft import dct
+
+    w = width[:, None]
+    narrowest = float(width.min(initial=np.inf))
+    if kernel == "gaussian" and narrowest >= _SAMPLED:
+        # Sampling adds the images at multiples of 2π: the four nearest are all that double precision holds.
+        angle = np.pi / cells * np.arange(cells + 1)
+        out: FloatArray = np.exp(-0.5 * (w * angle) ** 2)
+        if narrowest < _ONE_IMAGE:
+            for turn in np.pi * np.array([-4, -2, 2, 4]):
+                out += np.exp(-0.5 * (w * (angle + turn)) ** 2)
+            out /= out[:, :1]
+        return out
+    profile, support = KERNELS[kernel].profile, KERNELS[kernel].support
+    distance = np.arange(cells + 1.0)
+    total = profile(distance / w)
+    reach = support * float(width.max(initial=0.0))
+    for turn in range(2 * cells, int(reach + cells) + 2 * cells, 2 * cells):
+        if turn - cells <= reach:
+            total = total + profile((turn - distance) / w) + profile((turn + distance) / w)
+    out = dct(total, type=1, axis=-1)
+    return np.asarray(out / out[:, :1])
+
+
+def by_cells(wanted: FloatArray, least: int, most: int) -> Iterator[tuple[int, AnyArray]]:
+    """Groups of problems by the smallest power of two, from ``least`` to ``most``, that is at least ``wanted`` cells.
+
+    Of as many as stay in the cache.
+    """
+    cells = np.full(wanted.shape, min(least, most))
+    while (short := (cells < wanted) & (cells < most)).any():
+        cells[short] *= 2
+    for size in np.unique(cells).tolist():
+        some = np.flatnonzero(cells == size)
+        together = max(1, _BLOCK // size)
+        for a in range(0, len(some), together):
+            yield size, some[a : a + together]
+
+
+def peak_of(transform: FloatArray) -> FloatArray:
+    """Weight of a sample at its own node under kernels with a transform (R, G + 1): the transform back, at 0."""
+    cells = transform.shape[-1] - 1
+    return np.asarray((2 * transform.sum(axis=-1) - transform[:, 0] - transform[:, -1]) / (2 * cells))
+
+
+@lru_cache(maxsize=16)
+def trapezoid(cells: int) -> FloatArray:
+    """Weights that integrate over a grid: 1 inside, ½ at the two ends."""
+    return Smoother(cells, 1.0).quadrature

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
-from .._types import FloatArray
-from ..density import GridMoments, Smoother
+from .._types import AnyArray, FloatArray
+from ..density import Grid, GridMoments, Smoother
 from ..density.bandwidth import folded_scott
-from ..problem import Problem
+from ..density.smooth import peak_of, spectrum, trapezoid
 from .base import CellEstimator, Cells
 from .left_out import choose
 from .norm import mean_power
@@ -18,6 +19,8 @@ from .norm import mean_power
 #: Cells of the score axis, and kernels that are tried from the narrowest to the widest.
 CELLS = 256
 STEPS = 8
+#: Numbers smoothed at a time.
+_BLOCK = 1 << 16
 #: Numbers that ``wanted="loo"`` tries, the smoothest first.
 _WANTED = tuple(7.5 * 2.0**k for k in range(7, -1, -1))
 
@@ -56,6 +59,7 @@ class AdaptiveKernel(CellEstimator):
     True
     """
 
+    cells_are_atoms: ClassVar[bool] = True
     wanted: float | str = 60.0
     widest: float = 0.1
 
@@ -68,29 +72,86 @@ class AdaptiveKernel(CellEstimator):
         if not 0 < self.widest <= 1:
             raise ValueError(f"widest must lie in (0, 1]; got {self.widest!r}")
 
-    def summarize(self, problem: Problem) -> GridMoments:
-        """Linear-binned counts of the problem's samples."""
-        return GridMoments.of(problem)
+    @property
+    def needs(self) -> Grid:
+        """Linear-binned counts."""
+        return Grid()
 
-    def power_of(self, summary: GridMoments, norm: float) -> float:
+    @property
+    def drawn_as(self) -> CellEstimator:
+        """Its cells lie on scores."""
+        return self
+
+    def read(self, sums: GridMoments, norm: float) -> FloatArray:
         """``errorᵖ`` of the smoothed residuals."""
-        cells = self.cells(summary)
-        if not cells.count.any():
-            return float("nan")
-        return float(mean_power(np.nan_to_num(cells.gap), cells.density * cells.quadrature, norm))
+        g = sums.rows
+        out: FloatArray = np.full(len(g), np.nan)
+        known = np.flatnonzero(g.count.any(axis=-1))
+        if np.isinf(norm) or isinstance(self.wanted, str):  # a maximum reads single cells, and a search one problem
+            for i in known.tolist():
+                cells = self.cells(g[i])
+                out[i] = mean_power(np.nan_to_num(cells.gap), cells.density * cells.quadrature, norm)
+        else:
+            step = max(1, _BLOCK // (CELLS + 1))
+            for a in range(0, known.size, step):
+                some = known[a : a + step]
+                out[some] = self._read_some(g[some], norm)
+        return out.reshape(sums.shape)
 
-    def cells(self, summary: GridMoments) -> Cells:
+    def _read_some(self, sums: GridMoments, norm: float) -> FloatArray:
+        """Every step's kernel is a spectrum, and only one transform goes back."""
+        from scipy.fft import dct, idct
+
+        start = folded_scott(sums)
+        grid = sums.on(min(CELLS, sums.cells))
+        unit = np.asarray(grid.unit)[:, None]
+        count, cells = grid.count * unit, grid.cells
+        residual = grid.positive * unit - count * grid.nodes
+        widest = self.widest * cells
+        narrowest = np.minimum(np.maximum(start / grid.step, 0.5), widest)
+        wanted = np.minimum(float(self.wanted), count.sum(axis=-1) / 6)[:, None]
+
+        def transformed(values: FloatArray) -> FloatArray:
+            mirrored = values.copy()
+            mirrored[..., [0, -1]] *= 2
+            return np.asarray(dct(mirrored, type=1, axis=-1, overwrite_x=True))
+
+        parts = np.stack([count, residual])
+        whole = np.zeros(parts.shape)
+        spoken = transformed(count)
+        pending: AnyArray = np.ones(count.shape, dtype=bool)
+        for step in range(STEPS):
+            kernel = spectrum(cells, narrowest * (widest / narrowest) ** (step / (STEPS - 1)), "gaussian")
+            here = pending
+            if step < STEPS - 1:
+                short = idct(spoken * kernel, type=1, axis=-1) < wanted * peak_of(kernel)[:, None]
+                here, pending = pending & ~short, pending & short
+            whole += transformed(parts * here) * kernel
+            if not pending.any():
+                break
+        density, smooth = idct(whole, type=1, axis=-1, overwrite_x=True)
+        density = np.maximum(density, 0.0)
+        held = density > 1e-12 * density.max(axis=-1, keepdims=True)
+        gap = np.divide(smooth, density, out=np.zeros_like(smooth), where=held)
+        return mean_power(gap, np.where(held, density * trapezoid(cells), 0.0), norm)
+
+    def cells(self, sums: GridMoments) -> Cells:
         """Cells of the score axis and how residuals are smoothed along it."""
-        grid = summary.coarsen(max(1, summary.cells // CELLS))
-        scale = grid.effective_size / grid.total if grid.total > 0 else 0.0
-        count, positive = grid.count * scale, grid.positive * scale
-        start = folded_scott(summary)
+        return self._cells(sums, self._wanted(sums))
 
-        def make(wanted: float) -> Cells:
-            smoother = self._smoother(grid, count, start, wanted)
-            return AdaptiveCells(grid.nodes, count, positive, smoother, smoother.quadrature, residual=True)
+    def _wanted(self, sums: GridMoments) -> float:
+        """Samples that should speak at a score."""
+        return choose(_WANTED, lambda w: self._cells(sums, w)) if isinstance(self.wanted, str) else self.wanted
 
-        return make(choose(_WANTED, make) if isinstance(self.wanted, str) else self.wanted)
+    def _cells(self, sums: GridMoments, wanted: float) -> Cells:
+        grid = sums.on(min(CELLS, sums.cells))
+        scores, count, positive = grid.atoms
+        smoother = self._smoother(grid, count, float(folded_scott(sums)), wanted)
+        return AdaptiveCells(scores, count, positive, smoother, smoother.quadrature, residual=True)
+
+    def held(self, sums: GridMoments) -> tuple[CellEstimator, GridMoments]:
+        """Bandwidths are found anew for every sample; what is drawn are the counts on the cells."""
+        return replace(self, wanted=self._wanted(sums)), sums.on(min(CELLS, sums.cells))
 
     def _smoother(self, grid: GridMoments, count: FloatArray, start: float, wanted: float) -> VaryingSmoother:
         """Rows of the smoothing matrix, each from the narrowest kernel under which enough samples speak."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -13,13 +12,12 @@ import numpy as np
 from .._types import AnyArray, FloatArray
 from ..density.smooth import Smoother
 from ..problem import OneVsRest, Problem, Reduction, VectorProblem
-from .norm import mean_power
 
 #: A smooth curve is drawn, and its largest gap sought, where at least this many samples speak.
 MIN_LOCAL_SIZE = 0.5
 
 
-def speaks(density: FloatArray, peak: float, norm: float) -> AnyArray:
+def speaks(density: FloatArray, peak: float | FloatArray, norm: float) -> AnyArray:
     """Where a smooth estimate counts: wherever there is density, or for p = inf where half a sample speaks.
 
     An integral gives the far tails of a kernel no weight, but a maximum would find its value there.
@@ -27,7 +25,7 @@ def speaks(density: FloatArray, peak: float, norm: float) -> AnyArray:
     if np.isinf(norm):
         return np.asarray(density >= MIN_LOCAL_SIZE * peak)
     # The transform's rounding noise is about 1e-16 of the peak: below that there is no density.
-    return np.asarray(density > 1e-12 * density.max(initial=0.0))
+    return np.asarray(density > 1e-12 * density.max(axis=-1, keepdims=True, initial=0.0))
 
 
 class Reading(NamedTuple):
@@ -55,20 +53,26 @@ class Reading(NamedTuple):
 class Estimator(ABC):
     """Base class of estimators.
 
-    To add one: subclass, make it a frozen dataclass, define :meth:`power`, export it in
+    To add one: subclass, make it a frozen dataclass, and say how it reads rows (:meth:`power`, one problem at a time, or
+    :meth:`powers`, all side by side); one that reads sums derives from :class:`CellEstimator`. Export it in
     ``calibrant.errors`` and ``calibrant``, and add a row to ``tests/contract/table.py``.
     """
 
     #: "scalar" problems (one score a sample), "vector" ones (a probability vector a sample), or both.
     serves: ClassVar[frozenset[str]] = frozenset({"scalar"})
 
-    @abstractmethod
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.power is Estimator.power and cls.powers is Estimator.powers:
+            raise TypeError(f"{cls.__name__} must define power(problem, norm) or powers(problems, norm)")
+
     def power(self, problem: Any, norm: float) -> float:
         """Return ``errorᵖ`` of one problem (see :func:`.norm.to_power`); signed where it is debiased."""
+        return float(self.powers(problem, norm).reshape(-1)[0])
 
-    def powers(self, problems: Sequence[Problem], norm: float) -> list[float]:
-        """``errorᵖ`` of every problem; estimators that can share work between them override this."""
-        return [self.power(problem, norm) for problem in problems]
+    def powers(self, problems: Problem | OneVsRest, norm: float) -> FloatArray:
+        """``errorᵖ`` of every problem, (R,)."""
+        return np.array([self.power(problem, norm) for problem in problems])
 
     def square(self, problem: Any) -> float:
         """Signed, never truncated estimate of ``error²``, for estimators that have one; ValueError for the others."""
@@ -179,73 +183,79 @@ class Cells:
 
 
 class CellEstimator(Estimator):
-    """An estimator whose number depends on a mergeable summary only (bin sums, grid counts)."""
+    """An estimator that reads sums: they add, so it streams, resamples and reports, at a cost independent of n.
 
-    @abstractmethod
+    A subclass names the sums that it ``needs`` (``Grid()``, ``Bins(edges)``, ``DistinctScores()``, or a value of its own
+    with ``of(problem)``) and reads them with :meth:`read`. Data, draws, pieces and samples of a benchmark are all read
+    there.
+    """
+
+    @property
+    def needs(self) -> Any:
+        """Sums that are read, a hashable value; None where they depend on the data (:meth:`summarize` says how)."""
+        return None
+
+    def needs_on(self, domain: tuple[float, float]) -> Any:
+        """Sums that are read of scores in a domain: :attr:`needs`, unless that depends on the domain."""
+        return self.needs
+
     def summarize(self, problem: Problem) -> Any:
-        """Reduce samples to the mergeable summary."""
-
-    def summarize_all(self, problems: Sequence[Problem]) -> Sequence[Any]:
-        """Summaries of every problem, sharing work where possible."""
-        return [self.summarize(problem) for problem in problems]
-
-    @abstractmethod
-    def power_of(self, summary: Any, norm: float) -> float:
-        """``errorᵖ`` from the summary."""
+        """Sums of one problem or of many."""
+        needs = self.needs_on(problem.domain)
+        if needs is None:
+            raise TypeError(f"{type(self).__name__} must say which sums it needs, or define summarize(problem)")
+        return problem.sums(needs)
 
     @abstractmethod
-    def cells(self, summary: Any) -> Cells:
-        """Take the estimate apart, for curves, bands and intervals."""
+    def read(self, sums: Any, norm: float) -> FloatArray:
+        """``errorᵖ`` from sums with leading axes (…), of that shape; see :func:`.norm.mean_power`."""
 
-    def resampled_power(self, cells: Cells, density: FloatArray, outcome: FloatArray, norm: float) -> FloatArray:
-        """``errorᵖ`` of resamples: smoothed counts, and outcomes still to be smoothed, (draws, cells) both."""
-        outcome = cells.apply(outcome)
-        present = density > 0 if cells.smoother is None else speaks(density, cells.smoother.peak, norm)
-        gap = np.divide(outcome, density, out=np.zeros_like(outcome), where=present)
-        if not cells.residual:
-            gap -= np.nan_to_num(cells.scores)
-        return mean_power(gap, np.where(present, density * cells.quadrature, 0.0), norm)
+    def powers(self, problems: Problem | OneVsRest, norm: float) -> FloatArray:
+        """``errorᵖ`` of every problem, (R,), some of them at a time."""
+        parts = [np.reshape(self.read(self.summarize(tile), norm), -1) for tile in problems.tiles()]
+        return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0), *parts])
+
+    def cells(self, sums: Any) -> Cells:
+        """Take the estimate of one problem apart, for its curve, bands and interval."""
+        return self.drawn_as.cells(sums)
 
     @property
     def drawn_as(self) -> CellEstimator:
         """Estimator whose cells are drawn as this one's reliability curve: itself, if its cells lie on scores."""
-        return self
+        from .fitted import DrawnFromNodes
 
-    def power(self, problem: Problem, norm: float) -> float:
-        """``errorᵖ`` of one problem."""
-        return self.power_of(self.summarize(problem), norm)
+        return DrawnFromNodes()
 
-    def powers(self, problems: Sequence[Problem], norm: float) -> list[float]:
-        """``errorᵖ`` of every problem."""
-        return [self.power_of(summary, norm) for summary in self.summarize_all(problems)]
+    #: Whether :meth:`cells` lie where sums are drawn anew (``sums.atoms``), so that gaps are those that it resolves.
+    cells_are_atoms: ClassVar[bool] = False
+
+    def held(self, sums: Any) -> tuple[CellEstimator, Any]:
+        """What reads samples drawn anew, with all that was found in the data held, and the sums that are drawn.
+
+        ``sums.atoms`` are the scores, counts and positives of one problem; ``sums.redrawn(count, positive)`` many.
+        """
+        return self, sums
 
 
 @dataclass(frozen=True, eq=False)
 class ErrorDraws:
-    """Posterior of one problem's error.
+    """Posterior of the errors of problems, (…) leading axes.
 
     Attributes
     ----------
-    powers : ndarray of shape (n_draws,)
+    powers : ndarray of shape (…, n_draws)
         Draws of ``errorᵖ`` (see :func:`.norm.to_power`) of a model that is not exactly calibrated.
-    log_odds : float
+    log_odds : ndarray of shape (…)
         Log of the evidence for a deviation against that for exact calibration.
     """
 
     powers: FloatArray
-    log_odds: float
+    log_odds: FloatArray
 
 
 class PosteriorEstimator(CellEstimator):
     """An estimator that knows how uncertain it is: its intervals come from draws, not from a bootstrap."""
 
     @abstractmethod
-    def draws(self, summary: Any, norm: float, n_draws: int, rng: np.random.Generator) -> ErrorDraws:
-        """Draw the error from its posterior."""
-
-
-def shares_of(problems: Sequence[Problem]) -> list[float]:
-    """Shares of the problems, without slicing the columns of a matrix out."""
-    if isinstance(problems, OneVsRest):
-        return [1 / len(problems)] * len(problems)
-    return [p.share for p in problems]
+    def draws(self, sums: Any, norm: float, n_draws: int, rng: np.random.Generator) -> ErrorDraws:
+        """Draw the errors of all problems from their posteriors, each with noise of its own."""

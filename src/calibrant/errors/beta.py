@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar
 
 import numpy as np
 
 from .._types import AnyArray, FloatArray
-from ..density import GridMoments
+from ..binning import DistinctScores, Runs
+from ..density.grid import share_out
 from ..problem import Problem
 from .base import CellEstimator, Cells
-from .fitted import DrawnFromNodes, FittedCells, check_eps, check_width, grid_of, shared_counts
+from .fitted import FittedCells, check_eps, check_width, shared_counts
 from .norm import mean_power
 
 #: Cells of the arcsine grid, and the number of samples up to which there is no grid.
@@ -24,106 +26,162 @@ AUTO = 0.17
 #: On a grid a lone sample's share is excluded up to the grid's error: below this part of it there is no neighbour.
 _LONE = 1e-3
 _TILE = 1 << 19
+#: Samples below this size are read pair by pair.
+_SMALL = 8
+#: Steps of the arcsine grid to a kernel's standard deviation.
+_STEPS = 10.0
+#: Where the others weigh less than this beside a sample's own share, the difference is rounding.
+_FAR = 1e-9
+#: Kernels below this part of the largest at a node add nothing there.
+_ROUNDING = 1e-18
+#: Numbers worked on at a time, and columns of kernels that are multiplied together.
+_CACHED, _COLUMNS = 1 << 15, 128
 
 
 @dataclass(frozen=True, eq=False)
 class AngleCounts:
-    """Rows while they are few; beyond :data:`ANGLE_CELLS` samples, linear-binned counts over θ, ``score = sin² θ``.
+    """Distinct scores while they are few; beyond :data:`ANGLE_CELLS` samples, linear-binned counts over θ.
 
-    A Beta kernel at z has the standard deviation ``√(h z (1-z))``; over θ it is ``√h / 2`` everywhere, so a grid that
-    is regular in θ resolves all kernels alike.
+    With ``score = sin² θ`` a Beta kernel at z, of standard deviation ``√(h z (1-z))``, is ``√h / 2`` wide over θ
+    everywhere, so a grid that is regular in θ resolves all kernels alike.
 
     Attributes
     ----------
-    scores : ndarray of shape (m,)
-        Scores of rows, or of the nodes in use.
-    mass, square : ndarray of shape (2, m)
-        ``Σ w a`` and ``Σ w² a`` of the negatives and of the positives, with the linear share ``a``.
-    on_grid : bool
+    scores : ndarray of shape (…, m)
+        Distinct scores, or those of the nodes.
+    mass, square : ndarray of shape (…, 2, m)
+        ``Σ w a`` and ``Σ w² a`` of the negatives and of the positives, with the linear share ``a``; 0 behind a
+        problem's last score.
+    on_grid : ndarray of shape (…)
     """
 
     scores: FloatArray
     mass: FloatArray
     square: FloatArray
-    on_grid: bool
+    on_grid: AnyArray
     domain: tuple[float, float]
-    n_samples: int
+    n_samples: Any
     integral: bool
 
     @classmethod
     def of(cls, problem: Problem) -> AngleCounts:
-        """Counts of a problem's samples. Cost O(n)."""
-        s = problem.scores.astype(np.float64)
-        o = problem.outcomes.astype(np.float64)
-        w = np.ones(s.size) if problem.weights is None else problem.weights.astype(np.float64)
-        used = w > 0
-        s, o, w = s[used], o[used], w[used]
-        mass = np.stack([w * (1 - o), w * o])
-        rows = cls(s, mass, mass * w, False, problem.domain, problem.n_samples, problem.integral)
-        return rows.binned(ANGLE_CELLS) if rows.many else rows
+        """Counts of the samples of one problem, or of many. Cost O(n log n)."""
+        p = problem
+        if p.integral:
+            runs = p.sums(DistinctScores())
+            values = (runs.scores, runs.weight - runs.outcome, runs.outcome)
+            score, negative, positive = (v.reshape(*p.shape, -1) for v in runs.table(*values))
+            mass = np.stack([negative, positive], axis=-2)
+            square, size = mass, runs.totals
+        else:  # a sample's own share depends on its weight: rows stay rows
+            q = p.ordered
+            w = np.ones(q.n_samples) if q.weights is None else q.weights
+            rows = Runs(q.scores, w, w * q.outcomes, w * w, q.counts, False, p.domain, p.eps, q.bounds, p.shape)
+            values = (rows.scores, rows.weight - rows.outcome, rows.outcome)
+            score, negative, positive = (v.reshape(*p.shape, -1) for v in rows.table(*values))
+            mass = np.stack([negative, positive], axis=-2)
+            square, size = mass**2, q.counts
+        n = p.counts if p.shape else p.n_samples
+        few = cls(score, mass, square, np.zeros(p.shape, dtype=bool), p.domain, n, p.integral)
+        return few.with_grids(np.reshape(size, p.shape) > ANGLE_CELLS)
+
+    def with_grids(self, many: AnyArray) -> AngleCounts:
+        """Counts on nodes for some problems."""
+        many = many & ~self.on_grid
+        if not many.any():
+            return self
+        grid = self.binned(ANGLE_CELLS)
+        if many.all():
+            return grid
+        wide = max(self.scores.shape[-1], grid.scores.shape[-1])
+        tables = {f: np.zeros((*getattr(self, f).shape[:-1], wide)) for f in _FIELDS}
+        for f, table in tables.items():
+            for some, values in ((~many, getattr(self, f)), (many, getattr(grid, f))):
+                table[some, ..., : values.shape[-1]] = values[some]
+        return replace(self, on_grid=self.on_grid | many, **tables)
+
+    def __getitem__(self, index: Any) -> AngleCounts:
+        """Those of one of many problems, or of some."""
+        return replace(self, **{f: getattr(self, f)[index] for f in (*_FIELDS, "on_grid", "n_samples")})
 
     def __add__(self, other: AngleCounts) -> AngleCounts:
         if not isinstance(other, AngleCounts):
             return NotImplemented
         if self.domain != other.domain:
             raise ValueError(f"AngleCounts of different domains cannot merge: {self.domain} and {other.domain}")
-        both = AngleCounts(
-            np.concatenate([self.scores, other.scores]),
-            np.concatenate([self.mass, other.mass], axis=1),
-            np.concatenate([self.square, other.square], axis=1),
-            False,
-            self.domain,
-            self.n_samples + other.n_samples,
-            self.integral and other.integral,
-        )
-        return both.binned(ANGLE_CELLS) if self.on_grid or other.on_grid or both.many else both
+        n, integral = self.n_samples + other.n_samples, self.integral and other.integral
+        if self.on_grid.any() or other.on_grid.any():
+            one, two = self.binned(ANGLE_CELLS), other.binned(ANGLE_CELLS)
+            added = {f: getattr(one, f) + getattr(two, f) for f in ("mass", "square")}
+            return replace(one, n_samples=n, integral=integral, **added)
+        sums = {f: np.concatenate([getattr(self, f), getattr(other, f)], axis=-1) for f in _FIELDS}
+        both = replace(self, n_samples=n, integral=integral, **sums)
+        size = both.total if integral else (both.mass.sum(axis=-2) > 0).sum(axis=-1)
+        return both.with_grids(np.asarray(size > ANGLE_CELLS))
 
     @property
-    def many(self) -> bool:
-        """Whether there are more samples (repeats counted) than a grid has cells."""
-        return bool((self.total if self.integral else self.scores.size) > ANGLE_CELLS)
+    def total(self) -> FloatArray:
+        """``Σ w``, (…)."""
+        return np.asarray(self.mass.sum(axis=(-2, -1)))
 
     @property
-    def total(self) -> float:
-        """``Σ w``."""
-        return float(self.mass.sum())
-
-    @property
-    def effective_size(self) -> float:
-        """Sample size: rows, repeats, or Kish's effective size for relative weights."""
-        squares = float(self.square.sum())
-        return self.total if self.integral else self.total**2 / squares if squares > 0 else 0.0
+    def effective_size(self) -> FloatArray:
+        """Sample size: rows, repeats, or Kish's effective size for relative weights, (…)."""
+        squares = self.square.sum(axis=(-2, -1))
+        if self.integral:
+            return self.total
+        return np.divide(self.total**2, squares, out=np.zeros(np.shape(squares)), where=squares > 0)
 
     @cached_property
     def own(self) -> FloatArray:
-        """Weight of one sample among those of an outcome at a score, (2, m): 1 for repeats, else ``Σ w² / Σ w``."""
+        """Weight of one sample among those of an outcome at a score, (…, 2, m): 1 for repeats, else ``Σ w² / Σ w``."""
         if self.integral:
             return np.ones_like(self.mass)
         return np.divide(self.square, self.mass, out=np.zeros_like(self.mass), where=self.mass > 0)
 
     def binned(self, cells: int) -> AngleCounts:
-        """Counts on the nodes in use of a grid of θ, each sample shared by the two nearest."""
-        theta = np.arcsin(np.sqrt(np.clip(self.scores, 0, 1)))
-        mass, square = (
-            np.stack([shared_counts(theta, v, (0.0, np.pi / 2), cells) for v in values])
-            for values in (self.mass, self.square)
-        )
-        used = mass.sum(axis=0) > 0
-        nodes = np.sin(np.arange(cells + 1) * (np.pi / 2 / cells)) ** 2
-        return replace(self, scores=nodes[used], mass=mass[:, used], square=square[:, used], on_grid=True)
+        """Counts on the nodes of a grid of θ, each sample shared by the two nearest."""
+        theta = np.arcsin(np.sqrt(np.clip(self.scores, 0, 1)))[..., None, :]
+        sums = {f: shared_counts(theta, getattr(self, f), (0.0, np.pi / 2), cells) for f in ("mass", "square")}
+        nodes = np.broadcast_to(_angle_nodes(cells), (*self.on_grid.shape, cells + 1))
+        return replace(self, scores=nodes, on_grid=np.ones(self.on_grid.shape, dtype=bool), **sums)
 
-    def grid(self) -> GridMoments:
-        """Counts on the regular grid that curves are drawn from."""
-        return grid_of(
-            self.scores,
-            self.mass.sum(axis=0),
-            self.mass[1],
-            self.domain,
-            total=self.total,
-            squares=float(self.square.sum()),
-            n_samples=self.n_samples,
-            integral=self.integral,
-        )
+    @property
+    def used(self) -> AngleCounts:
+        """One problem without the scores where no sample is."""
+        used = self.mass.any(axis=-2)
+        return replace(self, scores=self.scores[used], mass=self.mass[:, used], square=self.square[:, used])
+
+    @property
+    def atoms(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Scores, samples and positives of what is drawn anew, in units of the effective sample size."""
+        total = self.total
+        unit = np.divide(self.effective_size, total, out=np.zeros(total.shape), where=total > 0)[..., None]
+        return self.scores, self.mass.sum(axis=-2) * unit, self.mass[..., 1, :] * unit
+
+    def redrawn(self, count: FloatArray, positive: FloatArray) -> AngleCounts:
+        """Those of samples with other counts and positives (R, m) at the same scores."""
+        positive = np.clip(positive, 0, count)
+        mass = np.stack([count - positive, positive], axis=-2)
+        n = np.full(len(count), self.n_samples)
+        scores = np.broadcast_to(self.scores, count.shape)
+        return AngleCounts(scores, mass, mass, np.full(len(count), bool(self.on_grid)), self.domain, n, True)
+
+
+_FIELDS = ("scores", "mass", "square")
+
+
+@dataclass(frozen=True)
+class Angles:
+    """Sums that an estimator may name: those over θ."""
+
+    def of(self, problem: Problem) -> AngleCounts:
+        """Sums of a problem's samples."""
+        return AngleCounts.of(problem)
+
+
+def _angle_nodes(cells: int) -> FloatArray:
+    return np.sin(np.arange(cells + 1) * (np.pi / 2 / cells)) ** 2
 
 
 def log_kernel(data: FloatArray, at: FloatArray, h: float, eps: float) -> FloatArray:
@@ -184,6 +242,7 @@ class BetaKernel(CellEstimator):
     True
     """
 
+    cells_are_atoms: ClassVar[bool] = True
     bandwidth: str | float = "auto"
     eps: float = 1e-6
 
@@ -192,31 +251,51 @@ class BetaKernel(CellEstimator):
         object.__setattr__(self, "eps", check_eps(self.eps))
 
     @property
-    def drawn_as(self) -> CellEstimator:
-        """Residuals over scores with a bandwidth that adapts."""
-        return DrawnFromNodes()
+    def needs(self) -> Angles:
+        """Sums over θ."""
+        return Angles()
 
-    def summarize(self, problem: Problem) -> AngleCounts:
-        """Rows, or counts over θ."""
-        return AngleCounts.of(problem)
-
-    def h(self, summary: AngleCounts) -> float:
-        """Bandwidth for a sample."""
+    def h(self, sums: AngleCounts) -> FloatArray:
+        """Bandwidth of every problem, (…)."""
         if self.bandwidth == "auto":
-            return float(AUTO * max(summary.effective_size, 1.0) ** -0.4)
+            return np.asarray(AUTO * np.maximum(sums.effective_size, 1.0) ** -0.4)
         if self.bandwidth == "loo":
-            counts = summary.binned(_LOO_CELLS) if summary.scores.size > _LOO_CELLS else summary
-            likelihood = [self._likelihood(counts, float(h)) for h in _LOO_BANDWIDTHS]
-            return float(_LOO_BANDWIDTHS[int(np.argmax(likelihood))])
-        return float(self.bandwidth)
+            shape = sums.on_grid.shape
+            return np.array([self._likeliest(sums[i] if shape else sums) for i in np.ndindex(shape)]).reshape(shape)
+        return np.full(sums.on_grid.shape, self.bandwidth)
 
-    def power_of(self, summary: AngleCounts, norm: float) -> float:
-        """``errorᵖ`` of the smoothed frequencies."""
-        if summary.scores.size == 0:
-            return float("nan")
-        observed, known, _ = self._left_out(summary, self.h(summary))
-        gap = np.where(known, observed - summary.scores, 0.0)
-        return float(mean_power(gap.ravel(), np.where(known, summary.mass, 0.0).ravel(), norm))
+    def _likeliest(self, sums: AngleCounts) -> float:
+        counts = sums.used
+        counts = counts.binned(_LOO_CELLS).used if counts.scores.size > _LOO_CELLS else counts
+        likelihood = [self._likelihood(counts, float(h)) for h in _LOO_BANDWIDTHS]
+        return float(_LOO_BANDWIDTHS[int(np.argmax(likelihood))])
+
+    def read(self, sums: AngleCounts, norm: float) -> FloatArray:
+        """``errorᵖ`` of the smoothed frequencies: from the grid of θ, for a maximum and few samples pair by pair."""
+        shape = sums.on_grid.shape
+        rows = sums if shape else sums[None]
+        widths, size = self.h(rows), rows.effective_size
+        out: FloatArray = np.full(widths.shape, np.nan)
+        alone = (size > 0) & (np.isinf(norm) | (size < _SMALL))
+        for h in np.unique(widths[(size > 0) & ~alone]).tolist():
+            kernel = kernels_of(h, _cells_of(h), self.eps)
+            some = np.flatnonzero((widths == h) & (size > 0) & ~alone)
+            together = max(1, _CACHED // max(rows.scores.shape[-1], len(kernel.matrix)))
+            for a in range(0, some.size, together):
+                here = some[a : a + together]
+                out[here], lone = _from_grid(kernel, rows[here], norm)
+                alone[here[lone]] = True
+        for i in np.flatnonzero(alone).tolist():
+            one = rows[i].used
+            observed, known, _ = self._left_out(one, float(widths[i]))
+            gap = np.where(known, observed - one.scores, 0.0)
+            out[i] = mean_power(gap.ravel(), np.where(known, one.mass, 0.0).ravel(), norm)
+        return out.reshape(shape)
+
+    def held(self, sums: AngleCounts) -> tuple[BetaKernel, AngleCounts]:
+        """The bandwidth found, and the counts of a coarse grid."""
+        h = float(self.h(sums))
+        return replace(self, bandwidth=h), sums.binned(_coarse_cells(h))
 
     def _likelihood(self, counts: AngleCounts, h: float) -> float:
         """Leave-one-out log-likelihood of the scores; the lone samples of a grid count with what a grid can tell."""
@@ -256,7 +335,7 @@ class BetaKernel(CellEstimator):
             k_own = np.where(alone, 0.0, np.exp(np.minimum(at_own - largest, 600.0)))
             density = total @ log_k + k_own * rest
             ones = positive @ log_k + k_own * ones_rest
-            least = _LONE * own[:, here] * k_own if counts.on_grid else np.zeros_like(density)
+            least = _LONE * own[:, here] * k_own if bool(counts.on_grid) else np.zeros_like(density)
             there = (density > least) & (mass[:, here] > 0)
             np.divide(ones, density, out=observed[:, here], where=there)
             known[:, here] = there
@@ -264,35 +343,27 @@ class BetaKernel(CellEstimator):
             log_density[:, here] = np.log(floor) + largest
         return np.clip(observed, 0, 1), known, log_density
 
-    def cells(self, summary: AngleCounts) -> Cells:
+    def cells(self, sums: AngleCounts) -> Cells:
         """Nodes of a coarse grid of θ, with at least three steps to a kernel's standard deviation."""
-        h = self.h(summary)
-        size = 64
-        while size < min(3 * np.pi / np.sqrt(h), ANGLE_CELLS):
-            size *= 2
-        counts = summary.binned(size)
-        scale = summary.effective_size / summary.total if summary.total > 0 else 0.0
-        count, positive = counts.mass.sum(axis=0) * scale, counts.mass[1] * scale
-        kernel = np.exp(log_kernel(counts.scores, counts.scores, h, self.eps))
-        gap = np.clip((positive @ kernel) / (count @ kernel), 0, 1) - counts.scores
-        quadrature = np.ones(count.size)
-        return BetaCells(counts.scores, count, positive, None, quadrature, fitted=gap, kernel=kernel)
+        h = float(self.h(sums))
+        scores, count, positive = sums.binned(_coarse_cells(h)).atoms
+        kernel = np.exp(log_kernel(scores, scores, h, self.eps))
+        around = count @ kernel
+        frequency = np.divide(positive @ kernel, around, out=np.zeros_like(around), where=around > 0)
+        gap = np.where(around > 0, np.clip(frequency, 0, 1) - scores, 0.0)
+        return FittedCells(scores, count, positive, None, np.ones(count.size), fitted=gap)
 
-    def resampled_power(self, cells: Cells, density: FloatArray, positive: FloatArray, norm: float) -> FloatArray:
-        """``errorᵖ`` of resampled nodes, each sample without its own share."""
-        if not isinstance(cells, BetaCells):
-            raise TypeError(f"BetaKernel draws on its own cells; got {type(cells).__name__}")
-        positive = np.clip(positive, 0, density)
-        own = np.diagonal(cells.kernel)
-        around = density @ cells.kernel - own
-        ones = positive @ cells.kernel
-        there = around > _LONE * own
-        gaps, weights = [], []
-        for mass, without in ((density - positive, ones), (positive, ones - own)):
-            observed = np.divide(without, around, out=np.zeros_like(around), where=there)
-            gaps.append(np.clip(observed, 0, 1) - cells.scores)
-            weights.append(np.where(there, mass, 0.0))
-        return mean_power(np.concatenate(gaps, axis=-1), np.concatenate(weights, axis=-1), norm)
+
+def _coarse_cells(h: float) -> int:
+    """Cells with at least three steps to a kernel's standard deviation: enough for curves and for draws."""
+    return _cells_of(h, 3 * np.pi)
+
+
+def _cells_of(h: float, steps: float = _STEPS * np.pi) -> int:
+    size = 64
+    while size < min(steps / np.sqrt(h), ANGLE_CELLS):
+        size *= 2
+    return size
 
 
 def _remainder(whole: FloatArray, part: FloatArray) -> FloatArray:
@@ -301,8 +372,68 @@ def _remainder(whole: FloatArray, part: FloatArray) -> FloatArray:
     return np.where(np.abs(rest) <= 1e-12 * whole, 0.0, rest)
 
 
-@dataclass(frozen=True, eq=False)
-class BetaCells(FittedCells):
-    """Nodes of θ and the Beta kernels between them."""
+def _from_grid(kernel: Kernels, sums: AngleCounts, norm: float) -> tuple[FloatArray, AnyArray]:
+    """``errorᵖ`` of problems by kernels of one width, (R,), and for which of them some score has no other near it.
 
-    kernel: FloatArray = field(kw_only=True)
+    A sample's own share is what the grid makes of it, so it is left out exactly.
+    """
+    size = len(kernel.matrix)
+    theta = np.arcsin(np.sqrt(np.clip(sums.scores, 0, 1)))
+    share = theta * ((size - 1) / (np.pi / 2))
+    near = np.round(share)
+    share = np.where(np.abs(share - near) < 1e-9, near, share)
+    cell = np.minimum(share.astype(np.intp), size - 2)
+    share -= cell
+    keep = 1 - share
+    total, positive = sums.mass.sum(axis=-2), sums.mass[:, 1]
+    around, ones = (kernel.spread(share_out(cell, share, v, size - 1)).reshape(-1) for v in (total, positive))
+    itself = keep**2 * kernel.own[cell] + share**2 * kernel.own[cell + 1] + share * keep * kernel.beside[cell]
+    cell = cell + size * np.arange(len(theta))[:, None]
+    all_near, ones_near = (v[cell] * keep + v[cell + 1] * share for v in (around, ones))
+    gaps, weights = np.empty((2, *theta.shape)), np.empty((2, *theta.shape))
+    lone = np.zeros(len(theta), dtype=bool)
+    for outcome in (0, 1):
+        own = itself * sums.own[:, outcome]
+        density = all_near - own
+        there = density > np.where(sums.on_grid, _LONE, _FAR)[:, None] * own
+        found = np.divide(ones_near - own * outcome, density, out=np.zeros_like(density), where=there)
+        gaps[outcome] = np.clip(found, 0, 1) - sums.scores
+        held = sums.mass[:, outcome] > 0
+        lone |= ~sums.on_grid & (held & ~there).any(axis=-1)
+        weights[outcome] = np.where(there, sums.mass[:, outcome], 0.0)
+    return mean_power(np.concatenate(gaps, axis=-1), np.concatenate(weights, axis=-1), norm), lone
+
+
+@dataclass(frozen=True, eq=False)
+class Kernels:
+    """Kernels of every node at every node, and which nodes reach each block of them: a narrow band."""
+
+    matrix: FloatArray
+    blocks: tuple[tuple[slice, slice], ...]
+    own: FloatArray
+    beside: FloatArray
+
+    @classmethod
+    def of(cls, matrix: FloatArray) -> Kernels:
+        """Find the band: beyond it, kernels are below rounding of their column's largest."""
+        reached = matrix > _ROUNDING * matrix.max(axis=0)
+        blocks = []
+        for start in range(0, len(matrix), _COLUMNS):
+            columns = slice(start, min(start + _COLUMNS, len(matrix)))
+            rows = np.flatnonzero(reached[:, columns].any(axis=1))
+            blocks.append((slice(int(rows[0]), int(rows[-1]) + 1), columns))
+        return cls(matrix, tuple(blocks), matrix.diagonal().copy(), matrix.diagonal(1) + matrix.diagonal(-1))
+
+    def spread(self, counts: FloatArray) -> FloatArray:
+        """``counts @ matrix``."""
+        out = np.empty(counts.shape)
+        for rows, columns in self.blocks:
+            out[:, columns] = counts[:, rows] @ self.matrix[rows, columns]
+        return out
+
+
+@lru_cache(maxsize=8)
+def kernels_of(h: float, cells: int, eps: float) -> Kernels:
+    """Kernels of a width at the nodes of a grid of θ."""
+    nodes = _angle_nodes(cells)
+    return Kernels.of(np.exp(log_kernel(nodes, nodes, h, eps)))

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, TypeGuard
+from typing import Any, cast, ClassVar
 
 import numpy as np
 
 from .._types import FloatArray
-from ..binning import BinMoments, Edges, fixed_edges, quantile_edges, resolve_n_bins, uniform_edges
+from ..binning import BinMoments, Bins, Edges, fixed_edges, resolve_n_bins, uniform_edges
 from ..binning.mapping import MAPPINGS
-from ..binning.moments import matrix_moments, residual_sums
+from ..binning.moments import residual_sums
+from ..binning.quantile import QuantileBins, joined, stacked
 from ..problem import OneVsRest, Problem
 from .base import CellEstimator, Cells
 from .norm import mean_power
@@ -81,6 +82,7 @@ class Binned(CellEstimator):
     0.25
     """
 
+    cells_are_atoms: ClassVar[bool] = True
     n_bins: int | str | Sequence[float] = 15
     strategy: str = "uniform"
     mapping: str = "hard"
@@ -116,20 +118,12 @@ class Binned(CellEstimator):
 
     @property
     def fixed(self) -> bool:
-        """Whether the edges do not depend on the data, so that summaries of any pieces merge."""
+        """Whether the edges do not depend on the data, so that sums of any pieces merge."""
         return isinstance(self.n_bins, tuple) or (isinstance(self.n_bins, int) and self.strategy == "uniform")
 
-    def edges(self, problem: Problem) -> Edges:
-        """Edges for the problem's samples."""
-        if isinstance(self.n_bins, tuple):
-            return fixed_edges(self.n_bins)
-        if isinstance(self.n_bins, int) and self.strategy == "uniform":
-            return self.edges_for(problem.domain)
-        rule = self.n_bins if isinstance(self.n_bins, (int, str)) else len(self.n_bins) - 1
-        n_bins = resolve_n_bins(rule, problem.effective_size)
-        if self.strategy == "uniform":
-            return uniform_edges(n_bins, problem.domain if self.span == "domain" else (0.0, 1.0))
-        return quantile_edges(problem.scores, problem.weights, n_bins, problem.domain, integral=problem.integral)
+    def needs_on(self, domain: tuple[float, float]) -> Bins | None:
+        """Sums that are read of scores in a domain; None where the edges depend on the data."""
+        return Bins(self.edges_for(domain), self.mapping) if self.fixed else None
 
     def edges_for(self, domain: tuple[float, float]) -> Edges:
         """Edges that need no data: explicit ones, or a number of uniform bins."""
@@ -141,69 +135,62 @@ class Binned(CellEstimator):
             )
         return uniform_edges(self.n_bins, domain if self.span == "domain" else (0.0, 1.0))
 
+    def edges(self, problem: Problem) -> Edges:
+        """Edges for the samples of one problem, or of many."""
+        if self.fixed:
+            return self.edges_for(problem.domain)
+        if self.strategy == "uniform":
+            span = problem.domain if self.span == "domain" else (0.0, 1.0)
+            n_bins = {resolve_n_bins(str(self.n_bins), float(n)) for n in np.unique(problem.sizes)}
+            if len(n_bins) == 1:
+                return uniform_edges(n_bins.pop(), span)
+            return stacked([uniform_edges(resolve_n_bins(str(self.n_bins), float(n)), span) for n in problem.sizes])
+        return self.summarize(problem).edges
+
     def summarize(self, problem: Problem) -> BinMoments:
-        """Bin sums of the problem's samples."""
-        return BinMoments.of(problem, self.edges(problem), self.mapping)
+        """Bin sums of the samples of one problem, or of many."""
+        if self.strategy == "uniform" or self.fixed:
+            edges = self.edges(problem)
+            if edges.values.ndim == 1:
+                return cast(BinMoments, problem.sums(Bins(edges, self.mapping)))
+            return joined([BinMoments.of(one, edges[i], self.mapping) for i, one in enumerate(problem)])
+        rule = self.n_bins if isinstance(self.n_bins, (int, str)) else len(self.n_bins) - 1
+        return cast(BinMoments, problem.sums(QuantileBins(rule, self.mapping)))
 
-    def summarize_all(self, problems: Sequence[Problem]) -> Sequence[BinMoments]:
-        """Bin sums of every problem; one pass over the matrix when all classes share their edges."""
-        if self._one_pass(problems):
-            return matrix_moments(problems, self.edges(problems[0]))
-        return [self.summarize(problem) for problem in problems]
-
-    def _one_pass(self, problems: Sequence[Problem]) -> TypeGuard[OneVsRest]:
-        """Whether all classes share their edges and each sample belongs to one bin of each."""
-        shared = self.fixed or self.strategy == "uniform"
-        return isinstance(problems, OneVsRest) and self.mapping == "hard" and shared
-
-    def power(self, problem: Problem, norm: float) -> float:
-        """``errorᵖ`` of one problem; the plain ECE needs the residuals a bin only."""
-        if norm == 1 and self.mapping == "hard" and not self.debias:
-            residual, total = residual_sums(problem, self.edges(problem))
-            return float(np.abs(residual).sum() / total) if total > 0 else float("nan")
-        return super().power(problem, norm)
-
-    def powers(self, problems: Sequence[Problem], norm: float) -> list[float]:
-        """``errorᵖ`` of every problem."""
-        if self._one_pass(problems):
+    def powers(self, problems: Problem | OneVsRest, norm: float) -> FloatArray:
+        """``errorᵖ`` of every problem; the plain ECE of known edges needs the residuals a bin only."""
+        if norm != 1 or self.mapping != "hard" or self.debias or not (self.fixed or self.strategy == "uniform"):
             return super().powers(problems, norm)
-        return [self.power(problem, norm) for problem in problems]
+        parts = []
+        for tile in problems.tiles():
+            edges = self.edges(tile)
+            if edges.values.ndim > 1:
+                parts.append(self.read(self.summarize(tile), norm))
+                continue
+            residual, total = residual_sums(tile, edges)
+            parts.append(np.abs(residual).sum(axis=-1) / np.where(total > 0, total, np.nan))
+        return np.concatenate(parts)
 
-    def power_of(self, summary: BinMoments, norm: float) -> float:
+    def read(self, sums: BinMoments, norm: float) -> FloatArray:
         """``errorᵖ`` from bin sums."""
         if self.debias:
-            size, rule = summary.effective_size, self.debias
-            return float(debiased_power(summary.gap, summary.mean_outcome, size, summary.weight, norm, rule))
-        return float(mean_power(summary.gap, summary.weight, norm))
+            observed = np.clip(sums.mean_outcome, 0, 1)
+            return debiased_power(sums.gap, observed, sums.effective_size, sums.weight, norm, self.debias)
+        return mean_power(sums.gap, sums.weight, norm)
 
-    def cells(self, summary: BinMoments) -> Cells:
-        """Bins as cells, counted in units of the effective sample size."""
-        scale = 1.0 if summary.integral else _scale(summary)
-        return Cells(
-            summary.mean_score,
-            summary.weight * scale,
-            summary.outcome * scale,
-            None,
-            np.ones(summary.edges.n_bins),
-        )
+    def cells(self, sums: BinMoments) -> Cells:
+        """Bins of one problem as cells, counted in units of the effective sample size."""
+        scores, count, positive = sums.atoms
+        return Cells(scores, count, positive, None, np.ones(sums.edges.n_bins))
 
-    def resampled_power(self, cells: Cells, density: FloatArray, positive: FloatArray, norm: float) -> FloatArray:
-        """``errorᵖ`` of resampled bins, debiased where this estimator is."""
-        if not self.debias:
-            return super().resampled_power(cells, density, positive, norm)
-        observed = np.divide(positive, density, out=np.zeros_like(positive), where=density > 0)
-        gap = observed - np.nan_to_num(cells.scores)
-        return debiased_power(gap, np.clip(observed, 0, 1), density, density, norm, self.debias)
+    @property
+    def drawn_as(self) -> Binned:
+        """Bins lie on scores."""
+        return self
 
     def square(self, problem: Problem) -> float:
         """Debiased square, signed; ValueError without ``debias``."""
         return self.power(problem, 2) if self.debias else super().square(problem)
-
-
-def _scale(summary: BinMoments) -> float:
-    """From relative weights to the effective sample size."""
-    total = float(summary.weight.sum())
-    return float(summary.effective_size.sum()) / total if total > 0 else 0.0
 
 
 def _check_edges(values: Any) -> tuple[float, ...]:

@@ -9,15 +9,18 @@ from typing import Any
 import numpy as np
 
 from .._types import AnyArray, FloatArray
-from ..problem import Problem
+from ..binning import DistinctScores, Runs
+from ..problem import OneVsRest, Problem
 from .base import Estimator
-from .folds import Parts, split
+from .folds import Parts, dealt, split
 from .isotonic import isotonic_means
 from .logitmap import columns_of, expit, fit, logits_of
 
 #: Clip level of logits and precision of the prior on the standardised deviations of the built-in logistic map.
 LOGISTIC_EPS = 1e-6
 LOGISTIC_SHRINKAGE = 1.0
+#: Distinct scores of maps fitted together: they stay in the cache.
+_BLOCK = 1 << 14
 #: Predicts the outcome at given scores, from distinct ascending scores, their weights and their positives.
 Map = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], FloatArray]
 
@@ -92,10 +95,47 @@ class CrossFit(Estimator):
             if value < least:
                 raise ValueError(f"{name} must be an int >= {least}; got {value!r}")
 
-    def power(self, problem: Problem, norm: float) -> float:
-        """Mean of the terms, signed: the error itself for p = 1, its square for p = 2."""
+    def powers(self, problems: Problem | OneVsRest, norm: float) -> FloatArray:
+        """Mean of the terms of every problem, signed: the error itself for p = 1, its square for p = 2."""
         if norm not in (1, 2):
             raise ValueError(f"CrossFit is defined for norm 1 and 2; got norm={norm:g}")
+        out = [np.empty(0)]
+        for tile in problems.tiles():
+            together = isinstance(self.regressor, str) and self.regressor == "isotonic"
+            if together and tile.integral and (tile.outcomes.dtype.kind in "biu" or _zero_one(tile.outcomes)):
+                out += [self._by_runs(part, norm) for part in tile.sums(DistinctScores()).blocks(_BLOCK)]
+            else:
+                out += [np.array([self._one(problem, norm) for problem in tile])]
+        return np.concatenate(out)
+
+    def _by_runs(self, runs: Runs, norm: float) -> FloatArray:
+        """Isotonic maps of many problems, one fold after the other, from what each fold has of every distinct score."""
+        total, seen = np.zeros(len(runs)), np.zeros(len(runs))
+        places, drawn = dealt(runs, self.cv, self.random_state)
+        for held, hits in zip(places, drawn, strict=True):
+            weight = runs.weight - held
+            rest, mine = np.flatnonzero(weight), np.flatnonzero(held)
+            if not mine.size or not rest.size:
+                continue
+            row, own = runs.row[rest], runs.row[mine]
+            fitted = isotonic_means((runs.outcome - hits)[rest], weight[rest], 2.0 * row)
+            # Linear between the nearest scores of the other folds, and constant beyond them.
+            behind = np.searchsorted(rest, mine)
+            left, right = np.maximum(behind - 1, 0), np.minimum(behind, rest.size - 1)
+            left, right = np.where(row[left] == own, left, right), np.where(row[right] == own, right, left)
+            low, score = runs.scores[rest[left]], runs.scores[mine]
+            width = runs.scores[rest[right]] - low
+            share = np.divide(score - low, width, out=np.zeros_like(width), where=width > 0)
+            delta = np.where(share < 1, fitted[left] + share * (fitted[right] - fitted[left]), fitted[right]) - score
+            residual = hits[mine] - held[mine] * score
+            terms = np.sign(delta) * residual if norm == 1 else 2 * delta * residual - delta**2 * held[mine]
+            known = row[left] == own  # a problem whose other folds are empty has no map
+            total += np.bincount(own[known], terms[known], minlength=len(runs))
+            seen += np.bincount(own[known], held[mine][known], minlength=len(runs))
+        return np.divide(total, seen, out=np.full(len(runs), np.nan), where=seen > 0)
+
+    def _one(self, problem: Problem, norm: float) -> float:
+        """One problem, by any regressor."""
         parts = split(problem, self.cv, self.random_state)
         held = parts.known()
         total = float(parts.weight[held].sum())
@@ -159,6 +199,10 @@ def histogram_map(scores: FloatArray, weight: FloatArray, positive: FloatArray, 
     means = np.add.reduceat(positive, starts) / np.add.reduceat(weight, starts)
     borders = (scores[starts[1:] - 1] + scores[starts[1:]]) / 2
     return np.asarray(means[np.searchsorted(borders, at, side="left")])
+
+
+def _zero_one(outcomes: AnyArray) -> bool:
+    return bool(((outcomes == 0) | (outcomes == 1)).all())
 
 
 BUILT_IN: dict[str, Map] = {"isotonic": isotonic_map, "logistic": logistic_map, "histogram": histogram_map}

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..problem import Problem
-from .base import Estimator
-from .norm import to_power
-from .runs import Runs
+from .._types import FloatArray
+from ..binning import DistinctScores, Runs
+from .base import CellEstimator
+from .norm import is_linear
 
 STATISTICS = ("ks", "kuiper")
 
 
 @dataclass(frozen=True)
-class Cumulative(Estimator):
+class Cumulative(CellEstimator):
     r"""Calibration error without bins or bandwidth: how far the running sum of residuals strays.
 
     .. math:: C(t) = \frac{\sum_{i:\, s_i \le t} w_i\,(o_i - s_i)}{\sum_i w_i}, \qquad
@@ -66,11 +66,16 @@ class Cumulative(Estimator):
         if self.statistic not in STATISTICS:
             raise ValueError(f"statistic must be one of {', '.join(map(repr, STATISTICS))}; got {self.statistic!r}")
 
-    def power(self, problem: Problem, norm: float) -> float:
-        """``errorᵖ`` of one problem; NaN without weight."""
-        runs = Runs.of(problem)
-        if runs.size == 0:
-            return float("nan")
-        path = np.cumsum(runs.outcome - runs.weight * runs.scores) / runs.weight_sums[-1]
-        high, low = max(float(path.max()), 0.0), min(float(path.min()), 0.0)
-        return to_power(max(high, -low) if self.statistic == "ks" else high - low, norm)
+    @property
+    def needs(self) -> DistinctScores:
+        """Sums on each distinct score."""
+        return DistinctScores()
+
+    def read(self, sums: Runs, norm: float) -> FloatArray:
+        """``errorᵖ`` of every problem; NaN without weight."""
+        residual, weight = sums.table(sums.outcome - sums.weight * sums.scores, sums.weight)
+        path = np.cumsum(residual, axis=-1)  # behind a problem's last score it stays where it is
+        high, low = path.max(axis=-1, initial=0.0), path.min(axis=-1, initial=0.0)
+        total = weight.sum(axis=-1)
+        error = (np.maximum(high, -low) if self.statistic == "ks" else high - low) / np.where(total > 0, total, np.nan)
+        return np.asarray(error if is_linear(norm) else error**norm).reshape(sums.shape)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ..density import KERNELS, BandwidthRule, GridMoments, Smoother, resolve_bandwidth
-from ..density.bandwidth import RULES
-from ..problem import Problem
+from .._types import FloatArray
+from ..density import KERNELS, BandwidthRule, Grid, GridMoments, Smoother, resolve_bandwidth
+from ..density.bandwidth import RULES, one_by_one
+from ..density.smooth import by_cells, peak_of, smoothed, spectrum, trapezoid
 from .base import CellEstimator, Cells, speaks
 from .left_out import WIDTHS, choose
 from .norm import mean_power
 
 #: Grid cells a bandwidth: a coarse grid is still this fine, which keeps discretisation far below noise.
 CELLS_PER_BANDWIDTH = 6.0
-_COARSEST = 128
+COARSEST = 128
+#: Samples below this size are read on the full grid.
+_SMALL = 8
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,7 @@ class Density(CellEstimator):
     True
     """
 
+    cells_are_atoms: ClassVar[bool] = True
     bandwidth: BandwidthRule = "silverman"
     kernel: str = "gaussian"
 
@@ -70,48 +75,88 @@ class Density(CellEstimator):
         object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth, (*RULES, "loo")))
         check_kernel(self.kernel)
 
-    def summarize(self, problem: Problem) -> GridMoments:
-        """Linear-binned counts of the problem's samples."""
-        return GridMoments.of(problem)
+    @property
+    def needs(self) -> Grid:
+        """Linear-binned counts."""
+        return Grid()
 
-    def power_of(self, summary: GridMoments, norm: float) -> float:
-        """``errorᵖ`` from grid counts, on the full grid."""
-        h = self._width(summary)
-        smoother = Smoother(summary.cells, h / summary.step, self.kernel)
-        density, positive = smoother.smooth(np.stack([summary.count, summary.positive]))
-        scale = summary.effective_size / summary.total if summary.total > 0 else 0.0
-        present = speaks(density * scale, smoother.peak, norm)
-        observed = np.divide(positive, density, out=np.zeros_like(density), where=present)
-        gap = np.clip(observed, 0, 1) - summary.nodes
-        return float(mean_power(gap, np.where(present, density * smoother.quadrature, 0.0), norm))
+    @property
+    def drawn_as(self) -> Density:
+        """Its cells lie on scores."""
+        return self
 
-    def cells(self, summary: GridMoments) -> Cells:
+    def read(self, sums: GridMoments, norm: float) -> FloatArray:
+        """``errorᵖ`` from grid counts, on the coarsest grid with six cells a bandwidth; p = inf on the full grid."""
+        return self.read_with(sums, self.widths(sums), norm)
+
+    def read_with(self, sums: GridMoments, widths: FloatArray, norm: float) -> FloatArray:
+        """:meth:`read` with given bandwidths, (…)."""
+        g, h = sums.rows, np.reshape(widths, -1)
+        out: FloatArray = np.empty(len(g))
+        for cells, some in by_cells(cells_wanted(g, h, norm), COARSEST, g.cells):
+            part = g[some].on(cells)
+            width = narrowed(h[some], g.step, part.step) / part.step
+            transform = spectrum(cells, width, self.kernel)
+            density, positive = smoothed(np.stack([part.count, part.positive]), transform)
+            scale, peak = np.asarray(part.unit)[:, None], peak_of(transform)[:, None]
+            present = speaks(density * scale, peak, norm)
+            observed = np.divide(positive, density, out=np.zeros_like(density), where=present)
+            gap = np.clip(observed, 0, 1) - part.nodes
+            out[some] = mean_power(gap, np.where(present, density * trapezoid(cells), 0.0), norm)
+        return out.reshape(sums.shape)
+
+    def cells(self, sums: GridMoments) -> Cells:
         """Coarse grid with at least six cells a bandwidth, and how it is smoothed."""
-        return kernel_cells(summary, self._width(summary), self.kernel)
+        return kernel_cells(sums, float(self.widths(sums)), self.kernel)
 
-    def _width(self, summary: GridMoments) -> float:
+    def held(self, sums: GridMoments) -> tuple[Density, GridMoments]:
+        """The bandwidth found, and the counts on the grid that it is read on."""
+        h = float(self.widths(sums))
+        grid = on_cells(sums, h)
+        return replace(self, bandwidth=float(narrowed(h, sums.step, grid.step))), grid
+
+    def widths(self, sums: GridMoments) -> FloatArray:
+        """Bandwidth of each problem, (…)."""
         if self.bandwidth == "loo":
-            return loo_width(summary, self.kernel, residual=False)
-        return resolve_bandwidth(self.bandwidth, summary)
+            return one_by_one(sums, lambda one: loo_width(one, self.kernel, residual=False))
+        return resolve_bandwidth(self.bandwidth, sums)
 
 
-def loo_width(summary: GridMoments, kernel: str, *, residual: bool) -> float:
+def cells_wanted(grid: GridMoments, h: FloatArray, norm: float) -> FloatArray:
+    """Cells that resolve each bandwidth; all of them for a maximum, and of samples too small for anything less."""
+    wanted = CELLS_PER_BANDWIDTH * (grid.high - grid.low) / h
+    whole = np.isinf(norm) | (np.asarray(grid.effective_size) < _SMALL)
+    return np.where(whole, float(grid.cells), wanted)
+
+
+def narrowed(h: Any, fine: float, coarse: float) -> Any:
+    """Bandwidth on a coarse grid: sharing samples between its nodes spreads them by √(1/6) steps on average already."""
+    return np.sqrt(h**2 - (coarse**2 - fine**2) / 6)
+
+
+def on_cells(sums: GridMoments, h: float) -> GridMoments:
+    """Counts of one problem on the coarsest grid with at least six cells a bandwidth."""
+    wanted = CELLS_PER_BANDWIDTH * (sums.high - sums.low) / h
+    size = min(COARSEST, sums.cells)
+    while size < min(wanted, sums.cells):
+        size *= 2
+    return sums.on(size)
+
+
+def loo_width(sums: GridMoments, kernel: str, *, residual: bool) -> float:
     """Bandwidth over scores under which outcomes are likeliest, each predicted from the other samples."""
     # Of equals the widest that does no harm: a wide kernel over residuals has less noise, one over outcomes leaks.
-    widths = [w * (summary.high - summary.low) for w in (WIDTHS if residual else WIDTHS[::-1])]
-    return choose(widths, lambda h: kernel_cells(summary, h, kernel, residual=residual))
+    widths = [w * (sums.high - sums.low) for w in (WIDTHS if residual else WIDTHS[::-1])]
+    return choose(widths, lambda h: kernel_cells(sums, h, kernel, residual=residual))
 
 
-def kernel_cells(summary: GridMoments, h: float, kernel: str, *, residual: bool = False) -> Cells:
+def kernel_cells(sums: GridMoments, h: float, kernel: str, *, residual: bool = False) -> Cells:
     """Grid nodes as cells, on the coarsest grid with at least six cells a bandwidth."""
-    wanted = CELLS_PER_BANDWIDTH * (summary.high - summary.low) / h
-    size = _COARSEST
-    while size < min(wanted, summary.cells):
-        size *= 2
-    grid = summary.coarsen(max(1, summary.cells // size))
+    grid = on_cells(sums, h)
+    h = h if residual else float(narrowed(h, sums.step, grid.step))
     smoother = Smoother(grid.cells, max(h / grid.step, 0.5), kernel)
-    scale = grid.effective_size / grid.total if grid.total > 0 else 0.0
-    return Cells(grid.nodes, grid.count * scale, grid.positive * scale, smoother, smoother.quadrature, residual)
+    scores, count, positive = grid.atoms
+    return Cells(scores, count, positive, smoother, smoother.quadrature, residual)
 
 
 def check_bandwidth(bandwidth: BandwidthRule, rules: tuple[str, ...]) -> BandwidthRule:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from .._types import FloatArray
-from ..density import GridMoments
-from ..problem import Problem
+from .._types import AnyArray, FloatArray, IntArray
+from ..density import Grid, GridMoments
 from . import laplace
 from .adaptive import AdaptiveKernel
-from .base import CellEstimator, Cells, ErrorDraws, PosteriorEstimator
+from .base import CellEstimator, ErrorDraws, PosteriorEstimator
 from .laplace import Component, Prior, RankCells
 from .norm import LARGE_NORM, mean_power
 
+#: Rank cells of fits made together, and such cells times draws: they stay in the cache.
+_BLOCK, _DRAWN = 1 << 14, 1 << 19
 #: What models are like: gaps of logits of 0.3 to 1 are the rule, smooth ones larger than rough ones, and an offset of
 #: all scores is rare, since models are fitted to base rates.
 TYPICAL = Prior(
@@ -134,67 +136,83 @@ class EmpiricalBayes(PosteriorEstimator):
         """A kernel curve: ranks are no axis of a diagram."""
         return AdaptiveKernel()
 
-    def summarize(self, problem: Problem) -> GridMoments:
-        """Linear-binned counts of the problem's samples."""
-        return GridMoments.of(problem)
+    @property
+    def needs(self) -> Grid:
+        """Linear-binned counts."""
+        return Grid()
 
-    def power_of(self, summary: GridMoments, norm: float) -> float:
+    def read(self, sums: GridMoments, norm: float) -> FloatArray:
         """``errorᵖ`` from grid counts."""
-        if not summary.effective_size > 0:
-            return float("nan")
-        return float(expected_power(rank_cells(summary), self.law(summary.low), norm))
+        out: FloatArray = np.full(len(sums.rows), np.nan)
+        for some, cells in rank_cells(sums, _BLOCK):
+            out[some] = expected_power(cells, self.law(sums.low), norm)
+        return out.reshape(sums.shape)
 
-    def draws(self, summary: GridMoments, norm: float, n_draws: int, rng: np.random.Generator) -> ErrorDraws:
-        """Draw the error under :data:`WIDE`, whatever the prior of the number."""
-        if not summary.effective_size > 0:
-            return ErrorDraws(np.full(n_draws, np.nan), float("nan"))
-        powers, log_odds = draw_powers(rank_cells(summary), norm, n_draws, rng)
-        return ErrorDraws(powers, float(log_odds))
-
-    def cells(self, summary: GridMoments) -> Cells:
-        """Cells of the curve it is drawn as."""
-        return self.drawn_as.cells(summary)
+    def draws(self, sums: GridMoments, norm: float, n_draws: int, rng: np.random.Generator) -> ErrorDraws:
+        """Draw the errors under :data:`WIDE`, whatever the prior of the number."""
+        powers, log_odds = np.full((len(sums.rows), n_draws), np.nan), np.full(len(sums.rows), np.nan)
+        for some, cells in rank_cells(sums, max(1, _DRAWN // n_draws)):
+            powers[some], log_odds[some] = draw_powers(cells, norm, n_draws, rng)
+        return ErrorDraws(powers.reshape(*sums.shape, n_draws), log_odds.reshape(sums.shape))
 
 
-def rank_cells(grid: GridMoments) -> RankCells:
-    """Group a sample on a grid into cells of nearly equal mass; a node is never split, so ties stay together."""
-    n = grid.effective_size
-    scale = n / grid.count.sum()
-    mass = grid.count * scale
-    moment = mass * (np.cumsum(mass) - mass / 2) / n
-    used = np.flatnonzero(mass > 0)
+def rank_cells(grid: GridMoments, most: int) -> Iterator[tuple[IntArray, RankCells]]:
+    """Samples on grids in cells of nearly equal mass, for problems with as many cells, about ``most`` cells at a time.
+
+    A node is never split, so ties stay together. Problems without samples are left out.
+    """
+    g = grid.rows
+    sizes = np.asarray(g.effective_size, dtype=np.float64)
+    cells = np.array([laplace.n_cells(n) if n > 0 else 0 for n in sizes.tolist()])
+    for k in np.unique(cells[cells > 0]).tolist():
+        rows = np.flatnonzero(cells == k)
+        step = max(1, most // k)
+        for a in range(0, len(rows), step):
+            some = rows[a : a + step]
+            yield some, _in_cells(g if some.size == len(g) else g[some], k)
+
+
+def _in_cells(g: GridMoments, k: int) -> RankCells:
+    """Rank cells (R, k). Every sum is taken in the order of the nodes, so that it does not depend on what is empty."""
+    n = np.asarray(g.effective_size, dtype=np.float64)[:, None]
+    unit = np.asarray(g.unit)[:, None]
+    mass = g.count * unit
+    moment = mass * (np.cumsum(mass, axis=-1) - mass / 2) / n
+    beside = np.diff(g.place, axis=-1) == 1
     # A lone sample lies on two nodes: their mean rank, and so that of three neighbours, is the sample's.
-    rank = (_three(moment) / np.maximum(_three(mass), np.finfo(float).tiny))[used]
-    count, positive = mass[used], grid.positive[used] * scale
-    cells = laplace.n_cells(n)
-    cell = np.minimum((rank * cells).astype(np.intp), cells - 1)
+    rank = _three(moment, beside) / np.maximum(_three(mass, beside), np.finfo(float).tiny)
+    used = mass > 0
+    cell = np.minimum((np.where(used, rank, 0.0) * k).astype(np.intp), k - 1) + k * np.arange(len(g))[:, None]
+    flat = cell.reshape(-1)
 
     def sums(values: FloatArray) -> FloatArray:
-        return np.asarray(np.bincount(cell, values, minlength=cells), dtype=np.float64)
+        return np.bincount(flat, values.reshape(-1), minlength=len(g) * k).reshape(-1, k).astype(np.float64)
 
-    low, high = (sums(np.where(used == end, count, 0.0)) for end in (0, grid.cells))
-    return from_sums(
-        sums(count),
-        sums(positive),
-        sums(count * grid.nodes[used]),
-        sums(count * rank),
-        np.stack([low, high], axis=-1),
-        n,
-    )
+    ends = [_at_end(g, mass, flat, end, k) for end in (0, g.cells)]
+    # Where a weight vanishes beside the others a node is empty, whatever its outcomes say.
+    positive = np.where(used, g.positive * unit, 0.0)
+    return from_sums(sums(mass), sums(positive), sums(mass * g.nodes), sums(mass * rank), np.stack(ends, -1), n[:, 0])
 
 
-def _three(values: FloatArray) -> FloatArray:
-    """Sum of every value and its two neighbours."""
+def _at_end(g: GridMoments, mass: FloatArray, cell: IntArray, end: int, k: int) -> FloatArray:
+    """Samples at an end of the domain, (R, k): few problems have any."""
+    at = np.flatnonzero((np.broadcast_to(g.place, mass.shape) == end).reshape(-1))
+    found = np.bincount(cell[at], mass.reshape(-1)[at], minlength=len(g) * k)
+    return np.asarray(found.reshape(-1, k), dtype=np.float64)
+
+
+def _three(values: FloatArray, beside: AnyArray) -> FloatArray:
+    """Sum of every value and its neighbours on the nodes beside it."""
     out = values.copy()
-    out[1:] += values[:-1]
-    out[:-1] += values[1:]
+    out[:, 1:] += values[:, :-1] * beside
+    out[:, :-1] += values[:, 1:] * beside
     return out
 
 
 def from_sums(
-    count: FloatArray, positive: FloatArray, score: FloatArray, rank: FloatArray, ends: FloatArray, n: float
+    count: FloatArray, positive: FloatArray, score: FloatArray, rank: FloatArray, ends: FloatArray, n: FloatArray
 ) -> RankCells:
-    """Cells from sums of counts, positives, scores and ranks, (…, m), and of counts at the ends, (…, m, 2).
+    """Cells from sums of counts, positives, scores and ranks, (…, m), of counts at the ends, (…, m, 2), and sizes.
 
     An empty cell has score and rank ½.
     """

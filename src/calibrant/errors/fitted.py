@@ -11,7 +11,7 @@ import numpy as np
 
 from .._types import FloatArray
 from ..density import GridMoments
-from ..density.grid import GRID_CELLS
+from ..density.grid import GRID_CELLS, share_out
 from .adaptive import AdaptiveKernel
 from .base import Cells
 
@@ -41,43 +41,37 @@ class FittedCells(Cells):
 
 @dataclass(frozen=True, repr=False)
 class DrawnFromNodes(AdaptiveKernel):
-    """:class:`AdaptiveKernel` on the counts of a summary that has a grid of its own."""
+    """:class:`AdaptiveKernel` on the counts of sums that are no grid of scores."""
 
     def __repr__(self) -> str:
         return repr(AdaptiveKernel(self.wanted, self.widest))
 
-    def cells(self, summary: Any) -> Cells:
-        """Cells of the score axis, of a summary that can say its counts on a regular grid."""
-        return super().cells(summary.grid())
+    def cells(self, sums: Any) -> Cells:
+        """Cells of the score axis."""
+        return super().cells(as_grid(sums))
 
 
-def grid_of(
-    scores: FloatArray,
-    count: FloatArray,
-    positive: FloatArray,
-    domain: tuple[float, float],
-    *,
-    total: float,
-    squares: float,
-    n_samples: int,
-    integral: bool,
-) -> GridMoments:
-    """Counts that lie at ``scores``, shared linearly by the nodes of the regular grid."""
-    counts, ones = (shared_counts(scores, v, domain, GRID_CELLS) for v in (count, positive))
-    return GridMoments(*domain, counts, ones, total, squares, n_samples, integral)
+def as_grid(sums: Any) -> GridMoments:
+    """Counts of one problem on the regular grid that curves are drawn from, from any sums with atoms."""
+    if isinstance(sums, GridMoments):
+        return sums
+    scores, count, positive = sums.atoms
+    used = count > 0
+    low, high = getattr(sums, "domain", (0.0, 1.0))
+    counts, ones = (shared_counts(scores[used], v[used], (low, high), GRID_CELLS) for v in (count, positive))
+    total = float(count.sum())
+    return GridMoments(low, high, counts, ones, total, total, sums.n_samples)
 
 
 def shared_counts(at: FloatArray, values: FloatArray, domain: tuple[float, float], cells: int) -> FloatArray:
-    """Values at positions, each shared by the two nearest of ``cells + 1`` nodes over the domain."""
+    """Values at positions (…, m), each shared by the two nearest of ``cells + 1`` nodes over the domain."""
     low, high = domain
     position = np.clip((at - low) * (cells / (high - low)), 0, cells)
     # A position that was a node's comes back with a rounding error, which must not open the next node.
     near = np.round(position)
     position = np.where(np.abs(position - near) < 1e-9, near, position)
     cell = np.minimum(position.astype(np.intp), cells - 1)
-    share = position - cell
-    below = np.bincount(cell, values * (1 - share), minlength=cells + 1)
-    return np.asarray(below + np.bincount(cell + 1, values * share, minlength=cells + 1))
+    return share_out(cell, position - cell, values, cells)
 
 
 def check_eps(eps: Any) -> float:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from .._types import AnyArray, FloatArray, IntArray
+from ..binning import DistinctScores, Runs
 from ..problem import Problem
 
 
@@ -47,36 +49,47 @@ def split(problem: Problem, n_folds: int, seed: int) -> Parts:
     Samples on one score take their places in random order, so that which of them a fold gets says nothing about the
     others. With repeats that is a draw without replacement of how many positives a fold gets.
     """
+    if problem.integral:
+        runs = problem.sums(DistinctScores())
+        whole = (problem.outcomes == 0) | (problem.outcomes == 1)
+        if whole.all():
+            return Parts(runs.scores, *dealt(runs, n_folds, seed), True)
+        # Probabilities in place of outcomes: every fold gets its expected part.
+        weight = _places(runs, n_folds)
+        return Parts(runs.scores, weight, weight * runs.mean, True)
     s, o, w = _sorted_rows(problem)
-    start = np.flatnonzero(np.diff(s, prepend=np.nan) != 0) if s.size else np.empty(0, dtype=np.intp)
-    scores = s[start]
-    rng = np.random.default_rng(seed)
-    if not problem.integral:
-        group = np.cumsum(np.diff(s, prepend=np.nan) != 0) - 1
-        dealt = np.lexsort((rng.random(s.size), group))
-        fold = np.empty(s.size, dtype=np.intp)
-        fold[dealt] = np.arange(s.size) % n_folds
-        w = w * (w.sum() / (w @ w)) if w.size else w  # in units of the effective sample size
-        slot = fold * scores.size + group
-        size = n_folds * scores.size
-        sums = [np.asarray(np.bincount(slot, v, minlength=size), dtype=np.float64) for v in (w, w * o)]
-        return Parts(scores, sums[0].reshape(n_folds, -1), sums[1].reshape(n_folds, -1), False)
-    count = np.add.reduceat(w, start) if s.size else w
-    ones = np.add.reduceat(w * o, start) if s.size else w
-    end = np.cumsum(count)
-    first = np.arange(n_folds)[:, None]
-    # Places i = fold (mod F) among [end - count, end).
-    weight: FloatArray = np.floor((end + (n_folds - 1 - first)) / n_folds) - np.floor(
-        (end - count + (n_folds - 1 - first)) / n_folds
-    )
-    if not np.all((o == 0) | (o == 1)):  # probabilities in place of outcomes: every fold gets its expected part
-        return Parts(scores, weight, weight * (ones / count), True)
-    good, bad = ones.astype(np.int64), (count - ones).astype(np.int64)
-    several = np.flatnonzero((good > 0) & (bad > 0))
-    positive: FloatArray = np.where(ones > 0, weight, 0.0)
-    places = weight[:, several].astype(np.int64)
-    positive[:, several] = dealt_to_folds(good[several], bad[several], places, rng)
-    return Parts(scores, weight, positive, True)
+    new = np.diff(s, prepend=np.nan) != 0
+    group = np.cumsum(new) - 1
+    order = np.lexsort((np.random.default_rng(seed).random(s.size), group))
+    fold = np.empty(s.size, dtype=np.intp)
+    fold[order] = np.arange(s.size) % n_folds
+    w = w * (w.sum() / (w @ w)) if w.size else w  # in units of the effective sample size
+    scores = s[new]
+    slot = fold * scores.size + group
+    sums = [np.bincount(slot, v, minlength=n_folds * scores.size).astype(np.float64) for v in (w, w * o)]
+    return Parts(scores, sums[0].reshape(n_folds, -1), sums[1].reshape(n_folds, -1), False)
+
+
+def _places(runs: Runs, n_folds: int) -> FloatArray:
+    """How many samples on each distinct score every fold gets, (F, m)."""
+    end = np.concatenate([np.cumsum(w) for w in np.split(runs.weight, runs.bounds[1:-1])])
+    last = n_folds - 1 - np.arange(n_folds)[:, None]
+    # Places i = fold (mod F) among [end - weight, end).
+    return np.asarray(np.floor((end + last) / n_folds) - np.floor((end - runs.weight + last) / n_folds))
+
+
+def dealt(runs: Runs, n_folds: int, seed: int) -> tuple[FloatArray, FloatArray]:
+    """Rows and positives of every distinct score that each fold gets, (F, m) each: :func:`split` for many problems."""
+    weight = _places(runs, n_folds)
+    positive = np.where(runs.outcome > 0, weight, 0.0)
+    mixed = np.flatnonzero((runs.outcome > 0) & (runs.outcome < runs.weight))
+    good, bad = (v[mixed].astype(np.int64) for v in (runs.outcome, runs.weight - runs.outcome))
+    ends = np.searchsorted(runs.row[mixed], np.arange(len(runs) + 1))
+    for a, b in pairwise(ends.tolist()):
+        if a < b:  # each problem's draws are those of its own seed, whatever its neighbours are
+            places = weight[:, mixed[a:b]].astype(np.int64)
+            positive[:, mixed[a:b]] = dealt_to_folds(good[a:b], bad[a:b], places, np.random.default_rng(seed))
+    return weight, positive
 
 
 def dealt_to_folds(good: IntArray, bad: IntArray, places: IntArray, rng: np.random.Generator) -> IntArray:
@@ -91,11 +104,7 @@ def dealt_to_folds(good: IntArray, bad: IntArray, places: IntArray, rng: np.rand
 
 def _sorted_rows(problem: Problem) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Scores, outcomes and weights of the rows with weight, in an order that theirs does not change."""
-    s = problem.scores.astype(np.float64)
-    o = problem.outcomes.astype(np.float64)
-    w = np.ones(s.size) if problem.weights is None else problem.weights.astype(np.float64)
-    if problem.weights is not None:
-        used = w > 0
-        s, o, w = s[used], o[used], w[used]
-    order = np.lexsort((o, s)) if problem.integral else np.lexsort((w, o, s))
-    return s[order], o[order], w[order]
+    p = problem.ordered
+    w = np.ones(p.n_samples) if p.weights is None else p.weights
+    order = np.lexsort((w, p.outcomes, p.scores))
+    return p.scores[order], p.outcomes[order], w[order]

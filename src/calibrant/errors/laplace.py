@@ -15,7 +15,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -101,7 +101,8 @@ class RankCells:
     ends : ndarray of shape (…, m, 2)
         Share of the cell's samples at the lowest and at the highest score there can be. A model that says exactly 0
         or 1 to many samples is wrong about them in a way that says nothing about the scores beside them.
-    size : float
+    size : float, or ndarray of shape (…)
+        Sample sizes; those of problems side by side make the same number of cells.
     """
 
     count: FloatArray
@@ -109,19 +110,24 @@ class RankCells:
     score: FloatArray
     rank: FloatArray
     ends: FloatArray
-    size: float
+    size: Any
+
+    @property
+    def terms(self) -> int:
+        """Cosines of the model."""
+        return self.count.shape[-1] // _CELLS_A_TERM
 
     @cached_property
     def logit(self) -> FloatArray:
         """Logit of the mean score, drawn ``1 / (2n + 4)`` towards the middle: n samples cannot tell 0 from less."""
-        e = 0.5 / (self.size + 2)
+        e = 0.5 / (np.asarray(self.size)[..., None] + 2)
         p = e + (1 - 2 * e) * self.score
         return np.asarray(np.log(p) - np.log1p(-p))
 
     @cached_property
     def waves(self) -> FloatArray:
         """``cos(jπu)`` at the cells, j = 0 … 2(K - 1), (…, m, 2K - 1): products of two cosines are sums of two."""
-        terms = n_terms(self.size)
+        terms = self.terms
         out = np.empty((*self.rank.shape, 2 * terms - 1))
         np.cos(np.pi * self.rank[..., None] * np.arange(terms), out=out[..., :terms])
         # cos (m + j) = 2 cos m cos j - cos (m - j)
@@ -147,13 +153,13 @@ class RankCells:
     @cached_property
     def terms_used(self) -> IntArray:
         """Which of the model's K + 3 coefficients are fitted, shape (P,)."""
-        smooth = n_terms(self.size) + 1
+        smooth = self.terms + 1
         return np.concatenate([np.arange(smooth), smooth + self.ends_used])
 
     @cached_property
     def design(self) -> FloatArray:
         """Basis functions at the cells, (…, m, P)."""
-        return np.concatenate([self.waves[..., : n_terms(self.size)], self.others], axis=-1)
+        return np.concatenate([self.waves[..., : self.terms], self.others], axis=-1)
 
 
 class _Held(NamedTuple):
@@ -253,7 +259,7 @@ def fit(cells: RankCells, prior: Prior) -> list[Posterior]:
     mode = _Mode(start, logit, held.curvature(held.mass * chance * (1 - chance)))
     out: list[Posterior] = []
     for component in prior.components:
-        precision = prior.spread(component, n_terms(cells.size))[cells.terms_used] ** -2.0
+        precision = prior.spread(component, cells.terms)[cells.terms_used] ** -2.0
         mode, value = _laplace(held, precision, mode)
         curvature = mode.information + np.diag(precision)
         lower = np.linalg.cholesky(curvature)
@@ -359,7 +365,7 @@ def gaps(cells: RankCells, posterior: Posterior) -> tuple[FloatArray, FloatArray
 def _variance(cells: RankCells, posterior: Posterior) -> FloatArray:
     """Posterior variance of the logit at every cell, (…, m)."""
     covariance = np.linalg.inv(posterior.precision)
-    terms = n_terms(cells.size)
+    terms = cells.terms
     # cos k · cos l is half of cos (k + l) and half of cos (k - l): the variance is itself a sum of 2K - 1 cosines.
     square = covariance[..., :terms, :terms]
     wave = square.reshape(*square.shape[:-2], -1) @ _products(terms)
@@ -387,13 +393,14 @@ def draw_gaps(
     """Draw gaps and shares of the cells from the posterior, each (…, n_draws, m).
 
     Components are drawn in proportion to their posterior probabilities (systematically: each gets its share of the
-    draws), maps from their normal law, and the shares of the cells from a Bayesian bootstrap of the samples.
+    draws), maps from their normal law, and the shares of the cells from a Bayesian bootstrap of the samples. Problems
+    side by side have noise of their own each.
     """
     leading = cells.count.shape[:-1]
     bounds = np.cumsum(weights(prior, posteriors), axis=-1)
     bounds[..., -1] = 1.0
-    position = (np.arange(n_draws) + rng.random()) / n_draws
-    noise = rng.standard_normal((n_terms(cells.size) + 3, n_draws))[cells.terms_used]
+    position = (np.arange(n_draws) + rng.random((*leading, 1))) / n_draws
+    noise = rng.standard_normal((*leading, cells.terms + 3, n_draws))[..., cells.terms_used, :]
     gap = np.zeros((*leading, n_draws, cells.count.shape[-1]))
     calibrated = expit(cells.logit)[..., None, :]
     below = np.zeros((*leading, 1))

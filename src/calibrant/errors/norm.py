@@ -12,13 +12,6 @@ from .._types import FloatArray
 LARGE_NORM = 32.0
 
 
-def check_norm(norm: float) -> float:
-    """Judge the ``norm`` argument: a number p ≥ 1, or inf."""
-    if isinstance(norm, bool) or not isinstance(norm, (int, float, np.number)) or not float(norm) >= 1:
-        raise ValueError(f"norm must be a number >= 1 or inf; got {norm!r}")
-    return float(norm)
-
-
 def is_linear(norm: float) -> bool:
     """Whether an error stands for its own p-th power: for p = 1, and for p > 32 where powers would underflow."""
     return norm == 1 or norm > LARGE_NORM
@@ -76,13 +69,13 @@ def root(power: float, norm: float) -> float:
     return float(np.maximum(power, 0.0) ** (1 / norm))
 
 
-def combine(powers: Sequence[float], shares: Sequence[float], norm: float, average: str) -> float:
+def combine(powers: Sequence[float] | FloatArray, shares: Sequence[float], norm: float, average: str) -> float:
     """One error from the p-th powers of several problems; see :class:`calibrant.Classwise` for ``average``.
 
     A problem without a number (no data) is left out and the shares of the others are scaled up.
     """
     if len(powers) == 1:
-        return root(powers[0], norm)
+        return root(float(powers[0]), norm)
     values = np.asarray(powers, dtype=np.float64)
     weight = np.asarray(shares, dtype=np.float64)
     known = ~np.isnan(values)
@@ -95,9 +88,11 @@ def combine(powers: Sequence[float], shares: Sequence[float], norm: float, avera
     return float(errors.max() if average == "max" else weight @ errors)
 
 
-def combine_draws(samples: Sequence[FloatArray], shares: Sequence[float], norm: float, average: str) -> FloatArray:
-    """:func:`combine`, draw by draw."""
-    values = np.stack(samples, axis=-1)
+def combine_draws(
+    samples: Sequence[FloatArray] | FloatArray, shares: Sequence[float], norm: float, average: str
+) -> FloatArray:
+    """:func:`combine`, draw by draw, of samples (R, n_draws)."""
+    values = np.stack(list(samples), axis=-1)
     if values.shape[-1] == 1:
         only = values[..., 0]
         return np.asarray(only if is_linear(norm) else np.maximum(only, 0) ** (1 / norm))

@@ -3,65 +3,108 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
 from .._types import FloatArray
-from ..density import GridMoments
+from ..binning import DistinctScores
 from ..problem import Problem
 from .base import CellEstimator, Cells
-from .fitted import DrawnFromNodes, FittedCells, check_eps, grid_of, shared_counts
+from .fitted import FittedCells, check_eps, shared_counts
 from .logitmap import FAMILIES, expit, gaps, logits_of
 from .norm import mean_power
 
 #: Grid cells over the clipped logits, and the number of samples up to which there is no grid.
 LOGIT_CELLS = 512
+#: Numbers fitted at a time.
+_BLOCK = 1 << 16
 #: Grid cells where samples are redrawn.
 _REDRAWN_CELLS = 128
 
 
 @dataclass(frozen=True, eq=False)
 class LogitMoments:
-    """Logits of rows while they are few; beyond :data:`LOGIT_CELLS` samples, linear-binned counts over the logit.
+    """Logits of scores while they are few; beyond :data:`LOGIT_CELLS` samples, linear-binned counts over the logit.
 
     Unlike a grid of scores it is fine where they are near 0 or 1 and logits differ most. Sharing a sample between its
     two nearest nodes keeps ``Σ o ℓ`` and ``Σ ℓ``, to which likelihoods of logit maps are sensitive in the first order.
 
     Attributes
     ----------
-    logits : ndarray of shape (m,)
-        Of rows, or of the nodes in use.
-    count, positive, squares : ndarray of shape (m,)
-        ``Σ w a``, ``Σ w a o`` and ``Σ w² a`` with the linear share ``a``.
+    logits : ndarray of shape (…, m)
+        Of distinct scores, or of nodes.
+    count, positive, squares : ndarray of shape (…, m)
+        ``Σ w a``, ``Σ w a o`` and ``Σ w² a`` with the linear share ``a``; 0 behind a problem's last.
+    step : ndarray of shape (…)
+        Distance between nodes; 0 for distinct scores.
     edge : float
         Largest logit, to which scores are clipped.
-    cells : int
-        Of the grid; 0 for rows.
     """
 
     logits: FloatArray
     count: FloatArray
     positive: FloatArray
     squares: FloatArray
+    step: FloatArray
     edge: float
-    cells: int
     domain: tuple[float, float]
-    n_samples: int
+    n_samples: Any
     integral: bool
 
     @classmethod
     def of(cls, problem: Problem, eps: float) -> LogitMoments:
-        """Logits or counts of a problem's samples. Cost O(n + G)."""
-        s = problem.scores.astype(np.float64)
-        o = problem.outcomes.astype(np.float64)
-        w = np.ones(s.size) if problem.weights is None else problem.weights.astype(np.float64)
-        if problem.weights is not None:
-            used = w > 0
-            s, o, w = s[used], o[used], w[used]
-        rows = cls(
-            logits_of(s, eps), w, w * o, w * w, edge_of(eps), 0, problem.domain, problem.n_samples, problem.integral
-        )
-        return rows.binned(LOGIT_CELLS) if rows.many else rows
+        """Logits or counts of the samples of one problem, or of many. Cost O(n + G); of few rows O(n log n)."""
+        if problem.weights is None and int(problem.counts.min(initial=0)) > LOGIT_CELLS:
+            return cls._of_many(problem, eps)
+        runs = problem.sums(DistinctScores())
+        values = (logits_of(runs.scores, eps), runs.weight, runs.outcome, runs.square)
+        n = problem.counts if problem.shape else problem.n_samples
+        tables = [v.reshape(*problem.shape, -1) for v in runs.table(*values)]
+        step = np.zeros(problem.shape)
+        few = cls(*tables, step, edge_of(eps), problem.domain, n, problem.integral)
+        return few.with_grids(np.asarray(runs.totals if runs.integral else runs.n_rows).reshape(problem.shape))
+
+    @classmethod
+    def _of_many(cls, problem: Problem, eps: float) -> LogitMoments:
+        """Counts on nodes, from rows in any order."""
+        edge, p = edge_of(eps), problem
+        position = (logits_of(p.scores.astype(np.float64), eps) + edge) * (LOGIT_CELLS / (2 * edge))
+        cell = np.clip(position, 0, LOGIT_CELLS - 1).astype(np.intp)
+        position = np.clip(position - cell, 0, 1)
+        cell += p.row * (LOGIT_CELLS + 1)
+        length, tables = len(p) * (LOGIT_CELLS + 1), []
+        for values in (np.ones(p.n_samples), p.outcomes.astype(np.float64)):
+            above = values * position
+            table = np.bincount(cell, values - above, minlength=length)
+            table[1:] += np.bincount(cell, above, minlength=length)[:-1]
+            tables.append(table.reshape(*p.shape, LOGIT_CELLS + 1))
+        nodes = np.broadcast_to(np.linspace(-edge, edge, LOGIT_CELLS + 1), tables[0].shape)
+        step = np.full(p.shape, 2 * edge / LOGIT_CELLS)
+        n = p.counts if p.shape else p.n_samples
+        return cls(nodes, *tables, tables[0], step, edge, p.domain, n, p.integral)
+
+    def with_grids(self, size: FloatArray) -> LogitMoments:
+        """Counts on nodes for the problems of more than :data:`LOGIT_CELLS` samples."""
+        many = size > LOGIT_CELLS
+        if not many.any():
+            return self
+        grid = self.binned(LOGIT_CELLS)
+        if many.all():
+            return grid
+        wide = max(self.logits.shape[-1], grid.logits.shape[-1])
+        out = []
+        for f in _FIELDS:
+            table = np.zeros((*self.step.shape, wide))
+            for some, values in ((~many, getattr(self, f)), (many, getattr(grid, f))):
+                table[some, : values.shape[-1]] = values[some]
+            out.append(table)
+        return replace(self, **dict(zip(_FIELDS, out, strict=True)), step=np.where(many, grid.step, 0.0))
+
+    def __getitem__(self, index: Any) -> LogitMoments:
+        """Those of one of many problems, or of some."""
+        some = {f: getattr(self, f)[index] for f in (*_FIELDS, "step", "n_samples")}
+        return replace(self, **some)
 
     def __add__(self, other: LogitMoments) -> LogitMoments:
         if not isinstance(other, LogitMoments):
@@ -71,59 +114,62 @@ class LogitMoments:
                 f"LogitMoments of different domains or clip levels cannot merge: {self.domain} to {self.edge:.6g} and "
                 f"{other.domain} to {other.edge:.6g}"
             )
-        both = LogitMoments(
-            np.concatenate([self.logits, other.logits]),
-            np.concatenate([self.count, other.count]),
-            np.concatenate([self.positive, other.positive]),
-            np.concatenate([self.squares, other.squares]),
-            self.edge,
-            0,
-            self.domain,
-            self.n_samples + other.n_samples,
-            self.integral and other.integral,
-        )
-        return both.binned(LOGIT_CELLS) if self.cells or other.cells or both.many else both
-
-    @property
-    def many(self) -> bool:
-        """Whether there are more samples (repeats counted) than a grid has cells."""
-        return bool((self.count.sum() if self.integral else self.count.size) > LOGIT_CELLS)
-
-    @property
-    def step(self) -> float:
-        """Distance between nodes; 0 for rows."""
-        return 2 * self.edge / self.cells if self.cells else 0.0
+        n, integral = self.n_samples + other.n_samples, self.integral and other.integral
+        if self.step.any() or other.step.any():
+            one, two = self.binned(LOGIT_CELLS), other.binned(LOGIT_CELLS)
+            added = {f: getattr(one, f) + getattr(two, f) for f in _FIELDS[1:]}
+            return replace(one, n_samples=n, integral=integral, **added)
+        sums = {f: np.concatenate([getattr(self, f), getattr(other, f)], axis=-1) for f in _FIELDS}
+        both = replace(self, n_samples=n, integral=integral, **sums)
+        return both.with_grids(np.asarray(both.count.sum(axis=-1) if integral else (both.count > 0).sum(axis=-1)))
 
     def binned(self, cells: int) -> LogitMoments:
-        """Counts on the nodes in use of a regular grid."""
+        """Counts on the nodes of a regular grid."""
         span = (-self.edge, self.edge)
-        count, positive, squares = (
-            shared_counts(self.logits, v, span, cells) for v in (self.count, self.positive, self.squares)
-        )
-        used = count > 0
-        nodes = np.linspace(*span, cells + 1)[used]
+        sums = {f: shared_counts(self.logits, getattr(self, f), span, cells) for f in _FIELDS[1:]}
+        nodes = np.broadcast_to(np.linspace(*span, cells + 1), sums["count"].shape)
+        return replace(self, logits=nodes, step=np.full(self.step.shape, 2 * self.edge / cells), **sums)
+
+    @property
+    def unit(self) -> FloatArray:
+        """Effective sample size a unit of weight, (…)."""
+        total, squares = self.count.sum(axis=-1), self.squares.sum(axis=-1)
+        if self.integral:
+            return np.ones(total.shape)
+        return np.divide(total, squares, out=np.ones(total.shape), where=squares > 0)
+
+    @property
+    def atoms(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Scores, samples and positives of what is drawn anew, in units of the effective sample size."""
+        unit = self.unit[..., None]
+        return expit(self.logits), self.count * unit, self.positive * unit
+
+    def redrawn(self, count: FloatArray, positive: FloatArray) -> LogitMoments:
+        """Those of samples with other counts and positives (R, m) at the same logits."""
         return replace(
-            self, logits=nodes, count=count[used], positive=positive[used], squares=squares[used], cells=cells
+            self,
+            logits=np.broadcast_to(self.logits, count.shape),
+            count=count,
+            positive=np.clip(positive, 0, count),
+            squares=count,
+            step=np.full(len(count), self.step),
+            n_samples=np.full(len(count), self.n_samples),
+            integral=True,
         )
 
-    def units(self) -> tuple[FloatArray, FloatArray]:
-        """Counts and positives in units of the effective sample size."""
-        total, squares = float(self.count.sum()), float(self.squares.sum())
-        scale = 1.0 if self.integral or squares == 0 else total / squares
-        return self.count * scale, self.positive * scale
 
-    def grid(self) -> GridMoments:
-        """Counts on the regular grid that curves are drawn from."""
-        return grid_of(
-            expit(self.logits),
-            self.count,
-            self.positive,
-            self.domain,
-            total=float(self.count.sum()),
-            squares=float(self.squares.sum()),
-            n_samples=self.n_samples,
-            integral=self.integral,
-        )
+_FIELDS = ("logits", "count", "positive", "squares")
+
+
+@dataclass(frozen=True)
+class Logits:
+    """Sums that an estimator may name: those over the logit, of scores clipped to [eps, 1 - eps]."""
+
+    eps: float
+
+    def of(self, problem: Problem) -> LogitMoments:
+        """Sums of a problem's samples."""
+        return LogitMoments.of(problem, self.eps)
 
 
 def edge_of(eps: float) -> float:
@@ -181,6 +227,7 @@ class Parametric(CellEstimator):
     True
     """
 
+    cells_are_atoms: ClassVar[bool] = True
     family: str = "logistic"
     shrinkage: float | str = "auto"
     eps: float = 1e-6
@@ -201,37 +248,37 @@ class Parametric(CellEstimator):
         object.__setattr__(self, "eps", check_eps(self.eps))
 
     @property
-    def drawn_as(self) -> CellEstimator:
-        """Residuals over scores with a bandwidth that adapts."""
-        return DrawnFromNodes()
+    def needs(self) -> Logits:
+        """Sums over the logit."""
+        return Logits(self.eps)
 
-    def summarize(self, problem: Problem) -> LogitMoments:
-        """Sums over bins of the logit."""
-        return LogitMoments.of(problem, self.eps)
+    def read(self, sums: LogitMoments, norm: float) -> FloatArray:
+        """``errorᵖ`` of the fitted map of every problem."""
+        shape = sums.step.shape
+        _, count, positive = (v.reshape(-1, v.shape[-1]) for v in sums.atoms)
+        logits, step = sums.logits.reshape(count.shape), sums.step.reshape(-1)
+        out: FloatArray = np.full(len(count), np.nan)
+        for width in np.unique(step):
+            some = np.flatnonzero((step == width) & count.any(axis=-1))
+            together = max(1, _BLOCK // count.shape[-1])
+            for a in range(0, some.size, together):
+                rows = some[a : a + together]
+                held = count[rows].any(axis=0)
+                held = slice(int(held.argmax()), held.size - int(held[::-1].argmax()))
+                x, n, k = logits[rows, held], count[rows, held], positive[rows, held]
+                out[rows] = mean_power(gaps(x, n, k, self.family, self.shrinkage, float(width)), n, norm)
+        return out.reshape(shape)
 
-    def power_of(self, summary: LogitMoments, norm: float) -> float:
-        """``errorᵖ`` of the fitted map."""
-        count, positive = summary.units()
-        return float(self._powers(summary.logits, count[None], positive[None], summary.step, norm)[0])
-
-    def cells(self, summary: LogitMoments) -> Cells:
+    def cells(self, sums: LogitMoments) -> Cells:
         """Nodes of a coarse grid of the logit as cells, and the gap of the fitted map."""
-        coarse = summary.binned(_REDRAWN_CELLS)
-        count, positive = coarse.units()
-        shape = (coarse.logits[None], count[None], positive[None])
-        gap = gaps(*shape, self.family, self.shrinkage, coarse.step)[0]
-        return FittedCells(expit(coarse.logits), count, positive, None, np.ones(count.size), fitted=gap)
+        scores, count, positive = (v[None] for v in sums.binned(_REDRAWN_CELLS).atoms)
+        gap = gaps(logits_of(scores, self.eps), count, positive, self.family, self.shrinkage, self._coarse)[0]
+        return FittedCells(scores[0], count[0], positive[0], None, np.ones(count.size), fitted=gap)
 
-    def resampled_power(self, cells: Cells, density: FloatArray, positive: FloatArray, norm: float) -> FloatArray:
-        """``errorᵖ`` of maps fitted to resampled nodes."""
-        logits, step = logits_of(cells.scores, self.eps), 2 * edge_of(self.eps) / _REDRAWN_CELLS
-        return self._powers(logits, density, np.clip(positive, 0, density), step, norm)
+    def held(self, sums: LogitMoments) -> tuple[Parametric, LogitMoments]:
+        """Maps are fitted anew to every sample; what is drawn are the counts of a coarse grid."""
+        return self, sums.binned(_REDRAWN_CELLS)
 
-    def _powers(
-        self, logits: FloatArray, count: FloatArray, positive: FloatArray, step: float, norm: float
-    ) -> FloatArray:
-        """``errorᵖ`` for counts of shape (R, m) at logits of shape (m,)."""
-        if logits.size == 0:
-            return np.full(count.shape[0], np.nan)
-        logits = np.broadcast_to(logits, count.shape)
-        return mean_power(gaps(logits, count, positive, self.family, self.shrinkage, step), count, norm)
+    @property
+    def _coarse(self) -> float:
+        return 2 * edge_of(self.eps) / _REDRAWN_CELLS

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 
 from .._types import FloatArray
-from ..density import BandwidthRule, GridMoments, Smoother, resolve_bandwidth
-from ..density.bandwidth import RULES, folded_scott
-from ..problem import Problem
+from ..density import BandwidthRule, Grid, GridMoments, RankMoments, Smoother, resolve_bandwidth
+from ..density.bandwidth import RULES, one_by_one
+from ..density.grid import RANK_CELLS
+from ..density.smooth import by_cells, peak_of, smoothed, spectrum, trapezoid
 from .adaptive import AdaptiveKernel
 from .base import CellEstimator, Cells, speaks
-from .density import check_bandwidth, check_kernel, kernel_cells, loo_width
+from .density import (
+    CELLS_PER_BANDWIDTH,
+    COARSEST,
+    check_bandwidth,
+    check_kernel,
+    kernel_cells,
+    loo_width,
+    on_cells,
+)
 from .left_out import WIDTHS, choose
 from .norm import mean_power
 
-#: Cells of the rank axis; the bandwidth is above one cell up to n = 10⁷, and one cell beyond.
-RANK_CELLS = 256
+#: Half of Silverman's rule for a uniform sample, at size 1.
+_AUTO = 0.5 * 0.9 * 0.289
 _SPACES = ("rank", "score")
 
 
@@ -64,6 +74,7 @@ class ResidualKernel(CellEstimator):
     True
     """
 
+    cells_are_atoms: ClassVar[bool] = True
     bandwidth: BandwidthRule = "auto"
     space: str = "rank"
     kernel: str = "gaussian"
@@ -81,87 +92,120 @@ class ResidualKernel(CellEstimator):
             raise TypeError(f"debias must be True or False; got {self.debias!r}")
 
     @property
+    def needs(self) -> Grid:
+        """Linear-binned counts."""
+        return Grid()
+
+    @property
     def drawn_as(self) -> CellEstimator:
         """Residuals over scores with a bandwidth that adapts, as ranks do: ranks are no axis of a diagram."""
         return self if self.space == "score" else AdaptiveKernel()
 
-    def summarize(self, problem: Problem) -> GridMoments:
-        """Linear-binned counts of the problem's samples."""
-        return GridMoments.of(problem)
+    def read(self, sums: GridMoments | RankMoments, norm: float) -> FloatArray:
+        """``errorᵖ`` from grid counts, or from counts on the rank axis."""
+        if isinstance(sums, RankMoments):
+            return self._read_ranks(sums, norm)
+        return self._read_ranks(sums.ranked, norm) if self.space == "rank" else self._read_scores(sums, norm)
 
-    def power_of(self, summary: GridMoments, norm: float) -> float:
-        """``errorᵖ`` from grid counts."""
-        cells = self.cells(summary)
-        if cells.smoother is None or not cells.count.any():
-            return float("nan")
-        present = speaks(cells.density, cells.smoother.peak, norm)
-        gap = self._reduced(np.nan_to_num(cells.gap), cells, cells.density)
-        return float(mean_power(gap, np.where(present, cells.density * cells.quadrature, 0.0), norm))
+    def _read_ranks(self, axis: RankMoments, norm: float) -> FloatArray:
+        """Residuals smoothed over ranks; every sample size has a bandwidth, and so a matrix, of its own."""
+        shape = axis.count.shape[:-1]
+        count, positive, score = (v.reshape(-1, RANK_CELLS + 1) for v in (axis.count, axis.positive, axis.score))
+        widths = np.reshape(self._rank_widths(axis), -1)
+        out: FloatArray = np.full(widths.shape, np.nan)
+        for width in np.unique(widths):
+            some = np.flatnonzero((widths == width) & count.any(axis=-1))
+            smoother = smoother_of(float(width), self.kernel)
+            density, residual = (v[some] @ smoother.matrix for v in (count, positive - score))
+            noise = None
+            if self.debias:
+                mean = np.divide(score[some], count[some], out=np.zeros(density.shape), where=count[some] > 0)
+                noise = (count[some] * mean * (1 - mean)) @ smoother.squares
+            out[some] = residual_power(density, residual, noise, smoother.peak, norm)
+        return out.reshape(shape)
 
-    def resampled_power(self, cells: Cells, density: FloatArray, outcome: FloatArray, norm: float) -> FloatArray:
-        """``errorᵖ`` of resamples, debiased where this estimator is; see :meth:`CellEstimator.resampled_power`."""
-        if not self.debias or cells.smoother is None:
-            return super().resampled_power(cells, density, outcome, norm)
-        smooth = cells.apply(outcome)
-        present = speaks(density, cells.smoother.peak, norm)
-        gap = np.divide(smooth, density, out=np.zeros_like(smooth), where=present)
-        return mean_power(self._reduced(gap, cells, density), np.where(present, density * cells.quadrature, 0.0), norm)
+    def _read_scores(self, sums: GridMoments, norm: float) -> FloatArray:
+        """Residuals smoothed over scores, on the coarsest grid with six cells a bandwidth."""
+        g = sums.rows
+        h = np.reshape(self.widths(sums), -1)
+        out: FloatArray = np.empty(len(g))
+        for cells, some in by_cells(CELLS_PER_BANDWIDTH * (g.high - g.low) / h, COARSEST, g.cells):
+            part = g[some].on(cells)
+            unit = np.asarray(part.unit)[:, None]
+            width = np.maximum(h[some] / part.step, 0.5)
+            transform = spectrum(cells, width, self.kernel)
+            count = part.count * unit
+            density, residual = smoothed(np.stack([count, part.positive * unit - count * part.nodes]), transform)
+            noise = None
+            if self.debias:
+                variance = count * part.nodes * (1 - part.nodes)
+                noise = np.stack(
+                    [
+                        Smoother(cells, float(w), self.kernel).smooth_squares(v)
+                        for w, v in zip(width, variance, strict=True)
+                    ]
+                )
+            out[some] = residual_power(np.maximum(density, 0.0), residual, noise, peak_of(transform)[:, None], norm)
+        out[~g.count.any(axis=-1)] = np.nan
+        return out.reshape(sums.shape)
 
-    def _reduced(self, gap: FloatArray, cells: Cells, density: FloatArray) -> FloatArray:
-        """``√max(gap² - v, 0)`` where this estimator is debiased; the noise of a resample is that of the sample."""
-        if not self.debias or cells.smoother is None:
-            return gap
-        score = np.nan_to_num(cells.scores)
-        noise = cells.smoother.smooth_squares(cells.count * score * (1 - score))
-        known = density > 1e-12 * density.max(initial=0.0)
-        variance = np.divide(noise, density**2, out=np.zeros_like(density), where=known)
-        return np.sqrt(np.maximum(gap**2 - variance, 0.0))
-
-    def cells(self, summary: GridMoments) -> Cells:
+    def cells(self, sums: GridMoments) -> Cells:
         """Cells of the score axis or of the rank axis, and how residuals are smoothed along it."""
         if self.space == "score":
-            return kernel_cells(summary, self._width(summary), self.kernel, residual=True)
-        n = summary.effective_size
-        scale = n / summary.total if summary.total > 0 else 0.0
-        count = summary.count * scale
-        positive = summary.positive * scale
-        total = max(count.sum(), np.finfo(float).tiny)
-        rank = (np.cumsum(count) - count / 2) / total
-        score_sum = summary.nodes * count
-        axis = [_to_ranks(rank, values) for values in (count, positive, score_sum)]
-        scores = np.divide(axis[2], axis[0], out=np.full(RANK_CELLS + 1, np.nan), where=axis[0] > 0)
+            return kernel_cells(sums, float(self.widths(sums)), self.kernel, residual=True)
+        axis = sums.ranked
+        smoother = smoother_of(float(self._rank_widths(axis)), self.kernel)
+        return self._on_axis(axis, smoother)
 
-        def make(h: float) -> Cells:
-            smoother = smoother_of(max(h * RANK_CELLS, 1.0), self.kernel)
-            return Cells(scores, axis[0], axis[1], smoother, smoother.quadrature, residual=True)
+    def held(self, sums: GridMoments) -> tuple[ResidualKernel, GridMoments | RankMoments]:
+        """The bandwidth found, and the counts on the axis that it is read on."""
+        if self.space == "rank":
+            axis = sums.ranked
+            return replace(self, bandwidth=float(self._rank_widths(axis)) / RANK_CELLS), axis
+        h = float(self.widths(sums))
+        return replace(self, bandwidth=h), on_cells(sums, h)
 
+    def widths(self, sums: GridMoments) -> FloatArray:
+        """Bandwidth over scores of each problem, (…)."""
         if self.bandwidth == "loo":
-            return make(choose(WIDTHS, make))
-        return make(
-            float(self.bandwidth)
-            if isinstance(self.bandwidth, (int, float))
-            else 0.5 * 0.9 * 0.289 * max(n, 1.0) ** -0.2
-        )
+            return one_by_one(sums, lambda one: loo_width(one, self.kernel, residual=True))
+        return resolve_bandwidth("folded" if self.bandwidth == "auto" else self.bandwidth, sums)
 
-    def _width(self, summary: GridMoments) -> float:
-        """Bandwidth over scores."""
+    def _rank_widths(self, axis: RankMoments) -> FloatArray:
+        """Bandwidth over ranks of each problem, in cells, (…): at least one."""
+        size = np.maximum(np.asarray(axis.size, dtype=np.float64), 1.0)
         if self.bandwidth == "loo":
-            return loo_width(summary, self.kernel, residual=True)
-        if self.bandwidth == "auto":
-            return max(folded_scott(summary), summary.step)
-        return resolve_bandwidth(self.bandwidth, summary)
+            flat = [axis] if size.ndim == 0 else [axis[i] for i in range(size.size)]
+            h = np.reshape([choose(WIDTHS, lambda h, one=one: self._on_axis(one, _rank_smoother(h, self.kernel)))
+                            for one in flat], size.shape)
+        else:
+            h = np.full(size.shape, self.bandwidth) if isinstance(self.bandwidth, float) else _AUTO * size**-0.2
+        return np.maximum(h * RANK_CELLS, 1.0)
+
+    @staticmethod
+    def _on_axis(axis: RankMoments, smoother: Smoother) -> Cells:
+        scores, count, positive = axis.atoms
+        return Cells(scores, count, positive, smoother, smoother.quadrature, residual=True)
+
+
+def residual_power(
+    density: FloatArray, residual: FloatArray, noise: FloatArray | None, peak: float | FloatArray, norm: float
+) -> FloatArray:
+    """Mean p-th power of smoothed residuals over smoothed counts, (R,); ``noise`` (over squared counts) is taken off."""
+    weight = density * trapezoid(density.shape[-1] - 1)
+    present = speaks(density, peak, norm)
+    gap = np.divide(residual, density, out=np.zeros_like(residual), where=present)
+    if noise is not None:
+        variance = np.divide(noise, density**2, out=np.zeros_like(density), where=present)
+        gap = np.sqrt(np.maximum(gap**2 - variance, 0.0))
+    return mean_power(gap, np.where(present, weight, 0.0), norm)
+
+
+def _rank_smoother(h: float, kernel: str) -> Smoother:
+    return smoother_of(max(h * RANK_CELLS, 1.0), kernel)
 
 
 @lru_cache(maxsize=64)
 def smoother_of(width: float, kernel: str) -> Smoother:
     """A smoother of the rank axis, whose matrix is kept: samples of one size have one width."""
     return Smoother(RANK_CELLS, width, kernel)
-
-
-def _to_ranks(rank: FloatArray, values: FloatArray) -> FloatArray:
-    """Values at ranks in [0, 1], shared linearly by the two nearest nodes of the rank axis."""
-    position = np.clip(rank, 0, 1) * RANK_CELLS
-    cell = np.minimum(position.astype(np.intp), RANK_CELLS - 1)
-    share = position - cell
-    out = np.bincount(cell, values * (1 - share), minlength=RANK_CELLS + 1)
-    return np.asarray(out + np.bincount(cell + 1, values * share, minlength=RANK_CELLS + 1))

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from .._types import FloatArray
-from ..density import GridMoments, Smoother
+from ..density import Grid, GridMoments, Smoother
 from ..density.bandwidth import BandwidthRule
-from ..density.grid import GRID_CELLS
-from ..problem import Problem
+from ..density.grid import share_out
+from ..density.smooth import peak_of, smoothed, spectrum, trapezoid
 from .base import CellEstimator, Cells, speaks
-from .density import check_bandwidth, kernel_cells
+from .density import check_bandwidth, kernel_cells, on_cells
 from .norm import mean_power
 
 #: Below this many grid steps a kernel touches no neighbour: smoothing changes nothing.
 _NARROWEST = 0.1
 #: From this many grid steps on, a sampled Gaussian's spectrum is the Gaussian's own, up to 1e-8.
 _SAMPLED_WELL = 2.0
+#: Cells of the finest grid on which many problems are solved together.
+_FINEST = 1024
+#: Nodes at which smoothed residuals are summed up, and the smallest bandwidth that so many frequencies describe.
+_RESOLUTIONS = ((256, 0.0085), (_FINEST, 0.00215))
+#: Samples below this size are read on the full grid.
+_SMALL = 8
+#: Numbers smoothed at a time.
+_BLOCK = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -63,6 +72,7 @@ class Smooth(CellEstimator):
     0.39
     """
 
+    cells_are_atoms: ClassVar[bool] = True
     bandwidth: BandwidthRule = "auto"
 
     def __post_init__(self) -> None:
@@ -70,70 +80,164 @@ class Smooth(CellEstimator):
             raise TypeError(f"bandwidth must be 'auto' or a number > 0; got {self.bandwidth!r}")
         object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth, ("auto",)))
 
-    def summarize(self, problem: Problem) -> GridMoments:
-        """Linear-binned counts of the problem's samples."""
-        return GridMoments.of(problem)
+    @property
+    def needs(self) -> Grid:
+        """Linear-binned counts."""
+        return Grid()
 
-    def power_of(self, summary: GridMoments, norm: float) -> float:
-        """``errorᵖ`` from grid counts, on the full grid."""
-        grid = on_unit_interval(summary)
-        if not grid.total > 0:
-            return float("nan")
-        smoother = Smoother(grid.cells, max(self._width(grid) / grid.step, _NARROWEST))
-        density, residual = smoother.smooth(np.stack([grid.count, _residuals(grid)]))
-        if norm == 1:
-            return float(smoother.quadrature @ np.abs(residual) / grid.total)
-        present = speaks(density * (grid.effective_size / grid.total), smoother.peak, norm)
-        gap = np.divide(residual, density, out=np.zeros_like(density), where=present)
-        return float(mean_power(gap, np.where(present, density * smoother.quadrature, 0.0), norm))
+    @property
+    def drawn_as(self) -> Smooth:
+        """Its cells lie on scores."""
+        return self
 
-    def cells(self, summary: GridMoments) -> Cells:
+    def read(self, sums: GridMoments, norm: float) -> FloatArray:
+        """``errorᵖ`` from grid counts: on 1024 cells, on all where the bandwidth or the sample is small, or p = inf."""
+        g = on_unit_interval(sums.rows)
+        out: FloatArray = np.full(len(g), np.nan)
+        known = np.flatnonzero(np.asarray(g.total) > 0)
+        step = max(1, _BLOCK // (_FINEST + 1))
+        for a in range(0, known.size, step):
+            some = known[a : a + step]
+            out[some] = self._read_some(g[some], norm)
+        return out.reshape(sums.shape)
+
+    def _read_some(self, grid: GridMoments, norm: float) -> FloatArray:
+        width = self._widths(grid)
+        if norm == 1 and self.bandwidth == "auto":
+            return width  # that is what a fixed point means
+        out: FloatArray = np.empty(len(grid))
+        whole = np.isinf(norm) | (width < _RESOLUTIONS[-1][1]) | (np.asarray(grid.effective_size) < _SMALL)
+        for cells, some in ((min(_FINEST, grid.cells), ~whole), (grid.cells, whole)):
+            if not some.any():
+                continue
+            part = grid[np.flatnonzero(some)].on(cells)
+            w = np.sqrt(np.maximum(width[some] ** 2 - _spread(cells, grid.cells), 0.0))
+            transform = spectrum(cells, np.maximum(w / part.step, _NARROWEST), "gaussian")
+            unit = np.asarray(part.unit)[:, None]
+            count = part.count * unit
+            density, residual = smoothed(np.stack([count, part.positive * unit - count * part.nodes]), transform)
+            present = speaks(density, peak_of(transform)[:, None], norm)
+            if norm == 1:
+                out[some] = np.abs(residual) @ trapezoid(cells) / count.sum(axis=-1)
+                continue
+            gap = np.divide(residual, density, out=np.zeros_like(density), where=present)
+            out[some] = mean_power(gap, np.where(present, density * trapezoid(cells), 0.0), norm)
+        return out
+
+    def cells(self, sums: GridMoments) -> Cells:
         """Coarse grid over [0, 1] with at least six cells a bandwidth, and how it is smoothed."""
-        grid = on_unit_interval(summary)
-        return kernel_cells(grid, max(self._width(grid), grid.step), "gaussian", residual=True)
+        grid = on_unit_interval(sums)
+        return kernel_cells(grid, max(float(self._widths(grid.rows)[0]), grid.step), "gaussian", residual=True)
 
-    def _width(self, grid: GridMoments) -> float:
-        return self.bandwidth if isinstance(self.bandwidth, float) else fixed_point(grid)
+    def held(self, sums: GridMoments) -> tuple[Smooth, GridMoments]:
+        """The bandwidth found, and the counts on the grid that it is read on."""
+        grid = on_unit_interval(sums)
+        h = max(float(self._widths(grid.rows)[0]), grid.step)
+        return Smooth(h), on_cells(grid, h)
+
+    def _widths(self, grid: GridMoments) -> FloatArray:
+        """σ of every problem, (R,), from counts over [0, 1]."""
+        return np.full(len(grid), self.bandwidth) if isinstance(self.bandwidth, float) else fixed_points(grid)
 
 
-def on_unit_interval(summary: GridMoments) -> GridMoments:
+def on_unit_interval(sums: GridMoments) -> GridMoments:
     """Grid counts over [0, 1], shared linearly by its nodes; the grid itself when it spans that."""
-    if (summary.low, summary.high) == (0.0, 1.0):
-        return summary
-    position = np.clip(summary.nodes, 0, 1) * GRID_CELLS
-    cell = np.minimum(position.astype(np.intp), GRID_CELLS - 1)
+    if (sums.low, sums.high) == (0.0, 1.0):
+        return sums
+    position = np.clip(sums.nodes, 0, 1) * sums.cells
+    cell = np.minimum(position.astype(np.intp), sums.cells - 1)
     share = position - cell
-
-    def move(values: FloatArray) -> FloatArray:
-        out = np.bincount(cell, values * (1 - share), minlength=GRID_CELLS + 1)
-        return np.asarray(out + np.bincount(cell + 1, values * share, minlength=GRID_CELLS + 1))
-
-    return GridMoments(
-        0.0,
-        1.0,
-        move(summary.count),
-        move(summary.positive),
-        summary.total,
-        summary.squares,
-        summary.n_samples,
-        summary.integral,
-    )
+    count, positive = (share_out(cell, share, v, sums.cells) for v in (sums.count, sums.positive))
+    return replace(sums, low=0.0, high=1.0, count=count, positive=positive, node=None)
 
 
-def _residuals(grid: GridMoments) -> FloatArray:
-    return np.asarray(grid.positive - grid.nodes * grid.count)
+def _spread(cells: int, finest: int) -> float:
+    """Variance that sharing samples between nodes adds on average on a coarser grid: √(1/6) steps."""
+    return (1 / cells**2 - 1 / finest**2) / 6
+
+
+def fixed_points(grid: GridMoments) -> FloatArray:
+    """σ* with ``smECE_σ* = σ*`` of every problem, (R,), from counts over [0, 1].
+
+    Smoothing shrinks ∫|r̂|, and never below |∫r̂|: σ* lies between the size of the mean residual and the mean size of
+    unsmoothed ones. A grid of 1024 cells tells σ* to 3e-6; where it is too narrow for that, or the sample small, the
+    whole grid is searched.
+    """
+    from scipy.fft import dct
+
+    cells = min(_FINEST, grid.cells)
+    fine = grid.on(cells)
+    total = np.where(np.asarray(grid.total) > 0, grid.total, 1.0)[:, None]
+    residual = (fine.positive - fine.nodes * fine.count) / total
+    low, high = np.abs(residual.sum(axis=-1)), np.abs(residual).sum(axis=-1)
+    out: FloatArray = np.full(len(grid), np.nan)
+    small = np.asarray(grid.effective_size) < _SMALL
+    same = (high <= low * (1 + 1e-9)) & ~small
+    out[same] = high[same]
+    mirrored = residual.copy()
+    mirrored[:, [0, -1]] *= 2
+    coefficients = dct(mirrored, type=1, axis=-1)
+    pending = np.flatnonzero(~same & ~small)
+    if grid.cells > cells:
+        for resolution, least in _RESOLUTIONS:
+            some = pending[high[pending] > least]
+            found = _solve(
+                coefficients[some, : resolution + 1],
+                np.maximum(low[some], least),
+                high[some],
+                _spread(cells, grid.cells),
+            )
+            # A root at the lower end of the search may lie below it: it is left to the next resolution.
+            known = (found > least * (1 + 1e-6)) | (low[some] >= least)
+            out[some[known]] = found[known]
+            pending = pending[np.isnan(out[pending])]
+    for i in np.flatnonzero(np.isnan(out)).tolist():
+        out[i] = fixed_point(grid[i])
+    return out
+
+
+def _solve(coefficients: FloatArray, low: FloatArray, high: FloatArray, spread: float) -> FloatArray:
+    """Roots σ in [low, high] of ``area(σ) = σ``, row by row: the secant method on the log scale, kept in its bracket.
+
+    The area falls as σ rises, so the root lies between σ and area(σ), whatever σ.
+    """
+    from scipy.fft import idct
+
+    cells = coefficients.shape[1] - 1
+    frequency = np.pi * np.arange(cells + 1)
+    bottom, top = np.log(low), np.log(high)
+    x = np.clip(np.log(0.05), bottom, top)
+    slope = np.full(x.shape, -1.3)
+    last_x, last_excess = x, np.zeros(x.shape)
+    rows = np.arange(len(x))
+    for step in range(30):
+        if not rows.size:
+            break
+        here = x[rows]
+        variance = np.exp(2 * here) - spread
+        area = np.abs(
+            idct(coefficients[rows] * np.exp(-0.5 * frequency**2 * variance[:, None]), type=1, axis=1, overwrite_x=True)
+        )
+        excess = np.log(area.sum(axis=1) - (area[:, 0] + area[:, -1]) / 2) - here
+        bottom[rows] = np.maximum(bottom[rows], np.minimum(here, here + excess))
+        top[rows] = np.maximum(np.minimum(top[rows], np.maximum(here, here + excess)), bottom[rows])
+        if step:
+            moved = here - last_x[rows]
+            tilt = np.divide(excess - last_excess[rows], moved, out=slope[rows], where=moved != 0)
+            slope[rows] = np.minimum(tilt, -0.9)  # the area falls, so the slope is below -1
+        last_x, last_excess = last_x.copy(), last_excess.copy()
+        last_x[rows], last_excess[rows] = here, excess
+        x[rows] = np.clip(here - excess / slope[rows], bottom[rows], top[rows])
+        rows = rows[np.abs(x[rows] - here) > 1e-9]
+    return np.asarray(np.exp(x))
 
 
 def fixed_point(grid: GridMoments) -> float:
-    """σ* with ``smECE_σ* = σ*``, from grid counts over [0, 1] with some weight.
-
-    Smoothing shrinks ∫|r̂|, and never below |∫r̂|: σ* lies between the size of the mean residual and the
-    mean size of unsmoothed ones. On the log scale the function to solve is nearly a straight line.
-    """
+    """σ* of one problem, on its whole grid. On the log scale the function to solve is nearly a straight line."""
     from scipy.fft import dct, idct
     from scipy.optimize import brentq
 
-    residual = _residuals(grid) / grid.total
+    residual = (grid.positive - grid.nodes * grid.count) / grid.total
     low, high = abs(float(residual.sum())), float(np.abs(residual).sum())
     narrowest = _NARROWEST * grid.step
     if high <= max(narrowest, low * (1 + 1e-9)):
@@ -141,7 +245,7 @@ def fixed_point(grid: GridMoments) -> float:
     mirrored = residual.copy()
     mirrored[[0, -1]] *= 2
     coefficients = dct(mirrored, type=1)
-    quadrature = Smoother(grid.cells, 1.0).quadrature
+    quadrature = trapezoid(grid.cells)
     frequency = np.pi * np.arange(grid.cells + 1)
 
     def excess(log_width: float) -> float:

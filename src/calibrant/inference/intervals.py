@@ -28,59 +28,103 @@ Approximations, all of them felt:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from .._types import FloatArray, Interval
-from ..errors.base import CellEstimator, Cells, Estimator
-from ..errors.norm import combine, combine_draws, mean_power
+from .._types import AnyArray, FloatArray, Interval
+from ..errors.base import CellEstimator, Estimator
+from ..errors.fitted import as_grid
+from ..errors.norm import mean_power
 from ..errors.path import SCALES, Path
 from ..errors.residual import ResidualKernel
 from ..problem import Problem
+from ..question import Question
 from .unified import reach
+
+#: Numbers drawn at a time at most, but for so many samples.
+_MOST, _LEAST = 1 << 22, 100
+_RESIDUALS = ResidualKernel(space="score")
 
 _FINE = np.linspace(0, SCALES[-1], 601)
 
 
-def cell_path(estimator: CellEstimator, cells: Cells, norm: float, n_resamples: int, rng: np.random.Generator) -> Path:
-    """Path of an estimator with cells: cost and memory are those of ``n_resamples`` × cells, whatever n."""
-    count = rng.poisson(np.maximum(cells.count, 0), size=(n_resamples, cells.count.size)).astype(np.float64)
-    density = cells.apply(count)
-    noise = rng.standard_normal(count.shape)
-    noise *= np.sqrt(count)
-    scores = np.nan_to_num(cells.scores)
-    weight = cells.density * cells.quadrature
-    powers, truths = np.empty((SCALES.size, n_resamples)), np.empty(SCALES.size)
+def sums_path(estimator: CellEstimator, sums: Any, norm: float, n_resamples: int, rng: np.random.Generator) -> Path:
+    """Path of an estimator that reads sums, of one problem: what it found in the data is held, and sums are drawn anew.
+
+    Cost and memory are those of ``n_resamples`` × cells, whatever n.
+    """
+    held, base = estimator.held(sums)
+    scores, counted, positive = base.atoms
+    scores = np.nan_to_num(scores)
+    shown = held.cells(base) if held.cells_are_atoms else _RESIDUALS.cells(as_grid(base))
+    gap = shown.residual_gap if held.cells_are_atoms else np.interp(scores, shown.scores, shown.residual_gap)
+    n = min(n_resamples, max(_LEAST, _MOST // max(scores.size, 1)))
+    draws = Draws.of(base, counted, n, rng)
+    powers, truths = np.empty((SCALES.size, n)), np.empty(SCALES.size)
     for i, scale in enumerate(SCALES):
-        chance = np.clip(scores + scale * cells.residual_gap, 0, 1)
-        positive = noise * np.sqrt(chance * (1 - chance))
-        positive += count * chance
-        powers[i] = estimator.resampled_power(cells, density, cells.outcome(positive, count), norm)
-        # The true error as far as the estimator resolves it: its smoothing blurs these gaps once more.
-        truths[i] = mean_power(cells.blur(cells.count * (chance - scores)), weight, norm)
-    data = estimator.resampled_power(cells, cells.density[None], cells.outcome(cells.positive, cells.count)[None], norm)
+        chance = np.clip(scores + scale * gap, 0, 1)
+        powers[i] = held.read(base.redrawn(draws.count, draws.positive(chance)), norm)
+        if held.cells_are_atoms:
+            # The true error as far as the estimator resolves it: its smoothing blurs these gaps once more.
+            weight = shown.density * shown.quadrature
+            truths[i] = mean_power(shown.blur(shown.count * (chance - scores)), weight, norm)
+        else:  # what it reads when outcomes are the probabilities themselves
+            truths[i] = held.read(base.redrawn(counted[None], (counted * chance)[None]), norm)[0]
+    data = held.read(base.redrawn(counted[None], positive[None]), norm)
     return Path(powers, truths, float(data[0]))
 
 
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Samples drawn anew with common random numbers: their counts (R, m), and what their outcomes come from."""
+
+    count: FloatArray
+    noise: FloatArray
+    single: AnyArray
+
+    @classmethod
+    def of(cls, sums: Any, count: FloatArray, n: int, rng: np.random.Generator) -> Draws:
+        """Poisson counts and normal outcomes of cells; sums of single rows keep their scores and draw outcomes."""
+        trials = getattr(sums, "trials", None)
+        if trials is not None:
+            single = trials <= 1
+            return cls(np.broadcast_to(count, (n, count.size)), rng.random((n, count.size)), single)
+        drawn = rng.poisson(np.maximum(count, 0), size=(n, count.size)).astype(np.float64)
+        return cls(drawn, rng.standard_normal(drawn.shape), np.zeros(count.size, dtype=bool))
+
+    def positive(self, chance: FloatArray) -> FloatArray:
+        """Positives of samples whose outcomes have given chances."""
+        if not self.single.any():
+            out = self.noise * np.sqrt(self.count * chance * (1 - chance))
+            out += self.count * chance
+            return out
+        from scipy.special import ndtri
+
+        several = np.flatnonzero(~self.single)
+        out = np.where(self.noise < chance, self.count, 0.0)
+        p, n = chance[several], self.count[:, several]
+        normal = n * p + ndtri(np.clip(self.noise[:, several], 1e-12, 1 - 1e-12)) * np.sqrt(n * p * (1 - p))
+        out[:, several] = np.clip(normal, 0, n)
+        return out
+
+
 def row_path(estimator: Estimator, problem: Problem, norm: float, n_resamples: int, rng: np.random.Generator) -> Path:
-    """Path of any estimator of 1-D problems, by drawing outcomes for every row: cost ``11 n_resamples`` estimates.
+    """Path of any estimator of rows, by drawing outcomes for every row: cost ``11 n_resamples`` estimates.
 
     The gaps are those of :class:`ResidualKernel` over scores, and the truth at a scale is what the estimator reads when
     the outcomes are the probabilities themselves. Scores are kept as they are: their own sampling noise is left out.
     """
-    kernel = ResidualKernel(space="score")
-    cells = kernel.cells(kernel.summarize(problem))
+    cells = _RESIDUALS.cells(_RESIDUALS.summarize(problem))
     gap = np.interp(problem.scores, cells.scores, cells.residual_gap)
     powers, truths = np.empty((SCALES.size, n_resamples)), np.empty(SCALES.size)
 
-    def read(outcomes: FloatArray) -> float:
-        replaced = Problem(
-            problem.scores, outcomes, problem.weights, problem.integral, problem.domain, problem.eps, problem.label
-        )
-        return estimator.power(replaced, norm)
-
     def chance(scale: float) -> FloatArray:
         return np.asarray(np.clip(problem.scores + scale * gap, 0, 1))
+
+    def read(outcomes: FloatArray) -> float:
+        return estimator.power(replace(problem, outcomes=outcomes), norm)
 
     for r in range(n_resamples):
         uniform = rng.random(problem.n_samples)
@@ -91,36 +135,26 @@ def row_path(estimator: Estimator, problem: Problem, norm: float, n_resamples: i
     return Path(powers, truths, estimator.power(problem, norm))
 
 
-def invert(
-    paths: Sequence[Path],
-    shares: Sequence[float],
-    *,
-    norm: float,
-    average: str,
-    level: float,
-    n: float,
-    dependent: bool = False,
-    largest: float = 1.0,
-) -> tuple[Interval, float]:
-    """Interval and median-unbiased value for the combined error of several problems."""
+def invert(paths: Sequence[Path], question: Question, largest: float = 1.0) -> tuple[Interval, float]:
+    """Interval and median-unbiased value for the combined error of a question's problems."""
     nothing = Interval(float("nan"), float("nan")), float("nan")
-    observed = combine([p.reading for p in paths], shares, norm, average)
+    observed = question.combine(np.array([p.reading for p in paths]))
     if np.isnan(observed):
         return nothing
-    truths = np.array([combine([p.truths[i] for p in paths], shares, norm, average) for i in range(SCALES.size)])
-    tail = (1 - level) / 2
+    truths = np.array([question.combine(np.array([p.truths[i] for p in paths])) for i in range(SCALES.size)])
+    tail = (1 - question.level) / 2
     if not truths[-1] > 0:
         # Not one deviation in n samples: the exact binomial bound.
-        return Interval(0.0, float(1 - tail ** (1 / max(n, 1.0)))), 0.0
-    widen = spread_together(len(paths)) if dependent else 1.0
+        return Interval(0.0, float(1 - tail ** (1 / max(question.size, 1.0)))), 0.0
+    widen = spread_together(len(paths)) if question.dependent else 1.0
     table = np.empty((3, SCALES.size))
     for i in range(SCALES.size):
-        sample = combine_draws([p.powers[i] for p in paths], shares, norm, average)
+        sample = question.combine_draws(np.stack([p.powers[i] for p in paths]))
         sample = sample[~np.isnan(sample)]
         if sample.size < 2:
             return nothing
         table[:, i] = _quantiles(sample, tail, widen)
-    return _accepted(observed, table, truths, max(largest, observed), level)
+    return _accepted(observed, table, truths, max(largest, observed), question.level)
 
 
 def spread_together(n_problems: float) -> float:

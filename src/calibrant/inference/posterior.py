@@ -17,14 +17,13 @@ the threshold.) The coverage table has other seeds than these trials, but not ot
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from .._types import Interval
 from ..errors.base import ErrorDraws
-from ..errors.norm import combine_draws
+from ..question import Question
 
 #: Prior probability of exact calibration.
 SPIKE = 0.1
@@ -44,36 +43,29 @@ class Credible(NamedTuple):
     calibrated: float | None
 
 
-def credible(
-    draws: Sequence[ErrorDraws],
-    shares: Sequence[float],
-    *,
-    norm: float,
-    average: str,
-    level: float,
-    size: float,
-    dependent: bool = False,
-) -> Credible:
-    """Combine the posteriors of several problems, of ``size`` samples each.
+def credible(draws: ErrorDraws, question: Question) -> Credible:
+    """Combine the posteriors of a question's problems, draws (R, n_draws) and log odds (R,).
 
     One-vs-rest problems share their rows, and what a prior gets wrong about one class it gets wrong about the others:
     the evidence of K of them counts as K - 1, and the spread of their mean is that of errors with a correlation of
     :data:`CORRELATION`.
     """
     nan = float("nan")
-    known = [d for d in draws if not np.isnan(d.powers).any()]
-    if not known:
+    known = ~np.isnan(draws.powers).any(axis=-1)
+    m = int(known.sum())
+    if not m:
         return Credible(Interval(nan, nan), nan, nan)
-    m = len(known)
-    dependent = dependent and m > 1
-    log_odds = sum(d.log_odds for d in known) * ((m - 1) / m if dependent else 1.0)
+    dependent = question.dependent and m > 1
+    log_odds = float(draws.log_odds[known].sum()) * ((m - 1) / m if dependent else 1.0)
     calibrated = float(1 / (1 + np.exp(np.clip(log_odds, -700, 700)) * (1 - SPIKE) / SPIKE))
-    values = np.sort(combine_draws([d.powers for d in draws], shares, norm, average))
-    factor = widening(size) * (np.sqrt(1 + CORRELATION * (m - 1)) if dependent and average != "max" else 1.0)
+    values = np.sort(question.combine_draws(draws.powers))
+    together = dependent and question.average != "max"
+    factor = widening(question.size) * (np.sqrt(1 + CORRELATION * (m - 1)) if together else 1.0)
     middle = float(np.median(values))
     values = np.maximum(middle + factor * (values - middle), 0.0)
+    level = question.level
     median = 0.0 if calibrated >= 0.5 else float(np.quantile(values, (0.5 - calibrated) / (1 - calibrated)))
-    low = 0.0 if calibrated > threshold(size, level) else float(np.quantile(values, 1 - level))
+    low = 0.0 if calibrated > threshold(question.size, level) else float(np.quantile(values, 1 - level))
     high = float(np.quantile(values, (1 + level) / 2))
     return Credible(Interval(min(low, median), min(high, 1.0)), median, calibrated)
 

@@ -40,12 +40,15 @@ class CalibrationBeltDisplay:
         self.belt = belt
 
     @classmethod
-    def from_predictions(cls, y_true: Any, y_prob: Any, *, ax: Any = None, **options: Any) -> CalibrationBeltDisplay:
+    def from_predictions(
+        cls, y_true: Any, y_prob: Any = None, *, ax: Any = None, **options: Any
+    ) -> CalibrationBeltDisplay:
         """Draw the belt.
 
         Parameters
         ----------
         y_true, y_prob : array-like
+            Or Predictions, which stand for both.
         ax : Axes, optional
         **options
             Passed to :func:`calibrant.calibration_belt`.

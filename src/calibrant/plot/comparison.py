@@ -51,7 +51,7 @@ class ModelComparisonDisplay:
 
     @classmethod
     def from_predictions(
-        cls, y_true: Any, y_probs: Any, *, measures: Sequence[str] | None = None, **options: Any
+        cls, y_true: Any, y_probs: Any = None, *, measures: Sequence[str] | None = None, **options: Any
     ) -> ModelComparisonDisplay:
         """Compare models and draw.
 

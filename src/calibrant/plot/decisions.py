@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..clinical import DecisionCurve, decision_curve
+from .response import each_model
 from .style import class_text, plain_text, style_of
 
 #: How far below "treat none" the axis reaches, as a share of how far the best reaches above.
@@ -44,20 +45,22 @@ class DecisionCurveDisplay:
         self.curves = dict(curves)
 
     @classmethod
-    def from_predictions(cls, y_true: Any, y_prob: Any, *, ax: Any = None, **options: Any) -> DecisionCurveDisplay:
+    def from_predictions(
+        cls, y_true: Any, y_prob: Any = None, *, ax: Any = None, **options: Any
+    ) -> DecisionCurveDisplay:
         """Draw the curves.
 
         Parameters
         ----------
-        y_true : array-like
-        y_prob : array-like, or mapping of names to array-likes
+        y_true : array-like, Predictions, or mapping of names to Predictions
+        y_prob : array-like, or mapping of names to array-likes, optional
             Probabilities of one model, or of several for the same rows.
         ax : Axes, optional
         **options
             Passed to :func:`calibrant.decision_curve`.
         """
-        several = y_prob if isinstance(y_prob, Mapping) else {"model": y_prob}
-        return cls({str(name): decision_curve(y_true, p, **options) for name, p in several.items()}).plot(ax)
+        several = each_model(y_true, y_prob, "model")
+        return cls({str(name): decision_curve(*rows, **options) for name, rows in several.items()}).plot(ax)
 
     def plot(self, ax: Any = None) -> DecisionCurveDisplay:
         """Draw on given axes, or on a new figure."""

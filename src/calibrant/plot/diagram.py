@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from .._checks import is_whole
 from .._types import Label
 from ..curves.bands import BANDS, check_band
 from ..curves.build import curve_from
 from ..curves.isotonic import is_isotonic, isotonic_curve
 from ..curves.reliability import check_method
 from ..errors import Binned, CellEstimator, Isotonic
-from ..estimation import estimate_from_summaries
+from ..estimation import estimate_from_sums
 from ..inference.groups import Groups
 from ..notions import Notion, as_notion
 from ..predictions import Predictions
-from ..problem import OneVsRest, Problem, ProblemSet, VectorProblem
+from ..problem import OneVsRest, Problem, VectorProblem
+from ..question import Question
 from ..results import Estimate, ReliabilityCurve
 
 #: Panels a figure has at most.
@@ -69,7 +71,7 @@ class Diagram:
         return max(min(drawn), 0.0)
 
 
-def problems_of(predictions: Predictions, notion: str | Notion) -> tuple[ProblemSet | OneVsRest, str]:
+def problems_of(predictions: Predictions, notion: str | Notion) -> tuple[Problem | OneVsRest, str]:
     """Problems to draw and the notion's name; raises ValueError for a notion without curves."""
     chosen = as_notion(notion, predictions)
     reduction = chosen.reduce(predictions)
@@ -96,7 +98,7 @@ def check_bins(bins: Any, method: CellEstimator | Isotonic) -> Binned | str | No
         return method if isinstance(method, Binned) else "auto"
     if isinstance(bins, Binned):
         return bins
-    if isinstance(bins, (int, np.integer)) and not isinstance(bins, bool):
+    if is_whole(bins):
         return Binned(int(bins), span="domain")
     raise ValueError(f"bins must be 'auto', an int, Binned(...) or None; got {bins!r}")
 
@@ -136,21 +138,9 @@ def diagram_of(
 
     size = problem.effective_size
     if estimate is None:
-        estimate = estimate_from_summaries(
-            estimator,
-            [estimator.summarize(problem)],
-            labels=[problem.label],
-            shares=[1.0],
-            average="power",
-            dependent=False,
-            notion=notion,
-            norm=1.0,
-            level=level,
-            n_resamples=n_resamples,
-            n_samples=problem.n_samples,
-            size=size,
-            rng=rng,
-        )
+        question = Question(notion, 1.0, level, (problem.label,), (1.0,), "power", False, problem.n_samples, size)
+        whole = replace(problem, label=(problem.label,), share=(1.0,), starts=problem.bounds)
+        estimate = estimate_from_sums(estimator, [estimator.summarize(whole)], question, n_resamples, rng)
     chosen = automatic_bins(size) if isinstance(bins, str) else bins
     return Diagram(
         curve=curve(method, level, check_curve(method, band)[1]),

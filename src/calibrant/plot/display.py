@@ -83,7 +83,7 @@ class ReliabilityDisplay:
     def from_predictions(
         cls,
         y_true: Any,
-        y_prob: Any,
+        y_prob: Any = None,
         *,
         notion: str | Notion = "auto",
         method: str | CellEstimator | Isotonic = "adaptive",
@@ -159,16 +159,7 @@ class ReliabilityDisplay:
             raise TypeError(f"error must be one with an interval (Binned, Density, …); got {chosen!r}")
         rng = np.random.default_rng(random_state)
         total = estimate_of(
-            y_true,
-            y_prob,
-            notion=notion,
-            estimator=chosen,
-            level=level,
-            n_resamples=n_resamples,
-            labels=labels,
-            pos_label=pos_label,
-            sample_weight=sample_weight,
-            random_state=rng,
+            predictions, None, notion=notion, estimator=chosen, level=level, n_resamples=n_resamples, random_state=rng
         )
         single = len(problems) == 1
         present = list(total.per_class) if not single else [problems[0].label]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..murphy import MurphyCurve, murphy_curve
+from .response import each_model
 from .style import class_text, plain_text, style_of
 
 
@@ -36,20 +37,20 @@ class MurphyDisplay:
         self.curves = dict(curves)
 
     @classmethod
-    def from_predictions(cls, y_true: Any, y_prob: Any, *, ax: Any = None, **options: Any) -> MurphyDisplay:
+    def from_predictions(cls, y_true: Any, y_prob: Any = None, *, ax: Any = None, **options: Any) -> MurphyDisplay:
         """Draw the diagram.
 
         Parameters
         ----------
-        y_true : array-like
-        y_prob : array-like, or mapping of names to array-likes
+        y_true : array-like, Predictions, or mapping of names to Predictions
+        y_prob : array-like, or mapping of names to array-likes, optional
             Probabilities of one forecast, or of several for the same rows.
         ax : Axes, optional
         **options
             Passed to :func:`calibrant.murphy_curve`.
         """
-        several = y_prob if isinstance(y_prob, Mapping) else {"forecast": y_prob}
-        return cls({str(name): murphy_curve(y_true, p, **options) for name, p in several.items()}).plot(ax)
+        several = each_model(y_true, y_prob, "forecast")
+        return cls({str(name): murphy_curve(*rows, **options) for name, rows in several.items()}).plot(ax)
 
     def plot(self, ax: Any = None) -> MurphyDisplay:
         """Draw on given axes, or on a new figure."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ def response_of(estimator: Any, X: Any, notion: str | Notion, pos_label: Label) 
     if pos_label is not None and pos_label not in labels:
         raise ValueError(f"pos_label must be one of the estimator's classes {labels!r}; got {pos_label!r}")
     matrix = np.asarray(predict(X))
-    one_class = notion in ("auto", "class-specific") or (isinstance(notion, ClassSpecific) and notion.label is None)
+    one_class = notion in ("auto", "class-specific", ClassSpecific())
     if len(labels) == 2 and one_class:
         positive = labels[1] if pos_label is None else pos_label
         return matrix[:, labels.index(positive)], labels, positive
@@ -35,3 +36,11 @@ def response_of(estimator: Any, X: Any, notion: str | Notion, pos_label: Label) 
             "use notion=ClassSpecific(label)"
         )
     return matrix, labels, None
+
+
+def each_model(y_true: Any, y_prob: Any, name: str) -> dict[Any, tuple[Any, Any]]:
+    """Rows of one model, or of several by their names: what a verb takes first."""
+    if y_prob is None and isinstance(y_true, Mapping):
+        return {key: (predictions, None) for key, predictions in y_true.items()}
+    several = y_prob if isinstance(y_prob, Mapping) else {name: y_prob}
+    return {key: (y_true, probs) for key, probs in several.items()}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._checks import check_choice, check_int
 from .._types import AnyArray, FloatArray, Label
 from .style import class_text
 
@@ -67,8 +68,7 @@ class SimplexMapDisplay:
         truth: FloatArray | None = None,
         scores: FloatArray | None = None,
     ) -> None:
-        if kind not in KINDS:
-            raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}; got {kind!r}")
+        check_choice("kind", kind, KINDS)
         self.stated, self.calibrated, self.classes, self.kind = stated, calibrated, classes, kind
         self.truth, self.scores = truth, scores
 
@@ -110,9 +110,7 @@ class SimplexMapDisplay:
             raise ValueError(f"the simplex can be drawn for three classes; the calibrator has {len(classes)}")
         if calibrator.input != "probability":
             raise ValueError(f"the map is drawn over probabilities; the calibrator takes input={calibrator.input!r}")
-        if isinstance(n_steps, bool) or not isinstance(n_steps, (int, np.integer)) or n_steps < 2:
-            raise ValueError(f"n_steps must be an int >= 2; got {n_steps!r}")
-        stated = _inner_points(int(n_steps)) if kind == "arrows" else simplex_grid(_HEAT_STEPS)
+        stated = _inner_points(check_int("n_steps", n_steps, 2)) if kind == "arrows" else simplex_grid(_HEAT_STEPS)
         calibrated = predict_unnamed(calibrator, in_column_order(calibrator, stated))
         known = None if truth is None else np.asarray(truth(stated), dtype=np.float64)
         points = None if scores is None else np.asarray(scores, dtype=np.float64)

@@ -47,13 +47,14 @@ class SubgroupDisplay:
 
     @classmethod
     def from_predictions(
-        cls, y_true: Any, y_prob: Any, by: Any, *, axes: Any = None, **options: Any
+        cls, y_true: Any, y_prob: Any = None, by: Any = None, *, axes: Any = None, **options: Any
     ) -> SubgroupDisplay:
         """Draw the groups.
 
         Parameters
         ----------
         y_true, y_prob, by : array-like
+            Predictions stand for the first two.
         axes : two Axes, optional
         **options
             Passed to :func:`calibrant.subgroup_calibration`.

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from .._types import RandomState
+from .._types import Label, RandomState
 from .._validation import as_predictions
 from ..binning import BinMoments, uniform_edges
 from ..curves.build import curve_from
 from ..curves.isotonic import curve_of_groups
-from ..curves.reliability import check_level
 from ..errors import Binned, CellEstimator, Density, EmpiricalBayes, Estimator, ResidualKernel
 from ..errors.norm import root
 from ..inference.groups import Groups
-from ..notions import Classwise, Notion
+from ..estimation import estimate_from_sums
+from ..notions import Classwise, Notion, as_notion
 from ..predictions import Predictions
 from ..results import Estimate, ReliabilityCurve
 from ..significance.sums import SumsTest
@@ -35,7 +36,7 @@ _BINNED, _QUANTILE = Binned(), Binned(15, "quantile")
 
 def report(
     y_true: Any,
-    y_prob: Any,
+    y_prob: Any = None,
     *,
     notion: str | Notion = "auto",
     estimator: str | Estimator = "auto",
@@ -86,21 +87,8 @@ def report(
         y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight, sum_tolerance=sum_tolerance
     )
     sums = Accumulator(notion=notion).add_predictions(predictions)
-    chosen = _estimator(estimator)
-    resolved: Any = sums.notion
-    # Rows are at hand, so estimators whose edges depend on the data use the rows themselves.
-    exact = {
-        e: list(e.summarize_all(resolved.reduce(predictions)))
-        for e in {_QUANTILE, chosen} - {_BINNED, _DEFAULT, _DENSITY, _RESIDUAL}
-    }
     return report_from(
-        sums,
-        estimator=chosen,
-        level=level,
-        random_state=random_state,
-        title=title,
-        exact=exact,
-        rows=predictions,
+        sums, estimator=estimator, level=level, random_state=random_state, title=title, rows=predictions
     )
 
 
@@ -111,25 +99,22 @@ def report_from(
     level: float = 0.95,
     random_state: RandomState = 0,
     title: str = "Calibration report",
-    exact: dict[CellEstimator, list[Any]] | None = None,
     rows: Predictions | None = None,
 ) -> Report:
     """Report of an :class:`Accumulator`; parameters as :func:`report`.
 
-    ``rows`` are those that were added, where they are at hand; ``exact`` maps estimators to summaries made from them.
+    ``rows`` are those that were added, where they are at hand: estimators whose sums were not kept read them.
     """
     totals = sums.required_totals()
-    if check_level(level) is None:
-        raise ValueError("level must lie strictly between 0 and 1; got None")
     chosen = _estimator(estimator)
     rng = np.random.default_rng(random_state)
     problems = sums.ordered_problems()
-    known = exact or {}
+    question = sums.question(1, level)
+    reduction: Any = None if rows is None else as_notion(sums.notion, rows).reduce(rows)
 
     def of(e: CellEstimator, norm: float = 1) -> Estimate:
-        ready = known.get(e)
-        summaries = [s.summary(e, sums.binned) for s in problems.values()] if ready is None else ready
-        return sums.estimate_of(e, summaries, norm, level, 400, rng)
+        parts = sums.sums(e) if reduction is None or sums.keeps(e) else (e.summarize(t) for t in reduction.tiles())
+        return estimate_from_sums(e, parts, replace(question, norm=norm), 400, rng)
 
     headline = of(chosen)
     estimates = {"empirical Bayes": headline if chosen == _DEFAULT else of(_DEFAULT)}
@@ -138,25 +123,16 @@ def report_from(
     estimates["smoothed residuals over ranks"] = headline if chosen == _RESIDUAL else of(_RESIDUAL)
     estimates["density ratio (Silverman)"] = of(_DENSITY)
     estimates["15 bins of equal width"] = of(_BINNED)
-    if _QUANTILE in known or all(s.fine is not None for s in problems.values()):
+    if reduction is not None or all(s.fine is not None for s in problems.values()):
         estimates["15 bins of equal mass"] = of(_QUANTILE)
     estimates["15 bins of equal width, debiased"] = of(Binned(debias=True))
     estimates["maximum over 15 bins of equal width (MCE)"] = of(_BINNED, float("inf"))
 
     weight = totals.weight
-    table = _class_rows(sums)
+    by_class = sums.class_problems()
+    table = _class_rows(sums, by_class)
     grids = [one.grid for one in problems.values()]
-    classwise = isinstance(sums.notion, Classwise)
-    test = SumsTest.of(
-        grids,
-        [one.bins for one in problems.values()],
-        [1 / len(grids)] * len(grids) if classwise else [g.total / sum(g.total for g in grids) for g in grids],
-        notion=headline.notion,
-        average=getattr(sums.notion, "average", "power"),
-        dependent=classwise,
-        level=level,
-        rng=rng,
-    )
+    test = SumsTest.of(grids, [one.bins for one in problems.values()], question, rng)
     evidence = Evidence.of(test, headline, grids)
     curves, grid = None, None
     if len(problems) == 1:
@@ -164,7 +140,7 @@ def report_from(
         grid = only.grid
         curves = _curves(only, sums, level, rng, band=True)
     class_curves = {
-        row.label: _curves(sums.class_sums[row.label], sums, level, rng, band=i < BANDED_CLASSES, rows=rows)
+        row.label: _curves(by_class[row.label], sums, level, rng, band=i < BANDED_CLASSES, rows=rows)
         for i, row in enumerate(table)
     }
     return Report(
@@ -199,13 +175,13 @@ def _estimator(estimator: str | Estimator) -> CellEstimator:
     return estimator
 
 
-def _class_rows(sums: Accumulator) -> list[ClassRow]:
+def _class_rows(sums: Accumulator, by_class: dict[Label, ProblemSums]) -> list[ClassRow]:
     """Per-class table, worst first."""
     totals = sums.required_totals()
     rows = []
     for k, label in enumerate(sums.classes):
-        if label in sums.class_sums:
-            power = sums.binned.power_of(sums.class_sums[label].bins, 1)
+        if label in by_class:
+            power = float(sums.binned.read(by_class[label].bins, 1))
             count = float(totals.class_weight[k])
             rows.append(
                 ClassRow(label, count, count / totals.weight, float(totals.prob_sum[k]) / totals.weight, root(power, 1))

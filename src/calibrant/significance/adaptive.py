@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from .._checks import check_int, check_resamples
 from .._types import AnyArray, FloatArray, RandomState
 from .._validation import as_predictions
-from ..notions import Canonical, ClassSpecific, Classwise, Confidence, Notion, TopLabel, as_notion
-from ..predictions import Predictions
+from ..notions import Notion, as_notion
 from .resampling import drawn_labels
 from .result import TestResult
 from .scales import Scales
@@ -18,7 +18,7 @@ from .scales import Scales
 
 def adaptive_test(
     y_true: Any,
-    y_prob: Any,
+    y_prob: Any = None,
     *,
     notion: str | Notion = "auto",
     n_resamples: int = 999,
@@ -60,7 +60,7 @@ def adaptive_test(
     TestResult
         ``statistic``: the largest standardised error; ∞ where an outcome had stated probability 0. ``details``:
         ``squared_error``, T of the scale it was found at; ``bins`` (occupied ones) and ``bins_a_side`` (m) of that
-        scale; ``n_scales``, those looked at; ``class_index``, where there are several problems.
+        scale; ``n_scales``, those looked at; ``class_index``, where there are problems of several classes.
 
     Raises
     ------
@@ -90,17 +90,15 @@ def adaptive_test(
     >>> bool(found.pvalue < 0.01), found.details["bins_a_side"] >= 16
     (True, True)
     """
-    if isinstance(n_resamples, bool) or not isinstance(n_resamples, (int, np.integer)) or n_resamples < 1:
-        raise ValueError(f"n_resamples must be an int >= 1; got {n_resamples!r}")
+    n_resamples = check_resamples(n_resamples, 1)
     automatic = isinstance(n_scales, str) and n_scales == "auto"
-    if not automatic and (isinstance(n_scales, bool) or not isinstance(n_scales, (int, np.integer)) or n_scales < 1):
-        raise ValueError(f"n_scales must be 'auto' or an int >= 1; got {n_scales!r}")
+    wanted = None if automatic else check_int("n_scales", n_scales, 1, instead="'auto' or ")
     p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
     chosen, n_rows = as_notion(notion, p), p.n_samples
     if p.weights is not None:
         p = p.subset(np.repeat(np.arange(n_rows), p.weights.astype(np.intp)) if p.integral_weights else p.weights > 0)
     weights = None if p.integral_weights else p.weights
-    problems = list(_problems(chosen, p, weights, None if automatic else int(n_scales)))
+    problems = [Scales.of(target, p.eps, weights, wanted) for target in chosen.targets(p)]
     known = [one for one in problems if one.levels]
 
     def statistics(sets: AnyArray) -> FloatArray:
@@ -113,7 +111,7 @@ def adaptive_test(
     impossible = sum(one.impossible(codes[0]) for one in problems)
     observed = float("inf") if impossible else float(statistics(codes)[0])
     rng = np.random.default_rng(random_state)
-    draws = np.concatenate([statistics(sets) for sets in drawn_labels(p, int(n_resamples), rng)])
+    draws = np.concatenate([statistics(sets) for sets in drawn_labels(p, n_resamples, rng)])
     at_least = int((draws >= observed - 1e-9 * max(1.0, abs(observed))).sum()) if np.isfinite(observed) else 0
     warnings = [f"{impossible} outcomes had stated probability 0, which no draw can show"] if impossible else []
     if not known:
@@ -124,33 +122,12 @@ def adaptive_test(
         null=f"the probabilities are calibrated ({chosen.name})",
         method=f"adaptive test of the squared calibration error, resampling under calibration, {n_resamples} draws",
         n_samples=n_rows,
-        details=_details(known, codes, len(problems)),
+        details=_details(known, codes, several=len(problems) > 1),
         warnings=tuple(warnings),
     )
 
 
-def _problems(notion: Notion, p: Predictions, weights: FloatArray | None, n_scales: int | None) -> Iterator[Scales]:
-    """The notion's problems: probabilities, what makes an outcome 1, and where scores can lie."""
-    if isinstance(notion, ClassSpecific):
-        k = notion.index(p)
-        yield Scales.of_scores(p.score(k), k, p.eps, (0.0, 1.0), weights, n_scales)
-    elif isinstance(notion, Classwise):
-        for k in range(p.n_classes):
-            yield Scales.of_scores(p.score(k), k, p.eps, (0.0, 1.0), weights, n_scales)
-    elif isinstance(notion, Confidence):
-        yield Scales.of_scores(p.confidence, p.predicted, p.eps, (1 / p.n_classes, 1.0), weights, n_scales)
-    elif isinstance(notion, TopLabel):
-        for k in np.unique(p.predicted):
-            rows = np.flatnonzero(p.predicted == k)
-            w = None if weights is None else weights[rows]
-            yield Scales.of_scores(p.confidence[rows], int(k), p.eps, (1 / p.n_classes, 1.0), w, n_scales, rows)
-    elif isinstance(notion, Canonical):
-        yield Scales.of_vectors(p.matrix, p.eps, weights, n_scales)
-    else:
-        raise ValueError(f"notion {notion.name!r} has no adaptive test: use calibration_test")
-
-
-def _details(known: list[Scales], codes: AnyArray, n_problems: int) -> dict[str, float]:
+def _details(known: list[Scales], codes: AnyArray, *, several: bool) -> dict[str, float]:
     """Where the largest standardised error of the observed labels was found."""
     if not known:
         return {"n_scales": 0.0}
@@ -165,6 +142,7 @@ def _details(known: list[Scales], codes: AnyArray, n_problems: int) -> dict[str,
         "bins_a_side": float(level.a_side),
         "n_scales": float(max(len(one.levels) for one in known)),
     }
-    if n_problems > 1:
-        found["class_index"] = float(known[which].index)
+    wanted = known[which].target.wanted
+    if several and isinstance(wanted, int):
+        found["class_index"] = float(wanted)
     return found

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import check_int
 from .._types import AnyArray, FloatArray
 from .._validation import as_predictions
 from ..predictions import Predictions
@@ -41,7 +42,7 @@ def _rows(p: Predictions) -> tuple[FloatArray, AnyArray, FloatArray, FloatArray]
 
 def hosmer_lemeshow(
     y_true: Any,
-    y_prob: Any,
+    y_prob: Any = None,
     *,
     n_bins: int = 10,
     df: str | int = "fit",
@@ -96,8 +97,7 @@ def hosmer_lemeshow(
     """
     from scipy.stats import chi2
 
-    if isinstance(n_bins, bool) or not isinstance(n_bins, (int, np.integer)) or n_bins < 3:
-        raise ValueError(f"n_bins must be an int >= 3; got {n_bins!r}")
+    n_bins = check_int("n_bins", n_bins, 3)
     p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
     matrix, codes, w, _ = _rows(p)
     k = matrix.shape[1]
@@ -133,18 +133,14 @@ def hosmer_lemeshow(
 
 
 def _freedom(df: Any, n_groups: int, k: int) -> int:
-    if isinstance(df, (int, np.integer)) and not isinstance(df, bool) and df >= 1:
-        return int(df)
-    if df == "fit":
-        return (n_groups - 2) * (k - 1)
-    if df == "external":
-        return n_groups * (k - 1)
-    raise ValueError(f"df must be 'fit', 'external' or an int >= 1; got {df!r}")
+    if isinstance(df, str) and df in ("fit", "external"):
+        return (n_groups - 2 if df == "fit" else n_groups) * (k - 1)
+    return check_int("df", df, 1, instead="'fit', 'external' or ")
 
 
 def spiegelhalter_test(
     y_true: Any,
-    y_prob: Any,
+    y_prob: Any = None,
     *,
     labels: Sequence[Any] | None = None,
     pos_label: Any = None,
@@ -209,7 +205,7 @@ def spiegelhalter_test(
 
 def cox_test(
     y_true: Any,
-    y_prob: Any,
+    y_prob: Any = None,
     *,
     labels: Sequence[Any] | None = None,
     pos_label: Any = None,

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from .._rows import ones_or
 from .._types import FloatArray
 from .._validation import as_predictions
 from ..errors import Cumulative
-from ..notions import Notion, as_notion
+from ..notions import Notion, as_notion, only_problem
 from ..problem import Problem
 from .result import TestResult
 
@@ -20,7 +21,7 @@ _SURELY = 0.5
 
 def cumulative_test(
     y_true: Any,
-    y_prob: Any,
+    y_prob: Any = None,
     *,
     statistic: str = "kuiper",
     notion: str | Notion = "auto",
@@ -66,10 +67,7 @@ def cumulative_test(
     reader = Cumulative(statistic)
     p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
     chosen = as_notion(notion, p)
-    problems: Any = chosen.reduce(p)
-    if not hasattr(problems, "__len__") or len(problems) != 1:
-        raise ValueError(f"notion {chosen.name!r} has several problems: test one class with ClassSpecific(label)")
-    problem: Problem = problems[0]
+    problem = only_problem(chosen, p)
     spread, n = _spread(problem)
     reading = reader.power(problem, 1.0)
     value = reading / spread if spread > 0 else (float("inf") if reading > 0 else float("nan"))
@@ -87,7 +85,7 @@ def cumulative_test(
 def _spread(problem: Problem) -> tuple[float, int]:
     """Standard deviation of the mean residual under calibration, and rows."""
     s: FloatArray = problem.scores.astype(np.float64)
-    w = np.ones(s.size) if problem.weights is None else problem.weights
+    w = ones_or(problem.weights, s.size)
     times = w if problem.integral else w**2
     return float(np.sqrt(times @ (s * (1 - s))) / w.sum()), int(s.size)
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import check_choice, check_fraction, check_int
 from .._types import AnyArray, FloatArray, RandomState
 from .._validation import as_predictions
-from ..notions import ClassSpecific, Classwise, Confidence, Notion, as_notion
+from ..notions import Notion, as_notion
 from ..predictions import Predictions
 from ..problem import Problem
 from .betting import FIRST, Wealth, split_log_ratios
@@ -21,7 +22,7 @@ ORDERS = ("random", "given")
 
 def evalue_test(
     y_true: Any,
-    y_prob: Any,
+    y_prob: Any = None,
     *,
     notion: str | Notion = "auto",
     method: str = "sequential",
@@ -100,29 +101,22 @@ def evalue_test(
     >>> bool(cal.evalue_test(y, p).pvalue < 1e-6), bool(cal.evalue_test(y, p, method="split").pvalue < 1e-6)
     (True, True)
     """
-    if not isinstance(method, str) or method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}; got {method!r}")
-    if isinstance(n_splits, bool) or not isinstance(n_splits, (int, np.integer)) or n_splits < 1:
-        raise ValueError(f"n_splits must be an int >= 1; got {n_splits!r}")
-    if isinstance(fraction, bool) or not isinstance(fraction, (int, float, np.floating)) or not 0 < fraction < 1:
-        raise ValueError(f"fraction must be a number within (0, 1); got {fraction!r}")
-    if order not in ORDERS:
-        raise ValueError(f"order must be one of {', '.join(map(repr, ORDERS))}; got {order!r}")
+    check_choice("method", method, METHODS)
+    check_choice("order", order, ORDERS)
+    n_splits, fraction = check_int("n_splits", n_splits, 1), check_fraction("fraction", fraction)
     p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
     rng = np.random.default_rng(random_state)
     if method == "sequential":
         monitor = CalibrationMonitor(notion=notion, labels=labels, pos_label=pos_label)
         return monitor.update_predictions(p.subset(rng.permutation(p.n_samples)) if order == "random" else p)
-    chosen, n_rows = _checked(as_notion(notion, p)), p.n_samples
-    p = _repeated(p)
-    if p.n_samples < 2:
+    chosen, n_rows = as_notion(notion, p), p.n_samples
+    problems = _problems(chosen, _repeated(p))
+    n_bets = problems[0].n_samples
+    if n_bets < 2:
         raise ValueError("method 'split' needs at least 2 rows; got 1")
-    found = [
-        split_log_ratios(problem.scores, problem.outcomes != 0, int(n_splits), float(fraction), rng)
-        for problem in _problems(chosen, p)
-    ]
+    found = [split_log_ratios(one.scores, one.outcomes != 0, n_splits, fraction, rng) for one in problems]
     log_e = float(log_mean_exp(np.concatenate(found)[:, None])[0])
-    return _result(log_e, log_e, chosen, f"e-value of isotonic regression, {n_splits} splits", n_rows, p.n_samples)
+    return _result(log_e, log_e, chosen, f"e-value of isotonic regression, {n_splits} splits", n_rows, n_bets)
 
 
 class CalibrationMonitor:
@@ -195,8 +189,16 @@ class CalibrationMonitor:
         """``1 / e_max``: valid at any time."""
         return float(np.exp(-self._log_max))
 
-    def update(self, y_true: Any, y_prob: Any, *, sample_weight: Any = None) -> TestResult:
+    def update(self, y_true: Any, y_prob: Any = None, *, sample_weight: Any = None) -> TestResult:
         """Bet on further rows, in the order given; the result so far."""
+        if isinstance(y_true, Predictions):
+            p = as_predictions(y_true, y_prob, sample_weight=sample_weight)
+            before = (None if self.labels is None else tuple(self.labels), self.pos_label)
+            now = (p.classes, None if p.positive is None else p.classes[p.positive])
+            for name, settled, given in zip(("labels", "pos_label"), before, now, strict=True):
+                if settled is not None and given != settled:
+                    raise ValueError(f"batches must speak of the same {name}: {settled!r} before, {given!r} now")
+            return self.update_predictions(p)
         p = as_predictions(y_true, y_prob, labels=self.labels, pos_label=self.pos_label, sample_weight=sample_weight)
         return self.update_predictions(p)
 
@@ -204,7 +206,7 @@ class CalibrationMonitor:
         """Bet on predictions that were validated before."""
         if self._columns and p.positive is not None:
             raise ValueError("y_prob must have a column a class, as in the first batch; got one column")
-        chosen = _checked(as_notion(self.notion, p))
+        chosen = as_notion(self.notion, p)
         problems = _problems(chosen, _repeated(p))
         # Nothing is kept of rows that were refused above.
         self._columns, self.labels = p.positive is None, p.classes
@@ -231,18 +233,15 @@ def _exp(value: float) -> float:
         return float(np.exp(value))
 
 
-def _checked(notion: Notion) -> Notion:
-    if not isinstance(notion, (ClassSpecific, Confidence, Classwise)):
+def _problems(notion: Notion, p: Predictions) -> list[Problem]:
+    """The notion's problems, each of all rows: the mean of e-values of the same rows is one."""
+    if notion.vector or any(target.rows is not None for target in notion.targets(p)):
         raise ValueError(
             f"notion {notion.name!r} has no e-value test: use the positive class, 'confidence', 'classwise' or "
             "ClassSpecific(label)"
         )
-    return notion
-
-
-def _problems(notion: Notion, p: Predictions) -> list[Problem]:
-    reduction: Any = notion.reduce(p)
-    return list(reduction)
+    problems: Any = notion.reduce(p)
+    return list(problems)
 
 
 def _repeated(p: Predictions) -> Predictions:

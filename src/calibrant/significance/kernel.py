@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import check_choice, check_resamples
 from .._types import FloatArray, RandomState
 from .._validation import as_predictions
 from ..errors import KernelCalibrationError
-from ..notions import ClassSpecific, Confidence, Notion, as_notion
+from ..notions import Notion, Target, as_notion
 from ..predictions import Predictions
 from ..problem import Problem, VectorProblem
 from .resampling import drawn_labels
@@ -24,7 +25,7 @@ LEAST_BLOCK, MOST_BLOCK = 10, 50
 
 def kernel_test(
     y_true: Any,
-    y_prob: Any,
+    y_prob: Any = None,
     *,
     notion: str | Notion = "auto",
     estimator: KernelCalibrationError | None = None,
@@ -79,10 +80,8 @@ def kernel_test(
     >>> bool(cal.kernel_test(y, P, n_resamples=199, random_state=0).pvalue < 0.02)
     True
     """
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}; got {method!r}")
-    if isinstance(n_resamples, bool) or not isinstance(n_resamples, (int, np.integer)) or n_resamples < 1:
-        raise ValueError(f"n_resamples must be an int >= 1; got {n_resamples!r}")
+    check_choice("method", method, METHODS)
+    n_resamples = check_resamples(n_resamples, 1)
     if estimator is not None and not isinstance(estimator, KernelCalibrationError):
         raise TypeError(f"estimator must be a KernelCalibrationError; got {estimator!r}")
     p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
@@ -97,13 +96,14 @@ def kernel_test(
             )
         p = p.subset(rng.permutation(p.n_samples))  # files are often sorted by label: blocks would be of one
     chosen = as_notion("canonical" if notion == "auto" and p.positive is None else notion, p)
-    reduction: Any = chosen.reduce(p)
-    if not isinstance(reduction, VectorProblem):
-        if len(reduction) != 1:
-            raise ValueError(f"notion {chosen.name!r} has several problems: test one class with ClassSpecific(label)")
-        reduction = reduction[0]
-    found = _asymptotic if method == "asymptotic" else _by_resampling
-    return found(reader, chosen, reduction, p, int(n_resamples), rng)
+    targets = list(chosen.targets(p))
+    if len(targets) != 1:
+        raise ValueError(f"notion {chosen.name!r} has several problems: test one class with ClassSpecific(label)")
+    reduction = chosen.reduce(p)
+    problem = reduction if isinstance(reduction, VectorProblem) else reduction[0]
+    if method == "asymptotic":
+        return _asymptotic(reader, chosen, problem, p, rng)
+    return _by_resampling(reader, chosen, problem, targets[0], p, n_resamples, rng)
 
 
 def _asymptotic(
@@ -111,7 +111,6 @@ def _asymptotic(
     notion: Notion,
     problem: Problem | VectorProblem,
     p: Predictions,
-    n_resamples: int,
     rng: np.random.Generator,
 ) -> TestResult:
     from dataclasses import replace
@@ -138,6 +137,7 @@ def _by_resampling(
     reader: KernelCalibrationError,
     notion: Notion,
     problem: Problem | VectorProblem,
+    target: Target,
     p: Predictions,
     n_resamples: int,
     rng: np.random.Generator,
@@ -145,13 +145,9 @@ def _by_resampling(
     codes = np.concatenate([p.codes[None].astype(np.int64), *drawn_labels(p, n_resamples, rng)])
 
     def outcomes(r: int) -> FloatArray:
-        if isinstance(problem, VectorProblem):
-            return np.asarray(np.eye(p.n_classes)[codes[r]])
-        wanted = notion.index(p) if isinstance(notion, ClassSpecific) else p.predicted
-        return np.asarray(codes[r] == wanted, dtype=np.float64)[:, None]
+        hits = target.outcomes(codes[r]).astype(np.float64)
+        return np.asarray(hits if notion.vector else hits[:, None])
 
-    if not isinstance(problem, VectorProblem) and not isinstance(notion, (ClassSpecific, Confidence)):
-        raise ValueError(f"method 'resampling' is not defined for notion {notion.name!r}: use method='asymptotic'")
     found = reader.resampled(problem, outcomes, len(codes))
     skce = float(found[0])
     at_least = int((found[1:] >= skce - 1e-12 * abs(skce)).sum())

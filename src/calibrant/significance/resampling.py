@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from .._checks import check_norm, check_resamples
 from .._types import AnyArray, FloatArray, RandomState
 from .._validation import as_predictions
-from ..errors import Binned, Estimator, ResidualKernel
-from ..errors.base import shares_of
-from ..errors.norm import combine, combine_draws, mean_power, root
-from ..notions import ClassSpecific, Classwise, Confidence, Notion, as_notion
+from ..errors import Estimator, ResidualKernel
+from ..errors.norm import combine_draws, root
+from ..notions import Notion, Target, as_notion
 from ..predictions import Predictions
-from ..problem import Problem, VectorProblem
+from ..problem import Problem
 from .result import TestResult
 
 #: Draws worked on at a time.
@@ -24,7 +23,7 @@ _TOGETHER = 1 << 22
 
 def calibration_test(
     y_true: Any,
-    y_prob: Any,
+    y_prob: Any = None,
     *,
     notion: str | Notion = "auto",
     estimator: str | Estimator = "auto",
@@ -80,20 +79,15 @@ def calibration_test(
     >>> bool(cal.calibration_test(rng.random(300) < p**2, p, random_state=0).pvalue < 0.01)
     True
     """
-    if isinstance(n_resamples, bool) or not isinstance(n_resamples, (int, np.integer)) or n_resamples < 1:
-        raise ValueError(f"n_resamples must be an int >= 1; got {n_resamples!r}")
-    if isinstance(norm, bool) or not isinstance(norm, (int, float)) or not norm >= 1:
-        raise ValueError(f"norm must be a number >= 1 or inf; got {norm!r}")
+    n_resamples, norm = check_resamples(n_resamples, 1), check_norm(norm)
     p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
     chosen = as_notion(notion, p)
-    reduction = chosen.reduce(p)
-    reader = _reader(estimator, isinstance(reduction, VectorProblem))
-    reader.check(reduction, chosen.name)
+    reader = _reader(estimator, vector=chosen.vector)
+    reader.check(chosen.reduce(p), chosen.name)
     rng = np.random.default_rng(random_state)
-    fast = _binned(reader, chosen, reduction, p, float(norm))
-    statistics = fast or _generic(reader, chosen, p, float(norm))
+    statistics = _statistics(reader, chosen, p, norm)
     observed = float(statistics(p.codes[None].astype(np.int64))[0])
-    draws = np.concatenate([statistics(codes) for codes in drawn_labels(p, int(n_resamples), rng)])
+    draws = np.concatenate([statistics(codes) for codes in drawn_labels(p, n_resamples, rng)])
     near = 1e-12 * max(abs(observed), 1e-300)  # draws that are the same sum in another order
     greater, at_least = int((draws > observed + near).sum()), int((draws >= observed - near).sum())
     return TestResult(
@@ -114,7 +108,7 @@ def calibration_test(
 Statistics = Callable[[AnyArray], FloatArray]
 
 
-def _reader(estimator: str | Estimator, vector: bool) -> Estimator:
+def _reader(estimator: str | Estimator, *, vector: bool) -> Estimator:
     if isinstance(estimator, Estimator):
         return estimator
     if estimator != "auto":
@@ -142,65 +136,19 @@ def drawn_labels(p: Predictions, n_resamples: int, rng: np.random.Generator) -> 
         yield codes
 
 
-def _generic(reader: Estimator, notion: Notion, p: Predictions, norm: float) -> Statistics:
-    """One set of labels after the other, by the estimator itself."""
+def _statistics(reader: Estimator, notion: Notion, p: Predictions, norm: float) -> Statistics:
+    """Errors of sets of labels: of each problem, the sets are many problems with the same scores."""
+    if notion.vector:
+        problem: Any = notion.reducer(p)
+        return lambda sets: np.array([root(reader.power(problem(codes), norm), norm) for codes in sets])
+    targets = list(notion.targets(p))
+    shares = [1 / len(targets) if t.share is None else t.share for t in targets]
 
-    def one(codes: AnyArray) -> float:
-        reduction = notion.reduce(replace(p, codes=codes))
-        if isinstance(reduction, VectorProblem):
-            return root(reader.power(reduction, norm), norm)
-        return combine(reader.powers(reduction, norm), shares_of(reduction), norm, reduction.average)
+    def powers(target: Target, sets: AnyArray) -> FloatArray:
+        outcomes = np.ascontiguousarray(target.outcomes(sets.T).T)
+        weights = p.weights if p.weights is None or target.rows is None else p.weights[target.rows]
+        scores = np.broadcast_to(target.scores, outcomes.shape)
+        about = {"integral": p.integral_weights, "domain": target.domain, "eps": p.eps}
+        return reader.powers(Problem.samples(scores, outcomes, weights, **about), norm)
 
-    return lambda sets: np.array([one(codes) for codes in sets])
-
-
-def _binned(reader: Estimator, notion: Notion, reduction: Any, p: Predictions, norm: float) -> Statistics | None:
-    """Hard bins without debiasing: rows stay in their bins, so all sets of labels are one sparse product a problem."""
-    if not isinstance(reader, Binned) or reader.mapping != "hard" or reader.debias:
-        return None
-    # What makes a row's outcome 1: its label is this class, or that of its row.
-    if isinstance(notion, ClassSpecific):
-        wanted: list[Any] = [notion.index(p)]
-    elif isinstance(notion, Confidence):
-        wanted = [p.predicted[:, None]]
-    elif isinstance(notion, Classwise):
-        wanted = list(range(p.n_classes))
-    else:
-        return None
-    bins = [_Bins.of(reader, problem) for problem in reduction]
-    shares, average = shares_of(reduction), reduction.average
-
-    def statistics(sets: AnyArray) -> FloatArray:
-        columns = np.ascontiguousarray(sets.T)
-        powers = [one.powers(columns == label, norm) for one, label in zip(bins, wanted, strict=True)]
-        return combine_draws(powers, shares, norm, average)
-
-    return statistics
-
-
-@dataclass(frozen=True, eq=False)
-class _Bins:
-    """Bins of one problem's rows: the matrix (B, n) that adds up outcomes, and sums of weights and of scores."""
-
-    adds: Any
-    weight: FloatArray
-    score: FloatArray
-
-    @classmethod
-    def of(cls, reader: Binned, problem: Problem) -> _Bins:
-        """Find the bin of every row, once."""
-        from scipy.sparse import csr_array
-
-        moments = reader.summarize(problem)
-        number = moments.edges.n_bins
-        home = np.clip(moments.edges.slots(problem.scores, problem.eps) - 1, 0, number - 1)
-        w = np.ones(home.size) if problem.weights is None else problem.weights.astype(np.float64)
-        adds = csr_array((w, (home, np.arange(home.size))), shape=(number, home.size))
-        return cls(adds, moments.weight, moments.score)
-
-    def powers(self, hits: AnyArray, norm: float) -> FloatArray:
-        """``errorᵖ`` of every set of outcomes, (R,), from outcomes (n, R)."""
-        outcome = self.adds @ hits.astype(np.float64)
-        used = self.weight > 0
-        gap = (outcome[used] - self.score[used, None]) / self.weight[used, None]
-        return np.asarray(mean_power(gap.T, np.broadcast_to(self.weight[used], gap.T.shape), norm))
+    return lambda sets: combine_draws([powers(t, sets) for t in targets], shares, norm, notion.average)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._types import AnyArray, FloatArray
+from ..notions import Target
 
 #: Finest scale: bins this many rounding units of the scores wide.
 _UNITS = 8
@@ -47,57 +48,34 @@ class Scales:
 
     Attributes
     ----------
+    target : Target
     probs : ndarray of shape (n, d)
         Stated probabilities: of one outcome, or of all classes.
-    wanted : tuple
-        What label makes outcome k happen: a code, or one a row.
     weights : ndarray of shape (n,)
     levels : tuple of Level
         Finest first; those that say something of their own.
-    rows : ndarray or None
-        Those of the sample that belong to the problem; None for all.
-    index : int
-        The problem's class, -1 for a confidence or a vector.
     """
 
+    target: Target
     probs: FloatArray
-    wanted: tuple[Any, ...]
     weights: FloatArray
     levels: tuple[Level, ...]
-    rows: AnyArray | None = None
-    index: int = -1
 
     @classmethod
-    def of_scores(
-        cls,
-        scores: FloatArray,
-        wanted: Any,
-        eps: float,
-        domain: tuple[float, float],
-        weights: FloatArray | None,
-        n_scales: int | None,
-        rows: AnyArray | None = None,
-    ) -> Scales:
-        """A problem of one score."""
-        low, high = domain
-        s = scores.astype(np.float64)
-        index = wanted if isinstance(wanted, int) else -1
-        return _cut(s[:, None], (wanted,), ((s - low) / (high - low))[:, None], eps, weights, n_scales, rows, index)
-
-    @classmethod
-    def of_vectors(cls, matrix: FloatArray, eps: float, weights: FloatArray | None, n_scales: int | None) -> Scales:
-        """A problem of whole vectors, whose place in the unit cube is uniform if they are uniform on the simplex."""
-        q = matrix.astype(np.float64)
-        k = q.shape[1]
-        rest = np.maximum(1 - np.cumsum(q, axis=1) + q, 0)[:, :-1]
-        broken = np.divide(q[:, :-1], rest, out=np.zeros_like(rest), where=rest > 0).clip(0, 1)
-        place = 1 - (1 - broken) ** np.arange(k - 1, 0, -1)
-        return _cut(q, tuple(range(k)), place, eps, weights, n_scales)
+    def of(cls, target: Target, eps: float, weights: FloatArray | None, n_scales: int | None) -> Scales:
+        """Cut a target's rows by their scores, given the rounding unit of these and weights of all rows."""
+        s = target.scores.astype(np.float64)
+        if weights is not None and target.rows is not None:
+            weights = weights[target.rows]
+        w = np.ones(len(s)) if weights is None else weights.astype(np.float64)
+        low, high = target.domain
+        probs, place = (s, _simplex_place(s)) if s.ndim == 2 else (s[:, None], ((s - low) / (high - low))[:, None])
+        return cls(target, probs, w, _levels(probs, place, eps, w, n_scales))
 
     def outcomes(self, sets: AnyArray) -> list[FloatArray]:
         """Whether each outcome happened, (n, r) each, from labels (r, n of the sample)."""
-        columns = np.ascontiguousarray((sets if self.rows is None else sets[:, self.rows]).T)
-        return [(columns == (w if isinstance(w, int) else w[:, None])).astype(np.float64) for w in self.wanted]
+        hits = self.target.outcomes(np.ascontiguousarray(sets.T))
+        return [one.astype(np.float64) for one in (np.moveaxis(hits, -1, 0) if hits.ndim == 3 else (hits,))]
 
     def impossible(self, codes: AnyArray) -> int:
         """Rows whose outcome had stated probability 0."""
@@ -128,19 +106,17 @@ def finest(n: int, axes: int, eps: float) -> int:
     return max(1, min(most, int(-np.log2(_UNITS * eps))))
 
 
-def _cut(
-    probs: FloatArray,
-    wanted: tuple[Any, ...],
-    place: FloatArray,
-    eps: float,
-    weights: FloatArray | None,
-    n_scales: int | None,
-    rows: AnyArray | None = None,
-    index: int = -1,
-) -> Scales:
+def _simplex_place(q: FloatArray) -> FloatArray:
+    """Places of vectors in the unit cube, uniform there if the vectors are uniform on the simplex."""
+    k = q.shape[1]
+    rest = np.maximum(1 - np.cumsum(q, axis=1) + q, 0)[:, :-1]
+    broken = np.divide(q[:, :-1], rest, out=np.zeros_like(rest), where=rest > 0).clip(0, 1)
+    return np.asarray(1 - (1 - broken) ** np.arange(k - 1, 0, -1))
+
+
+def _levels(probs: FloatArray, place: FloatArray, eps: float, w: FloatArray, n_scales: int | None) -> tuple[Level, ...]:
     """Right-closed bins at every scale, from places in the unit cube (n, axes)."""
     n, axes = place.shape
-    w = np.ones(n) if weights is None else weights.astype(np.float64)
     most = finest(n, axes, eps) if n_scales is None else min(n_scales - 1, int(-np.log2(_UNITS * eps)))
     # A place that exceeds an edge by its rounding error lies on the edge.
     cells = np.maximum(np.ceil((place - 4 * eps) * 2.0**most).astype(np.int64) - 1, 0)
@@ -163,7 +139,7 @@ def _cut(
         if level.sd > 0:
             levels.append(level)
             below = home
-    return Scales(probs, wanted, w, tuple(levels), rows, index)
+    return tuple(levels)
 
 
 def _level(a_side: int, below: AnyArray, home: AnyArray, probs: FloatArray, w: FloatArray) -> Level:

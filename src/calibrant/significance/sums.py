@@ -16,6 +16,7 @@ from ..errors.base import Cells
 from ..errors.norm import combine_draws
 from ..inference.bands import poisson
 from ..inference.intervals import spread_together
+from ..question import Question
 from .result import TestResult
 
 #: Draws for the p-value, and for the power; fewer with more classes than these, whose mean varies less.
@@ -93,20 +94,13 @@ class SumsTest:
     Attributes
     ----------
     drawn : sequence of drawn problems
-    shares, average, dependent
-        How the errors of problems become one; whether the problems share rows.
-    notion : str
-    level : float
-        One less the size of the test whose power is told.
+    question : Question
+        How the errors of problems become one; its level is one less the size of the test whose power is told.
     n_samples : int
     """
 
     drawn: Sequence[_Drawn]
-    shares: Sequence[float]
-    average: str
-    dependent: bool
-    notion: str
-    level: float
+    question: Question
     n_samples: int
 
     @classmethod
@@ -114,30 +108,19 @@ class SumsTest:
         cls,
         grids: Sequence[GridMoments],
         bins: Sequence[BinMoments],
-        shares: Sequence[float],
-        *,
-        notion: str,
-        average: str,
-        dependent: bool,
-        level: float,
+        question: Question,
         rng: np.random.Generator,
     ) -> SumsTest:
         """Draw calibrated residuals of every problem; bins say how weights differ from score to score."""
         draws = max(int(DRAWS / max(1.0, len(grids) / MANY)), LEAST_DRAWS)
+        drawn = [_Drawn.of(grid, some, draws, rng) for grid, some in zip(grids, bins, strict=True)]
         rows = [grid.n_samples for grid in grids]
-        return cls(
-            [_Drawn.of(grid, some, draws, rng) for grid, some in zip(grids, bins, strict=True)],
-            shares,
-            average,
-            dependent,
-            notion,
-            level,
-            max(rows) if dependent else sum(rows),  # one-vs-rest problems share their rows, others split them
-        )
+        # One-vs-rest problems share their rows, others split them.
+        return cls(drawn, question, max(rows) if question.dependent else sum(rows))
 
     def _combined(self, smooth: Sequence[FloatArray]) -> FloatArray:
         errors = [d.errors(s) for d, s in zip(self.drawn, smooth, strict=True)]
-        return np.asarray(combine_draws(errors, self.shares, 1, self.average))
+        return np.asarray(combine_draws(errors, self.question.shares, 1, self.question.average))
 
     @property
     def _usable(self) -> bool:
@@ -146,11 +129,11 @@ class SumsTest:
     @cached_property
     def _draws(self) -> FloatArray:
         each = [d.errors(d.noise) for d in self.drawn]
-        draws = np.asarray(combine_draws(each, self.shares, 1, self.average))
-        if not self.dependent or len(each) < 2:
+        draws = np.asarray(combine_draws(each, self.question.shares, 1, self.question.average))
+        if not self.question.dependent or len(each) < 2:
             return draws
         # Classes that hardly vary do not count: two that share all the noise are as one against the rest.
-        variance = np.array([share**2 * one.var() for share, one in zip(self.shares, each, strict=True)])
+        variance = np.array([share**2 * one.var() for share, one in zip(self.question.shares, each, strict=True)])
         if not variance.any():
             return draws
         widened = spread_together(max(float(variance.sum() ** 2 / (variance**2).sum()), 2.0))
@@ -159,7 +142,7 @@ class SumsTest:
     @property
     def rejects_at(self) -> float:
         """P-values up to this are called evidence: ``1 - level``, or the smallest that the draws can give."""
-        return max(1 - self.level, 1 / (self._draws.size + 1))
+        return max(1 - self.question.level, 1 / (self._draws.size + 1))
 
     @cached_property
     def _threshold(self) -> float:
@@ -170,7 +153,7 @@ class SumsTest:
     @cached_property
     def result(self) -> TestResult:
         """Statistic and p-value; NaN without data."""
-        null = f"the probabilities are calibrated ({self.notion})"
+        null = f"the probabilities are calibrated ({self.question.notion})"
         if not self._usable:
             return TestResult(float("nan"), float("nan"), null, "smoothed residuals over ranks", self.n_samples)
         observed = float(self._combined([d.observed[None] for d in self.drawn])[0])
@@ -200,7 +183,7 @@ class SumsTest:
         few = max(int(POWER_DRAWS / max(1.0, len(self.drawn) / MANY)), LEAST_POWER_DRAWS)
         moved = [d.shifted(truth) for d in self.drawn]
         found = self._combined([d.noise[:few] + gap for d, (gap, _) in zip(self.drawn, moved, strict=True)])
-        error = combine_draws([np.array([error]) for _, error in moved], self.shares, 1, self.average)
+        error = combine_draws([np.array([error]) for _, error in moved], self.question.shares, 1, self.question.average)
         return float((found > self._threshold).mean()), float(error[0])
 
     def _detectable(self, family: Callable[[float], Map]) -> tuple[float, bool]:

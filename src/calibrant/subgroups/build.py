@@ -12,7 +12,7 @@ import numpy as np
 from .._types import AnyArray, FloatArray, Interval, RandomState
 from .._validation import as_predictions
 from ..curves.build import describe
-from ..curves.reliability import check_level, check_resamples
+from .._checks import check_level, check_resamples
 from ..errors import Estimator
 from ..estimation import estimate, resolve_estimator
 from ..notions import Notion, as_notion

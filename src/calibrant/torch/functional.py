@@ -9,7 +9,7 @@ from torch.utils.checkpoint import checkpoint
 
 from ..errors import DirichletKernel
 from ..errors.dirichlet import auto
-from ..errors.norm import check_norm
+from .._checks import check_norm
 from ..errors.simplex_kernel import LEAST
 from ._kernel import TILE, around, log_probabilities
 

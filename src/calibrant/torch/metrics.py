@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,13 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from ..binning import BinMoments
+from .._checks import check_norm
+from ..binning import BinMoments, Bins
 from ..binning.edges import EDGE_UNITS, Edges
+from ..density import Grid
 from ..density.grid import GRID_CELLS, GridMoments
 from ..errors import Binned, CellEstimator, EmpiricalBayes, Estimator
-from ..errors.norm import check_norm, combine
-from ..problem import Problem
+from ..errors.norm import combine
 from ._kernel import log_probabilities
 
 NOTIONS = ("confidence", "classwise", "class-specific")
@@ -84,10 +86,9 @@ class CalibrationError(Metric):
         self.norm = check_norm(norm)
         self.from_logits = from_logits
         self.domain = (1 / self.num_classes if notion == "confidence" else 0.0, 1.0)
-        self.edges = _edges(self.estimator, self.domain) if isinstance(self.estimator, Binned) else None
+        self.kept = _sums_named(self.estimator, self.domain)
         problems = self.num_classes if notion == "classwise" else 1
-        shape = (problems, 2, GRID_CELLS + 1) if self.edges is None else (problems, 3, self.edges.n_bins)
-        self.add_state("sums", default=torch.zeros(shape, dtype=torch.float64), dist_reduce_fx="sum")
+        self.add_state("sums", default=self.kept.empty(problems), dist_reduce_fx="sum")
         self.add_state("samples", default=torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
 
     def set_dtype(self, dst_type: Any) -> CalibrationError:
@@ -98,24 +99,15 @@ class CalibrationError(Metric):
         """Add a batch: probabilities (N, K) or (N,), or logits, and class indices (N,)."""
         scores, outcomes, eps = self._problems(preds, target)
         for k in range(scores.shape[0]):
-            if self.edges is None:
-                self.sums[k] += _grid_sums(scores[k], outcomes[k], self.domain)
-            else:
-                self.sums[k] += _bin_sums(scores[k], outcomes[k], self.edges, eps)
+            self.sums[k] += self.kept.of(scores[k], outcomes[k], eps)
         self.samples += scores.shape[1]
 
     def compute(self) -> Tensor:
         """The calibration error, float64; NaN before the first row."""
         sums, n = self.sums.cpu().numpy(), int(self.samples.item())
-        powers = [self.estimator.power_of(self._summary(part, n), self.norm) for part in sums] if n else [float("nan")]
+        powers = self.estimator.read(self.kept.read(sums, n), self.norm) if n else np.array([np.nan])
         value = combine(powers, [1 / len(powers)] * len(powers), self.norm, "power")
         return torch.tensor(value, dtype=torch.float64, device=self.sums.device)
-
-    def _summary(self, part: Any, n: int) -> GridMoments | BinMoments:
-        if self.edges is None:
-            return GridMoments(*self.domain, part[0], part[1], float(n), float(n), n)
-        weight, score, outcome = part
-        return BinMoments(self.edges, "hard", weight, score, outcome, weight, weight, n)
 
     def _problems(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor, float]:
         """Scores and outcomes of every problem, (P, N), and the rounding unit of the scores as they came."""
@@ -153,58 +145,84 @@ class CalibrationError(Metric):
 
 
 def _resolved(estimator: str | Estimator) -> CellEstimator:
-    """Judge the estimator: its summary must be sums that a device can keep."""
+    """Judge the estimator."""
     if isinstance(estimator, str):
         if estimator != "auto":
             raise ValueError(f"estimator must be 'auto' or an estimator such as Binned(15); got {estimator!r}")
         return EmpiricalBayes()
+    if not isinstance(estimator, CellEstimator):
+        raise ValueError(f"estimator must read sums that a device can keep; got {estimator!r}")
+    return estimator
+
+
+def _sums_named(estimator: CellEstimator, domain: tuple[float, float]) -> _Grids | _Bins:
+    """Sums of a size that rows do not change, as the estimator names them."""
+    needs = estimator.needs_on(domain)
+    if isinstance(needs, Grid):
+        return _Grids(domain)
+    if isinstance(needs, Bins) and needs.mapping == "hard":
+        return _Bins(needs.edges)
     if isinstance(estimator, Binned):
-        if estimator.fixed and estimator.mapping == "hard":
-            return estimator
         raise ValueError(f"estimator must have fixed edges and hard mapping to be streamed; got {estimator!r}")
-    if isinstance(estimator, CellEstimator):
-        some = Problem(np.array([0.2, 0.7]), np.array([0, 1]))
-        if isinstance(estimator.summarize(some), GridMoments):
-            return estimator
     raise ValueError(
-        "estimator must work on grid counts (EmpiricalBayes, Density, ResidualKernel, AdaptiveKernel) or be Binned "
-        f"with fixed edges; got {estimator!r}"
+        "estimator must read counts on a grid (EmpiricalBayes, Density, ResidualKernel, AdaptiveKernel, Smooth) or hard "
+        f"bins with fixed edges; got {estimator!r}"
     )
 
 
-def _edges(estimator: Binned, domain: tuple[float, float]) -> Edges:
-    return estimator.edges(Problem(np.empty(0), np.empty(0), domain=domain))
+@dataclass(frozen=True)
+class _Grids:
+    """Linear-binned counts of all samples and of the positives: what `Grid` names."""
+
+    domain: tuple[float, float]
+
+    def empty(self, problems: int) -> Tensor:
+        return torch.zeros((problems, 2, GRID_CELLS + 1), dtype=torch.float64)
+
+    def read(self, sums: Any, n: int) -> GridMoments:
+        total = np.full(len(sums), float(n))
+        return GridMoments(*self.domain, sums[:, 0], sums[:, 1], total, total, np.full(len(sums), n))
+
+    def of(self, scores: Tensor, outcomes: Tensor, eps: float) -> Tensor:
+        low, high = self.domain
+        position = ((scores.double() - low) * (GRID_CELLS / (high - low))).clamp(0, GRID_CELLS)
+        cell = position.long()
+        offset = position - cell
+        rows = []
+        for weight in (torch.ones_like(outcomes), outcomes):
+            moved = weight * offset
+            at = torch.bincount(cell, weight - moved, minlength=GRID_CELLS + 1)
+            above = torch.bincount(cell, moved, minlength=GRID_CELLS + 1)
+            at[1:] += above[:-1]
+            rows.append(at)
+        return torch.stack(rows)
 
 
-def _grid_sums(scores: Tensor, outcomes: Tensor, domain: tuple[float, float]) -> Tensor:
-    """Linear-binned counts of all samples and of the positives, (2, G + 1)."""
-    low, high = domain
-    position = ((scores.double() - low) * (GRID_CELLS / (high - low))).clamp(0, GRID_CELLS)
-    cell = position.long()
-    offset = position - cell
-    rows = []
-    for weight in (torch.ones_like(outcomes), outcomes):
-        moved = weight * offset
-        at = torch.bincount(cell, weight - moved, minlength=GRID_CELLS + 1)
-        above = torch.bincount(cell, moved, minlength=GRID_CELLS + 1)
-        at[1:] += above[:-1]
-        rows.append(at)
-    return torch.stack(rows)
+@dataclass(frozen=True)
+class _Bins:
+    """Samples, sums of scores and of outcomes a bin: what `Bins` names."""
 
+    edges: Edges
 
-def _bin_sums(scores: Tensor, outcomes: Tensor, edges: Edges, eps: float) -> Tensor:
-    """Samples, sums of scores and of outcomes a bin, (3, B)."""
-    n_bins = edges.n_bins
-    if edges.uniform:
-        low, high = float(edges.values[0]), float(edges.values[-1])
-        factor = n_bins / (high - low)
-        # As the core does, in the scores' own precision: a rounding error above an edge lies on it.
-        position = scores * factor if low == 0 else ((scores - low) * factor).clamp(0, n_bins)
-        slot = (position + (1 - min(EDGE_UNITS * eps * factor, 0.5))).long()
-    else:
-        limits = torch.as_tensor(edges.limits(eps), device=scores.device)
-        slot = torch.searchsorted(limits, scores.double(), side="left") + 1
-    slot = slot.clamp(1, n_bins) - 1
-    double = scores.double()
-    parts = (torch.ones_like(double), double, outcomes)
-    return torch.stack([torch.bincount(slot, part, minlength=n_bins) for part in parts])
+    def empty(self, problems: int) -> Tensor:
+        return torch.zeros((problems, 3, self.edges.n_bins), dtype=torch.float64)
+
+    def read(self, sums: Any, n: int) -> BinMoments:
+        weight, score, outcome = sums[:, 0], sums[:, 1], sums[:, 2]
+        return BinMoments(self.edges, "hard", weight, score, outcome, weight, weight, np.full(len(sums), n))
+
+    def of(self, scores: Tensor, outcomes: Tensor, eps: float) -> Tensor:
+        edges, n_bins = self.edges, self.edges.n_bins
+        if edges.uniform:
+            low, high = float(edges.values[0]), float(edges.values[-1])
+            factor = n_bins / (high - low)
+            # As the core does, in the scores' own precision: a rounding error above an edge lies on it.
+            position = scores * factor if low == 0 else ((scores - low) * factor).clamp(0, n_bins)
+            slot = (position + (1 - min(EDGE_UNITS * eps * factor, 0.5))).long()
+        else:
+            limits = torch.as_tensor(edges.limits(eps), device=scores.device)
+            slot = torch.searchsorted(limits, scores.double(), side="left") + 1
+        slot = slot.clamp(1, n_bins) - 1
+        double = scores.double()
+        parts = (torch.ones_like(double), double, outcomes)
+        return torch.stack([torch.bincount(slot, part, minlength=n_bins) for part in parts])

@@ -1,0 +1,250 @@
+"""Quantile bins: edges that give every bin the same number of samples, for one problem or for many side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._types import AnyArray, FloatArray, IntArray
+from ..problem import Problem
+from .edges import CELLS, Edges, resolve_n_bins
+from .moments import BinMoments
+from .runs import DistinctScores, Runs
+
+#: Problems without weights of more rows than this are not sorted: the cells of a histogram that hold a cut are.
+_MANY = 20_000
+
+
+@dataclass(frozen=True)
+class QuantileBins:
+    """Sums that an estimator may name: those of bins that hold the same number of samples each.
+
+    Parameters
+    ----------
+    n_bins : int, "sqrt" or "cbrt"
+    mapping : {"hard", "linear", "linear-as-printed"}
+    """
+
+    n_bins: int | str
+    mapping: str = "hard"
+
+    def of(self, problem: Problem) -> BinMoments:
+        """Sums of the samples of one problem, or of many. Cost O(n log n); O(n) for many rows without weights."""
+        if problem.weights is None and problem.n_samples > _MANY * len(problem):
+            each = []
+            for one in problem:
+                edges = quantile_edges(one.scores, None, resolve_n_bins(self.n_bins, one.n_samples), one.domain)
+                each.append(BinMoments.of(one, edges, self.mapping))
+            return joined(each) if problem.shape else each[0]
+        runs = problem.sums(DistinctScores())
+        return _of_runs(runs, Cuts.of(runs, self.n_bins), self.mapping)
+
+
+@dataclass(frozen=True, eq=False)
+class Cuts:
+    """Inner edges, flat: the problem of each, the score it lies at, and the runs of the problem that lie below."""
+
+    row: IntArray
+    value: FloatArray
+    below: IntArray
+
+    @classmethod
+    def of(cls, runs: Runs, n_bins: int | str) -> Cuts:
+        """Cut j lies after the ``floor(j n / B)``-th smallest score, midway to the next.
+
+        When these two are equal the cut lies on them and the whole tie goes left, so equal scores never part. A tie of
+        the smallest or the largest score, such as an atom at 0 or 1, is cut off from the others. Cuts that coincide
+        merge.
+        """
+        bins = np.array([resolve_n_bins(n_bins, float(n)) for n in runs.sizes])
+        row = np.repeat(np.arange(len(runs)), np.maximum(bins - 1, 0))
+        j = np.arange(row.size) - np.repeat(np.cumsum(bins - 1) - (bins - 1), bins - 1) + 1
+        # Sums of each problem's own weights, one problem above the other.
+        running = np.concatenate([np.cumsum(w) for w in np.split(runs.weight, runs.bounds[1:-1])])
+        last = np.maximum(runs.bounds[1:] - 1, 0)
+        total = running[last] if running.size else np.zeros(len(runs))
+        slack = 1e-12 * total
+        if runs.integral:
+            target = np.floor(j * total[row] / bins[row] + slack[row])
+        else:
+            target = j * (total / bins)[row]
+        kept = target > slack[row]
+        row, target = row[kept], target[kept]
+        # The run in which the target falls; on its end, the cut lies between it and the next one.
+        at = np.empty(row.size, dtype=np.intp)
+        for i, (a, b) in enumerate(zip(runs.bounds[:-1], runs.bounds[1:], strict=True)):
+            some = slice(*np.searchsorted(row, [i, i + 1]))
+            at[some] = a + np.searchsorted(running[a:b], target[some] - slack[i], side="left")
+        at = np.minimum(at, last[row])
+        on_end = np.abs(running[at] - target) <= slack[row]
+        first, last, s = runs.bounds[:-1][row], last[row], runs.scores
+        above = np.where(on_end, np.minimum(at + 1, last), at)
+        value, index = _middle(s[at], s[above]), np.where(on_end, at, above) + 1
+        tied = ~on_end | (above == at)
+        # A tie of the smallest or largest score is cut off: the cut moves midway to the next distinct score.
+        up, down = tied & (at == first) & (last > first), tied & (at == last) & (last > first)
+        value = np.where(up, (s[at] + s[np.minimum(first + 1, last)]) / 2, value)
+        value = np.where(down, (s[at] + s[np.maximum(last - 1, first)]) / 2, value)
+        index = np.where(down, last, index)
+        low, high = runs.domain
+        keep = (value > low) & (value < high)
+        row, value, below = row[keep], value[keep], (index - first)[keep]
+        new = np.ones(row.size, dtype=bool)
+        new[1:] = (value[1:] != value[:-1]) | (row[1:] != row[:-1])
+        return cls(row[new], value[new], below[new])
+
+
+def _middle(below: FloatArray, above: FloatArray) -> FloatArray:
+    """Midway between scores; the lower one where neighbouring floats have no number between them."""
+    middle = below + (above - below) / 2
+    return np.where(middle < above, middle, below)
+
+
+def _of_runs(runs: Runs, cuts: Cuts, mapping: str) -> BinMoments:
+    """Sums of bins between cuts."""
+    number = np.bincount(cuts.row, minlength=len(runs)) + 1
+    most = int(number.max(initial=1))
+    place = np.arange(cuts.row.size) - (np.cumsum(number - 1) - (number - 1))[cuts.row]
+    values = np.full((len(runs), most + 1), np.nan)
+    values[:, 0] = runs.domain[0]
+    values[cuts.row, place + 1] = cuts.value
+    values[np.arange(len(runs)), number] = runs.domain[1]
+    # The bin of each run: how many cuts of its problem lie below. (One behind the last run counts for the next problem,
+    # whose count leaves out all cuts of problems before.)
+    steps = np.cumsum(np.bincount(runs.bounds[:-1][cuts.row] + cuts.below, minlength=runs.size + 1))
+    home = steps[: runs.size] - np.cumsum(np.append(0, number - 1))[runs.row]
+    if mapping == "hard":
+        width = most
+        slot = home + runs.row * width
+        fields = (runs.weight, runs.weight * runs.scores, runs.outcome, runs.square)
+        weight, score, outcome, square = (
+            np.bincount(slot, v, minlength=len(runs) * width).reshape(-1, width) for v in fields
+        )
+        sums = [weight, score, outcome, square, weight]
+    else:
+        lower, up = _shares(runs, home, values, number, as_printed=mapping != "linear")
+        width = most + 1
+        table = np.zeros((5, len(runs) * width))
+        _add_runs(table, lower + runs.row * width, up, runs)
+        sums = list(table.reshape(5, -1, width)[..., :most])
+    edges = Edges(values, exact=True)
+    n = runs.n_rows
+    if not runs.shape:
+        return BinMoments(edges[0], mapping, *(v[0] for v in sums), int(n[0]), runs.integral)
+    return BinMoments(edges, mapping, *sums, n, runs.integral)
+
+
+def _add_runs(table: FloatArray, lower: IntArray, up: FloatArray, runs: Runs) -> None:
+    """Add runs to the five sums, each shared by two neighbouring bins."""
+    for index, share in ((lower, 1 - up), (lower + 1, up)):
+        values = (runs.weight, runs.weight * runs.scores, runs.outcome, runs.square * share, runs.weight * share)
+        for row, v in enumerate(values):
+            table[row] += np.bincount(index, v * share, minlength=table.shape[1])
+
+
+def _shares(
+    runs: Runs, home: IntArray, values: FloatArray, number: IntArray, *, as_printed: bool
+) -> tuple[IntArray, FloatArray]:
+    """Lower bin of each run and the share of the bin above; see :func:`.mapping.linear_shares`."""
+    row, s = runs.row, runs.scores
+    centres = (values[:, :-1] + values[:, 1:]) / 2
+    last = number[row] - 1
+    lower = np.minimum(home - (s < centres[row, home]), np.maximum(last - 1, 0))
+    lower = np.maximum(lower, 0)
+    upper = np.minimum(lower + 1, last)
+    a, b = centres[row, lower], centres[row, upper]
+    share = np.clip(np.divide(s - a, b - a, out=np.zeros(s.size), where=b > a), 0, 1)
+    if as_printed:
+        inside = (s > centres[row, 0]) & (s < centres[row, last])
+        share = np.where(inside, 1 - share, share)
+    return lower, np.where(last > 0, share, 0.0)
+
+
+def stacked(edges: Sequence[Edges]) -> Edges:
+    """Edges of many problems as one value, NaN behind a problem's last."""
+    most = max(e.n_bins for e in edges)
+    values = np.full((len(edges), most + 1), np.nan)
+    for row, e in zip(values, edges, strict=True):
+        row[: e.n_bins + 1] = e.values
+    return Edges(values, exact=all(e.exact for e in edges))
+
+
+def joined(moments: Sequence[BinMoments]) -> BinMoments:
+    """Sums of single problems side by side."""
+    edges = stacked([m.edges for m in moments])
+
+    def table(name: str) -> FloatArray:
+        out = np.zeros((len(moments), edges.n_bins))
+        for row, m in zip(out, moments, strict=True):
+            row[: m.edges.n_bins] = getattr(m, name)
+        return out
+
+    sums = [table(name) for name in ("weight", "score", "outcome", "square", "repeat")]
+    n = np.array([m.n_samples for m in moments])
+    return BinMoments(edges, moments[0].mapping, *sums, n, all(m.integral for m in moments))
+
+
+def quantile_edges(
+    scores: FloatArray,
+    weights: FloatArray | None,
+    n_bins: int,
+    domain: tuple[float, float] = (0.0, 1.0),
+    *,
+    integral: bool = True,
+) -> Edges:
+    """Edges of the quantile bins of one sample; see :class:`Cuts`. There are at most ``n_bins``.
+
+    Cost: O(n) for n samples without weights (only the cells of a fine histogram that hold a cut are sorted).
+    """
+    if weights is not None or scores.size <= _MANY:
+        return QuantileBins(n_bins).of(Problem(scores, np.zeros(scores.size), weights, integral, domain)).edges
+    n = scores.size
+    ranks = np.unique(np.arange(1, n_bins) * n // n_bins)  # samples left of the cuts
+    ranks = ranks[ranks > 0]
+    if not ranks.size:
+        return Edges(np.array(domain), exact=True)
+    # Runs of the scores around the cuts alone: where a cut lies needs no others.
+    wanted = np.unique(np.concatenate([ranks - 1, ranks, [0, n - 1]]))
+    values = _select(scores, wanted)
+    below, above = values[np.searchsorted(wanted, ranks - 1)], values[np.searchsorted(wanted, ranks)]
+    cuts = _middle(below, above)
+    if (below == above).any():
+        cuts = _off_the_ends(cuts, below == above, scores)
+    low, high = domain
+    inner = np.unique(cuts[(cuts > low) & (cuts < high)])
+    return Edges(np.concatenate([[low], inner, [high]]), exact=True)
+
+
+def _off_the_ends(cuts: FloatArray, tied: AnyArray, scores: FloatArray) -> FloatArray:
+    """Cuts on the smallest score moved up, and on the largest moved down, midway to the next distinct score."""
+    least, most = float(scores.min()), float(scores.max())
+    moved = cuts.copy()
+    if least < most:
+        if (on_least := tied & (cuts == least)).any():
+            moved[on_least] = (least + float(scores[scores > least].min())) / 2
+        if (on_most := tied & (cuts == most)).any():
+            moved[on_most] = (most + float(scores[scores < most].max())) / 2
+    return moved
+
+
+def _select(scores: FloatArray, ranks: AnyArray) -> FloatArray:
+    """Order statistics at sorted 0-based ``ranks``, without sorting everything."""
+    n = scores.size
+    if ranks.size > 400:
+        return np.sort(scores)[ranks].astype(np.float64)
+    cell = (scores * scores.dtype.type(CELLS)).astype(np.int32)
+    np.minimum(cell, CELLS - 1, out=cell)
+    ends = np.cumsum(np.bincount(cell, minlength=CELLS))
+    home = np.searchsorted(ends, ranks, side="right")
+    cells = np.unique(home)
+    if (ends[cells] - np.concatenate([[0], ends])[cells]).sum() > n // 3:
+        return np.sort(scores)[ranks].astype(np.float64)
+    chosen = np.zeros(CELLS, dtype=bool)
+    chosen[cells] = True
+    part = np.sort(scores[chosen[cell]])
+    # Ranks within the part: subtract what lies in the cells left out.
+    counts = np.diff(ends, prepend=0)
+    skipped = np.cumsum(np.where(chosen, 0, counts))
+    return np.asarray(part[ranks - skipped[home]], dtype=np.float64)
