@@ -13,7 +13,8 @@ import numpy as np
 from scipy.special import expit
 
 from ..._types import AnyArray, FloatArray
-from .distribution import Distribution, Samples, Truth
+from ...problem import Problem
+from .distribution import Distribution, Truth
 from .laws import Beta
 from .vector_maps import Confused, Softened, VectorMap
 
@@ -84,13 +85,14 @@ class DirichletDistribution(Distribution):
         labels = np.minimum(above.sum(axis=1), self.n_classes - 1)
         return p.reshape(n_sets, n, -1), labels.reshape(n_sets, n)
 
-    def problems(self, scores: FloatArray, labels: AnyArray, notion: str) -> tuple[Samples, ...]:
+    def problems(self, scores: FloatArray, labels: AnyArray, notion: str) -> tuple[Problem, ...]:
         """One problem a class, or the winner's; the first class wins a tie."""
         self.check(notion, 1)
         if notion == "classwise":
-            return tuple(Samples(scores[..., k], labels == k) for k in range(self.n_classes))
+            return tuple(Problem.samples(scores[..., k], labels == k) for k in range(self.n_classes))
         low = 1 / self.n_classes
-        return (Samples(np.maximum(scores.max(axis=-1), low), scores.argmax(axis=-1) == labels, (low, 1.0)),)
+        right = scores.argmax(axis=-1) == labels
+        return (Problem.samples(np.maximum(scores.max(axis=-1), low), right, domain=(low, 1.0)),)
 
     def truth(self, notion: str, norm: float = 1) -> Truth:
         """By Monte-Carlo over the other classes' shares and quadrature over the score; 0 where calibrated."""
