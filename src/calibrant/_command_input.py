@@ -43,15 +43,7 @@ ReplaceOption = Annotated[bool, typer.Option("--force", help="Replace a file tha
 
 @dataclass(frozen=True)
 class Source:
-    """A file of predictions, as options name it; those of a single meaning are described there.
-
-    Attributes
-    ----------
-    prob : sequence of str or None
-        Columns or patterns of probabilities; None: ``y_prob``, else ``p_*``.
-    labels : str or None
-        Labels as they were typed, ``a,b,c``.
-    """
+    """A file of predictions and what the options of these names say of it, as they were typed."""
 
     path: str
     file_format: str | None = None
