@@ -11,8 +11,9 @@ import numpy as np
 from calibrant.benchmark.config import Distribution
 from calibrant.benchmark.pool import Pool
 from calibrant.benchmark.storage import Store
-from calibrant.benchmark.tracks import Samples, Truth
+from calibrant.benchmark.tracks import Truth
 from calibrant.benchmark.truth import NOTIONS, truth_of
+from calibrant.problem import Problem
 
 
 @lru_cache(maxsize=1)
@@ -49,12 +50,13 @@ class MixtureDistribution:
         rows = rng.integers(len(self.pool.labels), size=(n_sets, n))
         return self.pool.scores[rows], self.pool.labels[rows]
 
-    def problems(self, scores: np.ndarray, labels: np.ndarray, notion: str) -> tuple[Samples, ...]:
+    def problems(self, scores: np.ndarray, labels: np.ndarray, notion: str) -> tuple[Problem, ...]:
         """One problem a class, or the winner's."""
         n_classes = scores.shape[-1]
         if notion == "classwise":
-            return tuple(Samples(scores[..., k], labels == k) for k in range(n_classes))
-        return (Samples(scores.max(axis=-1), scores.argmax(axis=-1) == labels, (1 / n_classes, 1.0)),)
+            return tuple(Problem.samples(scores[..., k], labels == k) for k in range(n_classes))
+        right = scores.argmax(axis=-1) == labels
+        return (Problem.samples(scores.max(axis=-1), right, domain=(1 / n_classes, 1.0)),)
 
 
 def mixtures(folder: str, most: int) -> tuple[MixtureDistribution, ...]:

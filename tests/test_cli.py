@@ -172,6 +172,16 @@ def test_html_and_text(capsys, tmp_path, animals):
     assert str(page) in err
 
 
+def test_a_page_does_not_replace_what_is_read(capsys, tmp_path, binary):
+    path = tmp_path / "a.csv"
+    binary.write_csv(path)
+    before = path.read_bytes()
+    code, out, err = run(capsys, "report", path, "--label", "y", "--prob", "score", "--html", path)
+    assert (code, out) == (2, "")
+    assert "is the file that is read" in err
+    assert path.read_bytes() == before
+
+
 BAD = {
     "missing file": (None, ["nowhere.csv"], "does not exist"),
     "directory": (None, ["."], "is a directory"),

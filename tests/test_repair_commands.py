@@ -324,18 +324,18 @@ def test_rows_are_drawn_alike_whatever_the_pieces(binary, tmp_path):
     path = tmp_path / "b.parquet"
     binary.write_parquet(path)
     with Table(str(path)) as table:
-        draws = [table.sample("y_true", ["y_prob"], None, 400, 5, size) for size in (90, 1000, 10_000)]
-        every, rows = table.sample("y_true", ["y_prob"], None, 3000, 5, 500)
+        draws = [table.sample(["y_true", "y_prob"], 400, 5, size) for size in (90, 1000, 10_000)]
+        every, rows = table.sample(["y_true", "y_prob"], 3000, 5, 500)
         counts = np.zeros(3000)
         for seed in range(200):
-            counts[table.sample("y_true", ["y_prob"], None, 1500, seed, 1000)[1]] += 1
-    for piece, numbers in draws:
+            counts[table.sample(["y_true", "y_prob"], 1500, seed, 1000)[1]] += 1
+    for frame, numbers in draws:
         np.testing.assert_array_equal(numbers, draws[0][1])
-        np.testing.assert_array_equal(piece.y_prob["y_prob"], binary["y_prob"].to_numpy()[numbers])
+        np.testing.assert_array_equal(frame["y_prob"], binary["y_prob"].to_numpy()[numbers])
         assert np.all(np.diff(numbers) > 0)
         assert len(numbers) == 400
     np.testing.assert_array_equal(rows, np.arange(3000))
-    assert every.y_prob["y_prob"].equals(binary["y_prob"])
+    assert every["y_prob"].equals(binary["y_prob"])
     # Every row is as likely: 200 draws of one half, so 100 ± 7.1 each, whatever its third of the file.
     assert np.abs(counts.reshape(3, -1).mean(axis=1) - 100).max() < 1.5  # five standard errors
     assert counts.std() == pytest.approx(np.sqrt(50), rel=0.1)

@@ -26,6 +26,13 @@ def check_int(name: str, value: Any, least: int, most: int | None = None, *, ins
     return int(value)
 
 
+def check_positive(name: str, value: Any) -> float:
+    """Judge an argument that must be a finite number above 0."""
+    if not is_real(value) or not 0 < float(value) < np.inf:
+        raise ValueError(f"{name} must be a number above 0; got {value!r}")
+    return float(value)
+
+
 def check_choice(name: str, value: Any, allowed: Iterable[str]) -> str:
     """Judge an argument that must be one of some names."""
     names = tuple(allowed)

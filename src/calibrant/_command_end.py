@@ -1,17 +1,22 @@
-"""How commands end: complaints and warnings in one line each, and exit codes."""
+"""How commands end: complaints and warnings in one line each, exit codes, and the files that they write."""
 
 from __future__ import annotations
 
+import json
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 import typer
 
+from ._files import check_free, replacing
 from ._types import CalibrantWarning
 
+#: Endings of the names of pictures that matplotlib writes.
+_PICTURES = (".png", ".pdf", ".svg")
 #: What the library calls things, and what the command calls them.
 _OPTIONS = (
     (r"pass another `binned` to the Accumulator", "read the file whole with --load"),
@@ -49,6 +54,53 @@ def guarded(action: Callable[[], Any]) -> Any:
             message = f"the file cannot be read: {message.split(' The current offset')[0].split(' You might want')[0]}"
         typer.echo(f"calibrant: {message}", err=True)
         raise typer.Exit(2) from None
+
+
+def as_text(result: Any, as_json: bool) -> str:
+    """What a command prints of a result."""
+    return json.dumps(result.to_dict(), allow_nan=False) if as_json else str(result)
+
+
+def check_option(option: str, value: str, allowed: Iterable[str]) -> str:
+    """Judge an option that must be one of some words."""
+    words = list(allowed)
+    if value not in words:
+        raise ValueError(f"{option} must be one of {', '.join(words)}; got {value!r}")
+    return value
+
+
+def check_output(option: str, path: Path | None, taken: Mapping[str, Any], *, force: bool) -> None:
+    """Refuse an output that would replace what the command reads or writes beside it, or without --force any file."""
+    if path is None:
+        return
+    for what, other in taken.items():
+        if other is not None and Path(other).resolve() == path.resolve():
+            raise ValueError(f"{option} {path} is {what}: choose another name")
+    check_free(path, force=force, advice="pass --force")
+
+
+def check_picture(path: Path | None, file: str, *, force: bool) -> None:
+    """Refuse a picture that cannot be written."""
+    if path is not None and path.suffix.lower() not in _PICTURES:
+        raise ValueError(f"--plot must name a file ending in {', '.join(_PICTURES)}; got {path}")
+    check_output("--plot", path, {"the file that is read": file}, force=force)
+
+
+def draw(display: Any, path: Path) -> None:
+    """Draw into a file, without a screen."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    figure = display.plot().figure_
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format=path.suffix.lower()[1:], dpi=150)
+
+
+def tell_written(*paths: Path | None) -> None:
+    """Say on standard error which files were written."""
+    for path in paths:
+        if path is not None:
+            typer.echo(f"wrote {path}", err=True)
 
 
 def _in_options(message: str) -> str:

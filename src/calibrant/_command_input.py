@@ -1,16 +1,20 @@
-"""What commands read: options for columns, and the columns of a file that they name."""
+"""What commands read: options that name a file and its columns (`Source`), what they are (`Columns`), and rows."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
+    from ._types import AnyArray
     from .notions import Notion
+    from .predictions import Predictions
     from .reading import Table
 
 #: Files above this size are streamed in pieces instead of being loaded.
@@ -38,11 +42,73 @@ ReplaceOption = Annotated[bool, typer.Option("--force", help="Replace a file tha
 
 
 @dataclass(frozen=True)
+class Source:
+    """A file of predictions and what the options of these names say of it, as they were typed."""
+
+    path: str
+    file_format: str | None = None
+    label: str = "y_true"
+    prob: Sequence[str] | None = None
+    weight: str | None = None
+    labels: str | None = None
+    pos_label: str | None = None
+
+    @property
+    def name(self) -> str:
+        """For titles."""
+        return "standard input" if self.path == "-" else Path(self.path).name
+
+    def table(self, *, as_text: bool = False) -> Table:
+        """The file, to be closed."""
+        from .reading import Table
+
+        return Table(self.path, self.file_format, as_text=as_text)
+
+    def probability_columns(self, table: Table, aside: Collection[str] = ()) -> list[str]:
+        """Columns of probabilities, without some others."""
+        patterns = self.prob or (["y_prob"] if "y_prob" in table.columns else ["p_*"])
+        found = list(dict.fromkeys(c for p in patterns for c in table.find(p, "--prob") if c not in aside))
+        if not found:
+            raise ValueError(f"--prob {' '.join(patterns)}: names no column but the label's and the weight's")
+        return found
+
+    def columns(self, table: Table, aside: Collection[str] = ()) -> Columns:
+        """Columns of the file, where patterns leave some aside; ValueError says what is missing or at odds."""
+        from ._columns import named_labels, some
+        from ._labels import labels_in_order
+
+        label = table.find_one(self.label, "--label")
+        weight = None if self.weight is None else table.find_one(self.weight, "--weight")
+        if weight is not None:
+            table.check_numeric(weight, " to be weights")
+        probs = self.probability_columns(table, {label, *aside, *([] if weight is None else [weight])})
+        seen = table.distinct(label)
+        if not seen:
+            raise ValueError(f"{table.name} has no rows")
+        if len(seen) > 10_000:
+            raise ValueError(f"column {label!r} has {len(seen)} distinct values: is it the label?")
+        given = None if self.labels is None else [typed(v, seen) for v in self.labels.split(",")]
+        positive = None if self.pos_label is None else typed(self.pos_label, seen)
+        if given is None and len(probs) > 1:
+            named = named_labels(probs, seen, lambda value: table.first_row(label, value))
+            given = list(labels_in_order(seen, len(probs)) if named is None else named)
+        elif given is None and len(seen) == 2 and set(seen) != {0, 1}:
+            given = seen  # a piece may hold one of them only
+        elif given is None and len(seen) > 2:
+            raise ValueError(
+                f"column {label!r} has {len(seen)} labels ({some(seen)}) but there is one column of probabilities, "
+                f"{probs[0]!r}: name a column a label with --prob"
+            )
+        return Columns(table, label, probs, weight, seen, given, positive)
+
+
+@dataclass(frozen=True)
 class Columns:
-    """Columns of a file, and what its labels are.
+    """Columns of an open file, and what its labels are.
 
     Attributes
     ----------
+    table : Table
     label, weight : str
     probs : list of str
     seen : list
@@ -53,6 +119,7 @@ class Columns:
         What a single column speaks of, where that was said.
     """
 
+    table: Table
     label: str
     probs: list[str]
     weight: str | None
@@ -60,49 +127,67 @@ class Columns:
     labels: list[Any] | None
     positive: Any
 
+    @property
+    def names(self) -> list[str]:
+        """All that are read."""
+        return [self.label, *self.probs, *([] if self.weight is None else [self.weight])]
 
-def probability_columns(table: Table, prob: list[str] | None, others: set[str | None]) -> list[str]:
-    """Columns of probabilities that options name, without some others."""
-    patterns = prob or (["y_prob"] if "y_prob" in table.columns else ["p_*"])
-    found = list(dict.fromkeys(c for p in patterns for c in table.find(p, "--prob") if c not in others))
-    if not found:
-        raise ValueError(f"--prob {' '.join(patterns)}: names no column but the label's and the weight's")
-    return found
+    @property
+    def meaning(self) -> dict[str, Any]:
+        """What the library is told of the labels."""
+        return {"labels": self.labels, "pos_label": self.positive}
+
+    def notion(self, text: str) -> str | Notion:
+        """A notion that was typed; ``class-specific:LABEL`` with the label in the kind of the file's."""
+        from .notions import ClassSpecific
+
+        name, _, label = text.partition(":")
+        if name == "class-specific" and label:
+            return ClassSpecific(typed(label, self.seen if self.labels is None else self.labels))
+        return text
+
+    def pieces(self, size: int | None = None) -> Iterator[Rows]:
+        """Rows by pieces of ``size`` (None: all at once)."""
+        start = 0
+        for batch in self.table.batches(self.names, size):
+            if batch.height:
+                yield self.rows(batch, range(start, start + batch.height))
+                start += batch.height
+
+    def predictions(self, sum_tolerance: float | None = None) -> Predictions:
+        """All rows, judged."""
+        from ._validation import as_predictions
+
+        rows = next(self.pieces())
+        options: dict[str, Any] = {"sample_weight": rows.weight, "sum_tolerance": sum_tolerance, **self.meaning}
+        return as_predictions(rows.y_true, rows.y_prob, **options)
+
+    def rows(self, frame: Any, numbers: Sequence[int] | AnyArray) -> Rows:
+        """Rows of a frame that holds the columns."""
+        from .reading import score_columns
+
+        weight = None if self.weight is None else frame[self.weight].to_numpy()
+        return Rows(frame[self.label], score_columns(frame, self.probs), weight, numbers)
 
 
-def find_columns(
-    table: Table, label: str, prob: list[str] | None, weight: str | None, labels: str | None, pos_label: str | None
-) -> Columns:
-    """Columns that options name; ValueError says what is missing or at odds."""
-    from ._columns import named_labels, some
-    from ._labels import labels_in_order
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a file: labels, probabilities (a frame), weights, and their numbers in the file."""
 
-    label_column = _one(table.find(label, "--label"), "--label", label)
-    weight_column = None if weight is None else _one(table.find(weight, "--weight"), "--weight", weight)
-    columns = probability_columns(table, prob, {label_column, weight_column})
-    seen = table.distinct(label_column)
-    if not seen:
-        raise ValueError(f"{table.name} has no rows")
-    if len(seen) > 10_000:
-        raise ValueError(f"column {label_column!r} has {len(seen)} distinct values: is it the label?")
-    given = None if labels is None else [typed(v, seen) for v in labels.split(",")]
-    positive = None if pos_label is None else typed(pos_label, seen)
-    if given is None and len(columns) > 1:
-        named = named_labels(columns, seen, lambda value: table.first_row(label_column, value))
-        given = list(labels_in_order(seen, len(columns)) if named is None else named)
-    elif given is None and len(seen) == 2 and set(seen) != {0, 1}:
-        given = seen  # a piece may hold one of them only
-    elif given is None and len(seen) > 2:
-        raise ValueError(
-            f"column {label_column!r} has {len(seen)} labels ({some(seen)}) but there is one column of probabilities, "
-            f"{columns[0]!r}: name a column a label with --prob"
-        )
-    return Columns(label_column, columns, weight_column, seen, given, positive)
+    y_true: Any
+    y_prob: Any
+    weight: AnyArray | None
+    numbers: Sequence[int] | AnyArray
 
 
-def in_file(message: str, row_of: Callable[[int], int]) -> str:
-    """Count the row that a message names from the start of the file, not of what was read of it."""
-    return re.sub(r"\brow (\d+)\b", lambda found: f"row {row_of(int(found[1]))}", message, count=1)
+@contextmanager
+def numbered(numbers: Sequence[int] | AnyArray) -> Iterator[None]:
+    """A complaint about a row names its number in the file, not in what was read of it."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        pattern = r"\brow (\d+)\b"
+        raise ValueError(re.sub(pattern, lambda row: f"row {numbers[int(row[1])]}", str(error), count=1)) from error
 
 
 def typed(text: str, seen: list[Any]) -> Any:
@@ -114,19 +199,3 @@ def typed(text: str, seen: list[Any]) -> Any:
         kind = "true or false" if isinstance(seen[0], bool) else "integers"
         raise ValueError(f"label {text!r} is not among the labels of the file, which are {kind}")
     return value
-
-
-def parse_notion(text: str, labels: list[Any]) -> str | Notion:
-    """A notion typed on the command line; ``class-specific:LABEL`` with the label in the kind of the file's."""
-    from .notions import ClassSpecific
-
-    name, _, label = text.partition(":")
-    if name == "class-specific" and label:
-        return ClassSpecific(typed(label, labels))
-    return text
-
-
-def _one(found: list[str], role: str, pattern: str) -> str:
-    if len(found) != 1:
-        raise ValueError(f"{role} {pattern!r} matches {len(found)} columns: {', '.join(found[:6])}")
-    return found[0]

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from functools import partial
-from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ._command_end import guarded
+from ._command_end import as_text, check_option, check_output, guarded, tell_written
 from ._command_input import (
     PIECE_ROWS,
     STREAM_ABOVE_BYTES,
@@ -23,10 +20,9 @@ from ._command_input import (
     LabelsOption,
     PosLabelOption,
     ProbOption,
+    Source,
     WeightOption,
-    find_columns,
-    in_file,
-    parse_notion,
+    numbered,
 )
 from ._judging_commands import compare_models_command
 from ._progress import on_terminal, progress_bar
@@ -35,9 +31,9 @@ from ._subgroup_command import subgroups_command
 
 if TYPE_CHECKING:
     from .errors import CellEstimator
-    from .reading import Table
     from .reporting import Report
     from .results import Estimate
+    from .streaming import Accumulator
 
 #: What ``--fail-above`` can judge.
 _JUDGED: dict[str, Callable[[Estimate], float]] = {
@@ -100,27 +96,38 @@ def report_command(
 ) -> None:
     """Report on the predictions in FILE."""
 
-    def run() -> Report:
-        from .reading import Table
+    def run() -> tuple[Report, str]:
+        from .errors import Binned
+        from .reporting import report, report_from
+        from .streaming import Accumulator
 
         if fail_above is not None and not 0 <= fail_above <= 1:
             raise ValueError(f"--fail-above must lie in [0, 1]; got {fail_above}")
-        if fail_on not in _JUDGED:
-            raise ValueError(f"--fail-on must be one of {', '.join(_JUDGED)}; got {fail_on!r}")
-        with Table(file, file_format) as table:
-            return _report(
-                table,
-                find_columns(table, label, prob, weight, labels, pos_label),
-                notion,
-                _parse_estimator(estimator),
-                level,
-                stream,
-                sum_tolerance,
-                title or f"Calibration of {Path(table.name).name}",
-            )
+        check_option("--fail-on", fail_on, _JUDGED)
+        check_output("--html", html, {"the file that is read": file}, force=True)
+        source = Source(file, file_format, label, prob, weight, labels, pos_label)
+        chosen = _parse_estimator(estimator)
+        about: dict[str, Any] = {
+            "estimator": chosen,
+            "level": level,
+            "title": title or f"Calibration of {source.name}",
+        }
+        with source.table() as table:
+            columns = source.columns(table)
+            asked = columns.notion(notion)
+            if table.n_bytes > STREAM_ABOVE_BYTES if stream is None else stream:
+                kept = chosen if isinstance(chosen, Binned) and chosen.fixed else Binned()
+                sums = Accumulator(notion=asked, binned=kept, sum_tolerance=sum_tolerance, **columns.meaning)
+                found = report_from(_streamed(columns, sums), **about)
+            else:
+                found = report(columns.predictions(sum_tolerance), None, notion=asked, **about)
+        if html is not None:
+            found.to_html(html)
+        return found, as_text(found, as_json)
 
-    result = guarded(run)
-    guarded(lambda: _deliver(result, as_json, html))
+    result, text = guarded(run)
+    typer.echo(text)
+    tell_written(html)
     judged = _JUDGED[fail_on](result.headline)
     if fail_above is not None and not judged <= fail_above:
         typer.echo(f"calibrant: calibration error {judged:.4f} ({fail_on}) is above {fail_above:g}", err=True)
@@ -166,81 +173,44 @@ def benchmark_command(
     ] = None,
 ) -> None:
     """Measure how wrong each estimator is where the true calibration error is known."""
-    from ._benchmark_command import benchmark, canonical, tracks
+    from ._benchmark_command import BenchmarkOptions, canonical, mixtures, tracks
 
-    if not track:
-        action = benchmark(mode, out, quick, jobs, seed, keep_predictions, show or "rel")
-    elif mode != "corrected" or keep_predictions:
-        action = _refusal("--mode and --keep-predictions are for the mixtures: tracks have neither")
-    elif "canonical" not in track:
-        action = tracks(track, out, quick, jobs, seed, show or "rel")
-    elif len(set(track)) > 1:
-        action = _refusal("--track canonical runs by itself: its problems are vectors, and its estimators others")
-    else:
-        action = canonical(out, quick, jobs, seed, show or "mean")
-    guarded(action)
+    options = BenchmarkOptions(out, quick, jobs, seed, show)
 
+    def run() -> None:
+        if not track:
+            mixtures(options, mode, keep_predictions=keep_predictions)
+        elif mode != "corrected" or keep_predictions:
+            raise ValueError("--mode and --keep-predictions are for the mixtures: tracks have neither")
+        elif "canonical" not in track:
+            tracks(options, track)
+        elif len(set(track)) > 1:
+            raise ValueError("--track canonical runs by itself: its problems are vectors, and its estimators others")
+        else:
+            canonical(options)
 
-def _refusal(complaint: str) -> Callable[[], None]:
-    """An action that complains."""
-
-    def action() -> None:
-        raise ValueError(complaint)
-
-    return action
+    guarded(run)
 
 
-def _report(
-    table: Table,
-    columns: Columns,
-    notion: str,
-    estimator: CellEstimator | None,
-    level: float,
-    stream: bool | None,
-    sum_tolerance: float | None,
-    title: str,
-) -> Report:
-    from .reporting import report, report_from
-    from .streaming import Accumulator
-
-    size = PIECE_ROWS if (table.n_bytes > STREAM_ABOVE_BYTES if stream is None else stream) else None
-    chosen = parse_notion(notion, columns.seen if columns.labels is None else columns.labels)
-    options: dict[str, Any] = {"labels": columns.labels, "pos_label": columns.positive, "sum_tolerance": sum_tolerance}
-    if size is None:
-        piece = next(table.pieces(columns.label, columns.probs, columns.weight))
-        return report(
-            piece.y_true,
-            piece.y_prob,
-            notion=chosen,
-            estimator=estimator or "auto",
-            level=level,
-            sample_weight=piece.weight,
-            title=title,
-            **options,
-        )
-    from .errors import Binned
-
-    kept = estimator if isinstance(estimator, Binned) and estimator.fixed else Binned()
-    sums = Accumulator(notion=chosen, binned=kept, **options)
-    with progress_bar("reading rows", table.n_rows(), shown=on_terminal()) as advance:
-        for piece in table.pieces(columns.label, columns.probs, columns.weight, size):
-            try:
-                sums.add(piece.y_true, piece.y_prob, piece.weight)
-            except (ValueError, TypeError) as error:
-                raise ValueError(in_file(str(error), partial(add, piece.start))) from error
-            advance(len(piece.y_true))
-    return report_from(sums, estimator=estimator or "auto", level=level, title=title)
+def _streamed(columns: Columns, sums: Accumulator) -> Accumulator:
+    """Add all rows, piece by piece."""
+    with progress_bar("reading rows", columns.table.n_rows(), shown=on_terminal()) as advance:
+        for rows in columns.pieces(PIECE_ROWS):
+            with numbered(rows.numbers):
+                sums.add(rows.y_true, rows.y_prob, rows.weight)
+            advance(len(rows.y_true))
+    return sums
 
 
-def _parse_estimator(text: str) -> CellEstimator | None:
-    """``density:scott:triweight`` and ``binned:sqrt:quantile:linear:debias`` to estimators; None for auto."""
+def _parse_estimator(text: str) -> str | CellEstimator:
+    """``density:scott:triweight`` and ``binned:sqrt:quantile:linear:debias`` to estimators; auto as it is."""
     from .binning.mapping import MAPPINGS
     from .errors import Binned, Density, ResidualKernel
     from .errors.binned import STRATEGIES
 
     name, *parts = text.split(":")
     if name == "auto" and not parts:
-        return None
+        return text
     if name == "residual" and len(parts) <= 1:
         return ResidualKernel(space=parts[0] if parts else "rank")
     if name == "density" and len(parts) <= 2:
@@ -272,14 +242,6 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _deliver(result: Report, as_json: bool, html: Path | None) -> None:
-    if html is not None:
-        result.to_html(html)
-    typer.echo(json.dumps(result.to_dict(), allow_nan=False) if as_json else str(result))
-    if html is not None:
-        typer.echo(f"wrote {html}", err=True)
 
 
 def _demo(out: Path) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ._command_end import guarded
+from ._command_end import as_text, check_picture, draw, guarded, tell_written
 from ._command_input import (
     Columns,
     FileArgument,
@@ -20,18 +19,12 @@ from ._command_input import (
     LabelsOption,
     PosLabelOption,
     ReplaceOption,
+    Source,
     WeightOption,
-    find_columns,
-    parse_notion,
 )
-from ._files import check_free, replacing
 
 if TYPE_CHECKING:
-    from .comparing import ModelComparison
     from .reading import Table
-
-#: Endings of the names of pictures that matplotlib writes.
-_PICTURES = (".png", ".pdf", ".svg")
 
 
 def compare_models_command(
@@ -70,76 +63,64 @@ def compare_models_command(
 
     def run() -> str:
         from .comparing import compare_models
-        from .reading import Table
 
+        check_picture(plot, file, force=force)
+        source = Source(file, file_format, label, None, weight, labels, pos_label)
+        with source.table() as table:
+            group = None if groups is None else table.find_one(groups, "--groups")
+            models = _models(source, table, model or [], group)
+            first = next(iter(models.values()))
+            rows = _read(table, models, group)
+            found = compare_models(
+                rows.y_true,
+                rows.y_probs,
+                notion=first.notion(notion),
+                scores=[name.strip() for name in scores.split(",")] if scores else [],
+                groups=rows.groups,
+                sample_weight=rows.weight,
+                reference=reference,
+                level=level,
+                n_resamples=resamples,
+                random_state=0,
+                adjust=adjust,
+                **first.meaning,
+            )
         if plot is not None:
-            if plot.suffix.lower() not in _PICTURES:
-                raise ValueError(f"--plot must name a file ending in {', '.join(_PICTURES)}; got {plot}")
-            if plot.resolve() == Path(file).resolve():
-                raise ValueError(f"--plot {plot} is the file that is read: choose another name")
-            check_free(plot, force=force, advice="pass --force")
-        with Table(file, file_format) as table:
-            rows = _read(table, model, label, weight, groups, labels, pos_label)
-        found = compare_models(
-            rows.y_true,
-            rows.y_probs,
-            notion=parse_notion(notion, rows.columns.seen if rows.columns.labels is None else rows.columns.labels),
-            scores=[name.strip() for name in scores.split(",")] if scores else [],
-            groups=rows.groups,
-            sample_weight=rows.weight,
-            labels=rows.columns.labels,
-            pos_label=rows.columns.positive,
-            reference=reference,
-            level=level,
-            n_resamples=resamples,
-            random_state=0,
-            adjust=adjust,
-        )
-        if plot is not None:
-            _draw(found, plot)
-        return json.dumps(found.to_dict(), allow_nan=False) if as_json else str(found)
+            from .plot import ModelComparisonDisplay
+
+            draw(ModelComparisonDisplay(found), plot)
+        return as_text(found, as_json)
 
     typer.echo(guarded(run))
-    if plot is not None:
-        typer.echo(f"wrote {plot}", err=True)
+    tell_written(plot)
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """Columns of a file for a comparison; ``columns`` are the first model's."""
+    """Columns of a file for a comparison."""
 
     y_true: Any
     y_probs: dict[str, Any]
     weight: Any
     groups: Any
-    columns: Columns
 
 
-def _read(
-    table: Table,
-    model: list[str] | None,
-    label: str,
-    weight: str | None,
-    groups: str | None,
-    labels: str | None,
-    pos_label: str | None,
-) -> _Rows:
+def _models(source: Source, table: Table, options: Sequence[str], group: str | None) -> dict[str, Columns]:
+    """Columns of each model, by its name; as many for each."""
     from ._columns import some
-    from .reading import as_numbers, score_columns
 
-    if not model or len(model) < 2:
+    if len(options) < 2:
         raise ValueError(
             "give at least two models, such as --model a=p_a --model b=p_b; columns of "
             f"{table.name} are {some(table.columns, most=12)}"
         )
-    group = None if groups is None else _only(table.find(groups, "--groups"), "--groups", groups)
     found: dict[str, Columns] = {}
-    for text in model:
+    for text in options:
         name, patterns = _named(text, table.columns)
         if name in found:
             raise ValueError(f"--model: there are two models called {name!r}")
         try:
-            columns = find_columns(table, label, patterns, weight, labels, pos_label)
+            columns = replace(source, prob=patterns).columns(table)
         except ValueError as error:
             raise ValueError(str(error).replace("--prob", "--model")) from error
         if group in columns.probs:
@@ -150,17 +131,19 @@ def _read(
             raise ValueError(
                 f"--model {name}: it has {len(columns.probs)} columns, and the first model {len(first.probs)}"
             )
-    first = next(iter(found.values()))
-    wanted = [first.label, *(c for columns in found.values() for c in columns.probs)]
-    wanted += [c for c in (first.weight, group) if c is not None]
-    frame = as_numbers(next(table.batches(wanted)), [c for columns in found.values() for c in columns.probs])
-    return _Rows(
-        y_true=frame[first.label],
-        y_probs={name: score_columns(frame, columns.probs) for name, columns in found.items()},  # read by their names
-        weight=None if first.weight is None else frame[first.weight],
-        groups=None if group is None else frame[group],
-        columns=first,
-    )
+    return found
+
+
+def _read(table: Table, models: dict[str, Columns], group: str | None) -> _Rows:
+    from .reading import as_numbers
+
+    wanted = [name for columns in models.values() for name in columns.names]
+    frame = next(table.batches(wanted if group is None else [*wanted, group]))
+    frame = as_numbers(frame, [name for columns in models.values() for name in columns.probs])
+    rows = {name: columns.rows(frame, range(frame.height)) for name, columns in models.items()}
+    first = next(iter(rows.values()))
+    y_probs = {name: one.y_prob for name, one in rows.items()}  # read by their names
+    return _Rows(first.y_true, y_probs, first.weight, None if group is None else frame[group])
 
 
 def _named(text: str, columns: Sequence[str]) -> tuple[str, list[str]]:
@@ -175,21 +158,3 @@ def _named(text: str, columns: Sequence[str]) -> tuple[str, list[str]]:
     if patterns in columns:
         return name.strip(), [patterns]
     return name.strip(), [p.strip() for p in patterns.split(",")]
-
-
-def _only(found: list[str], role: str, pattern: str) -> str:
-    if len(found) != 1:
-        raise ValueError(f"{role} {pattern!r} matches {len(found)} columns: {', '.join(found[:6])}")
-    return found[0]
-
-
-def _draw(found: ModelComparison, path: Path) -> None:
-    """Write the picture."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from .plot import ModelComparisonDisplay
-
-    with replacing(path) as temporary:
-        figure = ModelComparisonDisplay(found).plot().figure_
-        figure.savefig(temporary, format=path.suffix.lower()[1:], dpi=150)

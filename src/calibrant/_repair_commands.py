@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import partial
-from operator import add
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import polars as pl
 import typer
 
-from ._command_end import guarded
+from ._command_end import as_text, check_option, check_output, guarded, tell_written
 from ._command_input import (
     PIECE_ROWS,
     Columns,
@@ -25,21 +22,20 @@ from ._command_input import (
     PosLabelOption,
     ProbOption,
     ReplaceOption,
+    Rows,
+    Source,
     WeightOption,
-    find_columns,
-    in_file,
-    probability_columns,
+    numbered,
 )
-from ._files import check_free, replacing
+from ._files import replacing
 from ._progress import on_terminal, progress_bar
 
 if TYPE_CHECKING:
     from ._types import AnyArray
     from .calibrators import Calibrator
-    from .reading import Piece, Table
+    from .reading import Table
     from .reporting import CalibratorComparison
 
-Done = TypeVar("Done")
 #: Numbers that a fit is given at most by default: beyond, more rows change little.
 _MOST_NUMBERS = 20_000_000
 _MOST_ROWS = 1_000_000
@@ -80,20 +76,18 @@ def compare_command(
 ) -> None:
     """Cross-validate calibrators on the predictions in FILE: what would repair them, and by how much?"""
 
-    def run() -> CalibratorComparison:
-        _apart(("--html", html), ("the file that is read", file))
-        if html is not None:
-            check_free(html, force=force, advice="pass --force")
-        rows = _read(file, file_format, label, prob, weight, labels, pos_label, max_rows)
-        found = _compare(rows, methods, kind, cv, scoring, level, title)
+    def run() -> str:
+        check_output("--html", html, {"the file that is read": file}, force=force)
+        source = Source(file, file_format, label, prob, weight, labels, pos_label)
+        options = {"input": kind, "cv": cv, "scoring": scoring, "level": level}
+        columns, rows = _sample(source, max_rows)
+        found = _compare(columns, rows, methods, title=title or f"Calibrators of {source.name}", **options)
         if html is not None:
             found.to_html(html)
-        return found
+        return as_text(found, as_json)
 
-    result = guarded(run)
-    typer.echo(json.dumps(result.to_dict(), allow_nan=False) if as_json else str(result))
-    if html is not None:
-        typer.echo(f"wrote {html}", err=True)
+    typer.echo(guarded(run))
+    tell_written(html)
 
 
 def fix_command(
@@ -122,40 +116,35 @@ def fix_command(
     What it achieves is cross-validated, as `calibrant compare` does; what is saved is fitted to all rows.
     """
 
-    def run() -> tuple[CalibratorComparison, str]:
+    def run() -> tuple[str, str, str]:
         from sklearn.base import clone
 
         from .calibrators import named_calibrator, save_calibrator
 
-        _apart(("--save", save), ("the file that is read", file), ("the page of --html", html))
-        _apart(("--html", html), ("the file that is read", file))
-        for path in (save, html):
-            if path is not None:
-                check_free(path, force=force, advice="pass --force")
-        rows = _read(file, file_format, label, prob, weight, labels, pos_label, max_rows)
-        methods = (
-            None if method == "auto" else method if method == "identity" or kind == "margin" else f"identity,{method}"
-        )
-        found = _compare(rows, methods, kind, cv, scoring, 0.95, title)
+        read = {"the file that is read": file}
+        check_output("--save", save, {**read, "the page of --html": html}, force=force)
+        check_output("--html", html, read, force=force)
+        source = Source(file, file_format, label, prob, weight, labels, pos_label)
+        columns, rows = _sample(source, max_rows)
+        alone = method in ("auto", "identity") or kind == "margin"
+        methods = None if method == "auto" else method if alone else f"identity,{method}"
+        options = {"input": kind, "cv": cv, "scoring": scoring}
+        found = _compare(columns, rows, methods, title=title or f"Calibrators of {source.name}", **options)
         name = found.chosen if method == "auto" else method
         one = clone(named_calibrator(name, len(found.classes))).set_params(input=kind, labels=list(found.classes))
-        fitted = rows.told(lambda: one.fit(rows.piece.y_prob, rows.piece.y_true.to_numpy(), rows.piece.weight))
-        save_calibrator(fitted, save, force=force)
+        with numbered(rows.numbers):
+            one.fit(rows.y_prob, rows.y_true.to_numpy(), rows.weight)
+        save_calibrator(one, save, force=force)
         if html is not None:
             found.to_html(html)
-        return found, name
+        saved = {"saved": str(save), "method": name, "comparison": found.to_dict()} if as_json else None
+        return json.dumps(saved, allow_nan=False) if as_json else str(found), name, found.chosen
 
-    result, used = guarded(run)
-    if as_json:
-        saved = {"saved": str(save), "method": used, "comparison": result.to_dict()}
-        typer.echo(json.dumps(saved, allow_nan=False))
-    else:
-        typer.echo(str(result))
-    if used != result.chosen:
-        typer.echo(f"calibrant: {used} is saved, as asked for; cross-validation chose {result.chosen}", err=True)
-    typer.echo(f"wrote {save}", err=True)
-    if html is not None:
-        typer.echo(f"wrote {html}", err=True)
+    text, used, chosen = guarded(run)
+    typer.echo(text)
+    if used != chosen:
+        typer.echo(f"calibrant: {used} is saved, as asked for; cross-validation chose {chosen}", err=True)
+    tell_written(save, html)
 
 
 def apply_command(
@@ -176,85 +165,42 @@ def apply_command(
 
     def run() -> int:
         from .calibrators import load_calibrator
-        from .reading import Table
 
         if str(out) == "-":
             raise ValueError("--out must name a file; standard output is not written to")
-        _apart(("--out", out), ("the calibrator", model))
-        check_free(out, force=force, advice="pass --force")
+        check_output("--out", out, {"the calibrator": model}, force=force)
         calibrator = load_calibrator(model)
-        with Table(file, file_format, as_text=True) as table:
-            return _apply(calibrator, table, prob, suffix, out, out_format)
+        source = Source(file, file_format, prob=prob)
+        with source.table(as_text=True) as table:
+            columns = _fitted_columns(calibrator, source, table)
+            return _apply(calibrator, table, {name: name + suffix for name in columns}, out, out_format)
 
     rows = guarded(run)
     typer.echo(f"wrote {out}: {rows:,} rows", err=True)
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """Rows to compare or fit with, and where in the file they are."""
-
-    name: str
-    columns: Columns
-    piece: Piece
-    numbers: AnyArray
-
-    def told(self, action: Callable[[], Done]) -> Done:
-        """Do something; a complaint about a row names its number in the file."""
-        try:
-            return action()
-        except (ValueError, TypeError) as error:
-            raise type(error)(in_file(str(error), lambda row: int(self.numbers[row]))) from error
-
-
-def _read(
-    file: str,
-    file_format: str | None,
-    label: str,
-    prob: list[str] | None,
-    weight: str | None,
-    labels: str | None,
-    pos_label: str | None,
-    max_rows: int | None,
-) -> _Rows:
-    from .reading import Table
-
-    with Table(file, file_format) as table:
-        columns = find_columns(table, label, prob, weight, labels, pos_label)
+def _sample(source: Source, max_rows: int | None) -> tuple[Columns, Rows]:
+    """Rows to compare or fit with."""
+    with source.table() as table:
+        columns = source.columns(table)
         most = max_rows or min(_MOST_ROWS, max(_MOST_NUMBERS // len(columns.probs), 1000))
-        piece, numbers = table.sample(columns.label, columns.probs, columns.weight, most, 0, PIECE_ROWS)
+        rows = columns.rows(*table.sample(columns.names, most, 0, PIECE_ROWS))
         total = table.n_rows()
-        if total > len(numbers):
-            typer.echo(f"calibrant: a random {len(numbers):,} of {total:,} rows are used (--max-rows)", err=True)
-        return _Rows(Path(table.name).name, columns, piece, numbers)
+    if total > len(rows.numbers):
+        typer.echo(f"calibrant: a random {len(rows.numbers):,} of {total:,} rows are used (--max-rows)", err=True)
+    return columns, rows
 
 
-def _compare(
-    rows: _Rows, methods: str | None, kind: str, cv: int, scoring: str, level: float, title: str | None
-) -> CalibratorComparison:
+def _compare(columns: Columns, rows: Rows, methods: str | None, **options: Any) -> CalibratorComparison:
     from .calibrators import named_calibrator
     from .reporting.compare import compare_calibrators
 
-    columns, piece = rows.columns, rows.piece
-    one = len(columns.probs) == 1
-    n_classes = 2 if one else len(columns.probs)
+    n_classes = max(len(columns.probs), 2)
     candidates = None if methods is None else {m: named_calibrator(m, n_classes) for m in methods.split(",")}
-    labels = _labels(columns)
-    return rows.told(
-        lambda: compare_calibrators(
-            piece.y_prob,  # with names, which labels may go by
-            piece.y_true.to_numpy(),
-            candidates=candidates,
-            cv=cv,
-            scoring=scoring,
-            level=level,
-            sample_weight=piece.weight,
-            input=kind,
-            labels=labels,
-            progress=on_terminal(),
-            title=title or f"Calibrators of {rows.name}",
-        )
-    )
+    options |= {"candidates": candidates, "labels": _labels(columns), "progress": on_terminal()}
+    with numbered(rows.numbers):
+        # Probabilities with names, which labels may go by.
+        return compare_calibrators(rows.y_prob, rows.y_true.to_numpy(), sample_weight=rows.weight, **options)
 
 
 def _labels(columns: Columns) -> list[Any] | None:
@@ -274,26 +220,11 @@ def _labels(columns: Columns) -> list[Any] | None:
     return [v for v in both if v != columns.positive] + [columns.positive]
 
 
-def _apart(output: tuple[str, Path | None], *others: tuple[str, Any]) -> None:
-    """ValueError where an output would replace something else that the command reads or writes."""
-    name, path = output
-    for what, other in others:
-        if path is not None and other is not None and Path(other).resolve() == path.resolve():
-            raise ValueError(f"{name} {path} is {what}: choose another name")
-
-
-def _apply(
-    calibrator: Calibrator, table: Table, prob: list[str] | None, suffix: str, out: Path, out_format: str | None
-) -> int:
-    """Write calibrated rows; returns how many."""
-    from .reading import FORMATS, format_of
-
-    chosen = out_format or format_of(out) or table.file_format
-    if chosen not in FORMATS:
-        raise ValueError(f"--out-format must be one of {', '.join(FORMATS)}; got {chosen!r}")
+def _fitted_columns(calibrator: Calibrator, source: Source, table: Table) -> list[str]:
+    """Columns that the calibrator is applied to: those it was fitted to, if they are there and none are named."""
     names = [str(name) for name in getattr(calibrator, "feature_names_in_", ())]
     known = bool(names) and set(names) <= set(table.columns)
-    columns = names if prob is None and known else probability_columns(table, prob, set())
+    columns = names if source.prob is None and known else source.probability_columns(table)
     if set(columns) == set(names):
         columns = names  # whatever their order in the file
     expected = int(calibrator.n_features_in_)
@@ -302,15 +233,20 @@ def _apply(
             f"the calibrator was fitted to {expected} column{'s' * (expected > 1)}, and --prob names {len(columns)}: "
             f"{', '.join(columns[:6])}"
         )
-    written = [name + suffix for name in columns]
-    there = [name for name in written if suffix and name in table.columns]
-    if there:
-        raise ValueError(f"--suffix {suffix!r}: there is a column {there[0]!r} already")
+    return columns
+
+
+def _apply(calibrator: Calibrator, table: Table, written: dict[str, str], out: Path, out_format: str | None) -> int:
+    """Write calibrated rows; returns how many. ``written``: what each column is called in the new file."""
+    from .reading import FORMATS, format_of
+
+    chosen = check_option("--out-format", out_format or format_of(out) or table.file_format, FORMATS)
+    for old, new in written.items():
+        if new != old and new in table.columns:
+            raise ValueError(f"--suffix {new.removeprefix(old)!r}: there is a column {new!r} already")
     schema = table.schema
-    kinds = {
-        new: schema[old] if schema[old].is_float() else pl.Float64() for new, old in zip(written, columns, strict=True)
-    }
-    failed: list[Exception] = []
+    kinds = {new: schema[old] if schema[old].is_float() else pl.Float64() for old, new in written.items()}
+    failed: list[ValueError] = []
     with progress_bar("calibrating rows", table.n_rows(), shown=on_terminal()) as advance:
         rows = 0
 
@@ -318,31 +254,32 @@ def _apply(
             nonlocal rows
             for batch in table.batches(None, PIECE_ROWS):
                 try:
-                    p = _probabilities(calibrator, batch, columns, named=columns == names)
-                except (ValueError, TypeError) as error:
-                    failed.append(ValueError(in_file(str(error), partial(add, rows))))
+                    with numbered(range(rows, rows + batch.height)):
+                        p = _probabilities(calibrator, batch, list(written))
+                except ValueError as error:
+                    failed.append(error)
                     raise
                 rows += batch.height
                 advance(batch.height)
-                new = [pl.Series(n, p[:, i], dtype=kinds[n]) for i, n in enumerate(written)]
-                yield batch.with_columns(new)
+                yield batch.with_columns([pl.Series(n, p[:, i], dtype=t) for i, (n, t) in enumerate(kinds.items())])
 
         with replacing(out) as temporary:
             try:
                 _write(calibrated, schema | kinds, temporary, chosen, "\t" if out.suffix.lower() == ".tsv" else ",")
             except (ValueError, TypeError, pl.exceptions.PolarsError) as error:
-                if failed:  # the complaint about a row comes back as it was or wrapped, without the rows before
+                if failed:  # the complaint about a row comes back as it was or wrapped
                     raise failed[0] from error
                 raise
     return rows
 
 
-def _probabilities(calibrator: Calibrator, batch: Any, columns: list[str], *, named: bool) -> AnyArray:
+def _probabilities(calibrator: Calibrator, batch: Any, columns: list[str]) -> AnyArray:
     """Calibrated probabilities in the order of the columns, (n, columns)."""
     from .calibrators.base import in_column_order, predict_unnamed
     from .reading import as_numbers, score_columns
 
     scores = score_columns(as_numbers(batch, columns), columns)
+    named = columns == list(getattr(calibrator, "feature_names_in_", ()))
     p = calibrator.predict_proba(scores) if named else predict_unnamed(calibrator, scores.to_numpy())
     if len(columns) == 1:
         return p[:, 1:]

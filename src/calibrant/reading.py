@@ -7,7 +7,6 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from glob import escape
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ._checks import check_choice
 from ._columns import some
 from ._types import AnyArray
 
@@ -39,16 +39,6 @@ def format_of(path: Path) -> str | None:
     return _SUFFIXES.get(path.suffix.lower())
 
 
-@dataclass(frozen=True)
-class Piece:
-    """Rows of a table: labels, probabilities (a frame), weights; and how many rows came before."""
-
-    start: int
-    y_true: Any
-    y_prob: Any
-    weight: AnyArray | None
-
-
 class Table:
     """A file of predictions, scanned lazily.
 
@@ -63,8 +53,8 @@ class Table:
     """
 
     def __init__(self, path: str, file_format: str | None = None, *, as_text: bool = False) -> None:
-        if file_format is not None and file_format not in FORMATS:
-            raise ValueError(f"format must be one of {', '.join(FORMATS)}; got {file_format!r}")
+        if file_format is not None:
+            check_choice("format", file_format, FORMATS)
         self._spool: tempfile.TemporaryDirectory[str] | None = None
         self.name = "standard input" if path == "-" else path
         if path == "-":
@@ -154,6 +144,17 @@ class Table:
                 raise ValueError(f"{role}: {self.name} has several columns called {first!r}")
         return found
 
+    def find_one(self, pattern: str, role: str) -> str:
+        """The only column that a name or a glob names."""
+        found = self.find(pattern, role)
+        if len(found) != 1:
+            raise ValueError(f"{role} {pattern!r} matches {len(found)} columns: {', '.join(found[:6])}")
+        return found[0]
+
+    def check_numeric(self, column: str, purpose: str = "") -> None:
+        """Refuse a column that holds no numbers."""
+        _check_numeric(column, self._schema[column], purpose)
+
     def distinct(self, column: str) -> list[Any]:
         """Sorted distinct labels of a column, whole floats as ints; ValueError where one is missing or no label."""
         import polars as pl
@@ -202,30 +203,17 @@ class Table:
         chosen = self._frame if columns is None else self._frame.select(list(dict.fromkeys(columns)))
         yield from [chosen.collect()] if size is None else chosen.collect_batches(chunk_size=size)
 
-    def pieces(self, label: str, probs: Sequence[str], weight: str | None, size: int | None = None) -> Iterator[Piece]:
-        """Rows by pieces of ``size`` (None: all at once). Only the columns asked for are read."""
-        start = 0
-        for batch in self.batches([label, *probs, *([weight] if weight else [])], size):
-            if batch.height:
-                weights = None if weight is None else batch[weight].to_numpy()
-                yield Piece(start, batch[label], score_columns(batch, probs), weights)
-                start += batch.height
-
-    def sample(
-        self, label: str, probs: Sequence[str], weight: str | None, most: int, seed: int, size: int
-    ) -> tuple[Piece, AnyArray]:
-        """At most so many rows, all if there are no more, else at random; and their numbers in the file, ascending.
+    def sample(self, columns: Sequence[str], most: int, seed: int, size: int) -> tuple[Any, AnyArray]:
+        """Some columns of at most so many rows, all if there are no more, else at random; and their numbers, ascending.
 
         Every row has a random key, and those with the smallest are kept: memory for twice as many.
         """
         import polars as pl
 
-        if weight is not None and not self._schema[weight].is_numeric():
-            raise ValueError(f"column {weight!r} must hold numbers to be weights; it holds {self._schema[weight]}")
         rng = np.random.default_rng(seed)
         held: list[Any] = []
         keys, rows, seen = np.empty(0), np.empty(0, dtype=np.int64), 0
-        for batch in self.batches([label, *probs, *([weight] if weight else [])], size):
+        for batch in self.batches(columns, size):
             new = rng.random(batch.height)
             # Once there are enough, most rows of a batch are above all keys that are held.
             within = np.flatnonzero(new < keys.max()) if keys.size >= most else np.arange(batch.height)
@@ -237,9 +225,7 @@ class Table:
                 kept = _smallest(keys, most)
                 held, keys, rows = [pl.concat(held)[kept]], keys[kept], rows[kept]
         kept = _smallest(keys, most)
-        frame = pl.concat(held)[kept]
-        weights = None if weight is None else frame[weight].to_numpy()
-        return Piece(0, frame[label], score_columns(frame, probs), weights), rows[kept]
+        return pl.concat(held)[kept], rows[kept]
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -272,6 +258,10 @@ def as_numbers(batch: Any, columns: Sequence[str]) -> Any:
 def score_columns(batch: Any, probs: Sequence[str]) -> Any:
     """Columns of probabilities."""
     for name in probs:
-        if not (batch[name].dtype.is_numeric() or str(batch[name].dtype) == "Boolean"):
-            raise ValueError(f"column {name!r} must hold numbers; it holds {batch[name].dtype}")
+        _check_numeric(name, batch[name].dtype)
     return batch.select(probs)
+
+
+def _check_numeric(column: str, kind: Any, purpose: str = "") -> None:
+    if not (kind.is_numeric() or str(kind) == "Boolean"):
+        raise ValueError(f"column {column!r} must hold numbers{purpose}; it holds {kind}")

@@ -229,12 +229,12 @@ def test_scores_fold_at_one_half():
     d = distributions("beta")[1]
     scores, outcomes = np.array([[0.2, 0.9, 0.5]]), np.array([[0, 0, 1]])
     (folded,) = d.problems(scores, outcomes, "confidence")
-    np.testing.assert_allclose(folded.scores, [[0.8, 0.9, 0.5]])
+    np.testing.assert_allclose(folded.scores, [0.8, 0.9, 0.5])
     # At one half the first class wins, so that outcome 1 is a miss; 0.2 means class 0, which came true.
-    np.testing.assert_array_equal(folded.outcomes, [[1, 0, 0]])
+    np.testing.assert_array_equal(folded.outcomes, [1, 0, 0])
     assert folded.domain == (0.5, 1.0)
     (plain,) = d.problems(scores, outcomes, "class-specific")
-    np.testing.assert_allclose(plain.scores, [[0.2, 0.9, 0.5]])
+    np.testing.assert_allclose(plain.scores, [0.2, 0.9, 0.5])
     assert plain.domain == (0.0, 1.0)
 
 

@@ -169,13 +169,13 @@ def test_problems_of_the_notions():
     p = np.array([[[0.5, 0.25, 0.25], [0.1, 0.1, 0.8], [0.4, 0.4, 0.2]]])
     y = np.array([[0, 1, 1]])
     (winner,) = d.problems(p, y, "confidence")
-    np.testing.assert_allclose(winner.scores, [[0.5, 0.8, 0.4]])
-    np.testing.assert_array_equal(winner.outcomes, [[1, 0, 0]])  # the first class wins the tie at 0.4
+    np.testing.assert_allclose(winner.scores, [0.5, 0.8, 0.4])
+    np.testing.assert_array_equal(winner.outcomes, [1, 0, 0])  # the first class wins the tie at 0.4
     assert winner.domain == (1 / 3, 1.0)
     each = d.problems(p, y, "classwise")
     assert len(each) == 3
-    np.testing.assert_allclose(each[1].scores, [[0.25, 0.1, 0.4]])
-    np.testing.assert_array_equal(each[1].outcomes, [[0, 1, 1]])
+    np.testing.assert_allclose(each[1].scores, [0.25, 0.1, 0.4])
+    np.testing.assert_array_equal(each[1].outcomes, [0, 1, 1])
 
 
 def test_softmax_and_confusion_at_known_vectors():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
@@ -18,9 +18,9 @@ from ..errors.base import Estimator
 from .config import check_sizes, described
 from .curves import OURS, Entries, Entry, as_entries, paper_curves
 from .experiment import Experiment, definitions_of
-from .read import Row, readings_of, samples, statistics
+from .read import Row, readings_of, statistics
 from .storage import Store
-from .tracks import TRACKS, Distribution, Samples, distributions
+from .tracks import TRACKS, Distribution, distributions
 
 if TYPE_CHECKING:
     import polars as pl
@@ -209,12 +209,6 @@ def evaluation_sets(
     ]
 
 
-def reader_of(problems: tuple[Samples, ...]) -> Callable[[Entry], FloatArray]:
-    """What reads every set with an entry."""
-    each = [samples(*one) for one in problems]
-    return lambda entry: readings_of(entry, each)
-
-
 def readings(
     distribution: Distribution, size: int, config: TrackConfig, entries: Entries
 ) -> dict[tuple[str, str], tuple[FloatArray, float]]:
@@ -225,10 +219,10 @@ def readings(
     for n_sets, rng in evaluation_sets(distribution, size, config):
         scores, labels = distribution.sample(n_sets, size, rng)
         for notion in distribution.notions:
-            read = reader_of(distribution.problems(scores, labels, notion))
+            problems = distribution.problems(scores, labels, notion)
             for name, entry in entries.items():
                 start = perf_counter()
-                values[notion, name].append(read(entry))
+                values[notion, name].append(readings_of(entry, problems))
                 seconds[notion, name] += perf_counter() - start
     return {key: (np.concatenate(values[key]), seconds[key]) for key in keys}
 

@@ -25,7 +25,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import __version__, errors
-from .._files import check_free, replacing
+from .._files import check_free, write_json
 from .._types import FloatArray
 from .base import BinaryCalibrator, Calibrator, predict_unnamed
 
@@ -120,9 +120,7 @@ def save_calibrator(calibrator: Calibrator, path: str | os.PathLike[str], *, for
     """
     target = Path(path)
     check_free(target, force=force)
-    text = json.dumps(to_dict(calibrator), indent=1, allow_nan=False)
-    with replacing(target) as temporary:
-        temporary.write_text(text + "\n", encoding="utf-8")
+    write_json(target, to_dict(calibrator), indent=1)
     return target
 
 

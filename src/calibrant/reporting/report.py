@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from .._files import check_free, replacing
+from .._files import check_free, write_text
 from .._types import Label
 from ..results import Estimate, ReliabilityCurve, plain
 from .evidence import Evidence
@@ -177,6 +177,5 @@ def write_page(page: str, path: str | PathLike[str] | None) -> str:
     """The page; first written to a path, if there is one, where it appears whole or not at all."""
     if path is not None:
         check_free(Path(path), force=True)
-        with replacing(Path(path)) as temporary:
-            temporary.write_text(page, encoding="utf-8")
+        write_text(Path(path), page)
     return page

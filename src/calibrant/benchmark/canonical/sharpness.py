@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import gammaln, softmax
 
 from ..._checks import check_int
 from ..._types import FloatArray
@@ -126,8 +127,7 @@ def simulate(size: int, repetitions: int, seed: int) -> FloatArray:
 
 def squares(log_kernel: FloatArray, outcome: FloatArray) -> FloatArray:
     """The three estimates from log kernels (R, n) and one-hot outcomes (R, n, K); NaN without a second sample."""
-    weight = np.exp(log_kernel - log_kernel.max(axis=1, keepdims=True))
-    weight /= weight.sum(axis=1, keepdims=True)
+    weight = softmax(log_kernel, axis=1)
     mean = np.einsum("rn,rnk->rk", weight, outcome)
     second = np.einsum("rn,rnk->rk", weight**2, outcome)
     plug_in = (mean**2).sum(axis=1)
@@ -153,7 +153,5 @@ def seen_at_most() -> float:
 
 def _log_kernel(f: FloatArray) -> FloatArray:
     """Log density of Dirichlet(f / h + 1) at the point, for vectors (m, K)."""
-    from scipy.special import gammaln
-
     alpha = f / BANDWIDTH
     return np.asarray(alpha @ np.log(POINT) - gammaln(alpha + 1).sum(axis=1) + gammaln(1 / BANDWIDTH + f.shape[1]))

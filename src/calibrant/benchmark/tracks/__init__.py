@@ -20,7 +20,6 @@ from .distribution import (
     BinaryDistribution,
     ConfidenceDistribution,
     Distribution,
-    Samples,
     ScalarDistribution,
     Truth,
 )
@@ -65,7 +64,6 @@ __all__ = [
     "ConfidenceDistribution",
     "DirichletDistribution",
     "Distribution",
-    "Samples",
     "ScalarDistribution",
     "Truth",
     "distributions",

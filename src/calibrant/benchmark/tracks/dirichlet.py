@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
+from scipy.special import expit
 
 from ..._types import AnyArray, FloatArray
-from .distribution import Distribution, Samples, Truth
+from ...problem import Problem
+from .distribution import Distribution, Truth
 from .laws import Beta
 from .vector_maps import Confused, Softened, VectorMap
 
@@ -23,6 +25,7 @@ _CELLS = 256
 # Scores at which conditional expectations are computed, as logits: dense in the middle, and out to 10⁻⁸⁷.
 _GRID = np.linspace(-5.3, 5.3, 1601)
 _X = 2 * np.sinh(_GRID)
+_SCORES = expit(_X)
 _STEP = 2 * np.cosh(_GRID) * (_GRID[1] - _GRID[0])
 
 
@@ -82,13 +85,14 @@ class DirichletDistribution(Distribution):
         labels = np.minimum(above.sum(axis=1), self.n_classes - 1)
         return p.reshape(n_sets, n, -1), labels.reshape(n_sets, n)
 
-    def problems(self, scores: FloatArray, labels: AnyArray, notion: str) -> tuple[Samples, ...]:
+    def problems(self, scores: FloatArray, labels: AnyArray, notion: str) -> tuple[Problem, ...]:
         """One problem a class, or the winner's; the first class wins a tie."""
         self.check(notion, 1)
         if notion == "classwise":
-            return tuple(Samples(scores[..., k], labels == k) for k in range(self.n_classes))
+            return tuple(Problem.samples(scores[..., k], labels == k) for k in range(self.n_classes))
         low = 1 / self.n_classes
-        return (Samples(np.maximum(scores.max(axis=-1), low), scores.argmax(axis=-1) == labels, (low, 1.0)),)
+        right = scores.argmax(axis=-1) == labels
+        return (Problem.samples(np.maximum(scores.max(axis=-1), low), right, domain=(low, 1.0)),)
 
     def truth(self, notion: str, norm: float = 1) -> Truth:
         """By Monte-Carlo over the other classes' shares and quadrature over the score; 0 where calibrated."""
@@ -111,9 +115,9 @@ class DirichletDistribution(Distribution):
             for k in range(self.n_classes):
                 e = _cached_expectation(self.curve, k, alpha, known)
                 f = weight * Beta(alpha[k], sum(alpha) - alpha[k]).density(_X)[:, None]
-                signed[k] += f * (e.probability - _scores()[:, None])
+                signed[k] += f * (e.probability - _SCORES[:, None])
                 density[k] += f
-                winner += f * (e.wins - _scores()[:, None] * e.mass)
+                winner += f * (e.wins - _SCORES[:, None] * e.mass)
                 winning += f * e.mass
         # Each class has the same weight 1/K in the class-wise error, whatever its base rate.
         return {
@@ -149,12 +153,6 @@ def dirichlet(alpha: FloatArray, rng: np.random.Generator) -> FloatArray:
         draw[empty] = rng.standard_gamma(alpha[empty])
         total[empty] = draw[empty].sum(axis=-1, keepdims=True)
     return np.asarray(draw / total)
-
-
-def _scores() -> FloatArray:
-    from scipy.special import expit
-
-    return np.asarray(expit(_X))
 
 
 def _cached_expectation(

@@ -9,8 +9,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
 from ..._types import AnyArray, FloatArray
+from ...problem import Problem
 from .laws import ScoreLaw
 from .maps import Identity, TrueMap
 from .quadrature import integrate, integrate_gap
@@ -24,14 +26,6 @@ class Truth(NamedTuple):
 
     value: float
     standard_error: float = 0.0
-
-
-class Samples(NamedTuple):
-    """R samples of one problem: scores and outcomes, each of shape (R, n), and where scores can lie."""
-
-    scores: FloatArray
-    outcomes: AnyArray
-    domain: tuple[float, float] = (0.0, 1.0)
 
 
 class Distribution(ABC):
@@ -73,7 +67,7 @@ class Distribution(ABC):
         """
 
     @abstractmethod
-    def problems(self, scores: FloatArray, labels: AnyArray, notion: str) -> tuple[Samples, ...]:
+    def problems(self, scores: FloatArray, labels: AnyArray, notion: str) -> tuple[Problem, ...]:
         """Reduce evaluation sets to the problems of a notion: one a class for ``"classwise"``, else a single one."""
 
     @abstractmethod
@@ -153,8 +147,6 @@ class ScalarDistribution(Distribution):
     @property
     def breaks(self) -> FloatArray:
         """Values of ``logit(t)`` at which the map is not smooth."""
-        from scipy.special import expit
-
         z = np.array([b for b in self.curve.breaks if self.law.low == 0 or expit(b) > self.law.low])
         return self.law.positions(z) if len(z) else z
 
@@ -189,13 +181,13 @@ class BinaryDistribution(ScalarDistribution):
         """Notions for which the truth is known."""
         return ("class-specific", "confidence") if self.folds else ("class-specific",)
 
-    def problems(self, scores: FloatArray, labels: AnyArray, notion: str) -> tuple[Samples, ...]:
+    def problems(self, scores: FloatArray, labels: AnyArray, notion: str) -> tuple[Problem, ...]:
         """One problem; the first class wins a tie at one half."""
         self.check(notion, 1)
         if notion == "class-specific":
-            return (Samples(scores, labels),)
+            return (Problem.samples(scores, labels),)
         up = scores > 0.5
-        return (Samples(np.where(up, scores, 1 - scores), labels == up, (0.5, 1.0)),)
+        return (Problem.samples(np.where(up, scores, 1 - scores), labels == up, domain=(0.5, 1.0)),)
 
     def truth(self, notion: str, norm: float = 1) -> Truth:
         """By quadrature."""
@@ -229,10 +221,10 @@ class ConfidenceDistribution(ScalarDistribution):
         """Notions for which the truth is known."""
         return ("confidence",)
 
-    def problems(self, scores: FloatArray, labels: AnyArray, notion: str) -> tuple[Samples, ...]:
+    def problems(self, scores: FloatArray, labels: AnyArray, notion: str) -> tuple[Problem, ...]:
         """One problem on ``[1/K, 1]``."""
         self.check(notion, 1)
-        return (Samples(scores, labels, (self.law.low, 1.0)),)
+        return (Problem.samples(scores, labels, domain=(self.law.low, 1.0)),)
 
     def truth(self, notion: str, norm: float = 1) -> Truth:
         """By quadrature."""

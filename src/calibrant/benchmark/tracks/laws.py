@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from scipy.special import betainc, betaln, expit, log_expit, logit, ndtr
 
+from ..._checks import check_positive
 from ..._types import FloatArray
 
 #: Largest |logit| that is drawn: its score and its complement are normal float64 numbers.
@@ -51,8 +53,8 @@ class Beta:
     b: float
 
     def __post_init__(self) -> None:
-        _check_positive("a", self.a)
-        _check_positive("b", self.b)
+        check_positive("a", self.a)
+        check_positive("b", self.b)
 
     def draw(self, size: int, rng: np.random.Generator) -> FloatArray:
         """Log of a ratio of gamma variables, exact far beyond the resolution of a score near 1."""
@@ -63,20 +65,14 @@ class Beta:
 
     def density(self, x: FloatArray) -> FloatArray:
         """``t^a (1 - t)^b / B(a, b)``."""
-        from scipy.special import betaln, log_expit
-
         return np.asarray(np.exp(self.a * log_expit(x) + self.b * log_expit(-x) - betaln(self.a, self.b)))
 
     def cdf(self, scores: FloatArray) -> FloatArray:
         """Regularised incomplete beta function."""
-        from scipy.special import betainc
-
         return np.asarray(betainc(self.a, self.b, scores))
 
     def support(self) -> tuple[float, float]:
         """From the exponential tails ``exp(a x) / (a B)`` and ``exp(-b x) / (b B)``, which bound the density."""
-        from scipy.special import betaln
-
         low, high = ((LOG_TAIL + np.log(k) + betaln(self.a, self.b)) / k for k in (self.a, self.b))
         return max(float(low), -LARGEST_LOGIT), min(float(-high), LARGEST_LOGIT)
 
@@ -93,7 +89,7 @@ class LogitNormal:
     sd: float
 
     def __post_init__(self) -> None:
-        _check_positive("sd", self.sd)
+        check_positive("sd", self.sd)
 
     def draw(self, size: int, rng: np.random.Generator) -> FloatArray:
         """Normal logits."""
@@ -106,8 +102,6 @@ class LogitNormal:
 
     def cdf(self, scores: FloatArray) -> FloatArray:
         """Normal probability at the logit."""
-        from scipy.special import logit, ndtr
-
         return np.asarray(ndtr((logit(scores) - self.mean) / self.sd))
 
     def support(self) -> tuple[float, float]:
@@ -186,20 +180,14 @@ class ScoreLaw:
         """``logit(score)`` from ``logit(t)``: with ``low = 0`` they are the same."""
         if self.low == 0:
             return x
-        from scipy.special import log_expit
-
         return np.asarray(np.log(self.scores(x)) - np.log1p(-self.low) - log_expit(-x))
 
     def scores(self, x: FloatArray) -> FloatArray:
         """Score from ``logit(t)``."""
-        from scipy.special import expit
-
         return np.asarray(self.low + (1 - self.low) * expit(x))
 
     def positions(self, z: FloatArray) -> FloatArray:
         """``logit(t)`` from ``logit(score)``, of scores above ``low``: the inverse of :meth:`logits`."""
-        from scipy.special import expit, log_expit
-
         return z if self.low == 0 else np.asarray(np.log(expit(z) - self.low) - log_expit(-z))
 
     def density(self, x: FloatArray) -> FloatArray:
@@ -223,8 +211,3 @@ class ScoreLaw:
     def scale(self) -> float:
         """Length on the logit axis over which the density is smooth."""
         return min(c.scale() for c in self.components)
-
-
-def _check_positive(name: str, value: float) -> None:
-    if not (np.isfinite(value) and value > 0):
-        raise ValueError(f"{name} must be a number above 0; got {value!r}")

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import expit, log_expit
 
 from ..._types import FloatArray
 
@@ -29,8 +30,6 @@ class Identity(TrueMap):
 
     def __call__(self, z: FloatArray) -> FloatArray:
         """``expit(z)``."""
-        from scipy.special import expit
-
         return np.asarray(expit(z))
 
 
@@ -43,8 +42,6 @@ class Logistic(TrueMap):
 
     def __call__(self, z: FloatArray) -> FloatArray:
         """``expit(slope · z + shift)``."""
-        from scipy.special import expit
-
         return np.asarray(expit(self.slope * z + self.shift))
 
 
@@ -63,8 +60,6 @@ class BetaMap(TrueMap):
 
     def __call__(self, z: FloatArray) -> FloatArray:
         """``expit(a · log s - b · log(1 - s) + c)``."""
-        from scipy.special import expit, log_expit
-
         return np.asarray(expit(self.a * log_expit(z) - self.b * log_expit(-z) + self.c))
 
 
@@ -81,8 +76,6 @@ class Wavy(TrueMap):
 
     def __call__(self, z: FloatArray) -> FloatArray:
         """``s + amplitude · 4 s (1 - s) · sin(waves · π s)``."""
-        from scipy.special import expit
-
         s = expit(z)
         return np.asarray(s + self.amplitude * 4 * s * expit(-z) * np.sin(self.waves * np.pi * s))
 
@@ -97,8 +90,6 @@ class Rippled(TrueMap):
 
     def __call__(self, z: FloatArray) -> FloatArray:
         """``expit(z + shift + amplitude · sin(frequency · z))``."""
-        from scipy.special import expit
-
         return np.asarray(expit(z + self.shift + self.amplitude * np.sin(self.frequency * z)))
 
 
@@ -131,8 +122,6 @@ class Spline(TrueMap):
 
     def __call__(self, z: FloatArray) -> FloatArray:
         """``expit(Σ coefficient · basis)``."""
-        from scipy.special import expit
-
         basis = spline_basis(np.clip(z, *self.limits), self.knots)
         return np.asarray(expit(basis @ np.asarray(self.coefficients)))
 

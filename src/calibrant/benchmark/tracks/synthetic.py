@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
+from scipy.optimize import brentq
+
 from .distribution import BinaryDistribution, Distribution
 from .laws import Atom, Beta, ScoreLaw
 from .maps import BetaMap, Identity, Logistic, Rippled, TrueMap, Wavy
@@ -107,7 +109,6 @@ def consistency() -> tuple[Distribution, ...]:
 
 def _at_base_rate(law: ScoreLaw, family: Callable[[float], TrueMap], rate: float = RARE) -> TrueMap:
     """The map of a family, one a shift, under which a share ``rate`` of outcomes comes true."""
-    from scipy.optimize import brentq
 
     def excess(shift: float) -> float:
         return BinaryDistribution("", "", law, family(shift)).base_rate - rate

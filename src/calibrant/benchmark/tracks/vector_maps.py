@@ -11,7 +11,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import expit
 
+from ..._checks import check_positive
 from ..._types import FloatArray
 
 
@@ -59,8 +61,7 @@ class Softened(VectorMap):
     bias: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.power) and self.power > 0):
-            raise ValueError(f"power must be a number above 0; got {self.power!r}")
+        check_positive("power", self.power)
 
     def __call__(self, p: FloatArray) -> FloatArray:
         """``softmax(power · log p + bias)``."""
@@ -89,8 +90,6 @@ class Softened(VectorMap):
 
     def given(self, k: int, x: FloatArray, statistic: FloatArray) -> FloatArray:
         """``expit(power · x + bias_k - statistic)``."""
-        from scipy.special import expit
-
         return np.asarray(expit(self.power * x + self.bias[k] - statistic))
 
 
@@ -129,6 +128,4 @@ class Confused(VectorMap):
 
     def given(self, k: int, x: FloatArray, statistic: FloatArray) -> FloatArray:
         """``matrix[k][k] s + (1 - s) statistic``."""
-        from scipy.special import expit
-
         return np.asarray(self.matrix[k][k] * expit(x) + expit(-x) * statistic)
