@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,6 +14,8 @@ from ..errors.logitmap import softplus_and_expit
 #: Distinct logits that are kept as they are; of more, those within a cell become two nodes.
 MOST_NODES = 1024
 _CELLS = 512
+#: Rows worked on at a time.
+_TILE = 1 << 14
 _ITERATIONS = 100
 _HALVINGS = 60
 #: Newton's method ends below this decrement, twice the gain in log-likelihood that is left.
@@ -50,9 +53,12 @@ class LogitSums:
         """Sums of a sample. Cost O(n)."""
         low, high = float(z.min()), float(z.max())
         centre, half = (low + high) / 2, max((high - low) / 2, np.finfo(float).tiny)
-        hit = weights * outcomes
-        positive = np.polynomial.chebyshev.chebvander((z - centre) / half, degree).T @ hit
-        nodes, mass = _compressed(z, weights, low, high)
+        positive = np.zeros(degree + 1)
+        for start in range(0, z.size, _TILE):
+            some = slice(start, start + _TILE)
+            columns = np.polynomial.chebyshev.chebvander((z[some] - centre) / half, degree)
+            positive += columns.T @ (weights[some] * outcomes[some])
+        nodes, mass = compressed(z, weights, _CELLS)
         return cls(nodes, mass, centre, half, positive)
 
     def raw(self, z: FloatArray) -> FloatArray:
@@ -100,26 +106,39 @@ class LogitSums:
         return Likelihood(self.columns(self.nodes, degree), self.mass, positive)
 
 
-def _compressed(z: FloatArray, weights: FloatArray, low: float, high: float) -> tuple[FloatArray, FloatArray]:
-    """Nodes and their weights; exact where there are few distinct logits."""
-    distinct, where = np.unique(z, return_inverse=True)
-    mass = np.bincount(where.reshape(-1), weights=weights)
-    if distinct.size <= MOST_NODES:
-        return distinct, mass.astype(np.float64)
-    cell = np.minimum(((distinct - low) / (high - low) * _CELLS).astype(np.intp), _CELLS - 1)
-    total = np.bincount(cell, mass, minlength=_CELLS)
+def compressed(z: FloatArray, weights: FloatArray, n_cells: int) -> tuple[FloatArray, FloatArray]:
+    """Nodes and their weights, two a cell; exact where there are few distinct logits. Cost O(n), in tiles."""
+    distinct = z[:0]
+    for start in range(0, z.size, _TILE):
+        distinct = np.unique(np.concatenate([distinct, z[start : start + _TILE]]))
+        if distinct.size > MOST_NODES:
+            break
+    else:
+        return distinct, np.bincount(np.searchsorted(distinct, z), weights=weights).astype(np.float64)
+    low, high = float(z.min()), float(z.max())
+    width = (high - low) / n_cells
+
+    def sums(*functions: Callable[[FloatArray, AnyArray], FloatArray]) -> list[FloatArray]:
+        """Weighted sums in each cell of functions of logits and their cells."""
+        out = [np.zeros(n_cells) for _ in functions]
+        for start in range(0, z.size, _TILE):
+            some, w = z[start : start + _TILE], weights[start : start + _TILE]
+            cell = np.minimum(((some - low) / (high - low) * n_cells).astype(np.intp), n_cells - 1)
+            for total, function in zip(out, functions, strict=True):
+                total += np.bincount(cell, w * function(some, cell), n_cells)
+        return out
+
+    total, first = sums(lambda z, _: np.ones(z.size), lambda z, cell: z - (low + (cell + 0.5) * width))
     held = total > 0
-
-    def mean(values: FloatArray) -> FloatArray:
-        return np.asarray(np.bincount(cell, mass * values, minlength=_CELLS)[held] / total[held])
-
-    middle = mean(distinct)
-    place = np.zeros(_CELLS)
-    place[held] = middle
-    off = distinct - place[cell]
-    variance, third = mean(off**2), mean(off**3)
+    place = low + (np.arange(n_cells) + 0.5) * width
+    place[held] += first[held] / total[held]
+    middle = place[held]
+    variance, third = (
+        found[held] / total[held]
+        for found in sums(lambda z, cell: (z - place[cell]) ** 2, lambda z, cell: (z - place[cell]) ** 3)
+    )
     sd = np.sqrt(np.maximum(variance, 0.0))
-    skew = np.divide(third, sd**3, out=np.zeros_like(sd), where=sd > 1e-9 * (high - low) / _CELLS)
+    skew = np.divide(third, sd**3, out=np.zeros_like(sd), where=sd > 1e-9 * width)
     # Gauss's two nodes of a law with mean 0, variance 1 and this skewness: roots of x² - skew x - 1.
     spread = np.sqrt(skew**2 + 4)
     up, down = (skew + spread) / 2, (skew - spread) / 2
