@@ -93,7 +93,7 @@ def test_difference_of_single_rows_has_an_interval():
     assert found.interval == pytest.approx((0.8 - reach, 0.8 + reach), abs=1e-5)
     w = np.array([2.0, 3.0])
     rows = Rows(np.array([0.2, 0.2]), np.ones(2), w, w, True)
-    (variance,) = GroupSums.of(rows, np.zeros(2, dtype=int), None, 1).gap_variance
+    (variance,) = GroupSums.of(rows, [(np.zeros(2, dtype=int), 1)], None)[0].gap_variance
     assert variance == pytest.approx(5 * 0.16 / 25)
 
 

@@ -38,7 +38,7 @@ def rows_of(y, p, w=None, *, integral=True):
 
 def compared(rows, codes, n_groups, rng, pooled=None):
     pooled = PooledMap.of(rows) if pooled is None else pooled
-    return heterogeneity(rows, codes, pooled, GroupSums.of(rows, codes, pooled, n_groups), rng)
+    return heterogeneity(rows, codes, pooled, GroupSums.of(rows, [(codes, n_groups)], pooled)[0], rng)
 
 
 # Groups ----------------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -61,17 +60,23 @@ class LogitSums:
         nodes, mass = compressed(z, weights, _CELLS)
         return cls(nodes, mass, centre, half, positive)
 
+    def within(self, z: FloatArray) -> FloatArray:
+        """Logits as numbers from -1 to 1."""
+        return np.asarray((np.asarray(z) - self.centre) / self.half)
+
     def raw(self, z: FloatArray) -> FloatArray:
         """Chebyshev polynomials at logits, (m, degree + 1)."""
-        return np.asarray(
-            np.polynomial.chebyshev.chebvander((np.asarray(z) - self.centre) / self.half, self.positive.size - 1)
-        )
+        return np.asarray(np.polynomial.chebyshev.chebvander(self.within(z), self.positive.size - 1))
 
     @cached_property
     def _root(self) -> FloatArray:
         """R of ``raw = Q R`` with Q orthogonal over the weights: mean squares of Q are 1."""
         weighted = self.raw(self.nodes) * np.sqrt(self.mass / self.mass.sum())[:, None]
         return np.asarray(np.linalg.qr(weighted, mode="r"))
+
+    def orthonormal(self, d: int) -> FloatArray:
+        """What makes orthonormal columns of the first d Chebyshev polynomials, (d, d)."""
+        return np.asarray(np.linalg.inv(self._root[:d, :d]))
 
     def columns(self, z: FloatArray, degree: int) -> FloatArray:
         """Polynomials up to a degree, orthonormal over the sample, at logits, (m, degree + 1)."""
@@ -118,33 +123,29 @@ def compressed(z: FloatArray, weights: FloatArray, n_cells: int) -> tuple[FloatA
     low, high = float(z.min()), float(z.max())
     width = (high - low) / n_cells
 
-    def sums(*functions: Callable[[FloatArray, AnyArray], FloatArray]) -> list[FloatArray]:
-        """Weighted sums in each cell of functions of logits and their cells."""
-        out = [np.zeros(n_cells) for _ in functions]
-        for start in range(0, z.size, _TILE):
-            some, w = z[start : start + _TILE], weights[start : start + _TILE]
-            cell = np.minimum(((some - low) / (high - low) * n_cells).astype(np.intp), n_cells - 1)
-            for total, function in zip(out, functions, strict=True):
-                total += np.bincount(cell, w * function(some, cell), n_cells)
-        return out
-
-    total, first = sums(lambda z, _: np.ones(z.size), lambda z, cell: z - (low + (cell + 0.5) * width))
-    held = total > 0
-    place = low + (np.arange(n_cells) + 0.5) * width
-    place[held] += first[held] / total[held]
-    middle = place[held]
-    variance, third = (
-        found[held] / total[held]
-        for found in sums(lambda z, cell: (z - place[cell]) ** 2, lambda z, cell: (z - place[cell]) ** 3)
-    )
-    sd = np.sqrt(np.maximum(variance, 0.0))
-    skew = np.divide(third, sd**3, out=np.zeros_like(sd), where=sd > 1e-9 * width)
+    moments = np.zeros((4, n_cells))
+    for start in range(0, z.size, _TILE):
+        place = (z[start : start + _TILE] - low) * (1 / width)
+        cell = np.minimum(place.astype(np.intp), n_cells - 1)
+        off, power = place - cell - 0.5, weights[start : start + _TILE]
+        for total in moments:
+            total += np.bincount(cell, power, n_cells)
+            power = power * off
+    held = moments[0] > 0
+    total, first, second, third = moments[:, held]
+    # About the middle of each cell, in widths; then about the mean.
+    first, second, third = first / total, second / total, third / total
+    third += first * (2 * first**2 - 3 * second)
+    middle = low + (np.flatnonzero(held) + 0.5 + first) * width
+    sd = np.sqrt(np.maximum(second - first**2, 0.0))
+    skew = np.divide(third, sd**3, out=np.zeros_like(sd), where=sd > 1e-6)
+    sd *= width
     # Gauss's two nodes of a law with mean 0, variance 1 and this skewness: roots of x² - skew x - 1.
     spread = np.sqrt(skew**2 + 4)
     up, down = (skew + spread) / 2, (skew - spread) / 2
     share = -down / spread
     nodes = np.concatenate([middle + sd * up, middle + sd * down])
-    return nodes, np.concatenate([total[held] * share, total[held] * (1 - share)])
+    return nodes, np.concatenate([total * share, total * (1 - share)])
 
 
 @dataclass(frozen=True, eq=False)

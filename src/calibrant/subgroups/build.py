@@ -204,22 +204,18 @@ class _Work:
         """One column after the other; p-values not yet corrected."""
         rows = Rows.of(only_problem(self.notion, self.p))
         pooled = PooledMap.of(rows)
-        weights = self.p.weights
-        used = None if weights is None or weights.all() else weights > 0
+        groupings, weighty = [], []
         for column in columns:
+            codes = column.codes if self.p.weights is None else column.codes[self.p.weights > 0]
+            held = np.flatnonzero(np.bincount(codes, minlength=len(column.values)))
+            groupings.append((codes if held.size == len(column.values) else np.searchsorted(held, codes), held.size))
+            weighty.append(held)
+        all_sums = GroupSums.of(rows, groupings, pooled)
+        for column, held, (codes, _), sums in zip(columns, weighty, groupings, all_sums, strict=True):
             # Sorted by groups once: rows of a group are a slice, in the order in which they came.
             order = np.argsort(column.codes, kind="stable")
-            ends = np.cumsum(np.bincount(column.codes, minlength=len(column.values)))
-            groups, held = [], []
-            for code, (name, value) in enumerate(zip(column.names, column.values, strict=True)):
-                found = self._group(name, value, order[ends[code - 1] if code else 0 : ends[code]])
-                groups.append(found)
-                if found.base_rate == found.base_rate:
-                    held.append(code)
-            codes = column.codes if used is None else column.codes[used]
-            if len(held) < len(groups):
-                codes = np.searchsorted(held, codes)
-            sums = GroupSums.of(rows, codes, pooled, len(held))
+            parts = np.split(order, np.cumsum(np.bincount(column.codes, minlength=len(column.values)))[:-1])
+            groups = [self._group(*about) for about in zip(column.names, column.values, parts, strict=True)]
             yield SubgroupColumn(
                 column.name,
                 tuple(groups),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -52,7 +53,8 @@ class PooledMap(NamedTuple):
 
         if self.sums is None:
             return np.ones((scores.size, 1)), np.full(scores.size, self.theta[0])
-        columns = self.sums.columns(_logits(scores), self.theta.size - 1)
+        raw = np.polynomial.chebyshev.chebvander(self.sums.within(_logits(scores)), self.theta.size - 1)
+        columns = raw @ self.sums.orthonormal(self.theta.size)
         return columns, np.asarray(expit(columns @ self.theta))
 
 
@@ -97,10 +99,10 @@ class GroupSums:
     spread_all: FloatArray
 
     @classmethod
-    def of(cls, rows: Rows, codes: AnyArray, pooled: PooledMap | None, n_groups: int) -> GroupSums:
-        """Of rows and the group of each."""
+    def of(cls, rows: Rows, groupings: Sequence[tuple[AnyArray, int]], pooled: PooledMap | None) -> list[GroupSums]:
+        """Of rows, and of the group of each and the number of groups by one grouping after the other."""
         d = 0 if pooled is None else pooled.theta.size
-        by_group = np.zeros((9 + 2 * d, n_groups))
+        by_group = [np.zeros((9 + 2 * d, number)) for _, number in groupings]
         score_all, bent_all, spread_all = np.zeros(d), np.zeros((d, d)), np.zeros((d, d))
         for start in range(0, rows.scores.size, _TILE):
             tile = rows.where(slice(start, start + _TILE))
@@ -116,10 +118,14 @@ class GroupSums:
                 score_all += left @ columns
                 bent_all += bent @ columns
                 spread_all += spread_bent @ columns
-            place = codes[start : start + _TILE].astype(np.intp, copy=False)
-            for total, feature in zip(by_group, features, strict=False):
-                total += np.bincount(place, feature, n_groups)
-        return cls(*by_group[:9], by_group[9 : 9 + d].T, by_group[9 + d :].T, score_all, bent_all, spread_all)
+            for totals, (codes, number) in zip(by_group, groupings, strict=True):
+                place = codes[start : start + _TILE].astype(np.intp)
+                for total, feature in zip(totals, features, strict=False):
+                    total += np.bincount(place, feature, number)
+        return [
+            cls(*totals[:9], totals[9 : 9 + d].T, totals[9 + d :].T, score_all, bent_all, spread_all)
+            for totals in by_group
+        ]
 
     @property
     def gap(self) -> FloatArray:
