@@ -89,7 +89,9 @@ def as_predictions(
             "sum_tolerance": sum_tolerance, "from_logits": from_logits or None,
         }  # fmt: skip
         if extra := [name for name, value in given.items() if value is not None]:
-            raise TypeError(f"Predictions say everything about the rows: {', '.join(extra)} must not be given with them")
+            raise TypeError(
+                f"Predictions say everything about the rows: {', '.join(extra)} must not be given with them"
+            )
         return y_true
     if isinstance(y_prob, Predictions):
         raise TypeError("Predictions take the place of y_true and y_prob: pass them first, and no y_prob")
