@@ -69,6 +69,7 @@ def test_compare_is_the_library(binary, tmp_path, capsys):
     ]
 
 
+@pytest.mark.slow
 def test_compare_writes_a_page(animals, tmp_path, capsys):
     path, page = tmp_path / "a.parquet", tmp_path / "a.html"
     animals.write_parquet(path)
@@ -161,6 +162,7 @@ def test_every_method_is_saved_and_applied(method, binary, animals, tmp_path, ca
         assert np.abs(p.sum(axis=1) - 1).max() < 1e-9 if len(columns) > 1 else p.max() <= 1
 
 
+@pytest.mark.slow
 def test_labels_go_by_the_names_of_columns(animals, tmp_path, capsys):
     """Whatever their order after --labels: the numbers are those of the report."""
     source = tmp_path / "a.parquet"
