@@ -12,11 +12,11 @@ from .._types import AnyArray, FloatArray
 from ..errors import Binned
 from ..notions import Notion
 from ..predictions import Predictions
-from ..problem import OneVsRest, ProblemSet, VectorProblem
+from ..problem import OneVsRest, Problem, VectorProblem
 from .units import Units
 
 
-def problems_of(p: Predictions, notion: Notion) -> ProblemSet | OneVsRest:
+def problems_of(p: Predictions, notion: Notion) -> Problem | OneVsRest:
     """The 1-D problems of a notion; ValueError for one of vectors."""
     reduction = notion.reduce(p)
     if isinstance(reduction, VectorProblem):

@@ -18,7 +18,7 @@ from ..errors import Estimator
 from ..estimation import estimate, resolve_estimator
 from ..notions import Notion, Target, as_notion, only_problem
 from ..predictions import Predictions
-from ..problem import Problem, ProblemSet
+from ..problem import Problem
 from .groups import Groups, read_groups
 from .result import Difference, Subgroup, SubgroupColumn, SubgroupReport
 from .rows import Rows
@@ -129,7 +129,7 @@ def subgroup_calibration(
     p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
     chosen = as_notion(notion, p)
     problem = only_problem(chosen, p)
-    reader = resolve_estimator(estimator, ProblemSet((problem,)), chosen.name)
+    reader = resolve_estimator(estimator, problem, chosen.name)
     columns = read_groups(by, p.n_samples)
     (target,) = chosen.targets(p)
     if target.rows is not None:
