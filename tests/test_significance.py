@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 from sklearn.linear_model import LogisticRegression
 
 import calibrant as cal
@@ -343,3 +343,18 @@ def test_results_read_well():
 def test_bad_arguments(make, words):
     with pytest.raises(ValueError, match=words):
         make()
+
+
+def test_cox_solves_its_equations_for_any_weights():
+    """Residuals are orthogonal to 1 and to the log odds; a sample with relative weights is not called separated."""
+    rng = np.random.default_rng(0)
+    p = rng.beta(0.7, 0.9, 700)
+    y = rng.random(700) < p**1.4
+    z = np.log(p) - np.log1p(-p)
+    for w in (np.ones(700), rng.integers(0, 4, 700), rng.random(700), 1e-4 * rng.random(700)):
+        found = cal.cox_test(y, p, sample_weight=w)
+        assert found.warnings == ()
+        residual = w * (y - special.expit(found.details["intercept"] + found.details["slope"] * z))
+        assert np.array([residual.sum(), residual @ z]) == pytest.approx(0, abs=1e-9 * w.sum())
+        large = w * (y - special.expit(found.details["in_the_large"] + z))
+        assert large.sum() == pytest.approx(0, abs=1e-9 * w.sum())

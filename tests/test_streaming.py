@@ -7,7 +7,6 @@ import pytest
 
 import calibrant as cal
 from calibrant.reporting import report_from
-from calibrant.streaming import quantile_from_fine
 
 
 def binary(n=3000, seed=0):
@@ -82,8 +81,8 @@ def test_report_of_pieces_equals_report_of_rows():
 def test_quantile_bins_from_the_fine_histogram_hold_equal_mass():
     y, p = binary(20_000)
     acc = pieces(y, p)
-    fine = acc.problems[1].fine
-    moments = quantile_from_fine(fine, 15, (0.0, 1.0))
+    (sums,) = acc.sums(cal.Binned(15, "quantile"))
+    moments = sums[0]
     assert moments.weight.sum() == len(y)
     assert moments.outcome.sum() == y.sum()
     # 65536 cells and 20 000 smooth scores: a cell holds a few rows at most.
@@ -96,7 +95,8 @@ def test_quantile_bins_of_tied_scores_never_part_them():
     p = np.repeat([0.1, 0.5, 0.9], [10, 80, 10])
     y = np.tile([0, 1], 50)
     acc = cal.Accumulator().add(y, p)
-    moments = quantile_from_fine(acc.problems[1].fine, 10, (0.0, 1.0))
+    (sums,) = acc.sums(cal.Binned(10, "quantile"))
+    moments = sums[0]
     assert sorted(moments.weight[moments.weight > 0]) == [10, 10, 80]
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._checks import check_level, is_whole
-from ._rows import ones_or
+from ._rows import of_variances, ones_or
 from ._types import AnyArray, FloatArray, Interval, Label, RandomState
 from ._validation import as_predictions
 from .predictions import Predictions
@@ -245,8 +245,7 @@ class _Mean:
 
         self.weights = ones_or(p.weights, p.n_samples)[used]
         self._size = p.effective_size
-        # Of repeats the variances add up; of other weights their squares count.
-        self._times = self.weights if p.integral_weights else self.weights**2
+        self._times = of_variances(self.weights, integral=p.integral_weights)
         self._reach = float(ndtri((1 + level) / 2))
 
     def of(self, values: FloatArray) -> MeanCost:

@@ -22,6 +22,7 @@ from .inference.posterior import credible
 from .murphy import BinaryRows
 from .notions import ClassSpecific, only_problem
 from .problem import Problem
+from .question import Question
 from .results import plain
 from .significance.drawn import kuiper_pvalue
 
@@ -194,10 +195,11 @@ def decision_calibration_error(
     errors = np.divide((weight * np.abs(gap)).sum(axis=-1), total, out=np.full(total.shape, np.nan), where=total > 0)
     regrets = (mass * density.regret(cells.score, np.clip(cells.score + gap, 0, 1))).sum(axis=-1)
 
+    size = problem.effective_size
+    question = Question("class-specific", 1.0, level, (rows.label,), (1.0,), "power", False, p.n_samples, size)
+
     def interval(draws: FloatArray) -> Interval:
-        found = credible(
-            [ErrorDraws(draws, log_odds)], [1.0], norm=1.0, average="power", level=level, size=problem.effective_size
-        ).interval
+        found = credible(ErrorDraws(draws[None], np.array([log_odds])), question).interval
         # Off elsewhere, scores may still be right where decisions are made.
         return Interval(0.0, found.high) if pvalue > 1 - level else found
 
@@ -306,7 +308,7 @@ def _cells(problem: Problem, density: _Density) -> tuple[RankCells, FloatArray]:
     steps = GRID_CELLS * np.stack([scores, 1 - scores], axis=-1)
     near = count[:, None] * np.maximum(1 - steps, 0.0)
     ends = np.stack([sums(near[:, 0]), sums(near[:, 1])], axis=-1)
-    cells = from_sums(sums(count), sums(positive), sums(count * scores), sums(count * rank), ends, n)
+    cells = from_sums(sums(count), sums(positive), sums(count * scores), sums(count * rank), ends, np.asarray(n))
     return cells, sums(count * weight) / sums(count)
 
 

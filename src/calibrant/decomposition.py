@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ._checks import check_choice, check_level, check_resamples
-from ._rows import ones_or
+from ._rows import ones_or, run_starts
 from ._types import AnyArray, FloatArray, Interval, RandomState
 from ._validation import as_predictions
 from .binning import quantile_edges, resolve_n_bins, uniform_edges
@@ -214,23 +214,23 @@ def decompose(
         )
     Binned(n_bins, strategy)  # judges both
     n_resamples, level = check_resamples(n_resamples, 0), check_level(level)
-    stated, codes, weights = _rows(p, rule)
+    stated, codes, weights = _counted(p)
     true = None if posterior is None else _posterior(posterior, p)
     observer = _observer(stated, method, n_bins, strategy, p.eps, weights, integral=p.integral_weights)
-    parts = _parts(rule, stated, codes, weights, observer(codes), true)
+    rows = _Rows(rule, stated, codes, weights, observer, true)
+    parts = rows.parts()
     intervals = {}
     if n_resamples:
-        rng = np.random.default_rng(random_state)
-        intervals = _intervals(rule, stated, codes, weights, observer, true, parts, n_resamples, level, rng)
+        intervals = _intervals(rows, parts, n_resamples, level, np.random.default_rng(random_state))
     name = score if isinstance(score, str) else repr(score)
-    return _made(parts, name, method, len(codes), intervals)
+    return Decomposition(**parts, score=name, method=method, n_samples=len(codes), intervals=intervals)
 
 
 #: Observed frequencies (n, K) and mean stated ones within bins (n, K) or None, given weights of the rows.
 Observer = Callable[[FloatArray], tuple[FloatArray, FloatArray | None]]
 
 
-def _rows(p: Predictions, rule: ScoringRule) -> tuple[FloatArray, AnyArray, FloatArray]:
+def _counted(p: Predictions) -> tuple[FloatArray, AnyArray, FloatArray]:
     """Probabilities (n, K), codes and weights of the rows that count; what a single column speaks of comes last."""
     stated, codes = matrix_of(p), p.codes.astype(np.intp)
     if p.positive == 0:
@@ -252,50 +252,38 @@ def _posterior(posterior: Any, p: Predictions) -> FloatArray:
     return true if p.weights is None else true[p.weights > 0]
 
 
-def _parts(
-    rule: ScoringRule,
-    stated: FloatArray,
-    codes: AnyArray,
-    weights: FloatArray,
-    observe: Observer,
-    true: FloatArray | None,
-) -> dict[str, float]:
-    """Parts as means of realised scores."""
-    observed, within = observe(weights)
-    share = weights / weights.sum()
-    base: FloatArray = np.bincount(codes, weights=share, minlength=stated.shape[1]).astype(np.float64)[None]
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Stated probabilities, what happened, and what finds the observed frequencies: all that parts are made of."""
 
-    def mean(p: FloatArray) -> float:
-        return float(share @ _realised(rule, p, codes))
+    rule: ScoringRule
+    stated: FloatArray
+    codes: AnyArray
+    weights: FloatArray
+    observer: Callable[[AnyArray], Observer]
+    true: FloatArray | None
 
-    total, refinement = mean(stated), mean(observed)
-    # A bin speaks with one voice, the mean of its scores: what they differ by is no matter of calibration.
-    spoken = total if within is None else mean(within)
-    return {
-        "total": total,
-        "calibration": spoken - refinement,
-        "refinement": refinement,
-        "uncertainty": float(rule.expected(base, base)[0]),
-        "within": 0.0 if within is None else total - spoken,
-        "irreducible": float("nan") if true is None else mean(true),
-    }
+    def parts(self, used: Any = slice(None)) -> dict[str, float]:
+        """Parts as means of realised scores, of the rows used."""
+        observed, within = self.observer(self.codes)(self.weights)
+        codes, weights = self.codes[used], self.weights[used]
+        share = weights / weights.sum()
+        base: FloatArray = np.bincount(codes, weights=share, minlength=self.stated.shape[1]).astype(np.float64)[None]
 
+        def mean(p: FloatArray) -> float:
+            return float(share @ _realised(self.rule, p[used], codes))
 
-def _made(
-    parts: dict[str, float], score: str, method: str, n_samples: int, intervals: dict[str, Interval]
-) -> Decomposition:
-    return Decomposition(
-        parts["total"],
-        parts["calibration"],
-        parts["refinement"],
-        parts["uncertainty"],
-        parts["within"],
-        parts["irreducible"],
-        score=score,
-        method=method,
-        n_samples=n_samples,
-        intervals=intervals,
-    )
+        total, refinement = mean(self.stated), mean(observed)
+        # A bin speaks with one voice, the mean of its scores: what they differ by is no matter of calibration.
+        spoken = total if within is None else mean(within)
+        return {
+            "total": total,
+            "calibration": spoken - refinement,
+            "refinement": refinement,
+            "uncertainty": float(self.rule.expected(base, base)[0]),
+            "within": 0.0 if within is None else total - spoken,
+            "irreducible": float("nan") if self.true is None else mean(self.true),
+        }
 
 
 def _realised(rule: ScoringRule, p: FloatArray, codes: AnyArray) -> FloatArray:
@@ -383,7 +371,7 @@ class _Sorted:
         """Sort; in which order equal scores come is no matter."""
         order = np.argsort(scores)
         s = scores[order]
-        return cls(order, np.flatnonzero(np.concatenate([[True], s[1:] != s[:-1]])))
+        return cls(order, run_starts(s))
 
     def fit(self, outcomes: AnyArray, weights: FloatArray) -> FloatArray:
         """Isotonic frequencies of each row; equal scores are one."""
@@ -406,28 +394,20 @@ class _Sorted:
 
 
 def _intervals(
-    rule: ScoringRule,
-    stated: FloatArray,
-    codes: AnyArray,
-    weights: FloatArray,
-    observer: Callable[[AnyArray], Observer],
-    true: FloatArray | None,
-    parts: dict[str, float],
-    n_resamples: int,
-    level: float,
-    rng: np.random.Generator,
+    rows: _Rows, parts: dict[str, float], n_resamples: int, level: float, rng: np.random.Generator
 ) -> dict[str, Interval]:
     """Basic bootstrap intervals: as far from the estimate, on the other side, as resamples are from it."""
-    n = len(codes)
-    known = _made(parts, "", "", n, {})
+    n = len(rows.codes)
+
+    def whole(parts: dict[str, float]) -> Decomposition:
+        return Decomposition(**parts, score="", method="", n_samples=n, intervals={})
+
+    known = whole(parts)
     drawn: dict[str, list[float]] = {name: [] for name in _PARTS if np.isfinite(getattr(known, name))}
     for _ in range(n_resamples):
         times = np.bincount(rng.integers(n, size=n), minlength=n)
-        rows = times > 0
-        w = weights * times
         with np.errstate(invalid="ignore"):
-            one = _parts_of_resample(rule, stated, codes, w, rows, observer(codes), true)
-        resampled = _made(one, "", "", n, {})
+            resampled = whole(replace(rows, weights=rows.weights * times).parts(times > 0))
         for name, values in drawn.items():
             values.append(getattr(resampled, name))
     out = {}
@@ -441,39 +421,17 @@ def _intervals(
         floor = -np.inf if name in ("skill", "within", "grouping", "epistemic") else 0.0
         out[name] = Interval(max(low, floor), max(high, floor))
     if "calibration" in out:
-        null = _calibrations_of_calibrated(rule, stated, weights, observer, n_resamples, rng)
+        null = _calibrations_of_calibrated(rows, n_resamples, rng)
         if known.calibration <= float(np.quantile(null, level)):
             out["calibration"] = Interval(0.0, max(out["calibration"].high, known.calibration))
     return out
 
 
-def _calibrations_of_calibrated(
-    rule: ScoringRule,
-    stated: FloatArray,
-    weights: FloatArray,
-    observer: Callable[[AnyArray], Observer],
-    n_draws: int,
-    rng: np.random.Generator,
-) -> FloatArray:
+def _calibrations_of_calibrated(rows: _Rows, n_draws: int, rng: np.random.Generator) -> FloatArray:
     """The calibration that these scores would show if they were true: labels are drawn from them."""
-    running = np.cumsum(stated, axis=1)[:, :-1]
+    running = np.cumsum(rows.stated, axis=1)[:, :-1]
     out = np.empty(n_draws)
     for i in range(n_draws):
-        codes = (rng.random((len(stated), 1)) > running).sum(axis=1)
-        out[i] = _parts(rule, stated, codes, weights, observer(codes), None)["calibration"]
+        codes = (rng.random((len(rows.codes), 1)) > running).sum(axis=1)
+        out[i] = replace(rows, codes=codes, true=None).parts()["calibration"]
     return out
-
-
-def _parts_of_resample(
-    rule: ScoringRule,
-    stated: FloatArray,
-    codes: AnyArray,
-    weights: FloatArray,
-    rows: AnyArray,
-    observe: Observer,
-    true: FloatArray | None,
-) -> dict[str, float]:
-    """Parts of the rows that a resample holds."""
-    observed, within = observe(weights)
-    held = (observed[rows], None if within is None else within[rows])
-    return _parts(rule, stated[rows], codes[rows], weights[rows], lambda _: held, None if true is None else true[rows])

@@ -223,10 +223,12 @@ def ask(
 def estimate_from_sums(
     estimator: CellEstimator, parts: Iterable[Any], question: Question, n_resamples: int, rng: np.random.Generator
 ) -> Estimate:
-    """:func:`estimate` from sums of the question's problems, some at a time: the same numbers in memory and out of it."""
-    powers, found, curve = [], [], None
+    """:func:`estimate` from sums of the question's problems, some at a time: the same in memory and out of it."""
+    powers: list[FloatArray] = []
+    posteriors: list[ErrorDraws] = []
+    paths: list[Path] = []
+    curve = None
     draws, wanted = few_draws(question, n_resamples), len(question.informative)
-    posterior = isinstance(estimator, PosteriorEstimator)
     for sums in parts:
         powers.append(estimator.read(sums, question.norm))
         if len(question) == 1:
@@ -236,13 +238,13 @@ def estimate_from_sums(
         some = range(max(0, min(len(powers[-1]), wanted - known)))
         if isinstance(estimator, PosteriorEstimator):
             part = sums if len(some) == len(powers[-1]) else sums[some.start : some.stop]
-            found.append(estimator.draws(part, question.norm, _POSTERIOR * draws, rng))
+            posteriors.append(estimator.draws(part, question.norm, _POSTERIOR * draws, rng))
         else:
-            found += [sums_path(estimator, sums[i], question.norm, draws, rng) for i in some]
+            paths += [sums_path(estimator, sums[i], question.norm, draws, rng) for i in some]
     values = np.concatenate(powers)
-    if not posterior:
-        return _inverted(estimator, values, found, question, curve)
-    both = ErrorDraws(np.concatenate([d.powers for d in found]), np.concatenate([d.log_odds for d in found]))
+    if not posteriors:
+        return _inverted(estimator, values, paths, question, curve)
+    both = ErrorDraws(np.concatenate([d.powers for d in posteriors]), np.concatenate([d.log_odds for d in posteriors]))
     return _result(estimator, values, credible(both, question.informative), question, curve)
 
 

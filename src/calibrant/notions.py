@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -130,9 +130,7 @@ class Notion(ABC):
         return self.name
 
 
-def _problems(
-    p: Predictions, targets: tuple[Target, ...], codes: IntArray, average: str, dependent: bool
-) -> Problem:
+def _problems(p: Predictions, targets: tuple[Target, ...], codes: IntArray, average: str, dependent: bool) -> Problem:
     """Rows of all targets once their labels are known, those of one after those of another."""
 
     def outcomes(target: Target) -> AnyArray:
@@ -140,13 +138,14 @@ def _problems(
             return p.outcome(target.wanted)  # codes themselves, where they say it
         return target.outcomes(codes)
 
-    def weights(target: Target) -> FloatArray | None:
+    def weights(target: Target) -> Any:
         return p.weights if p.weights is None or target.rows is None else p.weights[target.rows]
 
-    each = [(t.scores, outcomes(t), weights(t)) for t in targets]
-    scores, hits, w = each[0] if len(each) == 1 else (
-        None if any(v is None for v in values) else np.concatenate(values) for values in zip(*each, strict=True)
-    )
+    if len(targets) == 1:
+        scores, hits, w = targets[0].scores, outcomes(targets[0]), weights(targets[0])
+    else:
+        scores, hits = np.concatenate([t.scores for t in targets]), np.concatenate([outcomes(t) for t in targets])
+        w = None if p.weights is None else np.concatenate([weights(t) for t in targets])
     return Problem(
         scores,
         hits,

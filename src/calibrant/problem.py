@@ -22,7 +22,7 @@ TILE = 1 << 17
 
 @dataclass(frozen=True, eq=False)
 class Problem(Sequence["Problem"]):
-    """One calibration problem in one dimension, or many side by side: is the mean of ``outcomes`` at score s equal to s?
+    """One calibration problem in one dimension, or many: is the mean of ``outcomes`` at score s equal to s?
 
     What is made of problems has their ``shape``: () for one, (R,) for many.
 
@@ -65,10 +65,13 @@ class Problem(Sequence["Problem"]):
     dependent: bool = False
 
     @classmethod
-    def samples(cls, scores: FloatArray, outcomes: AnyArray, weights: FloatArray | None = None, **about: Any) -> Problem:
+    def samples(
+        cls, scores: FloatArray, outcomes: AnyArray, weights: FloatArray | None = None, **about: Any
+    ) -> Problem:
         """R samples of n rows each: scores (R, n), outcomes and weights of that shape or (n,)."""
         rows, n = scores.shape
-        o, w = (None if v is None else np.broadcast_to(v, scores.shape).reshape(-1) for v in (outcomes, weights))
+        o = np.broadcast_to(outcomes, scores.shape).reshape(-1)
+        w = None if weights is None else np.broadcast_to(weights, scores.shape).reshape(-1)
         return cls(scores.reshape(-1), o, w, starts=np.arange(rows + 1) * n, **about)
 
     @overload
@@ -78,10 +81,7 @@ class Problem(Sequence["Problem"]):
     def __getitem__(self, index: int | slice) -> Problem:
         """One problem, or neighbouring ones: views of the rows."""
         alone = not isinstance(index, slice)
-        a, b, step = (range(len(self))[index], 0, 1) if alone else index.indices(len(self))  # type: ignore[union-attr]
-        b = a + 1 if alone else max(a, b)
-        if step != 1:
-            raise ValueError(f"neighbouring problems are taken with step 1; got {step}")
+        a, b = _ends(index, len(self))
         rows = slice(int(self.bounds[a]), int(self.bounds[b]))
         return replace(
             self,
@@ -114,7 +114,9 @@ class Problem(Sequence["Problem"]):
         """Label of each problem."""
         if self.starts is None:
             return (self.label,)
-        return self.label if isinstance(self.label, tuple) and len(self.label) == len(self) else (self.label,) * len(self)
+        return (
+            self.label if isinstance(self.label, tuple) and len(self.label) == len(self) else (self.label,) * len(self)
+        )
 
     @property
     def shares(self) -> tuple[float, ...]:
@@ -191,6 +193,16 @@ class Problem(Sequence["Problem"]):
         return replace(kept, scores=s, outcomes=o, weights=w)
 
 
+def _ends(index: int | slice, n: int) -> tuple[int, int]:
+    """First of the problems that an index names, and the one behind the last."""
+    if not isinstance(index, slice):
+        return range(n)[index], range(n)[index] + 1
+    a, b, step = index.indices(n)
+    if step != 1:
+        raise ValueError(f"neighbouring problems are taken with step 1; got {step}")
+    return a, max(a, b)
+
+
 def _sorted(p: Problem) -> tuple[FloatArray, FloatArray, FloatArray | None]:
     """Scores, outcomes and weights in ascending order of score, problem by problem."""
     n, counts = p.n_samples, p.counts
@@ -198,7 +210,7 @@ def _sorted(p: Problem) -> tuple[FloatArray, FloatArray, FloatArray | None]:
     o = p.outcomes
     if shape and p.weights is None and (o.dtype.kind in "biu" or bool(((o == 0) | (o == 1)).all())):
         # Scores in [0, 1] leave a bit of their pattern free, which is in their order: one integer key a row.
-        kind = np.uint32 if p.scores.dtype == np.float32 else np.uint64
+        kind: Any = np.uint32 if p.scores.dtype == np.float32 else np.uint64
         key = (p.scores + p.scores.dtype.type(0)).view(kind) << kind(1)  # + 0 makes -0.0 a 0.0
         key |= (o == 0).astype(kind)
         key = np.sort(key.reshape(shape), axis=-1).reshape(-1)
@@ -231,10 +243,9 @@ class OneVsRest(Sequence[Problem]):
     @overload
     def __getitem__(self, index: slice) -> Problem: ...
     def __getitem__(self, index: int | slice) -> Problem:
+        a, b = _ends(index, len(self))
         if not isinstance(index, slice):
-            i = range(len(self))[index]
-            return self[i : i + 1][0]
-        a, b, _ = index.indices(len(self))
+            return self[a:b][0]
         return Problem.samples(
             np.ascontiguousarray(self.probs[:, a:b].T),
             self.codes == np.arange(a, b)[:, None],

@@ -100,7 +100,9 @@ class Question:
         """Error of each of several problems."""
         from .errors.norm import root
 
-        return {} if len(self) == 1 else {k: root(float(v), self.norm) for k, v in zip(self.labels, powers, strict=True)}
+        return (
+            {} if len(self) == 1 else {k: root(float(v), self.norm) for k, v in zip(self.labels, powers, strict=True)}
+        )
 
 
 def few_draws(question: Question, n_resamples: int) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ._checks import check_choice, check_fraction, is_real
+from ._rows import mean
 from ._types import AnyArray, FloatArray
 from ._validation import as_predictions
 from .predictions import Predictions
@@ -216,15 +217,7 @@ def mean_score(
 ) -> float:
     """Weighted mean of :func:`score_samples`."""
     p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
-    return _weighted_mean(_samples(p, score), p.weights)
-
-
-def _weighted_mean(losses: FloatArray, weights: FloatArray | None) -> float:
-    """Mean; rows of weight 0 do not count, whatever their loss."""
-    if weights is None:
-        return float(losses.mean())
-    used = weights > 0
-    return float(np.average(losses[used], weights=weights[used]))
+    return mean(_samples(p, score), p.weights)
 
 
 def brier_score(

@@ -354,7 +354,9 @@ class Accumulator:
         """Calibration error of all rows added, as :func:`calibrant.estimate`; by default ``EmpiricalBayes()``."""
         chosen = EmpiricalBayes() if estimator is None else estimator
         if not isinstance(chosen, CellEstimator):
-            raise TypeError(f"estimator must be one that reads sums, such as Binned(...) or Density(...); got {chosen!r}")
+            raise TypeError(
+                f"estimator must be one that reads sums, such as Binned(...) or Density(...); got {chosen!r}"
+            )
         rng = np.random.default_rng(random_state)
         return estimate_from_sums(
             chosen, self.sums(chosen), self.question(norm, level), check_resamples(n_resamples), rng
@@ -366,11 +368,13 @@ class Accumulator:
             raise ValueError("no rows were added yet")
         return self.kept
 
-    def ordered_problems(self) -> dict[Label, ProblemSums]:
+    @property
+    def problems(self) -> dict[Label, ProblemSums]:
         """Sums of each problem that has rows, in class order."""
-        return self._ones(self.required())
+        return {} if self.kept is None else self._ones(self.kept)
 
-    def class_problems(self) -> dict[Label, ProblemSums]:
+    @property
+    def class_sums(self) -> dict[Label, ProblemSums]:
         """Sums of each class against the rest, in class order; empty for two classes and one column."""
         return {} if self.by_class is None else self._ones(self.by_class)
 

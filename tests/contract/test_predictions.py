@@ -232,3 +232,36 @@ def test_predictions_are_not_judged_again(name, monkeypatch):
     monkeypatch.setattr(_validation, "_scores", refused)
     for judged in made.values():
         outcome(lambda judged=judged: call(name, judged, **options_of(name)))
+
+
+@pytest.mark.parametrize("name", ["DecisionCurveDisplay.from_predictions", "MurphyDisplay.from_predictions"])
+def test_predictions_of_several_models(name):
+    y, p, given = rows("two classes")
+    judged = {key: cal.as_predictions(y, probs, **given) for key, probs in (("a", p), ("b", p[::-1]))}
+    same(plain(VERBS[name](judged)), plain(VERBS[name](y, {"a": p, "b": p[::-1]}, **given)))
+
+
+def test_a_posterior_beside_predictions():
+    y, p, given = rows("two classes")
+    judged = cal.as_predictions(y, p, **given)
+    same(plain(cal.decompose(judged, posterior=p**1.5)), plain(cal.decompose(y, p, posterior=p**1.5, **given)))
+
+
+def test_costs_must_be_given():
+    with pytest.raises(TypeError, match="costs must be given"):
+        cal.expected_cost(cal.as_predictions([0, 1], [0.2, 0.7]))
+
+
+def test_batches_of_a_monitor_speak_of_the_same_labels():
+    monitor = cal.CalibrationMonitor(pos_label="yes")
+    yes, no, other = (
+        cal.as_predictions(names, [0.2, 0.7], pos_label=label)
+        for names, label in ((["no", "yes"], "yes"), (["no", "yes"], "no"), (["no", "perhaps"], "perhaps"))
+    )
+    assert monitor.update(yes).n_samples == 2
+    assert monitor.update(["yes", "no"], [0.3, 0.1]).n_samples == 4
+    with pytest.raises(ValueError, match="the same pos_label: 'yes' before, 'no' now"):
+        monitor.update(no)
+    with pytest.raises(ValueError, match="the same labels"):
+        monitor.update(other)
+    assert monitor.n_samples == 4

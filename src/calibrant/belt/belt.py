@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from .._checks import check_fraction, check_int, check_level, is_real
+from .._logistic import expit, logits_of
 from .._rows import ones_or
 from .._types import FloatArray, Interval, Label
 from .._validation import as_predictions
-from ..errors.logitmap import expit, logits_of
 from ..notions import Notion, as_notion, only_problem
 from ..problem import Problem
 from ..results import plain

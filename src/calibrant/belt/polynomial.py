@@ -7,16 +7,14 @@ from functools import cached_property
 
 import numpy as np
 
+from .._logistic import DECREMENT, Counts, Point, maximum, softplus_and_expit
 from .._types import AnyArray, FloatArray
-from ..errors.logitmap import softplus_and_expit
 
 #: Distinct logits that are kept as they are; of more, those within a cell become two nodes.
 MOST_NODES = 1024
 _CELLS = 512
 _ITERATIONS = 100
 _HALVINGS = 60
-#: Newton's method ends below this decrement, twice the gain in log-likelihood that is left.
-_DECREMENT = 1e-12
 #: Information, in outcomes, below which a direction has none: the likelihood rises for ever along it.
 _NO_INFORMATION = 1e-6
 
@@ -158,22 +156,14 @@ class Likelihood:
 
     def maximum(self, start: FloatArray) -> tuple[FloatArray, float] | None:
         """θ of the largest likelihood and that; None where it rises for ever (outcomes are separated)."""
-        theta = start[None]
-        for _ in range(_ITERATIONS):
-            value, gradient, information = self.derivatives(theta)
-            if np.linalg.eigvalsh(information[0])[0] < _NO_INFORMATION:
-                return None
-            step = np.linalg.solve(information, gradient[..., None])[..., 0]
-            decrement = float(gradient[0] @ step[0])
-            if decrement < _DECREMENT:
-                return theta[0], float(value[0])
-            length = 1.0
-            for _ in range(_HALVINGS):
-                if self.value(theta + length * step)[0] >= value[0] - 1e-12 * abs(value[0]):
-                    break
-                length /= 2
-            theta = theta + length * step
-        return None
+        # Any weights of positives at the nodes will do that have these sums: of all, those along the columns.
+        weighted = self.columns * self.mass[:, None]
+        happened = weighted @ np.linalg.solve(weighted.T @ self.columns, self.positive)
+        counts = Counts(self.columns.T[None], self.mass[None], happened[None])
+        point, decrement = maximum(counts, 0.0, Point.at(start[None], np.zeros((1, self.mass.size)), counts))
+        if decrement[0] > DECREMENT or np.linalg.eigvalsh(point.information[0])[0] < _NO_INFORMATION:
+            return None
+        return point.theta[0], float(point.likelihood[0])
 
     def extremes(self, x: FloatArray, best: FloatArray, peak: float, drop: float) -> tuple[FloatArray, FloatArray]:
         r"""Least and largest ``x @ θ`` over the region ``{θ: 2 (peak - ℓ(θ)) ≤ drop}``, for each row of x.

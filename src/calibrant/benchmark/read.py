@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from .._checks import check_norm
-from .._types import AnyArray, FloatArray, IntArray
+from .._types import AnyArray, FloatArray
 from ..errors import Density, Estimator
 from ..errors.norm import is_linear
 from ..problem import TILE, Problem
@@ -18,7 +18,7 @@ from .curves import Entry
 from .pool import Pool
 from .truth import NOTIONS, truth_of
 
-Row = dict[str, Any]
+Row: TypeAlias = dict[str, Any]
 
 
 def read_pool(config: Config, distribution: Distribution, pool: Pool, entries: Mapping[str, Entry]) -> list[Row]:
@@ -47,8 +47,8 @@ def read_pool(config: Config, distribution: Distribution, pool: Pool, entries: M
         for a in range(0, len(rows), together):
             part = slice(a, a + together)
             sets = rows[part]
-            problems = [_samples(pool.scores[:, k], pool.labels == k, sets, 0.0) for k in range(n_classes)]
-            problems.append(_samples(confidence, correct, sets, 1 / n_classes))
+            problems = [samples(pool.scores[sets, k], pool.labels[sets] == k, (0.0, 1.0)) for k in range(n_classes)]
+            problems.append(samples(confidence[sets], correct[sets], (1 / n_classes, 1.0)))
             for notion, some in (("classwise", problems[:-1]), ("confidence", problems[-1:])):
                 for name, entry in entries.items():
                     start = time.perf_counter()
@@ -74,12 +74,9 @@ def read_pool(config: Config, distribution: Distribution, pool: Pool, entries: M
     return out
 
 
-Row = dict[str, Any]
-
-
-def _samples(scores: FloatArray, outcomes: AnyArray, rows: IntArray, low: float) -> Problem:
-    """Evaluation sets side by side: what one estimator makes of their rows serves the others."""
-    return Problem.samples(scores[rows], outcomes[rows], domain=(low, 1.0), eps=float(np.finfo(scores.dtype).eps))
+def samples(scores: FloatArray, outcomes: AnyArray, domain: tuple[float, float]) -> Problem:
+    """Samples (R, n) side by side: what one estimator makes of their rows serves the others."""
+    return Problem.samples(scores, outcomes, domain=domain, eps=float(np.finfo(scores.dtype).eps))
 
 
 def read_samples(

@@ -36,7 +36,7 @@ class Edges:
     @property
     def n_bins(self) -> int:
         """Number of bins (of many problems, the most that one has)."""
-        return self.values.shape[-1] - 1
+        return int(self.values.shape[-1]) - 1
 
     @property
     def centres(self) -> FloatArray:

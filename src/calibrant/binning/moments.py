@@ -80,7 +80,8 @@ class BinMoments:
         sums = _hard_sums(problem, edges) if mapping == "hard" else _linear_sums(problem, edges, mapping)
         shape = (*problem.shape, edges.n_bins)
         n = problem.counts if problem.shape else problem.n_samples
-        return cls(edges, mapping, *(v.reshape(shape) for v in sums), n, problem.integral)
+        weight, score, outcome, square, repeat = (v.reshape(shape) for v in sums)
+        return cls(edges, mapping, weight, score, outcome, square, repeat, n, problem.integral)
 
     def add(
         self,
@@ -133,7 +134,7 @@ class BinMoments:
         return BinMoments(self.edges, self.mapping, count, score, positive, count, count, n, True)
 
     @property
-    def _unit(self) -> FloatArray | float:
+    def _unit(self) -> Any:
         """From relative weights to the effective sample size."""
         total = self.weight.sum(axis=-1, keepdims=True)
         if self.integral:
@@ -165,7 +166,7 @@ class BinMoments:
     def coarsen(self, keep: AnyArray) -> BinMoments:
         """Merge neighbouring bins, keeping only the edges at positions ``keep`` (which include both ends)."""
         starts = np.asarray(keep)[:-1]
-        sums = {f: np.add.reduceat(getattr(self, f), starts, axis=-1) for f in _FIELDS}
+        sums: dict[str, Any] = {f: np.add.reduceat(getattr(self, f), starts, axis=-1) for f in _FIELDS}
         return replace(self, edges=Edges(self.edges.values[keep], exact=self.edges.exact), **sums)
 
     def as_rows(self, domain: tuple[float, float]) -> Problem:
@@ -283,10 +284,9 @@ def residual_sums(p: Problem, edges: Edges) -> tuple[FloatArray, FloatArray]:
         if p.weights is not None:
             residual *= p.weights[rows]
         sums += np.bincount(index, residual, minlength=sums.size)
-    if p.weights is None:
-        total = p.counts.astype(np.float64)
-    else:
-        total = np.bincount(p.row, p.weights, minlength=len(p)) if len(p) > 1 else np.array([p.weights.sum()])
+    total: FloatArray = p.counts.astype(np.float64)
+    if p.weights is not None:
+        total = np.array([float(w.sum()) for w in np.split(p.weights, p.bounds[1:-1])])
     return edges.fold(sums.reshape(-1, size)), total
 
 

@@ -66,10 +66,9 @@ class Cuts:
         last = np.maximum(runs.bounds[1:] - 1, 0)
         total = running[last] if running.size else np.zeros(len(runs))
         slack = 1e-12 * total
+        target = j * (total / bins)[row]
         if runs.integral:
             target = np.floor(j * total[row] / bins[row] + slack[row])
-        else:
-            target = j * (total / bins)[row]
         kept = target > slack[row]
         row, target = row[kept], target[kept]
         # The run in which the target falls; on its end, the cut lies between it and the next one.
@@ -119,21 +118,18 @@ def _of_runs(runs: Runs, cuts: Cuts, mapping: str) -> BinMoments:
         width = most
         slot = home + runs.row * width
         fields = (runs.weight, runs.weight * runs.scores, runs.outcome, runs.square)
-        weight, score, outcome, square = (
-            np.bincount(slot, v, minlength=len(runs) * width).reshape(-1, width) for v in fields
-        )
-        sums = [weight, score, outcome, square, weight]
+        table = np.stack([np.bincount(slot, v, minlength=len(runs) * width) for v in fields]).astype(np.float64)
+        weight, score, outcome, square = table.reshape(4, -1, width)
+        repeat = weight
     else:
         lower, up = _shares(runs, home, values, number, as_printed=mapping != "linear")
         width = most + 1
         table = np.zeros((5, len(runs) * width))
         _add_runs(table, lower + runs.row * width, up, runs)
-        sums = list(table.reshape(5, -1, width)[..., :most])
+        weight, score, outcome, square, repeat = table.reshape(5, -1, width)[..., :most]
     edges = Edges(values, exact=True)
-    n = runs.n_rows
-    if not runs.shape:
-        return BinMoments(edges[0], mapping, *(v[0] for v in sums), int(n[0]), runs.integral)
-    return BinMoments(edges, mapping, *sums, n, runs.integral)
+    found = BinMoments(edges, mapping, weight, score, outcome, square, repeat, runs.n_rows, runs.integral)
+    return found if runs.shape else found[0]
 
 
 def _add_runs(table: FloatArray, lower: IntArray, up: FloatArray, runs: Runs) -> None:
@@ -181,9 +177,9 @@ def joined(moments: Sequence[BinMoments]) -> BinMoments:
             row[: m.edges.n_bins] = getattr(m, name)
         return out
 
-    sums = [table(name) for name in ("weight", "score", "outcome", "square", "repeat")]
-    n = np.array([m.n_samples for m in moments])
-    return BinMoments(edges, moments[0].mapping, *sums, n, all(m.integral for m in moments))
+    weight, score, outcome, square, repeat = map(table, ("weight", "score", "outcome", "square", "repeat"))
+    n, integral = np.array([m.n_samples for m in moments]), all(m.integral for m in moments)
+    return BinMoments(edges, moments[0].mapping, weight, score, outcome, square, repeat, n, integral)
 
 
 def quantile_edges(

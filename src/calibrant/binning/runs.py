@@ -53,7 +53,7 @@ class Runs:
         first[p.bounds[:-1][p.counts > 0]] = True
         start = np.flatnonzero(first)
         if w is None:
-            weight = np.diff(start, append=s.size).astype(np.float64)
+            weight: FloatArray = np.diff(start, append=s.size).astype(np.float64)
             outcome, square = o if start.size == s.size else _sums(o, start), weight
         else:
             weight, outcome, square = _sums(w, start), _sums(w * o, start), _sums(w * w, start)
@@ -91,7 +91,9 @@ class Runs:
         )
         order = np.lexsort((score, row))
         row, score = row[order], score[order]
-        start = np.flatnonzero(np.concatenate([[True], (score[1:] != score[:-1]) | (row[1:] != row[:-1])])[: score.size])
+        start = np.flatnonzero(
+            np.concatenate([[True], (score[1:] != score[:-1]) | (row[1:] != row[:-1])])[: score.size]
+        )
         return replace(
             self,
             scores=score[start],
@@ -127,7 +129,7 @@ class Runs:
     @cached_property
     def totals(self) -> FloatArray:
         """Weight of each problem, (R,)."""
-        return np.bincount(self.row, self.weight, minlength=len(self))
+        return np.bincount(self.row, self.weight, minlength=len(self)).astype(np.float64)
 
     @cached_property
     def sizes(self) -> FloatArray:

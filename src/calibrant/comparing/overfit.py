@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._logistic import Counts, Point, expit, maximum, warned
 from .._types import AnyArray, FloatArray
 from ..errors.isotonic import isotonic_means
 from ..predictions import Predictions
@@ -123,7 +124,7 @@ def smooth_map(positive: FloatArray, weight: FloatArray, rows: float) -> FloatAr
     A logistic fit, piecewise linear in normal ranks, pooled where it would fall; ``rows`` is how many rows the weights
     are worth, beside which slopes cost something. Ranks, so that it is the same of all scores of one order.
     """
-    from scipy.special import expit, logit, ndtri
+    from scipy.special import logit, ndtri
 
     number = weight.size
     share = weight / weight.sum()
@@ -137,29 +138,11 @@ def smooth_map(positive: FloatArray, weight: FloatArray, rows: float) -> FloatAr
     design = np.column_stack([np.ones(number), design - share @ design])
     cost = np.array([0.0, _SLOPE_COST, *(_BEND_COST for _ in knots)]) * (weight.sum() / rows)
 
-    def loss(beta: FloatArray) -> float:
-        eta = design @ beta
-        return float(weight @ np.logaddexp(0, eta) - positive @ eta + (cost @ beta**2) / 2)
-
-    beta = np.zeros(design.shape[1])
-    beta[0] = logit(base)
-    now = loss(beta)
-    for _ in range(60):
-        q = expit(design @ beta)
-        slope = design.T @ (weight * q - positive) + cost * beta
-        bend = (design * (weight * q * (1 - q))[:, None]).T @ design + np.diag(cost)
-        step = np.linalg.lstsq(bend, slope, rcond=None)[0]
-        for halved in range(30):
-            new = beta - step / 2**halved
-            then = loss(new)
-            if then <= now:
-                break
-        else:
-            break
-        beta, gained, now = new, now - then, then
-        if gained <= 1e-9 * max(abs(now), 1.0):
-            break
-    q = np.clip(expit(design @ beta), _LEAST, 1 - _LEAST)
+    start = np.zeros((1, design.shape[1]))
+    start[0, 0] = logit(base)
+    counts = Counts(design.T[None], weight[None], positive[None])
+    point = warned(*maximum(counts, cost, Point.at(start, np.zeros((1, number)), counts)))
+    q = np.clip(expit(point.logit[0]), _LEAST, 1 - _LEAST)
     return np.asarray(isotonic_means(q * weight, weight), dtype=np.float64)
 
 

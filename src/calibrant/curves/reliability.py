@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import check_level, check_resamples
 from .._types import Label, RandomState
 from .._validation import as_predictions
-from .._checks import check_level, check_resamples
 from ..errors import AdaptiveKernel, Binned, CellEstimator, Density, Isotonic, ResidualKernel
 from ..inference.groups import Groups
 from ..notions import Notion, as_notion

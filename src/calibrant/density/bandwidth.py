@@ -27,7 +27,7 @@ def resolve_bandwidth(rule: BandwidthRule, grid: GridMoments) -> FloatArray:
         h = one_by_one(grid, lambda one: _called(rule, one))
     else:
         h = np.full(grid.shape, float(rule))
-    return np.maximum(h, grid.step)
+    return np.asarray(np.maximum(h, grid.step))
 
 
 def one_by_one(grid: GridMoments, rule: Callable[[GridMoments], float]) -> FloatArray:
@@ -161,4 +161,4 @@ def _iqr(grid: GridMoments) -> FloatArray:
         low, high = order_statistic(below), order_statistic(np.minimum(below + 1, np.maximum(n - 1, 0.0)))
         return low + (position - below) * (high - low)
 
-    return np.where(known, quantile(0.75) - quantile(0.25), 0.0).reshape(grid.shape)
+    return np.asarray(np.where(known, quantile(0.75) - quantile(0.25), 0.0).reshape(grid.shape))

@@ -85,16 +85,14 @@ class GridMoments:
             squares = np.array([float(one @ one) for one in np.split(p.weights, p.bounds[1:-1])])
         if not p.shape:
             count, positive = dense_counts(p, cells)
-            return cls(
-                *p.domain, count[0], positive[0], float(total[0]), float(squares[0]), p.n_samples, p.integral
-            )
+            return cls(*p.domain, count[0], positive[0], float(total[0]), float(squares[0]), p.n_samples, p.integral)
         node, count, positive = _on_nodes(p, cells)
         return cls(*p.domain, count, positive, total, squares, p.counts, p.integral, node, cells)
 
     def __getitem__(self, index: Any) -> GridMoments:
         """Counts of one of many problems, on all nodes, or of some of them."""
         alone = isinstance(index, (int, np.integer))
-        some = {f: getattr(self, f)[index] for f in _FIELDS}
+        some: dict[str, Any] = {f: getattr(self, f)[index] for f in _FIELDS}
         if alone:
             some |= {"total": float(some["total"]), "squares": float(some["squares"])}
             some["n_samples"] = int(some["n_samples"])
@@ -116,7 +114,7 @@ class GridMoments:
         """The same with one leading axis."""
         if self.shape:
             return self
-        row = {f: np.asarray(getattr(self, f))[None] for f in _FIELDS}
+        row: dict[str, Any] = {f: np.asarray(getattr(self, f))[None] for f in _FIELDS}
         return replace(self, node=None if self.node is None else self.node[None], **row)
 
     @property
@@ -140,7 +138,7 @@ class GridMoments:
                 f"and [{other.low}, {other.high}] with {other.cells + 1}"
             )
         one, two = self.dense, other.dense
-        added = {f: getattr(one, f) + getattr(two, f) for f in _FIELDS}
+        added: dict[str, Any] = {f: getattr(one, f) + getattr(two, f) for f in _FIELDS}
         return replace(one, integral=self.integral and other.integral, **added)
 
     merge = __add__
@@ -194,7 +192,7 @@ class GridMoments:
         return self if factor == 1 else self.on(self.cells // factor)
 
     def on(self, cells: int) -> GridMoments:
-        """Counts on all nodes of a coarser grid; sharing twice is sharing once where the nodes of one are the other's."""
+        """Counts on all nodes of a coarser grid, whose nodes are nodes of this one: sharing twice is sharing once."""
         if cells == self.cells:
             return self.dense
         if cells <= _FINE_CELLS < self.cells:
@@ -374,7 +372,7 @@ def dense_counts(p: Problem, cells: int) -> tuple[FloatArray, FloatArray]:
     return by_outcome.sum(axis=1), by_outcome[:, 1]
 
 
-def _on_nodes(p: Problem, cells: int) -> tuple[IntArray, FloatArray, FloatArray]:
+def _on_nodes(p: Problem, cells: int) -> Any:
     """Nodes in use of many problems, and the counts on them, all (R, m). A problem's own rows decide how."""
     few = p.counts <= _FEW
     if few.all():
@@ -383,7 +381,7 @@ def _on_nodes(p: Problem, cells: int) -> tuple[IntArray, FloatArray, FloatArray]
     dense = [dense_counts(p[i : i + 1], cells) for i in large.tolist()]
     used = [np.flatnonzero(count[0]) for count, _ in dense]
     row = np.repeat(large, [u.size for u in used])
-    flat = [row, np.concatenate(used)]
+    flat: list[Any] = [row, np.concatenate(used)]
     flat += [np.concatenate([d[k][0, u] for d, u in zip(dense, used, strict=True)]) for k in (0, 1)]
     if few.any():
         first, *rest = _sparse_counts(p, cells, few)
@@ -436,7 +434,9 @@ def _sparse_counts(
     apart = np.ones(at.size, dtype=np.intp)
     apart[0] = 0
     apart[1:] += key[1:] != key[:-1] + 1
-    left = np.cumsum(apart)  # the node below a cell; the node above is the next place, shared where the next cell is used
+    left = np.cumsum(
+        apart
+    )  # the node below a cell; the node above is the next place, shared where the next cell is used
     nodes = int(left[-1]) + 2
     node = np.zeros(nodes, dtype=np.intp)
     node[left], node[left + 1] = key, key + 1

@@ -50,11 +50,11 @@ class Reading(NamedTuple):
         return cls(float((mass * terms).sum()) / total, float(np.sqrt(variance / max(size, 1.0))))
 
 
-class Estimator(ABC):
+class Estimator:
     """Base class of estimators.
 
-    To add one: subclass, make it a frozen dataclass, and say how it reads rows (:meth:`power`, one problem at a time, or
-    :meth:`powers`, all side by side); one that reads sums derives from :class:`CellEstimator`. Export it in
+    To add one: subclass, make it a frozen dataclass, and say how it reads rows (:meth:`power`, one problem at a time,
+    or :meth:`powers`, all side by side); one that reads sums derives from :class:`CellEstimator`. Export it in
     ``calibrant.errors`` and ``calibrant``, and add a row to ``tests/contract/table.py``.
     """
 
@@ -94,7 +94,7 @@ class Estimator(ABC):
         raise ValueError(f"estimator {type(self).__name__} cannot serve the notion {notion!r}: use {others}")
 
 
-class ReadingEstimator(Estimator):
+class ReadingEstimator(Estimator, ABC):
     """An estimator that knows the standard error of its power; what it says of a problem is a reading."""
 
     @abstractmethod
@@ -182,11 +182,11 @@ class Cells:
         return positive - count * np.nan_to_num(self.scores) if self.residual else positive
 
 
-class CellEstimator(Estimator):
+class CellEstimator(Estimator, ABC):
     """An estimator that reads sums: they add, so it streams, resamples and reports, at a cost independent of n.
 
-    A subclass names the sums that it ``needs`` (``Grid()``, ``Bins(edges)``, ``DistinctScores()``, or a value of its own
-    with ``of(problem)``) and reads them with :meth:`read`. Data, draws, pieces and samples of a benchmark are all read
+    A subclass names the sums that it ``needs`` (``Grid()``, ``Bins(edges)``, ``DistinctScores()``, or a value of its
+    own with ``of(problem)``) and reads them with :meth:`read`. Data, draws, pieces and samples of a benchmark are all read
     there.
     """
 

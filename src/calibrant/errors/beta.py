@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._types import AnyArray, FloatArray
+from .._types import AnyArray, FloatArray, IntArray
 from ..binning import DistinctScores, Runs
 from ..density.grid import share_out
 from ..problem import Problem
@@ -30,8 +30,8 @@ _TILE = 1 << 19
 _SMALL = 8
 #: Steps of the arcsine grid to a kernel's standard deviation.
 _STEPS = 10.0
-#: Where the others weigh less than this beside a sample's own share, the difference is rounding.
-_FAR = 1e-9
+#: Where the others weigh less than this beside a sample's own share, the difference has lost digits.
+_FAR = 1e-3
 #: Kernels below this part of the largest at a node add nothing there.
 _ROUNDING = 1e-18
 #: Numbers worked on at a time, and columns of kernels that are multiplied together.
@@ -94,7 +94,7 @@ class AngleCounts:
         if many.all():
             return grid
         wide = max(self.scores.shape[-1], grid.scores.shape[-1])
-        tables = {f: np.zeros((*getattr(self, f).shape[:-1], wide)) for f in _FIELDS}
+        tables: dict[str, Any] = {f: np.zeros((*getattr(self, f).shape[:-1], wide)) for f in _FIELDS}
         for f, table in tables.items():
             for some, values in ((~many, getattr(self, f)), (many, getattr(grid, f))):
                 table[some, ..., : values.shape[-1]] = values[some]
@@ -112,9 +112,9 @@ class AngleCounts:
         n, integral = self.n_samples + other.n_samples, self.integral and other.integral
         if self.on_grid.any() or other.on_grid.any():
             one, two = self.binned(ANGLE_CELLS), other.binned(ANGLE_CELLS)
-            added = {f: getattr(one, f) + getattr(two, f) for f in ("mass", "square")}
+            added: dict[str, Any] = {f: getattr(one, f) + getattr(two, f) for f in ("mass", "square")}
             return replace(one, n_samples=n, integral=integral, **added)
-        sums = {f: np.concatenate([getattr(self, f), getattr(other, f)], axis=-1) for f in _FIELDS}
+        sums: dict[str, Any] = {f: np.concatenate([getattr(self, f), getattr(other, f)], axis=-1) for f in _FIELDS}
         both = replace(self, n_samples=n, integral=integral, **sums)
         size = both.total if integral else (both.mass.sum(axis=-2) > 0).sum(axis=-1)
         return both.with_grids(np.asarray(size > ANGLE_CELLS))
@@ -130,7 +130,7 @@ class AngleCounts:
         squares = self.square.sum(axis=(-2, -1))
         if self.integral:
             return self.total
-        return np.divide(self.total**2, squares, out=np.zeros(np.shape(squares)), where=squares > 0)
+        return np.asarray(np.divide(self.total**2, squares, out=np.zeros(np.shape(squares)), where=squares > 0))
 
     @cached_property
     def own(self) -> FloatArray:
@@ -142,7 +142,9 @@ class AngleCounts:
     def binned(self, cells: int) -> AngleCounts:
         """Counts on the nodes of a grid of θ, each sample shared by the two nearest."""
         theta = np.arcsin(np.sqrt(np.clip(self.scores, 0, 1)))[..., None, :]
-        sums = {f: shared_counts(theta, getattr(self, f), (0.0, np.pi / 2), cells) for f in ("mass", "square")}
+        sums: dict[str, Any] = {
+            f: shared_counts(theta, getattr(self, f), (0.0, np.pi / 2), cells) for f in ("mass", "square")
+        }
         nodes = np.broadcast_to(_angle_nodes(cells), (*self.on_grid.shape, cells + 1))
         return replace(self, scores=nodes, on_grid=np.ones(self.on_grid.shape, dtype=bool), **sums)
 
@@ -181,7 +183,7 @@ class Angles:
 
 
 def _angle_nodes(cells: int) -> FloatArray:
-    return np.sin(np.arange(cells + 1) * (np.pi / 2 / cells)) ** 2
+    return np.asarray(np.sin(np.arange(cells + 1) * (np.pi / 2 / cells)) ** 2)
 
 
 def log_kernel(data: FloatArray, at: FloatArray, h: float, eps: float) -> FloatArray:
@@ -283,8 +285,13 @@ class BetaKernel(CellEstimator):
             together = max(1, _CACHED // max(rows.scores.shape[-1], len(kernel.matrix)))
             for a in range(0, some.size, together):
                 here = some[a : a + together]
-                out[here], lone = _from_grid(kernel, rows[here], norm)
-                alone[here[lone]] = True
+                gaps, weights, lone = _from_grid(kernel, rows[here])
+                for i in np.flatnonzero(lone.any(axis=-1)).tolist():  # few scores have no other near them
+                    at = np.flatnonzero(lone[i])
+                    observed, known, _ = self._left_out(rows[here[i]], h, at)
+                    gaps[:, i, at] = np.where(known, observed - rows.scores[here[i], at], 0.0)
+                    weights[:, i, at] = np.where(known, rows.mass[here[i]][:, at], 0.0)
+                out[here] = mean_power(np.concatenate(gaps, axis=-1), np.concatenate(weights, axis=-1), norm)
         for i in np.flatnonzero(alone).tolist():
             one = rows[i].used
             observed, known, _ = self._left_out(one, float(widths[i]))
@@ -302,30 +309,34 @@ class BetaKernel(CellEstimator):
         _, _, log_density = self._left_out(counts, h)
         return float((counts.mass * np.where(counts.mass > 0, log_density, 0.0)).sum())
 
-    def _left_out(self, counts: AngleCounts, h: float) -> tuple[FloatArray, AnyArray, FloatArray]:
+    def _left_out(
+        self, counts: AngleCounts, h: float, at: IntArray | None = None
+    ) -> tuple[FloatArray, AnyArray, FloatArray]:
         """Frequency of the outcome around each sample without it, where there is one, and the log of the kernel sum.
 
-        All (2, m), for the negatives and the positives at each score. The largest kernel of a point is factored
-        out, so that far neighbours do not underflow.
+        All (2, m), for the negatives and the positives at each score, or at some of them. The largest kernel of
+        a point is factored out, so that far neighbours do not underflow.
         """
         scores, mass, own = counts.scores, counts.mass, counts.own
+        every = np.arange(scores.size) if at is None else at
         total, positive = mass.sum(axis=0), mass[1]
-        m = scores.size
+        m = every.size
         observed = np.zeros((2, m))
         log_density = np.full((2, m), -np.inf)
         known = np.zeros((2, m), dtype=bool)
-        step = max(1, _TILE // m)
+        step = max(1, _TILE // scores.size)
         outcome = np.array([[0.0], [1.0]])
         for a in range(0, m, step):
             here = slice(a, min(a + step, m))
-            points = np.arange(m)[here]
-            log_k = log_kernel(scores, scores[here], h, self.eps)
+            points = every[here]
+            log_k = log_kernel(scores, scores[points], h, self.eps)
             columns = np.arange(points.size)
             at_own = log_k[points, columns]
             # What else lies at the sample's own score: of all, and of the positives.
-            rest = _remainder(total[here], own[:, here])
-            ones_rest = _remainder(positive[here], outcome * own[:, here])
-            shared = (rest * (mass[:, here] > 0)).max(axis=0) > 0
+            rest = _remainder(total[points], own[:, points])
+            ones_rest = _remainder(positive[points], outcome * own[:, points])
+            shared = (rest * (mass[:, points] > 0)).max(axis=0) > 0
+            log_k[total == 0] = -np.inf
             log_k[points, columns] = np.where(shared, at_own, -np.inf)
             largest = log_k.max(axis=0)
             alone = ~np.isfinite(largest)
@@ -335,8 +346,8 @@ class BetaKernel(CellEstimator):
             k_own = np.where(alone, 0.0, np.exp(np.minimum(at_own - largest, 600.0)))
             density = total @ log_k + k_own * rest
             ones = positive @ log_k + k_own * ones_rest
-            least = _LONE * own[:, here] * k_own if bool(counts.on_grid) else np.zeros_like(density)
-            there = (density > least) & (mass[:, here] > 0)
+            least = _LONE * own[:, points] * k_own if bool(counts.on_grid) else np.zeros_like(density)
+            there = (density > least) & (mass[:, points] > 0)
             np.divide(ones, density, out=observed[:, here], where=there)
             known[:, here] = there
             floor = np.maximum(density, np.maximum(least, np.finfo(float).tiny))
@@ -372,8 +383,8 @@ def _remainder(whole: FloatArray, part: FloatArray) -> FloatArray:
     return np.where(np.abs(rest) <= 1e-12 * whole, 0.0, rest)
 
 
-def _from_grid(kernel: Kernels, sums: AngleCounts, norm: float) -> tuple[FloatArray, AnyArray]:
-    """``errorᵖ`` of problems by kernels of one width, (R,), and for which of them some score has no other near it.
+def _from_grid(kernel: Kernels, sums: AngleCounts) -> tuple[FloatArray, FloatArray, AnyArray]:
+    """Gaps and weights (2, R, m) of both outcomes by kernels of one width, and which scores (R, m) have no other near.
 
     A sample's own share is what the grid makes of it, so it is left out exactly.
     """
@@ -391,7 +402,7 @@ def _from_grid(kernel: Kernels, sums: AngleCounts, norm: float) -> tuple[FloatAr
     cell = cell + size * np.arange(len(theta))[:, None]
     all_near, ones_near = (v[cell] * keep + v[cell + 1] * share for v in (around, ones))
     gaps, weights = np.empty((2, *theta.shape)), np.empty((2, *theta.shape))
-    lone = np.zeros(len(theta), dtype=bool)
+    lone = np.zeros(theta.shape, dtype=bool)
     for outcome in (0, 1):
         own = itself * sums.own[:, outcome]
         density = all_near - own
@@ -399,9 +410,9 @@ def _from_grid(kernel: Kernels, sums: AngleCounts, norm: float) -> tuple[FloatAr
         found = np.divide(ones_near - own * outcome, density, out=np.zeros_like(density), where=there)
         gaps[outcome] = np.clip(found, 0, 1) - sums.scores
         held = sums.mass[:, outcome] > 0
-        lone |= ~sums.on_grid & (held & ~there).any(axis=-1)
+        lone |= ~sums.on_grid[:, None] & held & ~there
         weights[outcome] = np.where(there, sums.mass[:, outcome], 0.0)
-    return mean_power(np.concatenate(gaps, axis=-1), np.concatenate(weights, axis=-1), norm), lone
+    return gaps, weights, lone
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, cast, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 

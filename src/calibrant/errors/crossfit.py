@@ -99,7 +99,7 @@ class CrossFit(Estimator):
         """Mean of the terms of every problem, signed: the error itself for p = 1, its square for p = 2."""
         if norm not in (1, 2):
             raise ValueError(f"CrossFit is defined for norm 1 and 2; got norm={norm:g}")
-        out = [np.empty(0)]
+        out: list[FloatArray] = [np.empty(0)]
         for tile in problems.tiles():
             together = isinstance(self.regressor, str) and self.regressor == "isotonic"
             if together and tile.integral and (tile.outcomes.dtype.kind in "biu" or _zero_one(tile.outcomes)):
@@ -132,7 +132,7 @@ class CrossFit(Estimator):
             known = row[left] == own  # a problem whose other folds are empty has no map
             total += np.bincount(own[known], terms[known], minlength=len(runs))
             seen += np.bincount(own[known], held[mine][known], minlength=len(runs))
-        return np.divide(total, seen, out=np.full(len(runs), np.nan), where=seen > 0)
+        return np.asarray(np.divide(total, seen, out=np.full(len(runs), np.nan), where=seen > 0))
 
     def _one(self, problem: Problem, norm: float) -> float:
         """One problem, by any regressor."""

@@ -213,7 +213,7 @@ class DirichletKernel(ReadingEstimator):
             return self.bandwidth
         if self.bandwidth == "auto":
             squares = self.debias in ("square", "cross") and norm == 2
-            return auto(counts.effective_size, 2, squares=squares)
+            return auto(float(counts.effective_size), 2, squares=squares)
         return dirichlet_line.search(self, counts, BANDWIDTHS)
 
     def _predicting(self, sample: Simplex, rows: AnyArray) -> float:

@@ -40,7 +40,8 @@ class _Around(NamedTuple):
 
 def reading(estimator: DirichletKernel, problem: Problem, norm: float) -> Reading:
     """``errorᵖ`` of a problem, and its standard error for an average of terms."""
-    counts = AngleCounts.of(problem)
+    counts = AngleCounts.of(problem).used
+    size = float(counts.effective_size)
     if counts.scores.size == 0:
         return Reading.nothing()
     scores = counts.scores
@@ -53,24 +54,24 @@ def reading(estimator: DirichletKernel, problem: Problem, norm: float) -> Readin
     s2 = near.concentration
     if estimator.debias is None or estimator.debias == "ratio":
         if estimator.debias == "ratio":
-            m = max(counts.effective_size - 1, 2.0)
+            m = max(size - 1, 2.0)
             gap = gap - m / (m - 1) * (near.mean * s2 - near.second)
         return Reading(float(mean_power(gap.ravel(), mass.ravel(), norm)), float("nan"))
     if norm == 1:
         terms = np.sign(gap) * residual
-        return Reading.of_terms(terms, terms, mass, counts.effective_size)
+        return Reading.of_terms(terms, terms, mass, size)
     sure = near.known & (1 - s2 > LEAST)
     square = np.divide(near.mean**2 - near.second, 1 - s2, out=np.zeros_like(gap), where=sure)
     if not estimator.residual:
         square = square - 2 * near.mean * scores + scores**2
     influence = 2 * gap * residual - square
     terms = influence if estimator.debias == "cross" else square
-    return Reading.of_terms(terms, influence, np.where(sure, counts.mass, 0.0), counts.effective_size)
+    return Reading.of_terms(terms, influence, np.where(sure, counts.mass, 0.0), size)
 
 
 def search(estimator: DirichletKernel, counts: AngleCounts, bandwidths: FloatArray) -> float:
     """The bandwidth of the estimator's rule, on a coarser grid where samples are many."""
-    counts = counts.binned(_SEARCH_CELLS) if counts.scores.size > _SEARCH_CELLS else counts
+    counts = counts.binned(_SEARCH_CELLS).used if counts.scores.size > _SEARCH_CELLS else counts
     values = _values(estimator, counts)
     score = []
     for h in bandwidths:
@@ -82,7 +83,7 @@ def search(estimator: DirichletKernel, counts: AngleCounts, bandwidths: FloatArr
             continue
         likelihood = float((counts.mass * np.where(counts.mass > 0, near.log_sum, 0.0)).sum())
         published = estimator.bandwidth == "loo-as-published"
-        score.append(likelihood - (float(np.log(h)) * counts.total if published else 0.0))
+        score.append(likelihood - (float(np.log(h)) * float(counts.total) if published else 0.0))
     return float(bandwidths[int(np.argmax(score))])
 
 

@@ -55,11 +55,12 @@ class Isotonic(CellEstimator):
 
     def read(self, sums: Runs, norm: float) -> FloatArray:
         """``errorᵖ`` of every problem; NaN without weight."""
-        out = [np.empty(0)]
+        out: list[FloatArray] = [np.empty(0)]
         for part in sums.blocks(_BLOCK):
             # One fit for many: each problem's outcomes lie 2 above those of the problem before.
             fit = isotonic_means(part.outcome, part.weight, 2.0 * part.row)
-            out.append(mean_power(*part.table(fit - part.scores, part.weight), norm))
+            gap, weight = part.table(fit - part.scores, part.weight)
+            out.append(mean_power(gap, weight, norm))
         return np.concatenate(out).reshape(sums.shape)
 
 

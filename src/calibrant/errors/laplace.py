@@ -115,7 +115,7 @@ class RankCells:
     @property
     def terms(self) -> int:
         """Cosines of the model."""
-        return self.count.shape[-1] // _CELLS_A_TERM
+        return n_terms(float(np.max(self.size)))
 
     @cached_property
     def logit(self) -> FloatArray:

@@ -60,9 +60,9 @@ class LogitMoments:
         runs = problem.sums(DistinctScores())
         values = (logits_of(runs.scores, eps), runs.weight, runs.outcome, runs.square)
         n = problem.counts if problem.shape else problem.n_samples
-        tables = [v.reshape(*problem.shape, -1) for v in runs.table(*values)]
+        logits, count, positive, squares = (v.reshape(*problem.shape, -1) for v in runs.table(*values))
         step = np.zeros(problem.shape)
-        few = cls(*tables, step, edge_of(eps), problem.domain, n, problem.integral)
+        few = cls(logits, count, positive, squares, step, edge_of(eps), problem.domain, n, problem.integral)
         return few.with_grids(np.asarray(runs.totals if runs.integral else runs.n_rows).reshape(problem.shape))
 
     @classmethod
@@ -73,16 +73,16 @@ class LogitMoments:
         cell = np.clip(position, 0, LOGIT_CELLS - 1).astype(np.intp)
         position = np.clip(position - cell, 0, 1)
         cell += p.row * (LOGIT_CELLS + 1)
-        length, tables = len(p) * (LOGIT_CELLS + 1), []
+        length, tables = len(p) * (LOGIT_CELLS + 1), list[FloatArray]()
         for values in (np.ones(p.n_samples), p.outcomes.astype(np.float64)):
             above = values * position
-            table = np.bincount(cell, values - above, minlength=length)
+            table = np.bincount(cell, values - above, minlength=length).astype(np.float64)
             table[1:] += np.bincount(cell, above, minlength=length)[:-1]
             tables.append(table.reshape(*p.shape, LOGIT_CELLS + 1))
         nodes = np.broadcast_to(np.linspace(-edge, edge, LOGIT_CELLS + 1), tables[0].shape)
         step = np.full(p.shape, 2 * edge / LOGIT_CELLS)
         n = p.counts if p.shape else p.n_samples
-        return cls(nodes, *tables, tables[0], step, edge, p.domain, n, p.integral)
+        return cls(nodes, tables[0], tables[1], tables[0], step, edge, p.domain, n, p.integral)
 
     def with_grids(self, size: FloatArray) -> LogitMoments:
         """Counts on nodes for the problems of more than :data:`LOGIT_CELLS` samples."""
@@ -99,7 +99,8 @@ class LogitMoments:
             for some, values in ((~many, getattr(self, f)), (many, getattr(grid, f))):
                 table[some, : values.shape[-1]] = values[some]
             out.append(table)
-        return replace(self, **dict(zip(_FIELDS, out, strict=True)), step=np.where(many, grid.step, 0.0))
+        tables: dict[str, Any] = dict(zip(_FIELDS, out, strict=True))
+        return replace(self, **tables, step=np.where(many, grid.step, 0.0))
 
     def __getitem__(self, index: Any) -> LogitMoments:
         """Those of one of many problems, or of some."""
@@ -117,16 +118,16 @@ class LogitMoments:
         n, integral = self.n_samples + other.n_samples, self.integral and other.integral
         if self.step.any() or other.step.any():
             one, two = self.binned(LOGIT_CELLS), other.binned(LOGIT_CELLS)
-            added = {f: getattr(one, f) + getattr(two, f) for f in _FIELDS[1:]}
+            added: dict[str, Any] = {f: getattr(one, f) + getattr(two, f) for f in _FIELDS[1:]}
             return replace(one, n_samples=n, integral=integral, **added)
-        sums = {f: np.concatenate([getattr(self, f), getattr(other, f)], axis=-1) for f in _FIELDS}
+        sums: dict[str, Any] = {f: np.concatenate([getattr(self, f), getattr(other, f)], axis=-1) for f in _FIELDS}
         both = replace(self, n_samples=n, integral=integral, **sums)
         return both.with_grids(np.asarray(both.count.sum(axis=-1) if integral else (both.count > 0).sum(axis=-1)))
 
     def binned(self, cells: int) -> LogitMoments:
         """Counts on the nodes of a regular grid."""
         span = (-self.edge, self.edge)
-        sums = {f: shared_counts(self.logits, getattr(self, f), span, cells) for f in _FIELDS[1:]}
+        sums: dict[str, Any] = {f: shared_counts(self.logits, getattr(self, f), span, cells) for f in _FIELDS[1:]}
         nodes = np.broadcast_to(np.linspace(*span, cells + 1), sums["count"].shape)
         return replace(self, logits=nodes, step=np.full(self.step.shape, 2 * self.edge / cells), **sums)
 
@@ -136,7 +137,7 @@ class LogitMoments:
         total, squares = self.count.sum(axis=-1), self.squares.sum(axis=-1)
         if self.integral:
             return np.ones(total.shape)
-        return np.divide(total, squares, out=np.ones(total.shape), where=squares > 0)
+        return np.asarray(np.divide(total, squares, out=np.ones(total.shape), where=squares > 0))
 
     @property
     def atoms(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -263,8 +264,8 @@ class Parametric(CellEstimator):
             together = max(1, _BLOCK // count.shape[-1])
             for a in range(0, some.size, together):
                 rows = some[a : a + together]
-                held = count[rows].any(axis=0)
-                held = slice(int(held.argmax()), held.size - int(held[::-1].argmax()))
+                used = np.flatnonzero(count[rows].any(axis=0))
+                held = slice(int(used[0]), int(used[-1]) + 1)
                 x, n, k = logits[rows, held], count[rows, held], positive[rows, held]
                 out[rows] = mean_power(gaps(x, n, k, self.family, self.shrinkage, float(width)), n, norm)
         return out.reshape(shape)

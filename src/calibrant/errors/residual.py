@@ -176,11 +176,14 @@ class ResidualKernel(CellEstimator):
         size = np.maximum(np.asarray(axis.size, dtype=np.float64), 1.0)
         if self.bandwidth == "loo":
             flat = [axis] if size.ndim == 0 else [axis[i] for i in range(size.size)]
-            h = np.reshape([choose(WIDTHS, lambda h, one=one: self._on_axis(one, _rank_smoother(h, self.kernel)))
-                            for one in flat], size.shape)
+            h = np.array([self._likeliest(one) for one in flat]).reshape(size.shape)
         else:
             h = np.full(size.shape, self.bandwidth) if isinstance(self.bandwidth, float) else _AUTO * size**-0.2
-        return np.maximum(h * RANK_CELLS, 1.0)
+        return np.asarray(np.maximum(h * RANK_CELLS, 1.0))
+
+    def _likeliest(self, axis: RankMoments) -> float:
+        """Bandwidth over ranks under which outcomes are likeliest, each predicted from the other samples."""
+        return choose(WIDTHS, lambda h: self._on_axis(axis, smoother_of(max(h * RANK_CELLS, 1.0), self.kernel)))
 
     @staticmethod
     def _on_axis(axis: RankMoments, smoother: Smoother) -> Cells:
@@ -191,7 +194,7 @@ class ResidualKernel(CellEstimator):
 def residual_power(
     density: FloatArray, residual: FloatArray, noise: FloatArray | None, peak: float | FloatArray, norm: float
 ) -> FloatArray:
-    """Mean p-th power of smoothed residuals over smoothed counts, (R,); ``noise`` (over squared counts) is taken off."""
+    """Mean p-th power of smoothed residuals over smoothed counts, (R,), less ``noise`` (over squared counts)."""
     weight = density * trapezoid(density.shape[-1] - 1)
     present = speaks(density, peak, norm)
     gap = np.divide(residual, density, out=np.zeros_like(residual), where=present)
@@ -199,10 +202,6 @@ def residual_power(
         variance = np.divide(noise, density**2, out=np.zeros_like(density), where=present)
         gap = np.sqrt(np.maximum(gap**2 - variance, 0.0))
     return mean_power(gap, np.where(present, weight, 0.0), norm)
-
-
-def _rank_smoother(h: float, kernel: str) -> Smoother:
-    return smoother_of(max(h * RANK_CELLS, 1.0), kernel)
 
 
 @lru_cache(maxsize=64)

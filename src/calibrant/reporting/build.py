@@ -15,8 +15,8 @@ from ..curves.build import curve_from
 from ..curves.isotonic import curve_of_groups
 from ..errors import Binned, CellEstimator, Density, EmpiricalBayes, Estimator, ResidualKernel
 from ..errors.norm import root
-from ..inference.groups import Groups
 from ..estimation import estimate_from_sums
+from ..inference.groups import Groups
 from ..notions import Classwise, Notion, as_notion
 from ..predictions import Predictions
 from ..results import Estimate, ReliabilityCurve
@@ -87,9 +87,7 @@ def report(
         y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight, sum_tolerance=sum_tolerance
     )
     sums = Accumulator(notion=notion).add_predictions(predictions)
-    return report_from(
-        sums, estimator=estimator, level=level, random_state=random_state, title=title, rows=predictions
-    )
+    return report_from(sums, estimator=estimator, level=level, random_state=random_state, title=title, rows=predictions)
 
 
 def report_from(
@@ -108,7 +106,7 @@ def report_from(
     totals = sums.required_totals()
     chosen = _estimator(estimator)
     rng = np.random.default_rng(random_state)
-    problems = sums.ordered_problems()
+    problems = sums.problems
     question = sums.question(1, level)
     reduction: Any = None if rows is None else as_notion(sums.notion, rows).reduce(rows)
 
@@ -129,7 +127,7 @@ def report_from(
     estimates["maximum over 15 bins of equal width (MCE)"] = of(_BINNED, float("inf"))
 
     weight = totals.weight
-    by_class = sums.class_problems()
+    by_class = sums.class_sums
     table = _class_rows(sums, by_class)
     grids = [one.grid for one in problems.values()]
     test = SumsTest.of(grids, [one.bins for one in problems.values()], question, rng)

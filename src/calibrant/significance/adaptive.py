@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._checks import check_int, check_resamples
+from .._rows import repeats
 from .._types import AnyArray, FloatArray, RandomState
 from .._validation import as_predictions
 from ..notions import Notion, as_notion
@@ -96,7 +97,7 @@ def adaptive_test(
     p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
     chosen, n_rows = as_notion(notion, p), p.n_samples
     if p.weights is not None:
-        p = p.subset(np.repeat(np.arange(n_rows), p.weights.astype(np.intp)) if p.integral_weights else p.weights > 0)
+        p = p.subset(repeats(p.weights) if p.integral_weights else p.weights > 0)
     weights = None if p.integral_weights else p.weights
     problems = [Scales.of(target, p.eps, weights, wanted) for target in chosen.targets(p)]
     known = [one for one in problems if one.levels]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._logistic import fit
 from .._types import AnyArray, FloatArray
 from ..errors.isotonic import isotonic_means
-from ..errors.logitmap import fit
 
 #: Cells, of equal width in log odds, in which past rows are kept: a state of fixed size, whatever the number of rows.
 N_CELLS = 512

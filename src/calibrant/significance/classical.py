@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from .._checks import check_int
+from .._logistic import DECREMENT, Counts, Point, logits_of, maximum
+from .._rows import of_variances, ones_or, repeats
 from .._types import AnyArray, FloatArray
 from .._validation import as_predictions
 from ..predictions import Predictions
@@ -29,15 +31,13 @@ def _rows(p: Predictions) -> tuple[FloatArray, AnyArray, FloatArray, FloatArray]
     matrix, codes = matrix_of(p), p.codes.astype(np.intp)
     if p.positive == 0:
         matrix, codes = matrix[:, ::-1], 1 - codes
-    if p.weights is None:
-        ones = np.ones(len(codes))
-        return matrix, codes, ones, ones
-    used = p.weights > 0
-    w = p.weights[used]
-    if p.integral_weights:
-        return matrix[used], codes[used], w, w
-    w = w * (w.sum() / (w @ w))
-    return matrix[used], codes[used], w, w**2
+    w = ones_or(p.weights, len(codes))
+    if p.weights is not None:
+        used = w > 0
+        matrix, codes, w = matrix[used], codes[used], w[used]
+    if not p.integral_weights:
+        w = w * (w.sum() / (w @ w))
+    return matrix, codes, w, of_variances(w, integral=p.integral_weights)
 
 
 def hosmer_lemeshow(
@@ -102,7 +102,7 @@ def hosmer_lemeshow(
     matrix, codes, w, _ = _rows(p)
     k = matrix.shape[1]
     score = 1 - matrix[:, 0] if k > 2 or p.positive is None else matrix[:, 1]
-    repeated = score if p.weights is None or not p.integral_weights else np.repeat(score, w.astype(np.intp))
+    repeated = score[repeats(w)] if p.integral_weights else score
     edges = np.unique(np.percentile(repeated, np.linspace(0, 100, n_bins + 1)))
     inner = edges[1:-1] if edges.size > 1 else edges[:0]
     group = np.searchsorted(inner, score, side="left")
@@ -253,7 +253,7 @@ def cox_test(
         raise ValueError(f"Cox's test is of two classes; got {p.n_classes}: test them one against the rest")
     matrix, codes, w, _ = _rows(p)
     clipped = np.clip(matrix[:, 1], _EPS, 1 - _EPS)
-    z = np.log(clipped) - np.log1p(-clipped)
+    z = logits_of(matrix[:, 1], _EPS)
     o = codes.astype(np.float64)
     warnings = []
     if (matrix[:, 1] != clipped).any():
@@ -294,19 +294,9 @@ def _logistic(
     x: FloatArray, offset: FloatArray, o: FloatArray, w: FloatArray, start: FloatArray
 ) -> tuple[FloatArray, FloatArray, float, bool]:
     """Maximum-likelihood coefficients, standard errors, log-likelihood, and whether there was a maximum."""
-    from scipy.optimize import minimize
-    from scipy.special import expit
-
-    def loss(theta: FloatArray) -> tuple[float, FloatArray]:
-        eta = offset + x @ theta
-        return -float(w @ (o * eta - np.logaddexp(0, eta))), -(x.T @ (w * (o - expit(eta))))
-
-    def curvature(theta: FloatArray) -> FloatArray:
-        chance = expit(offset + x @ theta)
-        return np.asarray((x * (w * chance * (1 - chance))[:, None]).T @ x + 1e-12 * np.eye(x.shape[1]))
-
-    found = minimize(loss, start, jac=True, hess=curvature, method="trust-exact", options={"gtol": 1e-9 * w.sum()})
-    information = curvature(found.x)
+    counts = Counts(x.T[None], w[None], (w * o)[None])
+    point, decrement = maximum(counts, 0.0, Point.at(start[None], offset[None], counts))
+    information = point.information[0] + 1e-12 * np.eye(x.shape[1])
     se = np.sqrt(np.diag(np.linalg.inv(information)))
-    finite = bool(np.abs(offset + x @ found.x).min() < 30 and se.max() < 1e3)
-    return found.x, se, -float(found.fun), bool(found.success and finite)
+    ended = decrement[0] <= DECREMENT and np.abs(point.logit).min() < 30 and se.max() < 1e3
+    return point.theta[0], se, float(point.likelihood[0]), bool(ended)

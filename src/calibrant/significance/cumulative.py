@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._rows import ones_or
+from .._rows import of_variances, ones_or
 from .._types import FloatArray
 from .._validation import as_predictions
 from ..errors import Cumulative
@@ -86,7 +86,7 @@ def _spread(problem: Problem) -> tuple[float, int]:
     """Standard deviation of the mean residual under calibration, and rows."""
     s: FloatArray = problem.scores.astype(np.float64)
     w = ones_or(problem.weights, s.size)
-    times = w if problem.integral else w**2
+    times = of_variances(w, integral=problem.integral)
     return float(np.sqrt(times @ (s * (1 - s))) / w.sum()), int(s.size)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._rows import of_variances, run_starts
 from .._types import AnyArray, FloatArray
 from .cumulative import range_survival
 
@@ -34,9 +35,9 @@ def kuiper_pvalue(
     order = np.argsort(scores, kind="stable")
     s, o, w = scores[order], np.asarray(outcomes, dtype=np.float64)[order], weights[order]
     # Equal scores are one: only sums over whole runs of them count.
-    ends = np.flatnonzero(np.concatenate([s[1:] != s[:-1], [True]]))
+    ends = np.append(run_starts(s)[1:], s.size) - 1
     observed = float(_ranges((w * (o - s))[None], ends)[0])
-    times = w if repeats else w**2
+    times = of_variances(w, integral=repeats)
     spread = float(np.sqrt(times @ (s * (1 - s))))
     if not spread > 0:
         return 0.0 if observed > 0 else float("nan")

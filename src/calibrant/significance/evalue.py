@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from .._checks import check_choice, check_fraction, check_int
-from .._types import AnyArray, FloatArray, RandomState
+from .._rows import repeats
+from .._types import FloatArray, RandomState
 from .._validation import as_predictions
 from ..notions import Notion, as_notion
 from ..predictions import Predictions
@@ -250,8 +251,7 @@ def _repeated(p: Predictions) -> Predictions:
         return p
     if not p.integral_weights:
         raise ValueError("sample_weight must be whole numbers, which repeat rows: part of a row is no bet")
-    times: AnyArray = np.repeat(np.arange(p.n_samples), p.weights.astype(np.intp))
-    return p.subset(times)
+    return p.subset(repeats(p.weights))
 
 
 def _result(log_e: float, log_max: float, notion: Notion, method: str, n_rows: int, n_bets: int) -> TestResult:

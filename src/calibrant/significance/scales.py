@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._rows import ones_or
 from .._types import AnyArray, FloatArray
 from ..notions import Target
 
@@ -67,7 +68,7 @@ class Scales:
         s = target.scores.astype(np.float64)
         if weights is not None and target.rows is not None:
             weights = weights[target.rows]
-        w = np.ones(len(s)) if weights is None else weights.astype(np.float64)
+        w = ones_or(weights, len(s))
         low, high = target.domain
         probs, place = (s, _simplex_place(s)) if s.ndim == 2 else (s[:, None], ((s - low) / (high - low))[:, None])
         return cls(target, probs, w, _levels(probs, place, eps, w, n_scales))

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import check_level, check_resamples
 from .._types import AnyArray, FloatArray, Interval, RandomState
 from .._validation import as_predictions
 from ..curves.build import describe
-from .._checks import check_level, check_resamples
 from ..errors import Estimator
 from ..estimation import estimate, resolve_estimator
 from ..notions import Notion, as_notion

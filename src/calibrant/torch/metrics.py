@@ -165,8 +165,8 @@ def _sums_named(estimator: CellEstimator, domain: tuple[float, float]) -> _Grids
     if isinstance(estimator, Binned):
         raise ValueError(f"estimator must have fixed edges and hard mapping to be streamed; got {estimator!r}")
     raise ValueError(
-        "estimator must read counts on a grid (EmpiricalBayes, Density, ResidualKernel, AdaptiveKernel, Smooth) or hard "
-        f"bins with fixed edges; got {estimator!r}"
+        "estimator must read counts on a grid (EmpiricalBayes, Density, ResidualKernel, AdaptiveKernel, Smooth) or be "
+        f"Binned with fixed edges and hard mapping; got {estimator!r}"
     )
 
 
