@@ -130,6 +130,7 @@ def test_draws_are_judged_as_the_labels_are(notion):
     assert found.pvalue == (np.sum(np.array(each) >= found.statistic - 1e-9) + 1) / 41
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", ["uniform", "sharp", "few values"])
 def test_size(draw):
     """5 % of 400 calibrated samples are rejected, within four standard errors."""

@@ -255,6 +255,7 @@ def test_belt_leaves_the_diagonal_only_where_the_test_rejects():
     assert left > 0.9 * rejected > 30
 
 
+@pytest.mark.slow
 def test_size_and_simultaneous_coverage():
     rng = np.random.default_rng(0)
     n, repetitions = 200, 400

@@ -377,8 +377,6 @@ sys.stderr.write(str(peak[0]))
 """
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def watched(*args):
     """Standard output of a call in a process of its own, and the most memory of its own that it had, in MB."""
     done = subprocess.run([sys.executable, "-c", WATCH, *map(str, args)], capture_output=True, text=True, check=False)
@@ -386,6 +384,8 @@ def watched(*args):
     return done.stdout, int(done.stderr.split()[-1]) / 1024
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_memory_does_not_grow_with_the_file(tmp_path):
     """Peak memory of streaming four times the rows stays within a few pieces (file pages in the cache aside)."""
     peaks = []

@@ -39,6 +39,7 @@ def test_numbers_are_those_of_rows_that_were_left_out():
     assert found.after.headline.value == found.row(found.shown).error.value
 
 
+@pytest.mark.slow
 def test_chooses_as_select_calibrator():
     p, y = three(seed=4)
     for scoring, rule in (("log_loss", "one-standard-error"), ("brier", "best")):
@@ -51,6 +52,7 @@ def test_chooses_as_select_calibrator():
             assert (row.difference, row.se) == (by_name[row.name]["difference"], by_name[row.name]["se"])
 
 
+@pytest.mark.slow
 def test_weights_of_zero_are_rows_left_out():
     p, y = three()
     w = np.r_[np.ones(1200), np.zeros(300)]

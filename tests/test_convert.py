@@ -194,11 +194,17 @@ def test_masked_values():
         as_predictions(np.ma.array(Y, mask=[1, 0, 0, 1, 0]), P)
 
 
-@pytest.mark.parametrize("junk", [None, "0.5", b"0.5", {0: 0.5}, {0.5}, frozenset({0.5}), object(), (v for v in P)])
+@pytest.mark.parametrize("junk", ["0.5", b"0.5", {0: 0.5}, {0.5}, frozenset({0.5}), object(), (v for v in P)])
 def test_what_is_no_array(junk):
     text = f"y_prob must be an array, a list, a data-frame column or frame, or a tensor; got {type(junk).__name__}"
     with pytest.raises(TypeError, match=re.escape(text)):
         as_predictions(Y, junk)
+
+
+def test_probabilities_are_needed():
+    for nothing in ((), (None,)):
+        with pytest.raises(TypeError, match="y_prob must be given"):
+            as_predictions(Y, *nothing)
 
 
 def test_sparse_matrices():

@@ -167,6 +167,7 @@ def test_intervals():
     assert f"{d.intervals['total'].low:.4f}" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["corp", "binned", "exact"])
 def test_intervals_of_calibrated_forecasts_start_at_zero(method):
     """In about one of twenty not: 80 samples, so at most 4 + 3 · 1.95 of them."""

@@ -82,6 +82,7 @@ def test_split_e_values_are_1_on_average(n_splits):
     assert e.std() > 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", ["uniform", "sharp"])
 def test_guarantee(draw):
     """Calibrated streams, looked at after every row: 20 is reached by no more than one in twenty (and some noise)."""
@@ -104,6 +105,7 @@ LAWS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("method", ["sequential", "split"])
 def test_power(law, method):

@@ -32,6 +32,7 @@ def rejections(draw, repetitions, seed):
     return np.mean([test_of(*draw(rng), rng).result.pvalue <= 0.05 for _ in range(repetitions)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "scores"),
     [
@@ -48,6 +49,7 @@ def test_calibrated_models_are_rejected_as_often_as_stated(n, scores):
     assert abs(rejections(draw, 300, n) - 0.05) < 4 * np.sqrt(0.05 * 0.95 / 300)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", [sharper, higher, flatter, lower])
 def test_what_is_detectable_is_found_in_four_samples_of_five(family):
     """Truths of the very families that the power is computed for, at the error that it calls detectable."""
@@ -91,6 +93,7 @@ def test_the_test_agrees_with_the_one_that_draws_rows():
     assert ours.min() < 0.01
 
 
+@pytest.mark.slow
 def test_two_classes_that_carry_all_noise_count_as_two():
     """Ten classes, of which rows are torn between the first two: their errors are the same."""
     rng = np.random.default_rng(11)
@@ -106,6 +109,7 @@ def test_two_classes_that_carry_all_noise_count_as_two():
     assert np.mean(found) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 150)
 
 
+@pytest.mark.slow
 def test_weights_that_go_with_the_score_do_not_make_it_reject_more():
     """Heavy rows at middling scores are few, whatever the effective size of all rows says."""
     rng = np.random.default_rng(12)
@@ -163,6 +167,7 @@ def test_the_worst_class_of_top_labels_is_the_worst_when_predicted():
     assert found.evidence.test.n_samples == 3000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [2, 4])
 def test_classes_that_share_rows_do_not_make_it_reject_more(k):
     rng = np.random.default_rng(k)
@@ -185,6 +190,7 @@ def verdicts(n, kind, repetitions, strength=1.0):
     return out
 
 
+@pytest.mark.slow
 def test_fifty_calibrated_rows_are_not_called_miscalibrated():
     found = [r.evidence.status for r in verdicts(50, "calibrated", 30)]
     assert found.count("miscalibrated") <= 6  # 5 %, and four standard errors
@@ -192,6 +198,7 @@ def test_fifty_calibrated_rows_are_not_called_miscalibrated():
     assert found.count("undecided") >= 24
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["overconfident", "shifted", "wavy"])
 def test_a_hundred_miscalibrated_rows_are_not_called_fine(kind):
     for r in verdicts(100, kind, 10):

@@ -69,6 +69,7 @@ def test_compare_is_the_library(binary, tmp_path, capsys):
     ]
 
 
+@pytest.mark.slow
 def test_compare_writes_a_page(animals, tmp_path, capsys):
     path, page = tmp_path / "a.parquet", tmp_path / "a.html"
     animals.write_parquet(path)
@@ -86,7 +87,7 @@ def test_compare_writes_a_page(animals, tmp_path, capsys):
     code, _, err = run(capsys, "compare", path, "--html", page)
     assert code == 2
     assert "--force" in err
-    assert run(capsys, "compare", path, "--html", page, "--force")[0] == 0
+    assert run(capsys, "compare", path, "--html", page, "--force", "--methods", "identity")[0] == 0
 
 
 @pytest.mark.parametrize("name", [n for n in WRITERS if "noname" not in n])
@@ -148,7 +149,7 @@ def test_positive_label_weights_and_margins(tmp_path, capsys):
     np.testing.assert_allclose(got, want.predict_proba(margin)[:, 1], atol=1e-7)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ["beta", *(pytest.param(m, marks=pytest.mark.slow) for m in METHODS if m != "beta")])
 def test_every_method_is_saved_and_applied(method, binary, animals, tmp_path, capsys):
     for frame, columns in ((binary, ["y_prob"]), (animals, ["p_owl", "p_cat", "p_dog"])):
         source, model, out = (tmp_path / f"{len(columns)}{end}" for end in (".parquet", ".json", "o.parquet"))
@@ -161,6 +162,7 @@ def test_every_method_is_saved_and_applied(method, binary, animals, tmp_path, ca
         assert np.abs(p.sum(axis=1) - 1).max() < 1e-9 if len(columns) > 1 else p.max() <= 1
 
 
+@pytest.mark.slow
 def test_labels_go_by_the_names_of_columns(animals, tmp_path, capsys):
     """Whatever their order after --labels: the numbers are those of the report."""
     source = tmp_path / "a.parquet"
@@ -350,6 +352,7 @@ def test_a_large_file_is_sampled_and_said_so(binary, tmp_path, capsys):
     assert "rows       500, 5 folds" in out
 
 
+@pytest.mark.slow
 def test_a_killed_write_leaves_what_was_there(tmp_path):
     p, y = overconfident(1000)
     model = save_calibrator(PlattScaling().fit(p, y), tmp_path / "m.json")
@@ -367,6 +370,8 @@ def test_a_killed_write_leaves_what_was_there(tmp_path):
     assert out.read_text() == "what was there\n"
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 @pytest.mark.parametrize(("command", "sizes", "most"), [("fix", (2, 8), 60), ("apply", (3, 15), 110)])
 def test_memory_does_not_grow_with_the_file(command, sizes, most, tmp_path):
     p, y = overconfident(1000)

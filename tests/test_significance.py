@@ -55,6 +55,7 @@ def test_algorithm_1_of_the_survey():
     assert found.pvalue == (found.details["p_at_least"] * 20_000 + 1) / 20_001
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TESTS)
 def test_size_and_power(name):
     """Calibrated: rejected at 5 % in no more than 5 % of 400 samples plus four standard errors; else nearly always."""
@@ -228,6 +229,7 @@ def test_cox_of_a_single_score():
     assert any("all scores are equal" in text for text in found.warnings)
 
 
+@pytest.mark.slow
 def test_p_values_are_uniform_under_calibration():
     rng = np.random.default_rng(0)
     values = []

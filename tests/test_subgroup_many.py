@@ -13,7 +13,9 @@ import calibrant as cal
 from calibrant.significance import drawn
 from calibrant.significance.drawn import kuiper_pvalue
 from calibrant.subgroups.groups import read_groups
-from calibrant.subgroups.statistics import Rows, gap_variance, group_pvalue
+from calibrant.subgroups.rows import Rows
+from calibrant.subgroups.statistics import group_pvalue
+from calibrant.subgroups.sums import GroupSums
 
 CHEAP = {"estimator": cal.Binned(5), "n_resamples": 199}
 
@@ -91,7 +93,8 @@ def test_difference_of_single_rows_has_an_interval():
     assert found.interval == pytest.approx((0.8 - reach, 0.8 + reach), abs=1e-5)
     w = np.array([2.0, 3.0])
     rows = Rows(np.array([0.2, 0.2]), np.ones(2), w, w, True)
-    assert gap_variance(rows, None) == pytest.approx(5 * 0.16 / 25)
+    (variance,) = GroupSums.of(rows, [(np.zeros(2, dtype=int), 1)], None)[0].gap_variance
+    assert variance == pytest.approx(5 * 0.16 / 25)
 
 
 @pytest.mark.parametrize(

@@ -197,6 +197,7 @@ def test_a_pool_of_less_than_a_chunk_has_two_halves():
     assert drawn.truth.sums[:, :, :, 0].sum(axis=2).tolist() == [[4500.0] * 3] * 2
 
 
+@pytest.mark.slow
 def test_evaluation_sets_of_a_size_share_no_row():
     for config in (Config(), Config.quick(), TINY):
         for size in config.sizes:

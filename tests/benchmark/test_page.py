@@ -17,6 +17,7 @@ from calibrant.benchmark.track_runner import run_tracks
 from calibrant.benchmark.tracks import distributions
 
 pytest.importorskip("matplotlib")
+pytestmark = pytest.mark.slow
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 TINY = Config(

@@ -138,6 +138,7 @@ def test_readings_are_those_of_the_library(reference):
                 assert row["norm"] == entry.norm
 
 
+@pytest.mark.slow
 def test_killed_and_resumed_is_the_same(reference, tmp_path):
     _, frame = reference
     folder = tmp_path / "run"

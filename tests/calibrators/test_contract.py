@@ -275,6 +275,7 @@ def test_scikit_learn_checks(row):
     assert checked(fresh(row, input="margin"), expected(row)) >= (50 if row.many else 45)
 
 
+@pytest.mark.slow
 @SEPARATES
 @pytest.mark.parametrize("row", BINARY, ids=str)
 def test_scikit_learn_checks_of_two_dimensions(row):

@@ -42,8 +42,12 @@ def reference(z, y, penalty, gradient, shape, apply):
     return found.fun
 
 
+#: The second solver takes most of a minute.
+SLOW = pytest.param(600, 100, True, marks=pytest.mark.slow)
+
+
 @pytest.mark.parametrize(
-    ("n", "k", "tied"), [(200, 10, False), (200, 10, True), (600, 100, True), (20_000, 10, False), (20_000, 10, True)]
+    ("n", "k", "tied"), [(200, 10, False), (200, 10, True), SLOW, (20_000, 10, False), (20_000, 10, True)]
 )
 def test_many_classes_against_a_second_solver(n, k, tied):
     p, y, _ = several(n, k, 0, 0.6)

@@ -161,6 +161,7 @@ def test_scikit_learn_checks(model):
     assert sum(r["status"] == "passed" for r in found) > 50
 
 
+@pytest.mark.slow
 def test_the_choice_leaves_calibrated_models_alone():
     chosen = [c.select_calibrator(*two(1500, seed)[:2]).name for seed in range(12)]
     assert chosen.count("identity") >= 10

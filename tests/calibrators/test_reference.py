@@ -167,7 +167,7 @@ def test_ensemble_is_the_optimum(n, k):
 
 @pytest.mark.parametrize("shrinkage", [0.0, 0.05])
 @pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize(("n", "k"), SEVERAL)
+@pytest.mark.parametrize(("n", "k"), [*SEVERAL[:3], pytest.param(*SEVERAL[3], marks=pytest.mark.slow)])
 def test_vector_is_the_optimum(n, k, shrinkage, intercept):
     p, y, _ = several(n, k, n, 0.6)
     z = np.log(p)
@@ -203,7 +203,7 @@ def test_vector_is_the_optimum(n, k, shrinkage, intercept):
     ],
     ids=lambda value: "penalty" if isinstance(value, FunctionType) else repr(value),  # of a function: its address
 )
-@pytest.mark.parametrize(("n", "k"), [(400, 2), (2000, 3), (1500, 6)])
+@pytest.mark.parametrize(("n", "k"), [(400, 2), (2000, 3), pytest.param(1500, 6, marks=pytest.mark.slow)])
 def test_matrices_are_the_optimum(calibrator, penalty, n, k):
     p, y, _ = several(n, k, n, 0.6)
     z = np.log(p)

@@ -149,6 +149,7 @@ def test_means_of_any_probability_are_scores():
         assert Mean(rule, 2)(p, np.ones(3), y.astype(float)) == pytest.approx(loss)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["rounded", "five levels", "constant"])
 def test_calibrated_models_of_fewer_scores_are_seldom_told_apart_by_miscalibration(kind):
     """A fine model and a coarse one, both calibrated: resampled rows missed the truth in 58 to 100 %."""

@@ -1,8 +1,11 @@
 """Size and coverage in small simulations; docs/comparing_models.md has the large ones."""
 
 import numpy as np
+import pytest
 
 import calibrant as cal
+
+pytestmark = pytest.mark.slow
 
 _N, _REPETITIONS = 250, 80
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 from scipy.stats import dirichlet as dirichlet_law
@@ -30,8 +31,9 @@ def dirichlet(bandwidth="auto", orientation="data", debias=None, residual=False)
             h = (0.4 if norm == 2 and debias in ("square", "cross") else 1.5) * sample.size ** (-2 / (k + 3))
         parts = range(k) if vector else [1]
         terms, weights = [], []
+        points = [tuple(row) for row in f.tolist()]
         for j in range(n):
-            logs = np.array([_log_density(f[i], f[j], h, orientation) for i in range(n)])
+            logs = np.array([_log_density(points[i], points[j], h, orientation) for i in range(n)])
             logs[j] = -math.inf
             if n == 1:
                 continue
@@ -71,9 +73,10 @@ def dirichlet(bandwidth="auto", orientation="data", debias=None, residual=False)
     return power
 
 
-def _log_density(data: np.ndarray, at: np.ndarray, h: float, orientation: str) -> float:
+@lru_cache(maxsize=1 << 15)  # repeated rows and other norms ask for the same pairs
+def _log_density(data: tuple[float, ...], at: tuple[float, ...], h: float, orientation: str) -> float:
     """Log of the kernel of one sample at another, up to what cancels."""
-    centre, point = (data, at) if orientation == "data" else (at, data)
+    centre, point = map(np.array, (data, at) if orientation == "data" else (at, data))
     point = np.maximum(point, EPS)
     if len(point) == 2:
         point = np.clip(point, EPS, 1 - EPS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -215,8 +216,7 @@ def beta_kernel(bandwidth="auto") -> Callable[[Sample, float], float]:
         if h == "auto":
             h = 0.17 * sample.size**-0.4
         if h == "loo":
-            candidates = [2 ** (-k / 2) for k in range(25)]
-            h = candidates[int(np.argmax([_likelihood(s, w, c) for c in candidates]))]
+            h = _likeliest(tuple(s), tuple(w))
         gaps = []
         for j, k in _log_kernels(s, h):
             others = w * np.exp(k - k.max())
@@ -225,6 +225,14 @@ def beta_kernel(bandwidth="auto") -> Callable[[Sample, float], float]:
         return _norm(gaps, norm)
 
     return power
+
+
+@lru_cache(maxsize=64)  # the same for every norm
+def _likeliest(scores: tuple[float, ...], weights: tuple[float, ...]) -> float:
+    """Bandwidth under which the scores are likeliest."""
+    s, w = np.array(scores), np.array(weights)
+    candidates = [2 ** (-k / 2) for k in range(25)]
+    return candidates[int(np.argmax([_likelihood(s, w, c) for c in candidates]))]
 
 
 def _likelihood(s: np.ndarray, w: np.ndarray, h: float) -> float:
@@ -247,12 +255,16 @@ def _log_kernels(s: np.ndarray, h: float):
 def left_out(*, residual: bool, kernel: str = "gaussian") -> Callable[[Sample, float], float]:
     """Twin of ``Density("loo")`` and ``ResidualKernel("loo", "score")``: predictions of each sample from the others."""
 
-    def power(sample: Sample, norm: float) -> float:
-        low, high = sample.domain
+    @lru_cache(maxsize=64)  # the same for every norm
+    def width(scores: tuple, outcomes: tuple, weights: tuple, domain: tuple[float, float]) -> float:
+        sample = Sample(list(scores), list(outcomes), list(weights), domain)
         order = range(19) if residual else range(18, -1, -1)
-        widths = [(high - low) * 2 ** (-k / 2) for k in order]
-        likelihoods = [_outcome_likelihood(sample, h, kernel, residual) for h in widths]
-        return kernel_power(widths[int(np.argmax(likelihoods))], residual=residual, kernel=kernel)(sample, norm)
+        widths = [(domain[1] - domain[0]) * 2 ** (-k / 2) for k in order]
+        return widths[int(np.argmax([_outcome_likelihood(sample, h, kernel, residual) for h in widths]))]
+
+    def power(sample: Sample, norm: float) -> float:
+        h = width(tuple(sample.scores), tuple(sample.outcomes), tuple(sample.weights), sample.domain)
+        return kernel_power(h, residual=residual, kernel=kernel)(sample, norm)
 
     return power
 

@@ -69,6 +69,11 @@ class Row:
     def serves(self, notion: str) -> bool:
         return ("vector" if notion in VECTOR_NOTIONS else "scalar") in self.estimator.serves
 
+    def slow(self, notion: str) -> bool:
+        """Whether a bandwidth is searched for each of several problems: the same search as in a single one."""
+        bandwidth = getattr(self.estimator, "bandwidth", None)
+        return isinstance(bandwidth, str) and bandwidth in ("isj", "loo") and notion in ("classwise", "top-label")
+
     def many(self, notion: str) -> int:
         """Samples of a large sample: fewer where the cost grows with their square."""
         return 10_000 if notion in VECTOR_NOTIONS and isinstance(self.estimator, DirichletKernel) else 40_000

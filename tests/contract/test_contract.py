@@ -26,8 +26,12 @@ STRENGTH = 0.6
 
 def cases_of(wanted) -> pytest.MarkDecorator:
     """Every row that is ``wanted``, with every notion it serves."""
-    chosen = [(row, notion) for row, notion in CASES if wanted(row)]
-    return pytest.mark.parametrize(("row", "notion"), chosen, ids=[f"{r}-{n}" for r, n in chosen])
+    chosen = [
+        pytest.param(row, notion, id=f"{row}-{notion}", marks=[pytest.mark.slow] if row.slow(notion) else [])
+        for row, notion in CASES
+        if wanted(row)
+    ]
+    return pytest.mark.parametrize(("row", "notion"), chosen)
 
 
 cases = cases_of(lambda row: True)

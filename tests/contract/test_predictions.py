@@ -16,17 +16,14 @@ from calibrant import _validation, scores
 #: Verbs that do not take Predictions yet.
 NOT_YET = {
     "Accumulator.add",
-    "ModelComparisonDisplay.from_predictions",
     "calibration_error",
-    "compare_models",
     "estimate",
     "reliability_curve",
     "reliability_curves",
     "report",
-    "subgroup_calibration",
 }
 #: Verbs that judge their rows more than once.
-JUDGED_AGAIN = {"SubgroupDisplay.from_predictions", "subgroup_calibration"}
+JUDGED_AGAIN: set[str] = set()
 
 N = 90
 #: What verbs need besides rows.

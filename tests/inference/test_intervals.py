@@ -34,6 +34,7 @@ COSTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("estimator", "repetitions"), COSTS, ids=lambda v: repr(v))
 @pytest.mark.parametrize("sharpness", [1, 2])
 def test_coverage(estimator, repetitions, sharpness):
@@ -74,6 +75,7 @@ SEVERAL = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("notion", "truth", "estimator", "repetitions"), [*SEVERAL, ("canonical", 16 / 27, SimplexBinned(), 60)]
 )

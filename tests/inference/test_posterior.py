@@ -109,6 +109,7 @@ def test_threshold():
     assert threshold(1e12, 0.95) == 0.3
 
 
+@pytest.mark.slow
 def test_calibrated_models_are_covered_at_the_level():
     """As many samples of a calibrated model as one in twenty, and not nearly none, exclude 0."""
     misses = 0

@@ -153,6 +153,7 @@ def test_curves_and_intervals(estimator):
 REGRESSORS = ["isotonic", "logistic", "histogram"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("regressor", REGRESSORS)
 @pytest.mark.parametrize("scores", ["distinct", "ties"])
 def test_cross_fitting_is_unbiased_for_calibrated_models(regressor, scores):
@@ -170,6 +171,7 @@ def test_cross_fitting_is_unbiased_for_calibrated_models(regressor, scores):
     assert np.mean(values[2]) < 4 * np.std(values[2]) / np.sqrt(300)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", [1, 2])
 def test_cross_fitting_stays_below_the_truth(norm):
     rng = np.random.default_rng(7)
@@ -326,6 +328,7 @@ def test_ferro_fricker_is_a_square():
             calibration_error([0, 1], [0.2, 0.7], estimator=Binned(debias="ferro-fricker"), norm=norm)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "estimator", ["auto", Binned(10, debias="kumar"), Binned(10, "quantile", debias="brocker")], ids=repr
 )

@@ -153,12 +153,12 @@ def _iqr(grid: GridMoments) -> FloatArray:
     def order_statistic(i: FloatArray) -> FloatArray:
         """The i-th smallest (0-based): where the cumulative count passes i + ½."""
         at = np.minimum((cumulative < (i + 0.5)[:, None]).sum(axis=-1), g.count.shape[-1] - 1)
-        return np.take_along_axis(nodes, at[:, None], -1)[:, 0]
+        return np.asarray(np.take_along_axis(nodes, at[:, None], -1)[:, 0])
 
     def quantile(q: float) -> FloatArray:
         position = np.maximum(n - 1, 0.0) * q
         below = np.floor(position)
         low, high = order_statistic(below), order_statistic(np.minimum(below + 1, np.maximum(n - 1, 0.0)))
-        return low + (position - below) * (high - low)
+        return np.asarray(low + (position - below) * (high - low))
 
     return np.asarray(np.where(known, quantile(0.75) - quantile(0.25), 0.0).reshape(grid.shape))

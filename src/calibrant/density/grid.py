@@ -293,7 +293,8 @@ class RankMoments:
     @property
     def mean_score(self) -> FloatArray:
         """Mean score at each node; NaN where there is none."""
-        return np.divide(self.score, self.count, out=np.full(self.count.shape, np.nan), where=self.count > 0)
+        nothing: FloatArray = np.full(self.count.shape, np.nan)
+        return np.divide(self.score, self.count, out=nothing, where=self.count > 0)
 
     @property
     def atoms(self) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -32,8 +32,7 @@ def kuiper_pvalue(
     ``(1 + #{draws ≥ observed}) / (1 + most_draws)``, at most the ``1 / (1 + n_draws)`` known before. It remains valid:
     a value below the latter needs the p-value of all ``most_draws`` to be as small, any other is that of the first.
     """
-    order = np.argsort(scores, kind="stable")
-    s, o, w = scores[order], np.asarray(outcomes, dtype=np.float64)[order], weights[order]
+    s, o, w = _sorted(scores, outcomes, weights)
     # Equal scores are one: only sums over whole runs of them count.
     ends = np.append(run_starts(s)[1:], s.size) - 1
     observed = float(_ranges((w * (o - s))[None], ends)[0])
@@ -65,6 +64,17 @@ def kuiper_pvalue(
         return (1 + at_least) * least
     further = reached(most_draws - n_draws, least * (1 + most_draws))
     return min((1 + further) / (1 + most_draws), least)
+
+
+def _sorted(scores: FloatArray, outcomes: AnyArray, weights: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Rows in the order of scores, which are not negative."""
+    if (weights == weights[0]).all() and scores.dtype == np.float64:
+        # Sorted without an index: bits of such numbers ascend as they do, and leave one free for the outcome.
+        key = (np.abs(scores).view(np.uint64) << 1) | (outcomes != 0)
+        key.sort()
+        return (key >> 1).view(np.float64), (key & 1).astype(np.float64), weights
+    order = np.argsort(scores, kind="stable")
+    return scores[order], np.asarray(outcomes, dtype=np.float64)[order], weights[order]
 
 
 def _ranges(residuals: FloatArray, ends: AnyArray) -> FloatArray:
