@@ -23,13 +23,12 @@ import numpy as np
 from joblib import Parallel, delayed
 
 import calibrant as cal
-from calibrant.benchmark.fast.batch import Batch
-from calibrant.benchmark.fast.bayes import cells_of
 from calibrant.benchmark.storage import replacing
 from calibrant.benchmark.tracks import Distribution, distributions
 from calibrant.errors.base import ErrorDraws
-from calibrant.errors.empirical_bayes import draw_powers
 from calibrant.inference import posterior
+from calibrant.problem import Problem
+from calibrant.question import Question
 from mixture_track import mixtures
 
 DRAWS, CHECKED, CHUNK = 800, 2, 20
@@ -43,41 +42,31 @@ NOTIONS = {
 }
 
 
-def credible(batches: tuple[Batch, ...], level: float, rng: np.random.Generator) -> list[tuple[float, float]]:
-    """Posterior intervals of every sample of some batches, one batch a class."""
-    drawn = [draw_powers(cells_of(b), 1, DRAWS, rng) for b in batches]
+def credible(problems: tuple[Problem, ...], level: float, rng: np.random.Generator) -> list[tuple[float, float]]:
+    """Posterior intervals of every sample of some problems, one a class."""
+    estimator, k, n = cal.EmpiricalBayes(), len(problems), int(problems[0].counts[0])
+    drawn = [estimator.draws(estimator.summarize(p), 1, DRAWS, rng) for p in problems]
+    about = {"labels": (None,) * k, "shares": (1 / k,) * k, "average": "power", "dependent": k > 1}
+    question = Question("classwise", 1.0, level, n_samples=n, size=float(n), **about)
     out = []
-    for r in range(batches[0].n_samples):
-        draws = [ErrorDraws(powers[r], float(odds[r])) for powers, odds in drawn]
-        found = posterior.credible(
-            draws,
-            [1 / len(draws)] * len(draws),
-            norm=1,
-            average="power",
-            level=level,
-            size=batches[0].size,
-            dependent=len(draws) > 1,
-        )
-        out.append(tuple(found.interval))
+    for r in range(len(problems[0])):
+        powers, odds = np.stack([d.powers[r] for d in drawn]), np.array([d.log_odds[r] for d in drawn])
+        out.append(tuple(posterior.credible(ErrorDraws(powers, odds), question).interval))
     return out
 
 
-def batches_of(d: Distribution, scores: np.ndarray, labels: np.ndarray, notion: str) -> tuple[Batch, ...]:
-    """Samples of every problem of a notion, sorted."""
-    return tuple(Batch.of(*samples) for samples in d.problems(scores, labels, notion))
-
-
-def bootstrap(batches: tuple[Batch, ...], r: int, level: float, rng: np.random.Generator) -> tuple[float, float]:
+def bootstrap(problems: tuple[Problem, ...], r: int, level: float, rng: np.random.Generator) -> tuple[float, float]:
     """Percentile bootstrap of the error over 15 bins of equal width, rows drawn with Poisson weights."""
-    n = batches[0].size
+    samples = [p[r] for p in problems]
+    n = samples[0].n_samples
     total = np.zeros(200)
-    for b in batches:
-        # Sorted scores of different classes belong to different rows: each class is resampled by itself.
+    for sample in samples:
+        # Each class is resampled by itself.
         weight = rng.poisson(1.0, (200, n)).astype(np.float64)
-        bins = np.clip(np.ceil(b.scores[r] * 15).astype(int) - 1, 0, 14)
+        bins = np.clip(np.ceil(sample.scores * 15).astype(int) - 1, 0, 14)
         table = np.zeros((n, 15))
-        table[np.arange(n), bins] = b.residuals[r]
-        total += np.abs(weight @ table).sum(axis=1) / weight.sum(axis=1) / len(batches)
+        table[np.arange(n), bins] = sample.outcomes - sample.scores
+        total += np.abs(weight @ table).sum(axis=1) / weight.sum(axis=1) / len(samples)
     low, high = np.quantile(total, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
 
@@ -95,7 +84,7 @@ def by_posterior(d: Distribution, notion: str, n: int, options: argparse.Namespa
     """Intervals of `estimate(...)`, many at once."""
     found: Pairs = []
     for scores, labels in samples(d, n, options, rng):
-        intervals = credible(batches_of(d, scores, labels, notion), options.level, rng)
+        intervals = credible(d.problems(scores, labels, notion), options.level, rng)
         for r in range(CHECKED if not found else 0):
             given, about = arguments(d, scores[r], labels[r], notion)
             own = cal.estimate(*given, level=options.level, random_state=rng, **about).interval
@@ -122,8 +111,8 @@ def by_bootstrap(d: Distribution, notion: str, n: int, options: argparse.Namespa
     """Percentile intervals of 15 bins."""
     found: Pairs = []
     for scores, labels in samples(d, n, options, rng):
-        batches = batches_of(d, scores, labels, notion)
-        found += [bootstrap(batches, r, options.level, rng) for r in range(len(scores))]
+        problems = d.problems(scores, labels, notion)
+        found += [bootstrap(problems, r, options.level, rng) for r in range(len(scores))]
     return found
 
 

@@ -8,13 +8,11 @@ import numpy as np
 
 from calibrant import Binned, CrossFit, Density, EmpiricalBayes, Parametric, ResidualKernel
 from calibrant.benchmark import Config, Entry
-from calibrant.benchmark.fast import Batch, powers, reads
-from calibrant.benchmark.fast.bayes import cells_of
 from calibrant.benchmark.pool import TRUTH_BINS
 from calibrant.benchmark.storage import Store
 from calibrant.benchmark.truth import signs_of, truth_of
 from calibrant.errors import Component, Estimator, Prior, laplace
-from calibrant.errors.empirical_bayes import TYPICAL
+from calibrant.errors.empirical_bayes import TYPICAL, rank_cells
 from calibrant.problem import Problem
 
 from .runs import DEFAULT, NOTIONS
@@ -37,40 +35,27 @@ class Average(Estimator):
     second: Estimator
     share: float = 0.5
 
-    def power(self, problem: Problem, norm: float) -> float:
+    def powers(self, problems: Problem, norm: float) -> np.ndarray:
         """The mean (of powers, which for norm 1 are the readings)."""
-        return (1 - self.share) * self.first.power(problem, norm) + self.share * self.second.power(problem, norm)
+        return (1 - self.share) * self.first.powers(problems, norm) + self.share * self.second.powers(problems, norm)
 
 
 @dataclass(frozen=True)
 class SizeOfMean(Estimator):
     """Mean size of the posterior mean gap, ``Σ |E gap|``, where the default takes ``E Σ |gap|``."""
 
-    def power(self, problem: Problem, norm: float) -> float:
-        """From a batch of one sample."""
-        order = np.argsort(problem.scores)
-        one = Batch(problem.scores[order][None], problem.outcomes[order][None], problem.domain)
-        return float(_size_of_mean(self, one, norm)[0])
-
-
-@reads(SizeOfMean)
-def _size_of_mean(estimator: SizeOfMean, batch: Batch, norm: float) -> np.ndarray:
-    cells, prior = cells_of(batch), EmpiricalBayes().law(batch.domain[0])
-    posteriors = laplace.fit(cells, prior)
-    weight = laplace.weights(prior, posteriors)
-    mean = sum(weight[..., i, None] * laplace.gaps(cells, p)[0] for i, p in enumerate(posteriors))
-    return (cells.count / cells.count.sum(axis=-1, keepdims=True) * np.abs(mean) ** norm).sum(axis=-1)
-
-
-@reads(Zero)
-def _zero(estimator: Zero, batch: Batch, norm: float) -> np.ndarray:
-    return np.zeros(batch.n_samples)
-
-
-@reads(Average)
-def _average(estimator: Average, batch: Batch, norm: float) -> np.ndarray:
-    first, second = (powers(e, batch, norm) for e in (estimator.first, estimator.second))
-    return (1 - estimator.share) * first + estimator.share * second
+    def powers(self, problems: Problem, norm: float) -> np.ndarray:
+        """From the posteriors of the default."""
+        grids = EmpiricalBayes().summarize(problems)
+        prior = EmpiricalBayes().law(grids.low)
+        out = np.full(len(grids.rows), np.nan)
+        for some, cells in rank_cells(grids, 1 << 12):
+            posteriors = laplace.fit(cells, prior)
+            weight = laplace.weights(prior, posteriors)
+            mean = sum(weight[..., i, None] * laplace.gaps(cells, p)[0] for i, p in enumerate(posteriors))
+            share = cells.count / cells.count.sum(axis=-1, keepdims=True)
+            out[some] = (share * np.abs(mean) ** norm).sum(axis=-1)
+        return out
 
 
 def _with(intercept: float = 0.25, **change: float) -> EmpiricalBayes:

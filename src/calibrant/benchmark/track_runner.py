@@ -123,8 +123,8 @@ def run_tracks(
     tracks : sequence of str
         Some of ``TRACKS``.
     out : path
-        Folder of the run: ``config.json``, ``pieces/`` and ``results.parquet``. A run that was stopped, at whatever
-        moment, goes on from its pieces and ends with the same results.
+        Folder of the run: ``config.json``, ``estimators.json``, ``pieces/`` and ``results.parquet``. A run that was
+        stopped, at whatever moment, goes on from its pieces and ends with the same results.
     sizes, n_sets, seed, names, large_sizes
         See :class:`TrackConfig`.
     estimators : mapping of str to Estimator or Entry, or None

@@ -114,8 +114,8 @@ def run_canonical(
     Parameters
     ----------
     out : path
-        Folder of the run: ``config.json``, ``pieces/`` and ``results.parquet``. A run that was stopped, at whatever
-        moment, goes on from its pieces and ends with the same results.
+        Folder of the run: ``config.json``, ``estimators.json``, ``pieces/`` and ``results.parquet``. A run that was
+        stopped, at whatever moment, goes on from its pieces and ends with the same results.
     sizes, other_sizes, most_sets, seed, rows
         See :class:`CanonicalConfig`.
     estimators : mapping of str to Estimator or Entry, or None
