@@ -22,7 +22,7 @@ from .inference.posterior import Credible, credible
 from .notions import Notion, as_notion
 from .predictions import Predictions
 from .problem import Reduction, VectorProblem
-from .question import Question, few_draws
+from .question import FEWEST, Question, few_draws, sums_up
 from .results import Estimate, ReliabilityCurve
 
 #: Draws from a posterior for every resample that other intervals take: they cost less.
@@ -229,6 +229,7 @@ def estimate_from_sums(
     paths: list[Path] = []
     curve = None
     draws, wanted = few_draws(question, n_resamples), len(question.informative)
+    resamples = min(FEWEST, draws) if sums_up(question) else draws
     for sums in parts:
         powers.append(estimator.read(sums, question.norm))
         if len(question) == 1:
@@ -240,7 +241,7 @@ def estimate_from_sums(
             part = sums if len(some) == len(powers[-1]) else sums[some.start : some.stop]
             posteriors.append(estimator.draws(part, question.norm, _POSTERIOR * draws, rng))
         else:
-            paths += [sums_path(estimator, sums[i], question.norm, draws, rng) for i in some]
+            paths += [sums_path(estimator, sums[i], question.norm, resamples, rng) for i in some]
     values = np.concatenate(powers)
     if not posteriors:
         return _inverted(estimator, values, paths, question, curve)

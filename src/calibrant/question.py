@@ -9,9 +9,12 @@ import numpy as np
 
 from ._checks import check_level, check_norm
 from ._types import FloatArray, Label
-from .errors.norm import combine, combine_draws
+from .errors.norm import LARGE_NORM, combine, combine_draws
 from .predictions import Predictions
 from .problem import OneVsRest, Problem, VectorProblem
+
+#: From so many problems on the spread of their sum is told by a few draws of each.
+MANY, FEWEST = 64, 8
 
 
 @dataclass(frozen=True)
@@ -111,3 +114,8 @@ def few_draws(question: Question, n_resamples: int) -> int:
         return n_resamples
     mean = question.average != "max" and not np.isinf(question.norm)
     return max(32 if mean else 100, n_resamples // len(question))
+
+
+def sums_up(question: Question) -> bool:
+    """Whether the combined power is a sum over so many problems that its spread is that of independent terms."""
+    return question.average == "power" and question.norm <= LARGE_NORM and len(question) >= MANY

@@ -98,11 +98,19 @@ class Density(CellEstimator):
             width = narrowed(h[some], g.step, part.step) / part.step
             transform = spectrum(cells, width, self.kernel)
             density, positive = smoothed(np.stack([part.count, part.positive]), transform)
+            if norm == 1:  # the density cancels
+                np.clip(positive, 0, np.maximum(density, 0.0), out=positive)
+                positive -= part.nodes * density
+                out[some] = np.abs(positive, out=positive) @ trapezoid(cells)
+                continue
             scale, peak = np.asarray(part.unit)[:, None], peak_of(transform)[:, None]
             present = speaks(density * scale, peak, norm)
             observed = np.divide(positive, density, out=np.zeros_like(density), where=present)
             gap = np.clip(observed, 0, 1) - part.nodes
             out[some] = mean_power(gap, np.where(present, density * trapezoid(cells), 0.0), norm)
+        if norm == 1:
+            total = g.count.sum(axis=-1)
+            out = np.divide(out, total, out=np.full(out.shape, np.nan), where=total > 0)
         return out.reshape(sums.shape)
 
     def cells(self, sums: GridMoments) -> Cells:

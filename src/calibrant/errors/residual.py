@@ -118,7 +118,11 @@ class ResidualKernel(CellEstimator):
         for width in np.unique(widths):
             some = np.flatnonzero((widths == width) & count.any(axis=-1))
             smoother = smoother_of(float(width), self.kernel)
-            density, residual = (v[some] @ smoother.matrix for v in (count, positive - score))
+            residual = (positive[some] - score[some]) @ smoother.matrix
+            if norm == 1 and not self.debias:  # smoothing keeps the mass, and the density cancels
+                out[some] = np.abs(residual) @ smoother.quadrature / count[some].sum(axis=-1)
+                continue
+            density = count[some] @ smoother.matrix
             noise = None
             if self.debias:
                 mean = np.divide(score[some], count[some], out=np.zeros(density.shape), where=count[some] > 0)

@@ -36,15 +36,17 @@ import numpy as np
 from .._types import AnyArray, FloatArray, Interval
 from ..errors.base import CellEstimator, Estimator
 from ..errors.fitted import as_grid
-from ..errors.norm import mean_power
+from ..errors.norm import mean_power, root
 from ..errors.path import SCALES, Path
 from ..errors.residual import ResidualKernel
 from ..problem import Problem
-from ..question import Question
+from ..question import Question, sums_up
 from .unified import reach
 
 #: Numbers drawn at a time at most, but for so many samples.
 _MOST, _LEAST = 1 << 22, 100
+#: Numbers read at a time.
+_TOGETHER = 1 << 16
 _RESIDUALS = ResidualKernel(space="score")
 
 _FINE = np.linspace(0, SCALES[-1], 601)
@@ -63,9 +65,14 @@ def sums_path(estimator: CellEstimator, sums: Any, norm: float, n_resamples: int
     n = min(n_resamples, max(_LEAST, _MOST // max(scores.size, 1)))
     draws = Draws.of(base, counted, n, rng)
     powers, truths = np.empty((SCALES.size, n)), np.empty(SCALES.size)
-    for i, scale in enumerate(SCALES):
-        chance = np.clip(scores + scale * gap, 0, 1)
-        powers[i] = held.read(base.redrawn(draws.count, draws.positive(chance)), norm)
+    chances = [np.clip(scores + scale * gap, 0, 1) for scale in SCALES]
+    together = max(1, _TOGETHER // max(draws.count.size, 1))
+    for a in range(0, SCALES.size, together):
+        positives = [draws.positive(chance) for chance in chances[a : a + together]]
+        count = draws.count if len(positives) == 1 else np.tile(draws.count, (len(positives), 1))
+        read = held.read(base.redrawn(count, np.concatenate(positives)), norm)
+        powers[a : a + together] = read.reshape(len(positives), n)
+    for i, chance in enumerate(chances):
         if held.cells_are_atoms:
             # The true error as far as the estimator resolves it: its smoothing blurs these gaps once more.
             weight = shown.density * shown.quadrature
@@ -149,12 +156,29 @@ def invert(paths: Sequence[Path], question: Question, largest: float = 1.0) -> t
     widen = spread_together(len(paths)) if question.dependent else 1.0
     table = np.empty((3, SCALES.size))
     for i in range(SCALES.size):
-        sample = question.combine_draws(np.stack([p.powers[i] for p in paths]))
+        each = np.stack([p.powers[i] for p in paths])
+        if sums_up(question):
+            table[:, i] = _normal(each, question, tail, widen)
+            continue
+        sample = question.combine_draws(each)
         sample = sample[~np.isnan(sample)]
         if sample.size < 2:
             return nothing
         table[:, i] = _quantiles(sample, tail, widen)
     return _accepted(observed, table, truths, max(largest, observed), question.level)
+
+
+def _normal(powers: FloatArray, question: Question, tail: float, widen: float) -> FloatArray:
+    """Quantiles of a sum over many problems, (R, n) draws: a few of each tell its variance."""
+    from scipy.special import ndtri
+
+    known = ~np.isnan(powers).any(axis=-1)
+    share = np.array(question.shares)[known]
+    share = share / share.sum()
+    centre = float(share @ powers[known].mean(axis=-1))
+    spread = float(np.sqrt(share**2 @ powers[known].var(axis=-1, ddof=1)))
+    reach = widen * float(ndtri(1 - tail)) * spread * float(np.sqrt(1 + 1 / powers.shape[-1]))  # the centre is noisy too
+    return np.array([root(v, question.norm) for v in (centre - reach, centre, centre + reach)])
 
 
 def spread_together(n_problems: float) -> float:

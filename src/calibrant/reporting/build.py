@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from ..results import Estimate, ReliabilityCurve
 from ..significance.sums import SumsTest
 from ..streaming import FINE_CELLS, Accumulator, ProblemSums
 from .evidence import Evidence
+from .made import Made
 from .report import ClassRow, Curves, Report
 from .verdict import sentence
 
@@ -133,13 +135,15 @@ def report_from(
     test = SumsTest.of(grids, [one.bins for one in problems.values()], question, rng)
     evidence = Evidence.of(test, headline, grids)
     curves, grid = None, None
+    seed = int(rng.integers(2**63))
     if len(problems) == 1:
         (only,) = problems.values()
         grid = only.grid
-        curves = _curves(only, sums, level, rng, band=True)
+        curves = _curves(only, sums, level, [seed, 0], band=True, fine=only.fine)
+    fine = _fine_of({row.label for row in table[:BANDED_CLASSES]}, rows)
     class_curves = {
-        row.label: _curves(by_class[row.label], sums, level, rng, band=i < BANDED_CLASSES, rows=rows)
-        for i, row in enumerate(table)
+        row.label: _curves(by_class[row.label], sums, level, [seed, k], band=k <= BANDED_CLASSES, fine=fine.get(row.label))
+        for k, row in enumerate(table, start=1)
     }
     return Report(
         n_samples=totals.n_samples,
@@ -187,46 +191,51 @@ def _class_rows(sums: Accumulator, by_class: dict[Label, ProblemSums]) -> list[C
     return sorted(rows, key=lambda r: -r.ece)
 
 
+def _fine_of(labels: set[Label], rows: Predictions | None) -> dict[Label, BinMoments]:
+    """Fine histograms of some classes, for their isotonic curves; none where the rows are gone."""
+    if rows is None or rows.positive is not None:
+        return {}
+    every = Classwise().reduce(rows)
+    return {k: BinMoments.of(every[i], uniform_edges(FINE_CELLS)) for i, k in enumerate(rows.classes) if k in labels}
+
+
 def _curves(
     sums: ProblemSums,
     acc: Accumulator,
     level: float,
-    rng: np.random.Generator,
+    seed: list[int],
     *,
     band: bool,
-    rows: Predictions | None = None,
+    fine: BinMoments | None,
 ) -> Curves:
-    """Smooth, binned and isotonic curves of one problem; the last from a fine histogram, of rows if there are any."""
+    """Smooth, binned and isotonic curves of one problem, each made when it is asked for; the last from a histogram."""
     notion: Any = acc.notion
-    options: dict[str, Any] = {"label": sums.label, "notion": notion.name, "rng": rng}
-    fine = sums.fine
-    if fine is None and rows is not None and band:
-        fine = BinMoments.of(Classwise().reduce(rows)[list(rows.classes).index(sums.label)], uniform_edges(FINE_CELLS))
+    kept = acc.binned
     groups = None if fine is None else Groups.of_moments(fine, MOST_GROUPS)
+
+    def options(kind: int, name: str) -> dict[str, Any]:
+        rng = np.random.default_rng([*seed, kind, BANDS.index(name)])
+        return {"label": sums.label, "notion": notion.name, "band": name, "rng": rng}
 
     def smooth(name: str, at: float | None) -> ReliabilityCurve:
         draws = 1000 if name == "confidence" else 400
-        return curve_from(_RESIDUAL, sums.grid, level=at, n_resamples=draws, band=name, groups=groups, **options)
+        return curve_from(_RESIDUAL, sums.grid, level=at, n_resamples=draws, groups=groups, **options(0, name))
+
+    def binned(name: str) -> ReliabilityCurve:
+        return curve_from(kept, sums.bins, level=level, n_resamples=2, **options(1, name))
 
     def isotonic(name: str, groups: Groups) -> ReliabilityCurve:
-        return curve_of_groups(
-            groups,
-            domain=sums.domain,
-            n_samples=sums.grid.n_samples,
-            level=level,
-            n_resamples=400,
-            band=name,
-            **options,
-        )
+        about: dict[str, Any] = {"domain": sums.domain, "n_samples": sums.grid.n_samples, "level": level}
+        return curve_of_groups(groups, n_resamples=400, **about, **options(2, name))
 
-    bins = {name: curve_from(acc.binned, sums.bins, level=level, n_resamples=2, band=name, **options) for name in BANDS}
+    bins = Made({name: partial(binned, name) for name in BANDS})
     if not band:
-        return Curves({"confidence": smooth("confidence", None)}, bins)
+        return Curves(Made({"confidence": partial(smooth, "confidence", None)}), bins)
     drawn = BANDS if groups is not None else BANDS[:2]
     return Curves(
-        {name: smooth(name, level) for name in drawn},
+        Made({name: partial(smooth, name, level) for name in drawn}),
         bins,
-        {} if groups is None else {name: isotonic(name, groups) for name in BANDS},
+        Made({} if groups is None else {name: partial(isotonic, name, groups) for name in BANDS}),
     )
 
 

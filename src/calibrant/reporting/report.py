@@ -39,7 +39,8 @@ class Curves:
     Attributes
     ----------
     smooth, bins, isotonic : mapping of band to ReliabilityCurve
-        A band that was not computed is absent; ``isotonic`` is empty where neither rows nor a fine histogram were kept.
+        Each is computed when it is first asked for. A band that there is not is absent; ``isotonic`` is empty where
+        neither rows nor a fine histogram were kept.
     """
 
     smooth: Mapping[str, ReliabilityCurve]

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from .._types import FloatArray
+from .._types import AnyArray, FloatArray, IntArray
 from ..binning import BinMoments
-from ..density import GridMoments
+from ..density import GridMoments, Smoother
 from ..errors import ResidualKernel
 from ..errors.base import Cells
-from ..errors.norm import combine_draws
 from ..inference.bands import poisson
 from ..inference.intervals import spread_together
-from ..question import Question
+from ..question import Question, sums_up
 from .result import TestResult
 
 #: Draws for the p-value, and for the power; fewer with more classes than these, whose mean varies less.
 DRAWS, POWER_DRAWS, MANY = 999, 400, 10
 LEAST_DRAWS, LEAST_POWER_DRAWS = 199, 100
+#: Draws of each of so many problems that their sum is normal.
+FEW_DRAWS = 16
 #: Share of samples in which what is called detectable would be found.
 POWER = 0.8
 _READER = ResidualKernel()
@@ -53,36 +54,56 @@ class Power:
 
 @dataclass(frozen=True, eq=False)
 class _Drawn:
-    """One problem: its cells, and smoothed residuals of calibrated draws, (R, cells)."""
+    """Problems that one kernel smooths: their counts (K, m), and smoothed residuals of calibrated draws, (K, R, m).
 
-    cells: Cells
+    ``at`` are their places among all problems, ``known`` where they have samples, ``total`` their smoothed mass there.
+    """
+
+    at: IntArray
+    smoother: Smoother
+    score: FloatArray
+    count: FloatArray
+    known: AnyArray
+    total: FloatArray
     noise: FloatArray
     observed: FloatArray
 
     @classmethod
-    def of(cls, grid: GridMoments, bins: BinMoments, n_draws: int, rng: np.random.Generator) -> _Drawn:
-        cells = _READER.cells(grid)
-        score = np.nan_to_num(cells.scores)
-        # Samples that a cell's outcomes vary like, a unit of its count: 1, unless weights differ from score to score.
-        rate = _trials_a_unit(bins, grid, score)
-        # Residuals of Bernoulli outcomes: Poisson draws of both kinds have the same mean, variance and skewness.
-        noise = poisson(cells.count * rate * score, n_draws, rng) * ((1 - score) / rate)
-        noise -= poisson(cells.count * rate * (1 - score), n_draws, rng) * (score / rate)
-        observed = cells.outcome(cells.positive, cells.count)
-        return cls(cells, cells.apply(noise), cells.apply(observed))
+    def of(
+        cls,
+        at: Sequence[int],
+        cells: Sequence[Cells],
+        rates: Sequence[FloatArray],
+        n_draws: int,
+        rng: np.random.Generator,
+    ) -> _Drawn:
+        smoother = cells[0].smoother or Smoother(cells[0].count.size - 1, 1.0)
+        score, count = np.stack([np.nan_to_num(c.scores) for c in cells]), np.stack([c.count for c in cells])
+        positive = np.stack([c.positive for c in cells])
+        density = count @ smoother.matrix
+        known = density > 1e-12 * density.max(axis=-1, keepdims=True)
+        noise = np.empty((len(cells), n_draws, count.shape[1]))
+        for out, s, n, rate in zip(noise, score, count, rates, strict=True):
+            # Residuals of Bernoulli outcomes: Poisson draws of both kinds have the same mean, variance and skewness.
+            drawn = poisson(n * rate * s, n_draws, rng) * ((1 - s) / rate)
+            drawn -= poisson(n * rate * (1 - s), n_draws, rng) * (s / rate)
+            np.matmul(drawn, smoother.matrix, out=out)
+        observed = (positive - count * score) @ smoother.matrix
+        total = np.where(known, density, 0.0) @ smoother.quadrature
+        return cls(np.asarray(at), smoother, score, count, known, total, noise, observed)
 
     def errors(self, smooth: FloatArray) -> FloatArray:
-        """Errors of smoothed residuals, (R, cells)."""
-        weight = self.cells.density * self.cells.quadrature
-        known = self.cells.density > 1e-12 * self.cells.density.max(initial=0.0)
-        return np.asarray(np.abs(smooth[:, known]) @ self.cells.quadrature[known] / weight[known].sum())
+        """Errors of smoothed residuals (K, R, m), (K, R)."""
+        size = np.abs(smooth)
+        if not self.known.all():
+            size *= self.known[:, None]
+        return np.asarray(size @ self.smoother.quadrature / self.total[:, None])
 
-    def shifted(self, truth: Map) -> tuple[FloatArray, float]:
-        """Smoothed mean residuals under another truth, and its calibration error."""
-        score = np.nan_to_num(self.cells.scores)
-        gap = truth(score) - score
-        error = float(self.cells.count @ np.abs(gap) / self.cells.count.sum())
-        return self.cells.apply(self.cells.count * gap), error
+    def shifted(self, truth: Map) -> tuple[FloatArray, FloatArray]:
+        """Smoothed mean residuals under another truth, (K, m), and its calibration errors, (K,)."""
+        gap = truth(self.score) - self.score
+        error = (self.count * np.abs(gap)).sum(axis=-1) / self.count.sum(axis=-1)
+        return (self.count * gap) @ self.smoother.matrix, error
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,28 +133,48 @@ class SumsTest:
         rng: np.random.Generator,
     ) -> SumsTest:
         """Draw calibrated residuals of every problem; bins say how weights differ from score to score."""
-        draws = max(int(DRAWS / max(1.0, len(grids) / MANY)), LEAST_DRAWS)
-        drawn = [_Drawn.of(grid, some, draws, rng) for grid, some in zip(grids, bins, strict=True)]
+        asked = replace(question, norm=1.0)
+        draws = FEW_DRAWS if sums_up(asked) else max(int(DRAWS / max(1.0, len(grids) / MANY)), LEAST_DRAWS)
+        cells = [_READER.cells(grid) for grid in grids]
+        # Samples that a cell's outcomes vary like, a unit of its count: 1, unless weights differ from score to score.
+        rates = [_trials_a_unit(b, g, np.nan_to_num(c.scores)) for b, g, c in zip(bins, grids, cells, strict=True)]
+        alike: dict[Smoother | None, list[int]] = {}
+        for i, one in enumerate(cells):
+            alike.setdefault(one.smoother, []).append(i)
+        drawn = [_Drawn.of(at, [cells[i] for i in at], [rates[i] for i in at], draws, rng) for at in alike.values()]
         rows = [grid.n_samples for grid in grids]
         # One-vs-rest problems share their rows, others split them.
-        return cls(drawn, question, max(rows) if question.dependent else sum(rows))
+        return cls(drawn, asked, max(rows) if question.dependent else sum(rows))
 
-    def _combined(self, smooth: Sequence[FloatArray]) -> FloatArray:
-        errors = [d.errors(s) for d, s in zip(self.drawn, smooth, strict=True)]
-        return np.asarray(combine_draws(errors, self.question.shares, 1, self.question.average))
+    def _each(self, found: Sequence[FloatArray]) -> FloatArray:
+        """What every group of problems says, in the order of all problems."""
+        out = np.empty((len(self.question), *found[0].shape[1:]))
+        for group, values in zip(self.drawn, found, strict=True):
+            out[group.at] = values
+        return out
+
+    def _combined(self, each: FloatArray) -> FloatArray:
+        """Combined errors of draws of every problem (K, R); of a sum over many, a normal sample of its mean and spread."""
+        if not sums_up(self.question):
+            return self.question.combine_draws(each)
+        from scipy.special import ndtri
+
+        share = np.array(self.question.shares)
+        spread = np.sqrt(share**2 @ each.var(axis=-1, ddof=1))
+        return np.asarray(share @ each.mean(axis=-1) + spread * ndtri((np.arange(DRAWS) + 0.5) / DRAWS))
 
     @property
     def _usable(self) -> bool:
-        return all(d.cells.density.any() for d in self.drawn)
+        return all((group.total > 0).all() for group in self.drawn)
 
     @cached_property
     def _draws(self) -> FloatArray:
-        each = [d.errors(d.noise) for d in self.drawn]
-        draws = np.asarray(combine_draws(each, self.question.shares, 1, self.question.average))
+        each = self._each([group.errors(group.noise) for group in self.drawn])
+        draws = self._combined(each)
         if not self.question.dependent or len(each) < 2:
             return draws
         # Classes that hardly vary do not count: two that share all the noise are as one against the rest.
-        variance = np.array([share**2 * one.var() for share, one in zip(self.question.shares, each, strict=True)])
+        variance = np.array(self.question.shares) ** 2 * each.var(axis=-1)
         if not variance.any():
             return draws
         widened = spread_together(max(float(variance.sum() ** 2 / (variance**2).sum()), 2.0))
@@ -156,7 +197,8 @@ class SumsTest:
         null = f"the probabilities are calibrated ({self.question.notion})"
         if not self._usable:
             return TestResult(float("nan"), float("nan"), null, "smoothed residuals over ranks", self.n_samples)
-        observed = float(self._combined([d.observed[None] for d in self.drawn])[0])
+        each = self._each([group.errors(group.observed[:, None]) for group in self.drawn])
+        observed = float(self.question.combine_draws(each)[0])
         at_least = int((self._draws >= observed * (1 - 1e-12)).sum())
         return TestResult(
             statistic=observed,
@@ -180,10 +222,11 @@ class SumsTest:
 
     def _seen(self, truth: Map) -> tuple[float, float]:
         """Share of samples in which a truth is found, and its calibration error."""
-        few = max(int(POWER_DRAWS / max(1.0, len(self.drawn) / MANY)), LEAST_POWER_DRAWS)
-        moved = [d.shifted(truth) for d in self.drawn]
-        found = self._combined([d.noise[:few] + gap for d, (gap, _) in zip(self.drawn, moved, strict=True)])
-        error = combine_draws([np.array([error]) for _, error in moved], self.question.shares, 1, self.question.average)
+        few = max(int(POWER_DRAWS / max(1.0, len(self.question) / MANY)), LEAST_POWER_DRAWS)
+        moved = [group.shifted(truth) for group in self.drawn]
+        pairs = zip(self.drawn, moved, strict=True)
+        found = self._combined(self._each([d.errors(d.noise[:, :few] + gap[:, None]) for d, (gap, _) in pairs]))
+        error = self.question.combine_draws(self._each([error for _, error in moved])[:, None])
         return float((found > self._threshold).mean()), float(error[0])
 
     def _detectable(self, family: Callable[[float], Map]) -> tuple[float, bool]:
