@@ -8,6 +8,7 @@ from calibrant.binning import BinMoments, uniform_edges
 from calibrant.datasets import true_map
 from calibrant.density import GridMoments
 from calibrant.problem import Problem
+from calibrant.question import Question
 from calibrant.reporting.verdict import _rows
 from calibrant.significance.sums import Power, SumsTest, flatter, higher, lower, sharper
 
@@ -17,7 +18,9 @@ OPTIONS = {"notion": "class-specific", "average": "power", "dependent": False, "
 def sums_of(problems, shares, rng, **options):
     grids = [GridMoments.of(one) for one in problems]
     bins = [BinMoments.of(one, uniform_edges(15)) for one in problems]
-    return SumsTest.of(grids, bins, shares, rng=rng, **OPTIONS | options)
+    n = sum(one.n_samples for one in problems)
+    about = OPTIONS | {"labels": tuple(range(len(shares))), "shares": tuple(shares), "n_samples": n, "size": float(n)}
+    return SumsTest.of(grids, bins, Question(norm=1.0, **about | options), rng)
 
 
 def test_of(s, y, rng):

@@ -133,8 +133,12 @@ def test_empty_and_wrong_use():
     with pytest.raises(ValueError, match="canonical"):
         cal.Accumulator(notion="canonical").add([0, 1], [[0.6, 0.4], [0.3, 0.7]])
     acc = cal.Accumulator().add([0, 1], [0.2, 0.8])
-    with pytest.raises(ValueError, match="needs the rows"):
-        acc.estimate(cal.Binned("sqrt"))
+    assert acc.estimate(cal.Binned("sqrt")).value == pytest.approx(0)
+    classes = cal.Accumulator(notion="classwise").add([0, 1], [0.2, 0.8])
+    with pytest.raises(ValueError, match=r"not kept, or the rows: pass estimators="):
+        classes.estimate(cal.Binned("sqrt"))
+    with pytest.raises(TypeError, match="estimators must be estimators that read sums"):
+        cal.Accumulator(estimators=[cal.CrossFit()])
     with pytest.raises(TypeError, match="SimplexBinned"):
         acc.estimate(cal.SimplexBinned())
     assert cal.Accumulator().add([0, 1], [0.2, 0.8]) + cal.Accumulator() is not None
@@ -179,3 +183,57 @@ def test_streamed_quantile_bins_with_an_atom_at_one(bins):
     e = cal.Binned(bins, "quantile")
     got = cal.Accumulator().add(y, p).estimate(e, n_resamples=10, random_state=0).value
     assert got == pytest.approx(cal.calibration_error(y, p, estimator=e), abs=1e-3)
+
+
+SETTINGS = {
+    "notion": ("confidence", "classwise"),
+    "labels": (["a", "b", "c"], ["c", "b", "a"]),
+    "sum_tolerance": (0.1, 0.2),
+    "binned": (cal.Binned(10), cal.Binned(20)),
+    "estimators": ([cal.Isotonic()], [cal.Parametric()]),
+}
+P3 = [[0.6, 0.3, 0.1], [0.3, 0.5, 0.2], [0.1, 0.1, 0.8]]
+
+
+@pytest.mark.parametrize("name", list(SETTINGS))
+def test_merging_with_an_empty_one_keeps_what_was_given(name):
+    one, other = SETTINGS[name]
+    plain = cal.Accumulator(labels=["a", "b", "c"]) if name != "labels" else cal.Accumulator()
+    given = cal.Accumulator(**({"labels": ["a", "b", "c"]} | {name: one}))
+    full = cal.Accumulator(**({"labels": ["a", "b", "c"]} | {name: one})).add(["a", "b", "b"], P3)
+    for merged in (plain + given, given + plain):
+        again = merged.add(["a", "b", "b"], P3)
+        assert again.estimate(random_state=0).value == full.estimate(random_state=0).value
+        assert again.binned == full.binned
+        assert again.estimators == full.estimators
+        assert str(again.notion) == str(full.notion)
+    assert (full + plain).estimate(random_state=0).value == full.estimate(random_state=0).value
+    differs = cal.Accumulator(**{name: other})
+    for a, b in ((given, differs), (differs, given), (full, differs), (differs, full)):
+        if name == "estimators" and a.totals is None and b.totals is None:
+            assert set((a + b).estimators) == {cal.Isotonic(), cal.Parametric()}
+            continue
+        with pytest.raises(ValueError, match="cannot merge") as error:
+            _ = a + b
+        shown = other[0] if name == "estimators" else other
+        assert repr(tuple(shown) if name == "labels" else shown).strip("'") in str(error.value).replace("Classwise", "classwise")
+
+
+@pytest.mark.parametrize("estimator", [cal.Isotonic(), cal.Cumulative(), cal.Sweep(), cal.Parametric(), cal.BetaKernel()])
+def test_sums_that_were_asked_for_give_the_numbers_of_the_rows(estimator):
+    y, p = binary(3000)
+    acc = pieces(y, p, estimators=[estimator])
+    expected = cal.calibration_error(y, p, estimator=estimator)
+    assert acc.estimate(estimator, n_resamples=10).value == pytest.approx(expected, abs=1e-12)
+    # Not asked for, they come from the cells of a fine histogram.
+    assert pieces(y, p).estimate(estimator, n_resamples=10).value == pytest.approx(expected, abs=2e-3)
+
+
+def test_top_labels_of_pieces_that_lack_some():
+    y, q = multiclass()
+    order = np.argsort(q.argmax(axis=1), kind="stable")  # pieces in which one class is predicted
+    acc = pieces(y[order], q[order], notion="top-label", cuts=(0, 100, 900, 1500, None))
+    one = cal.estimate(y, q, notion="top-label", random_state=0)
+    both = acc.estimate(random_state=0)
+    assert both.value == pytest.approx(one.value, abs=1e-12)
+    assert list(both.per_class) == list(one.per_class)

@@ -338,9 +338,9 @@ class Accumulator:
                     f"{estimator!r} needs sums that were not kept, or the rows: pass estimators=[{estimator!r}] to the "
                     "Accumulator, if it has fixed edges, or binned="
                 )
-            held = np.flatnonzero(part[Grid()].total > 0)
-            if held.size:
-                yield found if held.size == len(found) else found[held]
+            mass = np.asarray(part[Grid()].total)
+            if mass.any():
+                yield found if mass.all() else found[np.flatnonzero(mass)]
 
     def estimate(
         self,
@@ -425,6 +425,7 @@ def _settings(one: Accumulator, other: Accumulator) -> dict[str, Any]:
 
 def _either(name: str, pair: list[Any], default: Any) -> Any:
     given = [v for v in pair if v != default]
+    plural = {"labels": "labels", "binned": "bins"}.get(name, f"{name}s")
     if len(given) == 2 and given[0] != given[1]:
-        raise ValueError(f"accumulators of different {name} cannot merge: {pair[0]!r} and {pair[1]!r}")
+        raise ValueError(f"accumulators of different {plural} cannot merge: {given[0]!r} and {given[1]!r}")
     return given[0] if given else default

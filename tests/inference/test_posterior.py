@@ -7,6 +7,7 @@ import calibrant as cal
 from calibrant.datasets import make_scores
 from calibrant.errors.base import ErrorDraws
 from calibrant.inference.posterior import SPIKE, credible, threshold, widening
+from calibrant.question import Question
 
 
 def sample(n: int, kind: str, seed: int = 0):
@@ -14,8 +15,13 @@ def sample(n: int, kind: str, seed: int = 0):
 
 
 def one(powers, log_odds: float, **about):
-    given = {"norm": 1, "average": "power", "level": 0.9, "size": 500} | about
-    return credible([ErrorDraws(np.asarray(powers, dtype=float), log_odds)], [1.0], **given)
+    return credible(ErrorDraws(np.asarray(powers, dtype=float)[None], np.array([log_odds])), asked(1, **about))
+
+
+def asked(problems: int, **about) -> Question:
+    given = {"notion": "classwise", "norm": 1, "average": "power", "dependent": False, "level": 0.9, "size": 500}
+    shares = (1 / problems,) * problems
+    return Question(labels=tuple(range(problems)), shares=shares, n_samples=500, **given | about)
 
 
 def test_calibrated_starts_at_exactly_zero_and_says_how_probable_that_is():
@@ -136,10 +142,8 @@ def test_nothing_known():
 
 
 def test_evidence_of_classes_adds_up():
-    draws = [ErrorDraws(np.linspace(0.1, 0.2, 100), 1.0) for _ in range(4)]
-    about = {"norm": 1, "average": "power", "level": 0.9, "size": 500}
-    free = credible(draws, [0.25] * 4, **about)
-    dependent = credible(draws, [0.25] * 4, dependent=True, **about)
+    draws = ErrorDraws(np.tile(np.linspace(0.1, 0.2, 100), (4, 1)), np.ones(4))
+    free, dependent = (credible(draws, asked(4, dependent=shared)) for shared in (False, True))
     odds = [(1 - c.calibrated) / c.calibrated * SPIKE / (1 - SPIKE) for c in (free, dependent)]
     assert np.log(odds) == pytest.approx([4.0, 3.0])
 

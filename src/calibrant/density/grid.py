@@ -291,6 +291,11 @@ class RankMoments:
         return RankMoments(*(getattr(self, f)[index] for f in ("count", "positive", "score", "size")))
 
     @property
+    def ranked(self) -> RankMoments:
+        """These."""
+        return self
+
+    @property
     def mean_score(self) -> FloatArray:
         """Mean score at each node; NaN where there is none."""
         nothing: FloatArray = np.full(self.count.shape, np.nan)

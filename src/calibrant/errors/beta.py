@@ -102,7 +102,8 @@ class AngleCounts:
 
     def __getitem__(self, index: Any) -> AngleCounts:
         """Those of one of many problems, or of some."""
-        return replace(self, **{f: getattr(self, f)[index] for f in (*_FIELDS, "on_grid", "n_samples")})
+        some: dict[str, Any] = {f: np.asarray(getattr(self, f))[index] for f in (*_FIELDS, "on_grid", "n_samples")}
+        return replace(self, **some)
 
     def __add__(self, other: AngleCounts) -> AngleCounts:
         if not isinstance(other, AngleCounts):
@@ -268,6 +269,8 @@ class BetaKernel(CellEstimator):
 
     def _likeliest(self, sums: AngleCounts) -> float:
         counts = sums.used
+        if not counts.scores.size:
+            return float(_LOO_BANDWIDTHS[0])
         counts = counts.binned(_LOO_CELLS).used if counts.scores.size > _LOO_CELLS else counts
         likelihood = [self._likelihood(counts, float(h)) for h in _LOO_BANDWIDTHS]
         return float(_LOO_BANDWIDTHS[int(np.argmax(likelihood))])
@@ -324,7 +327,7 @@ class BetaKernel(CellEstimator):
         observed = np.zeros((2, m))
         log_density = np.full((2, m), -np.inf)
         known = np.zeros((2, m), dtype=bool)
-        step = max(1, _TILE // scores.size)
+        step = max(1, _TILE // max(scores.size, 1))
         outcome = np.array([[0.0], [1.0]])
         for a in range(0, m, step):
             here = slice(a, min(a + step, m))

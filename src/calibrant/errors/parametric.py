@@ -256,18 +256,19 @@ class Parametric(CellEstimator):
     def read(self, sums: LogitMoments, norm: float) -> FloatArray:
         """``errorᵖ`` of the fitted map of every problem."""
         shape = sums.step.shape
-        _, count, positive = (v.reshape(-1, v.shape[-1]) for v in sums.atoms)
+        n = int(np.prod(shape))
+        _, count, positive = (v.reshape(n, v.shape[-1]) for v in sums.atoms)
         logits, step = sums.logits.reshape(count.shape), sums.step.reshape(-1)
         out: FloatArray = np.full(len(count), np.nan)
         for width in np.unique(step):
             some = np.flatnonzero((step == width) & count.any(axis=-1))
-            together = max(1, _BLOCK // count.shape[-1])
+            together = max(1, _BLOCK // max(count.shape[-1], 1))
             for a in range(0, some.size, together):
                 rows = some[a : a + together]
                 used = np.flatnonzero(count[rows].any(axis=0))
                 held = slice(int(used[0]), int(used[-1]) + 1)
-                x, n, k = logits[rows, held], count[rows, held], positive[rows, held]
-                out[rows] = mean_power(gaps(x, n, k, self.family, self.shrinkage, float(width)), n, norm)
+                x, mass, hits = logits[rows, held], count[rows, held], positive[rows, held]
+                out[rows] = mean_power(gaps(x, mass, hits, self.family, self.shrinkage, float(width)), mass, norm)
         return out.reshape(shape)
 
     def cells(self, sums: LogitMoments) -> Cells:

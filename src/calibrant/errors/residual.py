@@ -103,9 +103,11 @@ class ResidualKernel(CellEstimator):
 
     def read(self, sums: GridMoments | RankMoments, norm: float) -> FloatArray:
         """``errorᵖ`` from grid counts, or from counts on the rank axis."""
+        if self.space == "rank":
+            return self._read_ranks(sums.ranked, norm)
         if isinstance(sums, RankMoments):
-            return self._read_ranks(sums, norm)
-        return self._read_ranks(sums.ranked, norm) if self.space == "rank" else self._read_scores(sums, norm)
+            raise TypeError(f"{self!r} reads counts on a grid of scores; got counts on ranks")
+        return self._read_scores(sums, norm)
 
     def _read_ranks(self, axis: RankMoments, norm: float) -> FloatArray:
         """Residuals smoothed over ranks; every sample size has a bandwidth, and so a matrix, of its own."""
