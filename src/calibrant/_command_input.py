@@ -154,11 +154,11 @@ class Columns:
                 yield self.rows(batch, range(start, start + batch.height))
                 start += batch.height
 
-    def predictions(self, sum_tolerance: float | None = None) -> Predictions:
-        """All rows, judged."""
+    def predictions(self, rows: Rows | None = None, sum_tolerance: float | None = None) -> Predictions:
+        """Some rows, or all, judged."""
         from ._validation import as_predictions
 
-        rows = next(self.pieces())
+        rows = next(self.pieces()) if rows is None else rows
         options: dict[str, Any] = {"sample_weight": rows.weight, "sum_tolerance": sum_tolerance, **self.meaning}
         return as_predictions(rows.y_true, rows.y_prob, **options)
 

@@ -120,7 +120,7 @@ def report_command(
                 sums = Accumulator(notion=asked, binned=kept, sum_tolerance=sum_tolerance, **columns.meaning)
                 found = report_from(_streamed(columns, sums), **about)
             else:
-                found = report(columns.predictions(sum_tolerance), None, notion=asked, **about)
+                found = report(columns.predictions(sum_tolerance=sum_tolerance), None, notion=asked, **about)
         if html is not None:
             found.to_html(html)
         return found, as_text(found, as_json)

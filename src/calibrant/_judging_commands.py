@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,6 +24,7 @@ from ._command_input import (
 )
 
 if TYPE_CHECKING:
+    from .predictions import Predictions
     from .reading import Table
 
 
@@ -69,21 +70,19 @@ def compare_models_command(
         with source.table() as table:
             group = None if groups is None else table.find_one(groups, "--groups")
             models = _models(source, table, model or [], group)
-            first = next(iter(models.values()))
-            rows = _read(table, models, group)
+            asked = next(iter(models.values())).notion(notion)
+            wanted = [name for columns in models.values() for name in columns.names]
+            frame = next(table.batches(wanted if group is None else [*wanted, group]))
             found = compare_models(
-                rows.y_true,
-                rows.y_probs,
-                notion=first.notion(notion),
+                _judged(models, frame),
+                notion=asked,
                 scores=[name.strip() for name in scores.split(",")] if scores else [],
-                groups=rows.groups,
-                sample_weight=rows.weight,
+                groups=None if group is None else frame[group],
                 reference=reference,
                 level=level,
                 n_resamples=resamples,
                 random_state=0,
                 adjust=adjust,
-                **first.meaning,
             )
         if plot is not None:
             from .plot import ModelComparisonDisplay
@@ -93,16 +92,6 @@ def compare_models_command(
 
     typer.echo(guarded(run))
     tell_written(plot)
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """Columns of a file for a comparison."""
-
-    y_true: Any
-    y_probs: dict[str, Any]
-    weight: Any
-    groups: Any
 
 
 def _models(source: Source, table: Table, options: Sequence[str], group: str | None) -> dict[str, Columns]:
@@ -134,16 +123,18 @@ def _models(source: Source, table: Table, options: Sequence[str], group: str | N
     return found
 
 
-def _read(table: Table, models: dict[str, Columns], group: str | None) -> _Rows:
+def _judged(models: dict[str, Columns], frame: Any) -> dict[str, Predictions]:
+    """Predictions of each model; a complaint names it."""
     from .reading import as_numbers
 
-    wanted = [name for columns in models.values() for name in columns.names]
-    frame = next(table.batches(wanted if group is None else [*wanted, group]))
-    frame = as_numbers(frame, [name for columns in models.values() for name in columns.probs])
-    rows = {name: columns.rows(frame, range(frame.height)) for name, columns in models.items()}
-    first = next(iter(rows.values()))
-    y_probs = {name: one.y_prob for name, one in rows.items()}  # read by their names
-    return _Rows(first.y_true, y_probs, first.weight, None if group is None else frame[group])
+    found = {}
+    for name, columns in models.items():
+        try:
+            rows = columns.rows(as_numbers(frame, columns.probs), range(frame.height))
+            found[name] = columns.predictions(rows)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"model {name!r}: {error}") from error
+    return found
 
 
 def _named(text: str, columns: Sequence[str]) -> tuple[str, list[str]]:
