@@ -59,7 +59,7 @@ def curve_from(
         label=label,
         notion=notion,
         method=describe(estimator),
-        n_samples=summary.n_samples,
+        n_samples=int(summary.n_samples),
         band=None if level is None else band,
     )
 
@@ -75,4 +75,5 @@ def _where(known: Any, values: FloatArray) -> FloatArray:
 
 def _density(cells: Cells, width: FloatArray) -> FloatArray:
     total = float((cells.density * cells.quadrature).sum())
-    return cells.density / (total * width) if total > 0 else np.zeros_like(width)
+    with np.errstate(over="ignore"):  # two scores may be closer than 1e-308
+        return cells.density / (total * width) if total > 0 else np.zeros_like(width)

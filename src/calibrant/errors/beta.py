@@ -29,7 +29,7 @@ _TILE = 1 << 19
 #: Samples below this size are read pair by pair.
 _SMALL = 8
 #: Steps of the arcsine grid to a kernel's standard deviation.
-_STEPS = 10.0
+_STEPS = 20.0
 #: Where the others weigh less than this beside a sample's own share, the difference has lost digits.
 _FAR = 1e-3
 #: Kernels below this part of the largest at a node add nothing there.
@@ -263,9 +263,9 @@ class BetaKernel(CellEstimator):
         if self.bandwidth == "auto":
             return np.asarray(AUTO * np.maximum(sums.effective_size, 1.0) ** -0.4)
         if self.bandwidth == "loo":
-            shape = sums.on_grid.shape
+            shape = np.shape(sums.on_grid)
             return np.array([self._likeliest(sums[i] if shape else sums) for i in np.ndindex(shape)]).reshape(shape)
-        return np.full(sums.on_grid.shape, self.bandwidth)
+        return np.full(np.shape(sums.on_grid), self.bandwidth)
 
     def _likeliest(self, sums: AngleCounts) -> float:
         counts = sums.used
@@ -277,7 +277,7 @@ class BetaKernel(CellEstimator):
 
     def read(self, sums: AngleCounts, norm: float) -> FloatArray:
         """``errorᵖ`` of the smoothed frequencies: from the grid of θ, for a maximum and few samples pair by pair."""
-        shape = sums.on_grid.shape
+        shape = np.shape(sums.on_grid)
         rows = sums if shape else sums[None]
         widths, size = self.h(rows), rows.effective_size
         out: FloatArray = np.full(widths.shape, np.nan)

@@ -23,7 +23,7 @@ _SAMPLED_WELL = 2.0
 #: Cells of the finest grid on which many problems are solved together.
 _FINEST = 1024
 #: Nodes at which smoothed residuals are summed up, and the smallest bandwidth that so many frequencies describe.
-_RESOLUTIONS = ((256, 0.0085), (_FINEST, 0.00215))
+_RESOLUTIONS = ((512, 0.0085), (2048, 0.00215))
 #: Samples below this size are read on the full grid.
 _SMALL = 8
 #: Numbers smoothed at a time.
@@ -102,7 +102,7 @@ class Smooth(CellEstimator):
         return out.reshape(sums.shape)
 
     def _read_some(self, grid: GridMoments, norm: float) -> FloatArray:
-        width = self._widths(grid)
+        width = self._widths(grid, exact=bool(np.isinf(norm)))
         if norm == 1 and self.bandwidth == "auto":
             return width  # that is what a fixed point means
         out: FloatArray = np.empty(len(grid))
@@ -135,9 +135,11 @@ class Smooth(CellEstimator):
         h = max(float(self._widths(grid.rows)[0]), grid.step)
         return Smooth(h), on_cells(grid, h)
 
-    def _widths(self, grid: GridMoments) -> FloatArray:
+    def _widths(self, grid: GridMoments, *, exact: bool = False) -> FloatArray:
         """σ of every problem, (R,), from counts over [0, 1]."""
-        return np.full(len(grid), self.bandwidth) if isinstance(self.bandwidth, float) else fixed_points(grid)
+        if isinstance(self.bandwidth, float):
+            return np.full(len(grid), self.bandwidth)
+        return np.array([fixed_point(grid[i]) for i in range(len(grid))]) if exact else fixed_points(grid)
 
 
 def on_unit_interval(sums: GridMoments) -> GridMoments:
@@ -160,13 +162,12 @@ def fixed_points(grid: GridMoments) -> FloatArray:
     """σ* with ``smECE_σ* = σ*`` of every problem, (R,), from counts over [0, 1].
 
     Smoothing shrinks ∫|r̂|, and never below |∫r̂|: σ* lies between the size of the mean residual and the mean size of
-    unsmoothed ones. A grid of 1024 cells tells σ* to 3e-6; where it is too narrow for that, or the sample small, the
-    whole grid is searched.
+    unsmoothed ones. The lowest frequencies tell it to 3e-6; where it is too small for that, or the sample, the whole grid
+    is searched.
     """
     from scipy.fft import dct
 
-    cells = min(_FINEST, grid.cells)
-    fine = grid.on(cells)
+    fine = grid.dense
     total = np.where(np.asarray(grid.total) > 0, grid.total, 1.0)[:, None]
     residual = (fine.positive - fine.nodes * fine.count) / total
     low, high = np.abs(residual.sum(axis=-1)), np.abs(residual).sum(axis=-1)
@@ -178,15 +179,10 @@ def fixed_points(grid: GridMoments) -> FloatArray:
     mirrored[:, [0, -1]] *= 2
     coefficients = dct(mirrored, type=1, axis=-1)
     pending = np.flatnonzero(~same & ~small)
-    if grid.cells > cells:
-        for resolution, least in _RESOLUTIONS:
+    for resolution, least in _RESOLUTIONS:
+        if resolution < grid.cells:
             some = pending[high[pending] > least]
-            found = _solve(
-                coefficients[some, : resolution + 1],
-                np.maximum(low[some], least),
-                high[some],
-                _spread(cells, grid.cells),
-            )
+            found = _solve(coefficients[some, : resolution + 1], np.maximum(low[some], least), high[some])
             # A root at the lower end of the search may lie below it: it is left to the next resolution.
             known = (found > least * (1 + 1e-6)) | (low[some] >= least)
             out[some[known]] = found[known]
@@ -196,7 +192,7 @@ def fixed_points(grid: GridMoments) -> FloatArray:
     return out
 
 
-def _solve(coefficients: FloatArray, low: FloatArray, high: FloatArray, spread: float) -> FloatArray:
+def _solve(coefficients: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
     """Roots σ in [low, high] of ``area(σ) = σ``, row by row: the secant method on the log scale, kept in its bracket.
 
     The area falls as σ rises, so the root lies between σ and area(σ), whatever σ.
@@ -214,7 +210,7 @@ def _solve(coefficients: FloatArray, low: FloatArray, high: FloatArray, spread: 
         if not rows.size:
             break
         here = x[rows]
-        variance = np.exp(2 * here) - spread
+        variance = np.exp(2 * here)
         area = np.abs(
             idct(coefficients[rows] * np.exp(-0.5 * frequency**2 * variance[:, None]), type=1, axis=1, overwrite_x=True)
         )

@@ -151,7 +151,7 @@ def _resolved(estimator: str | Estimator) -> CellEstimator:
             raise ValueError(f"estimator must be 'auto' or an estimator such as Binned(15); got {estimator!r}")
         return EmpiricalBayes()
     if not isinstance(estimator, CellEstimator):
-        raise ValueError(f"estimator must read sums that a device can keep; got {estimator!r}")
+        raise ValueError(f"estimator must work on grid counts or be Binned with fixed edges; got {estimator!r}")
     return estimator
 
 
@@ -165,7 +165,7 @@ def _sums_named(estimator: CellEstimator, domain: tuple[float, float]) -> _Grids
     if isinstance(estimator, Binned):
         raise ValueError(f"estimator must have fixed edges and hard mapping to be streamed; got {estimator!r}")
     raise ValueError(
-        "estimator must read counts on a grid (EmpiricalBayes, Density, ResidualKernel, AdaptiveKernel, Smooth) or be "
+        "estimator must work on grid counts (EmpiricalBayes, Density, ResidualKernel, AdaptiveKernel, Smooth) or be "
         f"Binned with fixed edges and hard mapping; got {estimator!r}"
     )
 
