@@ -54,7 +54,7 @@ def brute(d: DirichletDistribution, notion: str, norm: int, n: int = 200_000, bi
 
 @pytest.mark.parametrize("name", ONE_OF_EACH)
 @pytest.mark.parametrize("notion", ["confidence", "classwise"])
-@pytest.mark.parametrize("norm", [1, 2])
+@pytest.mark.parametrize("norm", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_truth_is_what_brute_force_finds(name, notion, norm):
     d = EVERY[name]
     truth = d.truth(notion, norm)

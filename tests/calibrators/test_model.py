@@ -140,8 +140,11 @@ def test_folds_without_a_class_are_refused():
     "model",
     [
         c.CalibratedModel(LogisticRegression(C=1), c.PlattScaling(), cv=2),
-        c.CalibratedModel(LogisticRegression(C=1), c.TemperatureScaling(), cv=2, ensemble=False),
-        c.CalibratedModel(LinearSVC(), c.OneVsRest(c.PlattScaling()), cv=2),
+        pytest.param(
+            c.CalibratedModel(LogisticRegression(C=1), c.TemperatureScaling(), cv=2, ensemble=False),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(c.CalibratedModel(LinearSVC(), c.OneVsRest(c.PlattScaling()), cv=2), marks=pytest.mark.slow),
     ],
     ids=["probabilities", "one-calibrator", "margins"],
 )

@@ -70,9 +70,10 @@ class Row:
         return ("vector" if notion in VECTOR_NOTIONS else "scalar") in self.estimator.serves
 
     def slow(self, notion: str) -> bool:
-        """Whether a bandwidth is searched for each of several problems: the same search as in a single one."""
-        bandwidth = getattr(self.estimator, "bandwidth", None)
-        return isinstance(bandwidth, str) and bandwidth in ("isj", "loo") and notion in ("classwise", "top-label")
+        """Whether it is costly, and the notion has several problems, each read as a single one is."""
+        searches = self.estimator == Smooth() or getattr(self.estimator, "bandwidth", None) in ("isj", "loo")
+        costly = searches or isinstance(self.estimator, (AdaptiveKernel, DirichletKernel))
+        return costly and notion in ("classwise", "top-label")
 
     def many(self, notion: str) -> int:
         """Samples of a large sample: fewer where the cost grows with their square."""

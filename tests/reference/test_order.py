@@ -153,7 +153,7 @@ def test_sweep_of_the_authors(norm):
 
 @pytest.mark.parametrize("make", [sample, tied, between])
 @pytest.mark.parametrize("strategy", ["quantile", "uniform"])
-@pytest.mark.parametrize("n", [40, 300, 3000])
+@pytest.mark.parametrize("n", [40, 300, pytest.param(3000, marks=pytest.mark.slow)])
 def test_sweep_is_binned_with_the_number_it_finds(make, strategy, n):
     y, p = make(n, n)
     value = calibration_error(y, p, estimator=Sweep(strategy))
