@@ -10,9 +10,9 @@ import numpy as np
 
 from .._types import AnyArray, FloatArray
 from ..errors import Binned
-from ..notions import Notion, TopLabel
+from ..notions import Notion
 from ..predictions import Predictions
-from ..problem import OneVsRest, Problem, ProblemSet, VectorProblem
+from ..problem import OneVsRest, ProblemSet, VectorProblem
 from .units import Units
 
 
@@ -55,46 +55,27 @@ class BinnedResiduals:
     ) -> BinnedResiduals:
         """Of predictions whose rows all have weight; ``rule`` gives the number of bins for a sample size."""
         reduction = problems_of(p, notion)
-        rows: list[AnyArray | None] = [None] * len(reduction)
-        if isinstance(notion, TopLabel):
-            rows = [np.flatnonzero(p.predicted == k) for k in np.unique(p.predicted)]
         each = max(1, most // len(reduction))
-        found = []
-        before = 0
-        for problem, some in zip(reduction, rows, strict=True):
-            found.append(
-                cls._of_problem(problem, some, units, int(np.clip(rule(problem.effective_size), 1, each)), before)
-            )
-            before += found[-1].scale.size
-        if len(found) == 1:
-            return found[0]
-        return cls(
-            np.concatenate([one.bin_of for one in found]),
-            np.concatenate([one.unit_of for one in found]),
-            np.concatenate([one.residual for one in found]),
-            np.concatenate([one.mass for one in found]),
-            np.concatenate([one.scale for one in found]),
-            units,
-        )
-
-    @classmethod
-    def _of_problem(
-        cls, problem: Problem, rows: AnyArray | None, units: Units, n_bins: int, before: int
-    ) -> BinnedResiduals:
-        edges = Binned(n_bins, "quantile").summarize(problem).edges
-        cell = np.clip(edges.slots(problem.scores, problem.eps) - 1, 0, edges.n_bins - 1).astype(np.intp)
-        unit, weight = units.of_row, units.weight
-        if rows is not None:
-            unit, weight = unit[rows], weight[rows]
-        g = units.copies.size
-        key, entry = np.unique(cell * g + unit, return_inverse=True)
-        gap = problem.outcomes.astype(np.float64) - problem.scores.astype(np.float64)
-        entry = entry.reshape(-1)
-        residual: FloatArray = np.bincount(entry, weights=weight * gap).astype(np.float64)
-        mass: FloatArray = np.bincount(entry, weights=weight).astype(np.float64)
-        bin_of, unit_of = np.divmod(key, g)
-        scale = problem.share / float(mass @ units.copies[unit_of])
-        return cls(bin_of + before, unit_of, residual, mass, np.full(edges.n_bins, scale), units)
+        bins, places, gaps, shares = [], [], [], []
+        before, everything = 0, np.arange(p.n_samples)
+        for problem, target in zip(reduction, notion.targets(p), strict=True):
+            n_bins = int(np.clip(rule(problem.effective_size), 1, each))
+            edges = Binned(n_bins, "quantile").edges(problem)
+            cell = np.clip(edges.slots(problem.scores, problem.eps) - 1, 0, edges.n_bins - 1).astype(np.intp)
+            rows = everything if target.rows is None else target.rows
+            bins.append(cell + before)
+            places.append(rows)
+            gaps.append(problem.outcomes.astype(np.float64) - problem.scores.astype(np.float64))
+            shares.append(np.full(edges.n_bins, problem.share / float(units.row_mass[rows].sum())))
+            before += edges.n_bins
+        row = np.concatenate(places)
+        bin_of, unit_of, mass = np.concatenate(bins), units.of_row[row], units.weight[row]
+        residual = mass * np.concatenate(gaps)
+        if units.grouped:  # rows of a unit in one bin are one entry
+            key, entry = np.unique(bin_of * units.copies.size + unit_of, return_inverse=True)
+            bin_of, unit_of = np.divmod(key, units.copies.size)
+            residual, mass = (np.bincount(entry.reshape(-1), weights=v, minlength=key.size) for v in (residual, mass))
+        return cls(bin_of, unit_of, residual, mass, np.concatenate(shares), units)
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Sums over all copies of all units, (B,), of what each entry has."""

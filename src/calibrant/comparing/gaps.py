@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,8 @@ from .units import Units
 
 #: Bins of all problems of a model together.
 MOST_BINS = 4096
+#: Numbers worked on at a time.
+_TOGETHER = 1 << 15
 #: Multiples of the gaps found at which readings are worked out.
 _SCALES = np.concatenate([np.linspace(0, 1, 21), [1.1, 1.25]])
 
@@ -55,7 +58,11 @@ class Gaps:
         negative λ, as far below 0 as a reading that is as far above gives it above: so noise has no bias near 0.
         """
         read = float(self.share @ np.abs(self.gap))
-        means = np.array([(self.share @ np.abs(c * self.gap[:, None] + noise)).mean() for c in _SCALES])
+        means = np.zeros(_SCALES.size)
+        for some in self._tiles(noise):
+            for i, c in enumerate(_SCALES):
+                off = noise[some] + c * self.gap[some, None]
+                means[i] += float((self.share[some] @ np.abs(off, out=off)).mean())
         means = np.maximum.accumulate(means) + 1e-12 * max(read, 1e-12) * np.arange(_SCALES.size)
 
         def scale_of(reading: FloatArray) -> FloatArray:
@@ -65,5 +72,13 @@ class Gaps:
             return np.asarray(np.sign(reading - means[0]) * (inside + (beyond / read if read > 0 else 0.0)))
 
         own = float(scale_of(np.array(read)))
-        drawn = self.share @ np.abs(max(own, 0.0) * self.gap[:, None] + noise)
+        drawn = np.zeros(noise.shape[1])
+        for some in self._tiles(noise):
+            drawn += self.share[some] @ np.abs(max(own, 0.0) * self.gap[some, None] + noise[some])
         return own * read, scale_of(drawn) * read
+
+    @staticmethod
+    def _tiles(noise: FloatArray) -> Iterator[slice]:
+        """Bins whose noise stays in the cache."""
+        rows = max(1, _TOGETHER // noise.shape[1])
+        return (slice(a, a + rows) for a in range(0, len(noise), rows))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -12,13 +13,15 @@ from .._types import AnyArray, FloatArray
 from ..errors.isotonic import isotonic_means
 from ..predictions import Predictions
 from ..scores import ScoringRule, matrix_of
-from .parts import Mean, cells_of, columns_of
+from .parts import Mean, cells_of, columns_of, isotonic_fits
 from .units import Units
 
 #: Draws of labels. What they leave of noise in a mean is a tenth of the noise of one sample.
 N_DRAWS = 100
 #: Scores that are told apart in draws.
 _MOST_CELLS = 20_000
+#: Cells of draws that are fitted together.
+_TOGETHER = 1 << 16
 #: Where, in shares of the weight, the slope of the map may change; what slope and changes cost, in rows; and its least
 #: value.
 _KNOTS = (0.2, 0.4, 0.6, 0.8)
@@ -55,10 +58,19 @@ def overfits(
         means = [Mean(rule, p.n_classes) for rule in rules.values()]
         for k in columns_of(p):
             column = Column.of(matrix[:, k], p.codes == k, units, whole=whole, steps=steps)
-            for r, positive in enumerate(column.draws(N_DRAWS, np.random.default_rng([seed, k]))):
-                fitted = isotonic_means(positive, column.weight)
+            cells = column.weight.size
+            draws = column.draws(N_DRAWS, np.random.default_rng([seed, k]))
+            together = max(1, _TOGETHER // cells)
+            for done in range(0, N_DRAWS, together):
+                some = np.array(list(islice(draws, together)))
+                number = len(some)
+                problem, weight = np.repeat(np.arange(number), cells), np.tile(column.weight, number)
+                positive, start = some.reshape(-1), np.arange(number) * cells
+                fitted = isotonic_fits(positive, weight, problem)
+                said = np.tile(column.map, number)
                 for i, mean in enumerate(means):
-                    out[i, j, r] += mean(column.map, column.weight, positive) - mean(fitted, column.weight, positive)
+                    gained = mean(said, weight, positive, start) - mean(fitted, weight, positive, start)
+                    out[i, j, done : done + number] += gained
     return out
 
 

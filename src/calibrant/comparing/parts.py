@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,8 @@ from .units import Units
 #: Most scores that are told apart in resamples: beyond, neighbours are pooled before the isotonic fit, which has
 #: about the cube root of n steps anyway.
 MOST_CELLS = 2000
+#: Cells of problems that are fitted together.
+_TOGETHER = 1 << 16
 
 
 def has_parts(rule: ScoringRule, n_classes: int) -> bool:
@@ -26,9 +28,9 @@ def has_parts(rule: ScoringRule, n_classes: int) -> bool:
 
 
 def columns_of(p: Predictions) -> Sequence[int]:
-    """Classes that are fitted: the second of two, of more every one."""
+    """Classes that are fitted: the second of two; of more every one that came, for fits to the others are 0."""
     # What a single column speaks of comes last, as rules that tell their classes apart want it.
-    return range(p.n_classes) if p.n_classes > 2 else [1 if p.positive is None else p.positive]
+    return np.unique(p.codes).tolist() if p.n_classes > 2 else [1 if p.positive is None else p.positive]
 
 
 def cells_of(scores: FloatArray, units: Units, most: int | None) -> tuple[AnyArray, int]:
@@ -51,40 +53,71 @@ class Mean:
     rule: ScoringRule
     n_classes: int
 
-    def __call__(self, p: FloatArray, weight: FloatArray, positive: FloatArray) -> float:
-        """Of one p, weight and positive weight a cell."""
-        total = float(weight.sum())
+    def __call__(
+        self, p: FloatArray, weight: FloatArray, positive: FloatArray, start: AnyArray | None = None
+    ) -> FloatArray:
+        """Of one p, weight and positive weight a cell; of problems laid end to end one mean each, from their starts."""
+        start = np.zeros(1, dtype=np.intp) if start is None else start
         if isinstance(self.rule, Brier):
             # Of two classes the other one is as far off; of more, every class has its own turn.
-            squares = float(positive.sum() - 2 * (positive @ p) + weight @ p**2) / total
-            times = (2 if self.n_classes == 2 else 1) / (1 if self.rule.scale == "sum" else 2)
-            return squares * times
-        table = self.rule.table(np.column_stack([1 - p, p]))
-        counts = np.column_stack([weight - positive, positive])
-        # What did not happen costs nothing, also where it would cost ∞.
-        costs = np.multiply(counts, table, out=np.zeros(counts.shape), where=counts > 0)
-        return float(costs.sum()) / total
+            costs = (positive * (1 - 2 * p) + weight * p**2) * (2 if self.n_classes == 2 else 1)
+            if self.rule.scale != "sum":
+                costs /= 2
+        else:
+            counts = np.column_stack([weight - positive, positive])
+            # What did not happen costs nothing, also where it would cost ∞.
+            table = self.rule.table(np.column_stack([1 - p, p]))
+            costs = np.multiply(counts, table, out=np.zeros(counts.shape), where=counts > 0).sum(axis=1)
+        return np.asarray(np.add.reduceat(costs, start) / np.add.reduceat(weight, start))
+
+
+def isotonic_fits(positive: FloatArray, weight: FloatArray, problem: AnyArray) -> FloatArray:
+    """Isotonic fits of problems laid end to end: each cell's problem ascends."""
+    return isotonic_means(positive, weight, 2.0 * problem)
+
+
+def starts_of(problem: AnyArray) -> AnyArray:
+    """Where each problem of a flat column starts."""
+    return np.flatnonzero(np.concatenate([[True], problem[1:] != problem[:-1]]))
 
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """One class of one model: sums of weights and of outcomes at its scores, by units.
+    """Some classes of one model, laid end to end: sums of weights and of outcomes at their scores, by units.
 
     Attributes
     ----------
     weight, positive : sparse arrays of shape (cells, G)
-        Cells ascend with the score.
+        Cells of a class ascend with the score.
+    problem : ndarray of shape (cells,)
+        Place of each cell's class among these.
     """
 
     weight: Any
     positive: Any
+    problem: AnyArray
 
     @classmethod
-    def of(cls, scores: FloatArray, happened: AnyArray, units: Units, most: int | None) -> Cells:
-        """Of a class's scores; ``most`` cells at most, None for all distinct scores."""
-        cell, number = cells_of(scores, units, most)
-        one = np.ones(cell.size)
-        return cls(units.matrix(cell, number, one), units.matrix(cell, number, one * happened))
+    def of(cls, columns: Sequence[tuple[AnyArray, int, AnyArray]], units: Units) -> Cells:
+        """Of the cell of each row, their number, and whether the class came: of every class."""
+        from scipy.sparse import vstack
+
+        weight, positive = (
+            vstack([units.matrix(c, m, np.ones(c.size) * (came if second else 1)) for c, m, came in columns], "csr")
+            for second in (False, True)
+        )
+        return cls(weight, positive, np.repeat(np.arange(len(columns)), [m for _, m, _ in columns]))
+
+    def resampled(self, times: FloatArray) -> Iterator[tuple[int, FloatArray, FloatArray, AnyArray]]:
+        """How many resamples, with their problems laid end to end: weights, positive ones, and places of problems."""
+        number = int(self.problem[-1]) + 1
+        together = max(1, _TOGETHER // self.problem.size)
+        for first in range(0, times.shape[1], together):
+            some = times[:, first : first + together]
+            weight, positive = (np.ascontiguousarray((m @ some).T) for m in (self.weight, self.positive))
+            held = weight > 0
+            problem = self.problem + number * np.arange(some.shape[1])[:, None]
+            yield some.shape[1], weight[held], positive[held], problem[held]
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,13 +126,13 @@ class Refinements:
 
     Attributes
     ----------
-    columns : tuple of Cells
-        The second of two classes; of more, every class.
+    tiles : tuple of Cells
+        Of all classes that are fitted.
     rules : dict of str to ScoringRule
     n_classes : int
     """
 
-    columns: tuple[Cells, ...]
+    tiles: tuple[Cells, ...]
     rules: dict[str, ScoringRule]
     n_classes: int
 
@@ -107,10 +140,19 @@ class Refinements:
     def of(
         cls, p: Predictions, rules: dict[str, ScoringRule], units: Units, most: int | None = MOST_CELLS
     ) -> Refinements:
-        """Of predictions whose rows all have weight."""
+        """Of predictions whose rows all have weight; ``most`` cells a class at most, None for all distinct scores."""
         matrix = matrix_of(p)
-        columns = tuple(Cells.of(matrix[:, k], p.codes == k, units, most) for k in columns_of(p))
-        return cls(columns, rules, p.n_classes)
+        tiles, waiting, size = [], [], 0
+        for k in columns_of(p) if rules else ():
+            cell, number = cells_of(matrix[:, k], units, most)
+            if waiting and size + number > _TOGETHER:
+                tiles.append(Cells.of(waiting, units))
+                waiting, size = [], 0
+            waiting.append((cell, number, p.codes == k))
+            size += number
+        if waiting:
+            tiles.append(Cells.of(waiting, units))
+        return cls(tuple(tiles), rules, p.n_classes)
 
     def read(self, times: FloatArray) -> dict[str, tuple[FloatArray, FloatArray]]:
         """Refinement and uncertainty by each rule, (r,) both, with units drawn so often, (G, r)."""
@@ -118,17 +160,18 @@ class Refinements:
             name: (np.zeros(times.shape[1]), np.zeros(times.shape[1])) for name in self.rules
         }
         means = {name: Mean(rule, self.n_classes) for name, rule in self.rules.items()}
-        for one in self.columns:
-            weight, positive = one.weight @ times, one.positive @ times
-            for r in range(times.shape[1]):
-                held = weight[:, r] > 0
-                w, k = weight[held, r], positive[held, r]
-                fitted = isotonic_means(k, w)
-                base = np.array([k.sum() / w.sum()])
+        for tile in self.tiles:
+            done = 0
+            for r, weight, positive, problem in tile.resampled(times):
+                start = starts_of(problem)
+                fitted = isotonic_fits(positive, weight, problem)
+                whole, came = np.add.reduceat(weight, start), np.add.reduceat(positive, start)
+                each = np.arange(whole.size)
                 for name, mean in means.items():
                     refinement, uncertainty = out[name]
-                    refinement[r] += mean(fitted, w, k)
-                    uncertainty[r] += mean(base, w.sum(keepdims=True), k.sum(keepdims=True))
+                    refinement[done : done + r] += mean(fitted, weight, positive, start).reshape(r, -1).sum(axis=1)
+                    uncertainty[done : done + r] += mean(came / whole, whole, came, each).reshape(r, -1).sum(axis=1)
+                done += r
         return out
 
 

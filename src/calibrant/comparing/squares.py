@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from .units import Units
 #: Bins of all problems of a model together: products of two models' bins are worked out pair by pair.
 MOST_BINS = 4096
 _BLOCK = 512
+#: Units whose pairs may be held.
+_MOST_UNITS = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +67,11 @@ class Squares:
         noise = found.sparse(residual - mass * mean[bin_of])
         return cls(value, influence - value * units.mass / units.total, factor, noise)
 
+    @cached_property
+    def of_pairs(self) -> FloatArray:
+        """What T owes to each pair of units, (G, G)."""
+        return np.asarray((self.noise.T @ self.noise.multiply(self.factor[:, None]).tocsr()).todense())
+
 
 def squares_covariance(models: Sequence[Squares], units: Units) -> tuple[FloatArray, FloatArray]:
     r"""Covariance (M, M) of squared errors, and the part of it that remains where all models are calibrated.
@@ -83,7 +91,13 @@ def squares_covariance(models: Sequence[Squares], units: Units) -> tuple[FloatAr
 
 
 def _pair_covariance(one: Squares, other: Squares, copies: FloatArray) -> float:
-    """``2 Σ_{u ≠ v} (Σ_j a_j r_uj r_vj)(Σ_k b_k q_uk q_vk)``, by the products of bins."""
+    """``2 Σ_{u ≠ v} (Σ_j a_j r_uj r_vj)(Σ_k b_k q_uk q_vk)``, by the products of bins, or of units if these are fewer.
+
+    Either way sums over pairs of all copies, less those of a copy with itself.
+    """
+    if copies.size < min(one.factor.size, _MOST_UNITS):
+        first, second = one.of_pairs, other.of_pairs
+        return 2 * float(copies @ (first * second) @ copies - copies @ (np.diag(first) * np.diag(second)))
     right = other.noise.multiply(copies).T.tocsr()
     right_squared = other.noise.multiply(other.noise).multiply(copies).T.tocsr()
     total = 0.0
