@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 import calibrant as cal
+from calibrant.comparing import parts
 from calibrant.comparing.compare import adjusted_pvalues
 from calibrant.comparing.result import higher_is_better
 
@@ -272,3 +273,82 @@ def test_classes_must_agree():
     four = pl.DataFrame(np.c_[q, np.zeros(len(q))], schema=["cat", "dog", "owl", "emu"])
     with pytest.raises(ValueError, match="must speak of the same classes"):
         cal.compare_models(names, frames | {"r": four}, **FAST)
+
+
+def test_predictions_stand_for_labels_and_probabilities():
+    y, p, q = three_classes()
+    w = np.arange(300) % 3
+    names = np.array(["cat", "dog", "owl"])
+    want = cal.compare_models(names[y], {"p": p, "q": q}, sample_weight=w, **FAST).to_dict()
+    judged = {"p": cal.as_predictions(names[y], p, sample_weight=w)}
+    # Classes of the second model come in another order.
+    judged["q"] = cal.as_predictions(names[y], q[:, [2, 0, 1]], labels=["owl", "cat", "dog"], sample_weight=w)
+    assert cal.compare_models(judged, **FAST).to_dict() == want
+    assert cal.compare_models(None, judged, **FAST).to_dict() == want
+
+
+def test_logits_follow_the_order_of_classes():
+    y, p, q = three_classes()
+    logits = {"p": cal.as_predictions(y, np.log(p), from_logits=True)}
+    logits["q"] = cal.as_predictions(y, np.log(q[:, [2, 0, 1]]), labels=[2, 0, 1], from_logits=True)
+    found, want = cal.compare_models(logits, **FAST), cal.compare_models(y, {"p": p, "q": q}, **FAST)
+    for one, other in zip(found.models, want.models, strict=True):
+        assert one.measures == pytest.approx(other.measures, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("other", "error", "message"),
+    [
+        ({"y": slice(None, -1)}, ValueError, "'a' and 'b' differ in their number of rows"),
+        ({"flip": True}, ValueError, "'a' and 'b' differ in their labels"),
+        ({"sample_weight": np.arange(6)}, ValueError, "'a' and 'b' differ in their sample_weight"),
+        ({"pos_label": "no", "labels": ["no", "yes"]}, ValueError, "'a' and 'b' differ in their pos_label"),
+        ({"names": ["no", "maybe"]}, ValueError, "must speak of the same classes"),
+    ],
+)
+def test_predictions_must_be_of_the_same_rows(other, error, message):
+    y, s = np.array([0, 1, 0, 1, 1, 0]), np.array([0.2, 0.3, 0.4, 0.6, 0.7, 0.8])
+    rows = other.pop("y", slice(None))
+    names = np.array(other.pop("names", ["no", "yes"]))
+    truth = names[1 - y if other.pop("flip", False) else y]
+    one = cal.as_predictions(np.array(["no", "yes"])[y], s, pos_label="yes")
+    two = cal.as_predictions(truth[rows], s[rows], **({"pos_label": names[1]} | other))
+    with pytest.raises(error, match=message):
+        cal.compare_models({"a": one, "b": two}, **FAST)
+
+
+def test_arrays_and_predictions_are_not_mixed():
+    y, a, b, _ = two()
+    judged = cal.as_predictions(y, a)
+    for given, message in (
+        ((y, {"a": judged, "b": judged}), "y_true must not be given"),
+        ((y, {"a": judged, "b": b}), "all be Predictions or all be arrays; 'b' is an array"),
+        ((None, {"a": a, "b": b}), "y_true must be given"),
+        ((y,), "y_probs must map names to probabilities; got NoneType"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            cal.compare_models(*given, **FAST)
+
+
+@pytest.mark.parametrize("notion", ["auto", "classwise"])
+def test_isotonic_fits_do_not_grow_with_resamples_and_absent_classes(monkeypatch, notion):
+    """Fits of all classes and resamples are laid end to end: calls go with the cells, not with their number."""
+    calls, cells = [], []
+    fit = parts.isotonic_means
+
+    def counted(positive, weight, level=0.0):
+        calls.append(1)
+        cells.append(len(weight))
+        return fit(positive, weight, level)
+
+    monkeypatch.setattr(parts, "isotonic_means", counted)
+    rng = np.random.default_rng(0)
+    n, k = 30, 200
+    probs = {name: rng.dirichlet(np.full(k, 0.3), n) for name in "ab"}
+    y = rng.integers(0, 12, n)  # few of the classes come
+    options = {"labels": range(k), "notion": notion, "estimator": cal.Binned(3), "random_state": 0}
+    cal.compare_models(y, probs, n_resamples=100, **options)
+    came, models = len(np.unique(y)), 2
+    # Resamples of each model, once all rows, and 100 draws of two maps of each class.
+    assert sum(cells) <= models * came * n * (100 + 1 + 200)
+    assert len(calls) <= models * (2 + sum(cells) // parts._TOGETHER + 2 * came)

@@ -16,9 +16,7 @@ from calibrant import _validation, scores
 #: Verbs that do not take Predictions yet.
 NOT_YET = {
     "Accumulator.add",
-    "ModelComparisonDisplay.from_predictions",
     "calibration_error",
-    "compare_models",
     "estimate",
     "reliability_curve",
     "reliability_curves",

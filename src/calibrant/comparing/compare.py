@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import check_choice, check_level, check_resamples
+from .._multiple import holm
+from .._rows import ones_or
 from .._types import CalibrantWarning, FloatArray, Interval, RandomState
 from .._validation import as_predictions
 from ..curves.build import describe
-from ..curves.reliability import check_level, check_resamples
 from ..errors import Estimator
 from ..estimation import resolve_estimator
 from ..notions import Notion, as_notion
@@ -33,7 +35,7 @@ _ROUNDING = 1e-13
 
 def compare_models(
     y_true: Any,
-    y_probs: Mapping[str, Any],
+    y_probs: Mapping[str, Any] | None = None,
     *,
     notion: str | Notion = "auto",
     estimator: str | Estimator = "auto",
@@ -52,10 +54,11 @@ def compare_models(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Observed labels.
+    y_true : array-like of shape (n,), or mapping of names to Predictions
+        Observed labels. A mapping of :class:`Predictions` of the same rows stands for the first two arguments.
     y_probs : mapping of names to array-likes of shape (n,) or (n, K)
-        Probabilities of each model, at least two, for the same rows; all of one shape.
+        Probabilities of each model, at least two, for the same rows; all of one shape. Predictions have labels of their
+        own: ``y_true`` is then None.
     notion : str or Notion, default "auto"
         What must be calibrated; see :func:`calibrant.calibration_error`. Any but the canonical one.
     estimator : "auto" or Estimator, default "auto"
@@ -140,11 +143,8 @@ def compare_models(
     """
     names, models = _judged(y_true, y_probs, labels, pos_label, sample_weight)
     reference = _judged_reference(reference, names)
-    if adjust not in ADJUSTMENTS:
-        raise ValueError(f"adjust must be one of {', '.join(map(repr, ADJUSTMENTS))}; got {adjust!r}")
+    check_choice("adjust", adjust, ADJUSTMENTS)
     checked = check_level(level)
-    if checked is None:
-        raise ValueError("level must lie strictly between 0 and 1; got None")
     n_resamples = check_resamples(n_resamples)
     first = models[0]
     group = read_groups(groups, first.n_samples)
@@ -188,31 +188,60 @@ def compare_models(
 def _judged(
     y_true: Any, y_probs: Any, labels: Sequence[Any] | None, pos_label: Any, sample_weight: Any
 ) -> tuple[list[str], list[Predictions]]:
-    """Names and predictions, whose classes all come in the order of the first."""
+    """Names and predictions of the same rows, whose classes all come in the order of the first."""
+    if isinstance(y_true, Mapping):
+        if y_probs is not None:
+            raise TypeError(
+                "a mapping of Predictions says everything about the rows: y_probs must not be given with it"
+            )
+        y_true, y_probs = None, y_true
     if not isinstance(y_probs, Mapping):
         raise TypeError(f"y_probs must map names to probabilities; got {type(y_probs).__name__}")
     names = [str(name) for name in y_probs]
     if len(names) < 2 or len(set(names)) < len(names):
         raise ValueError(f"y_probs must hold at least two models of different names; got {names}")
+    alone = [isinstance(one, Predictions) for one in y_probs.values()]
+    if any(alone) and not all(alone):
+        raise TypeError(f"models must all be Predictions or all be arrays; {names[alone.index(False)]!r} is an array")
+    if any(alone) and y_true is not None:
+        raise TypeError("Predictions have labels of their own: y_true must not be given with them")
+    if not any(alone) and y_true is None:
+        raise TypeError("y_true must be given: the labels of the rows, unless every model is Predictions")
     models: list[Predictions] = []
-    for name, y_prob in zip(names, y_probs.values(), strict=True):
+    for name, one in zip(names, y_probs.values(), strict=True):
+        given = (one, None) if isinstance(one, Predictions) else (y_true, one)
         try:
-            p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
+            p = as_predictions(*given, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
         except (ValueError, TypeError) as error:
             raise type(error)(f"model {name!r}: {error}") from error
         first = models[0] if models else p
-        if p.probs.ndim != first.probs.ndim:
-            raise ValueError(
-                f"models must have probabilities of one shape; {names[0]!r} has {first.probs.shape}, {name!r} has "
-                f"{p.probs.shape}"
-            )
-        if set(p.classes) != set(first.classes):
-            raise ValueError(
-                f"models must speak of the same classes; {names[0]!r} has {list(first.classes)!r}, {name!r} has "
-                f"{list(p.classes)!r}"
-            )
-        models.append(_in_order(p, first))
+        models.append(_alike(p, name, first, names[0]))
     return names, models
+
+
+def _alike(p: Predictions, name: str, first: Predictions, first_name: str) -> Predictions:
+    """Predictions with the classes in the order of the first model's; ValueError names what differs."""
+    if p.probs.ndim != first.probs.ndim:
+        raise ValueError(
+            f"models must have probabilities of one shape; {first_name!r} has {first.probs.shape}, {name!r} has "
+            f"{p.probs.shape}"
+        )
+    if set(p.classes) != set(first.classes):
+        raise ValueError(
+            f"models must speak of the same classes; {first_name!r} has {list(first.classes)!r}, {name!r} has "
+            f"{list(p.classes)!r}"
+        )
+    p = _in_order(p, first)
+    weights = (ones_or(one.weights, one.n_samples) for one in (p, first))
+    for what, same in (
+        ("number of rows", p.n_samples == first.n_samples),
+        ("labels", np.array_equal(p.codes, first.codes)),
+        ("sample_weight", np.array_equal(*weights)),
+        ("pos_label", p.positive == first.positive),
+    ):
+        if not same:
+            raise ValueError(f"models must be of the same rows; {first_name!r} and {name!r} differ in their {what}")
+    return p
 
 
 def _in_order(p: Predictions, first: Predictions) -> Predictions:
@@ -220,10 +249,15 @@ def _in_order(p: Predictions, first: Predictions) -> Predictions:
     if p.classes == first.classes:
         return p
     order = [p.classes.index(c) for c in first.classes]
-    if p.positive is not None:
-        return replace(p, codes=1 - p.codes.astype(np.intp), classes=first.classes, positive=1 - p.positive)
     place = np.argsort(order)
-    return replace(p, probs=p.probs[:, order], codes=place[p.codes], classes=first.classes)
+    return replace(
+        p,
+        probs=p.probs if p.positive is not None else p.probs[:, order],
+        codes=place[p.codes.astype(np.intp)],
+        classes=first.classes,
+        positive=None if p.positive is None else int(place[p.positive]),
+        logs=None if p.logs is None else p.logs[:, order],
+    )
 
 
 def _judged_reference(reference: str | None, names: Sequence[str]) -> str | None:
@@ -330,12 +364,6 @@ def _differences(
 
 def adjusted_pvalues(pvalues: FloatArray, adjust: str) -> FloatArray:
     """P-values adjusted for their number by Holm's or Bonferroni's rule; NaN stays and does not count."""
-    out = pvalues.copy()
-    known = np.flatnonzero(~np.isnan(pvalues))
-    m = known.size
-    if adjust == "bonferroni":
-        out[known] = np.minimum(m * pvalues[known], 1.0)
-    elif adjust == "holm":
-        order = known[np.argsort(pvalues[known], kind="stable")]
-        out[order] = np.minimum(np.maximum.accumulate((m - np.arange(m)) * pvalues[order]), 1.0)
-    return out
+    if adjust == "holm":
+        return holm(pvalues)
+    return np.minimum(pvalues * np.count_nonzero(~np.isnan(pvalues)), 1.0) if adjust == "bonferroni" else pvalues

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import check_bool, check_fraction
 from .._convert import to_array
 from .._types import AnyArray, FloatArray
 from ..results import plain
@@ -167,10 +168,7 @@ def rank_models(
     from scipy.stats import chi2, f, rankdata, studentized_range
 
     table, names = _table(scores, models)
-    if not isinstance(lower_is_better, (bool, np.bool_)):
-        raise TypeError(f"lower_is_better must be True or False; got {lower_is_better!r}")
-    if isinstance(alpha, bool) or not isinstance(alpha, (int, float, np.number)) or not 0 < alpha < 1:
-        raise ValueError(f"alpha must lie strictly between 0 and 1; got {alpha!r}")
+    lower_is_better, alpha = check_bool("lower_is_better", lower_is_better), check_fraction("alpha", alpha)
     n, k = table.shape
     ranks = np.asarray(rankdata(table if lower_is_better else -table, axis=1), dtype=np.float64)
     average = ranks.mean(axis=0)
@@ -194,8 +192,8 @@ def rank_models(
         critical_difference=float(cd),
         pvalues=pvalues,
         groups=_groups(average, float(cd), names),
-        alpha=float(alpha),
-        lower_is_better=bool(lower_is_better),
+        alpha=alpha,
+        lower_is_better=lower_is_better,
         n_sets=n,
     )
 
@@ -249,7 +247,10 @@ def _numbers(table: AnyArray, columns: Sequence[Any] | None) -> FloatArray:
 
 
 def _friedman(ranks: FloatArray) -> float:
-    """Friedman's chi-squared: of sums of squares of ranks, which ties are part of; NaN where all is tied."""
+    """Friedman's chi-squared: of sums of squares of ranks, which ties are part of; NaN where all is tied.
+
+    SciPy's ``friedmanchisquare`` wants three models or more; there the two agree.
+    """
     n, k = ranks.shape
     middle = (k + 1) / 2
     spread = float(((ranks - middle) ** 2).sum())

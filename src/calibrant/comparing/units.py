@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._convert import to_array
+from .._rows import ones_or
 from .._types import AnyArray, FloatArray, IntArray
 from ..predictions import Predictions
 
@@ -41,7 +42,7 @@ class Units:
     @classmethod
     def of(cls, p: Predictions, groups: AnyArray | None) -> Units:
         """Units of predictions whose rows all have weight."""
-        weight = np.ones(p.n_samples) if p.weights is None else p.weights.astype(np.float64)
+        weight = ones_or(p.weights, p.n_samples)
         if groups is not None:
             _, first, of_row = np.unique(groups, return_index=True, return_inverse=True)
             # In order of appearance, so that draws do not depend on what groups are called.
@@ -76,8 +77,7 @@ class Units:
     @cached_property
     def effective_size(self) -> float:
         """Kish's number of units: with one group that holds most of the weight, there is hardly more than one."""
-        whole = self.copies @ self.mass
-        return float(whole**2 / (self.copies @ self.mass**2))
+        return float(self.total**2 / (self.copies @ self.mass**2))
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Weighted sums over the rows of one copy of each unit, (G,)."""
