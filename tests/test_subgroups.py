@@ -12,21 +12,14 @@ from scipy.special import expit, logit
 from scipy.stats import binom, chi2, false_discovery_control, norm
 
 import calibrant as cal
+from calibrant._multiple import benjamini_hochberg, holm
 from calibrant.problem import Problem
 from calibrant.significance.cumulative import range_survival
 from calibrant.significance.drawn import kuiper_pvalue
 from calibrant.subgroups.groups import read_groups
-from calibrant.subgroups.statistics import (
-    Rows,
-    benjamini_hochberg,
-    characteristic_law,
-    gap_interval,
-    group_pvalue,
-    heterogeneity,
-    holm,
-    outcomes_law,
-    pooled_map,
-)
+from calibrant.subgroups.rows import Rows
+from calibrant.subgroups.statistics import characteristic_law, gap_interval, group_pvalue, outcomes_law
+from calibrant.subgroups.sums import GroupSums, PooledMap, heterogeneity
 
 CHEAP = {"estimator": cal.Binned(5), "n_resamples": 199}
 
@@ -41,6 +34,11 @@ def sample(n=600, seed=0, off="c"):
 
 def rows_of(y, p, w=None, *, integral=True):
     return Rows.of(Problem(np.asarray(p, dtype=float), np.asarray(y), w, integral))
+
+
+def compared(rows, codes, n_groups, rng, pooled=None):
+    pooled = PooledMap.of(rows) if pooled is None else pooled
+    return heterogeneity(rows, codes, pooled, GroupSums.of(rows, [(codes, n_groups)], pooled)[0], rng)
 
 
 # Groups ----------------------------------------------------------------------------------------------------
@@ -250,9 +248,9 @@ def test_heterogeneity_is_the_score_test():
     y, p, group = sample(2000, 3)
     codes = np.searchsorted(["a", "b", "c"], group)
     rows = rows_of(y, p)
-    pooled = pooled_map(Problem(p, y), rows)
-    found = heterogeneity(rows, codes, pooled, 3, np.random.default_rng(0))
-    columns, chance = pooled
+    pooled = PooledMap.of(rows)
+    found = compared(rows, codes, 3, np.random.default_rng(0))
+    columns, chance = pooled.at(p)
     # The information matrix of curve and two intercepts, whole, and its Schur complement.
     x = np.column_stack([columns, codes == 1, codes == 2]).astype(float)
     whole = (x * (chance * (1 - chance))[:, None]).T @ x
@@ -264,9 +262,9 @@ def test_heterogeneity_is_the_score_test():
     assert found.pvalue == pytest.approx(chi2.sf(found.statistic, 2))
     assert found.pvalue < 1e-4
     assert abs(columns.T @ (y - chance)).max() < 1e-5
-    few = heterogeneity(rows_of(y[:60], p[:60]), codes[:60], (columns[:60], chance[:60]), 3, np.random.default_rng(0))
+    few = compared(rows_of(y[:60], p[:60]), codes[:60], 3, np.random.default_rng(0), pooled)
     assert "1999 draws" in few.method
-    single = heterogeneity(rows, np.zeros(2000, dtype=int), pooled, 1, np.random.default_rng(0))
+    single = compared(rows, np.zeros(2000, dtype=int), 1, np.random.default_rng(0))
     assert np.isnan(single.pvalue)
     assert "one group" in single.warnings[0]
 
@@ -279,8 +277,7 @@ def test_size_of_heterogeneity_with_other_mixes_of_scores(n):
         codes = rng.choice(3, n, p=[0.6, 0.3, 0.1])
         p = np.where(codes == 0, rng.beta(1, 3, n), rng.random(n))
         y = rng.random(n) < expit(0.5 + 0.6 * logit(p))  # off, but for all groups alike
-        rows = rows_of(y, p)
-        found = heterogeneity(rows, codes, pooled_map(Problem(p, y), rows), 3, rng)
+        found = compared(rows_of(y, p), codes, 3, rng)
         rejected += found.pvalue <= 0.1
     assert rejected / repetitions < 0.1 + 3 * np.sqrt(0.09 / repetitions)
 

@@ -21,10 +21,9 @@ NOT_YET = {
     "reliability_curve",
     "reliability_curves",
     "report",
-    "subgroup_calibration",
 }
 #: Verbs that judge their rows more than once.
-JUDGED_AGAIN = {"SubgroupDisplay.from_predictions", "subgroup_calibration"}
+JUDGED_AGAIN: set[str] = set()
 
 N = 90
 #: What verbs need besides rows.

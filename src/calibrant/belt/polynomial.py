@@ -13,6 +13,8 @@ from .._types import AnyArray, FloatArray
 #: Distinct logits that are kept as they are; of more, those within a cell become two nodes.
 MOST_NODES = 1024
 _CELLS = 512
+#: Rows worked on at a time.
+_TILE = 1 << 14
 _ITERATIONS = 100
 _HALVINGS = 60
 #: Information, in outcomes, below which a direction has none: the likelihood rises for ever along it.
@@ -48,22 +50,31 @@ class LogitSums:
         """Sums of a sample. Cost O(n)."""
         low, high = float(z.min()), float(z.max())
         centre, half = (low + high) / 2, max((high - low) / 2, np.finfo(float).tiny)
-        hit = weights * outcomes
-        positive = np.polynomial.chebyshev.chebvander((z - centre) / half, degree).T @ hit
-        nodes, mass = _compressed(z, weights, low, high)
+        positive = np.zeros(degree + 1)
+        for start in range(0, z.size, _TILE):
+            some = slice(start, start + _TILE)
+            columns = np.polynomial.chebyshev.chebvander((z[some] - centre) / half, degree)
+            positive += columns.T @ (weights[some] * outcomes[some])
+        nodes, mass = compressed(z, weights, _CELLS)
         return cls(nodes, mass, centre, half, positive)
+
+    def within(self, z: FloatArray) -> FloatArray:
+        """Logits as numbers from -1 to 1."""
+        return np.asarray((np.asarray(z) - self.centre) / self.half)
 
     def raw(self, z: FloatArray) -> FloatArray:
         """Chebyshev polynomials at logits, (m, degree + 1)."""
-        return np.asarray(
-            np.polynomial.chebyshev.chebvander((np.asarray(z) - self.centre) / self.half, self.positive.size - 1)
-        )
+        return np.asarray(np.polynomial.chebyshev.chebvander(self.within(z), self.positive.size - 1))
 
     @cached_property
     def _root(self) -> FloatArray:
         """R of ``raw = Q R`` with Q orthogonal over the weights: mean squares of Q are 1."""
         weighted = self.raw(self.nodes) * np.sqrt(self.mass / self.mass.sum())[:, None]
         return np.asarray(np.linalg.qr(weighted, mode="r"))
+
+    def orthonormal(self, d: int) -> FloatArray:
+        """What makes orthonormal columns of the first d Chebyshev polynomials, (d, d)."""
+        return np.asarray(np.linalg.inv(self._root[:d, :d]))
 
     def columns(self, z: FloatArray, degree: int) -> FloatArray:
         """Polynomials up to a degree, orthonormal over the sample, at logits, (m, degree + 1)."""
@@ -98,32 +109,41 @@ class LogitSums:
         return Likelihood(self.columns(self.nodes, degree), self.mass, positive)
 
 
-def _compressed(z: FloatArray, weights: FloatArray, low: float, high: float) -> tuple[FloatArray, FloatArray]:
-    """Nodes and their weights; exact where there are few distinct logits."""
-    distinct, where = np.unique(z, return_inverse=True)
-    mass = np.bincount(where.reshape(-1), weights=weights)
-    if distinct.size <= MOST_NODES:
-        return distinct, mass.astype(np.float64)
-    cell = np.minimum(((distinct - low) / (high - low) * _CELLS).astype(np.intp), _CELLS - 1)
-    total = np.bincount(cell, mass, minlength=_CELLS)
-    held = total > 0
+def compressed(z: FloatArray, weights: FloatArray, n_cells: int) -> tuple[FloatArray, FloatArray]:
+    """Nodes and their weights, two a cell; exact where there are few distinct logits. Cost O(n), in tiles."""
+    distinct = z[:0]
+    for start in range(0, z.size, _TILE):
+        distinct = np.unique(np.concatenate([distinct, z[start : start + _TILE]]))
+        if distinct.size > MOST_NODES:
+            break
+    else:
+        return distinct, np.bincount(np.searchsorted(distinct, z), weights=weights).astype(np.float64)
+    low, high = float(z.min()), float(z.max())
+    width = (high - low) / n_cells
 
-    def mean(values: FloatArray) -> FloatArray:
-        return np.asarray(np.bincount(cell, mass * values, minlength=_CELLS)[held] / total[held])
-
-    middle = mean(distinct)
-    place = np.zeros(_CELLS)
-    place[held] = middle
-    off = distinct - place[cell]
-    variance, third = mean(off**2), mean(off**3)
-    sd = np.sqrt(np.maximum(variance, 0.0))
-    skew = np.divide(third, sd**3, out=np.zeros_like(sd), where=sd > 1e-9 * (high - low) / _CELLS)
+    moments = np.zeros((4, n_cells))
+    for start in range(0, z.size, _TILE):
+        place = (z[start : start + _TILE] - low) * (1 / width)
+        cell = np.minimum(place.astype(np.intp), n_cells - 1)
+        off, power = place - cell - 0.5, weights[start : start + _TILE]
+        for total in moments:
+            total += np.bincount(cell, power, n_cells)
+            power = power * off
+    held = moments[0] > 0
+    total, first, second, third = moments[:, held]
+    # About the middle of each cell, in widths; then about the mean.
+    first, second, third = first / total, second / total, third / total
+    third += first * (2 * first**2 - 3 * second)
+    middle = low + (np.flatnonzero(held) + 0.5 + first) * width
+    sd = np.sqrt(np.maximum(second - first**2, 0.0))
+    skew = np.divide(third, sd**3, out=np.zeros_like(sd), where=sd > 1e-6)
+    sd *= width
     # Gauss's two nodes of a law with mean 0, variance 1 and this skewness: roots of x² - skew x - 1.
     spread = np.sqrt(skew**2 + 4)
     up, down = (skew + spread) / 2, (skew - spread) / 2
     share = -down / spread
     nodes = np.concatenate([middle + sd * up, middle + sd * down])
-    return nodes, np.concatenate([total[held] * share, total[held] * (1 - share)])
+    return nodes, np.concatenate([total * share, total * (1 - share)])
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import check_choice, check_int
 from .._progress import progress_bar
 from .._types import FloatArray
 from ..calibrators import Calibrator, Identity
-from ..calibrators.base import choice
 from ..calibrators.crossval import (
     RULES,
     SCORINGS,
-    check_cv,
     chosen_of,
     fit_rows,
     folds_of,
@@ -22,8 +21,8 @@ from ..calibrators.crossval import (
     losses_of,
     paired,
 )
-from ..calibrators.reading import Sample, read_sample
-from ..calibrators.select import candidates_for
+from ..calibrators.reading import Sample
+from ..calibrators.select import candidates_for, judged_sample
 from ..estimation import estimate
 from ..notions import Notion
 from ..results import Estimate
@@ -34,7 +33,7 @@ from .report import Report
 
 def compare_calibrators(
     scores: Any,
-    y: Any,
+    y: Any = None,
     *,
     candidates: Mapping[str, Calibrator] | None = None,
     cv: int = 5,
@@ -54,7 +53,7 @@ def compare_calibrators(
     Parameters
     ----------
     scores, y, sample_weight, input, labels
-        As :meth:`calibrant.calibrators.Calibrator.fit`.
+        As :meth:`calibrant.calibrators.Calibrator.fit`; :class:`calibrant.Predictions` stand for all of them.
     candidates : mapping of str to Calibrator, optional
         From the simplest to the most flexible; default :func:`calibrant.calibrators.default_candidates`.
     cv, scoring, rule, random_state
@@ -93,10 +92,10 @@ def compare_calibrators(
     >>> bool(after.log_loss < before.log_loss and after.error.value < before.error.value / 3)
     True
     """
-    choice("scoring", scoring, SCORINGS)
-    choice("rule", rule, RULES)
-    check_cv(cv)
-    sample = read_sample(Identity(), scores, y, sample_weight, input, labels)
+    check_choice("scoring", scoring, SCORINGS)
+    check_choice("rule", rule, RULES)
+    check_int("cv", cv, 2)
+    sample = judged_sample(scores, y, sample_weight, input, labels)
     tried = candidates_for(sample, candidates)
     everything = np.arange(sample.scores.n_rows)
     folds = folds_of(sample.codes, cv, random_state)

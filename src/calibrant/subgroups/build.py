@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from .._types import AnyArray, FloatArray, Interval, RandomState
+from .._checks import check_choice, check_int, check_level, check_resamples
+from .._multiple import benjamini_hochberg, holm
+from .._types import AnyArray, Interval, Label, RandomState
 from .._validation import as_predictions
 from ..curves.build import describe
-from ..curves.reliability import check_level, check_resamples
 from ..errors import Estimator
 from ..estimation import estimate, resolve_estimator
-from ..notions import Notion, as_notion
+from ..notions import Notion, Target, as_notion, only_problem
 from ..predictions import Predictions
-from ..problem import VectorProblem
+from ..problem import Problem, ProblemSet
 from .groups import Groups, read_groups
 from .result import Difference, Subgroup, SubgroupColumn, SubgroupReport
-from .statistics import (
-    Rows,
-    benjamini_hochberg,
-    gap_interval,
-    gap_variance,
-    group_pvalue,
-    heterogeneity,
-    holm,
-    pooled_map,
-)
+from .rows import Rows
+from .statistics import gap_interval, group_pvalue
+from .sums import GroupSums, PooledMap, heterogeneity
 
 TESTS = {"kuiper": "Kuiper's, of residuals", "in-the-large": "of the gap"}
 ADJUSTMENTS = ("holm", "bh", "none")
@@ -37,8 +31,8 @@ ADJUSTMENTS = ("holm", "bh", "none")
 
 def subgroup_calibration(
     y_true: Any,
-    y_prob: Any,
-    by: Any,
+    y_prob: Any = None,
+    by: Any = None,
     *,
     notion: str | Notion = "auto",
     estimator: str | Estimator = "auto",
@@ -61,7 +55,7 @@ def subgroup_calibration(
     Parameters
     ----------
     y_true, y_prob, labels, pos_label, sample_weight
-        See :func:`calibrant.as_predictions`.
+        See :func:`calibrant.as_predictions`; :class:`Predictions` stand for all of them, ``by`` is then named.
     by : array-like of shape (n,), mapping, data frame, or list of columns
         Group of each row: values of any kind that compare equal. Several columns are reported one after the other.
         Missing values (None, NaN, null) are a group of their own, ``"(missing)"``.
@@ -130,25 +124,28 @@ def subgroup_calibration(
     >>> bool(found.columns[0].heterogeneity.pvalue < 0.001)
     True
     """
-    checked = check_level(level)
-    if checked is None:
-        raise ValueError("level must lie strictly between 0 and 1; got None")
-    for name, value, allowed in (("test", test, TESTS), ("adjust", adjust, ADJUSTMENTS)):
-        if not isinstance(value, str) or value not in allowed:
-            raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}")
-    if isinstance(min_size, bool) or not isinstance(min_size, (int, np.integer)) or min_size < 0:
-        raise ValueError(f"min_size must be an int >= 0; got {min_size!r}")
-    draws = check_resamples(n_resamples)
+    check_choice("test", test, TESTS)
+    check_choice("adjust", adjust, ADJUSTMENTS)
     p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
     chosen = as_notion(notion, p)
-    reduction = chosen.reduce(p)
-    if isinstance(reduction, VectorProblem) or len(reduction) != 1:
-        raise ValueError(f"notion {chosen.name!r} has several problems: take one class with ClassSpecific(label)")
-    reader = resolve_estimator(estimator, reduction, chosen.name)
+    problem = only_problem(chosen, p)
+    reader = resolve_estimator(estimator, ProblemSet((problem,)), chosen.name)
     columns = read_groups(by, p.n_samples)
-    smallest = (1 - checked) / sum(len(column.values) for column in columns)
-    work = _Work(p, chosen, reader, test, checked, int(min_size), draws, smallest, np.random.default_rng(random_state))
-    found = [work.column(column) for column in columns]
+    (target,) = chosen.targets(p)
+    if target.rows is not None:
+        columns = [replace(column, codes=column.codes[target.rows]) for column in columns]
+    work = _Work(
+        p=_Alone.predictions(problem),
+        notion=_Alone(chosen.name, problem.domain, problem.label),
+        reader=reader,
+        test=test,
+        level=check_level(level),
+        min_size=check_int("min_size", min_size, 0),
+        n_resamples=check_resamples(n_resamples),
+        n_groups=sum(len(column.values) for column in columns),
+        rng=np.random.default_rng(random_state),
+    )
+    found = list(work.columns(columns))
     pvalues = np.array([group.pvalue for column in found for group in column.groups])
     corrected = {"holm": holm(pvalues), "bh": benjamini_hochberg(pvalues), "none": pvalues}
     finished, start = [], 0
@@ -165,78 +162,78 @@ def subgroup_calibration(
         adjust=adjust,
         notion=chosen.name,
         estimator=describe(reader),
-        label=reduction[0].label,
-        level=checked,
+        label=problem.label,
+        level=work.level,
         n_samples=p.n_samples,
     )
 
 
+@dataclass(frozen=True)
+class _Alone(Notion):
+    """One problem of another notion by itself, so that groups of its rows can be estimated."""
+
+    name: str  # type: ignore[misc]  # of the other notion
+    domain: tuple[float, float]
+    label: Label
+
+    @staticmethod
+    def predictions(problem: Problem) -> Predictions:
+        """Scores as probabilities of the outcome."""
+        return Predictions(problem.scores, problem.outcomes, problem.weights, (0, 1), 1, problem.eps)
+
+    def targets(self, predictions: Predictions) -> Iterator[Target]:
+        """The same scores and outcomes, where they came from."""
+        yield Target(predictions.probs, 1, domain=self.domain, label=self.label)
+
+
+@dataclass(frozen=True, eq=False)
 class _Work:
     """What all groups have in common."""
 
-    def __init__(
-        self,
-        p: Predictions,
-        notion: Notion,
-        reader: Estimator,
-        test: str,
-        level: float,
-        min_size: int,
-        n_resamples: int,
-        smallest: float,
-        rng: np.random.Generator,
-    ) -> None:
-        self._p, self._notion, self._reader, self._rng = p, notion, reader, rng
-        self._test, self._level, self._min_size = test, level, min_size
-        self._n_resamples, self._smallest = n_resamples, smallest
-        problem = self._problem(p)
-        self._rows = Rows.of(problem)
-        self._used = np.ones(p.n_samples, dtype=bool) if p.weights is None else p.weights > 0
-        self._pooled = pooled_map(problem, self._rows)
+    p: Predictions
+    notion: _Alone
+    reader: Estimator
+    test: str
+    level: float
+    min_size: int
+    n_resamples: int
+    n_groups: int
+    rng: np.random.Generator
 
-    def _problem(self, p: Predictions) -> Any:
-        reduction: Any = self._notion.reduce(p)
-        return reduction[0]
-
-    def column(self, column: Groups) -> SubgroupColumn:
-        """One column; p-values not yet corrected."""
-        groups, held = [], []
-        for code, (name, value) in enumerate(zip(column.names, column.values, strict=True)):
-            rows = np.flatnonzero(column.codes == code)
-            if not self._used[rows].any():
-                groups.append(_weightless(name, value, rows.size))
-                continue
-            groups.append(self._group(name, value, rows))
-            held.append(code)
-        codes = np.searchsorted(held, column.codes[self._used])
-        names = [column.names[code] for code in held]
-        sizes = np.array([groups[code].n_samples for code in held])
-        return SubgroupColumn(
-            column.name,
-            tuple(groups),
-            heterogeneity(self._rows, codes, self._pooled, len(held), self._rng),
-            self._largest(codes, names, sizes),
-        )
+    def columns(self, columns: Sequence[Groups]) -> Iterator[SubgroupColumn]:
+        """One column after the other; p-values not yet corrected."""
+        rows = Rows.of(only_problem(self.notion, self.p))
+        pooled = PooledMap.of(rows)
+        groupings, weighty = [], []
+        for column in columns:
+            codes = column.codes if self.p.weights is None else column.codes[self.p.weights > 0]
+            held = np.flatnonzero(np.bincount(codes, minlength=len(column.values)))
+            groupings.append((codes if held.size == len(column.values) else np.searchsorted(held, codes), held.size))
+            weighty.append(held)
+        all_sums = GroupSums.of(rows, groupings, pooled)
+        for column, held, (codes, _), sums in zip(columns, weighty, groupings, all_sums, strict=True):
+            # Sorted by groups once: rows of a group are a slice, in the order in which they came.
+            order = np.argsort(column.codes, kind="stable")
+            parts = np.split(order, np.cumsum(np.bincount(column.codes, minlength=len(column.values)))[:-1])
+            groups = [self._group(*about) for about in zip(column.names, column.values, parts, strict=True)]
+            yield SubgroupColumn(
+                column.name,
+                tuple(groups),
+                heterogeneity(rows, codes, pooled, sums, self.rng),
+                self._largest(sums, [groups[code] for code in held]),
+            )
 
     def _group(self, name: str, value: Any, index: AnyArray) -> Subgroup:
-        p = self._p.subset(index)
-        rows = Rows.of(self._problem(p))
-        found = estimate(
-            np.asarray(p.classes)[p.codes],
-            p.probs,
-            notion=self._notion,
-            estimator=self._reader,
-            level=self._level,
-            labels=list(p.classes),
-            pos_label=None if p.positive is None else p.classes[p.positive],
-            sample_weight=p.weights,
-            sum_tolerance=1.0,  # judged already
-            random_state=self._rng,
-        )
+        p = self.p.subset(index)
+        if not index.size or (p.weights is not None and not p.weights.any()):
+            return _weightless(name, value, index.size)
+        rows = Rows.of(only_problem(self.notion, p))
+        found = estimate(p, None, notion=self.notion, estimator=self.reader, level=self.level, random_state=self.rng)
         warnings = []
-        if index.size < self._min_size:
-            warnings.append(f"{index.size} rows, fewer than {self._min_size}: little can be said")
-        pvalue = group_pvalue(rows, self._test, self._n_resamples, self._rng, self._smallest)
+        if index.size < self.min_size:
+            warnings.append(f"{index.size} rows, fewer than {self.min_size}: little can be said")
+        smallest = (1 - self.level) / self.n_groups
+        pvalue = group_pvalue(rows, self.test, self.n_resamples, self.rng, smallest)
         if np.isnan(pvalue):
             warnings.append("all scores are 0 or 1, and came true: there is nothing to test")
         nan = float("nan")
@@ -247,7 +244,7 @@ class _Work:
             base_rate=float(rows.weights @ rows.outcomes / rows.total),
             mean_probability=float(rows.weights @ rows.scores / rows.total),
             gap=rows.gap,
-            gap_interval=gap_interval(rows, self._level),
+            gap_interval=gap_interval(rows, self.level),
             error=found.value,
             error_interval=found.interval,
             pvalue=pvalue,
@@ -257,26 +254,21 @@ class _Work:
             warnings=tuple(warnings),
         )
 
-    def _largest(self, codes: AnyArray, names: list[str], sizes: AnyArray) -> Difference | None:
+    def _largest(self, sums: GroupSums, groups: Sequence[Subgroup]) -> Difference | None:
         """Of all pairs of groups that are large enough, or of all groups if fewer than two are."""
-        chance: FloatArray | None = None if self._pooled is None else self._pooled[1]
-        among = np.flatnonzero(sizes >= self._min_size)
-        among = among if among.size >= 2 else np.arange(len(names))
+        among = np.array([i for i, group in enumerate(groups) if group.n_samples >= self.min_size], dtype=np.intp)
+        among = among if among.size >= 2 else np.arange(len(groups))
         if among.size < 2:
             return None
-        gaps, variances = [], []
-        for code in among:
-            mine = codes == code
-            rows = self._rows.where(mine)
-            gaps.append(rows.gap)
-            variances.append(gap_variance(rows, None if chance is None else chance[mine]))
+        gaps, variances = sums.gap[among], sums.gap_variance[among]
         high, low = int(np.argmax(gaps)), int(np.argmin(gaps))
         if high == low:
             high = 1 - low if low < 2 else 0
-        value = gaps[high] - gaps[low]
-        reach = _all_pairs(self._level, len(gaps)) * float(np.sqrt(variances[high] + variances[low]))
-        interval = Interval(float(value - reach), float(value + reach))
-        return Difference(names[among[high]], names[among[low]], float(value), interval)
+        value = float(gaps[high] - gaps[low])
+        reach = _all_pairs(self.level, gaps.size) * float(np.sqrt(variances[high] + variances[low]))
+        return Difference(
+            groups[among[high]].name, groups[among[low]].name, value, Interval(value - reach, value + reach)
+        )
 
 
 @cache

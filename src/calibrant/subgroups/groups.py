@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,10 @@ from .._types import AnyArray, Label
 MISSING, EMPTY = "(missing)", "(empty)"
 #: Groups in a column beyond which it is no column of groups.
 MOST_GROUPS = 200
+#: Sixteen bits at most are sorted by counting.
+_CODE = np.uint16
+#: Rows read at a time.
+_TILE = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,10 +55,13 @@ def read_groups(by: Any, n_rows: int) -> list[Groups]:
     found = []
     for name, column in columns:
         shown = "by" if len(columns) == 1 else f"by[{name!r}]"
-        values = _objects(column, shown)
-        if len(values) != n_rows:
-            raise ValueError(f"{shown} must have one value a row ({n_rows}); got {len(values)}")
-        found.append(_grouped(name, values, shown))
+        if isinstance(column, (str, bytes)) or not hasattr(column, "__len__"):
+            raise TypeError(f"{shown} must be a column of values, one a row; got {column!r}")
+        if np.ndim(column) != 1 and isinstance(column, np.ndarray):
+            raise ValueError(f"{shown} must be 1-D; got shape {column.shape}")
+        if len(column) != n_rows:
+            raise ValueError(f"{shown} must have one value a row ({n_rows}); got {len(column)}")
+        found.append(_grouped(name, column, shown))
     return found
 
 
@@ -95,41 +102,78 @@ def _frame_of(by: Any) -> Any:
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
-def _objects(column: Any, shown: str) -> AnyArray:
-    """A column as an array; of objects where NumPy's own kinds could hide what is missing."""
+def _tiles(column: Any, shown: str) -> Iterator[AnyArray]:
+    """A column as arrays of some rows; of objects where NumPy's own kinds could hide what is missing."""
     if isinstance(column, np.ndarray):
         # As a list, times finer than microseconds are whole numbers.
         fine = column.dtype.kind == "M" and np.datetime_data(column.dtype)[0] in ("ns", "ps", "fs", "as")
-        values: AnyArray = column.astype("M8[us]") if fine else column
-    else:
-        if isinstance(column, (str, bytes)) or not hasattr(column, "__len__"):
-            raise TypeError(f"{shown} must be a column of values, one a row; got {column!r}")
-        listed = next((getattr(column, f)() for f in ("to_list", "to_pylist", "tolist") if hasattr(column, f)), column)
+        for start in range(0, len(column), _TILE):
+            values: AnyArray = column[start : start + _TILE]
+            yield values.astype("M8[us]") if fine else values if values.dtype.kind in "iubUSfmM" else values.astype("O")
+        return
+    by_place = getattr(column, "iloc", column)  # a Series may be indexed by anything
+    for start in range(0, len(column), _TILE):
+        some = by_place[start : start + _TILE]
+        listed = next((getattr(some, f)() for f in ("to_list", "to_pylist", "tolist") if hasattr(some, f)), some)
         values = np.empty(len(listed), dtype=object)
         values[:] = listed
-    if values.ndim != 1:
-        raise ValueError(f"{shown} must be 1-D; got shape {values.shape}")
-    return values
+        if values.ndim != 1:
+            raise ValueError(f"{shown} must be 1-D; got shape {values.shape}")
+        yield values
 
 
-def _grouped(name: str, values: AnyArray, shown: str) -> Groups:
-    if values.dtype.kind in "iubUS":
-        distinct, codes = np.unique(values, return_inverse=True)
-        groups = [_plain(v) for v in distinct[: MOST_GROUPS + 1]]
-    else:
-        places: dict[Any, int] = {}
-        keys = [None if _missing(v) else _plain(v) for v in values.tolist()]
+class _Seen:
+    """Groups that were met, numbered as they came."""
+
+    def __init__(self, shown: str) -> None:
+        self.places: dict[Any, int] = {}
+        self._shown = shown
+        self._known: AnyArray | None = None
+
+    def codes(self, values: AnyArray) -> AnyArray:
+        """Number of each value's group."""
+        if values.dtype.kind == "O":
+            return self._of_objects(values)
+        # Looked up among sorted values that were met: rows are not sorted, and few are looked at one by one.
+        if self._known is not None:
+            at = np.minimum(np.searchsorted(self._known, values), self._known.size - 1)
+            new = values[self._known[at] != values]
+        else:
+            at, new = None, values
+        if new.size:
+            self._known = np.unique(new if self._known is None else np.concatenate([self._known, np.unique(new)]))
+            at = np.searchsorted(self._known, values)
+            self._numbers = np.array([self._number(v) for v in self._known.tolist()])
+        return np.asarray(self._numbers[at])
+
+    def _of_objects(self, values: AnyArray) -> AnyArray:
+        listed = values.tolist()
         try:
-            first = np.array([places.setdefault((type(k).__name__, k), len(places)) for k in keys], dtype=np.intp)
-            known = sorted((k for k in places if k[1] is not None), key=lambda k: _sort_key(k[1]))
+            keys = list(zip(map(type, listed), listed, strict=True))
+            numbers = {key: self._number(key[1]) for key in set(keys)}
         except TypeError as error:
-            raise TypeError(f"{shown} must hold values that can name a group; {error}") from None
-        order = [*known, *(k for k in places if k[1] is None)]
-        rank = np.empty(len(places), dtype=np.intp)
-        rank[[places[k] for k in order]] = np.arange(len(order))
-        codes, groups = rank[first], [k[1] for k in order]
-    if len(groups) > MOST_GROUPS:
-        raise ValueError(
-            f"{shown} has more than {MOST_GROUPS} different values: cut a number, such as an age, into ranges first"
-        )
-    return Groups(name, codes.reshape(-1), tuple(groups))
+            raise TypeError(f"{self._shown} must hold values that can name a group; {error}") from None
+        return np.fromiter(map(numbers.__getitem__, keys), np.intp, len(keys))
+
+    def _number(self, value: Any) -> int:
+        key = None if _missing(value) else _plain(value)
+        place = self.places.setdefault((type(key).__name__, key), len(self.places))
+        if place >= MOST_GROUPS:
+            raise ValueError(
+                f"{self._shown} has more than {MOST_GROUPS} different values: cut a number, such as an age, into "
+                "ranges first"
+            )
+        return place
+
+
+def _grouped(name: str, column: Any, shown: str) -> Groups:
+    seen = _Seen(shown)
+    codes = np.concatenate([seen.codes(values).astype(_CODE) for values in _tiles(column, shown)])
+    try:
+        known = sorted((k for k in seen.places if k[1] is not None), key=lambda k: _sort_key(k[1]))
+    except TypeError as error:
+        raise TypeError(f"{shown} must hold values that can name a group; {error}") from None
+    order = [*known, *(k for k in seen.places if k[1] is None)]
+    rank = np.empty(len(order), dtype=_CODE)
+    rank[[seen.places[k] for k in order]] = np.arange(len(order))
+    return Groups(name, rank[codes], tuple(k[1] for k in order))
