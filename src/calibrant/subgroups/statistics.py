@@ -22,7 +22,7 @@ _MOST_DRAWN = 10_000_000
 _FINE, _MORE_DRAWN, _COARSE = 20, 20_000_000, 2
 #: Cells of logits within which rows of a large group become two nodes each, and rows of which there must be so many:
 #: means of chances are then right to some 1e-13.
-_CELLS, _LARGE = 4096, 1 << 15
+_CELLS, _LARGE = 4096, 1 << 14
 
 
 def gap_interval(rows: Rows, level: float) -> Interval:
