@@ -126,3 +126,30 @@ def test_margins_have_no_before():
     assert all(np.isnan(row.accuracy_change) for row in found.rows)
     assert found.to_dict()["before"] is None
     assert found.to_html().count('class="chart"') == 1
+
+
+@pytest.mark.parametrize("positive", ["no", "yes"])
+def test_predictions_stand_for_scores_and_labels(positive):
+    rng = np.random.default_rng(0)
+    p, w = rng.random(400), rng.integers(0, 3, 400)
+    y = np.where(rng.random(400) < p**2, positive, {"no": "yes", "yes": "no"}[positive])
+    labels = ["no", "yes"] if positive == "yes" else ["yes", "no"]
+    judged = cal.as_predictions(y, p, pos_label=positive, sample_weight=w)
+    options = {"candidates": {"temperature": TemperatureScaling(), "isotonic": IsotonicCalibrator()}, "cv": 3}
+    given = {"sample_weight": w, "labels": labels}
+    one, other = (cal.compare_calibrators(*a, **options, **b) for a, b in (((judged,), {}), ((p, y), given)))
+    for mine, theirs in zip(one.rows, other.rows, strict=True):
+        assert (mine.name, mine.log_loss, mine.brier) == (theirs.name, theirs.log_loss, theirs.brier)
+        assert mine.error.interval == theirs.error.interval
+    assert one.classes == tuple(labels)
+    chosen = select_calibrator(judged, **options)
+    assert chosen.table[0]["loss"] == select_calibrator(p, y, **options, **given).table[0]["loss"]
+    for argument in ({"y": y}, {"sample_weight": w}, {"labels": labels}, {"input": "logit"}):
+        with pytest.raises(TypeError, match=f"{next(iter(argument))} must not be given"):
+            cal.compare_calibrators(judged, **options, **argument)
+
+
+def test_predictions_of_several_classes():
+    p, y = three(300)
+    one, other = (cal.compare_calibrators(*a, candidates=CANDIDATES) for a in ((cal.as_predictions(y, p),), (p, y)))
+    assert [row.log_loss for row in one.rows] == [row.log_loss for row in other.rows]

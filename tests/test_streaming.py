@@ -216,10 +216,14 @@ def test_merging_with_an_empty_one_keeps_what_was_given(name):
         with pytest.raises(ValueError, match="cannot merge") as error:
             _ = a + b
         shown = other[0] if name == "estimators" else other
-        assert repr(tuple(shown) if name == "labels" else shown).strip("'") in str(error.value).replace("Classwise", "classwise")
+        assert repr(tuple(shown) if name == "labels" else shown).strip("'") in str(error.value).replace(
+            "Classwise", "classwise"
+        )
 
 
-@pytest.mark.parametrize("estimator", [cal.Isotonic(), cal.Cumulative(), cal.Sweep(), cal.Parametric(), cal.BetaKernel()])
+@pytest.mark.parametrize(
+    "estimator", [cal.Isotonic(), cal.Cumulative(), cal.Sweep(), cal.Parametric(), cal.BetaKernel()]
+)
 def test_sums_that_were_asked_for_give_the_numbers_of_the_rows(estimator):
     y, p = binary(3000)
     acc = pieces(y, p, estimators=[estimator])

@@ -4,18 +4,21 @@ import datetime
 import decimal
 import itertools
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import calibrant as cal
+from calibrant.predictions import Predictions
 from calibrant.significance import drawn
 from calibrant.significance.drawn import kuiper_pvalue
+from calibrant.subgroups import build
 from calibrant.subgroups.groups import read_groups
 from calibrant.subgroups.rows import Rows
 from calibrant.subgroups.statistics import group_pvalue
-from calibrant.subgroups.sums import GroupSums
+from calibrant.subgroups.sums import GroupSums, PooledMap
 
 CHEAP = {"estimator": cal.Binned(5), "n_resamples": 199}
 
@@ -31,6 +34,40 @@ def test_groups_far_off_are_found_among_many():
     # 199 draws tell a p-value of 1/200 at best, 120 times which is no rejection: 20 · 120 / 0.05 draws do.
     assert found.rejected[0].pvalue == pytest.approx(1 / 48_001)
     assert all(g.pvalue >= 1 / 200 for g in found.groups if g.value not in (7, 8))
+
+
+class Counted(np.ndarray):
+    """Codes of groups that count how many of them are compared, added and the like."""
+
+    touched = 0
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        Counted.touched += sum(one.size for one in inputs if isinstance(one, Counted))
+        return getattr(ufunc, method)(*map(np.asarray, inputs), **options)
+
+
+@pytest.mark.parametrize("groups", [4, 100])
+def test_rows_are_taken_once_a_column_whatever_the_number_of_groups(monkeypatch, groups):
+    """No mask of all rows for each group: groups are slices of one order, and one pass makes all sums."""
+    n, columns = 2000, 3
+    rng = np.random.default_rng(0)
+    p = rng.random(n)
+    y = (rng.random(n) < p).astype(int)
+    by = {f"column {i}": (np.arange(n) + i) % groups for i in range(columns)}
+    taken, mapped = [], []
+    subset, at = Predictions.subset, PooledMap.at
+    monkeypatch.setattr(Predictions, "subset", lambda p, rows: taken.append(len(rows)) or subset(p, rows))
+    monkeypatch.setattr(PooledMap, "at", lambda pooled, scores: mapped.append(scores.size) or at(pooled, scores))
+    monkeypatch.setattr(
+        build, "read_groups", lambda *given: [replace(g, codes=g.codes.view(Counted)) for g in read_groups(*given)]
+    )
+    monkeypatch.setattr(Counted, "touched", 0)
+    # Many groups of few rows are compared by draws, which want the map once more a column.
+    cal.subgroup_calibration(y, p, by, estimator=cal.Binned(5), test="in-the-large", n_resamples=2)
+    assert len(taken) == columns * groups
+    assert sum(taken) == columns * n
+    assert n <= sum(mapped) <= n * (1 + columns)
+    assert Counted.touched == 0
 
 
 def test_more_draws_only_where_none_was_as_large(monkeypatch):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._checks import check_level, is_whole
+from ._checks import check_int, check_level, is_whole
 from ._rows import of_variances, ones_or
 from ._types import AnyArray, FloatArray, Interval, Label, RandomState
 from ._validation import as_predictions
@@ -280,7 +280,7 @@ def _cross_fitted(
     from sklearn.model_selection import KFold
 
     from .calibrators import Calibrator, named_calibrator
-    from .calibrators.crossval import check_cv, held_out
+    from .calibrators.crossval import held_out
     from .calibrators.reading import Sample, Scores
     from .calibrators.select import candidates_for
 
@@ -291,7 +291,7 @@ def _cross_fitted(
     values = matrix[:, 1] if k == 2 else matrix
     sample = Sample(Scores(values, "probability"), codes, weights, tuple(range(k)))
     ready = candidates_for(sample, {"it": calibrator})["it"]
-    number = min(check_cv(cv), len(codes))
+    number = min(check_int("cv", cv, 2), len(codes))
     if number < 2:
         raise ValueError("cross-fitting needs at least two rows: pass calibrator=None")
     # Not stratified: folds that share the sample's base rate would know it, and be flattered by that.

@@ -410,7 +410,7 @@ def test_one_against_the_rest_where_all_say_never():
         (c.HistogramBinning("many"), "n_bins must be"),
         (c.HistogramBinning(strategy="equal"), "strategy must be one of"),
         (c.BayesianBinning(0), "prior_size must be"),
-        (c.ScalingBinning(fit_share=1), "fit_share must be"),
+        (c.ScalingBinning(fit_share=1), "fit_share must lie"),
         (c.ScalingBinning(3), "scaler must be"),
         (c.IsotonicCalibrator(interpolation="cubic"), "interpolation must be one of"),
         (c.IsotonicCalibrator(interpolation="step", centred=True), "needs interpolation='linear'"),

@@ -61,7 +61,9 @@ def test_groups_of_unequal_sizes_are_read_as_one_each(row):
     together = row.estimator.powers(problems, row.norms[0])
     alone = [row.estimator.power(one, row.norms[0]) for one in problems]
     assert together == pytest.approx(alone, abs=1e-12, nan_ok=True)
-    assert [math.isnan(v) for v in alone] == [n == 0 or math.isnan(v) for n, v in zip(problems.counts, alone, strict=True)]
+    assert [math.isnan(v) for v in alone] == [
+        n == 0 or math.isnan(v) for n, v in zip(problems.counts, alone, strict=True)
+    ]
 
 
 def test_confidences_are_read_on_their_domain():

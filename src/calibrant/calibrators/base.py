@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from .._checks import is_real
 from .._types import AnyArray, FloatArray
 from .reading import Sample, Scores, read_sample, read_scores
 
@@ -138,21 +139,14 @@ def in_column_order(calibrator: Calibrator, p: FloatArray) -> FloatArray:
 
 def check_eps(eps: Any) -> float:
     """Judge ``eps``."""
-    if isinstance(eps, bool) or not isinstance(eps, (int, float, np.number)) or not 0 < eps < 0.5:
+    if not is_real(eps) or not 0 < eps < 0.5:
         raise ValueError(f"eps must be a number above 0 and below 0.5; got {eps!r}")
     return float(eps)
 
 
-def choice(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
-    """Judge a parameter that names one of several things."""
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}")
-    return value
-
-
 def not_below(name: str, value: Any, least: float) -> float:
     """Judge a finite number of at least something."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+    if not is_real(value):
         raise TypeError(f"{name} must be a number >= {least:g}; got {value!r}")
     if not (np.isfinite(value) and value >= least):
         raise ValueError(f"{name} must be a finite number >= {least:g}; got {value!r}")

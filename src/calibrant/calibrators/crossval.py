@@ -21,13 +21,6 @@ RULES = ("one-standard-error", "best")
 FLOOR = 1e-6
 
 
-def check_cv(cv: Any) -> int:
-    """Judge ``cv``."""
-    if isinstance(cv, bool) or not isinstance(cv, (int, np.integer)) or cv < 2:
-        raise ValueError(f"cv must be an int >= 2; got {cv!r}")
-    return int(cv)
-
-
 def folds_of(codes: AnyArray, cv: int, random_state: Any) -> list[tuple[AnyArray, AnyArray]]:
     """Stratified rows to fit and rows to judge; no more folds than rows of the rarest class, but two."""
     if len(codes) < 2 or int(np.bincount(codes).max()) < 2:

@@ -9,9 +9,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from .._checks import check_choice, check_fraction, is_whole
 from .._types import FloatArray
 from ..binning import Edges, fixed_edges, quantile_edges, resolve_n_bins, uniform_edges
-from .base import BinaryCalibrator, Calibrator, choice, not_below
+from .base import BinaryCalibrator, Calibrator, not_below
 from .logistic import PlattScaling
 from .reading import Sample, Scores
 
@@ -92,7 +93,7 @@ class HistogramBinning(BinaryCalibrator):
 
     def _check_parameters(self) -> None:
         check_bins(self.n_bins)
-        choice("strategy", self.strategy, STRATEGIES)
+        check_choice("strategy", self.strategy, STRATEGIES)
 
     def _fit(self, sample: Sample) -> None:
         units = Units.of(sample.scores)
@@ -268,8 +269,7 @@ class ScalingBinning(BinaryCalibrator):
 
     def _check_parameters(self) -> None:
         check_bins(self.n_bins)
-        if not isinstance(self.fit_share, (int, float)) or not 0 < self.fit_share < 1:
-            raise ValueError(f"fit_share must be a number between 0 and 1; got {self.fit_share!r}")
+        check_fraction("fit_share", self.fit_share)
         if self.scaler is not None and not isinstance(self.scaler, Calibrator):
             raise TypeError(f"scaler must be a calibrator such as PlattScaling(); got {self.scaler!r}")
 
@@ -315,7 +315,7 @@ def check_bins(n_bins: Any) -> None:
 
 
 def _counts(n_bins: Any) -> bool:
-    return isinstance(n_bins, (int, np.integer)) and not isinstance(n_bins, bool)
+    return is_whole(n_bins)
 
 
 def edges_for(values: FloatArray, weights: FloatArray, n_bins: Any, strategy: str) -> Edges:

@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from .._checks import check_bool, check_choice
 from .._types import AnyArray, FloatArray
-from .base import BinaryCalibrator, choice
+from .base import BinaryCalibrator
 from .reading import Sample, Scores
 
 
@@ -68,9 +69,8 @@ class IsotonicCalibrator(BinaryCalibrator):
         self.labels = labels
 
     def _check_parameters(self) -> None:
-        choice("interpolation", self.interpolation, ("linear", "step"))
-        if not isinstance(self.centred, (bool, np.bool_)):
-            raise TypeError(f"centred must be True or False; got {self.centred!r}")
+        check_choice("interpolation", self.interpolation, ("linear", "step"))
+        check_bool("centred", self.centred)
         if self.centred and self.interpolation != "linear":
             raise ValueError("centred=True joins points by lines: it needs interpolation='linear'")
         if self.clip is not None and (isinstance(self.clip, bool) or not 0 <= self.clip < 0.5):

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from .._checks import check_choice
 from .._types import AnyArray, FloatArray
-from .base import EPS, Calibrator, check_eps, choice, not_below
+from .base import EPS, Calibrator, check_eps, not_below
 from .newton import Solution, minimise, minimise_large
 from .reading import Sample, Scores
 from .temperature import fit_temperature, softmax
@@ -243,7 +244,7 @@ class DirichletCalibration(MatrixScaling):
 
     def _check(self, sample: Sample) -> None:
         check_eps(self.eps)
-        choice("penalty", self.penalty, PENALTIES)
+        check_choice("penalty", self.penalty, PENALTIES)
         not_below("strength", self.strength, 0.0)
         if self.intercept_strength is not None:
             not_below("intercept_strength", self.intercept_strength, 0.0)
@@ -421,7 +422,7 @@ class VectorObjective(_Softmax):
 
 def _check_shrinkage(shrinkage: Any) -> None:
     if isinstance(shrinkage, str):
-        choice("shrinkage", shrinkage, ("auto",))
+        check_choice("shrinkage", shrinkage, ("auto",))
     else:
         not_below("shrinkage", shrinkage, 0.0)
 

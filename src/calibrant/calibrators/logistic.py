@@ -6,16 +6,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from .._checks import check_bool, check_choice
+from .._logistic import expit
 from .._types import FloatArray
-from .base import EPS, BinaryCalibrator, check_eps, choice
+from .base import EPS, BinaryCalibrator, check_eps
 from .newton import Solution, minimise, minimise_bounded, part_of, sigmoid_objective
 from .reading import Sample, Scores
 
 BETA_PARAMETERS = ("abm", "am", "ab", "a")
-
-
-def _expit(z: FloatArray) -> FloatArray:
-    return np.asarray(0.5 + 0.5 * np.tanh(0.5 * z))
 
 
 class PlattScaling(BinaryCalibrator):
@@ -75,8 +73,7 @@ class PlattScaling(BinaryCalibrator):
 
     def _check_parameters(self) -> None:
         check_eps(self.eps)
-        if not isinstance(self.smoothing, (bool, np.bool_)):
-            raise TypeError(f"smoothing must be True or False; got {self.smoothing!r}")
+        check_bool("smoothing", self.smoothing)
 
     def _fit(self, sample: Sample) -> None:
         z, o, w = sample.scores.log_odds(self.eps), sample.outcomes(), sample.weights
@@ -91,7 +88,7 @@ class PlattScaling(BinaryCalibrator):
         self.gradient_norm_, self.n_iter_ = found.gradient_norm, found.n_iter
 
     def _map(self, scores: Scores) -> FloatArray:
-        return _expit(self.coef_ * scores.log_odds(self.eps) + self.intercept_)
+        return expit(self.coef_ * scores.log_odds(self.eps) + self.intercept_)
 
 
 class BetaCalibration(BinaryCalibrator):
@@ -147,7 +144,7 @@ class BetaCalibration(BinaryCalibrator):
 
     def _check_parameters(self) -> None:
         check_eps(self.eps)
-        choice("parameters", self.parameters, BETA_PARAMETERS)
+        check_choice("parameters", self.parameters, BETA_PARAMETERS)
 
     def _fit(self, sample: Sample) -> None:
         up, down = self._columns(sample.scores)
@@ -180,7 +177,7 @@ class BetaCalibration(BinaryCalibrator):
 
     def _map(self, scores: Scores) -> FloatArray:
         up, down = self._columns(scores)
-        return _expit(self.a_ * up - self.b_ * down + self.c_)
+        return expit(self.a_ * up - self.b_ * down + self.c_)
 
 
 class QuadraticLogit(BinaryCalibrator):
@@ -241,7 +238,7 @@ class QuadraticLogit(BinaryCalibrator):
 
     def _map(self, scores: Scores) -> FloatArray:
         z = scores.log_odds(self.eps)
-        return _expit(self.intercept_ + self.coef_[0] * z + self.coef_[1] * z**2)
+        return expit(self.intercept_ + self.coef_[0] * z + self.coef_[1] * z**2)
 
 
 def _fit_columns(columns: FloatArray, targets: FloatArray, weights: FloatArray, name: str) -> Solution:
@@ -274,4 +271,4 @@ def _crossing(a: float, b: float, c: float) -> float:
     for _ in range(200):
         middle = (low + high) / 2
         low, high = (middle, high) if at(middle) < 0 else (low, middle)
-    return float(_expit(np.asarray((low + high) / 2)))
+    return float(expit(np.asarray((low + high) / 2)))

@@ -13,8 +13,9 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, _routi
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _check_y, check_is_fitted, has_fit_parameter
 
+from .._checks import check_bool, check_choice
 from .._types import AnyArray, FloatArray
-from .base import BinaryCalibrator, Calibrator, choice
+from .base import BinaryCalibrator, Calibrator
 from .select import AutoCalibrator
 from .wrappers import OneVsRest
 
@@ -125,7 +126,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         return self
 
     def _check(self) -> None:
-        choice("response", self.response, RESPONSES)
+        check_choice("response", self.response, RESPONSES)
         automatic = isinstance(self.calibrator, str) and self.calibrator == "auto"
         if not (automatic or isinstance(self.calibrator, Calibrator)):
             raise TypeError(
@@ -133,8 +134,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
             )
         if isinstance(self.cv, str) and self.cv not in ("prefit", "holdout"):
             raise ValueError(f"cv must be an int, a splitter, 'prefit' or 'holdout'; got {self.cv!r}")
-        if not isinstance(self.ensemble, (bool, np.bool_)):
-            raise TypeError(f"ensemble must be True or False; got {self.ensemble!r}")
+        check_bool("ensemble", self.ensemble)
 
     def _routed(self, weights: Any, fit_params: dict[str, Any]) -> dict[str, Any]:
         """What the classifier's ``fit`` is given."""

@@ -10,10 +10,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names, _check_n_features, _check_sample_weight, validate_data
 
+from .._checks import check_choice
 from .._convert import to_array
 from .._labels import check_label_list, encode_columns
+from .._rows import ones_or
 from .._types import AnyArray, FloatArray, Label
 from .._validation import SUM_TOLERANCE
+from ..predictions import Predictions
 
 INPUTS = ("probability", "logit", "margin")
 
@@ -96,6 +99,16 @@ class Sample:
     weights: FloatArray
     classes: tuple[Label, ...]
 
+    @classmethod
+    def of(cls, p: Predictions) -> Sample:
+        """Predictions; what a single column speaks of is the second class."""
+        if p.weights is not None and not p.weights.all():
+            p = p.subset(p.weights > 0)
+        codes, classes = p.codes.astype(np.intp), p.classes
+        if p.positive == 0:
+            codes, classes = 1 - codes, classes[::-1]
+        return cls(Scores(p.probs, "probability"), codes, ones_or(p.weights, p.n_samples), classes)
+
     @property
     def n_classes(self) -> int:
         """Classes K."""
@@ -113,8 +126,7 @@ class Sample:
 
 def read_sample(owner: BaseEstimator, scores: Any, y: Any, sample_weight: Any, kind: str, labels: Any) -> Sample:
     """Judge what ``fit`` was given, and set what scikit-learn wants to know of the features."""
-    if kind not in INPUTS:
-        raise ValueError(f"input must be one of {', '.join(map(repr, INPUTS))}; got {kind!r}")
+    check_choice("input", kind, INPUTS)
     columns = _names(scores)
     values, y = _validated(owner, scores, y, fitting=True)
     check_classification_targets(y)

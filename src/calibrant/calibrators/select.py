@@ -10,9 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import clone
 
+from .._checks import check_choice, check_int
 from .._types import AnyArray, FloatArray
-from .base import EPS, BinaryCalibrator, Calibrator, choice
-from .crossval import RULES, SCORINGS, check_cv, chosen_of, fit_rows, folds_of, held_out, losses_of
+from ..predictions import Predictions
+from .base import EPS, BinaryCalibrator, Calibrator
+from .crossval import RULES, SCORINGS, chosen_of, fit_rows, folds_of, held_out, losses_of
 from .histogram import BayesianBinning, HistogramBinning, ScalingBinning
 from .isotonic import IsotonicCalibrator, VennAbers
 from .linear import DirichletCalibration, MatrixScaling, VectorScaling
@@ -138,7 +140,7 @@ def named_calibrator(name: str, n_classes: int) -> Calibrator:
 
 def select_calibrator(
     scores: Any,
-    y: Any,
+    y: Any = None,
     *,
     candidates: Mapping[str, Calibrator] | None = None,
     cv: int = 5,
@@ -155,7 +157,7 @@ def select_calibrator(
     Parameters
     ----------
     scores, y, sample_weight
-        As :meth:`Calibrator.fit`.
+        As :meth:`Calibrator.fit`; :class:`calibrant.Predictions` stand for all of them.
     candidates : mapping of str to Calibrator, optional
         From the simplest to the most flexible; default :func:`default_candidates`.
     cv : int, default 5
@@ -194,10 +196,10 @@ def select_calibrator(
     >>> select_calibrator(p, rng.random(2000) < p).name  # calibrated: left alone
     'identity'
     """
-    choice("scoring", scoring, SCORINGS)
-    choice("rule", rule, RULES)
-    check_cv(cv)
-    sample = read_sample(Identity(), scores, y, sample_weight, input, labels)
+    check_choice("scoring", scoring, SCORINGS)
+    check_choice("rule", rule, RULES)
+    check_int("cv", cv, 2)
+    sample = judged_sample(scores, y, sample_weight, input, labels)
     tried = candidates_for(sample, candidates)
     everything = np.arange(sample.scores.n_rows)
     name, table = _choose(sample, tried, everything, cv, scoring, rule, random_state)
@@ -277,6 +279,21 @@ class AutoCalibrator(Calibrator):
 
     def _probabilities(self, scores: Scores) -> FloatArray:
         return np.asarray(self.calibrator_.predict_proba(scores.values))
+
+
+def judged_sample(scores: Any, y: Any, sample_weight: Any, input: str, labels: Any) -> Sample:
+    """Scores and labels as they are before any calibrator; Predictions stand for everything."""
+    if not isinstance(scores, Predictions):
+        return read_sample(Identity(), scores, y, sample_weight, input, labels)
+    given = {
+        "y": y,
+        "sample_weight": sample_weight,
+        "labels": labels,
+        "input": None if input == "probability" else input,
+    }
+    if extra := [name for name, value in given.items() if value is not None]:
+        raise TypeError(f"Predictions say everything about the rows: {', '.join(extra)} must not be given with them")
+    return Sample.of(scores)
 
 
 def candidates_for(sample: Sample, candidates: Mapping[str, Calibrator] | None) -> dict[str, Calibrator]:

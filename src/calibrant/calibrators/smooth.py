@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from .._checks import check_int
 from .._types import CalibrantWarning, FloatArray
 from ..curves import reliability_curve
 from ..curves.reliability import check_method
@@ -88,8 +89,7 @@ class SplineCalibrator(BinaryCalibrator):
     def _check_parameters(self) -> None:
         check_eps(self.eps)
         not_below("alpha", self.alpha, 0.0)
-        if isinstance(self.n_knots, bool) or not isinstance(self.n_knots, (int, np.integer)) or self.n_knots < 0:
-            raise ValueError(f"n_knots must be an int >= 0; got {self.n_knots!r}")
+        check_int("n_knots", self.n_knots, 0)
 
     def _fit(self, sample: Sample) -> None:
         z, o, w = sample.scores.log_odds(self.eps), sample.outcomes(), sample.weights
@@ -203,8 +203,7 @@ class CurveCalibrator(BinaryCalibrator):
 
     def _check_parameters(self) -> None:
         check_method(self.method)
-        if isinstance(self.cv, bool) or not isinstance(self.cv, (int, np.integer)) or self.cv < 1:
-            raise ValueError(f"cv must be an int >= 1; got {self.cv!r}")
+        check_int("cv", self.cv, 1)
 
     def _fit(self, sample: Sample) -> None:
         units = Units.of(sample.scores)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import special
 
 from .._types import AnyArray, FloatArray
 from .base import EPS, Calibrator, check_eps
@@ -145,8 +146,7 @@ class EnsembleTemperatureScaling(Calibrator):
 
 def softmax(z: FloatArray) -> FloatArray:
     """Rows of probabilities."""
-    e = np.exp(z - z.max(axis=1, keepdims=True))
-    return np.asarray(e / e.sum(axis=1, keepdims=True))
+    return np.asarray(special.softmax(z, axis=1))
 
 
 def fit_temperature(z: FloatArray, codes: AnyArray, weights: FloatArray) -> Solution:

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import clone
 
+from .._checks import check_choice
 from .._types import FloatArray
-from .base import BinaryCalibrator, Calibrator, choice
+from .base import BinaryCalibrator, Calibrator
 from .reading import Sample, Scores
 
 NORMALISATIONS = ("sum", "none")
@@ -69,7 +70,7 @@ class OneVsRest(Calibrator):
         self.labels = labels
 
     def _check(self, sample: Sample) -> None:
-        choice("normalisation", self.normalisation, NORMALISATIONS)
+        check_choice("normalisation", self.normalisation, NORMALISATIONS)
         if not isinstance(self.calibrator, BinaryCalibrator):
             raise TypeError(f"calibrator must be a binary calibrator such as PlattScaling(); got {self.calibrator!r}")
 

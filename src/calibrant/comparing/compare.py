@@ -232,11 +232,11 @@ def _alike(p: Predictions, name: str, first: Predictions, first_name: str) -> Pr
             f"{list(p.classes)!r}"
         )
     p = _in_order(p, first)
-    weights = (ones_or(one.weights, one.n_samples) for one in (p, first))
+    mine, others = (ones_or(one.weights, one.n_samples) for one in (p, first))
     for what, same in (
         ("number of rows", p.n_samples == first.n_samples),
         ("labels", np.array_equal(p.codes, first.codes)),
-        ("sample_weight", np.array_equal(*weights)),
+        ("sample_weight", np.array_equal(mine, others)),
         ("pos_label", p.positive == first.positive),
     ):
         if not same:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._rows import run_starts
 from .._types import AnyArray, FloatArray
 from ..errors.isotonic import isotonic_means
 from ..predictions import Predictions
@@ -76,11 +77,6 @@ def isotonic_fits(positive: FloatArray, weight: FloatArray, problem: AnyArray) -
     return isotonic_means(positive, weight, 2.0 * problem)
 
 
-def starts_of(problem: AnyArray) -> AnyArray:
-    """Where each problem of a flat column starts."""
-    return np.flatnonzero(np.concatenate([[True], problem[1:] != problem[:-1]]))
-
-
 @dataclass(frozen=True, eq=False)
 class Cells:
     """Some classes of one model, laid end to end: sums of weights and of outcomes at their scores, by units.
@@ -142,7 +138,9 @@ class Refinements:
     ) -> Refinements:
         """Of predictions whose rows all have weight; ``most`` cells a class at most, None for all distinct scores."""
         matrix = matrix_of(p)
-        tiles, waiting, size = [], [], 0
+        tiles: list[Cells] = []
+        waiting: list[tuple[AnyArray, int, AnyArray]] = []
+        size = 0
         for k in columns_of(p) if rules else ():
             cell, number = cells_of(matrix[:, k], units, most)
             if waiting and size + number > _TOGETHER:
@@ -163,7 +161,7 @@ class Refinements:
         for tile in self.tiles:
             done = 0
             for r, weight, positive, problem in tile.resampled(times):
-                start = starts_of(problem)
+                start = run_starts(problem)
                 fitted = isotonic_fits(positive, weight, problem)
                 whole, came = np.add.reduceat(weight, start), np.add.reduceat(positive, start)
                 each = np.arange(whole.size)

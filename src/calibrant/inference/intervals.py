@@ -177,7 +177,9 @@ def _normal(powers: FloatArray, question: Question, tail: float, widen: float) -
     share = share / share.sum()
     centre = float(share @ powers[known].mean(axis=-1))
     spread = float(np.sqrt(share**2 @ powers[known].var(axis=-1, ddof=1)))
-    reach = widen * float(ndtri(1 - tail)) * spread * float(np.sqrt(1 + 1 / powers.shape[-1]))  # the centre is noisy too
+    reach = (
+        widen * float(ndtri(1 - tail)) * spread * float(np.sqrt(1 + 1 / powers.shape[-1]))
+    )  # the centre is noisy too
     return np.array([root(v, question.norm) for v in (centre - reach, centre, centre + reach)])
 
 

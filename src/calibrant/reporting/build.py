@@ -142,7 +142,9 @@ def report_from(
         curves = _curves(only, sums, level, [seed, 0], band=True, fine=only.fine)
     fine = _fine_of({row.label for row in table[:BANDED_CLASSES]}, rows)
     class_curves = {
-        row.label: _curves(by_class[row.label], sums, level, [seed, k], band=k <= BANDED_CLASSES, fine=fine.get(row.label))
+        row.label: _curves(
+            by_class[row.label], sums, level, [seed, k], band=k <= BANDED_CLASSES, fine=fine.get(row.label)
+        )
         for k, row in enumerate(table, start=1)
     }
     return Report(

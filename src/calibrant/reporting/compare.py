@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import check_choice, check_int
 from .._progress import progress_bar
 from .._types import FloatArray
 from ..calibrators import Calibrator, Identity
-from ..calibrators.base import choice
 from ..calibrators.crossval import (
     RULES,
     SCORINGS,
-    check_cv,
     chosen_of,
     fit_rows,
     folds_of,
@@ -22,10 +21,11 @@ from ..calibrators.crossval import (
     losses_of,
     paired,
 )
-from ..calibrators.reading import Sample, read_sample
-from ..calibrators.select import candidates_for
+from ..calibrators.reading import Sample
+from ..calibrators.select import candidates_for, judged_sample
 from ..estimation import estimate
 from ..notions import Notion
+from ..predictions import Predictions
 from ..results import Estimate
 from .build import report
 from .comparison import CalibratorComparison, ComparedCalibrator
@@ -34,7 +34,7 @@ from .report import Report
 
 def compare_calibrators(
     scores: Any,
-    y: Any,
+    y: Any = None,
     *,
     candidates: Mapping[str, Calibrator] | None = None,
     cv: int = 5,
@@ -54,7 +54,7 @@ def compare_calibrators(
     Parameters
     ----------
     scores, y, sample_weight, input, labels
-        As :meth:`calibrant.calibrators.Calibrator.fit`.
+        As :meth:`calibrant.calibrators.Calibrator.fit`; :class:`calibrant.Predictions` stand for all of them.
     candidates : mapping of str to Calibrator, optional
         From the simplest to the most flexible; default :func:`calibrant.calibrators.default_candidates`.
     cv, scoring, rule, random_state
@@ -93,10 +93,10 @@ def compare_calibrators(
     >>> bool(after.log_loss < before.log_loss and after.error.value < before.error.value / 3)
     True
     """
-    choice("scoring", scoring, SCORINGS)
-    choice("rule", rule, RULES)
-    check_cv(cv)
-    sample = read_sample(Identity(), scores, y, sample_weight, input, labels)
+    check_choice("scoring", scoring, SCORINGS)
+    check_choice("rule", rule, RULES)
+    check_int("cv", cv, 2)
+    sample = judged_sample(scores, y, sample_weight, input, labels)
     tried = candidates_for(sample, candidates)
     everything = np.arange(sample.scores.n_rows)
     folds = folds_of(sample.codes, cv, random_state)
@@ -172,25 +172,20 @@ class _Judge:
     """Calibration error and report of probabilities of a sample's rows, in the shape that its scores have."""
 
     def __init__(self, sample: Sample, notion: str | Notion, level: float) -> None:
-        self._one = sample.scores.values.ndim == 1
-        classes = sample.classes
-        self._y = np.asarray(classes)[sample.codes]
-        plain = bool(np.ptp(sample.weights) == 0)
-        self._options: dict[str, Any] = {
-            "notion": notion,
-            "level": level,
-            "sample_weight": None if plain else sample.weights,
-            "labels": list(classes),
-            "pos_label": classes[1] if self._one else None,
-        }
+        self._sample, self._one = sample, sample.scores.values.ndim == 1
+        self._weights = None if bool(np.ptp(sample.weights) == 0) else sample.weights
+        self._options: dict[str, Any] = {"notion": notion, "level": level}
 
     def error(self, p: FloatArray) -> Estimate:
         """The default estimator's; draws are fixed, as in a report, so that the same rows give the same interval."""
-        return estimate(self._y, self._shaped(p), random_state=0, **self._options)
+        return estimate(self._predictions(p), None, random_state=0, **self._options)
 
     def report(self, p: FloatArray, title: str) -> Report:
         """A whole report."""
-        return report(self._y, self._shaped(p), title=title, **self._options)
+        return report(self._predictions(p), None, title=title, **self._options)
 
-    def _shaped(self, p: FloatArray) -> FloatArray:
-        return p[:, 1] if self._one else p
+    def _predictions(self, p: FloatArray) -> Predictions:
+        """What a calibrator says needs no judging."""
+        said = np.ascontiguousarray(p[:, 1]) if self._one else p
+        eps, positive = float(np.finfo(p.dtype).eps), 1 if self._one else None
+        return Predictions(said, self._sample.codes, self._weights, self._sample.classes, positive, eps)

@@ -10,6 +10,8 @@ from .cumulative import range_survival
 
 #: Numbers drawn at a time.
 _TOGETHER = 1 << 21
+#: Of these, numbers worked on at a time.
+_IN_CACHE = 1 << 16
 
 
 def kuiper_pvalue(
@@ -43,18 +45,26 @@ def kuiper_pvalue(
     if n_draws == 0:
         return range_survival(observed / spread)
     near = observed - 1e-9 * spread  # the same sum in another order
-    whole = w.astype(np.int64) if repeats and (w != 1).any() else None
+    weighted, stated = bool((w != 1).any()), w * s
+    whole = w.astype(np.int64) if repeats and weighted else None
+    rows = max(1, _IN_CACHE // s.size)
 
     def reached(number: int, enough: float) -> int:
         """How many of so many draws are at least as large; it stops at enough of them."""
         count, done = 0, 0
         while done < number and count < enough:
             r = max(1, min(number - done, _TOGETHER // s.size))
-            if whole is None:
-                drawn = w * (rng.random((r, s.size)) < s)
-            else:
-                drawn = rng.binomial(whole, s, size=(r, s.size)).astype(np.float64)
-            count += int((_ranges(drawn - w * s, ends) >= near).sum())
+            for first in range(0, r, rows):
+                some = min(rows, r - first)
+                if whole is None:
+                    drawn = rng.random((some, s.size))
+                    np.less(drawn, s, out=drawn)
+                    if weighted:
+                        drawn *= w
+                else:
+                    drawn = rng.binomial(whole, s, size=(some, s.size)).astype(np.float64)
+                drawn -= stated
+                count += int((_ranges(drawn, ends) >= near).sum())
             done += r
         return count
 
@@ -78,6 +88,7 @@ def _sorted(scores: FloatArray, outcomes: AnyArray, weights: FloatArray) -> tupl
 
 
 def _ranges(residuals: FloatArray, ends: AnyArray) -> FloatArray:
-    """Largest minus smallest running sum of each row, 0 at the start among them."""
-    running = np.cumsum(residuals, axis=1)[:, ends]
+    """Largest minus smallest running sum of each row, 0 at the start among them; residuals are overwritten."""
+    running = np.cumsum(residuals, axis=1, out=residuals)
+    running = running if ends.size == running.shape[1] else running[:, ends]
     return np.asarray(np.maximum(running.max(axis=1), 0.0) - np.minimum(running.min(axis=1), 0.0))

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._rows import ones_or
+from .._rows import of_variances, ones_or
 from .._types import FloatArray
 from ..problem import Problem
 
@@ -29,7 +29,7 @@ class Rows(NamedTuple):
         if problem.weights is not None and not w.all():
             used = w > 0
             s, o, w = s[used], o[used], w[used]
-        return cls(s, o, w, w if problem.weights is None or problem.integral else w**2, problem.integral)
+        return cls(s, o, w, of_variances(w, integral=problem.integral), problem.integral)
 
     def where(self, some: Any) -> Rows:
         """Some of the rows."""

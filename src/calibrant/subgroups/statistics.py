@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
+from .._rows import repeats
 from .._types import FloatArray, Interval
 from ..belt.polynomial import compressed
 from ..significance.drawn import kuiper_pvalue
@@ -20,7 +22,7 @@ _MOST_DRAWN = 10_000_000
 _FINE, _MORE_DRAWN, _COARSE = 20, 20_000_000, 2
 #: Cells of logits within which rows of a large group become two nodes each, and rows of which there must be so many:
 #: means of chances are then right to some 1e-13.
-_CELLS, _LARGE = 4096, 1 << 15
+_CELLS, _LARGE = 4096, 1 << 14
 
 
 def gap_interval(rows: Rows, level: float) -> Interval:
@@ -37,7 +39,7 @@ def gap_interval(rows: Rows, level: float) -> Interval:
     tail = (1 - level) / 2
     exact = rows.integral and rows.total <= _EXACT_INTERVAL
     observed = float(rows.weights @ rows.outcomes)
-    k, repeats = round(observed), rows.weights.astype(np.intp) if exact else None
+    k, again = round(observed), repeats(rows.weights) if exact else None
     nodes, mass = _nodes(z, rows.weights)
     same = rows.times is rows.weights
     nodes_of_variance, times = (nodes, mass) if same else _nodes(z, rows.times)
@@ -46,7 +48,7 @@ def gap_interval(rows: Rows, level: float) -> Interval:
         """Above 0 where a is too far down (side 1) or up (side -1) for what was seen."""
         p = expit(nodes + a)
         if exact:
-            law = characteristic_law(np.repeat(p, repeats))
+            law = characteristic_law(p[again])
             return tail - float(law[k:].sum() if side == 1 else law[: k + 1].sum())
         v = p if same else expit(nodes_of_variance + a)
         spread = np.sqrt(float(times @ (v * (1 - v))))
@@ -56,7 +58,7 @@ def gap_interval(rows: Rows, level: float) -> Interval:
     mean = float(rows.weights @ rows.scores)
     ends = []
     for side in (1, -1):
-        a = _zero(lambda a, side=side: excess(a, side), side)
+        a = _zero(partial(excess, side=side), side)
         ends.append((float(mass @ expit(nodes + a)) - mean) / rows.total)
     return Interval(min(ends[0], rows.gap), max(ends[1], rows.gap))
 
@@ -114,7 +116,7 @@ def group_pvalue(rows: Rows, test: str, n_resamples: int, rng: np.random.Generat
 
     observed = float(rows.weights @ rows.outcomes)
     if rows.integral and rows.total <= _EXACT_TEST:
-        law = outcomes_law(np.repeat(rows.scores, rows.weights.astype(np.intp)))
+        law = outcomes_law(rows.scores[repeats(rows.weights)])
         k = round(observed)
         return float(min(1.0, 2 * min(law[: k + 1].sum(), law[k:].sum())))
     spread = float(np.sqrt(rows.times @ (rows.scores * (1 - rows.scores))))

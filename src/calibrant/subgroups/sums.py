@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._logistic import expit, logits_of
 from .._types import AnyArray, FloatArray
 from ..belt.belt import fit_polynomial
 from ..belt.polynomial import LogitSums
@@ -37,7 +38,7 @@ class PooledMap(NamedTuple):
         """The curve, its degree chosen as by :func:`calibrant.calibration_belt`; None without a finite one."""
         size = effective_size(rows.weights, rows.scores.size, integral=rows.integral)
         weights = rows.weights if size == rows.total else rows.weights * (size / rows.total)
-        sums = LogitSums.of(_logits(rows.scores), rows.outcomes, weights, _DEGREE)
+        sums = LogitSums.of(logits_of(rows.scores, _CLIP), rows.outcomes, weights, _DEGREE)
         if sums.most < 1:
             mean = float(rows.weights @ rows.outcomes / rows.total)
             return cls(None, np.array([mean])) if 0 < mean < 1 else None
@@ -49,19 +50,11 @@ class PooledMap(NamedTuple):
 
     def at(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Columns (n, d) of the curve at scores, and its chances."""
-        from scipy.special import expit
-
         if self.sums is None:
             return np.ones((scores.size, 1)), np.full(scores.size, self.theta[0])
-        raw = np.polynomial.chebyshev.chebvander(self.sums.within(_logits(scores)), self.theta.size - 1)
+        raw = np.polynomial.chebyshev.chebvander(self.sums.within(logits_of(scores, _CLIP)), self.theta.size - 1)
         columns = raw @ self.sums.orthonormal(self.theta.size)
         return columns, np.asarray(expit(columns @ self.theta))
-
-
-def _logits(scores: FloatArray) -> FloatArray:
-    from scipy.special import logit
-
-    return np.asarray(logit(np.clip(scores, _CLIP, 1 - _CLIP)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,10 +115,11 @@ class GroupSums:
                 place = codes[start : start + _TILE].astype(np.intp)
                 for total, feature in zip(totals, features, strict=False):
                     total += np.bincount(place, feature, number)
-        return [
-            cls(*totals[:9], totals[9 : 9 + d].T, totals[9 + d :].T, score_all, bent_all, spread_all)
-            for totals in by_group
-        ]
+        found = []
+        for totals in by_group:
+            fields = [*totals[:9], totals[9 : 9 + d].T, totals[9 + d :].T, score_all, bent_all, spread_all]
+            found.append(cls(*fields))
+        return found
 
     @property
     def gap(self) -> FloatArray:
