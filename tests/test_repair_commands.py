@@ -90,7 +90,11 @@ def test_compare_writes_a_page(animals, tmp_path, capsys):
     assert run(capsys, "compare", path, "--html", page, "--force", "--methods", "identity")[0] == 0
 
 
-@pytest.mark.parametrize("name", [n for n in WRITERS if "noname" not in n])
+FORMATS = [n for n in WRITERS if "noname" not in n]
+OFTEN = ("a.csv", "a.parquet")
+
+
+@pytest.mark.parametrize("name", [n if n in OFTEN else pytest.param(n, marks=pytest.mark.slow) for n in FORMATS])
 def test_fix_and_apply_in_every_format(name, binary, tmp_path, capsys):
     source, model, out = tmp_path / name, tmp_path / "model.json", tmp_path / f"fixed-{name}"
     WRITERS[name](binary, source)

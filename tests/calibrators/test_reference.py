@@ -167,7 +167,9 @@ def test_ensemble_is_the_optimum(n, k):
 
 @pytest.mark.parametrize("shrinkage", [0.0, 0.05])
 @pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize(("n", "k"), [*SEVERAL[:3], pytest.param(*SEVERAL[3], marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("n", "k"), [*SEVERAL[:2], *(pytest.param(*size, marks=pytest.mark.slow) for size in SEVERAL[2:])]
+)
 def test_vector_is_the_optimum(n, k, shrinkage, intercept):
     p, y, _ = several(n, k, n, 0.6)
     z = np.log(p)
