@@ -242,7 +242,7 @@ def test_bins_that_a_stream_lacks(capsys, tmp_path, binary):
     code, streamed, _ = run(capsys, *common, "--stream", "--json")
     loaded = run(capsys, *common, "--load", "--json")[1]
     assert code == 0  # read from the cells of a fine histogram
-    values = [json.loads(text)["calibration_error"]["value"] for text in (streamed, loaded)]
+    values = [json.loads(text)["headline"]["value"] for text in (streamed, loaded)]
     assert values[0] == pytest.approx(values[1], abs=1e-3)
 
 

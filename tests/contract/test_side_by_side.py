@@ -1,4 +1,4 @@
-"""Problems side by side are read as each is read alone: many samples of a benchmark, classes, groups of unequal size."""
+"""Problems side by side are read as each is read alone: samples of a benchmark, classes, groups of any sizes."""
 
 import math
 

@@ -124,11 +124,11 @@ class GridMoments:
             return self
         size, rows = self.cells + 1, int(np.prod(self.shape))
         index = (self.node.reshape(rows, -1) + (size * np.arange(rows))[:, None]).reshape(-1)
-        count, positive = (
-            np.asarray(np.bincount(index, v.reshape(-1), minlength=rows * size).reshape(*self.shape, size))
+        tables: list[Any] = [
+            np.bincount(index, v.reshape(-1), minlength=rows * size).reshape(*self.shape, size)
             for v in (self.count, self.positive)
-        )
-        return replace(self, count=count, positive=positive, node=None)
+        ]
+        return replace(self, count=tables[0], positive=tables[1], node=None)
 
     def __add__(self, other: GridMoments) -> GridMoments:
         if not isinstance(other, GridMoments):

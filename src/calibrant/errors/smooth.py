@@ -162,8 +162,8 @@ def fixed_points(grid: GridMoments) -> FloatArray:
     """σ* with ``smECE_σ* = σ*`` of every problem, (R,), from counts over [0, 1].
 
     Smoothing shrinks ∫|r̂|, and never below |∫r̂|: σ* lies between the size of the mean residual and the mean size of
-    unsmoothed ones. The lowest frequencies tell it to 3e-6; where it is too small for that, or the sample, the whole grid
-    is searched.
+    unsmoothed ones. The lowest frequencies tell it to 3e-6; where it is too small for that, or the sample, the whole
+    grid is searched.
     """
     from scipy.fft import dct
 

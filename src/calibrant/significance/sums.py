@@ -154,7 +154,7 @@ class SumsTest:
         return out
 
     def _combined(self, each: FloatArray) -> FloatArray:
-        """Combined errors of draws of every problem (K, R); of a sum over many, a normal sample of its mean and spread."""
+        """Combined errors of draws of every problem (K, R); of a sum over many, a normal sample with its spread."""
         if not sums_up(self.question):
             return self.question.combine_draws(each)
         from scipy.special import ndtri
