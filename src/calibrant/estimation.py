@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -227,14 +228,13 @@ def estimate_from_sums(
     powers: list[FloatArray] = []
     posteriors: list[ErrorDraws] = []
     paths: list[Path] = []
-    curve = None
+    curve: Callable[[], ReliabilityCurve] | None = None
     draws, wanted = few_draws(question, n_resamples), len(question.informative)
     resamples = min(FEWEST, draws) if sums_up(question) else draws
     for sums in parts:
         powers.append(estimator.read(sums, question.norm))
         if len(question) == 1:
-            options = {"label": question.labels[0], "notion": question.notion, "level": question.level}
-            curve = curve_from(estimator, sums[0], n_resamples=n_resamples, rng=rng, **options)
+            curve = partial(_curve, estimator, sums[0], question, n_resamples, int(rng.integers(2**63)))
         known = sum(len(p) for p in powers[:-1])
         some = range(max(0, min(len(powers[-1]), wanted - known)))
         if isinstance(estimator, PosteriorEstimator):
@@ -249,12 +249,25 @@ def estimate_from_sums(
     return _result(estimator, values, credible(both, question.informative), question, curve)
 
 
+def _curve(estimator: CellEstimator, sums: Any, question: Question, n_resamples: int, seed: int) -> ReliabilityCurve:
+    """Curve of a question's only problem, with draws of its own."""
+    return curve_from(
+        estimator,
+        sums,
+        label=question.labels[0],
+        notion=question.notion,
+        level=question.level,
+        n_resamples=n_resamples,
+        rng=np.random.default_rng(seed),
+    )
+
+
 def _inverted(
     estimator: Estimator,
     powers: FloatArray,
     paths: Sequence[Path],
     question: Question,
-    curve: ReliabilityCurve | None = None,
+    curve: Callable[[], ReliabilityCurve] | None = None,
     largest: float = 1.0,
 ) -> Estimate:
     """Estimate with the interval that simulated paths of the problems give."""
@@ -267,7 +280,7 @@ def _result(
     powers: FloatArray,
     found: Credible,
     question: Question,
-    curve: ReliabilityCurve | None = None,
+    curve: Callable[[], ReliabilityCurve] | None = None,
 ) -> Estimate:
     """Value and per-class values, with what is known of their uncertainty."""
     return Estimate(

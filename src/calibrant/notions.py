@@ -124,41 +124,41 @@ class Notion(ABC):
             return lambda codes: VectorProblem(
                 only.scores, codes, p.weights, p.integral_weights, p.eps, p.classes, logs
             )
-        return lambda codes: _problems(p, targets, codes, self.average, self.dependent)
+        return _problems(p, targets, self.average, self.dependent)
 
     def __str__(self) -> str:
         return self.name
 
 
-def _problems(p: Predictions, targets: tuple[Target, ...], codes: IntArray, average: str, dependent: bool) -> Problem:
-    """Rows of all targets once their labels are known, those of one after those of another."""
+def _problems(
+    p: Predictions, targets: tuple[Target, ...], average: str, dependent: bool
+) -> Callable[[IntArray], Problem]:
+    """What turns codes of labels into the problems of all targets: rows of one after those of another."""
 
-    def outcomes(target: Target) -> AnyArray:
+    def outcomes(target: Target, codes: IntArray) -> AnyArray:
         if target.rows is None and isinstance(target.wanted, int) and codes is p.codes:
             return p.outcome(target.wanted)  # codes themselves, where they say it
         return target.outcomes(codes)
 
-    def weights(target: Target) -> Any:
-        return p.weights if p.weights is None or target.rows is None else p.weights[target.rows]
+    def joined(values: list[Any]) -> Any:
+        return values[0] if len(values) == 1 else np.concatenate(values)
 
-    if len(targets) == 1:
-        scores, hits, w = targets[0].scores, outcomes(targets[0]), weights(targets[0])
-    else:
-        scores, hits = np.concatenate([t.scores for t in targets]), np.concatenate([outcomes(t) for t in targets])
-        w = None if p.weights is None else np.concatenate([weights(t) for t in targets])
-    return Problem(
-        scores,
-        hits,
-        w,
-        p.integral_weights,
-        (min(t.domain[0] for t in targets), max(t.domain[1] for t in targets)),
-        p.eps,
-        tuple(t.label for t in targets),
-        tuple(1 / len(targets) if t.share is None else t.share for t in targets),
-        np.concatenate([[0], np.cumsum([len(t.scores) for t in targets])]),
-        average,
-        dependent,
-    )
+    weights = p.weights
+    if weights is not None:
+        weights = joined([weights if t.rows is None else weights[t.rows] for t in targets])
+    about: dict[str, Any] = {
+        "weights": weights,
+        "integral": p.integral_weights,
+        "domain": (min(t.domain[0] for t in targets), max(t.domain[1] for t in targets)),
+        "eps": p.eps,
+        "label": tuple(t.label for t in targets),
+        "share": tuple(1 / len(targets) if t.share is None else t.share for t in targets),
+        "starts": np.concatenate([[0], np.cumsum([len(t.scores) for t in targets])]),
+        "average": average,
+        "dependent": dependent,
+    }
+    scores = joined([t.scores for t in targets])
+    return lambda codes: Problem(scores, joined([outcomes(t, codes) for t in targets]), **about)
 
 
 @dataclass(frozen=True)

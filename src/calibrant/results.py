@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -162,7 +163,7 @@ class Estimate:
     per_class : mapping of label to float
         Error of each problem (class); empty for a single problem.
     curve : ReliabilityCurve or None
-        Curve behind the number, for a single problem of an estimator that has one.
+        Curve behind the number, for a single problem of an estimator that has one; computed when it is asked for.
     calibrated : float or None
         Posterior probability that the model is exactly calibrated (all classes together); None without a posterior.
     details : mapping of str to float
@@ -181,9 +182,14 @@ class Estimate:
     norm: float
     n_samples: int
     per_class: Mapping[Label, float] = field(default_factory=dict)
-    curve: ReliabilityCurve | None = None
+    drawn: Callable[[], ReliabilityCurve] | None = field(default=None, repr=False, compare=False)
     calibrated: float | None = None
     details: Mapping[str, float] = field(default_factory=dict)
+
+    @cached_property
+    def curve(self) -> ReliabilityCurve | None:
+        """Curve behind the number, with its band; None for several problems."""
+        return None if self.drawn is None else self.drawn()
 
     def __float__(self) -> float:
         return self.value

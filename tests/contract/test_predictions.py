@@ -14,14 +14,7 @@ import calibrant as cal
 from calibrant import _validation, scores
 
 #: Verbs that do not take Predictions yet.
-NOT_YET = {
-    "Accumulator.add",
-    "calibration_error",
-    "estimate",
-    "reliability_curve",
-    "reliability_curves",
-    "report",
-}
+NOT_YET: set[str] = set()
 #: Verbs that judge their rows more than once.
 JUDGED_AGAIN: set[str] = set()
 

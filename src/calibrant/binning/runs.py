@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +29,8 @@ class Runs:
         Whether the weights count repeats.
     bounds : ndarray of shape (R + 1,)
         Where the runs of each problem begin, and the end of the last one's.
+    n_samples : int, or ndarray of shape (R,)
+        Rows, those without weight included.
     shape : tuple
         () for one problem, (R,) for many.
     """
@@ -41,6 +44,7 @@ class Runs:
     domain: tuple[float, float]
     eps: float
     bounds: IntArray
+    n_samples: Any
     shape: tuple[int, ...] = ()
 
     @classmethod
@@ -58,7 +62,8 @@ class Runs:
         else:
             weight, outcome, square = _sums(w, start), _sums(w * o, start), _sums(w * w, start)
         bounds = np.searchsorted(row[start], np.arange(len(p) + 1))
-        return cls(s[start], weight, outcome, square, p.counts, p.integral, p.domain, p.eps, bounds, p.shape)
+        n = problem.counts if problem.shape else problem.n_samples
+        return cls(s[start], weight, outcome, square, p.counts, p.integral, p.domain, p.eps, bounds, n, p.shape)
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
@@ -74,6 +79,9 @@ class Runs:
             **{f: getattr(self, f)[runs] for f in ("scores", "weight", "outcome", "square")},
             n_rows=self.n_rows[a:b],
             bounds=self.bounds[a : b + 1] - self.bounds[a],
+            n_samples=int(np.sum(self.n_samples if not self.shape else self.n_samples[a]))
+            if alone
+            else np.atleast_1d(self.n_samples)[a:b],
             shape=() if alone else (b - a,),
         )
 
@@ -101,6 +109,7 @@ class Runs:
             outcome=_sums(outcome[order], start),
             square=_sums(square[order], start),
             n_rows=self.n_rows + other.n_rows,
+            n_samples=self.n_samples + other.n_samples,
             integral=self.integral and other.integral,
             eps=max(self.eps, other.eps),
             bounds=np.searchsorted(row[start], np.arange(len(self) + 1)),
@@ -110,11 +119,6 @@ class Runs:
     def size(self) -> int:
         """Distinct scores m, of all problems."""
         return self.scores.size
-
-    @property
-    def n_samples(self) -> int:
-        """Rows with weight, of all problems."""
-        return int(self.n_rows.sum())
 
     @cached_property
     def counts(self) -> IntArray:
@@ -210,6 +214,7 @@ class Runs:
             self.domain,
             self.eps,
             np.searchsorted(rows, np.arange(len(count) + 1)),
+            n,
             (len(count),),
         )
 

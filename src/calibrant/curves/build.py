@@ -31,6 +31,7 @@ def curve_from(
     A smooth curve's simultaneous band needs groups of its rows.
     """
     estimator = estimator.drawn_as
+    summary = estimator.shown(summary)
     cells = estimator.cells(summary)
     found = Band.none(cells.count.size)
     edges = summary.edges.values if isinstance(summary, BinMoments) else None

@@ -226,6 +226,10 @@ class CellEstimator(Estimator, ABC):
 
         return DrawnFromNodes()
 
+    def shown(self, sums: Any) -> Any:
+        """Sums of one problem as its curve shows them: as they are, or what this estimator makes of them."""
+        return sums
+
     #: Whether :meth:`cells` lie where sums are drawn anew (``sums.atoms``), so that gaps are those that it resolves.
     cells_are_atoms: ClassVar[bool] = False
 

@@ -76,7 +76,9 @@ class AngleCounts:
         else:  # a sample's own share depends on its weight: rows stay rows
             q = p.ordered
             w = np.ones(q.n_samples) if q.weights is None else q.weights
-            rows = Runs(q.scores, w, w * q.outcomes, w * w, q.counts, False, p.domain, p.eps, q.bounds, p.shape)
+            rows = Runs(
+                q.scores, w, w * q.outcomes, w * w, q.counts, False, p.domain, p.eps, q.bounds, q.counts, p.shape
+            )
             values = (rows.scores, rows.weight - rows.outcome, rows.outcome)
             score, negative, positive = (v.reshape(*p.shape, -1) for v in rows.table(*values))
             mass = np.stack([negative, positive], axis=-2)

@@ -97,7 +97,8 @@ class Sweep(CellEstimator):
         weight, score, outcome, square = (
             np.add.reduceat(v, start) if runs.size else np.zeros(edges.n_bins) for v in fields
         )
-        return BinMoments(edges, "hard", weight, score, outcome, square, weight, runs.n_samples, runs.integral)
+        n = int(np.sum(runs.n_samples))
+        return BinMoments(edges, "hard", weight, score, outcome, square, weight, n, runs.integral)
 
     def read(self, sums: Runs, norm: float) -> FloatArray:
         """``errorᵖ`` of every problem: one more bin for all, and those whose frequencies fall drop out.
@@ -120,9 +121,13 @@ class Sweep(CellEstimator):
             out[i] = mean_power(found.gap, found.weight, norm)
         return out.reshape(sums.shape)
 
-    def cells(self, sums: Runs) -> Cells:
+    def shown(self, sums: Runs) -> BinMoments:
+        """The bins found."""
+        return self.binned(sums)
+
+    def cells(self, sums: Runs | BinMoments) -> Cells:
         """Bins of one problem as cells, counted in units of the effective sample size."""
-        return Binned().cells(self.binned(sums))
+        return Binned().cells(sums if isinstance(sums, BinMoments) else self.binned(sums))
 
     def held(self, sums: Runs) -> tuple[Binned, BinMoments]:
         """The bins found."""
@@ -190,7 +195,7 @@ def _sweep(runs: Runs, strategy: str, eps: float) -> IntArray:
     if not runs.size:
         return np.empty(0, dtype=np.intp)
     slack = 0.0 if runs.integral else ROUNDING
-    most = int(runs.weight_sums[-1]) if runs.integral else runs.n_samples
+    most = int(runs.weight_sums[-1]) if runs.integral else int(runs.n_rows.sum())
     # A bin's frequency falls below its neighbour's only where a run's does.
     drops = np.flatnonzero(np.diff(runs.mean) < 0)
     if not drops.size:
