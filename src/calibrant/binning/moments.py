@@ -128,7 +128,8 @@ class BinMoments:
         return self.mean_score, self.weight * self._unit, self.outcome * self._unit
 
     def redrawn(self, count: FloatArray, positive: FloatArray) -> BinMoments:
-        """Sums with other samples and positives (R, B) in these bins, at the same mean scores."""
+        """Sums with other samples (R, B) and positives (b R, B) in these bins, at the same mean scores."""
+        count = np.tile(count, (len(positive) // len(count), 1))
         score = count * np.nan_to_num(self.mean_score)
         n = np.full(len(count), self.n_samples)
         return BinMoments(self.edges, self.mapping, count, score, positive, count, count, n, True)

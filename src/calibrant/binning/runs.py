@@ -200,7 +200,8 @@ class Runs:
         return np.round(self.weight if self.integral else self.weight**2 / self.square)
 
     def redrawn(self, count: FloatArray, positive: FloatArray) -> Runs:
-        """Runs of R samples with other counts and positives (R, m) at these scores."""
+        """Runs of samples with other counts (R, m) and positives (b R, m) at these scores."""
+        count = np.tile(count, (len(positive) // len(count), 1))
         used = count > 0
         rows, n = np.nonzero(used)[0], used.sum(axis=1)
         score = np.broadcast_to(self.scores, count.shape)[used]

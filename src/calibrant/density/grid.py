@@ -46,6 +46,8 @@ class GridMoments:
         another ends with empty ones); None for all of them, m = G + 1.
     cells : int
         Cells G of the grid.
+    blocks : int
+        How often the counts of some problems stand one after the other, with other positives.
 
     Notes
     -----
@@ -63,6 +65,7 @@ class GridMoments:
     integral: bool = True
     node: IntArray | None = None
     cells: int = 0
+    blocks: int = 1
 
     def __post_init__(self) -> None:
         if self.node is None:
@@ -96,7 +99,7 @@ class GridMoments:
         if alone:
             some |= {"total": float(some["total"]), "squares": float(some["squares"])}
             some["n_samples"] = int(some["n_samples"])
-        one = replace(self, node=None if self.node is None else self.node[index], **some)
+        one = replace(self, node=None if self.node is None else self.node[index], blocks=1, **some)
         if "_fine" in self.__dict__ and not alone:
             one.__dict__["_fine"] = tuple(v[index] for v in self._fine)
         return one.dense if alone else one
@@ -182,11 +185,13 @@ class GridMoments:
         return self.nodes, self.count * self.unit, self.positive * self.unit
 
     def redrawn(self, count: FloatArray, positive: FloatArray) -> GridMoments:
-        """Counts with other samples and positives (R, m) on these nodes."""
+        """Counts with other samples (R, m) and positives (b R, m) on these nodes, b blocks of the same samples."""
+        blocks = len(positive) // len(count)
+        count = np.tile(count, (blocks, 1)) if blocks > 1 else count
         total = count.sum(axis=-1)
         n = np.full(len(count), self.n_samples)
         node = None if self.node is None else np.broadcast_to(self.node, count.shape)
-        return GridMoments(self.low, self.high, count, positive, total, total, n, True, node, self.cells)
+        return GridMoments(self.low, self.high, count, positive, total, total, n, True, node, self.cells, blocks)
 
     def coarsen(self, factor: int) -> GridMoments:
         """Counts on every ``factor``-th node, the others shared linearly (``factor`` divides G)."""
@@ -308,7 +313,8 @@ class RankMoments:
         return self.mean_score, self.count, self.positive
 
     def redrawn(self, count: FloatArray, positive: FloatArray) -> RankMoments:
-        """Counts with other samples and positives (R, 257) at these ranks and mean scores."""
+        """Counts with other samples (R, 257) and positives (b R, 257) at these ranks and mean scores."""
+        count = np.tile(count, (len(positive) // len(count), 1))
         return RankMoments(count, positive, count * np.nan_to_num(self.mean_score), np.full(len(count), self.size))
 
 

@@ -159,19 +159,19 @@ def spectrum(cells: int, width: FloatArray, kernel: str) -> FloatArray:
     return np.asarray(out / out[:, :1])
 
 
-def by_cells(wanted: FloatArray, least: int, most: int) -> Iterator[tuple[int, AnyArray]]:
+def by_cells(wanted: FloatArray, least: int, most: int, together: int | None = None) -> Iterator[tuple[int, AnyArray]]:
     """Groups of problems by the smallest power of two, from ``least`` to ``most``, that is at least ``wanted`` cells.
 
-    Of as many as stay in the cache.
+    Of ``together`` problems, or of as many as stay in the cache.
     """
     cells = np.full(wanted.shape, min(least, most))
     while (short := (cells < wanted) & (cells < most)).any():
         cells[short] *= 2
     for size in np.unique(cells).tolist():
         some = np.flatnonzero(cells == size)
-        together = max(1, _BLOCK // size)
-        for a in range(0, len(some), together):
-            yield size, some[a : a + together]
+        step = together or max(1, _BLOCK // size)
+        for a in range(0, len(some), step):
+            yield size, some[a : a + step]
 
 
 def peak_of(transform: FloatArray) -> FloatArray:

@@ -171,9 +171,9 @@ class Cells:
         return self.blur(self.positive - self.count * np.nan_to_num(self.scores))
 
     def blur(self, residual: FloatArray) -> FloatArray:
-        """Residual sums a cell to gaps."""
+        """Residual sums a cell (…, m) to gaps."""
         present = self.density > 1e-12 * self.density.max(initial=0.0)
-        out: FloatArray = np.zeros(self.count.shape)
+        out: FloatArray = np.zeros(residual.shape)
         np.divide(self.apply(residual), self.density, out=out, where=present)
         return out
 

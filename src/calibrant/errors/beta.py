@@ -165,7 +165,8 @@ class AngleCounts:
         return self.scores, self.mass.sum(axis=-2) * unit, self.mass[..., 1, :] * unit
 
     def redrawn(self, count: FloatArray, positive: FloatArray) -> AngleCounts:
-        """Those of samples with other counts and positives (R, m) at the same scores."""
+        """Those of samples with other counts (R, m) and positives (b R, m) at the same scores."""
+        count = np.tile(count, (len(positive) // len(count), 1))
         positive = np.clip(positive, 0, count)
         mass = np.stack([count - positive, positive], axis=-2)
         n = np.full(len(count), self.n_samples)

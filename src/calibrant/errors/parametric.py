@@ -146,7 +146,8 @@ class LogitMoments:
         return expit(self.logits), self.count * unit, self.positive * unit
 
     def redrawn(self, count: FloatArray, positive: FloatArray) -> LogitMoments:
-        """Those of samples with other counts and positives (R, m) at the same logits."""
+        """Those of samples with other counts (R, m) and positives (b R, m) at the same logits."""
+        count = np.tile(count, (len(positive) // len(count), 1))
         return replace(
             self,
             logits=np.broadcast_to(self.logits, count.shape),

@@ -46,7 +46,7 @@ from .unified import reach
 #: Numbers drawn at a time at most, but for so many samples.
 _MOST, _LEAST = 1 << 22, 100
 #: Numbers read at a time.
-_TOGETHER = 1 << 16
+_TOGETHER = 1 << 19
 _RESIDUALS = ResidualKernel(space="score")
 
 _FINE = np.linspace(0, SCALES[-1], 601)
@@ -64,21 +64,19 @@ def sums_path(estimator: CellEstimator, sums: Any, norm: float, n_resamples: int
     gap = shown.residual_gap if held.cells_are_atoms else np.interp(scores, shown.scores, shown.residual_gap)
     n = min(n_resamples, max(_LEAST, _MOST // max(scores.size, 1)))
     draws = Draws.of(base, counted, n, rng)
-    powers, truths = np.empty((SCALES.size, n)), np.empty(SCALES.size)
+    powers = np.empty((SCALES.size, n))
     chances = [np.clip(scores + scale * gap, 0, 1) for scale in SCALES]
     together = max(1, _TOGETHER // max(draws.count.size, 1))
     for a in range(0, SCALES.size, together):
         positives = [draws.positive(chance) for chance in chances[a : a + together]]
-        count = draws.count if len(positives) == 1 else np.tile(draws.count, (len(positives), 1))
-        read = held.read(base.redrawn(count, np.concatenate(positives)), norm)
+        read = held.read(base.redrawn(draws.count, np.concatenate(positives)), norm)
         powers[a : a + together] = read.reshape(len(positives), n)
-    for i, chance in enumerate(chances):
-        if held.cells_are_atoms:
-            # The true error as far as the estimator resolves it: its smoothing blurs these gaps once more.
-            weight = shown.density * shown.quadrature
-            truths[i] = mean_power(shown.blur(shown.count * (chance - scores)), weight, norm)
-        else:  # what it reads when outcomes are the probabilities themselves
-            truths[i] = held.read(base.redrawn(counted[None], (counted * chance)[None]), norm)[0]
+    if held.cells_are_atoms:
+        # The true error as far as the estimator resolves it: its smoothing blurs these gaps once more.
+        blurred = shown.blur(shown.count * (np.stack(chances) - scores))
+        truths = mean_power(blurred, np.broadcast_to(shown.density * shown.quadrature, blurred.shape), norm)
+    else:  # what it reads when outcomes are the probabilities themselves
+        truths = held.read(base.redrawn(counted[None], counted * np.stack(chances)), norm)
     data = held.read(base.redrawn(counted[None], positive[None]), norm)
     return Path(powers, truths, float(data[0]))
 
