@@ -29,17 +29,16 @@ def main() -> None:
     for n in sizes:
         for name, value in readings(entries, n, options.samples).items():
             seconds[name].append(value)
-    print("| estimator | " + " | ".join(f"n = {n}" for n in sizes) + " |")
-    print("|---|" + "---|" * len(sizes))
+    problems = sum(d.classes + 1 for d in config.distributions) * config.sets
+    print("| estimator | " + " | ".join(f"n = {n}" for n in sizes) + " | whole experiment, minutes |")
+    print("|---|" + "---|" * (len(sizes) + 1))
+    total = 0.0
     for name, values in seconds.items():
-        print(f"| {name} | " + " | ".join(f"{1e6 * v:.0f}" for v in values) + " |")
-    # Between the sizes measured, cost is a line on the log scale.
-    each = [
-        sum(np.exp(np.interp(np.log(n), np.log(sizes), np.log(values))) for n in config.sizes)
-        for values in seconds.values()
-    ]
-    problems = np.mean([d.classes + 1 for d in config.distributions]) * len(config.distributions) * config.sets
-    print(f"\nreadings of the whole experiment: {sum(each) * problems / 3600:.2f} h of one processor")
+        # Between the sizes measured, cost is a line on the log scale.
+        cost = np.interp(np.log(config.sizes), np.log(sizes), np.log(np.maximum(values, 1e-7)))
+        total += (minutes := np.exp(cost).sum() * problems / 60)
+        print(f"| {name} | " + " | ".join(f"{1e6 * v:.0f}" for v in values) + f" | {minutes:.1f} |")
+    print(f"\nreadings of the whole experiment: {total / 60:.2f} h of one processor")
 
 
 def readings(entries, n: int, n_samples: int) -> dict[str, float]:

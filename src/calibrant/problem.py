@@ -206,7 +206,7 @@ def _ends(index: int | slice, n: int) -> tuple[int, int]:
 def _sorted(p: Problem) -> tuple[FloatArray, FloatArray, FloatArray | None]:
     """Scores, outcomes and weights in ascending order of score, problem by problem."""
     n, counts = p.n_samples, p.counts
-    shape = (len(p), -1) if n and int(counts.min(initial=0)) * len(p) == n else None
+    shape = (len(p), -1) if n and int(counts.min()) * len(p) == n else None
     o = p.outcomes
     if shape and p.weights is None and (o.dtype.kind in "biu" or bool(((o == 0) | (o == 1)).all())):
         # Scores in [0, 1] leave a bit of their pattern free, which is in their order: one integer key a row.

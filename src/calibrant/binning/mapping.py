@@ -25,7 +25,10 @@ def linear_shares(edges: Edges, scores: FloatArray, *, as_printed: bool) -> tupl
     centres = edges.centres
     if len(centres) == 1:
         return np.zeros(scores.size, dtype=np.intp), np.zeros(scores.size)
-    position = np.interp(scores, centres, np.arange(len(centres), dtype=np.float64))
+    if edges.uniform and not as_printed:
+        position = np.clip((scores - centres[0]) / (centres[1] - centres[0]), 0, len(centres) - 1)
+    else:  # as printed, shares jump at the centres: scores on one must be found there
+        position = np.interp(scores, centres, np.arange(len(centres), dtype=np.float64))
     lower = np.minimum(position.astype(np.intp), len(centres) - 2)
     share = position - lower
     if as_printed:

@@ -55,7 +55,7 @@ class LogitMoments:
     @classmethod
     def of(cls, problem: Problem, eps: float) -> LogitMoments:
         """Logits or counts of the samples of one problem, or of many. Cost O(n + G); of few rows O(n log n)."""
-        if problem.weights is None and int(problem.counts.min(initial=0)) > LOGIT_CELLS:
+        if problem.weights is None and len(problem) and int(problem.counts.min()) > LOGIT_CELLS:
             return cls._of_many(problem, eps)
         runs = problem.sums(DistinctScores())
         values = (logits_of(runs.scores, eps), runs.weight, runs.outcome, runs.square)
