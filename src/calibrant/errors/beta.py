@@ -27,7 +27,7 @@ AUTO = 0.17
 _LONE = 1e-3
 _TILE = 1 << 19
 #: Samples below this size are read pair by pair.
-_SMALL = 8
+_SMALL = 16
 #: Steps of the arcsine grid to a kernel's standard deviation.
 _STEPS = 20.0
 #: Where the others weigh less than this beside a sample's own share, the difference has lost digits.
@@ -230,7 +230,7 @@ class BetaKernel(CellEstimator):
     Range [0, 1]. Bias: upward by noise, more than a plug-in's because a sample does not pull its own estimate; and the
     kernels average outcomes of unequal scores, which leaks (of order h) where the density of the scores changes, as
     for :class:`Density`. The leave-one-out sums are read from a grid of θ, within 1e-4 of the sums over all pairs, which
-    are taken below 8 samples, for p = inf and around scores that no other comes near. Beyond 2048 samples (repeats
+    are taken below 16 samples, for p = inf and around scores that no other comes near. Beyond 2048 samples (repeats
     counted) the samples themselves are counts on a grid, and those without a neighbour are left out. NaN for a single sample. Its reliability curve is that of
     :class:`AdaptiveKernel`. Cost O(n + G²), about 0.1 s for any n; ``"loo"`` ten times that.
 
