@@ -229,10 +229,11 @@ class BetaKernel(CellEstimator):
     -----
     Range [0, 1]. Bias: upward by noise, more than a plug-in's because a sample does not pull its own estimate; and the
     kernels average outcomes of unequal scores, which leaks (of order h) where the density of the scores changes, as
-    for :class:`Density`. The leave-one-out sums are read from a grid of θ, within 1e-4 of the sums over all pairs, which
-    are taken below 16 samples, for p = inf and around scores that no other comes near. Beyond 2048 samples (repeats
-    counted) the samples themselves are counts on a grid, and those without a neighbour are left out. NaN for a single sample. Its reliability curve is that of
-    :class:`AdaptiveKernel`. Cost O(n + G²), about 0.1 s for any n; ``"loo"`` ten times that.
+    for :class:`Density`. The leave-one-out sums are read from a grid of θ, within 1e-4 of the sums over all pairs,
+    which are taken below 16 samples, for p = inf and around scores that no other comes near. Beyond 2048 samples
+    (repeats counted) the samples themselves are counts on a grid, and those without a neighbour are left out. NaN for
+    a single sample. Its reliability curve is that of :class:`AdaptiveKernel`. Cost O(n + G²), about 0.1 s for any n;
+    ``"loo"`` ten times that.
 
     References
     ----------
