@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ._checks import check_level, check_norm, check_resamples
+from ._rows import ones_or
 from ._types import FloatArray, Label, RandomState
 from ._validation import as_predictions
 from .binning import BinMoments, Bins, uniform_edges
@@ -47,7 +48,7 @@ class Totals:
     @classmethod
     def of(cls, p: Predictions) -> Totals:
         """Sums of validated predictions."""
-        w = np.ones(p.n_samples) if p.weights is None else p.weights
+        w = ones_or(p.weights, p.n_samples)
         k = p.n_classes
         if p.positive is None:
             prob_sum = w @ p.probs

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from .._rows import ones_or
 from .._types import AnyArray, FloatArray, IntArray
 from ..binning import DistinctScores, Runs
 from ..density.grid import share_out
@@ -75,7 +76,7 @@ class AngleCounts:
             square, size = mass, runs.totals
         else:  # a sample's own share depends on its weight: rows stay rows
             q = p.ordered
-            w = np.ones(q.n_samples) if q.weights is None else q.weights
+            w = ones_or(q.weights, q.n_samples)
             rows = Runs(
                 q.scores, w, w * q.outcomes, w * w, q.counts, False, p.domain, p.eps, q.bounds, q.counts, p.shape
             )

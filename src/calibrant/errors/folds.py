@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from .._rows import ones_or
 from .._types import AnyArray, FloatArray, IntArray
 from ..binning import DistinctScores, Runs
 from ..problem import Problem
@@ -105,6 +106,6 @@ def dealt_to_folds(good: IntArray, bad: IntArray, places: IntArray, rng: np.rand
 def _sorted_rows(problem: Problem) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Scores, outcomes and weights of the rows with weight, in an order that theirs does not change."""
     p = problem.ordered
-    w = np.ones(p.n_samples) if p.weights is None else p.weights
+    w = ones_or(p.weights, p.n_samples)
     order = np.lexsort((w, p.outcomes, p.scores))
     return p.scores[order], p.outcomes[order], w[order]

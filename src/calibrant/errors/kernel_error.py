@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from .._rows import ones_or
 from .._types import FloatArray
 from ..problem import Problem, VectorProblem
 from .base import Reading, ReadingEstimator
@@ -49,7 +50,7 @@ class _Sample:
             residuals[np.arange(len(points)), problem.codes] += 1.0
         else:
             residuals = problem.outcomes.astype(np.float64)[:, None] - points
-        weights = np.ones(len(points)) if problem.weights is None else problem.weights.astype(np.float64)
+        weights = ones_or(problem.weights, len(points))
         used = weights > 0
         return cls(points[used], residuals[used], weights[used], problem.integral, problem.effective_size)
 
@@ -150,7 +151,7 @@ class KernelCalibrationError(ReadingEstimator):
         O(n² K n_sets).
         """
         points = _points(problem)
-        weights = np.ones(len(points)) if problem.weights is None else problem.weights.astype(np.float64)
+        weights = ones_or(problem.weights, len(points))
         width = self._width(_Sample.of(problem))
         out = np.empty(n_sets)
         n, k = points.shape

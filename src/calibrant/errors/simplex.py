@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from .._rows import ones_or
 from .._types import AnyArray, FloatArray
 from ..binning import resolve_n_bins
 from ..binning.edges import EDGE_UNITS
@@ -100,7 +101,7 @@ class SimplexBinned(Estimator):
     def _cells(self, problem: VectorProblem) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Mass, mean probability vector and gap vector of each cell that holds samples."""
         n, k = problem.probs.shape
-        w = np.ones(n) if problem.weights is None else problem.weights
+        w = ones_or(problem.weights, n)
         cuts = (
             self.n_bins
             if isinstance(self.n_bins, int)
