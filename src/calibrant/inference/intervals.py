@@ -55,22 +55,19 @@ _FINE = np.linspace(0, SCALES[-1], 601)
 def sums_path(estimator: CellEstimator, sums: Any, norm: float, n_resamples: int, rng: np.random.Generator) -> Path:
     """Path of an estimator that reads sums, of one problem: what it found in the data is held, and sums are drawn anew.
 
-    Cost and memory are those of ``n_resamples`` × cells, whatever n.
+    Cost and memory are those of ``n_resamples`` × cells, whatever n (of sums on distinct scores, of these: 100 draws of
+    very many, some at a time).
     """
     held, base = estimator.held(sums)
     scores, counted, positive = base.atoms
     scores = np.nan_to_num(scores)
     shown = held.cells(base) if held.cells_are_atoms else _RESIDUALS.cells(as_grid(base))
     gap = shown.residual_gap if held.cells_are_atoms else np.interp(scores, shown.scores, shown.residual_gap)
-    n = min(n_resamples, max(_LEAST, _MOST // max(scores.size, 1)))
-    draws = Draws.of(base, counted, n, rng)
-    powers = np.empty((SCALES.size, n))
     chances = [np.clip(scores + scale * gap, 0, 1) for scale in SCALES]
-    together = max(1, _TOGETHER // max(draws.count.size, 1))
-    for a in range(0, SCALES.size, together):
-        positives = [draws.positive(chance) for chance in chances[a : a + together]]
-        read = held.read(base.redrawn(draws.count, np.concatenate(positives)), norm)
-        powers[a : a + together] = read.reshape(len(positives), n)
+    some = max(1, _MOST // max(scores.size, 1))  # draws that are held at a time
+    n = min(n_resamples, max(_LEAST, some))
+    parts = [Draws.of(base, counted, min(some, n - a), rng).read(held, base, chances, norm) for a in range(0, n, some)]
+    powers = np.concatenate(parts, axis=1)
     if held.cells_are_atoms:
         # The true error as far as the estimator resolves it: its smoothing blurs these gaps once more.
         blurred = shown.blur(shown.count * (np.stack(chances) - scores))
@@ -98,6 +95,17 @@ class Draws:
             return cls(np.broadcast_to(count, (n, count.size)), rng.random((n, count.size)), single)
         drawn = rng.poisson(np.maximum(count, 0), size=(n, count.size)).astype(np.float64)
         return cls(drawn, rng.standard_normal(drawn.shape), np.zeros(count.size, dtype=bool))
+
+    def read(self, held: CellEstimator, sums: Any, chances: Sequence[FloatArray], norm: float) -> FloatArray:
+        """Readings of these samples under each of some truths, (S, R)."""
+        n = len(self.count)
+        together = max(1, _TOGETHER // max(self.count.size, 1))
+        out: FloatArray = np.empty((len(chances), n))
+        for a in range(0, len(chances), together):
+            positives = [self.positive(chance) for chance in chances[a : a + together]]
+            found = held.read(sums.redrawn(self.count, np.concatenate(positives)), norm)
+            out[a : a + together] = found.reshape(len(positives), n)
+        return out
 
     def positive(self, chance: FloatArray) -> FloatArray:
         """Positives of samples whose outcomes have given chances."""
