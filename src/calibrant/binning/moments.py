@@ -231,10 +231,13 @@ def _tile_of(n: int) -> int:
 def _slots(p: Problem, rows: slice, edges: Edges, size: int) -> AnyArray:
     """Slot ``problem · size + bin`` of some rows."""
     slots = edges.slots(p.scores[rows], p.eps)
-    if len(p) > 1:
-        # To int32 and then to intp: each is a vector instruction, float64 to int64 is none on most processors.
-        return slots.astype(np.intp) + p.row[rows] * size
-    return slots
+    if len(p) == 1:
+        return slots
+    if slots.size == p.n_samples and slots.size == len(p) * int(p.counts[0]) and int(np.ptp(p.counts)) == 0:
+        # In int32, and to intp later: each is a vector instruction, float64 to int64 is none on most processors.
+        slots.reshape(len(p), -1)[...] += (np.arange(len(p), dtype=np.int32) * size)[:, None]
+        return slots
+    return slots.astype(np.intp) + p.row[rows] * size
 
 
 def _hard_sums(p: Problem, edges: Edges) -> tuple[FloatArray, ...]:
