@@ -132,7 +132,7 @@ ROWS = [
     Row(CrossFit("histogram", 3), crossfit("histogram", 3), (1, 2), signed=True, mergeable=False),
     Row(BetaKernel(), beta_kernel(), close=1e-4, noise=0.02),
     Row(BetaKernel(0.05), beta_kernel(0.05), close=1e-4, noise=0.05),  # wide, so it leaks at a confidence's lower end
-    Row(BetaKernel("loo"), beta_kernel("loo"), close=1e-4, noise=0.02),
+    Row(BetaKernel("loo"), beta_kernel("loo"), noise=0.02),
     # densities
     Row(Density(), density("silverman"), (1, 2), close=2e-4, noise=0.02, bias=0.01, leak=0.2),
     Row(Density("scott"), density("scott"), (1, 2), close=2e-4, noise=0.02, bias=0.01, leak=0.2),

@@ -13,11 +13,6 @@ import pytest
 import calibrant as cal
 from calibrant import _validation, scores
 
-#: Verbs that do not take Predictions yet.
-NOT_YET: set[str] = set()
-#: Verbs that judge their rows more than once.
-JUDGED_AGAIN: set[str] = set()
-
 N = 90
 #: What verbs need besides rows.
 NEEDED: dict[str, dict[str, Any]] = {
@@ -145,9 +140,7 @@ def same(one: Any, other: Any) -> None:
         assert one == other
 
 
-def each_verb(not_yet: set[str]) -> pytest.MarkDecorator:
-    mark = pytest.mark.xfail(reason="not converted yet", strict=True)
-    return pytest.mark.parametrize("name", [pytest.param(v, marks=mark) if v in not_yet else v for v in sorted(VERBS)])
+each_verb = pytest.mark.parametrize("name", sorted(VERBS))
 
 
 @pytest.fixture(autouse=True)
@@ -167,16 +160,16 @@ def test_verbs_are_found():
     """Names of the README are among them, and every exception is one of them."""
     assert {"calibration_error", "report", "compare_models", "mean_score", "CalibrationMonitor.update"} <= VERBS.keys()
     assert len(VERBS) >= 35
-    assert VERBS.keys() >= NOT_YET | JUDGED_AGAIN | NEEDED.keys() | SEVERAL
+    assert VERBS.keys() >= NEEDED.keys() | SEVERAL
 
 
-@each_verb(NOT_YET)
+@each_verb
 def test_results_are_those_of_arrays(name):
     same(plain(with_predictions(name, "two classes")), plain(with_arrays(name, "two classes")))
     same(outcome(lambda: with_predictions(name, "three classes")), outcome(lambda: with_arrays(name, "three classes")))
 
 
-@each_verb(NOT_YET)
+@each_verb
 def test_nothing_is_said_of_rows_twice(name):
     """Labels, weights and probabilities that come with Predictions are a TypeError that names them."""
     y, p, given = rows("two classes")
@@ -192,7 +185,7 @@ def test_nothing_is_said_of_rows_twice(name):
         call(name, first, second, **options_of(name))
 
 
-@each_verb(JUDGED_AGAIN)
+@each_verb
 def test_rows_are_judged_once(name, monkeypatch):
     judged: list[int] = []
     check = _validation._scores
@@ -208,7 +201,7 @@ def test_rows_are_judged_once(name, monkeypatch):
         assert judged == [N] * (2 if name in SEVERAL else 1)
 
 
-@each_verb(NOT_YET | JUDGED_AGAIN)
+@each_verb
 def test_predictions_are_not_judged_again(name, monkeypatch):
     made: dict[str, Any] = {}
     for kind in ("two classes", "three classes"):

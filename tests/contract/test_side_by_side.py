@@ -21,6 +21,8 @@ def samples(kind: str, n: int, n_samples: int = 4):
     s = rng.random((n_samples, n))
     if kind == "tied":
         s = rng.integers(0, 11, s.shape) / 10
+    if kind == "constant":  # the last score of a sample is the first of the next
+        s = np.full(s.shape, 0.5)
     if kind == "skewed":
         s = rng.beta(0.2, 0.6, s.shape)
     if kind == "float32":
@@ -33,7 +35,7 @@ def samples(kind: str, n: int, n_samples: int = 4):
 
 
 @pytest.mark.parametrize("row", SCALAR, ids=str)
-@pytest.mark.parametrize("kind", ["uniform", "tied", "skewed", "float32", "whole", "relative"])
+@pytest.mark.parametrize("kind", ["uniform", "tied", "constant", "skewed", "float32", "whole", "relative"])
 def test_many_samples_are_read_as_one(row, kind):
     slow = "loo" in repr(row.estimator) or "isj" in repr(row.estimator)
     for n in SIZES[: 5 if slow else None]:

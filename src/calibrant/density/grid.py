@@ -217,10 +217,9 @@ class GridMoments:
         return self._spread(_FINE_CELLS)
 
     def _spread(self, cells: int) -> tuple[FloatArray, FloatArray]:
-        cell, up = np.divmod(self.place, self.cells // cells)
-        return tuple(  # type: ignore[return-value]
-            share_out(cell, up / (self.cells // cells), v, cells) for v in (self.count, self.positive)
-        )
+        factor = self.cells // cells
+        cell, up = np.divmod(self.place, factor)
+        return share_out(cell, up / factor, self.count, cells), share_out(cell, up / factor, self.positive, cells)
 
     @cached_property
     def ranked(self) -> RankMoments:

@@ -231,10 +231,10 @@ class BetaKernel(CellEstimator):
     Range [0, 1]. Bias: upward by noise, more than a plug-in's because a sample does not pull its own estimate; and the
     kernels average outcomes of unequal scores, which leaks (of order h) where the density of the scores changes, as
     for :class:`Density`. The leave-one-out sums are read from a grid of θ, within 1e-4 of the sums over all pairs,
-    which are taken below 16 samples, for p = inf and around scores that no other comes near. Beyond 2048 samples
-    (repeats counted) the samples themselves are counts on a grid, and those without a neighbour are left out. NaN for
-    a single sample. Its reliability curve is that of :class:`AdaptiveKernel`. Cost O(n + G²), about 0.1 s for any n;
-    ``"loo"`` ten times that.
+    which are taken below 16 samples, for p = inf, for ``"loo"`` and around scores that no other comes near. Beyond
+    2048 samples (repeats counted) the samples themselves are counts on a grid, and those without a neighbour are left
+    out. NaN for a single sample. Its reliability curve is that of :class:`AdaptiveKernel`. Cost O(n + G²), about 0.1 s
+    for any n; ``"loo"`` ten times that.
 
     References
     ----------
@@ -287,7 +287,8 @@ class BetaKernel(CellEstimator):
         rows = sums if shape else sums[None]
         widths, size = self.h(rows), rows.effective_size
         out: FloatArray = np.full(widths.shape, np.nan)
-        alone = (size > 0) & (np.isinf(norm) | (size < _SMALL))
+        # Pair by pair also where the bandwidth was sought so: that cost twenty-five times as much.
+        alone = (size > 0) & (np.isinf(norm) | (size < _SMALL) | (self.bandwidth == "loo"))
         for h in np.unique(widths[(size > 0) & ~alone]).tolist():
             kernel = kernels_of(h, _cells_of(h), self.eps)
             some = np.flatnonzero((widths == h) & (size > 0) & ~alone)
