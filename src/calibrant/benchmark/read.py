@@ -51,9 +51,9 @@ def read_pool(config: Config, distribution: Distribution, pool: Pool, entries: M
             problems.append(samples(confidence[sets], correct[sets], (1 / n_classes, 1.0)))
             for notion, some in (("classwise", problems[:-1]), ("confidence", problems[-1:])):
                 for name, entry in entries.items():
-                    start = time.perf_counter()
+                    start = time.process_time()
                     readings[notion, name][part] = readings_of(entry, some)
-                    seconds[notion, name] += time.perf_counter() - start
+                    seconds[notion, name] += time.process_time() - start
         for notion in reversed(NOTIONS):
             for name, entry in entries.items():
                 truth = truths[notion, entry.norm]

@@ -217,6 +217,14 @@ class Bins:
         """Sums of a problem's samples."""
         return BinMoments.of(problem, self.edges, self.mapping)
 
+    def residuals(self, problem: Problem) -> tuple[FloatArray, FloatArray]:
+        """``Σ w a (outcome - score)`` of each bin, (R, B), and ``Σ w``, (R,): all that the error of p = 1 needs.
+
+        The gap of a bin times its weight is this sum, so one histogram does (two for linear shares), where the full
+        sums need two (ten).
+        """
+        return _residuals(problem, self.edges, self.mapping)
+
 
 def _ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
     out: FloatArray = np.full(denominator.shape, np.nan)
@@ -271,27 +279,33 @@ def _hard_sums(p: Problem, edges: Edges) -> tuple[FloatArray, ...]:
     return weight, folded(score).sum(axis=1), by_outcome[:, 1], squares, weight
 
 
-def residual_sums(p: Problem, edges: Edges) -> tuple[FloatArray, FloatArray]:
-    """``Σ w (outcome - score)`` of each hard bin, (R, B), and ``Σ w``, (R,): all that the error of p = 1 needs.
-
-    The gap of a bin times its weight is this sum, so a single histogram does, where the full sums need two.
-    """
-    size, n = edges.n_bins + 2, p.n_samples
+def _residuals(p: Problem, edges: Edges, mapping: str) -> tuple[FloatArray, FloatArray]:
+    hard = mapping == "hard"
+    size, n = edges.n_bins + (2 if hard else 1), p.n_samples
     sums = np.zeros(len(p) * size)
     step = _tile_of(n)
     for a in range(0, n, step):
         rows = slice(a, a + step)
         x = p.scores[rows]
-        index = _slots(p, rows, edges, size).astype(np.intp, copy=False)
         residual = _as_float(p.outcomes[rows])
         residual -= x if x.dtype == np.float64 else x.astype(np.float64)
         if p.weights is not None:
             residual *= p.weights[rows]
+        if hard:
+            index = _slots(p, rows, edges, size).astype(np.intp, copy=False)
+        else:
+            index, up = linear_shares(edges, x.astype(np.float64, copy=False), as_printed=mapping != "linear")
+            if len(p) > 1:
+                index = index + p.row[rows] * size
+            up *= residual
+            residual -= up
+            sums[1:] += np.bincount(index, up, minlength=sums.size)[:-1]
         sums += np.bincount(index, residual, minlength=sums.size)
     total: FloatArray = p.counts.astype(np.float64)
     if p.weights is not None:
         total = np.array([float(w.sum()) for w in np.split(p.weights, p.bounds[1:-1])])
-    return edges.fold(sums.reshape(-1, size)), total
+    table = sums.reshape(-1, size)
+    return (edges.fold(table) if hard else table[:, :-1]), total
 
 
 def _as_float(outcomes: AnyArray) -> FloatArray:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import cast
 
 import numpy as np
 
@@ -39,8 +40,27 @@ class QuantileBins:
                 edges = quantile_edges(one.scores, None, resolve_n_bins(self.n_bins, one.n_samples), one.domain)
                 each.append(BinMoments.of(one, edges, self.mapping))
             return joined(each) if problem.shape else each[0]
+        return cast(_Placed, problem.sums(_Places(self.n_bins))).moments(self.mapping)
+
+    def residuals(self, problem: Problem) -> tuple[FloatArray, FloatArray]:
+        """``Σ w a (outcome - score)`` of each bin, (R, B), and ``Σ w``, (R,); see :meth:`.moments.Bins.residuals`."""
+        if problem.weights is None and problem.n_samples > _MANY * len(problem):
+            sums = self.of(problem if problem.shape else replace(problem, starts=problem.bounds))
+            return sums.outcome - sums.score, sums.weight.sum(axis=-1)
+        placed = cast(_Placed, problem.sums(_Places(self.n_bins)))
+        return placed.residuals(self.mapping), placed.runs.totals
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Which bin each distinct score lies in: the same for all mappings."""
+
+    n_bins: int | str
+
+    def of(self, problem: Problem) -> _Placed:
+        """Bins of a problem's samples."""
         runs = problem.sums(DistinctScores())
-        return _of_runs(runs, Cuts.of(runs, self.n_bins), self.mapping)
+        return _Placed.of(runs, Cuts.of(runs, self.n_bins))
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,61 +133,95 @@ def _middle(below: FloatArray, above: FloatArray) -> FloatArray:
     return np.where(middle < above, middle, below)
 
 
-def _of_runs(runs: Runs, cuts: Cuts, mapping: str) -> BinMoments:
-    """Sums of bins between cuts."""
-    number = np.bincount(cuts.row, minlength=len(runs)) + 1
-    most = int(number.max(initial=1))
-    place = np.arange(cuts.row.size) - (np.cumsum(number - 1) - (number - 1))[cuts.row]
-    values = np.full((len(runs), most + 1), np.nan)
-    values[:, 0] = runs.domain[0]
-    values[cuts.row, place + 1] = cuts.value
-    values[np.arange(len(runs)), number] = runs.domain[1]
-    # The bin of each run: how many cuts of its problem lie below. (One behind the last run counts for the next problem,
-    # whose count leaves out all cuts of problems before.)
-    steps = np.cumsum(np.bincount(runs.bounds[:-1][cuts.row] + cuts.below, minlength=runs.size + 1))
-    home = steps[: runs.size] - np.cumsum(np.append(0, number - 1))[runs.row]
-    if mapping == "hard":
-        width = most
-        slot = home + runs.row * width
-        fields = (runs.weight, runs.weight * runs.scores, runs.outcome, runs.square)
-        table = np.stack([np.bincount(slot, v, minlength=len(runs) * width) for v in fields]).astype(np.float64)
-        weight, score, outcome, square = table.reshape(4, -1, width)
-        repeat = weight
-    else:
-        lower, up = _shares(runs, home, values, number, as_printed=mapping != "linear")
-        width = most + 1
-        table = np.zeros((5, len(runs) * width))
-        _add_runs(table, lower + runs.row * width, up, runs)
-        weight, score, outcome, square, repeat = table.reshape(5, -1, width)[..., :most]
-    edges = Edges(values, exact=True)
-    found = BinMoments(edges, mapping, weight, score, outcome, square, repeat, runs.n_rows, runs.integral)
-    return found if runs.shape else found[0]
+@dataclass(frozen=True, eq=False)
+class _Placed:
+    """Runs in their bins: the edges of every problem (R, B + 1), its number of bins, and the bin of each run."""
 
+    runs: Runs
+    values: FloatArray
+    number: IntArray
+    home: IntArray
 
-def _add_runs(table: FloatArray, lower: IntArray, up: FloatArray, runs: Runs) -> None:
-    """Add runs to the five sums, each shared by two neighbouring bins."""
-    for index, share in ((lower, 1 - up), (lower + 1, up)):
-        values = (runs.weight, runs.weight * runs.scores, runs.outcome, runs.square * share, runs.weight * share)
-        for row, v in enumerate(values):
-            table[row] += np.bincount(index, v * share, minlength=table.shape[1])
+    @classmethod
+    def of(cls, runs: Runs, cuts: Cuts) -> _Placed:
+        """Bins between cuts."""
+        number = np.bincount(cuts.row, minlength=len(runs)) + 1
+        most = int(number.max(initial=1))
+        place = np.arange(cuts.row.size) - (np.cumsum(number - 1) - (number - 1))[cuts.row]
+        values = np.full((len(runs), most + 1), np.nan)
+        values[:, 0] = runs.domain[0]
+        values[cuts.row, place + 1] = cuts.value
+        values[np.arange(len(runs)), number] = runs.domain[1]
+        # The bin of each run: how many cuts of its problem lie below. (One behind the last run counts for the next
+        # problem, whose count leaves out all cuts of problems before.)
+        steps = np.cumsum(np.bincount(runs.bounds[:-1][cuts.row] + cuts.below, minlength=runs.size + 1))
+        home = steps[: runs.size] - np.repeat(np.cumsum(np.append(0, number - 1))[:-1], runs.counts)
+        return cls(runs, values, number, home)
 
+    def moments(self, mapping: str) -> BinMoments:
+        """Sums of the bins."""
+        runs = self.runs
+        if mapping == "hard":
+            fields = (runs.weight, runs.weight * runs.scores, runs.outcome, runs.square)
+            weight, score, outcome, square = (self._table(self.home, v) for v in fields)
+            repeat = weight
+        else:
+            lower, up = self._shares(mapping)
 
-def _shares(
-    runs: Runs, home: IntArray, values: FloatArray, number: IntArray, *, as_printed: bool
-) -> tuple[IntArray, FloatArray]:
-    """Lower bin of each run and the share of the bin above; see :func:`.mapping.linear_shares`."""
-    row, s = runs.row, runs.scores
-    centres = (values[:, :-1] + values[:, 1:]) / 2
-    last = number[row] - 1
-    lower = np.minimum(home - (s < centres[row, home]), np.maximum(last - 1, 0))
-    lower = np.maximum(lower, 0)
-    upper = np.minimum(lower + 1, last)
-    a, b = centres[row, lower], centres[row, upper]
-    share = np.clip(np.divide(s - a, b - a, out=np.zeros(s.size), where=b > a), 0, 1)
-    if as_printed:
-        inside = (s > centres[row, 0]) & (s < centres[row, last])
-        share = np.where(inside, 1 - share, share)
-    return lower, np.where(last > 0, share, 0.0)
+            def both(values: FloatArray, *, twice: bool = False) -> FloatArray:
+                below, above = values * (1 - up), values * up
+                if twice:
+                    below, above = below * (1 - up), above * up
+                table = self._table(lower, below, 1)
+                table[:, 1:] += self._table(lower, above, 1)[:, :-1]
+                return table[:, :-1]
+
+            weight, score, outcome = both(runs.weight), both(runs.weight * runs.scores), both(runs.outcome)
+            square, repeat = both(runs.square, twice=True), both(runs.weight, twice=True)
+        edges = Edges(self.values, exact=True)
+        found = BinMoments(edges, mapping, weight, score, outcome, square, repeat, runs.n_rows, runs.integral)
+        return found if runs.shape else found[0]
+
+    def residuals(self, mapping: str) -> FloatArray:
+        """``Σ w a (outcome - score)`` of each bin."""
+        residual = self.runs.outcome - self.runs.weight * self.runs.scores
+        if mapping == "hard":
+            return self._table(self.home, residual)
+        lower, up = self._shares(mapping)
+        above = residual * up
+        table = self._table(lower, residual - above, 1)
+        table[:, 1:] += self._table(lower, above, 1)[:, :-1]
+        return table[:, :-1]
+
+    def _table(self, place: IntArray, values: FloatArray, more: int = 0) -> FloatArray:
+        """Sums by problem and bin, with some more columns."""
+        rows, width = len(self.runs), self.values.shape[1] - 1 + more
+        slot = place + np.repeat(np.arange(rows) * width, self.runs.counts)
+        sums = np.bincount(slot, values, minlength=rows * width)
+        return np.asarray(sums.reshape(rows, width), dtype=np.float64)
+
+    def _shares(self, mapping: str) -> tuple[IntArray, FloatArray]:
+        """Lower bin of each run and the share of the bin above; see :func:`.mapping.linear_shares`.
+
+        Above a problem's last centre the last bin is the lower one, and the bin above gets nothing.
+        """
+        s, counts = self.runs.scores, self.runs.counts
+        rows, width = len(self.runs), self.values.shape[1] - 1
+        centres = (self.values[:, :-1] + self.values[:, 1:]) / 2
+        apart = np.full((rows, width), np.inf)
+        np.subtract(centres[:, 1:], centres[:, :-1], out=apart[:, :-1])
+        apart[np.arange(rows), self.number - 1] = np.inf
+        first = np.repeat(np.arange(rows) * width, counts)
+        at = self.home + first
+        at -= s < centres.reshape(-1)[at]
+        np.maximum(at, first, out=at)
+        share = np.maximum((s - centres.reshape(-1)[at]) / apart.reshape(-1)[at], 0.0)
+        if mapping == "linear-as-printed":
+            inside = s > np.repeat(centres[:, 0], counts)
+            inside &= s < np.repeat(centres[np.arange(rows), self.number - 1], counts)
+            share = np.where(inside, 1 - share, share)
+        at -= first
+        return at, share
 
 
 def stacked(edges: Sequence[Edges]) -> Edges:

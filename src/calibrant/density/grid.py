@@ -18,7 +18,7 @@ RANK_CELLS = 256
 #: From this many grids of it all coarser ones are made.
 _FINE_CELLS = 1024
 #: Up to this many rows a problem is sorted and its nodes in use found from that; more rows make a dense histogram.
-_FEW = 256
+_FEW = 1024
 _TILE = 1 << 15
 _FIELDS = ("count", "positive", "total", "squares", "n_samples")
 

@@ -12,7 +12,6 @@ import numpy as np
 from .._types import FloatArray
 from ..binning import BinMoments, Bins, Edges, fixed_edges, resolve_n_bins, uniform_edges
 from ..binning.mapping import MAPPINGS
-from ..binning.moments import residual_sums
 from ..binning.quantile import QuantileBins, joined, stacked
 from ..problem import OneVsRest, Problem
 from .base import CellEstimator, Cells
@@ -149,25 +148,28 @@ class Binned(CellEstimator):
 
     def summarize(self, problem: Problem) -> BinMoments:
         """Bin sums of the samples of one problem, or of many."""
+        if (sums := self._sums_of(problem)) is not None:
+            return cast(BinMoments, problem.sums(sums))
+        edges = self.edges(problem)
+        return joined([BinMoments.of(one, edges[i], self.mapping) for i, one in enumerate(problem)])
+
+    def _sums_of(self, problem: Problem) -> Bins | QuantileBins | None:
+        """The sums that these problems need; None where each has a number of uniform bins of its own."""
         if self.strategy == "uniform" or self.fixed:
             edges = self.edges(problem)
-            if edges.values.ndim == 1:
-                return cast(BinMoments, problem.sums(Bins(edges, self.mapping)))
-            return joined([BinMoments.of(one, edges[i], self.mapping) for i, one in enumerate(problem)])
-        rule = self.n_bins if isinstance(self.n_bins, (int, str)) else len(self.n_bins) - 1
-        return cast(BinMoments, problem.sums(QuantileBins(rule, self.mapping)))
+            return Bins(edges, self.mapping) if edges.values.ndim == 1 else None
+        return QuantileBins(self.n_bins if isinstance(self.n_bins, (int, str)) else len(self.n_bins) - 1, self.mapping)
 
     def powers(self, problems: Problem | OneVsRest, norm: float) -> FloatArray:
-        """``errorᵖ`` of every problem; the plain ECE of known edges needs the residuals a bin only."""
-        if norm != 1 or self.mapping != "hard" or self.debias or not (self.fixed or self.strategy == "uniform"):
+        """``errorᵖ`` of every problem; the plain ECE needs the residuals a bin only."""
+        if norm != 1 or self.debias:
             return super().powers(problems, norm)
         parts = []
         for tile in problems.tiles():
-            edges = self.edges(tile)
-            if edges.values.ndim > 1:
+            if (sums := self._sums_of(tile)) is None:
                 parts.append(self.read(self.summarize(tile), norm))
                 continue
-            residual, total = residual_sums(tile, edges)
+            residual, total = sums.residuals(tile)
             parts.append(np.abs(residual).sum(axis=-1) / np.where(total > 0, total, np.nan))
         return np.concatenate(parts)
 
