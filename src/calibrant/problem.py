@@ -6,10 +6,10 @@ in one dimension*. Their rows lie in one flat column, problem after problem; who
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, overload
+from typing import Any, ClassVar, overload
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from .predictions import effective_size
 
 #: Rows worked on at a time: what is made of them stays in the cache.
 TILE = 1 << 17
+_ROWS = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +51,8 @@ class Problem(Sequence["Problem"]):
         ``Σ share · e``; ``"max"``: the worst.
     dependent : bool
         Whether many problems share rows (one-vs-rest), rather than splitting them.
+    alternate : bool
+        Whether rows of R problems alternate, row i being of problem i mod R, as in a matrix: for sums over rows.
     """
 
     scores: FloatArray
@@ -63,6 +66,7 @@ class Problem(Sequence["Problem"]):
     starts: IntArray | None = None
     average: str = "power"
     dependent: bool = False
+    alternate: bool = False
 
     @classmethod
     def samples(
@@ -138,6 +142,8 @@ class Problem(Sequence["Problem"]):
     @cached_property
     def row(self) -> IntArray:
         """The problem that each row belongs to, (n,)."""
+        if self.alternate:
+            return np.tile(np.arange(len(self)), self.n_samples // len(self))
         return np.repeat(np.arange(len(self)), self.counts)
 
     @cached_property
@@ -164,6 +170,11 @@ class Problem(Sequence["Problem"]):
                 yield self[first:i]
                 first, largest = i, n
         yield self[first:]
+
+    def added(self, sums: Callable[[Problem], tuple[FloatArray, ...]]) -> tuple[FloatArray, ...]:
+        """Sums over rows, (R, …) each, that ``sums`` makes of some problems at a time."""
+        parts = [sums(tile) for tile in self.tiles()]
+        return parts[0] if len(parts) == 1 else tuple(np.concatenate(each) for each in zip(*parts, strict=True))
 
     def sums(self, needs: Any) -> Any:
         """Sums that an estimator names (its ``needs``), made once for all that name them."""
@@ -237,6 +248,7 @@ class OneVsRest(Sequence[Problem]):
     labels: tuple[Label, ...]
     average: str = "power"
     dependent: bool = True
+    domain: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     @overload
     def __getitem__(self, index: int) -> Problem: ...
@@ -247,7 +259,7 @@ class OneVsRest(Sequence[Problem]):
         if not isinstance(index, slice):
             return self[a:b][0]
         return Problem.samples(
-            np.ascontiguousarray(self.probs[:, a:b].T),
+            _columns(self.probs, a, b),
             self.codes == np.arange(a, b)[:, None],
             self.weights,
             integral=self.integral,
@@ -288,6 +300,28 @@ class OneVsRest(Sequence[Problem]):
         """Neighbouring classes at a time, about ``numbers`` probabilities."""
         step = max(1, numbers // max(self.n_samples, 1))
         return (self[a : a + step] for a in range(0, len(self), step))
+
+    def added(self, sums: Callable[[Problem], tuple[FloatArray, ...]]) -> tuple[FloatArray, ...]:
+        """Sums over rows, (K, …) each, that ``sums`` makes of some rows of all classes at a time."""
+        step, k = max(1, TILE // len(self)), len(self)
+        total: tuple[FloatArray, ...] = ()
+        for a in range(0, max(self.n_samples, 1), step):
+            probs, codes = self.probs[a : a + step], self.codes[a : a + step]
+            outcomes = np.zeros(probs.shape, dtype=bool)
+            outcomes[np.arange(len(codes)), codes] = True
+            weights = None if self.weights is None else np.repeat(self.weights[a : a + step], k)
+            flat = Problem(probs.reshape(-1), outcomes.reshape(-1), weights, self.integral, eps=self.eps)
+            found = sums(replace(flat, starts=np.arange(k + 1) * len(codes), alternate=True))
+            total = tuple(x + y for x, y in zip(total, found, strict=True)) if total else found
+        return total
+
+
+def _columns(probs: FloatArray, a: int, b: int) -> FloatArray:
+    """Columns a … b of a matrix as rows. Some rows at a time, whose pages the processor still knows: twice as fast."""
+    out = np.empty((b - a, len(probs)), dtype=probs.dtype)
+    for i in range(0, len(probs), _ROWS):
+        out[:, i : i + _ROWS] = probs[i : i + _ROWS, a:b].T
+    return out
 
 
 @dataclass(frozen=True, eq=False)

@@ -243,7 +243,9 @@ def _slots(p: Problem, rows: slice, edges: Edges, size: int) -> AnyArray:
         return slots
     if slots.size == p.n_samples and slots.size == len(p) * int(p.counts[0]) and int(np.ptp(p.counts)) == 0:
         # In int32, and to intp later: each is a vector instruction, float64 to int64 is none on most processors.
-        slots.reshape(len(p), -1)[...] += (np.arange(len(p), dtype=np.int32) * size)[:, None]
+        first = np.arange(len(p), dtype=np.int32) * size
+        table = slots.reshape(-1, len(p)).T if p.alternate else slots.reshape(len(p), -1)
+        table += first[:, None]
         return slots
     return slots.astype(np.intp) + p.row[rows] * size
 
@@ -303,7 +305,7 @@ def _residuals(p: Problem, edges: Edges, mapping: str) -> tuple[FloatArray, Floa
         sums += np.bincount(index, residual, minlength=sums.size)
     total: FloatArray = p.counts.astype(np.float64)
     if p.weights is not None:
-        total = np.array([float(w.sum()) for w in np.split(p.weights, p.bounds[1:-1])])
+        total = np.bincount(p.row, p.weights, minlength=len(p)).astype(np.float64)
     table = sums.reshape(-1, size)
     return (edges.fold(table) if hard else table[:, :-1]), total
 

@@ -221,6 +221,23 @@ class GridMoments:
         cell, up = np.divmod(self.place, factor)
         return share_out(cell, up / factor, self.count, cells), share_out(cell, up / factor, self.positive, cells)
 
+    def cropped(self, reach: float, least: int) -> GridMoments:
+        """Counts of one problem on the shortest lower half, quarter, … of the grid, of ``least`` cells or more.
+
+        What is cut off is empty, and so is what lies within ``reach`` steps of it: a kernel that reaches no farther
+        smooths both alike. Most scores of a thousand classes lie in a small part of [0, 1].
+        """
+        used = np.flatnonzero(self.dense.count)
+        wanted = (int(used[-1]) if used.size else 0) + 1 + reach
+        size = self.cells
+        while size % 2 == 0 and size // 2 >= max(least, wanted):
+            size //= 2
+        if size == self.cells:
+            return self
+        whole = self.dense
+        some: dict[str, Any] = {f: getattr(whole, f)[: size + 1] for f in ("count", "positive")}
+        return replace(whole, high=self.low + size * self.step, cells=size, **some)
+
     @cached_property
     def ranked(self) -> RankMoments:
         """The samples by rank instead of score."""

@@ -164,13 +164,12 @@ class Binned(CellEstimator):
         """``errorᵖ`` of every problem; the plain ECE needs the residuals a bin only."""
         if norm != 1 or self.debias:
             return super().powers(problems, norm)
+        if self.fixed:
+            return _mean_size(*problems.added(Bins(self.edges_for(problems.domain), self.mapping).residuals))
         parts = []
         for tile in problems.tiles():
-            if (sums := self._sums_of(tile)) is None:
-                parts.append(self.read(self.summarize(tile), norm))
-                continue
-            residual, total = sums.residuals(tile)
-            parts.append(np.abs(residual).sum(axis=-1) / np.where(total > 0, total, np.nan))
+            sums = self._sums_of(tile)
+            parts.append(self.read(self.summarize(tile), norm) if sums is None else _mean_size(*sums.residuals(tile)))
         return np.concatenate(parts)
 
     def read(self, sums: BinMoments, norm: float) -> FloatArray:
@@ -193,6 +192,11 @@ class Binned(CellEstimator):
     def square(self, problem: Problem) -> float:
         """Debiased square, signed; ValueError without ``debias``."""
         return self.power(problem, 2) if self.debias else super().square(problem)
+
+
+def _mean_size(residual: FloatArray, total: FloatArray) -> FloatArray:
+    """Mean absolute residual of bins (R, B), of problems with a total weight (R,)."""
+    return np.asarray(np.abs(residual).sum(axis=-1) / np.where(total > 0, total, np.nan))
 
 
 def _check_edges(values: Any) -> tuple[float, ...]:

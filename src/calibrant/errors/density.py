@@ -18,6 +18,8 @@ from .norm import mean_power
 #: Grid cells a bandwidth: a coarse grid is still this fine, which keeps discretisation far below noise.
 CELLS_PER_BANDWIDTH = 6.0
 COARSEST = 128
+#: Bandwidths beyond which no kernel weighs anything in double precision.
+_REACH = 9.0
 #: Samples below this size are read on the full grid.
 _SMALL = 8
 
@@ -127,7 +129,9 @@ class Density(CellEstimator):
         """The bandwidth found, and the counts on the grid that it is read on."""
         h = float(self.widths(sums))
         grid = on_cells(sums, h)
-        return replace(self, bandwidth=float(narrowed(h, sums.step, grid.step))), grid
+        width = float(narrowed(h, sums.step, grid.step))
+        grid = grid.cropped(_REACH * width / grid.step, COARSEST)
+        return replace(self, bandwidth=width), grid
 
     def widths(self, sums: GridMoments) -> FloatArray:
         """Bandwidth of each problem, (…)."""
