@@ -4,7 +4,7 @@
     OMP_NUM_THREADS=1 python benchmarks/bands.py --law
 
 `--law` simulates the limit law of the likelihood ratio of a monotone function at one point, whose quantiles are in
-`calibrant.inference.isotonic_bands`.
+`calibrant.measure.inference.isotonic_bands`.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from scipy.optimize import isotonic_regression
 
 import calibrant as cal
 from calibrant.datasets import true_map
-from calibrant.inference.isotonic_bands import LAW, LAW_LEVELS
+from calibrant.measure.inference.isotonic_bands import LAW, LAW_LEVELS
 
 LEVEL = 0.95
 SIZES = (100, 1000, 10_000)

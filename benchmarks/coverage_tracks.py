@@ -25,10 +25,10 @@ from joblib import Parallel, delayed
 import calibrant as cal
 from calibrant.benchmark.storage import replacing
 from calibrant.benchmark.tracks import Distribution, distributions
+from calibrant.data.problem import Problem
 from calibrant.errors.base import ErrorDraws
-from calibrant.inference import posterior
-from calibrant.problem import Problem
-from calibrant.question import Question
+from calibrant.measure.inference import posterior
+from calibrant.measure.question import Question
 from mixture_track import mixtures
 
 DRAWS, CHECKED, CHUNK = 800, 2, 20

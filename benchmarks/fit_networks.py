@@ -29,8 +29,8 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.special import expit, log_softmax, logit, logsumexp, ndtr
 
 import calibrant as cal
-from calibrant.benchmark.tracks.laws import LogitNormal, ScoreLaw
-from calibrant.benchmark.tracks.maps import Spline, spline_basis
+from calibrant.benchmark.tracks.score_mixtures import LogitNormal, ScoreLaw
+from calibrant.benchmark.tracks.true_maps import Spline, spline_basis
 
 NETWORKS = {
     "wideresnet": "cifar10_wideresnet16x4.npz",

@@ -13,7 +13,7 @@ from calibrant.benchmark.pool import Pool
 from calibrant.benchmark.storage import Store
 from calibrant.benchmark.tracks import Truth
 from calibrant.benchmark.truth import NOTIONS, truth_of
-from calibrant.problem import Problem
+from calibrant.data.problem import Problem
 
 
 @lru_cache(maxsize=1)

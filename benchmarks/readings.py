@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 import calibrant as cal
 from calibrant.benchmark import OURS, PAPER_CURVES, Config
 from calibrant.benchmark.read import readings_of, samples
-from calibrant.problem import TILE
+from calibrant.data.problem import TILE
 
 
 def main() -> None:

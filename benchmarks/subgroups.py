@@ -15,8 +15,8 @@ import numpy as np
 from scipy.special import expit, logit
 
 import calibrant as cal
+from calibrant.data.problem import Problem
 from calibrant.errors.base import Reading, ReadingEstimator
-from calibrant.problem import Problem
 from section import write_section
 
 CASES = ((2, 400), (5, 1000), (5, 5000), (20, 5000))

@@ -5,9 +5,9 @@ import pytest
 from scipy.stats import beta
 
 import calibrant as cal
-from calibrant.inference.groups import Groups
-from calibrant.inference.isotonic_bands import simultaneous_band, steps
-from calibrant.problem import Problem
+from calibrant.data.problem import Problem
+from calibrant.measure.inference.isotonic_bands import simultaneous_band, steps
+from calibrant.measure.inference.steps import Groups
 
 RNG = np.random.default_rng(0)
 P = RNG.random(800)

@@ -12,10 +12,10 @@ import polars as pl
 import pytest
 
 import calibrant as cal
-from calibrant import _repair_commands
 from calibrant.calibrators import PlattScaling, load_calibrator, save_calibrator
 from calibrant.calibrators.select import METHODS
-from calibrant.reading import Table
+from calibrant.cli import repair
+from calibrant.data.tables import Table
 
 from .test_cli import WRITERS, run, watched
 
@@ -311,7 +311,7 @@ def test_bad_input_is_one_clear_line(binary, tmp_path, capsys):
 
 
 def test_a_bad_row_is_named_by_its_number_in_the_file(binary, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(_repair_commands, "PIECE_ROWS", 700)
+    monkeypatch.setattr(repair, "PIECE_ROWS", 700)
     frame = binary.with_columns(pl.when(pl.col("id") == 2345).then(1.7).otherwise("y_prob").alias("y_prob"))
     good, source, model, out = (tmp_path / n for n in ("g.csv", "b.csv", "m.json", "o.csv"))
     binary.write_csv(good)

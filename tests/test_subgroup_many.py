@@ -11,14 +11,14 @@ import pandas as pd
 import pytest
 
 import calibrant as cal
-from calibrant.predictions import Predictions
-from calibrant.significance import drawn
-from calibrant.significance.drawn import kuiper_pvalue
-from calibrant.subgroups import build
-from calibrant.subgroups.groups import read_groups
-from calibrant.subgroups.rows import Rows
-from calibrant.subgroups.statistics import group_pvalue
-from calibrant.subgroups.sums import GroupSums, PooledMap
+from calibrant.data.predictions import Predictions
+from calibrant.judge.groups import build
+from calibrant.judge.groups.group_sums import GroupSums, PooledMap
+from calibrant.judge.groups.membership import read_groups
+from calibrant.judge.groups.rows import Rows
+from calibrant.judge.groups.statistics import group_pvalue
+from calibrant.judge.tests import drawn
+from calibrant.judge.tests.drawn import kuiper_pvalue
 
 CHEAP = {"estimator": cal.Binned(5), "n_resamples": 199}
 

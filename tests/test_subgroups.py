@@ -12,14 +12,14 @@ from scipy.special import expit, logit
 from scipy.stats import binom, chi2, false_discovery_control, norm
 
 import calibrant as cal
-from calibrant._multiple import benjamini_hochberg, holm
-from calibrant.problem import Problem
-from calibrant.significance.cumulative import range_survival
-from calibrant.significance.drawn import kuiper_pvalue
-from calibrant.subgroups.groups import read_groups
-from calibrant.subgroups.rows import Rows
-from calibrant.subgroups.statistics import characteristic_law, gap_interval, group_pvalue, outcomes_law
-from calibrant.subgroups.sums import GroupSums, PooledMap, heterogeneity
+from calibrant.data.problem import Problem
+from calibrant.judge.groups.group_sums import GroupSums, PooledMap, heterogeneity
+from calibrant.judge.groups.membership import read_groups
+from calibrant.judge.groups.rows import Rows
+from calibrant.judge.groups.statistics import characteristic_law, gap_interval, group_pvalue, outcomes_law
+from calibrant.judge.multiple import benjamini_hochberg, holm
+from calibrant.judge.tests.cumulative_sums import range_survival
+from calibrant.judge.tests.drawn import kuiper_pvalue
 
 CHEAP = {"estimator": cal.Binned(5), "n_resamples": 199}
 

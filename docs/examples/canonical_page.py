@@ -22,8 +22,8 @@ from matplotlib import pyplot as plt
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from calibrant.benchmark.canonical import CURVES, TRIALS
-from calibrant.benchmark.canonical.runner import CanonicalConfig
-from calibrant.estimation import canonical_default
+from calibrant.benchmark.canonical.canonical_runner import CanonicalConfig
+from calibrant.measure.estimation import canonical_default
 
 STYLE = {
     "published": ("as published (plug-in, its bandwidth)", "#d62728", "v", "-"),

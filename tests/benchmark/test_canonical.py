@@ -13,7 +13,6 @@ import pytest
 from typer.testing import CliRunner
 
 import calibrant as cal
-from calibrant._commands import app
 from calibrant.benchmark import canonical
 from calibrant.benchmark.canonical import (
     CURVES,
@@ -25,9 +24,10 @@ from calibrant.benchmark.canonical import (
     run_canonical,
     run_sharpness,
 )
+from calibrant.benchmark.canonical.canonical_runner import CanonicalConfig, Item, evaluation_set, readings
 from calibrant.benchmark.canonical.entries import read
-from calibrant.benchmark.canonical.runner import CanonicalConfig, Item, evaluation_set, readings
 from calibrant.benchmark.canonical.sharpness import POINT, simulate, squares
+from calibrant.cli.commands import app
 
 SMALL = {"sizes": (60, 2000), "other_sizes": (40,), "most_sets": 3, "n_jobs": 1}
 FEW = {"default": CURVES["default"], "query-cross-residual-1": TRIALS["query-cross-residual-1"]}
@@ -205,7 +205,7 @@ def test_refuses(make, error, words, tmp_path, monkeypatch):
 
 def test_trials_hold_the_default():
     """The default for L1 is one of the candidates that it was chosen from."""
-    from calibrant.estimation import canonical_default
+    from calibrant.measure.estimation import canonical_default
 
     assert canonical_default(1) in [entry.estimator for entry in TRIALS.values() if entry.factor == 1]
 

@@ -308,7 +308,7 @@ def test_bad_workers(tmp_path, n_jobs):
 
 
 def test_tables_of_the_command_take_a_summary(run, capsys):
-    from calibrant._benchmark_command import print_tables
+    from calibrant.cli.benchmark_command import print_tables
 
     print_tables(summarize(run[1]).filter(track="dirichlet"), "rel")
     printed = capsys.readouterr().out

@@ -12,10 +12,10 @@ from scipy.stats import beta as scipy_beta
 from scipy.stats import kstest, norm
 
 from calibrant.benchmark.tracks import BinaryDistribution, ScalarDistribution, distributions
-from calibrant.benchmark.tracks.laws import Atom, Beta, LogitNormal, ScoreLaw
-from calibrant.benchmark.tracks.maps import BetaMap, Identity, Logistic, Rippled, Spline, Wavy, spline_basis
 from calibrant.benchmark.tracks.networks import fitted
 from calibrant.benchmark.tracks.quadrature import integrate, integrate_gap
+from calibrant.benchmark.tracks.score_mixtures import Atom, Beta, LogitNormal, ScoreLaw
+from calibrant.benchmark.tracks.true_maps import BetaMap, Identity, Logistic, Rippled, Spline, Wavy, spline_basis
 from calibrant.datasets import make_scores, true_map
 
 SCALAR = ("beta", "networks", "imbalance", "consistency")

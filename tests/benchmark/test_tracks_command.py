@@ -3,7 +3,7 @@
 import pytest
 from typer.testing import CliRunner
 
-from calibrant._commands import app
+from calibrant.cli.commands import app
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.stats import beta, kstest
 
 from calibrant.benchmark.tracks import DirichletDistribution, distributions
-from calibrant.benchmark.tracks.dirichlet import dirichlet
+from calibrant.benchmark.tracks.dirichlet_track import dirichlet
 from calibrant.benchmark.tracks.vector_maps import Confused, Softened
 
 EVERY = {d.name: d for d in distributions("dirichlet")}

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from calibrant.binning import quantile_edges
+from calibrant.sums import quantile_edges
 
 
 def squared(y, s, unit, n_bins):

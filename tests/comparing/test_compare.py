@@ -10,9 +10,9 @@ import pytest
 from scipy import stats
 
 import calibrant as cal
-from calibrant.comparing import parts
-from calibrant.comparing.compare import adjusted_pvalues
-from calibrant.comparing.result import higher_is_better
+from calibrant.judge.models import parts
+from calibrant.judge.models.compare import adjusted_pvalues
+from calibrant.judge.models.result import higher_is_better
 
 from .test_measures import two
 

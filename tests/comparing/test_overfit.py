@@ -5,9 +5,9 @@ import pytest
 from scipy import stats
 
 import calibrant as cal
-from calibrant.comparing.overfit import Column, latent_correlation, overfits, smooth_map
-from calibrant.comparing.parts import Mean
-from calibrant.comparing.units import Units
+from calibrant.judge.models.overfit import Column, latent_correlation, overfits, smooth_map
+from calibrant.judge.models.parts import Mean
+from calibrant.judge.models.units import Units
 from calibrant.scores import RULES, Brier
 
 RULE = {"brier": Brier("half"), "log": RULES["log"]}

@@ -10,9 +10,9 @@ import pytest
 
 import calibrant as cal
 from calibrant import calibration_error as error
-from calibrant.binning import BinMoments
+from calibrant.data.problem import OneVsRest
 from calibrant.notions import as_notion
-from calibrant.problem import OneVsRest
+from calibrant.sums import BinMoments
 
 from .naive import samples, total
 from .table import CASES, NOTIONS, ROWS, Row

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant import _validation, scores
+from calibrant import scores
+from calibrant.data import validation
 
 N = 90
 #: What verbs need besides rows.
@@ -188,13 +189,13 @@ def test_nothing_is_said_of_rows_twice(name):
 @each_verb
 def test_rows_are_judged_once(name, monkeypatch):
     judged: list[int] = []
-    check = _validation._scores
+    check = validation._scores
 
     def counted(array: Any) -> Any:
         judged.append(len(array))
         return check(array)
 
-    monkeypatch.setattr(_validation, "_scores", counted)
+    monkeypatch.setattr(validation, "_scores", counted)
     for kind in ("two classes", "three classes"):
         judged.clear()
         outcome(lambda kind=kind: with_arrays(name, kind))
@@ -212,7 +213,7 @@ def test_predictions_are_not_judged_again(name, monkeypatch):
     def refused(array: Any) -> Any:
         raise AssertionError("rows were judged again")
 
-    monkeypatch.setattr(_validation, "_scores", refused)
+    monkeypatch.setattr(validation, "_scores", refused)
     for judged in made.values():
         outcome(lambda judged=judged: call(name, judged, **options_of(name)))
 

@@ -7,7 +7,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.benchmark import read_samples
-from calibrant.problem import Problem
+from calibrant.data.problem import Problem
 
 from .table import ROWS
 

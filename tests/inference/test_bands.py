@@ -7,7 +7,7 @@ import pytest
 
 import calibrant as cal
 from calibrant import Binned, Density, ResidualKernel
-from calibrant.inference.bands import quantiles, wilson_interval
+from calibrant.measure.inference.bands import quantiles, wilson_interval
 
 SMOOTH = [Density(), Density(0.05, "triweight"), ResidualKernel(space="score"), ResidualKernel()]
 

@@ -8,10 +8,9 @@ from scipy.optimize import brentq, isotonic_regression
 from scipy.stats import beta, binom, chi2
 
 import calibrant as cal
-from calibrant.binning import BinMoments, uniform_edges
-from calibrant.inference.bands import binomial_consistency, clopper_pearson
-from calibrant.inference.groups import FEW, MOST, OUTER, Groups
-from calibrant.inference.isotonic_bands import (
+from calibrant.data.problem import Problem
+from calibrant.measure.inference.bands import binomial_consistency, clopper_pearson
+from calibrant.measure.inference.isotonic_bands import (
     LAW,
     LAW_LEVELS,
     consistency_band,
@@ -20,7 +19,8 @@ from calibrant.inference.isotonic_bands import (
     simultaneous_band,
     steps,
 )
-from calibrant.problem import Problem
+from calibrant.measure.inference.steps import FEW, MOST, OUTER, Groups
+from calibrant.sums import BinMoments, uniform_edges
 
 
 def sample(n, seed=0, power=1.0):

@@ -6,8 +6,8 @@ import pytest
 import calibrant as cal
 from calibrant.datasets import make_scores
 from calibrant.errors.base import ErrorDraws
-from calibrant.inference.posterior import SPIKE, credible, threshold, widening
-from calibrant.question import Question
+from calibrant.measure.inference.posterior import SPIKE, credible, threshold, widening
+from calibrant.measure.question import Question
 
 
 def sample(n: int, kind: str, seed: int = 0):

@@ -19,7 +19,7 @@ from calibrant.calibrators import (
     VennAbers,
 )
 from calibrant.datasets import make_survey, survey_restored, survey_true_map
-from calibrant.plot.simplex import CORNERS, simplex_grid, to_page
+from calibrant.plot.simplex_display import CORNERS, simplex_grid, to_page
 
 DATA = make_survey(400, "overconfident", random_state=0)
 THREE = make_survey(500, "three-class", random_state=0)

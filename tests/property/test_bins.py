@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import calibrant as cal
-from calibrant.binning import BinMoments, Edges, fixed_edges, quantile_edges, resolve_n_bins, uniform_edges
-from calibrant.density import GridMoments
-from calibrant.problem import Problem
+from calibrant.data.problem import Problem
+from calibrant.sums import BinMoments, Edges, GridMoments, fixed_edges, quantile_edges, resolve_n_bins, uniform_edges
 
 quick = settings(deadline=None, derandomize=True, max_examples=60)
 DTYPES = [np.float16, np.float32, np.float64]

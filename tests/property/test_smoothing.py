@@ -7,7 +7,7 @@ import pytest
 
 import calibrant as cal
 from calibrant import ResidualKernel
-from calibrant.density import KERNELS, Smoother
+from calibrant.sums import KERNELS, Smoother
 
 from ..contract.naive import Sample, rank_residual
 

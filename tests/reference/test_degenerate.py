@@ -7,8 +7,8 @@ import pytest
 
 import calibrant as cal
 from calibrant import Binned, Density, ResidualKernel, calibration_error
-from calibrant.density import GridMoments, resolve_bandwidth
-from calibrant.problem import Problem
+from calibrant.data.problem import Problem
+from calibrant.sums import GridMoments, resolve_bandwidth
 
 STEP = 1 / 4096
 BINNED = [Binned(), Binned(5, "quantile"), Binned("sqrt"), Binned(mapping="linear"), Binned(4, "quantile", "linear")]

@@ -8,8 +8,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 import calibrant as cal
-from calibrant import _threads
-from calibrant.errors import simplex_kernel
+from calibrant.errors import simplex_kernel, threads
 
 #: The first rows of a sample of K = 3, logits rounded to two digits, and what a plain double loop makes of them.
 LOGITS = np.array(
@@ -100,24 +99,24 @@ def test_rows_far_from_all_others(orientation, monkeypatch):
     assert cal.calibration_error(y, f, **problem) == pytest.approx(value, rel=1e-9)
 
 
-def test_threads_change_nothing(monkeypatch):
+def testthreads_change_nothing(monkeypatch):
     rng = np.random.default_rng(9)
     y, f, _ = sample(5, 1600, rng)
     estimator = cal.DirichletKernel(0.05, "query", "cross", residual=True)
     with threadpool_limits(1):
-        assert _threads.allowed() == 1
+        assert threads.allowed() == 1
         alone = cal.calibration_error(y, f, notion="canonical", estimator=estimator)
-    monkeypatch.setattr(_threads, "allowed", lambda: 2)
+    monkeypatch.setattr(threads, "allowed", lambda: 2)
     seen = set()
-    _threads.in_threads(lambda start: seen.add(threading.get_ident()) or time.sleep(0.01), range(20), 1 << 30)
+    threads.in_threads(lambda start: seen.add(threading.get_ident()) or time.sleep(0.01), range(20), 1 << 30)
     assert len(seen) == 2
     assert cal.calibration_error(y, f, notion="canonical", estimator=estimator) == alone
 
 
 def test_an_error_in_a_thread_is_raised(monkeypatch):
-    monkeypatch.setattr(_threads, "allowed", lambda: 2)
+    monkeypatch.setattr(threads, "allowed", lambda: 2)
     with pytest.raises(ZeroDivisionError):
-        _threads.in_threads(lambda start: 1 // start, range(3), 1 << 30)
+        threads.in_threads(lambda start: 1 // start, range(3), 1 << 30)
 
 
 def test_marginal_and_confidence_are_the_binary_version():

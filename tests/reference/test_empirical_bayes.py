@@ -7,11 +7,11 @@ from scipy.special import expit
 from scipy.stats import foldnorm
 
 import calibrant as cal
-from calibrant.density import GridMoments
+from calibrant.data.problem import Problem
 from calibrant.errors import laplace
 from calibrant.errors.empirical_bayes import TYPICAL, rank_cells
 from calibrant.errors.laplace import Prior
-from calibrant.problem import Problem
+from calibrant.sums import GridMoments
 
 
 def cells_of(s, o, weights=None):

@@ -20,14 +20,13 @@ from calibrant import (
     Density,
     Parametric,
     ResidualKernel,
-    _logistic,
     calibration_error,
     squared_calibration_error,
 )
-from calibrant.density import Smoother
+from calibrant.data.problem import Problem
 from calibrant.errors import beta, left_out, logitmap
 from calibrant.errors.base import Cells
-from calibrant.problem import Problem
+from calibrant.sums import Smoother, logistic_fit
 
 
 def expit(z):
@@ -113,7 +112,7 @@ def test_clip_level_decides_what_a_wrong_certainty_weighs():
 
 
 def test_a_fit_that_did_not_converge_says_so(monkeypatch):
-    monkeypatch.setattr(_logistic, "_ITERATIONS", 1)
+    monkeypatch.setattr(logistic_fit, "_ITERATIONS", 1)
     s = np.linspace(0.01, 0.99, 99)
     with pytest.warns(cal.ConvergenceWarning, match="did not converge in 1 steps for 1 of 1 samples"):
         calibration_error(s > 0.5, s, estimator=Parametric(shrinkage=1.0))
@@ -461,6 +460,6 @@ def test_debiased_residuals_read_less_noise(space):
 
 def test_softplus_and_its_slope_without_overflow():
     z = np.array([-800.0, -40.0, -1.0, 0.0, 1.0, 40.0, 750.0, 5000.0])
-    growth, slope = _logistic.softplus_and_expit(z)
+    growth, slope = logistic_fit.softplus_and_expit(z)
     assert growth == pytest.approx(np.logaddexp(0, z), rel=1e-15, abs=1e-15)
     assert slope == pytest.approx(scipy.special.expit(z), rel=1e-14)

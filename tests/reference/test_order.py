@@ -10,7 +10,7 @@ from sklearn.isotonic import IsotonicRegression
 
 import calibrant as cal
 from calibrant import Binned, Cumulative, Isotonic, Smooth, Sweep, calibration_error
-from calibrant.problem import Problem
+from calibrant.data.problem import Problem
 
 INF = float("inf")
 ALL = [Smooth(), Smooth(0.1), Sweep(), Sweep("uniform"), Isotonic(), Cumulative(), Cumulative("kuiper")]

@@ -9,7 +9,7 @@ import pytest
 
 import calibrant as cal
 from calibrant import Binned, Density, calibration_error
-from calibrant.binning import BinMoments, uniform_edges
+from calibrant.sums import BinMoments, uniform_edges
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 

@@ -11,9 +11,9 @@ from calibrant.benchmark import Config, Entry
 from calibrant.benchmark.pool import TRUTH_BINS
 from calibrant.benchmark.storage import Store
 from calibrant.benchmark.truth import signs_of, truth_of
+from calibrant.data.problem import Problem
 from calibrant.errors import Component, Estimator, Prior, laplace
 from calibrant.errors.empirical_bayes import TYPICAL, rank_cells
-from calibrant.problem import Problem
 
 from .runs import DEFAULT, NOTIONS
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import check_choice, check_int, check_some, is_whole
-from .._types import IntArray
+from ..data.checks import check_choice, check_int, check_some, is_whole
+from ..data.types import IntArray
 
 MODES = ("corrected", "as-published")
 MODELS = ("logistic", "bayes", "svc", "forest")

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from .._types import AnyArray, FloatArray, IntArray
+from ..data.types import AnyArray, FloatArray, IntArray
 
 #: Modes of a class.
 MODES_A_CLASS = 4

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .._types import AnyArray, FloatArray, IntArray
+from ..data.types import AnyArray, FloatArray, IntArray
 from .mixtures import Mixture
 
 Predict = Callable[[FloatArray], FloatArray]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._types import AnyArray, FloatArray, IntArray
+from ..data.types import AnyArray, FloatArray, IntArray
 from .config import Config, Distribution
 from .mixtures import Mixture
 from .models import train, training_set

@@ -8,11 +8,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .._checks import check_norm
-from .._types import AnyArray, FloatArray
+from ..data.checks import check_norm
+from ..data.problem import TILE, Problem
+from ..data.types import AnyArray, FloatArray
 from ..errors import Density, Estimator
 from ..errors.norm import is_linear
-from ..problem import TILE, Problem
 from .config import Config, Distribution
 from .curves import Entry
 from .pool import Pool

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._types import AnyArray, FloatArray
+from ..data.types import AnyArray, FloatArray
 from .read import STATISTICS, Row
 from .storage import Store, need_polars
 

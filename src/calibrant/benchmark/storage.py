@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._files import replacing, write_json
+from ..data.writing import replacing, write_json
 from .config import Config, Distribution
 from .pool import Pool, TruthBins
 
@@ -157,7 +157,7 @@ class Store:
         """
         import polars as pl
 
-        from .. import __version__
+        from ..data.version import __version__
 
         frame = self.load(keys)
         if cells is not None:

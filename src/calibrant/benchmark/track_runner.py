@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .._checks import check_int, check_some
-from .._types import FloatArray
+from ..data.checks import check_int, check_some
+from ..data.types import FloatArray
 from ..errors.base import Estimator
 from .config import check_sizes, described
 from .curves import OURS, Entries, Entry, as_entries, paper_curves

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._types import AnyArray, FloatArray
+from ..data.types import AnyArray, FloatArray
 from .pool import TruthBins
 
 NOTIONS = ("confidence", "classwise")

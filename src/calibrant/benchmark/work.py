@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from .._checks import check_int
-from .._progress import progress_bar
+from ..data.checks import check_int
+from ..data.progress import progress_bar
 
 logger = logging.getLogger("calibrant.benchmark")
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from .base import BinaryCalibrator, Calibrator
 from .histogram import BayesianBinning, HistogramBinning, ScalingBinning
-from .isotonic import IsotonicCalibrator, VennAbers
 from .linear import DirichletCalibration, MatrixScaling, VectorScaling
 from .logistic import BetaCalibration, PlattScaling, QuadraticLogit
 from .model import CalibratedModel
+from .monotone import IsotonicCalibrator, VennAbers
 from .saving import from_dict, load_calibrator, save_calibrator, to_dict
 from .select import AutoCalibrator, Identity, Selection, default_candidates, named_calibrator, select_calibrator
-from .smooth import CurveCalibrator, SplineCalibrator
+from .spline import CurveCalibrator, SplineCalibrator
 from .temperature import EnsembleTemperatureScaling, TemperatureScaling
 from .wrappers import LabelSmoothing, OneVsRest
 

@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks import is_real
-from .._types import AnyArray, FloatArray
-from .reading import Sample, Scores, read_sample, read_scores
+from ..data.checks import is_real
+from ..data.types import AnyArray, FloatArray
+from .inputs import Sample, Scores, read_sample, read_scores
 
 #: Where probabilities are clipped before a logarithm is taken.
 EPS = 1e-12

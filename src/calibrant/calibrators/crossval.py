@@ -11,9 +11,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
-from .._types import AnyArray, ConvergenceWarning, FloatArray
+from ..data.types import AnyArray, ConvergenceWarning, FloatArray
 from .base import Calibrator
-from .reading import Sample
+from .inputs import Sample
 
 SCORINGS = ("log_loss", "brier")
 RULES = ("one-standard-error", "best")

@@ -9,12 +9,12 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from .._checks import check_choice, check_fraction, is_whole
-from .._types import FloatArray
-from ..binning import Edges, fixed_edges, quantile_edges, resolve_n_bins, uniform_edges
+from ..data.checks import check_choice, check_fraction, is_whole
+from ..data.types import FloatArray
+from ..sums import Edges, fixed_edges, quantile_edges, resolve_n_bins, uniform_edges
 from .base import BinaryCalibrator, Calibrator, not_below
+from .inputs import Sample, Scores
 from .logistic import PlattScaling
-from .reading import Sample, Scores
 
 STRATEGIES = ("uniform", "quantile")
 

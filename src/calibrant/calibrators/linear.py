@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._checks import check_choice
-from .._types import AnyArray, FloatArray
+from ..data.checks import check_choice
+from ..data.types import AnyArray, FloatArray
 from .base import EPS, Calibrator, check_eps, not_below
+from .inputs import Sample, Scores
 from .newton import Solution, minimise, minimise_large
-from .reading import Sample, Scores
 from .temperature import fit_temperature, softmax
 
 #: Parameters up to which Newton's method is used: beyond, the Hessian is larger than the data.

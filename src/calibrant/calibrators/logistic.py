@@ -6,12 +6,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._checks import check_bool, check_choice
-from .._logistic import expit
-from .._types import FloatArray
+from ..data.checks import check_bool, check_choice
+from ..data.types import FloatArray
+from ..sums.logistic_fit import expit
 from .base import EPS, BinaryCalibrator, check_eps
+from .inputs import Sample, Scores
 from .newton import Solution, minimise, minimise_bounded, part_of, sigmoid_objective
-from .reading import Sample, Scores
 
 BETA_PARAMETERS = ("abm", "am", "ab", "a")
 

@@ -13,8 +13,8 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, _routi
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _check_y, check_is_fitted, has_fit_parameter
 
-from .._checks import check_bool, check_choice
-from .._types import AnyArray, FloatArray
+from ..data.checks import check_bool, check_choice
+from ..data.types import AnyArray, FloatArray
 from .base import BinaryCalibrator, Calibrator
 from .select import AutoCalibrator
 from .wrappers import OneVsRest

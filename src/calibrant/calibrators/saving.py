@@ -24,9 +24,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .. import __version__, errors
-from .._files import check_free, write_json
-from .._types import FloatArray
+from .. import errors
+from ..data.types import FloatArray
+from ..data.version import __version__
+from ..data.writing import check_free, write_json
 from .base import BinaryCalibrator, Calibrator, predict_unnamed
 
 FORMAT, VERSION = "calibrant-calibrator", 1

@@ -10,17 +10,17 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import clone
 
-from .._checks import check_choice, check_int
-from .._types import AnyArray, FloatArray
-from ..predictions import Predictions
+from ..data.checks import check_choice, check_int
+from ..data.predictions import Predictions
+from ..data.types import AnyArray, FloatArray
 from .base import EPS, BinaryCalibrator, Calibrator
 from .crossval import RULES, SCORINGS, chosen_of, fit_rows, folds_of, held_out, losses_of
 from .histogram import BayesianBinning, HistogramBinning, ScalingBinning
-from .isotonic import IsotonicCalibrator, VennAbers
+from .inputs import Sample, Scores, read_sample
 from .linear import DirichletCalibration, MatrixScaling, VectorScaling
 from .logistic import BetaCalibration, PlattScaling, QuadraticLogit
-from .reading import Sample, Scores, read_sample
-from .smooth import CurveCalibrator, SplineCalibrator
+from .monotone import IsotonicCalibrator, VennAbers
+from .spline import CurveCalibrator, SplineCalibrator
 from .temperature import EnsembleTemperatureScaling, TemperatureScaling, softmax
 from .wrappers import OneVsRest
 

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import special
 
-from .._types import AnyArray, FloatArray
+from ..data.types import AnyArray, FloatArray
 from .base import EPS, Calibrator, check_eps
+from .inputs import Sample, Scores
 from .newton import Solution, minimise, part_of
-from .reading import Sample, Scores
 
 #: Numbers worked on at a time.
 _TILE = 1 << 17

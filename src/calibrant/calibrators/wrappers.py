@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import clone
 
-from .._checks import check_choice
-from .._types import FloatArray
+from ..data.checks import check_choice
+from ..data.types import FloatArray
 from .base import BinaryCalibrator, Calibrator
-from .reading import Sample, Scores
+from .inputs import Sample, Scores
 
 NORMALISATIONS = ("sum", "none")
 

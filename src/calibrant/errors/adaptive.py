@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._types import AnyArray, FloatArray
-from ..density import Grid, GridMoments, Smoother
-from ..density.bandwidth import folded_scott
-from ..density.smooth import peak_of, spectrum, trapezoid
+from ..data.types import AnyArray, FloatArray
+from ..sums import Grid, GridMoments, Smoother
+from ..sums.bandwidth import folded_scott
+from ..sums.smoothing import peak_of, spectrum, trapezoid
 from .base import CellEstimator, Cells
 from .left_out import choose
 from .norm import mean_power

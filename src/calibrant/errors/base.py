@@ -9,9 +9,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from .._types import AnyArray, FloatArray
-from ..density.smooth import Smoother
-from ..problem import OneVsRest, Problem, Reduction, VectorProblem
+from ..data.problem import OneVsRest, Problem, Reduction, VectorProblem
+from ..data.types import AnyArray, FloatArray
+from ..sums.smoothing import Smoother
 
 #: A smooth curve is drawn, and its largest gap sought, where at least this many samples speak.
 MIN_LOCAL_SIZE = 0.5
@@ -217,14 +217,18 @@ class CellEstimator(Estimator, ABC):
 
     def cells(self, sums: Any) -> Cells:
         """Take the estimate of one problem apart, for its curve, bands and interval."""
-        return self.drawn_as.cells(sums)
+        drawn = self.drawn_as
+        if drawn is None or drawn is self:
+            raise TypeError(f"{self!r} has no cells of its own")
+        return drawn.cells(sums)
 
     @property
-    def drawn_as(self) -> CellEstimator:
-        """Estimator whose cells are drawn as this one's reliability curve: itself, if its cells lie on scores."""
-        from .fitted import DrawnFromNodes
+    def drawn_as(self) -> CellEstimator | None:
+        """Estimator whose cells are drawn as this one's reliability curve: itself, if its cells lie on scores.
 
-        return DrawnFromNodes()
+        None for residuals smoothed adaptively over the scores of its sums.
+        """
+        return None
 
     def shown(self, sums: Any) -> Any:
         """Sums of one problem as its curve shows them: as they are, or what this estimator makes of them."""

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._rows import ones_or
-from .._types import AnyArray, FloatArray, IntArray
-from ..binning import DistinctScores, Runs
-from ..density.grid import share_out
-from ..problem import Problem
+from ..data.problem import Problem
+from ..data.types import AnyArray, FloatArray, IntArray
+from ..data.weights import ones_or
+from ..sums import DistinctScores, Runs
+from ..sums.grid import share_out
 from .base import CellEstimator, Cells
 from .fitted import FittedCells, check_eps, check_width, shared_counts
 from .norm import mean_power

@@ -9,11 +9,11 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from .._types import FloatArray
-from ..binning import BinMoments, Bins, Edges, fixed_edges, resolve_n_bins, uniform_edges
-from ..binning.mapping import MAPPINGS
-from ..binning.quantile import QuantileBins, joined, stacked
-from ..problem import OneVsRest, Problem
+from ..data.problem import OneVsRest, Problem
+from ..data.types import FloatArray
+from ..sums import BinMoments, Bins, Edges, fixed_edges, resolve_n_bins, uniform_edges
+from ..sums.quantiles import QuantileBins, joined, stacked
+from ..sums.shares import MAPPINGS
 from .base import CellEstimator, Cells
 from .norm import mean_power
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from .._types import AnyArray, FloatArray
-from ..binning import DistinctScores, Runs
-from ..problem import OneVsRest, Problem
+from ..data.problem import OneVsRest, Problem
+from ..data.types import AnyArray, FloatArray
+from ..sums import DistinctScores, Runs
+from ..sums.folds import Parts, dealt, split
 from .base import Estimator
-from .folds import Parts, dealt, split
 from .isotonic import isotonic_means
 from .logitmap import columns_of, expit, fit, logits_of
 

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._types import FloatArray
-from ..density import KERNELS, BandwidthRule, Grid, GridMoments, Smoother, resolve_bandwidth
-from ..density.bandwidth import RULES, one_by_one
-from ..density.smooth import by_cells, peak_of, smoothed, spectrum, trapezoid
+from ..data.types import FloatArray
+from ..sums import KERNELS, BandwidthRule, Grid, GridMoments, Smoother, resolve_bandwidth
+from ..sums.bandwidth import RULES, one_by_one
+from ..sums.smoothing import by_cells, peak_of, smoothed, spectrum, trapezoid
 from .base import CellEstimator, Cells, speaks
 from .left_out import WIDTHS, choose
 from .norm import mean_power

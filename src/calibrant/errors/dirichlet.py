@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._types import AnyArray, FloatArray
-from ..problem import Problem
+from ..data.problem import Problem
+from ..data.types import AnyArray, FloatArray
 from . import dirichlet_line
 from .base import Reading, ReadingEstimator
 from .beta import AngleCounts

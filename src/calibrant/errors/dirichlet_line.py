@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .._types import AnyArray, FloatArray
-from ..problem import Problem
+from ..data.problem import Problem
+from ..data.types import AnyArray, FloatArray
 from .base import Reading
 from .beta import AngleCounts, log_kernel
 from .norm import mean_power

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._types import AnyArray, FloatArray, IntArray
-from ..density import Grid, GridMoments
+from ..data.types import AnyArray, FloatArray, IntArray
+from ..sums import Grid, GridMoments
 from . import laplace
 from .adaptive import AdaptiveKernel
 from .base import CellEstimator, ErrorDraws, PosteriorEstimator

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from .._types import FloatArray
-from ..density import GridMoments
-from ..density.grid import GRID_CELLS, share_out
+from ..data.types import FloatArray
+from ..sums import GridMoments
+from ..sums.grid import GRID_CELLS, share_out
 from .adaptive import AdaptiveKernel
 from .base import Cells
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._types import FloatArray
-from ..binning import DistinctScores, Runs
+from ..data.types import FloatArray
+from ..sums import DistinctScores, Runs
 from .base import CellEstimator
 from .norm import mean_power
 

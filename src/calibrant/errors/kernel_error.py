@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._rows import ones_or
-from .._types import FloatArray
-from ..problem import Problem, VectorProblem
+from ..data.problem import Problem, VectorProblem
+from ..data.types import FloatArray
+from ..data.weights import ones_or
 from .base import Reading, ReadingEstimator
 from .fitted import check_width
 from .norm import root, to_power

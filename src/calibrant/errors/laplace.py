@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._types import AnyArray, ConvergenceWarning, FloatArray, IntArray
+from ..data.types import AnyArray, ConvergenceWarning, FloatArray, IntArray
 from .logitmap import expit, softplus_and_expit
 
 #: Rank cells a coefficient.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from .._types import FloatArray
+from ..data.types import FloatArray
 from .base import Cells
 
 #: Standard deviations that are tried, as shares of the domain, widest first.

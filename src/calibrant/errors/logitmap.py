@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._logistic import Counts, Point, maximum, warned
-from .._logistic import expit as expit
-from .._logistic import fit as fit
-from .._logistic import logits_of as logits_of
-from .._logistic import softplus_and_expit as softplus_and_expit
-from .._types import AnyArray, FloatArray
+from ..data.types import AnyArray, FloatArray
+from ..sums.logistic_fit import Counts, Point, maximum, warned
+from ..sums.logistic_fit import expit as expit
+from ..sums.logistic_fit import fit as fit
+from ..sums.logistic_fit import logits_of as logits_of
+from ..sums.logistic_fit import softplus_and_expit as softplus_and_expit
 
 FAMILIES = ("logistic", "beta", "quadratic")
 #: Prior standard deviations between which the evidence of the data decides, for ``shrinkage="auto"``.

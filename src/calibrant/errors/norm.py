@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .._types import FloatArray
+from ..data.types import FloatArray
 
 #: Above this p-th powers of small errors underflow: norms are then computed as such, not through powers.
 LARGE_NORM = 32.0

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._types import FloatArray
-from ..binning import DistinctScores
-from ..problem import Problem
+from ..data.problem import Problem
+from ..data.types import FloatArray
+from ..sums import DistinctScores
 from .base import CellEstimator, Cells
 from .fitted import FittedCells, check_eps, shared_counts
 from .logitmap import FAMILIES, expit, gaps, logits_of

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._types import FloatArray
+from ..data.types import FloatArray
 
 #: Multiples of the gaps found at which truths are simulated; between them quantiles are interpolated.
 SCALES = np.array([0.0, 0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0])

@@ -8,22 +8,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._types import FloatArray
-from ..density import BandwidthRule, Grid, GridMoments, RankMoments, Smoother, resolve_bandwidth
-from ..density.bandwidth import RULES, one_by_one
-from ..density.grid import RANK_CELLS
-from ..density.smooth import by_cells, peak_of, smoothed, spectrum, trapezoid
+from ..data.types import FloatArray
+from ..sums import BandwidthRule, Grid, GridMoments, RankMoments, Smoother, resolve_bandwidth
+from ..sums.bandwidth import RULES, one_by_one
+from ..sums.grid import RANK_CELLS
+from ..sums.smoothing import by_cells, peak_of, smoothed, spectrum, trapezoid
 from .adaptive import AdaptiveKernel
 from .base import CellEstimator, Cells, speaks
-from .density import (
-    CELLS_PER_BANDWIDTH,
-    COARSEST,
-    check_bandwidth,
-    check_kernel,
-    kernel_cells,
-    loo_width,
-    on_cells,
-)
+from .density import CELLS_PER_BANDWIDTH, COARSEST, check_bandwidth, check_kernel, kernel_cells, loo_width, on_cells
 from .left_out import WIDTHS, choose
 from .norm import mean_power
 

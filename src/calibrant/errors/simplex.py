@@ -7,11 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._rows import ones_or
-from .._types import AnyArray, FloatArray
-from ..binning import resolve_n_bins
-from ..binning.edges import EDGE_UNITS
-from ..problem import VectorProblem
+from ..data.problem import VectorProblem
+from ..data.types import AnyArray, FloatArray
+from ..data.weights import ones_or
+from ..sums import resolve_n_bins
+from ..sums.edges import EDGE_UNITS
 from .base import Estimator
 from .norm import vector_power
 from .path import SCALES, Path

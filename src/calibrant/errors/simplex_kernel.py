@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._threads import in_threads
-from .._types import AnyArray, FloatArray
-from ..problem import VectorProblem
+from ..data.problem import VectorProblem
+from ..data.types import AnyArray, FloatArray
+from .threads import in_threads
 
 ORIENTATIONS = ("data", "query")
 #: Without this part of the weights on others than the nearest there is no unbiased square.
@@ -38,7 +38,7 @@ class Simplex:
         Weights: repeats, or relative ones.
     integral : bool
     size : float
-        Sample size (see :func:`calibrant.predictions.effective_size`).
+        Sample size (see :func:`calibrant.data.predictions.effective_size`).
     """
 
     probs: FloatArray

@@ -7,11 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._types import FloatArray
-from ..density import Grid, GridMoments, Smoother
-from ..density.bandwidth import BandwidthRule
-from ..density.grid import share_out
-from ..density.smooth import peak_of, smoothed, spectrum, trapezoid
+from ..data.types import FloatArray
+from ..sums import Grid, GridMoments, Smoother
+from ..sums.bandwidth import BandwidthRule
+from ..sums.grid import share_out
+from ..sums.smoothing import peak_of, smoothed, spectrum, trapezoid
 from .base import CellEstimator, Cells, speaks
 from .density import check_bandwidth, kernel_cells, on_cells
 from .norm import mean_power

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .._types import FloatArray, IntArray
-from ..binning import BinMoments, DistinctScores, Edges, Runs
-from ..problem import Problem
+from ..data.problem import Problem
+from ..data.types import FloatArray, IntArray
+from ..sums import BinMoments, DistinctScores, Edges, Runs
 from .base import CellEstimator, Cells
 from .binned import STRATEGIES, Binned
 from .norm import mean_power

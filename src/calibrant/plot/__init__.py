@@ -7,16 +7,16 @@ try:
 except ImportError as error:  # pragma: no cover - tested in a subprocess
     raise ImportError('drawing needs matplotlib, which is not installed: pip install "calibrant[plot]"') from error
 
-from .belt import CalibrationBeltDisplay
-from .comparison import ModelComparisonDisplay
-from .decisions import DecisionCurveDisplay
+from .belt_display import CalibrationBeltDisplay
+from .comparison_display import ModelComparisonDisplay
+from .decision_display import DecisionCurveDisplay
 from .diagram import Diagram
-from .display import ReliabilityDisplay
-from .maps import CalibrationMapDisplay
-from .murphy import MurphyDisplay
-from .ranks import CriticalDifferenceDisplay
-from .simplex import SimplexMapDisplay
-from .subgroups import SubgroupDisplay
+from .map_display import CalibrationMapDisplay
+from .murphy_display import MurphyDisplay
+from .rank_display import CriticalDifferenceDisplay
+from .reliability_display import ReliabilityDisplay
+from .simplex_display import SimplexMapDisplay
+from .subgroup_display import SubgroupDisplay
 
 __all__ = [
     "CalibrationBeltDisplay",

@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import is_whole
-from .._types import Label
-from ..curves.bands import BANDS, check_band
-from ..curves.build import curve_from
-from ..curves.isotonic import is_isotonic, isotonic_curve
-from ..curves.reliability import check_method
+from ..data.checks import is_whole
+from ..data.notions import Notion, as_notion
+from ..data.predictions import Predictions
+from ..data.problem import OneVsRest, Problem, VectorProblem
+from ..data.types import Label
 from ..errors import Binned, CellEstimator, Isotonic
-from ..estimation import estimate_from_sums
-from ..inference.groups import Groups
-from ..notions import Notion, as_notion
-from ..predictions import Predictions
-from ..problem import OneVsRest, Problem, VectorProblem
-from ..question import Question
-from ..results import Estimate, ReliabilityCurve
+from ..measure.curves.band_kinds import BANDS, check_band
+from ..measure.curves.corp import is_isotonic, isotonic_curve
+from ..measure.curves.from_cells import curve_from
+from ..measure.curves.reliability import check_method
+from ..measure.estimation import estimate_from_sums
+from ..measure.inference.steps import Groups
+from ..measure.question import Question
+from ..measure.result import Estimate, ReliabilityCurve
 
 #: Panels a figure has at most.
 MAX_PANELS = 9

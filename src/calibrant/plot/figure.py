@@ -12,9 +12,9 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..results import Estimate
+from ..measure.result import Estimate
+from .axes import shape_of
 from .diagram import Diagram
-from .grid import shape_of
 from .panels import BELOW, columns_of, key_of
 from .strip import strip_height
 from .style import Style, error_text, font_scale, percent_text, plain_text

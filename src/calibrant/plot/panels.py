@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from ..results import ReliabilityCurve
+from ..measure.result import ReliabilityCurve
 from .diagram import Diagram
 from .strip import draw_strip, points_from, side_of
 from .style import (

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import matplotlib
 
-from .._types import Interval, Label
+from ..data.types import Interval, Label
 from .diagram import Diagram
 
 

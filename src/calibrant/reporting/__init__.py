@@ -1,6 +1,6 @@
 """The report: numbers, table, verdict, text and HTML, from sums alone; and the comparison of calibrators."""
 
-from .build import report, report_from
+from .assemble import report, report_from
 from .comparison import CalibratorComparison, ComparedCalibrator
 from .report import Report
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from .._types import Label
-from ..results import Estimate, plain
-from .frame import to_frame
+from ..data.frame import to_frame
+from ..data.types import Label
+from ..measure.result import Estimate, plain
 from .report import Report, write_page
+from .text import seconds_of
 
 _SCORES = {"log_loss": "log-loss", "brier": "Brier score"}
 
@@ -176,10 +177,3 @@ class CalibratorComparison:
         from .html import render_comparison
 
         return write_page(render_comparison(self), path)
-
-
-def seconds_of(seconds: float) -> str:
-    """``3.2 ms``, ``0.41 s``, ``12 s``."""
-    if seconds < 0.0995:
-        return f"{1e3 * seconds:.2g} ms"
-    return f"{seconds:.2g} s" if seconds < 9.95 else f"{seconds:.0f} s"

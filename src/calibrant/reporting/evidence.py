@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..density import GridMoments
-from ..results import Estimate, plain
-from ..significance.result import TestResult
-from ..significance.sums import SumsTest
+from ..judge.tests.from_sums import SumsTest
+from ..judge.tests.result import TestResult
+from ..measure.result import Estimate, plain
+from ..sums import GridMoments
 
 #: What matters, as a share of the standard deviation of the outcome: 0.05 at a base rate of one half, 0.01 at 1 %.
 MATERIAL = 0.1

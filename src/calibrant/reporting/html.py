@@ -6,14 +6,17 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._types import FloatArray, Label
-from ..results import ReliabilityCurve, plain
-from .comparison import CalibratorComparison, seconds_of
-from .report import Curves, Report
+from ..data.types import FloatArray, Label
+from ..measure.result import ReliabilityCurve, plain
+from .text import seconds_of
+
+if TYPE_CHECKING:
+    from .comparison import CalibratorComparison
+    from .report import Curves, Report
 
 #: Points of a smooth curve that the page keeps; the screen shows no more.
 _POINTS = 257

@@ -8,11 +8,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from .._files import check_free, write_text
-from .._types import Label
-from ..results import Estimate, ReliabilityCurve, plain
+from ..data.frame import to_frame
+from ..data.types import Label
+from ..data.writing import check_free, write_text
+from ..measure.result import Estimate, ReliabilityCurve, plain
 from .evidence import Evidence
-from .frame import to_frame
 
 
 @dataclass(frozen=True)

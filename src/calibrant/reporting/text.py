@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import textwrap
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..results import Estimate, ReliabilityCurve
-from .report import Report
+from ..measure.result import Estimate, ReliabilityCurve
+
+if TYPE_CHECKING:
+    from .report import Report
 
 _WORST = 10
 _WIDTH = 45
@@ -94,3 +97,10 @@ def _footnote(r: Report) -> str:
 
 def _short(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def seconds_of(seconds: float) -> str:
+    """``3.2 ms``, ``0.41 s``, ``12 s``."""
+    if seconds < 0.0995:
+        return f"{1e3 * seconds:.2g} ms"
+    return f"{seconds:.2g} s" if seconds < 9.95 else f"{seconds:.0f} s"

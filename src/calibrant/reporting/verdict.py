@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._types import AnyArray
-from ..density import GridMoments
-from ..inference.bands import wilson_interval
-from ..results import Estimate, ReliabilityCurve
+from ..data.types import AnyArray
+from ..measure.inference.bands import wilson_interval
+from ..measure.result import Estimate, ReliabilityCurve
+from ..sums import GridMoments
 from .evidence import Evidence
 from .report import ClassRow
 

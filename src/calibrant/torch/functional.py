@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, one_hot
 from torch.utils.checkpoint import checkpoint
 
-from .._checks import check_norm
+from ..data.checks import check_norm
 from ..errors import DirichletKernel
 from ..errors.dirichlet import auto
 from ..errors.simplex_kernel import LEAST

@@ -10,13 +10,12 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from .._checks import check_norm
-from ..binning import BinMoments, Bins
-from ..binning.edges import EDGE_UNITS, Edges
-from ..density import Grid
-from ..density.grid import GRID_CELLS, GridMoments
+from ..data.checks import check_norm
 from ..errors import Binned, CellEstimator, EmpiricalBayes, Estimator
 from ..errors.norm import combine
+from ..sums import BinMoments, Bins, Grid
+from ..sums.edges import EDGE_UNITS, Edges
+from ..sums.grid import GRID_CELLS, GridMoments
 from ._kernel import log_probabilities
 
 NOTIONS = ("confidence", "classwise", "class-specific")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from .canonical_runner import CanonicalConfig, run_canonical, run_default
 from .entries import CURVES, MEASURES, TRIALS, Entry
-from .laws import PUBLISHED, VectorDistribution, others, published
-from .runner import CanonicalConfig, run_canonical, run_default
 from .sharpness import run_sharpness
+from .vector_distributions import PUBLISHED, VectorDistribution, others, published
 
 __all__ = [
     "CURVES",

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..._checks import check_some
+from ...data.checks import check_some
+from ...data.problem import VectorProblem
 from ...errors import DirichletKernel, Estimator, SimplexBinned
 from ...errors.dirichlet import auto
 from ...errors.simplex_kernel import Simplex
-from ...estimation import canonical_default as default
-from ...problem import VectorProblem
+from ...measure.estimation import canonical_default as default
 
 #: ``E ‖gap‖₁`` and ``E ‖gap‖₂²``.
 MEASURES = ("l1", "squared")

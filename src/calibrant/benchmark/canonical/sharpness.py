@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import gammaln, softmax
 
-from ..._checks import check_int
-from ..._types import FloatArray
+from ...data.checks import check_int
+from ...data.types import FloatArray
 from ..config import check_sizes
 from ..experiment import Experiment
-from .laws import published
-from .runner import Item
+from .canonical_runner import Item
+from .vector_distributions import published
 
 if TYPE_CHECKING:
     import polars as pl

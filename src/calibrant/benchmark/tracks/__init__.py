@@ -13,16 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..._checks import check_choice
-from .dirichlet import DirichletDistribution, dirichlets
-from .distribution import (
-    NORMS,
-    BinaryDistribution,
-    ConfidenceDistribution,
-    Distribution,
-    ScalarDistribution,
-    Truth,
-)
+from ...data.checks import check_choice
+from .dirichlet_track import DirichletDistribution, dirichlets
+from .distribution import NORMS, BinaryDistribution, ConfidenceDistribution, Distribution, ScalarDistribution, Truth
 from .networks import networks
 from .synthetic import beta, consistency, imbalance
 

@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from ..._types import AnyArray, FloatArray
-from ...problem import Problem
-from .laws import ScoreLaw
-from .maps import Identity, TrueMap
+from ...data.problem import Problem
+from ...data.types import AnyArray, FloatArray
 from .quadrature import integrate, integrate_gap
+from .score_mixtures import ScoreLaw
+from .true_maps import Identity, TrueMap
 
 #: Norms of :attr:`Distribution.truths`.
 NORMS = (1, 2)

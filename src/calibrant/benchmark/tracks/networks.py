@@ -8,8 +8,8 @@ from importlib.resources import files
 from typing import Any
 
 from .distribution import BinaryDistribution, ConfidenceDistribution, Distribution
-from .laws import LogitNormal, ScoreLaw
-from .maps import Identity, Spline, TrueMap
+from .score_mixtures import LogitNormal, ScoreLaw
+from .true_maps import Identity, Spline, TrueMap
 
 
 def fitted() -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ..._types import FloatArray
+from ...data.types import FloatArray
 
 Function = Callable[[FloatArray], FloatArray]
 #: Gauss points a panel; panels are at most half of the integrand's smooth length.

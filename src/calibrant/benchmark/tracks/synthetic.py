@@ -8,8 +8,8 @@ from functools import cache
 from scipy.optimize import brentq
 
 from .distribution import BinaryDistribution, Distribution
-from .laws import Atom, Beta, ScoreLaw
-from .maps import BetaMap, Identity, Logistic, Rippled, TrueMap, Wavy
+from .score_mixtures import Atom, Beta, ScoreLaw
+from .true_maps import BetaMap, Identity, Logistic, Rippled, TrueMap, Wavy
 
 #: Laws of the score: even, both ends, mostly right, middle, sharply skewed, mostly low.
 SHAPES = {

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from ..._checks import check_positive
-from ..._types import FloatArray
+from ...data.checks import check_positive
+from ...data.types import FloatArray
 
 
 class VectorMap(ABC):

@@ -1,0 +1,259 @@
+"""What calibrators are given: scores of any kind and labels, judged once and kept in the scale they came in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_feature_names, _check_n_features, _check_sample_weight, validate_data
+
+from ..data.checks import check_choice
+from ..data.convert import to_array
+from ..data.labels import check_label_list, encode_columns
+from ..data.predictions import Predictions
+from ..data.types import AnyArray, FloatArray, Label
+from ..data.validation import SUM_TOLERANCE
+from ..data.weights import ones_or
+
+INPUTS = ("probability", "logit", "margin")
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Scores in the scale they came in.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n,) or (n, K)
+        1-D: of the second class. float32 or float64.
+    kind : {"probability", "logit", "margin"}
+    """
+
+    values: FloatArray
+    kind: str
+
+    @property
+    def n_rows(self) -> int:
+        """Rows."""
+        return int(self.values.shape[0])
+
+    @property
+    def n_columns(self) -> int:
+        """Classes that the scores speak of: 2 for 1-D scores."""
+        return 2 if self.values.ndim == 1 else int(self.values.shape[1])
+
+    def of_positive(self) -> FloatArray:
+        """One score a row, which grows with the second class: its probability, or the difference of two scores."""
+        v = self.values
+        if v.ndim == 1:
+            return v.astype(np.float64)
+        if v.shape[1] != 2:
+            raise ValueError(f"scores must have one column or two for a binary calibrator; got {v.shape[1]} columns")
+        return np.asarray(v[:, 1] if self.kind == "probability" else v[:, 1] - v[:, 0], dtype=np.float64)
+
+    def log_odds(self, eps: float) -> FloatArray:
+        """``log p/(1-p)`` of the second class, (n,); probabilities are clipped to [eps, 1 - eps]."""
+        if self.kind != "probability":
+            return self.of_positive()
+        p = np.clip(self.values.astype(np.float64), eps, 1 - eps)
+        if p.ndim == 1:
+            return np.asarray(np.log(p) - np.log1p(-p))
+        self.of_positive()
+        return np.asarray(np.log(p[:, 1]) - np.log(p[:, 0]))
+
+    def logs(self, eps: float) -> FloatArray:
+        """Logarithms of class probabilities up to a number a row, (n, K): logits as they are, else clipped to eps."""
+        v = self.values
+        if self.kind != "probability":
+            return v if v.ndim == 2 else np.column_stack([np.zeros_like(v), v])
+        both = v if v.ndim == 2 else np.column_stack([1 - v, v])
+        return np.asarray(np.log(np.maximum(both, both.dtype.type(eps))))
+
+    def log_probabilities(self, eps: float) -> FloatArray:
+        """Logarithms of class probabilities, (n, K), float64; of probabilities clipped to eps."""
+        z = self.logs(eps).astype(np.float64)
+        if self.kind == "probability":
+            return z
+        z = z - z.max(axis=1, keepdims=True)
+        return np.asarray(z - np.log(np.exp(z).sum(axis=1, keepdims=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Scores with labels and weights; rows of weight 0 are left out.
+
+    Attributes
+    ----------
+    scores : Scores
+    codes : ndarray of shape (n,)
+        Index of the observed class in ``classes``.
+    weights : ndarray of shape (n,)
+    classes : tuple
+    """
+
+    scores: Scores
+    codes: AnyArray
+    weights: FloatArray
+    classes: tuple[Label, ...]
+
+    @classmethod
+    def of(cls, p: Predictions) -> Sample:
+        """Predictions; what a single column speaks of is the second class."""
+        if p.weights is not None and not p.weights.all():
+            p = p.subset(p.weights > 0)
+        codes, classes = p.codes.astype(np.intp), p.classes
+        if p.positive == 0:
+            codes, classes = 1 - codes, classes[::-1]
+        return cls(Scores(p.probs, "probability"), codes, ones_or(p.weights, p.n_samples), classes)
+
+    @property
+    def n_classes(self) -> int:
+        """Classes K."""
+        return len(self.classes)
+
+    @property
+    def total(self) -> float:
+        """Sum of weights."""
+        return float(self.weights.sum())
+
+    def outcomes(self) -> FloatArray:
+        """1.0 where the second class was observed."""
+        return np.asarray(self.codes == 1, dtype=np.float64)
+
+
+def read_sample(owner: BaseEstimator, scores: Any, y: Any, sample_weight: Any, kind: str, labels: Any) -> Sample:
+    """Judge what ``fit`` was given, and set what scikit-learn wants to know of the features."""
+    check_choice("input", kind, INPUTS)
+    columns = _names(scores)
+    values, y = _validated(owner, scores, y, fitting=True)
+    check_classification_targets(y)
+    weights = _weights(sample_weight, values)
+    k = 1 if values.ndim == 1 else values.shape[1]
+    if k == 1:
+        classes = _two(y, labels)
+        order, codes, classes = _encoded(y, classes, None, 2)
+        values = values.reshape(-1)
+    else:
+        order, codes, classes = _encoded(y, labels, columns, k)
+    owner.order_ = order
+    values = _of_kind(values if order is None else values[:, order], kind)
+    used = weights > 0
+    if not used.all():
+        values, codes, weights = values[used], codes[used], weights[used]
+    return Sample(Scores(values, kind), codes, weights, classes)
+
+
+def read_scores(owner: BaseEstimator, scores: Any, kind: str) -> Scores:
+    """Judge what a fitted calibrator is applied to."""
+    values = _validated(owner, scores, None, fitting=False)[0]
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    order = owner.order_
+    return Scores(_of_kind(values if order is None else values[:, order], kind), kind)
+
+
+def _validated(owner: BaseEstimator, scores: Any, y: Any, *, fitting: bool) -> tuple[AnyArray, AnyArray]:
+    """Finite numbers of one or two dimensions; remembers (fitting) or compares names and number of columns."""
+    if hasattr(scores, "detach") or type(scores).__module__.startswith("pyarrow"):
+        scores = to_array(scores, "scores")[0]
+    if hasattr(y, "detach") or type(y).__module__.startswith("pyarrow"):
+        y = to_array(y, "y")[0]
+    kinds = [np.float64, np.float32]
+    about: dict[str, Any] = {"ensure_2d": False, "dtype": kinds, "reset": fitting, "ensure_all_finite": False}
+    if fitting:
+        values, y = validate_data(owner, X=scores, y=y, **about)
+    else:
+        values = validate_data(owner, X=scores, **about)
+    _finite(values, "scores")
+    if values.ndim == 1 and not fitting and owner.n_features_in_ > 1:
+        raise ValueError(
+            f"scores must have {owner.n_features_in_} columns, as in fit; got a 1-D array. Reshape your data: "
+            "scores.reshape(1, -1) if it is one row"
+        )
+    if values.ndim == 1:
+        _check_n_features(owner, values[:, None], reset=fitting)
+    else:
+        if values.shape[1] == 0:
+            raise ValueError(f"Found array with 0 feature(s) (shape={values.shape}) while a minimum of 1 is required.")
+        _check_feature_names(owner, scores, reset=fitting)
+        _check_n_features(owner, values, reset=fitting)
+    return values, y
+
+
+def _finite(values: AnyArray, name: str) -> None:
+    """ValueError naming the first row with a number missing or infinite."""
+    finite = np.isfinite(values)
+    if not finite.all():
+        row = int(np.argmax(~finite.reshape(len(values), -1).all(axis=1)))
+        shown = values[row].item() if values[row].size == 1 else values[row]
+        raise ValueError(f"{name} must be finite numbers, without NaN or inf; row {row} is {shown!s}")
+
+
+def _names(scores: Any) -> tuple[str, ...] | None:
+    """Column names of a frame."""
+    if isinstance(scores, np.ndarray) or not hasattr(scores, "columns"):
+        return None
+    return to_array(scores, "scores")[1]
+
+
+def _weights(sample_weight: Any, values: AnyArray) -> FloatArray:
+    if sample_weight is not None and np.asarray(sample_weight).dtype.kind == "f":
+        _finite(np.asarray(sample_weight), "sample_weight")
+    weights = _check_sample_weight(sample_weight, values, dtype=np.float64, ensure_non_negative=True)
+    if not weights.any():
+        raise ValueError("sample_weight must not be all zero")
+    return np.asarray(weights)
+
+
+def _two(y: AnyArray, labels: Any) -> tuple[Label, ...]:
+    """Classes of 1-D scores: the sorted two; the second is what scores speak of."""
+    if labels is not None:
+        return check_label_list(labels, 2)
+    seen = tuple(np.unique(y).tolist())
+    if len(seen) == 2:
+        return seen
+    if len(seen) == 1 and (isinstance(seen[0], bool) or seen[0] in (0, 1)):
+        return (False, True) if isinstance(seen[0], bool) else (0, 1)
+    if len(seen) == 1:
+        raise ValueError(f"y has one class only ({seen[0]!r}), and two are needed: pass labels=[...] with both")
+    raise ValueError(
+        f"Only binary classification is possible with 1-D scores, which speak of two classes; y has {len(seen)} "
+        "classes: pass scores with a column a class"
+    )
+
+
+def _encoded(
+    y: AnyArray, labels: Any, columns: tuple[str, ...] | None, k: int
+) -> tuple[list[int] | None, AnyArray, tuple[Label, ...]]:
+    """As the rest of the library reads labels, in the words of ``fit``."""
+    try:
+        return encode_columns(y, labels, columns, k)
+    except (ValueError, TypeError) as error:
+        raise type(error)(str(error).replace("y_true", "y").replace("y_prob", "scores")) from error
+
+
+def _of_kind(values: AnyArray, kind: str) -> FloatArray:
+    """Probabilities in [0, 1] whose rows sum to 1, or any real scores."""
+    if kind != "probability":
+        return values
+    tolerance = SUM_TOLERANCE[np.dtype(values.dtype)]
+    low, high = float(values.min()), float(values.max())
+    if low < -1e-6 or high > 1 + 1e-6:
+        row = int(np.argmax(((values < -1e-6) | (values > 1 + 1e-6)).reshape(len(values), -1).any(axis=1)))
+        raise ValueError(
+            f"scores must be probabilities in [0, 1]; row {row} is {values[row]!s}: pass input='logit' or "
+            "input='margin' for others"
+        )
+    values = np.clip(values, 0, 1)
+    if values.ndim == 2:
+        total = values.sum(axis=1, dtype=np.float64)
+        row = int(np.argmax(np.abs(total - 1)))
+        if not abs(total[row] - 1) <= tolerance:
+            raise ValueError(
+                f"rows of scores must sum to 1; row {row} sums to {total[row]:.9g}: normalise them, or pass "
+                "input='logit' or input='margin'"
+            )
+    return values

@@ -1,0 +1,249 @@
+"""Monotone maps without a formula: isotonic regression, and the two isotonic fits of Venn-Abers predictors."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..data.checks import check_bool, check_choice
+from ..data.types import AnyArray, FloatArray
+from .base import BinaryCalibrator
+from .inputs import Sample, Scores
+
+
+class IsotonicCalibrator(BinaryCalibrator):
+    r"""Isotonic regression: the non-decreasing map of least squared error (and, as it happens, of least log-loss).
+
+    Parameters
+    ----------
+    interpolation : {"linear", "step"}, default "linear"
+        Between scores that were seen: straight lines, as scikit-learn's, or the value of the next lower score. Beyond
+        them: the end values.
+    centred : bool, default False
+        Centred isotonic regression: each flat piece becomes one point, at the mean of its scores, and lines join them,
+        so that the map rises strictly between the first and the last.
+    clip : float or None, default None
+        Values are clipped to [clip, 1 - clip]. None: pieces without one of the classes say exactly 0 or 1, for which
+        the log-loss of a surprise is infinite. ``1 / (n + 2)`` is a common choice.
+    input, labels
+        As :class:`PlattScaling`; lines are drawn in the scale that scores come in.
+
+    Attributes
+    ----------
+    scores_, values_ : ndarray of shape (m,)
+        Knots of the map.
+
+    Notes
+    -----
+    Expresses any rising map; needs many samples (some thousand), and ranks change only by ties. Solved exactly by
+    pooling adjacent violators; equal scores are one point. Cost O(n log n).
+
+    References
+    ----------
+    Zadrozny & Elkan (2002); Oron & Flournoy (2017), *Centered isotonic regression*.
+
+    Examples
+    --------
+    >>> from calibrant.calibrators import IsotonicCalibrator
+    >>> fitted = IsotonicCalibrator().fit([0.1, 0.2, 0.3, 0.4], [0, 1, 0, 1])
+    >>> fitted.predict_proba([0.1, 0.25, 0.4])[:, 1].tolist()
+    [0.0, 0.5, 1.0]
+    """
+
+    state: ClassVar[tuple[str, ...]] = ("scores_", "values_")
+
+    def __init__(
+        self,
+        *,
+        interpolation: str = "linear",
+        centred: bool = False,
+        clip: float | None = None,
+        input: str = "probability",
+        labels: Any = None,
+    ) -> None:
+        self.interpolation = interpolation
+        self.centred = centred
+        self.clip = clip
+        self.input = input
+        self.labels = labels
+
+    def _check_parameters(self) -> None:
+        check_choice("interpolation", self.interpolation, ("linear", "step"))
+        check_bool("centred", self.centred)
+        if self.centred and self.interpolation != "linear":
+            raise ValueError("centred=True joins points by lines: it needs interpolation='linear'")
+        if self.clip is not None and (isinstance(self.clip, bool) or not 0 <= self.clip < 0.5):
+            raise ValueError(f"clip must be None or a number >= 0 and < 0.5; got {self.clip!r}")
+
+    def _fit(self, sample: Sample) -> None:
+        from scipy.optimize import isotonic_regression
+
+        s, weight, positive = points(sample.scores.of_positive(), sample.outcomes(), sample.weights)
+        found = isotonic_regression(positive / weight, weights=weight)
+        # Rounding leaves means of outcomes a last digit outside.
+        value, start = np.clip(found.x, 0.0, 1.0), found.blocks
+        if self.centred:
+            total = np.add.reduceat(weight, start[:-1])
+            self.scores_ = np.add.reduceat(weight * s, start[:-1]) / total
+            self.values_ = value[start[:-1]]
+            return
+        # Both ends of each flat piece.
+        keep = np.unique(np.concatenate([start[:-1], start[1:] - 1]))
+        self.scores_, self.values_ = s[keep], value[keep]
+
+    def _map(self, scores: Scores) -> FloatArray:
+        s = scores.of_positive()
+        if self.interpolation == "linear":
+            p = np.interp(s, self.scores_, self.values_)
+        else:
+            p = self.values_[np.maximum(np.searchsorted(self.scores_, s, side="right") - 1, 0)]
+        return np.asarray(p if self.clip is None else np.clip(p, self.clip, 1 - self.clip))
+
+
+class VennAbers(BinaryCalibrator):
+    r"""Inductive Venn-Abers predictor: an interval of probabilities, one end of which is calibrated.
+
+    For a score s, p₀ and p₁ are the isotonic fits at s to the calibration rows and one more of score s with outcome 0
+    or 1. Under exchangeability the one that belongs to the true outcome is perfectly calibrated, for every n.
+
+    .. math:: P(1 \mid s) = \frac{p_1}{1 - p_0 + p_1}
+
+    Parameters
+    ----------
+    input, labels
+        As :class:`PlattScaling`; any rising transform of the scores gives the same numbers.
+
+    Attributes
+    ----------
+    scores_ : ndarray of shape (m,)
+        Distinct scores, ascending.
+    lower_ : ndarray of shape (2 m + 1,)
+        p₀ of scores below the first, on it, between the first and the second, …, above the last.
+    upper_ : ndarray of shape (2 m + 1,)
+        p₁ of the same.
+
+    Notes
+    -----
+    Expresses rising maps; never exactly 0 or 1, as the extra row counts. ``predict_interval`` gives p₀ and p₁: their
+    distance says how much the calibration rows leave open. All fits are computed together from the cumulative sums of
+    outcomes, as slopes of convex hulls. Cost O(n log n), and O(log n) a score.
+
+    References
+    ----------
+    Vovk, Petej & Fedorova (2015), *Large-scale probabilistic predictors with and without guarantees of validity*.
+
+    Examples
+    --------
+    >>> from calibrant.calibrators import VennAbers
+    >>> fitted = VennAbers().fit([0.1, 0.2, 0.3, 0.4], [0, 0, 1, 1])
+    >>> fitted.predict_interval([0.35]).round(3).tolist()
+    [[0.5, 1.0]]
+    """
+
+    state: ClassVar[tuple[str, ...]] = ("scores_", "lower_", "upper_")
+
+    def __init__(self, *, input: str = "probability", labels: Any = None) -> None:
+        self.input = input
+        self.labels = labels
+
+    def _fit(self, sample: Sample) -> None:
+        s, weight, positive = points(sample.scores.of_positive(), sample.outcomes(), sample.weights)
+        self.scores_ = s
+        self.upper_ = _with_one_more(weight, positive)
+        self.lower_ = 1 - _with_one_more(weight[::-1], (weight - positive)[::-1])[::-1]
+
+    def _position(self, scores: Scores) -> AnyArray:
+        """Even: between scores, odd: on one."""
+        s = scores.of_positive()
+        left = np.searchsorted(self.scores_, s, side="left")
+        on = np.searchsorted(self.scores_, s, side="right") > left
+        return np.asarray(2 * left + on)
+
+    def predict_interval(self, scores: Any) -> FloatArray:
+        """p₀ and p₁ of each row, (n, 2): probabilities of the second class."""
+        from sklearn.utils.validation import check_is_fitted
+
+        from .inputs import read_scores
+
+        check_is_fitted(self)
+        at = self._position(read_scores(self, scores, self.input))
+        return np.column_stack([self.lower_[at], self.upper_[at]])
+
+    def _map(self, scores: Scores) -> FloatArray:
+        at = self._position(scores)
+        p0, p1 = self.lower_[at], self.upper_[at]
+        return np.asarray(p1 / (1 - p0 + p1))
+
+
+def points(s: FloatArray, outcomes: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Distinct scores, ascending, with the weight and the positive weight on each."""
+    order = np.argsort(s)
+    s, o, w = s[order], outcomes[order], weights[order]
+    start = np.flatnonzero(np.concatenate([[True], s[1:] != s[:-1]]))
+    return s[start], np.add.reduceat(w, start), np.add.reduceat(w * o, start)
+
+
+def _with_one_more(weight: FloatArray, positive: FloatArray) -> FloatArray:
+    r"""Isotonic fit at every place to the points and one more of weight 1 and outcome 1 there, (2 m + 1,).
+
+    With cumulative weights W and positives Y, p₁ is ``max_{a ≤ left} min_{b ≥ right}`` of
+    ``(Y_b - Y_a + 1) / (W_b - W_a + 1)``: the slope of the common tangent below the points before, moved to
+    ``(W_a - 1, Y_a - 1)``, and those after. On a point, a runs over the points before it, and b begins with it.
+
+    Slopes grow from place to place, so both ends of the tangent only ever move right; points enter the hull on the left
+    at its end, and leave the one on the right at its beginning.
+    """
+    m = weight.size
+    w = [0.0, *np.cumsum(weight).tolist()]
+    y = [0.0, *np.cumsum(positive).tolist()]
+    after = _next_corners(w, y)
+    out = [0.0] * (2 * m + 1)
+    hull: list[int] = []
+    front = b = 0
+    for place in range(2 * m + 1):
+        i = place // 2
+        if place % 2 == 0:
+            wi, yi = w[i], y[i]
+            while len(hull) > 1:
+                p, q = hull[-2], hull[-1]
+                if (w[q] - w[p]) * (yi - y[p]) > (wi - w[p]) * (y[q] - y[p]):
+                    break
+                hull.pop()
+            hull.append(i)
+            front = min(front, len(hull) - 1)
+        b = max(b, i + place % 2)
+        while True:
+            x, v = w[hull[front]] - 1, y[hull[front]] - 1
+            slope = (y[b] - v) / (w[b] - x)
+            while b < m:
+                c = after[b]
+                lower = (y[c] - v) / (w[c] - x)
+                if lower > slope:
+                    break
+                b, slope = c, lower
+            if front + 1 == len(hull):
+                break
+            p, q = hull[front], hull[front + 1]
+            if y[q] - y[p] >= slope * (w[q] - w[p]):
+                break
+            front += 1
+        out[place] = slope
+    return np.minimum(out, 1.0)
+
+
+def _next_corners(w: list[float], y: list[float]) -> list[int]:
+    """For each point the next corner of the lower hull of the points from it on."""
+    m = len(w) - 1
+    following = [m] * (m + 1)
+    stack = [m]
+    for i in range(m - 1, -1, -1):
+        wi, yi = w[i], y[i]
+        while len(stack) > 1:
+            p, q = stack[-1], stack[-2]
+            if (w[p] - wi) * (y[q] - yi) > (w[q] - wi) * (y[p] - yi):
+                break
+            stack.pop()
+        following[i] = stack[-1]
+        stack.append(i)
+    return following

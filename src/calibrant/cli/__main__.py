@@ -1,0 +1,5 @@
+"""``python -m calibrant.cli``."""
+
+from . import main
+
+main()

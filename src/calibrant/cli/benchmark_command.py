@@ -1,0 +1,150 @@
+"""The command ``calibrant benchmark``: runs the known-truth benchmark and prints tables."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .endings import check_option
+
+if TYPE_CHECKING:
+    import polars as pl
+
+#: What a printed table shows: its title, and its column.
+_TABLES = {
+    "rel": ("95th percentile of the relative error, median over distributions", "rel_p95"),
+    "abs": ("95th percentile of the absolute error, median over distributions", "abs_p95"),
+    "bias": ("bias, median over distributions", "bias"),
+}
+_MOST_SIZES = 6
+#: What ``--show`` chooses on track "canonical".
+_CANONICAL = {"mean": "mean reading", "bias": "bias", "rmse": "root mean squared error"}
+
+
+@dataclass(frozen=True)
+class BenchmarkOptions:
+    """Options that every benchmark has."""
+
+    out: Path | None
+    quick: bool
+    jobs: int | None
+    seed: int
+    show: str | None
+
+    def shown(self, option: str, allowed: Collection[str]) -> str:
+        """What tables show: the first that is allowed, unless something was asked for."""
+        return check_option(option, next(iter(allowed)) if self.show is None else self.show, allowed)
+
+    def folder(self, name: str) -> Path:
+        """Of the run."""
+        return Path(f"calibrant-benchmark-{name}{'-quick' if self.quick else ''}") if self.out is None else self.out
+
+    def sized(self, **quick: Any) -> dict[str, Any]:
+        """What a run takes, with other sizes where it is to be quick."""
+        return {"n_jobs": self.jobs, "seed": self.seed, "progress": True, **(quick if self.quick else {})}
+
+
+def mixtures(options: BenchmarkOptions, mode: str, *, keep_predictions: bool) -> None:
+    """The experiment of the paper: one table a notion."""
+    from ..benchmark import run, summary
+
+    show = options.shown("--show", _TABLES)
+    results = run(mode, options.out, quick=options.quick, keep_predictions=keep_predictions, **options.sized())
+    print_tables(summary(results), show)
+
+
+def tracks(options: BenchmarkOptions, names: Sequence[str]) -> None:
+    """One table a notion for each track."""
+    import polars as pl
+
+    from ..benchmark.track_runner import run_tracks, summarize
+
+    show = options.shown("--show", _TABLES)
+    size = options.sized(sizes=(30, 120, 500), large_sizes=(1000, 10_000), n_sets=40)
+    summed = summarize(run_tracks(names, out=options.folder("-".join(names)), **size))
+    for name in names:
+        print_tables(summed.filter(pl.col("track") == name), show)
+
+
+def canonical(options: BenchmarkOptions) -> None:
+    """Track "canonical": what is read beside the truth, and the bias of sharpness at a point."""
+    from ..benchmark.canonical import run_canonical, run_default, run_sharpness
+
+    show = options.shown("--show with --track canonical", _CANONICAL)
+    folder = options.folder("canonical")
+    results = run_canonical(folder, **options.sized(sizes=(200, 1000), other_sizes=(200,), most_sets=10))
+    if not options.quick:
+        run_default(folder / "default", **options.sized())
+    sharpness = run_sharpness(folder / "sharpness", **options.sized(sizes=(10, 100), repetitions=1000))
+    _print_canonical(results, show)
+    _print_sharpness(sharpness)
+
+
+def print_tables(summed: pl.DataFrame, show: str) -> None:
+    """One table a notion: estimators by rows, sizes by columns; the best at each size has a star."""
+    import polars as pl
+
+    title, column = _TABLES[show]
+    sizes = sorted(summed["size"].unique())
+    shown = [sizes[round(i * (len(sizes) - 1) / (_MOST_SIZES - 1))] for i in range(_MOST_SIZES)]
+    shown = sorted(set(shown)) if len(sizes) > _MOST_SIZES else sizes
+    for notion in sorted(summed["notion"].unique(), reverse=True):
+        part = summed.filter(pl.col("notion") == notion)
+        cell = {(name, size): value for name, size, value in part.select("estimator", "size", column).iter_rows()}
+        names = sorted(part["estimator"].unique(), key=lambda name: cell[name, shown[0]])
+        best = {size: min(names, key=lambda name: abs(cell[name, size])) for size in shown}
+        rows = [[name, *(f"{cell[name, size]:.3f}{' *'[best[size] == name]}" for size in shown)] for name in names]
+        _print(f"{notion}: {title} ({part['distributions'][0]})", ["estimator", *map(str, shown)], rows)
+
+
+def _print_canonical(results: pl.DataFrame, show: str) -> None:
+    """One table a law of the paper and measure: the figure's estimators by rows, sizes by columns."""
+    import polars as pl
+
+    from ..benchmark.canonical import CURVES, MEASURES, PUBLISHED
+
+    for law in PUBLISHED:
+        for measure in MEASURES:
+            part = results.filter(
+                (pl.col("distribution") == law.name)
+                & (pl.col("measure") == measure)
+                & pl.col("estimator").is_in(list(CURVES))
+            )
+            sizes = sorted(part["size"].unique())
+            if not sizes:
+                continue
+            cell = {(name, size): value for name, size, value in part.select("estimator", "size", show).iter_rows()}
+            known = [name for name in CURVES if (name, sizes[0]) in cell]
+            rows = [[name, *(f"{cell[name, size]:.4f}" for size in sizes)] for name in known]
+            title = f"{law.name}, {measure}: {_CANONICAL[show]}; truth {part['truth'][0]:.4f}"
+            _print(title, ["estimator", *map(str, sizes)], rows)
+
+
+def _print_sharpness(found: pl.DataFrame) -> None:
+    """Bias at the point by size."""
+    limit, truth = found["limit"][0], found["truth"][0]
+    rows = [
+        [f"{size}", name, f"{bias:+.4f}", f"{se:.4f}"]
+        for size, name, bias, se in found.select("size", "estimator", "bias", "se").iter_rows()
+    ]
+    title = f"sharpness at a point: bias against {limit:.4f}, what the kernel sees (truth {truth:.4f})"
+    _print(title, ["samples", "estimator", "bias", "± standard error"], rows)
+
+
+def _print(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table on standard output."""
+    from rich.box import SIMPLE
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    console.print(f"\n{title}", highlight=False)
+    table = Table(box=SIMPLE)
+    table.add_column(columns[0], no_wrap=True)
+    for name in columns[1:]:
+        table.add_column(name, justify="right")
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)

@@ -1,0 +1,260 @@
+"""The commands: read, report, and an exit code. Thin: everything they do is in the library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..data.progress import on_terminal, progress_bar
+from .endings import as_text, check_option, check_output, guarded, tell_written
+from .judging import compare_models_command
+from .repair import apply_command, compare_command, fix_command
+from .source import (
+    PIECE_ROWS,
+    STREAM_ABOVE_BYTES,
+    Columns,
+    FileArgument,
+    FormatOption,
+    JsonOption,
+    LabelOption,
+    LabelsOption,
+    PosLabelOption,
+    ProbOption,
+    Source,
+    WeightOption,
+    numbered,
+)
+from .subgroup_command import subgroups_command
+
+if TYPE_CHECKING:
+    from ..errors import CellEstimator
+    from ..measure.result import Estimate
+    from ..measure.streaming import Accumulator
+    from ..reporting import Report
+
+#: What ``--fail-above`` can judge.
+_JUDGED: dict[str, Callable[[Estimate], float]] = {
+    "value": lambda e: e.value,
+    "corrected": lambda e: e.corrected,
+    "low": lambda e: e.interval.low,
+}
+app = typer.Typer(
+    name="calibrant",
+    help="Tells whether a classifier's probabilities can be trusted.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback(invoke_without_command=True)
+def root(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    if version:
+        from ..data.version import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.command("report")
+def report_command(
+    file: FileArgument,
+    label: LabelOption = "y_true",
+    prob: ProbOption = None,
+    weight: WeightOption = None,
+    labels: LabelsOption = None,
+    pos_label: PosLabelOption = None,
+    notion: Annotated[
+        str, typer.Option(help="auto, class-specific:LABEL, classwise, confidence or top-label.")
+    ] = "auto",
+    estimator: Annotated[
+        str,
+        typer.Option(
+            help="auto, residual[:score], density[:BANDWIDTH[:KERNEL]] or binned[:N][:quantile][:linear][:debias]."
+        ),
+    ] = "auto",
+    level: Annotated[float, typer.Option(help="Level of intervals and bands.")] = 0.95,
+    as_json: JsonOption = False,
+    html: Annotated[Path | None, typer.Option(help="Write an interactive page here.")] = None,
+    fail_above: Annotated[
+        float | None, typer.Option(help="Exit with 1 when the calibration error is above this.")
+    ] = None,
+    fail_on: Annotated[
+        str,
+        typer.Option(help="What --fail-above judges: value (noise included), corrected, or low (end of the interval)."),
+    ] = "value",
+    file_format: FormatOption = None,
+    stream: Annotated[
+        bool | None, typer.Option("--stream/--load", help="Read in pieces; default: above 256 MB.")
+    ] = None,
+    sum_tolerance: Annotated[float | None, typer.Option(help="How far rows may sum from 1.")] = None,
+    title: Annotated[str | None, typer.Option(help="Title of the report.")] = None,
+) -> None:
+    """Report on the predictions in FILE."""
+
+    def run() -> tuple[Report, str]:
+        from ..errors import Binned
+        from ..measure.streaming import Accumulator
+        from ..reporting import report, report_from
+
+        if fail_above is not None and not 0 <= fail_above <= 1:
+            raise ValueError(f"--fail-above must lie in [0, 1]; got {fail_above}")
+        check_option("--fail-on", fail_on, _JUDGED)
+        check_output("--html", html, {"the file that is read": file}, force=True)
+        source = Source(file, file_format, label, prob, weight, labels, pos_label)
+        chosen = _parse_estimator(estimator)
+        about: dict[str, Any] = {
+            "estimator": chosen,
+            "level": level,
+            "title": title or f"Calibration of {source.name}",
+        }
+        with source.table() as table:
+            columns = source.columns(table)
+            asked = columns.notion(notion)
+            if table.n_bytes > STREAM_ABOVE_BYTES if stream is None else stream:
+                kept = chosen if isinstance(chosen, Binned) and chosen.fixed else Binned()
+                sums = Accumulator(notion=asked, binned=kept, sum_tolerance=sum_tolerance, **columns.meaning)
+                found = report_from(_streamed(columns, sums), **about)
+            else:
+                found = report(columns.predictions(sum_tolerance=sum_tolerance), None, notion=asked, **about)
+        if html is not None:
+            found.to_html(html)
+        return found, as_text(found, as_json)
+
+    result, text = guarded(run)
+    typer.echo(text)
+    tell_written(html)
+    judged = _JUDGED[fail_on](result.headline)
+    if fail_above is not None and not judged <= fail_above:
+        typer.echo(f"calibrant: calibration error {judged:.4f} ({fail_on}) is above {fail_above:g}", err=True)
+        raise typer.Exit(1)
+
+
+app.command("compare")(compare_command)
+app.command("compare-models")(compare_models_command)
+app.command("fix")(fix_command)
+app.command("apply")(apply_command)
+app.command("subgroups")(subgroups_command)
+
+
+@app.command("demo")
+def demo_command(
+    out: Annotated[Path, typer.Option(help="Folder for the HTML pages.")] = Path(),
+) -> None:
+    """Train two models on scikit-learn's data and report on them: breast cancer, and ten digits."""
+    guarded(lambda: _demo(out))
+
+
+@app.command("benchmark")
+def benchmark_command(
+    quick: Annotated[bool, typer.Option("--quick", help="The same structure in minutes.")] = False,
+    mode: Annotated[str, typer.Option(help="corrected or as-published.")] = "corrected",
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of the run; one that was stopped goes on. Default: named by the mode.")
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(help="Processes; default: one for each processor.")] = None,
+    seed: Annotated[int, typer.Option(help="Root of all seeds.")] = 0,
+    keep_predictions: Annotated[
+        bool, typer.Option("--keep-predictions", help="Keep predictions (11 GB), to add estimators later.")
+    ] = False,
+    show: Annotated[
+        str | None,
+        typer.Option(help="Table to print: rel (default), abs or bias; of canonical: mean (default), bias or rmse."),
+    ] = None,
+    track: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Instead of the mixtures: beta, networks, dirichlet, imbalance, consistency, repeatable; or canonical"
+        ),
+    ] = None,
+) -> None:
+    """Measure how wrong each estimator is where the true calibration error is known."""
+    from .benchmark_command import BenchmarkOptions, canonical, mixtures, tracks
+
+    options = BenchmarkOptions(out, quick, jobs, seed, show)
+
+    def run() -> None:
+        if not track:
+            mixtures(options, mode, keep_predictions=keep_predictions)
+        elif mode != "corrected" or keep_predictions:
+            raise ValueError("--mode and --keep-predictions are for the mixtures: tracks have neither")
+        elif "canonical" not in track:
+            tracks(options, track)
+        elif len(set(track)) > 1:
+            raise ValueError("--track canonical runs by itself: its problems are vectors, and its estimators others")
+        else:
+            canonical(options)
+
+    guarded(run)
+
+
+def _streamed(columns: Columns, sums: Accumulator) -> Accumulator:
+    """Add all rows, piece by piece."""
+    with progress_bar("reading rows", columns.table.n_rows(), shown=on_terminal()) as advance:
+        for rows in columns.pieces(PIECE_ROWS):
+            with numbered(rows.numbers):
+                sums.add(rows.y_true, rows.y_prob, rows.weight)
+            advance(len(rows.y_true))
+    return sums
+
+
+def _parse_estimator(text: str) -> str | CellEstimator:
+    """``density:scott:triweight`` and ``binned:sqrt:quantile:linear:debias`` to estimators; auto as it is."""
+    from ..errors import Binned, Density, ResidualKernel
+    from ..errors.binned import STRATEGIES
+    from ..sums.shares import MAPPINGS
+
+    name, *parts = text.split(":")
+    if name == "auto" and not parts:
+        return text
+    if name == "residual" and len(parts) <= 1:
+        return ResidualKernel(space=parts[0] if parts else "rank")
+    if name == "density" and len(parts) <= 2:
+        options: dict[str, Any] = dict(zip(("bandwidth", "kernel"), parts, strict=False))
+        if parts and _is_number(parts[0]):
+            options["bandwidth"] = float(parts[0])
+        return Density(**options)
+    if name == "binned":
+        options = {}
+        for part in parts:
+            if part in STRATEGIES:
+                options["strategy"] = part
+            elif part in MAPPINGS:
+                options["mapping"] = part
+            elif part == "debias":
+                options["debias"] = True
+            else:
+                options["n_bins"] = int(part) if part.isdigit() else part
+        return Binned(**options)
+    raise ValueError(
+        "--estimator must be auto, residual[:score], density[:BANDWIDTH[:KERNEL]] or "
+        f"binned[:N][:quantile][:linear][:debias]; got {text!r}"
+    )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _demo(out: Path) -> None:
+    from ..data.datasets import load_breast_cancer_predictions, load_digits_predictions
+    from ..reporting import report
+
+    out.mkdir(parents=True, exist_ok=True)
+    cancer, digits = load_breast_cancer_predictions(), load_digits_predictions()
+    for name, data, options in (
+        ("breast-cancer", cancer, {"pos_label": "malignant"}),
+        ("digits", digits, {"labels": digits.labels}),
+    ):
+        result = report(data.y_true, data.y_prob, title=data.description, **options)
+        page = out / f"calibrant-demo-{name}.html"
+        result.to_html(page)
+        typer.echo(f"{result}\n\nopen {page} in a browser for the interactive page\n")

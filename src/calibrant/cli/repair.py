@@ -1,0 +1,306 @@
+"""The commands that repair: compare calibrators, fit one and save it, apply a saved one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import polars as pl
+import typer
+
+from ..data.progress import on_terminal, progress_bar
+from ..data.writing import replacing
+from .endings import as_text, check_option, check_output, guarded, tell_written
+from .source import (
+    PIECE_ROWS,
+    Columns,
+    FileArgument,
+    FormatOption,
+    JsonOption,
+    LabelOption,
+    LabelsOption,
+    PosLabelOption,
+    ProbOption,
+    ReplaceOption,
+    Rows,
+    Source,
+    WeightOption,
+    numbered,
+)
+
+if TYPE_CHECKING:
+    from ..calibrators import Calibrator
+    from ..data.tables import Table
+    from ..data.types import AnyArray
+    from ..reporting import CalibratorComparison
+
+#: Numbers that a fit is given at most by default: beyond, more rows change little.
+_MOST_NUMBERS = 20_000_000
+_MOST_ROWS = 1_000_000
+
+InputOption = Annotated[
+    str, typer.Option("--input", help="What the columns hold: probability, logit or margin (any real score).")
+]
+CvOption = Annotated[int, typer.Option(help="Folds of the cross-validation.")]
+ScoringOption = Annotated[str, typer.Option(help="Proper score that decides: log_loss or brier.")]
+MaxRowsOption = Annotated[
+    int | None,
+    typer.Option(help="Use at most so many rows, drawn at random. Default: a million, fewer with many classes.", min=2),
+]
+HtmlOption = Annotated[Path | None, typer.Option(help="Write a page with diagrams before and after here.")]
+TitleOption = Annotated[str | None, typer.Option(help="Title of the comparison.")]
+
+
+def compare_command(
+    file: FileArgument,
+    methods: Annotated[
+        str | None, typer.Option(help="Calibrators, from the simplest: a,b,c. Default: all that suit the classes.")
+    ] = None,
+    label: LabelOption = "y_true",
+    prob: ProbOption = None,
+    weight: WeightOption = None,
+    labels: LabelsOption = None,
+    pos_label: PosLabelOption = None,
+    kind: InputOption = "probability",
+    cv: CvOption = 5,
+    scoring: ScoringOption = "log_loss",
+    level: Annotated[float, typer.Option(help="Level of intervals and bands.")] = 0.95,
+    max_rows: MaxRowsOption = None,
+    as_json: JsonOption = False,
+    html: HtmlOption = None,
+    file_format: FormatOption = None,
+    title: TitleOption = None,
+    force: ReplaceOption = False,
+) -> None:
+    """Cross-validate calibrators on the predictions in FILE: what would repair them, and by how much?"""
+
+    def run() -> str:
+        check_output("--html", html, {"the file that is read": file}, force=force)
+        source = Source(file, file_format, label, prob, weight, labels, pos_label)
+        options = {"input": kind, "cv": cv, "scoring": scoring, "level": level}
+        columns, rows = _sample(source, max_rows)
+        found = _compare(columns, rows, methods, title=title or f"Calibrators of {source.name}", **options)
+        if html is not None:
+            found.to_html(html)
+        return as_text(found, as_json)
+
+    typer.echo(guarded(run))
+    tell_written(html)
+
+
+def fix_command(
+    file: FileArgument,
+    save: Annotated[Path, typer.Option(help="File (JSON) for the fitted calibrator.")],
+    method: Annotated[
+        str, typer.Option(help="auto (chosen by cross-validation), or the name of a calibrator: see compare --methods.")
+    ] = "auto",
+    label: LabelOption = "y_true",
+    prob: ProbOption = None,
+    weight: WeightOption = None,
+    labels: LabelsOption = None,
+    pos_label: PosLabelOption = None,
+    kind: InputOption = "probability",
+    cv: CvOption = 5,
+    scoring: ScoringOption = "log_loss",
+    max_rows: MaxRowsOption = None,
+    as_json: JsonOption = False,
+    html: HtmlOption = None,
+    file_format: FormatOption = None,
+    title: TitleOption = None,
+    force: ReplaceOption = False,
+) -> None:
+    """Fit a calibrator to the predictions in FILE and save it; `calibrant apply` uses it.
+
+    What it achieves is cross-validated, as `calibrant compare` does; what is saved is fitted to all rows.
+    """
+
+    def run() -> tuple[str, str, str]:
+        from sklearn.base import clone
+
+        from ..calibrators import named_calibrator, save_calibrator
+
+        read = {"the file that is read": file}
+        check_output("--save", save, {**read, "the page of --html": html}, force=force)
+        check_output("--html", html, read, force=force)
+        source = Source(file, file_format, label, prob, weight, labels, pos_label)
+        columns, rows = _sample(source, max_rows)
+        alone = method in ("auto", "identity") or kind == "margin"
+        methods = None if method == "auto" else method if alone else f"identity,{method}"
+        options = {"input": kind, "cv": cv, "scoring": scoring}
+        found = _compare(columns, rows, methods, title=title or f"Calibrators of {source.name}", **options)
+        name = found.chosen if method == "auto" else method
+        one = clone(named_calibrator(name, len(found.classes))).set_params(input=kind, labels=list(found.classes))
+        with numbered(rows.numbers):
+            one.fit(rows.y_prob, rows.y_true.to_numpy(), rows.weight)
+        save_calibrator(one, save, force=force)
+        if html is not None:
+            found.to_html(html)
+        saved = {"saved": str(save), "method": name, "comparison": found.to_dict()} if as_json else None
+        return json.dumps(saved, allow_nan=False) if as_json else str(found), name, found.chosen
+
+    text, used, chosen = guarded(run)
+    typer.echo(text)
+    if used != chosen:
+        typer.echo(f"calibrant: {used} is saved, as asked for; cross-validation chose {chosen}", err=True)
+    tell_written(save, html)
+
+
+def apply_command(
+    model: Annotated[Path, typer.Argument(help="Calibrator saved by calibrant fix.")],
+    file: FileArgument,
+    out: Annotated[Path, typer.Option(help="File for the rows with calibrated probabilities.")],
+    prob: ProbOption = None,
+    suffix: Annotated[
+        str, typer.Option(help="Add columns named with this ending, instead of replacing those of the scores.")
+    ] = "",
+    file_format: FormatOption = None,
+    out_format: Annotated[
+        str | None, typer.Option(help="csv, parquet, ndjson or arrow; default: told from the name, else as FILE.")
+    ] = None,
+    force: ReplaceOption = False,
+) -> None:
+    """Write the rows of FILE with calibrated probabilities, by pieces: FILE may be larger than memory."""
+
+    def run() -> int:
+        from ..calibrators import load_calibrator
+
+        if str(out) == "-":
+            raise ValueError("--out must name a file; standard output is not written to")
+        check_output("--out", out, {"the calibrator": model}, force=force)
+        calibrator = load_calibrator(model)
+        source = Source(file, file_format, prob=prob)
+        with source.table(as_text=True) as table:
+            columns = _fitted_columns(calibrator, source, table)
+            return _apply(calibrator, table, {name: name + suffix for name in columns}, out, out_format)
+
+    rows = guarded(run)
+    typer.echo(f"wrote {out}: {rows:,} rows", err=True)
+
+
+def _sample(source: Source, max_rows: int | None) -> tuple[Columns, Rows]:
+    """Rows to compare or fit with."""
+    with source.table() as table:
+        columns = source.columns(table)
+        most = max_rows or min(_MOST_ROWS, max(_MOST_NUMBERS // len(columns.probs), 1000))
+        rows = columns.rows(*table.sample(columns.names, most, 0, PIECE_ROWS))
+        total = table.n_rows()
+    if total > len(rows.numbers):
+        typer.echo(f"calibrant: a random {len(rows.numbers):,} of {total:,} rows are used (--max-rows)", err=True)
+    return columns, rows
+
+
+def _compare(columns: Columns, rows: Rows, methods: str | None, **options: Any) -> CalibratorComparison:
+    from ..calibrators import named_calibrator
+    from ..reporting.comparing_calibrators import compare_calibrators
+
+    n_classes = max(len(columns.probs), 2)
+    candidates = None if methods is None else {m: named_calibrator(m, n_classes) for m in methods.split(",")}
+    options |= {"candidates": candidates, "labels": _labels(columns), "progress": on_terminal()}
+    with numbered(rows.numbers):
+        # Probabilities with names, which labels may go by.
+        return compare_calibrators(rows.y_prob, rows.y_true.to_numpy(), sample_weight=rows.weight, **options)
+
+
+def _labels(columns: Columns) -> list[Any] | None:
+    """Labels of the columns; of a single one both, the one that it speaks of last."""
+    if len(columns.probs) > 1:
+        return columns.labels
+    both = columns.labels or columns.seen
+    if columns.positive is None:
+        if set(both) <= {0, 1}:
+            return [False, True] if isinstance(both[0], bool) else [0, 1]
+        raise ValueError(
+            f"--pos-label must say which label column {columns.probs[0]!r} is the probability of: "
+            f"{' or '.join(map(str, both))}"
+        )
+    if columns.positive not in both:
+        raise ValueError(f"--pos-label {columns.positive} is not among the labels {', '.join(map(str, both))}")
+    return [v for v in both if v != columns.positive] + [columns.positive]
+
+
+def _fitted_columns(calibrator: Calibrator, source: Source, table: Table) -> list[str]:
+    """Columns that the calibrator is applied to: those it was fitted to, if they are there and none are named."""
+    names = [str(name) for name in getattr(calibrator, "feature_names_in_", ())]
+    known = bool(names) and set(names) <= set(table.columns)
+    columns = names if source.prob is None and known else source.probability_columns(table)
+    if set(columns) == set(names):
+        columns = names  # whatever their order in the file
+    expected = int(calibrator.n_features_in_)
+    if len(columns) != expected:
+        raise ValueError(
+            f"the calibrator was fitted to {expected} column{'s' * (expected > 1)}, and --prob names {len(columns)}: "
+            f"{', '.join(columns[:6])}"
+        )
+    return columns
+
+
+def _apply(calibrator: Calibrator, table: Table, written: dict[str, str], out: Path, out_format: str | None) -> int:
+    """Write calibrated rows; returns how many. ``written``: what each column is called in the new file."""
+    from ..data.tables import FORMATS, format_of
+
+    chosen = check_option("--out-format", out_format or format_of(out) or table.file_format, FORMATS)
+    for old, new in written.items():
+        if new != old and new in table.columns:
+            raise ValueError(f"--suffix {new.removeprefix(old)!r}: there is a column {new!r} already")
+    schema = table.schema
+    kinds = {new: schema[old] if schema[old].is_float() else pl.Float64() for old, new in written.items()}
+    failed: list[ValueError] = []
+    with progress_bar("calibrating rows", table.n_rows(), shown=on_terminal()) as advance:
+        rows = 0
+
+        def calibrated() -> Iterator[pl.DataFrame]:
+            nonlocal rows
+            for batch in table.batches(None, PIECE_ROWS):
+                try:
+                    with numbered(range(rows, rows + batch.height)):
+                        p = _probabilities(calibrator, batch, list(written))
+                except ValueError as error:
+                    failed.append(error)
+                    raise
+                rows += batch.height
+                advance(batch.height)
+                yield batch.with_columns([pl.Series(n, p[:, i], dtype=t) for i, (n, t) in enumerate(kinds.items())])
+
+        with replacing(out) as temporary:
+            try:
+                _write(calibrated, schema | kinds, temporary, chosen, "\t" if out.suffix.lower() == ".tsv" else ",")
+            except (ValueError, TypeError, pl.exceptions.PolarsError) as error:
+                if failed:  # the complaint about a row comes back as it was or wrapped
+                    raise failed[0] from error
+                raise
+    return rows
+
+
+def _probabilities(calibrator: Calibrator, batch: Any, columns: list[str]) -> AnyArray:
+    """Calibrated probabilities in the order of the columns, (n, columns)."""
+    from ..calibrators.base import in_column_order, predict_unnamed
+    from ..data.tables import as_numbers, score_columns
+
+    scores = score_columns(as_numbers(batch, columns), columns)
+    named = columns == list(getattr(calibrator, "feature_names_in_", ()))
+    p = calibrator.predict_proba(scores) if named else predict_unnamed(calibrator, scores.to_numpy())
+    if len(columns) == 1:
+        return p[:, 1:]
+    return in_column_order(calibrator, p)
+
+
+def _write(
+    batches: Callable[[], Iterator[pl.DataFrame]], schema: dict[str, Any], path: Path, file_format: str, separator: str
+) -> None:
+    """Write frames to a file as they come."""
+    from polars.io.plugins import register_io_source
+
+    def source(*_: object) -> Iterator[pl.DataFrame]:
+        return batches()
+
+    frame = register_io_source(source, schema=schema)
+    if file_format == "csv":
+        frame.sink_csv(path, separator=separator)
+    elif file_format == "parquet":
+        frame.sink_parquet(path)
+    elif file_format == "ndjson":
+        frame.sink_ndjson(path)
+    else:
+        frame.sink_ipc(path)

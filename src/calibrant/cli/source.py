@@ -1,0 +1,201 @@
+"""What commands read: options that name a file and its columns (`Source`), what they are (`Columns`), and rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from ..data.notions import Notion
+    from ..data.predictions import Predictions
+    from ..data.tables import Table
+    from ..data.types import AnyArray
+
+#: Files above this size are streamed in pieces instead of being loaded.
+STREAM_ABOVE_BYTES = 256 * 2**20
+PIECE_ROWS = 500_000
+
+FileArgument = Annotated[str, typer.Argument(help="CSV, Parquet, NDJSON or Arrow file; - reads standard input.")]
+LabelOption = Annotated[str, typer.Option(help="Column of observed labels.")]
+ProbOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Column of probabilities: one (binary), several, or a glob such as 'p_*'. Default: y_prob, else p_*."
+    ),
+]
+WeightOption = Annotated[str | None, typer.Option(help="Column of sample weights.")]
+LabelsOption = Annotated[
+    str | None, typer.Option(help="Labels, a,b,c: of the columns so named, else of the columns in order.")
+]
+PosLabelOption = Annotated[str | None, typer.Option(help="Label that a single probability column speaks of.")]
+FormatOption = Annotated[
+    str | None, typer.Option("--format", help="csv, parquet, ndjson or arrow; default: told from the file.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+ReplaceOption = Annotated[bool, typer.Option("--force", help="Replace a file that is there already.")]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file of predictions and what the options of these names say of it, as they were typed."""
+
+    path: str
+    file_format: str | None = None
+    label: str = "y_true"
+    prob: Sequence[str] | None = None
+    weight: str | None = None
+    labels: str | None = None
+    pos_label: str | None = None
+
+    @property
+    def name(self) -> str:
+        """For titles."""
+        return "standard input" if self.path == "-" else Path(self.path).name
+
+    def table(self, *, as_text: bool = False) -> Table:
+        """The file, to be closed."""
+        from ..data.tables import Table
+
+        return Table(self.path, self.file_format, as_text=as_text)
+
+    def probability_columns(self, table: Table, aside: Collection[str] = ()) -> list[str]:
+        """Columns of probabilities, without some others."""
+        patterns = self.prob or (["y_prob"] if "y_prob" in table.columns else ["p_*"])
+        found = list(dict.fromkeys(c for p in patterns for c in table.find(p, "--prob") if c not in aside))
+        if not found:
+            raise ValueError(f"--prob {' '.join(patterns)}: names no column but the label's and the weight's")
+        return found
+
+    def columns(self, table: Table, aside: Collection[str] = ()) -> Columns:
+        """Columns of the file, where patterns leave some aside; ValueError says what is missing or at odds."""
+        from ..data.columns import named_labels, some
+        from ..data.labels import labels_in_order
+
+        label = table.find_one(self.label, "--label")
+        weight = None if self.weight is None else table.find_one(self.weight, "--weight")
+        if weight is not None:
+            table.check_numeric(weight, " to be weights")
+        probs = self.probability_columns(table, {label, *aside, *([] if weight is None else [weight])})
+        seen = table.distinct(label)
+        if not seen:
+            raise ValueError(f"{table.name} has no rows")
+        if len(seen) > 10_000:
+            raise ValueError(f"column {label!r} has {len(seen)} distinct values: is it the label?")
+        given = None if self.labels is None else [typed(v, seen) for v in self.labels.split(",")]
+        positive = None if self.pos_label is None else typed(self.pos_label, seen)
+        if given is None and len(probs) > 1:
+            named = named_labels(probs, seen, lambda value: table.first_row(label, value))
+            given = list(labels_in_order(seen, len(probs)) if named is None else named)
+        elif given is None and len(seen) == 2 and set(seen) != {0, 1}:
+            given = seen  # a piece may hold one of them only
+        elif given is None and len(seen) > 2:
+            raise ValueError(
+                f"column {label!r} has {len(seen)} labels ({some(seen)}) but there is one column of probabilities, "
+                f"{probs[0]!r}: name a column a label with --prob"
+            )
+        return Columns(table, label, probs, weight, seen, given, positive)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Columns of an open file, and what its labels are.
+
+    Attributes
+    ----------
+    table : Table
+    label, weight : str
+    probs : list of str
+    seen : list
+        Distinct labels in the file, sorted.
+    labels : list or None
+        Labels of the columns of probabilities, in order, or both labels of a single column, where they are known.
+    positive : label or None
+        What a single column speaks of, where that was said.
+    """
+
+    table: Table
+    label: str
+    probs: list[str]
+    weight: str | None
+    seen: list[Any]
+    labels: list[Any] | None
+    positive: Any
+
+    @property
+    def names(self) -> list[str]:
+        """All that are read."""
+        return [self.label, *self.probs, *([] if self.weight is None else [self.weight])]
+
+    @property
+    def meaning(self) -> dict[str, Any]:
+        """What the library is told of the labels."""
+        return {"labels": self.labels, "pos_label": self.positive}
+
+    def notion(self, text: str) -> str | Notion:
+        """A notion that was typed; ``class-specific:LABEL`` with the label in the kind of the file's."""
+        from ..data.notions import ClassSpecific
+
+        name, _, label = text.partition(":")
+        if name == "class-specific" and label:
+            return ClassSpecific(typed(label, self.seen if self.labels is None else self.labels))
+        return text
+
+    def pieces(self, size: int | None = None) -> Iterator[Rows]:
+        """Rows by pieces of ``size`` (None: all at once)."""
+        start = 0
+        for batch in self.table.batches(self.names, size):
+            if batch.height:
+                yield self.rows(batch, range(start, start + batch.height))
+                start += batch.height
+
+    def predictions(self, rows: Rows | None = None, sum_tolerance: float | None = None) -> Predictions:
+        """Some rows, or all, judged."""
+        from ..data.validation import as_predictions
+
+        rows = next(self.pieces()) if rows is None else rows
+        options: dict[str, Any] = {"sample_weight": rows.weight, "sum_tolerance": sum_tolerance, **self.meaning}
+        return as_predictions(rows.y_true, rows.y_prob, **options)
+
+    def rows(self, frame: Any, numbers: Sequence[int] | AnyArray) -> Rows:
+        """Rows of a frame that holds the columns."""
+        from ..data.tables import score_columns
+
+        weight = None if self.weight is None else frame[self.weight].to_numpy()
+        return Rows(frame[self.label], score_columns(frame, self.probs), weight, numbers)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a file: labels, probabilities (a frame), weights, and their numbers in the file."""
+
+    y_true: Any
+    y_prob: Any
+    weight: AnyArray | None
+    numbers: Sequence[int] | AnyArray
+
+
+@contextmanager
+def numbered(numbers: Sequence[int] | AnyArray) -> Iterator[None]:
+    """A complaint about a row names its number in the file, not in what was read of it."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        pattern = r"\brow (\d+)\b"
+        raise ValueError(re.sub(pattern, lambda row: f"row {numbers[int(row[1])]}", str(error), count=1)) from error
+
+
+def typed(text: str, seen: list[Any]) -> Any:
+    """A label typed on the command line, in the kind of the file's labels."""
+    from ..data.columns import in_kind
+
+    value = in_kind(text, seen[0])
+    if value is None:
+        kind = "true or false" if isinstance(seen[0], bool) else "integers"
+        raise ValueError(f"label {text!r} is not among the labels of the file, which are {kind}")
+    return value

@@ -1,0 +1,93 @@
+"""The command that reports group by group: `calibrant subgroups FILE --by COLUMN`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .endings import as_text, check_picture, draw, guarded, tell_written
+from .source import (
+    FileArgument,
+    FormatOption,
+    JsonOption,
+    LabelOption,
+    LabelsOption,
+    PosLabelOption,
+    ProbOption,
+    ReplaceOption,
+    Source,
+    WeightOption,
+)
+
+if TYPE_CHECKING:
+    from ..judge.groups import SubgroupReport
+
+ByOption = Annotated[list[str], typer.Option("--by", help="Column of groups, or a glob; repeatable.")]
+NotionOption = Annotated[
+    str, typer.Option(help="auto, class-specific:LABEL or confidence; auto: one column's class, else the confidence.")
+]
+TestOption = Annotated[str, typer.Option(help="Test of each group: kuiper or in-the-large.")]
+AdjustOption = Annotated[str, typer.Option(help="Correction for the number of groups: holm, bh or none.")]
+PlotOption = Annotated[Path | None, typer.Option("--plot", help="Draw the groups into this file (PNG, SVG or PDF).")]
+
+
+def subgroups_command(
+    file: FileArgument,
+    by: ByOption,
+    label: LabelOption = "y_true",
+    prob: ProbOption = None,
+    weight: WeightOption = None,
+    labels: LabelsOption = None,
+    pos_label: PosLabelOption = None,
+    notion: NotionOption = "auto",
+    test: TestOption = "kuiper",
+    adjust: AdjustOption = "holm",
+    level: Annotated[float, typer.Option(help="Level of intervals.")] = 0.95,
+    min_size: Annotated[int, typer.Option(help="Rows below which a group is marked as small.", min=0)] = 50,
+    resamples: Annotated[int, typer.Option(help="Draws of the kuiper test; more for groups far off.", min=2)] = 1999,
+    as_json: JsonOption = False,
+    plot: PlotOption = None,
+    file_format: FormatOption = None,
+    fail: Annotated[bool, typer.Option("--fail", help="Exit with 1 when a group is not calibrated.")] = False,
+    force: ReplaceOption = False,
+) -> None:
+    """Is the model in FILE calibrated in each group? Intervals, and p-values corrected for their number."""
+
+    def run() -> tuple[SubgroupReport, str]:
+        from ..judge.groups import subgroup_calibration
+
+        check_picture(plot, file, force=force)
+        source = Source(file, file_format, label, prob, weight, labels, pos_label)
+        with source.table() as table:
+            groups = list(dict.fromkeys(c for pattern in by for c in table.find(pattern, "--by")))
+            columns = source.columns(table, aside=groups)
+            clash = [c for c in groups if c in (columns.label, columns.weight)]
+            if clash:
+                raise ValueError(f"--by {clash[0]}: this is the column of labels or of weights")
+            frame = next(table.batches(groups))
+            found = subgroup_calibration(
+                columns.predictions(),
+                None,
+                {name: frame[name] for name in groups},
+                notion=columns.notion(notion),
+                test=test,
+                adjust=adjust,
+                level=level,
+                min_size=min_size,
+                n_resamples=resamples,
+            )
+        if plot is not None:
+            from ..plot import SubgroupDisplay
+
+            draw(SubgroupDisplay(found), plot)
+        return found, as_text(found, as_json)
+
+    result, text = guarded(run)
+    typer.echo(text)
+    tell_written(plot)
+    if fail and result.rejected:
+        names = ", ".join(group.name for group in result.rejected)
+        typer.echo(f"calibrant: not calibrated at {1 - level:.3g}: {names}", err=True)
+        raise typer.Exit(1)

@@ -1,0 +1,192 @@
+"""Which label a column's name speaks of: the one place that reads names, for frames and for files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from .types import Label
+
+#: Names that only count: what frames, readers and tables call columns that nobody named.
+_COUNTING = re.compile(r"(|_?c|f|v|x|col|column|feature|field|var)_?(\d+)", re.IGNORECASE)
+_WHOLE = re.compile(r"[+-]?\d+(\.0*)?")
+_TRUTHS = {"true": "1", "false": "0"}
+_PROBABILITY = "(?:p|prob|proba|probability|class|score)"
+
+
+def named_labels(
+    names: Sequence[str], seen: Sequence[Label], row_of: Callable[[Label], int]
+) -> tuple[Label, ...] | None:
+    """The label of each column, from its name.
+
+    A name is the label, or the label between what all names begin and end with (``p_cat, p_dog``). Texts agree
+    exactly, else but for case, else also as whole numbers and truth values (``01``, ``1.0``, ``True`` are 1).
+
+    Parameters
+    ----------
+    names : sequence of str
+        Column names.
+    seen : sequence of labels
+        Distinct labels of one kind. Columns may speak of labels that were not seen.
+    row_of : callable
+        First row of a label, for the error.
+
+    Returns
+    -------
+    tuple of labels or None
+        In column order; None where the names only count (``f0, f1``, ``column_0``).
+
+    Raises
+    ------
+    ValueError
+        Where the names mean something and no reading of them covers the labels.
+    """
+    if _only_count(names):
+        return None
+    found = _match(names, seen)
+    if found is not None:
+        return found
+    hits = max((known & set(keys) for known, keys in _attempts(names, seen)), key=len, default=set())
+    missing = [s for s in seen if not {form(text_of(s)) for form in _FORMS} & hits]
+    columns = f"columns of y_prob are {some(names)}"
+    if missing:
+        what = f"y_true has a label that matches no column: row {row_of(missing[0])} is {missing[0]!r}, {columns}"
+    else:
+        what = f"y_prob has a column whose name is no label like those of y_true: {columns}"
+    raise ValueError(
+        f"{what}, labels are {some(seen)}: say which column is which with labels=[...], "
+        "one label a column in column order"
+    )
+
+
+def named_order(names: Sequence[str], labels: Sequence[Label]) -> list[int] | None:
+    """Positions of the columns that carry ``labels`` as names; None where the names do not speak of labels."""
+    if _only_count(names):
+        return None
+    found = _match(names, labels)
+    if found is not None:
+        return [found.index(label) for label in labels]
+    for known, keys in _attempts(names, labels):
+        if known & set(keys):
+            missing = [x for x in labels if not {form(text_of(x)) for form in _FORMS} & set(keys)]
+            raise ValueError(
+                f"labels {missing or list(labels)!r} match no column of y_prob (columns: {list(names)!r}): "
+                "name all columns after the labels, or pass an array to go by position"
+            )
+    return None
+
+
+def check_one_column(name: str, classes: Sequence[Label], positive: Label) -> None:
+    """Refuse a lone column that is named after another label than the positive one."""
+    if _only_count([name]):
+        return
+    length, label = max(((_told(name, c), c) for c in classes), key=lambda pair: pair[0])
+    if length and label != positive:
+        raise ValueError(
+            f"y_prob must hold the probability of pos_label={positive!r}, but its only column {name!r} is named after "
+            f"{label!r}: pass pos_label={label!r}, or the values without the name"
+        )
+
+
+def in_kind(text: str, example: Label) -> Label | None:
+    """The label that a text says, in the kind of ``example``; None where it cannot be of that kind."""
+    if isinstance(example, bytes):
+        return text.encode()
+    if not isinstance(example, int):
+        return text
+    plain = _plain(text)
+    if isinstance(example, bool):
+        return {"1": True, "0": False}.get(plain)
+    return int(plain) if _WHOLE.fullmatch(plain) else None
+
+
+def text_of(label: Label) -> str:
+    """A label as text; bytes are decoded."""
+    return label.decode(errors="backslashreplace") if isinstance(label, bytes) else str(label)
+
+
+def some(values: Sequence[Any], most: int = 6) -> str:
+    """The first few values, for a message."""
+    shown = ", ".join(repr(v) for v in list(values)[:most])
+    return shown + (", …" if len(values) > most else "")
+
+
+def _only_count(names: Sequence[str]) -> bool:
+    """Whether the names are a stem without meaning and 0, 1, … or 1, 2, … in order."""
+    found = [m for m in map(_COUNTING.fullmatch, names) if m]
+    if len(found) < len(names) or len({m[1] for m in found}) > 1:
+        return False
+    first = int(found[0][2])
+    if not found[0][1] and (first or len(names) == 1):  # "1", "2", … and a lone "0" are labels
+        return False
+    return first in (0, 1) and [int(m[2]) for m in found] == list(range(first, first + len(names)))
+
+
+def _plain(text: str) -> str:
+    """Whole numbers and truth values in one spelling, other texts without case."""
+    text = text.casefold()
+    return str(int(text.split(".")[0])) if _WHOLE.fullmatch(text) else _TRUTHS.get(text, text)
+
+
+#: Ways to compare texts, from the strictest on.
+_FORMS: tuple[Callable[[str], str], ...] = (str, str.casefold, _plain)
+
+
+def _match(names: Sequence[str], labels: Sequence[Label]) -> tuple[Label, ...] | None:
+    """The label of each column by the first reading that has a column for each of ``labels``."""
+    for form in _FORMS:
+        known = {form(text_of(label)): label for label in labels}
+        if len(known) < len(labels):
+            continue
+        for texts in _readings(names):
+            keys = [form(t) for t in texts]
+            if known.keys() <= set(keys):
+                found = [known[k] if k in known else in_kind(t, labels[0]) for k, t in zip(keys, texts, strict=True)]
+                if None not in found and len(set(found)) == len(found):
+                    return tuple(f for f in found if f is not None)
+    return None
+
+
+def _attempts(names: Sequence[str], labels: Sequence[Label]) -> Iterator[tuple[set[str], list[str]]]:
+    """What was compared: texts of the labels and texts of the columns."""
+    for form in _FORMS:
+        known = {form(text_of(label)) for label in labels}
+        yield from ((known, [form(t) for t in texts]) for texts in _readings(names))
+
+
+def _readings(names: Sequence[str]) -> Iterator[list[str]]:
+    """The names whole, then without what all begin and end with, never cut within a number."""
+    yield list(names)
+    front, back = _shared(names), _shared([n[::-1] for n in names])
+    for i in range(front, -1, -1):
+        for j in range(back, -1, -1):
+            if (i or j) and all(len(n) > i + j and _may_cut(n, i) and _may_cut(n, len(n) - j) for n in names):
+                yield [n[i : len(n) - j] for n in names]
+
+
+def _may_cut(name: str, at: int) -> bool:
+    return at in (0, len(name)) or not (name[at - 1].isdigit() and name[at].isdigit())
+
+
+def _shared(names: Sequence[str]) -> int:
+    """How many first characters all names share, but for case."""
+    for i, letters in enumerate(zip(*names, strict=False)):
+        if len({c.casefold() for c in letters}) > 1:
+            return i
+    return min(map(len, names))
+
+
+def _told(name: str, label: Label) -> int:
+    """Length of the label's text in a name such as ``no``, ``p_no`` or ``no_prob``; 0 where it is not said."""
+    texts = {text_of(label), _plain(text_of(label))}
+    if isinstance(label, int):
+        texts |= {word for word, digit in _TRUTHS.items() if digit in texts}
+    longest = 0
+    for text in texts:
+        word = re.escape(text)
+        gap = "[\\W_]*" if text[:1].isdigit() else "[\\W_]+"
+        pattern = rf"{word}|(?:.*[\W_])?{_PROBABILITY}{gap}{word}|{word}[\W_]+{_PROBABILITY}"
+        if text and re.fullmatch(pattern, name, re.IGNORECASE | re.DOTALL):
+            longest = max(longest, len(text))
+    return longest

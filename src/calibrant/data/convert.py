@@ -1,0 +1,131 @@
+"""Foreign containers to NumPy arrays: lists, data frames, torch tensors, DLPack. Judges nothing but the kind."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .types import AnyArray
+
+_FRAME_MODULES = (
+    "pandas",
+    "polars",
+    "pyarrow",
+    "modin",
+    "cudf",
+    "duckdb",
+    "dask",
+    "pyspark",
+    "ibis",
+    "sqlframe",
+    "narwhals",
+)
+
+
+def to_array(value: Any, name: str) -> tuple[AnyArray, tuple[str, ...] | None]:
+    """Convert ``value`` to a NumPy array; also give the column names where it is a data frame.
+
+    NumPy arrays pass through as they are (no copy). Columns numbered 0, 1, … have no names. Lazy frames are refused:
+    they have no rows yet.
+    """
+    if isinstance(value, np.ndarray):
+        return (np.asarray(value) if not np.ma.isMaskedArray(value) else _unmask(value, name)), None
+    if value is None or isinstance(value, (str, bytes, dict, set, frozenset)):
+        raise TypeError(
+            f"{name} must be an array, a list, a data-frame column or frame, or a tensor; got {_kind(value)}"
+        )
+    module = type(value).__module__.split(".")[0]
+    if module in _FRAME_MODULES:
+        return _from_frame(value, name)
+    if module == "scipy" and hasattr(value, "toarray"):
+        raise TypeError(f"{name} must be dense; got a sparse {type(value).__name__}: pass {name}.toarray()")
+    if hasattr(value, "detach") and hasattr(value, "cpu"):
+        return _from_tensor(value), None
+    if hasattr(value, "__array__") or isinstance(value, (Sequence, int, float, np.generic)):
+        return _from_sequence(value, name), None
+    if hasattr(value, "__dlpack__"):
+        return _from_dlpack(value, name), None
+    raise TypeError(f"{name} must be an array, a list, a data-frame column or frame, or a tensor; got {_kind(value)}")
+
+
+def _kind(value: Any) -> str:
+    return f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+
+
+def _unmask(value: Any, name: str) -> AnyArray:
+    if np.ma.getmaskarray(value).any():
+        row = int(np.argwhere(np.ma.getmaskarray(value))[0][0])
+        raise ValueError(f"{name} must have no missing values; row {row} is masked")
+    return np.asarray(value.data)
+
+
+def _from_tensor(value: Any) -> AnyArray:
+    """Torch tensors, also on a GPU, requiring grad, or in a dtype that NumPy lacks (bfloat16)."""
+    value = value.detach().cpu()
+    if str(getattr(value, "dtype", "")).endswith("bfloat16"):
+        value = value.float()
+    return np.asarray(value)
+
+
+def _from_sequence(value: Any, name: str) -> AnyArray:
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError) as error:
+        if not isinstance(value, Sequence):  # such as an array that lives on a GPU
+            return _from_dlpack(value, name, error)
+        raise ValueError(f"{name} must be a regular array; the rows differ in length or kind ({error})") from error
+    if array.dtype.kind in "US" and not isinstance(value, np.generic) and isinstance(value, (list, tuple)):
+        # NumPy turns [1, "a"] into strings: keep the mixture visible, so that it can be refused.
+        flat = value if not value or not isinstance(value[0], (list, tuple)) else [v for row in value for v in row]
+        if not all(isinstance(v, (str, bytes, np.str_)) for v in flat):
+            return np.asarray(value, dtype=object)
+    return array
+
+
+def _from_dlpack(value: Any, name: str, cause: Exception | None = None) -> AnyArray:
+    """Arrays that speak DLPack, brought to the CPU where they can be."""
+    for options in ({}, {"device": "cpu"}):
+        try:
+            return np.from_dlpack(value, **options)  # type: ignore[arg-type]  # (NumPy types each keyword apart)
+        except (AttributeError, BufferError, RuntimeError, TypeError, ValueError) as error:
+            cause = cause or error
+    raise TypeError(f"{name} must be readable by NumPy; {_kind(value)} is not: {cause}") from cause
+
+
+def _from_frame(value: Any, name: str) -> tuple[AnyArray, tuple[str, ...] | None]:
+    import narwhals as nw
+
+    if "pyarrow" in sys.modules:
+        import pyarrow as pa
+
+        if isinstance(value, pa.Array):
+            value = pa.chunked_array([value])
+    try:
+        native = nw.from_native(value, allow_series=True)
+    except TypeError as error:
+        if hasattr(value, "__array__"):  # pandas.Categorical, pandas.Index and the like
+            return np.asarray(value), None
+        raise TypeError(f"{name}: {_kind(value)} is not a column or frame that can be read") from error
+    if isinstance(native, nw.LazyFrame):
+        raise TypeError(
+            f"{name} is a lazy frame ({_kind(value)}): collect it first, or add it by chunks to a calibrant.Accumulator"
+        )
+    if isinstance(native, nw.Series):
+        return _column(native, name), None
+    columns = list(native.columns)
+    if not columns:
+        raise ValueError(f"{name} must have at least one column; the frame has none")
+    values = [_column(v, f"{name}[{c!r}]") for c, v in zip(native.columns, native.iter_columns(), strict=True)]
+    # The numbers 0, 1, … are what a frame calls columns that nobody named.
+    unnamed = columns == list(range(len(columns))) and not any(isinstance(c, bool) for c in columns)
+    return np.column_stack(values), None if unnamed else tuple(str(c) for c in columns)
+
+
+def _column(series: Any, name: str) -> AnyArray:
+    if series.null_count():
+        row = int(np.argmax(series.is_null().to_numpy()))
+        raise ValueError(f"{name} must have no missing values; row {row} is null")
+    return np.asarray(series.to_numpy())

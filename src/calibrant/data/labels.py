@@ -1,0 +1,246 @@
+"""Label arrays to codes: what labels are, and which of them is which column."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+import numpy as np
+
+from .columns import named_labels, named_order, some
+from .types import AnyArray, IntArray, Label, LabelWarning
+
+_TILE = 1 << 17
+#: Whole numbers up to here are exact as floats.
+_EXACT = 2.0**53
+
+
+def encode_binary(
+    truth: AnyArray, labels: Sequence[Any] | None, pos_label: Any
+) -> tuple[IntArray, tuple[Label, ...], int]:
+    """Codes, classes and the positive class's index for a 1-D ``y_prob``."""
+    truth, pos_label = check_labels(truth), _check_pos_label(pos_label)
+    if labels is None and pos_label in (None, 1) and _is_zero_one(truth):
+        return _codes_of_zero_one(truth), (0, 1) if truth.dtype.kind != "b" else (False, True), 1
+    if labels is not None:
+        classes = check_label_list(labels, 2)
+    else:
+        seen = _unique(truth)
+        if len(seen) > 2:
+            raise ValueError(
+                f"y_true has {len(seen)} labels ({some(seen)}) but y_prob is 1-D (the probability of one label): "
+                "pass a 2-D y_prob with a column a class, or y_true == label"
+            )
+        classes = _two_classes(seen, pos_label)
+    if pos_label is None:
+        if set(classes) not in ({0, 1}, {-1, 1}):
+            raise ValueError(
+                f"pos_label must be given when the labels are {list(classes)!r}: pos_label={classes[-1]!r}?"
+            )
+        pos_label = 1
+    if pos_label not in classes:
+        raise ValueError(f"pos_label must be one of the labels {list(classes)!r}; got {pos_label!r}")
+    return _codes(truth, classes), classes, classes.index(pos_label)
+
+
+def _two_classes(seen: tuple[Label, ...], pos_label: Any) -> tuple[Label, ...]:
+    """Complete the labels seen to two classes where that is possible without guessing."""
+    if len(seen) == 2:
+        return seen
+    (only,) = seen
+    if isinstance(only, bool) and pos_label in (None, False, True):
+        return (False, True)
+    if pos_label is not None and _kind(pos_label) == _kind(only) and pos_label != only:
+        return tuple(sorted((only, pos_label), key=_sort_key))
+    if only in (0, 1) and pos_label in (None, 0, 1):
+        return (0, 1)
+    if only == -1:
+        return (-1, 1)
+    raise ValueError(f"two classes are needed, but y_true has only one label ({only!r}): pass labels=[...] with both")
+
+
+def encode_columns(
+    truth: AnyArray, labels: Sequence[Any] | None, columns: tuple[str, ...] | None, k: int
+) -> tuple[list[int] | None, IntArray, tuple[Label, ...]]:
+    """Column order (None = as it is), codes and classes for a 2-D ``y_prob`` of ``k`` columns."""
+    truth = check_labels(truth)
+    if labels is not None:
+        classes = check_label_list(labels, k)
+        order = None if columns is None else named_order(columns, classes)
+        return None if order == list(range(k)) else order, _codes(truth, classes), classes
+    if columns is None and truth.dtype.kind in "iu" and _spans(truth, k):
+        # The whole range is there, so sorted unique labels and 0 … K-1 agree: no need to sort.
+        return None, truth, tuple(range(k))
+    seen = _unique(truth)
+    named = None if columns is None else named_labels(columns, seen, lambda label: int(np.argmax(truth == label)))
+    classes = labels_in_order(seen, k) if named is None else named
+    return None, _codes(truth, classes), classes
+
+
+def labels_in_order(seen: Sequence[Label], k: int) -> tuple[Label, ...]:
+    """Labels of ``k`` columns without names: those seen, sorted, or 0 … K-1, with a warning where there is doubt."""
+    if len(seen) == k:
+        return tuple(seen)
+    if k == 2 and all(isinstance(s, bool) for s in seen):
+        return (False, True)
+    whole = all(_kind(s) == "whole" for s in seen)
+    if whole and all(isinstance(s, int) and 0 <= s < k for s in seen):
+        if 0 not in seen:
+            warnings.warn(
+                f"y_true holds neither 0 nor all of {k} labels ({some(seen)}): its integers are read as 0 … {k - 1}; "
+                f"pass labels=range({k}) to say so, or labels=range(1, {k + 1}) if they count from 1",
+                LabelWarning,
+                stacklevel=2,
+            )
+        return tuple(range(k))
+    from_one = whole and all(isinstance(s, int) and 0 < s <= k for s in seen)
+    hint = f", such as labels=range(1, {k + 1})" if from_one else ""
+    raise ValueError(
+        f"y_true has {len(seen)} label{'s' if len(seen) != 1 else ''} ({some(seen)}) but y_prob has {k} columns: "
+        f"say which column is which with labels=[...], one label a column in column order{hint}"
+    )
+
+
+def check_labels(truth: AnyArray) -> AnyArray:
+    """Labels of one kind: int, bool, str, or floats that are whole numbers."""
+    kind = truth.dtype.kind
+    if kind in "iub" or kind in "US":
+        return truth
+    if kind == "f":
+        bad = ~(np.isfinite(truth) & (truth == np.floor(truth)))
+        if bad.any():
+            row = int(np.argmax(bad))
+            hint = " (are y_true and y_prob swapped?)" if np.isfinite(truth[row]) else ""
+            raise ValueError(f"y_true must hold class labels; row {row} is {truth[row]!s}{hint}")
+        large = np.abs(truth) > _EXACT
+        if large.any():
+            row = int(np.argmax(large))
+            raise ValueError(
+                f"y_true must hold class labels; row {row} is {truth[row]!s}, which a float does not hold exactly "
+                "(above 2**53): pass integers"
+            )
+        return truth.astype(np.int64)
+    if kind in "OT":
+        return _check_objects(truth)
+    raise TypeError(f"y_true must hold class labels (int, bool or str); got dtype {truth.dtype}")
+
+
+def _check_objects(truth: AnyArray) -> AnyArray:
+    first = truth[0]
+    text = next((t for t in (str, bytes) if isinstance(first, t)), None)
+    kinds: tuple[type, ...] = (bool, int, float, np.number, np.bool_) if text is None else (text,)
+    for row, item in enumerate(truth.tolist()):
+        if _missing(item):
+            raise ValueError(f"y_true must have no missing labels; row {row} is {item!r}")
+        if not isinstance(item, kinds):
+            raise TypeError(
+                f"y_true must hold labels of one kind (int, bool or str); row {row} is {item!r} ({type(item).__name__})"
+            )
+    array = np.asarray(truth.tolist())
+    return array if array.dtype.kind in "OT" else check_labels(array)
+
+
+def _missing(item: Any) -> bool:
+    try:
+        return item is None or bool(item != item)
+    except (TypeError, ValueError):  # pandas.NA compares to itself as NA, which is neither true nor false
+        return True
+
+
+def _kind(label: Any) -> str | None:
+    if isinstance(label, (str, bytes)):
+        return "text"
+    return "whole" if isinstance(label, int) else None
+
+
+def _plain(label: Any) -> Any:
+    """A scalar of NumPy as Python's, a whole float as an int."""
+    label = label.item() if isinstance(label, np.generic) else label
+    return int(label) if isinstance(label, float) and label.is_integer() and abs(label) <= _EXACT else label
+
+
+def _check_pos_label(pos_label: Any) -> Any:
+    """A label, or None."""
+    plain = _plain(pos_label)
+    if plain is None or _kind(plain) is not None:
+        return plain
+    kind = ValueError if isinstance(plain, float) else TypeError
+    raise kind(f"pos_label must be a label (int, bool or str); got {pos_label!r}")
+
+
+def check_label_list(labels: Sequence[Any], k: int) -> tuple[Label, ...]:
+    """Judge the ``labels`` argument: one distinct label a column."""
+    if isinstance(labels, (str, bytes)) or not hasattr(labels, "__iter__"):
+        raise TypeError(f"labels must be a sequence of {k} labels; got {labels!r}")
+    if isinstance(labels, (AbstractSet, Mapping)):
+        raise TypeError(f"labels must be a sequence of {k} labels in column order; got a {type(labels).__name__}")
+    classes = tuple(_plain(v) for v in labels)
+    if len(classes) != k:
+        raise ValueError(
+            f"labels must name one label a column: y_prob has {k}, labels has {len(classes)} ({some(classes)})"
+        )
+    kinds = {_kind(c) for c in classes}
+    if len(kinds) != 1 or None in kinds:
+        raise TypeError(f"labels must be of one kind (int, bool or str); got {list(classes)!r}")
+    if len(set(classes)) != k:
+        raise ValueError(f"labels must be distinct; got {list(classes)!r}")
+    return classes
+
+
+def _unique(truth: AnyArray) -> tuple[Label, ...]:
+    return tuple(np.unique(truth).tolist())
+
+
+def _codes(truth: AnyArray, classes: tuple[Label, ...]) -> IntArray:
+    """Index of each label in ``classes``; an error names the first label that is not there."""
+    try:
+        table = np.asarray(classes)
+        order = np.argsort(table, kind="stable")
+        position = np.minimum(np.searchsorted(table[order], truth), len(classes) - 1)
+        codes: IntArray = order[position]
+        unknown = table[codes] != truth
+    except TypeError as error:
+        raise TypeError(f"labels {list(classes)!r} and y_true ({truth.dtype}) are of different kinds") from error
+    if (table.dtype.kind in "US") != (truth.dtype.kind in "US"):
+        raise ValueError(
+            f"y_true has a label that matches no column: row 0 is {truth[0].item()!r}, labels are {some(classes)}, "
+            "of another kind"
+        )
+    if np.any(unknown):
+        row = int(np.argmax(unknown))
+        raise ValueError(
+            f"y_true has a label that matches no column: row {row} is {truth[row].item()!r}, labels are {some(classes)}"
+        )
+    return codes
+
+
+def _is_zero_one(truth: AnyArray) -> bool:
+    """Whether an int or bool array holds nothing but 0 and 1, in one pass: no other bit may be set."""
+    if truth.dtype.kind == "b":
+        return True
+    if truth.dtype.kind not in "iu":
+        return False
+    one = truth.dtype.type(1)
+    return all(np.bitwise_or.reduce(truth[a : a + _TILE]) | one == one for a in range(0, truth.size, _TILE))
+
+
+def _codes_of_zero_one(truth: AnyArray) -> IntArray:
+    return (
+        truth.view(np.uint8)
+        if truth.dtype.kind == "b" and truth.flags.c_contiguous
+        else truth.astype(np.uint8)
+        if truth.dtype.kind == "b"
+        else truth
+    )
+
+
+def _spans(truth: AnyArray, k: int) -> bool:
+    if int(truth.min()) < 0 or int(truth.max()) >= k:
+        return False
+    return bool(np.bincount(truth.astype(np.intp), minlength=k).all())
+
+
+def _sort_key(value: Any) -> tuple[str, Any]:
+    return (type(value).__name__, value)

@@ -1,0 +1,146 @@
+"""`Predictions`: what a classifier said and what happened, judged once and never again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .types import AnyArray, FloatArray, IntArray, Label
+
+#: Probabilities worked on at a time: they stay in the cache.
+_TILE = 1 << 15
+
+
+def effective_size(weights: FloatArray | None, n_rows: int, *, integral: bool) -> float:
+    """Sample size: rows, repeats, or Kish's effective size.
+
+    Whole-number weights equal repeated rows: the sample size is their sum. Any other weights are relative, and the
+    sample size is Kish's ``(Σw)² / Σw²``, which does not change with their scale.
+    """
+    if weights is None:
+        return float(n_rows)
+    total = float(weights.sum())
+    squares = float(weights @ weights)
+    return total if integral else total**2 / squares if squares > 0 else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Validated predictions: probabilities, label codes, weights and the classes they speak of.
+
+    Build one with :func:`as_predictions`; the constructor checks nothing.
+
+    Parameters
+    ----------
+    probs : ndarray of shape (n,) or (n, K)
+        1-D: probability of ``classes[positive]`` in a binary problem. 2-D: one column a class.
+        float32 or float64.
+    codes : ndarray of shape (n,)
+        Index of the observed class in ``classes``; any integer or bool dtype.
+    weights : ndarray of shape (n,) or None
+        float64 sample weights; None means one each.
+    classes : tuple
+        The labels, in column order.
+    positive : int or None
+        Index of the positive class when ``probs`` is 1-D, else None.
+    eps : float
+        Machine epsilon of the dtype the scores arrived in: two scores closer than their own rounding
+        error are the same score when it comes to bin edges.
+    logs : ndarray of shape (n, K) or None
+        Logarithms of the probabilities, exact where logits were given: a saturated softmax says 1, its logarithm says
+        how nearly.
+    """
+
+    probs: FloatArray
+    codes: IntArray
+    weights: FloatArray | None
+    classes: tuple[Label, ...]
+    positive: int | None
+    eps: float
+    logs: FloatArray | None = None
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return int(self.codes.shape[0])
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes K (2 for a 1-D ``y_prob``)."""
+        return len(self.classes)
+
+    @cached_property
+    def integral_weights(self) -> bool:
+        """Whether the weights are whole numbers, and so count repeats."""
+        w = self.weights
+        return w is None or bool(np.all(w == np.floor(w)))
+
+    @cached_property
+    def effective_size(self) -> float:
+        """Sample size n that every rule uses; see :func:`effective_size`."""
+        return effective_size(self.weights, self.n_samples, integral=self.integral_weights)
+
+    @cached_property
+    def matrix(self) -> FloatArray:
+        """Probabilities as an (n, K) matrix; for 1-D input the complement is the other column."""
+        if self.positive is None:
+            return self.probs
+        columns = np.empty((self.n_samples, 2), dtype=self.probs.dtype)
+        columns[:, self.positive] = self.probs
+        np.subtract(1, self.probs, out=columns[:, 1 - self.positive])
+        return columns
+
+    def outcome(self, k: int) -> AnyArray:
+        """Whether each sample is of class ``k``, as a 0/1 array (a view where that is possible)."""
+        if self.n_classes == 2 and k == 1:
+            return self.codes
+        hit: AnyArray = self.codes == k
+        return hit
+
+    def score(self, k: int) -> FloatArray:
+        """Probability of class ``k``, contiguous."""
+        if self.positive is None:
+            return np.ascontiguousarray(self.probs[:, k])
+        return self.probs if k == self.positive else 1 - self.probs
+
+    @cached_property
+    def _top(self) -> tuple[IntArray, FloatArray]:
+        """Index and value of the largest probability of each row of a matrix.
+
+        In row tiles, so that the value is picked while its row is still in the cache.
+        """
+        n, k = self.probs.shape
+        index = np.empty(n, dtype=np.intp)
+        value = np.empty(n, dtype=self.probs.dtype)
+        rows = max(1, _TILE // k)
+        number = np.arange(rows)
+        for a in range(0, n, rows):
+            tile = self.probs[a : a + rows]
+            best = tile.argmax(axis=1, out=index[a : a + rows])
+            value[a : a + rows] = tile[number[: len(best)], best]
+        return index, value
+
+    @cached_property
+    def predicted(self) -> IntArray:
+        """Index of the most probable class; the first label wins a tie."""
+        if self.positive is None:
+            return self._top[0]
+        # Column order decides ties, so the comparison is strict for the second class only.
+        second = self.probs > 0.5 if self.positive == 1 else self.probs < 0.5
+        return second.astype(np.intp)
+
+    @cached_property
+    def confidence(self) -> FloatArray:
+        """Largest probability of each row."""
+        if self.positive is None:
+            return self._top[1]
+        return np.maximum(self.probs, 1 - self.probs)
+
+    def subset(self, rows: Any) -> Predictions:
+        """Return the predictions of the rows chosen by a mask or an index array."""
+        w = None if self.weights is None else self.weights[rows]
+        logs = None if self.logs is None else self.logs[rows]
+        return Predictions(self.probs[rows], self.codes[rows], w, self.classes, self.positive, self.eps, logs)

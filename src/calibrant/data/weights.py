@@ -1,0 +1,35 @@
+"""What rows with weights are asked for everywhere: small pure functions, each written once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .types import AnyArray, FloatArray, IntArray
+
+
+def ones_or(weights: FloatArray | None, n_rows: int) -> FloatArray:
+    """Weights as float64; one each where there are none."""
+    return np.ones(n_rows) if weights is None else weights.astype(np.float64, copy=False)
+
+
+def repeats(weights: FloatArray) -> IntArray:
+    """Places of rows, each as often as its whole-number weight says."""
+    return np.repeat(np.arange(weights.size), weights.astype(np.intp))
+
+
+def of_variances(weights: FloatArray, *, integral: bool) -> FloatArray:
+    """What each row's variance counts in that of the weighted sum: of repeats they add up, else weights are squared."""
+    return weights if integral else weights**2
+
+
+def run_starts(ordered: AnyArray) -> IntArray:
+    """Where runs of equal values start."""
+    return np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+
+
+def mean(values: FloatArray, weights: FloatArray | None) -> float:
+    """Weighted mean; rows of weight 0 do not count, whatever their value."""
+    if weights is None:
+        return float(values.mean())
+    used = weights > 0
+    return float(np.average(values[used], weights=weights[used]))

@@ -1,0 +1,219 @@
+"""What clinical prediction models are judged by: ICI, E50, E90, slope and intercept, net benefit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...data.notions import ClassSpecific
+from ...data.types import FloatArray, Label
+from ...data.validation import as_predictions
+from ...errors import CellEstimator
+from ...measure.curves import reliability_curve
+from ...measure.murphy import BinaryRows, check_thresholds
+from ...measure.result import plain
+
+
+@dataclass(frozen=True)
+class CalibrationMeasures:
+    """Calibration measures of binary predictions, as clinical papers report them.
+
+    Attributes
+    ----------
+    ici : float
+        Integrated calibration index: mean distance of observed from stated probability over the rows.
+    e50, e90, emax : float
+        Median, 90th percentile and maximum of these distances.
+    observed_expected : float
+        Outcomes over the sum of stated probabilities (O:E); 1 is right.
+    in_the_large : float
+        Calibration in the large: intercept of the log odds at slope 1; 0 is right, above 0 outcomes are more frequent
+        than stated.
+    intercept, slope : float
+        Of the logistic recalibration; 0 and 1 are right, a slope below 1 is overconfidence.
+    slope_se, intercept_se : float
+    n_samples : int
+    """
+
+    ici: float
+    e50: float
+    e90: float
+    emax: float
+    observed_expected: float
+    in_the_large: float
+    intercept: float
+    slope: float
+    intercept_se: float
+    slope_se: float
+    n_samples: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, for JSON (NaN and infinities as None)."""
+        return {name: plain(value) for name, value in vars(self).items()}
+
+
+def calibration_measures(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    method: str | CellEstimator = "adaptive",
+    labels: Sequence[Any] | None = None,
+    pos_label: Any = None,
+    sample_weight: Any = None,
+) -> CalibrationMeasures:
+    r"""ICI, E50, E90, Emax, O:E, calibration in the large, intercept and slope.
+
+    .. math:: \mathrm{ICI} = \frac{\sum_i w_i |\hat g(s_i) - s_i|}{\sum_i w_i}
+
+    with ĝ a smooth reliability curve.
+
+    Parameters
+    ----------
+    y_true, y_prob, labels, pos_label, sample_weight
+        See :func:`calibrant.as_predictions`; two classes.
+    method : {"adaptive", "residual", "density"} or an estimator, default "adaptive"
+        How ĝ is found; see :func:`calibrant.reliability_curve`. Clinical papers use loess.
+
+    Returns
+    -------
+    CalibrationMeasures
+
+    Raises
+    ------
+    ValueError
+        For more than two classes.
+
+    Notes
+    -----
+    The ICI is the L1 calibration error by that curve: biased upwards by noise, as every plug-in. For an interval, see
+    :func:`calibrant.estimate`; for p-values of intercept and slope :func:`calibrant.cox_test`. Cost O(n).
+
+    References
+    ----------
+    Austin & Steyerberg (2019), *The Integrated Calibration Index (ICI) and related metrics*; Van Calster et al. (2016).
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(20_000)
+    >>> m = cal.calibration_measures(rng.random(20_000) < p**2, p)  # distances p - p²: mean 1/6, maximum 1/4
+    >>> bool(abs(m.ici - 1 / 6) < 0.01 and abs(m.emax - 0.25) < 0.03)
+    True
+    """
+    from ..tests import cox_test
+
+    p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
+    rows = BinaryRows.of(p)
+    scores, w = rows.scores, rows.weights
+    curve = reliability_curve(p, None, notion=ClassSpecific(rows.label), method=method, level=None)
+    gap = np.abs(np.asarray(curve.at(scores).observed) - scores)
+    known = ~np.isnan(gap) & (w > 0)
+    if not known.any():
+        raise ValueError("the reliability curve has no value at any row")
+    e50, e90 = _quantiles(gap[known], w[known], (0.5, 0.9))
+    cox = cox_test(p)
+    return CalibrationMeasures(
+        ici=float(np.average(gap[known], weights=w[known])),
+        e50=e50,
+        e90=e90,
+        emax=float(gap[known].max()),
+        observed_expected=float(w @ rows.happened / (w @ scores)) if w @ scores > 0 else float("inf"),
+        in_the_large=cox.details["in_the_large"],
+        intercept=cox.details["intercept"],
+        slope=cox.details["slope"],
+        intercept_se=cox.details["intercept_se"],
+        slope_se=cox.details["slope_se"],
+        n_samples=p.n_samples,
+    )
+
+
+def _quantiles(values: FloatArray, weights: FloatArray, at: tuple[float, ...]) -> list[float]:
+    """The smallest value that a share of the weight does not exceed."""
+    order = np.argsort(values)
+    running = np.cumsum(weights[order])
+    places = np.searchsorted(running, np.asarray(at) * running[-1] * (1 - 1e-12))
+    return [float(v) for v in values[order][places]]
+
+
+@dataclass(frozen=True, eq=False)
+class DecisionCurve:
+    """Net benefit at each decision threshold.
+
+    Attributes
+    ----------
+    thresholds : ndarray of shape (m,)
+    net_benefit : ndarray of shape (m,)
+        Of acting where the probability is at least the threshold.
+    treat_all : ndarray of shape (m,)
+        Of acting always; acting never has 0.
+    label : object
+        The class that is acted upon.
+    n_samples : int
+    """
+
+    thresholds: FloatArray
+    net_benefit: FloatArray
+    treat_all: FloatArray
+    label: Label
+    n_samples: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and numbers, for JSON."""
+        return {
+            "thresholds": self.thresholds.tolist(),
+            "net_benefit": self.net_benefit.tolist(),
+            "treat_all": self.treat_all.tolist(),
+            "label": plain(self.label),
+            "n_samples": self.n_samples,
+        }
+
+
+def decision_curve(
+    y_true: Any,
+    y_prob: Any = None,
+    thresholds: Any = None,
+    *,
+    labels: Sequence[Any] | None = None,
+    pos_label: Any = None,
+    sample_weight: Any = None,
+) -> DecisionCurve:
+    r"""Decision curve (Vickers & Elkin 2006): what acting on the probabilities is worth.
+
+    .. math:: NB(c) = P(s \ge c,\, o = 1) - \frac{c}{1 - c} P(s \ge c,\, o = 0)
+
+    in true positives a row; false ones are weighed by the odds of the threshold.
+
+    Parameters
+    ----------
+    y_true, y_prob, labels, pos_label, sample_weight
+        See :func:`calibrant.as_predictions`; two classes.
+    thresholds : array-like, optional
+        Within (0, 1); default 0.01, 0.02, …, 0.99.
+
+    Returns
+    -------
+    DecisionCurve
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> curve = cal.decision_curve([0, 1, 1, 0], [0.2, 0.4, 0.9, 0.6], [0.5])
+    >>> float(curve.net_benefit[0]), float(curve.treat_all[0])  # one true and one false alarm in four; all: two and two
+    (0.0, 0.0)
+    """
+    p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
+    rows = BinaryRows.of(p)
+    at = np.arange(1, 100) / 100 if thresholds is None else check_thresholds(thresholds)
+    below = rows.before(at, "left")
+    odds, base = at / (1 - at), rows.base_rate
+    return DecisionCurve(
+        thresholds=at,
+        net_benefit=(base - below.happened) - odds * ((1 - base) - below.others),
+        treat_all=base - odds * (1 - base),
+        label=rows.label,
+        n_samples=p.n_samples,
+    )

@@ -1,0 +1,179 @@
+"""Which rows belong to which group: columns of any kind, with what is missing in a group of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...data.labels import _missing, _plain, _sort_key
+from ...data.types import AnyArray, Label
+
+MISSING, EMPTY = "(missing)", "(empty)"
+#: Groups in a column beyond which it is no column of groups.
+MOST_GROUPS = 200
+#: Sixteen bits at most are sorted by counting.
+_CODE = np.uint16
+#: Rows read at a time.
+_TILE = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """One column of groups.
+
+    Attributes
+    ----------
+    name : str
+    codes : ndarray of shape (n,)
+        Index of each row's group.
+    values : tuple
+        Of the groups, sorted; None last for rows without one.
+    """
+
+    name: str
+    codes: AnyArray
+    values: tuple[Label, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the groups, as text; those that would read alike with their kind."""
+        texts = [MISSING if v is None else str(v) or EMPTY for v in self.values]
+        return tuple(
+            f"{t} ({type(v).__name__})" if texts.count(t) > 1 and v is not None and str(v) else t
+            for t, v in zip(texts, self.values, strict=True)
+        )
+
+
+def read_groups(by: Any, n_rows: int) -> list[Groups]:
+    """Judge the ``by`` argument."""
+    columns = _columns(by)
+    if not columns:
+        raise ValueError("by must hold at least one column; got none")
+    found = []
+    for name, column in columns:
+        shown = "by" if len(columns) == 1 else f"by[{name!r}]"
+        if isinstance(column, (str, bytes)) or not hasattr(column, "__len__"):
+            raise TypeError(f"{shown} must be a column of values, one a row; got {column!r}")
+        if np.ndim(column) != 1 and isinstance(column, np.ndarray):
+            raise ValueError(f"{shown} must be 1-D; got shape {column.shape}")
+        if len(column) != n_rows:
+            raise ValueError(f"{shown} must have one value a row ({n_rows}); got {len(column)}")
+        found.append(_grouped(name, column, shown))
+    return found
+
+
+def _columns(by: Any) -> list[tuple[str, Any]]:
+    """Names and columns of a mapping, a frame, a matrix, a list of columns, or a single column."""
+    if by is None or isinstance(by, (str, bytes)):
+        raise TypeError(f"by must be a column, several of them, a mapping or a data frame; got {by!r}")
+    if isinstance(by, Mapping):
+        return [(str(name), column) for name, column in by.items()]
+    frame = _frame_of(by)
+    if frame is not None:
+        return [(str(name), column) for name, column in zip(frame.columns, frame.iter_columns(), strict=True)]
+    if isinstance(by, np.ndarray) and by.ndim == 2:
+        return [(f"column {i}", by[:, i]) for i in range(by.shape[1])]
+    if isinstance(by, (list, tuple)) and by and all(_is_column(v) for v in by):
+        return [(str(getattr(v, "name", None) or f"column {i}"), v) for i, v in enumerate(by)]
+    return [(str(getattr(by, "name", None) or "group"), by)]
+
+
+def _is_column(value: Any) -> bool:
+    return (
+        not isinstance(value, (str, bytes))
+        and (hasattr(value, "__len__") or hasattr(value, "__array__"))
+        and (np.ndim(value) > 0 if not hasattr(value, "to_list") else True)
+    )
+
+
+def _frame_of(by: Any) -> Any:
+    """A frame as narwhals reads it; None for anything else."""
+    kind = type(by)  # asked of the class: a lazy frame would have to be read to tell its columns
+    if isinstance(by, (np.ndarray, list, tuple)) or not (hasattr(kind, "columns") or hasattr(kind, "column_names")):
+        return None
+    import narwhals as nw
+
+    frame = nw.from_native(by, pass_through=True)
+    if isinstance(frame, nw.LazyFrame):
+        raise TypeError("by is a lazy frame: collect it first")
+    return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def _tiles(column: Any, shown: str) -> Iterator[AnyArray]:
+    """A column as arrays of some rows; of objects where NumPy's own kinds could hide what is missing."""
+    if isinstance(column, np.ndarray):
+        # As a list, times finer than microseconds are whole numbers.
+        fine = column.dtype.kind == "M" and np.datetime_data(column.dtype)[0] in ("ns", "ps", "fs", "as")
+        for start in range(0, len(column), _TILE):
+            values: AnyArray = column[start : start + _TILE]
+            yield values.astype("M8[us]") if fine else values if values.dtype.kind in "iubUSfmM" else values.astype("O")
+        return
+    by_place = getattr(column, "iloc", column)  # a Series may be indexed by anything
+    for start in range(0, len(column), _TILE):
+        some = by_place[start : start + _TILE]
+        listed = next((getattr(some, f)() for f in ("to_list", "to_pylist", "tolist") if hasattr(some, f)), some)
+        values = np.empty(len(listed), dtype=object)
+        values[:] = listed
+        if values.ndim != 1:
+            raise ValueError(f"{shown} must be 1-D; got shape {values.shape}")
+        yield values
+
+
+class _Seen:
+    """Groups that were met, numbered as they came."""
+
+    def __init__(self, shown: str) -> None:
+        self.places: dict[Any, int] = {}
+        self._shown = shown
+        self._known: AnyArray | None = None
+
+    def codes(self, values: AnyArray) -> AnyArray:
+        """Number of each value's group."""
+        if values.dtype.kind == "O":
+            return self._of_objects(values)
+        # Looked up among sorted values that were met: rows are not sorted, and few are looked at one by one.
+        if self._known is not None:
+            at = np.minimum(np.searchsorted(self._known, values), self._known.size - 1)
+            new = values[self._known[at] != values]
+        else:
+            at, new = None, values
+        if new.size:
+            self._known = np.unique(new if self._known is None else np.concatenate([self._known, np.unique(new)]))
+            at = np.searchsorted(self._known, values)
+            self._numbers = np.array([self._number(v) for v in self._known.tolist()])
+        return np.asarray(self._numbers[at])
+
+    def _of_objects(self, values: AnyArray) -> AnyArray:
+        listed = values.tolist()
+        try:
+            keys = list(zip(map(type, listed), listed, strict=True))
+            numbers = {key: self._number(key[1]) for key in set(keys)}
+        except TypeError as error:
+            raise TypeError(f"{self._shown} must hold values that can name a group; {error}") from None
+        return np.fromiter(map(numbers.__getitem__, keys), np.intp, len(keys))
+
+    def _number(self, value: Any) -> int:
+        key = None if _missing(value) else _plain(value)
+        place = self.places.setdefault((type(key).__name__, key), len(self.places))
+        if place >= MOST_GROUPS:
+            raise ValueError(
+                f"{self._shown} has more than {MOST_GROUPS} different values: cut a number, such as an age, into "
+                "ranges first"
+            )
+        return place
+
+
+def _grouped(name: str, column: Any, shown: str) -> Groups:
+    seen = _Seen(shown)
+    codes = np.concatenate([seen.codes(values).astype(_CODE) for values in _tiles(column, shown)])
+    try:
+        known = sorted((k for k in seen.places if k[1] is not None), key=lambda k: _sort_key(k[1]))
+    except TypeError as error:
+        raise TypeError(f"{shown} must hold values that can name a group; {error}") from None
+    order = [*known, *(k for k in seen.places if k[1] is None)]
+    rank = np.empty(len(order), dtype=_CODE)
+    rank[[seen.places[k] for k in order]] = np.arange(len(order))
+    return Groups(name, rank[codes], tuple(k[1] for k in order))

@@ -1,0 +1,224 @@
+"""What a report on subgroups holds, and how it reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ...data.types import Interval, Label
+from ...measure.result import plain
+from ..tests.result import TestResult
+
+
+@dataclass(frozen=True)
+class Subgroup:
+    """One group.
+
+    Attributes
+    ----------
+    name : str
+        ``"(missing)"`` for rows without a value.
+    value : object
+        As found in the column.
+    n_samples : int
+    base_rate, mean_probability : float
+        Share of the class, and its mean probability (accuracy and mean confidence of that notion).
+    gap : float
+        ``base_rate - mean_probability``: below 0 the class is overstated.
+    gap_interval : Interval
+    error : float
+        Calibration error.
+    error_interval : Interval
+    pvalue : float
+        Of the test that the group is calibrated.
+    adjusted : float
+        The same by the correction that was asked for.
+    holm, bh : float
+        By Holm's, and by Benjamini and Hochberg's.
+    warnings : tuple of str
+    """
+
+    name: str
+    value: Label
+    n_samples: int
+    base_rate: float
+    mean_probability: float
+    gap: float
+    gap_interval: Interval
+    error: float
+    error_interval: Interval
+    pvalue: float
+    adjusted: float
+    holm: float
+    bh: float
+    warnings: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and strings, for JSON: NaN as None, dates in ISO 8601, values of other kinds as text."""
+        out = {k: plain(v) for k, v in vars(self).items() if k not in ("gap_interval", "error_interval", "warnings")}
+        out["value"] = _json_value(self.value)
+        out["gap_interval"] = [plain(v) for v in self.gap_interval]
+        out["error_interval"] = [plain(v) for v in self.error_interval]
+        return out | {"warnings": list(self.warnings)}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Gap of one group minus that of another, with an interval that allows for the choice among all pairs."""
+
+    first: str
+    second: str
+    value: float
+    interval: Interval
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and strings, for JSON (NaN as None)."""
+        ends = [plain(v) for v in self.interval]
+        return {"first": self.first, "second": self.second, "value": plain(self.value), "interval": ends}
+
+
+@dataclass(frozen=True, eq=False)
+class SubgroupColumn:
+    """The groups of one column.
+
+    Attributes
+    ----------
+    name : str
+    groups : tuple of Subgroup
+    heterogeneity : TestResult
+        Are outcomes at a score as frequent in every group?
+    largest_difference : Difference or None
+        Between gaps in the large; None for a single group.
+    """
+
+    name: str
+    groups: tuple[Subgroup, ...]
+    heterogeneity: TestResult
+    largest_difference: Difference | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and numbers, for JSON."""
+        largest = self.largest_difference
+        return {
+            "name": self.name,
+            "groups": [group.to_dict() for group in self.groups],
+            "heterogeneity": self.heterogeneity.to_dict(),
+            "largest_difference": None if largest is None else largest.to_dict(),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class SubgroupReport:
+    """Calibration group by group.
+
+    Attributes
+    ----------
+    columns : tuple of SubgroupColumn
+    test, adjust : str
+        Test of each group, and the correction of ``adjusted``, over all groups of all columns together.
+    notion, estimator : str
+    label : object
+        The class that gaps speak of; None for a confidence.
+    level : float
+        Of the intervals; ``1 - level`` is what adjusted p-values are compared with.
+    n_samples : int
+    """
+
+    columns: tuple[SubgroupColumn, ...]
+    test: str
+    adjust: str
+    notion: str
+    estimator: str
+    label: Label
+    level: float
+    n_samples: int
+
+    @property
+    def groups(self) -> tuple[Subgroup, ...]:
+        """Of all columns, one after the other."""
+        return tuple(group for column in self.columns for group in column.groups)
+
+    @property
+    def rejected(self) -> tuple[Subgroup, ...]:
+        """Groups that are not calibrated, by adjusted p-values."""
+        return tuple(group for group in self.groups if group.adjusted <= 1 - self.level)
+
+    def __str__(self) -> str:
+        about = "" if self.label is None else f" of {self.label}"
+        lines = [f"Calibration{about} by group: {self.n_samples:,} rows, {100 * self.level:g} % intervals"]
+        names = [group.name for group in self.groups]
+        width = min(max(map(len, [*names, *(c.name for c in self.columns)])), 28)
+        for column in self.columns:
+            head = f"{_cut(column.name, width):<{width}}{'rows':>9}{'observed':>10}{'stated':>8}"
+            lines += ["", f"  {head}  {'gap':^27}{'error':^26}{'p':>8}{'p adj.':>9}"]
+            lines += [self._line(group, width) for group in column.groups]
+            lines += [f"  {text}" for text in self._between(column)]
+            lines += [f"  note: {g.name}: {text}" for g in column.groups for text in g.warnings]
+        how = {"holm": "Holm", "bh": "Benjamini and Hochberg", "none": "none"}[self.adjust]
+        lines += ["", f"* not calibrated at {1 - self.level:.3g}; test: {self.test}, correction: {how}"]
+        return "\n".join(lines)
+
+    def _line(self, group: Subgroup, width: int) -> str:
+        mark = "*" if group.adjusted <= 1 - self.level else " "
+        gap = f"{group.gap:+.4f} ({group.gap_interval.low:+.4f} to {group.gap_interval.high:+.4f})"
+        error = f"{group.error:.4f} ({group.error_interval.low:.4f} to {group.error_interval.high:.4f})"
+        return (
+            f"{mark} {_cut(group.name, width):<{width}}{group.n_samples:>9,}{group.base_rate:>10.4f}"
+            f"{group.mean_probability:>8.4f}  {gap:<27}  {error:<24}{group.pvalue:>8.2g}{group.adjusted:>9.2g}"
+        )
+
+    def _between(self, column: SubgroupColumn) -> list[str]:
+        found = column.heterogeneity
+        if found.pvalue != found.pvalue:
+            return [f"groups compared: {found.warnings[0]}"]
+        out = [f"groups differ at the same score: p = {found.pvalue:.3g} ({found.method})"]
+        largest = column.largest_difference
+        if largest is not None:
+            low, high = largest.interval
+            out.append(
+                f"largest difference of gaps: {largest.first} - {largest.second} {largest.value:+.4f} "
+                f"({low:+.4f} to {high:+.4f}, all pairs together)"
+            )
+        return out
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and numbers, for JSON (NaN as None)."""
+        return {
+            "columns": [column.to_dict() for column in self.columns],
+            "test": self.test,
+            "adjust": self.adjust,
+            "notion": self.notion,
+            "estimator": self.estimator,
+            "label": plain(self.label),
+            "level": self.level,
+            "n_samples": self.n_samples,
+        }
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """One row a group, as a data frame of polars, pandas or pyarrow: see :meth:`Report.to_frame`."""
+        from ...data.frame import to_frame
+
+        plain_names = ("n_samples", "base_rate", "mean_probability", "gap", "error", "pvalue", "adjusted", "holm", "bh")
+        columns: dict[str, list[Any]] = {
+            "column": [column.name for column in self.columns for _ in column.groups],
+            "group": [group.name for group in self.groups],
+        }
+        columns |= {name: [getattr(group, name) for group in self.groups] for name in plain_names}
+        for name in ("gap_interval", "error_interval"):
+            short = name.removesuffix("_interval")
+            columns[f"{short}_low"] = [getattr(group, name).low for group in self.groups]
+            columns[f"{short}_high"] = [getattr(group, name).high for group in self.groups]
+        columns["warnings"] = ["; ".join(group.warnings) for group in self.groups]
+        return to_frame(columns, backend, "SubgroupReport.to_frame()")
+
+
+def _json_value(value: Any) -> Any:
+    """A group's value as JSON can hold it: dates and times in ISO 8601, other kinds as their text."""
+    value = plain(value)
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"

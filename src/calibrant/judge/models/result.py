@@ -1,0 +1,256 @@
+"""`ModelComparison`: models on the same rows, and how far apart they are; a frozen result with readers."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...data.types import Interval
+from ...measure.result import plain
+
+_ERRORS = {
+    "calibration_error": "calibration error",
+    "squared_calibration_error": "squared calibration error",
+    "accuracy": "accuracy",
+}
+#: Pairs that are printed for each measure; of more, those that differ.
+_MOST_PAIRS = 15
+_WIDEST_NAME = 28
+
+
+def measure_text(measure: str) -> str:
+    """A measure in words: ``brier_miscalibration`` is "Brier score: miscalibration"."""
+    if measure in _ERRORS:
+        return _ERRORS[measure]
+    score, _, part = (
+        measure.partition("_") if measure.endswith(("_miscalibration", "_discrimination")) else (measure, "", "")
+    )
+    said = {"brier": "Brier score", "log": "log score", "spherical": "spherical score"}.get(score, score)
+    return f"{said}: {part}" if part else said
+
+
+def higher_is_better(measure: str) -> bool:
+    """Whether more of a measure is better: accuracy and discrimination; all others are losses."""
+    return measure == "accuracy" or measure.endswith("_discrimination")
+
+
+@dataclass(frozen=True)
+class ComparedModel:
+    """One model of a comparison.
+
+    Attributes
+    ----------
+    name : str
+    measures : mapping of str to float
+        Each measure's value, as the function of that name gives it for the model alone.
+    """
+
+    name: str
+    measures: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One measure of a model less that of another, on the same rows.
+
+    Attributes
+    ----------
+    measure : str
+    model, other : str
+    value : float
+        Of ``model`` less of ``other``.
+    corrected : float
+        The same without the bias of noise, as far as it is known: the middle of the interval. Scores and accuracy have
+        none.
+    se : float
+        Standard error.
+    interval : Interval
+        At the comparison's level; NaN where a value is not finite.
+    pvalue : float
+        Two-sided, of "they do not differ".
+    adjusted : float
+        The same, adjusted for the number of pairs.
+    better : str or None
+        The model that the measure says is better; None where ``adjusted`` is not below ``1 - level``.
+    """
+
+    measure: str
+    model: str
+    other: str
+    value: float
+    corrected: float
+    se: float
+    interval: Interval
+    pvalue: float
+    adjusted: float
+    better: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, for JSON (NaN and infinities as None)."""
+        out = {name: plain(value) for name, value in vars(self).items() if name != "interval"}
+        return out | {"interval": [plain(self.interval.low), plain(self.interval.high)]}
+
+
+@dataclass(frozen=True, eq=False)
+class ModelComparison:
+    """What :func:`calibrant.compare_models` found.
+
+    Attributes
+    ----------
+    models : tuple of ComparedModel
+        In the order given.
+    differences : tuple of Difference
+        Measure by measure: every pair, or every model less the reference.
+    level : float
+    adjust : str
+        How p-values are adjusted for the number of pairs.
+    reference : str or None
+    notion, estimator : str
+    n_samples : int
+        Rows, those of weight 0 too.
+    n_groups : int or None
+        Groups of rows that were taken for independent; None for the rows themselves.
+    warnings : tuple of str
+        Why intervals and p-values may be off; empty where nothing is known against them.
+    """
+
+    models: tuple[ComparedModel, ...]
+    differences: tuple[Difference, ...]
+    level: float
+    adjust: str
+    reference: str | None
+    notion: str
+    estimator: str
+    n_samples: int
+    n_groups: int | None
+    warnings: tuple[str, ...] = field(default=())
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """Names of the measures, in order."""
+        return tuple(self.models[0].measures)
+
+    def of(self, measure: str) -> tuple[Difference, ...]:
+        """Differences of one measure; ValueError for one that is not there."""
+        if measure not in self.measures:
+            raise ValueError(f"measure must be one of {', '.join(map(repr, self.measures))}; got {measure!r}")
+        return tuple(d for d in self.differences if d.measure == measure)
+
+    def difference(self, measure: str, model: str, other: str) -> Difference:
+        """One measure of ``model`` less that of ``other``, also where it was found the other way round."""
+        for d in self.of(measure):
+            if (d.model, d.other) == (model, other):
+                return d
+            if (d.model, d.other) == (other, model):
+                low, high = d.interval
+                return Difference(
+                    measure,
+                    model,
+                    other,
+                    -d.value,
+                    -d.corrected,
+                    d.se,
+                    Interval(-high, -low),
+                    d.pvalue,
+                    d.adjusted,
+                    d.better,
+                )
+        raise ValueError(f"{model!r} and {other!r} were not compared; pairs are of {[m.name for m in self.models]}")
+
+    def __str__(self) -> str:
+        groups = "" if self.n_groups is None else f" in {self.n_groups:,} groups"
+        lines = [f"{len(self.models)} models on the same {self.n_samples:,} rows{groups}", ""]
+        width = min(max(len(m.name) for m in self.models), _WIDEST_NAME)
+        label = max(len(measure_text(m)) for m in self.measures)
+        columns = [max(_width_of(m.name), 10) for m in self.models]
+        if len(self.models) <= 6:
+            heads = "".join(f"{_short(m.name):>{w + 2}}" for m, w in zip(self.models, columns, strict=True))
+            lines.append(f"{'':<{label}}{heads}")
+            for measure in self.measures:
+                cells = (f"{m.measures[measure]:>{w + 2}.5f}" for m, w in zip(self.models, columns, strict=True))
+                lines.append(f"{measure_text(measure):<{label}}{''.join(cells)}")
+        else:
+            for measure in self.measures:
+                lines.append(measure_text(measure))
+                lines += [f"  {_short(m.name):<{width}}{m.measures[measure]:>12.5f}" for m in self.models]
+        lines += ["", f"differences, with {100 * self.level:g} % intervals"]
+        for measure in self.measures:
+            lines += self._differences(measure, width)
+        lines += ["", *textwrap.wrap(self._note(), 98)]
+        return "\n".join([*lines, *(f"warning: {text}" for text in self.warnings)])
+
+    def _differences(self, measure: str, width: int) -> list[str]:
+        """Lines of one measure."""
+        found = self.of(measure)
+        better = "higher" if higher_is_better(measure) else "lower"
+        lines = [f"{measure_text(measure)} ({better} is better)"]
+        shown = found if len(found) <= _MOST_PAIRS else tuple(d for d in found if d.better is not None)
+        for d in shown:
+            pair = f"{_short(d.model)} - {_short(d.other)}"
+            if d.pvalue != d.pvalue:
+                lines.append(f"  {pair:<{2 * width + 3}}{d.value:>+10.5f}   no interval: a score is infinite")
+                continue
+            interval = f"{_signed(d.interval.low)} to {_signed(d.interval.high)}"
+            verdict = "" if d.better is None else f"   {_short(d.better)} is better"
+            p = f"p = {d.pvalue:.3g}" + ("" if d.adjusted == d.pvalue else f" ({d.adjusted:.3g})")
+            lines.append(f"  {pair:<{2 * width + 3}}{_signed(d.value):>10}   {interval}   {p}{verdict}")
+        if len(shown) < len(found):
+            lines.append(f"  {len(found) - len(shown)} of {len(found)} pairs do not differ")
+        return lines
+
+    def _note(self) -> str:
+        pairs = len(self.of(self.measures[0]))
+        note = "Differences are of the first model less the second. "
+        if self.adjust != "none" and pairs > 1:
+            note += f"In brackets: p-values adjusted for {pairs} pairs ({self.adjust.capitalize()}), which decide. "
+        note += (
+            "Intervals of calibration errors and of parts of scores account for their bias, and need not lie around "
+            "the difference."
+        )
+        if self.n_groups is not None:
+            note += " Rows of a group are not taken for independent."
+        return note
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and numbers, for JSON (NaN and infinities as None)."""
+        return {
+            "models": [{"name": m.name} | {k: plain(v) for k, v in m.measures.items()} for m in self.models],
+            "differences": [d.to_dict() for d in self.differences],
+            "level": self.level,
+            "adjust": self.adjust,
+            "reference": self.reference,
+            "notion": self.notion,
+            "estimator": self.estimator,
+            "n_samples": self.n_samples,
+            "n_groups": self.n_groups,
+            "warnings": list(self.warnings),
+        }
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """One row a difference, as a data frame of polars, pandas or pyarrow: see :meth:`Report.to_frame`."""
+        from ...data.frame import to_frame
+
+        names = ("measure", "model", "other", "value", "corrected", "se")
+        columns: dict[str, list[Any]] = {name: [getattr(d, name) for d in self.differences] for name in names}
+        columns["low"] = [d.interval.low for d in self.differences]
+        columns["high"] = [d.interval.high for d in self.differences]
+        for name in ("pvalue", "adjusted", "better"):
+            columns[name] = [getattr(d, name) for d in self.differences]
+        return to_frame(columns, backend, "ModelComparison.to_frame()")
+
+
+def _signed(value: float) -> str:
+    """A difference, with its sign unless it is 0 as printed."""
+    text = f"{value:+.5f}"
+    return text[1:] if value == value and float(text) == 0 else text
+
+
+def _width_of(name: str) -> int:
+    """Width of a name as it is printed."""
+    return len(_short(name))
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _WIDEST_NAME else name[: _WIDEST_NAME - 1] + "…"

@@ -1,0 +1,138 @@
+"""What is drawn together: rows, or groups of rows of one event; and how a mean over them varies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ...data.convert import to_array
+from ...data.predictions import Predictions
+from ...data.types import AnyArray, FloatArray, IntArray
+from ...data.weights import ones_or
+
+#: Multiplicities worked on at a time.
+_TOGETHER = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Independent units that rows belong to.
+
+    Attributes
+    ----------
+    of_row : ndarray of shape (n,)
+        Unit of each row.
+    weight : ndarray of shape (n,)
+        Weight of each row.
+    copies : ndarray of shape (G,)
+        How many equal units each one stands for: whole-number weights of rows that are units themselves.
+    grouped : bool
+        Whether units are groups of rows.
+    """
+
+    of_row: IntArray
+    weight: FloatArray
+    copies: FloatArray
+    grouped: bool
+
+    @classmethod
+    def of(cls, p: Predictions, groups: AnyArray | None) -> Units:
+        """Units of predictions whose rows all have weight."""
+        weight = ones_or(p.weights, p.n_samples)
+        if groups is not None:
+            _, first, of_row = np.unique(groups, return_index=True, return_inverse=True)
+            # In order of appearance, so that draws do not depend on what groups are called.
+            place = np.argsort(np.argsort(first))
+            return cls(place[of_row.reshape(-1)], weight, np.ones(first.size), True)
+        rows = np.arange(p.n_samples)
+        # Repeated rows are rows: each of them may be drawn or not.
+        if p.integral_weights:
+            return cls(rows, np.ones(p.n_samples), weight, False)
+        return cls(rows, weight, np.ones(p.n_samples), False)
+
+    @property
+    def size(self) -> float:
+        """Number of independent units."""
+        return float(self.copies.sum())
+
+    @cached_property
+    def row_mass(self) -> FloatArray:
+        """Weight of each row, with its repeats."""
+        return self.weight * self.copies[self.of_row]
+
+    @cached_property
+    def mass(self) -> FloatArray:
+        """Weight of one copy of each unit, (G,)."""
+        return self.sums(np.ones(self.of_row.size))
+
+    @cached_property
+    def total(self) -> float:
+        """Weight of everything."""
+        return float(self.row_mass.sum())
+
+    @cached_property
+    def effective_size(self) -> float:
+        """Kish's number of units: with one group that holds most of the weight, there is hardly more than one."""
+        return float(self.total**2 / (self.copies @ self.mass**2))
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Weighted sums over the rows of one copy of each unit, (G,)."""
+        found = np.bincount(self.of_row, weights=self.weight * values, minlength=self.copies.size)
+        return np.asarray(found, dtype=np.float64)
+
+    def matrix(self, cell: AnyArray, n_cells: int, values: FloatArray) -> Any:
+        """Sparse sums, (cells, G), of weighted values of rows that lie in cells."""
+        from scipy.sparse import csr_array
+
+        return csr_array((self.weight * values, (cell, self.of_row)), shape=(n_cells, self.copies.size))
+
+    def draws(self, n_resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
+        """How often each unit is drawn when as many are drawn with replacement, some resamples at a time, (G, r)."""
+        g, number = self.copies.size, round(self.size)
+        plain = bool((self.copies == 1).all())
+        share = self.copies / self.size
+        together = max(1, _TOGETHER // g)
+        for start in range(0, n_resamples, together):
+            r = min(together, n_resamples - start)
+            if not plain:
+                yield rng.multinomial(number, share, size=r).T.astype(np.float64)
+                continue
+            drawn = rng.integers(g, size=(r, number))
+            drawn += (np.arange(r) * g)[:, None]
+            yield np.bincount(drawn.reshape(-1), minlength=r * g).reshape(r, g).T.astype(np.float64)
+
+    def covariance(self, influence: FloatArray) -> FloatArray:
+        """Covariance (m, m) of means whose influence by one copy of each unit is (m, G)."""
+        whole = self.size
+        centred = influence - (influence @ self.copies / whole)[:, None]
+        return np.asarray((centred * self.copies) @ centred.T) * (whole / max(whole - 1, 1.0))
+
+
+def read_groups(groups: Any, n: int) -> AnyArray | None:
+    """Judge the ``groups`` argument: one value a row, none missing."""
+    if groups is None:
+        return None
+    array, _ = to_array(groups, "groups")
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.shape != (n,):
+        raise ValueError(f"groups must hold one value for each of {n} rows; got shape {array.shape}")
+    if array.dtype.kind in "fc" and np.isnan(array).any():
+        raise ValueError(f"groups must not be missing; row {int(np.flatnonzero(np.isnan(array))[0])} is NaN")
+    if array.dtype.kind in "mM" and np.isnat(array).any():
+        raise ValueError(f"groups must not be missing; row {int(np.flatnonzero(np.isnat(array))[0])} is NaT")
+    if array.dtype.kind == "O":
+        for row, value in enumerate(array):
+            if value is None or value != value:
+                raise ValueError(f"groups must not be missing; row {row} is {value!r}")
+        # Codes in order of appearance: values of several kinds have no order of their own.
+        known: dict[Any, int] = {}
+        try:
+            array = np.array([known.setdefault(v, len(known)) for v in array])
+        except TypeError:
+            raise TypeError(f"groups must be hashable values, such as names or numbers; got {array[0]!r}") from None
+    return array

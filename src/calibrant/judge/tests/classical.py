@@ -1,0 +1,302 @@
+"""Classical tests of calibration: Hosmer-Lemeshow, Spiegelhalter's z, Cox's intercept and slope."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...data.checks import check_int
+from ...data.predictions import Predictions
+from ...data.types import AnyArray, FloatArray
+from ...data.validation import as_predictions
+from ...data.weights import of_variances, ones_or, repeats
+from ...measure.scores import matrix_of
+from ...sums.logistic_fit import DECREMENT, Counts, Point, logits_of, maximum
+from .result import TestResult
+
+#: Expected counts below this make a chi-squared distribution doubtful.
+_SMALL = 5.0
+#: Where probabilities are clipped before a logarithm is taken.
+_EPS = 1e-12
+
+
+def _rows(p: Predictions) -> tuple[FloatArray, AnyArray, FloatArray, FloatArray]:
+    """Probabilities (n, K), codes, and weights for sums and for their variances, in units of the sample size.
+
+    Whole-number weights count repeats, whose variances add up; with others the variance of a sum goes with their
+    squares. Both are scaled so that the weights sum to the effective sample size.
+    """
+    matrix, codes = matrix_of(p), p.codes.astype(np.intp)
+    if p.positive == 0:
+        matrix, codes = matrix[:, ::-1], 1 - codes
+    w = ones_or(p.weights, len(codes))
+    if p.weights is not None:
+        used = w > 0
+        matrix, codes, w = matrix[used], codes[used], w[used]
+    if not p.integral_weights:
+        w = w * (w.sum() / (w @ w))
+    return matrix, codes, w, of_variances(w, integral=p.integral_weights)
+
+
+def hosmer_lemeshow(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    n_bins: int = 10,
+    df: str | int = "fit",
+    labels: Sequence[Any] | None = None,
+    pos_label: Any = None,
+    sample_weight: Any = None,
+) -> TestResult:
+    r"""Hosmer–Lemeshow test, of two classes or (Fagerland, Hosmer & Bofin 2008) of more.
+
+    .. math:: C = \sum_g \sum_k \frac{(O_{gk} - E_{gk})^2}{E_{gk}}
+
+    over groups g of rows and classes k, with observed counts O and sums of probabilities E.
+
+    Parameters
+    ----------
+    y_true, y_prob, labels, pos_label, sample_weight
+        See :func:`calibrant.as_predictions`. Weights that are no whole numbers are scaled to the effective sample size.
+    n_bins : int ≥ 3, default 10
+        Groups, by percentiles of one minus the probability of the first class (of the probability itself where
+        ``y_prob`` is 1-D), right-closed. Percentiles that coincide merge.
+    df : {"fit", "external"} or int, default "fit"
+        Degrees of freedom: ``(g - 2)(K - 1)`` for rows that the model was fitted to, ``g (K - 1)`` for others.
+
+    Returns
+    -------
+    TestResult
+        ``warnings`` where a fifth of the expected counts are below 5. A cell of E = 0 counts 0 where nothing was
+        observed, else ∞.
+
+    Raises
+    ------
+    ValueError
+
+    Notes
+    -----
+    The result depends on the groups; with ties it can change with their convention. For rows that the model was not
+    fitted to, ``df="fit"`` rejects calibrated models too often: use ``"external"``. Cost O(n log n).
+
+    References
+    ----------
+    Hosmer & Lemeshow (1980); Fagerland, Hosmer & Bofin (2008), *Multinomial goodness-of-fit tests for logistic
+    regression models*; Silva Filho et al. (2023), eq. 21 (which as printed counts every term twice) and Table 8.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> result = cal.hosmer_lemeshow(rng.random(2000) < p**1.5, p, df="external")
+    >>> bool(result.pvalue < 1e-6), result.df
+    (True, 10.0)
+    """
+    from scipy.stats import chi2
+
+    n_bins = check_int("n_bins", n_bins, 3)
+    p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
+    matrix, codes, w, _ = _rows(p)
+    k = matrix.shape[1]
+    score = 1 - matrix[:, 0] if k > 2 or p.positive is None else matrix[:, 1]
+    repeated = score[repeats(w)] if p.integral_weights else score
+    edges = np.unique(np.percentile(repeated, np.linspace(0, 100, n_bins + 1)))
+    inner = edges[1:-1] if edges.size > 1 else edges[:0]
+    group = np.searchsorted(inner, score, side="left")
+    n_groups = int(group.max()) + 1
+    expected = np.stack([np.bincount(group, weights=w * matrix[:, c], minlength=n_groups) for c in range(k)], axis=1)
+    observed = np.stack([np.bincount(group, weights=w * (codes == c), minlength=n_groups) for c in range(k)], axis=1)
+    gap = (observed - expected) ** 2
+    impossible = (expected == 0) & (observed > 0)
+    terms = np.divide(gap, expected, out=np.zeros(gap.shape), where=expected > 0)
+    statistic = float("inf") if impossible.any() else float(terms.sum())
+    freedom = _freedom(df, n_groups, k)
+    warnings = []
+    if n_groups < n_bins:
+        warnings.append(f"percentiles of the scores coincide: {n_groups} groups in place of {n_bins}")
+    if (expected < _SMALL).mean() > 0.2:
+        warnings.append(f"{int((expected < _SMALL).sum())} of {expected.size} expected counts are below {_SMALL:g}")
+    if freedom < 1:
+        warnings.append("too few groups for a p-value")
+    return TestResult(
+        statistic=statistic,
+        pvalue=float(chi2.sf(statistic, freedom)) if freedom >= 1 else float("nan"),
+        null="outcomes in each group are as frequent as stated",
+        method=f"Hosmer–Lemeshow test, {n_groups} groups",
+        n_samples=len(codes),
+        df=float(freedom),
+        warnings=tuple(warnings),
+    )
+
+
+def _freedom(df: Any, n_groups: int, k: int) -> int:
+    if isinstance(df, str) and df in ("fit", "external"):
+        return (n_groups - 2 if df == "fit" else n_groups) * (k - 1)
+    return check_int("df", df, 1, instead="'fit', 'external' or ")
+
+
+def spiegelhalter_test(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    labels: Sequence[Any] | None = None,
+    pos_label: Any = None,
+    sample_weight: Any = None,
+) -> TestResult:
+    r"""Spiegelhalter's z: is the Brier score what it would be if the probabilities were true?
+
+    .. math:: z = \frac{\sum_i (B_i - E B_i)}{\sqrt{\sum_i V_i}}, \qquad B_i = \sum_k (p_{ik} - o_{ik})^2,
+              \quad E B_i = 1 - \sum_k p_{ik}^2, \quad V_i = 4 \Big(\sum_k p_{ik}^3 - \big(\sum_k p_{ik}^2\big)^2\Big)
+
+    Two-sided, by the normal distribution. Blind to errors that leave the Brier score as expected.
+
+    Parameters
+    ----------
+    y_true, y_prob, labels, pos_label, sample_weight
+        See :func:`calibrant.as_predictions`.
+
+    Returns
+    -------
+    TestResult
+        ``z > 0``: a worse Brier score than the probabilities promise (overconfident). NaN where all probabilities are 0
+        or 1, or equal to each other within rows, which promise a score without spread.
+
+    References
+    ----------
+    Spiegelhalter (1986), *Probabilistic prediction in patient management and clinical trials*.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> bool(cal.spiegelhalter_test(rng.random(2000) < 0.25 + 0.5 * p, p).statistic > 5)
+    True
+    """
+    from scipy.stats import norm
+
+    p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
+    matrix, codes, w, w_variance = _rows(p)
+    if matrix.shape[1] == 2:  # the same, by one of two columns
+        score, side = matrix[:, 1], 1 - 2 * matrix[:, 1]
+        excess = 2 * side * (codes - score)  # B - E B
+        variance = 4 * score * (1 - score) * side**2
+    else:
+        squared = matrix * matrix
+        squares = squared.sum(axis=1)
+        own = np.take_along_axis(matrix, codes[:, None], axis=1)[:, 0]
+        excess = 2 * (squares - own)
+        variance = 4 * np.maximum(np.einsum("ij,ij->i", squared, matrix) - squares**2, 0)
+    total = float(w_variance @ variance)
+    known = total > 1e-20 * len(codes)
+    z = float(w @ excess) / np.sqrt(total) if known else float("nan")
+    return TestResult(
+        statistic=float(z),
+        pvalue=float(2 * norm.sf(abs(z))),
+        null="the Brier score is what the probabilities promise",
+        method="Spiegelhalter's z-test",
+        n_samples=len(codes),
+        warnings=() if known else ("the probabilities promise a Brier score without spread",),
+    )
+
+
+def cox_test(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    labels: Sequence[Any] | None = None,
+    pos_label: Any = None,
+    sample_weight: Any = None,
+) -> TestResult:
+    r"""Cox's recalibration test: intercept 0 and slope 1 of the log odds, jointly.
+
+    .. math:: \operatorname{logit} P(o = 1) = a + b \operatorname{logit} p, \qquad H_0: a = 0,\ b = 1
+
+    Likelihood-ratio test with two degrees of freedom.
+
+    Parameters
+    ----------
+    y_true, y_prob, labels, pos_label, sample_weight
+        See :func:`calibrant.as_predictions`; two classes. Probabilities are clipped to [1e-12, 1 - 1e-12].
+
+    Returns
+    -------
+    TestResult
+        ``details``: ``intercept``, ``slope`` (below 1: overconfident) and their standard errors; ``in_the_large``, the
+        intercept at slope 1, and its p-value.
+
+    Raises
+    ------
+    ValueError
+        For more than two classes.
+
+    References
+    ----------
+    Cox (1958), *Two further applications of a model for binary regression*; Miller, Hui & Tierney (1991).
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(4000)
+    >>> result = cal.cox_test(rng.random(4000) < 1 / (1 + (1 / p - 1) ** 0.5), p)  # log odds halved
+    >>> bool(abs(result.details["slope"] - 0.5) < 0.05 and result.pvalue < 1e-10)
+    True
+    """
+    from scipy.stats import chi2
+
+    p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
+    if p.n_classes != 2:
+        raise ValueError(f"Cox's test is of two classes; got {p.n_classes}: test them one against the rest")
+    matrix, codes, w, _ = _rows(p)
+    clipped = np.clip(matrix[:, 1], _EPS, 1 - _EPS)
+    z = logits_of(matrix[:, 1], _EPS)
+    o = codes.astype(np.float64)
+    warnings = []
+    if (matrix[:, 1] != clipped).any():
+        warnings.append("probabilities of 0 or 1 are taken as 1e-12 from there, and weigh much in slope and intercept")
+    large, large_se, at_large, ended_too = _logistic(np.ones((len(z), 1)), z, o, w, np.zeros(1))
+    varied = bool(np.ptp(z) > 0)
+    if varied:
+        with_slope = np.column_stack([np.ones_like(z), z])
+        free, se, likelihood, ended = _logistic(with_slope, np.zeros_like(z), o, w, np.array([0.0, 1.0]))
+    else:  # one score says nothing of a slope
+        nan = float("nan")
+        free, se, likelihood, ended = np.array([large[0], nan]), np.array([large_se[0], nan]), at_large, True
+        warnings.append("all scores are equal: the slope is unknown, and the intercept alone is tested")
+    if not (ended and ended_too):
+        warnings.append("outcomes are separated by the scores: intercept and slope have no finite estimate")
+    plain = float(w @ (o * z - np.logaddexp(0, z)))
+    statistic = max(2 * (likelihood - plain), 0.0)
+    return TestResult(
+        statistic=statistic,
+        pvalue=float(chi2.sf(statistic, 1 + varied)),
+        null="the log odds have intercept 0 and slope 1",
+        method="Cox's recalibration test (likelihood ratio)",
+        n_samples=len(codes),
+        df=1.0 + varied,
+        details={
+            "intercept": float(free[0]),
+            "slope": float(free[1]),
+            "intercept_se": float(se[0]),
+            "slope_se": float(se[1]),
+            "in_the_large": float(large[0]),
+            "in_the_large_pvalue": float(chi2.sf(max(2 * (at_large - plain), 0.0), 1)),
+        },
+        warnings=tuple(warnings),
+    )
+
+
+def _logistic(
+    x: FloatArray, offset: FloatArray, o: FloatArray, w: FloatArray, start: FloatArray
+) -> tuple[FloatArray, FloatArray, float, bool]:
+    """Maximum-likelihood coefficients, standard errors, log-likelihood, and whether there was a maximum."""
+    counts = Counts(x.T[None], w[None], (w * o)[None])
+    point, decrement = maximum(counts, 0.0, Point.at(start[None], offset[None], counts))
+    information = point.information[0] + 1e-12 * np.eye(x.shape[1])
+    se = np.sqrt(np.diag(np.linalg.inv(information)))
+    ended = decrement[0] <= DECREMENT and np.abs(point.logit).min() < 30 and se.max() < 1e3
+    return point.theta[0], se, float(point.likelihood[0]), bool(ended)

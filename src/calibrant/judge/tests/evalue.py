@@ -1,0 +1,267 @@
+"""`evalue_test` and `CalibrationMonitor`: evidence against calibration that may be looked at again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...data.checks import check_choice, check_fraction, check_int
+from ...data.notions import Notion, as_notion
+from ...data.predictions import Predictions
+from ...data.problem import Problem
+from ...data.types import FloatArray, RandomState
+from ...data.validation import as_predictions
+from ...data.weights import repeats
+from .betting import FIRST, Wealth, split_log_ratios
+from .result import TestResult
+
+METHODS = ("sequential", "split")
+ORDERS = ("random", "given")
+
+
+def evalue_test(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    notion: str | Notion = "auto",
+    method: str = "sequential",
+    order: str = "random",
+    n_splits: int = 20,
+    fraction: float = 0.5,
+    labels: Sequence[Any] | None = None,
+    pos_label: Any = None,
+    sample_weight: Any = None,
+    random_state: RandomState = None,
+) -> TestResult:
+    r"""Test of calibration by an e-value (the safe Hosmer–Lemeshow test of Henzi, Puke, Dimitriadis & Ziegel 2023).
+
+    An alternative q is fitted to some rows and set against the stated p on others:
+
+    .. math:: E = \prod_i \Big(\frac{q_i}{p_i}\Big)^{o_i} \Big(\frac{1 - q_i}{1 - p_i}\Big)^{1 - o_i}
+
+    which is 1 on average for a calibrated model, whatever q. So ``P(E ≥ 1/α) ≤ α``: E is what betting against the model
+    has made of 1, and 1/E is a p-value, with no groups and no asymptotics.
+
+    Parameters
+    ----------
+    y_true, y_prob, labels, pos_label
+        See :func:`calibrant.as_predictions`.
+    notion : str or Notion, default "auto"
+        The positive class, the confidence, ``ClassSpecific``, or ``"classwise"``, for which the classes' e-values are
+        averaged: the mean of e-values is one.
+    method : {"sequential", "split"}, default "sequential"
+        ``"sequential"``: rows are bet on one after the other, each with alternatives fitted to those before it; the
+        running E may be looked at after every row, and testing may stop when it pleases (``P(sup E ≥ 1/α) ≤ α``).
+        ``"split"``: isotonic regression on a random part of the rows, read at the others, averaged over splits; the
+        order does not matter, and E is valid for this one sample only.
+    order : {"random", "given"}, default "random"
+        In which order rows are bet on (sequential). ``"given"`` is for rows in the order of time, whose labels were not
+        known when their probabilities were stated: files are often sorted by label, and the next label is then no news.
+    n_splits : int, default 20
+    fraction : float within (0, 1), default 0.5
+        Of the rows, to which the isotonic map is fitted (split).
+    sample_weight : array-like of whole numbers, optional
+        Repeated rows. Other weights are refused: part of a row is no bet.
+    random_state : int, Generator or None
+        Of the order, and of the splits.
+
+    Returns
+    -------
+    TestResult
+        ``statistic``: the e-value (split), or the largest that was reached (sequential); ``pvalue`` = min(1, 1 /
+        statistic). ``details``: ``e_value`` after the last row, ``e_max``, and their logarithms, which do not overflow.
+        ∞ where an outcome had stated probability 0.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For notions of other kinds; for weights that are no whole numbers.
+
+    Notes
+    -----
+    The price of being valid at any time is power: see the table of the tests' page. Sequential: the mean wealth of
+    three bettors, whose maps are logistic with normal priors about the identity (a line in the log odds; a line and
+    waves over ranks, small or large), refitted whenever the rows have grown by a tenth. (Isotonic maps bet their noise:
+    in trials up to 2000 rows they lost to these.) Split: each pool of the isotonic fit has 5 rows of the frequency
+    it states added to it, so that no single row can ruin the bet. Scores of 0 and 1 are never bet on. Cost
+    O(n), plus O(log n) fits on 512 cells; split: O(n log n) a split.
+
+    References
+    ----------
+    Henzi, Puke, Dimitriadis & Ziegel (2023), *A safe Hosmer–Lemeshow test*; Ramdas, Grünwald, Vovk & Shafer (2023),
+    *Game-theoretic statistics and safe anytime-valid inference*.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> y = rng.random(2000) < 0.25 + 0.5 * p
+    >>> bool(cal.evalue_test(y, p).pvalue < 1e-6), bool(cal.evalue_test(y, p, method="split").pvalue < 1e-6)
+    (True, True)
+    """
+    check_choice("method", method, METHODS)
+    check_choice("order", order, ORDERS)
+    n_splits, fraction = check_int("n_splits", n_splits, 1), check_fraction("fraction", fraction)
+    p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
+    rng = np.random.default_rng(random_state)
+    if method == "sequential":
+        monitor = CalibrationMonitor(notion=notion, labels=labels, pos_label=pos_label)
+        return monitor.update_predictions(p.subset(rng.permutation(p.n_samples)) if order == "random" else p)
+    chosen, n_rows = as_notion(notion, p), p.n_samples
+    problems = _problems(chosen, _repeated(p))
+    n_bets = problems[0].n_samples
+    if n_bets < 2:
+        raise ValueError("method 'split' needs at least 2 rows; got 1")
+    found = [split_log_ratios(one.scores, one.outcomes != 0, n_splits, fraction, rng) for one in problems]
+    log_e = float(log_mean_exp(np.concatenate(found)[:, None])[0])
+    return _result(log_e, log_e, chosen, f"e-value of isotonic regression, {n_splits} splits", n_rows, n_bets)
+
+
+class CalibrationMonitor:
+    """Bets against calibration on rows as they arrive (:func:`evalue_test`, sequential).
+
+    Under calibration the e-value ever reaches 1/α with probability at most α, no matter when and how often it is looked
+    at: an alarm when :attr:`pvalue` falls to 0.01 is false once in a hundred monitors, for ever, not once in a hundred
+    looks. What was bet does not depend on how rows are cut into batches.
+
+    Parameters
+    ----------
+    notion : str or Notion, default "auto"
+        As :func:`evalue_test`.
+    labels, pos_label
+        As :func:`calibrant.as_predictions`; those of the first batch hold for all that follow.
+
+    Attributes
+    ----------
+    n_samples : int
+        Rows seen, repeats counted.
+
+    Notes
+    -----
+    Calibrated is taken to mean: whatever came before, a row's label follows the probability stated for it; so the label
+    must not be known when the probability is stated. The state (sums in 512 cells a problem) does not grow with the
+    rows; it can be pickled. To watch for a change after a calm time, start a new monitor now and then: what an old one
+    has lost by betting on nothing must be won back first.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> monitor = cal.CalibrationMonitor()
+    >>> for day in range(20):
+    ...     p = rng.random(300)
+    ...     if monitor.update(rng.random(300) < 0.2 + 0.6 * p, p).pvalue <= 0.01:
+    ...         break
+    >>> day < 10, monitor.e_max > 100
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        *,
+        notion: str | Notion = "auto",
+        labels: Sequence[Any] | None = None,
+        pos_label: Any = None,
+    ) -> None:
+        self.notion = notion
+        self.labels = labels
+        self.pos_label = pos_label
+        self.n_samples = 0
+        self._columns = False
+        self._bets: list[Wealth] = []
+        self._log_e = 0.0
+        self._log_max = 0.0
+
+    @property
+    def e_value(self) -> float:
+        """What betting has made of 1."""
+        return _exp(self._log_e)
+
+    @property
+    def e_max(self) -> float:
+        """The most it ever was."""
+        return _exp(self._log_max)
+
+    @property
+    def pvalue(self) -> float:
+        """``1 / e_max``: valid at any time."""
+        return float(np.exp(-self._log_max))
+
+    def update(self, y_true: Any, y_prob: Any = None, *, sample_weight: Any = None) -> TestResult:
+        """Bet on further rows, in the order given; the result so far."""
+        if isinstance(y_true, Predictions):
+            p = as_predictions(y_true, y_prob, sample_weight=sample_weight)
+            before = (None if self.labels is None else tuple(self.labels), self.pos_label)
+            now = (p.classes, None if p.positive is None else p.classes[p.positive])
+            for name, settled, given in zip(("labels", "pos_label"), before, now, strict=True):
+                if settled is not None and given != settled:
+                    raise ValueError(f"batches must speak of the same {name}: {settled!r} before, {given!r} now")
+            return self.update_predictions(p)
+        p = as_predictions(y_true, y_prob, labels=self.labels, pos_label=self.pos_label, sample_weight=sample_weight)
+        return self.update_predictions(p)
+
+    def update_predictions(self, p: Predictions) -> TestResult:
+        """Bet on predictions that were validated before."""
+        if self._columns and p.positive is not None:
+            raise ValueError("y_prob must have a column a class, as in the first batch; got one column")
+        chosen = as_notion(self.notion, p)
+        problems = _problems(chosen, _repeated(p))
+        # Nothing is kept of rows that were refused above.
+        self._columns, self.labels = p.positive is None, p.classes
+        self.pos_label = None if p.positive is None else p.classes[p.positive]
+        self._bets = self._bets or [Wealth() for _ in problems]
+        paths = [bet.path(one.scores, one.outcomes != 0) for bet, one in zip(self._bets, problems, strict=True)]
+        mean = log_mean_exp(np.concatenate(paths))
+        self._log_e, self._log_max = float(mean[-1]), max(self._log_max, float(mean.max()))
+        self.n_samples += mean.size
+        return _result(
+            self._log_e, self._log_max, chosen, "sequential e-value of logistic maps", self.n_samples, self.n_samples
+        )
+
+
+def log_mean_exp(values: FloatArray) -> FloatArray:
+    """Logarithm of the mean of exponentials over the first axis."""
+    with np.errstate(invalid="ignore"):
+        found = np.logaddexp.reduce(values, axis=0) - np.log(len(values))
+    return np.asarray(found)
+
+
+def _exp(value: float) -> float:
+    with np.errstate(over="ignore"):
+        return float(np.exp(value))
+
+
+def _problems(notion: Notion, p: Predictions) -> list[Problem]:
+    """The notion's problems, each of all rows: the mean of e-values of the same rows is one."""
+    if notion.vector or any(target.rows is not None for target in notion.targets(p)):
+        raise ValueError(
+            f"notion {notion.name!r} has no e-value test: use the positive class, 'confidence', 'classwise' or "
+            "ClassSpecific(label)"
+        )
+    problems: Any = notion.reduce(p)
+    return list(problems)
+
+
+def _repeated(p: Predictions) -> Predictions:
+    """Rows as often as their weights say."""
+    if p.weights is None:
+        return p
+    if not p.integral_weights:
+        raise ValueError("sample_weight must be whole numbers, which repeat rows: part of a row is no bet")
+    return p.subset(repeats(p.weights))
+
+
+def _result(log_e: float, log_max: float, notion: Notion, method: str, n_rows: int, n_bets: int) -> TestResult:
+    few = n_bets < 2 * FIRST
+    return TestResult(
+        statistic=_exp(log_max),
+        pvalue=float(min(1.0, np.exp(-log_max))),
+        null=f"the probabilities are calibrated ({notion.name})",
+        method=method,
+        n_samples=n_rows,
+        details={"e_value": _exp(log_e), "e_max": _exp(log_max), "log_e_value": log_e, "log_e_max": log_max},
+        warnings=(f"{n_bets} rows are too few to bet on",) if few else (),
+    )

@@ -1,0 +1,61 @@
+"""`TestResult`: what every test returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from ...measure.result import plain
+
+
+@dataclass(frozen=True)
+class TestResult:
+    """Result of a hypothesis test.
+
+    Attributes
+    ----------
+    statistic : float
+    pvalue : float
+        Probability, if the null hypothesis is true, of a statistic at least as extreme.
+    null : str
+        The null hypothesis, in words.
+    method : str
+    df : float or None
+        Degrees of freedom, where the statistic has a chi-squared distribution.
+    details : mapping of str to float
+        What else was found, such as a slope and its standard error.
+    warnings : tuple of str
+        Why the p-value may be off; empty where nothing is known against it.
+    n_samples : int
+    """
+
+    __test__: ClassVar[bool] = False  # its name would make pytest collect it
+
+    statistic: float
+    pvalue: float
+    null: str
+    method: str
+    n_samples: int
+    df: float | None = None
+    details: Mapping[str, float] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        df = "" if self.df is None else f", df {self.df:g}"
+        lines = [f"{self.method}: statistic {self.statistic:.4g}{df}, p = {self.pvalue:.3g}", f"null: {self.null}"]
+        lines += [f"{name}: {value:.4g}" for name, value in self.details.items()]
+        return "\n".join([*lines, *(f"warning: {text}" for text in self.warnings)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and strings, for JSON (NaN and infinities as None)."""
+        return {
+            "statistic": plain(self.statistic),
+            "pvalue": plain(self.pvalue),
+            "null": self.null,
+            "method": self.method,
+            "df": plain(self.df),
+            "details": {name: plain(value) for name, value in self.details.items()},
+            "warnings": list(self.warnings),
+            "n_samples": self.n_samples,
+        }

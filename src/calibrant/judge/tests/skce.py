@@ -1,0 +1,161 @@
+"""`kernel_test`: is the kernel calibration error above what a calibrated model would show?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...data.checks import check_choice, check_resamples
+from ...data.notions import Notion, Target, as_notion
+from ...data.predictions import Predictions
+from ...data.problem import Problem, VectorProblem
+from ...data.types import FloatArray, RandomState
+from ...data.validation import as_predictions
+from ...errors import KernelCalibrationError
+from .resampling import drawn_labels
+from .result import TestResult
+
+METHODS = ("resampling", "asymptotic")
+#: Rows of a block by default, at least and at most: large blocks find more, and cost more.
+LEAST_BLOCK, MOST_BLOCK = 10, 50
+
+
+def kernel_test(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    notion: str | Notion = "auto",
+    estimator: KernelCalibrationError | None = None,
+    method: str = "resampling",
+    n_resamples: int = 999,
+    labels: Sequence[Any] | None = None,
+    pos_label: Any = None,
+    sample_weight: Any = None,
+    random_state: RandomState = None,
+) -> TestResult:
+    r"""Test by the squared kernel calibration error (Widmann, Lindsten & Zachariah 2019).
+
+    .. math:: \mathrm{SKCE} = \frac{1}{n(n-1)} \sum_{i \ne j} κ(f_i, f_j)\, (y_i - f_i)^\top (y_j - f_j)
+
+    which is 0 on average for a calibrated model, and for no other.
+
+    Parameters
+    ----------
+    y_true, y_prob, labels, pos_label, sample_weight
+        See :func:`calibrant.as_predictions`.
+    notion : str or Notion, default "auto"
+        ``"auto"``: the positive class of a 1-D ``y_prob``, the whole vector (``"canonical"``) of a matrix. Also
+        ``"confidence"`` and ``ClassSpecific``.
+    estimator : KernelCalibrationError, optional
+        Kernel, bandwidth and distance; default ``KernelCalibrationError()``, and for ``"asymptotic"`` blocks of √n rows
+        (10 to 50).
+    method : {"resampling", "asymptotic"}, default "resampling"
+        ``"resampling"``: labels are drawn from the stated probabilities; exact for any n; O(n² K) a draw, of which
+        the kernels, its costliest part, are found once. ``"asymptotic"``: the mean over blocks of ``estimator.block``
+        rows dealt at random, by Student's t law of block means; O(n · block); one-sided, and weaker, the more so the
+        smaller the blocks (Zaremba, Gretton & Blaschko 2013).
+    n_resamples : int, default 999
+    random_state : int, Generator or None
+
+    Returns
+    -------
+    TestResult
+        ``statistic``: SKCE (of blocks: divided by its standard error). ``details``: ``skce``, ``bandwidth``; ``df`` of
+        blocks.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For notions of several problems; for another estimator.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> P = rng.dirichlet([1, 1, 1], 600)
+    >>> y = (rng.random((600, 1)) > (P**2 / (P**2).sum(axis=1, keepdims=True)).cumsum(axis=1)).sum(axis=1)
+    >>> bool(cal.kernel_test(y, P, n_resamples=199, random_state=0).pvalue < 0.02)
+    True
+    """
+    check_choice("method", method, METHODS)
+    n_resamples = check_resamples(n_resamples, 1)
+    if estimator is not None and not isinstance(estimator, KernelCalibrationError):
+        raise TypeError(f"estimator must be a KernelCalibrationError; got {estimator!r}")
+    p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
+    reader = estimator or KernelCalibrationError()
+    if estimator is None and method == "asymptotic":
+        reader = KernelCalibrationError(block=min(max(math.isqrt(p.n_samples), LEAST_BLOCK), MOST_BLOCK))
+    rng = np.random.default_rng(random_state)
+    if method == "asymptotic":
+        if p.n_samples < 2 * reader.block:
+            raise ValueError(
+                f"method 'asymptotic' needs two blocks of {reader.block} rows; got {p.n_samples} rows: use 'resampling'"
+            )
+        p = p.subset(rng.permutation(p.n_samples))  # files are often sorted by label: blocks would be of one
+    chosen = as_notion("canonical" if notion == "auto" and p.positive is None else notion, p)
+    targets = list(chosen.targets(p))
+    if len(targets) != 1:
+        raise ValueError(f"notion {chosen.name!r} has several problems: test one class with ClassSpecific(label)")
+    reduction = chosen.reduce(p)
+    problem = reduction if isinstance(reduction, VectorProblem) else reduction[0]
+    if method == "asymptotic":
+        return _asymptotic(reader, chosen, problem, p, rng)
+    return _by_resampling(reader, chosen, problem, targets[0], p, n_resamples, rng)
+
+
+def _asymptotic(
+    reader: KernelCalibrationError,
+    notion: Notion,
+    problem: Problem | VectorProblem,
+    p: Predictions,
+    rng: np.random.Generator,
+) -> TestResult:
+    from dataclasses import replace
+
+    from scipy.special import stdtr
+
+    reading = replace(reader, statistic="linear").reading(problem, 2)
+    t = reading.power / reading.se if reading.se > 0 else float("nan")
+    rows = p.n_samples if p.weights is None else int((p.weights > 0).sum())
+    freedom = max(rows // reader.block - 1, 1)
+    return TestResult(
+        statistic=float(t),
+        pvalue=float(stdtr(freedom, -t)),
+        null=f"the probabilities are calibrated ({notion.name})",
+        method=f"kernel calibration error of blocks of {reader.block} rows (Student's t)",
+        n_samples=p.n_samples,
+        df=float(freedom),
+        details={"skce": float(reading.power)} | reader.details(problem, 2),
+        warnings=() if p.n_samples >= 200 else ("fewer than 200 rows: Student's distribution is doubtful",),
+    )
+
+
+def _by_resampling(
+    reader: KernelCalibrationError,
+    notion: Notion,
+    problem: Problem | VectorProblem,
+    target: Target,
+    p: Predictions,
+    n_resamples: int,
+    rng: np.random.Generator,
+) -> TestResult:
+    codes = np.concatenate([p.codes[None].astype(np.int64), *drawn_labels(p, n_resamples, rng)])
+
+    def outcomes(r: int) -> FloatArray:
+        hits = target.outcomes(codes[r]).astype(np.float64)
+        return np.asarray(hits if notion.vector else hits[:, None])
+
+    found = reader.resampled(problem, outcomes, len(codes))
+    skce = float(found[0])
+    at_least = int((found[1:] >= skce - 1e-12 * abs(skce)).sum())
+    return TestResult(
+        statistic=skce,
+        pvalue=(at_least + 1) / (n_resamples + 1) if np.isfinite(skce) else float("nan"),
+        null=f"the probabilities are calibrated ({notion.name})",
+        method=f"kernel calibration error, resampling under calibration, {n_resamples} draws",
+        n_samples=p.n_samples,
+        details={"skce": skce} | reader.details(problem, 2),
+    )

@@ -1,0 +1,1 @@
+"""The numbers: calibration errors with intervals, reliability curves with bands, scores and their decompositions."""

@@ -1,0 +1,111 @@
+"""The isotonic (CORP) reliability curve: a step function with one value for each distinct score."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...data.problem import Problem
+from ...data.types import FloatArray, Label
+from ...errors import Isotonic
+from ...errors.isotonic import isotonic_means
+from ..inference.isotonic_bands import consistency_band, likelihood_ratio_band, simultaneous_band, steps
+from ..inference.steps import MOST, Groups
+from ..result import ReliabilityCurve
+from .band_kinds import Band
+
+
+def is_isotonic(method: Any) -> bool:
+    """Whether a ``method`` argument asks for the isotonic curve."""
+    return isinstance(method, Isotonic) or (isinstance(method, str) and method in ("isotonic", "corp"))
+
+
+def isotonic_curve(
+    problem: Problem,
+    *,
+    notion: str,
+    level: float | None,
+    n_resamples: int = 1000,
+    rng: np.random.Generator | None = None,
+    band: str = "confidence",
+) -> ReliabilityCurve:
+    """Curve of one problem. Cost O(n log n), and that of the band."""
+    return curve_of_groups(
+        Groups.of(problem, most=None),
+        domain=problem.domain,
+        label=problem.label,
+        notion=notion,
+        n_samples=problem.n_samples,
+        level=level,
+        n_resamples=n_resamples,
+        rng=rng,
+        band=band,
+    )
+
+
+def curve_of_groups(
+    groups: Groups,
+    *,
+    domain: tuple[float, float],
+    label: Label,
+    notion: str,
+    n_samples: int,
+    level: float | None,
+    n_resamples: int,
+    rng: np.random.Generator | None,
+    band: str = "confidence",
+) -> ReliabilityCurve:
+    """Curve with one value a group; steps lie midway between neighbouring scores."""
+    low, high = domain
+    nothing: FloatArray = np.full(1, np.nan, dtype=np.float64)
+    scores: FloatArray = nothing
+    observed: FloatArray = nothing
+    count: FloatArray = np.zeros(1)
+    edges: FloatArray = np.array([low, high])
+    found = Band.none(1)
+    if groups.size:
+        scores, count = groups.score, groups.count
+        observed = isotonic_means(groups.positive, count)
+        edges = np.concatenate([[low], _middles(scores), [high]])
+        found = Band.none(scores.size) if level is None else _band(band, groups, level, n_resamples, rng)
+    width = np.diff(edges)
+    density = np.divide(count, width * count.sum(), out=np.zeros_like(count), where=(count > 0) & (width > 0))
+    return ReliabilityCurve(
+        scores=scores,
+        observed=observed,
+        lower=found.lower,
+        upper=found.upper,
+        median=found.median,
+        density=density,
+        count=count,
+        edges=edges,
+        level=level,
+        label=label,
+        notion=notion,
+        method=repr(Isotonic()),
+        n_samples=n_samples,
+        band=None if level is None else band,
+        isotonic=True,
+    )
+
+
+def _band(band: str, groups: Groups, level: float, n_resamples: int, rng: np.random.Generator | None) -> Band:
+    """Band at each group; of very many, found from fewer."""
+    few = groups.merged(MOST)
+    if band == "simultaneous":
+        lower, upper = steps(few, *simultaneous_band(few, level), groups.score)
+        return Band(lower, np.full(lower.shape, np.nan), upper)
+    if band == "consistency":
+        found = Band(*consistency_band(few, level, n_resamples, np.random.default_rng(rng)))
+    else:
+        lower, upper = likelihood_ratio_band(few, level)
+        found = Band(lower, np.full(lower.shape, np.nan), upper)
+    return found if few is groups else Band(*(np.interp(groups.score, few.score, v) for v in found))
+
+
+def _middles(scores: FloatArray) -> FloatArray:
+    """Midpoints between neighbouring scores; the lower one where floats leave no room."""
+    below, above = scores[:-1], scores[1:]
+    middle = below + (above - below) / 2
+    return np.where(middle < above, middle, below)

@@ -1,0 +1,215 @@
+"""`reliability_curve`: the public function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...data.checks import check_level, check_resamples
+from ...data.notions import Notion, as_notion
+from ...data.problem import Problem, VectorProblem
+from ...data.types import Label, RandomState
+from ...data.validation import as_predictions
+from ...errors import AdaptiveKernel, Binned, CellEstimator, Density, Isotonic, ResidualKernel
+from ..inference.steps import Groups
+from ..result import ReliabilityCurve
+from .band_kinds import check_band
+from .corp import is_isotonic, isotonic_curve
+from .from_cells import curve_from
+
+_METHODS: dict[str, CellEstimator] = {
+    "density": Density(),
+    "adaptive": AdaptiveKernel(),
+    "residual": ResidualKernel(space="score"),
+    "binned": Binned(),
+}
+
+
+def reliability_curve(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    notion: str | Notion = "auto",
+    method: str | CellEstimator | Isotonic = "density",
+    level: float | None = None,
+    band: str = "confidence",
+    n_resamples: int = 1000,
+    labels: Sequence[Any] | None = None,
+    pos_label: Any = None,
+    sample_weight: Any = None,
+    sum_tolerance: float | None = None,
+    random_state: RandomState = None,
+) -> ReliabilityCurve:
+    r"""Observed frequency of the outcome at every score, with a band.
+
+    .. math:: rel(s) = P(o = 1 \mid s), \qquad LCE(s) = rel(s) - s
+
+    Parameters
+    ----------
+    y_true, y_prob, labels, pos_label, sample_weight, sum_tolerance
+        See :func:`as_predictions`.
+    notion : str or Notion, default "auto"
+        A notion with one problem: the positive class, ``ClassSpecific(label)`` or ``"confidence"``. For all classes
+        at once see :func:`reliability_curves`.
+    method : {"density", "adaptive", "residual", "binned", "isotonic"} or an estimator, default "density"
+        ``Density()``, ``AdaptiveKernel()``, ``ResidualKernel(space="score")``, ``Binned()``, ``Isotonic()`` (also
+        ``"corp"``: one value for each distinct score), or one with parameters of your own.
+    level : float in (0, 1), optional
+        Level of the band.
+    band : str, default "confidence"
+        ``"confidence"``: where the true frequency is, score by score. Smooth curves: percentiles over ``n_resamples``
+        resamples of the grid counts. Isotonic: the likelihood ratio at a point (Banerjee & Wellner 2001), exact
+        intervals at both ends. Bins:
+        Wilson's interval (also ``"wilson"``), or ``"clopper-pearson"``.
+        ``"consistency"``: where this curve would be if the model were calibrated, score by score (Bröcker & Smith
+        2007): around the diagonal, by labels drawn from the scores; of bins by the binomial law.
+        ``"simultaneous"``: where the truth is at all scores at once, with a guarantee for every n. Bins: exact
+        intervals, shared out among the bins. Other curves: the band of Dimitriadis et al. (2023), which holds every
+        curve that does not fall; it is about the truth and not around the curve, which may leave it.
+    n_resamples : int, default 1000
+        Of bands that are found by resampling.
+    random_state : int, Generator or None
+
+    Returns
+    -------
+    ReliabilityCurve
+        ``.scores``, ``.observed``, ``.lower``, ``.upper``, ``.median``, ``.density``, ``.lce``, ``.at(scores)``.
+        NaN where fewer than half a sample speaks: the curve is never continued into a region without data.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For bad input; for a notion with several problems.
+
+    Notes
+    -----
+    Cost: O(n + R · G log G) with G the grid (128 to 1024 cells, six a bandwidth): the band does not depend
+    on n. Isotonic curves and simultaneous bands sort the rows; beyond 20 000 distinct scores, bands are found from
+    some 2000 groups of them. The percentile band describes sampling noise only, not the smoothing bias, and collapses
+    where all nearby outcomes agree. What the bands cover is simulated in docs/bands.md.
+
+    References
+    ----------
+    Posocco & Bonnefoy (2021), §4.5; Bröcker & Smith (2007), *Increasing the reliability of reliability diagrams*;
+    Dimitriadis, Gneiting & Jordan (2021), *Stable reliability diagrams for probabilistic classifiers*; Dimitriadis,
+    Dümbgen, Henzi, Puke & Ziegel (2023), *Honest calibration assessment for binary outcome predictions*.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(5000)
+    >>> y = rng.random(5000) < p**2
+    >>> curve = cal.reliability_curve(y, p, level=0.9, random_state=0)
+    >>> bool(curve.at(0.5).lower[0] < 0.25 < curve.at(0.5).upper[0])
+    True
+    """
+    estimator = None if is_isotonic(method) else check_method(method)
+    predictions = as_predictions(
+        y_true,
+        y_prob,
+        labels=labels,
+        pos_label=pos_label,
+        sample_weight=sample_weight,
+        sum_tolerance=sum_tolerance,
+    )
+    chosen = as_notion(notion, predictions)
+    reduction = chosen.reduce(predictions)
+    if isinstance(reduction, VectorProblem) or len(reduction) != 1:
+        raise ValueError(
+            f"notion {chosen.name!r} has no single curve: use ClassSpecific(label), 'confidence', "
+            "or reliability_curves()"
+        )
+    problem = reduction[0]
+    drawn = _Drawn(estimator, chosen.name, level, band, n_resamples, random_state)
+    return drawn.curve(problem, None if estimator is None else estimator.summarize(problem))
+
+
+def reliability_curves(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    notion: str | Notion = "classwise",
+    method: str | CellEstimator | Isotonic = "density",
+    level: float | None = None,
+    band: str = "confidence",
+    n_resamples: int = 1000,
+    labels: Sequence[Any] | None = None,
+    pos_label: Any = None,
+    sample_weight: Any = None,
+    sum_tolerance: float | None = None,
+    random_state: RandomState = None,
+) -> dict[Label, ReliabilityCurve]:
+    """One curve a class, for ``"classwise"`` or ``"top-label"``; parameters as :func:`reliability_curve`.
+
+    Returns
+    -------
+    dict of label to ReliabilityCurve
+        In class order. Classes that are never predicted have no top-label curve.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> P = [[0.8, 0.2, 0.0], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6]]
+    >>> sorted(cal.reliability_curves([0, 1, 2], P))
+    [0, 1, 2]
+    """
+    estimator = None if is_isotonic(method) else check_method(method)
+    predictions = as_predictions(
+        y_true,
+        y_prob,
+        labels=labels,
+        pos_label=pos_label,
+        sample_weight=sample_weight,
+        sum_tolerance=sum_tolerance,
+    )
+    chosen = as_notion(notion, predictions)
+    reduction = chosen.reduce(predictions)
+    if isinstance(reduction, VectorProblem):
+        raise ValueError(f"notion {chosen.name!r} has no curves: its score is a vector")
+    drawn = _Drawn(estimator, chosen.name, level, band, n_resamples, random_state)
+    return {one.label: drawn.curve(one, None if estimator is None else estimator.summarize(one)) for one in reduction}
+
+
+class _Drawn:
+    """How curves are made: judged options, and one source of randomness for all of them."""
+
+    def __init__(
+        self,
+        estimator: CellEstimator | None,
+        notion: str,
+        level: float | None,
+        band: str,
+        n_resamples: int,
+        random_state: RandomState,
+    ) -> None:
+        self.estimator = estimator
+        self.band = check_band(band, binned=isinstance(estimator, Binned))
+        self.options: dict[str, Any] = {
+            "notion": notion,
+            "level": None if level is None else check_level(level),
+            "n_resamples": check_resamples(n_resamples),
+            "rng": np.random.default_rng(random_state),
+            "band": self.band,
+        }
+
+    def curve(self, problem: Problem, summary: Any) -> ReliabilityCurve:
+        """Curve of one problem."""
+        if self.estimator is None:
+            return isotonic_curve(problem, **self.options)
+        rows = self.band == "simultaneous" and not isinstance(self.estimator, Binned)
+        groups = Groups.of(problem) if rows and self.options["level"] is not None else None
+        return curve_from(self.estimator, summary, label=problem.label, groups=groups, **self.options)
+
+
+def check_method(method: str | CellEstimator | Isotonic) -> CellEstimator:
+    """Judge the ``method`` argument."""
+    if isinstance(method, CellEstimator):
+        return method
+    if isinstance(method, str) and method in _METHODS:
+        return _METHODS[method]
+    raise ValueError(
+        f"method must be one of {', '.join(map(repr, _METHODS))}, Binned(...) or Density(...); got {method!r}"
+    )

@@ -1,0 +1,246 @@
+r"""Confidence intervals for a calibration error by test inversion along a path from perfect calibration.
+
+Why not the percentile bootstrap: a plug-in calibration error averages absolute gaps, so noise adds to it, and
+resampling adds the noise a second time; a calibrated model's percentile interval excludes 0 for every n. The
+basic ("pivotal") bootstrap overshoots the other way.
+
+What is done instead. The estimated gaps :math:`\hat d` define a family of truths: at scale λ a sample with
+score s has outcome probability :math:`s + \lambda \hat d(s)`, cut to [0, 1]; λ = 0 is perfect calibration, and the
+true error is known at every λ. New samples are drawn (Poisson counts a cell, normal outcomes), the estimator is
+applied with all its bias, and the interval holds the true errors of all λ at which the reading actually
+observed is not extreme. So the interval starts at exactly 0 whenever the data are compatible with calibration,
+noise and leaks of the estimator are inverted, and it may lie below the estimate. ``corrected`` is the true error at
+the λ whose median reading is the observed one. What is extreme is judged on one side at calibration and on two sides
+far from it (see :mod:`.unified`): else calibrated models would be covered more often than the level says.
+
+Approximations, all of them felt:
+
+* the shape of the gaps is taken from the data, after the estimator's own smoothing: what a bin or a kernel averages
+  away is not put back, so an estimator that blurs much covers the blurred error and not the true one;
+* outcomes within a cell share one probability and are drawn as normal;
+* classes of a one-vs-rest problem are drawn independently and the spread of their mean is widened by
+  :math:`\sqrt{1 + 0.876/(K-1)}`, the factor for exchangeable classes under calibration (for K = 2 the two problems are
+  each other's mirror image and one stands for both).
+
+``benchmarks/interval_coverage.py`` measures the coverage where the truth is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ...data.problem import Problem
+from ...data.types import AnyArray, FloatArray, Interval
+from ...errors.base import CellEstimator, Estimator
+from ...errors.fitted import as_grid
+from ...errors.norm import mean_power, root
+from ...errors.path import SCALES, Path
+from ...errors.residual import ResidualKernel
+from ..question import Question, sums_up
+from .unified import reach
+
+#: Numbers drawn at a time at most, but for so many samples.
+_MOST, _LEAST = 1 << 22, 100
+#: Numbers read at a time.
+_TOGETHER = 1 << 19
+_RESIDUALS = ResidualKernel(space="score")
+
+_FINE = np.linspace(0, SCALES[-1], 601)
+
+
+def sums_path(estimator: CellEstimator, sums: Any, norm: float, n_resamples: int, rng: np.random.Generator) -> Path:
+    """Path of an estimator that reads sums, of one problem: what it found in the data is held, and sums are drawn anew.
+
+    Cost and memory are those of ``n_resamples`` × cells, whatever n (of sums on distinct scores, of these: 100 draws of
+    very many, some at a time).
+    """
+    held, base = estimator.held(sums)
+    scores, counted, positive = base.atoms
+    scores = np.nan_to_num(scores)
+    shown = held.cells(base) if held.cells_are_atoms else _RESIDUALS.cells(as_grid(base))
+    gap = shown.residual_gap if held.cells_are_atoms else np.interp(scores, shown.scores, shown.residual_gap)
+    chances = [np.clip(scores + scale * gap, 0, 1) for scale in SCALES]
+    some = max(1, _MOST // max(scores.size, 1))  # draws that are held at a time
+    n = min(n_resamples, max(_LEAST, some))
+    parts = [Draws.of(base, counted, min(some, n - a), rng).read(held, base, chances, norm) for a in range(0, n, some)]
+    powers = np.concatenate(parts, axis=1)
+    if held.cells_are_atoms:
+        # The true error as far as the estimator resolves it: its smoothing blurs these gaps once more.
+        blurred = shown.blur(shown.count * (np.stack(chances) - scores))
+        truths = mean_power(blurred, np.broadcast_to(shown.density * shown.quadrature, blurred.shape), norm)
+    else:  # what it reads when outcomes are the probabilities themselves
+        truths = held.read(base.redrawn(counted[None], counted * np.stack(chances)), norm)
+    data = held.read(base.redrawn(counted[None], positive[None]), norm)
+    return Path(powers, truths, float(data[0]))
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Samples drawn anew with common random numbers: their counts (R, m), and what their outcomes come from."""
+
+    count: FloatArray
+    noise: FloatArray
+    single: AnyArray
+
+    @classmethod
+    def of(cls, sums: Any, count: FloatArray, n: int, rng: np.random.Generator) -> Draws:
+        """Poisson counts and normal outcomes of cells; sums of single rows keep their scores and draw outcomes."""
+        trials = getattr(sums, "trials", None)
+        if trials is not None:
+            single = trials <= 1
+            return cls(np.broadcast_to(count, (n, count.size)), rng.random((n, count.size)), single)
+        drawn = rng.poisson(np.maximum(count, 0), size=(n, count.size)).astype(np.float64)
+        return cls(drawn, rng.standard_normal(drawn.shape), np.zeros(count.size, dtype=bool))
+
+    def read(self, held: CellEstimator, sums: Any, chances: Sequence[FloatArray], norm: float) -> FloatArray:
+        """Readings of these samples under each of some truths, (S, R)."""
+        n = len(self.count)
+        together = max(1, _TOGETHER // max(self.count.size, 1))
+        out: FloatArray = np.empty((len(chances), n))
+        for a in range(0, len(chances), together):
+            positives = [self.positive(chance) for chance in chances[a : a + together]]
+            found = held.read(sums.redrawn(self.count, np.concatenate(positives)), norm)
+            out[a : a + together] = found.reshape(len(positives), n)
+        return out
+
+    def positive(self, chance: FloatArray) -> FloatArray:
+        """Positives of samples whose outcomes have given chances."""
+        if not self.single.any():
+            out = self.noise * np.sqrt(self.count * chance * (1 - chance))
+            out += self.count * chance
+            return out
+        from scipy.special import ndtri
+
+        several = np.flatnonzero(~self.single)
+        out = np.where(self.noise < chance, self.count, 0.0)
+        p, n = chance[several], self.count[:, several]
+        normal = n * p + ndtri(np.clip(self.noise[:, several], 1e-12, 1 - 1e-12)) * np.sqrt(n * p * (1 - p))
+        out[:, several] = np.clip(normal, 0, n)
+        return out
+
+
+def row_path(estimator: Estimator, problem: Problem, norm: float, n_resamples: int, rng: np.random.Generator) -> Path:
+    """Path of any estimator of rows, by drawing outcomes for every row: cost ``11 n_resamples`` estimates.
+
+    The gaps are those of :class:`ResidualKernel` over scores, and the truth at a scale is what the estimator reads when
+    the outcomes are the probabilities themselves. Scores are kept as they are: their own sampling noise is left out.
+    """
+    cells = _RESIDUALS.cells(_RESIDUALS.summarize(problem))
+    gap = np.interp(problem.scores, cells.scores, cells.residual_gap)
+    powers, truths = np.empty((SCALES.size, n_resamples)), np.empty(SCALES.size)
+
+    def chance(scale: float) -> FloatArray:
+        return np.asarray(np.clip(problem.scores + scale * gap, 0, 1))
+
+    def read(outcomes: FloatArray) -> float:
+        return estimator.power(replace(problem, outcomes=outcomes), norm)
+
+    for r in range(n_resamples):
+        uniform = rng.random(problem.n_samples)
+        for i, scale in enumerate(SCALES):
+            powers[i, r] = read((uniform < chance(scale)).astype(np.float64))
+    for i, scale in enumerate(SCALES):
+        truths[i] = read(chance(scale))
+    return Path(powers, truths, estimator.power(problem, norm))
+
+
+def invert(paths: Sequence[Path], question: Question, largest: float = 1.0) -> tuple[Interval, float]:
+    """Interval and median-unbiased value for the combined error of a question's problems."""
+    nothing = Interval(float("nan"), float("nan")), float("nan")
+    observed = question.combine(np.array([p.reading for p in paths]))
+    if np.isnan(observed):
+        return nothing
+    truths = np.array([question.combine(np.array([p.truths[i] for p in paths])) for i in range(SCALES.size)])
+    tail = (1 - question.level) / 2
+    if not truths[-1] > 0:
+        # Not one deviation in n samples: the exact binomial bound.
+        return Interval(0.0, float(1 - tail ** (1 / max(question.size, 1.0)))), 0.0
+    widen = spread_together(len(paths)) if question.dependent else 1.0
+    table = np.empty((3, SCALES.size))
+    for i in range(SCALES.size):
+        each = np.stack([p.powers[i] for p in paths])
+        if sums_up(question):
+            table[:, i] = _normal(each, question, tail, widen)
+            continue
+        sample = question.combine_draws(each)
+        sample = sample[~np.isnan(sample)]
+        if sample.size < 2:
+            return nothing
+        table[:, i] = _quantiles(sample, tail, widen)
+    return _accepted(observed, table, truths, max(largest, observed), question.level)
+
+
+def _normal(powers: FloatArray, question: Question, tail: float, widen: float) -> FloatArray:
+    """Quantiles of a sum over many problems, (R, n) draws: a few of each tell its variance."""
+    from scipy.special import ndtri
+
+    known = ~np.isnan(powers).any(axis=-1)
+    share = np.array(question.shares)[known]
+    share = share / share.sum()
+    centre = float(share @ powers[known].mean(axis=-1))
+    spread = float(np.sqrt(share**2 @ powers[known].var(axis=-1, ddof=1)))
+    reach = (
+        widen * float(ndtri(1 - tail)) * spread * float(np.sqrt(1 + 1 / powers.shape[-1]))
+    )  # the centre is noisy too
+    return np.array([root(v, question.norm) for v in (centre - reach, centre, centre + reach)])
+
+
+def spread_together(n_problems: float) -> float:
+    """Factor by which the mean of one-vs-rest errors spreads more than that of independent ones."""
+    return float(np.sqrt(1 + 0.876 / (n_problems - 1))) if n_problems > 1 else 1.0
+
+
+def _quantiles(sample: FloatArray, tail: float, widen: float) -> FloatArray:
+    """Lower, median and upper quantile, the spread widened; by a normal law when draws are few."""
+    from scipy.special import ndtri
+
+    centre = sample.mean()
+    if sample.size >= 100:
+        return np.asarray(np.quantile(centre + widen * (sample - centre), [tail, 0.5, 1 - tail]))
+    # A mean over many classes or cells: close to normal, and a few draws give its mean and spread.
+    reach = widen * float(ndtri(1 - tail)) * sample.std(ddof=1)
+    return np.array([centre - reach, centre, centre + reach])
+
+
+def _accepted(
+    observed: float, table: FloatArray, truths: FloatArray, largest: float, level: float
+) -> tuple[Interval, float]:
+    """Range of true errors over the scales at which the observed reading is not extreme."""
+    low, median, high = (np.interp(_FINE, SCALES, row) for row in table)
+    unified, high = _unified(low, median, high, level)
+    # Never narrower above than with equal tails: where the path ends, a hair decides much (below).
+    low = np.minimum(low, unified)
+    truth = np.interp(_FINE, SCALES, truths)
+    middle = float(truth[int(np.argmin(np.abs(median - observed)))])
+    accepted = (low <= observed) & (observed <= high)
+    if not accepted.any():
+        if observed < low.min():  # better than any of these truths usually looks, calibration included
+            return Interval(0.0, max(float(observed), middle, 0.0)), min(middle, max(float(observed), 0.0))
+        return Interval(min(middle, observed), max(middle, observed)), middle
+    ends = truth[accepted]
+    upper = float(ends.max())
+    if accepted[-1]:
+        # Outcomes cannot deviate further, and what is left is the noise of the scores: mirror it upward.
+        upper = max(upper, 2 * observed - float(table[0, -1]))
+    bottom = 0.0 if accepted[0] else float(ends.min())
+    middle = min(max(middle, bottom), upper)
+    return Interval(bottom, min(upper, largest)), min(middle, largest)
+
+
+def _unified(low: FloatArray, median: FloatArray, high: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+    """Quantiles with equal tails moved to where readings of truths near calibration are extreme."""
+    from scipy.special import ndtri
+
+    equal = float(ndtri((1 + level) / 2))
+    sd = (high - low) / (2 * equal)
+    moved = np.maximum(median - median[0], 0.0)
+    distance = np.divide(moved, sd, out=np.full(sd.shape, equal), where=sd > 0)
+    below, above = reach(distance, level)
+    down, up = median - low, high - median
+    return np.where(
+        down > 0, median - below / equal * np.where(down > 0, down, 1.0), median
+    ), median + above / equal * up

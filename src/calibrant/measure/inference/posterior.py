@@ -1,0 +1,80 @@
+"""Credible intervals of estimators with a posterior, for one problem or for several combined.
+
+A model may be exactly calibrated (prior probability :data:`SPIKE`), all its classes together, or not; then each class
+has draws of its own. The interval's ends are quantiles of the draws, without the spike: the upper end says how large an
+error the sample could have missed, which "exactly 0" would hide. The lower end is exactly 0 while "exactly calibrated"
+is more probable than :func:`threshold` says.
+
+The draws are those of a model, not of the world, so some numbers were fitted to the tracks of the known-truth
+benchmark, for a level of 0.95: draws are spread about their median (:func:`widening`), since read directly they cover a
+little less than they say where the true map is of a shape that the prior finds unlikely, the more so the less noise
+hides that; errors of classes correlate by :data:`CORRELATION`; the lower end is a quantile at ``1 - level``, twice the
+upper end's tail, since a calibrated model can be missed on one side only; and the threshold is what calibrated models
+of the tracks fall below in about ``1 - level`` of samples. (At ``(1 - level) / 2``, its face value, the posterior
+probability covers 99.7 % of calibrated models. It grows with n for a calibrated model, as Bayes factors do, and so does
+the threshold.) The coverage table has other seeds than these trials, but not other distributions, its mixtures apart.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...data.types import Interval
+from ...errors.base import ErrorDraws
+from ..question import Question
+
+#: Prior probability of exact calibration.
+SPIKE = 0.1
+#: Factor about the median by which draws are spread at 1000 rows, the power of n by which it grows, and its largest.
+WIDEN, WIDEN_GROWTH, WIDEST = 1.1, 0.05, 1.5
+#: Correlation of the errors of one-vs-rest problems, whose draws are independent.
+CORRELATION = 0.3
+#: Threshold at level 0.95 and 500 rows, the power of n and of ``1 - level`` by which it grows, and where that ends.
+THRESHOLD, GROWTH, TAIL_GROWTH, LARGEST = 0.1, 0.15, 0.5, 0.3
+
+
+class Credible(NamedTuple):
+    """Interval, a median of the error, and the probability of exact calibration (None without a posterior)."""
+
+    interval: Interval
+    median: float
+    calibrated: float | None
+
+
+def credible(draws: ErrorDraws, question: Question) -> Credible:
+    """Combine the posteriors of a question's problems, draws (R, n_draws) and log odds (R,).
+
+    One-vs-rest problems share their rows, and what a prior gets wrong about one class it gets wrong about the others:
+    the evidence of K of them counts as K - 1, and the spread of their mean is that of errors with a correlation of
+    :data:`CORRELATION`.
+    """
+    nan = float("nan")
+    known = ~np.isnan(draws.powers).any(axis=-1)
+    m = int(known.sum())
+    if not m:
+        return Credible(Interval(nan, nan), nan, nan)
+    dependent = question.dependent and m > 1
+    log_odds = float(draws.log_odds[known].sum()) * ((m - 1) / m if dependent else 1.0)
+    calibrated = float(1 / (1 + np.exp(np.clip(log_odds, -700, 700)) * (1 - SPIKE) / SPIKE))
+    values = np.sort(question.combine_draws(draws.powers))
+    together = dependent and question.average != "max"
+    factor = widening(question.size) * (np.sqrt(1 + CORRELATION * (m - 1)) if together else 1.0)
+    middle = float(np.median(values))
+    values = np.maximum(middle + factor * (values - middle), 0.0)
+    level = question.level
+    median = 0.0 if calibrated >= 0.5 else float(np.quantile(values, (0.5 - calibrated) / (1 - calibrated)))
+    low = 0.0 if calibrated > threshold(question.size, level) else float(np.quantile(values, 1 - level))
+    high = float(np.quantile(values, (1 + level) / 2))
+    return Credible(Interval(min(low, median), min(high, 1.0)), median, calibrated)
+
+
+def widening(size: float) -> float:
+    """Factor about the median by which draws are spread."""
+    return float(min(WIDEN * (max(size, 1.0) / 1000) ** WIDEN_GROWTH, WIDEST))
+
+
+def threshold(size: float, level: float) -> float:
+    """Posterior probability of exact calibration above which intervals start at 0."""
+    return float(min(THRESHOLD * ((1 - level) / 0.05) ** TAIL_GROWTH * (max(size, 1.0) / 500) ** GROWTH, LARGEST))

@@ -1,0 +1,129 @@
+"""`Groups`: samples in the order of their scores, equal or neighbouring scores together; what step curves need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...data.problem import Problem
+from ...data.types import AnyArray, FloatArray
+from ...sums import BinMoments
+
+#: With more distinct scores than this, bands are found from groups of neighbours: an isotonic fit pools far more.
+MOST = 20_000
+#: Number of groups that are then made, and groups at either end that stay as they are: fits are steep there.
+FEW, OUTER = 2048, 64
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Sums over groups of neighbouring scores, ascending.
+
+    Attributes
+    ----------
+    low, high, score : ndarray of shape (m,)
+        Lowest, highest and mean score of each group.
+    count, positive : ndarray of shape (m,)
+        Samples and positives, in units of the effective sample size.
+    trials : ndarray of shape (m,)
+        Whole numbers: draws with the variance of the group's outcomes are binomial with this many trials, times
+        ``count / trials``.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    score: FloatArray
+    count: FloatArray
+    positive: FloatArray
+    trials: FloatArray
+
+    @classmethod
+    def of(cls, problem: Problem, most: int | None = MOST) -> Groups:
+        """Groups of equal scores; of neighbouring ones where there are more than ``most``. Cost O(n log n)."""
+        scores, outcomes, weights = problem.scores, problem.outcomes, problem.weights
+        if weights is not None and not weights.all():
+            used = weights > 0
+            scores, outcomes, weights = scores[used], outcomes[used], weights[used]
+        order = np.argsort(scores)  # in which order equal scores come is no matter: they are summed
+        s, o = scores[order].astype(np.float64), outcomes[order].astype(np.float64)
+        start = np.flatnonzero(np.concatenate([[s.size > 0], s[1:] != s[:-1]]))
+        if not start.size:
+            nothing = np.empty(0)
+            return cls(nothing, nothing, nothing, nothing, nothing, nothing)
+        at = s[start]
+        if weights is None:
+            count = np.diff(start, append=s.size).astype(np.float64)
+            positive = o if start.size == s.size else np.add.reduceat(o, start)
+            return cls._made(at, at, at, count, positive, count).merged(most)
+        w = weights[order].astype(np.float64)
+        weight = np.add.reduceat(w, start)
+        # Whole-number weights are repeats, each of them a trial; of others, what a mean's variance says.
+        trials = weight if problem.integral else weight**2 / np.add.reduceat(w * w, start)
+        scale = problem.effective_size / float(weight.sum())
+        return cls._made(at, at, at, weight * scale, np.add.reduceat(w * o, start) * scale, trials).merged(most)
+
+    @classmethod
+    def of_moments(cls, fine: BinMoments, most: int | None = MOST) -> Groups:
+        """Groups from the hard bins of a fine histogram, for rows that are gone."""
+        used = np.flatnonzero(fine.weight > 0)
+        weight, total = fine.weight[used], float(fine.weight.sum())
+        size = total if fine.integral else total**2 / float(fine.square.sum())
+        scale = size / total if total > 0 else 0.0
+        edges = fine.edges.values
+        return cls._made(
+            edges[used],
+            edges[used + 1],
+            fine.score[used] / weight,
+            weight * scale,
+            fine.outcome[used] * scale,
+            fine.effective_size[used],
+        ).merged(most)
+
+    @classmethod
+    def _made(
+        cls,
+        low: FloatArray,
+        high: FloatArray,
+        score: FloatArray,
+        count: FloatArray,
+        positive: FloatArray,
+        trials: FloatArray,
+    ) -> Groups:
+        return cls(low, high, score, count, positive, np.maximum(np.round(trials), 1.0))
+
+    @property
+    def size(self) -> int:
+        """Number of groups m."""
+        return self.score.size
+
+    def merged(self, most: int | None) -> Groups:
+        """These groups if there are no more than ``most``, else some :data:`FEW`, neighbours with equal counts."""
+        if most is None or self.size <= most:
+            return self
+        few = min(FEW, most)
+        running = np.cumsum(self.count)
+        part = np.minimum((running - self.count / 2) * (few / running[-1]), few - 1).astype(np.intp)
+        begins = np.concatenate([[True], part[1:] != part[:-1]])
+        begins[:OUTER] = begins[-OUTER:] = True
+        start = np.flatnonzero(begins)
+        count = np.add.reduceat(self.count, start)
+        return Groups(
+            self.low[start],
+            self.high[np.append(start[1:], self.size) - 1],
+            np.add.reduceat(self.score * self.count, start) / count,
+            count,
+            np.add.reduceat(self.positive, start),
+            np.add.reduceat(self.trials, start),
+        )
+
+    def drawn(self, chance: FloatArray, n_draws: int, rng: np.random.Generator) -> AnyArray:
+        """Positives of samples whose outcomes have given chances, (n_draws, m), in the units of ``count``."""
+        if (self.trials == 1).all():
+            # Single rows: comparing is an order of magnitude faster than a binomial law.
+            hits = (rng.random((n_draws, self.size)) < chance).astype(np.float64)
+        else:
+            trials = self.trials.astype(np.int64)
+            hits = rng.binomial(trials, np.clip(chance, 0, 1), size=(n_draws, self.size)).astype(np.float64)
+        unit = self.count / self.trials
+        return hits if (unit == 1).all() else hits * unit

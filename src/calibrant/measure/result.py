@@ -1,0 +1,239 @@
+"""Frozen results: data only, no drawing and no computing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..data.types import FloatArray, Interval, Label
+from ..sums.edges import Edges
+
+
+class CurvePoint(NamedTuple):
+    """A curve read at given scores: arrays of one length; NaN where the curve has no data."""
+
+    observed: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class ReliabilityCurve:
+    """Observed frequency as a function of the score.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (m,)
+        Scores at which the curve is given: grid nodes, or the mean score of each bin.
+    observed : ndarray of shape (m,)
+        Estimated ``P(outcome | score)``; NaN where there is no data.
+    lower, upper : ndarray of shape (m,)
+        Band at ``level``, of the kind that ``band`` names; NaN everywhere when no level was asked for.
+    median : ndarray of shape (m,)
+        Median over the resamples; NaN everywhere when no level was asked for, or nothing resampled.
+    density : ndarray of shape (m,)
+        Density of the scores; it integrates to 1 over the domain.
+    count : ndarray of shape (m,)
+        Samples that speak at each score: those in the bin, or those within the kernel, weighted by it.
+    edges : ndarray of shape (m + 1,) or None
+        Bin edges; None for a smooth curve.
+    level : float or None
+    label : object
+        The class the curve speaks of; None for a confidence.
+    notion, method : str
+    n_samples : int
+    band : str or None
+        ``"confidence"`` (around the curve, for the truth at each score), ``"consistency"`` (around the diagonal: where
+        the curve of a calibrated model would be), ``"simultaneous"`` (for the truth at all scores at once), or the
+        interval of bins; None when no level was asked for.
+    isotonic : bool
+        Whether it is an isotonic curve: one value for each distinct score, steps midway between.
+    """
+
+    scores: FloatArray
+    observed: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    median: FloatArray
+    density: FloatArray
+    count: FloatArray
+    edges: FloatArray | None
+    level: float | None
+    label: Label
+    notion: str
+    method: str
+    n_samples: int
+    band: str | None = None
+    isotonic: bool = False
+
+    @property
+    def lce(self) -> FloatArray:
+        """Local calibration error ``observed - score``: positive where the model is under-confident."""
+        return self.observed - self.scores
+
+    def corners(self) -> tuple[FloatArray, FloatArray]:
+        """Corners of a step function (bins, isotonic), from the lowest score to the highest; a smooth curve itself."""
+        if self.edges is None:
+            return self.scores, self.observed
+        turns = self.observed[1:] != self.observed[:-1]
+        x = np.concatenate([self.scores[:1], np.repeat(self.edges[1:-1][turns], 2), self.scores[-1:]])
+        y = np.concatenate([self.observed[:1], self.observed[1:][turns]])
+        return x, np.repeat(y, 2)
+
+    def band_corners(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Scores, lower and upper ends of the band as it is drawn: straight between scores, or by steps.
+
+        The simultaneous band of an isotonic curve has steps, for nothing is known between two scores but what they say.
+        """
+        if not (self.isotonic and self.band == "simultaneous"):
+            return self.scores, self.lower, self.upper
+        # At each score its own ends, then those that hold up to the next one.
+        x = np.repeat(self.scores[:-1], 3)
+        x[2::3] = self.scores[1:]
+        lower = np.repeat(self.lower[:-1], 3)
+        upper = np.repeat(self.upper[1:], 3)
+        upper[::3] = self.upper[:-1]
+        return (
+            np.append(x, self.scores[-1]),
+            np.append(lower, self.lower[-1]),
+            np.append(upper, self.upper[-1]),
+        )
+
+    def at(self, scores: Any) -> CurvePoint:
+        """Probability, and its interval, at scores the user holds.
+
+        Smooth curves are interpolated linearly; a binned curve gives the bin's values. Between the scores of an
+        isotonic curve a simultaneous band is what both neighbours say of any curve that does not fall. NaN where there
+        is no data. Raises ValueError for scores outside [0, 1] or not finite.
+
+        Examples
+        --------
+        >>> import numpy as np, calibrant as cal
+        >>> p = np.linspace(0, 1, 1000); y = np.arange(1000) % 2
+        >>> curve = cal.reliability_curve(y, p, level=0.95, random_state=0)
+        >>> bool(abs(curve.at([0.83]).observed[0] - 0.5) < 0.05)
+        True
+        """
+        given = np.atleast_1d(np.asarray(scores))
+        eps = float(np.finfo(given.dtype if given.dtype.kind == "f" else np.float64).eps)
+        x = given.astype(np.float64)
+        bad = ~((x >= 0) & (x <= 1))
+        if bad.any():
+            raise ValueError(f"scores must lie in [0, 1]; got {x[bad][0]!s}")
+        if self.edges is None:
+            return CurvePoint(*(_interpolate(x, self.scores, v) for v in (self.observed, self.lower, self.upper)))
+        bins = np.clip(Edges(self.edges).slots(x, eps) - 1, 0, len(self.observed) - 1)
+        inside = (x >= self.edges[0]) & (x <= self.edges[-1])
+        observed, lower, upper = (v[bins] for v in (self.observed, self.lower, self.upper))
+        if self.isotonic and self.band == "simultaneous":
+            lower = np.append(0.0, self.lower)[np.searchsorted(self.scores, x, side="right")]
+            upper = np.append(self.upper, 1.0)[np.searchsorted(self.scores, x, side="left")]
+        return CurvePoint(*(np.where(inside, v, np.nan) for v in (observed, lower, upper)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and numbers, for JSON (NaN as None)."""
+        names = ("scores", "observed", "lower", "upper", "median", "density", "count")
+        out: dict[str, Any] = {name: [plain(v) for v in getattr(self, name)] for name in names}
+        out["edges"] = None if self.edges is None else self.edges.tolist()
+        out |= {"level": self.level, "band": self.band, "label": plain(self.label), "notion": self.notion}
+        out["method"] = self.method
+        out["n_samples"] = self.n_samples
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """A calibration error with its uncertainty.
+
+    Attributes
+    ----------
+    value : float
+        The estimate: what :func:`calibration_error` returns, up to the rounding of float64 additions.
+    interval : Interval
+        ``(low, high)`` at ``level``: a credible interval for the default estimator, else by test inversion; it accounts
+        for the bias of ``value`` and may lie below it.
+    corrected : float
+        The posterior median; else a median-unbiased estimate: the true error for which half of all samples would read
+        above ``value``.
+    level : float
+    per_class : mapping of label to float
+        Error of each problem (class); empty for a single problem.
+    curve : ReliabilityCurve or None
+        Curve behind the number, for a single problem of an estimator that has one; computed when it is asked for.
+    calibrated : float or None
+        Posterior probability that the model is exactly calibrated (all classes together); None without a posterior.
+    details : mapping of str to float
+        What else the estimator found, such as the bandwidth of :class:`DirichletKernel`; empty for most.
+    notion, estimator : str
+    norm : float
+    n_samples : int
+    """
+
+    value: float
+    interval: Interval
+    corrected: float
+    level: float
+    notion: str
+    estimator: str
+    norm: float
+    n_samples: int
+    per_class: Mapping[Label, float] = field(default_factory=dict)
+    drawn: Callable[[], ReliabilityCurve] | None = field(default=None, repr=False, compare=False)
+    calibrated: float | None = None
+    details: Mapping[str, float] = field(default_factory=dict)
+
+    @cached_property
+    def curve(self) -> ReliabilityCurve | None:
+        """Curve behind the number, with its band; None for several problems."""
+        return None if self.drawn is None else self.drawn()
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        return f"{self.value:.4f} ({100 * self.level:g}% interval {low:.4f} to {high:.4f})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and numbers, for JSON (NaN as None)."""
+        return {
+            "value": plain(self.value),
+            "interval": [plain(self.interval.low), plain(self.interval.high)],
+            "corrected": plain(self.corrected),
+            "calibrated": plain(self.calibrated),
+            "level": self.level,
+            "notion": self.notion,
+            "estimator": self.estimator,
+            "norm": "inf" if np.isinf(self.norm) else self.norm,
+            "n_samples": self.n_samples,
+            "per_class": {str(k): plain(v) for k, v in self.per_class.items()},
+            "curve": None if self.curve is None else self.curve.to_dict(),
+            "details": {k: plain(v) for k, v in self.details.items()},
+        }
+
+
+def plain(value: Any) -> Any:
+    """NumPy scalars to Python's; NaN and infinities, which JSON lacks, to None."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value
+
+
+def _interpolate(x: FloatArray, nodes: FloatArray, values: FloatArray) -> FloatArray:
+    """Linear interpolation on a regular grid; NaN outside it and next to a node without data."""
+    step = nodes[1] - nodes[0]
+    position = (x - nodes[0]) / step
+    inside = (position >= -1e-9) & (position <= len(nodes) - 1 + 1e-9)
+    position = np.clip(position, 0, len(nodes) - 1)
+    left = np.minimum(position.astype(np.intp), len(nodes) - 2)
+    share = position - left
+    low, high = values[left], values[left + 1]
+    # A weight of zero must not spread a neighbour's NaN.
+    mixed = np.where(share == 0, low, np.where(share == 1, high, low * (1 - share) + high * share))
+    return np.where(inside, mixed, np.nan)

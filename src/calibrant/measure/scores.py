@@ -1,0 +1,300 @@
+"""Proper scoring rules, per observation. Lower is better, and no forecaster gains by saying what it does not think."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..data.checks import check_choice, check_fraction, is_real
+from ..data.predictions import Predictions
+from ..data.types import AnyArray, FloatArray
+from ..data.validation import as_predictions
+from ..data.weights import mean
+
+SCALES = ("sum", "half")
+
+
+class ScoringRule(ABC):
+    """A proper scoring rule: what saying p costs when class k happens.
+
+    Subclasses define ``table(p)``, the loss of each row for each class that may happen, from which all else follows:
+    the loss of what happened, the expected loss ``s(p, q) = Σ_k q_k loss(p, k)``, the entropy ``e(q) = s(q, q)`` and
+    the divergence ``d(p, q) = s(p, q) - e(q) ≥ 0``.
+    """
+
+    #: Whether the rule is defined for two classes only.
+    binary = False
+
+    @abstractmethod
+    def table(self, p: FloatArray) -> FloatArray:
+        """Loss for each class that may happen, (n, K), of probabilities (n, K); infinite where the rule says so."""
+
+    def losses(self, p: FloatArray, codes: AnyArray) -> FloatArray:
+        """Loss of each row, (n,), for the classes that happened."""
+        self._check(p)
+        return np.asarray(np.take_along_axis(self.table(p), codes[:, None].astype(np.intp), axis=1)[:, 0])
+
+    def expected(self, p: FloatArray, q: FloatArray) -> FloatArray:
+        """Expected loss of saying p where classes happen with probabilities q, (n,); ``0 · ∞ = 0``."""
+        self._check(p)
+        table = self.table(p)
+        return np.asarray(np.multiply(table, q, out=np.zeros(table.shape), where=q > 0).sum(axis=1))
+
+    def _check(self, p: FloatArray) -> None:
+        if self.binary and p.shape[1] != 2:
+            raise ValueError(f"{self!r} is defined for two classes; got {p.shape[1]}")
+
+
+@dataclass(frozen=True)
+class Brier(ScoringRule):
+    """Quadratic score (Brier 1950): ``Σ_k (p_k - o_k)²``, range 0–2, or half of it.
+
+    Parameters
+    ----------
+    scale : {"sum", "half"}, default "sum"
+        ``"sum"``: Brier's own, 0–2. ``"half"``: 0–1; for two classes ``(p - o)²``, the one usually meant there.
+    """
+
+    scale: str = "sum"
+
+    def __post_init__(self) -> None:
+        check_choice("scale", self.scale, SCALES)
+
+    def table(self, p: FloatArray) -> FloatArray:
+        """See :class:`ScoringRule`."""
+        out = (p**2).sum(axis=1, keepdims=True) - 2 * p + 1
+        return np.asarray(out if self.scale == "sum" else out / 2)
+
+
+@dataclass(frozen=True)
+class Log(ScoringRule):
+    """Logarithmic score (Good 1952), in nats: ``-log p_k``; infinite where 0 was given to what happened."""
+
+    def table(self, p: FloatArray) -> FloatArray:
+        """See :class:`ScoringRule`."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(-np.log(p))
+
+
+@dataclass(frozen=True)
+class Spherical(ScoringRule):
+    """Spherical score: ``1 - p_k / ‖p‖₂``, range 0–1."""
+
+    def table(self, p: FloatArray) -> FloatArray:
+        """See :class:`ScoringRule`."""
+        return np.asarray(1 - p / np.sqrt((p**2).sum(axis=1, keepdims=True)))
+
+
+@dataclass(frozen=True)
+class BetaFamily(ScoringRule):
+    r"""Scores of two classes that weigh decision thresholds c by ``c^(α-1) (1-c)^(β-1)`` (Buja et al. 2005).
+
+    .. math:: \ell(p, 1) = \int_p^1 c^{α-1} (1-c)^β\, dc, \qquad \ell(p, 0) = \int_0^p c^α (1-c)^{β-1}\, dc
+
+    Parameters
+    ----------
+    alpha, beta : float > 0
+        α = β = 1: half of ``(p - o)²``. Towards α = β = 0: the logarithmic score. ``α / (α + β)`` is about the
+        threshold that matters most.
+    """
+
+    alpha: float = 1.0
+    beta: float = 1.0
+    binary = True
+
+    def __post_init__(self) -> None:
+        for name, value in (("alpha", self.alpha), ("beta", self.beta)):
+            if not is_real(value) or not 0 < value < np.inf:
+                raise ValueError(f"{name} must be a number above 0; got {value!r}")
+
+    def table(self, p: FloatArray) -> FloatArray:
+        """See :class:`ScoringRule`."""
+        from scipy.special import beta, betainc, betaincc
+
+        a, b, second = self.alpha, self.beta, p[:, 1]
+        happens = beta(a, b + 1) * betaincc(a, b + 1, second)
+        fails = beta(a + 1, b) * betainc(a + 1, b, second)
+        return np.column_stack([fails, happens])
+
+
+@dataclass(frozen=True)
+class CostWeighted(ScoringRule):
+    """Elementary score of two classes (Schervish 1989): the cost of acting where ``p > threshold``.
+
+    Missing the second class costs ``1 - threshold``, a false alarm ``threshold``; at ``p = threshold`` both are as
+    good, and half of either is charged. Every proper score of two classes is a mixture of these.
+
+    Parameters
+    ----------
+    threshold : float in (0, 1)
+    """
+
+    threshold: float = 0.5
+    binary = True
+
+    def __post_init__(self) -> None:
+        check_fraction("threshold", self.threshold)
+
+    def table(self, p: FloatArray) -> FloatArray:
+        """See :class:`ScoringRule`."""
+        acts = 0.5 * (np.sign(p[:, 1] - self.threshold) + 1)
+        return np.column_stack([self.threshold * acts, (1 - self.threshold) * (1 - acts)])
+
+
+RULES: dict[str, ScoringRule] = {"brier": Brier(), "log": Log(), "spherical": Spherical()}
+
+
+def as_rule(score: str | ScoringRule, *, one_column: bool) -> ScoringRule:
+    """Judge a ``score`` argument; ``"brier"`` of a single column of probabilities is ``(p - o)²``."""
+    if isinstance(score, ScoringRule):
+        return score
+    if score not in RULES:
+        raise ValueError(f"score must be one of {', '.join(map(repr, RULES))} or a scoring rule; got {score!r}")
+    return Brier("half") if score == "brier" and one_column else RULES[score]
+
+
+def matrix_of(p: Predictions) -> FloatArray:
+    """Probabilities with a column a class, (n, K), float64."""
+    if p.positive is None:
+        return p.probs.astype(np.float64, copy=False)
+    second = p.probs.astype(np.float64, copy=False)
+    both = (1 - second, second) if p.positive == 1 else (second, 1 - second)
+    return np.column_stack(both)
+
+
+def score_samples(
+    y_true: Any,
+    y_prob: Any = None,
+    score: str | ScoringRule = "brier",
+    *,
+    labels: Sequence[Any] | None = None,
+    pos_label: Any = None,
+) -> FloatArray:
+    """Score of each observation, (n,).
+
+    Parameters
+    ----------
+    y_true, y_prob, labels, pos_label
+        See :func:`calibrant.as_predictions`.
+    score : {"brier", "log", "spherical"} or ScoringRule, default "brier"
+        ``"brier"``: ``(p - o)²`` of a 1-D ``y_prob``, ``Σ_k (p_k - o_k)²`` of a matrix.
+
+    Examples
+    --------
+    >>> from calibrant.scores import score_samples
+    >>> score_samples([0, 1], [0.25, 0.5]).tolist()
+    [0.0625, 0.25]
+    """
+    return _samples(as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label), score)
+
+
+def _samples(p: Predictions, score: str | ScoringRule) -> FloatArray:
+    rule = as_rule(score, one_column=p.positive is not None)
+    codes = p.codes
+    if p.logs is not None and isinstance(rule, Log):
+        return np.asarray(-np.take_along_axis(p.logs, codes[:, None].astype(np.intp), axis=1)[:, 0], dtype=np.float64)
+    order = _binary_order(p, rule)
+    return rule.losses(matrix_of(p) if order is None else matrix_of(p)[:, order], codes if order is None else 1 - codes)
+
+
+def _binary_order(p: Predictions, rule: ScoringRule) -> list[int] | None:
+    """Columns of a rule that tells its two classes apart: what a single column speaks of is its second."""
+    return [1, 0] if rule.binary and p.positive == 0 else None
+
+
+def mean_score(
+    y_true: Any,
+    y_prob: Any = None,
+    score: str | ScoringRule = "brier",
+    *,
+    labels: Sequence[Any] | None = None,
+    pos_label: Any = None,
+    sample_weight: Any = None,
+) -> float:
+    """Weighted mean of :func:`score_samples`."""
+    p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
+    return mean(_samples(p, score), p.weights)
+
+
+def brier_score(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    scale: str = "sum",
+    labels: Sequence[Any] | None = None,
+    pos_label: Any = None,
+    sample_weight: Any = None,
+) -> float:
+    """Brier score: the mean of ``Σ_k (p_k - o_k)²``.
+
+    Parameters
+    ----------
+    y_true, y_prob, labels, pos_label, sample_weight
+        See :func:`calibrant.as_predictions`.
+    scale : {"sum", "half"}, default "sum"
+        ``"sum"``: Brier's own, range 0–2, of two classes twice ``(p - o)²``. ``"half"``: range 0–1, of two classes
+        ``(p - o)²``.
+
+    References
+    ----------
+    Brier (1950), *Verification of forecasts expressed in terms of probability*.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> cal.brier_score([0, 1], [0.25, 0.5], scale="half"), cal.brier_score([0, 1], [0.25, 0.5])
+    (0.15625, 0.3125)
+    """
+    return mean_score(y_true, y_prob, Brier(scale), labels=labels, pos_label=pos_label, sample_weight=sample_weight)
+
+
+def log_loss(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    labels: Sequence[Any] | None = None,
+    pos_label: Any = None,
+    sample_weight: Any = None,
+) -> float:
+    """Mean negative log-probability of what happened, in nats; infinite where 0 was given to it, never clipped.
+
+    Parameters
+    ----------
+    y_true, y_prob, labels, pos_label, sample_weight
+        See :func:`calibrant.as_predictions`.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> round(cal.log_loss([0, 1], [0.25, 0.5]), 6), cal.log_loss([0, 1], [1.0, 0.5])
+    (0.490415, inf)
+    """
+    return mean_score(y_true, y_prob, "log", labels=labels, pos_label=pos_label, sample_weight=sample_weight)
+
+
+def brier_per_sample(predictions: Predictions) -> FloatArray:
+    """Brier score of each row: ``(p - o)²`` for a 1-D ``y_prob``, ``Σ_k (p_k - o_k)²`` (range 0–2) for a matrix."""
+    p = predictions
+    if p.positive is not None:
+        return np.asarray((p.probs.astype(np.float64) - (p.codes == p.positive)) ** 2)
+    hit = _hit(p)
+    squares = np.einsum("ij,ij->i", p.probs, p.probs, dtype=np.float64)
+    return np.asarray(squares - 2 * hit + 1)
+
+
+def log_loss_per_sample(predictions: Predictions) -> FloatArray:
+    """Negative log of the probability given to what happened; infinite where that was 0."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(-np.log(_hit(predictions)))
+
+
+def _hit(p: Predictions) -> FloatArray:
+    """Probability given to the observed class."""
+    if p.positive is not None:
+        scores = p.probs.astype(np.float64)
+        return np.where(p.codes == p.positive, scores, 1 - scores)
+    return np.asarray(np.take_along_axis(p.probs, p.codes[:, None].astype(np.intp), axis=1)[:, 0], dtype=np.float64)

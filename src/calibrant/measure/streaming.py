@@ -1,0 +1,431 @@
+"""`Accumulator`: predictions in any pieces, on any number of machines, into mergeable sums of fixed size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..data.checks import check_level, check_norm, check_resamples
+from ..data.notions import Classwise, Notion, as_notion, notion_named
+from ..data.predictions import Predictions
+from ..data.problem import OneVsRest, Problem, VectorProblem
+from ..data.types import FloatArray, Label, RandomState
+from ..data.validation import as_predictions
+from ..data.weights import ones_or
+from ..errors import Binned, CellEstimator, EmpiricalBayes
+from ..sums import BinMoments, Bins, Grid, GridMoments, uniform_edges
+from .estimation import estimate_from_sums
+from .question import Question
+from .result import Estimate
+from .scores import brier_per_sample, log_loss_per_sample
+
+#: Cells of the fine histogram from which rows are made up that were not kept.
+FINE_CELLS = 65536
+#: Problems whose sums are kept together.
+_TOGETHER = 8
+_FINE = Bins(uniform_edges(FINE_CELLS))
+
+
+@dataclass(frozen=True, eq=False)
+class Totals:
+    """Sums over all rows that need no binning."""
+
+    n_samples: int
+    weight: float
+    squares: float
+    integral: bool
+    class_weight: FloatArray
+    prob_sum: FloatArray
+    correct: float
+    brier: float
+    log_loss: float
+    weighted: bool
+
+    @classmethod
+    def of(cls, p: Predictions) -> Totals:
+        """Sums of validated predictions."""
+        w = ones_or(p.weights, p.n_samples)
+        k = p.n_classes
+        if p.positive is None:
+            prob_sum = w @ p.probs
+        else:
+            prob_sum = np.empty(2)
+            prob_sum[p.positive] = w @ p.probs
+            prob_sum[1 - p.positive] = w.sum() - prob_sum[p.positive]
+        return cls(
+            p.n_samples,
+            float(w.sum()),
+            float(w @ w),
+            p.integral_weights,
+            np.bincount(p.codes.astype(np.intp), w, minlength=k).astype(np.float64),
+            np.asarray(prob_sum, dtype=np.float64),
+            float(w @ (p.predicted == p.codes)),
+            float(w @ brier_per_sample(p)),
+            _weighted_sum(log_loss_per_sample(p), w),
+            p.weights is not None,
+        )
+
+    def __add__(self, other: Totals) -> Totals:
+        return Totals(
+            self.n_samples + other.n_samples,
+            self.weight + other.weight,
+            self.squares + other.squares,
+            self.integral and other.integral,
+            self.class_weight + other.class_weight,
+            self.prob_sum + other.prob_sum,
+            self.correct + other.correct,
+            self.brier + other.brier,
+            self.log_loss + other.log_loss,
+            self.weighted or other.weighted,
+        )
+
+    @property
+    def effective_size(self) -> float:
+        """Sample size: rows, repeats, or Kish's effective size for relative weights."""
+        return self.weight if self.integral else self.weight**2 / self.squares
+
+
+def _weighted_sum(values: FloatArray, weights: FloatArray) -> float:
+    """Sum that keeps infinities but not those of rows with weight 0 (0 · inf)."""
+    used = weights > 0
+    return float(weights[used] @ values[used])
+
+
+@dataclass(frozen=True, eq=False)
+class ProblemSums:
+    """Sums of one problem: bins, grid counts and, where kept, a fine histogram."""
+
+    label: Label
+    domain: tuple[float, float]
+    bins: BinMoments
+    grid: GridMoments
+    fine: BinMoments | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """Sums of a notion's problems, some of them together, by what names them (:attr:`CellEstimator.needs`)."""
+
+    labels: tuple[Label, ...]
+    domain: tuple[float, float]
+    parts: tuple[dict[Any, Any], ...]
+
+    @classmethod
+    def of(cls, problems: Problem | OneVsRest, needs: Sequence[Any]) -> Kept:
+        """Sums of rows."""
+        parts = []
+        for a in range(0, len(problems), _TOGETHER):
+            some = problems[a : a + _TOGETHER]
+            parts.append({need: need.of(some) for need in needs})
+        domain = problems.domain if isinstance(problems, Problem) else (0.0, 1.0)
+        return cls(problems.labels, domain, tuple(parts))
+
+    def __add__(self, other: Kept) -> Kept:
+        pairs = zip(self.parts, other.parts, strict=True)
+        parts = tuple({need: a[need] + b[need] for need in a} for a, b in pairs)
+        return replace(self, parts=parts)
+
+    def sums(self, need: Any) -> Iterator[Any]:
+        """Sums that were kept, some problems at a time."""
+        return (part[need] for part in self.parts)
+
+    def one(self, i: int, bins: Any) -> ProblemSums:
+        """Sums of one problem."""
+        part, at = self.parts[i // _TOGETHER], i % _TOGETHER
+        fine = part[_FINE][at] if _FINE in part else None
+        return ProblemSums(self.labels[i], self.domain, part[bins][at], part[Grid()][at], fine)
+
+
+class Accumulator:
+    """Calibration of predictions that arrive in pieces: constant memory, mergeable, the same numbers as at once.
+
+    Parameters
+    ----------
+    notion : str or Notion, default "auto"
+        Any notion but canonical. ``"auto"`` is decided by the first piece.
+    labels, pos_label, sum_tolerance
+        See :func:`as_predictions`. A piece may lack some labels, so say ``labels`` unless they are 0/1, the
+        integers 0 … K-1, or a frame's column names.
+    binned : Binned, default ``Binned(15)``
+        Bins to keep, of fixed edges.
+    estimators : sequence of estimators that read sums, default ()
+        Further estimators whose sums are kept: those that work on a grid of scores (the default, ``Density``,
+        ``ResidualKernel``, ``AdaptiveKernel``, ``Smooth``) need no mention.
+
+    Notes
+    -----
+    Kept: 15 bins and a grid of 4097 counts a problem and a class, and one histogram of 65536 cells when the
+    notion has one problem. About 70 kB a class. Sums are exact up to the rounding of float64 addition. An estimator
+    whose sums were not kept (quantile bins, ``Isotonic``, ``Parametric``, …) is read from the cells of that histogram,
+    as if all samples of a cell had its mean score.
+
+    Merging adds the sums of both. An accumulator without rows takes part with its settings: what only one of both was
+    given is kept, and settings that were given and differ raise ValueError.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000); y = rng.random(1000) < p
+    >>> pieces = cal.Accumulator().add(y[:300], p[:300]) + cal.Accumulator().add(y[300:], p[300:])
+    >>> bool(np.isclose(pieces.estimate(cal.Density()).value, cal.calibration_error(y, p, estimator=cal.Density())))
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        notion: str | Notion = "auto",
+        labels: Sequence[Any] | None = None,
+        pos_label: Any = None,
+        sum_tolerance: float | None = None,
+        binned: Binned | None = None,
+        estimators: Sequence[CellEstimator] = (),
+    ) -> None:
+        if binned is not None and not (isinstance(binned, Binned) and binned.fixed):
+            raise ValueError(f"binned must be Binned(...) with fixed edges (uniform or explicit); got {binned!r}")
+        if wrong := [e for e in estimators if not isinstance(e, CellEstimator)]:
+            raise TypeError(f"estimators must be estimators that read sums; got {wrong[0]!r}")
+        self.notion = notion
+        self.labels = labels
+        self.pos_label = pos_label
+        self.sum_tolerance = sum_tolerance
+        self.given_bins = binned
+        self.estimators = tuple(estimators)
+        self.classes: tuple[Label, ...] = ()
+        self.positive: int | None = None
+        self.totals: Totals | None = None
+        self.kept: Kept | None = None
+        self.by_class: Kept | None = None
+
+    @property
+    def binned(self) -> Binned:
+        """Bins that are kept."""
+        return Binned() if self.given_bins is None else self.given_bins
+
+    def add(self, y_true: Any, y_prob: Any = None, sample_weight: Any = None) -> Accumulator:
+        """Add a piece, or Predictions; returns self. A bad piece raises and leaves the sums as they were."""
+        if isinstance(y_true, Predictions):
+            return self.add_predictions(as_predictions(y_true, y_prob, sample_weight=sample_weight))
+        # The first piece settles the labels: a later one may lack some.
+        settled = self.totals is not None
+        predictions = as_predictions(
+            y_true,
+            y_prob,
+            labels=self.classes if settled else self.labels,
+            pos_label=self.classes[self.positive] if settled and self.positive is not None else self.pos_label,
+            sample_weight=sample_weight,
+            sum_tolerance=self.sum_tolerance,
+        )
+        return self.add_predictions(predictions)
+
+    def add_predictions(self, predictions: Predictions) -> Accumulator:
+        """Add predictions that were validated before."""
+        p = predictions
+        if self.totals is not None and (self.classes, self.positive) != (p.classes, p.positive):
+            raise ValueError(
+                f"pieces must speak of the same labels: {list(self.classes)!r} before, {list(p.classes)!r} now; "
+                "pass labels=[...] to the Accumulator"
+            )
+        notion = as_notion(self.notion, p)
+        reduction = notion.reduce(p)
+        if isinstance(reduction, VectorProblem):
+            raise ValueError(
+                f"notion {notion.name!r} cannot be streamed or reported: use estimate(..., notion={notion.name!r})"
+            )
+        every = reduction if isinstance(reduction, OneVsRest) else self._by_class(p)
+        kept = by_class = None
+        if every is not None:
+            by_class = Kept.of(every, self._needs((0.0, 1.0), fine=False))
+        if every is reduction:
+            kept = by_class
+        elif isinstance(reduction, Problem):
+            whole = aligned(reduction, p) if notion.splits else reduction
+            kept = Kept.of(whole, self._needs(reduction.domain, fine=len(whole) == 1 and not notion.splits))
+        totals = Totals.of(p)
+        if self.totals is not None:
+            totals, kept, by_class = self.totals + totals, _added(self.kept, kept), _added(self.by_class, by_class)
+        # Everything that can fail has run: from here on only sums change.
+        self.notion, self.classes, self.positive = notion, p.classes, p.positive
+        self.totals, self.kept, self.by_class = totals, kept, by_class
+        return self
+
+    def _by_class(self, p: Predictions) -> OneVsRest | None:
+        """One problem a class, for the tables of a report; of two classes and one column there is nothing to tell."""
+        return None if p.positive is not None else Classwise().reduce(p)
+
+    def _needs(self, domain: tuple[float, float], *, fine: bool) -> list[Any]:
+        """What is kept of scores in a domain."""
+        named = [e.needs_on(domain) for e in (self.binned, EmpiricalBayes(), *self.estimators)]
+        return list(dict.fromkeys([n for n in named if n is not None] + ([_FINE] if fine else [])))
+
+    def __add__(self, other: Accumulator) -> Accumulator:
+        """Merge two accumulators into a new one."""
+        if not isinstance(other, Accumulator):
+            return NotImplemented
+        out = Accumulator(**_settings(self, other))
+        full = [a for a in (self, other) if a.totals is not None]
+        for a in full:
+            if (a.classes, a.positive) != (full[0].classes, full[0].positive):
+                raise ValueError(
+                    f"accumulators of different labels cannot merge: {list(full[0].classes)!r} and {list(a.classes)!r}"
+                )
+        if full:
+            first = full[0]
+            out.notion, out.classes, out.positive = first.notion, first.classes, first.positive
+            out.totals, out.kept, out.by_class = first.totals, first.kept, first.by_class
+        if len(full) == 2:
+            out.totals = full[0].required_totals() + full[1].required_totals()
+            out.kept, out.by_class = (_added(getattr(self, f), getattr(other, f)) for f in ("kept", "by_class"))
+        return out
+
+    merge = __add__
+
+    def required_totals(self) -> Totals:
+        """Totals; ValueError when nothing was added."""
+        if self.totals is None:
+            raise ValueError("no rows were added yet")
+        return self.totals
+
+    @property
+    def n_samples(self) -> int:
+        """Rows added so far."""
+        return 0 if self.totals is None else self.totals.n_samples
+
+    def question(self, norm: float = 1, level: float = 0.95) -> Question:
+        """What is asked of the rows added."""
+        totals, kept = self.required_totals(), self.required()
+        notion: Any = self.notion
+        mass = np.concatenate([np.asarray(g.total) for g in kept.sums(Grid())])
+        held = np.flatnonzero(mass > 0)
+        labels = tuple(kept.labels[i] for i in held)
+        dependent = notion.dependent
+        shares = (1 / len(kept.labels),) * len(held) if dependent else tuple((mass[held] / mass.sum()).tolist())
+        average = getattr(notion, "average", "power")
+        size = totals.effective_size
+        return Question(
+            notion.name,
+            check_norm(norm),
+            check_level(level),
+            labels,
+            shares,
+            average,
+            dependent,
+            totals.n_samples,
+            size,
+        )
+
+    def keeps(self, estimator: CellEstimator) -> bool:
+        """Whether the sums that an estimator reads were kept."""
+        kept = self.required()
+        return estimator.needs_on(kept.domain) in kept.parts[0]
+
+    def sums(self, estimator: CellEstimator) -> Iterator[Any]:
+        """Sums that an estimator reads, some problems at a time; ValueError when they were not kept."""
+        kept = self.required()
+        need = estimator.needs_on(kept.domain)
+        for part in kept.parts:
+            if need in part:
+                found = part[need]
+            elif _FINE in part:
+                rows = part[_FINE][0].as_rows(kept.domain)
+                found = estimator.summarize(replace(rows, starts=np.array([0, rows.n_samples])))
+            else:
+                raise ValueError(
+                    f"{estimator!r} needs sums that were not kept, or the rows: pass estimators=[{estimator!r}] to the "
+                    "Accumulator, if it has fixed edges, or binned="
+                )
+            mass = np.asarray(part[Grid()].total)
+            if mass.any():
+                yield found if mass.all() else found[np.flatnonzero(mass)]
+
+    def estimate(
+        self,
+        estimator: CellEstimator | None = None,
+        *,
+        norm: float = 1,
+        level: float = 0.95,
+        n_resamples: int = 400,
+        random_state: RandomState = None,
+    ) -> Estimate:
+        """Calibration error of all rows added, as :func:`calibrant.estimate`; by default ``EmpiricalBayes()``."""
+        chosen = EmpiricalBayes() if estimator is None else estimator
+        if not isinstance(chosen, CellEstimator):
+            raise TypeError(
+                f"estimator must be one that reads sums, such as Binned(...) or Density(...); got {chosen!r}"
+            )
+        rng = np.random.default_rng(random_state)
+        return estimate_from_sums(
+            chosen, self.sums(chosen), self.question(norm, level), check_resamples(n_resamples), rng
+        )
+
+    def required(self) -> Kept:
+        """Sums of the notion's problems; ValueError when nothing was added."""
+        if self.kept is None:
+            raise ValueError("no rows were added yet")
+        return self.kept
+
+    @property
+    def problems(self) -> dict[Label, ProblemSums]:
+        """Sums of each problem that has rows, in class order."""
+        return {} if self.kept is None else self._ones(self.kept)
+
+    @property
+    def class_sums(self) -> dict[Label, ProblemSums]:
+        """Sums of each class against the rest, in class order; empty for two classes and one column."""
+        return {} if self.by_class is None else self._ones(self.by_class)
+
+    def _ones(self, kept: Kept) -> dict[Label, ProblemSums]:
+        bins = self.binned.needs_on(kept.domain)
+        every = (kept.one(i, bins) for i in range(len(kept.labels)))
+        return {one.label: one for one in every if one.grid.total > 0}
+
+
+def aligned(problems: Problem, p: Predictions) -> Problem:
+    """Problems with one for every class, also those without rows, so that the sums of all pieces add."""
+    at = [p.classes.index(label) for label in problems.labels]
+    counts = np.zeros(p.n_classes, dtype=np.intp)
+    counts[at] = problems.counts
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    return replace(problems, label=p.classes, share=(1 / p.n_classes,) * p.n_classes, starts=starts)
+
+
+def _added(a: Kept | None, b: Kept | None) -> Kept | None:
+    return a + b if a is not None and b is not None else a if b is None else b
+
+
+def _settings(one: Accumulator, other: Accumulator) -> dict[str, Any]:
+    """What either accumulator was given; ValueError naming both where they differ."""
+    out: dict[str, Any] = {}
+    for name, default in (("notion", "auto"), ("labels", None), ("pos_label", None), ("sum_tolerance", None)):
+        pair = [getattr(a, name) for a in (one, other)]
+        if name == "notion":
+            pair = [notion_named(v) for v in pair]
+        if name == "labels":
+            pair = [None if v is None else tuple(v) for v in pair]
+        out[name] = _either(name, pair, default)
+    pair = [a.given_bins for a in (one, other)]
+    for i, a in enumerate((one, other)):
+        if a.totals is not None and pair[i] is None:
+            pair[i] = a.binned  # rows were put into these bins
+    out["binned"] = _either("binned", pair, None)
+    estimators = [a.estimators for a in (one, other)]
+    full = [a.totals is not None for a in (one, other)]
+    if all(full) and set(estimators[0]) != set(estimators[1]):
+        raise ValueError(f"accumulators of different estimators cannot merge: {estimators[0]!r} and {estimators[1]!r}")
+    kept = estimators[full.index(True)] if any(full) else tuple(dict.fromkeys(estimators[0] + estimators[1]))
+    if missing := set(estimators[0] + estimators[1]) - set(kept):
+        raise ValueError(f"accumulators of different estimators cannot merge: the rows of one lack sums of {missing!r}")
+    out["estimators"] = kept
+    return out
+
+
+def _either(name: str, pair: list[Any], default: Any) -> Any:
+    given = [v for v in pair if v != default]
+    plural = {"labels": "labels", "binned": "bins"}.get(name, f"{name}s")
+    if len(given) == 2 and given[0] != given[1]:
+        raise ValueError(f"accumulators of different {plural} cannot merge: {given[0]!r} and {given[1]!r}")
+    return given[0] if given else default

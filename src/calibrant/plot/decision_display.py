@@ -1,0 +1,117 @@
+"""`DecisionCurveDisplay`: net benefit of one or several models against the decision threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..judge.decisions.clinical import DecisionCurve, decision_curve
+from .response import each_model
+from .style import class_text, plain_text, style_of
+
+#: How far below "treat none" the axis reaches, as a share of how far the best reaches above.
+_BELOW = 0.25
+
+
+class DecisionCurveDisplay:
+    """Decision curves, with acting always and acting never; higher is better.
+
+    Net benefit falls to minus infinity where many are treated at high thresholds, so the axis ends a quarter of its
+    height below 0: what leaves it there is worse than to act never.
+
+    Attributes
+    ----------
+    curves : dict of str to DecisionCurve
+    ax_, figure_ : Axes, Figure
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> y, p = [0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.4, 0.6, 0.8, 0.9]
+    >>> display = cal.DecisionCurveDisplay.from_predictions(y, {"model": p})
+    >>> display.ax_.get_xlabel()
+    'Decision threshold'
+    """
+
+    ax_: Any
+    figure_: Any
+
+    def __init__(self, curves: Mapping[str, DecisionCurve]) -> None:
+        if not curves:
+            raise ValueError("curves must hold at least one DecisionCurve; got none")
+        self.curves = dict(curves)
+
+    @classmethod
+    def from_predictions(
+        cls, y_true: Any, y_prob: Any = None, *, ax: Any = None, **options: Any
+    ) -> DecisionCurveDisplay:
+        """Draw the curves.
+
+        Parameters
+        ----------
+        y_true : array-like, Predictions, or mapping of names to Predictions
+        y_prob : array-like, or mapping of names to array-likes, optional
+            Probabilities of one model, or of several for the same rows.
+        ax : Axes, optional
+        **options
+            Passed to :func:`calibrant.decision_curve`.
+        """
+        several = each_model(y_true, y_prob, "model")
+        return cls({str(name): decision_curve(*rows, **options) for name, rows in several.items()}).plot(ax)
+
+    def plot(self, ax: Any = None) -> DecisionCurveDisplay:
+        """Draw on given axes, or on a new figure."""
+        import matplotlib.pyplot as plt
+
+        many = len(self.curves) > 6
+        if ax is None:
+            ax = plt.subplots(figsize=(8.0 if many else 5.8, 4.2), layout="constrained")[1]
+        first = next(iter(self.curves.values()))
+        ax.axhline(0.0, color="0.45", linewidth=1.0, zorder=1, label=plain_text("act never"))
+        ax.plot(
+            first.thresholds,
+            first.treat_all,
+            color="0.6",
+            linestyle=(0, (4, 2)),
+            linewidth=1.2,
+            zorder=1.5,
+            label="act always",
+        )
+        for i, (name, curve) in enumerate(self.curves.items()):
+            style = style_of(i)
+            ax.plot(
+                curve.thresholds,
+                curve.net_benefit,
+                color=style.color,
+                linestyle=style.linestyle,
+                marker=style.marker if len(curve.thresholds) == 1 else None,
+                linewidth=1.7,
+                zorder=3,
+                label=plain_text(name).lstrip("_"),
+            )
+        top = max(float(np.max(v)) for v in (first.treat_all, *(c.net_benefit for c in self.curves.values())))
+        top = top if top > 0 else 0.05
+        ax.set(xlim=_limits(self.curves.values()), ylim=(-_BELOW * top, 1.06 * top))
+        ax.set(xlabel="Decision threshold", ylabel="Net benefit")
+        ax.set_title(f"Acting on {class_text(first.label)}", fontsize=10)
+        ax.grid(color="0.92", linewidth=0.8)
+        ax.set_axisbelow(True)
+        if many:
+            ax.legend(fontsize=8, framealpha=0.85, loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
+        else:
+            ax.legend(fontsize=8, framealpha=0.85, loc="upper right")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def _limits(curves: Any) -> tuple[float, float]:
+    """All thresholds, or (0, 1) where they span most of it."""
+    low = min(float(c.thresholds.min()) for c in curves)
+    high = max(float(c.thresholds.max()) for c in curves)
+    if high - low > 0.8 or low == high:
+        return 0.0, 1.0
+    margin = 0.03 * (high - low)
+    return max(low - margin, 0.0), min(high + margin, 1.0)

@@ -1,0 +1,240 @@
+"""`CalibrationMapDisplay`: what calibrators make of each score, over the reliability diagram of the scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..data.types import FloatArray, RandomState
+from .axes import is_own
+from .figure import arrange_single
+from .panels import BELOW
+from .reliability_display import ReliabilityDisplay
+from .strip import points_from, strip_of
+from .style import STYLES, font_scale, plain_text, style_of
+
+if TYPE_CHECKING:
+    from ..calibrators import Calibrator
+
+_NODES = 2001
+#: The dark grey of the scores' own diagram leaves the colours to the maps.
+_OWN = "0.25"
+_DARK = 4  # the style that looks like it, which no map gets then
+
+
+class CalibrationMapDisplay:
+    """Calibration maps: the probability that a calibrator says (upright) for each score (across).
+
+    Where a map runs through the reliability diagram's bins it repairs the scores; where it does not, it cannot express
+    what they need, or had too few rows. Build one with :meth:`from_calibrators`.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (m,)
+        Where the maps are drawn.
+    maps : dict of str to ndarray of shape (m,)
+    intervals : dict of str to ndarray of shape (m, 2)
+        Of calibrators that say one, such as :class:`calibrant.calibrators.VennAbers`.
+    truth : ndarray of shape (m,) or None
+        The true map, where it is known.
+    diagram : ReliabilityDisplay or None
+        Of the scores themselves.
+    ax_, figure_ : Axes, Figure
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from calibrant.calibrators import BetaCalibration, IsotonicCalibrator
+    >>> from calibrant.datasets import make_scores
+    >>> data = make_scores(500, "overconfident", random_state=0)
+    >>> fitted = [c.fit(data.y_prob, data.y_true) for c in (BetaCalibration(), IsotonicCalibrator())]
+    >>> display = cal.CalibrationMapDisplay.from_calibrators(fitted, data.y_true, data.y_prob)
+    >>> list(display.maps)
+    ['BetaCalibration', 'IsotonicCalibrator']
+    """
+
+    ax_: Any
+    figure_: Any
+
+    def __init__(
+        self,
+        scores: FloatArray,
+        maps: Mapping[str, FloatArray],
+        *,
+        intervals: Mapping[str, FloatArray] | None = None,
+        truth: FloatArray | None = None,
+        diagram: ReliabilityDisplay | None = None,
+    ) -> None:
+        self.scores = scores
+        self.maps = dict(maps)
+        self.intervals = dict(intervals or {})
+        self.truth = truth
+        self.diagram = diagram
+
+    @classmethod
+    def from_calibrators(
+        cls,
+        calibrators: Any,
+        y_true: Any = None,
+        scores: Any = None,
+        *,
+        truth: Callable[[FloatArray], Any] | None = None,
+        sample_weight: Any = None,
+        ax: Any = None,
+        strip: bool = True,
+        legend: bool = True,
+        random_state: RandomState = 0,
+    ) -> CalibrationMapDisplay:
+        """Draw the maps of fitted calibrators.
+
+        Parameters
+        ----------
+        calibrators : calibrator, sequence of them, or mapping of names to them
+            Fitted, of two classes and 1-D probabilities.
+        y_true, scores, sample_weight : optional
+            Labels and 1-D probabilities whose reliability diagram is drawn below the maps.
+        truth : callable, optional
+            ``P(second class | score)`` of an array of scores, where it is known.
+        ax : Axes, optional
+        strip : bool, default True
+            Draw the histogram of the scores above.
+        legend : bool, default True
+        random_state : int, Generator or None
+            Of the diagram's band.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For what is no fitted calibrator of 1-D probabilities, or labels without scores.
+        """
+        from ..calibrators.base import predict_unnamed
+
+        named = _named(calibrators)
+        nodes = np.linspace(0, 1, _NODES)
+        maps, intervals = {}, {}
+        for name, one in named.items():
+            maps[name] = predict_unnamed(one, _shaped(one, nodes))[:, 1]
+            if hasattr(one, "predict_interval"):
+                intervals[name] = np.asarray(predict_unnamed(one, _shaped(one, nodes), "predict_interval"))
+        if (y_true is None) != (scores is None):
+            raise ValueError("y_true and scores must be passed together: the diagram of the scores needs both")
+        diagram = None
+        if y_true is not None:
+            labels = list(next(iter(named.values())).classes_)
+            diagram = ReliabilityDisplay.from_predictions(
+                y_true,
+                scores,
+                labels=labels,
+                pos_label=labels[1],
+                sample_weight=sample_weight,
+                ax=ax,
+                strip=strip,
+                legend=legend,
+                random_state=random_state,
+                name="scores",
+                line_kwargs={"color": _OWN, "linewidth": 1.2},
+            )
+        known = None if truth is None else np.asarray(truth(nodes), dtype=np.float64)
+        return cls(nodes, maps, intervals=intervals, truth=known, diagram=diagram).plot(ax, legend=legend)
+
+    def plot(self, ax: Any = None, *, legend: bool = True) -> CalibrationMapDisplay:
+        """Draw the maps on the diagram's axes, or on given or new ones.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+        legend : bool, default True
+        """
+        import matplotlib.pyplot as plt
+
+        panel = self.diagram.ax_ if self.diagram is not None else ax
+        if panel is None:
+            panel = plt.subplots(figsize=(4.8, 4.8), layout="constrained")[1]
+        if self.diagram is None:
+            panel.plot([0, 1], [0, 1], color="0.45", linewidth=1.1, zorder=1.5, label="perfect calibration")
+            panel.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal", xlabel="Score", ylabel="Probability")
+            panel.grid(color="0.92", linewidth=0.8)
+            panel.set_axisbelow(True)
+        if self.truth is not None:
+            panel.plot(self.scores, self.truth, color="black", linewidth=3.2, alpha=0.28, zorder=5.5, label="true map")
+        for i, (name, values) in enumerate(self.maps.items()):
+            style = style_of(i if self.diagram is None or i < _DARK else i + 1 + (i - _DARK) // (len(STYLES) - 1))
+            if name in self.intervals:
+                low, high = self.intervals[name].T
+                panel.fill_between(self.scores, low, high, color=style.color, alpha=0.25, linewidth=0, zorder=5.6)
+            panel.plot(
+                self.scores,
+                values,
+                color=style.color,
+                linestyle=style.linestyle,
+                linewidth=1.8,
+                zorder=6,
+                label=plain_text(name).lstrip("_"),
+            )
+        self.ax_, self.figure_ = panel, panel.figure
+        if legend:
+            self._legend()
+        return self
+
+    def _legend(self) -> None:
+        """Entries of the diagram, then truth and maps."""
+        present = self.ax_.get_legend()
+        handles = [] if present is None else list(present.legend_handles)
+        texts = [] if present is None else [text.get_text() for text in present.get_texts()]
+        for line in self.ax_.lines:
+            name = str(line.get_label())
+            if name in {"true map", "perfect calibration", *(plain_text(n).lstrip("_") for n in self.maps)}:
+                handles.append(line)
+                texts.append(name)
+        if self.diagram is None or not is_own(self.figure_):
+            self.ax_.legend(handles, texts, fontsize=8, loc="best", framealpha=0.85)
+            return
+        place = {"loc": "upper left", "frameon": False, "ncols": 2, "columnspacing": 1.2, "fontsize": 8}
+        anchor = {
+            "bbox_to_anchor": (0.02, -BELOW * font_scale()),
+            "bbox_transform": points_from(self.ax_, 0.0, across_figure=True),
+        }
+        self.ax_.legend(handles, texts, handlelength=2.2, alignment="left", **place, **anchor)
+        arrange_single(self.figure_, self.ax_, strip=strip_of(self.ax_) is not None)
+
+
+def _named(calibrators: Any) -> dict[str, Calibrator]:
+    """Judge the ``calibrators`` argument."""
+    from sklearn.utils.validation import check_is_fitted
+
+    from ..calibrators import Calibrator
+
+    if isinstance(calibrators, Calibrator):
+        calibrators = [calibrators]
+    if not isinstance(calibrators, Mapping):
+        named: dict[str, Any] = {}
+        for one in calibrators:
+            name = type(one).__name__
+            same = sum(key == name or key.startswith(f"{name} ") for key in named)
+            named[name if not same else f"{name} {same + 1}"] = one
+    else:
+        named = {str(key): one for key, one in calibrators.items()}
+    if not named:
+        raise ValueError("calibrators must hold at least one fitted calibrator; got none")
+    for name, one in named.items():
+        if not isinstance(one, Calibrator):
+            raise TypeError(f"calibrators must be fitted calibrators of this package; {name!r} is {one!r}")
+        check_is_fitted(one)
+        if len(one.classes_) != 2:
+            raise ValueError(
+                f"a calibration map needs a calibrator of two classes; {name!r} has {len(one.classes_)}: "
+                "use SimplexMapDisplay for three"
+            )
+        if one.input != "probability":
+            raise ValueError(f"a calibration map is drawn over probabilities; {name!r} takes input={one.input!r}")
+    return named
+
+
+def _shaped(one: Calibrator, nodes: FloatArray) -> FloatArray:
+    """Scores in the shape that a calibrator was fitted to."""
+    from ..calibrators.base import in_column_order
+
+    return nodes if one.n_features_in_ == 1 else in_column_order(one, np.column_stack([1 - nodes, nodes]))

@@ -1,0 +1,296 @@
+"""`ReliabilityDisplay`: reliability diagrams in the manner of scikit-learn's displays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..data.notions import Notion
+from ..data.types import Label, RandomState
+from ..data.validation import as_predictions
+from ..errors import Binned, CellEstimator, Estimator, Isotonic
+from ..measure.estimation import estimate as estimate_of
+from ..measure.estimation import resolve_estimator
+from ..measure.result import Estimate
+from .axes import claim, classes_on, given_axes, is_own, match, new_axes
+from .diagram import Diagram, check_bins, check_curve, diagram_of, panel_order, problems_of, rest_in_words
+from .figure import arrange_grid, arrange_single
+from .panels import draw_panel
+from .response import response_of
+from .style import class_text
+
+
+class ReliabilityDisplay:
+    """Reliability diagram: observed frequency over predicted probability, with the calibration error.
+
+    Build one with :meth:`from_predictions` or :meth:`from_estimator`. The object holds data only; :meth:`plot`
+    draws them and computes nothing.
+
+    Parameters
+    ----------
+    diagrams : sequence of Diagram
+        One a panel, worst first.
+    estimate : Estimate
+        Calibration error of everything, with its interval.
+    name : str, optional
+        Name of the model in the legend.
+
+    Attributes
+    ----------
+    diagrams : tuple of Diagram
+        Curves, bins, histograms and estimates as drawn.
+    estimate : Estimate
+    name : str or None
+    ax_ : Axes, or ndarray of Axes
+        The axes drawn on; an array where there are several panels. Pass it to another display's ``ax``.
+    axes_ : ndarray of Axes
+    figure_ : Figure
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> y, p = [0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.4, 0.6, 0.8, 0.9]
+    >>> display = cal.ReliabilityDisplay.from_predictions(y, p, name="model", random_state=0)
+    >>> display.ax_.get_xlabel()
+    'Predicted probability of class 1'
+    """
+
+    ax_: Any
+    axes_: Any
+    figure_: Any
+
+    def __init__(self, diagrams: Sequence[Diagram], estimate: Estimate, *, name: str | None = None) -> None:
+        if not diagrams:
+            raise ValueError("diagrams must hold at least one Diagram; got none")
+        self.diagrams = tuple(diagrams)
+        self.estimate = estimate
+        self.name = name
+
+    @property
+    def classes(self) -> tuple[Label, ...]:
+        """Classes of the panels, in the order drawn; ``(None,)`` for a confidence diagram."""
+        return tuple(d.label for d in self.diagrams)
+
+    @property
+    def summary(self) -> str:
+        """One sentence on the classes that have no panel; empty when every class has one."""
+        return rest_in_words(self.estimate, self.classes)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_prob: Any = None,
+        *,
+        notion: str | Notion = "auto",
+        method: str | CellEstimator | Isotonic = "adaptive",
+        band: str = "confidence",
+        error: str | Estimator = "auto",
+        bins: Any = "auto",
+        classes: Sequence[Label] | None = None,
+        level: float = 0.95,
+        n_resamples: int = 400,
+        labels: Sequence[Any] | None = None,
+        pos_label: Any = None,
+        sample_weight: Any = None,
+        name: str | None = None,
+        ax: Any = None,
+        random_state: RandomState = None,
+        **plot_options: Any,
+    ) -> ReliabilityDisplay:
+        """Draw the diagram of labels and probabilities.
+
+        Parameters
+        ----------
+        y_true, y_prob, labels, pos_label, sample_weight
+            See :func:`calibrant.as_predictions`.
+        notion : str or Notion, default "auto"
+            What must be calibrated: the positive class for a 1-D ``y_prob``, else the confidence. ``"classwise"`` and
+            ``"top-label"`` draw a panel a class, at most nine, largest error first.
+        method : {"adaptive", "residual", "density", "binned", "isotonic"} or an estimator, default "adaptive"
+            How the curve is estimated; see :func:`calibrant.reliability_curve`. ``"adaptive"`` is the
+            smoothed residual of ``"residual"`` with a bandwidth that grows where few samples lie; ``"isotonic"`` is
+            the CORP diagram.
+        band : {"confidence", "consistency", "simultaneous", "clopper-pearson"}, default "confidence"
+            What band and bars say: where the truth is, score by score; where curve and bins of a calibrated model
+            would be (around the diagonal); where the truth is at all scores at once. ``"clopper-pearson"``: as the
+            first, with exact intervals of the bins instead of Wilson's. See :func:`calibrant.reliability_curve`.
+        error : "auto" or Estimator
+            What gives the number in the legend. ``"auto"``: that of :func:`calibrant.estimate`, or ``method``
+            where it is ``"binned"`` or an estimator.
+        bins : "auto", int, Binned or None
+            Bins drawn beside the curve, as markers whose area is the number of samples, with intervals.
+            ``"auto"``: ten bins of equal width over the domain (fewer below 100 samples), or those of ``method``.
+        classes : sequence of labels, optional
+            Classes to draw, in this order, instead of the worst ones. On axes that show classes already the same
+            classes are drawn.
+        level : float in (0, 1), default 0.95
+        n_resamples : int, default 400
+            Resamples of the band and of the interval.
+        name : str, optional
+            Name of the model.
+        ax : Axes or array of Axes, optional
+            Where to draw; axes that hold a diagram get one more model. Default: a new figure.
+        random_state : int, Generator or None
+            The number and its interval are those of ``calibrant.estimate`` with the same ``random_state``.
+        **plot_options
+            Passed to :meth:`plot`.
+
+        Returns
+        -------
+        ReliabilityDisplay
+
+        Raises
+        ------
+        ValueError, TypeError
+            For bad input; for the canonical notion, which has no curve.
+        """
+        drawn, _ = check_curve(method, band)
+        if error == "auto" and isinstance(drawn, CellEstimator) and (drawn is method or isinstance(drawn, Binned)):
+            error = drawn
+        bin_rule = check_bins(bins, drawn)
+        predictions = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
+        problems, notion_name = problems_of(predictions, notion)
+        chosen = resolve_estimator(error, problems, notion_name)
+        if not isinstance(chosen, CellEstimator):
+            raise TypeError(f"error must be one with an interval (Binned, Density, …); got {chosen!r}")
+        rng = np.random.default_rng(random_state)
+        total = estimate_of(
+            predictions, None, notion=notion, estimator=chosen, level=level, n_resamples=n_resamples, random_state=rng
+        )
+        single = len(problems) == 1
+        present = list(total.per_class) if not single else [problems[0].label]
+        order = panel_order(total, present, classes if classes is not None else classes_on(ax), single)
+        diagrams = [
+            diagram_of(
+                problems[i],
+                notion=notion_name,
+                method=drawn,
+                estimator=chosen,
+                bins=bin_rule,
+                level=level,
+                n_resamples=n_resamples,
+                rng=rng,
+                estimate=total if single else None,
+                band=band,
+            )
+            for i in order
+        ]
+        return cls(diagrams, total, name=name).plot(ax=ax, **plot_options)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        notion: str | Notion = "auto",
+        pos_label: Any = None,
+        name: str | None = None,
+        **options: Any,
+    ) -> ReliabilityDisplay:
+        """Draw the diagram of a fitted classifier on test data.
+
+        Parameters
+        ----------
+        estimator : fitted classifier
+            With ``predict_proba`` and ``classes_``.
+        X, y : array-like
+            Test data: not the data it was fitted on.
+        notion : str or Notion, default "auto"
+            ``"auto"``: the positive class of a binary classifier, else the confidence.
+        pos_label : label, optional
+            Positive class of a binary classifier; default ``classes_[1]``.
+        name : str, optional
+            Default: the name of the estimator's class.
+        **options
+            Everything else that :meth:`from_predictions` and :meth:`plot` take.
+
+        Returns
+        -------
+        ReliabilityDisplay
+
+        Examples
+        --------
+        >>> import calibrant as cal
+        >>> import matplotlib; matplotlib.use("Agg")
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from sklearn.naive_bayes import GaussianNB
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> model = GaussianNB().fit(X[::2], y[::2])
+        >>> display = cal.ReliabilityDisplay.from_estimator(model, X[1::2], y[1::2], random_state=0)
+        >>> display.name
+        'GaussianNB'
+        """
+        y_prob, labels, positive = response_of(estimator, X, notion, pos_label)
+        return cls.from_predictions(
+            y,
+            y_prob,
+            notion=notion,
+            labels=labels,
+            pos_label=positive,
+            name=type(estimator).__name__ if name is None else name,
+            **options,
+        )
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        name: str | None = None,
+        strip: bool = True,
+        legend: bool = True,
+        line_kwargs: Mapping[str, Any] | None = None,
+    ) -> ReliabilityDisplay:
+        """Draw what the display holds.
+
+        Parameters
+        ----------
+        ax : Axes or array of Axes, optional
+            Where to draw. Axes that hold a diagram get one more model, in the next style. A single axes is
+            divided where there are several panels. Default: a new figure.
+        name : str, optional
+            Name of the model; default :attr:`name`.
+        strip : bool, default True
+            Draw the histogram of scores above each panel.
+        legend : bool, default True
+        line_kwargs : mapping, optional
+            Properties of the curve's line; ``color``, ``linestyle`` and ``marker`` hold for its band and bins too.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            Itself, with ``ax_``, ``axes_`` and ``figure_`` set.
+        """
+        name = self.name if name is None else name
+        n = len(self.diagrams)
+        axes = new_axes(n) if ax is None else given_axes(ax, n)
+        pairs = match(axes, self.classes)
+        several = len(pairs) > 1
+        for panel, i in pairs:
+            draw_panel(
+                panel,
+                self.diagrams[i],
+                name=name,
+                strip=strip,
+                legend=legend,
+                small=several,
+                below=not several and is_own(panel.figure),
+                options=dict(line_kwargs or {}),
+            )
+            claim(panel, self.diagrams[i].label)
+            if several:
+                panel.set_title(class_text(self.diagrams[i].label), fontsize=9)
+        self.axes_ = np.array([panel for panel, _ in pairs], dtype=object)
+        self.ax_ = self.axes_ if several else self.axes_[0]
+        self.figure_ = self.axes_[0].figure
+        if is_own(self.figure_) and several:
+            key = self.diagrams[0]
+            arrange_grid(self.figure_, self.axes_, key, self.estimate, name, self.summary, legend=legend)
+        elif is_own(self.figure_) and len(self.figure_.axes) == 1:
+            arrange_single(self.figure_, self.ax_, strip=strip)
+        return self

@@ -1,0 +1,151 @@
+"""`SubgroupDisplay`: gaps and calibration errors of groups, with their intervals, as a forest plot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..judge.groups import SubgroupReport, subgroup_calibration
+from .style import class_text, percent_text, plain_text, style_of
+
+#: Inches a group and a heading, and around the panels.
+_ROW, _AROUND = 0.27, 1.45
+_LONGEST_GROUP = 26
+
+
+class SubgroupDisplay:
+    """Forest plot: a row a group, its gap in the large on the left, its calibration error on the right.
+
+    Groups that are not calibrated by their adjusted p-values are filled, the others hollow. Numbers of rows stand at
+    the right; small groups are grey.
+
+    Attributes
+    ----------
+    report : SubgroupReport
+    axes_ : tuple of two Axes
+    figure_ : Figure
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> rng = np.random.default_rng(0)
+    >>> p, sex = rng.random(400), rng.choice(["f", "m"], 400)
+    >>> display = cal.SubgroupDisplay(cal.subgroup_calibration(rng.random(400) < p, p, sex)).plot()
+    >>> [text.get_text() for text in display.axes_[0].get_yticklabels()]
+    ['f', 'm']
+    """
+
+    axes_: tuple[Any, Any]
+    figure_: Any
+
+    def __init__(self, report: SubgroupReport) -> None:
+        if not isinstance(report, SubgroupReport):
+            raise TypeError(f"report must be a SubgroupReport; got {type(report).__name__}")
+        self.report = report
+
+    @classmethod
+    def from_predictions(
+        cls, y_true: Any, y_prob: Any = None, by: Any = None, *, axes: Any = None, **options: Any
+    ) -> SubgroupDisplay:
+        """Draw the groups.
+
+        Parameters
+        ----------
+        y_true, y_prob, by : array-like
+            Predictions stand for the first two.
+        axes : two Axes, optional
+        **options
+            Passed to :func:`calibrant.subgroup_calibration`.
+        """
+        return cls(subgroup_calibration(y_true, y_prob, by, **options)).plot(axes)
+
+    @staticmethod
+    def size_of(report: SubgroupReport) -> tuple[float, float]:
+        """Width and height in inches of a figure for a report."""
+        headings = len(report.columns) if len(report.columns) > 1 else 0
+        return 7.6, _AROUND + _ROW * max(len(report.groups) + headings, 3)
+
+    def plot(self, axes: Any = None) -> SubgroupDisplay:
+        """Draw on two given axes that share their y, or on a new figure."""
+        import matplotlib.pyplot as plt
+
+        report = self.report
+        several = len(report.columns) > 1
+        if axes is None:
+            axes = plt.subplots(1, 2, figsize=self.size_of(report), sharey=True, layout="constrained")[1]
+        left, right = axes
+        style = style_of(0)
+        ticks, names, y = [], [], 0.0
+        bounds = []
+        for column in report.columns:
+            if several:
+                left.text(
+                    -0.02,
+                    y,
+                    plain_text(column.name, _LONGEST_GROUP),
+                    transform=left.get_yaxis_transform(),
+                    ha="right",
+                    va="center",
+                    fontsize=9,
+                    fontweight="bold",
+                )
+                y += 1
+            for group in column.groups:
+                off = group.adjusted <= 1 - report.level
+                color = "0.55" if group.warnings else style.color
+                for ax, value, interval in (
+                    (left, group.gap, group.gap_interval),
+                    (right, group.error, group.error_interval),
+                ):
+                    ax.plot(list(interval), [y, y], color=color, linewidth=1.6, solid_capstyle="butt", zorder=2)
+                    ax.plot(
+                        [value],
+                        [y],
+                        marker="o",
+                        markersize=5.5,
+                        color=color,
+                        markerfacecolor=color if off else "white",
+                        markeredgewidth=1.3,
+                        linestyle="none",
+                        zorder=3,
+                    )
+                right.text(
+                    1.02,
+                    y,
+                    f"{group.n_samples:,}",
+                    transform=right.get_yaxis_transform(),
+                    ha="left",
+                    va="center",
+                    fontsize=8,
+                )
+                bounds += [abs(v) for v in (group.gap, *group.gap_interval) if np.isfinite(v)]
+                ticks.append(y)
+                names.append(plain_text(group.name, _LONGEST_GROUP))
+                y += 1
+        left.set_yticks(ticks, names)
+        left.tick_params(axis="y", length=0, labelsize=9)
+        right.tick_params(axis="y", length=0, labelleft=False)
+        left.set_ylim(y - 0.4, -0.6)
+        right.set_ylim(y - 0.4, -0.6)
+        widest = max([*bounds, 0.01])
+        left.set_xlim(-1.08 * widest, 1.08 * widest)
+        right.set_xlim(left=0.0)
+        left.axvline(0.0, color="0.45", linewidth=1.0, zorder=1)
+        about = "accuracy - confidence" if report.label is None else "observed - stated"
+        left.set_xlabel(f"Gap, {about}")
+        right.set_xlabel("Calibration error")
+        right.text(1.02, 1.01, "rows", transform=right.transAxes, ha="left", va="bottom", fontsize=8)
+        whom = "confidence" if report.label is None else class_text(report.label)
+        left.set_title(f"{whom}, {percent_text(report.level)} intervals", fontsize=10, loc="left")
+        corrected = "" if report.adjust == "none" else ", corrected"
+        right.set_title(f"filled: off at {1 - report.level:.3g}{corrected}", fontsize=9, loc="left", color="0.3")
+        for ax in (left, right):
+            ax.grid(axis="x", color="0.92", linewidth=0.8)
+            ax.set_axisbelow(True)
+            ax.spines[["top", "right"]].set_visible(False)
+            ax.locator_params(axis="x", nbins=5)
+        right.spines["left"].set_visible(True)
+        self.axes_, self.figure_ = (left, right), left.figure
+        return self

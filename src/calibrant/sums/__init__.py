@@ -1,0 +1,30 @@
+"""Sums over rows that add, merge and resample: bins, grids and distinct scores; and how counts are smoothed."""
+
+from .bandwidth import BandwidthRule, resolve_bandwidth
+from .bins import BinMoments, Bins
+from .edges import Edges, fixed_edges, resolve_n_bins, uniform_edges
+from .grid import Grid, GridMoments, RankMoments
+from .kernels import KERNELS
+from .quantiles import QuantileBins, quantile_edges
+from .runs import DistinctScores, Runs
+from .smoothing import Smoother
+
+__all__ = [
+    "KERNELS",
+    "BandwidthRule",
+    "BinMoments",
+    "Bins",
+    "DistinctScores",
+    "Edges",
+    "Grid",
+    "GridMoments",
+    "QuantileBins",
+    "RankMoments",
+    "Runs",
+    "Smoother",
+    "fixed_edges",
+    "quantile_edges",
+    "resolve_bandwidth",
+    "resolve_n_bins",
+    "uniform_edges",
+]

@@ -1,0 +1,312 @@
+"""Quantile bins: edges that give every bin the same number of samples, for one problem or for many side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import cast
+
+import numpy as np
+
+from ..data.problem import Problem
+from ..data.types import AnyArray, FloatArray, IntArray
+from .bins import BinMoments
+from .edges import CELLS, Edges, resolve_n_bins
+from .runs import DistinctScores, Runs
+
+#: Problems without weights of more rows than this are not sorted: the cells of a histogram that hold a cut are.
+_MANY = 20_000
+
+
+@dataclass(frozen=True)
+class QuantileBins:
+    """Sums that an estimator may name: those of bins that hold the same number of samples each.
+
+    Parameters
+    ----------
+    n_bins : int, "sqrt" or "cbrt"
+    mapping : {"hard", "linear", "linear-as-printed"}
+    """
+
+    n_bins: int | str
+    mapping: str = "hard"
+
+    def of(self, problem: Problem) -> BinMoments:
+        """Sums of the samples of one problem, or of many. Cost O(n log n); O(n) for many rows without weights."""
+        if problem.weights is None and problem.n_samples > _MANY * len(problem):
+            each = []
+            for one in problem:
+                edges = quantile_edges(one.scores, None, resolve_n_bins(self.n_bins, one.n_samples), one.domain)
+                each.append(BinMoments.of(one, edges, self.mapping))
+            return joined(each) if problem.shape else each[0]
+        return cast(_Placed, problem.sums(_Places(self.n_bins))).moments(self.mapping)
+
+    def residuals(self, problem: Problem) -> tuple[FloatArray, FloatArray]:
+        """``Σ w a (outcome - score)`` of each bin, (R, B), and ``Σ w``, (R,); see :meth:`.bins.Bins.residuals`."""
+        if problem.weights is None and problem.n_samples > _MANY * len(problem):
+            sums = self.of(problem if problem.shape else replace(problem, starts=problem.bounds))
+            return sums.outcome - sums.score, sums.weight.sum(axis=-1)
+        placed = cast(_Placed, problem.sums(_Places(self.n_bins)))
+        return placed.residuals(self.mapping), placed.runs.totals
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Which bin each distinct score lies in: the same for all mappings."""
+
+    n_bins: int | str
+
+    def of(self, problem: Problem) -> _Placed:
+        """Bins of a problem's samples."""
+        runs = problem.sums(DistinctScores())
+        return _Placed.of(runs, Cuts.of(runs, self.n_bins))
+
+
+@dataclass(frozen=True, eq=False)
+class Cuts:
+    """Inner edges, flat: the problem of each, the score it lies at, and the runs of the problem that lie below."""
+
+    row: IntArray
+    value: FloatArray
+    below: IntArray
+
+    @classmethod
+    def of(cls, runs: Runs, n_bins: int | str) -> Cuts:
+        """Cut j lies after the ``floor(j n / B)``-th smallest score, midway to the next.
+
+        When these two are equal the cut lies on them and the whole tie goes left, so equal scores never part. A tie of
+        the smallest or the largest score, such as an atom at 0 or 1, is cut off from the others. Cuts that coincide
+        merge.
+        """
+        bins = np.array([resolve_n_bins(n_bins, float(n)) for n in runs.sizes])
+        row = np.repeat(np.arange(len(runs)), np.maximum(bins - 1, 0))
+        j = np.arange(row.size) - np.repeat(np.cumsum(bins - 1) - (bins - 1), bins - 1) + 1
+        total, last = runs.totals, np.maximum(runs.bounds[1:] - 1, 0)
+        slack = 1e-12 * total
+        target = j * (total / bins)[row]
+        if runs.integral:
+            target = np.floor(j * total[row] / bins[row] + slack[row])
+        kept = target > slack[row]
+        row, target = row[kept], target[kept]
+        # The run in which the target falls; on its end, the cut lies between it and the next one.
+        at, behind = _reached(runs, row, target, slack)
+        at = np.minimum(at, last[row])
+        on_end = np.abs(behind[at] - target) <= slack[row]
+        first, last, s = runs.bounds[:-1][row], last[row], runs.scores
+        above = np.where(on_end, np.minimum(at + 1, last), at)
+        value, index = _middle(s[at], s[above]), np.where(on_end, at, above) + 1
+        tied = ~on_end | (above == at)
+        # A tie of the smallest or largest score is cut off: the cut moves midway to the next distinct score.
+        up, down = tied & (at == first) & (last > first), tied & (at == last) & (last > first)
+        value = np.where(up, (s[at] + s[np.minimum(first + 1, last)]) / 2, value)
+        value = np.where(down, (s[at] + s[np.maximum(last - 1, first)]) / 2, value)
+        index = np.where(down, last, index)
+        low, high = runs.domain
+        keep = (value > low) & (value < high)
+        row, value, below = row[keep], value[keep], (index - first)[keep]
+        new = np.ones(row.size, dtype=bool)
+        new[1:] = (value[1:] != value[:-1]) | (row[1:] != row[:-1])
+        return cls(row[new], value[new], below[new])
+
+
+def _reached(runs: Runs, row: IntArray, target: FloatArray, slack: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Run of its problem in which each target weight falls, and each problem's weight up to each run, that included.
+
+    Whole numbers are added up over all problems at once, which is exact; others a problem at a time.
+    """
+    if runs.integral:
+        sums = runs.weight_sums
+        before = sums[runs.bounds[:-1]]
+        return np.searchsorted(sums[1:], before[row] + target, side="left"), sums[1:] - before[runs.row]
+    behind = np.concatenate([np.cumsum(w) for w in np.split(runs.weight, runs.bounds[1:-1])])
+    at = np.empty(row.size, dtype=np.intp)
+    for i, (a, b) in enumerate(pairwise(runs.bounds.tolist())):
+        some = slice(*np.searchsorted(row, [i, i + 1]))
+        at[some] = a + np.searchsorted(behind[a:b], target[some] - slack[i], side="left")
+    return at, behind
+
+
+def _middle(below: FloatArray, above: FloatArray) -> FloatArray:
+    """Midway between scores; the lower one where neighbouring floats have no number between them."""
+    middle = below + (above - below) / 2
+    return np.where(middle < above, middle, below)
+
+
+@dataclass(frozen=True, eq=False)
+class _Placed:
+    """Runs in their bins: the edges of every problem (R, B + 1), its number of bins, and the bin of each run."""
+
+    runs: Runs
+    values: FloatArray
+    number: IntArray
+    home: IntArray
+
+    @classmethod
+    def of(cls, runs: Runs, cuts: Cuts) -> _Placed:
+        """Bins between cuts."""
+        number = np.bincount(cuts.row, minlength=len(runs)) + 1
+        most = int(number.max(initial=1))
+        place = np.arange(cuts.row.size) - (np.cumsum(number - 1) - (number - 1))[cuts.row]
+        values = np.full((len(runs), most + 1), np.nan)
+        values[:, 0] = runs.domain[0]
+        values[cuts.row, place + 1] = cuts.value
+        values[np.arange(len(runs)), number] = runs.domain[1]
+        # The bin of each run: how many cuts of its problem lie below. (One behind the last run counts for the next
+        # problem, whose count leaves out all cuts of problems before.)
+        steps = np.cumsum(np.bincount(runs.bounds[:-1][cuts.row] + cuts.below, minlength=runs.size + 1))
+        home = steps[: runs.size] - np.repeat(np.cumsum(np.append(0, number - 1))[:-1], runs.counts)
+        return cls(runs, values, number, home)
+
+    def moments(self, mapping: str) -> BinMoments:
+        """Sums of the bins."""
+        runs = self.runs
+        if mapping == "hard":
+            fields = (runs.weight, runs.weight * runs.scores, runs.outcome, runs.square)
+            weight, score, outcome, square = (self._table(self.home, v) for v in fields)
+            repeat = weight
+        else:
+            lower, up = self._shares(mapping)
+
+            def both(values: FloatArray, *, twice: bool = False) -> FloatArray:
+                below, above = values * (1 - up), values * up
+                if twice:
+                    below, above = below * (1 - up), above * up
+                table = self._table(lower, below, 1)
+                table[:, 1:] += self._table(lower, above, 1)[:, :-1]
+                return table[:, :-1]
+
+            weight, score, outcome = both(runs.weight), both(runs.weight * runs.scores), both(runs.outcome)
+            square, repeat = both(runs.square, twice=True), both(runs.weight, twice=True)
+        edges = Edges(self.values, exact=True)
+        found = BinMoments(edges, mapping, weight, score, outcome, square, repeat, runs.n_rows, runs.integral)
+        return found if runs.shape else found[0]
+
+    def residuals(self, mapping: str) -> FloatArray:
+        """``Σ w a (outcome - score)`` of each bin."""
+        residual = self.runs.outcome - self.runs.weight * self.runs.scores
+        if mapping == "hard":
+            return self._table(self.home, residual)
+        lower, up = self._shares(mapping)
+        above = residual * up
+        table = self._table(lower, residual - above, 1)
+        table[:, 1:] += self._table(lower, above, 1)[:, :-1]
+        return table[:, :-1]
+
+    def _table(self, place: IntArray, values: FloatArray, more: int = 0) -> FloatArray:
+        """Sums by problem and bin, with some more columns."""
+        rows, width = len(self.runs), self.values.shape[1] - 1 + more
+        slot = place + np.repeat(np.arange(rows) * width, self.runs.counts)
+        sums = np.bincount(slot, values, minlength=rows * width)
+        return np.asarray(sums.reshape(rows, width), dtype=np.float64)
+
+    def _shares(self, mapping: str) -> tuple[IntArray, FloatArray]:
+        """Lower bin of each run and the share of the bin above; see :func:`.shares.linear_shares`.
+
+        Above a problem's last centre the last bin is the lower one, and the bin above gets nothing.
+        """
+        s, counts = self.runs.scores, self.runs.counts
+        rows, width = len(self.runs), self.values.shape[1] - 1
+        centres = (self.values[:, :-1] + self.values[:, 1:]) / 2
+        apart = np.full((rows, width), np.inf)
+        np.subtract(centres[:, 1:], centres[:, :-1], out=apart[:, :-1])
+        apart[np.arange(rows), self.number - 1] = np.inf
+        first = np.repeat(np.arange(rows) * width, counts)
+        at = self.home + first
+        at -= s < centres.reshape(-1)[at]
+        np.maximum(at, first, out=at)
+        share = np.maximum((s - centres.reshape(-1)[at]) / apart.reshape(-1)[at], 0.0)
+        if mapping == "linear-as-printed":
+            inside = s > np.repeat(centres[:, 0], counts)
+            inside &= s < np.repeat(centres[np.arange(rows), self.number - 1], counts)
+            share = np.where(inside, 1 - share, share)
+        at -= first
+        return at, share
+
+
+def stacked(edges: Sequence[Edges]) -> Edges:
+    """Edges of many problems as one value, NaN behind a problem's last."""
+    most = max(e.n_bins for e in edges)
+    values = np.full((len(edges), most + 1), np.nan)
+    for row, e in zip(values, edges, strict=True):
+        row[: e.n_bins + 1] = e.values
+    return Edges(values, exact=all(e.exact for e in edges))
+
+
+def joined(moments: Sequence[BinMoments]) -> BinMoments:
+    """Sums of single problems side by side."""
+    edges = stacked([m.edges for m in moments])
+
+    def table(name: str) -> FloatArray:
+        out = np.zeros((len(moments), edges.n_bins))
+        for row, m in zip(out, moments, strict=True):
+            row[: m.edges.n_bins] = getattr(m, name)
+        return out
+
+    weight, score, outcome, square, repeat = map(table, ("weight", "score", "outcome", "square", "repeat"))
+    n, integral = np.array([m.n_samples for m in moments]), all(m.integral for m in moments)
+    return BinMoments(edges, moments[0].mapping, weight, score, outcome, square, repeat, n, integral)
+
+
+def quantile_edges(
+    scores: FloatArray,
+    weights: FloatArray | None,
+    n_bins: int,
+    domain: tuple[float, float] = (0.0, 1.0),
+    *,
+    integral: bool = True,
+) -> Edges:
+    """Edges of the quantile bins of one sample; see :class:`Cuts`. There are at most ``n_bins``.
+
+    Cost: O(n) for n samples without weights (only the cells of a fine histogram that hold a cut are sorted).
+    """
+    if weights is not None or scores.size <= _MANY:
+        return QuantileBins(n_bins).of(Problem(scores, np.zeros(scores.size), weights, integral, domain)).edges
+    n = scores.size
+    ranks = np.unique(np.arange(1, n_bins) * n // n_bins)  # samples left of the cuts
+    ranks = ranks[ranks > 0]
+    if not ranks.size:
+        return Edges(np.array(domain), exact=True)
+    # Runs of the scores around the cuts alone: where a cut lies needs no others.
+    wanted = np.unique(np.concatenate([ranks - 1, ranks, [0, n - 1]]))
+    values = _select(scores, wanted)
+    below, above = values[np.searchsorted(wanted, ranks - 1)], values[np.searchsorted(wanted, ranks)]
+    cuts = _middle(below, above)
+    if (below == above).any():
+        cuts = _off_the_ends(cuts, below == above, scores)
+    low, high = domain
+    inner = np.unique(cuts[(cuts > low) & (cuts < high)])
+    return Edges(np.concatenate([[low], inner, [high]]), exact=True)
+
+
+def _off_the_ends(cuts: FloatArray, tied: AnyArray, scores: FloatArray) -> FloatArray:
+    """Cuts on the smallest score moved up, and on the largest moved down, midway to the next distinct score."""
+    least, most = float(scores.min()), float(scores.max())
+    moved = cuts.copy()
+    if least < most:
+        if (on_least := tied & (cuts == least)).any():
+            moved[on_least] = (least + float(scores[scores > least].min())) / 2
+        if (on_most := tied & (cuts == most)).any():
+            moved[on_most] = (most + float(scores[scores < most].max())) / 2
+    return moved
+
+
+def _select(scores: FloatArray, ranks: AnyArray) -> FloatArray:
+    """Order statistics at sorted 0-based ``ranks``, without sorting everything."""
+    n = scores.size
+    if ranks.size > 400:
+        return np.sort(scores)[ranks].astype(np.float64)
+    cell = (scores * scores.dtype.type(CELLS)).astype(np.int32)
+    np.minimum(cell, CELLS - 1, out=cell)
+    ends = np.cumsum(np.bincount(cell, minlength=CELLS))
+    home = np.searchsorted(ends, ranks, side="right")
+    cells = np.unique(home)
+    if (ends[cells] - np.concatenate([[0], ends])[cells]).sum() > n // 3:
+        return np.sort(scores)[ranks].astype(np.float64)
+    chosen = np.zeros(CELLS, dtype=bool)
+    chosen[cells] = True
+    part = np.sort(scores[chosen[cell]])
+    # Ranks within the part: subtract what lies in the cells left out.
+    counts = np.diff(ends, prepend=0)
+    skipped = np.cumsum(np.where(chosen, 0, counts))
+    return np.asarray(part[ranks - skipped[home]], dtype=np.float64)
