@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from ..data.checks import check_choice, check_int
 from ..data.predictions import Predictions
+from ..data.result import Table, in_notebook, one_line
 from ..data.types import AnyArray, FloatArray
 from .base import EPS, BinaryCalibrator, Calibrator
 from .crossval import RULES, SCORINGS, chosen_of, fit_rows, folds_of, held_out, losses_of
@@ -58,8 +59,8 @@ class Identity(Calibrator):
         return v if v.ndim == 2 else np.column_stack([1 - v, v])
 
 
-@dataclass(frozen=True, eq=False)
-class Selection:
+@dataclass(frozen=True, eq=False, repr=False)
+class Selection(Table):
     """What :func:`select_calibrator` found.
 
     Attributes
@@ -80,6 +81,23 @@ class Selection:
     calibrator: Calibrator
     table: list[dict[str, Any]]
     nested_loss: float
+
+    def __str__(self) -> str:
+        return table_text(self.name, self.table)
+
+    def _columns(self) -> dict[str, Any]:
+        return {name: [row[name] for row in self.table] for name in self.table[0]}
+
+
+def table_text(chosen: str, table: list[dict[str, Any]]) -> str:
+    """Candidates in lines, the chosen one first."""
+    width = max(len(row["name"]) for row in table)
+    lines = [
+        f"  {row['name']:<{width}}  loss {row['loss']:.4f}  +{row['difference']:.4f} (se {row['se']:.4f})"
+        f"  accuracy {row['accuracy']:.4f}{'  chosen' if row['chosen'] else ''}"
+        for row in table
+    ]
+    return "\n".join([f"chosen: {chosen}", *lines])
 
 
 def default_candidates(n_classes: int, kind: str = "probability") -> dict[str, Calibrator]:
@@ -261,6 +279,21 @@ class AutoCalibrator(Calibrator):
         self.random_state = random_state
         self.input = input
         self.labels = labels
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        if not hasattr(self, "chosen_"):
+            return str(super().__repr__(N_CHAR_MAX))
+        row = next(row for row in self.table_ if row["chosen"])
+        about = {"chosen": self.chosen_, "loss": row["loss"], "goal": self.scoring, "candidates": len(self.table_)}
+        return one_line("AutoCalibrator", about.items())
+
+    def __str__(self) -> str:
+        return table_text(self.chosen_, self.table_) if hasattr(self, "chosen_") else repr(self)
+
+    @property
+    def _repr_html_(self) -> Any:
+        """What it chose, and out of what; before it is fitted, scikit-learn's diagram."""
+        return (lambda: in_notebook(str(self))) if hasattr(self, "chosen_") else super()._repr_html_
 
     def _fit(self, sample: Sample) -> None:
         found = select_calibrator(

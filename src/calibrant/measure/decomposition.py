@@ -11,19 +11,19 @@ import numpy as np
 
 from ..data.checks import check_choice, check_level, check_resamples
 from ..data.predictions import Predictions, effective_size
+from ..data.result import Table, plain
 from ..data.types import AnyArray, FloatArray, Interval, RandomState
 from ..data.validation import as_predictions
 from ..data.weights import ones_or, run_starts
 from ..errors import Binned
 from ..sums import quantile_edges, resolve_n_bins, uniform_edges
-from .result import plain
 from .scores import Brier, ScoringRule, as_rule, matrix_of
 
 METHODS = ("corp", "binned", "exact")
 
 
-@dataclass(frozen=True, eq=False)
-class Decomposition:
+@dataclass(frozen=True, eq=False, repr=False)
+class Decomposition(Table):
     r"""A mean score and its parts.
 
     With S the stated probabilities, C those that were observed where S was said, and :math:`\bar o` the base rates:
@@ -64,6 +64,16 @@ class Decomposition:
     method: str
     n_samples: int
     intervals: Mapping[str, Interval] = field(default_factory=dict)
+
+    def _columns(self) -> dict[str, Any]:
+        nothing = Interval(float("nan"), float("nan"))
+        ends = [self.intervals.get(name, nothing) for name in _PARTS]
+        return {
+            "part": _PARTS,
+            "value": [getattr(self, name) for name in _PARTS],
+            "low": [e.low for e in ends],
+            "high": [e.high for e in ends],
+        }
 
     @property
     def miscalibration(self) -> float:

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from ..data.predictions import Predictions
+from ..data.result import Picture, Table
 from ..data.types import FloatArray, Label
 from ..data.validation import as_predictions
 from ..data.weights import ones_or
-from .result import plain
 from .scores import matrix_of
 
 _THRESHOLDS = 501
 
 
-@dataclass(frozen=True, eq=False)
-class MurphyCurve:
+@dataclass(frozen=True, eq=False, repr=False)
+class MurphyCurve(Picture, Table):
     """Mean elementary score at each decision threshold.
 
     Attributes
@@ -36,21 +36,16 @@ class MurphyCurve:
     n_samples : int
     """
 
+    display: ClassVar[str] = "MurphyDisplay"
+
     thresholds: FloatArray
     scores: FloatArray
     base_rate: FloatArray
     label: Label
     n_samples: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain lists and numbers, for JSON."""
-        return {
-            "thresholds": self.thresholds.tolist(),
-            "scores": self.scores.tolist(),
-            "base_rate": self.base_rate.tolist(),
-            "label": plain(self.label),
-            "n_samples": self.n_samples,
-        }
+    def _columns(self) -> dict[str, Any]:
+        return {"threshold": self.thresholds, "score": self.scores, "base_rate": self.base_rate}
 
 
 def murphy_curve(

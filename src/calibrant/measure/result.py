@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from ..data.result import Picture, Table, plain
 from ..data.types import FloatArray, Interval, Label
 from ..sums.edges import Edges
 
@@ -21,8 +22,8 @@ class CurvePoint(NamedTuple):
     upper: FloatArray
 
 
-@dataclass(frozen=True, eq=False)
-class ReliabilityCurve:
+@dataclass(frozen=True, eq=False, repr=False)
+class ReliabilityCurve(Picture, Table):
     """Observed frequency as a function of the score.
 
     Attributes
@@ -54,6 +55,8 @@ class ReliabilityCurve:
         Whether it is an isotonic curve: one value for each distinct score, steps midway between.
     """
 
+    display: ClassVar[str] = "ReliabilityDisplay"
+
     scores: FloatArray
     observed: FloatArray
     lower: FloatArray
@@ -69,6 +72,20 @@ class ReliabilityCurve:
     n_samples: int
     band: str | None = None
     isotonic: bool = False
+
+    def _columns(self) -> dict[str, Any]:
+        return {
+            "score": self.scores,
+            "observed": self.observed,
+            "lower": self.lower,
+            "upper": self.upper,
+            "density": self.density,
+            "count": self.count,
+        }
+
+    def _shown(self) -> Iterable[tuple[str, Any]]:
+        names = ("label", "notion", "method", "band", "level", "n_samples", "scores", "observed", "lower", "upper")
+        return ((name, getattr(self, name)) for name in names)
 
     @property
     def lce(self) -> FloatArray:
@@ -145,8 +162,8 @@ class ReliabilityCurve:
         return out
 
 
-@dataclass(frozen=True, eq=False)
-class Estimate:
+@dataclass(frozen=True, eq=False, repr=False)
+class Estimate(Picture, Table):
     """A calibration error with its uncertainty.
 
     Attributes
@@ -173,6 +190,8 @@ class Estimate:
     n_samples : int
     """
 
+    display: ClassVar[str] = "ReliabilityDisplay"
+
     value: float
     interval: Interval
     corrected: float
@@ -185,6 +204,15 @@ class Estimate:
     drawn: Callable[[], ReliabilityCurve] | None = field(default=None, repr=False, compare=False)
     calibrated: float | None = None
     details: Mapping[str, float] = field(default_factory=dict)
+
+    def _columns(self) -> dict[str, Any]:
+        none = [float("nan")] * len(self.per_class)
+        return {
+            "label": ["all", *map(str, self.per_class)],
+            "value": [self.value, *self.per_class.values()],
+            "low": [self.interval.low, *none],
+            "high": [self.interval.high, *none],
+        }
 
     @cached_property
     def curve(self) -> ReliabilityCurve | None:
@@ -214,15 +242,6 @@ class Estimate:
             "curve": None if self.curve is None else self.curve.to_dict(),
             "details": {k: plain(v) for k, v in self.details.items()},
         }
-
-
-def plain(value: Any) -> Any:
-    """NumPy scalars to Python's; NaN and infinities, which JSON lacks, to None."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value
 
 
 def _interpolate(x: FloatArray, nodes: FloatArray, values: FloatArray) -> FloatArray:

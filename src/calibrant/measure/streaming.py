@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from ..data.checks import check_level, check_norm, check_resamples
 from ..data.notions import Classwise, Notion, as_notion, notion_named
 from ..data.predictions import Predictions
 from ..data.problem import OneVsRest, Problem, VectorProblem
+from ..data.result import Shown
 from ..data.types import FloatArray, Label, RandomState
 from ..data.validation import as_predictions
 from ..data.weights import ones_or
@@ -139,7 +140,7 @@ class Kept:
         return ProblemSums(self.labels[i], self.domain, part[bins][at], part[Grid()][at], fine)
 
 
-class Accumulator:
+class Accumulator(Shown):
     """Calibration of predictions that arrive in pieces: constant memory, mergeable, the same numbers as at once.
 
     Parameters
@@ -289,6 +290,13 @@ class Accumulator:
         if self.totals is None:
             raise ValueError("no rows were added yet")
         return self.totals
+
+    def _shown(self) -> Iterable[tuple[str, Any]]:
+        yield "n_samples", self.n_samples
+        yield from {"notion": str(self.notion), "classes": self.classes, "binned": self.binned}.items()
+        if self.positive is not None:
+            yield "positive", self.classes[self.positive]
+        yield "estimators", tuple(map(repr, self.estimators))
 
     @property
     def n_samples(self) -> int:

@@ -6,13 +6,14 @@ import textwrap
 from typing import Any
 
 from ..judge.tests.belt import CalibrationBelt, calibration_belt
+from .base import Display
 from .style import IDENTITY_COLOR, class_text, percent_text, style_of
 
 #: Characters a line of the words below the axes.
 _WIDTH = 72
 
 
-class CalibrationBeltDisplay:
+class CalibrationBeltDisplay(Display):
     """Calibration belt: the widest level lightest, the diagonal, and where the belt is off it.
 
     Attributes

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..judge.models import Difference, ModelComparison, compare_models
 from ..judge.models.result import higher_is_better, measure_text
+from .base import Display
 from .style import STYLES, font_scale, percent_text, plain_text
 
 #: Pairs up to which panels lie in rows of three; more make panels high, and so all of them lie side by side.
@@ -17,7 +18,7 @@ _LONGEST = 22
 _DIFFERS, _SAME = STYLES[0].color, "0.55"
 
 
-class ModelComparisonDisplay:
+class ModelComparisonDisplay(Display):
     """Differences of models with their intervals: a panel a measure, a row a pair.
 
     A filled dot says that the models differ after adjustment for the number of pairs, a hollow one that they are not
@@ -41,6 +42,7 @@ class ModelComparisonDisplay:
     (9, 'Calibration error')
     """
 
+    sizes_its_figure = True
     axes_: Any
     figure_: Any
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..judge.decisions.clinical import DecisionCurve, decision_curve
+from .base import Display
 from .response import each_model
 from .style import class_text, plain_text, style_of
 
@@ -15,7 +16,7 @@ from .style import class_text, plain_text, style_of
 _BELOW = 0.25
 
 
-class DecisionCurveDisplay:
+class DecisionCurveDisplay(Display):
     """Decision curves, with acting always and acting never; higher is better.
 
     Net benefit falls to minus infinity where many are treated at high thresholds, so the axis ends a quarter of its
@@ -43,6 +44,11 @@ class DecisionCurveDisplay:
         if not curves:
             raise ValueError("curves must hold at least one DecisionCurve; got none")
         self.curves = dict(curves)
+
+    @classmethod
+    def of(cls, result: DecisionCurve) -> DecisionCurveDisplay:
+        """Hold the curve of one model."""
+        return cls({"model": result})
 
     @classmethod
     def from_predictions(

@@ -12,7 +12,7 @@ from ..data.checks import is_whole
 from ..data.notions import Notion, as_notion
 from ..data.predictions import Predictions
 from ..data.problem import OneVsRest, Problem, VectorProblem
-from ..data.types import Label
+from ..data.types import Interval, Label
 from ..errors import Binned, CellEstimator, Isotonic
 from ..measure.curves.band_kinds import BANDS, check_band
 from ..measure.curves.corp import is_isotonic, isotonic_curve
@@ -41,8 +41,8 @@ class Diagram:
         Bins with intervals; None when none were asked for.
     histogram : ReliabilityCurve
         ``.count`` and ``.edges`` are the histogram of scores.
-    estimate : Estimate
-        Calibration error of this panel's problem.
+    estimate : Estimate or None
+        Calibration error of this panel's problem; None where only a curve is at hand.
     label : object
         The class it speaks of; None for a confidence.
     notion : str
@@ -55,11 +55,16 @@ class Diagram:
     curve: ReliabilityCurve
     bins: ReliabilityCurve | None
     histogram: ReliabilityCurve
-    estimate: Estimate
+    estimate: Estimate | None
     label: Label
     notion: str
     domain: tuple[float, float]
     weighted: bool
+
+    @property
+    def level(self) -> float | None:
+        """Level of its interval and band."""
+        return self.curve.level if self.estimate is None else self.estimate.level
 
     @property
     def lowest(self) -> float:
@@ -69,6 +74,54 @@ class Diagram:
             if curve is not None:
                 drawn += [float(v[~np.isnan(v)].min(initial=1.0)) for v in (curve.observed, curve.lower)]
         return max(min(drawn), 0.0)
+
+
+def held_diagrams(result: Any) -> tuple[list[Diagram], Estimate | None]:
+    """Panels of a result that is at hand, and its estimate: of a curve, an estimate with a curve, or a report."""
+    if isinstance(result, ReliabilityCurve):
+        return [_held(result, None, None)], None
+    if isinstance(result, Estimate):
+        if result.curve is None:
+            raise ValueError(
+                f"this estimate of notion {result.notion!r} has no curve of its own: draw the predictions with "
+                "ReliabilityDisplay.from_predictions"
+            )
+        return [_held(result.curve, None, result)], result
+    total = result.headline
+    if result.curves is not None:
+        return [_held(result.curve, result.bins, total)], total
+    if not result.class_curves:
+        raise ValueError(f"a report of notion {result.notion!r} without curves of classes has nothing to draw")
+    shown = [c for c in result.class_curves.values() if "confidence" in c.smooth][:MAX_PANELS]
+    errors = {row.label: row.ece for row in result.per_class} | dict(total.per_class)
+    unknown = Interval(float("nan"), float("nan"))
+    out = []
+    for curves in shown:
+        curve = curves.smooth["confidence"]
+        one = replace(total, value=errors[curve.label], interval=unknown, per_class={}, drawn=None)
+        out.append(_held(curve, curves.bins.get("confidence"), one))
+    return out, total
+
+
+def _held(curve: ReliabilityCurve, bins: ReliabilityCurve | None, estimate: Estimate | None) -> Diagram:
+    ends = curve.scores if curve.edges is None else curve.edges
+    domain = float(ends[0]), float(ends[-1])
+    if bins is None and curve.edges is not None and not curve.isotonic and curve.level is not None:
+        bins = curve
+    return Diagram(curve, bins, _histogram(curve), estimate, curve.label, curve.notion, domain, False)
+
+
+def _histogram(curve: ReliabilityCurve) -> ReliabilityCurve:
+    """How many samples lie where, from the density of a curve; bins are bars as they are."""
+    if curve.edges is not None and not curve.isotonic:
+        return curve
+    ends = curve.scores if curve.edges is None else curve.edges
+    edges = np.linspace(ends[0], ends[-1], HISTOGRAM_BARS + 1)
+    if curve.isotonic:
+        return replace(curve, count=np.histogram(curve.scores, edges, weights=curve.count)[0], edges=edges)
+    middle = (curve.density[1:] + curve.density[:-1]) / 2 * np.diff(curve.scores)
+    below = np.interp(edges, curve.scores, np.append(0.0, np.cumsum(middle)))
+    return replace(curve, count=np.diff(below) * curve.n_samples, edges=edges)
 
 
 def problems_of(predictions: Predictions, notion: str | Notion) -> tuple[Problem | OneVsRest, str]:

@@ -42,7 +42,7 @@ def arrange_grid(
     figure: Figure,
     axes: Sequence[Axes],
     diagram: Diagram,
-    estimate: Estimate,
+    estimate: Estimate | None,
     name: str | None,
     summary: str,
     *,
@@ -50,9 +50,11 @@ def arrange_grid(
 ) -> None:
     """Size a figure of several panels and write the overall number, the key and the classes without a panel."""
     scale = font_scale()
-    number = error_text(estimate.value, estimate.interval)
-    line = f"{_NAMES.get(estimate.notion, 'ECE')} {number}, {percent_text(estimate.level)} interval"
-    line = line if name is None else f"{plain_text(name)}: {line}"
+    line = "" if name is None else plain_text(name)
+    if estimate is not None:
+        number = error_text(estimate.value, estimate.interval)
+        number = f"{_NAMES.get(estimate.notion, 'ECE')} {number}, {percent_text(estimate.level)} interval"
+        line = f"{line}: {number}" if line else number
     before = figure.get_suptitle()
     title = f"{before}\n{line}" if before else line
     above = 1.1 * strip_height(_SIDE_IN_GRID) + 18.0 * scale

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..measure.murphy import MurphyCurve, murphy_curve
+from .base import Display
 from .response import each_model
 from .style import class_text, plain_text, style_of
 
 
-class MurphyDisplay:
+class MurphyDisplay(Display):
     """Murphy diagram: the mean elementary score against the decision threshold; lower is better.
 
     Attributes
@@ -35,6 +36,11 @@ class MurphyDisplay:
         if not curves:
             raise ValueError("curves must hold at least one MurphyCurve; got none")
         self.curves = dict(curves)
+
+    @classmethod
+    def of(cls, result: MurphyCurve) -> MurphyDisplay:
+        """Hold the curve of one forecast."""
+        return cls({"forecast": result})
 
     @classmethod
     def from_predictions(cls, y_true: Any, y_prob: Any = None, *, ax: Any = None, **options: Any) -> MurphyDisplay:

@@ -88,8 +88,10 @@ def draw_panel(
     _CURVES.add(line)
     if diagram.bins is not None:
         _draw_bins(ax, diagram.bins, style, small=small)
-    error = f"ECE {error_text(diagram.estimate.value, diagram.estimate.interval)}"
-    line.set_label(error if name is None else f"{plain_text(name).lstrip('_')}: {error}")
+    found = diagram.estimate
+    error = "" if found is None else f"ECE {error_text(found.value, found.interval)}"
+    said = [plain_text(name).lstrip("_")] if name is not None else []
+    line.set_label(": ".join([*said, *([error] if error else [])]) or "observed frequency")
     if strip:
         draw_strip(ax, diagram, style, small=small)
     if legend:
@@ -214,7 +216,9 @@ def _draw_legend(ax: Axes, diagram: Diagram, *, small: bool, below: bool) -> Non
         handles,
         texts,
         fontsize=(7 if side_of(ax) >= TINY else 5) if small else 8,
-        title=None if small else f"Calibration error ({percent_text(diagram.estimate.level)} interval)",
+        title=None
+        if small or diagram.estimate is None
+        else f"Calibration error ({percent_text(diagram.level)} interval)",
         title_fontsize=8.5,
         alignment="left",
         handler_map={tuple: HandlerTuple(ndivide=1, pad=0)},
@@ -235,8 +239,8 @@ def key_of(diagram: Diagram, style: Style) -> tuple[list[Any], list[str]]:
     """Legend entries that say what band, bins and bars mean, in neutral grey."""
     handles: list[Any] = []
     texts: list[str] = []
-    level = percent_text(diagram.estimate.level)
-    if diagram.curve.edges is None or diagram.curve.isotonic:
+    level = percent_text(diagram.level)
+    if diagram.curve.level is not None and (diagram.curve.edges is None or diagram.curve.isotonic):
         handles.append(Patch(facecolor=style.color, alpha=0.25))
         texts.append(f"{level} {BAND_TEXTS[diagram.curve.band or 'confidence']}")
     if diagram.bins is not None:

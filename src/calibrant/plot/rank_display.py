@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..judge.models import ModelRanks, rank_models
+from .base import Display
 from .style import STYLES, font_scale, plain_text
 
 #: Points: the axis, from one name to the next, from one bar to the next, and beside names.
@@ -15,7 +16,7 @@ _AXIS, _LINE, _BAR, _PAD = 300.0, 15.0, 8.0, 8.0
 _LONGEST = 48
 
 
-class CriticalDifferenceDisplay:
+class CriticalDifferenceDisplay(Display):
     """Critical-difference diagram (Demšar 2006): models on an axis of average ranks, the best on the right.
 
     Bars join models that are not told apart; above the axis stands how far apart is far enough.
@@ -35,6 +36,7 @@ class CriticalDifferenceDisplay:
     1.657
     """
 
+    sizes_its_figure = True
     ax_: Any
     figure_: Any
 

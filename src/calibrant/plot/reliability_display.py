@@ -15,14 +15,24 @@ from ..measure.estimation import estimate as estimate_of
 from ..measure.estimation import resolve_estimator
 from ..measure.result import Estimate
 from .axes import claim, classes_on, given_axes, is_own, match, new_axes
-from .diagram import Diagram, check_bins, check_curve, diagram_of, panel_order, problems_of, rest_in_words
+from .base import Display
+from .diagram import (
+    Diagram,
+    check_bins,
+    check_curve,
+    diagram_of,
+    held_diagrams,
+    panel_order,
+    problems_of,
+    rest_in_words,
+)
 from .figure import arrange_grid, arrange_single
 from .panels import draw_panel
 from .response import response_of
 from .style import class_text
 
 
-class ReliabilityDisplay:
+class ReliabilityDisplay(Display):
     """Reliability diagram: observed frequency over predicted probability, with the calibration error.
 
     Build one with :meth:`from_predictions` or :meth:`from_estimator`. The object holds data only; :meth:`plot`
@@ -32,8 +42,8 @@ class ReliabilityDisplay:
     ----------
     diagrams : sequence of Diagram
         One a panel, worst first.
-    estimate : Estimate
-        Calibration error of everything, with its interval.
+    estimate : Estimate or None
+        Calibration error of everything, with its interval; None where none is known.
     name : str, optional
         Name of the model in the legend.
 
@@ -62,7 +72,7 @@ class ReliabilityDisplay:
     axes_: Any
     figure_: Any
 
-    def __init__(self, diagrams: Sequence[Diagram], estimate: Estimate, *, name: str | None = None) -> None:
+    def __init__(self, diagrams: Sequence[Diagram], estimate: Estimate | None, *, name: str | None = None) -> None:
         if not diagrams:
             raise ValueError("diagrams must hold at least one Diagram; got none")
         self.diagrams = tuple(diagrams)
@@ -77,7 +87,12 @@ class ReliabilityDisplay:
     @property
     def summary(self) -> str:
         """One sentence on the classes that have no panel; empty when every class has one."""
-        return rest_in_words(self.estimate, self.classes)
+        return "" if self.estimate is None else rest_in_words(self.estimate, self.classes)
+
+    @classmethod
+    def of(cls, result: Any) -> ReliabilityDisplay:
+        """Hold a curve, the curve of an estimate, or those of a report; ValueError for one that has none."""
+        return cls(*held_diagrams(result))
 
     @classmethod
     def from_predictions(

@@ -90,6 +90,6 @@ def error_text(value: float, interval: Interval) -> str:
     return f"{value:.{digits}f} ({interval.low:.{digits}f} to {interval.high:.{digits}f})"
 
 
-def percent_text(level: float) -> str:
-    """A level in words: ``95 %``."""
-    return f"{100 * level:g} %"
+def percent_text(level: float | None) -> str:
+    """A level in words: ``95 %``; nothing for none."""
+    return "" if level is None else f"{100 * level:g} %"

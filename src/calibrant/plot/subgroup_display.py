@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..judge.groups import SubgroupReport, subgroup_calibration
+from .base import Display
 from .style import class_text, percent_text, plain_text, style_of
 
 #: Inches a group and a heading, and around the panels.
@@ -14,7 +15,7 @@ _ROW, _AROUND = 0.27, 1.45
 _LONGEST_GROUP = 26
 
 
-class SubgroupDisplay:
+class SubgroupDisplay(Display):
     """Forest plot: a row a group, its gap in the large on the left, its calibration error on the right.
 
     Groups that are not calibrated by their adjusted p-values are filled, the others hollow. Numbers of rows stand at

@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from ..data.frame import to_frame
+from ..data.result import Result, Table, plain
 from ..data.types import Label
-from ..measure.result import Estimate, plain
+from ..measure.result import Estimate
 from .report import Report, write_page
 from .text import seconds_of
 
 _SCORES = {"log_loss": "log-loss", "brier": "Brier score"}
 
 
-@dataclass(frozen=True)
-class ComparedCalibrator:
+@dataclass(frozen=True, repr=False)
+class ComparedCalibrator(Result):
     """One calibrator of a comparison; every number is of rows that it was not fitted to.
 
     Attributes
@@ -49,9 +49,13 @@ class ComparedCalibrator:
     error: Estimate
     seconds: float
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, for JSON; the curve is the report's."""
+        return super().to_dict() | {"error": self.error.to_dict() | {"curve": None}}
 
-@dataclass(frozen=True, eq=False)
-class CalibratorComparison:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CalibratorComparison(Table):
     """What :func:`calibrant.compare_calibrators` found.
 
     Attributes
@@ -151,18 +155,13 @@ class CalibratorComparison:
             "level": self.level,
             "chosen": self.chosen,
             "verdict": self.verdict,
-            "calibrators": [
-                {name: plain(value) for name, value in vars(row).items() if name != "error"}
-                | {"error": row.error.to_dict() | {"curve": None}}
-                for row in self.rows
-            ],
+            "calibrators": [row.to_dict() for row in self.rows],
             "shown": self.shown,
             "before": None if self.before is None else self.before.to_dict(),
             "after": self.after.to_dict(),
         }
 
-    def to_frame(self, backend: str | None = None) -> Any:
-        """One row a calibrator, as a data frame of polars, pandas or pyarrow: see :meth:`Report.to_frame`."""
+    def _columns(self) -> dict[str, Any]:
         names = ("name", "log_loss", "brier", "difference", "se", "accuracy", "accuracy_change", "accuracy_change_se")
         columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in self.rows] for name in names}
         columns["error"] = [row.error.value for row in self.rows]
@@ -170,7 +169,7 @@ class CalibratorComparison:
         columns["error_high"] = [row.error.interval.high for row in self.rows]
         columns["seconds"] = [row.seconds for row in self.rows]
         columns["chosen"] = [row.name == self.chosen for row in self.rows]
-        return to_frame(columns, backend, "CalibratorComparison.to_frame()")
+        return columns
 
     def to_html(self, path: str | PathLike[str] | None = None) -> str:
         """One self-contained HTML page, as text; also written to ``path`` if given. Needs the extra ``cli``."""

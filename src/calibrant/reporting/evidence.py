@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from ..data.result import Result
 from ..judge.tests.from_sums import SumsTest
 from ..judge.tests.result import TestResult
-from ..measure.result import Estimate, plain
+from ..measure.result import Estimate
 from ..sums import GridMoments
 
 #: What matters, as a share of the standard deviation of the outcome: 0.05 at a base rate of one half, 0.01 at 1 %.
 MATERIAL = 0.1
 
 
-@dataclass(frozen=True)
-class Evidence:
+@dataclass(frozen=True, repr=False)
+class Evidence(Result):
     """Test of calibration, and what a test of so many rows can see.
 
     Attributes
@@ -65,13 +65,3 @@ class Evidence:
             # The interval must shrink as well, with the root of n.
             needed = max(needed, power.n_samples * (estimate.interval.high / (2 * material)) ** 2)
         return cls(status, test, power.detectable, material, needed)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and strings, for JSON."""
-        return {
-            "status": self.status,
-            "test": self.test.to_dict(),
-            "detectable": plain(self.detectable),
-            "material": plain(self.material),
-            "rows_needed": plain(self.rows_needed),
-        }

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..data.result import plain
 from ..data.types import FloatArray, Label
-from ..measure.result import ReliabilityCurve, plain
+from ..measure.result import ReliabilityCurve
 from .text import seconds_of
 
 if TYPE_CHECKING:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from ..data.frame import to_frame
+from ..data.result import Picture, Result, Table, plain
 from ..data.types import Label
 from ..data.writing import check_free, write_text
-from ..measure.result import Estimate, ReliabilityCurve, plain
+from ..measure.result import Estimate, ReliabilityCurve
 from .evidence import Evidence
 
 
-@dataclass(frozen=True)
-class ClassRow:
+@dataclass(frozen=True, repr=False)
+class ClassRow(Result):
     """One class of the per-class table."""
 
     label: Label
@@ -32,8 +32,8 @@ class ClassRow:
         return "even" if abs(gap) < 1e-9 else "too high" if gap > 0 else "too low"
 
 
-@dataclass(frozen=True, eq=False)
-class Curves:
+@dataclass(frozen=True, eq=False, repr=False)
+class Curves(Result):
     """Reliability curves of one problem, by the name of their band: "confidence", "consistency", "simultaneous".
 
     Attributes
@@ -48,8 +48,8 @@ class Curves:
     isotonic: Mapping[str, ReliabilityCurve] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, eq=False)
-class Report:
+@dataclass(frozen=True, eq=False, repr=False)
+class Report(Picture, Table):
     """What a set of predictions looks like as probabilities.
 
     Attributes
@@ -82,6 +82,8 @@ class Report:
         Whether rows came in pieces (quantile edges are then rounded to 1/65536).
     title : str
     """
+
+    display: ClassVar[str] = "ReliabilityDisplay"
 
     n_samples: int
     classes: tuple[Label, ...]
@@ -150,22 +152,19 @@ class Report:
             "bins": None if self.bins is None else self.bins.to_dict(),
         }
 
-    def to_frame(self, backend: str | None = None) -> Any:
-        """Estimates as a data frame: name, value, low, high, corrected.
-
-        Parameters
-        ----------
-        backend : {"polars", "pandas", "pyarrow"}, optional
-            Default: the first of these that is installed. ImportError if none is.
-        """
-        rows: dict[str, list[Any]] = {
-            "estimator": list(self.estimates),
-            "value": [e.value for e in self.estimates.values()],
-            "low": [e.interval.low for e in self.estimates.values()],
-            "high": [e.interval.high for e in self.estimates.values()],
-            "corrected": [e.corrected for e in self.estimates.values()],
+    def _columns(self) -> dict[str, Any]:
+        found = self.estimates.values()
+        return {
+            "estimator": self.estimates,
+            "value": [e.value for e in found],
+            "low": [e.interval.low for e in found],
+            "high": [e.interval.high for e in found],
+            "corrected": [e.corrected for e in found],
         }
-        return to_frame(rows, backend, "Report.to_frame()")
+
+    def _shown(self) -> Iterable[tuple[str, Any]]:
+        names = ("n_samples", "headline", "notion", "brier", "log_loss", "accuracy", "classes", "verdict")
+        return ((name, getattr(self, name)) for name in names)
 
     def to_html(self, path: str | PathLike[str] | None = None) -> str:
         """One self-contained HTML page, as text; also written to ``path`` if given. Needs the extra ``cli``."""

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ...data.notions import ClassSpecific
+from ...data.result import Picture, Result, Table
 from ...data.types import FloatArray, Label
 from ...data.validation import as_predictions
 from ...errors import CellEstimator
 from ...measure.curves import reliability_curve
 from ...measure.murphy import BinaryRows, check_thresholds
-from ...measure.result import plain
 
 
-@dataclass(frozen=True)
-class CalibrationMeasures:
+@dataclass(frozen=True, repr=False)
+class CalibrationMeasures(Result):
     """Calibration measures of binary predictions, as clinical papers report them.
 
     Attributes
@@ -49,10 +49,6 @@ class CalibrationMeasures:
     intercept_se: float
     slope_se: float
     n_samples: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, for JSON (NaN and infinities as None)."""
-        return {name: plain(value) for name, value in vars(self).items()}
 
 
 def calibration_measures(
@@ -139,8 +135,8 @@ def _quantiles(values: FloatArray, weights: FloatArray, at: tuple[float, ...]) -
     return [float(v) for v in values[order][places]]
 
 
-@dataclass(frozen=True, eq=False)
-class DecisionCurve:
+@dataclass(frozen=True, eq=False, repr=False)
+class DecisionCurve(Picture, Table):
     """Net benefit at each decision threshold.
 
     Attributes
@@ -155,21 +151,16 @@ class DecisionCurve:
     n_samples : int
     """
 
+    display: ClassVar[str] = "DecisionCurveDisplay"
+
     thresholds: FloatArray
     net_benefit: FloatArray
     treat_all: FloatArray
     label: Label
     n_samples: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain lists and numbers, for JSON."""
-        return {
-            "thresholds": self.thresholds.tolist(),
-            "net_benefit": self.net_benefit.tolist(),
-            "treat_all": self.treat_all.tolist(),
-            "label": plain(self.label),
-            "n_samples": self.n_samples,
-        }
+    def _columns(self) -> dict[str, Any]:
+        return {"threshold": self.thresholds, "net_benefit": self.net_benefit, "treat_all": self.treat_all}
 
 
 def decision_curve(

@@ -10,18 +10,18 @@ import numpy as np
 
 from ...data.checks import check_int, check_level, is_whole
 from ...data.predictions import Predictions
+from ...data.result import Result
 from ...data.types import AnyArray, FloatArray, Interval, Label, RandomState
 from ...data.validation import as_predictions
 from ...data.weights import of_variances, ones_or
-from ...measure.result import plain
 from ...measure.scores import matrix_of
 
 if TYPE_CHECKING:
     from ...calibrators import Calibrator
 
 
-@dataclass(frozen=True)
-class MeanCost:
+@dataclass(frozen=True, repr=False)
+class MeanCost(Result):
     """A mean over rows, its standard error, and a normal interval."""
 
     value: float
@@ -34,13 +34,9 @@ class MeanCost:
     def __str__(self) -> str:
         return f"{self.value:.4g} ({self.interval.low:.4g} to {self.interval.high:.4g})"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, for JSON (NaN as None)."""
-        return {"value": plain(self.value), "se": plain(self.se), "interval": [plain(v) for v in self.interval]}
 
-
-@dataclass(frozen=True, eq=False)
-class ExpectedCost:
+@dataclass(frozen=True, eq=False, repr=False)
+class ExpectedCost(Result):
     """Costs a row, of several ways to decide.
 
     Attributes
@@ -108,23 +104,6 @@ class ExpectedCost:
             "  decisions: " + ", ".join(f"{name} {100 * share:.1f} %" for name, share in self.shares.items()),
         ]
         return "\n".join(lines)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and strings, for JSON (NaN as None)."""
-        means = ("realised", "stated", "gap", "recalibrated", "excess", "constant", "saving", "clairvoyant")
-        out: dict[str, Any] = {}
-        for name in means:
-            mean = getattr(self, name)
-            out[name] = None if mean is None else mean.to_dict()
-        return out | {
-            "gap_pvalue": plain(self.gap_pvalue),
-            "constant_decision": plain(self.constant_decision),
-            "shares": {str(k): plain(v) for k, v in self.shares.items()},
-            "classes": [plain(c) for c in self.classes],
-            "calibrator": self.calibrator,
-            "level": self.level,
-            "n_samples": self.n_samples,
-        }
 
 
 def expected_cost(

@@ -11,6 +11,7 @@ import numpy as np
 from ...data.checks import check_level, check_resamples
 from ...data.notions import ClassSpecific, only_problem
 from ...data.problem import Problem
+from ...data.result import Result
 from ...data.types import FloatArray, Interval, Label, RandomState
 from ...data.validation import as_predictions
 from ...data.weights import ones_or
@@ -21,7 +22,6 @@ from ...errors.laplace import Prior, RankCells
 from ...measure.inference.posterior import credible
 from ...measure.murphy import BinaryRows
 from ...measure.question import Question
-from ...measure.result import plain
 from ...sums.edges import EDGE_UNITS
 from ...sums.grid import GRID_CELLS
 from ..tests.drawn import kuiper_pvalue
@@ -40,8 +40,8 @@ _DRAWN_ROWS = 5000
 Thresholds = tuple[float, float] | Callable[[FloatArray], Any]
 
 
-@dataclass(frozen=True, eq=False)
-class DecisionCalibrationError:
+@dataclass(frozen=True, eq=False, repr=False)
+class DecisionCalibrationError(Result):
     """Calibration where decisions are made.
 
     Attributes
@@ -86,21 +86,6 @@ class DecisionCalibrationError:
             f"p = {self.pvalue:.3g}, {100 * self.share:.1f} % of {self.n_samples:,} rows\n"
             f"excess cost a row: {self.regret:.6f} ({regret.low:.6f} to {regret.high:.6f})"
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, for JSON (NaN as None)."""
-        return {
-            "error": plain(self.error),
-            "error_interval": [plain(v) for v in self.error_interval],
-            "regret": plain(self.regret),
-            "regret_interval": [plain(v) for v in self.regret_interval],
-            "share": plain(self.share),
-            "pvalue": plain(self.pvalue),
-            "thresholds": None if self.thresholds is None else list(self.thresholds),
-            "level": self.level,
-            "label": plain(self.label),
-            "n_samples": self.n_samples,
-        }
 
 
 def decision_calibration_error(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
+from ...data.result import Picture, Result, Table
 from ...data.types import Interval, Label
-from ...measure.result import plain
 from ..tests.result import TestResult
 
 
-@dataclass(frozen=True)
-class Subgroup:
+@dataclass(frozen=True, repr=False)
+class Subgroup(Result):
     """One group.
 
     Attributes
@@ -53,17 +53,9 @@ class Subgroup:
     bh: float
     warnings: tuple[str, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and strings, for JSON: NaN as None, dates in ISO 8601, values of other kinds as text."""
-        out = {k: plain(v) for k, v in vars(self).items() if k not in ("gap_interval", "error_interval", "warnings")}
-        out["value"] = _json_value(self.value)
-        out["gap_interval"] = [plain(v) for v in self.gap_interval]
-        out["error_interval"] = [plain(v) for v in self.error_interval]
-        return out | {"warnings": list(self.warnings)}
 
-
-@dataclass(frozen=True)
-class Difference:
+@dataclass(frozen=True, repr=False)
+class Difference(Result):
     """Gap of one group minus that of another, with an interval that allows for the choice among all pairs."""
 
     first: str
@@ -71,14 +63,9 @@ class Difference:
     value: float
     interval: Interval
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and strings, for JSON (NaN as None)."""
-        ends = [plain(v) for v in self.interval]
-        return {"first": self.first, "second": self.second, "value": plain(self.value), "interval": ends}
 
-
-@dataclass(frozen=True, eq=False)
-class SubgroupColumn:
+@dataclass(frozen=True, eq=False, repr=False)
+class SubgroupColumn(Result):
     """The groups of one column.
 
     Attributes
@@ -96,19 +83,9 @@ class SubgroupColumn:
     heterogeneity: TestResult
     largest_difference: Difference | None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain lists and numbers, for JSON."""
-        largest = self.largest_difference
-        return {
-            "name": self.name,
-            "groups": [group.to_dict() for group in self.groups],
-            "heterogeneity": self.heterogeneity.to_dict(),
-            "largest_difference": None if largest is None else largest.to_dict(),
-        }
 
-
-@dataclass(frozen=True, eq=False)
-class SubgroupReport:
+@dataclass(frozen=True, eq=False, repr=False)
+class SubgroupReport(Picture, Table):
     """Calibration group by group.
 
     Attributes
@@ -123,6 +100,8 @@ class SubgroupReport:
         Of the intervals; ``1 - level`` is what adjusted p-values are compared with.
     n_samples : int
     """
+
+    display: ClassVar[str] = "SubgroupDisplay"
 
     columns: tuple[SubgroupColumn, ...]
     test: str
@@ -181,23 +160,7 @@ class SubgroupReport:
             )
         return out
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain lists and numbers, for JSON (NaN as None)."""
-        return {
-            "columns": [column.to_dict() for column in self.columns],
-            "test": self.test,
-            "adjust": self.adjust,
-            "notion": self.notion,
-            "estimator": self.estimator,
-            "label": plain(self.label),
-            "level": self.level,
-            "n_samples": self.n_samples,
-        }
-
-    def to_frame(self, backend: str | None = None) -> Any:
-        """One row a group, as a data frame of polars, pandas or pyarrow: see :meth:`Report.to_frame`."""
-        from ...data.frame import to_frame
-
+    def _columns(self) -> dict[str, Any]:
         plain_names = ("n_samples", "base_rate", "mean_probability", "gap", "error", "pvalue", "adjusted", "holm", "bh")
         columns: dict[str, list[Any]] = {
             "column": [column.name for column in self.columns for _ in column.groups],
@@ -209,15 +172,7 @@ class SubgroupReport:
             columns[f"{short}_low"] = [getattr(group, name).low for group in self.groups]
             columns[f"{short}_high"] = [getattr(group, name).high for group in self.groups]
         columns["warnings"] = ["; ".join(group.warnings) for group in self.groups]
-        return to_frame(columns, backend, "SubgroupReport.to_frame()")
-
-
-def _json_value(value: Any) -> Any:
-    """A group's value as JSON can hold it: dates and times in ISO 8601, other kinds as their text."""
-    value = plain(value)
-    if value is None or isinstance(value, (str, int, float, bool)):
-        return value
-    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+        return columns
 
 
 def _cut(text: str, width: int) -> str:

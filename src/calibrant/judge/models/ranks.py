@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ...data.checks import check_bool, check_fraction
 from ...data.convert import to_array
+from ...data.result import Picture, Table
 from ...data.types import AnyArray, FloatArray
-from ...measure.result import plain
 
 
-@dataclass(frozen=True, eq=False)
-class ModelRanks:
+@dataclass(frozen=True, eq=False, repr=False)
+class ModelRanks(Picture, Table):
     """Ranks of models over data sets, and which of them differ.
 
     Attributes
@@ -43,6 +43,8 @@ class ModelRanks:
     lower_is_better : bool
     n_sets : int
     """
+
+    display: ClassVar[str] = "CriticalDifferenceDisplay"
 
     models: tuple[str, ...]
     average_ranks: FloatArray
@@ -82,34 +84,12 @@ class ModelRanks:
         lines += [f"not told apart: {', '.join(group)}" for group in self.groups] or ["every pair of models differs"]
         return "\n".join(lines)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain lists and numbers, for JSON (NaN and infinities as None)."""
+    def _columns(self) -> dict[str, Any]:
         return {
-            "models": list(self.models),
-            "average_ranks": self.average_ranks.tolist(),
-            "ranks": self.ranks.tolist(),
-            "friedman": plain(self.friedman),
-            "friedman_pvalue": plain(self.friedman_pvalue),
-            "iman_davenport": plain(self.iman_davenport),
-            "iman_davenport_pvalue": plain(self.iman_davenport_pvalue),
-            "critical_difference": plain(self.critical_difference),
-            "pvalues": self.pvalues.tolist(),
-            "groups": [list(group) for group in self.groups],
-            "alpha": self.alpha,
-            "lower_is_better": self.lower_is_better,
-            "n_sets": self.n_sets,
-        }
-
-    def to_frame(self, backend: str | None = None) -> Any:
-        """One row a model, the best first, as a data frame of polars, pandas or pyarrow."""
-        from ...data.frame import to_frame
-
-        columns: dict[str, list[Any]] = {
             "model": [self.models[i] for i in self.order],
             "average_rank": [float(self.average_ranks[i]) for i in self.order],
             "pvalue_against_best": [float(self.pvalues[self.order[0], i]) for i in self.order],
         }
-        return to_frame(columns, backend, "ModelRanks.to_frame()")
 
 
 def rank_models(

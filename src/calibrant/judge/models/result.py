@@ -5,10 +5,10 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
+from ...data.result import Picture, Result, Table, plain
 from ...data.types import Interval
-from ...measure.result import plain
 
 _ERRORS = {
     "calibration_error": "calibration error",
@@ -36,8 +36,8 @@ def higher_is_better(measure: str) -> bool:
     return measure == "accuracy" or measure.endswith("_discrimination")
 
 
-@dataclass(frozen=True)
-class ComparedModel:
+@dataclass(frozen=True, repr=False)
+class ComparedModel(Result):
     """One model of a comparison.
 
     Attributes
@@ -50,9 +50,13 @@ class ComparedModel:
     name: str
     measures: Mapping[str, float]
 
+    def to_dict(self) -> dict[str, Any]:
+        """Its name and measures."""
+        return {"name": self.name} | {k: plain(v) for k, v in self.measures.items()}
 
-@dataclass(frozen=True)
-class Difference:
+
+@dataclass(frozen=True, repr=False)
+class Difference(Result):
     """One measure of a model less that of another, on the same rows.
 
     Attributes
@@ -87,14 +91,9 @@ class Difference:
     adjusted: float
     better: str | None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, for JSON (NaN and infinities as None)."""
-        out = {name: plain(value) for name, value in vars(self).items() if name != "interval"}
-        return out | {"interval": [plain(self.interval.low), plain(self.interval.high)]}
 
-
-@dataclass(frozen=True, eq=False)
-class ModelComparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class ModelComparison(Picture, Table):
     """What :func:`calibrant.compare_models` found.
 
     Attributes
@@ -115,6 +114,8 @@ class ModelComparison:
     warnings : tuple of str
         Why intervals and p-values may be off; empty where nothing is known against them.
     """
+
+    display: ClassVar[str] = "ModelComparisonDisplay"
 
     models: tuple[ComparedModel, ...]
     differences: tuple[Difference, ...]
@@ -213,32 +214,14 @@ class ModelComparison:
             note += " Rows of a group are not taken for independent."
         return note
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain lists and numbers, for JSON (NaN and infinities as None)."""
-        return {
-            "models": [{"name": m.name} | {k: plain(v) for k, v in m.measures.items()} for m in self.models],
-            "differences": [d.to_dict() for d in self.differences],
-            "level": self.level,
-            "adjust": self.adjust,
-            "reference": self.reference,
-            "notion": self.notion,
-            "estimator": self.estimator,
-            "n_samples": self.n_samples,
-            "n_groups": self.n_groups,
-            "warnings": list(self.warnings),
-        }
-
-    def to_frame(self, backend: str | None = None) -> Any:
-        """One row a difference, as a data frame of polars, pandas or pyarrow: see :meth:`Report.to_frame`."""
-        from ...data.frame import to_frame
-
+    def _columns(self) -> dict[str, Any]:
         names = ("measure", "model", "other", "value", "corrected", "se")
         columns: dict[str, list[Any]] = {name: [getattr(d, name) for d in self.differences] for name in names}
         columns["low"] = [d.interval.low for d in self.differences]
         columns["high"] = [d.interval.high for d in self.differences]
         for name in ("pvalue", "adjusted", "better"):
             columns[name] = [getattr(d, name) for d in self.differences]
-        return to_frame(columns, backend, "ModelComparison.to_frame()")
+        return columns
 
 
 def _signed(value: float) -> str:

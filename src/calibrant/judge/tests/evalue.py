@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from ...data.checks import check_choice, check_fraction, check_int
 from ...data.notions import Notion, as_notion
 from ...data.predictions import Predictions
 from ...data.problem import Problem
+from ...data.result import Shown
 from ...data.types import FloatArray, RandomState
 from ...data.validation import as_predictions
 from ...data.weights import repeats
@@ -120,7 +121,7 @@ def evalue_test(
     return _result(log_e, log_e, chosen, f"e-value of isotonic regression, {n_splits} splits", n_rows, n_bets)
 
 
-class CalibrationMonitor:
+class CalibrationMonitor(Shown):
     """Bets against calibration on rows as they arrive (:func:`evalue_test`, sequential).
 
     Under calibration the e-value ever reaches 1/α with probability at most α, no matter when and how often it is looked
@@ -174,6 +175,10 @@ class CalibrationMonitor:
         self._bets: list[Wealth] = []
         self._log_e = 0.0
         self._log_max = 0.0
+
+    def _shown(self) -> Iterable[tuple[str, Any]]:
+        names = ("n_samples", "e_value", "e_max", "pvalue", "notion", "labels")
+        return ((name, getattr(self, name)) for name in names)
 
     @property
     def e_value(self) -> float:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from ...measure.result import plain
+from ...data.result import Result
 
 
-@dataclass(frozen=True)
-class TestResult:
+@dataclass(frozen=True, repr=False)
+class TestResult(Result):
     """Result of a hypothesis test.
 
     Attributes
@@ -46,16 +46,3 @@ class TestResult:
         lines = [f"{self.method}: statistic {self.statistic:.4g}{df}, p = {self.pvalue:.3g}", f"null: {self.null}"]
         lines += [f"{name}: {value:.4g}" for name, value in self.details.items()]
         return "\n".join([*lines, *(f"warning: {text}" for text in self.warnings)])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and strings, for JSON (NaN and infinities as None)."""
-        return {
-            "statistic": plain(self.statistic),
-            "pvalue": plain(self.pvalue),
-            "null": self.null,
-            "method": self.method,
-            "df": plain(self.df),
-            "details": {name: plain(value) for name, value in self.details.items()},
-            "warnings": list(self.warnings),
-            "n_samples": self.n_samples,
-        }

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ....data.checks import check_fraction, check_int, check_level, is_real
 from ....data.notions import Notion, as_notion, only_problem
 from ....data.problem import Problem
+from ....data.result import Picture, Table, plain
 from ....data.types import FloatArray, Interval, Label
 from ....data.validation import as_predictions
 from ....data.weights import ones_or
-from ....measure.result import plain
 from ....sums.logistic_fit import expit, logits_of
 from .null import quantile, survival, threshold
 from .polynomial import LogitSums
@@ -24,8 +24,8 @@ MOST_DEGREES = 4
 Ranges = tuple[Interval, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class CalibrationBelt:
+@dataclass(frozen=True, eq=False, repr=False)
+class CalibrationBelt(Picture, Table):
     """Calibration belt of one class, or of the confidence.
 
     Attributes
@@ -52,6 +52,8 @@ class CalibrationBelt:
     warnings : tuple of str
     """
 
+    display: ClassVar[str] = "CalibrationBeltDisplay"
+
     scores: FloatArray
     fitted: FloatArray
     lower: FloatArray
@@ -67,6 +69,16 @@ class CalibrationBelt:
     notion: str
     n_samples: int
     warnings: tuple[str, ...] = ()
+
+    def _columns(self) -> dict[str, Any]:
+        columns = {"score": self.scores, "fitted": self.fitted}
+        for level, lower, upper in zip(self.levels, self.lower, self.upper, strict=True):
+            columns |= {f"lower_{100 * level:g}": lower, f"upper_{100 * level:g}": upper}
+        return columns
+
+    def _shown(self) -> Iterable[tuple[str, Any]]:
+        names = ("statistic", "pvalue", "degree", "levels", "label", "notion", "n_samples", "above", "below")
+        return ((name, getattr(self, name)) for name in names)
 
     def __str__(self) -> str:
         lines = [

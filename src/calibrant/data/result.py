@@ -1,0 +1,143 @@
+"""What every result can do: one line, readable text, HTML, a dictionary, a table, a picture. Given once."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from html import escape
+from importlib import import_module
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .frame import to_frame
+from .types import Interval
+
+#: Characters that a ``repr`` has at most.
+WIDEST = 200
+_LONGEST_PART, _FEW = 60, 6
+
+
+class Shown:
+    """What shows itself: ``repr`` is one line of at most 200 characters, ``str`` readable text, and so is its HTML."""
+
+    @abstractmethod
+    def _shown(self) -> Iterable[tuple[str, Any]]:
+        """What there is to show: names and values, the most telling first."""
+
+    def __repr__(self) -> str:
+        return one_line(type(self).__name__, self._shown())
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name}: {short(value)}" for name, value in self._shown())
+
+    def _repr_html_(self) -> str:
+        """Text, as a notebook shows it."""
+        return in_notebook(str(self))
+
+
+class Result(Shown):
+    """Base of frozen results. A subclass says what differs; ``to_dict()`` is what JSON can hold."""
+
+    def _shown(self) -> Iterable[tuple[str, Any]]:
+        return ((f.name, getattr(self, f.name)) for f in fields(self) if f.repr)  # type: ignore[arg-type]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists, numbers and strings, for JSON (NaN and infinities as None)."""
+        return {name: jsonable(value) for name, value in self._shown()}
+
+
+class Table(Result):
+    """A result with rows."""
+
+    @abstractmethod
+    def _columns(self) -> dict[str, Any]:
+        """Columns of the table, by name."""
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """Rows as a data frame.
+
+        Parameters
+        ----------
+        backend : {"polars", "pandas", "pyarrow"}, optional
+            Default: the first of these that is installed. ImportError if none is.
+        """
+        columns = {name: list(values) for name, values in self._columns().items()}
+        return to_frame(columns, backend, f"{type(self).__name__}.to_frame()")
+
+
+class Picture(Result):
+    """A result that can be drawn, by the display of :mod:`calibrant.plot` that it names."""
+
+    display: ClassVar[str]
+
+    def plot(self, ax: Any = None, **options: Any) -> Any:
+        """Draw it, on given axes or on a new figure; returns the display. Needs matplotlib (extra ``plot``).
+
+        The options are those of the display's ``plot``.
+        """
+        # Rooms import from those above them. Results are above displays, and find them by name: here, nowhere else.
+        displays = import_module("calibrant.plot")
+        return getattr(displays, self.display).from_result(self, ax, **options)
+
+
+def in_notebook(text: str) -> str:
+    """Plain text as HTML."""
+    return f'<pre style="white-space: pre-wrap">{escape(text)}</pre>'
+
+
+def one_line(name: str, shown: Iterable[tuple[str, Any]]) -> str:
+    """``Name(first=1, …)`` with as many parts as fit; ``…`` stands for the others."""
+    parts: list[str] = []
+    left = WIDEST - len(name) - len("(, …)")
+    for key, value in shown:
+        part = f"{key}={short(value)}"
+        if len(part) + 2 > left:
+            parts.append("…")
+            break
+        left -= len(part) + 2
+        parts.append(part)
+    return f"{name}({', '.join(parts)})"
+
+
+def short(value: Any) -> str:
+    """A value in few characters: numbers with four digits, and of what is long what it is and how long."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, Interval):
+        return f"({value.low:.4g}, {value.high:.4g})"
+    if isinstance(value, Result):
+        return f"{float(value):.4g}" if hasattr(value, "__float__") else type(value).__name__
+    if isinstance(value, (tuple, list)) and len(value) <= _FEW and not any(isinstance(v, Result) for v in value):
+        text = f"({', '.join(map(short, value))})"
+        if len(text) <= _LONGEST_PART:
+            return text
+    if hasattr(value, "__len__") and not isinstance(value, str):
+        return f"<{'array' if isinstance(value, np.ndarray) else type(value).__name__} of {len(value)}>"
+    text = repr(value)
+    return text if len(text) <= _LONGEST_PART else f"{text[: _LONGEST_PART - 1]}…"
+
+
+def plain(value: Any) -> Any:
+    """NumPy scalars to Python's; NaN and infinities, which JSON lacks, to None."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value
+
+
+def jsonable(value: Any) -> Any:
+    """A value as JSON can hold it: results as dictionaries, dates and times in ISO 8601, other kinds as their text."""
+    if isinstance(value, Result):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return {str(k): jsonable(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [jsonable(v) for v in value]
+    value = plain(value)
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)

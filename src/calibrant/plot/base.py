@@ -1,0 +1,37 @@
+"""What displays have in common: they hold a result that is at hand, and draw it."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+
+class Display:
+    """Base of displays. A subclass holds what it draws, and defines ``plot``."""
+
+    #: Whether the figure's size follows from what is drawn, so that it cannot be drawn on given axes.
+    sizes_its_figure: ClassVar[bool] = False
+
+    @classmethod
+    def of(cls, result: Any) -> Self:
+        """Hold a result; nothing is drawn."""
+        return cls(result)  # type: ignore[call-arg]
+
+    @classmethod
+    def from_result(cls, result: Any, ax: Any = None, **options: Any) -> Self:
+        """Draw a result that is at hand; what ``result.plot()`` does.
+
+        Parameters
+        ----------
+        result
+            What the display draws.
+        ax : Axes, optional
+            Where to draw; default a new figure.
+        **options
+            Passed to :meth:`plot`.
+        """
+        if ax is not None and cls.sizes_its_figure:
+            raise TypeError(
+                f"{cls.__name__} draws on a figure of its own, whose size follows from what it shows: omit ax"
+            )
+        drawn: Any = cls.of(result)
+        return drawn.plot(*(() if ax is None else (ax,)), **options)  # type: ignore[no-any-return]
