@@ -98,7 +98,7 @@ def once(law: Law, n: int, method: str, band: str, rng: np.random.Generator) -> 
     s = law.scores(rng, n)
     y = (rng.random(n) < law.truth(s)).astype(int)
     curve = cal.reliability_curve(
-        y, s, labels=[0, 1], method=method, level=LEVEL, band=band, n_resamples=400, random_state=rng
+        y, s, labels=[0, 1], estimator=method, level=LEVEL, band=band, n_resamples=400, random_state=rng
     )
     if method == "binned":
         held = curve.count > 0
@@ -151,7 +151,7 @@ Written by `OMP_NUM_THREADS=1 python benchmarks/bands.py --repetitions {repetiti
 are of level 95 %; entries are percent ± their standard error over {repetitions} samples, and in brackets the mean width
 of the band. Pointwise bands are judged at {places} scores, evenly many rows apart, or at all bins, weighted by rows.
 
-`reliability_curve(y, p, method=..., level=0.95, band=...)`, `ReliabilityDisplay.from_predictions(..., band=...)` and
+`reliability_curve(y, p, estimator=..., level=0.95, band=...)`, `ReliabilityDisplay.from_predictions(..., band=...)` and
 the page of a report draw them. They answer three questions:
 
 - **confidence**: where is the true frequency at this score? It lies around the curve.

@@ -34,7 +34,7 @@ def main() -> None:
 
     def ours() -> cal.ReliabilityCurve:
         return cal.reliability_curve(
-            y, p, method="isotonic", level=0.95, band="consistency", n_resamples=options.draws, random_state=0
+            y, p, estimator="isotonic", level=0.95, band="consistency", n_resamples=options.draws, random_state=0
         )
 
     times: dict[str, list[float]] = {"ours": [], "peer": []}

@@ -190,7 +190,7 @@ def corp_curve() -> Case:
     order = np.argsort(p)
 
     def ours() -> Any:
-        return cal.reliability_curve(y, p, method="isotonic")
+        return cal.reliability_curve(y, p, estimator="isotonic")
 
     def same(a: Any, b: Any) -> tuple[str, bool]:
         gap = float(np.abs(a.at(p[order]).observed - b[2]).max())
@@ -273,7 +273,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "cox-calzone": cox_calzone,
     "cox-statsmodels": cox_statsmodels,
     "corp-brier": lambda: corp("brier"),
-    "corp-log": lambda: corp("log"),
+    "corp-log": lambda: corp("log-loss"),
     "corp-parts": corp_parts,
     "corp-curve": corp_curve,
     "murphy": murphy,

@@ -36,9 +36,9 @@ MEASURES = {
     "brier": "Brier",
     "brier_miscalibration": "Brier: miscal.",
     "brier_discrimination": "Brier: discr.",
-    "log": "log",
-    "log_miscalibration": "log: miscal.",
-    "log_discrimination": "log: discr.",
+    "log-loss": "log-loss",
+    "log-loss_miscalibration": "log: miscal.",
+    "log-loss_discrimination": "log: discr.",
     "accuracy": "accuracy",
 }
 BEGIN, END = "<!-- coverage: begin -->", "<!-- coverage: end -->"
@@ -81,9 +81,9 @@ def true_measures(own: float, other: float, stated: Map) -> dict[str, float]:
         "brier": square + mean(p * (1 - p)),
         "brier_miscalibration": square,
         "brier_discrimination": base * (1 - base) - mean(p * (1 - p)),
-        "log": divergence + mean(entropy(p)),
-        "log_miscalibration": divergence,
-        "log_discrimination": float(entropy(base)) - mean(entropy(p)),
+        "log-loss": divergence + mean(entropy(p)),
+        "log-loss_miscalibration": divergence,
+        "log-loss_discrimination": float(entropy(base)) - mean(entropy(p)),
         "accuracy": mean(np.where(s > 0.5, p, 1 - p)),
     }
 
@@ -116,8 +116,8 @@ class Coarse:
         return dict.fromkeys(MEASURES, 0.0) | {
             "brier": brier,
             "brier_discrimination": 0.25 - brier,
-            "log": log,
-            "log_discrimination": float(np.log(2)) - log,
+            "log-loss": log,
+            "log-loss_discrimination": float(np.log(2)) - log,
             "accuracy": float(np.mean(np.where(s > 0.5, p, 1 - p))),
         }
 

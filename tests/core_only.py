@@ -23,7 +23,7 @@ def main() -> None:
     report = cal.report([0, 1, 1, 0], [0.2, 0.7, 0.9, 0.4])
     str(report)
     report.to_dict()
-    comparison = cal.compare_calibrators([0.2, 0.7, 0.9, 0.4, 0.3, 0.6], [0, 1, 1, 0, 1, 0], cv=2)
+    comparison = cal.compare_calibrators([0, 1, 1, 0, 1, 0], [0.2, 0.7, 0.9, 0.4, 0.3, 0.6], cv=2)
     str(comparison)
     comparison.to_dict()
     check(ImportError, "calibrant[cli]", comparison.to_html)

@@ -18,15 +18,15 @@ SMOOTH = ["density", "adaptive", "residual"]
 @pytest.mark.parametrize("method", [*SMOOTH, "isotonic", "binned"])
 @pytest.mark.parametrize("band", ["confidence", "consistency", "simultaneous"])
 def test_every_curve_has_every_band(method, band):
-    curve = cal.reliability_curve(Y, P, method=method, level=0.9, band=band, n_resamples=200, random_state=1)
+    curve = cal.reliability_curve(Y, P, estimator=method, level=0.9, band=band, n_resamples=200, random_state=1)
     assert curve.band == band
     known = ~np.isnan(curve.lower)
     assert known.sum() > 10
     assert (curve.lower[known] <= curve.upper[known]).all()
     assert curve.to_dict()["band"] == band
-    again = cal.reliability_curve(Y, P, method=method, level=0.9, band=band, n_resamples=200, random_state=1)
+    again = cal.reliability_curve(Y, P, estimator=method, level=0.9, band=band, n_resamples=200, random_state=1)
     assert np.array_equal(curve.lower, again.lower, equal_nan=True)
-    wider = cal.reliability_curve(Y, P, method=method, level=0.99, band=band, n_resamples=200, random_state=1)
+    wider = cal.reliability_curve(Y, P, estimator=method, level=0.99, band=band, n_resamples=200, random_state=1)
     assert np.nanmean(wider.upper - wider.lower) > np.nanmean(curve.upper - curve.lower)
     if band == "consistency":
         assert np.nanmean((curve.lower <= curve.scores) & (curve.scores <= curve.upper)) > 0.9  # smoothing bends ends
@@ -47,7 +47,7 @@ def test_a_calibrated_model_leaves_its_consistency_band_rarely(method):
         s = rng.random(300)
         y = (rng.random(300) < s).astype(int)
         curve = cal.reliability_curve(
-            y, s, method=method, level=0.9, band="consistency", n_resamples=200, random_state=rng
+            y, s, estimator=method, level=0.9, band="consistency", n_resamples=200, random_state=rng
         )
         found = curve.at(np.linspace(0.1, 0.9, 9))
         outside.append(np.mean((found.observed < found.lower) | (found.observed > found.upper)))
@@ -55,20 +55,20 @@ def test_a_calibrated_model_leaves_its_consistency_band_rarely(method):
 
 
 def test_bins_have_two_more_intervals():
-    exact = cal.reliability_curve(Y, P, method="binned", level=0.9, band="clopper-pearson")
-    wilson = cal.reliability_curve(Y, P, method="binned", level=0.9, band="wilson")
-    usual = cal.reliability_curve(Y, P, method="binned", level=0.9)
+    exact = cal.reliability_curve(Y, P, estimator="binned", level=0.9, band="clopper-pearson")
+    wilson = cal.reliability_curve(Y, P, estimator="binned", level=0.9, band="wilson")
+    usual = cal.reliability_curve(Y, P, estimator="binned", level=0.9)
     assert np.array_equal(wilson.lower, usual.lower, equal_nan=True)
     assert (exact.upper - exact.lower > wilson.upper - wilson.lower).mean() > 0.9
-    shared = cal.reliability_curve(Y, P, method="binned", level=0.9, band="simultaneous")
-    one = cal.reliability_curve(Y, P, method="binned", level=1 - 0.1 / 15, band="clopper-pearson")
+    shared = cal.reliability_curve(Y, P, estimator="binned", level=0.9, band="simultaneous")
+    one = cal.reliability_curve(Y, P, estimator="binned", level=1 - 0.1 / 15, band="clopper-pearson")
     assert shared.lower == pytest.approx(one.lower)
 
 
 @pytest.mark.parametrize("method", ["isotonic", "density"])
 def test_weights_that_are_repeats_change_no_band(method):
     w = np.arange(800) % 3
-    options = {"method": method, "level": 0.9, "band": "simultaneous"}
+    options = {"estimator": method, "level": 0.9, "band": "simultaneous"}
     weighted = cal.reliability_curve(Y, P, sample_weight=w, **options)
     repeated = cal.reliability_curve(np.repeat(Y, w), np.repeat(P, w), **options)
     at = np.linspace(0.05, 0.95, 19)
@@ -83,7 +83,7 @@ def test_many_rows_have_the_bands_of_their_groups():
     at = np.linspace(0.05, 0.95, 19)
     for band in ("confidence", "consistency", "simultaneous"):
         found = cal.reliability_curve(
-            y, p, method="isotonic", level=0.9, band=band, n_resamples=100, random_state=0
+            y, p, estimator="isotonic", level=0.9, band=band, n_resamples=100, random_state=0
         ).at(at)
         middle = at if band == "consistency" else at**2
         assert (found.lower - 0.02 <= middle).all()
@@ -95,7 +95,7 @@ def test_the_simultaneous_band_of_many_rows_is_never_drawn_between_groups():
     rng = np.random.default_rng(3)
     p = rng.random(30_000)
     y = (rng.random(30_000) < p**2).astype(int)
-    curve = cal.reliability_curve(y, p, method="isotonic", level=0.9, band="simultaneous")
+    curve = cal.reliability_curve(y, p, estimator="isotonic", level=0.9, band="simultaneous")
     groups = Groups.of(Problem(p, y))
     lower, upper = simultaneous_band(groups, 0.9)
     assert groups.size < 3000
@@ -109,7 +109,7 @@ def test_between_two_scores_a_simultaneous_band_knows_what_they_know():
     rng = np.random.default_rng(5)
     s = rng.choice([0.2, 0.8], 2000)
     y = (rng.random(2000) < np.where(s > 0.5, 0.7, 0.3)).astype(int)
-    curve = cal.reliability_curve(y, s, method="isotonic", level=0.95, band="simultaneous")
+    curve = cal.reliability_curve(y, s, estimator="isotonic", level=0.95, band="simultaneous")
     found = curve.at([0.1, 0.2, 0.4, 0.8, 0.9])
     assert found.lower.tolist() == [0.0, curve.lower[0], curve.lower[0], curve.lower[1], curve.lower[1]]
     assert found.upper.tolist() == [curve.upper[0], curve.upper[0], curve.upper[1], curve.upper[1], 1.0]
@@ -123,13 +123,13 @@ def test_classes_have_bands_of_their_own():
     rng = np.random.default_rng(4)
     q = rng.dirichlet([1, 1, 1], 400)
     y = (rng.random((400, 1)) > q.cumsum(axis=1)).sum(axis=1)
-    curves = cal.reliability_curves(y, q, method="isotonic", level=0.9, band="simultaneous")
+    curves = cal.reliability_curves(y, q, estimator="isotonic", level=0.9, band="simultaneous")
     assert sorted(curves) == [0, 1, 2]
     assert all(curve.band == "simultaneous" for curve in curves.values())
 
 
 def test_without_a_level_there_is_no_band():
-    curve = cal.reliability_curve(Y, P, method="isotonic")
+    curve = cal.reliability_curve(Y, P, estimator="isotonic")
     assert curve.band is None
     assert np.isnan(curve.lower).all()
 
@@ -139,11 +139,11 @@ def test_without_a_level_there_is_no_band():
 )
 def test_a_band_that_there_is_not_is_refused(method, band):
     with pytest.raises(ValueError, match="band must be one of 'confidence', 'consistency', 'simultaneous'"):
-        cal.reliability_curve(Y, P, method=method, level=0.9, band=band)
+        cal.reliability_curve(Y, P, estimator=method, level=0.9, band=band)
 
 
 def test_two_rows_say_what_one_in_two_says():
-    curve = cal.reliability_curve([0, 1], [0.2, 0.4], method="isotonic", level=0.9, band="simultaneous")
+    curve = cal.reliability_curve([0, 1], [0.2, 0.4], estimator="isotonic", level=0.9, band="simultaneous")
     low, high = beta.ppf([0.05, 0.95], [1, 2], [2, 1])
     assert curve.lower == pytest.approx([0, low])
     assert curve.upper == pytest.approx([high, 1])
@@ -153,7 +153,7 @@ def test_a_row_without_weight_changes_nothing():
     w = np.ones(800)
     w[::7] = 0
     for band in ("confidence", "simultaneous"):
-        one = cal.reliability_curve(Y, P, method="isotonic", level=0.9, band=band, sample_weight=w)
-        other = cal.reliability_curve(Y[w > 0], P[w > 0], method="isotonic", level=0.9, band=band)
+        one = cal.reliability_curve(Y, P, estimator="isotonic", level=0.9, band=band, sample_weight=w)
+        other = cal.reliability_curve(Y[w > 0], P[w > 0], estimator="isotonic", level=0.9, band=band)
         assert one.lower == pytest.approx(other.lower)
         assert one.upper == pytest.approx(other.upper)

@@ -205,7 +205,7 @@ BAD = {
     "text scores": ("y_true,y_prob\n1,high\n0,low\n", [], "must hold numbers"),
     "row sums": ("y_true,p_0,p_1\n1,0.5,0.6\n0,0.4,0.6\n", [], "sum to 1"),
     "strings": ("y_true,y_prob\nyes,0.5\nno,0.4\n", [], "pos_label"),
-    "estimator": ("y_true,y_prob\n1,0.5\n0,0.4\n", ["--estimator", "best"], "--estimator must be"),
+    "estimator": ("y_true,y_prob\n1,0.5\n0,0.4\n", ["--estimator", "best"], "estimator must be"),
     "bins": ("y_true,y_prob\n1,0.5\n0,0.4\n", ["--estimator", "binned:0"], "n_bins"),
     "notion": ("y_true,y_prob\n1,0.5\n0,0.4\n", ["--notion", "best"], "notion must be one of"),
     "format": ("y_true,y_prob\n1,0.5\n0,0.4\n", ["--format", "xls"], "format must be one of"),

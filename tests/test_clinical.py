@@ -16,7 +16,7 @@ def test_measures_are_their_definitions():
     y, p = binary()
     w = np.random.default_rng(1).integers(1, 4, 500)
     m = cal.calibration_measures(y, p, pos_label="ill", sample_weight=w)
-    curve = cal.reliability_curve(y, p, pos_label="ill", method="adaptive", level=None, sample_weight=w)
+    curve = cal.reliability_curve(y, p, pos_label="ill", estimator="adaptive", level=None, sample_weight=w)
     gap = np.repeat(np.abs(curve.at(p).observed - p), w)
     assert m.ici == pytest.approx(gap.mean())
     assert m.e50 == pytest.approx(np.quantile(gap, 0.5, method="inverted_cdf"))

@@ -20,7 +20,7 @@ CANDIDATES = {"temperature": TemperatureScaling(), "isotonic": IsotonicCalibrato
 
 def test_numbers_are_those_of_rows_that_were_left_out():
     p, y = three()
-    found = cal.compare_calibrators(p, y, candidates=CANDIDATES, cv=4, random_state=3)
+    found = cal.compare_calibrators(y, p, candidates=CANDIDATES, cv=4, random_state=3)
     for name, one in {"temperature": TemperatureScaling(), "isotonic": OneVsRest(IsotonicCalibrator())}.items():
         out = np.empty_like(p)
         for train, test in StratifiedKFold(4, shuffle=True, random_state=3).split(p, y):
@@ -42,13 +42,13 @@ def test_numbers_are_those_of_rows_that_were_left_out():
 @pytest.mark.slow
 def test_chooses_as_select_calibrator():
     p, y = three(seed=4)
-    for scoring, rule in (("log_loss", "one-standard-error"), ("brier", "best")):
-        found = cal.compare_calibrators(p, y, scoring=scoring, rule=rule, random_state=1)
-        chosen = select_calibrator(p, y, scoring=scoring, rule=rule, random_state=1)
+    for scoring, rule in (("log-loss", "one-standard-error"), ("brier", "best")):
+        found = cal.compare_calibrators(y, p, goal=scoring, rule=rule, random_state=1)
+        chosen = select_calibrator(p, y, goal=scoring, rule=rule, random_state=1)
         assert found.chosen == chosen.name
         by_name = {row["name"]: row for row in chosen.table}
         for row in found.rows:
-            assert (row.log_loss if scoring == "log_loss" else row.brier) == by_name[row.name]["loss"]
+            assert (row.log_loss if scoring == "log-loss" else row.brier) == by_name[row.name]["loss"]
             assert (row.difference, row.se) == (by_name[row.name]["difference"], by_name[row.name]["se"])
 
 
@@ -57,7 +57,7 @@ def test_weights_of_zero_are_rows_left_out():
     p, y = three()
     w = np.r_[np.ones(1200), np.zeros(300)]
     some, rest = (cal.compare_calibrators(*a, candidates=CANDIDATES, **k) for a, k in (
-        ((p, y), {"sample_weight": w}), ((p[:1200], y[:1200]), {})))  # fmt: skip
+        ((y, p), {"sample_weight": w}), ((p[:1200], y[:1200]), {})))  # fmt: skip
     assert some.n_samples == rest.n_samples == 1200
     for a, b in zip(some.rows, rest.rows, strict=True):
         assert (a.log_loss, a.brier, a.accuracy, a.error.value) == (b.log_loss, b.brier, b.accuracy, b.error.value)
@@ -66,7 +66,7 @@ def test_weights_of_zero_are_rows_left_out():
 def test_weights_weigh():
     p, y = three()
     w = np.where(y == 0, 3.0, 1.0)
-    found = cal.compare_calibrators(p, y, candidates=CANDIDATES, sample_weight=w)
+    found = cal.compare_calibrators(y, p, candidates=CANDIDATES, sample_weight=w)
     out = np.empty_like(p)
     for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(p, y):
         out[test] = TemperatureScaling().fit(p[train], y[train], w[train]).predict_proba(p[test])
@@ -78,7 +78,7 @@ def test_weights_weigh():
 def test_what_is_calibrated_is_left_alone_and_the_best_of_the_others_shown():
     rng = np.random.default_rng(0)
     p = rng.random(3000)
-    found = cal.compare_calibrators(p, rng.random(3000) < p)
+    found = cal.compare_calibrators(rng.random(3000) < p, p)
     assert found.chosen == "identity"
     assert found.verdict.startswith("Leave the probabilities alone")
     assert found.shown != "identity"
@@ -87,7 +87,7 @@ def test_what_is_calibrated_is_left_alone_and_the_best_of_the_others_shown():
 
 def test_readers():
     p, y = three()
-    found = cal.compare_calibrators(p, y, candidates=CANDIDATES, title="A title")
+    found = cal.compare_calibrators(y, p, candidates=CANDIDATES, title="A title")
     frame = found.to_frame("pandas")
     assert frame["name"].tolist() == ["temperature", "isotonic"]
     assert frame["chosen"].sum() == 1
@@ -103,7 +103,7 @@ def test_readers():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"scoring": "mse"}, "scoring must be one of"),
+        ({"goal": "mse"}, "goal must be one of"),
         ({"rule": "any"}, "rule must be one of"),
         ({"cv": 1}, "cv must be an int >= 2"),
         ({"candidates": {}}, "candidates must be a mapping"),
@@ -115,13 +115,13 @@ def test_readers():
 def test_bad_arguments(change, words):
     p, y = three(200)
     with pytest.raises((ValueError, TypeError), match=words):
-        cal.compare_calibrators(p, y, **({"candidates": {"v": VectorScaling()}} | change))
+        cal.compare_calibrators(y, p, **({"candidates": {"v": VectorScaling()}} | change))
 
 
 def test_margins_have_no_before():
     rng = np.random.default_rng(0)
     m = rng.normal(size=1000)
-    found = cal.compare_calibrators(m, rng.random(1000) < 1 / (1 + np.exp(-m)), input="margin")
+    found = cal.compare_calibrators(rng.random(1000) < 1 / (1 + np.exp(-m)), m, input="margin")
     assert found.before is None
     assert all(np.isnan(row.accuracy_change) for row in found.rows)
     assert found.to_dict()["before"] is None
@@ -137,19 +137,19 @@ def test_predictions_stand_for_scores_and_labels(positive):
     judged = cal.as_predictions(y, p, pos_label=positive, sample_weight=w)
     options = {"candidates": {"temperature": TemperatureScaling(), "isotonic": IsotonicCalibrator()}, "cv": 3}
     given = {"sample_weight": w, "labels": labels}
-    one, other = (cal.compare_calibrators(*a, **options, **b) for a, b in (((judged,), {}), ((p, y), given)))
+    one, other = (cal.compare_calibrators(*a, **options, **b) for a, b in (((judged,), {}), ((y, p), given)))
     for mine, theirs in zip(one.rows, other.rows, strict=True):
         assert (mine.name, mine.log_loss, mine.brier) == (theirs.name, theirs.log_loss, theirs.brier)
         assert mine.error.interval == theirs.error.interval
     assert one.classes == tuple(labels)
     chosen = select_calibrator(judged, **options)
     assert chosen.table[0]["loss"] == select_calibrator(p, y, **options, **given).table[0]["loss"]
-    for argument in ({"y": y}, {"sample_weight": w}, {"labels": labels}, {"input": "logit"}):
+    for argument in ({"y_prob": p}, {"sample_weight": w}, {"labels": labels}, {"input": "logit"}):
         with pytest.raises(TypeError, match=f"{next(iter(argument))} must not be given"):
             cal.compare_calibrators(judged, **options, **argument)
 
 
 def test_predictions_of_several_classes():
     p, y = three(300)
-    one, other = (cal.compare_calibrators(*a, candidates=CANDIDATES) for a in ((cal.as_predictions(y, p),), (p, y)))
+    one, other = (cal.compare_calibrators(*a, candidates=CANDIDATES) for a in ((cal.as_predictions(y, p),), (y, p)))
     assert [row.log_loss for row in one.rows] == [row.log_loss for row in other.rows]

@@ -13,7 +13,7 @@ Q = [[0.75, 0.25, 0]] * 4 + [[0.5, 0.5, 0]] + [[0.5, 0.5, 0]] + [[0, 0.5, 0.5]] 
 S = [[0.9, 0.1, 0]] * 4 + [[0.6, 0.2, 0.2]] * 6
 TABLE_2 = {
     "brier": (0.712, 0.195333333333, 0.516666666667, 0.262, 0.45, 0.066666666667),
-    "log": (1.1176681825904016, 0.2858915659184673, 0.8317766166719343, 0.4768458164069112, 0.6408223661834904,
+    "log-loss": (1.1176681825904016, 0.2858915659184673, 0.8317766166719343, 0.4768458164069112, 0.6408223661834904,
             0.1909542504884439),
 }  # fmt: skip
 PARTS = ("total", "calibration", "refinement", "epistemic", "irreducible", "grouping")
@@ -40,7 +40,7 @@ def several(n=600, k=4, seed=0):
 
 
 @pytest.mark.parametrize("method", ["corp", "binned", "exact"])
-@pytest.mark.parametrize("score", ["brier", "log", "spherical", BetaFamily(0.5, 2.0), CostWeighted(0.4)], ids=str)
+@pytest.mark.parametrize("score", ["brier", "log-loss", "spherical", BetaFamily(0.5, 2.0), CostWeighted(0.4)], ids=str)
 def test_identities(method, score):
     y, p = binary(digits=1)
     inside = np.clip(p, 0.05, 0.95)
@@ -142,7 +142,7 @@ def test_known_truth():
 
 
 def test_certain_and_wrong_is_infinitely_miscalibrated():
-    d = cal.decompose([0, 1, 1, 0], [0.0, 0.0, 0.9, 0.4], score="log")
+    d = cal.decompose([0, 1, 1, 0], [0.0, 0.0, 0.9, 0.4], score="log-loss")
     assert d.total == np.inf
     assert d.calibration == np.inf
     assert np.isfinite(d.refinement)
@@ -208,7 +208,7 @@ def test_bad_arguments(change, words):
 def test_scores_that_are_no_sum_over_classes():
     y, p = several()
     with pytest.raises(ValueError, match="method='exact'"):
-        cal.decompose(y, p, score="log")
+        cal.decompose(y, p, score="log-loss")
     with pytest.raises(ValueError, match="two classes; got 4"):
         cal.decompose(y, p, score=CostWeighted(0.5), method="exact")
 

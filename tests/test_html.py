@@ -30,7 +30,7 @@ def nasty_report():
 def nasty_comparison():
     y, q = nasty_predictions()
     names = {"</script><b>": TemperatureScaling(), "<i>": VectorScaling()}
-    return cal.compare_calibrators(q, y, labels=NASTY, candidates=names, title="A <i>title</i> & more").to_html()
+    return cal.compare_calibrators(y, q, labels=NASTY, candidates=names, title="A <i>title</i> & more").to_html()
 
 
 @pytest.fixture(scope="module", params=[nasty_report, nasty_comparison])

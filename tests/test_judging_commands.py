@@ -70,12 +70,12 @@ def test_every_format(name, games, tmp_path, capsys):
 
 def test_columns_by_themselves_reference_and_scores(path, capsys):
     named = ("--model", "p_elo", "--model", "p_market", "--model", "p_coin")
-    options = ("--label", "won", "--reference", "p_coin", "--scores", "log", "--adjust", "none", "--json", *FAST)
+    options = ("--label", "won", "--reference", "p_coin", "--scores", "log-loss", "--adjust", "none", "--json", *FAST)
     code, out, err = run(capsys, "compare-models", path, *named, *options)
     assert code == 0, err
     found = json.loads(out)
     assert {(d["model"], d["other"]) for d in found["differences"]} == {("p_elo", "p_coin"), ("p_market", "p_coin")}
-    assert "log" in found["models"][0]
+    assert "log-loss" in found["models"][0]
     assert "brier" not in found["models"][0]
     assert all(d["pvalue"] == d["adjusted"] for d in found["differences"])
 

@@ -52,7 +52,7 @@ def test_compare_is_the_library(binary, tmp_path, capsys):
     assert (code, err) == (0, "")
     got = json.loads(out)
     want = cal.compare_calibrators(
-        binary["y_prob"].to_numpy(), binary["y_true"].to_numpy(), title="Calibrators of b.csv"
+        binary["y_true"].to_numpy(), binary["y_prob"].to_numpy(), title="Calibrators of b.csv"
     )
     seconds = [row.pop("seconds") for row in got["calibrators"]]
     wanted = want.to_dict()
@@ -292,7 +292,7 @@ def test_bad_input_is_one_clear_line(binary, tmp_path, capsys):
     assert "label 'maybe' is not among" in refused(capsys, "compare", source, "--pos-label", "maybe")
     assert "--pos-label 7" in refused(capsys, "compare", source, "--pos-label", "7")
     assert "cv must be" in refused(capsys, "compare", source, "--cv", "1")
-    assert "scoring must be" in refused(capsys, "compare", source, "--scoring", "mse")
+    assert "goal must be" in refused(capsys, "compare", source, "--goal", "mse")
     assert "no folder" in refused(capsys, "fix", source, "--save", tmp_path / "none" / "m.json")
     assert "is a directory" in refused(capsys, "apply", model, source, "--out", tmp_path)
     twice = tmp_path / "twice.csv"

@@ -81,7 +81,7 @@ def test_means_are_scikit_learns():
     assert cal.brier_score(z, P) == pytest.approx(cal.report(z, P).brier)
 
 
-@pytest.mark.parametrize("rule", ["brier", "log", "spherical", BetaFamily(0.5, 2.0), CostWeighted(0.3)], ids=str)
+@pytest.mark.parametrize("rule", ["brier", "log-loss", "spherical", BetaFamily(0.5, 2.0), CostWeighted(0.3)], ids=str)
 def test_shapes_labels_and_weights(rule):
     rng = np.random.default_rng(1)
     p = rng.random(200)
@@ -104,7 +104,7 @@ def test_shapes_labels_and_weights(rule):
 def test_infinite_log_loss_is_said():
     assert cal.log_loss([0, 1], [0.5, 0.0]) == np.inf
     assert cal.log_loss([0, 1], [0.5, 0.0], sample_weight=[1, 0]) == pytest.approx(np.log(2))
-    assert score_samples([0, 1], [0.5, 0.0], "log").tolist() == [pytest.approx(np.log(2)), np.inf]
+    assert score_samples([0, 1], [0.5, 0.0], "log-loss").tolist() == [pytest.approx(np.log(2)), np.inf]
 
 
 @pytest.mark.parametrize(

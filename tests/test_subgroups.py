@@ -434,7 +434,7 @@ def test_same_seed_same_report_and_json_frame_text():
         ({"level": None}, ValueError, "level must lie"),
         ({"min_size": -1}, ValueError, "min_size must be"),
         ({"n_resamples": 1}, ValueError, "n_resamples must be"),
-        ({"estimator": "binned"}, ValueError, "estimator must be"),
+        ({"estimator": "best"}, ValueError, "estimator must be"),
     ],
 )
 def test_arguments_are_judged(options, error, message):

@@ -357,9 +357,9 @@ def test_parts_are_values():
         ({"notion": cal.ClassSpecific("zebra")}, ValueError, "ClassSpecific('zebra'): the labels are [0, 1, 2]"),
         ({"notion": "class-specific"}, ValueError, "needs a label when there are 3 classes"),
         (
-            {"estimator": "binned"},
+            {"estimator": "best"},
             ValueError,
-            "estimator must be 'auto' or an estimator such as Binned(15); got 'binned'",
+            "estimator must be 'auto', an estimator such as Binned(15), or a name",
         ),
         ({"estimator": Binned}, TypeError, "Binned()?"),
         ({"estimator": 15}, TypeError, "got 15"),
@@ -406,10 +406,10 @@ def test_resamples_are_counted(n_resamples):
     ("kwargs", "text"),
     [
         (
-            {"method": "loess"},
-            "method must be one of 'density', ",
+            {"estimator": "loess"},
+            "estimator must be one of 'density', ",
         ),
-        ({"method": SimplexBinned()}, "method must be one of"),
+        ({"estimator": SimplexBinned()}, "estimator must be one of"),
         ({"notion": "classwise"}, "notion 'classwise' has no single curve: use ClassSpecific(label), 'confidence', or"),
         ({"notion": "canonical"}, "notion 'canonical' has no single curve"),
     ],

@@ -171,7 +171,7 @@ def main() -> None:
     y, models, game = season()
     found = cal.compare_models(y, models, groups=game, random_state=0)
     alone = cal.compare_models(y, models, random_state=0)
-    of = ("log", "live", "live, too sure")
+    of = ("log-loss", "live", "live, too sure")
     cal.ModelComparisonDisplay(found).plot().figure_.savefig(images / "model_comparison.png", dpi=80)
     ranked = ranks()
     cal.CriticalDifferenceDisplay(ranked).plot().figure_.savefig(images / "critical_difference.png", dpi=90)

@@ -75,8 +75,8 @@ def draw_error(ax: plt.Axes, curve: cal.ReliabilityCurve, estimate: cal.Estimate
 def main() -> None:
     """Compute, draw the three panels and save."""
     y, p = scores()
-    curve = cal.reliability_curve(y, p, method="density", level=0.95, random_state=0)
-    bins = cal.reliability_curve(y, p, method=cal.Binned(10))
+    curve = cal.reliability_curve(y, p, estimator="density", level=0.95, random_state=0)
+    bins = cal.reliability_curve(y, p, estimator=cal.Binned(10))
     estimate = cal.estimate(y, p, estimator=cal.Density(), random_state=0)
     figure, axes = plt.subplots(1, 3, figsize=(11.5, 4.1), layout="constrained")
     draw_densities(axes[0], curve)

@@ -205,7 +205,7 @@ def test_the_table_of_a_choice():
     assert np.isnan(c.select_calibrator(s, y, candidates=candidates, cv=3).nested_loss)
     sharpest = c.select_calibrator(s, y, candidates=candidates, cv=3, rule="best")
     assert sharpest.name == best
-    brier = c.select_calibrator(s, y, candidates=candidates, cv=3, scoring="brier")
+    brier = c.select_calibrator(s, y, candidates=candidates, cv=3, goal="brier")
     assert 0 < brier.table[0]["loss"] < 1
 
 
@@ -221,7 +221,7 @@ def test_the_choice_is_an_estimator():
     ("arguments", "error", "words"),
     [
         ({"cv": 1}, ValueError, "cv must be an int >= 2"),
-        ({"scoring": "ece"}, ValueError, "scoring must be one of"),
+        ({"goal": "ece"}, ValueError, "goal must be one of"),
         ({"rule": "worst"}, ValueError, "rule must be one of"),
         ({"candidates": {}}, TypeError, "candidates must be a mapping"),
         ({"candidates": {"a": 1}}, TypeError, "'a' is 1"),

@@ -419,7 +419,7 @@ def test_one_against_the_rest_where_all_say_never():
         (c.IsotonicCalibrator(clip=0.5), "clip must be"),
         (c.SplineCalibrator(-1), "n_knots must be"),
         (c.SplineCalibrator(alpha=-1), "alpha must be"),
-        (c.CurveCalibrator("cubic"), "method must be"),
+        (c.CurveCalibrator("cubic"), "estimator must be"),
         (c.CurveCalibrator(cv=0), "cv must be"),
         (c.VectorScaling(-1), "shrinkage must be"),
         (c.MatrixScaling(np.nan), "shrinkage must be"),

@@ -23,9 +23,9 @@ BINARY = (
     "brier",
     "brier_miscalibration",
     "brier_discrimination",
-    "log",
-    "log_miscalibration",
-    "log_discrimination",
+    "log-loss",
+    "log-loss_miscalibration",
+    "log-loss_discrimination",
     "accuracy",
 )
 
@@ -48,9 +48,9 @@ def test_values_are_those_of_each_model_alone():
         assert m["calibration_error"] == pytest.approx(cal.calibration_error(y, p, sample_weight=w))
         assert m["squared_calibration_error"] == pytest.approx(cal.squared_calibration_error(y, p, sample_weight=w))
         assert m["brier"] == pytest.approx(cal.brier_score(y, p, scale="half", sample_weight=w))
-        assert m["log"] == pytest.approx(cal.log_loss(y, p, sample_weight=w))
+        assert m["log-loss"] == pytest.approx(cal.log_loss(y, p, sample_weight=w))
         assert m["accuracy"] == pytest.approx(np.average((p > 0.5) == y, weights=w))
-        for score in ("brier", "log"):
+        for score in ("brier", "log-loss"):
             parts = cal.decompose(y, p, score=score, sample_weight=w)
             assert m[f"{score}_miscalibration"] == pytest.approx(parts.miscalibration)
             assert m[f"{score}_discrimination"] == pytest.approx(parts.discrimination)
@@ -72,12 +72,12 @@ def test_values_are_those_of_each_model_alone():
 def test_several_classes(notion, name):
     y, p, q = three_classes()
     found = cal.compare_models(y, {"p": p, "q": q}, notion=notion, estimator=cal.Binned(5), **FAST)
-    assert "log_miscalibration" not in found.measures  # CORP has no parts of it for three classes
+    assert "log-loss_miscalibration" not in found.measures  # CORP has no parts of it for three classes
     m = found.models[1].measures
     assert m["calibration_error"] == pytest.approx(cal.calibration_error(y, q, notion=notion, estimator=cal.Binned(5)))
     assert m["squared_calibration_error"] == pytest.approx(cal.squared_calibration_error(y, q, notion=notion))
     assert m["brier_miscalibration"] == pytest.approx(cal.decompose(y, q).miscalibration)
-    assert found.difference("log", "p", "q").better == "p"
+    assert found.difference("log-loss", "p", "q").better == "p"
     assert "5" in found.estimator
     assert found.notion == name
 
@@ -98,7 +98,7 @@ def test_groups_leave_values_and_widen_intervals():
     index = np.repeat(np.arange(200), 5)
     once = cal.compare_models(y, {"a": a, "b": b}, **FAST)
     again = cal.compare_models(y[index], {"a": a[index], "b": b[index]}, groups=index, **FAST)
-    for measure in ("brier", "log", "accuracy"):
+    for measure in ("brier", "log-loss", "accuracy"):
         d, e = once.difference(measure, "a", "b"), again.difference(measure, "a", "b")
         assert (e.value, e.se, e.pvalue) == pytest.approx((d.value, d.se, d.pvalue))
 
@@ -126,12 +126,12 @@ def test_reference_and_orientation():
     every, against = (cal.compare_models(y, models, reference=r, **FAST) for r in (None, "b"))
     assert [(d.model, d.other) for d in every.of("brier")] == [("a", "b"), ("a", "c"), ("b", "c")]
     assert [(d.model, d.other) for d in against.of("brier")] == [("a", "b"), ("c", "b")]
-    d, e = every.difference("log", "b", "c"), every.difference("log", "c", "b")
+    d, e = every.difference("log-loss", "b", "c"), every.difference("log-loss", "c", "b")
     assert (d.value, d.corrected, d.pvalue, d.better) == (-e.value, -e.corrected, e.pvalue, e.better)
     assert d.interval == (-e.interval.high, -e.interval.low)
-    assert against.difference("log", "c", "b").value == pytest.approx(e.value)
+    assert against.difference("log-loss", "c", "b").value == pytest.approx(e.value)
     with pytest.raises(ValueError, match="were not compared"):
-        against.difference("log", "a", "c")
+        against.difference("log-loss", "a", "c")
     with pytest.raises(ValueError, match="measure must be one of"):
         every.of("auc")
 
@@ -162,13 +162,13 @@ def test_a_score_of_infinity_has_no_interval():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = cal.compare_models(y, {"a": a, "b": b}, **FAST)
-    d = found.difference("log", "a", "b")
+    d = found.difference("log-loss", "a", "b")
     assert d.value == np.inf
     assert np.isnan([d.corrected, d.se, d.pvalue, d.adjusted, *d.interval]).all()
     assert d.better is None
-    assert np.isfinite(found.difference("log_discrimination", "a", "b").interval).all()
+    assert np.isfinite(found.difference("log-loss_discrimination", "a", "b").interval).all()
     assert "no interval: a score is infinite" in str(found)
-    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["models"][0]["log"] is None
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["models"][0]["log-loss"] is None
 
 
 def test_labels_by_name_in_any_order():
@@ -185,8 +185,8 @@ def test_labels_by_name_in_any_order():
     for label, flip in (("yes", False), ("no", True)):
         models = {"a": 1 - a if flip else a, "b": 1 - b if flip else b}
         found = cal.compare_models(said, models, pos_label=label, **FAST)
-        assert found.models[0].measures["log_discrimination"] == pytest.approx(
-            cal.decompose(y, a, score="log").discrimination
+        assert found.models[0].measures["log-loss_discrimination"] == pytest.approx(
+            cal.decompose(y, a, score="log-loss").discrimination
         )
 
 

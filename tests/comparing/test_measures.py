@@ -93,7 +93,7 @@ def test_means_are_paired_and_clustered(in_group):
     y, a, b, group = two(in_group=in_group)
     w = np.random.default_rng(3).random(300) + 0.1
     models, units = judged(y, a, b, groups=group, sample_weight=w)
-    found = Measures(models, units).score(RULES["log"])
+    found = Measures(models, units).score(RULES["log-loss"])
     loss = [-np.log(np.where(y == 1, s, 1 - s)) for s in (a, b)]
     unit = np.arange(300) if group is None else group
     mean, se = naive.cluster_mean(loss[0] - loss[1], w, unit)
@@ -136,7 +136,7 @@ def test_parts_of_resamples_are_decompositions_of_repeated_rows(n_classes):
     given = probs if n_classes == 3 else probs[:, 1]
     rules = {"brier": Brier("half") if n_classes == 2 else Brier()}
     if n_classes == 2:
-        rules |= {"log": RULES["log"], "spherical": RULES["spherical"]}
+        rules |= {"log-loss": RULES["log-loss"], "spherical": RULES["spherical"]}
     (p,), units = judged(y, given)
     times = np.concatenate(list(units.draws(5, rng)), axis=1)
     assert (times.sum(axis=0) == 80).all()
@@ -152,8 +152,8 @@ def test_pooled_cells_change_little():
     y, a, _, _ = two(n=5000)
     (p,), units = judged(y, a)
     once = np.ones((5000, 1))
-    exact = Parts.of([p], {"log": RULES["log"]}, units, None).read(once)
-    pooled = Parts.of([p], {"log": RULES["log"]}, units).read(once)
+    exact = Parts.of([p], {"log-loss": RULES["log-loss"]}, units, None).read(once)
+    pooled = Parts.of([p], {"log-loss": RULES["log-loss"]}, units).read(once)
     assert len(np.unique(a)) > MOST_CELLS
     assert not np.array_equal(exact, pooled)
     np.testing.assert_allclose(pooled, exact, atol=5e-4)

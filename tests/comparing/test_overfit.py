@@ -10,7 +10,7 @@ from calibrant.judge.models.parts import Mean
 from calibrant.judge.models.units import Units
 from calibrant.scores import RULES, Brier
 
-RULE = {"brier": Brier("half"), "log": RULES["log"]}
+RULE = {"brier": Brier("half"), "log-loss": RULES["log-loss"]}
 
 
 def gains(y, p, group=None, seed=0):
@@ -145,7 +145,7 @@ def test_latent_correlations_are_found_again(rho):
 def test_means_of_any_probability_are_scores():
     """Of statements that are no means of their cells too."""
     p, y = np.array([0.2, 0.5, 0.9]), np.array([0, 1, 1])
-    for rule, loss in ((Brier("half"), cal.brier_score(y, p, scale="half")), (RULES["log"], cal.log_loss(y, p))):
+    for rule, loss in ((Brier("half"), cal.brier_score(y, p, scale="half")), (RULES["log-loss"], cal.log_loss(y, p))):
         assert Mean(rule, 2)(p, np.ones(3), y.astype(float)) == pytest.approx(loss)
 
 
@@ -154,7 +154,7 @@ def test_means_of_any_probability_are_scores():
 def test_calibrated_models_of_fewer_scores_are_seldom_told_apart_by_miscalibration(kind):
     """A fine model and a coarse one, both calibrated: resampled rows missed the truth in 58 to 100 %."""
     rng = np.random.default_rng(7)
-    found = {"brier_miscalibration": 0, "log_miscalibration": 0, "brier_discrimination": 0}
+    found = {"brier_miscalibration": 0, "log-loss_miscalibration": 0, "brier_discrimination": 0}
     number, n = 40, 1000
     for _ in range(number):
         p = rng.random(n)

@@ -47,7 +47,7 @@ def test_without_groups_dependent_rows_are_told_apart_too_often():
         models = {name: 1 / (1 + np.exp(-one)) for name, one in zip("ab", x, strict=True)}
         for grouped in hits:
             found = cal.compare_models(y, models, groups=group if grouped else None, n_resamples=2, random_state=0)
-            hits[grouped] += found.difference("log", "a", "b").pvalue < 0.05
+            hits[grouped] += found.difference("log-loss", "a", "b").pvalue < 0.05
     assert hits[True] <= 0.14 * _REPETITIONS
     assert hits[False] > 0.25 * _REPETITIONS
 

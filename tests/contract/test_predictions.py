@@ -28,6 +28,10 @@ SEVERAL = {"ModelComparisonDisplay.from_predictions", "compare_models"}
 OF_ROWS = ("labels", "pos_label", "sample_weight", "sum_tolerance", "from_logits")
 
 
+#: Judges scores of any kind, by the rules of calibrators, and its result holds times: tests/test_compare.py.
+OTHERS = ("compare_calibrators",)
+
+
 def verbs() -> dict[str, Callable[..., Any]]:
     """Everything public whose first argument is ``y_true``: functions, and methods of classes by ``Class.method``."""
     found: dict[str, Callable[..., Any]] = {}
@@ -40,7 +44,8 @@ def verbs() -> dict[str, Callable[..., Any]]:
         for called, verb in [(name, value), *own]:
             if not (inspect.isfunction(verb) or inspect.ismethod(verb)):
                 continue
-            if [p for p in inspect.signature(verb).parameters if p not in ("self", "cls")][:1] == ["y_true"]:
+            parameters = [p for p in inspect.signature(verb).parameters if p not in ("self", "cls")]
+            if parameters[:1] == ["y_true"] and called not in OTHERS:
                 found[called] = verb
     return found
 

@@ -28,15 +28,15 @@ def everything():
     models = cal.compare_models(y, {HOSTILE: p, "other": np.clip(p + 0.05, 0, 1)})
     groups = cal.subgroup_calibration(y, p, by=group)
     cost = cal.expected_cost(y, p, [[0, 1], [5, 0]])
-    compared = cal.compare_calibrators(p, y, candidates={"platt": PlattScaling(), HOSTILE: Identity()})
+    compared = cal.compare_calibrators(y, p, candidates={"platt": PlattScaling(), HOSTILE: Identity()})
     monitor = cal.CalibrationMonitor()
     monitor.update(y, p)
     return {
         "estimate": estimate,
         "estimate of classes": cal.estimate(k, q, notion="classwise", random_state=0),
         "curve": cal.reliability_curve(y, p, level=0.95, random_state=0),
-        "bins": cal.reliability_curve(y, p, method="binned", level=0.95),
-        "isotonic": cal.reliability_curve(y, p, method="isotonic"),
+        "bins": cal.reliability_curve(y, p, estimator="binned", level=0.95),
+        "isotonic": cal.reliability_curve(y, p, estimator="isotonic"),
         "report": report,
         "report of classes": several,
         "evidence": report.evidence,

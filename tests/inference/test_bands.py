@@ -69,7 +69,7 @@ def test_quantiles_leave_out_what_is_missing():
 def test_reproducible(estimator):
     y, p = sample(np.random.default_rng(0))
     one, same, other = (
-        cal.reliability_curve(y, p, method=estimator, level=0.9, n_resamples=50, random_state=s) for s in (1, 1, 2)
+        cal.reliability_curve(y, p, estimator=estimator, level=0.9, n_resamples=50, random_state=s) for s in (1, 1, 2)
     )
     for field in ("observed", "lower", "upper", "median"):
         np.testing.assert_array_equal(getattr(one, field), getattr(same, field))
@@ -89,7 +89,7 @@ def test_no_number_without_data(estimator):
     elif estimator == Density():
         estimator = Density(0.02)
     for level in (None, 0.9):
-        curve = cal.reliability_curve(y, p, method=estimator, level=level, n_resamples=50, random_state=0)
+        curve = cal.reliability_curve(y, p, estimator=estimator, level=level, n_resamples=50, random_state=0)
         void = (curve.scores > 0.35) & (curve.scores < 0.65)
         assert np.isnan(curve.observed[void]).all()
         assert np.isnan(curve.at([0.45, 0.5, 0.55]).observed).all()
@@ -108,7 +108,7 @@ def test_no_number_without_data(estimator):
 
 def test_nothing_is_drawn_beyond_the_data():
     y, p = sample(np.random.default_rng(0), 400)
-    curve = cal.reliability_curve(y, 0.4 + 0.2 * p, method=Density(), level=0.9, n_resamples=50, random_state=0)
+    curve = cal.reliability_curve(y, 0.4 + 0.2 * p, estimator=Density(), level=0.9, n_resamples=50, random_state=0)
     assert np.isnan(curve.at([0.0, 0.2, 0.8, 1.0]).observed).all()
     assert not np.isnan(curve.at([0.42, 0.5, 0.58]).lower).any()
 
@@ -120,7 +120,7 @@ def test_bands_cover_pointwise(estimator):
     hits = []
     for r in range(60):
         y, p = sample(np.random.default_rng(r))
-        band = cal.reliability_curve(y, p, method=estimator, level=0.9, n_resamples=120, random_state=r).at(scores)
+        band = cal.reliability_curve(y, p, estimator=estimator, level=0.9, n_resamples=120, random_state=r).at(scores)
         hits.append((band.lower <= scores**2) & (scores**2 <= band.upper))
     # Scores near each other share their fate: about 60 · 4 independent trials, four standard errors.
     assert 0.9 - 4 * np.sqrt(0.09 / 240) <= np.mean(hits) <= 0.985
@@ -130,7 +130,9 @@ def test_the_band_narrows_with_data():
     y, p = sample(np.random.default_rng(0), 16_000)
     widths = []
     for n in (1000, 16_000):
-        point = cal.reliability_curve(y[:n], p[:n], method=Density(0.05), level=0.9, random_state=0).at([0.3, 0.5, 0.7])
+        point = cal.reliability_curve(y[:n], p[:n], estimator=Density(0.05), level=0.9, random_state=0).at(
+            [0.3, 0.5, 0.7]
+        )
         widths.append(np.mean(point.upper - point.lower))
     assert widths[1] == pytest.approx(widths[0] / 4, rel=0.2)
 
@@ -156,7 +158,7 @@ def test_curves_of_all_classes():
 def test_weights_of_curves(estimator):
     y, p = sample(np.random.default_rng(0), 200)
     w = np.random.default_rng(1).integers(0, 4, 200)
-    weighted = cal.reliability_curve(y, p, method=estimator, level=0.9, random_state=0, sample_weight=w)
-    repeated = cal.reliability_curve(np.repeat(y, w), np.repeat(p, w), method=estimator, level=0.9, random_state=0)
+    weighted = cal.reliability_curve(y, p, estimator=estimator, level=0.9, random_state=0, sample_weight=w)
+    repeated = cal.reliability_curve(np.repeat(y, w), np.repeat(p, w), estimator=estimator, level=0.9, random_state=0)
     for field in ("scores", "observed", "lower", "upper", "density", "count"):
         np.testing.assert_allclose(getattr(weighted, field), getattr(repeated, field), atol=1e-9)

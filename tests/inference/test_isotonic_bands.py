@@ -263,7 +263,7 @@ def test_simultaneous_bands_hold_their_promise_for_few_rows(method, band):
         s = rng.random(60)
         truth = 0.2 + 0.6 * (s > 0.5)
         curve = cal.reliability_curve(
-            (rng.random(60) < truth).astype(int), s, labels=[0, 1], method=method, level=0.8, band=band
+            (rng.random(60) < truth).astype(int), s, labels=[0, 1], estimator=method, level=0.8, band=band
         )
         if method == "binned":
             home = np.digitize(s, curve.edges[1:-1], right=True)

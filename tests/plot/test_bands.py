@@ -22,7 +22,7 @@ def texts(display):
     [("confidence", "confidence band"), ("consistency", "band if calibrated"), ("simultaneous", "simultaneous band")],
 )
 def test_the_legend_says_which_band_it_is(method, band, word):
-    display = cal.ReliabilityDisplay.from_predictions(Y, P, method=method, band=band, random_state=0)
+    display = cal.ReliabilityDisplay.from_predictions(Y, P, curve=method, band=band, random_state=0)
     assert f"95 % {word}" in texts(display)
     (diagram,) = display.diagrams
     assert diagram.curve.band == diagram.bins.band == band
@@ -31,7 +31,7 @@ def test_the_legend_says_which_band_it_is(method, band, word):
 
 
 def test_a_corp_curve_is_drawn_as_steps():
-    display = cal.ReliabilityDisplay.from_predictions(Y, P, method="corp", random_state=0)
+    display = cal.ReliabilityDisplay.from_predictions(Y, P, curve="corp", random_state=0)
     (diagram,) = display.diagrams
     line = next(line for line in display.ax_.lines if str(line.get_label()).startswith("ECE"))
     x, y = line.get_xdata(), line.get_ydata()

@@ -62,7 +62,9 @@ def test_sides_say_who_is_better():
     display = cal.ModelComparisonDisplay(compared(2)).plot(measures=["brier", "accuracy"])
     assert display.axes_[0].get_xlabel() == "◀ model 0 better    |    model 1 better ▶"
     assert display.axes_[1].get_xlabel() == "◀ model 1 better    |    model 0 better ▶"
-    display = cal.ModelComparisonDisplay(compared(3, reference="model 1")).plot(measures=["log", "log_discrimination"])
+    display = cal.ModelComparisonDisplay(compared(3, reference="model 1")).plot(
+        measures=["log-loss", "log-loss_discrimination"]
+    )
     assert display.axes_[0].get_xlabel().startswith("◀ better than reference")
     assert display.axes_[1].get_xlabel().endswith("better than reference ▶")
     assert [t.get_text() for t in display.axes_[0].get_yticklabels()] == ["model 0 − model 1", "model 2 − model 1"]
@@ -73,7 +75,9 @@ def test_infinite_scores_long_names_and_formulas():
     a, b = two.values()
     names = ("a model $x_1$ of which the name does not end for quite a while", "_b")
     given = dict(zip(names, (np.where(np.arange(len(y)) == 3, 1 - y[3], a), b), strict=True))
-    display = cal.ModelComparisonDisplay.from_predictions(y, given, n_resamples=40, random_state=0, measures=["log"])
+    display = cal.ModelComparisonDisplay.from_predictions(
+        y, given, n_resamples=40, random_state=0, measures=["log-loss"]
+    )
     assert [t.get_text() for t in display.axes_[0].texts] == ["no interval (∞)"]
     inside(display.figure_)
 

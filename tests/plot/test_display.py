@@ -133,10 +133,10 @@ def test_one_panel_holds_curve_band_bins_identity_strip_and_the_number():
 def test_number_follows_the_estimator():
     y, p = binary()
     for method, estimator in (("binned", cal.Binned()), (cal.Density(0.1), cal.Density(0.1)), ("density", "auto")):
-        shown = Display.from_predictions(y, p, method=method, random_state=0)
+        shown = Display.from_predictions(y, p, curve=method, random_state=0)
         assert shown.estimate.value == pytest.approx(cal.calibration_error(y, p, estimator=estimator), rel=1e-12)
         plt.close(shown.figure_)
-    shown = Display.from_predictions(y, p, error=cal.Binned(7), random_state=0)
+    shown = Display.from_predictions(y, p, estimator=cal.Binned(7), random_state=0)
     assert shown.estimate.value == pytest.approx(cal.calibration_error(y, p, estimator=cal.Binned(7)), rel=1e-12)
 
 
@@ -280,7 +280,7 @@ def test_repeats_and_clear():
     ("kwargs", "message"),
     [
         ({"notion": "canonical"}, "no reliability diagram"),
-        ({"method": "spline"}, "method must be"),
+        ({"curve": "spline"}, "curve must be"),
         ({"level": 95}, "level must lie"),
         ({"ax": 3}, "ax must be"),
     ],

@@ -143,7 +143,7 @@ def test_intervals(sample, part, level):
 def test_curve_at(sample, part, data):
     """At its own scores a curve gives its own values; elsewhere something in [0, 1] within its band, or NaN."""
     y, p = sample
-    curve = cal.reliability_curve(y, p, method=part, level=0.8, n_resamples=30, random_state=0)
+    curve = cal.reliability_curve(y, p, estimator=part, level=0.8, n_resamples=30, random_state=0)
     known = ~np.isnan(curve.observed)
     assert known.any()
     own = curve.at(curve.scores[known])
@@ -172,7 +172,7 @@ def test_curve_at_judges_its_scores(bad):
 def test_curve_at_an_edge():
     """0.3 is read in the bin that ends there, as it was counted."""
     p = np.array([0.3, 1 - 0.7, 0.35, 0.95, 1 - 0.95])
-    curve = cal.reliability_curve([1, 1, 0, 0, 0], p, method=Binned(20))
+    curve = cal.reliability_curve([1, 1, 0, 0, 0], p, estimator=Binned(20))
     assert curve.at([0.3, 1 - 0.7, 0.3 + 1e-9]).observed.tolist() == [1, 1, 0]
     assert curve.at([0.05, 1 - 0.95]).observed.tolist() == [0, 0]
     assert np.isnan(curve.at(0.5).observed[0])

@@ -138,7 +138,7 @@ def test_curves_and_intervals(estimator):
     rng = np.random.default_rng(5)
     s = rng.random(3000)
     y = rng.random(3000) < s**2  # the truth is 1/6
-    curve = cal.reliability_curve(y, s, method=estimator, level=0.95, n_resamples=100, random_state=0)
+    curve = cal.reliability_curve(y, s, estimator=estimator, level=0.95, n_resamples=100, random_state=0)
     assert curve.at(0.5).lower[0] < 0.25 < curve.at(0.5).upper[0]
     e = cal.estimate(y, s, estimator=estimator, n_resamples=200, random_state=0)
     assert e.interval.low < 1 / 6 < e.interval.high < 0.22

@@ -159,7 +159,7 @@ def test_sweep_is_binned_with_the_number_it_finds(make, strategy, n):
     value = calibration_error(y, p, estimator=Sweep(strategy))
 
     def means(b):
-        return cal.reliability_curve(y, p, method=Binned(b, strategy)).observed
+        return cal.reliability_curve(y, p, estimator=Binned(b, strategy)).observed
 
     def rises(b):
         seen = means(b)
@@ -183,7 +183,7 @@ def test_sweep_with_few_drops(strategy, seed):
     y[near] = rng.random(near.size) < 0.5
     b = 1
     while b < n:
-        seen = cal.reliability_curve(y, p, method=Binned(b + 1, strategy)).observed
+        seen = cal.reliability_curve(y, p, estimator=Binned(b + 1, strategy)).observed
         if (np.diff(seen[~np.isnan(seen)]) < 0).any():
             break
         b += 1
@@ -199,7 +199,7 @@ def test_sweep_with_one_drop(lone):
     y[300 + lone] ^= 1
     p = (np.arange(600) + 0.5) / 600
     b = 1
-    while (np.diff(cal.reliability_curve(y, p, method=Binned(b + 1, "quantile")).observed) >= 0).all():
+    while (np.diff(cal.reliability_curve(y, p, estimator=Binned(b + 1, "quantile")).observed) >= 0).all():
         b += 1
     assert b > 45
     expected = calibration_error(y, p, estimator=Binned(b, "quantile"))
@@ -246,7 +246,7 @@ def test_isotonic_agrees_with_model_diagnostics(make, seed, n, weighted, miscali
         assert calibration_error(y, p, estimator=Isotonic(), norm=norm, sample_weight=w) == pytest.approx(
             value, abs=1e-12
         )
-    fit = cal.reliability_curve(y, p, method="isotonic", sample_weight=w).at(p).observed
+    fit = cal.reliability_curve(y, p, estimator="isotonic", sample_weight=w).at(p).observed
     score, recalibrated = (np.average((q - y) ** 2, weights=w) for q in (p, fit))
     assert score - recalibrated == pytest.approx(miscalibration, abs=1e-12)
     assert score - recalibrated >= l2**2
@@ -261,13 +261,13 @@ def test_isotonic_agrees_with_scikit_learn(make):
         expected = np.average(np.abs(fit - p) ** norm, weights=w) ** (1 / norm)
         assert calibration_error(y, p, estimator=Isotonic(), norm=norm, sample_weight=w) == pytest.approx(expected)
     for method in ("isotonic", "corp", Isotonic()):
-        curve = cal.reliability_curve(y, p, method=method, sample_weight=w)
+        curve = cal.reliability_curve(y, p, estimator=method, sample_weight=w)
         np.testing.assert_allclose(curve.at(p).observed, fit, atol=1e-12)
 
 
 def test_isotonic_curve():
     y, p = tied(5, 300)
-    curve = cal.reliability_curve(y, p, method="isotonic")
+    curve = cal.reliability_curve(y, p, estimator="isotonic")
     np.testing.assert_array_equal(curve.scores, np.unique(p))
     assert (np.diff(curve.observed) >= 0).all()
     np.testing.assert_array_equal(curve.count, [np.sum(p == s) for s in curve.scores])
@@ -277,9 +277,9 @@ def test_isotonic_curve():
     assert cal.calibration_error(y, p, estimator=Isotonic()) == pytest.approx(
         np.average(np.abs(curve.lce), weights=curve.count)
     )
-    per_class = cal.reliability_curves(y, p, method="isotonic")
+    per_class = cal.reliability_curves(y, p, estimator="isotonic")
     np.testing.assert_array_equal(per_class[1].observed, curve.observed)
-    banded = cal.reliability_curve(y, p, method="isotonic", level=0.9)
+    banded = cal.reliability_curve(y, p, estimator="isotonic", level=0.9)
     np.testing.assert_array_equal(banded.observed, curve.observed)
     assert ((banded.lower <= banded.observed) & (banded.observed <= banded.upper)).all()
 
@@ -376,7 +376,7 @@ def test_without_weight_there_is_no_number(estimator):
 
 def test_isotonic_curve_without_weight_is_nan():
     y, P = [0, 0, 1], [[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]]
-    curves = cal.reliability_curves(y, P, notion="top-label", method="isotonic", sample_weight=[1, 1, 0])
+    curves = cal.reliability_curves(y, P, notion="top-label", estimator="isotonic", sample_weight=[1, 1, 0])
     assert np.isfinite(curves[0].observed).all()
     if 1 in curves:
         assert np.isnan(curves[1].observed).all()

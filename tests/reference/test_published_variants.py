@@ -82,7 +82,7 @@ def test_triweight_kernel_with_silverman():
     assert calibration_error(y, p, estimator=estimator) == pytest.approx(value, abs=2e-4)
     # one bandwidth: the same number when it is given
     assert calibration_error(y, p, estimator=Density(h, "triweight")) == pytest.approx(value, abs=2e-4)
-    curve = cal.reliability_curve(y, p, method=estimator)
+    curve = cal.reliability_curve(y, p, estimator=estimator)
     drawn = ~np.isnan(curve.observed)
     assert drawn.mean() > 0.95
     np.testing.assert_allclose(curve.observed[drawn], np.interp(curve.scores[drawn], grid, rel), atol=0.01)

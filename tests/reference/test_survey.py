@@ -102,7 +102,7 @@ def test_per_class_errors_of_an_estimate():
 
 def test_bins_of_class_1():
     """The survey's table of bins: instances, mean score and frequency."""
-    curve = cal.reliability_curve(Y, P, notion=cal.ClassSpecific(1), method=BINS)
+    curve = cal.reliability_curve(Y, P, notion=cal.ClassSpecific(1), estimator=BINS)
     assert curve.count.tolist() == [11, 7, 3, 7, 2]
     np.testing.assert_allclose(curve.scores, [1 / 10, 37 / 105, 17 / 30, 27 / 35, 19 / 20], atol=1e-12)
     np.testing.assert_allclose(curve.observed, [2 / 11, 3 / 7, 1 / 3, 2 / 7, 1], atol=1e-12)
@@ -129,7 +129,7 @@ def test_rain(n_bins, counts, ece, mce):
     assert (len(scores), outcomes.sum()) == (123, 52)
     assert cal.expected_calibration_error(outcomes, scores, n_bins=n_bins) == pytest.approx(float(ece), abs=1e-12)
     assert cal.maximum_calibration_error(outcomes, scores, n_bins=n_bins) == pytest.approx(float(mce), abs=1e-12)
-    curve = cal.reliability_curve(outcomes, scores, method=Binned(n_bins))
+    curve = cal.reliability_curve(outcomes, scores, estimator=Binned(n_bins))
     assert curve.count.tolist() == counts
     if n_bins == 10:
         assert np.isnan(curve.observed[0])  # no forecast below 10 %: no number, and not the diagonal

@@ -113,7 +113,7 @@ def test_nothing_is_nan():
         ({"notion": "canonical"}, "notion must be one of"),
         ({}, "num_classes must be an int >= 2 for the notion 'confidence'"),
         ({"num_classes": 3, "norm": 0.5}, "norm must be"),
-        ({"num_classes": 3, "estimator": "binned"}, "estimator must be 'auto'"),
+        ({"num_classes": 3, "estimator": "bins"}, "estimator must be 'auto'"),
         ({"num_classes": 3, "estimator": cal.Binned("sqrt")}, "fixed edges and hard mapping"),
         ({"num_classes": 3, "estimator": cal.Binned(mapping="linear")}, "fixed edges and hard mapping"),
         ({"num_classes": 3, "estimator": cal.Isotonic()}, "estimator must work on grid counts"),

@@ -11,14 +11,21 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
+from ..data.checks import check_choice
 from ..data.types import AnyArray, ConvergenceWarning, FloatArray
+from ..measure.scores import score_named
 from .base import Calibrator
 from .inputs import Sample
 
-SCORINGS = ("log_loss", "brier")
+GOALS = ("log-loss", "brier")
 RULES = ("one-standard-error", "best")
 #: Probabilities of labels below this count as this, so that one surprise does not decide alone.
 FLOOR = 1e-6
+
+
+def check_goal(goal: Any) -> str:
+    """Judge the ``goal`` argument: the proper score that decides."""
+    return check_choice("goal", score_named(goal), GOALS)
 
 
 def folds_of(codes: AnyArray, cv: int, random_state: Any) -> list[tuple[AnyArray, AnyArray]]:
@@ -60,10 +67,10 @@ def held_out(
     return out, seconds / len(folds)
 
 
-def losses_of(p: FloatArray, codes: AnyArray, scoring: str) -> FloatArray:
+def losses_of(p: FloatArray, codes: AnyArray, goal: str) -> FloatArray:
     """Loss of each row: ``-log max(p_y, 1e-6)``, or ``Σ_k (p_k - o_k)²``."""
     own = p[np.arange(len(codes)), codes]
-    if scoring == "log_loss":
+    if goal == "log-loss":
         return np.asarray(-np.log(np.maximum(own, FLOOR)))
     return np.asarray(np.einsum("ij,ij->i", p, p) - 2 * own + 1)
 

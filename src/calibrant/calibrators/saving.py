@@ -31,6 +31,9 @@ from ..data.writing import check_free, write_json
 from .base import BinaryCalibrator, Calibrator, predict_unnamed
 
 FORMAT, VERSION = "calibrant-calibrator", 1
+#: Parameters, and a value, of files that were saved under earlier names.
+_RENAMED = {"AutoCalibrator": {"scoring": "goal"}, "CurveCalibrator": {"method": "estimator"}}
+_SPELLED = {"log_loss": "log-loss"}
 _DTYPES = ("float64", "float32", "int64", "int32", "bool")
 
 
@@ -81,6 +84,8 @@ def from_dict(data: Any) -> Calibrator:
     if kind is None:
         raise ValueError(f"the saved calibrator's name must be one of {', '.join(_known())}; got {data.get('name')!r}")
     parameters, fitted = (_mapping(data, key) for key in ("parameters", "fitted"))
+    now = _RENAMED.get(kind.__name__, {})
+    parameters = {now.get(name, name): _SPELLED.get(str(value), value) for name, value in parameters.items()}
     allowed = kind._get_param_names()
     unknown = sorted(set(parameters) - set(allowed))
     if unknown:

@@ -14,8 +14,9 @@ from ..data.checks import check_choice, check_int
 from ..data.predictions import Predictions
 from ..data.result import Table, in_notebook, one_line
 from ..data.types import AnyArray, FloatArray
+from ..data.verbs import verb
 from .base import EPS, BinaryCalibrator, Calibrator
-from .crossval import RULES, SCORINGS, chosen_of, fit_rows, folds_of, held_out, losses_of
+from .crossval import RULES, check_goal, chosen_of, fit_rows, folds_of, held_out, losses_of
 from .histogram import BayesianBinning, HistogramBinning, ScalingBinning
 from .inputs import Sample, Scores, read_sample
 from .linear import DirichletCalibration, MatrixScaling, VectorScaling
@@ -156,13 +157,14 @@ def named_calibrator(name: str, n_classes: int) -> Calibrator:
     return OneVsRest(one) if n_classes > 2 and isinstance(one, BinaryCalibrator) else one
 
 
+@verb({"scoring": "goal"})
 def select_calibrator(
     scores: Any,
     y: Any = None,
     *,
     candidates: Mapping[str, Calibrator] | None = None,
     cv: int = 5,
-    scoring: str = "log_loss",
+    goal: str = "log-loss",
     rule: str = "one-standard-error",
     nested: bool = False,
     sample_weight: Any = None,
@@ -180,7 +182,7 @@ def select_calibrator(
         From the simplest to the most flexible; default :func:`default_candidates`.
     cv : int, default 5
         Stratified folds; fewer where a class has fewer rows.
-    scoring : {"log_loss", "brier"}, default "log_loss"
+    goal : {"log-loss", "brier"}, default "log-loss"
         Both are proper: no calibrator gains by saying what it does not mean. Probabilities of labels count as 1e-6 at
         least in the log-loss.
     rule : {"one-standard-error", "best"}, default "one-standard-error"
@@ -214,21 +216,21 @@ def select_calibrator(
     >>> select_calibrator(p, rng.random(2000) < p).name  # calibrated: left alone
     'identity'
     """
-    check_choice("scoring", scoring, SCORINGS)
+    goal = check_goal(goal)
     check_choice("rule", rule, RULES)
     check_int("cv", cv, 2)
     sample = judged_sample(scores, y, sample_weight, input, labels)
     tried = candidates_for(sample, candidates)
     everything = np.arange(sample.scores.n_rows)
-    name, table = _choose(sample, tried, everything, cv, scoring, rule, random_state)
+    name, table = _choose(sample, tried, everything, cv, goal, rule, random_state)
     fitted = fit_rows(tried[name], sample, everything)
     loss = float("nan")
     if nested:
         rows = np.empty(len(everything))
         for train, test in folds_of(sample.codes, cv, random_state):
-            inner, _ = _choose(sample, tried, train, cv, scoring, rule, random_state)
+            inner, _ = _choose(sample, tried, train, cv, goal, rule, random_state)
             p = fit_rows(tried[inner], sample, train).predict_proba(sample.scores.values[test])
-            rows[test] = losses_of(p, sample.codes[test], scoring)
+            rows[test] = losses_of(p, sample.codes[test], goal)
         loss = float(np.average(rows, weights=sample.weights))
     return Selection(name, fitted, table, loss)
 
@@ -238,7 +240,7 @@ class AutoCalibrator(Calibrator):
 
     Parameters
     ----------
-    candidates, cv, scoring, rule, random_state
+    candidates, cv, goal, rule, random_state
         See :func:`select_calibrator`.
     input, labels
         As :class:`TemperatureScaling`.
@@ -261,12 +263,13 @@ class AutoCalibrator(Calibrator):
 
     state: ClassVar[tuple[str, ...]] = ("chosen_", "calibrator_", "table_")
 
+    @verb({"scoring": "goal"})
     def __init__(
         self,
         candidates: Mapping[str, Calibrator] | None = None,
         *,
         cv: int = 5,
-        scoring: str = "log_loss",
+        goal: str = "log-loss",
         rule: str = "one-standard-error",
         random_state: Any = 0,
         input: str = "probability",
@@ -274,7 +277,7 @@ class AutoCalibrator(Calibrator):
     ) -> None:
         self.candidates = candidates
         self.cv = cv
-        self.scoring = scoring
+        self.goal = goal
         self.rule = rule
         self.random_state = random_state
         self.input = input
@@ -284,7 +287,7 @@ class AutoCalibrator(Calibrator):
         if not hasattr(self, "chosen_"):
             return str(super().__repr__(N_CHAR_MAX))
         row = next(row for row in self.table_ if row["chosen"])
-        about = {"chosen": self.chosen_, "loss": row["loss"], "goal": self.scoring, "candidates": len(self.table_)}
+        about = {"chosen": self.chosen_, "loss": row["loss"], "goal": self.goal, "candidates": len(self.table_)}
         return one_line("AutoCalibrator", about.items())
 
     def __str__(self) -> str:
@@ -301,7 +304,7 @@ class AutoCalibrator(Calibrator):
             np.asarray(sample.classes)[sample.codes],
             candidates=self.candidates,
             cv=self.cv,
-            scoring=self.scoring,
+            goal=self.goal,
             rule=self.rule,
             sample_weight=sample.weights,
             input=sample.scores.kind,
@@ -346,7 +349,7 @@ def candidates_for(sample: Sample, candidates: Mapping[str, Calibrator] | None) 
 
 
 def _choose(
-    sample: Sample, tried: dict[str, Calibrator], rows: AnyArray, cv: int, scoring: str, rule: str, random_state: Any
+    sample: Sample, tried: dict[str, Calibrator], rows: AnyArray, cv: int, goal: str, rule: str, random_state: Any
 ) -> tuple[str, list[dict[str, Any]]]:
     """Name of the choice, and the table."""
     codes = sample.codes[rows]
@@ -356,7 +359,7 @@ def _choose(
     more: dict[str, dict[str, float]] = {}
     for name, one in tried.items():
         p, seconds = held_out(one, sample, folds, rows)
-        losses[name] = losses_of(p, codes, scoring)
+        losses[name] = losses_of(p, codes, goal)
         more[name] = {"accuracy": float(weights @ (p.argmax(axis=1) == codes)), "seconds": seconds}
     chosen, table = chosen_of(losses, weights, rule)
     return chosen, [row | more[row["name"]] | {"chosen": row["name"] == chosen} for row in table]

@@ -9,8 +9,9 @@ import numpy as np
 
 from ..data.checks import check_int
 from ..data.types import CalibrantWarning, FloatArray
+from ..data.verbs import verb
 from ..measure.curves import reliability_curve
-from ..measure.curves.reliability import check_method
+from ..measure.curves.reliability import curve_estimator
 from .base import EPS, BinaryCalibrator, check_eps, not_below
 from .histogram import Units
 from .inputs import Sample, Scores
@@ -158,7 +159,7 @@ class CurveCalibrator(BinaryCalibrator):
 
     Parameters
     ----------
-    method : {"adaptive", "density", "residual"} or an estimator with a curve, default "adaptive"
+    estimator : {"adaptive", "density", "residual"} or an estimator with a curve, default "adaptive"
         As in :func:`calibrant.reliability_curve`.
     cv : int, default 5
         Folds (1: one curve from all rows); never more than rows.
@@ -193,16 +194,17 @@ class CurveCalibrator(BinaryCalibrator):
 
     state: ClassVar[tuple[str, ...]] = ("range_", "scores_", "values_")
 
+    @verb({"method": "estimator"})
     def __init__(
-        self, method: Any = "adaptive", cv: int = 5, *, input: str = "probability", labels: Any = None
+        self, estimator: Any = "adaptive", cv: int = 5, *, input: str = "probability", labels: Any = None
     ) -> None:
-        self.method = method
+        self.estimator = estimator
         self.cv = cv
         self.input = input
         self.labels = labels
 
     def _check_parameters(self) -> None:
-        check_method(self.method)
+        curve_estimator(self.estimator)
         check_int("cv", self.cv, 1)
 
     def _fit(self, sample: Sample) -> None:
@@ -224,7 +226,7 @@ class CurveCalibrator(BinaryCalibrator):
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CalibrantWarning)  # constant scores have no bandwidth, and need none
-            curve = reliability_curve(o.astype(np.int8), u, method=self.method, sample_weight=w)
+            curve = reliability_curve(o.astype(np.int8), u, estimator=self.estimator, sample_weight=w)
         known = ~np.isnan(curve.observed)
         if not known.any():
             return np.full(_CURVE_NODES, float(w @ o) / float(w.sum()))

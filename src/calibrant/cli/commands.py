@@ -30,7 +30,6 @@ from .source import (
 from .subgroup_command import subgroups_command
 
 if TYPE_CHECKING:
-    from ..errors import CellEstimator
     from ..measure.result import Estimate
     from ..measure.streaming import Accumulator
     from ..reporting import Report
@@ -69,12 +68,13 @@ def report_command(
     labels: LabelsOption = None,
     pos_label: PosLabelOption = None,
     notion: Annotated[
-        str, typer.Option(help="auto, class-specific:LABEL, classwise, confidence or top-label.")
+        str, typer.Option(help="auto, class-specific:LABEL, class-wise, confidence or top-label.")
     ] = "auto",
     estimator: Annotated[
         str,
         typer.Option(
-            help="auto, residual[:score], density[:BANDWIDTH[:KERNEL]] or binned[:N][:quantile][:linear][:debias]."
+            help="auto, binned[:N][:quantile][:linear][:debias], density[:BANDWIDTH[:KERNEL]], residual[:score], "
+            "smooth, sweep, isotonic or another estimator's name."
         ),
     ] = "auto",
     level: Annotated[float, typer.Option(help="Level of intervals and bands.")] = 0.95,
@@ -98,6 +98,7 @@ def report_command(
 
     def run() -> tuple[Report, str]:
         from ..errors import Binned
+        from ..errors.named import estimator_named
         from ..measure.streaming import Accumulator
         from ..reporting import report, report_from
 
@@ -106,7 +107,7 @@ def report_command(
         check_option("--fail-on", fail_on, _JUDGED)
         check_output("--html", html, {"the file that is read": file}, force=True)
         source = Source(file, file_format, label, prob, weight, labels, pos_label)
-        chosen = _parse_estimator(estimator)
+        chosen = estimator if estimator == "auto" else estimator_named(estimator)
         about: dict[str, Any] = {
             "estimator": chosen,
             "level": level,
@@ -200,48 +201,6 @@ def _streamed(columns: Columns, sums: Accumulator) -> Accumulator:
                 sums.add(rows.y_true, rows.y_prob, rows.weight)
             advance(len(rows.y_true))
     return sums
-
-
-def _parse_estimator(text: str) -> str | CellEstimator:
-    """``density:scott:triweight`` and ``binned:sqrt:quantile:linear:debias`` to estimators; auto as it is."""
-    from ..errors import Binned, Density, ResidualKernel
-    from ..errors.binned import STRATEGIES
-    from ..sums.shares import MAPPINGS
-
-    name, *parts = text.split(":")
-    if name == "auto" and not parts:
-        return text
-    if name == "residual" and len(parts) <= 1:
-        return ResidualKernel(space=parts[0] if parts else "rank")
-    if name == "density" and len(parts) <= 2:
-        options: dict[str, Any] = dict(zip(("bandwidth", "kernel"), parts, strict=False))
-        if parts and _is_number(parts[0]):
-            options["bandwidth"] = float(parts[0])
-        return Density(**options)
-    if name == "binned":
-        options = {}
-        for part in parts:
-            if part in STRATEGIES:
-                options["strategy"] = part
-            elif part in MAPPINGS:
-                options["mapping"] = part
-            elif part == "debias":
-                options["debias"] = True
-            else:
-                options["n_bins"] = int(part) if part.isdigit() else part
-        return Binned(**options)
-    raise ValueError(
-        "--estimator must be auto, residual[:score], density[:BANDWIDTH[:KERNEL]] or "
-        f"binned[:N][:quantile][:linear][:debias]; got {text!r}"
-    )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _demo(out: Path) -> None:

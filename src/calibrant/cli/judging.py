@@ -48,7 +48,7 @@ def compare_models_command(
     notion: Annotated[
         str, typer.Option(help="auto, class-specific:LABEL, classwise, confidence or top-label.")
     ] = "auto",
-    scores: Annotated[str, typer.Option(help="Proper scores, a,b,c: brier, log, spherical.")] = "brier,log",
+    scores: Annotated[str, typer.Option(help="Proper scores, a,b,c: brier, log-loss, spherical.")] = "brier,log-loss",
     reference: Annotated[str | None, typer.Option(help="Compare every model to this one, not every pair.")] = None,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     resamples: Annotated[int, typer.Option(help="Bootstrap resamples.")] = 2000,

@@ -44,7 +44,7 @@ InputOption = Annotated[
     str, typer.Option("--input", help="What the columns hold: probability, logit or margin (any real score).")
 ]
 CvOption = Annotated[int, typer.Option(help="Folds of the cross-validation.")]
-ScoringOption = Annotated[str, typer.Option(help="Proper score that decides: log_loss or brier.")]
+GoalOption = Annotated[str, typer.Option("--goal", "--scoring", help="Proper score that decides: log-loss or brier.")]
 MaxRowsOption = Annotated[
     int | None,
     typer.Option(help="Use at most so many rows, drawn at random. Default: a million, fewer with many classes.", min=2),
@@ -65,7 +65,7 @@ def compare_command(
     pos_label: PosLabelOption = None,
     kind: InputOption = "probability",
     cv: CvOption = 5,
-    scoring: ScoringOption = "log_loss",
+    goal: GoalOption = "log-loss",
     level: Annotated[float, typer.Option(help="Level of intervals and bands.")] = 0.95,
     max_rows: MaxRowsOption = None,
     as_json: JsonOption = False,
@@ -79,7 +79,7 @@ def compare_command(
     def run() -> str:
         check_output("--html", html, {"the file that is read": file}, force=force)
         source = Source(file, file_format, label, prob, weight, labels, pos_label)
-        options = {"input": kind, "cv": cv, "scoring": scoring, "level": level}
+        options = {"input": kind, "cv": cv, "goal": goal, "level": level}
         columns, rows = _sample(source, max_rows)
         found = _compare(columns, rows, methods, title=title or f"Calibrators of {source.name}", **options)
         if html is not None:
@@ -103,7 +103,7 @@ def fix_command(
     pos_label: PosLabelOption = None,
     kind: InputOption = "probability",
     cv: CvOption = 5,
-    scoring: ScoringOption = "log_loss",
+    goal: GoalOption = "log-loss",
     max_rows: MaxRowsOption = None,
     as_json: JsonOption = False,
     html: HtmlOption = None,
@@ -128,7 +128,7 @@ def fix_command(
         columns, rows = _sample(source, max_rows)
         alone = method in ("auto", "identity") or kind == "margin"
         methods = None if method == "auto" else method if alone else f"identity,{method}"
-        options = {"input": kind, "cv": cv, "scoring": scoring}
+        options = {"input": kind, "cv": cv, "goal": goal}
         found = _compare(columns, rows, methods, title=title or f"Calibrators of {source.name}", **options)
         name = found.chosen if method == "auto" else method
         one = clone(named_calibrator(name, len(found.classes))).set_params(input=kind, labels=list(found.classes))
@@ -200,7 +200,7 @@ def _compare(columns: Columns, rows: Rows, methods: str | None, **options: Any) 
     options |= {"candidates": candidates, "labels": _labels(columns), "progress": on_terminal()}
     with numbered(rows.numbers):
         # Probabilities with names, which labels may go by.
-        return compare_calibrators(rows.y_prob, rows.y_true.to_numpy(), sample_weight=rows.weight, **options)
+        return compare_calibrators(rows.y_true.to_numpy(), rows.y_prob, sample_weight=rows.weight, **options)
 
 
 def _labels(columns: Columns) -> list[Any] | None:

@@ -290,21 +290,28 @@ class Canonical(Notion):
 
 
 _BY_NAME: dict[str, Notion] = {n.name: n for n in (ClassSpecific(), Classwise(), Confidence(), TopLabel(), Canonical())}
+_BY_NAME["class-wise"] = Classwise()
 
 
 def notion_named(notion: str | Notion) -> str | Notion:
     """The notion of a name; ``"auto"``, which predictions decide, stays what it is."""
     if isinstance(notion, Notion) or (isinstance(notion, str) and notion == "auto"):
         return notion
-    if isinstance(notion, str) and notion in _BY_NAME:
-        return _BY_NAME[notion]
-    allowed = ", ".join(repr(n) for n in ("auto", *_BY_NAME))
+    name, _, label = notion.partition(":") if isinstance(notion, str) else ("", "", "")
+    if name == "class-specific" and label:
+        return ClassSpecific(label)
+    if name in _BY_NAME and not label:
+        return _BY_NAME[name]
+    allowed = ", ".join(repr(n) for n in ("auto", *_BY_NAME, "class-specific:LABEL"))
     raise ValueError(f"notion must be one of {allowed} or a Notion object; got {notion!r}")
 
 
 def as_notion(notion: str | Notion, predictions: Predictions) -> Notion:
     """Resolve a notion given as a string or an object; ``"auto"`` is decided by the shape of ``y_prob``."""
     found = notion_named(notion)
+    if isinstance(found, ClassSpecific) and isinstance(notion, str) and isinstance(found.label, str):
+        # A label that was typed, in the kind of the classes.
+        return ClassSpecific(next((c for c in predictions.classes if str(c) == found.label), found.label))
     if isinstance(found, Notion):
         return found
     return ClassSpecific() if predictions.positive is not None else Confidence()

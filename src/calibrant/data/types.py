@@ -33,5 +33,9 @@ class BandwidthWarning(CalibrantWarning):
     """A bandwidth rule could not be applied as asked; the message says what was used instead."""
 
 
+class RenamedWarning(CalibrantWarning, FutureWarning):
+    """A name of an earlier version was used; the message says what it is now. It works for one release more."""
+
+
 class ConvergenceWarning(CalibrantWarning):
     """An iteration ended before it had converged; the message says how far it came."""

@@ -33,8 +33,8 @@ class Isotonic(CellEstimator):
     hardly rises, with the score: there the fit is flat (a model that is always certain and always wrong has the fit
     ½ and reads ½). p = 2 is not CORP's miscalibration term for the Brier score, which is
     ``Σ w [(s - o)² - (ô - o)²] / Σ w ≥ Σ w (ô - s)² / Σ w``: that one keeps the covariance of scores and outcomes
-    within each block. Curve: ``reliability_curve(..., method="isotonic")``. Cost: O(n log n) for the sort and O(n) for
-    the fit.
+    within each block. Curve: ``reliability_curve(..., estimator="isotonic")``. Cost: O(n log n) for the sort and
+    O(n) for the fit.
 
     References
     ----------

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ..data.predictions import Predictions, effective_size
 from ..data.result import Table, plain
 from ..data.types import AnyArray, FloatArray, Interval, RandomState
 from ..data.validation import as_predictions
+from ..data.verbs import Reading, verb
 from ..data.weights import ones_or, run_starts
 from ..errors import Binned
 from ..sums import quantile_edges, resolve_n_bins, uniform_edges
@@ -132,6 +133,7 @@ _PARTS = (
 )
 
 
+@verb()
 def decompose(
     y_true: Any,
     y_prob: Any = None,
@@ -141,12 +143,10 @@ def decompose(
     posterior: Any = None,
     n_bins: int | str = 10,
     strategy: str = "uniform",
-    labels: Sequence[Any] | None = None,
-    pos_label: Any = None,
-    sample_weight: Any = None,
     n_resamples: int = 0,
     level: float = 0.95,
-    random_state: RandomState = None,
+    random_state: RandomState = 0,
+    **reading: Unpack[Reading],
 ) -> Decomposition:
     r"""Decompose a mean proper score into calibration and refinement.
 
@@ -159,7 +159,7 @@ def decompose(
     ----------
     y_true, y_prob, labels, pos_label, sample_weight
         See :func:`calibrant.as_predictions`.
-    score : {"brier", "log", "spherical"} or a scoring rule of :mod:`calibrant.scores`, default "brier"
+    score : {"brier", "log-loss", "spherical"} or a scoring rule of :mod:`calibrant.scores`, default "brier"
         ``"brier"``: ``(p - o)²`` of a 1-D ``y_prob``, ``Σ_k (p_k - o_k)²`` of a matrix.
     method : {"corp", "binned", "exact"}, default "corp"
         How C is found. ``"corp"``: by isotonic regression (Dimitriadis, Gneiting & Jordan 2021), without a choice of
@@ -214,7 +214,7 @@ def decompose(
     True
     """
     check_choice("method", method, METHODS)
-    p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
+    p = as_predictions(y_true, y_prob, **reading)
     rule = as_rule(score, one_column=p.positive is not None)
     several = p.n_classes > 2 and method != "exact"
     if several and not isinstance(rule, Brier):

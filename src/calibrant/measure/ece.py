@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from ..data.notions import Notion
+from ..data.verbs import Reading, verb
 from ..errors import Binned
 from .estimation import calibration_error
 
 
+@verb()
 def expected_calibration_error(
     y_true: Any,
     y_prob: Any = None,
@@ -17,9 +19,7 @@ def expected_calibration_error(
     n_bins: int | str | Sequence[float] = 15,
     strategy: str = "uniform",
     notion: str | Notion = "auto",
-    labels: Sequence[Any] | None = None,
-    pos_label: Any = None,
-    sample_weight: Any = None,
+    **reading: Unpack[Reading],
 ) -> float:
     """Expected calibration error (ECE) over bins: ``Σ_j n_j/n · |mean outcome - mean score|``.
 
@@ -40,12 +40,11 @@ def expected_calibration_error(
         y_prob,
         notion=notion,
         estimator=Binned(n_bins, strategy),
-        labels=labels,
-        pos_label=pos_label,
-        sample_weight=sample_weight,
+        **reading,
     )
 
 
+@verb()
 def maximum_calibration_error(
     y_true: Any,
     y_prob: Any = None,
@@ -53,9 +52,7 @@ def maximum_calibration_error(
     n_bins: int | str | Sequence[float] = 15,
     strategy: str = "uniform",
     notion: str | Notion = "auto",
-    labels: Sequence[Any] | None = None,
-    pos_label: Any = None,
-    sample_weight: Any = None,
+    **reading: Unpack[Reading],
 ) -> float:
     """Maximum calibration error (MCE) over bins: ``max_j |mean outcome - mean score|``, empty bins left out.
 
@@ -74,7 +71,5 @@ def maximum_calibration_error(
         notion=notion,
         estimator=Binned(n_bins, strategy),
         norm=float("inf"),
-        labels=labels,
-        pos_label=pos_label,
-        sample_weight=sample_weight,
+        **reading,
     )

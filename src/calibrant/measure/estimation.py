@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -16,8 +16,10 @@ from ..data.predictions import Predictions
 from ..data.problem import Reduction, VectorProblem
 from ..data.types import FloatArray, Interval, RandomState
 from ..data.validation import as_predictions
+from ..data.verbs import Reading, verb
 from ..errors import CellEstimator, DirichletKernel, EmpiricalBayes, Estimator, SimplexBinned
 from ..errors.base import ErrorDraws, PosteriorEstimator, ReadingEstimator
+from ..errors.named import as_estimator
 from ..errors.norm import root, to_power
 from ..errors.path import Path
 from .curves.from_cells import curve_from, describe
@@ -30,6 +32,7 @@ from .result import Estimate, ReliabilityCurve
 _POSTERIOR = 5
 
 
+@verb()
 def calibration_error(
     y_true: Any,
     y_prob: Any = None,
@@ -37,11 +40,7 @@ def calibration_error(
     notion: str | Notion = "auto",
     estimator: str | Estimator = "auto",
     norm: float = 1,
-    labels: Sequence[Any] | None = None,
-    pos_label: Any = None,
-    sample_weight: Any = None,
-    sum_tolerance: float | None = None,
-    from_logits: bool = False,
+    **reading: Unpack[Reading],
 ) -> float:
     r"""Calibration error: how far stated probabilities are from observed frequencies.
 
@@ -88,15 +87,7 @@ def calibration_error(
     0.0
     """
     asked = ask(
-        as_predictions(
-            y_true,
-            y_prob,
-            labels=labels,
-            pos_label=pos_label,
-            sample_weight=sample_weight,
-            sum_tolerance=sum_tolerance,
-            from_logits=from_logits,
-        ),
+        as_predictions(y_true, y_prob, **reading),
         notion,
         estimator,
         norm,
@@ -104,6 +95,7 @@ def calibration_error(
     return asked.question.combine(asked.powers)
 
 
+@verb()
 def estimate(
     y_true: Any,
     y_prob: Any = None,
@@ -113,12 +105,8 @@ def estimate(
     norm: float = 1,
     level: float = 0.95,
     n_resamples: int = 400,
-    labels: Sequence[Any] | None = None,
-    pos_label: Any = None,
-    sample_weight: Any = None,
-    sum_tolerance: float | None = None,
-    from_logits: bool = False,
-    random_state: RandomState = None,
+    random_state: RandomState = 0,
+    **reading: Unpack[Reading],
 ) -> Estimate:
     """Calibration error with a confidence interval, per-class values and the curve behind it.
 
@@ -164,15 +152,7 @@ def estimate(
     n_resamples = check_resamples(n_resamples)
     rng = np.random.default_rng(random_state)
     asked = ask(
-        as_predictions(
-            y_true,
-            y_prob,
-            labels=labels,
-            pos_label=pos_label,
-            sample_weight=sample_weight,
-            sum_tolerance=sum_tolerance,
-            from_logits=from_logits,
-        ),
+        as_predictions(y_true, y_prob, **reading),
         notion,
         estimator,
         norm,
@@ -338,14 +318,7 @@ def canonical_default(norm: float) -> DirichletKernel:
 
 def resolve_estimator(estimator: str | Estimator, reduction: Reduction, notion: str, norm: float = 1) -> Estimator:
     """Judge the ``estimator`` argument and check that it serves the notion."""
-    if isinstance(estimator, str):
-        if estimator != "auto":
-            raise ValueError(f"estimator must be 'auto' or an estimator such as Binned(15); got {estimator!r}")
-        if not isinstance(reduction, VectorProblem):
-            return EmpiricalBayes()
-        return canonical_default(norm)
-    if not isinstance(estimator, Estimator):
-        hint = f": {estimator.__name__}()?" if isinstance(estimator, type) and issubclass(estimator, Estimator) else ""
-        raise TypeError(f"estimator must be 'auto' or an estimator such as Binned(15); got {estimator!r}{hint}")
-    estimator.check(reduction, notion)
-    return estimator
+    auto = canonical_default(norm) if isinstance(reduction, VectorProblem) else EmpiricalBayes()
+    chosen = as_estimator(estimator, auto)
+    chosen.check(reduction, notion)
+    return chosen

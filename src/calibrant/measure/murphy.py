@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, Unpack
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from ..data.predictions import Predictions
 from ..data.result import Picture, Table
 from ..data.types import FloatArray, Label
 from ..data.validation import as_predictions
+from ..data.verbs import Reading, verb
 from ..data.weights import ones_or
 from .scores import matrix_of
 
@@ -48,14 +48,12 @@ class MurphyCurve(Picture, Table):
         return {"threshold": self.thresholds, "score": self.scores, "base_rate": self.base_rate}
 
 
+@verb()
 def murphy_curve(
     y_true: Any,
     y_prob: Any = None,
     thresholds: Any = None,
-    *,
-    labels: Sequence[Any] | None = None,
-    pos_label: Any = None,
-    sample_weight: Any = None,
+    **reading: Unpack[Reading],
 ) -> MurphyCurve:
     r"""Murphy diagram of binary probabilities (Ehm, Gneiting, Jordan & Krüger 2016).
 
@@ -87,7 +85,7 @@ def murphy_curve(
     >>> round(float(curve.scores[0]), 4)  # one of three is missed, at a cost of one half
     0.1667
     """
-    p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
+    p = as_predictions(y_true, y_prob, **reading)
     rows = BinaryRows.of(p)
     at = np.arange(1, _THRESHOLDS + 1) / (_THRESHOLDS + 1) if thresholds is None else check_thresholds(thresholds)
     below, upto = rows.before(at, "left"), rows.before(at, "right")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from ..data.checks import check_choice, check_fraction, is_real
 from ..data.predictions import Predictions
 from ..data.types import AnyArray, FloatArray
 from ..data.validation import as_predictions
+from ..data.verbs import Reading, verb, warn_renamed
 from ..data.weights import mean
 
 SCALES = ("sum", "half")
@@ -145,11 +146,22 @@ class CostWeighted(ScoringRule):
         return np.column_stack([self.threshold * acts, (1 - self.threshold) * (1 - acts)])
 
 
-RULES: dict[str, ScoringRule] = {"brier": Brier(), "log": Log(), "spherical": Spherical()}
+RULES: dict[str, ScoringRule] = {"brier": Brier(), "log-loss": Log(), "spherical": Spherical()}
+#: Earlier names.
+_RENAMED = {"log": "log-loss", "log_loss": "log-loss"}
+
+
+def score_named(score: Any) -> Any:
+    """A score's name of now for an earlier one, with a warning; all else as it is."""
+    if isinstance(score, str) and score in _RENAMED:
+        warn_renamed(f"the score {score!r} is now {_RENAMED[score]!r}")
+        return _RENAMED[score]
+    return score
 
 
 def as_rule(score: str | ScoringRule, *, one_column: bool) -> ScoringRule:
     """Judge a ``score`` argument; ``"brier"`` of a single column of probabilities is ``(p - o)²``."""
+    score = score_named(score)
     if isinstance(score, ScoringRule):
         return score
     if score not in RULES:
@@ -173,14 +185,16 @@ def score_samples(
     *,
     labels: Sequence[Any] | None = None,
     pos_label: Any = None,
+    sum_tolerance: float | None = None,
+    from_logits: bool = False,
 ) -> FloatArray:
     """Score of each observation, (n,).
 
     Parameters
     ----------
-    y_true, y_prob, labels, pos_label
+    y_true, y_prob, labels, pos_label, sum_tolerance, from_logits
         See :func:`calibrant.as_predictions`.
-    score : {"brier", "log", "spherical"} or ScoringRule, default "brier"
+    score : {"brier", "log-loss", "spherical"} or ScoringRule, default "brier"
         ``"brier"``: ``(p - o)²`` of a 1-D ``y_prob``, ``Σ_k (p_k - o_k)²`` of a matrix.
 
     Examples
@@ -189,7 +203,13 @@ def score_samples(
     >>> score_samples([0, 1], [0.25, 0.5]).tolist()
     [0.0625, 0.25]
     """
-    return _samples(as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label), score)
+    reading: Reading = {
+        "labels": labels,
+        "pos_label": pos_label,
+        "sum_tolerance": sum_tolerance,
+        "from_logits": from_logits,
+    }
+    return _samples(as_predictions(y_true, y_prob, **reading), score)
 
 
 def _samples(p: Predictions, score: str | ScoringRule) -> FloatArray:
@@ -206,28 +226,25 @@ def _binary_order(p: Predictions, rule: ScoringRule) -> list[int] | None:
     return [1, 0] if rule.binary and p.positive == 0 else None
 
 
+@verb()
 def mean_score(
     y_true: Any,
     y_prob: Any = None,
     score: str | ScoringRule = "brier",
-    *,
-    labels: Sequence[Any] | None = None,
-    pos_label: Any = None,
-    sample_weight: Any = None,
+    **reading: Unpack[Reading],
 ) -> float:
     """Weighted mean of :func:`score_samples`."""
-    p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
+    p = as_predictions(y_true, y_prob, **reading)
     return mean(_samples(p, score), p.weights)
 
 
+@verb()
 def brier_score(
     y_true: Any,
     y_prob: Any = None,
     *,
     scale: str = "sum",
-    labels: Sequence[Any] | None = None,
-    pos_label: Any = None,
-    sample_weight: Any = None,
+    **reading: Unpack[Reading],
 ) -> float:
     """Brier score: the mean of ``Σ_k (p_k - o_k)²``.
 
@@ -249,16 +266,14 @@ def brier_score(
     >>> cal.brier_score([0, 1], [0.25, 0.5], scale="half"), cal.brier_score([0, 1], [0.25, 0.5])
     (0.15625, 0.3125)
     """
-    return mean_score(y_true, y_prob, Brier(scale), labels=labels, pos_label=pos_label, sample_weight=sample_weight)
+    return mean_score(y_true, y_prob, Brier(scale), **reading)
 
 
+@verb()
 def log_loss(
     y_true: Any,
     y_prob: Any = None,
-    *,
-    labels: Sequence[Any] | None = None,
-    pos_label: Any = None,
-    sample_weight: Any = None,
+    **reading: Unpack[Reading],
 ) -> float:
     """Mean negative log-probability of what happened, in nats; infinite where 0 was given to it, never clipped.
 
@@ -273,7 +288,7 @@ def log_loss(
     >>> round(cal.log_loss([0, 1], [0.25, 0.5]), 6), cal.log_loss([0, 1], [1.0, 0.5])
     (0.490415, inf)
     """
-    return mean_score(y_true, y_prob, "log", labels=labels, pos_label=pos_label, sample_weight=sample_weight)
+    return mean_score(y_true, y_prob, "log-loss", **reading)
 
 
 def brier_per_sample(predictions: Predictions) -> FloatArray:

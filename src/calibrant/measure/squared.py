@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from ..data.notions import Notion, as_notion
 from ..data.problem import VectorProblem
 from ..data.validation import as_predictions
+from ..data.verbs import Reading, verb
 from ..errors import Binned, Estimator
 from ..errors.norm import combine
 from .estimation import resolve_estimator
@@ -15,17 +15,14 @@ from .estimation import resolve_estimator
 DEFAULT = Binned("sqrt", "quantile", debias="kumar")
 
 
+@verb()
 def squared_calibration_error(
     y_true: Any,
     y_prob: Any = None,
     *,
     notion: str | Notion = "auto",
     estimator: str | Estimator = "auto",
-    labels: Sequence[Any] | None = None,
-    pos_label: Any = None,
-    sample_weight: Any = None,
-    sum_tolerance: float | None = None,
-    from_logits: bool = False,
+    **reading: Unpack[Reading],
 ) -> float:
     r"""Squared calibration error without the bias of noise: signed, never cut at 0.
 
@@ -79,15 +76,7 @@ def squared_calibration_error(
     >>> bool(abs(cal.squared_calibration_error(y, p) - 1 / 30) < 0.01)
     True
     """
-    predictions = as_predictions(
-        y_true,
-        y_prob,
-        labels=labels,
-        pos_label=pos_label,
-        sample_weight=sample_weight,
-        sum_tolerance=sum_tolerance,
-        from_logits=from_logits,
-    )
+    predictions = as_predictions(y_true, y_prob, **reading)
     named = as_notion(notion, predictions)
     reduction = named.reduce(predictions)
     if isinstance(reduction, VectorProblem):

@@ -357,7 +357,7 @@ class Accumulator(Shown):
         norm: float = 1,
         level: float = 0.95,
         n_resamples: int = 400,
-        random_state: RandomState = None,
+        random_state: RandomState = 0,
     ) -> Estimate:
         """Calibration error of all rows added, as :func:`calibrant.estimate`; by default ``EmpiricalBayes()``."""
         chosen = EmpiricalBayes() if estimator is None else estimator

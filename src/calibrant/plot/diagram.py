@@ -17,7 +17,7 @@ from ..errors import Binned, CellEstimator, Isotonic
 from ..measure.curves.band_kinds import BANDS, check_band
 from ..measure.curves.corp import is_isotonic, isotonic_curve
 from ..measure.curves.from_cells import curve_from
-from ..measure.curves.reliability import check_method
+from ..measure.curves.reliability import curve_estimator
 from ..measure.estimation import estimate_from_sums
 from ..measure.inference.steps import Groups
 from ..measure.question import Question
@@ -136,9 +136,9 @@ def problems_of(predictions: Predictions, notion: str | Notion) -> tuple[Problem
     return reduction, chosen.name
 
 
-def check_curve(method: Any, band: str) -> tuple[CellEstimator | Isotonic, str]:
+def check_curve(curve: Any, band: str) -> tuple[CellEstimator | Isotonic, str]:
     """Judge how the curve is made, and the name of its band; both intervals of bins go with a confidence band."""
-    drawn = Isotonic() if is_isotonic(method) else check_method(method)
+    drawn = Isotonic() if is_isotonic(curve) else curve_estimator(curve, "curve")
     check_band(band, binned=True)
     return drawn, band if isinstance(drawn, Binned) or band in BANDS[:3] else "confidence"
 

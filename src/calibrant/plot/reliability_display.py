@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from ..data.notions import Notion
 from ..data.types import Label, RandomState
 from ..data.validation import as_predictions
+from ..data.verbs import Reading, verb
 from ..errors import Binned, CellEstimator, Estimator, Isotonic
 from ..measure.estimation import estimate as estimate_of
 from ..measure.estimation import resolve_estimator
@@ -95,26 +96,27 @@ class ReliabilityDisplay(Display):
         return cls(*held_diagrams(result))
 
     @classmethod
+    @verb({"method": "curve", "error": "estimator"})
     def from_predictions(
         cls,
         y_true: Any,
         y_prob: Any = None,
         *,
         notion: str | Notion = "auto",
-        method: str | CellEstimator | Isotonic = "adaptive",
+        estimator: str | Estimator = "auto",
+        curve: str | CellEstimator | Isotonic = "adaptive",
         band: str = "confidence",
-        error: str | Estimator = "auto",
         bins: Any = "auto",
         classes: Sequence[Label] | None = None,
         level: float = 0.95,
         n_resamples: int = 400,
-        labels: Sequence[Any] | None = None,
-        pos_label: Any = None,
-        sample_weight: Any = None,
         name: str | None = None,
         ax: Any = None,
-        random_state: RandomState = None,
-        **plot_options: Any,
+        random_state: RandomState = 0,
+        strip: bool = True,
+        legend: bool = True,
+        line_kwargs: Mapping[str, Any] | None = None,
+        **reading: Unpack[Reading],
     ) -> ReliabilityDisplay:
         """Draw the diagram of labels and probabilities.
 
@@ -125,7 +127,10 @@ class ReliabilityDisplay(Display):
         notion : str or Notion, default "auto"
             What must be calibrated: the positive class for a 1-D ``y_prob``, else the confidence. ``"classwise"`` and
             ``"top-label"`` draw a panel a class, at most nine, largest error first.
-        method : {"adaptive", "residual", "density", "binned", "isotonic"} or an estimator, default "adaptive"
+        estimator : "auto", str or Estimator
+            What gives the number in the legend. ``"auto"``: that of :func:`calibrant.estimate`, or ``curve`` where
+            it is ``"binned"`` or an estimator.
+        curve : {"adaptive", "residual", "density", "binned", "isotonic"} or an estimator, default "adaptive"
             How the curve is estimated; see :func:`calibrant.reliability_curve`. ``"adaptive"`` is the
             smoothed residual of ``"residual"`` with a bandwidth that grows where few samples lie; ``"isotonic"`` is
             the CORP diagram.
@@ -133,12 +138,9 @@ class ReliabilityDisplay(Display):
             What band and bars say: where the truth is, score by score; where curve and bins of a calibrated model
             would be (around the diagonal); where the truth is at all scores at once. ``"clopper-pearson"``: as the
             first, with exact intervals of the bins instead of Wilson's. See :func:`calibrant.reliability_curve`.
-        error : "auto" or Estimator
-            What gives the number in the legend. ``"auto"``: that of :func:`calibrant.estimate`, or ``method``
-            where it is ``"binned"`` or an estimator.
         bins : "auto", int, Binned or None
             Bins drawn beside the curve, as markers whose area is the number of samples, with intervals.
-            ``"auto"``: ten bins of equal width over the domain (fewer below 100 samples), or those of ``method``.
+            ``"auto"``: ten bins of equal width over the domain (fewer below 100 samples), or those of ``curve``.
         classes : sequence of labels, optional
             Classes to draw, in this order, instead of the worst ones. On axes that show classes already the same
             classes are drawn.
@@ -151,8 +153,8 @@ class ReliabilityDisplay(Display):
             Where to draw; axes that hold a diagram get one more model. Default: a new figure.
         random_state : int, Generator or None
             The number and its interval are those of ``calibrant.estimate`` with the same ``random_state``.
-        **plot_options
-            Passed to :meth:`plot`.
+        strip, legend, line_kwargs
+            See :meth:`plot`.
 
         Returns
         -------
@@ -163,15 +165,15 @@ class ReliabilityDisplay(Display):
         ValueError, TypeError
             For bad input; for the canonical notion, which has no curve.
         """
-        drawn, _ = check_curve(method, band)
-        if error == "auto" and isinstance(drawn, CellEstimator) and (drawn is method or isinstance(drawn, Binned)):
-            error = drawn
+        drawn, _ = check_curve(curve, band)
+        if estimator == "auto" and isinstance(drawn, CellEstimator) and (drawn is curve or isinstance(drawn, Binned)):
+            estimator = drawn
         bin_rule = check_bins(bins, drawn)
-        predictions = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
+        predictions = as_predictions(y_true, y_prob, **reading)
         problems, notion_name = problems_of(predictions, notion)
-        chosen = resolve_estimator(error, problems, notion_name)
+        chosen = resolve_estimator(estimator, problems, notion_name)
         if not isinstance(chosen, CellEstimator):
-            raise TypeError(f"error must be one with an interval (Binned, Density, …); got {chosen!r}")
+            raise TypeError(f"estimator must be one with an interval (Binned, Density, …); got {chosen!r}")
         rng = np.random.default_rng(random_state)
         total = estimate_of(
             predictions, None, notion=notion, estimator=chosen, level=level, n_resamples=n_resamples, random_state=rng
@@ -194,7 +196,7 @@ class ReliabilityDisplay(Display):
             )
             for i in order
         ]
-        return cls(diagrams, total, name=name).plot(ax=ax, **plot_options)
+        return cls(diagrams, total, name=name).plot(ax=ax, strip=strip, legend=legend, line_kwargs=line_kwargs)
 
     @classmethod
     def from_estimator(

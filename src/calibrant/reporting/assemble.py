@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -13,7 +12,9 @@ from ..data.notions import Classwise, Notion, as_notion
 from ..data.predictions import Predictions
 from ..data.types import Label, RandomState
 from ..data.validation import as_predictions
+from ..data.verbs import Reading, verb
 from ..errors import Binned, CellEstimator, Density, EmpiricalBayes, Estimator, ResidualKernel
+from ..errors.named import as_estimator
 from ..errors.norm import root
 from ..judge.tests.from_sums import SumsTest
 from ..measure.curves.corp import curve_of_groups
@@ -36,6 +37,7 @@ _DEFAULT, _RESIDUAL, _DENSITY = EmpiricalBayes(), ResidualKernel(), Density()
 _BINNED, _QUANTILE = Binned(), Binned(15, "quantile")
 
 
+@verb()
 def report(
     y_true: Any,
     y_prob: Any = None,
@@ -43,12 +45,9 @@ def report(
     notion: str | Notion = "auto",
     estimator: str | Estimator = "auto",
     level: float = 0.95,
-    labels: Sequence[Any] | None = None,
-    pos_label: Any = None,
-    sample_weight: Any = None,
-    sum_tolerance: float | None = None,
     random_state: RandomState = 0,
     title: str = "Calibration report",
+    **reading: Unpack[Reading],
 ) -> Report:
     """Everything a first look needs: scores, calibration errors with intervals, classes, curves, a verdict.
 
@@ -85,9 +84,7 @@ def report(
     >>> print(r.verdict)  # doctest: +ELLIPSIS
     Evidence of miscalibration (p = 0.001, test of smoothed residuals): scores from ... are too high: ...
     """
-    predictions = as_predictions(
-        y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight, sum_tolerance=sum_tolerance
-    )
+    predictions = as_predictions(y_true, y_prob, **reading)
     sums = Accumulator(notion=notion).add_predictions(predictions)
     return report_from(sums, estimator=estimator, level=level, random_state=random_state, title=title, rows=predictions)
 
@@ -170,13 +167,10 @@ def report_from(
 
 
 def _estimator(estimator: str | Estimator) -> CellEstimator:
-    if isinstance(estimator, str):
-        if estimator != "auto":
-            raise ValueError(f"estimator must be 'auto' or an estimator such as Binned(15); got {estimator!r}")
-        return _DEFAULT
-    if not isinstance(estimator, CellEstimator):
+    chosen = as_estimator(estimator, _DEFAULT)
+    if not isinstance(chosen, CellEstimator):
         raise TypeError(f"a report needs an estimator with cells (Binned, Density); got {estimator!r}")
-    return estimator
+    return chosen
 
 
 def _class_rows(sums: Accumulator, by_class: dict[Label, ProblemSums]) -> list[ClassRow]:

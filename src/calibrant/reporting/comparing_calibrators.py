@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 
 from ..calibrators import Calibrator, Identity
-from ..calibrators.crossval import RULES, SCORINGS, chosen_of, fit_rows, folds_of, held_out, losses_of, paired
+from ..calibrators.crossval import GOALS, RULES, check_goal, chosen_of, fit_rows, folds_of, held_out, losses_of, paired
 from ..calibrators.inputs import Sample
 from ..calibrators.select import candidates_for, judged_sample
 from ..data.checks import check_choice, check_int
+from ..data.convert import to_array
 from ..data.notions import Notion
 from ..data.predictions import Predictions
 from ..data.progress import progress_bar
 from ..data.types import FloatArray
+from ..data.verbs import verb
 from ..measure.estimation import estimate
 from ..measure.result import Estimate
 from .assemble import report
@@ -23,13 +25,14 @@ from .comparison import CalibratorComparison, ComparedCalibrator
 from .report import Report
 
 
+@verb({"scoring": "goal", "scores": "y_prob", "y": "y_true"})
 def compare_calibrators(
-    scores: Any,
-    y: Any = None,
+    y_true: Any,
+    y_prob: Any = None,
     *,
     candidates: Mapping[str, Calibrator] | None = None,
     cv: int = 5,
-    scoring: str = "log_loss",
+    goal: str = "log-loss",
     rule: str = "one-standard-error",
     notion: str | Notion = "auto",
     level: float = 0.95,
@@ -44,11 +47,15 @@ def compare_calibrators(
 
     Parameters
     ----------
-    scores, y, sample_weight, input, labels
-        As :meth:`calibrant.calibrators.Calibrator.fit`; :class:`calibrant.Predictions` stand for all of them.
+    y_true : array-like of shape (n,), or Predictions
+        Observed labels; :class:`calibrant.Predictions` stand for labels, scores, weights and their order.
+    y_prob : array-like of shape (n,) or (n, K)
+        Scores, of the kind that ``input`` says.
+    sample_weight, input, labels
+        As :meth:`calibrant.calibrators.Calibrator.fit`.
     candidates : mapping of str to Calibrator, optional
         From the simplest to the most flexible; default :func:`calibrant.calibrators.default_candidates`.
-    cv, scoring, rule, random_state
+    cv, goal, rule, random_state
         As :func:`calibrant.calibrators.select_calibrator`, which chooses the same with the same arguments.
     notion : str or Notion, default "auto"
         Of the calibration error: 1-D scores are judged as the second class's, others by the confidence.
@@ -62,6 +69,11 @@ def compare_calibrators(
     -------
     CalibratorComparison
         ``str(comparison)``, ``.to_dict()``, ``.to_frame()``, ``.to_html(path)``, ``.chosen``.
+
+    Raises
+    ------
+    TypeError
+        For scores where labels belong: the order was another in earlier versions.
 
     Notes
     -----
@@ -77,17 +89,23 @@ def compare_calibrators(
     >>> import numpy as np, calibrant as cal
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(4000)
-    >>> found = cal.compare_calibrators(p, rng.random(4000) < 1 / (1 + (1 / p - 1) ** 0.5))  # log odds halved
+    >>> found = cal.compare_calibrators(rng.random(4000) < 1 / (1 + (1 / p - 1) ** 0.5), p)  # log odds halved
     >>> found.chosen
     'temperature'
     >>> before, after = found.rows[0], found.row("temperature")
     >>> bool(after.log_loss < before.log_loss and after.error.value < before.error.value / 3)
     True
     """
-    check_choice("scoring", scoring, SCORINGS)
+    goal = check_goal(goal)
     check_choice("rule", rule, RULES)
     check_int("cv", cv, 2)
-    sample = judged_sample(scores, y, sample_weight, input, labels)
+    if isinstance(y_true, Predictions):
+        if y_prob is not None:
+            raise TypeError("Predictions say everything about the rows: y_prob must not be given with them")
+        sample = judged_sample(y_true, None, sample_weight, input, labels)
+    else:
+        _refuse_swapped(y_true, y_prob)
+        sample = judged_sample(y_prob, y_true, sample_weight, input, labels)
     tried = candidates_for(sample, candidates)
     everything = np.arange(sample.scores.n_rows)
     folds = folds_of(sample.codes, cv, random_state)
@@ -100,7 +118,7 @@ def compare_calibrators(
     with progress_bar("fitting calibrators", len(tried), shown=progress) as advance:
         for name, one in tried.items():
             p, seconds = held_out(one, sample, folds, everything)
-            losses[name] = {s: losses_of(p, sample.codes, s) for s in SCORINGS}
+            losses[name] = {s: losses_of(p, sample.codes, s) for s in GOALS}
             right = _right(p, sample)
             change, se = (float("nan"),) * 2 if was_right is None else paired(right, was_right, weights)
             found[name] = {
@@ -111,11 +129,11 @@ def compare_calibrators(
                 "seconds": seconds,
             }
             advance(1)
-    chosen, table = chosen_of({name: each[scoring] for name, each in losses.items()}, weights, rule)
+    chosen, table = chosen_of({name: each[goal] for name, each in losses.items()}, weights, rule)
     rows = tuple(
         ComparedCalibrator(
             name=row["name"],
-            log_loss=float(weights @ losses[row["name"]]["log_loss"]),
+            log_loss=float(weights @ losses[row["name"]]["log-loss"]),
             brier=float(weights @ losses[row["name"]]["brier"]),
             difference=row["difference"],
             se=row["se"],
@@ -133,7 +151,7 @@ def compare_calibrators(
         n_samples=sample.scores.n_rows,
         classes=sample.classes,
         n_folds=len(folds),
-        scoring=scoring,
+        goal=goal,
         rule=rule,
         level=level,
         chosen=chosen,
@@ -143,6 +161,22 @@ def compare_calibrators(
         after=judge.report(after, shown),
         title=title,
     )
+
+
+def _refuse_swapped(y_true: Any, y_prob: Any) -> None:
+    """Raise TypeError, naming the order, for scores first and labels second."""
+    if y_prob is None or isinstance(y_prob, Predictions):
+        raise TypeError("compare_calibrators(y_true, y_prob) takes labels and scores, or Predictions in place of both")
+    first, second = to_array(y_true, "y_true")[0], to_array(y_prob, "y_prob")[0]
+
+    def are_labels(values: Any) -> bool:
+        return values.ndim == 1 and (values.dtype.kind not in "f" or bool((values == np.floor(values)).all()))
+
+    if not are_labels(first) and are_labels(second):
+        raise TypeError(
+            "compare_calibrators(y_true, y_prob) takes labels first and scores second; y_true looks like scores, and "
+            "y_prob like labels"
+        )
 
 
 def _as_they_are(sample: Sample) -> FloatArray | None:

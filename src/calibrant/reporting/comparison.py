@@ -15,7 +15,7 @@ from ..measure.result import Estimate
 from .report import Report, write_page
 from .text import seconds_of
 
-_SCORES = {"log_loss": "log-loss", "brier": "Brier score"}
+_SCORES = {"log-loss": "log-loss", "brier": "Brier score"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -62,7 +62,7 @@ class CalibratorComparison(Table):
     ----------
     n_samples, n_folds : int
     classes : tuple of labels
-    scoring, rule : str
+    goal, rule : str
     level : float
         Of intervals and bands.
     chosen : str
@@ -81,7 +81,7 @@ class CalibratorComparison(Table):
     n_samples: int
     n_folds: int
     classes: tuple[Label, ...]
-    scoring: str
+    goal: str
     rule: str
     level: float
     chosen: str
@@ -102,7 +102,7 @@ class CalibratorComparison(Table):
     def verdict(self) -> str:
         """One plain sentence."""
         least = min(self.rows, key=lambda row: row.difference)
-        score = _SCORES[self.scoring]
+        score = _SCORES[self.goal]
         if self.rule == "best" or least.name == self.chosen:
             why = f"its cross-validated {score} is the least"
         else:
@@ -150,7 +150,7 @@ class CalibratorComparison(Table):
             "n_samples": self.n_samples,
             "n_folds": self.n_folds,
             "classes": [plain(c) for c in self.classes],
-            "scoring": self.scoring,
+            "goal": self.goal,
             "rule": self.rule,
             "level": self.level,
             "chosen": self.chosen,

@@ -12,6 +12,7 @@ from torchmetrics import Metric
 
 from ..data.checks import check_norm
 from ..errors import Binned, CellEstimator, EmpiricalBayes, Estimator
+from ..errors.named import as_estimator
 from ..errors.norm import combine
 from ..sums import BinMoments, Bins, Grid
 from ..sums.edges import EDGE_UNITS, Edges
@@ -145,13 +146,10 @@ class CalibrationError(Metric):
 
 def _resolved(estimator: str | Estimator) -> CellEstimator:
     """Judge the estimator."""
-    if isinstance(estimator, str):
-        if estimator != "auto":
-            raise ValueError(f"estimator must be 'auto' or an estimator such as Binned(15); got {estimator!r}")
-        return EmpiricalBayes()
-    if not isinstance(estimator, CellEstimator):
+    chosen = as_estimator(estimator, EmpiricalBayes())
+    if not isinstance(chosen, CellEstimator):
         raise ValueError(f"estimator must work on grid counts or be Binned with fixed edges; got {estimator!r}")
-    return estimator
+    return chosen
 
 
 def _sums_named(estimator: CellEstimator, domain: tuple[float, float]) -> _Grids | _Bins:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from ...data.notions import ClassSpecific
 from ...data.result import Picture, Result, Table
 from ...data.types import FloatArray, Label
 from ...data.validation import as_predictions
+from ...data.verbs import Reading, verb
 from ...errors import CellEstimator
 from ...measure.curves import reliability_curve
 from ...measure.murphy import BinaryRows, check_thresholds
@@ -51,14 +51,13 @@ class CalibrationMeasures(Result):
     n_samples: int
 
 
+@verb({"method": "estimator"})
 def calibration_measures(
     y_true: Any,
     y_prob: Any = None,
     *,
-    method: str | CellEstimator = "adaptive",
-    labels: Sequence[Any] | None = None,
-    pos_label: Any = None,
-    sample_weight: Any = None,
+    estimator: str | CellEstimator = "adaptive",
+    **reading: Unpack[Reading],
 ) -> CalibrationMeasures:
     r"""ICI, E50, E90, Emax, O:E, calibration in the large, intercept and slope.
 
@@ -70,7 +69,7 @@ def calibration_measures(
     ----------
     y_true, y_prob, labels, pos_label, sample_weight
         See :func:`calibrant.as_predictions`; two classes.
-    method : {"adaptive", "residual", "density"} or an estimator, default "adaptive"
+    estimator : {"adaptive", "residual", "density"}, other name or estimator, default "adaptive"
         How ĝ is found; see :func:`calibrant.reliability_curve`. Clinical papers use loess.
 
     Returns
@@ -102,10 +101,10 @@ def calibration_measures(
     """
     from ..tests import cox_test
 
-    p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
+    p = as_predictions(y_true, y_prob, **reading)
     rows = BinaryRows.of(p)
     scores, w = rows.scores, rows.weights
-    curve = reliability_curve(p, None, notion=ClassSpecific(rows.label), method=method, level=None)
+    curve = reliability_curve(p, None, notion=ClassSpecific(rows.label), estimator=estimator, level=None)
     gap = np.abs(np.asarray(curve.at(scores).observed) - scores)
     known = ~np.isnan(gap) & (w > 0)
     if not known.any():
@@ -163,14 +162,12 @@ class DecisionCurve(Picture, Table):
         return {"threshold": self.thresholds, "net_benefit": self.net_benefit, "treat_all": self.treat_all}
 
 
+@verb()
 def decision_curve(
     y_true: Any,
     y_prob: Any = None,
     thresholds: Any = None,
-    *,
-    labels: Sequence[Any] | None = None,
-    pos_label: Any = None,
-    sample_weight: Any = None,
+    **reading: Unpack[Reading],
 ) -> DecisionCurve:
     r"""Decision curve (Vickers & Elkin 2006): what acting on the probabilities is worth.
 
@@ -196,7 +193,7 @@ def decision_curve(
     >>> float(curve.net_benefit[0]), float(curve.treat_all[0])  # one true and one false alarm in four; all: two and two
     (0.0, 0.0)
     """
-    p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
+    p = as_predictions(y_true, y_prob, **reading)
     rows = BinaryRows.of(p)
     at = np.arange(1, 100) / 100 if thresholds is None else check_thresholds(thresholds)
     below = rows.before(at, "left")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from ...data.predictions import Predictions
 from ...data.result import Result
 from ...data.types import AnyArray, FloatArray, Interval, Label, RandomState
 from ...data.validation import as_predictions
+from ...data.verbs import Reading, verb
 from ...data.weights import of_variances, ones_or
 from ...measure.scores import matrix_of
 
@@ -106,6 +107,7 @@ class ExpectedCost(Result):
         return "\n".join(lines)
 
 
+@verb()
 def expected_cost(
     y_true: Any,
     y_prob: Any = None,
@@ -115,10 +117,8 @@ def expected_cost(
     calibrator: Calibrator | str | None = "auto",
     cv: int = 5,
     level: float = 0.95,
-    labels: Sequence[Any] | None = None,
-    pos_label: Any = None,
-    sample_weight: Any = None,
     random_state: RandomState = 0,
+    **reading: Unpack[Reading],
 ) -> ExpectedCost:
     r"""Cost of the decisions that probabilities lead to, beside that of others.
 
@@ -180,7 +180,7 @@ def expected_cost(
     if costs is None:
         raise TypeError("costs must be given: a row a class, a column a decision")
     level = check_level(level)
-    p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
+    p = as_predictions(y_true, y_prob, **reading)
     table = _check_costs(costs, p.n_classes)
     names = _check_decisions(decisions, table.shape[1], p.classes)
     used = slice(None) if p.weights is None else np.flatnonzero(p.weights > 0)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ...data.problem import Problem
 from ...data.result import Result
 from ...data.types import FloatArray, Interval, Label, RandomState
 from ...data.validation import as_predictions
+from ...data.verbs import Reading, verb
 from ...data.weights import ones_or
 from ...errors import EmpiricalBayes, laplace
 from ...errors.base import ErrorDraws
@@ -88,6 +89,7 @@ class DecisionCalibrationError(Result):
         )
 
 
+@verb()
 def decision_calibration_error(
     y_true: Any,
     y_prob: Any = None,
@@ -96,10 +98,8 @@ def decision_calibration_error(
     estimator: str | EmpiricalBayes = "auto",
     level: float = 0.95,
     n_resamples: int = 400,
-    labels: Sequence[Any] | None = None,
-    pos_label: Any = None,
-    sample_weight: Any = None,
-    random_state: RandomState = None,
+    random_state: RandomState = 0,
+    **reading: Unpack[Reading],
 ) -> DecisionCalibrationError:
     r"""Calibration error weighted by where decisions are made, and the cost that it causes there.
 
@@ -164,7 +164,7 @@ def decision_calibration_error(
     level = check_level(level)
     n_draws = _POSTERIOR * check_resamples(n_resamples)
     density = _Density.of(thresholds)
-    p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
+    p = as_predictions(y_true, y_prob, **reading)
     rows = BinaryRows.of(p)
     problem = only_problem(ClassSpecific(rows.label), p)
     rng = np.random.default_rng(random_state)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from ...data.predictions import Predictions
 from ...data.problem import Problem
 from ...data.types import AnyArray, Interval, Label, RandomState
 from ...data.validation import as_predictions
+from ...data.verbs import Reading, verb
 from ...errors import Estimator
 from ...measure.curves.from_cells import describe
 from ...measure.estimation import estimate, resolve_estimator
@@ -29,6 +30,7 @@ TESTS = {"kuiper": "Kuiper's, of residuals", "in-the-large": "of the gap"}
 ADJUSTMENTS = ("holm", "bh", "none")
 
 
+@verb()
 def subgroup_calibration(
     y_true: Any,
     y_prob: Any = None,
@@ -41,10 +43,8 @@ def subgroup_calibration(
     adjust: str = "holm",
     min_size: int = 50,
     n_resamples: int = 1999,
-    labels: Sequence[Any] | None = None,
-    pos_label: Any = None,
-    sample_weight: Any = None,
     random_state: RandomState = 0,
+    **reading: Unpack[Reading],
 ) -> SubgroupReport:
     r"""Calibration group by group, with intervals and p-values that allow for the number of groups.
 
@@ -126,7 +126,7 @@ def subgroup_calibration(
     """
     check_choice("test", test, TESTS)
     check_choice("adjust", adjust, ADJUSTMENTS)
-    p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
+    p = as_predictions(y_true, y_prob, **reading)
     chosen = as_notion(notion, p)
     problem = only_problem(chosen, p)
     reader = resolve_estimator(estimator, problem, chosen.name)

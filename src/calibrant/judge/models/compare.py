@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -14,11 +14,12 @@ from ...data.notions import Notion, as_notion
 from ...data.predictions import Predictions
 from ...data.types import CalibrantWarning, FloatArray, Interval, RandomState
 from ...data.validation import as_predictions
+from ...data.verbs import Reading, verb
 from ...data.weights import ones_or
 from ...errors import Estimator
 from ...measure.curves.from_cells import describe
 from ...measure.estimation import resolve_estimator
-from ...measure.scores import ScoringRule, as_rule
+from ...measure.scores import ScoringRule, as_rule, score_named
 from ..multiple import holm
 from .measures import Measured, Measures
 from .parts import has_parts
@@ -33,22 +34,21 @@ FEW_GROUPS = 30
 _ROUNDING = 1e-13
 
 
+@verb()
 def compare_models(
     y_true: Any,
     y_probs: Mapping[str, Any] | None = None,
     *,
     notion: str | Notion = "auto",
     estimator: str | Estimator = "auto",
-    scores: Sequence[str | ScoringRule] = ("brier", "log"),
+    scores: Sequence[str | ScoringRule] = ("brier", "log-loss"),
     groups: Any = None,
-    sample_weight: Any = None,
-    labels: Sequence[Any] | None = None,
-    pos_label: Any = None,
     reference: str | None = None,
     level: float = 0.95,
     n_resamples: int = 2000,
-    random_state: RandomState = None,
+    random_state: RandomState = 0,
     adjust: str = "holm",
+    **reading: Unpack[Reading],
 ) -> ModelComparison:
     r"""Compare models on the same rows: calibration error, proper scores and their parts, with intervals and p-values.
 
@@ -64,7 +64,7 @@ def compare_models(
     estimator : "auto" or Estimator, default "auto"
         What reads the (L1) calibration error of each model, as :func:`calibrant.calibration_error`. Intervals are of
         the error itself, and do not depend on it.
-    scores : sequence of {"brier", "log", "spherical"} or scoring rules, default ("brier", "log")
+    scores : sequence of {"brier", "log-loss", "spherical"} or scoring rules, default ("brier", "log-loss")
     groups : array-like of shape (n,), optional
         What must not be taken for independent rows: the game, patient or event that several rows are of. Values do not
         depend on it, only what is known of their noise and bias.
@@ -141,7 +141,7 @@ def compare_models(
     >>> d.better, d.interval.high < 0
     ('right', True)
     """
-    names, models = _judged(y_true, y_probs, labels, pos_label, sample_weight)
+    names, models = _judged(y_true, y_probs, reading)
     reference = _judged_reference(reference, names)
     check_choice("adjust", adjust, ADJUSTMENTS)
     checked = check_level(level)
@@ -185,9 +185,7 @@ def compare_models(
     )
 
 
-def _judged(
-    y_true: Any, y_probs: Any, labels: Sequence[Any] | None, pos_label: Any, sample_weight: Any
-) -> tuple[list[str], list[Predictions]]:
+def _judged(y_true: Any, y_probs: Any, reading: Reading) -> tuple[list[str], list[Predictions]]:
     """Names and predictions of the same rows, whose classes all come in the order of the first."""
     if isinstance(y_true, Mapping):
         if y_probs is not None:
@@ -211,7 +209,7 @@ def _judged(
     for name, one in zip(names, y_probs.values(), strict=True):
         given = (one, None) if isinstance(one, Predictions) else (y_true, one)
         try:
-            p = as_predictions(*given, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
+            p = as_predictions(*given, **reading)
         except (ValueError, TypeError) as error:
             raise type(error)(f"model {name!r}: {error}") from error
         first = models[0] if models else p
@@ -286,8 +284,8 @@ def _judged_notion(notion: str | Notion, estimator: str | Estimator, p: Predicti
 def _judged_rules(scores: Any, p: Predictions) -> dict[str, ScoringRule]:
     """Scoring rules by name."""
     if isinstance(scores, (str, ScoringRule)) or not isinstance(scores, Iterable):
-        raise TypeError(f"scores must be a sequence, such as ('brier', 'log'); got {scores!r}")
-    scores = list(scores)
+        raise TypeError(f"scores must be a sequence, such as ('brier', 'log-loss'); got {scores!r}")
+    scores = [score_named(s) for s in scores]
     for score in scores:
         if not isinstance(score, (str, ScoringRule)):
             raise TypeError(f"scores must be names or scoring rules; got {score!r}")

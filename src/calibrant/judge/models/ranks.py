@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...data.checks import check_bool, check_fraction
+from ...data.checks import check_bool, check_level
 from ...data.convert import to_array
 from ...data.result import Picture, Table
 from ...data.types import AnyArray, FloatArray
+from ...data.verbs import verb
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,12 +35,12 @@ class ModelRanks(Picture, Table):
         models is the same on every data set; its p-value is then the probability of that by chance, 1/k! for every
         data set but the first (more where models tie).
     critical_difference : float
-        Average ranks that differ by at least this are said to differ (Nemenyi), at ``alpha`` for all pairs together.
+        Average ranks that differ by at least this are said to differ (Nemenyi), at ``level`` for all pairs together.
     pvalues : ndarray of shape (k, k)
         Nemenyi's, of each pair; they are of all pairs together already.
     groups : tuple of tuples of str
         Largest sets of models, the best first, of which no two differ; a model may be in several, or in none.
-    alpha : float
+    level : float
     lower_is_better : bool
     n_sets : int
     """
@@ -56,7 +57,7 @@ class ModelRanks(Picture, Table):
     critical_difference: float
     pvalues: FloatArray
     groups: tuple[tuple[str, ...], ...]
-    alpha: float
+    level: float
     lower_is_better: bool
     n_sets: int
 
@@ -67,13 +68,13 @@ class ModelRanks(Picture, Table):
 
     def __str__(self) -> str:
         width = max(len("model"), *(len(m) for m in self.models))
-        best = self.order[0]
+        best, share = self.order[0], round(100 * (1 - self.level), 6)
         lines = [
             f"{len(self.models)} models on {self.n_sets} data sets; rank 1 is the "
             f"{'lowest' if self.lower_is_better else 'highest'} score",
             f"Friedman chi-squared {self.friedman:.4g}, p = {self.friedman_pvalue:.3g}; "
             f"Iman-Davenport F {self.iman_davenport:.4g}, p = {self.iman_davenport_pvalue:.3g}",
-            f"critical difference of average ranks {self.critical_difference:.3f} (Nemenyi, {100 * self.alpha:g} %)",
+            f"critical difference of average ranks {self.critical_difference:.3f} (Nemenyi, {share:g} %)",
             "",
             f"{'model':<{width}}{'average rank':>14}{'p against the best':>20}",
         ]
@@ -92,8 +93,9 @@ class ModelRanks(Picture, Table):
         }
 
 
+@verb({"alpha": ("level", lambda alpha: 1 - alpha)})
 def rank_models(
-    scores: Any, *, models: Sequence[str] | None = None, lower_is_better: bool = True, alpha: float = 0.05
+    scores: Any, *, models: Sequence[str] | None = None, lower_is_better: bool = True, level: float = 0.95
 ) -> ModelRanks:
     r"""Compare models over several data sets by their ranks (Friedman 1937; Nemenyi 1963; Demšar 2006).
 
@@ -113,7 +115,7 @@ def rank_models(
     models : sequence of k names, optional
         For an array; default ``model 1``, ``model 2``, ….
     lower_is_better : bool, default True
-    alpha : float in (0, 1), default 0.05
+    level : float in (0, 1), default 0.95
         Level of the critical difference, for all pairs together.
 
     Returns
@@ -148,7 +150,7 @@ def rank_models(
     from scipy.stats import chi2, f, rankdata, studentized_range
 
     table, names = _table(scores, models)
-    lower_is_better, alpha = check_bool("lower_is_better", lower_is_better), check_fraction("alpha", alpha)
+    lower_is_better, level = check_bool("lower_is_better", lower_is_better), check_level(level)
     n, k = table.shape
     ranks = np.asarray(rankdata(table if lower_is_better else -table, axis=1), dtype=np.float64)
     average = ranks.mean(axis=0)
@@ -158,7 +160,7 @@ def rank_models(
     certain = rest <= 1e-9 * n * (k - 1)
     ratio = float("inf") if certain else float((n - 1) * statistic / rest)
     scale = float(np.sqrt(k * (k + 1) / (6 * n)))
-    cd = float(studentized_range.ppf(1 - alpha, k, np.inf)) / np.sqrt(2) * scale
+    cd = float(studentized_range.ppf(level, k, np.inf)) / np.sqrt(2) * scale
     distance = np.abs(average[:, None] - average[None])
     pvalues = np.clip(studentized_range.sf(distance * np.sqrt(2) / scale, k, np.inf), 0.0, 1.0)
     return ModelRanks(
@@ -172,7 +174,7 @@ def rank_models(
         critical_difference=float(cd),
         pvalues=pvalues,
         groups=_groups(average, float(cd), names),
-        alpha=alpha,
+        level=level,
         lower_is_better=lower_is_better,
         n_sets=n,
     )

@@ -27,7 +27,7 @@ def measure_text(measure: str) -> str:
     score, _, part = (
         measure.partition("_") if measure.endswith(("_miscalibration", "_discrimination")) else (measure, "", "")
     )
-    said = {"brier": "Brier score", "log": "log score", "spherical": "spherical score"}.get(score, score)
+    said = {"brier": "Brier score", "log-loss": "log-loss", "spherical": "spherical score"}.get(score, score)
     return f"{said}: {part}" if part else said
 
 

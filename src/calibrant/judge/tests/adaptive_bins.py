@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -11,12 +10,14 @@ from ...data.checks import check_int, check_resamples
 from ...data.notions import Notion, as_notion
 from ...data.types import AnyArray, FloatArray, RandomState
 from ...data.validation import as_predictions
+from ...data.verbs import Reading, verb
 from ...data.weights import repeats
 from .resampling import drawn_labels
 from .result import TestResult
 from .scales import Scales
 
 
+@verb()
 def adaptive_test(
     y_true: Any,
     y_prob: Any = None,
@@ -24,10 +25,8 @@ def adaptive_test(
     notion: str | Notion = "auto",
     n_resamples: int = 999,
     n_scales: int | str = "auto",
-    labels: Sequence[Any] | None = None,
-    pos_label: Any = None,
-    sample_weight: Any = None,
-    random_state: RandomState = None,
+    random_state: RandomState = 0,
+    **reading: Unpack[Reading],
 ) -> TestResult:
     r"""Adaptive test of calibration by the squared error over bins of all sizes (T-Cal, Lee et al. 2023).
 
@@ -94,7 +93,7 @@ def adaptive_test(
     n_resamples = check_resamples(n_resamples, 1)
     automatic = isinstance(n_scales, str) and n_scales == "auto"
     wanted = None if automatic else check_int("n_scales", n_scales, 1, instead="'auto' or ")
-    p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
+    p = as_predictions(y_true, y_prob, **reading)
     chosen, n_rows = as_notion(notion, p), p.n_samples
     if p.weights is not None:
         p = p.subset(repeats(p.weights) if p.integral_weights else p.weights > 0)

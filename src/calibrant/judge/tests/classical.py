@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from ...data.checks import check_int
 from ...data.predictions import Predictions
 from ...data.types import AnyArray, FloatArray
 from ...data.validation import as_predictions
+from ...data.verbs import Reading, verb
 from ...data.weights import of_variances, ones_or, repeats
 from ...measure.scores import matrix_of
 from ...sums.logistic_fit import DECREMENT, Counts, Point, logits_of, maximum
@@ -40,15 +40,14 @@ def _rows(p: Predictions) -> tuple[FloatArray, AnyArray, FloatArray, FloatArray]
     return matrix, codes, w, of_variances(w, integral=p.integral_weights)
 
 
+@verb()
 def hosmer_lemeshow(
     y_true: Any,
     y_prob: Any = None,
     *,
     n_bins: int = 10,
     df: str | int = "fit",
-    labels: Sequence[Any] | None = None,
-    pos_label: Any = None,
-    sample_weight: Any = None,
+    **reading: Unpack[Reading],
 ) -> TestResult:
     r"""Hosmer–Lemeshow test, of two classes or (Fagerland, Hosmer & Bofin 2008) of more.
 
@@ -98,7 +97,7 @@ def hosmer_lemeshow(
     from scipy.stats import chi2
 
     n_bins = check_int("n_bins", n_bins, 3)
-    p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
+    p = as_predictions(y_true, y_prob, **reading)
     matrix, codes, w, _ = _rows(p)
     k = matrix.shape[1]
     score = 1 - matrix[:, 0] if k > 2 or p.positive is None else matrix[:, 1]
@@ -138,13 +137,11 @@ def _freedom(df: Any, n_groups: int, k: int) -> int:
     return check_int("df", df, 1, instead="'fit', 'external' or ")
 
 
+@verb()
 def spiegelhalter_test(
     y_true: Any,
     y_prob: Any = None,
-    *,
-    labels: Sequence[Any] | None = None,
-    pos_label: Any = None,
-    sample_weight: Any = None,
+    **reading: Unpack[Reading],
 ) -> TestResult:
     r"""Spiegelhalter's z: is the Brier score what it would be if the probabilities were true?
 
@@ -178,7 +175,7 @@ def spiegelhalter_test(
     """
     from scipy.stats import norm
 
-    p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
+    p = as_predictions(y_true, y_prob, **reading)
     matrix, codes, w, w_variance = _rows(p)
     if matrix.shape[1] == 2:  # the same, by one of two columns
         score, side = matrix[:, 1], 1 - 2 * matrix[:, 1]
@@ -203,13 +200,11 @@ def spiegelhalter_test(
     )
 
 
+@verb()
 def cox_test(
     y_true: Any,
     y_prob: Any = None,
-    *,
-    labels: Sequence[Any] | None = None,
-    pos_label: Any = None,
-    sample_weight: Any = None,
+    **reading: Unpack[Reading],
 ) -> TestResult:
     r"""Cox's recalibration test: intercept 0 and slope 1 of the log odds, jointly.
 
@@ -248,7 +243,7 @@ def cox_test(
     """
     from scipy.stats import chi2
 
-    p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
+    p = as_predictions(y_true, y_prob, **reading)
     if p.n_classes != 2:
         raise ValueError(f"Cox's test is of two classes; got {p.n_classes}: test them one against the rest")
     matrix, codes, w, _ = _rows(p)

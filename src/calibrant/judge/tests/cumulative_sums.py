@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from ...data.notions import Notion, as_notion, only_problem
 from ...data.problem import Problem
 from ...data.types import FloatArray
 from ...data.validation import as_predictions
+from ...data.verbs import Reading, verb
 from ...data.weights import of_variances, ones_or
 from ...errors import Cumulative
 from .result import TestResult
@@ -19,15 +19,14 @@ from .result import TestResult
 _SURELY = 0.5
 
 
+@verb()
 def cumulative_test(
     y_true: Any,
     y_prob: Any = None,
     *,
     statistic: str = "kuiper",
     notion: str | Notion = "auto",
-    labels: Sequence[Any] | None = None,
-    pos_label: Any = None,
-    sample_weight: Any = None,
+    **reading: Unpack[Reading],
 ) -> TestResult:
     r"""Kolmogorov–Smirnov or Kuiper test of the running sum of residuals, without bins or bandwidth.
 
@@ -65,12 +64,12 @@ def cumulative_test(
     True
     """
     reader = Cumulative(statistic)
-    p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
+    p = as_predictions(y_true, y_prob, **reading)
     chosen = as_notion(notion, p)
     problem = only_problem(chosen, p)
     spread, n = _spread(problem)
-    reading = reader.power(problem, 1.0)
-    value = reading / spread if spread > 0 else (float("inf") if reading > 0 else float("nan"))
+    found = reader.power(problem, 1.0)
+    value = found / spread if spread > 0 else (float("inf") if found > 0 else float("nan"))
     survival = range_survival if statistic == "kuiper" else sup_survival
     return TestResult(
         statistic=float(value),

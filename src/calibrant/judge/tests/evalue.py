@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ...data.problem import Problem
 from ...data.result import Shown
 from ...data.types import FloatArray, RandomState
 from ...data.validation import as_predictions
+from ...data.verbs import Reading, verb
 from ...data.weights import repeats
 from .betting import FIRST, Wealth, split_log_ratios
 from .result import TestResult
@@ -22,6 +23,7 @@ METHODS = ("sequential", "split")
 ORDERS = ("random", "given")
 
 
+@verb()
 def evalue_test(
     y_true: Any,
     y_prob: Any = None,
@@ -31,10 +33,8 @@ def evalue_test(
     order: str = "random",
     n_splits: int = 20,
     fraction: float = 0.5,
-    labels: Sequence[Any] | None = None,
-    pos_label: Any = None,
-    sample_weight: Any = None,
-    random_state: RandomState = None,
+    random_state: RandomState = 0,
+    **reading: Unpack[Reading],
 ) -> TestResult:
     r"""Test of calibration by an e-value (the safe Hosmer–Lemeshow test of Henzi, Puke, Dimitriadis & Ziegel 2023).
 
@@ -106,10 +106,10 @@ def evalue_test(
     check_choice("method", method, METHODS)
     check_choice("order", order, ORDERS)
     n_splits, fraction = check_int("n_splits", n_splits, 1), check_fraction("fraction", fraction)
-    p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
+    p = as_predictions(y_true, y_prob, **reading)
     rng = np.random.default_rng(random_state)
     if method == "sequential":
-        monitor = CalibrationMonitor(notion=notion, labels=labels, pos_label=pos_label)
+        monitor = CalibrationMonitor(notion=notion)
         return monitor.update_predictions(p.subset(rng.permutation(p.n_samples)) if order == "random" else p)
     chosen, n_rows = as_notion(notion, p), p.n_samples
     problems = _problems(chosen, _repeated(p))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -13,7 +13,9 @@ from ...data.predictions import Predictions
 from ...data.problem import Problem
 from ...data.types import AnyArray, FloatArray, RandomState
 from ...data.validation import as_predictions
-from ...errors import Estimator, ResidualKernel
+from ...data.verbs import Reading, verb
+from ...errors import Estimator, KernelCalibrationError, ResidualKernel
+from ...errors.named import as_estimator
 from ...errors.norm import combine_draws, root
 from .result import TestResult
 
@@ -21,6 +23,7 @@ from .result import TestResult
 _TOGETHER = 1 << 22
 
 
+@verb()
 def calibration_test(
     y_true: Any,
     y_prob: Any = None,
@@ -29,10 +32,8 @@ def calibration_test(
     estimator: str | Estimator = "auto",
     norm: float = 1,
     n_resamples: int = 999,
-    labels: Sequence[Any] | None = None,
-    pos_label: Any = None,
-    sample_weight: Any = None,
-    random_state: RandomState = None,
+    random_state: RandomState = 0,
+    **reading: Unpack[Reading],
 ) -> TestResult:
     r"""Test of calibration by resampling (Vaicenavicius et al. 2019; the survey's Algorithm 1), for any estimator.
 
@@ -80,7 +81,7 @@ def calibration_test(
     True
     """
     n_resamples, norm = check_resamples(n_resamples, 1), check_norm(norm)
-    p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
+    p = as_predictions(y_true, y_prob, **reading)
     chosen = as_notion(notion, p)
     reader = _reader(estimator, vector=chosen.vector)
     reader.check(chosen.reduce(p), chosen.name)
@@ -109,15 +110,7 @@ Statistics = Callable[[AnyArray], FloatArray]
 
 
 def _reader(estimator: str | Estimator, *, vector: bool) -> Estimator:
-    if isinstance(estimator, Estimator):
-        return estimator
-    if estimator != "auto":
-        raise ValueError(f"estimator must be 'auto' or an estimator such as Binned(15); got {estimator!r}")
-    if vector:
-        from ...errors import KernelCalibrationError
-
-        return KernelCalibrationError()
-    return ResidualKernel()
+    return as_estimator(estimator, KernelCalibrationError() if vector else ResidualKernel())
 
 
 def drawn_labels(p: Predictions, n_resamples: int, rng: np.random.Generator) -> Any:

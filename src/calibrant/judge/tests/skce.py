@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from ...data.predictions import Predictions
 from ...data.problem import Problem, VectorProblem
 from ...data.types import FloatArray, RandomState
 from ...data.validation import as_predictions
+from ...data.verbs import Reading, verb
 from ...errors import KernelCalibrationError
 from .resampling import drawn_labels
 from .result import TestResult
@@ -23,6 +23,7 @@ METHODS = ("resampling", "asymptotic")
 LEAST_BLOCK, MOST_BLOCK = 10, 50
 
 
+@verb()
 def kernel_test(
     y_true: Any,
     y_prob: Any = None,
@@ -31,10 +32,8 @@ def kernel_test(
     estimator: KernelCalibrationError | None = None,
     method: str = "resampling",
     n_resamples: int = 999,
-    labels: Sequence[Any] | None = None,
-    pos_label: Any = None,
-    sample_weight: Any = None,
-    random_state: RandomState = None,
+    random_state: RandomState = 0,
+    **reading: Unpack[Reading],
 ) -> TestResult:
     r"""Test by the squared kernel calibration error (Widmann, Lindsten & Zachariah 2019).
 
@@ -84,7 +83,7 @@ def kernel_test(
     n_resamples = check_resamples(n_resamples, 1)
     if estimator is not None and not isinstance(estimator, KernelCalibrationError):
         raise TypeError(f"estimator must be a KernelCalibrationError; got {estimator!r}")
-    p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
+    p = as_predictions(y_true, y_prob, **reading)
     reader = estimator or KernelCalibrationError()
     if estimator is None and method == "asymptotic":
         reader = KernelCalibrationError(block=min(max(math.isqrt(p.n_samples), LEAST_BLOCK), MOST_BLOCK))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -12,14 +11,16 @@ from ...data.notions import Notion, as_notion
 from ...data.problem import Problem, VectorProblem
 from ...data.types import Label, RandomState
 from ...data.validation import as_predictions
+from ...data.verbs import Reading, verb
 from ...errors import AdaptiveKernel, Binned, CellEstimator, Density, Isotonic, ResidualKernel
+from ...errors.named import NAMES, estimator_named
 from ..inference.steps import Groups
 from ..result import ReliabilityCurve
 from .band_kinds import check_band
 from .corp import is_isotonic, isotonic_curve
 from .from_cells import curve_from
 
-_METHODS: dict[str, CellEstimator] = {
+_OF_CURVES: dict[str, CellEstimator] = {
     "density": Density(),
     "adaptive": AdaptiveKernel(),
     "residual": ResidualKernel(space="score"),
@@ -27,20 +28,18 @@ _METHODS: dict[str, CellEstimator] = {
 }
 
 
+@verb({"method": "estimator"})
 def reliability_curve(
     y_true: Any,
     y_prob: Any = None,
     *,
     notion: str | Notion = "auto",
-    method: str | CellEstimator | Isotonic = "density",
+    estimator: str | CellEstimator | Isotonic = "density",
     level: float | None = None,
     band: str = "confidence",
     n_resamples: int = 1000,
-    labels: Sequence[Any] | None = None,
-    pos_label: Any = None,
-    sample_weight: Any = None,
-    sum_tolerance: float | None = None,
-    random_state: RandomState = None,
+    random_state: RandomState = 0,
+    **reading: Unpack[Reading],
 ) -> ReliabilityCurve:
     r"""Observed frequency of the outcome at every score, with a band.
 
@@ -53,7 +52,7 @@ def reliability_curve(
     notion : str or Notion, default "auto"
         A notion with one problem: the positive class, ``ClassSpecific(label)`` or ``"confidence"``. For all classes
         at once see :func:`reliability_curves`.
-    method : {"density", "adaptive", "residual", "binned", "isotonic"} or an estimator, default "density"
+    estimator : {"density", "adaptive", "residual", "binned", "isotonic"}, other name or estimator, default "density"
         ``Density()``, ``AdaptiveKernel()``, ``ResidualKernel(space="score")``, ``Binned()``, ``Isotonic()`` (also
         ``"corp"``: one value for each distinct score), or one with parameters of your own.
     level : float in (0, 1), optional
@@ -106,15 +105,8 @@ def reliability_curve(
     >>> bool(curve.at(0.5).lower[0] < 0.25 < curve.at(0.5).upper[0])
     True
     """
-    estimator = None if is_isotonic(method) else check_method(method)
-    predictions = as_predictions(
-        y_true,
-        y_prob,
-        labels=labels,
-        pos_label=pos_label,
-        sample_weight=sample_weight,
-        sum_tolerance=sum_tolerance,
-    )
+    reader = None if is_isotonic(estimator) else curve_estimator(estimator)
+    predictions = as_predictions(y_true, y_prob, **reading)
     chosen = as_notion(notion, predictions)
     reduction = chosen.reduce(predictions)
     if isinstance(reduction, VectorProblem) or len(reduction) != 1:
@@ -123,24 +115,22 @@ def reliability_curve(
             "or reliability_curves()"
         )
     problem = reduction[0]
-    drawn = _Drawn(estimator, chosen.name, level, band, n_resamples, random_state)
-    return drawn.curve(problem, None if estimator is None else estimator.summarize(problem))
+    drawn = _Drawn(reader, chosen.name, level, band, n_resamples, random_state)
+    return drawn.curve(problem, None if reader is None else reader.summarize(problem))
 
 
+@verb({"method": "estimator"})
 def reliability_curves(
     y_true: Any,
     y_prob: Any = None,
     *,
     notion: str | Notion = "classwise",
-    method: str | CellEstimator | Isotonic = "density",
+    estimator: str | CellEstimator | Isotonic = "density",
     level: float | None = None,
     band: str = "confidence",
     n_resamples: int = 1000,
-    labels: Sequence[Any] | None = None,
-    pos_label: Any = None,
-    sample_weight: Any = None,
-    sum_tolerance: float | None = None,
-    random_state: RandomState = None,
+    random_state: RandomState = 0,
+    **reading: Unpack[Reading],
 ) -> dict[Label, ReliabilityCurve]:
     """One curve a class, for ``"classwise"`` or ``"top-label"``; parameters as :func:`reliability_curve`.
 
@@ -156,21 +146,14 @@ def reliability_curves(
     >>> sorted(cal.reliability_curves([0, 1, 2], P))
     [0, 1, 2]
     """
-    estimator = None if is_isotonic(method) else check_method(method)
-    predictions = as_predictions(
-        y_true,
-        y_prob,
-        labels=labels,
-        pos_label=pos_label,
-        sample_weight=sample_weight,
-        sum_tolerance=sum_tolerance,
-    )
+    reader = None if is_isotonic(estimator) else curve_estimator(estimator)
+    predictions = as_predictions(y_true, y_prob, **reading)
     chosen = as_notion(notion, predictions)
     reduction = chosen.reduce(predictions)
     if isinstance(reduction, VectorProblem):
         raise ValueError(f"notion {chosen.name!r} has no curves: its score is a vector")
-    drawn = _Drawn(estimator, chosen.name, level, band, n_resamples, random_state)
-    return {one.label: drawn.curve(one, None if estimator is None else estimator.summarize(one)) for one in reduction}
+    drawn = _Drawn(reader, chosen.name, level, band, n_resamples, random_state)
+    return {one.label: drawn.curve(one, None if reader is None else reader.summarize(one)) for one in reduction}
 
 
 class _Drawn:
@@ -204,12 +187,15 @@ class _Drawn:
         return curve_from(self.estimator, summary, label=problem.label, groups=groups, **self.options)
 
 
-def check_method(method: str | CellEstimator | Isotonic) -> CellEstimator:
-    """Judge the ``method`` argument."""
-    if isinstance(method, CellEstimator):
-        return method
-    if isinstance(method, str) and method in _METHODS:
-        return _METHODS[method]
+def curve_estimator(estimator: str | CellEstimator | Isotonic, name: str = "estimator") -> CellEstimator:
+    """Judge what a curve is estimated by."""
+    if isinstance(estimator, str) and estimator not in _OF_CURVES and estimator.partition(":")[0] in NAMES:
+        estimator = estimator_named(estimator)  # type: ignore[assignment]
+    if isinstance(estimator, CellEstimator):
+        return estimator
+    if isinstance(estimator, str) and estimator in _OF_CURVES:
+        return _OF_CURVES[estimator]
     raise ValueError(
-        f"method must be one of {', '.join(map(repr, _METHODS))}, Binned(...) or Density(...); got {method!r}"
+        f"{name} must be one of {', '.join(map(repr, _OF_CURVES))}, another name of an estimator with a curve such as "
+        f"'binned:20', or Binned(...), Density(...); got {estimator!r}"
     )

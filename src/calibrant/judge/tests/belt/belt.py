@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ....data.problem import Problem
 from ....data.result import Picture, Table, plain
 from ....data.types import FloatArray, Interval, Label
 from ....data.validation import as_predictions
+from ....data.verbs import Reading, verb
 from ....data.weights import ones_or
 from ....sums.logistic_fit import expit, logits_of
 from .null import quantile, survival, threshold
@@ -124,6 +125,7 @@ class CalibrationBelt(Picture, Table):
         }
 
 
+@verb()
 def calibration_belt(
     y_true: Any,
     y_prob: Any = None,
@@ -134,9 +136,7 @@ def calibration_belt(
     n_points: int = 201,
     clip: float = 1e-6,
     notion: str | Notion = "auto",
-    labels: Sequence[Any] | None = None,
-    pos_label: Any = None,
-    sample_weight: Any = None,
+    **reading: Unpack[Reading],
 ) -> CalibrationBelt:
     r"""GiViTI calibration belt of a model judged on rows that it was not fitted to.
 
@@ -214,7 +214,7 @@ def calibration_belt(
     chosen_level = check_fraction("selection", selection)
     if not is_real(clip) or not 0 < clip < 0.5:
         raise ValueError(f"clip must be a number above 0 and below 0.5; got {clip!r}")
-    p = as_predictions(y_true, y_prob, labels=labels, pos_label=pos_label, sample_weight=sample_weight)
+    p = as_predictions(y_true, y_prob, **reading)
     chosen = as_notion(notion, p)
     problem = only_problem(chosen, p)
     warnings = []

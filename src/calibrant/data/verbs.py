@@ -1,0 +1,89 @@
+"""What every function of labels and probabilities takes besides its own arguments: named once, for all of them."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ParamSpec, TypeAlias, TypedDict, TypeVar
+
+from .types import RenamedWarning
+from .validation import as_predictions
+
+P = ParamSpec("P")
+R = TypeVar("R")
+#: A name of now, and what makes its value of the earlier one's.
+Renamed: TypeAlias = str | tuple[str, Callable[[Any], Any]]
+
+
+class Reading(TypedDict, total=False):
+    """How labels and probabilities are read; see :func:`calibrant.as_predictions`."""
+
+    labels: Sequence[Any] | None
+    pos_label: Any
+    sample_weight: Any
+    sum_tolerance: float | None
+    from_logits: bool
+
+
+_OPTIONS = {
+    name: p.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+    for name, p in inspect.signature(as_predictions).parameters.items()
+    if name in Reading.__annotations__
+}
+
+
+def verb(renamed: Mapping[str, Renamed] | None = None) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorate a function whose last argument is ``**reading: Unpack[Reading]``.
+
+    Its signature then names these options, as if it had written them out; an unknown keyword is a TypeError that names
+    the function; a keyword that is spelled as in an earlier version (``renamed``: old to new, with what makes the new
+    value of the old one where they differ) works, with a warning.
+    """
+    old = dict(renamed or {})
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        signature = inspect.signature(function)
+        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        reads = len(own) < len(signature.parameters)
+        every = [*own, *(_OPTIONS.values() if reads else ())]
+        known = {p.name for p in every if p.kind is not p.POSITIONAL_ONLY}
+
+        @functools.wraps(function)
+        def called(*args: P.args, **kwargs: P.kwargs) -> R:
+            if not known.issuperset(kwargs):
+                name = function.__qualname__.removesuffix(".__init__")
+                kwargs.update(_as_now(name, kwargs, known, old))
+            return function(*args, **kwargs)
+
+        called.__signature__ = signature.replace(parameters=every)  # type: ignore[attr-defined]
+        return called
+
+    return decorate
+
+
+def warn_renamed(text: str) -> None:
+    """Warn of an earlier name, at the line outside this package that used it."""
+    here, level = str(Path(__file__).parents[1]), 1
+    while sys._getframe(level).f_code.co_filename.startswith(here):
+        level += 1
+    warnings.warn(text, RenamedWarning, stacklevel=level + 1)
+
+
+def _as_now(name: str, given: dict[str, Any], known: set[str], old: Mapping[str, Renamed]) -> dict[str, Any]:
+    """Keywords of an earlier spelling by their names of now, taken out of those given; TypeError for unknown ones."""
+    out = {}
+    for key in [k for k in given if k not in known]:
+        if key not in old:
+            raise TypeError(f"{name}() got an unexpected keyword argument {key!r}")
+        found = old[key]
+        now, made = found if isinstance(found, tuple) else (found, None)
+        if now in given:
+            raise TypeError(f"{name}() got {key!r}, the earlier name of {now!r}, together with it")
+        warn_renamed(f"{name}({key}=…) is now {name}({now}=…)")
+        value = given.pop(key)
+        out[now] = value if made is None else made(value)
+    return out

@@ -1,0 +1,182 @@
+"""The same thing has the same name and default everywhere; earlier spellings work, and say what they are now."""
+
+import inspect
+import warnings
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant.calibrators import AutoCalibrator, CurveCalibrator, PlattScaling, from_dict, select_calibrator, to_dict
+from calibrant.data.types import RenamedWarning
+from calibrant.errors.named import NAMES, estimator_named
+
+RNG = np.random.default_rng(0)
+P = RNG.random(300)
+Y = (RNG.random(300) < P**1.3).astype(int)
+PLATT = {"candidates": {"platt": PlattScaling()}}
+
+#: Old spelling, new spelling.
+RENAMED = {
+    "reliability_curve": (
+        lambda **k: cal.reliability_curve(Y, P, **k).observed,
+        {"method": "binned"},
+        {"estimator": "binned"},
+    ),
+    "reliability_curves": (
+        lambda **k: cal.reliability_curves(Y, np.c_[1 - P, P], **k)[1].observed,
+        {"method": "binned"},
+        {"estimator": "binned"},
+    ),
+    "calibration_measures": (
+        lambda **k: cal.calibration_measures(Y, P, **k).ici,
+        {"method": "density"},
+        {"estimator": "density"},
+    ),
+    "curve of a display": (
+        lambda **k: cal.ReliabilityDisplay.from_predictions(Y, P, **k).diagrams[0].curve.observed,
+        {"method": "isotonic"},
+        {"curve": "isotonic"},
+    ),
+    "number of a display": (
+        lambda **k: cal.ReliabilityDisplay.from_predictions(Y, P, **k).estimate.value,
+        {"error": cal.Binned(7)},
+        {"estimator": cal.Binned(7)},
+    ),
+    "rank_models": (
+        lambda **k: cal.rank_models({"a": [1, 2, 1], "b": [2, 1, 3]}, **k).critical_difference,
+        {"alpha": 0.1},
+        {"level": 0.9},
+    ),
+    "select_calibrator": (
+        lambda **k: select_calibrator(P, Y, **PLATT, **k).table[0]["loss"],
+        {"scoring": "brier"},
+        {"goal": "brier"},
+    ),
+    "AutoCalibrator": (lambda **k: AutoCalibrator(**k).goal, {"scoring": "brier"}, {"goal": "brier"}),
+    "CurveCalibrator": (lambda **k: CurveCalibrator(**k).estimator, {"method": "density"}, {"estimator": "density"}),
+    "compare_calibrators": (
+        lambda **k: cal.compare_calibrators(**{"y_true": Y, "y_prob": P, **PLATT} | k).rows[0].brier,
+        {"scoring": "brier"},
+        {"goal": "brier"},
+    ),
+    "log": (lambda **k: cal.decompose(Y, P, **k).total, {"score": "log"}, {"score": "log-loss"}),
+    "log_loss": (
+        lambda **k: select_calibrator(P, Y, **PLATT, **k).table[0]["loss"],
+        {"goal": "log_loss"},
+        {"goal": "log-loss"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RENAMED)
+def test_an_earlier_spelling_works_with_a_warning(name):
+    call, old, new = RENAMED[name]
+    with pytest.warns(RenamedWarning, match=f"is now .*{next(iter(new))}|is now 'log-loss'") as caught:
+        before = call(**old)
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(before, call(**new))
+
+
+def test_both_spellings_and_unknown_keywords_are_refused():
+    with pytest.raises(TypeError, match=r"reliability_curve\(\) got 'method', the earlier name of 'estimator'"):
+        cal.reliability_curve(Y, P, method="binned", estimator="binned")
+    with pytest.raises(TypeError, match=r"estimate\(\) got an unexpected keyword argument 'estimater'"):
+        cal.estimate(Y, P, estimater="auto")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'groupz'"):
+        cal.compare_models(Y, {"a": P, "b": P}, groupz=[1])
+
+
+def test_swapped_arguments_name_the_order():
+    matrix = np.c_[1 - P, P]
+    for scores in (P, P.tolist(), matrix):
+        with pytest.raises(TypeError, match=r"compare_calibrators\(y_true, y_prob\) takes labels first"):
+            cal.compare_calibrators(scores, Y)
+    named = np.where(Y == 1, "yes", "no")
+    with pytest.raises(TypeError, match="takes labels first"):
+        cal.compare_calibrators(P, named)
+    with pytest.raises(TypeError, match="takes labels and scores"):
+        cal.compare_calibrators(Y)
+
+
+def verbs():
+    names = [name for name in cal.__all__ if inspect.isfunction(getattr(cal, name))]
+    of = {name: inspect.signature(getattr(cal, name)).parameters for name in names}
+    return {name: p for name, p in of.items() if "y_true" in p and name != "compare_calibrators"}
+
+
+@pytest.mark.parametrize(("name", "parameters"), verbs().items())
+def test_all_verbs_read_predictions_alike(name, parameters):
+    wanted = {"labels": None, "pos_label": None, "sample_weight": None, "sum_tolerance": None, "from_logits": False}
+    assert {k: parameters[k].default for k in wanted} == wanted
+    assert all(parameters[k].kind is inspect.Parameter.KEYWORD_ONLY for k in wanted)
+    assert not any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+
+
+def test_names_and_defaults_are_the_same_everywhere():
+    shared = {"level": (0.95, None), "random_state": (0,), "notion": ("auto", "classwise"), "n_resamples": None}
+    for name in cal.__all__:
+        value = getattr(cal, name)
+        if inspect.isfunction(value):
+            for key, p in inspect.signature(value).parameters.items():
+                assert key not in ("alpha", "scoring", "error"), (name, key)
+                if shared.get(key):
+                    assert p.default in shared[key], (name, key, p.default)
+    functions = [value for value in map(vars(cal).get, cal.__all__) if inspect.isfunction(value)]
+    with_method = {f.__name__ for f in functions if "method" in inspect.signature(f).parameters}
+    assert with_method == {"decompose", "evalue_test", "kernel_test"}
+
+
+def test_logits_are_read_by_every_verb():
+    z = np.log(P / (1 - P))
+    for name in ("spiegelhalter_test", "log_loss", "brier_score", "cox_test", "expected_calibration_error"):
+        verb = getattr(cal, name)
+        one, two = verb(Y, P), verb(Y, z, from_logits=True)
+        assert float(getattr(one, "statistic", one)) == pytest.approx(float(getattr(two, "statistic", two)), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_estimator_has_a_name(name):
+    kind, _ = NAMES[name]
+    assert estimator_named(name) == kind()
+    assert {kind.__name__ for kind, _ in NAMES.values()} == {
+        n for n in cal.errors.__all__ if n not in ("CellEstimator", "Component", "Estimator", "Prior")
+    }
+
+
+def test_names_take_values():
+    assert estimator_named("binned:20:quantile:linear:debias") == cal.Binned(20, "quantile", "linear", debias=True)
+    assert estimator_named("binned:sqrt") == cal.Binned("sqrt")
+    assert estimator_named("density:0.05:triweight") == cal.Density(0.05, "triweight")
+    assert estimator_named("residual:score") == cal.ResidualKernel(space="score")
+    assert cal.calibration_error(Y, P, estimator="binned:20") == cal.calibration_error(Y, P, estimator=cal.Binned(20))
+    assert cal.reliability_curve(Y, P, estimator="binned:20").edges.size == 21
+    assert cal.report(Y, P, estimator="smooth").headline.estimator == repr(cal.Smooth())
+    for wrong in ("binned:20:30", "sweep:1", "bins", "", "auto:1", "density:a:b:c"):
+        with pytest.raises(ValueError, match=r"estimator|bandwidth"):
+            cal.calibration_error(Y, P, estimator=wrong)
+
+
+def test_notions_in_words():
+    q = RNG.dirichlet(np.ones(3), 200)
+    k = (q.cumsum(axis=1) > RNG.random((200, 1))).argmax(axis=1)
+    both = [cal.calibration_error(k, q, notion=n) for n in ("classwise", "class-wise")]
+    assert both[0] == both[1]
+    one = cal.calibration_error(k, q, notion="class-specific:2")
+    assert one == cal.calibration_error(k, q, notion=cal.ClassSpecific(2))
+    names = np.array(["cat", "dog", "eel"])[k]
+    assert cal.calibration_error(names, q, notion="class-specific:eel") == one
+    with pytest.raises(ValueError, match="zebra"):
+        cal.calibration_error(names, q, notion="class-specific:zebra")
+
+
+def test_a_calibrator_saved_under_earlier_names_is_read():
+    auto = AutoCalibrator(PLATT["candidates"]).fit(P, Y)
+    saved = to_dict(auto)
+    assert saved["parameters"].pop("goal") == "log-loss"
+    saved["parameters"]["scoring"] = "log_loss"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert from_dict(saved).goal == "log-loss"
