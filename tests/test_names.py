@@ -137,6 +137,16 @@ def test_logits_are_read_by_every_verb():
         assert float(getattr(one, "statistic", one)) == pytest.approx(float(getattr(two, "statistic", two)), rel=1e-9)
 
 
+def test_logits_are_read_in_pieces():
+    z = np.log(P / (1 - P))
+    kept = cal.Accumulator(from_logits=True).add(Y[:100], z[:100]) + cal.Accumulator().add(Y[100:], P[100:])
+    assert kept.from_logits
+    want = cal.calibration_error(Y, P, estimator="binned")
+    assert kept.estimate(cal.Binned()).value == pytest.approx(want, rel=1e-9)
+    one, two = cal.CalibrationMonitor(from_logits=True), cal.CalibrationMonitor()
+    assert one.update(Y, z).statistic == pytest.approx(two.update(Y, P).statistic, rel=1e-9)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_estimator_has_a_name(name):
     kind, _ = NAMES[name]

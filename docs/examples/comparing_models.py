@@ -1,7 +1,7 @@
 """Writes docs/comparing_models.md and its images; the table of coverage is kept, it is another script's.
 
 Run from the repository's root: ``python docs/examples/comparing_models.py [--docs docs]``. The table between the
-markers is written by ``python benchmarks/model_comparison_coverage.py --write docs/comparing_models.md``.
+markers is written by ``python -m benchmarks.coverage.model_comparison_coverage --write docs/comparing_models.md``.
 """
 
 import argparse
@@ -95,7 +95,8 @@ no independent witnesses: `groups=game` says so.
 
 ## Do the intervals hold?
 
-`python benchmarks/model_comparison_coverage.py --repetitions 150 --write docs/comparing_models.md` draws samples of
+`python -m benchmarks.coverage.model_comparison_coverage --repetitions 150 --write docs/comparing_models.md` draws
+samples of
 which the true differences are known: share of 95 % intervals that hold them, in %. **Bold**: the true difference is 0,
 and the rest to 100 is how often a difference is found that is not there. "In fives": rows in groups of five, whose
 features and outcomes hang together, with `groups=`. Where "one of 10 scores" is said, one model states a uniform

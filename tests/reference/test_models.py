@@ -370,7 +370,7 @@ def test_squares_judge_their_input():
     q = [[0.2, 0.8], [0.6, 0.4]]
     with pytest.raises(ValueError, match=r"SimplexBinned\(n_bins=5\) has no unbiased square"):
         squared_calibration_error([0, 1], q, notion="canonical", estimator=cal.SimplexBinned())
-    with pytest.raises(ValueError, match="estimator must be 'auto' or an estimator"):
+    with pytest.raises(ValueError, match="estimator must be 'auto', an estimator"):
         squared_calibration_error([0, 1], q, estimator="best")
     assert squared_calibration_error([0, 1] * 30, [0.4, 0.6] * 30, estimator=CrossFit()) > 0.1
 

@@ -230,3 +230,9 @@ def test_losses_compile_into_one_graph(name):
     compiled.backward()
     assert compiled.item() == pytest.approx(loss.item(), rel=1e-12)
     torch.testing.assert_close(traced.grad, eager.grad, rtol=1e-9, atol=1e-12)
+
+
+def test_dir_is_what_is_public():
+    import calibrant.torch
+
+    assert dir(calibrant.torch) == sorted(calibrant.torch.__all__)

@@ -193,7 +193,8 @@ def decompose(
     -----
     Calibration is biased upwards by the noise in C (of CORP by about ``log n / n``), refinement downwards.
     Intervals of CORP and of bins at 95 % hold the truth in 87 to 100 % of samples of 200 and 1000 rows, calibrated or
-    not (``benchmarks/decomposition_coverage.py``); of many small exact groups they can lie beside the estimate, whose
+    not (``benchmarks/coverage/decomposition_coverage.py``); of many small exact groups they can lie beside the
+    estimate, whose
     noise they take off. Infinite scores are reported: a total of ∞ is a calibration of ∞. Cost
     O(n log n) a class, and as much a resample
     without the sorting.

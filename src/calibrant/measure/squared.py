@@ -40,7 +40,7 @@ def squared_calibration_error(
     estimator : "auto" or Estimator, default "auto"
         ``"auto"``: ``Binned("sqrt", "quantile", debias="kumar")``: bins of equal counts waste no sample on thin bins,
         and a bin with one sample adds 0 rather than noise. Noise costs no bias here, so many bins are better than few:
-        where scores are piled up, 15 bins lose about half of the square (``benchmarks/squares.py``).
+        where scores are piled up, 15 bins lose about half of the square (``benchmarks/coverage/squares.py``).
         For the canonical notion :class:`DirichletKernel` over residuals, in both orders: see there. ``Binned`` with any
         ``debias``, ``CrossFit`` and ``DirichletKernel`` with ``"cross"`` or ``"square"`` have a square.
 

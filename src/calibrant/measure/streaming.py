@@ -147,7 +147,7 @@ class Accumulator(Shown):
     ----------
     notion : str or Notion, default "auto"
         Any notion but canonical. ``"auto"`` is decided by the first piece.
-    labels, pos_label, sum_tolerance
+    labels, pos_label, sum_tolerance, from_logits
         See :func:`as_predictions`. A piece may lack some labels, so say ``labels`` unless they are 0/1, the
         integers 0 … K-1, or a frame's column names.
     binned : Binned, default ``Binned(15)``
@@ -183,6 +183,7 @@ class Accumulator(Shown):
         labels: Sequence[Any] | None = None,
         pos_label: Any = None,
         sum_tolerance: float | None = None,
+        from_logits: bool = False,
         binned: Binned | None = None,
         estimators: Sequence[CellEstimator] = (),
     ) -> None:
@@ -194,6 +195,7 @@ class Accumulator(Shown):
         self.labels = labels
         self.pos_label = pos_label
         self.sum_tolerance = sum_tolerance
+        self.from_logits = from_logits
         self.given_bins = binned
         self.estimators = tuple(estimators)
         self.classes: tuple[Label, ...] = ()
@@ -220,6 +222,7 @@ class Accumulator(Shown):
             pos_label=self.classes[self.positive] if settled and self.positive is not None else self.pos_label,
             sample_weight=sample_weight,
             sum_tolerance=self.sum_tolerance,
+            from_logits=self.from_logits,
         )
         return self.add_predictions(predictions)
 
@@ -405,10 +408,14 @@ def _added(a: Kept | None, b: Kept | None) -> Kept | None:
     return a + b if a is not None and b is not None else a if b is None else b
 
 
+#: What an accumulator has where nothing was given.
+_DEFAULTS = {"notion": "auto", "labels": None, "pos_label": None, "sum_tolerance": None, "from_logits": False}
+
+
 def _settings(one: Accumulator, other: Accumulator) -> dict[str, Any]:
     """What either accumulator was given; ValueError naming both where they differ."""
     out: dict[str, Any] = {}
-    for name, default in (("notion", "auto"), ("labels", None), ("pos_label", None), ("sum_tolerance", None)):
+    for name, default in _DEFAULTS.items():
         pair = [getattr(a, name) for a in (one, other)]
         if name == "notion":
             pair = [notion_named(v) for v in pair]

@@ -22,6 +22,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
 def __getattr__(name: str) -> Any:
     """Import the metric when it is asked for: losses do not need torchmetrics."""
     if name != "CalibrationError":

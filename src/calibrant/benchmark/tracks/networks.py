@@ -1,4 +1,4 @@
-"""Track "networks": laws fitted to the predictions of real image classifiers; see ``benchmarks/fit_networks.py``."""
+"""Track "networks": laws fitted to predictions of real image classifiers; see ``benchmarks/real/fit_networks.py``."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def adaptive_test(
     (b) m = 1 is looked at too, and scales of a few chance pairs are not. (c) Given the scores, :math:`T_m` has mean 0
     and a known variance under calibration; it is standardised by them and by the cube root of Wilson & Hilferty, for
     its law is nearly a shifted :math:`\chi^2`, more skewed the fewer the bins: so no scale drowns the others.
-    Cost O(n log n), and a sparse product a draw and scale: ``benchmarks/judging.md`` has 10⁴ rows and 999 draws.
+    Cost O(n log n), and a sparse product a draw and scale: ``benchmarks/speed/judging.md`` has 10⁴ rows and 999 draws.
 
     References
     ----------

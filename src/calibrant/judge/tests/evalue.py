@@ -134,6 +134,8 @@ class CalibrationMonitor(Shown):
         As :func:`evalue_test`.
     labels, pos_label
         As :func:`calibrant.as_predictions`; those of the first batch hold for all that follow.
+    sum_tolerance, from_logits
+        As :func:`calibrant.as_predictions`, for every batch.
 
     Attributes
     ----------
@@ -166,10 +168,14 @@ class CalibrationMonitor(Shown):
         notion: str | Notion = "auto",
         labels: Sequence[Any] | None = None,
         pos_label: Any = None,
+        sum_tolerance: float | None = None,
+        from_logits: bool = False,
     ) -> None:
         self.notion = notion
         self.labels = labels
         self.pos_label = pos_label
+        self.sum_tolerance = sum_tolerance
+        self.from_logits = from_logits
         self.n_samples = 0
         self._columns = False
         self._bets: list[Wealth] = []
@@ -205,7 +211,15 @@ class CalibrationMonitor(Shown):
                 if settled is not None and given != settled:
                     raise ValueError(f"batches must speak of the same {name}: {settled!r} before, {given!r} now")
             return self.update_predictions(p)
-        p = as_predictions(y_true, y_prob, labels=self.labels, pos_label=self.pos_label, sample_weight=sample_weight)
+        p = as_predictions(
+            y_true,
+            y_prob,
+            labels=self.labels,
+            pos_label=self.pos_label,
+            sample_weight=sample_weight,
+            sum_tolerance=self.sum_tolerance,
+            from_logits=self.from_logits,
+        )
         return self.update_predictions(p)
 
     def update_predictions(self, p: Predictions) -> TestResult:

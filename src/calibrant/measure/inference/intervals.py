@@ -22,7 +22,7 @@ Approximations, all of them felt:
   :math:`\sqrt{1 + 0.876/(K-1)}`, the factor for exchangeable classes under calibration (for K = 2 the two problems are
   each other's mirror image and one stands for both).
 
-``benchmarks/interval_coverage.py`` measures the coverage where the truth is known.
+``benchmarks/coverage/interval_coverage.py`` measures the coverage where the truth is known.
 """
 
 from __future__ import annotations
