@@ -70,6 +70,7 @@ def test_example_streams_resamples_and_reports(in_the_large):
     assert read == pytest.approx(np.abs((y - p).reshape(3, 300).mean(axis=1)), abs=1e-12)
 
 
+@pytest.mark.torch
 def test_example_is_read_by_the_torch_metric(in_the_large):
     torch = pytest.importorskip("torch")
     from calibrant.torch import CalibrationError

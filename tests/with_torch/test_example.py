@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
 
 SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "examples" / "train_digits.py"
 

@@ -6,6 +6,7 @@ import pytest
 import calibrant as cal
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
 
 from calibrant import torch as ct  # noqa: E402
 from calibrant.torch import functional as F  # noqa: E402, N812

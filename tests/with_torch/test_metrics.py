@@ -7,6 +7,7 @@ import calibrant as cal
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("torchmetrics")
+pytestmark = pytest.mark.torch
 
 from calibrant.torch import CalibrationError  # noqa: E402
 

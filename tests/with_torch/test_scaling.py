@@ -9,6 +9,7 @@ from calibrant import ConvergenceWarning
 from calibrant.calibrators import TemperatureScaling, VectorScaling
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
 
 from calibrant.torch import TemperatureScaler, VectorScaler  # noqa: E402
 
