@@ -222,13 +222,14 @@ def select_calibrator(
     sample = judged_sample(scores, y, sample_weight, input, labels)
     tried = candidates_for(sample, candidates)
     everything = np.arange(sample.scores.n_rows)
-    name, table = _choose(sample, tried, everything, cv, goal, rule, random_state)
+    choosing = _Choosing(cv, goal, rule, random_state)
+    name, table = choosing.among(tried, sample, everything)
     fitted = fit_rows(tried[name], sample, everything)
     loss = float("nan")
     if nested:
         rows = np.empty(len(everything))
         for train, test in folds_of(sample.codes, cv, random_state):
-            inner, _ = _choose(sample, tried, train, cv, goal, rule, random_state)
+            inner, _ = choosing.among(tried, sample, train)
             p = fit_rows(tried[inner], sample, train).predict_proba(sample.scores.values[test])
             rows[test] = losses_of(p, sample.codes[test], goal)
         loss = float(np.average(rows, weights=sample.weights))
@@ -348,18 +349,27 @@ def candidates_for(sample: Sample, candidates: Mapping[str, Calibrator] | None) 
     return {k: clone(c).set_params(input=sample.scores.kind, labels=classes) for k, c in tried.items()}
 
 
-def _choose(
-    sample: Sample, tried: dict[str, Calibrator], rows: AnyArray, cv: int, goal: str, rule: str, random_state: Any
-) -> tuple[str, list[dict[str, Any]]]:
-    """Name of the choice, and the table."""
-    codes = sample.codes[rows]
-    folds = folds_of(codes, cv, random_state)
-    weights = sample.weights[rows] / sample.weights[rows].sum()
-    losses: dict[str, FloatArray] = {}
-    more: dict[str, dict[str, float]] = {}
-    for name, one in tried.items():
-        p, seconds = held_out(one, sample, folds, rows)
-        losses[name] = losses_of(p, codes, goal)
-        more[name] = {"accuracy": float(weights @ (p.argmax(axis=1) == codes)), "seconds": seconds}
-    chosen, table = chosen_of(losses, weights, rule)
-    return chosen, [row | more[row["name"]] | {"chosen": row["name"] == chosen} for row in table]
+@dataclass(frozen=True)
+class _Choosing:
+    """How a choice is made: by which score, which rule, and over which folds."""
+
+    cv: int
+    goal: str
+    rule: str
+    random_state: Any
+
+    def among(
+        self, tried: Mapping[str, Calibrator], sample: Sample, rows: AnyArray
+    ) -> tuple[str, list[dict[str, Any]]]:
+        """Name of the choice, and the table, from some rows of a sample."""
+        codes = sample.codes[rows]
+        folds = folds_of(codes, self.cv, self.random_state)
+        weights = sample.weights[rows] / sample.weights[rows].sum()
+        losses: dict[str, FloatArray] = {}
+        more: dict[str, dict[str, float]] = {}
+        for name, one in tried.items():
+            p, seconds = held_out(one, sample, folds, rows)
+            losses[name] = losses_of(p, codes, self.goal)
+            more[name] = {"accuracy": float(weights @ (p.argmax(axis=1) == codes)), "seconds": seconds}
+        chosen, table = chosen_of(losses, weights, self.rule)
+        return chosen, [row | more[row["name"]] | {"chosen": row["name"] == chosen} for row in table]

@@ -35,7 +35,7 @@ def arrange_single(figure: Figure, ax: Axes, *, strip: bool) -> None:
     if legend is not None:
         texts = [text.get_text() for text in legend.get_texts()]
         bottom = (BELOW + 4) * scale + _LINE * (1.8 - (-len(texts) // columns_of(texts)))
-    _resize(figure, (left, right, top, bottom), (_SIDE, _SIDE), 1, 1, 0.0, 0.0)
+    _resize(figure, (left, right, top, bottom), (_SIDE, _SIDE))
 
 
 def arrange_grid(
@@ -62,7 +62,8 @@ def arrange_grid(
     top = above + 8 + 15 * scale * (1 + title.count("\n"))
     bottom = 34 * scale + (18 * scale if legend else 0.0) + (16 * scale if summary else 0.0) + 4
     margins = (44.0 * scale, 12.0, top, bottom)
-    _resize(figure, margins, (_SIDE_IN_GRID, _SIDE_IN_GRID), rows, columns, 46.0 * scale, above + 36.0 * scale)
+    gaps = 46.0 * scale, above + 36.0 * scale
+    _resize(figure, margins, (_SIDE_IN_GRID, _SIDE_IN_GRID), (rows, columns), gaps)
     height = figure.get_figheight() * 72
     figure.suptitle(title, fontsize=11 * scale, y=1 - 6 / height, va="top")
     if summary:
@@ -85,12 +86,11 @@ def _resize(
     figure: Figure,
     margins: tuple[float, float, float, float],
     panel: tuple[float, float],
-    rows: int,
-    columns: int,
-    across: float,
-    down: float,
+    shape: tuple[int, int] = (1, 1),
+    gaps: tuple[float, float] = (0.0, 0.0),
 ) -> None:
-    """Size the figure for panels of a size in points, with margins (left, right, top, bottom) and gaps."""
+    """Size the figure for panels of a size in points, with margins (left, right, top, bottom) and gaps between."""
+    (rows, columns), (across, down) = shape, gaps
     left, right, top, bottom = margins
     width = left + right + columns * panel[0] + (columns - 1) * across
     height = top + bottom + rows * panel[1] + (rows - 1) * down

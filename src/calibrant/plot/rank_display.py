@@ -83,9 +83,9 @@ class CriticalDifferenceDisplay(Display):
             y = 9 + _BAR * level
             ends = (high + 0.012 * (k - 1), low - 0.012 * (k - 1))
             ax.plot(ends, (y, y), color=STYLES[1].color, linewidth=3.2 * scale, solid_capstyle="round", clip_on=False)
-        for side, models in (("left", left), ("right", right)):
+        for end, models in ((k, left), (1, right)):
             for line, i in enumerate(models):
-                self._name(ax, side, float(r.average_ranks[i]), 14 + depth + _LINE * (line + 0.6), texts[i], k, scale)
+                self._name(ax, float(r.average_ranks[i]), (end, 14 + depth + _LINE * (line + 0.6)), texts[i])
         self.ax_, self.figure_ = ax, figure
         return self
 
@@ -108,9 +108,10 @@ class CriticalDifferenceDisplay(Display):
         ax.text(k, -35, text, ha="left", va="bottom", fontsize=8.5 * scale)
 
     @staticmethod
-    def _name(ax: Any, side: str, rank: float, y: float, text: str, k: int, scale: float) -> None:
-        """A line from the axis down to a name beside it."""
-        end = k if side == "left" else 1
+    def _name(ax: Any, rank: float, place: tuple[float, float], text: str) -> None:
+        """A line from the axis down to a name beside it, at a place; the axis runs from the worst rank to 1."""
+        end, y = place
+        side, scale = "right" if end == 1 else "left", font_scale()
         ax.plot((rank, rank, end), (0, y, y), color="0.3", linewidth=0.9, clip_on=False)
         ax.plot((rank,), (0,), marker="o", markersize=3.5, color="0.2", clip_on=False)
         offset = (-_PAD / 2 if side == "left" else _PAD / 2, 0)

@@ -19,6 +19,7 @@ from ...measure.scores import matrix_of
 
 if TYPE_CHECKING:
     from ...calibrators import Calibrator
+    from ...calibrators.inputs import Sample
 
 
 @dataclass(frozen=True, repr=False)
@@ -192,7 +193,11 @@ def expected_cost(
     realised, stated = table[codes, taken], expected[rows, taken]
     after, who = None, None
     if calibrator is not None:
-        new, who = _cross_fitted(matrix, codes, mean.weights, p.n_classes, calibrator, cv, random_state)
+        from ...calibrators.inputs import Sample, Scores
+
+        values = matrix[:, 1] if p.n_classes == 2 else matrix
+        sample = Sample(Scores(values, "probability"), codes, mean.weights, tuple(range(p.n_classes)))
+        new, who = _cross_fitted(sample, calibrator, cv, random_state)
         after = table[codes, (new @ table).argmin(axis=1)]
     always = mean.weights @ table[codes]
     best = int(always.argmin())
@@ -252,29 +257,25 @@ def _variance(matrix: FloatArray, table: FloatArray, taken: AnyArray) -> FloatAr
     return np.asarray((matrix * (costs - mean) ** 2).sum(axis=1))
 
 
-def _cross_fitted(
-    matrix: FloatArray, codes: AnyArray, weights: FloatArray, k: int, calibrator: Any, cv: int, random_state: Any
-) -> tuple[FloatArray, str]:
+def _cross_fitted(sample: Sample, calibrator: Any, cv: int, random_state: Any) -> tuple[FloatArray, str]:
     """Probabilities of each row by a calibrator fitted to other folds, and its name."""
     from sklearn.model_selection import KFold
 
     from ...calibrators import Calibrator, named_calibrator
     from ...calibrators.crossval import held_out
-    from ...calibrators.inputs import Sample, Scores
     from ...calibrators.select import candidates_for
 
+    k, codes = sample.n_classes, sample.codes
     if isinstance(calibrator, str) and calibrator == "auto":
         calibrator = named_calibrator("beta" if k == 2 else "vector", k)
     if not isinstance(calibrator, Calibrator):
         raise TypeError(f"calibrator must be 'auto', None or a calibrator such as PlattScaling(); got {calibrator!r}")
-    values = matrix[:, 1] if k == 2 else matrix
-    sample = Sample(Scores(values, "probability"), codes, weights, tuple(range(k)))
     ready = candidates_for(sample, {"it": calibrator})["it"]
     number = min(check_int("cv", cv, 2), len(codes))
     if number < 2:
         raise ValueError("cross-fitting needs at least two rows: pass calibrator=None")
     # Not stratified: folds that share the sample's base rate would know it, and be flattered by that.
-    folds = list(KFold(number, shuffle=True, random_state=_seed(random_state)).split(values))
+    folds = list(KFold(number, shuffle=True, random_state=_seed(random_state)).split(codes))
     return held_out(ready, sample, folds, np.arange(len(codes)))[0], repr(calibrator)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from ...data.checks import check_choice, check_resamples
-from ...data.notions import Notion, Target, as_notion
+from ...data.notions import Notion, as_notion
 from ...data.predictions import Predictions
 from ...data.problem import Problem, VectorProblem
 from ...data.types import FloatArray, RandomState
@@ -102,7 +102,23 @@ def kernel_test(
     problem = reduction if isinstance(reduction, VectorProblem) else reduction[0]
     if method == "asymptotic":
         return _asymptotic(reader, chosen, problem, p, rng)
-    return _by_resampling(reader, chosen, problem, targets[0], p, n_resamples, rng)
+    target, codes = targets[0], np.concatenate([p.codes[None].astype(np.int64), *drawn_labels(p, n_resamples, rng)])
+
+    def outcomes(r: int) -> FloatArray:
+        hits = target.outcomes(codes[r]).astype(np.float64)
+        return np.asarray(hits if chosen.vector else hits[:, None])
+
+    found = reader.resampled(problem, outcomes, len(codes))
+    skce = float(found[0])
+    at_least = int((found[1:] >= skce - 1e-12 * abs(skce)).sum())
+    return TestResult(
+        statistic=skce,
+        pvalue=(at_least + 1) / (n_resamples + 1) if np.isfinite(skce) else float("nan"),
+        null=f"the probabilities are calibrated ({chosen.name})",
+        method=f"kernel calibration error, resampling under calibration, {n_resamples} draws",
+        n_samples=p.n_samples,
+        details={"skce": skce} | reader.details(problem, 2),
+    )
 
 
 def _asymptotic(
@@ -129,32 +145,4 @@ def _asymptotic(
         df=float(freedom),
         details={"skce": float(reading.power)} | reader.details(problem, 2),
         warnings=() if p.n_samples >= 200 else ("fewer than 200 rows: Student's distribution is doubtful",),
-    )
-
-
-def _by_resampling(
-    reader: KernelCalibrationError,
-    notion: Notion,
-    problem: Problem | VectorProblem,
-    target: Target,
-    p: Predictions,
-    n_resamples: int,
-    rng: np.random.Generator,
-) -> TestResult:
-    codes = np.concatenate([p.codes[None].astype(np.int64), *drawn_labels(p, n_resamples, rng)])
-
-    def outcomes(r: int) -> FloatArray:
-        hits = target.outcomes(codes[r]).astype(np.float64)
-        return np.asarray(hits if notion.vector else hits[:, None])
-
-    found = reader.resampled(problem, outcomes, len(codes))
-    skce = float(found[0])
-    at_least = int((found[1:] >= skce - 1e-12 * abs(skce)).sum())
-    return TestResult(
-        statistic=skce,
-        pvalue=(at_least + 1) / (n_resamples + 1) if np.isfinite(skce) else float("nan"),
-        null=f"the probabilities are calibrated ({notion.name})",
-        method=f"kernel calibration error, resampling under calibration, {n_resamples} draws",
-        n_samples=p.n_samples,
-        details={"skce": skce} | reader.details(problem, 2),
     )

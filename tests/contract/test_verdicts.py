@@ -1,0 +1,136 @@
+"""Every test of calibration, every proper score and every display once, and what is true of all of their kind."""
+
+import inspect
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant.measure.scores import RULES, BetaFamily, CostWeighted, mean_score, score_samples
+from calibrant.plot.base import Display
+
+FEW = {"n_resamples": 99}
+#: Name, options, and whether weights that are repeats leave the statistic unchanged (draws and splits do not).
+TESTS = {
+    "adaptive_test": (FEW, True),
+    "calibration_test": (FEW, True),
+    "cox_test": ({}, True),
+    "cumulative_test": ({}, True),
+    "evalue_test": ({}, False),
+    "hosmer_lemeshow": ({"df": "external"}, True),
+    "kernel_test": (FEW, False),
+    "spiegelhalter_test": ({}, True),
+}
+
+
+def sample(seed, n=400, power=1.0):
+    rng = np.random.default_rng(seed)
+    p = rng.beta(1.2, 1.1, n)
+    return (rng.random(n) < p**power).astype(int), p
+
+
+def test_every_test_is_in_the_table():
+    public = {n for n in cal.__all__ if n.endswith("_test") or n == "hosmer_lemeshow"}
+    assert public == set(TESTS)
+
+
+@pytest.fixture(params=list(TESTS))
+def name(request):
+    return request.param
+
+
+def run(name, *given, **options):
+    return getattr(cal, name)(*given, **TESTS[name][0], **options)
+
+
+def test_a_test_says_what_it_found(name):
+    y, p = sample(0)
+    found = run(name, y, p)
+    assert isinstance(found, cal.TestResult)
+    assert 0 <= found.pvalue <= 1
+    assert found.n_samples == 400
+    assert found.null and found.method  # noqa: PT018
+    again = run(name, y, p)
+    assert (again.statistic, again.pvalue) == (found.statistic, found.pvalue)
+
+
+def test_a_test_sees_what_is_plain_and_seldom_what_is_not_there(name):
+    assert run(name, *sample(1, 1000, power=2.5)).pvalue <= 0.01
+    small = [run(name, *sample(seed, 200)).pvalue < 0.05 for seed in range(60)]
+    assert np.mean(small) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 60)
+
+
+def test_a_test_asks_rows_and_not_their_order_or_names(name):
+    y, p = sample(2)
+    found = run(name, y, p)
+    named = run(name, np.where(y == 1, "yes", "no"), p, pos_label="yes")
+    assert (named.statistic, named.pvalue) == (found.statistic, found.pvalue)
+    order = np.random.default_rng(0).permutation(400)
+    if name != "evalue_test":  # it bets row by row
+        assert run(name, y[order], p[order]).statistic == pytest.approx(found.statistic, rel=1e-9)
+    if TESTS[name][1]:
+        w = np.random.default_rng(1).integers(0, 4, 400)
+        one, two = run(name, y, p, sample_weight=w), run(name, np.repeat(y, w), np.repeat(p, w))
+        assert one.statistic == pytest.approx(two.statistic, rel=1e-8)
+
+
+@pytest.mark.parametrize("rule", [*RULES, BetaFamily(0.5, 2.0), CostWeighted(0.3)], ids=str)
+def test_scores_are_proper_means_of_rows(rule):
+    y, p = sample(3, 4000)
+    each = score_samples(y, p, rule)
+    w = np.random.default_rng(0).integers(0, 3, 4000)
+    assert mean_score(y, p, rule) == pytest.approx(each.mean(), rel=1e-12)
+    assert mean_score(y, p, rule, sample_weight=w) == pytest.approx(np.repeat(each, w).mean(), rel=1e-12)
+    # What is said of calibrated outcomes beats any distortion, up to noise, and the truth beats noise.
+    for other in (p**2, np.sqrt(p), np.clip(p + 0.2, 0, 0.999)):
+        difference = score_samples(y, other, rule) - each
+        assert difference.mean() > -3 * difference.std() / np.sqrt(4000)
+
+
+def displays():
+    y, p = sample(4, 300)
+    q = np.clip(p + 0.05, 0.001, 0.999)
+    return {
+        "CalibrationBeltDisplay": cal.calibration_belt(y, p),
+        "CriticalDifferenceDisplay": cal.rank_models({"a": [1, 2, 1], "b": [2, 3, 3], "c": [3, 1, 2]}),
+        "DecisionCurveDisplay": cal.decision_curve(y, p),
+        "ModelComparisonDisplay": cal.compare_models(y, {"a": p, "b": q}, n_resamples=50),
+        "MurphyDisplay": cal.murphy_curve(y, p),
+        "ReliabilityDisplay": cal.report(y, p),
+        "SubgroupDisplay": cal.subgroup_calibration(y, p, by=np.where(p > 0.5, "$a_{b$", "<i>"), min_size=10),
+    }
+
+
+DISPLAYS = displays()
+#: Made of calibrators, which are no results.
+OF_CALIBRATORS = {"CalibrationMapDisplay", "SimplexMapDisplay"}
+
+
+def test_every_display_is_in_the_table():
+    public = {n for n in cal.__all__ if n.endswith("Display")}
+    assert public == set(DISPLAYS) | OF_CALIBRATORS
+    assert {n for n in public if issubclass(getattr(cal, n), Display)} == set(DISPLAYS)
+
+
+@pytest.mark.parametrize("name", DISPLAYS)
+def test_a_display_draws_what_it_holds(name):
+    kind, result = getattr(cal, name), DISPLAYS[name]
+    held = kind.of(result)
+    assert not plt.get_fignums()  # nothing is drawn before it is asked for
+    drawn = held.plot()
+    assert drawn is held
+    assert drawn.figure_.axes
+    drawn.figure_.canvas.draw()  # formulas and names are text that can be drawn
+    assert "ax" in inspect.signature(kind.from_result).parameters
+    plt.close("all")
+
+
+@pytest.mark.parametrize("name", [n for n in DISPLAYS if not getattr(cal, n).sizes_its_figure])
+def test_a_display_draws_where_it_is_told(name):
+    figure, axes = plt.subplots(1, 2, sharey=True)
+    given = axes if name == "SubgroupDisplay" else axes[0]
+    drawn = getattr(cal, name).from_result(DISPLAYS[name], given)
+    assert drawn.figure_ is figure
+    assert plt.get_fignums() == [figure.number]
+    plt.close("all")
