@@ -4,8 +4,8 @@
 --docs docs``
 
 It only reads the runs, which may be unfinished (the page then says so), and writes into the folder of the docs:
-``benchmark.md``, ``benchmark/summary.csv``, ``benchmark/config.json`` and ``images/benchmark_*.png``. Every number
-on the page is computed here.
+``benchmark.md``, ``benchmark/summary.csv``, ``benchmark/config.json`` and ``images/benchmark_*.png``, and of the runs
+that are given ``benchmark_tracks.md`` and ``benchmark_as_published.md``. Every number on a page is computed here.
 """
 
 from __future__ import annotations
@@ -35,6 +35,15 @@ figure ends at N = 500.
 ![Relative error against N](images/benchmark_relative.png)
 
 ![Absolute error against N](images/benchmark_absolute.png)
+"""
+
+
+OTHER_PAGES = """
+## Other pages
+
+[benchmark_as_published.md](benchmark_as_published.md): the same experiment in the setting of the authors' code.
+[benchmark_tracks.md](benchmark_tracks.md): Beta scores, real networks, rare positives, probability vectors, and samples
+up to a million.
 """
 
 
@@ -68,28 +77,29 @@ def write(run: Run, docs: Path, others: tracks.Tracks | None, published: Run | N
     figures.figure2(run, "abs_p95", images / "benchmark_absolute.png")
     figures.readme_figure(run, images / "benchmark_readme.png")
     command = "python docs/examples/benchmark_page.py RUN_FOLDER --docs docs"
-    if others is not None:
-        command += " --tracks TRACK_RUN_FOLDER"
-    if published is not None:
-        command += " --published PUBLISHED_RUN_FOLDER"
-    if log is not None:
-        command += " --log RUN_LOG"
-    parts = [
+    more = " --log RUN_LOG" if log is not None else ""
+    _write_page(
+        docs / "benchmark.md",
         sections.first_lines(run),
         sections.what_was_run(run, log),
-        sections.how_to_repeat(run, command),
+        sections.how_to_repeat(run, command + more),
         FIGURE_2,
         sections.default_tables(run),
         claims.Claims(run).page(),
-    ]
+        sections.estimator_tables(run),
+        OTHER_PAGES,
+    )
     if published is not None:
         figures.figure2(published, "abs_p95", images / "benchmark_published.png")
-        parts.append(claims.published_section(published, run))
+        again = sections.commands(published, f"{command} --published PUBLISHED_RUN_FOLDER")
+        _write_page(docs / "benchmark_as_published.md", claims.published_page(published, run), again)
     if others is not None:
-        parts.append(tracks.page(others))
-    parts.append(sections.estimator_tables(run))
-    text = "\n".join(part.strip("\n") + "\n" for part in parts)
-    (docs / "benchmark.md").write_text(text, encoding="utf-8")
+        again = f"`calibrant benchmark --track NAME --out TRACK_RUN_FOLDER` and `{command} --tracks TRACK_RUN_FOLDER`"
+        _write_page(docs / "benchmark_tracks.md", tracks.page(others), f"## How to repeat it\n\n{again}\n")
+
+
+def _write_page(path: Path, *parts: str) -> None:
+    path.write_text("\n".join(part.strip("\n") + "\n" for part in parts), encoding="utf-8")
 
 
 def main() -> None:

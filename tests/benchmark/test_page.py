@@ -121,19 +121,23 @@ def finished(tmp_path_factory):
 def test_files_and_no_placeholder(finished):
     _, docs, text, _, _ = finished
     names = ["relative", "absolute", "readme", "published"]
+    pages = [text, *((docs / f"benchmark_{name}.md").read_text("utf-8") for name in ("as_published", "tracks"))]
     for name in names:
         assert (docs / "images" / f"benchmark_{name}.png").stat().st_size > 20_000
-    assert set(re.findall(r"\]\(([^)]+)\)", text)) == {
+    assert set(re.findall(r"\]\(([^)]+)\)", "".join(pages))) == {
         *(f"images/benchmark_{name}.png" for name in names if name != "readme"),
         "benchmark/summary.csv",
         "benchmark/config.json",
+        "benchmark.md",
+        "benchmark_as_published.md",
+        "benchmark_tracks.md",
     }
-    for wrong in (r"\bnan\b", r"\bNone\b", r"[{}]", r"\binf\b", "TODO", r"np\.", r"unfinished:"):
-        assert not re.search(wrong, text.replace(" --tracks TRACK_RUN_FOLDER", "")), wrong
-    assert "unfinished" not in text
-    for line in text.splitlines():
-        if line.startswith("|"):
-            assert "||" not in line
+    for page in pages:
+        for wrong in (r"\bnan\b", r"\bNone\b", r"[{}]", r"\binf\b", "TODO", r"np\.", "unfinished"):
+            assert not re.search(wrong, page), wrong
+        for line in page.splitlines():
+            if line.startswith("|"):
+                assert "||" not in line
     # Every table has as many cells in a row as in its header.
     for heading in re.findall(r"^#{2,3} .*", text, flags=re.MULTILINE):
         for rows in tables(text, heading):
@@ -294,8 +298,9 @@ def test_bias_at_the_smallest_size(finished):
 
 
 def test_tracks(finished):
-    _, _, text, _, tracks = finished
-    found = tables(text, "### Beta-distributed scores with true maps: `beta`")
+    _, docs, _, _, tracks = finished
+    text = (docs / "benchmark_tracks.md").read_text("utf-8")
+    found = tables(text, "## Beta-distributed scores with true maps: `beta`")
     beta = tracks.filter(pl.col("track") == "beta")
     notions = sorted(beta["notion"].unique())
     assert len(found) == 2 * len(notions)
@@ -310,7 +315,7 @@ def test_tracks(finished):
             cells = beta.filter(pl.col("notion") == notion, pl.col("size") == int(row[0]), "calibrated")
             for name, cell in zip(("empirical-bayes", "binned15", "d-silverman"), row[1:], strict=True):
                 assert number(cell) == pytest.approx(cells.filter(estimator=name)["mean"].mean(), abs=6e-5)
-    large = tables(text, "### Samples up to a million: `consistency`")
+    large = tables(text, "## Samples up to a million: `consistency`")
     assert [row[0] for row in large[-1][1:]] == ["1000", "2000"]
 
 
@@ -390,7 +395,8 @@ def test_time(finished, parts, tmp_path):
     assert calls == 1
     assert passed >= 20 * frame["seconds"].sum() - 1
     assert f"{passed / 60:.2f} min" in rows["wall time, by the run's log"]
-    assert "--published PUBLISHED_RUN_FOLDER --log RUN_LOG\n" in text
+    assert "--docs docs --log RUN_LOG\n" in text
+    assert f" --sets {TINY.sets} --out RUN_FOLDER" in text
     assert "calls" not in rows["wall time, by the run's log"]
     log = tmp_path / "log"
     lines = [(1, 5, 3000), (2, 5, 4000), (1, 3, 10), (1, 3, 20), (2, 3, 500), (3, 3, 4000)]

@@ -262,7 +262,7 @@ def _judged(run: Run, notion: str) -> str:
     return f"The best of the 15 at N = {run.sizes[last]} in relative error: {' and '.join(said)}.\n"
 
 
-def published_section(run: Run, corrected: Run) -> str:
+def published_page(run: Run, corrected: Run) -> str:
     """The run in the authors' own setting."""
     low, high = PUBLISHED_AT_30
     rows = []
@@ -294,7 +294,7 @@ def published_section(run: Run, corrected: Run) -> str:
         "the same, corrected",
     ]
     return (
-        "## As published\n\n"
+        "# How wrong is each estimator, as published?\n\n"
         "The same experiment in the setting of the authors' code: means of the mixtures on [−1, 1], the linear mapping "
         "as printed, their ranges of bins, and class-wise the Silverman bandwidth of class 0 for every class. Score "
         f"distributions: {count}.\n\n"

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from calibrant.benchmark import Config
+
 from .runs import DEFAULT, NOTIONS, Run, logged
 from .stats import CLEAR, FAILS, HOLDS, UNDECIDED, Number, spread, table
 
@@ -120,17 +122,23 @@ def _floors(run: Run) -> str:
     return table(header, rows)
 
 
-def how_to_repeat(run: Run, command: str) -> str:
-    """Commands."""
+def commands(run: Run, command: str) -> str:
+    """What makes a run and its page."""
     mode = "" if run.config.mode == "corrected" else f" --mode {run.config.mode}"
-    return f"""
-## How to repeat it
+    sets = "" if run.config.sets == Config().sets else f" --sets {run.config.sets}"
+    return f"""## How to repeat it
 
 ```bash
-calibrant benchmark{mode} --out RUN_FOLDER   # the whole run; --quick has the same structure and takes minutes
+calibrant benchmark{mode}{sets} --out RUN_FOLDER   # the whole run; --quick has the same structure and takes minutes
 {command}
 ```
+"""
 
+
+def how_to_repeat(run: Run, command: str) -> str:
+    """Commands."""
+    return f"""
+{commands(run, command)}
 A run that was stopped goes on where it was. [summary.csv](benchmark/summary.csv) holds the medians of every
 estimator, size and notion with their standard errors, [config.json](benchmark/config.json) the configuration and
 versions.

@@ -66,11 +66,12 @@ def page(tracks: Tracks) -> str:
         else f"**an unfinished run: {tracks.done} of {tracks.wanted} pieces**"
     )
     out = [
-        "## Other tracks\n",
+        "# How wrong is each estimator, elsewhere?\n",
         "Distributions beside the mixtures whose truth is known too. "
         f"{tracks.config.n_sets} sets a size, seed {tracks.config.seed}, {state}. Medians over the miscalibrated "
         "distributions of a track; ± a bootstrap standard error over distributions, where there are enough. Bars and "
-        "marks as above. Of calibrated distributions the mean reading is given: all of it is false alarm.\n",
+        "marks as in [benchmark.md](benchmark.md). Of calibrated distributions the mean reading is given: all of it is "
+        "false alarm.\n",
     ]
     if tracks.done < tracks.wanted:
         out[1] += "Tracks of which nothing is there yet are left out.\n"
@@ -78,7 +79,7 @@ def page(tracks: Tracks) -> str:
         cells = tracks.frame.filter(pl.col("track") == track)
         if cells.height == 0:
             continue
-        out.append(f"### {WORDS.get(track, track)}: `{track}`\n")
+        out.append(f"## {WORDS.get(track, track)}: `{track}`\n")
         for notion in sorted(cells["notion"].unique()):
             of_notion = cells.filter(pl.col("notion") == notion)
             wrong, right = (of_notion.filter(pl.col("calibrated") == kind) for kind in (False, True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,12 +46,15 @@ class BenchmarkOptions:
         return {"n_jobs": self.jobs, "seed": self.seed, "progress": True, **(quick if self.quick else {})}
 
 
-def mixtures(options: BenchmarkOptions, mode: str, *, keep_predictions: bool) -> None:
+def mixtures(options: BenchmarkOptions, mode: str, *, sets: int | None, keep_predictions: bool) -> None:
     """The experiment of the paper: one table a notion."""
-    from ..benchmark import run, summary
+    from ..benchmark import Config, run, summary
 
     show = options.shown("--show", _TABLES)
-    results = run(mode, options.out, quick=options.quick, keep_predictions=keep_predictions, **options.sized())
+    config = (Config.quick if options.quick else Config)(mode, options.seed)
+    config = config if sets is None else replace(config, sets=sets)
+    about: dict[str, Any] = {"quick": options.quick, "config": config, "keep_predictions": keep_predictions}
+    results = run(mode, options.out, n_jobs=options.jobs, progress=True, **about)
     print_tables(summary(results), show)
 
 

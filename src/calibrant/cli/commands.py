@@ -159,6 +159,7 @@ def benchmark_command(
     ] = None,
     jobs: Annotated[int | None, typer.Option(help="Processes; default: one for each processor.")] = None,
     seed: Annotated[int, typer.Option(help="Root of all seeds.")] = 0,
+    sets: Annotated[int | None, typer.Option(help="Evaluation sets a size; default 200, or 60 with --quick.")] = None,
     keep_predictions: Annotated[
         bool, typer.Option("--keep-predictions", help="Keep predictions (11 GB), to add estimators later.")
     ] = False,
@@ -180,9 +181,9 @@ def benchmark_command(
 
     def run() -> None:
         if not track:
-            mixtures(options, mode, keep_predictions=keep_predictions)
-        elif mode != "corrected" or keep_predictions:
-            raise ValueError("--mode and --keep-predictions are for the mixtures: tracks have neither")
+            mixtures(options, mode, sets=sets, keep_predictions=keep_predictions)
+        elif mode != "corrected" or keep_predictions or sets is not None:
+            raise ValueError("--mode, --sets and --keep-predictions are for the mixtures: tracks have none of them")
         elif "canonical" not in track:
             tracks(options, track)
         elif len(set(track)) > 1:
