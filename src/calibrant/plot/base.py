@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
+
+from .response import each_model
 
 
 class Display:
@@ -35,3 +38,39 @@ class Display:
             )
         drawn: Any = cls.of(result)
         return drawn.plot(*(() if ax is None else (ax,)), **options)  # type: ignore[no-any-return]
+
+
+class CurveDisplay(Display):
+    """Curves of one model, or of several by their names, on one axes."""
+
+    #: What one curve is called in the legend, where it has no name.
+    only: ClassVar[str]
+    #: What makes a curve of labels and probabilities.
+    made_by: ClassVar[Callable[..., Any]]
+
+    def __init__(self, curves: Mapping[str, Any]) -> None:
+        if not curves:
+            raise ValueError("curves must hold at least one curve, by its name; got none")
+        self.curves = dict(curves)
+
+    @classmethod
+    def of(cls, result: Any) -> Self:
+        """Hold the curve of one model."""
+        return cls({cls.only: result})
+
+    @classmethod
+    def from_predictions(cls, y_true: Any, y_prob: Any = None, *, ax: Any = None, **options: Any) -> Self:
+        """Draw the curves.
+
+        Parameters
+        ----------
+        y_true : array-like, Predictions, or mapping of names to Predictions
+        y_prob : array-like, or mapping of names to array-likes, optional
+            Probabilities of one model, or of several for the same rows.
+        ax : Axes, optional
+        **options
+            Passed to the function that makes a curve.
+        """
+        several = each_model(y_true, y_prob, cls.only)
+        drawn: Any = cls({str(name): cls.made_by(*rows, **options) for name, rows in several.items()})
+        return drawn.plot(ax)  # type: ignore[no-any-return]

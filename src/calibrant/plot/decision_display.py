@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from ..judge.decisions.clinical import DecisionCurve, decision_curve
-from .base import Display
-from .response import each_model
+from ..judge.decisions.clinical import decision_curve
+from .base import CurveDisplay
 from .style import class_text, plain_text, style_of
 
 #: How far below "treat none" the axis reaches, as a share of how far the best reaches above.
 _BELOW = 0.25
 
 
-class DecisionCurveDisplay(Display):
+class DecisionCurveDisplay(CurveDisplay):
     """Decision curves, with acting always and acting never; higher is better.
 
     Net benefit falls to minus infinity where many are treated at high thresholds, so the axis ends a quarter of its
@@ -37,36 +35,10 @@ class DecisionCurveDisplay(Display):
     'Decision threshold'
     """
 
+    only = "model"
+    made_by = staticmethod(decision_curve)
     ax_: Any
     figure_: Any
-
-    def __init__(self, curves: Mapping[str, DecisionCurve]) -> None:
-        if not curves:
-            raise ValueError("curves must hold at least one DecisionCurve; got none")
-        self.curves = dict(curves)
-
-    @classmethod
-    def of(cls, result: DecisionCurve) -> DecisionCurveDisplay:
-        """Hold the curve of one model."""
-        return cls({"model": result})
-
-    @classmethod
-    def from_predictions(
-        cls, y_true: Any, y_prob: Any = None, *, ax: Any = None, **options: Any
-    ) -> DecisionCurveDisplay:
-        """Draw the curves.
-
-        Parameters
-        ----------
-        y_true : array-like, Predictions, or mapping of names to Predictions
-        y_prob : array-like, or mapping of names to array-likes, optional
-            Probabilities of one model, or of several for the same rows.
-        ax : Axes, optional
-        **options
-            Passed to :func:`calibrant.decision_curve`.
-        """
-        several = each_model(y_true, y_prob, "model")
-        return cls({str(name): decision_curve(*rows, **options) for name, rows in several.items()}).plot(ax)
 
     def plot(self, ax: Any = None) -> DecisionCurveDisplay:
         """Draw on given axes, or on a new figure."""

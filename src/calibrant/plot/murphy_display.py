@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from ..measure.murphy import MurphyCurve, murphy_curve
-from .base import Display
-from .response import each_model
+from ..measure.murphy import murphy_curve
+from .base import CurveDisplay
 from .style import class_text, plain_text, style_of
 
 
-class MurphyDisplay(Display):
+class MurphyDisplay(CurveDisplay):
     """Murphy diagram: the mean elementary score against the decision threshold; lower is better.
 
     Attributes
@@ -29,34 +27,10 @@ class MurphyDisplay(Display):
     'Decision threshold'
     """
 
+    only = "forecast"
+    made_by = staticmethod(murphy_curve)
     ax_: Any
     figure_: Any
-
-    def __init__(self, curves: Mapping[str, MurphyCurve]) -> None:
-        if not curves:
-            raise ValueError("curves must hold at least one MurphyCurve; got none")
-        self.curves = dict(curves)
-
-    @classmethod
-    def of(cls, result: MurphyCurve) -> MurphyDisplay:
-        """Hold the curve of one forecast."""
-        return cls({"forecast": result})
-
-    @classmethod
-    def from_predictions(cls, y_true: Any, y_prob: Any = None, *, ax: Any = None, **options: Any) -> MurphyDisplay:
-        """Draw the diagram.
-
-        Parameters
-        ----------
-        y_true : array-like, Predictions, or mapping of names to Predictions
-        y_prob : array-like, or mapping of names to array-likes, optional
-            Probabilities of one forecast, or of several for the same rows.
-        ax : Axes, optional
-        **options
-            Passed to :func:`calibrant.murphy_curve`.
-        """
-        several = each_model(y_true, y_prob, "forecast")
-        return cls({str(name): murphy_curve(*rows, **options) for name, rows in several.items()}).plot(ax)
 
     def plot(self, ax: Any = None) -> MurphyDisplay:
         """Draw on given axes, or on a new figure."""
