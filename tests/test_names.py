@@ -7,7 +7,15 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.calibrators import AutoCalibrator, CurveCalibrator, PlattScaling, from_dict, select_calibrator, to_dict
+from calibrant.calibrators import (
+    AutoCalibrator,
+    CurveCalibrator,
+    OneVsRest,
+    PlattScaling,
+    from_dict,
+    select_calibrator,
+    to_dict,
+)
 from calibrant.data.types import RenamedWarning
 from calibrant.errors.named import NAMES, estimator_named
 
@@ -91,12 +99,14 @@ def test_both_spellings_and_unknown_keywords_are_refused():
 
 def test_swapped_arguments_name_the_order():
     matrix = np.c_[1 - P, P]
-    for scores in (P, P.tolist(), matrix):
+    for scores in (P, P.tolist(), matrix, P.astype(object)):
         with pytest.raises(TypeError, match=r"compare_calibrators\(y_true, y_prob\) takes labels first"):
             cal.compare_calibrators(scores, Y)
     named = np.where(Y == 1, "yes", "no")
     with pytest.raises(TypeError, match="takes labels first"):
         cal.compare_calibrators(P, named)
+    with pytest.raises(TypeError, match="takes labels first"):
+        cal.compare_calibrators(P, np.eye(2)[Y])
     with pytest.raises(TypeError, match="takes labels and scores"):
         cal.compare_calibrators(Y)
 
@@ -190,3 +200,56 @@ def test_a_calibrator_saved_under_earlier_names_is_read():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert from_dict(saved).goal == "log-loss"
+
+
+def test_parameters_of_estimators_by_earlier_names():
+    with pytest.warns(RenamedWarning, match="AutoCalibrator: the parameter 'scoring' is now 'goal'"):
+        auto = AutoCalibrator().set_params(scoring="brier")
+    assert auto.goal == "brier"
+    old = AutoCalibrator()
+    state = old.__getstate__()
+    state["scoring"] = state.pop("goal")
+    old.__setstate__(state)
+    assert old.get_params()["goal"] == "log-loss"
+    nested = to_dict(
+        OneVsRest(CurveCalibrator()).fit(np.c_[1 - P, P] @ np.array([[1, 0, 0], [0, 0.5, 0.5]]), Y + (P > 0.6))
+    )
+    one = nested["parameters"]["calibrator"]["calibrator"]["parameters"]
+    one["method"] = one.pop("estimator")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert from_dict(nested).calibrator.estimator == "adaptive"
+
+
+def test_an_argument_in_its_old_place_beside_an_old_keyword():
+    with pytest.raises(TypeError, match=r"compare_calibrators\(\) takes 'y_true' first: 'y' is its earlier name"):
+        cal.compare_calibrators(P, y=Y)
+
+
+def test_names_wherever_a_value_is():
+    from calibrant.benchmark import read_samples
+
+    kept = cal.Accumulator(binned="binned:20", estimators=["isotonic"]).add(Y, P)
+    assert kept.binned == cal.Binned(20)
+    assert kept.estimate("isotonic").value == pytest.approx(cal.calibration_error(Y, P, estimator="isotonic"))
+    assert read_samples("binned:5", P[None], Y[None])[0] == pytest.approx(
+        cal.calibration_error(Y, P, estimator="binned:5")
+    )
+    shown = cal.ReliabilityDisplay.from_predictions(Y, P, bins="binned:6")
+    assert shown.diagrams[0].bins.edges.size == 7
+    assert cal.decompose(Y, P, score="log-loss").score == "log-loss"
+    assert cal.reliability_curve(Y, P, estimator="binned:6").estimator.startswith("Binned(n_bins=6")
+    asked = cal.compare_models(Y, {"a": P, "b": P**2}, notion="class-specific:1", n_resamples=20)
+    assert cal.calibration_error(Y, P, notion=asked.notion) == cal.calibration_error(Y, P)
+    for wrong in ("class-specific:", "confidence:1", "classwise:"):
+        with pytest.raises(ValueError, match="notion must be one of"):
+            cal.calibration_error(Y, P, notion=wrong)
+    with pytest.raises(ValueError, match="says twice what its mapping is"):
+        cal.calibration_error(Y, P, estimator="binned:hard:linear")
+
+
+def test_displays_name_what_they_draw():
+    with pytest.raises(TypeError, match="drawn of a ReliabilityCurve, an Estimate or a Report; got TestResult"):
+        cal.ReliabilityDisplay.from_result(cal.cox_test(Y, P))
+    with pytest.raises(TypeError, match=r"MurphyDisplay draws what murphy_curve\(\) gives; got ReliabilityCurve"):
+        cal.MurphyDisplay.from_result(cal.reliability_curve(Y, P))

@@ -66,7 +66,7 @@ def test_values_are_those_of_each_model_alone():
         ("auto", "confidence"),
         ("classwise", "classwise"),
         ("top-label", "top-label"),
-        (cal.ClassSpecific(1), "class-specific(1)"),
+        (cal.ClassSpecific(1), "class-specific:1"),
     ],
 )
 def test_several_classes(notion, name):

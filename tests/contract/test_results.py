@@ -64,6 +64,7 @@ def everything():
         "selection": select_calibrator(p, y, candidates={"platt": PlattScaling(), HOSTILE: Identity()}),
         "accumulator": cal.Accumulator().add(y, p),
         "monitor": monitor,
+        "predictions": cal.as_predictions(y, p),
     }
 
 

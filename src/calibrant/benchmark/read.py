@@ -11,7 +11,8 @@ import numpy as np
 from ..data.checks import check_norm
 from ..data.problem import TILE, Problem
 from ..data.types import AnyArray, FloatArray
-from ..errors import Density, Estimator
+from ..errors import Density, EmpiricalBayes, Estimator
+from ..errors.named import as_estimator
 from ..errors.norm import is_linear
 from .config import Config, Distribution
 from .curves import Entry
@@ -80,7 +81,7 @@ def samples(scores: FloatArray, outcomes: AnyArray, domain: tuple[float, float])
 
 
 def read_samples(
-    estimator: Estimator,
+    estimator: str | Estimator,
     scores: Any,
     outcomes: Any,
     *,
@@ -129,6 +130,7 @@ def read_samples(
     >>> bool(abs(errors[7] - cal.calibration_error(y[7], p[7])) < 1e-12)
     True
     """
+    estimator = as_estimator(estimator, EmpiricalBayes()) if isinstance(estimator, str) else estimator
     if not isinstance(estimator, Estimator) or "scalar" not in estimator.serves:
         raise TypeError(f"estimator must be one of single scores, such as Binned(15); got {estimator!r}")
     s, o = _table("scores", scores), _table("outcomes", outcomes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..data.checks import is_real
 from ..data.types import AnyArray, FloatArray
+from ..data.verbs import warn_renamed
 from .inputs import Sample, Scores, read_sample, read_scores
 
 #: Where probabilities are clipped before a logarithm is taken.
@@ -37,6 +39,20 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
     labels: Any
     #: Fitted attributes beside those of every calibrator: what a saved one must hold.
     state: ClassVar[tuple[str, ...]] = ()
+    #: Parameters by names of an earlier version.
+    renamed: ClassVar[Mapping[str, str]] = {}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, those by an earlier name with a warning."""
+        for old in self.renamed.keys() & params.keys():
+            warn_renamed(f"{type(self).__name__}: the parameter {old!r} is now {self.renamed[old]!r}")
+            params[self.renamed[old]] = params.pop(old)
+        super().set_params(**params)
+        return self
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Read what an earlier version pickled."""
+        super().__setstate__({self.renamed.get(name, name): value for name, value in state.items()})
 
     def fit(self, scores: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the map.

@@ -31,9 +31,8 @@ from ..data.writing import check_free, write_json
 from .base import BinaryCalibrator, Calibrator, predict_unnamed
 
 FORMAT, VERSION = "calibrant-calibrator", 1
-#: Parameters, and a value, of files that were saved under earlier names.
-_RENAMED = {"AutoCalibrator": {"scoring": "goal"}, "CurveCalibrator": {"method": "estimator"}}
-_SPELLED = {"log_loss": "log-loss"}
+#: Values of files that were saved under earlier names.
+_SPELLED = {"log": "log-loss", "log_loss": "log-loss"}
 _DTYPES = ("float64", "float32", "int64", "int32", "bool")
 
 
@@ -84,8 +83,7 @@ def from_dict(data: Any) -> Calibrator:
     if kind is None:
         raise ValueError(f"the saved calibrator's name must be one of {', '.join(_known())}; got {data.get('name')!r}")
     parameters, fitted = (_mapping(data, key) for key in ("parameters", "fitted"))
-    now = _RENAMED.get(kind.__name__, {})
-    parameters = {now.get(name, name): _SPELLED.get(str(value), value) for name, value in parameters.items()}
+    parameters = _named_now(kind, parameters)
     allowed = kind._get_param_names()
     unknown = sorted(set(parameters) - set(allowed))
     if unknown:
@@ -101,6 +99,14 @@ def from_dict(data: Any) -> Calibrator:
     for name, value in fitted.items():
         setattr(out, name, _decode(value, name))
     _try(out)
+    return out
+
+
+def _named_now(kind: type[Calibrator], parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters of a file by their names of now."""
+    out = {kind.renamed.get(name, name): value for name, value in parameters.items()}
+    if "goal" in out:
+        out["goal"] = _SPELLED.get(str(out["goal"]), out["goal"])
     return out
 
 
@@ -216,6 +222,8 @@ def _decode(value: Any, name: str) -> Any:
 def _made(kind: Any, arguments: Mapping[str, Any], name: str) -> Any:
     if not (isinstance(kind, type) and issubclass(kind, (Calibrator, errors.Estimator))):
         raise ValueError(f"{name} is damaged: {kind!r}")
+    if issubclass(kind, Calibrator):
+        arguments = _named_now(kind, arguments)
     try:
         return kind(**{str(key): _decode(value, name) for key, value in arguments.items()})
     except TypeError as error:

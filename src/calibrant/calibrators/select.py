@@ -263,8 +263,9 @@ class AutoCalibrator(Calibrator):
     """
 
     state: ClassVar[tuple[str, ...]] = ("chosen_", "calibrator_", "table_")
+    renamed: ClassVar[Mapping[str, str]] = {"scoring": "goal"}
 
-    @verb({"scoring": "goal"})
+    @verb(renamed)
     def __init__(
         self,
         candidates: Mapping[str, Calibrator] | None = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -194,7 +195,9 @@ class CurveCalibrator(BinaryCalibrator):
 
     state: ClassVar[tuple[str, ...]] = ("range_", "scores_", "values_")
 
-    @verb({"method": "estimator"})
+    renamed: ClassVar[Mapping[str, str]] = {"method": "estimator"}
+
+    @verb(renamed)
     def __init__(
         self, estimator: Any = "adaptive", cv: int = 5, *, input: str = "probability", labels: Any = None
     ) -> None:

@@ -13,6 +13,18 @@ PACKAGE = "calibrant"
 
 #: Where a module, or what lies under it, is now.
 MOVED = {
+    "_checks": "data.checks",
+    "_columns": "data.columns",
+    "_convert": "data.convert",
+    "_files": "data.writing",
+    "_labels": "data.labels",
+    "_logistic": "sums.logistic_fit",
+    "_multiple": "judge.multiple",
+    "_progress": "data.progress",
+    "_rows": "data.weights",
+    "_threads": "errors.threads",
+    "_types": "data.types",
+    "_validation": "data.validation",
     "belt": "judge.tests.belt",
     "belt.law": "judge.tests.belt.null",
     "benchmark.canonical.laws": "benchmark.canonical.vector_distributions",
@@ -80,6 +92,19 @@ MOVED = {
 }
 
 
+def _below() -> dict[str, str]:
+    """Files that have another name in their new folder, by that folder: ``from calibrant.binning import moments``."""
+    found = {}
+    for old, now in MOVED.items():
+        parent, _, leaf = old.rpartition(".")
+        if parent in MOVED and f"{MOVED[parent]}.{leaf}" != now:
+            found[f"{MOVED[parent]}.{leaf}"] = now
+    return found
+
+
+_BELOW = _below()
+
+
 def place(name: str) -> str | None:
     """Full name of a module that is asked for by an earlier one; None where the name is as it was."""
     package, _, inner = name.partition(".")
@@ -87,7 +112,8 @@ def place(name: str) -> str | None:
         return None
     parts = inner.split(".")
     for n in range(len(parts), 0, -1):
-        now = MOVED.get(".".join(parts[:n]))
+        start = ".".join(parts[:n])
+        now = MOVED.get(start, _BELOW.get(start))
         if now is not None:
             return ".".join([PACKAGE, now, *parts[n:]])
     return None

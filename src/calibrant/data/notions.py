@@ -201,7 +201,7 @@ class ClassSpecific(Notion):
         return predictions.classes.index(self.label)
 
     def __str__(self) -> str:
-        return self.name if self.label is None else f"{self.name}({self.label})"
+        return self.name if self.label is None else f"{self.name}:{self.label}"
 
 
 @dataclass(frozen=True)
@@ -297,10 +297,10 @@ def notion_named(notion: str | Notion) -> str | Notion:
     """The notion of a name; ``"auto"``, which predictions decide, stays what it is."""
     if isinstance(notion, Notion) or (isinstance(notion, str) and notion == "auto"):
         return notion
-    name, _, label = notion.partition(":") if isinstance(notion, str) else ("", "", "")
+    name, colon, label = notion.partition(":") if isinstance(notion, str) else ("", "", "")
     if name == "class-specific" and label:
         return ClassSpecific(label)
-    if name in _BY_NAME and not label:
+    if name in _BY_NAME and not colon:
         return _BY_NAME[name]
     allowed = ", ".join(repr(n) for n in ("auto", *_BY_NAME, "class-specific:LABEL"))
     raise ValueError(f"notion must be one of {allowed} or a Notion object; got {notion!r}")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from .result import Shown
 from .types import AnyArray, FloatArray, IntArray, Label
 
 #: Probabilities worked on at a time: they stay in the cache.
@@ -27,8 +29,8 @@ def effective_size(weights: FloatArray | None, n_rows: int, *, integral: bool) -
     return total if integral else total**2 / squares if squares > 0 else 0.0
 
 
-@dataclass(frozen=True, eq=False)
-class Predictions:
+@dataclass(frozen=True, eq=False, repr=False)
+class Predictions(Shown):
     """Validated predictions: probabilities, label codes, weights and the classes they speak of.
 
     Build one with :func:`as_predictions`; the constructor checks nothing.
@@ -61,6 +63,12 @@ class Predictions:
     positive: int | None
     eps: float
     logs: FloatArray | None = None
+
+    def _shown(self) -> Iterable[tuple[str, Any]]:
+        yield from {"n_samples": self.n_samples, "classes": self.classes, "probs": self.probs}.items()
+        if self.positive is not None:
+            yield "pos_label", self.classes[self.positive]
+        yield "weights", self.weights
 
     @property
     def n_samples(self) -> int:

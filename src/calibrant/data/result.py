@@ -16,7 +16,7 @@ from .types import Interval
 
 #: Characters that a ``repr`` has at most.
 WIDEST = 200
-_LONGEST_PART, _FEW = 60, 6
+_LONGEST_PART, _LONGEST_LINE, _FEW = 60, 400, 6
 
 
 class Shown:
@@ -30,7 +30,7 @@ class Shown:
         return one_line(type(self).__name__, self._shown())
 
     def __str__(self) -> str:
-        return "\n".join(f"{name}: {short(value)}" for name, value in self._shown())
+        return "\n".join(f"{name}: {short(value, _LONGEST_LINE)}" for name, value in self._shown())
 
     def _repr_html_(self) -> str:
         """Text, as a notebook shows it."""
@@ -101,9 +101,13 @@ def one_line(name: str, shown: Iterable[tuple[str, Any]]) -> str:
     return f"{name}({', '.join(parts)})"
 
 
-def short(value: Any) -> str:
+def short(value: Any, longest: int = _LONGEST_PART) -> str:
     """A value in few characters: numbers with four digits, and of what is long what it is and how long."""
-    value = value.item() if isinstance(value, np.generic) else value
+    value = (
+        value.item()
+        if isinstance(value, np.generic) or (np.ndim(value) == 0 and isinstance(value, np.ndarray))
+        else value
+    )
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, Interval):
@@ -112,12 +116,12 @@ def short(value: Any) -> str:
         return f"{float(value):.4g}" if hasattr(value, "__float__") else type(value).__name__
     if isinstance(value, (tuple, list)) and len(value) <= _FEW and not any(isinstance(v, Result) for v in value):
         text = f"({', '.join(map(short, value))})"
-        if len(text) <= _LONGEST_PART:
+        if len(text) <= longest:
             return text
     if hasattr(value, "__len__") and not isinstance(value, str):
         return f"<{'array' if isinstance(value, np.ndarray) else type(value).__name__} of {len(value)}>"
     text = repr(value)
-    return text if len(text) <= _LONGEST_PART else f"{text[: _LONGEST_PART - 1]}…"
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def plain(value: Any) -> Any:
@@ -135,7 +139,11 @@ def jsonable(value: Any) -> Any:
         return value.to_dict()
     if isinstance(value, Mapping):
         return {str(k): jsonable(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple, np.ndarray)):
+    if isinstance(value, (np.datetime64, np.timedelta64)):
+        return str(value)
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        return jsonable(value.item())
+    if isinstance(value, (list, tuple, range, np.ndarray)):
         return [jsonable(v) for v in value]
     value = plain(value)
     if value is None or isinstance(value, (str, int, float, bool)):

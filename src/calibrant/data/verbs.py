@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -56,7 +57,7 @@ def verb(renamed: Mapping[str, Renamed] | None = None) -> Callable[[Callable[P, 
         def called(*args: P.args, **kwargs: P.kwargs) -> R:
             if not known.issuperset(kwargs):
                 name = function.__qualname__.removesuffix(".__init__")
-                kwargs.update(_as_now(name, kwargs, known, old))
+                kwargs.update(_as_now(name, kwargs, {p.name for p in own[: len(args)]}, known, old))
             return function(*args, **kwargs)
 
         called.__signature__ = signature.replace(parameters=every)  # type: ignore[attr-defined]
@@ -67,13 +68,16 @@ def verb(renamed: Mapping[str, Renamed] | None = None) -> Callable[[Callable[P, 
 
 def warn_renamed(text: str) -> None:
     """Warn of an earlier name, at the line outside this package that used it."""
-    here, level = str(Path(__file__).parents[1]), 1
-    while sys._getframe(level).f_code.co_filename.startswith(here):
-        level += 1
+    here = str(Path(__file__).parents[1]) + os.sep
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(here):
+        frame, level = frame.f_back, level + 1
     warnings.warn(text, RenamedWarning, stacklevel=level + 1)
 
 
-def _as_now(name: str, given: dict[str, Any], known: set[str], old: Mapping[str, Renamed]) -> dict[str, Any]:
+def _as_now(
+    name: str, given: dict[str, Any], taken: set[str], known: set[str], old: Mapping[str, Renamed]
+) -> dict[str, Any]:
     """Keywords of an earlier spelling by their names of now, taken out of those given; TypeError for unknown ones."""
     out = {}
     for key in [k for k in given if k not in known]:
@@ -81,6 +85,10 @@ def _as_now(name: str, given: dict[str, Any], known: set[str], old: Mapping[str,
             raise TypeError(f"{name}() got an unexpected keyword argument {key!r}")
         found = old[key]
         now, made = found if isinstance(found, tuple) else (found, None)
+        if now in taken:
+            raise TypeError(
+                f"{name}() takes {now!r} first: {key!r} is its earlier name, and the order was another then"
+            )
         if now in given:
             raise TypeError(f"{name}() got {key!r}, the earlier name of {now!r}, together with it")
         warn_renamed(f"{name}({key}=…) is now {name}({now}=…)")

@@ -18,7 +18,7 @@ from ..data.verbs import Reading, verb
 from ..data.weights import ones_or, run_starts
 from ..errors import Binned
 from ..sums import quantile_edges, resolve_n_bins, uniform_edges
-from .scores import Brier, ScoringRule, as_rule, matrix_of
+from .scores import Brier, ScoringRule, as_rule, matrix_of, score_named
 
 METHODS = ("corp", "binned", "exact")
 
@@ -216,6 +216,7 @@ def decompose(
     """
     check_choice("method", method, METHODS)
     p = as_predictions(y_true, y_prob, **reading)
+    score = score_named(score)
     rule = as_rule(score, one_column=p.positive is not None)
     several = p.n_classes > 2 and method != "exact"
     if several and not isinstance(rule, Brier):

@@ -120,6 +120,25 @@ class ReliabilityCurve(Picture, Table):
             np.append(upper, self.upper[-1]),
         )
 
+    def __str__(self) -> str:
+        what = "the winner" if self.label is None else f"class {self.label}"
+        head = f"Observed frequency of {what}, {self.n_samples:,} rows, {self.method}"
+        ends = self.scores if self.edges is None else self.edges
+        at = np.linspace(ends[0], ends[-1], 11)
+        found = self.at(np.clip(at, 0, 1))
+        lines = [
+            f"{'score':>7}{'observed':>10}" + ("" if self.level is None else f"   {100 * self.level:g} % {self.band}")
+        ]
+        for score, observed, low, high in zip(at, *found, strict=True):
+            band = "" if np.isnan(low) else f"   {low:.3f} to {high:.3f}"
+            lines.append(f"{score:>7.3f}{'-' if np.isnan(observed) else f'{observed:.3f}':>10}{band}")
+        return "\n".join([head, *lines])
+
+    @property
+    def estimator(self) -> str:
+        """What the curve was estimated by, as text."""
+        return self.method
+
     def at(self, scores: Any) -> CurvePoint:
         """Probability, and its interval, at scores the user holds.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.checks import check_level, check_norm, check_resamples
+from ..data.checks import check_bool, check_level, check_norm, check_resamples
 from ..data.notions import Classwise, Notion, as_notion, notion_named
 from ..data.predictions import Predictions
 from ..data.problem import OneVsRest, Problem, VectorProblem
@@ -17,6 +17,7 @@ from ..data.types import FloatArray, Label, RandomState
 from ..data.validation import as_predictions
 from ..data.weights import ones_or
 from ..errors import Binned, CellEstimator, EmpiricalBayes
+from ..errors.named import as_estimator
 from ..sums import BinMoments, Bins, Grid, GridMoments, uniform_edges
 from .estimation import estimate_from_sums
 from .question import Question
@@ -184,9 +185,12 @@ class Accumulator(Shown):
         pos_label: Any = None,
         sum_tolerance: float | None = None,
         from_logits: bool = False,
-        binned: Binned | None = None,
-        estimators: Sequence[CellEstimator] = (),
+        binned: str | Binned | None = None,
+        estimators: Sequence[str | CellEstimator] = (),
     ) -> None:
+        binned = as_estimator(binned, Binned()) if isinstance(binned, str) else binned  # type: ignore[assignment]
+        estimators = [as_estimator(e, EmpiricalBayes()) for e in estimators]  # type: ignore[misc]
+        check_bool("from_logits", from_logits)
         if binned is not None and not (isinstance(binned, Binned) and binned.fixed):
             raise ValueError(f"binned must be Binned(...) with fixed edges (uniform or explicit); got {binned!r}")
         if wrong := [e for e in estimators if not isinstance(e, CellEstimator)]:
@@ -196,8 +200,8 @@ class Accumulator(Shown):
         self.pos_label = pos_label
         self.sum_tolerance = sum_tolerance
         self.from_logits = from_logits
-        self.given_bins = binned
-        self.estimators = tuple(estimators)
+        self.given_bins: Binned | None = binned
+        self.estimators: tuple[CellEstimator, ...] = tuple(estimators)  # type: ignore[arg-type]
         self.classes: tuple[Label, ...] = ()
         self.positive: int | None = None
         self.totals: Totals | None = None
@@ -363,7 +367,7 @@ class Accumulator(Shown):
         random_state: RandomState = 0,
     ) -> Estimate:
         """Calibration error of all rows added, as :func:`calibrant.estimate`; by default ``EmpiricalBayes()``."""
-        chosen = EmpiricalBayes() if estimator is None else estimator
+        chosen = EmpiricalBayes() if estimator is None else as_estimator(estimator, EmpiricalBayes())
         if not isinstance(chosen, CellEstimator):
             raise TypeError(
                 f"estimator must be one that reads sums, such as Binned(...) or Density(...); got {chosen!r}"

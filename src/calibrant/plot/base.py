@@ -56,6 +56,8 @@ class CurveDisplay(Display):
     @classmethod
     def of(cls, result: Any) -> Self:
         """Hold the curve of one model."""
+        if getattr(result, "display", None) != cls.__name__:
+            raise TypeError(f"{cls.__name__} draws what {cls.made_by.__name__}() gives; got {type(result).__name__}")
         return cls({cls.only: result})
 
     @classmethod

@@ -14,6 +14,7 @@ from ..data.predictions import Predictions
 from ..data.problem import OneVsRest, Problem, VectorProblem
 from ..data.types import Interval, Label
 from ..errors import Binned, CellEstimator, Isotonic
+from ..errors.named import estimator_named
 from ..measure.curves.band_kinds import BANDS, check_band
 from ..measure.curves.corp import is_isotonic, isotonic_curve
 from ..measure.curves.from_cells import curve_from
@@ -87,6 +88,11 @@ def held_diagrams(result: Any) -> tuple[list[Diagram], Estimate | None]:
                 "ReliabilityDisplay.from_predictions"
             )
         return [_held(result.curve, None, result)], result
+    if not hasattr(result, "class_curves"):
+        raise TypeError(
+            "a reliability diagram is drawn of a ReliabilityCurve, an Estimate or a Report; got "
+            f"{type(result).__name__}"
+        )
     total = result.headline
     if result.curves is not None:
         return [_held(result.curve, result.bins, total)], total
@@ -149,6 +155,8 @@ def check_bins(bins: Any, method: CellEstimator | Isotonic) -> Binned | str | No
         return None
     if isinstance(bins, str) and bins == "auto":
         return method if isinstance(method, Binned) else "auto"
+    if isinstance(bins, str) and bins.partition(":")[0] == "binned":
+        bins = estimator_named(bins)
     if isinstance(bins, Binned):
         return bins
     if is_whole(bins):

@@ -76,6 +76,10 @@ class SubgroupDisplay(Display):
         several = len(report.columns) > 1
         if axes is None:
             axes = plt.subplots(1, 2, figsize=self.size_of(report), sharey=True, layout="constrained")[1]
+        if np.size(axes) != 2:
+            raise TypeError(
+                "a SubgroupDisplay takes two axes, for gaps and for errors: plt.subplots(1, 2, sharey=True)[1]"
+            )
         left, right = axes
         style = style_of(0)
         ticks, names, y = [], [], 0.0

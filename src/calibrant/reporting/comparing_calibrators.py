@@ -170,9 +170,13 @@ def _refuse_swapped(y_true: Any, y_prob: Any) -> None:
     first, second = to_array(y_true, "y_true")[0], to_array(y_prob, "y_prob")[0]
 
     def are_labels(values: Any) -> bool:
-        return values.ndim == 1 and (values.dtype.kind not in "f" or bool((values == np.floor(values)).all()))
+        if values.dtype.kind == "O" and all(isinstance(v, (float, np.floating)) for v in values.flat):
+            values = values.astype(np.float64)
+        whole = values.dtype.kind != "f" or bool((values == np.floor(values)).all())
+        # One column, or rows with a single 1: no scores of a model.
+        return whole and (values.ndim == 1 or bool((values.sum(axis=1) == 1).all()))
 
-    if not are_labels(first) and are_labels(second):
+    if not (first.ndim == 1 and are_labels(first)) and are_labels(second):
         raise TypeError(
             "compare_calibrators(y_true, y_prob) takes labels first and scores second; y_true looks like scores, and "
             "y_prob like labels"

@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ...data.checks import check_choice, check_fraction, check_int
+from ...data.checks import check_bool, check_choice, check_fraction, check_int
 from ...data.notions import Notion, as_notion
 from ...data.predictions import Predictions
 from ...data.problem import Problem
@@ -175,7 +175,7 @@ class CalibrationMonitor(Shown):
         self.labels = labels
         self.pos_label = pos_label
         self.sum_tolerance = sum_tolerance
-        self.from_logits = from_logits
+        self.from_logits = check_bool("from_logits", from_logits)
         self.n_samples = 0
         self._columns = False
         self._bets: list[Wealth] = []
