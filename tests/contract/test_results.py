@@ -162,4 +162,5 @@ def test_auto_calibrator_shows_what_it_chose():
     assert f"chosen={auto.chosen_!r}" in repr(auto)
     assert len(repr(auto)) <= WIDEST
     assert f"chosen: {auto.chosen_}" in str(auto)
-    assert auto.chosen_ in auto._repr_html_()
+    assert auto.chosen_ in auto._repr_mimebundle_()["text/html"]
+    assert "text/html" in AutoCalibrator()._repr_mimebundle_()

@@ -295,10 +295,11 @@ class AutoCalibrator(Calibrator):
     def __str__(self) -> str:
         return table_text(self.chosen_, self.table_) if hasattr(self, "chosen_") else repr(self)
 
-    @property
-    def _repr_html_(self) -> Any:
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
         """What it chose, and out of what; before it is fitted, scikit-learn's diagram."""
-        return (lambda: in_notebook(str(self))) if hasattr(self, "chosen_") else super()._repr_html_
+        if not hasattr(self, "chosen_"):
+            return dict(super()._repr_mimebundle_(**options))
+        return {"text/plain": repr(self), "text/html": in_notebook(str(self))}
 
     def _fit(self, sample: Sample) -> None:
         found = select_calibrator(

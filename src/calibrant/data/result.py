@@ -84,7 +84,7 @@ class Picture(Result):
 
 def in_notebook(text: str) -> str:
     """Plain text as HTML."""
-    return f'<pre style="white-space: pre-wrap">{escape(text)}</pre>'
+    return f'<pre style="white-space: pre; overflow-x: auto; font-family: monospace">{escape(text)}</pre>'
 
 
 def one_line(name: str, shown: Iterable[tuple[str, Any]]) -> str:
