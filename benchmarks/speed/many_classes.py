@@ -1,0 +1,63 @@
+"""What a class-wise report of a thousand classes costs, part by part, and what fewer draws a class would save.
+
+    python -m benchmarks.speed.many_classes [--rows 20000] [--classes 1000]
+
+The frontier: processor seconds of the whole report against the width of its intervals, by the draws a class from which
+an interval's spread and centre are found. Values alone, without any interval, are the floor of what can be saved there.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from . import one_thread  # noqa: F401 - before NumPy
+
+# isort: split
+import numpy as np
+
+import calibrant as cal
+from calibrant.measure import estimation
+
+from .. import arguments
+
+
+def main() -> None:
+    parser = arguments.parser(__doc__)
+    parser.add_argument("--rows", type=int, default=20_000)
+    parser.add_argument("--classes", type=int, default=1000)
+    options = parser.parse_args()
+    rng = np.random.default_rng(0)
+    logits = 2 * rng.standard_normal((options.rows, options.classes))
+    p = np.exp(logits - logits.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    y = (p.cumsum(axis=1) < rng.random((options.rows, 1))).sum(axis=1)
+    predictions = cal.as_predictions(y, p, labels=list(range(options.classes)))
+    cal.report(replace(predictions, probs=p[:100], codes=predictions.codes[:100]), notion="classwise")  # imports
+
+    print("| part | CPU s |\n|---|---|")
+    estimators = {"empirical Bayes": cal.EmpiricalBayes(), "residuals over ranks": cal.ResidualKernel()}
+    estimators |= {
+        "density": cal.Density(),
+        "15 bins": cal.Binned(),
+        "15 quantile bins": cal.Binned(strategy="quantile"),
+    }
+    for name, estimator in estimators.items():
+        start = time.process_time()
+        cal.calibration_error(predictions, notion="classwise", estimator=estimator)
+        print(f"| value: {name} | {time.process_time() - start:.1f} |")
+    widths: dict[str, float] = {}
+    print("\n| draws a class | CPU s of the report | mean width of intervals, of that with 8 |\n|---|---|---|")
+    for draws in (8, 4, 2):
+        estimation.FEWEST = draws
+        start = time.process_time()
+        found = cal.report(predictions, notion="classwise").estimates
+        seconds = time.process_time() - start
+        now = {name: e.interval.high - e.interval.low for name, e in found.items()}
+        widths = widths or now
+        share = np.mean([now[k] / widths[k] for k in now if widths[k] > 0])
+        print(f"| {draws} | {seconds:.1f} | {share:.2f} |")
+
+
+if __name__ == "__main__":
+    main()
