@@ -256,7 +256,7 @@ def test_command(tmp_path):
     [
         (["--track", "beta", "--track", "canonical"], "runs by itself"),
         (["--track", "canonical", "--show", "rel"], "must be one of mean, bias, rmse"),
-        (["--track", "canonical", "--mode", "as-published"], "tracks have neither"),
+        (["--track", "canonical", "--mode", "as-published"], "tracks have none of them"),
     ],
 )
 def test_command_refuses(arguments, says, tmp_path):
