@@ -57,7 +57,7 @@ def test_weights_of_zero_are_rows_left_out():
     p, y = three()
     w = np.r_[np.ones(1200), np.zeros(300)]
     some, rest = (cal.compare_calibrators(*a, candidates=CANDIDATES, **k) for a, k in (
-        ((y, p), {"sample_weight": w}), ((p[:1200], y[:1200]), {})))  # fmt: skip
+        ((y, p), {"sample_weight": w}), ((y[:1200], p[:1200]), {})))  # fmt: skip
     assert some.n_samples == rest.n_samples == 1200
     for a, b in zip(some.rows, rest.rows, strict=True):
         assert (a.log_loss, a.brier, a.accuracy, a.error.value) == (b.log_loss, b.brier, b.accuracy, b.error.value)
