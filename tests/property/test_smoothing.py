@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant import ResidualKernel
-from calibrant.sums import KERNELS, Smoother
+from calibrant import Density, ResidualKernel
+from calibrant.data.problem import Problem
+from calibrant.sums import KERNELS, GridMoments, Smoother
 
 from ..contract.naive import Sample, rank_residual
 
@@ -50,3 +51,20 @@ def test_the_largest_gap_is_sought_where_there_are_data():
         assert cal.calibration_error(y, p, estimator=estimator, norm=float("inf")) < 0.08
         far = cal.calibration_error(y, p - 0.3, estimator=estimator, norm=float("inf"))
         assert far == pytest.approx(0.3, abs=0.08)
+
+
+def test_a_cropped_grid_reads_and_smooths_as_the_whole_one():
+    """What is cut off is empty and out of the kernel's reach; a sample near the cut keeps the part it needs."""
+    rng = np.random.default_rng(0)
+    for top in (0.01, 0.1, 0.24, 0.26, 0.9):
+        p = top * rng.random(500)
+        grid = GridMoments.of(Problem(p, (rng.random(500) < p).astype(int)))
+        width = 8.0
+        cropped = grid.cropped(9 * width, 128)
+        assert cropped.cells <= grid.cells
+        assert (cropped.cells < grid.cells) == (top <= 0.26)
+        assert cropped.step == pytest.approx(grid.step, rel=1e-15)
+        whole, part = (Smoother(g.cells, width).smooth(g.count) for g in (grid, cropped))
+        np.testing.assert_allclose(part, whole[: part.size], rtol=0, atol=1e-12)
+        read = [Density(width * grid.step).read(g.rows, 1)[0] for g in (grid, cropped)]
+        assert read[0] == pytest.approx(read[1], abs=1e-6)

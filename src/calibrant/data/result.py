@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from html import escape
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -41,7 +41,7 @@ class Result(Shown):
     """Base of frozen results. A subclass says what differs; ``to_dict()`` is what JSON can hold."""
 
     def _shown(self) -> Iterable[tuple[str, Any]]:
-        return ((f.name, getattr(self, f.name)) for f in fields(self) if f.repr)  # type: ignore[arg-type]
+        return ((f.name, getattr(self, f.name)) for f in fields(cast(Any, self)) if f.repr)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, numbers and strings, for JSON (NaN and infinities as None)."""

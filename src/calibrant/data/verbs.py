@@ -60,6 +60,7 @@ def verb(renamed: Mapping[str, Renamed] | None = None) -> Callable[[Callable[P, 
                 kwargs.update(_as_now(name, kwargs, {p.name for p in own[: len(args)]}, known, old))
             return function(*args, **kwargs)
 
+        # inspect reads it from any function; the type of functions does not list it.
         called.__signature__ = signature.replace(parameters=every)  # type: ignore[attr-defined]
         return called
 

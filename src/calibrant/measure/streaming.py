@@ -188,20 +188,20 @@ class Accumulator(Shown):
         binned: str | Binned | None = None,
         estimators: Sequence[str | CellEstimator] = (),
     ) -> None:
-        binned = as_estimator(binned, Binned()) if isinstance(binned, str) else binned  # type: ignore[assignment]
-        estimators = [as_estimator(e, EmpiricalBayes()) for e in estimators]  # type: ignore[misc]
-        check_bool("from_logits", from_logits)
-        if binned is not None and not (isinstance(binned, Binned) and binned.fixed):
-            raise ValueError(f"binned must be Binned(...) with fixed edges (uniform or explicit); got {binned!r}")
-        if wrong := [e for e in estimators if not isinstance(e, CellEstimator)]:
+        bins = as_estimator(binned, Binned()) if isinstance(binned, str) else binned
+        if bins is not None and not (isinstance(bins, Binned) and bins.fixed):
+            raise ValueError(f"binned must be Binned(...) with fixed edges (uniform or explicit); got {bins!r}")
+        named = [as_estimator(e, EmpiricalBayes()) for e in estimators]
+        readers = [e for e in named if isinstance(e, CellEstimator)]
+        if wrong := [e for e in named if not isinstance(e, CellEstimator)]:
             raise TypeError(f"estimators must be estimators that read sums; got {wrong[0]!r}")
         self.notion = notion
         self.labels = labels
         self.pos_label = pos_label
         self.sum_tolerance = sum_tolerance
-        self.from_logits = from_logits
-        self.given_bins: Binned | None = binned
-        self.estimators: tuple[CellEstimator, ...] = tuple(estimators)  # type: ignore[arg-type]
+        self.from_logits = check_bool("from_logits", from_logits)
+        self.given_bins = bins
+        self.estimators = tuple(readers)
         self.classes: tuple[Label, ...] = ()
         self.positive: int | None = None
         self.totals: Totals | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 from .response import each_model
 
@@ -17,7 +17,8 @@ class Display:
     @classmethod
     def of(cls, result: Any) -> Self:
         """Hold a result; nothing is drawn."""
-        return cls(result)  # type: ignore[call-arg]
+        kind: Any = cls  # each display says what it holds
+        return cast(Self, kind(result))
 
     @classmethod
     def from_result(cls, result: Any, ax: Any = None, **options: Any) -> Self:
@@ -37,7 +38,7 @@ class Display:
                 f"{cls.__name__} draws on a figure of its own, whose size follows from what it shows: omit ax"
             )
         drawn: Any = cls.of(result)
-        return drawn.plot(*(() if ax is None else (ax,)), **options)  # type: ignore[no-any-return]
+        return cast(Self, drawn.plot(*(() if ax is None else (ax,)), **options))
 
 
 class CurveDisplay(Display):
@@ -75,4 +76,4 @@ class CurveDisplay(Display):
         """
         several = each_model(y_true, y_prob, cls.only)
         drawn: Any = cls({str(name): cls.made_by(*rows, **options) for name, rows in several.items()})
-        return drawn.plot(ax)  # type: ignore[no-any-return]
+        return cast(Self, drawn.plot(ax))

@@ -189,12 +189,13 @@ class _Drawn:
 
 def curve_estimator(estimator: str | CellEstimator | Isotonic, name: str = "estimator") -> CellEstimator:
     """Judge what a curve is estimated by."""
-    if isinstance(estimator, str) and estimator not in _OF_CURVES and estimator.partition(":")[0] in NAMES:
-        estimator = estimator_named(estimator)  # type: ignore[assignment]
-    if isinstance(estimator, CellEstimator):
-        return estimator
-    if isinstance(estimator, str) and estimator in _OF_CURVES:
-        return _OF_CURVES[estimator]
+    chosen: Any = estimator
+    if isinstance(estimator, str) and estimator in _OF_CURVES:  # where "residual" is over scores, an axis of a diagram
+        chosen = _OF_CURVES[estimator]
+    elif isinstance(estimator, str) and estimator.partition(":")[0] in NAMES:
+        chosen = estimator_named(estimator)
+    if isinstance(chosen, CellEstimator):
+        return chosen
     raise ValueError(
         f"{name} must be one of {', '.join(map(repr, _OF_CURVES))}, another name of an estimator with a curve such as "
         f"'binned:20', or Binned(...), Density(...); got {estimator!r}"
