@@ -60,7 +60,7 @@ def test_a_cropped_grid_reads_and_smooths_as_the_whole_one():
         p = top * rng.random(500)
         grid = GridMoments.of(Problem(p, (rng.random(500) < p).astype(int)))
         width = 8.0
-        cropped = grid.cropped(9 * width, 128)
+        cropped = grid.cropped(int(grid.rows.shortest(9 * width, 128)[0]))
         assert cropped.cells <= grid.cells
         assert (cropped.cells < grid.cells) == (top <= 0.26)
         assert cropped.step == pytest.approx(grid.step, rel=1e-15)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -10,8 +11,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ..data.problem import OneVsRest, Problem, Reduction, VectorProblem
-from ..data.types import AnyArray, FloatArray
-from ..sums.smoothing import Smoother
+from ..data.types import AnyArray, FloatArray, IntArray
+from ..sums.smoothing import Smoother, Smoothers
 
 #: A smooth curve is drawn, and its largest gap sought, where at least this many samples speak.
 MIN_LOCAL_SIZE = 0.5
@@ -128,8 +129,8 @@ class Cells:
         Score of each cell (NaN where an empty bin has none).
     count, positive : ndarray of shape (m,)
         Samples and positives a cell, in units of the effective sample size.
-    smoother : Smoother or None
-        How counts are smoothed; None for bins.
+    smoother : Smoother, Smoothers or None
+        How counts are smoothed (of many problems, those of each); None for bins.
     quadrature : ndarray of shape (m,)
         Weight of each cell in sums.
     residual : bool
@@ -139,7 +140,7 @@ class Cells:
     scores: FloatArray
     count: FloatArray
     positive: FloatArray
-    smoother: Smoother | None
+    smoother: Smoother | Smoothers | None
     quadrature: FloatArray
     residual: bool = False
 
@@ -161,7 +162,7 @@ class Cells:
     def gap(self) -> FloatArray:
         """Observed minus predicted; NaN where there is nothing."""
         out: FloatArray = np.full(self.count.shape, np.nan)
-        present = self.density > 1e-12 * self.density.max(initial=0.0)
+        present = self.density > 1e-12 * self.density.max(axis=-1, keepdims=True, initial=0.0)
         np.divide(self.apply(self.outcome(self.positive, self.count)), self.density, out=out, where=present)
         return out if self.residual else np.clip(out, 0, 1) - self.scores
 
@@ -172,7 +173,7 @@ class Cells:
 
     def blur(self, residual: FloatArray) -> FloatArray:
         """Residual sums a cell (…, m) to gaps."""
-        present = self.density > 1e-12 * self.density.max(initial=0.0)
+        present = self.density > 1e-12 * self.density.max(axis=-1, keepdims=True, initial=0.0)
         out: FloatArray = np.zeros(residual.shape)
         np.divide(self.apply(residual), self.density, out=out, where=present)
         return out
@@ -180,6 +181,23 @@ class Cells:
     def outcome(self, positive: FloatArray, count: FloatArray) -> FloatArray:
         """What is smoothed: positives, or residuals ``positives - score · count``."""
         return positive - count * np.nan_to_num(self.scores) if self.residual else positive
+
+
+class Held(NamedTuple):
+    """Problems whose samples are drawn anew together.
+
+    Attributes
+    ----------
+    at : ndarray of shape (r,)
+        Their numbers.
+    reader : has ``read(sums, norm)``
+        The estimator, with all that was found in the data held.
+    sums : sums of one problem, or with a leading axis of the r
+    """
+
+    at: IntArray
+    reader: Any
+    sums: Any
 
 
 class CellEstimator(Estimator, ABC):
@@ -243,6 +261,10 @@ class CellEstimator(Estimator, ABC):
         ``sums.atoms`` are the scores, counts and positives of one problem; ``sums.redrawn(count, positive)`` many.
         """
         return self, sums
+
+    def held_together(self, sums: Any, problems: int, most: int) -> Iterator[Held]:
+        """:meth:`held` for many problems, of those together that are read together: about ``most`` cells at a time."""
+        return (Held(np.array([i]), *self.held(sums[i])) for i in range(problems))
 
 
 @dataclass(frozen=True, eq=False)

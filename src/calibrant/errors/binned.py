@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, cast
@@ -14,7 +14,7 @@ from ..data.types import FloatArray
 from ..sums import BinMoments, Bins, Edges, fixed_edges, resolve_n_bins, uniform_edges
 from ..sums.quantiles import QuantileBins, joined, stacked
 from ..sums.shares import MAPPINGS
-from .base import CellEstimator, Cells
+from .base import CellEstimator, Cells, Held
 from .norm import mean_power
 
 STRATEGIES = ("uniform", "quantile")
@@ -180,9 +180,15 @@ class Binned(CellEstimator):
         return mean_power(sums.gap, sums.weight, norm)
 
     def cells(self, sums: BinMoments) -> Cells:
-        """Bins of one problem as cells, counted in units of the effective sample size."""
+        """Bins as cells, counted in units of the effective sample size."""
         scores, count, positive = sums.atoms
-        return Cells(scores, count, positive, None, np.ones(sums.edges.n_bins))
+        return Cells(scores, count, positive, None, np.ones(count.shape[-1]))
+
+    def held_together(self, sums: BinMoments, problems: int, most: int) -> Iterator[Held]:
+        """As they are: a bin keeps its edges."""
+        step = max(1, most // sums.weight.shape[-1])
+        for a in range(0, problems, step):
+            yield Held(np.arange(a, min(a + step, problems)), self, sums[a : a + step])
 
     @property
     def drawn_as(self) -> Binned:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,8 +11,9 @@ import numpy as np
 from ..data.types import FloatArray
 from ..sums import KERNELS, BandwidthRule, Grid, GridMoments, Smoother, resolve_bandwidth
 from ..sums.bandwidth import RULES, one_by_one
-from ..sums.smoothing import by_cells, peak_of, smoothed, spectrum, trapezoid
-from .base import CellEstimator, Cells, speaks
+from ..sums.redrawn import number_as_often
+from ..sums.smoothing import Smoothers, by_cells, peak_of, smoothed, spectrum, trapezoid
+from .base import CellEstimator, Cells, Held, speaks
 from .left_out import WIDTHS, choose
 from .norm import mean_power
 
@@ -95,13 +97,16 @@ class Density(CellEstimator):
         """:meth:`read` with given bandwidths, (…)."""
         g, h = sums.rows, np.reshape(widths, -1)
         out: FloatArray = np.empty(len(g))
-        alike = g.blocks > 1 and float(np.ptp(h)) == 0  # the same counts again and again, under one kernel
-        each = len(g) // g.blocks
+        # Blocks are the same counts again and again, and lie on the grid that is wanted.
+        alike = len(g) // g.blocks if g.blocks > 1 else None
+        wanted = cells_wanted(g, h, norm) if alike is None else np.full(len(g), float(g.cells))
         known: tuple[FloatArray, FloatArray] | None = None
-        for cells, some in by_cells(cells_wanted(g, h, norm), COARSEST, g.cells, each if alike else None):
+        for cells, some in by_cells(wanted, COARSEST, g.cells, alike):
             part = g[some].on(cells)
-            if known is None or not alike:
-                width = narrowed(h[some[:1]] if alike else h[some], g.step, part.step) / part.step
+            if known is None or alike is None:
+                width = narrowed(h[some], g.step, part.step) / part.step
+                # One row of a table for all where they are of one problem.
+                width = width[:1] if float(np.ptp(width)) == 0 else width
                 transform = spectrum(cells, width, self.kernel)
                 known = transform, smoothed(part.count, transform)
             transform, density = known
@@ -125,19 +130,46 @@ class Density(CellEstimator):
         """Coarse grid with at least six cells a bandwidth, and how it is smoothed."""
         return kernel_cells(sums, float(self.widths(sums)), self.kernel)
 
-    def held(self, sums: GridMoments) -> tuple[Density, GridMoments]:
-        """The bandwidth found, and the counts on the grid that it is read on."""
-        h = float(self.widths(sums))
-        grid = on_cells(sums, h)
-        width = float(narrowed(h, sums.step, grid.step))
-        grid = grid.cropped(_REACH * width / grid.step, COARSEST)
-        return replace(self, bandwidth=width), grid
+    def held_together(self, sums: GridMoments, problems: int, most: int) -> Iterator[Held]:
+        """The bandwidths found, and the counts on the grids that they are read on."""
+        h = np.reshape(self.widths(sums), -1)
+        for cells, some in by_cells(CELLS_PER_BANDWIDTH * (sums.high - sums.low) / h, COARSEST, sums.cells):
+            grid = sums[some].on(cells)
+            widths = narrowed(h[some], sums.step, grid.step)
+            sizes = grid.shortest(_REACH * widths / grid.step, COARSEST)
+            for size in np.unique(sizes).tolist():
+                alike = np.flatnonzero(sizes == size)
+                step = max(1, most // size)
+                for a in range(0, len(alike), step):
+                    rows = alike[a : a + step]
+                    yield Held(some[rows], _Widths(self, widths[rows]), grid[rows].cropped(size))
 
     def widths(self, sums: GridMoments) -> FloatArray:
         """Bandwidth of each problem, (…)."""
         if self.bandwidth == "loo":
             return one_by_one(sums, lambda one: loo_width(one, self.kernel, residual=False))
         return resolve_bandwidth(self.bandwidth, sums)
+
+
+@dataclass(frozen=True, eq=False)
+class _Widths:
+    """Reads samples of some problems, each with the bandwidth that was found in its data."""
+
+    estimator: Density
+    widths: FloatArray
+
+    cells_are_atoms: ClassVar[bool] = True
+
+    def cells(self, sums: GridMoments) -> Cells:
+        """Nodes of the grid as cells."""
+        scores, count, positive = sums.atoms
+        smoothers = Smoothers(spectrum(sums.cells, np.maximum(self.widths / sums.step, 0.5), self.estimator.kernel))
+        return Cells(scores, count, positive, smoothers, trapezoid(sums.cells))
+
+    def read(self, sums: GridMoments, norm: float) -> FloatArray:
+        """``errorᵖ`` of blocks of samples, as many of each problem, one problem after the other."""
+        each = number_as_often(self.widths, np.empty(len(sums) // sums.blocks))
+        return self.estimator.read_with(sums, np.tile(each, sums.blocks), norm)
 
 
 def cells_wanted(grid: GridMoments, h: FloatArray, norm: float) -> FloatArray:

@@ -275,6 +275,5 @@ def draw_powers(
     cells: RankCells, norm: float, n_draws: int, rng: np.random.Generator, prior: Prior = WIDE
 ) -> tuple[FloatArray, FloatArray]:
     """Draws of ``errorᵖ``, (…, n_draws), and the log odds of a deviation, (…)."""
-    posteriors = laplace.fit(cells, prior)
-    gap, share = laplace.draw_gaps(cells, prior, posteriors, n_draws, rng)
-    return np.asarray(mean_power(gap, share, norm)), laplace.log_mean_evidence(prior, posteriors)
+    drawn = laplace.draw_gaps(cells, prior, laplace.fit(cells, prior), n_draws, rng)
+    return np.asarray(mean_power(drawn.gap, drawn.share, norm)), drawn.log_odds

@@ -25,6 +25,8 @@ from .logitmap import expit, softplus_and_expit
 #: Rank cells a coefficient.
 _CELLS_A_TERM = 4
 _MAX_ITERATIONS = 100
+#: A kind of outcome that is never expected is taken for expected so often: it may come all the same.
+_LEAST_EXPECTED = 1e-3
 _TOLERANCE = 1e-3
 #: Largest change of a logit in one step: beyond, the quadratic approximation of the likelihood means little.
 _LARGEST_STEP = 2.0
@@ -119,9 +121,16 @@ class RankCells:
 
     @cached_property
     def logit(self) -> FloatArray:
-        """Logit of the mean score, drawn ``1 / (2n + 4)`` towards the middle: n samples cannot tell 0 from less."""
-        e = 0.5 / (np.asarray(self.size)[..., None] + 2)
-        p = e + (1 - 2 * e) * self.score
+        """Logit of the mean score, drawn ``1 / (2n + 4)`` towards the middle: n samples cannot tell 0 from less.
+
+        Where less than one outcome of a kind is expected, by so much less: a class of thousands is not drawn away from
+        what it says.
+        """
+        n = np.asarray(self.size)[..., None]
+        total = np.maximum(self.count.sum(axis=-1, keepdims=True), np.finfo(float).tiny)
+        mean = (self.count * self.score).sum(axis=-1, keepdims=True) / total
+        low, high = (0.5 / (n + 2) * np.clip(n * m, _LEAST_EXPECTED, 1.0) for m in (mean, 1 - mean))
+        p = low + (1 - low - high) * self.score
         return np.asarray(np.log(p) - np.log1p(-p))
 
     @cached_property
@@ -387,30 +396,80 @@ def _products(terms: int) -> FloatArray:
     return out.reshape(terms * terms, -1)
 
 
+class Drawn(NamedTuple):
+    """Draws from a posterior.
+
+    Attributes
+    ----------
+    gap, share : ndarray of shape (…, n_draws, m)
+        Gaps of the cells, and the shares of samples in them.
+    log_odds : ndarray of shape (…)
+        Log of the mean evidence of the components against perfect calibration.
+    """
+
+    gap: FloatArray
+    share: FloatArray
+    log_odds: FloatArray
+
+
 def draw_gaps(
     cells: RankCells, prior: Prior, posteriors: list[Posterior], n_draws: int, rng: np.random.Generator
-) -> tuple[FloatArray, FloatArray]:
-    """Draw gaps and shares of the cells from the posterior, each (…, n_draws, m).
+) -> Drawn:
+    """Draw gaps and shares of the cells from the posterior.
 
-    Components are drawn in proportion to their posterior probabilities (systematically: each gets its share of the
-    draws), maps from their normal law, and the shares of the cells from a Bayesian bootstrap of the samples. Problems
-    side by side have noise of their own each.
+    Components are drawn in proportion to their evidence (systematically: each gets its share of the draws), maps from
+    their normal law, and then by importance, the posterior over that law: where few samples have an outcome of one
+    kind, a normal law of the log odds reaches far beyond what their number allows. The mean importance corrects the
+    evidence. Shares are those of a Bayesian bootstrap of the samples. Problems side by side have noise of their own.
     """
     leading = cells.count.shape[:-1]
     bounds = np.cumsum(weights(prior, posteriors), axis=-1)
     bounds[..., -1] = 1.0
     position = (np.arange(n_draws) + rng.random((*leading, 1))) / n_draws
     noise = rng.standard_normal((*leading, cells.terms + 3, n_draws))[..., cells.terms_used, :]
-    gap = np.zeros((*leading, n_draws, cells.count.shape[-1]))
-    calibrated = expit(cells.logit)[..., None, :]
+    theta = np.zeros(noise.shape)
+    log_weight = 0.5 * (noise**2).sum(axis=-2)
     below = np.zeros((*leading, 1))
-    for i, posterior in enumerate(posteriors):
+    for i, (component, posterior) in enumerate(zip(prior.components, posteriors, strict=True)):
         above = bounds[..., i : i + 1]
         chosen = (position >= below) & (position < above)
-        if chosen.any():
-            theta = posterior.mode[..., None] + posterior.root @ noise
-            eta = cells.logit[..., None, :] + np.swapaxes(cells.design @ theta, -1, -2)
-            gap = np.where(chosen[..., None], expit(eta) - calibrated, gap)
         below = above
+        if chosen.any():
+            precision = prior.spread(component, cells.terms)[cells.terms_used] ** -2.0
+            found = posterior.mode[..., None] + posterior.root @ noise
+            theta = np.where(chosen[..., None, :], found, theta)
+            top = (
+                _log_likelihood(cells, posterior.mode[..., None])[0] - 0.5 * (posterior.mode**2 @ precision)[..., None]
+            )
+            log_weight -= np.where(chosen, top + 0.5 * np.einsum("...pd,p->...d", found**2, precision), 0.0)
+    likelihood, chance = _log_likelihood(cells, theta)
+    log_weight += likelihood
+    gap = chance - expit(cells.logit)[..., None, :]
+    kept, log_mean = _resampled(log_weight, rng)
     mass = rng.standard_gamma(np.broadcast_to(cells.count[..., None, :], gap.shape))
-    return gap, np.asarray(mass / mass.sum(axis=-1, keepdims=True))
+    return Drawn(
+        np.take_along_axis(gap, kept[..., None], axis=-2),
+        np.asarray(mass / mass.sum(axis=-1, keepdims=True)),
+        log_mean_evidence(prior, posteriors) + log_mean,
+    )
+
+
+def _log_likelihood(cells: RankCells, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Log-likelihood (…, D) of coefficients (…, P, D), and the chances (…, D, m) they stand for."""
+    eta = cells.logit[..., None, :] + np.swapaxes(cells.design @ theta, -1, -2)
+    growth, chance = softplus_and_expit(eta)
+    value = eta @ cells.positive[..., None] - growth @ cells.count[..., None]
+    return np.asarray(value[..., 0]), chance
+
+
+def _resampled(log_weight: FloatArray, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
+    """Numbers of the draws kept, in proportion to their weights and in random order, and the log of the mean weight."""
+    n = log_weight.shape[-1]
+    largest = log_weight.max(axis=-1, keepdims=True)
+    total = np.cumsum(np.exp(log_weight - largest), axis=-1)
+    mean = total[..., -1:] / n
+    ends = np.ceil(total / mean - rng.random(mean.shape))
+    ends[..., -1] = n
+    times = np.diff(np.clip(ends, 0, n).astype(np.intp), axis=-1, prepend=0)
+    kept = np.repeat(np.broadcast_to(np.arange(n), times.shape).reshape(-1), times.reshape(-1)).reshape(times.shape)
+    return rng.permuted(kept, axis=-1), np.asarray((largest + np.log(mean))[..., 0])

@@ -69,11 +69,33 @@ def root(power: float, norm: float) -> float:
     return float(np.maximum(power, 0.0) ** (1 / norm))
 
 
-def combine(powers: Sequence[float] | FloatArray, shares: Sequence[float], norm: float, average: str) -> float:
+def largest_error(n_problems: int, norm: float, average: str, dependent: bool) -> float:
+    """Largest error that several problems can have together: 1, or ``(2 / K)^(1/p)`` for the K classes of a matrix.
+
+    ``|P(o_k = 1 | s_k) - s_k|`` is at most 1 and on average at most that of ``|o_k - s_k|``, which adds up to
+    ``2 (1 - s_y) ≤ 2`` over the classes of a row.
+    """
+    together = dependent and average != "max" and not np.isinf(norm)
+    return float((2 / n_problems) ** (1 / norm)) if together and n_problems > 2 else 1.0
+
+
+def combine(
+    powers: Sequence[float] | FloatArray,
+    shares: Sequence[float],
+    norm: float,
+    average: str,
+    dependent: bool = False,
+) -> float:
     """One error from the p-th powers of several problems; see :class:`calibrant.Classwise` for ``average``.
 
-    A problem without a number (no data) is left out and the shares of the others are scaled up.
+    A problem without a number (no data) is left out and the shares of the others are scaled up. ``dependent`` problems
+    are the classes of a matrix, and what is found is not above what is possible.
     """
+    value = _combined(powers, shares, norm, average)
+    return float(np.minimum(value, largest_error(len(powers), norm, average, True))) if dependent else value
+
+
+def _combined(powers: Sequence[float] | FloatArray, shares: Sequence[float], norm: float, average: str) -> float:
     if len(powers) == 1:
         return root(float(powers[0]), norm)
     values = np.asarray(powers, dtype=np.float64)
@@ -89,9 +111,20 @@ def combine(powers: Sequence[float] | FloatArray, shares: Sequence[float], norm:
 
 
 def combine_draws(
-    samples: Sequence[FloatArray] | FloatArray, shares: Sequence[float], norm: float, average: str
+    samples: Sequence[FloatArray] | FloatArray,
+    shares: Sequence[float],
+    norm: float,
+    average: str,
+    dependent: bool = False,
 ) -> FloatArray:
     """:func:`combine`, draw by draw, of samples (R, n_draws)."""
+    values = _combined_draws(samples, shares, norm, average)
+    return np.asarray(np.minimum(values, largest_error(len(samples), norm, average, True))) if dependent else values
+
+
+def _combined_draws(
+    samples: Sequence[FloatArray] | FloatArray, shares: Sequence[float], norm: float, average: str
+) -> FloatArray:
     values = np.stack(list(samples), axis=-1)
     if values.shape[-1] == 1:
         only = values[..., 0]

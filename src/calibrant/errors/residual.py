@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
 
-from ..data.types import FloatArray
+from ..data.types import AnyArray, FloatArray
 from ..sums import BandwidthRule, Grid, GridMoments, RankMoments, Smoother, resolve_bandwidth
 from ..sums.bandwidth import RULES, one_by_one
 from ..sums.grid import RANK_CELLS
 from ..sums.smoothing import by_cells, peak_of, smoothed, spectrum, trapezoid
 from .adaptive import AdaptiveKernel
-from .base import CellEstimator, Cells, speaks
+from .base import CellEstimator, Cells, Held, speaks
 from .density import CELLS_PER_BANDWIDTH, COARSEST, check_bandwidth, check_kernel, kernel_cells, loo_width, on_cells
 from .left_out import WIDTHS, choose
 from .norm import mean_power
@@ -125,21 +126,15 @@ class ResidualKernel(CellEstimator):
     def _read_scores(self, sums: GridMoments, norm: float) -> FloatArray:
         """Residuals smoothed over scores, on the coarsest grid with six cells a bandwidth."""
         g = sums.rows
-        h = np.reshape(self.widths(sums), -1)
         out: FloatArray = np.empty(len(g))
-        for cells, some in by_cells(CELLS_PER_BANDWIDTH * (g.high - g.low) / h, COARSEST, g.cells):
-            part = g[some].on(cells)
-            unit = np.asarray(part.unit)[:, None]
-            width = np.maximum(h[some] / part.step, 0.5)
-            transform = spectrum(cells, width, self.kernel)
-            count = part.count * unit
-            density, residual = smoothed(np.stack([count, part.positive * unit - count * part.nodes]), transform)
+        for some, part, width, density, residual, transform in self._smoothed(g):
             noise = None
             if self.debias:
-                variance = count * part.nodes * (1 - part.nodes)
+                mass = part.count * np.asarray(part.unit)[:, None]
+                variance = mass * part.nodes * (1 - part.nodes)
                 noise = np.stack(
                     [
-                        Smoother(cells, float(w), self.kernel).smooth_squares(v)
+                        Smoother(part.cells, float(w), self.kernel).smooth_squares(v)
                         for w, v in zip(width, variance, strict=True)
                     ]
                 )
@@ -147,21 +142,61 @@ class ResidualKernel(CellEstimator):
         out[~g.count.any(axis=-1)] = np.nan
         return out.reshape(sums.shape)
 
+    def _smoothed(
+        self, g: GridMoments
+    ) -> Iterator[tuple[AnyArray, GridMoments, FloatArray, FloatArray, FloatArray, FloatArray]]:
+        """Some problems, their counts on a grid, bandwidths in its steps, smoothed counts and residuals, transforms."""
+        h = np.reshape(self.widths(g), -1)
+        for cells, some in by_cells(CELLS_PER_BANDWIDTH * (g.high - g.low) / h, COARSEST, g.cells):
+            part = g[some].on(cells)
+            unit = np.asarray(part.unit)[:, None]
+            width = np.maximum(h[some] / part.step, 0.5)
+            transform = spectrum(cells, width, self.kernel)
+            count = part.count * unit
+            density, residual = smoothed(np.stack([count, part.positive * unit - count * part.nodes]), transform)
+            yield some, part, width, density, residual, transform
+
+    def gaps(self, sums: GridMoments, at: FloatArray) -> FloatArray:
+        """Smoothed residuals over smoothed counts, of problems side by side (R,) at scores (R, m); 0 without counts."""
+        g = sums.rows
+        out = np.zeros((len(g), at.shape[-1]))
+        for some, part, _, density, residual, _ in self._smoothed(g):
+            present = density > 1e-12 * density.max(axis=-1, keepdims=True, initial=0.0)
+            gap = np.divide(residual, density, out=np.zeros(density.shape), where=present)
+            position = np.clip((at[some] - part.low) / part.step, 0, part.cells)
+            cell = np.minimum(position.astype(np.intp), part.cells - 1)
+            low, high = np.take_along_axis(gap, cell, -1), np.take_along_axis(gap, cell + 1, -1)
+            out[some] = low + (position - cell) * (high - low)
+        return out
+
     def cells(self, sums: GridMoments) -> Cells:
         """Cells of the score axis or of the rank axis, and how residuals are smoothed along it."""
         if self.space == "score":
             return kernel_cells(sums, float(self.widths(sums)), self.kernel, residual=True)
         axis = sums.ranked
-        smoother = smoother_of(float(self._rank_widths(axis)), self.kernel)
-        return self._on_axis(axis, smoother)
+        width = np.unique(self._rank_widths(axis))
+        if width.size > 1:
+            raise ValueError(f"{self!r} has cells for problems of one size; got bandwidths of {width / RANK_CELLS}")
+        return self._on_axis(axis, smoother_of(float(width[0]), self.kernel))
 
-    def held(self, sums: GridMoments) -> tuple[ResidualKernel, GridMoments | RankMoments]:
-        """The bandwidth found, and the counts on the axis that it is read on."""
-        if self.space == "rank":
-            axis = sums.ranked
-            return replace(self, bandwidth=float(self._rank_widths(axis)) / RANK_CELLS), axis
+    def held(self, sums: GridMoments) -> tuple[ResidualKernel, GridMoments]:
+        """The bandwidth over scores found, and the counts on the grid that it is read on."""
         h = float(self.widths(sums))
         return replace(self, bandwidth=h), on_cells(sums, h)
+
+    def held_together(self, sums: GridMoments | RankMoments, problems: int, most: int) -> Iterator[Held]:
+        """Over ranks, all problems that have one bandwidth."""
+        if self.space == "score":
+            yield from super().held_together(sums, problems, most)
+            return
+        axis = sums.ranked
+        widths = self._rank_widths(axis)
+        step = max(1, most // RANK_CELLS)
+        for width in np.unique(widths).tolist():
+            alike = np.flatnonzero(widths == width)
+            reader = replace(self, bandwidth=width / RANK_CELLS)
+            for a in range(0, len(alike), step):
+                yield Held(alike[a : a + step], reader, axis[alike[a : a + step]])
 
     def widths(self, sums: GridMoments) -> FloatArray:
         """Bandwidth over scores of each problem, (…)."""

@@ -23,7 +23,7 @@ from ..errors.named import as_estimator
 from ..errors.norm import root, to_power
 from ..errors.path import Path
 from .curves.from_cells import curve_from, describe
-from .inference.intervals import invert, row_path, sums_path
+from .inference.intervals import invert, row_path, sums_paths
 from .inference.posterior import Credible, credible
 from .question import FEWEST, Question, few_draws, sums_up
 from .result import Estimate, ReliabilityCurve
@@ -133,9 +133,10 @@ def estimate(
     :mod:`calibrant.measure.inference.posterior`). Cost: ``5 n_resamples`` draws on rank cells.
 
     For all others the interval inverts a test along the path from perfect calibration to the gaps found, so it accounts
-    for the estimator's noise and leaks: it starts at exactly 0 when the data are compatible with calibration, and may
-    lie below the value. What the estimator blurs is not put back, and classes are treated as exchangeable: see
-    :mod:`calibrant.measure.inference.intervals`. Cost: 11 scales × ``n_resamples`` draws on bins or grid cells a
+    for the estimator's noise and leaks: it starts at exactly 0 when the data are compatible with calibration, and is
+    widened to hold the value where that is mere bias. What the estimator blurs is not put back, and classes are treated
+    as exchangeable: see :mod:`calibrant.measure.inference.intervals`. Neither value nor interval is above what K
+    classes of a matrix can have, ``(2 / K)^(1/p)``. Cost: 11 scales × ``n_resamples`` draws on bins or grid cells a
     problem (fewer draws beyond 8 problems), independent of n; on occupied cells × K for the canonical notion.
     Estimators without cells draw outcomes for every row, at most 100 times a scale. Coverage of both is simulated in
     docs/coverage.md.
@@ -218,16 +219,21 @@ def estimate_from_sums(
             curve = partial(_curve, estimator, sums[0], question, n_resamples, int(rng.integers(2**63)))
         known = sum(len(p) for p in powers[:-1])
         some = range(max(0, min(len(powers[-1]), wanted - known)))
+        part = sums if len(some) == len(powers[-1]) else sums[some.start : some.stop]
         if isinstance(estimator, PosteriorEstimator):
-            part = sums if len(some) == len(powers[-1]) else sums[some.start : some.stop]
             posteriors.append(estimator.draws(part, question.norm, _POSTERIOR * draws, rng))
         else:
-            paths += [sums_path(estimator, sums[i], question.norm, resamples, rng) for i in some]
+            paths += sums_paths(estimator, part, question.norm, resamples, _noise(rng, len(some)))
     values = np.concatenate(powers)
     if not posteriors:
         return _inverted(estimator, values, paths, question, curve)
     both = ErrorDraws(np.concatenate([d.powers for d in posteriors]), np.concatenate([d.log_odds for d in posteriors]))
     return _result(estimator, values, credible(both, question.informative), question, curve)
+
+
+def _noise(rng: np.random.Generator, problems: int) -> list[np.random.Generator]:
+    """A source of noise for each of some problems, whatever comes with it."""
+    return [np.random.default_rng(seed) for seed in rng.integers(2**63, size=problems)]
 
 
 def _curve(estimator: CellEstimator, sums: Any, question: Question, n_resamples: int, seed: int) -> ReliabilityCurve:
@@ -249,10 +255,10 @@ def _inverted(
     paths: Sequence[Path],
     question: Question,
     curve: Callable[[], ReliabilityCurve] | None = None,
-    largest: float = 1.0,
+    largest: float | None = None,
 ) -> Estimate:
     """Estimate with the interval that simulated paths of the problems give."""
-    interval, corrected = invert(paths, question.informative, largest)
+    interval, corrected = invert(paths, question.informative, question.largest if largest is None else largest)
     return _result(estimator, powers, Credible(interval, corrected, None), question, curve)
 
 
@@ -263,10 +269,16 @@ def _result(
     question: Question,
     curve: Callable[[], ReliabilityCurve] | None = None,
 ) -> Estimate:
-    """Value and per-class values, with what is known of their uncertainty."""
+    """Value and per-class values, with what is known of their uncertainty; the interval is widened to hold the value.
+
+    An error may well be smaller than what an estimator reads, whose bias intervals account for: but who is told both
+    expects the one within the other.
+    """
+    value = question.combine(powers)
+    shown = max(value, 0.0)
     return Estimate(
-        question.combine(powers),
-        found.interval,
+        value,
+        Interval(min(found.interval.low, shown), max(found.interval.high, shown)),
         found.median,
         question.level,
         question.notion,

@@ -11,7 +11,7 @@ from ..data.checks import check_level, check_norm
 from ..data.predictions import Predictions
 from ..data.problem import OneVsRest, Problem, VectorProblem
 from ..data.types import FloatArray, Label
-from ..errors.norm import LARGE_NORM, combine, combine_draws
+from ..errors.norm import LARGE_NORM, combine, combine_draws, largest_error
 
 #: From so many problems on the spread of their sum is told by a few draws of each.
 MANY, FEWEST = 64, 8
@@ -91,13 +91,18 @@ class Question:
             self.size,
         )
 
+    @property
+    def largest(self) -> float:
+        """Largest error there can be."""
+        return largest_error(len(self), self.norm, self.average, self.dependent)
+
     def combine(self, powers: FloatArray) -> float:
         """Errors of the problems, as ``errorᵖ`` (R,), as one number."""
-        return combine(powers, self.shares, self.norm, self.average)
+        return combine(powers, self.shares, self.norm, self.average, self.dependent)
 
     def combine_draws(self, powers: FloatArray) -> FloatArray:
         """:meth:`combine` for draws of every problem, (R, n_draws)."""
-        return combine_draws(powers, self.shares, self.norm, self.average)
+        return combine_draws(powers, self.shares, self.norm, self.average, self.dependent)
 
     def per_class(self, powers: FloatArray) -> dict[Label, float]:
         """Error of each of several problems."""

@@ -191,7 +191,7 @@ class Estimate(Picture, Table):
         The estimate: what :func:`calibration_error` returns, up to the rounding of float64 additions.
     interval : Interval
         ``(low, high)`` at ``level``: a credible interval for the default estimator, else by test inversion; it accounts
-        for the bias of ``value`` and may lie below it.
+        for the bias of ``value``, and is widened to hold it (0 for a signed value below 0).
     corrected : float
         The posterior median; else a median-unbiased estimate: the true error for which half of all samples would read
         above ``value``.

@@ -87,7 +87,7 @@ def _classes(r: Report) -> str:
 def _footnote(r: Report) -> str:
     level = f"{100 * r.headline.level:g} %"
     note = (
-        f"Intervals are {level} and invert the estimator's own bias, so they can lie below the value; "
+        f"Intervals are {level} and account for the estimator's own bias, so much of one can lie below its value; "
         "'corrected' is the median-unbiased value."
     )
     if r.streamed:

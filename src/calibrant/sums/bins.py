@@ -12,6 +12,7 @@ from ..data.checks import check_choice
 from ..data.problem import Problem
 from ..data.types import AnyArray, FloatArray
 from .edges import Edges
+from .redrawn import as_often, number_as_often
 from .shares import MAPPINGS, linear_shares
 
 #: Rows worked on at a time: the temporary arrays stay in the cache.
@@ -128,10 +129,14 @@ class BinMoments:
         return self.mean_score, self.weight * self._unit, self.outcome * self._unit
 
     def redrawn(self, count: FloatArray, positive: FloatArray) -> BinMoments:
-        """Sums with other samples (R, B) and positives (b R, B) in these bins, at the same mean scores."""
-        count = np.tile(count, (len(positive) // len(count), 1))
-        score = count * np.nan_to_num(self.mean_score)
-        n = np.full(len(count), self.n_samples)
+        """Sums with other samples (R, B) and positives (b R, B) in these bins, at the same mean scores.
+
+        Of many problems, as many samples of each, one problem after the other.
+        """
+        blocks = len(positive) // len(count)
+        score = np.tile(count * as_often(np.nan_to_num(self.mean_score), count), (blocks, 1))
+        n = np.tile(number_as_often(self.n_samples, count), blocks)
+        count = np.tile(count, (blocks, 1))
         return BinMoments(self.edges, self.mapping, count, score, positive, count, count, n, True)
 
     @property

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..data.problem import Problem
 from ..data.types import AnyArray, FloatArray, IntArray
+from .redrawn import as_often, number_as_often
 
 #: Grid cells over the domain; on [0, 1] the step is 0.00024, finer than the published code's 0.00037.
 GRID_CELLS = 4096
@@ -182,15 +183,19 @@ class GridMoments:
     @property
     def atoms(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Scores, samples and positives of what is drawn anew: of the nodes, in units of the effective sample size."""
-        return self.nodes, self.count * self.unit, self.positive * self.unit
+        unit = np.asarray(self.unit)[..., None]
+        return self.nodes, self.count * unit, self.positive * unit
 
     def redrawn(self, count: FloatArray, positive: FloatArray) -> GridMoments:
-        """Counts with other samples (R, m) and positives (b R, m) on these nodes, b blocks of the same samples."""
+        """Counts with other samples (R, m) and positives (b R, m) on these nodes, b blocks of the same samples.
+
+        Of many problems, as many samples of each, one problem after the other.
+        """
         blocks = len(positive) // len(count)
+        n = np.tile(number_as_often(self.n_samples, count), blocks)
+        node = None if self.node is None else np.tile(as_often(self.node, count), (blocks, 1))
         count = np.tile(count, (blocks, 1)) if blocks > 1 else count
         total = count.sum(axis=-1)
-        n = np.full(len(count), self.n_samples)
-        node = None if self.node is None else np.broadcast_to(self.node, count.shape)
         return GridMoments(self.low, self.high, count, positive, total, total, n, True, node, self.cells, blocks)
 
     def coarsen(self, factor: int) -> GridMoments:
@@ -221,22 +226,25 @@ class GridMoments:
         cell, up = np.divmod(self.place, factor)
         return share_out(cell, up / factor, self.count, cells), share_out(cell, up / factor, self.positive, cells)
 
-    def cropped(self, reach: float, least: int) -> GridMoments:
-        """Counts of one problem on the shortest lower half, quarter, … of the grid, of ``least`` cells or more.
+    def shortest(self, reach: AnyArray | float, least: int) -> IntArray:
+        """Cells (R,) of the shortest lower half, quarter, … of the grid that each of many problems needs.
 
-        What is cut off is empty, and so is what lies within ``reach`` steps of it: a kernel that reaches no farther
-        smooths both alike. Most scores of a thousand classes lie in a small part of [0, 1].
+        These are ``least`` or more; what lies beyond is empty, and so is what lies within ``reach`` steps of it. A
+        kernel that reaches no farther smooths both alike. Most scores of a thousand classes lie in a small part of
+        [0, 1].
         """
-        used = np.flatnonzero(self.dense.count)
-        wanted = (int(used[-1]) if used.size else 0) + 1 + reach
-        size = self.cells
-        while size % 2 == 0 and size // 2 >= max(least, wanted):
-            size //= 2
-        if size == self.cells:
-            return self
+        used = np.where(self.count > 0, self.place, 0).max(axis=-1, initial=0)
+        wanted = np.maximum(used + 1 + reach, least)
+        size = np.full(used.shape, self.cells)
+        while (shorter := (size % 2 == 0) & (size // 2 >= wanted)).any():
+            size[shorter] //= 2
+        return size
+
+    def cropped(self, cells: int) -> GridMoments:
+        """Counts on all nodes of the first cells of the grid, beyond which there are none."""
         whole = self.dense
-        some: dict[str, Any] = {f: getattr(whole, f)[: size + 1] for f in ("count", "positive")}
-        return replace(whole, high=self.low + size * self.step, cells=size, **some)
+        some: dict[str, Any] = {f: getattr(whole, f)[..., : cells + 1] for f in ("count", "positive")}
+        return replace(whole, high=self.low + cells * self.step, cells=cells, **some)
 
     @cached_property
     def ranked(self) -> RankMoments:
@@ -329,9 +337,14 @@ class RankMoments:
         return self.mean_score, self.count, self.positive
 
     def redrawn(self, count: FloatArray, positive: FloatArray) -> RankMoments:
-        """Counts with other samples (R, 257) and positives (b R, 257) at these ranks and mean scores."""
-        count = np.tile(count, (len(positive) // len(count), 1))
-        return RankMoments(count, positive, count * np.nan_to_num(self.mean_score), np.full(len(count), self.size))
+        """Counts with other samples (R, 257) and positives (b R, 257) at these ranks and mean scores.
+
+        Of many problems, as many samples of each, one problem after the other.
+        """
+        blocks = len(positive) // len(count)
+        score = np.tile(count * as_often(np.nan_to_num(self.mean_score), count), (blocks, 1))
+        size = np.tile(number_as_often(self.size, count), blocks)
+        return RankMoments(np.tile(count, (blocks, 1)), positive, score, size)
 
 
 def fold(values: FloatArray, cells: int) -> FloatArray:

@@ -133,6 +133,22 @@ def smoothed(counts: FloatArray, transform: FloatArray) -> FloatArray:
     return np.asarray(idct(values, type=1, axis=-1, overwrite_x=True))
 
 
+@dataclass(frozen=True, eq=False)
+class Smoothers:
+    """Smooth counts (…, R, G + 1), each of R problems by its own kernel with a transform (R, G + 1)."""
+
+    transform: FloatArray
+
+    def __call__(self, counts: FloatArray) -> FloatArray:
+        """Smoothed counts."""
+        return smoothed(counts, self.transform)
+
+    @cached_property
+    def peak(self) -> FloatArray:
+        """Weight of a sample at its own node, (R, 1)."""
+        return peak_of(self.transform)[:, None]
+
+
 def spectrum(cells: int, width: FloatArray, kernel: str) -> FloatArray:
     """Transform (R, G + 1) of kernels with sum 1 and standard deviations ``width`` (R,) in grid steps."""
     from scipy.fft import dct

@@ -106,7 +106,7 @@ class CalibrationError(Metric):
         """The calibration error, float64; NaN before the first row."""
         sums, n = self.sums.cpu().numpy(), int(self.samples.item())
         powers = self.estimator.read(self.kept.read(sums, n), self.norm) if n else np.array([np.nan])
-        value = combine(powers, [1 / len(powers)] * len(powers), self.norm, "power")
+        value = combine(powers, [1 / len(powers)] * len(powers), self.norm, "power", self.notion == "classwise")
         return torch.tensor(value, dtype=torch.float64, device=self.sums.device)
 
     def _problems(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor, float]:

@@ -173,8 +173,7 @@ def decision_calibration_error(
     error, regret = _means(cells, importance, density, chosen.law(0.0))
     pvalue = _test(problem, density, rng)
     posteriors = laplace.fit(cells, WIDE)
-    gap, mass = laplace.draw_gaps(cells, WIDE, posteriors, n_draws, rng)
-    log_odds = float(laplace.log_mean_evidence(WIDE, posteriors))
+    gap, mass, log_odds = laplace.draw_gaps(cells, WIDE, posteriors, n_draws, rng)
     weight = mass * importance
     total = weight.sum(axis=-1)
     errors = np.divide((weight * np.abs(gap)).sum(axis=-1), total, out=np.full(total.shape, np.nan), where=total > 0)
@@ -184,7 +183,7 @@ def decision_calibration_error(
     question = Question("class-specific", 1.0, level, (rows.label,), (1.0,), "power", False, p.n_samples, size)
 
     def interval(draws: FloatArray) -> Interval:
-        found = credible(ErrorDraws(draws[None], np.array([log_odds])), question).interval
+        found = credible(ErrorDraws(draws[None], np.reshape(log_odds, 1)), question).interval
         # Off elsewhere, scores may still be right where decisions are made.
         return Interval(0.0, found.high) if pvalue > 1 - level else found
 

@@ -146,4 +146,4 @@ class Measures:
 def _error_of(p: Predictions, notion: Notion, estimator: Estimator) -> float:
     """L1 calibration error."""
     reduction = problems_of(p, notion)
-    return combine(estimator.powers(reduction, 1), reduction.shares, 1, reduction.average)
+    return combine(estimator.powers(reduction, 1), reduction.shares, 1, reduction.average, reduction.dependent)

@@ -8,10 +8,11 @@ What is done instead. The estimated gaps :math:`\hat d` define a family of truth
 score s has outcome probability :math:`s + \lambda \hat d(s)`, cut to [0, 1]; λ = 0 is perfect calibration, and the
 true error is known at every λ. New samples are drawn (Poisson counts a cell, normal outcomes), the estimator is
 applied with all its bias, and the interval holds the true errors of all λ at which the reading actually
-observed is not extreme. So the interval starts at exactly 0 whenever the data are compatible with calibration,
-noise and leaks of the estimator are inverted, and it may lie below the estimate. ``corrected`` is the true error at
-the λ whose median reading is the observed one. What is extreme is judged on one side at calibration and on two sides
-far from it (see :mod:`.unified`): else calibrated models would be covered more often than the level says.
+observed is not extreme. So the interval starts at exactly 0 whenever the data are compatible with calibration, and
+noise and leaks of the estimator are inverted; it may lie below the estimate (what is shown is widened to hold that).
+``corrected`` is the true error at the λ whose median reading is the observed one. What is extreme is judged on one side
+at calibration and on two sides far from it (see :mod:`.unified`): else calibrated models would be covered more often
+than the level says.
 
 Approximations, all of them felt:
 
@@ -27,7 +28,7 @@ Approximations, all of them felt:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,7 +36,7 @@ import numpy as np
 
 from ...data.problem import Problem
 from ...data.types import AnyArray, FloatArray, Interval
-from ...errors.base import CellEstimator, Estimator
+from ...errors.base import CellEstimator, Estimator, Held
 from ...errors.fitted import as_grid
 from ...errors.norm import mean_power, root
 from ...errors.path import SCALES, Path
@@ -52,63 +53,80 @@ _RESIDUALS = ResidualKernel(space="score")
 _FINE = np.linspace(0, SCALES[-1], 601)
 
 
-def sums_path(estimator: CellEstimator, sums: Any, norm: float, n_resamples: int, rng: np.random.Generator) -> Path:
-    """Path of an estimator that reads sums, of one problem: what it found in the data is held, and sums are drawn anew.
+def sums_paths(
+    estimator: CellEstimator, sums: Any, norm: float, n_resamples: int, noise: Sequence[np.random.Generator]
+) -> list[Path]:
+    """Paths of an estimator that reads sums, of problems side by side, each with noise of its own.
 
-    Cost and memory are those of ``n_resamples`` × cells, whatever n (of sums on distinct scores, of these: 100 draws of
-    very many, some at a time).
+    What was found in the data is held, and sums are drawn anew. Cost and memory are those of ``n_resamples`` × cells,
+    whatever n (of sums on distinct scores, of these: 100 draws of very many, some at a time).
     """
-    held, base = estimator.held(sums)
-    scores, counted, positive = base.atoms
+    out: list[Any] = [None] * len(noise)
+    for held in estimator.held_together(sums, len(noise), max(1, _TOGETHER // (n_resamples * SCALES.size))):
+        for i, path in zip(held.at, _paths(held, norm, n_resamples, [noise[i] for i in held.at]), strict=True):
+            out[i] = path
+    return out
+
+
+def _paths(held: Held, norm: float, n_resamples: int, noise: Sequence[np.random.Generator]) -> Iterator[Path]:
+    reader, base = held.reader, held.sums
+    scores, counted, positive = (np.atleast_2d(v) for v in base.atoms)  # (r, m)
     scores = np.nan_to_num(scores)
-    shown = held.cells(base) if held.cells_are_atoms else _RESIDUALS.cells(as_grid(base))
-    gap = shown.residual_gap if held.cells_are_atoms else np.interp(scores, shown.scores, shown.residual_gap)
-    chances = [np.clip(scores + scale * gap, 0, 1) for scale in SCALES]
+    shown = reader.cells(base) if reader.cells_are_atoms else None
+    gap = np.atleast_2d(shown.residual_gap) if shown is not None else _RESIDUALS.gaps(as_grid(base), scores)
+    chances = np.clip(scores + SCALES[:, None, None] * gap, 0, 1)  # (S, r, m)
     some = max(1, _MOST // max(scores.size, 1))  # draws that are held at a time
     n = min(n_resamples, max(_LEAST, some))
-    parts = [Draws.of(base, counted, min(some, n - a), rng).read(held, base, chances, norm) for a in range(0, n, some)]
-    powers = np.concatenate(parts, axis=1)
-    if held.cells_are_atoms:
+    parts = [
+        Draws.of(base, counted, min(some, n - a), noise).read(reader, base, chances, norm) for a in range(0, n, some)
+    ]
+    powers = np.concatenate(parts, axis=-1)
+    if shown is not None:
         # The true error as far as the estimator resolves it: its smoothing blurs these gaps once more.
-        blurred = shown.blur(shown.count * (np.stack(chances) - scores))
+        blurred = shown.blur(shown.count * (chances - scores))
         truths = mean_power(blurred, np.broadcast_to(shown.density * shown.quadrature, blurred.shape), norm)
     else:  # what it reads when outcomes are the probabilities themselves
-        truths = held.read(base.redrawn(counted[None], counted * np.stack(chances)), norm)
-    data = held.read(base.redrawn(counted[None], positive[None]), norm)
-    return Path(powers, truths, float(data[0]))
+        expected = (counted * chances).reshape(-1, scores.shape[-1])
+        truths = reader.read(base.redrawn(counted, expected), norm).reshape(SCALES.size, -1)
+    data = reader.read(base.redrawn(counted, positive), norm)
+    return (Path(powers[:, i], truths[:, i], float(data[i])) for i in range(len(data)))
 
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """Samples drawn anew with common random numbers: their counts (R, m), and what their outcomes come from."""
+    """Samples drawn anew with common random numbers: their counts (r, R, m), and what their outcomes come from."""
 
     count: FloatArray
     noise: FloatArray
     single: AnyArray
 
     @classmethod
-    def of(cls, sums: Any, count: FloatArray, n: int, rng: np.random.Generator) -> Draws:
-        """Poisson counts and normal outcomes of cells; sums of single rows keep their scores and draw outcomes."""
+    def of(cls, sums: Any, count: FloatArray, n: int, noise: Sequence[np.random.Generator]) -> Draws:
+        """Poisson counts and normal outcomes of cells (r, m); sums of single rows keep their scores, draw outcomes."""
         trials = getattr(sums, "trials", None)
+        shape = (len(count), n, count.shape[-1])
         if trials is not None:
-            single = trials <= 1
-            return cls(np.broadcast_to(count, (n, count.size)), rng.random((n, count.size)), single)
-        drawn = rng.poisson(np.maximum(count, 0), size=(n, count.size)).astype(np.float64)
-        return cls(drawn, rng.standard_normal(drawn.shape), np.zeros(count.size, dtype=bool))
+            drawn = np.stack([rng.random(shape[1:]) for rng in noise])
+            return cls(np.broadcast_to(count[:, None], shape), drawn, trials <= 1)
+        counts, normal = np.empty(shape), np.empty(shape)
+        for i, rng in enumerate(noise):
+            counts[i] = rng.poisson(np.maximum(count[i], 0), size=shape[1:])
+            rng.standard_normal(out=normal[i])
+        return cls(counts, normal, np.zeros(shape[-1], dtype=bool))
 
-    def read(self, held: CellEstimator, sums: Any, chances: Sequence[FloatArray], norm: float) -> FloatArray:
-        """Readings of these samples under each of some truths, (S, R)."""
-        n = len(self.count)
+    def read(self, reader: Any, sums: Any, chances: FloatArray, norm: float) -> FloatArray:
+        """Readings of these samples under each of some truths (S, r, m), (S, r, R)."""
         together = max(1, _TOGETHER // max(self.count.size, 1))
-        out: FloatArray = np.empty((len(chances), n))
+        rows = self.count.reshape(-1, self.count.shape[-1])
+        out: FloatArray = np.empty((len(chances), len(rows)))
         for a in range(0, len(chances), together):
-            positives = [self.positive(chance) for chance in chances[a : a + together]]
-            found = held.read(sums.redrawn(self.count, np.concatenate(positives)), norm)
-            out[a : a + together] = found.reshape(len(positives), n)
-        return out
+            positives = [self.positive(chance[:, None]) for chance in chances[a : a + together]]
+            drawn = np.concatenate([p.reshape(rows.shape) for p in positives])
+            out[a : a + together] = reader.read(sums.redrawn(rows, drawn), norm).reshape(len(positives), -1)
+        return out.reshape(len(chances), *self.count.shape[:2])
 
     def positive(self, chance: FloatArray) -> FloatArray:
-        """Positives of samples whose outcomes have given chances."""
+        """Positives of samples whose outcomes have given chances, (r, 1, m)."""
         if not self.single.any():
             out = self.noise * np.sqrt(self.count * chance * (1 - chance))
             out += self.count * chance
@@ -117,9 +135,9 @@ class Draws:
 
         several = np.flatnonzero(~self.single)
         out = np.where(self.noise < chance, self.count, 0.0)
-        p, n = chance[several], self.count[:, several]
-        normal = n * p + ndtri(np.clip(self.noise[:, several], 1e-12, 1 - 1e-12)) * np.sqrt(n * p * (1 - p))
-        out[:, several] = np.clip(normal, 0, n)
+        p, n = chance[..., several], self.count[..., several]
+        normal = n * p + ndtri(np.clip(self.noise[..., several], 1e-12, 1 - 1e-12)) * np.sqrt(n * p * (1 - p))
+        out[..., several] = np.clip(normal, 0, n)
         return out
 
 
@@ -129,8 +147,7 @@ def row_path(estimator: Estimator, problem: Problem, norm: float, n_resamples: i
     The gaps are those of :class:`ResidualKernel` over scores, and the truth at a scale is what the estimator reads when
     the outcomes are the probabilities themselves. Scores are kept as they are: their own sampling noise is left out.
     """
-    cells = _RESIDUALS.cells(_RESIDUALS.summarize(problem))
-    gap = np.interp(problem.scores, cells.scores, cells.residual_gap)
+    gap = _RESIDUALS.gaps(_RESIDUALS.summarize(problem), problem.scores.astype(np.float64)[None])[0]
     powers, truths = np.empty((SCALES.size, n_resamples)), np.empty(SCALES.size)
 
     def chance(scale: float) -> FloatArray:
@@ -148,7 +165,7 @@ def row_path(estimator: Estimator, problem: Problem, norm: float, n_resamples: i
     return Path(powers, truths, estimator.power(problem, norm))
 
 
-def invert(paths: Sequence[Path], question: Question, largest: float = 1.0) -> tuple[Interval, float]:
+def invert(paths: Sequence[Path], question: Question, largest: float) -> tuple[Interval, float]:
     """Interval and median-unbiased value for the combined error of a question's problems."""
     nothing = Interval(float("nan"), float("nan")), float("nan")
     observed = question.combine(np.array([p.reading for p in paths]))

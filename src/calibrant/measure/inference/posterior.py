@@ -67,7 +67,10 @@ def credible(draws: ErrorDraws, question: Question) -> Credible:
     median = 0.0 if calibrated >= 0.5 else float(np.quantile(values, (0.5 - calibrated) / (1 - calibrated)))
     low = 0.0 if calibrated > threshold(question.size, level) else float(np.quantile(values, 1 - level))
     high = float(np.quantile(values, (1 + level) / 2))
-    return Credible(Interval(min(low, median), min(high, 1.0)), median, calibrated)
+    # Whatever is found, something else may be true of so small a share of the rows that none of them is in the sample.
+    unseen = 1 - ((1 - level) / 2) ** (1 / max(question.size, 1.0))
+    high = max(high, unseen * question.largest)
+    return Credible(Interval(min(low, median), min(high, question.largest)), median, calibrated)
 
 
 def widening(size: float) -> float:
