@@ -17,7 +17,7 @@ from . import one_thread  # noqa: F401 - before NumPy
 import numpy as np
 
 import calibrant as cal
-from calibrant.measure import estimation
+from calibrant.measure import question
 
 from .. import arguments
 
@@ -49,7 +49,7 @@ def main() -> None:
     widths: dict[str, float] = {}
     print("\n| draws a class | CPU s of the report | mean width of intervals, of that with 8 |\n|---|---|---|")
     for draws in (8, 4, 2):
-        estimation.FEWEST = draws
+        question.FEWEST = question.MOST_OF_FEW = draws
         start = time.process_time()
         found = cal.report(predictions, notion="classwise").estimates
         seconds = time.process_time() - start

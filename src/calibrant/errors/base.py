@@ -12,7 +12,7 @@ import numpy as np
 
 from ..data.problem import OneVsRest, Problem, Reduction, VectorProblem
 from ..data.types import AnyArray, FloatArray, IntArray
-from ..sums.smoothing import Smoother, Smoothers
+from ..sums.smoothing import Smoother
 
 #: A smooth curve is drawn, and its largest gap sought, where at least this many samples speak.
 MIN_LOCAL_SIZE = 0.5
@@ -129,8 +129,8 @@ class Cells:
         Score of each cell (NaN where an empty bin has none).
     count, positive : ndarray of shape (m,)
         Samples and positives a cell, in units of the effective sample size.
-    smoother : Smoother, Smoothers or None
-        How counts are smoothed (of many problems, those of each); None for bins.
+    smoother : Smoother or None
+        How counts are smoothed; None for bins.
     quadrature : ndarray of shape (m,)
         Weight of each cell in sums.
     residual : bool
@@ -140,7 +140,7 @@ class Cells:
     scores: FloatArray
     count: FloatArray
     positive: FloatArray
-    smoother: Smoother | Smoothers | None
+    smoother: Smoother | None
     quadrature: FloatArray
     residual: bool = False
 

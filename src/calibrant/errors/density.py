@@ -163,7 +163,10 @@ class _Widths:
     def cells(self, sums: GridMoments) -> Cells:
         """Nodes of the grid as cells."""
         scores, count, positive = sums.atoms
-        smoothers = Smoothers(spectrum(sums.cells, np.maximum(self.widths / sums.step, 0.5), self.estimator.kernel))
+        # Each problem has a kernel of its own; they are asked for what smooths, and for nothing else.
+        smoothers: Any = Smoothers(
+            spectrum(sums.cells, np.maximum(self.widths / sums.step, 0.5), self.estimator.kernel)
+        )
         return Cells(scores, count, positive, smoothers, trapezoid(sums.cells))
 
     def read(self, sums: GridMoments, norm: float) -> FloatArray:

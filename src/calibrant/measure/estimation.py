@@ -25,7 +25,7 @@ from ..errors.path import Path
 from .curves.from_cells import curve_from, describe
 from .inference.intervals import invert, row_path, sums_paths
 from .inference.posterior import Credible, credible
-from .question import FEWEST, Question, few_draws, sums_up
+from .question import Question, adds_up, few_draws, fewest, sums_up
 from .result import Estimate, ReliabilityCurve
 
 #: Draws from a posterior for every resample that other intervals take: they cost less.
@@ -212,7 +212,7 @@ def estimate_from_sums(
     paths: list[Path] = []
     curve: Callable[[], ReliabilityCurve] | None = None
     draws, wanted = few_draws(question, n_resamples), len(question.informative)
-    resamples = min(FEWEST, draws) if sums_up(question) else draws
+    resamples = min(fewest(wanted), draws) if sums_up(question) else draws
     for sums in parts:
         powers.append(estimator.read(sums, question.norm))
         if len(question) == 1:
@@ -223,7 +223,8 @@ def estimate_from_sums(
         if isinstance(estimator, PosteriorEstimator):
             posteriors.append(estimator.draws(part, question.norm, _POSTERIOR * draws, rng))
         else:
-            paths += sums_paths(estimator, part, question.norm, resamples, _noise(rng, len(some)))
+            noise = _noise(rng, len(some))
+            paths += sums_paths(estimator, part, question.norm, resamples, noise, counts=adds_up(question))
     values = np.concatenate(powers)
     if not posteriors:
         return _inverted(estimator, values, paths, question, curve)

@@ -13,8 +13,12 @@ from ..data.problem import OneVsRest, Problem, VectorProblem
 from ..data.types import FloatArray, Label
 from ..errors.norm import LARGE_NORM, combine, combine_draws, largest_error
 
-#: From so many problems on the spread of their sum is told by a few draws of each.
-MANY, FEWEST = 64, 8
+#: Up to so many problems each is drawn as often as a single one.
+SEVERAL = 8
+#: From so many problems on the spread of their sum is told by a few draws of each: at most and at least so many.
+MANY, MOST_OF_FEW, FEWEST = 64, 8, 4
+#: Draws of so many problems taken together.
+DRAWS_IN_ALL = 4096
 
 
 @dataclass(frozen=True)
@@ -115,10 +119,19 @@ class Question:
 
 def few_draws(question: Question, n_resamples: int) -> int:
     """Draws a problem: a mean over many problems needs few of each, a maximum some more."""
-    if len(question) <= 8:
+    if len(question) <= SEVERAL:
         return n_resamples
-    mean = question.average != "max" and not np.isinf(question.norm)
-    return max(32 if mean else 100, n_resamples // len(question))
+    return max(32 if adds_up(question) else 100, n_resamples // len(question))
+
+
+def adds_up(question: Question) -> bool:
+    """Whether what is wrong about each of several problems adds up, rather than that the largest counts."""
+    return len(question) > SEVERAL and question.average != "max" and not np.isinf(question.norm)
+
+
+def fewest(problems: int) -> int:
+    """Draws a problem from which the spread of a sum over so many is told."""
+    return max(FEWEST, min(MOST_OF_FEW, DRAWS_IN_ALL // problems))
 
 
 def sums_up(question: Question) -> bool:

@@ -54,21 +54,31 @@ _FINE = np.linspace(0, SCALES[-1], 601)
 
 
 def sums_paths(
-    estimator: CellEstimator, sums: Any, norm: float, n_resamples: int, noise: Sequence[np.random.Generator]
+    estimator: CellEstimator,
+    sums: Any,
+    norm: float,
+    n_resamples: int,
+    noise: Sequence[np.random.Generator],
+    *,
+    counts: bool = False,
 ) -> list[Path]:
     """Paths of an estimator that reads sums, of problems side by side, each with noise of its own.
 
-    What was found in the data is held, and sums are drawn anew. Cost and memory are those of ``n_resamples`` × cells,
-    whatever n (of sums on distinct scores, of these: 100 draws of very many, some at a time).
+    Outcomes in a cell are drawn as normal, or as ``counts``: where a sum over many classes with few positives each is
+    asked for, what is wrong about each adds up. What was found in the data is held, and sums are drawn anew. Cost and
+    memory are those of ``n_resamples`` × cells, whatever n (of sums on distinct scores, of these: 100 draws of very
+    many, some at a time).
     """
     out: list[Any] = [None] * len(noise)
     for held in estimator.held_together(sums, len(noise), max(1, _TOGETHER // (n_resamples * SCALES.size))):
-        for i, path in zip(held.at, _paths(held, norm, n_resamples, [noise[i] for i in held.at]), strict=True):
+        for i, path in zip(held.at, _paths(held, norm, n_resamples, [noise[i] for i in held.at], counts), strict=True):
             out[i] = path
     return out
 
 
-def _paths(held: Held, norm: float, n_resamples: int, noise: Sequence[np.random.Generator]) -> Iterator[Path]:
+def _paths(
+    held: Held, norm: float, n_resamples: int, noise: Sequence[np.random.Generator], counts: bool
+) -> Iterator[Path]:
     reader, base = held.reader, held.sums
     scores, counted, positive = (np.atleast_2d(v) for v in base.atoms)  # (r, m)
     scores = np.nan_to_num(scores)
@@ -77,9 +87,8 @@ def _paths(held: Held, norm: float, n_resamples: int, noise: Sequence[np.random.
     chances = np.clip(scores + SCALES[:, None, None] * gap, 0, 1)  # (S, r, m)
     some = max(1, _MOST // max(scores.size, 1))  # draws that are held at a time
     n = min(n_resamples, max(_LEAST, some))
-    parts = [
-        Draws.of(base, counted, min(some, n - a), noise).read(reader, base, chances, norm) for a in range(0, n, some)
-    ]
+    drawn = Thinned.of if counts and not hasattr(base, "trials") else Draws.of
+    parts = [drawn(base, counted, chances, min(some, n - a), noise).read(reader, base, norm) for a in range(0, n, some)]
     powers = np.concatenate(parts, axis=-1)
     if shown is not None:
         # The true error as far as the estimator resolves it: its smoothing blurs these gaps once more.
@@ -97,48 +106,88 @@ class Draws:
     """Samples drawn anew with common random numbers: their counts (r, R, m), and what their outcomes come from."""
 
     count: FloatArray
+    chances: FloatArray
     noise: FloatArray
     single: AnyArray
 
     @classmethod
-    def of(cls, sums: Any, count: FloatArray, n: int, noise: Sequence[np.random.Generator]) -> Draws:
-        """Poisson counts and normal outcomes of cells (r, m); sums of single rows keep their scores, draw outcomes."""
+    def of(
+        cls, sums: Any, count: FloatArray, chances: FloatArray, n: int, noise: Sequence[np.random.Generator]
+    ) -> Draws:
+        """Poisson counts and normal outcomes of cells (r, m); sums of single rows keep their scores, draw outcomes.
+
+        ``chances`` are those of the truths, (S, r, m).
+        """
         trials = getattr(sums, "trials", None)
         shape = (len(count), n, count.shape[-1])
         if trials is not None:
             drawn = np.stack([rng.random(shape[1:]) for rng in noise])
-            return cls(np.broadcast_to(count[:, None], shape), drawn, trials <= 1)
+            return cls(np.broadcast_to(count[:, None], shape), chances, drawn, trials <= 1)
         counts, normal = np.empty(shape), np.empty(shape)
         for i, rng in enumerate(noise):
             counts[i] = rng.poisson(np.maximum(count[i], 0), size=shape[1:])
             rng.standard_normal(out=normal[i])
-        return cls(counts, normal, np.zeros(shape[-1], dtype=bool))
+        return cls(counts, chances, normal, np.zeros(shape[-1], dtype=bool))
 
-    def read(self, reader: Any, sums: Any, chances: FloatArray, norm: float) -> FloatArray:
-        """Readings of these samples under each of some truths (S, r, m), (S, r, R)."""
+    def read(self, reader: Any, sums: Any, norm: float) -> FloatArray:
+        """Readings of these samples under each truth, (S, r, R)."""
         together = max(1, _TOGETHER // max(self.count.size, 1))
         rows = self.count.reshape(-1, self.count.shape[-1])
-        out: FloatArray = np.empty((len(chances), len(rows)))
-        for a in range(0, len(chances), together):
-            positives = [self.positive(chance[:, None]) for chance in chances[a : a + together]]
-            drawn = np.concatenate([p.reshape(rows.shape) for p in positives])
-            out[a : a + together] = reader.read(sums.redrawn(rows, drawn), norm).reshape(len(positives), -1)
-        return out.reshape(len(chances), *self.count.shape[:2])
+        n = len(self.chances)
+        out: FloatArray = np.empty((n, len(rows)))
+        for a in range(0, n, together):
+            some = range(a, min(a + together, n))
+            drawn = np.concatenate([self.positive(i).reshape(rows.shape) for i in some])
+            out[a : a + together] = reader.read(sums.redrawn(rows, drawn), norm).reshape(len(some), -1)
+        return out.reshape(n, *self.count.shape[:2])
 
-    def positive(self, chance: FloatArray) -> FloatArray:
-        """Positives of samples whose outcomes have given chances, (r, 1, m)."""
+    def positive(self, truth: int) -> FloatArray:
+        """Positives of the samples under one of the truths, (r, R, m)."""
+        chance = self.chances[truth][:, None]
         if not self.single.any():
-            out = self.noise * np.sqrt(self.count * chance * (1 - chance))
+            out: FloatArray = self.noise * np.sqrt(self.count * chance * (1 - chance))
             out += self.count * chance
             return out
         from scipy.special import ndtri
 
         several = np.flatnonzero(~self.single)
-        out = np.where(self.noise < chance, self.count, 0.0)
+        out = np.asarray(np.where(self.noise < chance, self.count, 0.0))
         p, n = chance[..., several], self.count[..., several]
         normal = n * p + ndtri(np.clip(self.noise[..., several], 1e-12, 1 - 1e-12)) * np.sqrt(n * p * (1 - p))
         out[..., several] = np.clip(normal, 0, n)
         return out
+
+
+@dataclass(frozen=True, eq=False)
+class Thinned(Draws):
+    """Samples whose positives are counts: ``noise`` holds those of every truth, (S, r, R, m).
+
+    A Poisson count is thinned. Chances move one way along the path, so the samples in a cell are those positive under
+    every truth, those that become so from one truth to the next, and those never positive: independent Poisson counts.
+    """
+
+    @classmethod
+    def of(
+        cls, sums: Any, count: FloatArray, chances: FloatArray, n: int, noise: Sequence[np.random.Generator]
+    ) -> Thinned:
+        """Counts of cells (r, m) whose expected samples are given, and their positives."""
+        shape = (len(count), n, count.shape[-1])
+        positive, total = np.empty((len(chances), *shape)), np.empty(shape)
+        mass = np.maximum(count, 0)
+        least, most = chances.min(axis=0), chances.max(axis=0)
+        steps = np.abs(np.diff(chances, axis=0))
+        rises = chances[-1] >= chances[0]
+        for i, rng in enumerate(noise):
+            always = rng.poisson(mass[i] * least[i], size=shape[1:])
+            turning = rng.poisson((mass[i] * steps[:, i])[:, None], size=(len(steps), *shape[1:]))
+            up = np.concatenate([np.zeros((1, *shape[1:])), np.cumsum(turning, axis=0)])
+            positive[:, i] = always + np.where(rises[i], up, up[-1] - up)
+            total[i] = always + up[-1] + rng.poisson(mass[i] * (1 - most[i]), size=shape[1:])
+        return cls(total, chances, positive, np.zeros(shape[-1], dtype=bool))
+
+    def positive(self, truth: int) -> FloatArray:
+        """Positives of the samples under one of the truths, (r, R, m)."""
+        return np.asarray(self.noise[truth])
 
 
 def row_path(estimator: Estimator, problem: Problem, norm: float, n_resamples: int, rng: np.random.Generator) -> Path:

@@ -1,0 +1,118 @@
+"""Numbers that cannot be: above what K classes of a matrix can have, or a value outside of its own interval."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import calibrant as cal
+from calibrant.measure.inference.intervals import sums_paths
+
+ESTIMATORS = (
+    cal.EmpiricalBayes(),
+    cal.EmpiricalBayes(prior="wide"),
+    cal.Binned(),
+    cal.Binned("sqrt", "quantile", debias=True),
+    cal.ResidualKernel(),
+    cal.ResidualKernel(space="score"),
+    cal.Density(),
+    cal.Smooth(),
+    cal.Sweep(),
+    cal.BetaKernel(),
+    cal.CrossFit(),
+    cal.Isotonic(),
+)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+@settings(max_examples=8, deadline=None)
+@given(st.integers(2, 12), st.integers(1, 60), st.sampled_from([1, 2]), st.floats(0.02, 3), st.integers(0, 2**31))
+def test_what_is_found_is_possible_and_a_value_lies_in_its_interval(estimator, k, n, norm, concentration, seed):
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(np.full(k, concentration), n)
+    y = rng.integers(0, k, n)
+    about = {"notion": "classwise", "labels": range(k), "estimator": estimator, "norm": norm}
+    e = cal.estimate(y, p, n_resamples=20, **about)
+    largest = (2 / k) ** (1 / norm) * (1 + 1e-12)
+    assert e.value == pytest.approx(cal.calibration_error(y, p, **about), abs=1e-12, nan_ok=True)
+    assert not e.value > largest
+    if not np.isnan(e.interval.low):
+        assert 0 <= e.interval.low <= e.interval.high <= largest
+        if not np.isnan(e.value):
+            assert e.interval.low <= max(e.value, 0) <= e.interval.high
+
+
+@pytest.mark.parametrize("norm", [1, 2, float("inf")])
+@pytest.mark.parametrize("estimator", ["binned", "density", "residual"])
+def test_maximum_and_density_lie_in_their_intervals(estimator, norm):
+    """Seen once: density 0.0526 in 0.0442–0.0517, MCE 0.5153 in 0.0000–0.5024."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        p = rng.random(40)
+        e = cal.estimate((rng.random(40) < p).astype(int), p, estimator=estimator, norm=norm)
+        assert e.interval.low <= e.value <= e.interval.high
+
+
+@pytest.mark.parametrize(("k", "n"), [(100, 300), (1000, 300), (3000, 300)])
+def test_many_classes_of_few_rows_are_no_independent_problems(k, n):
+    """Intervals were [0, 0.047] of at most 0.02 for K = 100, and [0, 0.208] of at most 0.002 for K = 1000."""
+    rng = np.random.default_rng(k)
+    p = rng.dirichlet(np.ones(k), n)
+    y = np.minimum((p.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1), k - 1)
+    e = cal.estimate(y, p, notion="classwise", labels=range(k))
+    assert e.interval.low == 0
+    assert e.value <= e.interval.high <= 2 / k
+    assert e.value < 1.2 / k
+    if k == 100:
+        assert e.interval.high < 1.2 / k
+
+
+def test_few_positives_do_not_let_draws_run_away():
+    """A normal law of the log odds puts mass where the number of positives would be impossible."""
+    rng = np.random.default_rng(0)
+    p = rng.beta(1, 300, 400)
+    e = cal.estimate((rng.random(400) < p).astype(int), p)
+    assert e.interval.high < 0.02  # 0.3 % are positive; was 0.026
+
+
+def test_as_few_rows_as_none_says_what_may_be_unseen():
+    """All of n certain scores right: the exact 97.5 % bound of a share that is not in the sample."""
+    for n in (20, 200, 2000):
+        p = (np.arange(n) % 2).astype(float)
+        assert cal.estimate(p.astype(int), p).interval.high >= 1 - 0.025 ** (1 / n) - 1e-15
+
+
+@pytest.mark.parametrize("estimator", [cal.Binned(), cal.Binned(5, "quantile"), cal.ResidualKernel(), cal.Density()])
+def test_counts_drawn_anew_read_what_labels_drawn_anew_do(estimator):
+    """Readings of a calibrated model, averaged over a hundred rare classes, against labels drawn row by row."""
+    rng = np.random.default_rng(3)
+    k, n = 100, 2000
+    p = rng.dirichlet(np.full(k, 0.3), n)
+
+    def labels():
+        return np.minimum((p.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1), k - 1)
+
+    read = np.array([cal.calibration_error(labels(), p, notion="classwise", estimator=estimator) for _ in range(30)])
+    reduction = cal.Classwise().reduce(cal.as_predictions(labels(), p))
+    sums = estimator.summarize(reduction[:])
+    paths = sums_paths(estimator, sums, 1, 30, [np.random.default_rng(i) for i in range(k)], counts=True)
+    drawn = np.mean([path.powers[0] for path in paths], axis=0)
+    assert drawn.mean() == pytest.approx(read.mean(), rel=0.04)
+
+
+def test_problems_side_by_side_have_the_paths_of_each_alone():
+    rng = np.random.default_rng(5)
+    p = rng.dirichlet(np.ones(5), 300)
+    reduction = cal.Classwise().reduce(cal.as_predictions(rng.integers(0, 5, 300), p))
+    for estimator in (*ESTIMATORS[2:10], cal.Binned(4, mapping="linear"), cal.Parametric(), cal.AdaptiveKernel()):
+        sums = estimator.summarize(reduction[:])
+        for counts in (False, True):
+            noise = [[np.random.default_rng(i) for i in range(5)] for _ in range(2)]
+            together = sums_paths(estimator, sums, 1, 6, noise[0], counts=counts)
+            for i, path in enumerate(together):
+                alone = sums_paths(
+                    estimator, estimator.summarize(reduction[i : i + 1]), 1, 6, noise[1][i : i + 1], counts=counts
+                )[0]
+                np.testing.assert_allclose(path.powers, alone.powers, rtol=1e-9, atol=1e-9)
+                np.testing.assert_allclose(path.truths, alone.truths, rtol=1e-9, atol=1e-9)
+                assert path.reading == pytest.approx(alone.reading, rel=1e-9)
