@@ -355,8 +355,21 @@ def _smoothed_residuals(sample, position, h, kernel, domain, norm, nodes) -> flo
 # ---- the simplex -----------------------------------------------------------------------------------------------
 
 
+def _part(p: float, m: int, k: int) -> float:
+    """Part of [0, 1] that a probability lies in; on an edge the one nearer to 1/K, or the edge if it is there."""
+    x = m * p
+    edge = round(x)
+    if abs(x - edge) > 1e-12:
+        return math.floor(x)
+    if edge in (0, m):
+        return min(edge, m - 1)
+    if edge * k == m:
+        return edge - 0.5
+    return edge if edge * k < m else edge - 1
+
+
 def simplex(cuts) -> Callable[[Sample, float], float]:
-    """Twin of ``SimplexBinned``: cells from the running sums, one row at a time."""
+    """Twin of ``SimplexBinned``: the part of each probability, one row at a time."""
 
     def power(sample: Sample, norm: float) -> float:
         k = len(sample.scores[0])
@@ -365,11 +378,7 @@ def simplex(cuts) -> Callable[[Sample, float], float]:
             m = max(1, round(max(1, math.floor(math.sqrt(sample.size) + 1e-9)) ** (1 / (k - 1))))
         cells = defaultdict(list)
         for p, o, w in zip(sample.scores, sample.outcomes, sample.weights, strict=True):
-            running = [m * sum(p[: c + 1]) for c in range(k - 1)]
-            whole = [min(max(math.ceil(r - 1e-12) - 1, 0), m - 1) for r in running]
-            rest = [r - v for r, v in zip(running, whole, strict=True)]
-            key = (*whole, *sorted(range(k - 1), key=lambda c: rest[c]))
-            cells[key].append((p, o, w))
+            cells[tuple(_part(v, m, k) for v in p)].append((p, o, w))
         mass, out, worst = 0.0, 0.0, 0.0
         for members in cells.values():
             n = sum(w for _, _, w in members)

@@ -1,4 +1,4 @@
-"""`SimplexBinned`: canonical calibration error over equal cells of the probability simplex."""
+"""`SimplexBinned`: canonical calibration error over cells of the probability simplex."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DRAWN_NUMBERS, _BLOCK_NUMBERS = 4_000_000, 1_000_000
 
 @dataclass(frozen=True)
 class SimplexBinned(Estimator):
-    r"""Canonical calibration error with the simplex cut into equal small simplices.
+    r"""Canonical calibration error with every class' probability cut into equal parts.
 
     .. math:: \Big(\sum_j \frac{n_j}{n} \,\big\lVert \bar y_j - \bar q_j \big\rVert_p^p\Big)^{1/p}
 
@@ -31,16 +31,15 @@ class SimplexBinned(Estimator):
     Parameters
     ----------
     n_bins : int, "sqrt" or "cbrt", default 5
-        Cuts of every edge of the simplex: m cuts make ``m^(K-1)`` cells of equal volume. ``"sqrt"``
-        and ``"cbrt"`` choose m so that there are about √n or ∛n cells.
+        Parts m of every class' probability. ``"sqrt"`` and ``"cbrt"`` choose m so that ``m^(K-1)`` is about √n or ∛n.
 
     Notes
     -----
-    The cells are those of the edgewise (Freudenthal) subdivision: the running sums ``m (q_1 + … + q_k)`` are
-    split into whole and fractional parts; a cell is the whole parts together with the order of the
-    fractional ones. For K = 2 these are m uniform bins. Classes are not interchangeable for K ≥ 4 (another
-    column order cuts the same volume differently). Range [0, 2^(1/p)]. Bias: upward and large as soon as cells
-    hold few samples, which for K > 5 is always. Cost O(n K log n).
+    Cells lie between the planes ``q_k = j / m`` of all classes k: m equal bins for K = 2, m² equal triangles for K = 3,
+    tetrahedra and octahedra for K = 4. They are the same for any order of the classes; a probability on a plane belongs
+    to the side of 1/K, and to a cell of its own where the plane is at 1/K. (The edgewise subdivision, whose simplices
+    are all equal, cuts the octahedra further, in a way that depends on the order of the classes.) Range [0, 2^(1/p)].
+    Bias: upward and large as soon as cells hold few samples, which for K > 5 is always. Cost O(n K log n).
 
     References
     ----------
@@ -125,11 +124,17 @@ def _cuts(cells: int, k: int) -> int:
 
 
 def simplex_cells(probs: FloatArray, cuts: int, eps: float) -> AnyArray:
-    """Cell number of each row in the edgewise subdivision with ``cuts`` cuts an edge (numbers are dense)."""
-    running = np.cumsum(probs[:, :-1].astype(np.float64), axis=1) * cuts - min(EDGE_UNITS * eps * cuts, 0.5)
-    whole = np.clip(np.ceil(running) - 1, 0, cuts - 1)
-    fraction = running - whole
-    order = np.argsort(fraction, axis=1, kind="stable")
-    key = np.concatenate([whole.astype(np.int32), order.astype(np.int32)], axis=1)
-    _, cell = np.unique(key, axis=0, return_inverse=True)
+    """Cell number of each row between the planes ``p_c = j / cuts`` of all classes (numbers are dense).
+
+    A probability on a plane belongs to the side of 1/K, and to a cell of its own where the plane is at 1/K: so classes
+    are treated alike.
+    """
+    k = probs.shape[1]
+    position = probs.astype(np.float64) * cuts
+    nearest = np.rint(position)
+    on_plane = np.abs(position - nearest) <= min(EDGE_UNITS * eps * cuts, 0.5)
+    # In half steps: between the planes j and j + 1 is 2j + 1, and on j, where that is 1/K, is 2j.
+    inward = 2 * nearest + np.sign(cuts - nearest * k)
+    level = np.clip(np.where(on_plane, inward, 2 * np.floor(position) + 1), 1, 2 * cuts - 1)
+    _, cell = np.unique(level.astype(np.int32), axis=0, return_inverse=True)
     return np.asarray(cell).reshape(-1)
