@@ -17,6 +17,8 @@ from .norm import LARGE_NORM, mean_power
 
 #: Rank cells of fits made together, and such cells times draws: they stay in the cache.
 _BLOCK, _DRAWN = 1 << 14, 1 << 19
+#: Ranks times cells within this of a whole number are that number, in whatever order their sums were taken.
+_ROUNDING = 1e-9
 #: What models are like: gaps of logits of 0.3 to 1 are the rule, smooth ones larger than rough ones, and an offset of
 #: all scores is rare, since models are fitted to base rates.
 TYPICAL = Prior(
@@ -182,7 +184,7 @@ def _in_cells(g: GridMoments, k: int) -> RankCells:
     # A lone sample lies on two nodes: their mean rank, and so that of three neighbours, is the sample's.
     rank = _three(moment, beside) / np.maximum(_three(mass, beside), np.finfo(float).tiny)
     used = mass > 0
-    cell = np.minimum((np.where(used, rank, 0.0) * k).astype(np.intp), k - 1) + k * np.arange(len(g))[:, None]
+    cell = np.minimum((np.where(used, rank, 0.0) * k + _ROUNDING).astype(np.intp), k - 1) + k * np.arange(len(g))[:, None]
     flat = cell.reshape(-1)
 
     def sums(values: FloatArray) -> FloatArray:
