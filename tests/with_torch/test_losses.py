@@ -217,6 +217,54 @@ def test_bad_arguments(call, words):
         call(*sample(20, 3))
 
 
+@pytest.mark.parametrize("name", LOSSES)
+def test_ignored_rows_are_as_rows_that_are_not_there(name):
+    """Targets of -100 once counted as wrong."""
+    z, y = sample(40, 5)
+    padded, target = torch.cat([z, torch.randn(7, 5, dtype=z.dtype)]), torch.cat([y, torch.full((7,), -100)])
+    order = torch.randperm(47, generator=torch.Generator().manual_seed(0))
+    whole, some = padded[order].requires_grad_(), z.clone().requires_grad_()
+    loss, wanted = LOSSES[name](whole, target[order]), LOSSES[name](some, y)
+    assert loss.item() == pytest.approx(wanted.item(), rel=1e-9)
+    loss.backward()
+    assert not whole.grad[target[order] == -100].any()
+    wanted.backward()
+    torch.testing.assert_close(whole.grad[torch.argsort(order)][:40], some.grad, rtol=1e-8, atol=1e-11)
+    nothing = z.clone().requires_grad_()
+    none = LOSSES[name](nothing, torch.full((40,), -100))
+    none.backward()
+    assert none.item() == 0
+    assert not nothing.grad.any()
+
+
+@pytest.mark.parametrize("loss", [ct.FocalLoss(reduction="none"), ct.BrierLoss("none")], ids=["focal", "brier"])
+def test_ignored_rows_lose_nothing(loss):
+    z, y = sample(6, 3)
+    y[2] = -100
+    found = loss(z, y)
+    assert found.shape == (6,)
+    assert found[2] == 0
+    torch.testing.assert_close(found[3:], loss(z[3:], y[3:]))
+
+
+@pytest.mark.parametrize("target", [-1, 5, -100])
+@pytest.mark.parametrize("name", LOSSES)
+def test_targets_that_are_no_class(name, target):
+    z, y = sample(10, 5)
+    y[4] = target
+    made = type(LOSSES[name])(ignore_index=-7)
+    with pytest.raises(ValueError, match=rf"target must lie in 0 … 4 or be ignore_index=-7; got {target} at row 4"):
+        made(z, y)
+
+
+def test_a_compiled_graph_asserts_its_targets():
+    z, y = sample(20, 5)
+    y[3] = -100
+    torch._dynamo.reset()
+    with pytest.raises(RuntimeError, match="leave rows to be ignored out before"):
+        torch.compile(ct.MMCELoss(), backend="aot_eager", fullgraph=True)(z, y)
+
+
 # PyTorch's own tracer makes an instance of an autograd function, against which it warns itself.
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
 @pytest.mark.parametrize("name", LOSSES)

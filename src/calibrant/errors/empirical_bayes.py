@@ -184,7 +184,9 @@ def _in_cells(g: GridMoments, k: int) -> RankCells:
     # A lone sample lies on two nodes: their mean rank, and so that of three neighbours, is the sample's.
     rank = _three(moment, beside) / np.maximum(_three(mass, beside), np.finfo(float).tiny)
     used = mass > 0
-    cell = np.minimum((np.where(used, rank, 0.0) * k + _ROUNDING).astype(np.intp), k - 1) + k * np.arange(len(g))[:, None]
+    cell = (
+        np.minimum((np.where(used, rank, 0.0) * k + _ROUNDING).astype(np.intp), k - 1) + k * np.arange(len(g))[:, None]
+    )
     flat = cell.reshape(-1)
 
     def sums(values: FloatArray) -> FloatArray:

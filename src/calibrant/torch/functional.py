@@ -1,4 +1,8 @@
-"""Differentiable calibration errors of logits, for training; the same numbers as the NumPy core."""
+"""Differentiable calibration errors of logits, for training; the same numbers as the NumPy core.
+
+All take ``ignore_index``, as PyTorch's own losses do: rows of this target are left out, averages are over the rest (0
+without any), and ``reduction="none"`` gives 0 for them. Any other target outside of 0 … K - 1 is a ValueError.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +29,7 @@ def dirichlet_kernel_error(
     debias: str | None = None,
     *,
     residual: bool = False,
+    ignore_index: int = -100,
 ) -> Tensor:
     r"""``errorᵖ`` of :class:`calibrant.DirichletKernel` on the canonical notion, differentiable in the logits.
 
@@ -51,12 +56,12 @@ def dirichlet_kernel_error(
     without an unbiased square (a single neighbour outweighs all others) are left out, as in the core.
     """
     p = check_dirichlet(bandwidth, norm, orientation, debias, residual)
-    _check(logits, target)
+    logits, target, _ = _kept(logits, target, ignore_index)
     n, k = logits.shape
     with torch.autocast(logits.device.type, enabled=False):
         logs, probs = log_probabilities(logits)
         if n < 2:
-            return logs.sum() * 0.0
+            return _nothing(logits)
         outcome = one_hot(target, k).to(probs.dtype)
         cross = outcome - probs
         values = cross if residual else outcome
@@ -81,7 +86,9 @@ def dirichlet_kernel_error(
         return torch.where(known, terms, torch.zeros_like(terms)).sum() / known.sum().clamp(min=1)
 
 
-def mmce(logits: Tensor, target: Tensor, bandwidth: float = 0.4, *, squared: bool = False) -> Tensor:
+def mmce(
+    logits: Tensor, target: Tensor, bandwidth: float = 0.4, *, squared: bool = False, ignore_index: int = -100
+) -> Tensor:
     r"""Maximum mean calibration error of the confidences, ``√(1/n² Σ_ij e^(-|c_i - c_j|/ν) (r_i - c_i)(r_j - c_j))``.
 
     c is the largest probability, r whether it was right, ν the bandwidth. The value of
@@ -94,8 +101,10 @@ def mmce(logits: Tensor, target: Tensor, bandwidth: float = 0.4, *, squared: boo
     """
     if not bandwidth > 0:
         raise ValueError(f"bandwidth must be a number > 0; got {bandwidth!r}")
-    _check(logits, target)
+    logits, target, _ = _kept(logits, target, ignore_index)
     with torch.autocast(logits.device.type, enabled=False):
+        if logits.shape[0] == 0:
+            return _nothing(logits)
         confidence, predicted = log_probabilities(logits)[1].max(dim=1)
         residual = (predicted == target).to(confidence.dtype) - confidence
         n = confidence.shape[0]
@@ -115,7 +124,14 @@ def _mmce_tile(c: Tensor, r: Tensor, every_c: Tensor, every_r: Tensor, bandwidth
     return r @ (torch.exp(-(c[:, None] - every_c).abs() / bandwidth) @ every_r)
 
 
-def focal_loss(logits: Tensor, target: Tensor, gamma: float | str = "fl-53", reduction: str = "mean") -> Tensor:
+def focal_loss(
+    logits: Tensor,
+    target: Tensor,
+    gamma: float | str = "fl-53",
+    reduction: str = "mean",
+    *,
+    ignore_index: int = -100,
+) -> Tensor:
     """Focal loss ``-(1 - p)^γ log p`` of the probability p of the target class.
 
     ``gamma="fl-53"``: γ = 5 where p < 0.2, else 3, sample by sample (Mukhoti et al., 2020, *Calibrating deep neural
@@ -124,7 +140,7 @@ def focal_loss(logits: Tensor, target: Tensor, gamma: float | str = "fl-53", red
     _check_reduction(reduction)
     if gamma != "fl-53" and (isinstance(gamma, (str, bool)) or not gamma >= 0):
         raise ValueError(f"gamma must be 'fl-53' or a number >= 0; got {gamma!r}")
-    _check(logits, target)
+    logits, target, kept = _kept(logits, target, ignore_index)
     with torch.autocast(logits.device.type, enabled=False):
         if logits.dtype not in (torch.float32, torch.float64):
             logits = logits.float()
@@ -133,11 +149,17 @@ def focal_loss(logits: Tensor, target: Tensor, gamma: float | str = "fl-53", red
         power: Tensor | float = torch.where(p.detach() < 0.2, 5.0, 3.0) if isinstance(gamma, str) else float(gamma)
         # 1 - p without cancellation; its 0-th power is 1 where p is 1, and has no slope.
         rest = (-torch.expm1(log_p)).clamp(min=torch.finfo(p.dtype).tiny)
-        return _reduce(-(rest**power) * log_p, reduction)
+        return _reduce(-(rest**power) * log_p, reduction, kept)
 
 
 def soft_binned_ece(
-    logits: Tensor, target: Tensor, n_bins: int = 15, temperature: float = 0.01, norm: float = 2
+    logits: Tensor,
+    target: Tensor,
+    n_bins: int = 15,
+    temperature: float = 0.01,
+    norm: float = 2,
+    *,
+    ignore_index: int = -100,
 ) -> Tensor:
     r"""Soft-binned ECE of the confidences: bins that share a sample by its distance from their centres.
 
@@ -156,8 +178,10 @@ def soft_binned_ece(
         raise ValueError(f"n_bins must be an int >= 1; got {n_bins!r}")
     if not temperature > 0:
         raise ValueError(f"temperature must be a number > 0; got {temperature!r}")
-    _check(logits, target)
+    logits, target, _ = _kept(logits, target, ignore_index)
     with torch.autocast(logits.device.type, enabled=False):
+        if logits.shape[0] == 0:
+            return _nothing(logits)
         confidence, predicted = log_probabilities(logits)[1].max(dim=1)
         right = (predicted == target).to(confidence.dtype)
         centres = (torch.arange(n_bins, device=logits.device, dtype=confidence.dtype) + 0.5) / n_bins
@@ -168,21 +192,28 @@ def soft_binned_ece(
     return total if p == 1 else torch.where(total > 1e-12, total, total.detach()).add(1e-24) ** (1 / p)
 
 
-def brier_loss(logits: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+def brier_loss(logits: Tensor, target: Tensor, reduction: str = "mean", *, ignore_index: int = -100) -> Tensor:
     """Brier score ``Σ_c (f_c - y_c)²`` of softmax rows, in [0, 2]."""
     _check_reduction(reduction)
-    _check(logits, target)
+    logits, target, kept = _kept(logits, target, ignore_index)
     with torch.autocast(logits.device.type, enabled=False):
         probs = log_probabilities(logits)[1]
-        return _reduce((probs - one_hot(target, probs.shape[1])).square().sum(dim=1), reduction)
+        return _reduce((probs - one_hot(target, probs.shape[1])).square().sum(dim=1), reduction, kept)
 
 
 def _power(gap: Tensor, p: float) -> Tensor:
     return gap.abs() if p == 1 else gap.square() if p == 2 else gap.abs() ** p
 
 
-def _reduce(values: Tensor, reduction: str) -> Tensor:
-    return values.mean() if reduction == "mean" else values.sum() if reduction == "sum" else values
+def _reduce(values: Tensor, reduction: str, kept: Tensor | None) -> Tensor:
+    if reduction == "none":
+        return values if kept is None else values.new_zeros(kept.shape).masked_scatter(kept, values)
+    return values.sum() if reduction == "sum" or not values.shape[0] else values.mean()
+
+
+def _nothing(logits: Tensor) -> Tensor:
+    """0 with a slope of 0: a batch without a row to learn from."""
+    return log_probabilities(logits)[0].sum() * 0.0
 
 
 def _finite_norm(norm: float) -> float:
@@ -205,9 +236,25 @@ def _check_reduction(reduction: str) -> None:
         raise ValueError(f"reduction must be one of {', '.join(map(repr, REDUCTIONS))}; got {reduction!r}")
 
 
-def _check(logits: Tensor, target: Tensor) -> None:
+def _kept(logits: Tensor, target: Tensor, ignore_index: int) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Rows whose target is a class, and which they are (None: all), with the arguments judged.
+
+    A compiled graph has fixed shapes: there every target must be a class, which is asserted in it.
+    """
     if logits.ndim != 2 or not logits.is_floating_point():
         raise ValueError(f"logits must be floats of shape (N, K); got {logits.dtype}, shape {tuple(logits.shape)}")
     if target.shape != logits.shape[:1] or target.is_floating_point() or target.dtype == torch.bool:
         got = f"{target.dtype}, shape {tuple(target.shape)}"
         raise ValueError(f"target must be class indices of shape ({logits.shape[0]},); got {got}")
+    k = logits.shape[1]
+    known = (target >= 0) & (target < k)
+    allowed = f"target must lie in 0 … {k - 1}"
+    if torch.compiler.is_compiling():
+        torch._assert_async(known.all(), f"{allowed} in a compiled graph: leave rows to be ignored out before it")
+        return logits, target, None
+    kept = target != ignore_index
+    wrong = kept & ~known
+    if bool(wrong.any()):
+        row = int(wrong.nonzero()[0])
+        raise ValueError(f"{allowed} or be ignore_index={ignore_index}; got {int(target[row])} at row {row}")
+    return (logits, target, None) if bool(kept.all()) else (logits[kept], target[kept], kept)

@@ -1,4 +1,4 @@
-"""Calibration losses as modules; ``forward(logits, target)``, as PyTorch's own."""
+"""Calibration losses as modules; ``forward(logits, target)`` and ``ignore_index``, as PyTorch's own."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ class DirichletKernelLoss(nn.Module):
         *,
         residual: bool = False,
         weight: float = 1.0,
+        ignore_index: int = -100,
     ) -> None:
         super().__init__()
         functional.check_dirichlet(bandwidth, norm, orientation, debias, residual)
@@ -43,46 +44,69 @@ class DirichletKernelLoss(nn.Module):
         self.debias = debias
         self.residual = residual
         self.weight = weight
+        self.ignore_index = ignore_index
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """Scalar."""
         return self.weight * functional.dirichlet_kernel_error(
-            logits, target, self.bandwidth, self.norm, self.orientation, self.debias, residual=self.residual
+            logits,
+            target,
+            self.bandwidth,
+            self.norm,
+            self.orientation,
+            self.debias,
+            residual=self.residual,
+            ignore_index=self.ignore_index,
         )
 
 
 class MMCELoss(nn.Module):
     """``weight`` times :func:`.functional.mmce`."""
 
-    def __init__(self, bandwidth: float = 0.4, *, squared: bool = False, weight: float = 1.0) -> None:
+    def __init__(
+        self, bandwidth: float = 0.4, *, squared: bool = False, weight: float = 1.0, ignore_index: int = -100
+    ) -> None:
         super().__init__()
         self.bandwidth = bandwidth
         self.squared = squared
         self.weight = weight
+        self.ignore_index = ignore_index
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """Scalar."""
-        return self.weight * functional.mmce(logits, target, self.bandwidth, squared=self.squared)
+        return self.weight * functional.mmce(
+            logits, target, self.bandwidth, squared=self.squared, ignore_index=self.ignore_index
+        )
 
 
 class FocalLoss(nn.Module):
     """:func:`.functional.focal_loss`; by default with the schedule FL-53."""
 
-    def __init__(self, gamma: float | str = "fl-53", reduction: str = "mean") -> None:
+    def __init__(self, gamma: float | str = "fl-53", reduction: str = "mean", *, ignore_index: int = -100) -> None:
         super().__init__()
+        self.ignore_index = ignore_index
         self.gamma = gamma
         self.reduction = reduction
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """Scalar, or (N,) with ``reduction="none"``."""
-        return functional.focal_loss(logits, target, self.gamma, self.reduction)
+        return functional.focal_loss(logits, target, self.gamma, self.reduction, ignore_index=self.ignore_index)
 
 
 class SoftBinnedECELoss(nn.Module):
     """``weight`` times :func:`.functional.soft_binned_ece`."""
 
-    def __init__(self, n_bins: int = 15, temperature: float = 0.01, norm: float = 2, *, weight: float = 1.0) -> None:
+    def __init__(
+        self,
+        n_bins: int = 15,
+        temperature: float = 0.01,
+        norm: float = 2,
+        *,
+        weight: float = 1.0,
+        ignore_index: int = -100,
+    ) -> None:
         super().__init__()
+        self.ignore_index = ignore_index
         self.n_bins = n_bins
         self.temperature = temperature
         self.norm = norm
@@ -90,16 +114,19 @@ class SoftBinnedECELoss(nn.Module):
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """Scalar."""
-        return self.weight * functional.soft_binned_ece(logits, target, self.n_bins, self.temperature, self.norm)
+        return self.weight * functional.soft_binned_ece(
+            logits, target, self.n_bins, self.temperature, self.norm, ignore_index=self.ignore_index
+        )
 
 
 class BrierLoss(nn.Module):
     """:func:`.functional.brier_loss`."""
 
-    def __init__(self, reduction: str = "mean") -> None:
+    def __init__(self, reduction: str = "mean", *, ignore_index: int = -100) -> None:
         super().__init__()
+        self.ignore_index = ignore_index
         self.reduction = reduction
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """Scalar, or (N,) with ``reduction="none"``."""
-        return functional.brier_loss(logits, target, self.reduction)
+        return functional.brier_loss(logits, target, self.reduction, ignore_index=self.ignore_index)
