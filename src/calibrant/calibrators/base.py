@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..data.checks import is_real
 from ..data.types import AnyArray, FloatArray
 from ..data.verbs import warn_renamed
+from .fields import Field, judge_common
 from .inputs import Sample, Scores, read_sample, read_scores
 
 #: Where probabilities are clipped before a logarithm is taken.
@@ -37,8 +38,8 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
 
     input: str
     labels: Any
-    #: Fitted attributes beside those of every calibrator: what a saved one must hold.
-    state: ClassVar[tuple[str, ...]] = ()
+    #: Fitted attributes beside those of every calibrator, and what they mean: what a saved one must hold.
+    state: ClassVar[Mapping[str, Field]] = {}
     #: Parameters by names of an earlier version.
     renamed: ClassVar[Mapping[str, str]] = {}
 
@@ -93,6 +94,17 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
 
     def _check(self, sample: Sample) -> None:
         """Judge parameters and shape before anything is fitted; the base accepts everything."""
+
+    def judge_fitted(self) -> None:
+        """Raise ValueError unless all fitted attributes are what they mean, and fit together."""
+        held, sizes = dict(vars(self)), dict[str, int]()
+        judge_common(held, sizes)
+        for name, field in self.state.items():
+            field.judge(name, held[name], sizes)
+        self._check_fitted()
+
+    def _check_fitted(self) -> None:
+        """Judge what fits together beyond sizes."""
 
     @abstractmethod
     def _fit(self, sample: Sample) -> None:

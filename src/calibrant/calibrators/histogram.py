@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -13,6 +13,7 @@ from ..data.checks import check_choice, check_fraction, is_whole
 from ..data.types import FloatArray
 from ..sums import Edges, fixed_edges, quantile_edges, resolve_n_bins, uniform_edges
 from .base import BinaryCalibrator, Calibrator, not_below
+from .fields import PROBABILITIES, Field, Fitted, Numbers, Several
 from .inputs import Sample, Scores
 from .logistic import PlattScaling
 
@@ -76,7 +77,12 @@ class HistogramBinning(BinaryCalibrator):
     [0.5, 1.0]
     """
 
-    state: ClassVar[tuple[str, ...]] = ("range_", "edges_", "counts_", "values_")
+    state: ClassVar[Mapping[str, Field]] = {
+        "range_": Numbers(("2",), ascending=True),
+        "edges_": Numbers(("B+1",), ascending=True),
+        "counts_": Numbers(("B",), 0),
+        "values_": Numbers(("B",), *PROBABILITIES),
+    }
 
     def __init__(
         self,
@@ -156,7 +162,13 @@ class BayesianBinning(BinaryCalibrator):
     True
     """
 
-    state: ClassVar[tuple[str, ...]] = ("range_", "n_bins_", "weights_", "edges_", "values_")
+    state: ClassVar[Mapping[str, Field]] = {
+        "range_": Numbers(("2",), ascending=True),
+        "n_bins_": Numbers(("M",), 1),
+        "weights_": Numbers(("M",), *PROBABILITIES, total=1),
+        "edges_": Several(Numbers(("B+1",), ascending=True)),
+        "values_": Several(Numbers(("B",), *PROBABILITIES)),
+    }
 
     def __init__(self, prior_size: float = 2.0, *, input: str = "probability", labels: Any = None) -> None:
         self.prior_size = prior_size
@@ -195,6 +207,11 @@ class BayesianBinning(BinaryCalibrator):
         weight = np.exp(np.array(evidence) - max(evidence))
         self.weights_ = weight / weight.sum()
         self.n_bins_, self.edges_, self.values_ = np.array(n_bins), edges, values
+
+    def _check_fitted(self) -> None:
+        for i, (n, edges, values) in enumerate(zip(self.n_bins_, self.edges_, self.values_, strict=True)):
+            if not n == len(values) == len(edges) - 1:
+                raise ValueError(f"model {i} must have {n} values between {n + 1} edges")
 
     def _map(self, scores: Scores) -> FloatArray:
         units = Units(scores, float(self.range_[0]), float(self.range_[1]))
@@ -248,7 +265,11 @@ class ScalingBinning(BinaryCalibrator):
     5
     """
 
-    state: ClassVar[tuple[str, ...]] = ("scaler_", "edges_", "values_")
+    state: ClassVar[Mapping[str, Field]] = {
+        "scaler_": Fitted(),
+        "edges_": Numbers(("B+1",), ascending=True),
+        "values_": Numbers(("B",), *PROBABILITIES),
+    }
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from ..data.checks import check_choice
 from ..data.types import AnyArray, FloatArray
 from .base import EPS, Calibrator, check_eps, not_below
+from .fields import STEPS, Field, Numbers
 from .inputs import Sample, Scores
 from .newton import Solution, minimise, minimise_large
 from .temperature import fit_temperature, softmax
@@ -59,7 +60,7 @@ class VectorScaling(Calibrator):
     [1.0, 1.0, 1.0]
     """
 
-    state: ClassVar[tuple[str, ...]] = ("coef_", "intercept_", "gradient_norm_", "n_iter_")
+    state: ClassVar[Mapping[str, Field]] = {"coef_": Numbers(("K",)), "intercept_": Numbers(("K",)), **STEPS}
 
     def __init__(
         self,
@@ -138,7 +139,7 @@ class MatrixScaling(Calibrator):
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
 
-    state: ClassVar[tuple[str, ...]] = ("coef_", "intercept_", "gradient_norm_", "n_iter_")
+    state: ClassVar[Mapping[str, Field]] = {"coef_": Numbers(("K", "K")), "intercept_": Numbers(("K",)), **STEPS}
 
     def __init__(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,6 +11,7 @@ from ..data.checks import check_bool, check_choice
 from ..data.types import FloatArray
 from ..sums.logistic_fit import expit
 from .base import EPS, BinaryCalibrator, check_eps
+from .fields import PROBABILITIES, STEPS, Field, Number, Numbers
 from .inputs import Sample, Scores
 from .newton import Solution, minimise, minimise_bounded, part_of, sigmoid_objective
 
@@ -61,7 +63,7 @@ class PlattScaling(BinaryCalibrator):
     0.5
     """
 
-    state: ClassVar[tuple[str, ...]] = ("coef_", "intercept_", "gradient_norm_", "n_iter_")
+    state: ClassVar[Mapping[str, Field]] = {"coef_": Number(), "intercept_": Number(), **STEPS}
 
     def __init__(
         self, *, smoothing: bool = True, input: str = "probability", labels: Any = None, eps: float = EPS
@@ -132,7 +134,13 @@ class BetaCalibration(BinaryCalibrator):
     True
     """
 
-    state: ClassVar[tuple[str, ...]] = ("a_", "b_", "c_", "m_", "gradient_norm_", "n_iter_")
+    state: ClassVar[Mapping[str, Field]] = {
+        "a_": Number(),
+        "b_": Number(),
+        "c_": Number(),
+        "m_": Number(*PROBABILITIES, nan=True),
+        **STEPS,
+    }
 
     def __init__(
         self, parameters: str = "abm", *, input: str = "probability", labels: Any = None, eps: float = EPS
@@ -215,7 +223,7 @@ class QuadraticLogit(BinaryCalibrator):
     [[0.5, 0.5]]
     """
 
-    state: ClassVar[tuple[str, ...]] = ("coef_", "intercept_", "gradient_norm_", "n_iter_")
+    state: ClassVar[Mapping[str, Field]] = {"coef_": Numbers(("2",)), "intercept_": Number(), **STEPS}
 
     def __init__(self, *, input: str = "probability", labels: Any = None, eps: float = EPS) -> None:
         self.input = input

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from ..data.checks import check_bool, check_choice
 from ..data.types import AnyArray, FloatArray
 from .base import BinaryCalibrator
+from .fields import PROBABILITIES, Field, Numbers
 from .inputs import Sample, Scores
 
 
@@ -51,7 +53,10 @@ class IsotonicCalibrator(BinaryCalibrator):
     [0.0, 0.5, 1.0]
     """
 
-    state: ClassVar[tuple[str, ...]] = ("scores_", "values_")
+    state: ClassVar[Mapping[str, Field]] = {
+        "scores_": Numbers(("m",), ascending=True),
+        "values_": Numbers(("m",), *PROBABILITIES, ascending=True),
+    }
 
     def __init__(
         self,
@@ -141,7 +146,11 @@ class VennAbers(BinaryCalibrator):
     [[0.5, 1.0]]
     """
 
-    state: ClassVar[tuple[str, ...]] = ("scores_", "lower_", "upper_")
+    state: ClassVar[Mapping[str, Field]] = {
+        "scores_": Numbers(("m",), ascending=True),
+        "lower_": Numbers(("2m+1",), *PROBABILITIES, ascending=True),
+        "upper_": Numbers(("2m+1",), *PROBABILITIES, ascending=True),
+    }
 
     def __init__(self, *, input: str = "probability", labels: Any = None) -> None:
         self.input = input
@@ -152,6 +161,10 @@ class VennAbers(BinaryCalibrator):
         self.scores_ = s
         self.upper_ = _with_one_more(weight, positive)
         self.lower_ = 1 - _with_one_more(weight[::-1], (weight - positive)[::-1])[::-1]
+
+    def _check_fitted(self) -> None:
+        if (self.lower_ > self.upper_ + 1e-9).any():
+            raise ValueError("lower_ must not be above upper_")
 
     def _position(self, scores: Scores) -> AnyArray:
         """Even: between scores, odd: on one."""

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.special import expit, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from .. import errors
@@ -88,7 +89,7 @@ def from_dict(data: Any) -> Calibrator:
     unknown = sorted(set(parameters) - set(allowed))
     if unknown:
         raise ValueError(f"{kind.__name__} has no parameter {unknown[0]!r}: the file is damaged, or of a later version")
-    out = kind(**{name: _decode(value, name) for name, value in parameters.items()})
+    out: Calibrator = _made(kind, parameters, f"the saved {kind.__name__}")
     wanted = set(kind.state) | {"classes_", "n_features_in_", "order_"}
     extra = set(fitted) - wanted - {"feature_names_in_"}
     if extra or wanted - set(fitted):
@@ -98,6 +99,10 @@ def from_dict(data: Any) -> Calibrator:
         )
     for name, value in fitted.items():
         setattr(out, name, _decode(value, name))
+    try:
+        out.judge_fitted()
+    except ValueError as error:
+        raise ValueError(f"the saved {kind.__name__} is damaged: {error}") from error
     _try(out)
     return out
 
@@ -258,17 +263,31 @@ def _mapping(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return found
 
 
+#: Log odds of the rows that a calibrator which was read must give probabilities for.
+_TRIED = (0.0, 3.0, -3.0, 30.0, -30.0)
+
+
 def _try(calibrator: Calibrator) -> None:
-    """One row of equal scores must give probabilities."""
+    """Rows of equal, likely and nearly certain scores must give probabilities."""
     name = type(calibrator).__name__
     try:
-        k = len(calibrator.classes_)
-        columns = calibrator.n_features_in_
-        row = np.full((1, columns) if columns > 1 else 1, 1 / max(columns, 2))
+        if isinstance(calibrator, BinaryCalibrator):
+            calibrator._check_parameters()
         with np.errstate(all="ignore"):
-            p = predict_unnamed(calibrator, row)
-        good = p.shape == (1, k) and bool(np.isfinite(p).all()) and bool((p >= 0).all() and (p <= 1 + 1e-9).all())
+            p = predict_unnamed(calibrator, _rows(calibrator))
+        whole = getattr(calibrator, "normalisation", "sum") == "none" or bool((abs(p.sum(axis=1) - 1) < 1e-6).all())
+        good = p.shape == (len(_TRIED), len(calibrator.classes_)) and bool(((p >= 0) & (p <= 1 + 1e-9)).all()) and whole
     except Exception as error:  # damaged numbers fail in any way; the file is to blame, whatever it is
         raise ValueError(f"the saved {name} gives no probabilities, the file is damaged: {error}") from error
     if not good:
         raise ValueError(f"the saved {name} gives no probabilities: the file is damaged")
+
+
+def _rows(calibrator: Calibrator) -> FloatArray:
+    """Scores of the kind that a calibrator takes: of the first class from even to nearly certain or excluded."""
+    z = np.array(_TRIED)
+    if calibrator.n_features_in_ > 1:
+        z = np.column_stack([z, *[np.zeros(z.size)] * (calibrator.n_features_in_ - 1)])
+    if calibrator.input != "probability":
+        return np.asarray(z)
+    return np.asarray(softmax(z, axis=1) if z.ndim > 1 else expit(z))

@@ -17,6 +17,7 @@ from ..data.types import AnyArray, FloatArray
 from ..data.verbs import verb
 from .base import EPS, BinaryCalibrator, Calibrator
 from .crossval import RULES, check_goal, chosen_of, fit_rows, folds_of, held_out, losses_of
+from .fields import Field, Fitted, Record, Several, Word
 from .histogram import BayesianBinning, HistogramBinning, ScalingBinning
 from .inputs import Sample, Scores, read_sample
 from .linear import DirichletCalibration, MatrixScaling, VectorScaling
@@ -262,7 +263,7 @@ class AutoCalibrator(Calibrator):
     'temperature'
     """
 
-    state: ClassVar[tuple[str, ...]] = ("chosen_", "calibrator_", "table_")
+    state: ClassVar[Mapping[str, Field]] = {"chosen_": Word(), "calibrator_": Fitted(), "table_": Several(Record())}
     renamed: ClassVar[Mapping[str, str]] = {"scoring": "goal"}
 
     @verb(renamed)

@@ -14,6 +14,7 @@ from ..data.verbs import verb
 from ..measure.curves import reliability_curve
 from ..measure.curves.reliability import curve_estimator
 from .base import EPS, BinaryCalibrator, check_eps, not_below
+from .fields import PROBABILITIES, STEPS, Field, Numbers
 from .histogram import Units
 from .inputs import Sample, Scores
 from .newton import Solution, minimise_bounded, sigmoid_objective
@@ -71,7 +72,11 @@ class SplineCalibrator(BinaryCalibrator):
     True
     """
 
-    state: ClassVar[tuple[str, ...]] = ("knots_", "coef_", "gradient_norm_", "n_iter_")
+    state: ClassVar[Mapping[str, Field]] = {
+        "knots_": Numbers((f"c+{_DEGREE + 1}",), ascending=True),
+        "coef_": Numbers(("c",)),
+        **STEPS,
+    }
 
     def __init__(
         self,
@@ -193,7 +198,11 @@ class CurveCalibrator(BinaryCalibrator):
     True
     """
 
-    state: ClassVar[tuple[str, ...]] = ("range_", "scores_", "values_")
+    state: ClassVar[Mapping[str, Field]] = {
+        "range_": Numbers(("2",), ascending=True),
+        "scores_": Numbers(("m",), *PROBABILITIES, ascending=True),
+        "values_": Numbers(("m",), *PROBABILITIES),
+    }
 
     renamed: ClassVar[Mapping[str, str]] = {"method": "estimator"}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,6 +10,7 @@ from scipy import special
 
 from ..data.types import AnyArray, FloatArray
 from .base import EPS, Calibrator, check_eps
+from .fields import PROBABILITIES, STEPS, Field, Number, Numbers
 from .inputs import Sample, Scores
 from .newton import Solution, minimise, part_of
 
@@ -60,7 +61,7 @@ class TemperatureScaling(Calibrator):
     2.0
     """
 
-    state: ClassVar[tuple[str, ...]] = ("temperature_", "gradient_norm_", "n_iter_")
+    state: ClassVar[Mapping[str, Field]] = {"temperature_": Number(0, infinite=True), **STEPS}
 
     def __init__(self, *, input: str = "probability", labels: Any = None, eps: float = EPS) -> None:
         self.input = input
@@ -119,7 +120,11 @@ class EnsembleTemperatureScaling(Calibrator):
     True
     """
 
-    state: ClassVar[tuple[str, ...]] = ("temperature_", "weights_", "gradient_norm_", "n_iter_")
+    state: ClassVar[Mapping[str, Field]] = {
+        "temperature_": Number(0, infinite=True),
+        "weights_": Numbers(("3",), *PROBABILITIES, total=1),
+        **STEPS,
+    }
 
     def __init__(self, *, input: str = "probability", labels: Any = None, eps: float = EPS) -> None:
         self.input = input

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.base import clone
 from ..data.checks import check_choice
 from ..data.types import FloatArray
 from .base import BinaryCalibrator, Calibrator
+from .fields import Field, Fitted, Several
 from .inputs import Sample, Scores
 
 NORMALISATIONS = ("sum", "none")
@@ -54,7 +56,7 @@ class OneVsRest(Calibrator):
     np.float64(1.0)
     """
 
-    state: ClassVar[tuple[str, ...]] = ("calibrators_",)
+    state: ClassVar[Mapping[str, Field]] = {"calibrators_": Several(Fitted(binary=True))}
 
     def __init__(
         self,
@@ -81,6 +83,11 @@ class OneVsRest(Calibrator):
             one = clone(self.calibrator).set_params(input=self.input, labels=[0, 1])
             outcome = (sample.codes == c).astype(np.int64)
             self.calibrators_.append(one.fit(self._column(sample.scores, c), outcome, sample_weight=sample.weights))
+
+    def _check_fitted(self) -> None:
+        k = len(self.classes_)
+        if len(self.calibrators_) != (1 if k == 2 else k):
+            raise ValueError(f"calibrators_ must be one a class, one for two; got {len(self.calibrators_)} for {k}")
 
     def _column(self, scores: Scores, c: int) -> FloatArray:
         """Score of one class against the others."""
@@ -145,7 +152,7 @@ class LabelSmoothing(Calibrator):
     True
     """
 
-    state: ClassVar[tuple[str, ...]] = ("calibrator_",)
+    state: ClassVar[Mapping[str, Field]] = {"calibrator_": Fitted()}
 
     def __init__(
         self,

@@ -12,6 +12,7 @@ from ..data.checks import check_choice
 from ..data.problem import Problem
 from ..data.types import AnyArray, FloatArray
 from .edges import Edges
+from .judged import judged
 from .redrawn import as_often, number_as_often
 from .shares import MAPPINGS, linear_shares
 
@@ -199,15 +200,20 @@ class BinMoments:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> BinMoments:
-        """Inverse of :meth:`to_dict`; raises ValueError when a field is missing or of the wrong length."""
-        try:
-            edges = Edges(np.asarray(data["edges"], dtype=np.float64), bool(data["uniform"]), bool(data["exact"]))
-            fields = {f: np.asarray(data[f], dtype=np.float64) for f in _FIELDS}
-            mapping, n, integral = str(data["mapping"]), int(data["n_samples"]), bool(data["integral"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"not a serialised BinMoments: {error}") from error
-        if any(f.shape != (edges.n_bins,) for f in fields.values()) or mapping not in MAPPINGS:
-            raise ValueError(f"not a serialised BinMoments: every field must have one number a bin ({edges.n_bins})")
+        """Inverse of :meth:`to_dict`; raises ValueError when a field is missing or is not what it means."""
+        with judged("BinMoments", data) as held:
+            edges = Edges(held.numbers("edges"), held.flag("uniform"), held.flag("exact"))
+            fields = {f: held.numbers(f) for f in _FIELDS}
+            mapping, n, integral = str(data["mapping"]), held.whole("n_samples"), held.flag("integral")
+            held.need(len(edges.values) > 1 and bool((np.diff(edges.values) > 0).all()), "edges must ascend")
+            held.need(edges.values[0] <= 0 and edges.values[-1] >= 1, "edges must cover [0, 1]")
+            held.need(mapping in MAPPINGS, f"mapping must be one of {', '.join(MAPPINGS)}")
+            sizes = {f.shape for f in fields.values()}
+            held.need(sizes == {(edges.n_bins,)}, f"every field must have one number a bin ({edges.n_bins})")
+            held.within("score", fields["score"], fields["weight"])
+            held.within("outcome", fields["outcome"], fields["weight"])
+            held.within("repeat", fields["repeat"], fields["weight"])
+            held.within("square", fields["square"], fields["weight"] * fields["weight"].sum())
         return cls(edges, mapping, n_samples=n, integral=integral, **fields)
 
 

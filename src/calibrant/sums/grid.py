@@ -10,6 +10,7 @@ import numpy as np
 
 from ..data.problem import Problem
 from ..data.types import AnyArray, FloatArray, IntArray
+from .judged import judged
 from .redrawn import as_often, number_as_often
 
 #: Grid cells over the domain; on [0, 1] the step is 0.00024, finer than the published code's 0.00037.
@@ -278,16 +279,19 @@ class GridMoments:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> GridMoments:
-        """Inverse of :meth:`to_dict`; raises ValueError when a field is missing or of the wrong length."""
-        try:
-            count, positive = (np.asarray(data[f], dtype=np.float64) for f in ("count", "positive"))
-            scalars = [float(data[f]) for f in ("low", "high", "total", "squares")]
-            n, integral = int(data["n_samples"]), bool(data["integral"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"not a serialised GridMoments: {error}") from error
-        if count.ndim != 1 or count.shape != positive.shape or count.size < 2:
-            raise ValueError("not a serialised GridMoments: count and positive must have one number a node")
-        return cls(scalars[0], scalars[1], count, positive, scalars[2], scalars[3], n, integral)
+        """Inverse of :meth:`to_dict`; raises ValueError when a field is missing or is not what it means."""
+        with judged("GridMoments", data) as held:
+            count, positive = held.numbers("count"), held.numbers("positive")
+            low, high, total, squares = (held.number(f) for f in ("low", "high", "total", "squares"))
+            n, integral = held.whole("n_samples"), held.flag("integral")
+            held.need(
+                count.size > 1 and count.shape == positive.shape, "count and positive must have one number a node"
+            )
+            held.need(0 <= low < high <= 1, "0 <= low < high <= 1 must hold")
+            held.within("positive", positive, count)
+            held.need(bool(np.isclose(count.sum(), total, rtol=1e-6, atol=1e-9)), "count must add up to total")
+            held.within("squares", np.array([squares]), np.array([total**2]))
+        return cls(low, high, count, positive, total, squares, n, integral)
 
 
 @dataclass(frozen=True)
