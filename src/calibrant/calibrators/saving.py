@@ -230,7 +230,7 @@ def _made(kind: Any, arguments: Mapping[str, Any], name: str) -> Any:
     if issubclass(kind, Calibrator):
         arguments = _named_now(kind, arguments)
     try:
-        return kind(**{str(key): _decode(value, name) for key, value in arguments.items()})
+        return kind(**{str(key): _decode(value, str(key)) for key, value in arguments.items()})
     except TypeError as error:
         raise ValueError(f"{name} is damaged: {error}") from error
 
