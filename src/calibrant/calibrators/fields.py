@@ -39,10 +39,9 @@ class Number(Field):
         kinds = (int, np.integer) if self.whole else (int, float, np.number)
         if isinstance(value, bool) or not isinstance(value, kinds):
             raise ValueError(f"{name} must be a {'whole ' if self.whole else ''}number; got {str(value)[:40]!r}")
-        if np.isnan(value) and self.nan:
+        if self.nan and value != value:
             return
-        known = np.isfinite(value) or (self.infinite and np.isinf(value))
-        if not known or not (self.low <= value <= self.high or (np.isinf(value) and value > 0)):
+        if not self.low <= value <= self.high and not (self.infinite and value == np.inf):
             raise ValueError(f"{name} must be {_range(self.low, self.high)}; got {value!r}")
 
 

@@ -52,13 +52,22 @@ def _two_classes(seen: tuple[Label, ...], pos_label: Any) -> tuple[Label, ...]:
     (only,) = seen
     if isinstance(only, bool) and pos_label in (None, False, True):
         return (False, True)
-    if pos_label is not None and _kind(pos_label) == _kind(only) and pos_label != only:
-        return tuple(sorted((only, pos_label), key=_sort_key))
+    if pos_label is not None and _kind(pos_label) == _kind(only):
+        other = _another(only) if pos_label == only and only not in (-1, 0, 1) else pos_label
+        if other != only:
+            return tuple(sorted((only, other), key=_sort_key))
     if only in (0, 1) and pos_label in (None, 0, 1):
         return (0, 1)
     if only == -1:
         return (-1, 1)
     raise ValueError(f"two classes are needed, but y_true has only one label ({only!r}): pass labels=[...] with both")
+
+
+def _another(label: Any) -> Label:
+    """A label for what is not this one: all rows have it, and it is what the probabilities speak of."""
+    if isinstance(label, str):
+        return f"not {label}"
+    return b"not " + label if isinstance(label, bytes) else 0
 
 
 def encode_columns(

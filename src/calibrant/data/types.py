@@ -29,6 +29,10 @@ class LabelWarning(CalibrantWarning):
     """Labels can be matched to columns in two ways; the message says which was taken and how to settle it."""
 
 
+class ScoreWarning(CalibrantWarning):
+    """Scores can be read, but are probably not probabilities; the message says what they look like."""
+
+
 class BandwidthWarning(CalibrantWarning):
     """A bandwidth rule could not be applied as asked; the message says what was used instead."""
 

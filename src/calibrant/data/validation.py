@@ -9,6 +9,7 @@ import numpy as np
 
 from .columns import check_one_column
 from .convert import to_array
+from .doubts import check_same_order, warn_of_columns, warn_of_labels
 from .labels import encode_binary, encode_columns
 from .predictions import Predictions
 from .types import AnyArray, FloatArray
@@ -97,6 +98,7 @@ def as_predictions(
         raise TypeError("Predictions take the place of y_true and y_prob: pass them first, and no y_prob")
     if y_prob is None:
         raise TypeError("y_prob must be given: probabilities of the labels in y_true")
+    check_same_order(y_true=y_true, y_prob=y_prob, sample_weight=sample_weight)
     truth, _ = to_array(y_true, "y_true")
     raw, columns = to_array(y_prob, "y_prob")
     probs, eps = _scores(raw)
@@ -118,6 +120,7 @@ def as_predictions(
             check_one_column(columns[0], classes, classes[positive])
         if logs is not None and positive == 0:
             logs = logs[:, ::-1]
+        warn_of_labels(probs)
         return Predictions(probs, codes, weights, classes, positive, eps, logs)
     if pos_label is not None:
         raise ValueError(
@@ -129,6 +132,9 @@ def as_predictions(
         probs = probs[:, order]
         logs = None if logs is None else logs[:, order]
     probs = _on_simplex(probs, eps, sum_tolerance)
+    warn_of_labels(probs)
+    if labels is None and columns is None:
+        warn_of_columns(probs, codes, classes, truth)
     return Predictions(probs, codes, weights, classes, None, eps, logs)
 
 
