@@ -236,8 +236,9 @@ def test_what_is_not_calibrated_is_written_as_it_was(binary, tmp_path, capsys):
     binary.write_csv(tmp_path / "fit.csv")
     assert run(capsys, "fix", tmp_path / "fit.csv", "--save", model, "--method", "platt")[0] == 0
     source.write_text('id,zip,amount,flag,note,y_prob\n007,02134,1.10,True,"a, b",0.25\n008,00001,,False,,0.5\n')
-    assert run(capsys, "apply", model, source, "--out", source, "--force")[0] == 0
-    lines = source.read_text().splitlines()
+    out = tmp_path / "out.csv"
+    assert run(capsys, "apply", model, source, "--out", out)[0] == 0
+    lines = out.read_text().splitlines()
     assert lines[0] == "id,zip,amount,flag,note,y_prob"
     assert lines[1].startswith('007,02134,1.10,True,"a, b",0.')
     assert lines[2].startswith("008,00001,,False,,0.")
@@ -257,7 +258,11 @@ def test_no_output_replaces_what_is_read(binary, tmp_path, capsys):
     page = tmp_path / "same"
     assert "the page of --html" in refused(capsys, "fix", source, "--save", page, "--html", page)
     assert "the calibrator" in refused(capsys, "apply", model, source, "--out", model, "--force")
-    assert "--out must name a file" in refused(capsys, "apply", model, source, "--out", "-")
+    assert "the file that is read" in refused(capsys, "apply", model, source, "--out", source, "--force")
+    (tmp_path / "other name").hardlink_to(source)
+    (tmp_path / "link").symlink_to(source)
+    for name in ("other name", "link", "../" + tmp_path.name + "/b.csv"):
+        assert "the file that is read" in refused(capsys, "report", source, "--html", tmp_path / name, "--force")
     assert (source.read_bytes(), model.read_bytes()) == before
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..data.progress import on_terminal, progress_bar
-from .endings import as_text, check_option, check_output, guarded, tell_written
+from .endings import Output, as_text, check_option, guarded
 from .judging import compare_models_command
 from .repair import apply_command, compare_command, fix_command
 from .source import (
@@ -23,6 +23,7 @@ from .source import (
     LabelsOption,
     PosLabelOption,
     ProbOption,
+    ReplaceOption,
     Source,
     WeightOption,
     numbered,
@@ -79,7 +80,7 @@ def report_command(
     ] = "auto",
     level: Annotated[float, typer.Option(help="Level of intervals and bands.")] = 0.95,
     as_json: JsonOption = False,
-    html: Annotated[Path | None, typer.Option(help="Write an interactive page here.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write an interactive page here; - is standard output.")] = None,
     fail_above: Annotated[
         float | None, typer.Option(help="Exit with 1 when the calibration error is above this.")
     ] = None,
@@ -93,10 +94,11 @@ def report_command(
     ] = None,
     sum_tolerance: Annotated[float | None, typer.Option(help="How far rows may sum from 1.")] = None,
     title: Annotated[str | None, typer.Option(help="Title of the report.")] = None,
+    force: ReplaceOption = False,
 ) -> None:
     """Report on the predictions in FILE."""
 
-    def run() -> tuple[Report, str]:
+    def run() -> tuple[Report, str, Output]:
         from ..errors import Binned
         from ..errors.named import estimator_named
         from ..measure.streaming import Accumulator
@@ -105,7 +107,7 @@ def report_command(
         if fail_above is not None and not 0 <= fail_above <= 1:
             raise ValueError(f"--fail-above must lie in [0, 1]; got {fail_above}")
         check_option("--fail-on", fail_on, _JUDGED)
-        check_output("--html", html, {"the file that is read": file}, force=True)
+        page = Output("--html", html, {"the file that is read": file}, force=force)
         source = Source(file, file_format, label, prob, weight, labels, pos_label)
         chosen = estimator if estimator == "auto" else estimator_named(estimator)
         about: dict[str, Any] = {
@@ -122,13 +124,11 @@ def report_command(
                 found = report_from(_streamed(columns, sums), **about)
             else:
                 found = report(columns.predictions(sum_tolerance=sum_tolerance), None, notion=asked, **about)
-        if html is not None:
-            found.to_html(html)
-        return found, as_text(found, as_json)
+        page.write(found.to_html)
+        return found, as_text(found, as_json), page
 
-    result, text = guarded(run)
-    typer.echo(text)
-    tell_written(html)
+    result, text, page = guarded(run)
+    page.told(text)
     judged = _JUDGED[fail_on](result.headline)
     if fail_above is not None and not judged <= fail_above:
         typer.echo(f"calibrant: calibration error {judged:.4f} ({fail_on}) is above {fail_above:g}", err=True)
@@ -145,9 +145,10 @@ app.command("subgroups")(subgroups_command)
 @app.command("demo")
 def demo_command(
     out: Annotated[Path, typer.Option(help="Folder for the HTML pages.")] = Path(),
+    force: ReplaceOption = False,
 ) -> None:
     """Train two models on scikit-learn's data and report on them: breast cancer, and ten digits."""
-    guarded(lambda: _demo(out))
+    guarded(lambda: _demo(out, force))
 
 
 @app.command("benchmark")
@@ -204,17 +205,20 @@ def _streamed(columns: Columns, sums: Accumulator) -> Accumulator:
     return sums
 
 
-def _demo(out: Path) -> None:
+def _demo(out: Path, force: bool) -> None:
     from ..data.datasets import load_breast_cancer_predictions, load_digits_predictions
     from ..reporting import report
 
     out.mkdir(parents=True, exist_ok=True)
+    pages = {
+        name: Output("the page", out / f"calibrant-demo-{name}.html", {}, force=force)
+        for name in ("breast-cancer", "digits")
+    }
     cancer, digits = load_breast_cancer_predictions(), load_digits_predictions()
-    for name, data, options in (
-        ("breast-cancer", cancer, {"pos_label": "malignant"}),
-        ("digits", digits, {"labels": digits.labels}),
+    for page, data, options in (
+        (pages["breast-cancer"], cancer, {"pos_label": "malignant"}),
+        (pages["digits"], digits, {"labels": digits.labels}),
     ):
         result = report(data.y_true, data.y_prob, title=data.description, **options)
-        page = out / f"calibrant-demo-{name}.html"
-        result.to_html(page)
-        typer.echo(f"{result}\n\nopen {page} in a browser for the interactive page\n")
+        page.write(result.to_html)
+        typer.echo(f"{result}\n\nopen {page.path} in a browser for the interactive page\n")

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import signal
+import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import polars as pl
 import typer
 
+from ..data.tables import own_prefix
 from ..data.types import CalibrantWarning
 from ..data.writing import check_free, replacing
 
@@ -42,6 +48,7 @@ def guarded(action: Callable[[], Any]) -> Any:
     ) -> None:
         typer.echo(f"calibrant: warning: {_in_options(str(message))}", err=True)
 
+    _end_cleanly()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", CalibrantWarning)
@@ -54,6 +61,20 @@ def guarded(action: Callable[[], Any]) -> Any:
             message = f"the file cannot be read: {message.split(' The current offset')[0].split(' You might want')[0]}"
         typer.echo(f"calibrant: {message}", err=True)
         raise typer.Exit(2) from None
+
+
+def _end_cleanly() -> None:
+    """Let SIGTERM and SIGHUP end the command as an exception does, so that temporary files go."""
+
+    def end(number: int, frame: Any) -> None:
+        raise SystemExit(128 + number)
+
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        # A command that was told to go on (nohup), or that is called within a program, keeps what was set.
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            with suppress(ValueError):  # not the main thread
+                signal.signal(number, end)
 
 
 def as_text(result: Any, as_json: bool) -> str:
@@ -69,31 +90,68 @@ def check_option(option: str, value: str, allowed: Iterable[str]) -> str:
     return value
 
 
-def check_output(option: str, path: Path | None, taken: Mapping[str, Any], *, force: bool) -> None:
-    """Refuse an output that would replace what the command reads or writes beside it, or without --force any file."""
-    if path is None:
-        return
-    for what, other in taken.items():
-        if other is not None and Path(other).resolve() == path.resolve():
-            raise ValueError(f"{option} {path} is {what}: choose another name")
-    check_free(path, force=force, advice="pass --force")
+class Output:
+    """A file that a command is to write, ``-`` for standard output; refused before anything is computed.
+
+    ``taken`` are the files that it may not be: what is read, and what is written beside it.
+    """
+
+    def __init__(self, option: str, path: Path | None, taken: Mapping[str, Any], *, force: bool) -> None:
+        self.path = path
+        self.force = force
+        if path is not None and not self.standard:
+            try:
+                check_free(path, force=force, advice="pass --force", taken=taken)
+            except (OSError, ValueError) as error:
+                raise type(error)(f"{option} {error}") from None
+
+    @property
+    def standard(self) -> bool:
+        """Whether this is standard output."""
+        return str(self.path) == "-"
+
+    @contextmanager
+    def temporary(self) -> Iterator[Path]:
+        """A path to write to, whose file is then given its name, or copied to standard output."""
+        if not self.standard:
+            with replacing(Path(str(self.path)), force=self.force) as temporary:
+                yield temporary
+            return
+        with TemporaryDirectory(prefix=own_prefix()) as folder:
+            yield Path(folder) / "out"
+            sys.stdout.flush()
+            with (Path(folder) / "out").open("rb") as file:
+                shutil.copyfileobj(file, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+
+    def write(self, text: Callable[[], str]) -> None:
+        """Write a text, if there is anywhere to write it to."""
+        if self.path is not None:
+            with self.temporary() as temporary:
+                temporary.write_text(text(), encoding="utf-8")
+
+    def told(self, text: str) -> None:
+        """Print what was found, on standard error where standard output holds the file, and say what was written."""
+        typer.echo(text, err=self.standard)
+        tell_written(None if self.standard else self.path)
 
 
-def check_picture(path: Path | None, file: str, *, force: bool) -> None:
-    """Refuse a picture that cannot be written."""
-    if path is not None and path.suffix.lower() not in _PICTURES:
+def picture(path: Path | None, file: str, *, force: bool) -> Output:
+    """Where a picture is drawn; refused if its name tells no format."""
+    if path is not None and str(path) != "-" and path.suffix.lower() not in _PICTURES:
         raise ValueError(f"--plot must name a file ending in {', '.join(_PICTURES)}; got {path}")
-    check_output("--plot", path, {"the file that is read": file}, force=force)
+    return Output("--plot", path, {"the file that is read": file}, force=force)
 
 
-def draw(display: Any, path: Path) -> None:
+def draw(display: Any, output: Output) -> None:
     """Draw into a file, without a screen."""
     import matplotlib
 
     matplotlib.use("Agg")
     figure = display.plot().figure_
-    with replacing(path) as temporary:
-        figure.savefig(temporary, format=path.suffix.lower()[1:], dpi=150)
+    with output.temporary() as temporary:
+        kind = "png" if output.standard else str(output.path).lower().rpartition(".")[2]
+        figure.savefig(temporary, format=kind, dpi=150)
 
 
 def tell_written(*paths: Path | None) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .endings import as_text, check_picture, draw, guarded, tell_written
+from .endings import Output, as_text, draw, guarded, picture
 from .source import (
     Columns,
     FileArgument,
@@ -62,10 +62,10 @@ def compare_models_command(
 ) -> None:
     """Compare models whose probabilities for the same rows are columns of FILE."""
 
-    def run() -> str:
+    def run() -> tuple[str, Output]:
         from ..judge.models import compare_models
 
-        check_picture(plot, file, force=force)
+        drawn = picture(plot, file, force=force)
         source = Source(file, file_format, label, None, weight, labels, pos_label)
         with source.table() as table:
             group = None if groups is None else table.find_one(groups, "--groups")
@@ -87,11 +87,11 @@ def compare_models_command(
         if plot is not None:
             from ..plot import ModelComparisonDisplay
 
-            draw(ModelComparisonDisplay(found), plot)
-        return as_text(found, as_json)
+            draw(ModelComparisonDisplay(found), drawn)
+        return as_text(found, as_json), drawn
 
-    typer.echo(guarded(run))
-    tell_written(plot)
+    text, drawn = guarded(run)
+    drawn.told(text)
 
 
 def _models(source: Source, table: Table, options: Sequence[str], group: str | None) -> dict[str, Columns]:

@@ -11,8 +11,7 @@ import polars as pl
 import typer
 
 from ..data.progress import on_terminal, progress_bar
-from ..data.writing import replacing
-from .endings import as_text, check_option, check_output, guarded, tell_written
+from .endings import Output, as_text, check_option, guarded, tell_written
 from .source import (
     PIECE_ROWS,
     Columns,
@@ -76,18 +75,17 @@ def compare_command(
 ) -> None:
     """Cross-validate calibrators on the predictions in FILE: what would repair them, and by how much?"""
 
-    def run() -> str:
-        check_output("--html", html, {"the file that is read": file}, force=force)
+    def run() -> tuple[str, Output]:
+        page = Output("--html", html, {"the file that is read": file}, force=force)
         source = Source(file, file_format, label, prob, weight, labels, pos_label)
         options = {"input": kind, "cv": cv, "goal": goal, "level": level}
         columns, rows = _sample(source, max_rows)
         found = _compare(columns, rows, methods, title=title or f"Calibrators of {source.name}", **options)
-        if html is not None:
-            found.to_html(html)
-        return as_text(found, as_json)
+        page.write(found.to_html)
+        return as_text(found, as_json), page
 
-    typer.echo(guarded(run))
-    tell_written(html)
+    text, page = guarded(run)
+    page.told(text)
 
 
 def fix_command(
@@ -116,14 +114,16 @@ def fix_command(
     What it achieves is cross-validated, as `calibrant compare` does; what is saved is fitted to all rows.
     """
 
-    def run() -> tuple[str, str, str]:
+    def run() -> tuple[str, str, str, Output, Output]:
         from sklearn.base import clone
 
-        from ..calibrators import named_calibrator, save_calibrator
+        from ..calibrators import named_calibrator, to_dict
 
         read = {"the file that is read": file}
-        check_output("--save", save, {**read, "the page of --html": html}, force=force)
-        check_output("--html", html, read, force=force)
+        saved = Output("--save", save, {**read, "the page of --html": html}, force=force)
+        page = Output("--html", html, read, force=force)
+        if saved.standard and page.standard:
+            raise ValueError("--save and --html cannot both be standard output")
         source = Source(file, file_format, label, prob, weight, labels, pos_label)
         columns, rows = _sample(source, max_rows)
         alone = method in ("auto", "identity") or kind == "margin"
@@ -134,23 +134,23 @@ def fix_command(
         one = clone(named_calibrator(name, len(found.classes))).set_params(input=kind, labels=list(found.classes))
         with numbered(rows.numbers):
             one.fit(rows.y_prob, rows.y_true.to_numpy(), rows.weight)
-        save_calibrator(one, save, force=force)
-        if html is not None:
-            found.to_html(html)
-        saved = {"saved": str(save), "method": name, "comparison": found.to_dict()} if as_json else None
-        return json.dumps(saved, allow_nan=False) if as_json else str(found), name, found.chosen
+        saved.write(lambda: json.dumps(to_dict(one), allow_nan=False, indent=1) + "\n")
+        page.write(found.to_html)
+        about = {"saved": str(save), "method": name, "comparison": found.to_dict()} if as_json else None
+        text = json.dumps(about, allow_nan=False) if as_json else str(found)
+        return text, name, found.chosen, saved, page
 
-    text, used, chosen = guarded(run)
-    typer.echo(text)
+    text, used, chosen, saved, page = guarded(run)
+    typer.echo(text, err=saved.standard or page.standard)
     if used != chosen:
         typer.echo(f"calibrant: {used} is saved, as asked for; cross-validation chose {chosen}", err=True)
-    tell_written(save, html)
+    tell_written(*(output.path for output in (saved, page) if not output.standard))
 
 
 def apply_command(
     model: Annotated[Path, typer.Argument(help="Calibrator saved by calibrant fix.")],
     file: FileArgument,
-    out: Annotated[Path, typer.Option(help="File for the rows with calibrated probabilities.")],
+    out: Annotated[Path, typer.Option(help="File for the rows with calibrated probabilities; - is standard output.")],
     prob: ProbOption = None,
     suffix: Annotated[
         str, typer.Option(help="Add columns named with this ending, instead of replacing those of the scores.")
@@ -166,17 +166,15 @@ def apply_command(
     def run() -> int:
         from ..calibrators import load_calibrator
 
-        if str(out) == "-":
-            raise ValueError("--out must name a file; standard output is not written to")
-        check_output("--out", out, {"the calibrator": model}, force=force)
+        output = Output("--out", out, {"the file that is read": file, "the calibrator": model}, force=force)
         calibrator = load_calibrator(model)
         source = Source(file, file_format, prob=prob)
         with source.table(as_text=True) as table:
             columns = _fitted_columns(calibrator, source, table)
-            return _apply(calibrator, table, {name: name + suffix for name in columns}, out, out_format)
+            return _apply(calibrator, table, {name: name + suffix for name in columns}, output, out_format)
 
     rows = guarded(run)
-    typer.echo(f"wrote {out}: {rows:,} rows", err=True)
+    typer.echo(f"wrote {'standard output' if str(out) == '-' else out}: {rows:,} rows", err=True)
 
 
 def _sample(source: Source, max_rows: int | None) -> tuple[Columns, Rows]:
@@ -236,40 +234,77 @@ def _fitted_columns(calibrator: Calibrator, source: Source, table: Table) -> lis
     return columns
 
 
-def _apply(calibrator: Calibrator, table: Table, written: dict[str, str], out: Path, out_format: str | None) -> int:
+def _apply(
+    calibrator: Calibrator, table: Table, written: dict[str, str], output: Output, out_format: str | None
+) -> int:
     """Write calibrated rows; returns how many. ``written``: what each column is called in the new file."""
     from ..data.tables import FORMATS, format_of
 
+    out = Path(str(output.path))
     chosen = check_option("--out-format", out_format or format_of(out) or table.file_format, FORMATS)
     for old, new in written.items():
         if new != old and new in table.columns:
             raise ValueError(f"--suffix {new.removeprefix(old)!r}: there is a column {new!r} already")
+    separator = table.separator if output.standard else "\t" if out.suffix.lower() == ".tsv" else ","
+    bar = progress_bar("calibrating rows", table.n_rows(), shown=on_terminal())
+    with bar as advance, output.temporary() as temporary:
+        if chosen == table.file_format == "csv" and separator == table.separator:
+            return _rewritten(calibrator, table, written, temporary, advance)
+        return _converted(calibrator, table, written, temporary, chosen, separator, advance)
+
+
+def _rewritten(
+    calibrator: Calibrator, table: Table, written: dict[str, str], path: Path, advance: Callable[[int], None]
+) -> int:
+    """CSV to CSV: what is not calibrated stays as it is, byte for byte."""
+    from ..data.rewriting import rewrite
+
+    def values(texts: list[list[str | None]], start: int) -> list[list[str]]:
+        batch = pl.DataFrame(dict(zip(written, texts, strict=True)), schema=dict.fromkeys(written, pl.String))
+        with numbered(range(start, start + batch.height)):
+            p = _probabilities(calibrator, batch, list(written))
+        advance(batch.height)
+        return [list(map(repr, column)) for column in p.T.tolist()]
+
+    places = [table.columns.index(name) for name in written]
+    added = None if list(written) == list(written.values()) else list(written.values())
+    return rewrite(table.path, path, table.separator, places, values, added)
+
+
+def _converted(
+    calibrator: Calibrator,
+    table: Table,
+    written: dict[str, str],
+    path: Path,
+    file_format: str,
+    separator: str,
+    advance: Callable[[int], None],
+) -> int:
+    """From any format to any other."""
     schema = table.schema
     kinds = {new: schema[old] if schema[old].is_float() else pl.Float64() for old, new in written.items()}
     failed: list[ValueError] = []
-    with progress_bar("calibrating rows", table.n_rows(), shown=on_terminal()) as advance:
-        rows = 0
+    rows = 0
 
-        def calibrated() -> Iterator[pl.DataFrame]:
-            nonlocal rows
-            for batch in table.batches(None, PIECE_ROWS):
-                try:
-                    with numbered(range(rows, rows + batch.height)):
-                        p = _probabilities(calibrator, batch, list(written))
-                except ValueError as error:
-                    failed.append(error)
-                    raise
-                rows += batch.height
-                advance(batch.height)
-                yield batch.with_columns([pl.Series(n, p[:, i], dtype=t) for i, (n, t) in enumerate(kinds.items())])
-
-        with replacing(out) as temporary:
+    def calibrated() -> Iterator[pl.DataFrame]:
+        nonlocal rows
+        for batch in table.batches(None, PIECE_ROWS):
             try:
-                _write(calibrated, schema | kinds, temporary, chosen, "\t" if out.suffix.lower() == ".tsv" else ",")
-            except (ValueError, TypeError, pl.exceptions.PolarsError) as error:
-                if failed:  # the complaint about a row comes back as it was or wrapped
-                    raise failed[0] from error
+                with numbered(range(rows, rows + batch.height)):
+                    p = _probabilities(calibrator, batch, list(written))
+            except ValueError as error:
+                failed.append(error)
                 raise
+            rows += batch.height
+            advance(batch.height)
+            yield batch.with_columns([pl.Series(n, p[:, i], dtype=t) for i, (n, t) in enumerate(kinds.items())])
+
+    try:
+        _write(calibrated, schema | kinds, path, file_format, separator)
+    except (ValueError, TypeError, pl.exceptions.PolarsError) as error:
+        if failed:  # the complaint about a row comes back as it was or wrapped
+            raise failed[0] from error
+        raise
     return rows
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .endings import as_text, check_picture, draw, guarded, tell_written
+from .endings import Output, as_text, draw, guarded, picture
 from .source import (
     FileArgument,
     FormatOption,
@@ -55,10 +55,10 @@ def subgroups_command(
 ) -> None:
     """Is the model in FILE calibrated in each group? Intervals, and p-values corrected for their number."""
 
-    def run() -> tuple[SubgroupReport, str]:
+    def run() -> tuple[SubgroupReport, str, Output]:
         from ..judge.groups import subgroup_calibration
 
-        check_picture(plot, file, force=force)
+        drawn = picture(plot, file, force=force)
         source = Source(file, file_format, label, prob, weight, labels, pos_label)
         with source.table() as table:
             groups = list(dict.fromkeys(c for pattern in by for c in table.find(pattern, "--by")))
@@ -81,12 +81,11 @@ def subgroups_command(
         if plot is not None:
             from ..plot import SubgroupDisplay
 
-            draw(SubgroupDisplay(found), plot)
-        return found, as_text(found, as_json)
+            draw(SubgroupDisplay(found), drawn)
+        return found, as_text(found, as_json), drawn
 
-    result, text = guarded(run)
-    typer.echo(text)
-    tell_written(plot)
+    result, text, drawn = guarded(run)
+    drawn.told(text)
     if fail and result.rejected:
         names = ", ".join(group.name for group in result.rejected)
         typer.echo(f"calibrant: not calibrated at {1 - level:.3g}: {names}", err=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sys
@@ -17,6 +18,7 @@ import numpy as np
 from .checks import check_choice
 from .columns import some
 from .types import AnyArray
+from .writing import alive
 
 FORMATS = ("csv", "parquet", "ndjson", "arrow")
 _TYPED_WHOLE_BYTES = 64 * 2**20
@@ -32,6 +34,15 @@ _SUFFIXES = {
     ".feather": "arrow",
     ".ipc": "arrow",
 }
+
+
+def own_prefix() -> str:
+    """Prefix of this process' temporary folders; those of processes that are gone are removed."""
+    for entry in Path(tempfile.gettempdir()).glob("calibrant-*-*"):
+        number = entry.name.split("-")[1]
+        if number.isdigit() and not alive(int(number)):
+            shutil.rmtree(entry, ignore_errors=True)
+    return f"calibrant-{os.getpid()}-"
 
 
 def format_of(path: Path) -> str | None:
@@ -58,7 +69,7 @@ class Table:
         self._spool: tempfile.TemporaryDirectory[str] | None = None
         self.name = "standard input" if path == "-" else path
         if path == "-":
-            self._spool = tempfile.TemporaryDirectory(prefix="calibrant-")
+            self._spool = tempfile.TemporaryDirectory(prefix=own_prefix())
             self.path = Path(self._spool.name) / "stdin"
             with self.path.open("wb") as file:
                 shutil.copyfileobj(sys.stdin.buffer, file)
@@ -102,10 +113,9 @@ class Table:
 
         path = escape(str(self.path))  # a name is a name, not a pattern
         if self.file_format == "csv":
-            separator = "\t" if self.path.suffix.lower() == ".tsv" else ","
             if self._as_text:
-                return pl.scan_csv(path, separator=separator, infer_schema=False)
-            return pl.scan_csv(path, separator=separator, infer_schema_length=self._typing_rows)
+                return pl.scan_csv(path, separator=self.separator, infer_schema=False)
+            return pl.scan_csv(path, separator=self.separator, infer_schema_length=self._typing_rows)
         if self.file_format == "parquet":
             return pl.scan_parquet(path, hive_partitioning=False)
         if self.file_format == "ndjson":
@@ -113,6 +123,11 @@ class Table:
         if self._head().startswith(b"ARROW1"):
             return pl.scan_ipc(path, hive_partitioning=False)
         return pl.read_ipc_stream(self.path).lazy()
+
+    @property
+    def separator(self) -> str:
+        """What separates fields of CSV."""
+        return "\t" if self.path.suffix.lower() == ".tsv" else ","
 
     def _head(self) -> bytes:
         with self.path.open("rb") as file:

@@ -1,43 +1,134 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and never in the place of what was not meant."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+#: Names of temporary files: hidden, the host and the process that writes them, so that leftovers are told.
+_TEMPORARY = ".{name}.{host}-{pid}.tmp"
+#: What there is no room or no right for, whichever library found it.
+_FAILED = {28: errno.ENOSPC, 27: errno.EFBIG, 122: errno.EDQUOT, 30: errno.EROFS, 13: errno.EACCES, 5: errno.EIO}
+
+
+def check_free(
+    path: Path, *, force: bool, advice: str = "pass force=True", taken: Mapping[str, str | Path | None] | None = None
+) -> None:
+    """OSError or ValueError where a file may not be written.
+
+    There is one, and no ``force``; it is one of those ``taken`` (read, or written beside it), under whatever name; it
+    is a device, a pipe or a socket; or there is no folder for it.
+    """
+    for what, other in (taken or {}).items():
+        if other is not None and _same(path, Path(other)):
+            raise ValueError(f"{path} is {what}: choose another name")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{path} cannot be written: there is no folder {path.parent}")
+    try:
+        kind = path.stat().st_mode
+    except FileNotFoundError:
+        return
+    if stat.S_ISDIR(kind):
+        raise IsADirectoryError(f"{path} is a directory: give a file")
+    if not stat.S_ISREG(kind):
+        raise FileExistsError(f"{path} is no regular file but a device, a pipe or a socket: it is not written to")
+    if not force:
+        raise FileExistsError(f"{path} exists: choose another name, or {advice} to replace it")
+
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A temporary path beside ``path`` that takes its place when the block ends without an error."""
+def replacing(path: Path, *, force: bool = True) -> Iterator[Path]:
+    """A temporary path that takes the place of ``path`` when the block ends without an error.
+
+    A symbolic link stays, and what it points to is replaced. Without ``force`` a file that appears meanwhile is not
+    replaced. What a process that was killed left behind is removed by the next one that writes the same file.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    target = Path(os.path.realpath(path))
+    check_free(target, force=force)
+    _sweep(target)
+    temporary = target.with_name(_TEMPORARY.format(name=target.name, host=_host(), pid=os.getpid()))
     try:
         yield temporary
-        os.replace(temporary, path)
+        if force:
+            os.replace(temporary, target)
+        else:
+            _place(temporary, target)
+    except Exception as error:
+        raise _told(error, path) from error
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def write_text(path: Path, text: str) -> None:
+def write_text(path: Path, text: str, *, force: bool = True) -> None:
     """Write a text in UTF-8."""
-    with replacing(path) as temporary:
+    with replacing(path, force=force) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
-def write_json(path: Path, content: Any, **options: Any) -> None:
+def write_json(path: Path, content: Any, *, force: bool = True, **options: Any) -> None:
     """Write JSON that other programs read: no NaN; ``options`` are those of :func:`json.dumps`."""
-    write_text(path, json.dumps(content, allow_nan=False, **options) + "\n")
+    write_text(path, json.dumps(content, allow_nan=False, **options) + "\n", force=force)
 
 
-def check_free(path: Path, *, force: bool, advice: str = "pass force=True") -> None:
-    """OSError where a file cannot be written: there is one that may not be replaced, or no folder for it."""
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"{path} cannot be written: there is no folder {path.parent}")
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a directory: give a file")
-    if path.exists() and not force:
-        raise FileExistsError(f"{path} exists: choose another name, or {advice} to replace it")
+def alive(pid: int) -> bool:
+    """Whether a process of this machine runs."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OSError):
+        return True
+    return True
+
+
+def _same(one: Path, two: Path) -> bool:
+    """Whether two names are of one file: the same path, a link to it, or another name of the same data."""
+    try:
+        return one.samefile(two)
+    except OSError:  # one of them is not there
+        return os.path.realpath(one) == os.path.realpath(two)
+
+
+def _place(temporary: Path, target: Path) -> None:
+    """Give a file its name unless something has that name."""
+    try:
+        os.link(temporary, target)
+    except FileExistsError:
+        raise FileExistsError(f"{target} has appeared meanwhile, and is left as it is") from None
+    except OSError:  # no hard links here: an empty file takes the name, and is replaced
+        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        os.replace(temporary, target)
+
+
+def _host() -> str:
+    return re.sub(
+        r"[^A-Za-z0-9]", "", os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "")
+    )
+
+
+def _sweep(target: Path) -> None:
+    """Remove temporary files of this name whose process on this machine is gone."""
+    pattern = re.compile(re.escape(f".{target.name}.{_host()}-") + r"(\d+)\.tmp")
+    for entry in target.parent.iterdir():
+        found = pattern.fullmatch(entry.name)
+        if found and not alive(int(found[1])):
+            with suppress(OSError):
+                entry.unlink()
+
+
+def _told(error: Exception, path: Path) -> Exception:
+    """A full disk and its like as what they are, whatever library met them."""
+    code: int | None = getattr(error, "errno", None)
+    if code is None and (said := re.search(r"os error (\d+)", str(error))):
+        code = _FAILED.get(int(said[1]))
+    if code is not None and code in _FAILED.values():
+        return OSError(code, f"{path} cannot be written: {os.strerror(code)}")
+    return error

@@ -1,0 +1,304 @@
+"""The writer: nothing is lost, nothing is replaced that was not meant, nothing is left behind."""
+
+import os
+import re
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import calibrant as cal
+from calibrant.cli.commands import app
+from calibrant.data import writing
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals, links and limits of POSIX")
+COMMAND = (sys.executable, "-m", "calibrant.cli")
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    path = tmp_path_factory.mktemp("rows") / "rows.csv"
+    rng = np.random.default_rng(0)
+    p = rng.random(400)
+    lines = [f"{int(o)},{v!r},{i % 2}" for i, (o, v) in enumerate(zip(rng.random(400) < p, p.tolist(), strict=True))]
+    path.write_text("y_true,y_prob,half\n" + "\n".join(lines) + "\n")
+    return path
+
+
+def run(*args):
+    found = CliRunner().invoke(app, [str(a) for a in args])
+    assert found.exception is None or isinstance(found.exception, SystemExit), found.exception
+    return found
+
+
+OUTPUTS = {
+    "report": ("report", "{rows}", "--html", "{out}.html"),
+    "compare": ("compare", "{rows}", "--methods", "identity,platt", "--html", "{out}.html"),
+    "fix": ("fix", "{rows}", "--method", "platt", "--save", "{out}.json"),
+    "apply": ("apply", "{model}", "{rows}", "--out", "{out}.csv"),
+    "subgroups": ("subgroups", "{rows}", "--by", "half", "--resamples", "50", "--plot", "{out}.png"),
+}
+
+
+@pytest.fixture(scope="module")
+def model(rows, tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "m.json"
+    assert run("fix", rows, "--method", "platt", "--save", path).exit_code == 0
+    return path
+
+
+@pytest.fixture(params=OUTPUTS)
+def command(request, rows, model, tmp_path):
+    args = [a.format(rows=rows, model=model, out=tmp_path / "out") for a in OUTPUTS[request.param]]
+    return args, Path(args[-1])
+
+
+def test_there_already(command):
+    args, out = command
+    out.write_text("mine")
+    refused = run(*args)
+    assert refused.exit_code == 2
+    assert "--force" in refused.stderr
+    assert out.read_text() == "mine"
+    assert run(*args, "--force").exit_code == 0
+    assert out.read_bytes() != b"mine"
+    assert os.listdir(out.parent) == [out.name]
+
+
+def test_the_file_that_is_read_under_any_name(command, rows):
+    args, out = command
+    before = rows.read_bytes()
+    for make in (out.symlink_to, out.hardlink_to):
+        make(rows)
+        refused = run(*args, "--force")
+        assert refused.exit_code == 2
+        assert "is the file that is read" in refused.stderr
+        out.unlink()
+    assert rows.read_bytes() == before
+
+
+def test_nodes_are_never_written_to(command):
+    args, out = command
+    os.mkfifo(out)
+    assert "a device, a pipe or a socket" in run(*args, "--force").stderr
+    out.unlink()
+    with socket.socket(socket.AF_UNIX) as server:
+        folder = os.getcwd()
+        os.chdir(out.parent)  # names of sockets are short
+        try:
+            server.bind(out.name)
+        finally:
+            os.chdir(folder)
+        assert "a device, a pipe or a socket" in run(*args, "--force").stderr
+    out.unlink()
+    out.symlink_to("/dev/null")
+    assert "a device, a pipe or a socket" in run(*args, "--force").stderr
+    assert out.is_symlink()
+
+
+def test_a_link_stays_and_what_it_points_to_is_replaced(command):
+    args, out = command
+    there = out.parent / "elsewhere"
+    there.mkdir()
+    out.symlink_to(there / "real")
+    assert run(*args).exit_code == 0  # it pointed to nothing yet
+    assert out.is_symlink()
+    first = (there / "real").read_bytes()
+    assert len(first) > 100
+    (there / "real").write_text("old")
+    assert run(*args).exit_code == 2
+    assert run(*args, "--force").exit_code == 0
+    assert out.is_symlink()
+    assert (there / "real").stat().st_size == len(first)
+    assert os.listdir(there) == ["real"]
+
+
+@pytest.mark.slow
+def test_standard_output(command):
+    args, out = command
+    done = subprocess.run([*COMMAND, *args[:-1], "-"], capture_output=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert not out.exists()
+    start = {".html": b"<!", ".json": b"{", ".csv": b"y_true,y_prob,half\n", ".png": b"\x89PNG"}[out.suffix]
+    assert done.stdout.lower().startswith(start.lower())
+
+
+@pytest.mark.slow
+def test_a_full_disk_is_reported_as_what_it_is(command):
+    """A limit on the size of files stands for it: a write fails half way."""
+    args, out = command
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
+
+    done = subprocess.run([*COMMAND, *args], capture_output=True, text=True, timeout=120, preexec_fn=limit)
+    assert done.returncode == 2, done.stderr
+    assert "cannot be written: File too large" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert os.listdir(out.parent) == []
+
+
+def test_no_replacement_in_a_race(tmp_path):
+    path = tmp_path / "one"
+
+    def race():
+        with writing.replacing(path, force=False) as temporary:
+            temporary.write_text("mine")
+            path.write_text("theirs")
+
+    with pytest.raises(FileExistsError, match="has appeared meanwhile"):
+        race()
+    assert path.read_text() == "theirs"
+    assert os.listdir(tmp_path) == ["one"]
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_of_two_writers_one_wins(tmp_path, links, monkeypatch):
+    if not links:
+        monkeypatch.setattr(os, "link", lambda *_: (_ for _ in ()).throw(OSError("no links here")))
+    for trial in range(20):
+        path, barrier, done = tmp_path / str(trial), threading.Barrier(2), []
+
+        def write(text, path=path, barrier=barrier, done=done):
+            monkeypatched = path.with_name(f"{path.name}.{text}")
+            monkeypatched.write_text(text)
+            barrier.wait()
+            try:
+                writing._place(monkeypatched, path)
+                done.append(text)
+            except FileExistsError:
+                pass
+
+        threads = [threading.Thread(target=write, args=(t,)) for t in "ab"]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        assert [path.read_text()] == done
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_signals_leave_nothing(tmp_path, rows, model, number):
+    big, out = tmp_path / "big.csv", tmp_path / "out"
+    out.mkdir()
+    with big.open("w") as file:
+        file.write("y_true,y_prob\n")
+        file.writelines(f"{i % 2},{(i % 997) / 997}\n" for i in range(600_000))
+    process = subprocess.Popen([*COMMAND, "apply", str(model), str(big), "--out", str(out / "o.csv")])
+    deadline = time.monotonic() + 60
+    while not os.listdir(out) and time.monotonic() < deadline and process.poll() is None:
+        time.sleep(0.01)
+    assert os.listdir(out), "it began"
+    process.send_signal(number)
+    assert process.wait(60) == 128 + number
+    assert os.listdir(out) == []
+
+
+@pytest.mark.slow
+def test_kills_at_random_moments_lose_nothing_and_are_swept(tmp_path, model):
+    big, out = tmp_path / "big.csv", tmp_path / "out"
+    out.mkdir()
+    (out / "o.csv").write_text("old")
+    with big.open("w") as file:
+        file.write("y_true,y_prob\n")
+        file.writelines(f"{i % 2},{(i % 997) / 997}\n" for i in range(300_000))
+    args = [*COMMAND, "apply", str(model), str(big), "--out", str(out / "o.csv"), "--force"]
+    rng = np.random.default_rng(0)
+    start = time.monotonic()
+    assert subprocess.run(args, capture_output=True).returncode == 0
+    whole, took = (out / "o.csv").read_bytes(), time.monotonic() - start
+    left = 0
+    for _ in range(12):
+        (out / "o.csv").write_text("old")
+        process = subprocess.Popen(args, stderr=subprocess.DEVNULL)
+        time.sleep(float(rng.uniform(0.2, 1.1) * took))
+        process.kill()
+        process.wait()
+        assert (out / "o.csv").read_bytes() in (b"old", whole)
+        left += len(os.listdir(out)) > 1
+    assert left
+    assert subprocess.run(args, capture_output=True).returncode == 0
+    assert os.listdir(out) == ["o.csv"]
+
+
+def test_what_another_process_writes_now_is_not_swept(tmp_path):
+    path = tmp_path / "one"
+    other = tmp_path / f".one.{writing._host()}-{os.getppid()}.tmp"
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    dead = tmp_path / f".one.{writing._host()}-{gone.pid}.tmp"
+    elsewhere = tmp_path / f".one.otherhost-{gone.pid}.tmp"
+    for file in (other, dead, elsewhere):
+        file.write_text("half")
+    writing.write_text(path, "whole")
+    assert sorted(os.listdir(tmp_path)) == sorted([other.name, elsewhere.name, "one"])
+
+
+def test_a_page_in_python_replaces_files_and_nothing_else(tmp_path):
+    rng = np.random.default_rng(0)
+    p = rng.random(100)
+    found = cal.report(rng.random(100) < p, p)
+    page = tmp_path / "page.html"
+    page.write_text("old")
+    assert page.read_text() != found.to_html(page) == page.read_text() or page.read_text().startswith("<!")
+    with pytest.raises(FileExistsError, match="device"):
+        found.to_html("/dev/null")
+    with pytest.raises(IsADirectoryError):
+        found.to_html(tmp_path)
+
+
+def test_demo_asks_before_it_replaces(tmp_path):
+    page = tmp_path / "calibrant-demo-digits.html"
+    page.write_text("mine")
+    refused = run("demo", "--out", tmp_path)
+    assert refused.exit_code == 2
+    assert page.read_text() == "mine"
+    assert os.listdir(tmp_path) == [page.name]
+
+
+APPLIED = {
+    "header": '"a ""b""",x,y_prob\r\n1,2,0.5\r\n"c\r\nd","",0.25\r\n',
+    "duplicates": "x,x,y_prob\n1,2,0.5\n",
+    "mark": "\ufeffx,y_prob\n1,0.5\n",
+    "mark and quotes": '\ufeff"x","y_prob"\n"1, 2","0.5"\n',
+    "no last line break": "x,y_prob\n1,0.5\n2,0.75",
+    "mixed line breaks": "x,y_prob\n1,0.5\r\n2,0.75\n",
+    "spaces": "x,y_prob\n 1 , 0.5\n",
+    "umlaut": "größe,y_prob\nß,0.5\n",
+    "empty": "x,y_prob\n,0.5\n",
+    "long numbers": "x,y_prob\n12345678901234567890123,0.5\n1e400,0.25\n",
+}
+
+
+@pytest.mark.parametrize("name", APPLIED)
+@pytest.mark.parametrize("suffix", ["", "_new"])
+def test_apply_keeps_what_it_does_not_change_byte_for_byte(name, suffix, model, tmp_path):
+    text = APPLIED[name].encode()
+    source, out = tmp_path / "s.csv", tmp_path / "o.csv"
+    source.write_bytes(text)
+    args = ("--suffix", suffix) if suffix else ()
+    done = run("apply", model, source, "--out", out, *args)
+    assert done.exit_code == 0, done.stderr
+    calibrated = out.read_bytes()
+    if suffix:
+        numbers = calibrated
+        for line in (b",y_prob_new", b',"y_prob_new"'):
+            numbers = numbers.replace(line, b"")
+
+        assert re.sub(rb",0\.\d{5,}(?=\r?\n|$)", b"", numbers) == text
+        return
+
+    old = re.sub(rb' ?"?0\.\d+"?(?=\r?\n|$)', b"N", text)
+    assert re.sub(rb"0\.\d+(?=\r?\n|$)", b"N", calibrated) == old
+    again = tmp_path / "again.csv"
+    assert run("apply", model, out, "--out", again).exit_code == 0
+    assert re.sub(rb"0\.\d+(?=\r?\n|$)", b"N", again.read_bytes()) == old
