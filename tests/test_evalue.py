@@ -378,19 +378,39 @@ def test_overflow():
     assert found.to_dict()["statistic"] is None
 
 
-def test_weights():
+@pytest.mark.parametrize("method", ["sequential", "split"])
+def test_weights(method):
+    """A weight is one unit of its size: equal ones are none, their scale says nothing, and those of 0 are left out."""
     y, p = several(80, power=1.5)
+    options = {"method": method, "random_state": 0}
+    plain = evalue_test(y, p, **options).details["log_e_value"]
+    assert evalue_test(y, p, sample_weight=np.full(80, 1e9), **options).details["log_e_value"] == pytest.approx(plain)
     w = np.random.default_rng(0).integers(0, 3, 80)
-    rows = np.repeat(np.arange(80), w)
-    for method in ("sequential", "split"):
-        one = evalue_test(y, p, sample_weight=w, method=method, random_state=0)
-        other = evalue_test(y[rows], p[rows], method=method, random_state=0)
-        assert one.details == other.details
-        with pytest.raises(ValueError, match="sample_weight must be whole numbers"):
-            evalue_test(y, p, sample_weight=w + 0.5, method=method)
-    monitor = cal.CalibrationMonitor()
-    monitor.update([0, 1], [0.3, 0.6], sample_weight=[2, 0])
-    assert monitor.n_samples == 2
+    one, two = (evalue_test(y, p, sample_weight=c * w, **options).details["log_e_value"] for c in (1, 0.37))
+    assert one == pytest.approx(two, rel=1e-9)
+    if method == "sequential":
+        given = {"order": "given"}
+        some = w > 0
+        one = evalue_test(y, p, sample_weight=w, **given)
+        two = evalue_test(y[some], p[some], sample_weight=w[some], **given)
+        assert one.details == two.details
+        monitor = cal.CalibrationMonitor()
+        monitor.update([0, 1], [0.3, 0.6], sample_weight=[2, 0])
+        assert monitor.n_samples == 1
+
+
+def test_weighted_bets_win_nothing_on_average():
+    """Over all outcomes of 9 rows, the e-value at the last row averages at most 1, whatever the weights."""
+    rng = np.random.default_rng(0)
+    p, w = rng.uniform(0.2, 0.8, 12), rng.uniform(0.1, 5, 12)
+    total, chance = 0.0, 0.0
+    for number in range(2**12):
+        y = (number >> np.arange(12)) & 1
+        likely = float(np.prod(np.where(y == 1, p, 1 - p)))
+        total += likely * evalue_test(y, p, sample_weight=w, labels=[0, 1], order="given").details["e_value"]
+        chance += likely
+    assert chance == pytest.approx(1)
+    assert 0.9 < total <= 1 + 1e-9
 
 
 @pytest.mark.parametrize(

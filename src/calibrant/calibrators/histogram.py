@@ -19,6 +19,9 @@ from .logistic import PlattScaling
 
 STRATEGIES = ("uniform", "quantile")
 
+#: From this sample size on models have no more bins: cost follows rows, and never the size of their weights.
+_LARGEST_SIZE = 1e7
+
 
 class Units:
     """Scores moved to [0, 1]: probabilities as they are, logits by the logistic function, margins by their range."""
@@ -137,7 +140,7 @@ class BayesianBinning(BinaryCalibrator):
     Attributes
     ----------
     n_bins_ : ndarray of shape (M,)
-        Bins of each model, ``∛n/10 … 10 ∛n`` as published, at most n.
+        Bins of each model, ``∛n/10 … 10 ∛n`` as published, at most n, of n up to 10⁷.
     weights_ : ndarray of shape (M,)
         Posterior weights, which sum to 1.
     edges_, values_ : list of M ndarrays
@@ -185,7 +188,7 @@ class BayesianBinning(BinaryCalibrator):
         units = Units.of(sample.scores)
         self.range_ = np.array([units.low, units.high])
         o, w = sample.outcomes(), sample.weights
-        n = sample.total
+        n = min(sample.total, _LARGEST_SIZE)
         root = np.cbrt(n)
         sizes = np.arange(max(1, int(root / 10)), max(1, min(int(np.ceil(10 * root)), int(n))) + 1)
         edges: list[FloatArray] = []

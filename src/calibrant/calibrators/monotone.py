@@ -227,11 +227,12 @@ def _with_one_more(weight: FloatArray, positive: FloatArray) -> FloatArray:
             front = min(front, len(hull) - 1)
         b = max(b, i + place % 2)
         while True:
-            x, v = w[hull[front]] - 1, y[hull[front]] - 1
-            slope = (y[b] - v) / (w[b] - x)
+            x, v = w[hull[front]], y[hull[front]]
+            # Differences first: beside large weights the one more would be lost, and with it the divisor.
+            slope = (y[b] - v + 1) / (w[b] - x + 1)
             while b < m:
                 c = after[b]
-                lower = (y[c] - v) / (w[c] - x)
+                lower = (y[c] - v + 1) / (w[c] - x + 1)
                 if lower > slope:
                     break
                 b, slope = c, lower

@@ -34,7 +34,7 @@ class Binned(CellEstimator):
     Parameters
     ----------
     n_bins : int, "sqrt", "cbrt" or sequence of float, default 15
-        Number of bins; floor(√n) or floor(∛n) bins; or the edges themselves, strictly increasing.
+        Number of bins; floor(√n) or floor(∛n) bins, of n up to 10⁷; or the edges themselves, strictly increasing.
     strategy : {"uniform", "quantile"}, default "uniform"
         Bins of equal width, or of equal numbers of samples. Ignored when edges are given.
     mapping : {"hard", "linear", "linear-as-printed"}, default "hard"

@@ -19,6 +19,8 @@ from .norm import LARGE_NORM, mean_power
 _BLOCK, _DRAWN = 1 << 14, 1 << 19
 #: Ranks times cells within this of a whole number are that number, in whatever order their sums were taken.
 _ROUNDING = 1e-9
+#: A sample size above which none is told from another.
+_HEAVIEST = 1e12
 #: What models are like: gaps of logits of 0.3 to 1 are the rule, smooth ones larger than rough ones, and an offset of
 #: all scores is rare, since models are fitted to base rates.
 TYPICAL = Prior(
@@ -176,8 +178,9 @@ def rank_cells(grid: GridMoments, most: int) -> Iterator[tuple[IntArray, RankCel
 
 def _in_cells(g: GridMoments, k: int) -> RankCells:
     """Rank cells (R, k). Every sum is taken in the order of the nodes, so that it does not depend on what is empty."""
-    n = np.asarray(g.effective_size, dtype=np.float64)[:, None]
-    unit = np.asarray(g.unit)[:, None]
+    size = np.asarray(g.effective_size, dtype=np.float64)[:, None]
+    n = np.minimum(size, _HEAVIEST)  # beyond, sums of squares lose the prior to rounding
+    unit = np.asarray(g.unit)[:, None] * np.divide(n, size, out=np.ones(n.shape), where=size > 0)
     mass = g.count * unit
     moment = mass * (np.cumsum(mass, axis=-1) - mass / 2) / n
     beside = np.diff(g.place, axis=-1) == 1

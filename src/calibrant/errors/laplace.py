@@ -25,6 +25,8 @@ from .logitmap import expit, softplus_and_expit
 #: Rank cells a coefficient.
 _CELLS_A_TERM = 4
 _MAX_ITERATIONS = 100
+#: From this sample size on nothing about a model grows with it.
+LARGEST_SIZE = 1e7
 #: A kind of outcome that is never expected is taken for expected so often: it may come all the same.
 _LEAST_EXPECTED = 1e-3
 _TOLERANCE = 1e-3
@@ -33,8 +35,11 @@ _LARGEST_STEP = 2.0
 
 
 def n_terms(n: float) -> int:
-    """Cosines for a sample of size n: ``2 n^(1/4) + 2``, so that the model can follow any curve in the end."""
-    return int(np.ceil(2 * max(n, 1.0) ** 0.25)) + 2
+    """Cosines for a sample of size n: ``2 n^(1/4) + 2``, so that the model can follow any curve that matters.
+
+    Beyond 10⁷ there are no more: cost follows rows, and never the size of their weights.
+    """
+    return int(np.ceil(2 * min(max(n, 1.0), LARGEST_SIZE) ** 0.25)) + 2
 
 
 def n_cells(n: float) -> int:

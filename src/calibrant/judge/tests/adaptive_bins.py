@@ -11,7 +11,6 @@ from ...data.notions import Notion, as_notion
 from ...data.types import AnyArray, FloatArray, RandomState
 from ...data.validation import as_predictions
 from ...data.verbs import Reading, verb
-from ...data.weights import repeats
 from .resampling import drawn_labels
 from .result import TestResult
 from .scales import Scales
@@ -42,8 +41,8 @@ def adaptive_test(
     Parameters
     ----------
     y_true, y_prob, labels, pos_label, sample_weight
-        See :func:`calibrant.as_predictions`. Whole-number weights are repeated rows, each of which draws a label; any
-        others weigh residuals.
+        See :func:`calibrant.as_predictions`. Weights weigh residuals: a row is one unit of its size, which draws one
+        label, so that the cost does not grow with weights, and whole numbers are no repeated rows here.
     notion : str or Notion, default "auto"
         ``"classwise"`` and ``"top-label"``: the largest over their problems too. ``"canonical"``: the simplex is cut
         into :math:`m^{K-1}` cells of equal volume and residuals are vectors; few classes are needed for cells to hold
@@ -96,8 +95,8 @@ def adaptive_test(
     p = as_predictions(y_true, y_prob, **reading)
     chosen, n_rows = as_notion(notion, p), p.n_samples
     if p.weights is not None:
-        p = p.subset(repeats(p.weights) if p.integral_weights else p.weights > 0)
-    weights = None if p.integral_weights else p.weights
+        p = p.subset(p.weights > 0)
+    weights = p.weights
     problems = [Scales.of(target, p.eps, weights, wanted) for target in chosen.targets(p)]
     known = [one for one in problems if one.levels]
 

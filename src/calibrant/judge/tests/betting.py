@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...data.types import AnyArray, FloatArray
+from ...data.weights import ones_or
 from ...errors.isotonic import isotonic_means
 from ...sums.logistic_fit import fit
 
@@ -35,6 +36,7 @@ class Wealth:
 
     def __init__(self) -> None:
         self.n_rows = 0
+        self.largest = 0.0  # weight so far
         self.fit_at = FIRST
         self.count: FloatArray = np.zeros(N_CELLS)
         self.positive: FloatArray = np.zeros(N_CELLS)
@@ -43,36 +45,45 @@ class Wealth:
         self.shifts: FloatArray = np.zeros((len(PRIORS), N_CELLS))
         self.log_wealth: FloatArray = np.zeros(len(PRIORS))
 
-    def path(self, scores: FloatArray, happened: AnyArray) -> FloatArray:
-        """Take rows one after the other; log wealth of every alternative after each row, (E, n)."""
+    def path(self, scores: FloatArray, happened: AnyArray, weights: FloatArray | None = None) -> FloatArray:
+        """Take rows one after the other; log wealth of every alternative after each row, (E, n).
+
+        A row's log ratio counts by its weight over the largest so far: a power of at most 1 is at most 1 on average.
+        """
         s = scores.astype(np.float64)
         with np.errstate(divide="ignore"):
             z = np.log(s) - np.log1p(-s)
         certain = ~np.isfinite(z)
         impossible = certain & (happened != (s > 0.5))
         cell = cells_of(np.where(certain, 0.0, z))
+        w = ones_or(weights, s.size)
+        most = np.maximum(np.maximum.accumulate(w), self.largest) if s.size else w
         parts = []
         start = 0
         while start < s.size:
             stop = min(s.size, start + self.fit_at - self.n_rows, start + TOGETHER)
             rows = slice(start, stop)
             won = log_ratio(self.shifts[:, cell[rows]], np.where(certain[rows], 0.0, z[rows]), happened[rows])
+            won *= w[rows] / most[rows]
             won[:, certain[rows]] = 0.0
             won[:, impossible[rows]] = np.inf
             parts.append(self.log_wealth[:, None] + np.cumsum(won, axis=1))
             self.log_wealth = parts[-1][:, -1]
-            self._keep(cell[rows][~certain[rows]], s[rows][~certain[rows]], happened[rows][~certain[rows]])
+            inside = ~certain[rows]
+            self._keep(cell[rows][inside], s[rows][inside], happened[rows][inside], w[rows][inside])
             self.n_rows += stop - start
+            self.largest = float(most[stop - 1])
             if self.n_rows == self.fit_at:
-                self.theta, self.shifts = alternatives(self.count, self.positive, self.score, self.theta)
+                sums = (self.count / self.largest, self.positive / self.largest, self.score / self.largest)
+                self.theta, self.shifts = alternatives(*sums, self.theta)
                 self.fit_at = max(self.n_rows + 1, int(np.ceil(GROWTH * self.n_rows)))
             start = stop
         return np.concatenate(parts, axis=1)
 
-    def _keep(self, cell: AnyArray, s: FloatArray, happened: AnyArray) -> None:
-        self.count += np.bincount(cell, minlength=N_CELLS)
-        self.positive += np.bincount(cell, happened.astype(np.float64), N_CELLS)
-        self.score += np.bincount(cell, s, N_CELLS)
+    def _keep(self, cell: AnyArray, s: FloatArray, happened: AnyArray, w: FloatArray) -> None:
+        self.count += np.bincount(cell, w, N_CELLS)
+        self.positive += np.bincount(cell, w * happened, N_CELLS)
+        self.score += np.bincount(cell, w * s, N_CELLS)
 
 
 def cells_of(z: FloatArray) -> AnyArray:
@@ -117,9 +128,19 @@ def alternatives(
 
 
 def split_log_ratios(
-    scores: FloatArray, happened: AnyArray, n_splits: int, fraction: float, rng: np.random.Generator
+    scores: FloatArray,
+    happened: AnyArray,
+    n_splits: int,
+    fraction: float,
+    rng: np.random.Generator,
+    weights: FloatArray | None = None,
 ) -> FloatArray:
-    """Log likelihood ratio of each split: isotonic fit to some rows, read at the others."""
+    """Log likelihood ratio of each split: isotonic fit to some rows, read at the others.
+
+    Weights, over the largest, are exponents of at most 1.
+    """
+    stake = ones_or(weights, scores.size)
+    stake = stake / stake.max()
     distinct, home = np.unique(scores.astype(np.float64), return_inverse=True)
     s: FloatArray = distinct
     inside, n = (s > 0) & (s < 1), home.size
@@ -129,7 +150,7 @@ def split_log_ratios(
         order = rng.permutation(n)
         # Rows and positives of each distinct score, in the part that is fitted and in the other.
         (count, positive), (left, won) = (
-            (_sums(home[rows], s.size), _sums(home[rows], s.size, happened[rows]))
+            (_sums(home[rows], s.size, stake[rows]), _sums(home[rows], s.size, stake[rows] * happened[rows]))
             for rows in (order[:n_fit], order[n_fit:])
         )
         used = (count > 0) & inside
@@ -141,8 +162,8 @@ def split_log_ratios(
     return found
 
 
-def _sums(home: AnyArray, size: int, values: AnyArray | None = None) -> FloatArray:
-    """Sums of values, or of ones, by place."""
+def _sums(home: AnyArray, size: int, values: AnyArray) -> FloatArray:
+    """Sums of values by place."""
     return np.asarray(np.bincount(home, values, size), dtype=np.float64)
 
 

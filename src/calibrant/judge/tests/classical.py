@@ -11,7 +11,7 @@ from ...data.predictions import Predictions
 from ...data.types import AnyArray, FloatArray
 from ...data.validation import as_predictions
 from ...data.verbs import Reading, verb
-from ...data.weights import of_variances, ones_or, repeats
+from ...data.weights import of_variances, ones_or
 from ...measure.scores import matrix_of
 from ...sums.logistic_fit import DECREMENT, Counts, Point, logits_of, maximum
 from .result import TestResult
@@ -38,6 +38,16 @@ def _rows(p: Predictions) -> tuple[FloatArray, AnyArray, FloatArray, FloatArray]
     if not p.integral_weights:
         w = w * (w.sum() / (w @ w))
     return matrix, codes, w, of_variances(w, integral=p.integral_weights)
+
+
+def _percentiles(values: FloatArray, times: FloatArray, n_bins: int) -> FloatArray:
+    """``n_bins + 1`` percentiles of values as often as each occurs, as NumPy interpolates them between two."""
+    order = np.argsort(values, kind="stable")
+    s, upto = values[order], np.cumsum(times[order])
+    place = np.linspace(0, 1, n_bins + 1) * (upto[-1] - 1)
+    below = np.floor(place)
+    low, high = (s[np.minimum(np.searchsorted(upto, at, side="right"), s.size - 1)] for at in (below, below + 1))
+    return np.asarray(low + (place - below) * (high - low))
 
 
 @verb()
@@ -101,8 +111,7 @@ def hosmer_lemeshow(
     matrix, codes, w, _ = _rows(p)
     k = matrix.shape[1]
     score = 1 - matrix[:, 0] if k > 2 or p.positive is None else matrix[:, 1]
-    repeated = score[repeats(w)] if p.integral_weights else score
-    edges = np.unique(np.percentile(repeated, np.linspace(0, 100, n_bins + 1)))
+    edges = np.unique(_percentiles(score, w if p.integral_weights else np.ones(len(score)), n_bins))
     inner = edges[1:-1] if edges.size > 1 else edges[:0]
     group = np.searchsorted(inner, score, side="left")
     n_groups = int(group.max()) + 1

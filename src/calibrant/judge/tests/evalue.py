@@ -15,7 +15,6 @@ from ...data.result import Shown
 from ...data.types import FloatArray, RandomState
 from ...data.validation import as_predictions
 from ...data.verbs import Reading, verb
-from ...data.weights import repeats
 from .betting import FIRST, Wealth, split_log_ratios
 from .result import TestResult
 
@@ -63,8 +62,9 @@ def evalue_test(
     n_splits : int, default 20
     fraction : float within (0, 1), default 0.5
         Of the rows, to which the isotonic map is fitted (split).
-    sample_weight : array-like of whole numbers, optional
-        Repeated rows. Other weights are refused: part of a row is no bet.
+    sample_weight : array-like of shape (n,), optional
+        A row is one bet, and its weight over the largest so far is the exponent of its factor: at most 1, so that E is
+        at most 1 on average. Whole numbers are no repeated rows here, which would be bets on what is known.
     random_state : int, Generator or None
         Of the order, and of the splits.
 
@@ -78,7 +78,7 @@ def evalue_test(
     Raises
     ------
     ValueError, TypeError
-        For notions of other kinds; for weights that are no whole numbers.
+        For notions of other kinds.
 
     Notes
     -----
@@ -112,11 +112,11 @@ def evalue_test(
         monitor = CalibrationMonitor(notion=notion)
         return monitor.update_predictions(p.subset(rng.permutation(p.n_samples)) if order == "random" else p)
     chosen, n_rows = as_notion(notion, p), p.n_samples
-    problems = _problems(chosen, _repeated(p))
+    problems = _problems(chosen, _used(p))
     n_bets = problems[0].n_samples
     if n_bets < 2:
         raise ValueError("method 'split' needs at least 2 rows; got 1")
-    found = [split_log_ratios(one.scores, one.outcomes != 0, n_splits, fraction, rng) for one in problems]
+    found = [split_log_ratios(one.scores, one.outcomes != 0, n_splits, fraction, rng, one.weights) for one in problems]
     log_e = float(log_mean_exp(np.concatenate(found)[:, None])[0])
     return _result(log_e, log_e, chosen, f"e-value of isotonic regression, {n_splits} splits", n_rows, n_bets)
 
@@ -140,7 +140,7 @@ class CalibrationMonitor(Shown):
     Attributes
     ----------
     n_samples : int
-        Rows seen, repeats counted.
+        Rows seen, those of weight 0 left out.
 
     Notes
     -----
@@ -227,12 +227,14 @@ class CalibrationMonitor(Shown):
         if self._columns and p.positive is not None:
             raise ValueError("y_prob must have a column a class, as in the first batch; got one column")
         chosen = as_notion(self.notion, p)
-        problems = _problems(chosen, _repeated(p))
+        problems = _problems(chosen, _used(p))
         # Nothing is kept of rows that were refused above.
         self._columns, self.labels = p.positive is None, p.classes
         self.pos_label = None if p.positive is None else p.classes[p.positive]
         self._bets = self._bets or [Wealth() for _ in problems]
-        paths = [bet.path(one.scores, one.outcomes != 0) for bet, one in zip(self._bets, problems, strict=True)]
+        paths = [
+            bet.path(one.scores, one.outcomes != 0, one.weights) for bet, one in zip(self._bets, problems, strict=True)
+        ]
         mean = log_mean_exp(np.concatenate(paths))
         self._log_e, self._log_max = float(mean[-1]), max(self._log_max, float(mean.max()))
         self.n_samples += mean.size
@@ -264,13 +266,9 @@ def _problems(notion: Notion, p: Predictions) -> list[Problem]:
     return list(problems)
 
 
-def _repeated(p: Predictions) -> Predictions:
-    """Rows as often as their weights say."""
-    if p.weights is None:
-        return p
-    if not p.integral_weights:
-        raise ValueError("sample_weight must be whole numbers, which repeat rows: part of a row is no bet")
-    return p.subset(repeats(p.weights))
+def _used(p: Predictions) -> Predictions:
+    """Rows with a weight."""
+    return p if p.weights is None else p.subset(p.weights > 0)
 
 
 def _result(log_e: float, log_max: float, notion: Notion, method: str, n_rows: int, n_bets: int) -> TestResult:
