@@ -129,7 +129,8 @@ def read_sample(owner: BaseEstimator, scores: Any, y: Any, sample_weight: Any, k
     check_choice("input", kind, INPUTS)
     columns = _names(scores)
     values, y = _validated(owner, scores, y, fitting=True)
-    check_classification_targets(y)
+    with np.errstate(invalid="ignore"):  # labels beyond integers, which are refused below
+        check_classification_targets(y)
     weights = _weights(sample_weight, values)
     k = 1 if values.ndim == 1 else values.shape[1]
     if k == 1:
@@ -157,9 +158,9 @@ def read_scores(owner: BaseEstimator, scores: Any, kind: str) -> Scores:
 
 def _validated(owner: BaseEstimator, scores: Any, y: Any, *, fitting: bool) -> tuple[AnyArray, AnyArray]:
     """Finite numbers of one or two dimensions; remembers (fitting) or compares names and number of columns."""
-    if hasattr(scores, "detach") or type(scores).__module__.startswith("pyarrow"):
+    if hasattr(scores, "detach") or type(scores).__module__.startswith(("pyarrow", "polars.series")):
         scores = to_array(scores, "scores")[0]
-    if hasattr(y, "detach") or type(y).__module__.startswith("pyarrow"):
+    if hasattr(y, "detach") or type(y).__module__.startswith(("pyarrow", "polars.series")):
         y = to_array(y, "y")[0]
     kinds = [np.float64, np.float32]
     about: dict[str, Any] = {"ensure_2d": False, "dtype": kinds, "reset": fitting, "ensure_all_finite": False}

@@ -17,6 +17,7 @@ from typing import Any
 import polars as pl
 import typer
 
+from ..data.printable import printable, printable_lines
 from ..data.tables import own_prefix
 from ..data.types import CalibrantWarning
 from ..data.writing import check_free, replacing
@@ -46,7 +47,7 @@ def guarded(action: Callable[[], Any]) -> Any:
     def tell(
         message: Warning | str, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None
     ) -> None:
-        typer.echo(f"calibrant: warning: {_in_options(str(message))}", err=True)
+        typer.echo(f"calibrant: warning: {printable(_in_options(str(message)))}", err=True)
 
     _end_cleanly()
     try:
@@ -59,7 +60,7 @@ def guarded(action: Callable[[], Any]) -> Any:
         if isinstance(error, pl.exceptions.PolarsError):
             # Its first sentence: the rest is advice on options of polars.
             message = f"the file cannot be read: {message.split(' The current offset')[0].split(' You might want')[0]}"
-        typer.echo(f"calibrant: {message}", err=True)
+        typer.echo(f"calibrant: {printable(message)}", err=True)
         raise typer.Exit(2) from None
 
 
@@ -79,7 +80,7 @@ def _end_cleanly() -> None:
 
 def as_text(result: Any, as_json: bool) -> str:
     """What a command prints of a result."""
-    return json.dumps(result.to_dict(), allow_nan=False) if as_json else str(result)
+    return json.dumps(result.to_dict(), allow_nan=False) if as_json else printable_lines(str(result))
 
 
 def check_option(option: str, value: str, allowed: Iterable[str]) -> str:
@@ -158,7 +159,7 @@ def tell_written(*paths: Path | None) -> None:
     """Say on standard error which files were written."""
     for path in paths:
         if path is not None:
-            typer.echo(f"wrote {path}", err=True)
+            typer.echo(f"wrote {printable(str(path))}", err=True)
 
 
 def _in_options(message: str) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import polars as pl
 import typer
 
+from ..data.printable import printable, printable_lines
 from ..data.progress import on_terminal, progress_bar
 from .endings import Output, as_text, check_option, guarded, tell_written
 from .source import (
@@ -137,7 +138,7 @@ def fix_command(
         saved.write(lambda: json.dumps(to_dict(one), allow_nan=False, indent=1) + "\n")
         page.write(found.to_html)
         about = {"saved": str(save), "method": name, "comparison": found.to_dict()} if as_json else None
-        text = json.dumps(about, allow_nan=False) if as_json else str(found)
+        text = json.dumps(about, allow_nan=False) if as_json else printable_lines(str(found))
         return text, name, found.chosen, saved, page
 
     text, used, chosen, saved, page = guarded(run)
@@ -174,7 +175,8 @@ def apply_command(
             return _apply(calibrator, table, {name: name + suffix for name in columns}, output, out_format)
 
     rows = guarded(run)
-    typer.echo(f"wrote {'standard output' if str(out) == '-' else out}: {rows:,} rows", err=True)
+    where = "standard output" if str(out) == "-" else printable(str(out))
+    typer.echo(f"wrote {where}: {rows:,} rows", err=True)
 
 
 def _sample(source: Source, max_rows: int | None) -> tuple[Columns, Rows]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..data.printable import printable
 from .endings import Output, as_text, draw, guarded, picture
 from .source import (
     FileArgument,
@@ -87,6 +88,6 @@ def subgroups_command(
     result, text, drawn = guarded(run)
     drawn.told(text)
     if fail and result.rejected:
-        names = ", ".join(group.name for group in result.rejected)
+        names = ", ".join(printable(group.name) for group in result.rejected)
         typer.echo(f"calibrant: not calibrated at {1 - level:.3g}: {names}", err=True)
         raise typer.Exit(1)

@@ -43,7 +43,7 @@ def to_array(value: Any, name: str) -> tuple[AnyArray, tuple[str, ...] | None]:
     if module == "scipy" and hasattr(value, "toarray"):
         raise TypeError(f"{name} must be dense; got a sparse {type(value).__name__}: pass {name}.toarray()")
     if hasattr(value, "detach") and hasattr(value, "cpu"):
-        return _from_tensor(value), None
+        return _from_tensor(value, name), None
     if hasattr(value, "__array__") or isinstance(value, (Sequence, int, float, np.generic)):
         return _from_sequence(value, name), None
     if hasattr(value, "__dlpack__"):
@@ -62,8 +62,14 @@ def _unmask(value: Any, name: str) -> AnyArray:
     return np.asarray(value.data)
 
 
-def _from_tensor(value: Any) -> AnyArray:
+def _from_tensor(value: Any, name: str) -> AnyArray:
     """Torch tensors, also on a GPU, requiring grad, or in a dtype that NumPy lacks (bfloat16)."""
+    kind = "quantised" if getattr(value, "is_quantized", False) else str(getattr(value, "layout", "")).split(".")[-1]
+    if kind.startswith(("sparse", "quantised")):
+        method = "dequantize" if kind == "quantised" else "to_dense"
+        raise TypeError(f"{name} must be a dense tensor; got a {kind} one: pass {name}.{method}()")
+    if getattr(value, "is_meta", False):
+        raise TypeError(f"{name} must hold numbers; got a tensor on the device 'meta', which has none")
     value = value.detach().cpu()
     if str(getattr(value, "dtype", "")).endswith("bfloat16"):
         value = value.float()
@@ -105,6 +111,8 @@ def _from_frame(value: Any, name: str) -> tuple[AnyArray, tuple[str, ...] | None
             value = pa.chunked_array([value])
     try:
         native = nw.from_native(value, allow_series=True)
+    except nw.exceptions.NarwhalsError as error:
+        raise ValueError(f"{name} must have columns of different names: {' '.join(str(error).split())}") from error
     except TypeError as error:
         if hasattr(value, "__array__"):  # pandas.Categorical, pandas.Index and the like
             return np.asarray(value), None
@@ -115,7 +123,10 @@ def _from_frame(value: Any, name: str) -> tuple[AnyArray, tuple[str, ...] | None
         )
     if isinstance(native, nw.Series):
         return _column(native, name), None
-    columns = list(native.columns)
+    try:
+        columns = list(native.columns)
+    except nw.exceptions.NarwhalsError as error:
+        raise ValueError(f"{name} must have columns of different names: {' '.join(str(error).split())}") from error
     if not columns:
         raise ValueError(f"{name} must have at least one column; the frame has none")
     values = [_column(v, f"{name}[{c!r}]") for c, v in zip(native.columns, native.iter_columns(), strict=True)]
@@ -128,4 +139,6 @@ def _column(series: Any, name: str) -> AnyArray:
     if series.null_count():
         row = int(np.argmax(series.is_null().to_numpy()))
         raise ValueError(f"{name} must have no missing values; row {row} is null")
+    if series.dtype.is_nested():
+        raise TypeError(f"{name} must hold one value a row; it holds {series.dtype}: pass a frame or a 2-D array")
     return np.asarray(series.to_numpy())

@@ -118,10 +118,14 @@ def check_labels(truth: AnyArray) -> AnyArray:
     if kind in "iub" or kind in "US":
         return truth
     if kind == "f":
+        truth = truth.astype(np.float64, copy=False)
         bad = ~(np.isfinite(truth) & (truth == np.floor(truth)))
         if bad.any():
             row = int(np.argmax(bad))
-            hint = " (are y_true and y_prob swapped?)" if np.isfinite(truth[row]) else ""
+            halves = bool(np.isin(truth, (0, 0.5, 1)).all()) and bool((truth != 0.5).any())
+            hint = ": a tie? A row may be given twice, once with each label, with half its weight" if halves else ""
+            if np.isfinite(truth[row]) and not halves:
+                hint = " (are y_true and y_prob swapped?)"
             raise ValueError(f"y_true must hold class labels; row {row} is {truth[row]!s}{hint}")
         large = np.abs(truth) > _EXACT
         if large.any():

@@ -29,6 +29,10 @@ def effective_size(weights: FloatArray | None, n_rows: int, *, integral: bool) -
     return total if integral else total**2 / squares if squares > 0 else 0.0
 
 
+#: Whole numbers are exact as floats up to here.
+_COUNTED = 2.0**53
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Predictions(Shown):
     """Validated predictions: probabilities, label codes, weights and the classes they speak of.
@@ -82,9 +86,9 @@ class Predictions(Shown):
 
     @cached_property
     def integral_weights(self) -> bool:
-        """Whether the weights are whole numbers, and so count repeats."""
+        """Whether the weights are whole numbers, and so count repeats; more than floats can count do not."""
         w = self.weights
-        return w is None or bool(np.all(w == np.floor(w)))
+        return w is None or (bool(np.all(w == np.floor(w))) and float(w.sum()) <= _COUNTED)
 
     @cached_property
     def effective_size(self) -> float:

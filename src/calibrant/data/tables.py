@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -69,6 +70,8 @@ class Table:
         self._spool: tempfile.TemporaryDirectory[str] | None = None
         self.name = "standard input" if path == "-" else path
         if path == "-":
+            if sys.stdin is None or sys.stdin.closed:
+                raise ValueError("standard input is closed: give a file, or pipe one in")
             self._spool = tempfile.TemporaryDirectory(prefix=own_prefix())
             self.path = Path(self._spool.name) / "stdin"
             with self.path.open("wb") as file:
@@ -86,8 +89,12 @@ class Table:
         if self.file_format == "ndjson" and self._head().lstrip().startswith(b"["):
             raise ValueError(f"{self.name} is a JSON array: write NDJSON, one object a line")
         self._as_text = as_text
-        self._frame = self._scan()
-        self._schema = self._frame.collect_schema()
+        try:
+            self._frame = self._scan()
+            self._schema = self._frame.collect_schema()
+        except Exception as error:
+            self._explain(error)
+            raise
         self.columns: list[str] = self._schema.names()
         (only, *others) = self.columns or [""]
         separator = next((c for c in ";\t|" if c in only), None)
@@ -105,8 +112,28 @@ class Table:
     def __enter__(self) -> Table:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        try:
+            self._explain(error)
+        finally:
+            self.close()
+
+    def _explain(self, error: BaseException | None) -> None:
+        """Raise ValueError with the first line that is no JSON, where that is why polars cannot read the file."""
+        import polars as pl
+
+        if not isinstance(error, pl.exceptions.PolarsError) or self.file_format != "ndjson":
+            return
+        with self.path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                try:
+                    found = json.loads(line) if line.strip() else {}
+                except ValueError as wrong:
+                    raise ValueError(f"{self.name}: line {number} is no JSON: {wrong}") from error
+                if not isinstance(found, dict):
+                    raise ValueError(
+                        f"{self.name}: line {number} is no JSON object, with a name for each value"
+                    ) from error
 
     def _scan(self) -> Any:
         import polars as pl
@@ -168,6 +195,10 @@ class Table:
 
     def check_numeric(self, column: str, purpose: str = "") -> None:
         """Refuse a column that holds no numbers."""
+        import polars as pl
+
+        if self._schema[column] == pl.String:
+            as_numbers(self._frame.select(column).collect(), [column])  # says which row holds none
         _check_numeric(column, self._schema[column], purpose)
 
     def distinct(self, column: str) -> list[Any]:
@@ -272,7 +303,11 @@ def as_numbers(batch: Any, columns: Sequence[str]) -> Any:
 
 def score_columns(batch: Any, probs: Sequence[str]) -> Any:
     """Columns of probabilities."""
+    import polars as pl
+
     for name in probs:
+        if batch[name].dtype == pl.String:
+            as_numbers(batch, [name])  # says which row holds none
         _check_numeric(name, batch[name].dtype)
     return batch.select(probs)
 

@@ -120,7 +120,8 @@ def as_predictions(
             check_one_column(columns[0], classes, classes[positive])
         if logs is not None and positive == 0:
             logs = logs[:, ::-1]
-        warn_of_labels(probs)
+        if not from_logits:
+            warn_of_labels(probs)
         return Predictions(probs, codes, weights, classes, positive, eps, logs)
     if pos_label is not None:
         raise ValueError(
@@ -132,7 +133,8 @@ def as_predictions(
         probs = probs[:, order]
         logs = None if logs is None else logs[:, order]
     probs = _on_simplex(probs, eps, sum_tolerance)
-    warn_of_labels(probs)
+    if not from_logits:
+        warn_of_labels(probs)
     if labels is None and columns is None:
         warn_of_columns(probs, codes, classes, truth)
     return Predictions(probs, codes, weights, classes, None, eps, logs)
@@ -181,9 +183,10 @@ def _softmax(logits: FloatArray) -> tuple[FloatArray, FloatArray]:
     if not np.isfinite(logits).all():
         raise ValueError(f"y_prob must hold finite logits; {_at(logits, _first(~np.isfinite(logits)))}")
     both = logits if logits.ndim == 2 else np.column_stack([np.zeros_like(logits), logits])
-    shifted = both - both.max(axis=1, keepdims=True)
-    logs = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-    probs = np.exp(logs)
+    with np.errstate(over="ignore", under="ignore"):  # differences beyond what there is are certain
+        shifted = both - both.max(axis=1, keepdims=True)
+        logs = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+        probs = np.exp(logs)
     return (probs, logs) if logits.ndim == 2 else (np.ascontiguousarray(probs[:, 1]), logs)
 
 
@@ -227,8 +230,13 @@ def _in_range(values: FloatArray, eps: float) -> FloatArray:
 
 def _range_hint(values: FloatArray) -> str:
     low, high = float(values.min()), float(values.max())
-    if low >= 0 and high <= 1.5:
-        return ""
+    if low == 0 and np.array_equal(np.unique(values), np.arange(high + 1)):
+        return ": these look like class indices, pass probabilities (predict_proba) instead"
+    if low >= -0.5 and high <= 1.5:
+        tolerance = RANGE_TOLERANCE[values.dtype]
+        return (
+            f" by more than rounding ({tolerance:g} for {values.dtype}): if it is noise, pass numpy.clip(y_prob, 0, 1)"
+        )
     if low >= 0 and high <= 100:
         return ": these look like percentages, divide by 100"
     function = "scipy.special.softmax(z, axis=1)" if values.ndim == 2 else "scipy.special.expit(z)"

@@ -17,6 +17,8 @@ from ..sums.shares import MAPPINGS
 from .base import CellEstimator, Cells, Held
 from .norm import mean_power
 
+#: Sums of so many bins still fit into memory.
+MOST_BINS = 10_000_000
 STRATEGIES = ("uniform", "quantile")
 #: Named corrections. All subtract ``ō(1-ō)/(n_j - 1)`` a bin; they differ in what a bin with one sample is.
 DEBIASES = ("brocker", "kumar", "ferro-fricker")
@@ -34,7 +36,7 @@ class Binned(CellEstimator):
     Parameters
     ----------
     n_bins : int, "sqrt", "cbrt" or sequence of float, default 15
-        Number of bins; floor(√n) or floor(∛n) bins, of n up to 10⁷; or the edges themselves, strictly increasing.
+        Number of bins; floor(√n) or floor(∛n) bins, of n up to 10¹⁰; or the edges themselves, strictly increasing.
     strategy : {"uniform", "quantile"}, default "uniform"
         Bins of equal width, or of equal numbers of samples. Ignored when edges are given.
     mapping : {"hard", "linear", "linear-as-printed"}, default "hard"
@@ -96,6 +98,8 @@ class Binned(CellEstimator):
         elif isinstance(n_bins, (int, np.integer)) and not isinstance(n_bins, bool):
             if n_bins < 1:
                 raise ValueError(f"n_bins must be an int >= 1, 'sqrt', 'cbrt' or edges; got {n_bins!r}")
+            if n_bins > MOST_BINS:
+                raise ValueError(f"n_bins must be at most {MOST_BINS:,}; got {n_bins!r}")
             object.__setattr__(self, "n_bins", int(n_bins))
         elif hasattr(n_bins, "__iter__"):
             object.__setattr__(self, "n_bins", _check_edges(n_bins))

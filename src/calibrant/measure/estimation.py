@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,7 +15,7 @@ from ..data.checks import check_norm, check_resamples
 from ..data.notions import Notion, as_notion
 from ..data.predictions import Predictions
 from ..data.problem import Reduction, VectorProblem
-from ..data.types import FloatArray, Interval, RandomState
+from ..data.types import CalibrantWarning, FloatArray, Interval, RandomState
 from ..data.validation import as_predictions
 from ..data.verbs import Reading, verb
 from ..errors import CellEstimator, DirichletKernel, EmpiricalBayes, Estimator, SimplexBinned
@@ -92,7 +93,7 @@ def calibration_error(
         estimator,
         norm,
     )
-    return asked.question.combine(asked.powers)
+    return _known(asked.question.combine(asked.powers), asked.estimator, asked.question)
 
 
 @verb()
@@ -159,6 +160,12 @@ def estimate(
         norm,
         level,
     )
+    found = _answered(asked, n_resamples, rng)
+    _known(found.value, asked.estimator, asked.question)
+    return found
+
+
+def _answered(asked: Asked, n_resamples: int, rng: np.random.Generator) -> Estimate:
     question, chosen, reduction = asked.question, asked.estimator, asked.reduction
     if isinstance(chosen, ReadingEstimator):
         return _read(chosen, [reduction] if isinstance(reduction, VectorProblem) else list(reduction), question)
@@ -230,6 +237,17 @@ def estimate_from_sums(
         return _inverted(estimator, values, paths, question, curve)
     both = ErrorDraws(np.concatenate([d.powers for d in posteriors]), np.concatenate([d.log_odds for d in posteriors]))
     return _result(estimator, values, credible(both, question.informative), question, curve)
+
+
+def _known(value: float, estimator: Estimator, question: Question) -> float:
+    """The value; a warning where there is none."""
+    if np.isnan(value):
+        few = f"{question.n_samples} row{'s' if question.n_samples != 1 else ''}"
+        message = (
+            f"{estimator!r} gives no number for {few} (notion {question.notion!r}): it needs more rows; NaN is returned"
+        )
+        warnings.warn(message, CalibrantWarning, stacklevel=4)
+    return value
 
 
 def _noise(rng: np.random.Generator, problems: int) -> list[np.random.Generator]:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from ..data.printable import printable
 from ..data.result import Picture, Table, plain
 from ..data.types import FloatArray, Interval, Label
 from ..sums.edges import Edges
@@ -121,7 +122,7 @@ class ReliabilityCurve(Picture, Table):
         )
 
     def __str__(self) -> str:
-        what = "the winner" if self.label is None else f"class {self.label}"
+        what = "the winner" if self.label is None else f"class {printable(str(self.label))}"
         head = f"Observed frequency of {what}, {self.n_samples:,} rows, {self.method}"
         ends = self.scores if self.edges is None else self.edges
         at = np.linspace(ends[0], ends[-1], 11)

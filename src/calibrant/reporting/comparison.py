@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..data.printable import printable
 from ..data.result import Result, Table, plain
 from ..data.types import Label
 from ..measure.result import Estimate
@@ -116,7 +117,8 @@ class CalibratorComparison(Table):
         return f"Use {self.chosen}: {why}."
 
     def __str__(self) -> str:
-        lines = [self.title, "=" * min(len(self.title), 100), "", *textwrap.wrap(self.verdict, 98), ""]
+        title = printable(self.title)
+        lines = [title, "=" * min(len(title), 100), "", *textwrap.wrap(printable(self.verdict), 98), ""]
         lines.append(f"rows       {self.n_samples:,}, {self.n_folds} folds")
         lines.append(f"classes    {len(self.classes)}")
         head = f"calibration error ({self.rows[0].error.notion})"
@@ -135,7 +137,7 @@ class CalibratorComparison(Table):
         return "\n".join([*lines, "", *textwrap.wrap(note, 98)])
 
     def _line(self, row: ComparedCalibrator) -> str:
-        name = ("> " if row.name == self.chosen else "  ") + row.name
+        name = ("> " if row.name == self.chosen else "  ") + printable(row.name)
         change = "" if np.isnan(row.accuracy_change) else f"{row.accuracy_change:+.4f}"
         interval = f"{row.error.interval.low:.4f} – {row.error.interval.high:.4f}"
         return (

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..data.printable import printable
 from ..measure.result import Estimate, ReliabilityCurve
 
 if TYPE_CHECKING:
@@ -19,8 +20,9 @@ _WIDTH = 45
 def render(report: Report) -> str:
     """Text of at most 100 columns."""
     r = report
-    lines = [r.title, "=" * min(len(r.title), 100), ""]
-    lines += textwrap.wrap(r.verdict, 98)
+    title = printable(r.title)
+    lines = [title, "=" * min(len(title), 100), ""]
+    lines += textwrap.wrap(printable(r.verdict), 98)
     lines += [
         "",
         f"rows       {r.n_samples:,}" + (" (weighted)" if r.weighted else ""),
@@ -95,7 +97,8 @@ def _footnote(r: Report) -> str:
     return note
 
 
-def _short(text: str, width: int) -> str:
+def _short(name: str, width: int) -> str:
+    text = printable(name)
     return text if len(text) <= width else text[: width - 1] + "…"
 
 

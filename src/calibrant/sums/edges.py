@@ -19,8 +19,8 @@ from ..data.types import AnyArray, FloatArray
 #: error of x, which is a fraction of that unit however small 1 - x is.
 EDGE_UNITS = 2.0
 CELLS = 4096
-#: From this sample size on rules make no more bins: cost follows rows, and never the size of their weights.
-_LARGEST_SIZE = 1e7
+#: From this sample size on rules make no more bins: 10⁵ of them, whatever the size of weights.
+_LARGEST_SIZE = 1e10
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +154,7 @@ def fixed_edges(values: Any) -> Edges:
 
 
 def resolve_n_bins(n_bins: int | str, n: float) -> int:
-    """Number of bins: ``"sqrt"`` is floor(√n), ``"cbrt"`` floor(∛n), at least 1, of n up to 10⁷."""
+    """Number of bins: ``"sqrt"`` is floor(√n), ``"cbrt"`` floor(∛n), at least 1, of n up to 10¹⁰."""
     n = min(n, _LARGEST_SIZE)
     if n_bins == "sqrt":
         return max(1, int(np.floor(np.sqrt(n) * (1 + 1e-12))))

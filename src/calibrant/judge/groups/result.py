@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from ...data.printable import printable, printable_lines
 from ...data.result import Picture, Result, Table
 from ...data.types import Interval, Label
 from ..tests.result import TestResult
@@ -123,19 +124,19 @@ class SubgroupReport(Picture, Table):
         return tuple(group for group in self.groups if group.adjusted <= 1 - self.level)
 
     def __str__(self) -> str:
-        about = "" if self.label is None else f" of {self.label}"
+        about = "" if self.label is None else f" of {printable(str(self.label))}"
         lines = [f"Calibration{about} by group: {self.n_samples:,} rows, {100 * self.level:g} % intervals"]
-        names = [group.name for group in self.groups]
-        width = min(max(map(len, [*names, *(c.name for c in self.columns)])), 28)
+        names = [printable(name) for name in [*(g.name for g in self.groups), *(c.name for c in self.columns)]]
+        width = min(max(map(len, names)), 28)
         for column in self.columns:
             head = f"{_cut(column.name, width):<{width}}{'rows':>9}{'observed':>10}{'stated':>8}"
             lines += ["", f"  {head}  {'gap':^27}{'error':^26}{'p':>8}{'p adj.':>9}"]
             lines += [self._line(group, width) for group in column.groups]
             lines += [f"  {text}" for text in self._between(column)]
-            lines += [f"  note: {g.name}: {text}" for g in column.groups for text in g.warnings]
+            lines += [f"  note: {printable(g.name)}: {text}" for g in column.groups for text in g.warnings]
         how = {"holm": "Holm", "bh": "Benjamini and Hochberg", "none": "none"}[self.adjust]
         lines += ["", f"* not calibrated at {1 - self.level:.3g}; test: {self.test}, correction: {how}"]
-        return "\n".join(lines)
+        return printable_lines("\n".join(lines))
 
     def _line(self, group: Subgroup, width: int) -> str:
         mark = "*" if group.adjusted <= 1 - self.level else " "
@@ -154,8 +155,9 @@ class SubgroupReport(Picture, Table):
         largest = column.largest_difference
         if largest is not None:
             low, high = largest.interval
+            pair = f"{printable(largest.first)} - {printable(largest.second)}"
             out.append(
-                f"largest difference of gaps: {largest.first} - {largest.second} {largest.value:+.4f} "
+                f"largest difference of gaps: {pair} {largest.value:+.4f} "
                 f"({low:+.4f} to {high:+.4f}, all pairs together)"
             )
         return out
@@ -175,5 +177,6 @@ class SubgroupReport(Picture, Table):
         return columns
 
 
-def _cut(text: str, width: int) -> str:
+def _cut(name: str, width: int) -> str:
+    text = printable(name)
     return text if len(text) <= width else text[: width - 1] + "…"

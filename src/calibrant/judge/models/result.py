@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from ...data.printable import printable
 from ...data.result import Picture, Result, Table, plain
 from ...data.types import Interval
 
@@ -236,4 +237,5 @@ def _width_of(name: str) -> int:
 
 
 def _short(name: str) -> str:
+    name = printable(name)
     return name if len(name) <= _WIDEST_NAME else name[: _WIDEST_NAME - 1] + "…"

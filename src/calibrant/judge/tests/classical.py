@@ -119,7 +119,8 @@ def hosmer_lemeshow(
     observed = np.stack([np.bincount(group, weights=w * (codes == c), minlength=n_groups) for c in range(k)], axis=1)
     gap = (observed - expected) ** 2
     impossible = (expected == 0) & (observed > 0)
-    terms = np.divide(gap, expected, out=np.zeros(gap.shape), where=expected > 0)
+    with np.errstate(over="ignore"):  # what was all but impossible
+        terms = np.divide(gap, expected, out=np.zeros(gap.shape), where=expected > 0)
     statistic = float("inf") if impossible.any() else float(terms.sum())
     freedom = _freedom(df, n_groups, k)
     warnings = []

@@ -89,7 +89,7 @@ def wilson_interval(positive: FloatArray, n: FloatArray, level: float) -> tuple[
     from scipy.special import ndtri
 
     z = float(ndtri(0.5 + level / 2))
-    safe = np.where(n > 0, n, np.nan)
+    safe = np.maximum(n, 1e-100)  # its square is no 0 yet
     share = positive / safe
     centre = (share + z**2 / (2 * safe)) / (1 + z**2 / safe)
     half = z / (1 + z**2 / safe) * np.sqrt(np.maximum(share * (1 - share) / safe + z**2 / (4 * safe**2), 0))
