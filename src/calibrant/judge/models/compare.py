@@ -346,7 +346,8 @@ def _differences(
         if not np.isfinite(value):
             rows.append((value, float("nan"), float("nan"), Interval(float("nan"), float("nan")), float("nan")))
             continue
-        middle, se = float(found.centres[i] - found.centres[j]), found.se(i, j)
+        with np.errstate(invalid="ignore"):  # weights beyond what floats hold leave nothing to tell
+            middle, se = float(found.centres[i] - found.centres[j]), found.se(i, j)
         # Without any noise every row says the same.
         far = 0.0 if abs(middle) <= _ROUNDING else abs(middle) / se if se > 0 else np.inf
         pvalue = float(2 * stdtr(found.df, -far))

@@ -89,8 +89,8 @@ def wilson_interval(positive: FloatArray, n: FloatArray, level: float) -> tuple[
     from scipy.special import ndtri
 
     z = float(ndtri(0.5 + level / 2))
-    safe = np.maximum(n, 1e-100)  # its square is no 0 yet
-    share = positive / safe
+    share = positive / np.where(n > 0, n, np.nan)
+    safe = np.where(n > 0, np.maximum(n, 1e-100), np.nan)  # its square is no 0 yet
     centre = (share + z**2 / (2 * safe)) / (1 + z**2 / safe)
     half = z / (1 + z**2 / safe) * np.sqrt(np.maximum(share * (1 - share) / safe + z**2 / (4 * safe**2), 0))
     return np.maximum(centre - half, 0), np.minimum(centre + half, 1)
