@@ -15,7 +15,7 @@ from ..data.convert import to_array
 from ..data.labels import check_label_list, encode_columns
 from ..data.predictions import Predictions
 from ..data.types import AnyArray, FloatArray, Label
-from ..data.validation import SUM_TOLERANCE
+from ..data.validation import SUM_TOLERANCE, check_weight_range
 from ..data.weights import ones_or
 
 INPUTS = ("probability", "logit", "margin")
@@ -204,8 +204,7 @@ def _weights(sample_weight: Any, values: AnyArray) -> FloatArray:
     if sample_weight is not None and np.asarray(sample_weight).dtype.kind == "f":
         _finite(np.asarray(sample_weight), "sample_weight")
     weights = _check_sample_weight(sample_weight, values, dtype=np.float64, ensure_non_negative=True)
-    if not weights.any():
-        raise ValueError("sample_weight must not be all zero")
+    check_weight_range(np.asarray(weights))
     return np.asarray(weights)
 
 

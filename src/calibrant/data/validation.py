@@ -297,6 +297,12 @@ def _weights(sample_weight: Any, n: int) -> FloatArray | None:
         raise ValueError(f"sample_weight must be finite; {_at(weights, _first(~np.isfinite(weights)))}")
     if (weights < 0).any():
         raise ValueError(f"sample_weight must not be negative; {_at(weights, _first(weights < 0))}")
+    check_weight_range(weights)
+    return weights
+
+
+def check_weight_range(weights: FloatArray) -> None:
+    """ValueError for weights that are all zero, or whose squares floats do not hold."""
     if not weights.any():
         raise ValueError("sample_weight must not be all zero")
     with np.errstate(over="ignore", under="ignore"):
@@ -305,4 +311,3 @@ def _weights(sample_weight: Any, n: int) -> FloatArray | None:
         raise ValueError(
             f"sample_weight must have squares within range; the largest is {weights.max():g}: rescale them"
         )
-    return weights
