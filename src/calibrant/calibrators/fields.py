@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import ClassifierMixin
 
 #: A size in a shape: "K", "B+1", "2m+1", or a number.
 _SIZE = re.compile(r"(\d*)([A-Za-z])(?:\+(\d+))?|(\d+)")
@@ -96,10 +97,8 @@ class Fitted(Field):
 
     def judge(self, name: str, value: Any, sizes: Sizes) -> None:
         """Kind and number of classes."""
-        from .base import BinaryCalibrator, Calibrator
-
-        kind = BinaryCalibrator if self.binary else Calibrator
-        if not isinstance(value, kind) or not hasattr(value, "classes_"):
+        one = isinstance(value, ClassifierMixin) and hasattr(value, "classes_")
+        if not one or (self.binary and not hasattr(value, "_map")):
             raise ValueError(f"{name} must be a fitted calibrator{' of two classes' if self.binary else ''}")
         wanted = 2 if self.binary else sizes["K"]
         if len(value.classes_) != wanted:
