@@ -19,7 +19,6 @@ ESTIMATORS = (
     cal.Smooth(),
     cal.Sweep(),
     cal.BetaKernel(),
-    cal.CrossFit(),
     cal.Isotonic(),
 )
 
