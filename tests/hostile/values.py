@@ -152,6 +152,14 @@ FUNCTIONS = {
     "EnsembleTemperatureScaling": lambda y, p, **o: c.EnsembleTemperatureScaling().fit(p, y, **o).predict_proba(p),
     "SplineCalibrator": lambda y, p, **o: c.SplineCalibrator().fit(p, y, **o).predict_proba(p),
     "VennAbers": lambda y, p, **o: c.VennAbers().fit(p, y, **o).predict_proba(p),
+    "HistogramBinning": lambda y, p, **o: c.HistogramBinning().fit(p, y, **o).predict_proba(p),
+    "BayesianBinning": lambda y, p, **o: c.BayesianBinning().fit(p, y, **o).predict_proba(p),
+    "LabelSmoothing": lambda y, p, **o: c.LabelSmoothing(c.TemperatureScaling()).fit(p, y, **o).predict_proba(p),
+    "AutoCalibrator": lambda y, p, **o: (
+        c.AutoCalibrator({"none": c.Identity(), "temperature": c.TemperatureScaling()}, cv=2)
+        .fit(p, y, **o)
+        .predict_proba(p)
+    ),
     "OneVsRest": lambda y, p, **o: c.OneVsRest(c.BetaCalibration()).fit(p, y, **o).predict_proba(p),
 }
 #: Arguments by which a complaint may call what is wrong.
