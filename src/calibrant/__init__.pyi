@@ -21,6 +21,7 @@ from .data.types import Interval as Interval
 from .data.types import LabelWarning as LabelWarning
 from .data.types import RenamedWarning as RenamedWarning
 from .data.types import ScoreWarning as ScoreWarning
+from .data.types import UndefinedErrorWarning as UndefinedErrorWarning
 from .data.validation import as_predictions as as_predictions
 from .errors import AdaptiveKernel as AdaptiveKernel
 from .errors import BetaKernel as BetaKernel

@@ -98,3 +98,11 @@ def test_one_label_and_the_probabilities_of_it(only, classes):
     assert found.classes[found.positive] == only
     both_classes = 2 * 0.03
     assert cal.scores.brier_score([only] * 5, [0.9, 0.8, 0.7, 0.9, 1.0], pos_label=only) == pytest.approx(both_classes)
+
+
+def test_no_number_is_said():
+    """NaN once came without a word."""
+    with pytest.warns(cal.UndefinedErrorWarning, match=r"Binned\(.*\) gives no number for 1 row .*needs more rows"):
+        assert np.isnan(cal.calibration_error([1], [0.7], estimator=cal.Binned(debias=True)))
+    with pytest.warns(cal.UndefinedErrorWarning):
+        cal.estimate([1], [0.7], estimator=cal.Binned(debias=True))

@@ -45,6 +45,6 @@ def test_several_things_wrong_at_once(name, y, p, w):
 
 def test_the_table_can_fail():
     assert "not finite" in outcome(lambda y, p: float("nan"), Y, P, {})
-    assert "names no argument" in outcome(lambda y, p: float("x"), Y, P, {})
+    assert "names no argument" in outcome(lambda y, p: cal.Binned("bad"), Y, P, {})
     assert "ZeroDivisionError" in outcome(lambda y, p: 1 / 0, Y, P, {})
     assert outcome(cal.calibration_error, np.array([1, 0, 2] * 10), MANY, {}) is None

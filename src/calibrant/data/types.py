@@ -33,6 +33,10 @@ class ScoreWarning(CalibrantWarning):
     """Scores can be read, but are probably not probabilities; the message says what they look like."""
 
 
+class UndefinedErrorWarning(CalibrantWarning):
+    """An estimator gives no number for the rows it was given, and NaN is returned; the message says which."""
+
+
 class BandwidthWarning(CalibrantWarning):
     """A bandwidth rule could not be applied as asked; the message says what was used instead."""
 

@@ -232,7 +232,7 @@ def _range_hint(values: FloatArray) -> str:
     low, high = float(values.min()), float(values.max())
     if low == 0 and np.array_equal(np.unique(values), np.arange(high + 1)):
         return ": these look like class indices, pass probabilities (predict_proba) instead"
-    if low >= -0.5 and high <= 1.5:
+    if low >= 0 and high <= 1.5:
         tolerance = RANGE_TOLERANCE[values.dtype]
         return (
             f" by more than rounding ({tolerance:g} for {values.dtype}): if it is noise, pass numpy.clip(y_prob, 0, 1)"

@@ -15,7 +15,7 @@ from ..data.checks import check_norm, check_resamples
 from ..data.notions import Notion, as_notion
 from ..data.predictions import Predictions
 from ..data.problem import Reduction, VectorProblem
-from ..data.types import CalibrantWarning, FloatArray, Interval, RandomState
+from ..data.types import FloatArray, Interval, RandomState, UndefinedErrorWarning
 from ..data.validation import as_predictions
 from ..data.verbs import Reading, verb
 from ..errors import CellEstimator, DirichletKernel, EmpiricalBayes, Estimator, SimplexBinned
@@ -246,7 +246,7 @@ def _known(value: float, estimator: Estimator, question: Question) -> float:
         message = (
             f"{estimator!r} gives no number for {few} (notion {question.notion!r}): it needs more rows; NaN is returned"
         )
-        warnings.warn(message, CalibrantWarning, stacklevel=4)
+        warnings.warn(message, UndefinedErrorWarning, stacklevel=4)
     return value
 
 
