@@ -173,3 +173,14 @@ def test_other_norms():
             assert got.to_dict()["norm"] == ("inf" if norm == float("inf") else norm)
             values[norm, type(estimator)] = got.value
     assert values[1, Binned] < values[2, Binned] < values[float("inf"), Binned]
+
+
+@pytest.mark.parametrize("estimator", [cal.Isotonic(), cal.Cumulative()])
+def test_classes_of_different_numbers_of_distinct_scores(estimator):
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(3), 20_000)
+    p[:9000, 0] = 0  # few draws of the classes with more distinct scores, more of this one
+    p /= p.sum(axis=1, keepdims=True)
+    y = (rng.random((20_000, 1)) > p.cumsum(axis=1)).sum(axis=1)
+    found = cal.estimate(y, p, notion="classwise", estimator=estimator)
+    assert found.interval.low <= found.value <= found.interval.high < 0.05

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +18,12 @@ _LARGEST = 1e150
 Sizes = dict[str, int]
 
 
-class Field:
+class Field(ABC):
     """What a fitted attribute must be."""
 
+    @abstractmethod
     def judge(self, name: str, value: Any, sizes: Sizes) -> None:
         """Raise ValueError saying what is wrong; ``sizes`` are those known, and those that this one tells are added."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -11,16 +11,14 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import polars as pl
 import typer
 
 from ..data.printable import printable, printable_lines
-from ..data.tables import own_prefix
 from ..data.types import CalibrantWarning
-from ..data.writing import check_free, replacing
+from ..data.writing import check_free, replacing, scratch_file
 
 #: Endings of the names of pictures that matplotlib writes.
 _PICTURES = (".png", ".pdf", ".svg")
@@ -118,10 +116,10 @@ class Output:
             with replacing(Path(str(self.path)), force=self.force) as temporary:
                 yield temporary
             return
-        with TemporaryDirectory(prefix=own_prefix()) as folder:
-            yield Path(folder) / "out"
+        with scratch_file() as path:
+            yield path
             sys.stdout.flush()
-            with (Path(folder) / "out").open("rb") as file:
+            with path.open("rb") as file:
                 shutil.copyfileobj(file, sys.stdout.buffer)
             sys.stdout.buffer.flush()
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from fnmatch import fnmatchcase
 from glob import escape
 from pathlib import Path
@@ -19,7 +18,7 @@ import numpy as np
 from .checks import check_choice
 from .columns import some
 from .types import AnyArray
-from .writing import alive
+from .writing import scratch_file
 
 FORMATS = ("csv", "parquet", "ndjson", "arrow")
 _TYPED_WHOLE_BYTES = 64 * 2**20
@@ -35,15 +34,6 @@ _SUFFIXES = {
     ".feather": "arrow",
     ".ipc": "arrow",
 }
-
-
-def own_prefix() -> str:
-    """Prefix of this process' temporary folders; those of processes that are gone are removed."""
-    for entry in Path(tempfile.gettempdir()).glob("calibrant-*-*"):
-        number = entry.name.split("-")[1]
-        if number.isdigit() and not alive(int(number)):
-            shutil.rmtree(entry, ignore_errors=True)
-    return f"calibrant-{os.getpid()}-"
 
 
 def format_of(path: Path) -> str | None:
@@ -67,13 +57,12 @@ class Table:
     def __init__(self, path: str, file_format: str | None = None, *, as_text: bool = False) -> None:
         if file_format is not None:
             check_choice("format", file_format, FORMATS)
-        self._spool: tempfile.TemporaryDirectory[str] | None = None
+        self._spool = ExitStack()
         self.name = "standard input" if path == "-" else path
         if path == "-":
             if sys.stdin is None or sys.stdin.closed:
                 raise ValueError("standard input is closed: give a file, or pipe one in")
-            self._spool = tempfile.TemporaryDirectory(prefix=own_prefix())
-            self.path = Path(self._spool.name) / "stdin"
+            self.path = self._spool.enter_context(scratch_file())
             with self.path.open("wb") as file:
                 shutil.copyfileobj(sys.stdin.buffer, file)
         else:
@@ -106,8 +95,7 @@ class Table:
 
     def close(self) -> None:
         """Remove the temporary copy of standard input."""
-        if self._spool is not None:
-            self._spool.cleanup()
+        self._spool.close()
 
     def __enter__(self) -> Table:
         return self

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import stat
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 
 #: Names of temporary files: hidden, the host and the process that writes them, so that leftovers are told.
 _TEMPORARY = ".{name}.{host}-{pid}.tmp"
+_SCRATCH = "scratch"
 #: What there is no room or no right for, whichever library found it.
 _FAILED = {28: errno.ENOSPC, 27: errno.EFBIG, 122: errno.EDQUOT, 30: errno.EROFS, 13: errno.EACCES, 5: errno.EIO}
 
@@ -78,8 +80,35 @@ def write_json(path: Path, content: Any, *, force: bool = True, **options: Any) 
     write_text(path, json.dumps(content, allow_nan=False, **options) + "\n", force=force)
 
 
-def alive(pid: int) -> bool:
-    """Whether a process of this machine runs."""
+@contextmanager
+def scratch_file() -> Iterator[Path]:
+    """Path of a temporary file in a hidden folder of its own, which is removed at the end.
+
+    Folders of processes of this user and machine that were killed are removed first: those of exactly this name, with
+    nothing in them but that file.
+    """
+    prefix = f".calibrant-{_host()}-"
+    pattern = re.compile(re.escape(prefix) + r"(\d+)-\w{8}")
+    for entry in Path(tempfile.gettempdir()).iterdir():
+        found = pattern.fullmatch(entry.name)
+        if found and not _alive(int(found[1])):
+            _remove_scratch(entry)
+    with tempfile.TemporaryDirectory(prefix=f"{prefix}{os.getpid()}-") as folder:
+        yield Path(folder) / _SCRATCH
+
+
+def _remove_scratch(folder: Path) -> None:
+    with suppress(OSError):
+        mine = not hasattr(os, "getuid") or folder.lstat().st_uid == os.getuid()
+        if mine and stat.S_ISDIR(folder.lstat().st_mode) and {e.name for e in folder.iterdir()} <= {_SCRATCH}:
+            (folder / _SCRATCH).unlink(missing_ok=True)
+            folder.rmdir()
+
+
+def _alive(pid: int) -> bool:
+    """Whether a process of this machine runs; taken for granted where asking would interrupt it."""
+    if os.name == "nt":
+        return True
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -119,7 +148,7 @@ def _sweep(target: Path) -> None:
     pattern = re.compile(re.escape(f".{target.name}.{_host()}-") + r"(\d+)\.tmp")
     for entry in target.parent.iterdir():
         found = pattern.fullmatch(entry.name)
-        if found and not alive(int(found[1])):
+        if found and not _alive(int(found[1])):
             with suppress(OSError):
                 entry.unlink()
 

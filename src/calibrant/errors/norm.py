@@ -69,14 +69,14 @@ def root(power: float, norm: float) -> float:
     return float(np.maximum(power, 0.0) ** (1 / norm))
 
 
-def largest_error(n_problems: int, norm: float, average: str, dependent: bool) -> float:
-    """Largest error that several problems can have together: 1, or ``(2 / K)^(1/p)`` for the K classes of a matrix.
+def largest_error(n_classes: int, norm: float, average: str) -> float:
+    """Largest error that the K classes of a matrix can have together: ``(2 / K)^(1/p)``, 1 for their maximum.
 
     ``|P(o_k = 1 | s_k) - s_k|`` is at most 1 and on average at most that of ``|o_k - s_k|``, which adds up to
     ``2 (1 - s_y) ≤ 2`` over the classes of a row.
     """
-    together = dependent and average != "max" and not np.isinf(norm)
-    return float((2 / n_problems) ** (1 / norm)) if together and n_problems > 2 else 1.0
+    together = average != "max" and not np.isinf(norm)
+    return float((2 / n_classes) ** (1 / norm)) if together and n_classes > 2 else 1.0
 
 
 def combine(
@@ -91,23 +91,8 @@ def combine(
     A problem without a number (no data) is left out and the shares of the others are scaled up. ``dependent`` problems
     are the classes of a matrix, and what is found is not above what is possible.
     """
-    value = _combined(powers, shares, norm, average)
-    return float(np.minimum(value, largest_error(len(powers), norm, average, True))) if dependent else value
-
-
-def _combined(powers: Sequence[float] | FloatArray, shares: Sequence[float], norm: float, average: str) -> float:
-    if len(powers) == 1:
-        return root(float(powers[0]), norm)
-    values = np.asarray(powers, dtype=np.float64)
-    weight = np.asarray(shares, dtype=np.float64)
-    known = ~np.isnan(values)
-    if not known.any():
-        return float("nan")
-    values, weight = values[known], weight[known] / weight[known].sum()
-    if average == "power":
-        return float(large_norm(values, weight, norm)) if norm > LARGE_NORM else root(float(weight @ values), norm)
-    errors = np.array([root(float(v), norm) for v in values])
-    return float(errors.max() if average == "max" else weight @ errors)
+    values = np.asarray(powers, dtype=np.float64)[:, None]
+    return float(combine_draws(values, shares, norm, average, dependent)[0])
 
 
 def combine_draws(
@@ -118,25 +103,23 @@ def combine_draws(
     dependent: bool = False,
 ) -> FloatArray:
     """:func:`combine`, draw by draw, of samples (R, n_draws)."""
-    values = _combined_draws(samples, shares, norm, average)
-    return np.asarray(np.minimum(values, largest_error(len(samples), norm, average, True))) if dependent else values
-
-
-def _combined_draws(
-    samples: Sequence[FloatArray] | FloatArray, shares: Sequence[float], norm: float, average: str
-) -> FloatArray:
     values = np.stack(list(samples), axis=-1)
+    known = ~np.isnan(values)
     if values.shape[-1] == 1:
-        only = values[..., 0]
-        return np.asarray(only if is_linear(norm) else np.maximum(only, 0) ** (1 / norm))
-    weight = np.asarray(shares) * ~np.isnan(values)
-    values = np.nan_to_num(values)
-    with np.errstate(invalid="ignore"):
+        return _roots(values[..., 0], norm)
+    weight, values = np.asarray(shares) * known, np.nan_to_num(values)
+    with np.errstate(invalid="ignore"):  # NaN where no problem has a number
         weight = weight / weight.sum(axis=-1, keepdims=True)
-    if average == "power" and norm > LARGE_NORM:
-        return large_norm(values, weight, norm)
-    if average == "power":
-        total = (weight * values).sum(axis=-1)
-        return np.asarray(total if norm == 1 else np.maximum(total, 0) ** (1 / norm))
-    errors = values if is_linear(norm) else np.maximum(values, 0) ** (1 / norm)
-    return np.asarray(errors.max(axis=-1) if average == "max" else (weight * errors).sum(axis=-1))
+    if average == "max":
+        error = np.where(known.any(axis=-1), _roots(values, norm).max(axis=-1), np.nan)
+    elif average != "power":
+        error = (weight * _roots(values, norm)).sum(axis=-1)
+    elif norm > LARGE_NORM:
+        error = large_norm(values, weight, norm)
+    else:
+        error = _roots((weight * values).sum(axis=-1), norm)
+    return np.minimum(error, largest_error(values.shape[-1], norm, average)) if dependent else error
+
+
+def _roots(powers: FloatArray, norm: float) -> FloatArray:
+    return np.asarray(powers if is_linear(norm) else np.maximum(powers, 0) ** (1 / norm))

@@ -98,7 +98,7 @@ class Question:
     @property
     def largest(self) -> float:
         """Largest error there can be."""
-        return largest_error(len(self), self.norm, self.average, self.dependent)
+        return largest_error(len(self), self.norm, self.average) if self.dependent else 1.0
 
     def combine(self, powers: FloatArray) -> float:
         """Errors of the problems, as ``errorᵖ`` (R,), as one number."""

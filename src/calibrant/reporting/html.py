@@ -13,7 +13,7 @@ import numpy as np
 from ..data.result import plain
 from ..data.types import FloatArray, Label
 from ..measure.result import ReliabilityCurve
-from .text import seconds_of
+from .text import footnote, seconds_of
 
 if TYPE_CHECKING:
     from .comparison import CalibratorComparison
@@ -34,6 +34,7 @@ def render(report: Report) -> str:
         [{"views": _views(report)}],
         "Report",
         infinite=np.isinf(report.log_loss),
+        footnote=footnote(report),
     )
 
 

@@ -48,7 +48,7 @@ def render(report: Report) -> str:
         ]
         if len(r.per_class) > _WORST:
             lines.append(f"… and {len(r.per_class) - _WORST} more classes, none worse")
-    lines += ["", *textwrap.wrap(_footnote(r), 98)]
+    lines += ["", *textwrap.wrap(footnote(r), 98)]
     return "\n".join(lines)
 
 
@@ -86,11 +86,12 @@ def _classes(r: Report) -> str:
     return shown + (", …" if len(r.classes) > 5 else "")
 
 
-def _footnote(r: Report) -> str:
-    level = f"{100 * r.headline.level:g} %"
+def footnote(r: Report) -> str:
+    """What the numbers are."""
     note = (
-        f"Intervals are {level} and account for the estimator's own bias, so much of one can lie below its value; "
-        "'corrected' is the median-unbiased value."
+        f"Intervals are {100 * r.headline.level:g} % and account for the estimator's own bias, so much of one can lie "
+        "below its value; they start at 0 when the data are compatible with perfect calibration. 'corrected' is the "
+        "median-unbiased value."
     )
     if r.streamed:
         note += " Rows were streamed: edges of equal-mass bins are rounded to 1/65536."

@@ -28,6 +28,7 @@ Approximations, all of them felt:
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -87,7 +88,7 @@ def _paths(
     chances = np.clip(scores + SCALES[:, None, None] * gap, 0, 1)  # (S, r, m)
     some = max(1, _MOST // max(scores.size, 1))  # draws that are held at a time
     n = min(n_resamples, max(_LEAST, some))
-    drawn = Thinned.of if counts and not hasattr(base, "trials") else Draws.of
+    drawn = CountedDraws.of if counts and not hasattr(base, "trials") else NormalDraws.of
     parts = [drawn(base, counted, chances, min(some, n - a), noise).read(reader, base, norm) for a in range(0, n, some)]
     powers = np.concatenate(parts, axis=-1)
     if shown is not None:
@@ -102,10 +103,32 @@ def _paths(
 
 
 @dataclass(frozen=True, eq=False)
-class Draws:
-    """Samples drawn anew with common random numbers: their counts (r, R, m), and what their outcomes come from."""
+class Draws(ABC):
+    """Samples drawn anew with common random numbers under S truths: their counts (r, R, m)."""
 
     count: FloatArray
+
+    @abstractmethod
+    def positive(self, truth: int) -> FloatArray:
+        """Positives of the samples under one of the truths, (r, R, m)."""
+
+    def read(self, reader: Any, sums: Any, norm: float) -> FloatArray:
+        """Readings of these samples under each truth, (S, r, R)."""
+        together = max(1, _TOGETHER // max(self.count.size, 1))
+        rows = self.count.reshape(-1, self.count.shape[-1])
+        n = SCALES.size
+        out: FloatArray = np.empty((n, len(rows)))
+        for a in range(0, n, together):
+            some = range(a, min(a + together, n))
+            drawn = np.concatenate([self.positive(i).reshape(rows.shape) for i in some])
+            out[a : a + together] = reader.read(sums.redrawn(rows, drawn), norm).reshape(len(some), -1)
+        return out.reshape(n, *self.count.shape[:2])
+
+
+@dataclass(frozen=True, eq=False)
+class NormalDraws(Draws):
+    """Samples whose outcomes are normal in cells, and drawn one by one in sums of ``single`` rows."""
+
     chances: FloatArray
     noise: FloatArray
     single: AnyArray
@@ -113,7 +136,7 @@ class Draws:
     @classmethod
     def of(
         cls, sums: Any, count: FloatArray, chances: FloatArray, n: int, noise: Sequence[np.random.Generator]
-    ) -> Draws:
+    ) -> NormalDraws:
         """Poisson counts and normal outcomes of cells (r, m); sums of single rows keep their scores, draw outcomes.
 
         ``chances`` are those of the truths, (S, r, m).
@@ -128,18 +151,6 @@ class Draws:
             counts[i] = rng.poisson(np.maximum(count[i], 0), size=shape[1:])
             rng.standard_normal(out=normal[i])
         return cls(counts, chances, normal, np.zeros(shape[-1], dtype=bool))
-
-    def read(self, reader: Any, sums: Any, norm: float) -> FloatArray:
-        """Readings of these samples under each truth, (S, r, R)."""
-        together = max(1, _TOGETHER // max(self.count.size, 1))
-        rows = self.count.reshape(-1, self.count.shape[-1])
-        n = len(self.chances)
-        out: FloatArray = np.empty((n, len(rows)))
-        for a in range(0, n, together):
-            some = range(a, min(a + together, n))
-            drawn = np.concatenate([self.positive(i).reshape(rows.shape) for i in some])
-            out[a : a + together] = reader.read(sums.redrawn(rows, drawn), norm).reshape(len(some), -1)
-        return out.reshape(n, *self.count.shape[:2])
 
     def positive(self, truth: int) -> FloatArray:
         """Positives of the samples under one of the truths, (r, R, m)."""
@@ -159,17 +170,19 @@ class Draws:
 
 
 @dataclass(frozen=True, eq=False)
-class Thinned(Draws):
-    """Samples whose positives are counts: ``noise`` holds those of every truth, (S, r, R, m).
+class CountedDraws(Draws):
+    """Samples whose ``positives`` are counts under every truth, (S, r, R, m).
 
     A Poisson count is thinned. Chances move one way along the path, so the samples in a cell are those positive under
     every truth, those that become so from one truth to the next, and those never positive: independent Poisson counts.
     """
 
+    positives: FloatArray
+
     @classmethod
     def of(
         cls, sums: Any, count: FloatArray, chances: FloatArray, n: int, noise: Sequence[np.random.Generator]
-    ) -> Thinned:
+    ) -> CountedDraws:
         """Counts of cells (r, m) whose expected samples are given, and their positives."""
         shape = (len(count), n, count.shape[-1])
         positive, total = np.empty((len(chances), *shape)), np.empty(shape)
@@ -183,11 +196,11 @@ class Thinned(Draws):
             up = np.concatenate([np.zeros((1, *shape[1:])), np.cumsum(turning, axis=0)])
             positive[:, i] = always + np.where(rises[i], up, up[-1] - up)
             total[i] = always + up[-1] + rng.poisson(mass[i] * (1 - most[i]), size=shape[1:])
-        return cls(total, chances, positive, np.zeros(shape[-1], dtype=bool))
+        return cls(total, positive)
 
     def positive(self, truth: int) -> FloatArray:
         """Positives of the samples under one of the truths, (r, R, m)."""
-        return np.asarray(self.noise[truth])
+        return np.asarray(self.positives[truth])
 
 
 def row_path(estimator: Estimator, problem: Problem, norm: float, n_resamples: int, rng: np.random.Generator) -> Path:
@@ -227,8 +240,9 @@ def invert(paths: Sequence[Path], question: Question, largest: float) -> tuple[I
         return Interval(0.0, float(1 - tail ** (1 / max(question.size, 1.0)))), 0.0
     widen = spread_together(len(paths)) if question.dependent else 1.0
     table = np.empty((3, SCALES.size))
+    draws = min(p.powers.shape[-1] for p in paths)  # problems of very many distinct scores are drawn less often
     for i in range(SCALES.size):
-        each = np.stack([p.powers[i] for p in paths])
+        each = np.stack([p.powers[i, :draws] for p in paths])
         if sums_up(question):
             table[:, i] = _normal(each, question, tail, widen)
             continue
