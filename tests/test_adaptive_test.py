@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -99,13 +100,13 @@ def test_pair_by_pair(name, weighted):
     found = cal.adaptive_test(y, p, notion=notion, sample_weight=w if weighted else None, n_resamples=1, random_state=0)
     each = []
     predictions = cal.as_predictions(y, p)
-    cut = [Scales.of(t, predictions.eps, w, None) for t in as_notion(notion, predictions).targets(predictions)]
+    cut = [Scales.of(t, y, predictions.eps, w) for t in as_notion(notion, predictions).targets(predictions)]
     for k, (place, probs, hits, rows) in enumerate(problems(p, y)):
         rows = np.ones(len(y), dtype=bool) if rows is None else rows
         again = naive(place[rows], probs[rows], hits[rows].astype(float), w[rows])
         each += [(z, t, m, k) for m, (t, z) in again.items()]
         assert [level.a_side for level in cut[k].levels] == sorted(again, reverse=True)
-        errors = cut[k].squared_errors(y[None])
+        errors = cut[k].squared_errors(cut[k].outcomes(y[None]))
         by_size = [again[level.a_side] for level in cut[k].levels]
         assert errors[:, 0] == pytest.approx([t for t, _ in by_size], rel=1e-8)
         assert cut[k].standardised(errors)[:, 0] == pytest.approx([z for _, z in by_size], rel=1e-8)
@@ -150,9 +151,9 @@ def test_standardised_errors_are_nearly_normal_at_every_scale():
     """Mean 0, sd 1 and 5 % above 1.645, whatever the number of bins: no scale drowns the others."""
     rng = np.random.default_rng(0)
     p = rng.beta(0.6, 0.9, 400)
-    scales = Scales.of(Target(p, 1), 2.2e-16, None, None)
+    scales = Scales.of(Target(p, 1), np.zeros(400), 2.2e-16)
     sets = (rng.random((4000, 400)) < p).astype(np.int64)
-    errors = scales.squared_errors(sets)
+    errors = scales.squared_errors(scales.outcomes(sets))
     sd = np.array([level.sd for level in scales.levels])
     assert errors.mean(axis=1) / sd == pytest.approx(0, abs=4 / np.sqrt(4000))
     assert errors.std(axis=1) / sd == pytest.approx(1, abs=0.08)
@@ -209,7 +210,7 @@ def test_canonical_sees_what_classes_hide():
 def test_cells_of_the_simplex_have_equal_volume():
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.ones(4), 40_000)
-    scales = Scales.of(Target(p, None), 2.2e-16, None, 3)
+    scales = Scales.of(Target(p, None), np.zeros(40_000), 2.2e-16, n_scales=3)
     assert [level.a_side for level in scales.levels] == [4, 2, 1]
     assert scales.levels[0].weight.size == 64
     assert scales.levels[0].weight == pytest.approx(625, abs=5 * 25)
@@ -218,11 +219,11 @@ def test_cells_of_the_simplex_have_equal_volume():
 def test_bins_are_right_closed():
     """Scores on edges: 0.5 with those below, a confidence of 2/3 (the middle of [1/3, 1]) as well."""
     p = np.repeat([0.25, 0.5, 0.6, 1.0 - 1e-9], 10)
-    scales = Scales.of(Target(p, 1), 2.2e-16, None, 3)
+    scales = Scales.of(Target(p, 1), np.zeros(40), 2.2e-16, n_scales=3)
     assert [level.weight.tolist() for level in scales.levels] == [[10, 10, 10, 10], [20, 20], [40]]
     middle = 1 / 3 + (1 - 1 / 3) / 2
     c = np.repeat([0.4, middle, np.nextafter(middle, 1), 0.8], 5)
-    scales = Scales.of(Target(c, 1, domain=(1 / 3, 1.0)), 2.2e-16, None, 2)
+    scales = Scales.of(Target(c, 1, domain=(1 / 3, 1.0)), np.zeros(20), 2.2e-16, n_scales=2)
     assert [level.weight.tolist() for level in scales.levels] == [[15, 5], [20]]
 
 
@@ -369,3 +370,73 @@ def test_pairs_are_counted_once_a_bin():
         scales = {1: 2 * sum(r[i] * r[j] for i, j in itertools.combinations(range(4), 2)) / 16}
         scales[2] = (2 * r[0] * r[1] / 2 + 2 * r[2] * r[3] / 2) / 4
         assert found.details["squared_error"] == pytest.approx(scales[found.details["bins_a_side"]])
+
+
+# Many rows --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("domain", [(0.0, 1.0), (0.2, 1.0)])
+def test_cells_of_many_rows_are_read_as_the_rows_are(domain):
+    rng = np.random.default_rng(0)
+    p = domain[0] + (domain[1] - domain[0]) * np.round(rng.beta(0.3, 0.5, 300_000), 6)
+    y = (rng.random(p.size) < np.clip(p + 0.01, 0, 1)).astype(np.int64)
+    y[(p == 0) | (p == 1)] = p[(p == 0) | (p == 1)]
+    target = Target(p, 1, domain=domain)
+    rows, cells = Scales.of(target, y, 2.2e-16), Scales.of_cells(target, y, 2.2e-16)
+    assert rows.count.sum() == cells.count.sum() == p.size
+    assert cells.count.size < 2**15
+    assert [v.a_side for v in cells.levels] == [v.a_side for v in rows.levels]
+    for one, other in zip(cells.levels, rows.levels, strict=True):
+        assert one.weight.tolist() == other.weight.tolist()
+        assert (one.mean, one.sd) == pytest.approx((other.mean, other.sd), rel=1e-9)
+    # Squares of bins' residuals are exact, those of rows with themselves as far as a cell's width.
+    sd = np.array([level.sd for level in rows.levels])[:, None]
+    difference = cells.squared_errors(cells.happened) - rows.squared_errors(rows.happened)
+    assert np.abs(difference / sd).max() < 1e-3
+    assert rows.largest(rows.happened) > 5
+
+
+def test_draws_of_cells_have_the_law_of_the_rows():
+    """Mean, variance and how often standardised errors are above 1.645, at every scale."""
+    rng = np.random.default_rng(0)
+    p = rng.beta(0.2, 2, 270_000)
+    cells = Scales.of_cells(Target(p, 1), np.zeros(p.size), 2.2e-16)
+    errors = np.concatenate([cells.squared_errors(sets) for sets in cells.drawn(400, rng)], axis=1)
+    sd = np.array([level.sd for level in cells.levels])
+    assert errors.shape == (len(sd), 400)
+    assert errors.mean(axis=1) / sd == pytest.approx(0, abs=4 / np.sqrt(400))
+    assert errors.std(axis=1) / sd == pytest.approx(1, abs=0.2)
+    assert (cells.standardised(errors) > 1.645).mean(axis=1) == pytest.approx(0.05, abs=0.045)
+
+
+@pytest.mark.parametrize("notion", ["auto", "confidence", "top-label", "classwise"])
+def test_many_rows(notion):
+    """Of every notion: calibrated rows pass, and narrow waves that no 30 bins would see are found."""
+    rng = np.random.default_rng(4)
+    k = 2 if notion == "auto" else 3
+    q = rng.dirichlet(np.ones(k), 600_000)
+    y = (rng.random((len(q), 1)) > q.cumsum(axis=1)).sum(axis=1)
+    options = {"n_resamples": 19, "random_state": 0, "notion": notion}
+    fine = cal.adaptive_test(y, q, **options)
+    assert fine.pvalue > 0.05
+    assert fine.details["n_scales"] <= (18 if notion == "top-label" else 16)  # of a class there are fewer
+    wave = 0.05 * np.sign(np.sin(200 * np.pi * q.max(axis=1)))
+    moved = (rng.random(len(q)) < np.abs(wave)) * np.sign(wave)
+    top = q.argmax(axis=1)
+    y = np.where(moved > 0, top, np.where(moved < 0, (top + 1) % k, y))
+    assert cal.adaptive_test(y, q, **options).pvalue == 0.05
+
+
+def test_memory_is_that_of_the_rows():
+    """Forty bytes a row beside the input at most, and a statistic that no row is missing from."""
+    peaks = []
+    for n in (10**6, 3 * 10**6):
+        rng = np.random.default_rng(0)
+        p = rng.random(n)
+        y = (rng.random(n) < p).astype(np.int64)
+        tracemalloc.start()
+        found = cal.adaptive_test(y, p, n_resamples=3, random_state=0)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert found.n_samples == n
+    assert (peaks[1] - peaks[0]) / (2 * 10**6) < 40
