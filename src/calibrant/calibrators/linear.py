@@ -208,8 +208,8 @@ class DirichletCalibration(MatrixScaling):
 
     Notes
     -----
-    As :class:`MatrixScaling`. λ and μ are best chosen by cross-validation, over powers of ten; with many classes and
-    few rows the small values that suit ten classes over-fit badly.
+    Cost, and what is warned of, as :class:`MatrixScaling`. λ and μ are best chosen by cross-validation, over powers of
+    ten; with many classes and few rows the small values that suit ten classes over-fit badly.
 
     References
     ----------

@@ -36,6 +36,10 @@ class Identity(Calibrator):
     input, labels
         As :class:`TemperatureScaling`.
 
+    Notes
+    -----
+    Cost O(n K).
+
     Examples
     --------
     >>> from calibrant.calibrators import Identity
@@ -252,6 +256,10 @@ class AutoCalibrator(Calibrator):
     chosen_ : str
     calibrator_ : fitted calibrator
     table_ : list of dict
+
+    Notes
+    -----
+    Cost: a fit of every candidate on each fold, and one of that chosen on all rows.
 
     Examples
     --------

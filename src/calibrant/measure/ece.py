@@ -59,6 +59,10 @@ def maximum_calibration_error(
     Parameters as :func:`expected_calibration_error`. A single sample in a bin can decide it: with uniform bins its
     bias is large.
 
+    Notes
+    -----
+    Cost O(n) for uniform bins, O(n log n) for quantile bins.
+
     Examples
     --------
     >>> import calibrant as cal

@@ -74,6 +74,12 @@ def calibration_error(
     ValueError, TypeError
         Naming the argument, what is allowed, and what was received.
 
+    Notes
+    -----
+    Cost that of the estimator, in general O(n) and what it reads from a few thousand sums, times the number of classes
+    for class-wise notions; :class:`Isotonic`, :class:`Cumulative` and :class:`Sweep` O(n log n); ``"canonical"`` by
+    :class:`DirichletKernel` O(n² K).
+
     References
     ----------
     Silva Filho et al. (2023), §2 and §4; Posocco & Bonnefoy (2021), §4.

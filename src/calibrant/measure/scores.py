@@ -256,6 +256,10 @@ def brier_score(
         ``"sum"``: Brier's own, range 0–2, of two classes twice ``(p - o)²``. ``"half"``: range 0–1, of two classes
         ``(p - o)²``.
 
+    Notes
+    -----
+    Cost O(n K).
+
     References
     ----------
     Brier (1950), *Verification of forecasts expressed in terms of probability*.
@@ -281,6 +285,10 @@ def log_loss(
     ----------
     y_true, y_prob, labels, pos_label, sample_weight
         See :func:`calibrant.as_predictions`.
+
+    Notes
+    -----
+    Cost O(n).
 
     Examples
     --------

@@ -186,6 +186,10 @@ def decision_curve(
     -------
     DecisionCurve
 
+    Notes
+    -----
+    Cost O(n log n), to put scores in order, and O(1) a threshold.
+
     Examples
     --------
     >>> import calibrant as cal

@@ -121,7 +121,9 @@ def adaptive_test(
         )
     else:
         sets_of_labels = drawn_labels(p, n_resamples, rng)
-        draws = np.concatenate([np.max([one.largest(one.outcomes(z)) for one in known], axis=0) for z in sets_of_labels])
+        draws = np.concatenate(
+            [np.max([one.largest(one.outcomes(z)) for one in known], axis=0) for z in sets_of_labels]
+        )
     at_least = int((draws >= observed - 1e-9 * max(1.0, abs(observed))).sum()) if np.isfinite(observed) else 0
     warnings = [f"{lost} outcomes had stated probability 0, which no draw can show"] if lost else []
     if not known:
@@ -141,8 +143,10 @@ def _apart(targets: Sequence[Target], n_rows: int) -> bool:
     """Whether no row belongs to two outcomes, so that these can be drawn each by itself."""
     if any(t.scores.ndim == 2 for t in targets):
         return False
-    rows = [np.arange(n_rows) if t.rows is None else t.rows for t in targets]
-    return len(targets) == 1 or bool((sum(np.bincount(r, minlength=n_rows) for r in rows) <= 1).all())
+    if len(targets) == 1:
+        return True
+    rows = np.concatenate([np.arange(n_rows) if t.rows is None else t.rows for t in targets])
+    return int(np.bincount(rows, minlength=n_rows).max()) <= 1
 
 
 def _details(known: list[Scales], *, several: bool) -> dict[str, float]:

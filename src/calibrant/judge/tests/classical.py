@@ -171,6 +171,10 @@ def spiegelhalter_test(
         ``z > 0``: a worse Brier score than the probabilities promise (overconfident). NaN where all probabilities are 0
         or 1, or equal to each other within rows, which promise a score without spread.
 
+    Notes
+    -----
+    Cost O(n K).
+
     References
     ----------
     Spiegelhalter (1986), *Probabilistic prediction in patient management and clinical trials*.
@@ -237,6 +241,10 @@ def cox_test(
     ------
     ValueError
         For more than two classes.
+
+    Notes
+    -----
+    Cost O(n) a Newton step, of which there are some ten.
 
     References
     ----------

@@ -50,6 +50,10 @@ def cumulative_test(
         ``statistic`` in units of σ. Conservative for few rows and for tied scores (a running sum that is looked at in
         fewer places strays less).
 
+    Notes
+    -----
+    Cost O(n log n), to put scores in order.
+
     References
     ----------
     Arrieta-Ibarra, Gujral, Tannen, Tygert & Xu (2022); Feller (1951), *The asymptotic distribution of the range of

@@ -188,7 +188,7 @@ def _most(n: int, axes: int, eps: float, n_scales: int | None) -> int:
 def _cells(place: FloatArray, eps: float, most: int) -> AnyArray:
     """Right-closed bins at the finest scale, of places in the unit cube."""
     # A place that exceeds an edge by its rounding error lies on the edge.
-    return np.clip(np.ceil((place - 4 * eps) * 2.0**most).astype(np.int64) - 1, 0, 2**most - 1)
+    return np.asarray(np.clip(np.ceil((place - 4 * eps) * 2.0**most).astype(np.int64) - 1, 0, 2**most - 1))
 
 
 def _levels(
@@ -240,7 +240,8 @@ def _level(
     own = w**2 / weight[home]
     # Over pairs of rows of a bin: product of w² v, over the square of the bin's weight.
     total = sum(
-        times * float((np.bincount(home, own * one, bins) ** 2).sum() - own**2 @ squared) for one, squared, times in terms
+        times * float((np.bincount(home, own * one, bins) ** 2).sum() - own**2 @ squared)
+        for one, squared, times in terms
     )
     alone = float(own @ variance)
     real = total > _ROUNDING * alone**2

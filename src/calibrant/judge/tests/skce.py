@@ -70,6 +70,10 @@ def kernel_test(
     ValueError, TypeError
         For notions of several problems; for another estimator.
 
+    Notes
+    -----
+    Cost and memory by ``method``, above: resampling holds n² numbers.
+
     Examples
     --------
     >>> import numpy as np, calibrant as cal

@@ -139,6 +139,10 @@ def reliability_curves(
     dict of label to ReliabilityCurve
         In class order. Classes that are never predicted have no top-label curve.
 
+    Notes
+    -----
+    Cost that of :func:`reliability_curve` for every class.
+
     Examples
     --------
     >>> import calibrant as cal
