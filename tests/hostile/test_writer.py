@@ -193,7 +193,9 @@ def test_signals_leave_nothing(tmp_path, rows, model, number):
     with big.open("w") as file:
         file.write("y_true,y_prob\n")
         file.writelines(f"{i % 2},{(i % 997) / 997}\n" for i in range(600_000))
-    process = subprocess.Popen([*COMMAND, "apply", str(model), str(big), "--out", str(out / "o.csv")])
+    args = [*COMMAND, "apply", str(model), str(big), "--out", str(out / "o.csv")]
+    # Under nohup a signal is ignored, and that is inherited.
+    process = subprocess.Popen(args, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
     deadline = time.monotonic() + 60
     while not os.listdir(out) and time.monotonic() < deadline and process.poll() is None:
         time.sleep(0.01)
