@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -250,7 +251,8 @@ def _apply(
     separator = table.separator if output.standard else "\t" if out.suffix.lower() == ".tsv" else ","
     bar = progress_bar("calibrating rows", table.n_rows(), shown=on_terminal())
     with bar as advance, output.temporary() as temporary:
-        if chosen == table.file_format == "csv" and separator == table.separator:
+        same = chosen == table.file_format and (chosen == "ndjson" or separator == table.separator)
+        if same and chosen in ("csv", "ndjson"):
             return _rewritten(calibrator, table, written, temporary, advance)
         return _converted(calibrator, table, written, temporary, chosen, separator, advance)
 
@@ -258,8 +260,8 @@ def _apply(
 def _rewritten(
     calibrator: Calibrator, table: Table, written: dict[str, str], path: Path, advance: Callable[[int], None]
 ) -> int:
-    """CSV to CSV: what is not calibrated stays as it is, byte for byte."""
-    from ..data.rewriting import rewrite
+    """CSV to CSV or NDJSON to NDJSON: what is not calibrated stays as it is, byte for byte."""
+    from ..data.rewriting import csv_records, json_records, rewrite
 
     def values(texts: list[list[str | None]], start: int) -> list[list[str]]:
         batch = pl.DataFrame(dict(zip(written, texts, strict=True)), schema=dict.fromkeys(written, pl.String))
@@ -268,9 +270,8 @@ def _rewritten(
         advance(batch.height)
         return [list(map(repr, column)) for column in p.T.tolist()]
 
-    places = [table.columns.index(name) for name in written]
-    added = None if list(written) == list(written.values()) else list(written.values())
-    return rewrite(table.path, path, table.separator, places, values, added)
+    of_csv = partial(csv_records, separator=table.separator, columns=table.columns)
+    return rewrite(table.path, path, of_csv if table.file_format == "csv" else json_records, written, values)
 
 
 def _converted(
