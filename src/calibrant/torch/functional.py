@@ -15,6 +15,7 @@ from ..data.checks import check_norm
 from ..errors import DirichletKernel
 from ..errors.dirichlet import auto
 from ..errors.simplex_kernel import LEAST
+from ._checks import check_pair
 from ._kernel import TILE, around, log_probabilities
 
 REDUCTIONS = ("mean", "sum", "none")
@@ -241,11 +242,7 @@ def _kept(logits: Tensor, target: Tensor, ignore_index: int) -> tuple[Tensor, Te
 
     A compiled graph has fixed shapes: there every target must be a class, which is asserted in it.
     """
-    if logits.ndim != 2 or not logits.is_floating_point():
-        raise ValueError(f"logits must be floats of shape (N, K); got {logits.dtype}, shape {tuple(logits.shape)}")
-    if target.shape != logits.shape[:1] or target.is_floating_point() or target.dtype == torch.bool:
-        got = f"{target.dtype}, shape {tuple(target.shape)}"
-        raise ValueError(f"target must be class indices of shape ({logits.shape[0]},); got {got}")
+    check_pair("logits", logits, target, "(N, K)")
     k = logits.shape[1]
     known = (target >= 0) & (target < k)
     allowed = f"target must lie in 0 … {k - 1}"

@@ -17,6 +17,7 @@ from ..errors.norm import combine
 from ..sums import BinMoments, Bins, Grid
 from ..sums.edges import EDGE_UNITS, Edges
 from ..sums.grid import GRID_CELLS, GridMoments
+from ._checks import check_pair, check_probabilities
 from ._kernel import log_probabilities
 
 NOTIONS = ("confidence", "classwise", "class-specific")
@@ -111,17 +112,11 @@ class CalibrationError(Metric):
 
     def _problems(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor, float]:
         """Scores and outcomes of every problem, (P, N), and the rounding unit of the scores as they came."""
-        wanted = 1 if self.notion == "class-specific" else 2
-        if preds.ndim != wanted or not preds.is_floating_point():
-            shape = "(N,)" if wanted == 1 else f"(N, {self.num_classes})"
-            raise ValueError(f"preds must be floats of shape {shape}; got {preds.dtype}, shape {tuple(preds.shape)}")
-        if wanted == 2 and preds.shape[1] != self.num_classes:
+        single = self.notion == "class-specific"
+        check_pair("preds", preds, target, "(N,)" if single else f"(N, {self.num_classes})", boolean=True)
+        if not single and preds.shape[1] != self.num_classes:
             raise ValueError(f"preds must have num_classes={self.num_classes} columns; got {preds.shape[1]}")
-        if target.shape != preds.shape[:1] or target.is_floating_point():
-            raise ValueError(
-                f"target must be class indices of shape ({preds.shape[0]},); got {target.dtype}, "
-                f"shape {tuple(target.shape)}"
-            )
+        target = target.long()
         if preds.shape[0] and not 0 <= int(target.min()) <= int(target.max()) < self.num_classes:
             raise ValueError(
                 f"target must lie in 0 … {self.num_classes - 1}; got {int(target.min())} to {int(target.max())}"
@@ -129,13 +124,13 @@ class CalibrationError(Metric):
         eps = float(torch.finfo(preds.dtype).eps)
         preds = preds.detach()
         if self.from_logits:
-            preds = torch.sigmoid(preds.double()) if wanted == 1 else log_probabilities(preds)[1]
-        elif preds.dtype not in (torch.float32, torch.float64):
-            preds = preds.float()
-        if preds.shape[0] and not (torch.isfinite(preds).all() and preds.min() >= 0 and preds.max() <= 1):
-            hint = "" if self.from_logits else ": are these logits? pass from_logits=True"
-            raise ValueError(f"preds must lie in [0, 1]; got {preds.min().item():g} to {preds.max().item():g}{hint}")
-        if self.notion == "class-specific":
+            if not torch.isfinite(preds).all():
+                raise ValueError("preds must be finite logits")
+            preds = torch.sigmoid(preds.double()) if single else log_probabilities(preds)[1]
+        else:
+            check_probabilities("preds", preds)
+            preds = preds if preds.dtype in (torch.float32, torch.float64) else preds.float()
+        if single:
             return preds[None], target[None].double(), eps
         if self.notion == "classwise":
             every = torch.arange(self.num_classes, device=target.device)
