@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
+from calibrant.judge.tests.adaptive_bins import _apart
 from calibrant.judge.tests.scales import Scales, finest
 from calibrant.notions import Target, as_notion
 
@@ -425,6 +426,13 @@ def test_many_rows(notion):
     top = q.argmax(axis=1)
     y = np.where(moved > 0, top, np.where(moved < 0, (top + 1) % k, y))
     assert cal.adaptive_test(y, q, **options).pvalue == 0.05
+
+
+def test_outcomes_that_share_rows_are_drawn_together():
+    y, p = several(50)
+    predictions = cal.as_predictions(y, p)
+    for notion, apart in (("confidence", True), ("top-label", True), ("classwise", False), ("canonical", False)):
+        assert _apart(list(as_notion(notion, predictions).targets(predictions)), 50) is apart
 
 
 def test_memory_is_that_of_the_rows():

@@ -1,5 +1,6 @@
 """The HTML page: self-contained, escaped, and working in a real browser where one is installed."""
 
+import html
 import re
 import shutil
 import subprocess
@@ -65,6 +66,16 @@ def test_names_are_text_not_markup(nasty_page):
     data = re.search(r'id="data">(.*?)</script>', nasty_page, re.DOTALL).group(1)
     assert not set("<>&") & set(data)  # any of them could open or close markup inside a script element
     assert "&lt;/script&gt;&lt;b&gt;" in nasty_page
+
+
+def test_page_and_text_say_the_same_of_the_numbers():
+    rng = np.random.default_rng(0)
+    p = rng.random(200)
+    found = cal.report(rng.random(200) < p, p)
+    page, text = (" ".join(html.unescape(whole).split()) for whole in (found.to_html(), str(found)))
+    note = text[text.index("Intervals are 95 %") : text.index("median-unbiased value.")]
+    assert "can lie below its value" in note
+    assert note in page
 
 
 def test_written_file_is_what_is_returned(tmp_path):

@@ -261,6 +261,7 @@ def test_scratch_folders_of_killed_processes_are_swept_and_nothing_else_is(tmp_p
     kept = {
         f"calibrant-{gone.pid}-results": "report.html",
         f".calibrant-{host}-{gone.pid}-abcd1235": "mine.csv",
+        f".calibrant-{host}-{gone.pid}-abcd1239": "scratch",
         f".calibrant-{host}-{gone.pid}-abcd12345": "scratch",
         f".calibrant-{host}-{os.getppid()}-abcd1236": "scratch",
         f".calibrant-otherhost-{gone.pid}-abcd1237": "scratch",
@@ -268,6 +269,7 @@ def test_scratch_folders_of_killed_processes_are_swept_and_nothing_else_is(tmp_p
     for folder, name in {left.name: "scratch", **kept}.items():
         (tmp_path / folder).mkdir()
         (tmp_path / folder / name).write_text("half")
+    (tmp_path / f".calibrant-{host}-{gone.pid}-abcd1239" / "mine.csv").write_text("half")
     elsewhere = tmp_path / f".calibrant-{host}-{gone.pid}-abcd1238"
     elsewhere.symlink_to(tmp_path / f"calibrant-{gone.pid}-results")
     with writing.scratch_file() as scratch:
@@ -304,7 +306,7 @@ APPLIED = {
     "header": '"a ""b""",x,y_prob\r\n1,2,0.5\r\n"c\r\nd","",0.25\r\n',
     "duplicates": "x,x,y_prob\n1,2,0.5\n",
     "mark": "\ufeffx,y_prob\n1,0.5\n",
-    "mark and quotes": '\ufeff"x","y_prob"\n"1, 2","0.5"\n',
+    "mark and quotes": '\ufeff"x, z","y_prob"\n"1, 2","0.5"\n',
     "no last line break": "x,y_prob\n1,0.5\n2,0.75",
     "mixed line breaks": "x,y_prob\n1,0.5\r\n2,0.75\n",
     "spaces": "x,y_prob\n 1 , 0.5\n",
@@ -388,3 +390,10 @@ def test_broken_lines_are_named(line, said):
     file = io.BytesIO(b'{"a":1}\n\n' + line.encode())
     with pytest.raises(ValueError, match=f"line 3 is no JSON object: .*{said}"):
         list(rewriting.json_records(file))
+
+
+def test_several_values_of_a_line_in_any_order():
+    for line in ('{"a":0.5,"x":"a","b":0.25}', '{"b":0.25, "x":"a" ,"a":0.5 }'):
+        (record,) = rewriting.json_records(io.BytesIO(line.encode()))
+        new = record.written({"a": "0.123456", "b": "0"}, added=False).decode()
+        assert new == line.replace("0.25", "0").replace("0.5", "0.123456")

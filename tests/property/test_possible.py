@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibrant as cal
+from calibrant.errors.norm import combine, combine_draws
 from calibrant.measure.inference.intervals import sums_paths
 
 ESTIMATORS = (
@@ -129,3 +130,26 @@ def test_problems_side_by_side_have_the_paths_of_each_alone():
                 np.testing.assert_allclose(path.powers, alone.powers, rtol=1e-9, atol=1e-9)
                 np.testing.assert_allclose(path.truths, alone.truths, rtol=1e-9, atol=1e-9)
                 assert path.reading == pytest.approx(alone.reading, rel=1e-9)
+
+
+def test_errors_of_the_classes_of_a_matrix_are_capped_together():
+    """Estimates of each class alone may add up to more than there can be: 2 / K, for p = 2 the root of that."""
+    shares = [0.1] * 10
+    for norm, bound in ((1, 0.2), (2, 0.2**0.5), (float("inf"), 1.0)):
+        power = 0.9 if norm in (1, float("inf")) else 0.9**2
+        apart = 0.9
+        for draws in (False, True):
+            powers = np.full((10, 3), power) if draws else np.full(10, power)
+            f = combine_draws if draws else combine
+            assert f(powers, shares, norm, "power", True) == pytest.approx(min(bound, apart))
+            assert f(powers, shares, norm, "power") == pytest.approx(apart)
+            assert f(powers, shares, norm, "max", True) == pytest.approx(apart)
+
+
+def test_classes_without_a_number_are_left_out():
+    nan = float("nan")
+    for average, expected in (("power", 0.25), ("mean", 0.25), ("max", 0.4)):
+        assert combine([0.4, nan, 0.2], [0.2, 0.2, 0.6], 1, average) == pytest.approx(expected)
+        assert np.isnan(combine([nan, nan], [0.5, 0.5], 1, average))
+        draws = combine_draws(np.array([[0.4, nan], [nan, nan], [0.2, nan]]), [0.2, 0.2, 0.6], 1, average)
+        assert draws == pytest.approx([expected, nan], nan_ok=True)
