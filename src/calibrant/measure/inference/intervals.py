@@ -192,8 +192,11 @@ class CountedDraws(Draws):
         rises = chances[-1] >= chances[0]
         for i, rng in enumerate(noise):
             always = rng.poisson(mass[i] * least[i], size=shape[1:])
-            turning = rng.poisson((mass[i] * steps[:, i])[:, None], size=(len(steps), *shape[1:]))
-            up = np.concatenate([np.zeros((1, *shape[1:])), np.cumsum(turning, axis=0)])
+            up = np.zeros((len(chances), *shape[1:]))
+            turning = rng.poisson(mass[i] * (most[i] - least[i]), size=shape[1:])
+            draw, cell = np.nonzero(turning)  # few have any
+            share = steps[:, i, cell] / (most[i] - least[i])[cell]
+            up[1:, draw, cell] = np.cumsum(rng.multinomial(turning[draw, cell], share.T), axis=-1).T
             positive[:, i] = always + np.where(rises[i], up, up[-1] - up)
             total[i] = always + up[-1] + rng.poisson(mass[i] * (1 - most[i]), size=shape[1:])
         return cls(total, positive)
