@@ -11,6 +11,7 @@ from .data.notions import Canonical as Canonical
 from .data.notions import ClassSpecific as ClassSpecific
 from .data.notions import Classwise as Classwise
 from .data.notions import Confidence as Confidence
+from .data.notions import DrawnClass as DrawnClass
 from .data.notions import Notion as Notion
 from .data.notions import TopLabel as TopLabel
 from .data.predictions import Predictions as Predictions

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -25,6 +25,7 @@ class Sample:
     domain: tuple[float, float] = (0.0, 1.0)
     share: float = 1.0
     whole: bool = True
+    drawn: bool = False  # of vectors only the class that came counts
 
     @classmethod
     def of(cls, scores, outcomes, weights, domain=(0.0, 1.0), share=1.0, whole=None):
@@ -47,6 +48,8 @@ def samples(notion: str, y: list[int], P: list[list[float]], weights: list[float
     whole = all(v == math.floor(v) for v in w)
     if notion == "canonical":
         return [Sample.of(P, y, w)]
+    if notion == "drawn-class":
+        return [replace(Sample.of(P, y, w), drawn=True)]
     if notion == "class-specific":
         return [Sample.of([p[1] for p in P], [int(v == 1) for v in y], w)]
     if notion == "classwise":
@@ -368,14 +371,15 @@ def _part(p: float, m: int, k: int) -> float:
     return edge if edge * k < m else edge - 1
 
 
-def simplex(cuts) -> Callable[[Sample, float], float]:
+def simplex(cuts, center="cell") -> Callable[[Sample, float], float]:
     """Twin of ``SimplexBinned``: the part of each probability, one row at a time."""
 
     def power(sample: Sample, norm: float) -> float:
         k = len(sample.scores[0])
         m = cuts
-        if cuts == "sqrt":
-            m = max(1, round(max(1, math.floor(math.sqrt(sample.size) + 1e-9)) ** (1 / (k - 1))))
+        if cuts in ("sqrt", "cbrt"):
+            whole = math.floor(sample.size ** (1 / 2 if cuts == "sqrt" else 1 / 3) + 1e-9)
+            m = max(1, round(max(1, whole) ** (1 / (k - 1))))
         cells = defaultdict(list)
         for p, o, w in zip(sample.scores, sample.outcomes, sample.weights, strict=True):
             cells[tuple(_part(v, m, k) for v in p)].append((p, o, w))
@@ -384,10 +388,15 @@ def simplex(cuts) -> Callable[[Sample, float], float]:
             n = sum(w for _, _, w in members)
             if n == 0:
                 continue
-            gaps = [abs(sum(w * ((o == c) - p[c]) for p, o, w in members)) / n for c in range(k)]
-            worst = max(worst, *gaps)
+            seen = [sum(w * (o == c) for _, o, w in members) / n for c in range(k)]
+            mean = [sum(w * p[c] for p, _, w in members) / n for c in range(k)]
             mass += n
-            out += 0 if math.isinf(norm) else n * sum(g**norm for g in gaps)
+            for p, o, w in members:
+                other = p if center == "row" else mean
+                classes = [o] if sample.drawn else range(k)
+                gaps = [abs(seen[c] - other[c]) for c in classes] if w else [0.0]
+                worst = max(worst, *gaps)
+                out += 0 if math.isinf(norm) else w * sum(g**norm for g in gaps)
         return worst if math.isinf(norm) else out / mass
 
     return power

@@ -29,7 +29,6 @@ def dirichlet(bandwidth="auto", orientation="data", debias=None, residual=False)
         h = bandwidth
         if h == "auto":
             h = (0.4 if norm == 2 and debias in ("square", "cross") else 1.5) * sample.size ** (-2 / (k + 3))
-        parts = range(k) if vector else [1]
         terms, weights = [], []
         points = [tuple(row) for row in f.tolist()]
         for j in range(n):
@@ -41,7 +40,7 @@ def dirichlet(bandwidth="auto", orientation="data", debias=None, residual=False)
             a = a / a.sum()
             s2 = a @ a
             row = []
-            for c in parts:
+            for c in [int(y[j].argmax())] if sample.drawn else range(k) if vector else [1]:
                 values = y[:, c] - f[:, c] if residual else y[:, c]
                 mean, r = a @ values, y[j, c] - f[j, c]
                 gap = mean if residual else mean - f[j, c]

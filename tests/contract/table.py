@@ -67,6 +67,8 @@ class Row:
         return 60 if slow else 120
 
     def serves(self, notion: str) -> bool:
+        if notion == "drawn-class":
+            return "drawn" in self.estimator.serves and getattr(self.estimator, "debias", None) != "cross"
         return ("vector" if notion in VECTOR_NOTIONS else "scalar") in self.estimator.serves
 
     def slow(self, notion: str) -> bool:
@@ -174,6 +176,8 @@ ROWS = [
     # canonical
     Row(SimplexBinned(), simplex(5), noise=0.05, bias=0.03, mergeable=False),
     Row(SimplexBinned("sqrt"), simplex("sqrt"), noise=0.12, bias=0.08, mergeable=False),
+    Row(SimplexBinned("cbrt"), simplex("cbrt"), noise=0.05, bias=0.05, mergeable=False),
+    Row(SimplexBinned(20, "row"), simplex(20, "row"), noise=0.1, bias=0.06, leak=1e-9, mergeable=False),
     Row(SimplexBinned(1), simplex(1), noise=0.02, bias=0.4, mergeable=False, cancels=True),
     Row(DirichletKernel(0.05), dirichlet(0.05), noise=0.16, bias=0.13, mergeable=False),
     Row(
@@ -210,7 +214,11 @@ SCALAR_NOTIONS = {
     "confidence": (cal.Confidence(), 5 / 18),
     "top-label": (cal.TopLabel(), 5 / 18),
 }
-VECTOR_NOTIONS = {"canonical": (cal.Canonical(), 16 / 27)}
+VECTOR_NOTIONS = {
+    "canonical": (cal.Canonical(), 16 / 27),
+    # 3 E[(s + t (1/3 - s)) |1/3 - s|] for s of density 2 (1 - s) and the strength t = 0.6
+    "drawn-class": (cal.DrawnClass(), 3 * (0.4 * 37 / 486 + 0.6 / 3 * 16 / 81)),
+}
 
 NOTIONS = SCALAR_NOTIONS | VECTOR_NOTIONS
 CASES = [(row, name) for row in ROWS for name in NOTIONS if row.serves(name)]

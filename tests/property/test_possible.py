@@ -153,3 +153,34 @@ def test_classes_without_a_number_are_left_out():
         assert np.isnan(combine([nan, nan], [0.5, 0.5], 1, average))
         draws = combine_draws(np.array([[0.4, nan], [nan, nan], [0.2, nan]]), [0.2, 0.2, 0.6], 1, average)
         assert draws == pytest.approx([expected, nan], nan_ok=True)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 5), st.integers(1, 40), st.integers(1, 6), st.sampled_from([1, 2]), st.integers(0, 2**31))
+def test_the_drawn_class_errs_at_most_half_as_much_as_all_together(k, n, m, norm, seed):
+    """Gaps of a vector add up to 0, so that none is above half of their sum; and rows differ by more than means do."""
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(np.full(k, 0.7), n)
+    y = rng.integers(0, k, n)
+    about = {"labels": range(k), "norm": norm}
+    for center in ("cell", "row"):
+        part = {**about, "estimator": cal.SimplexBinned(m, center)}
+        drawn = cal.calibration_error(y, p, notion="drawn-class", **part)
+        every = cal.calibration_error(y, p, notion=cal.Canonical(), **part)
+        assert drawn <= every * (0.5 if norm == 1 else (1 - 1 / k) ** 0.5) + 1e-12
+        e = cal.estimate(y, p, notion=cal.DrawnClass(), n_resamples=20, **part)
+        assert e.value == pytest.approx(drawn, abs=1e-12)
+        assert 0 <= e.interval.low <= e.value <= e.interval.high <= 1
+    means, rows = (
+        cal.calibration_error(y, p, notion="canonical", estimator=cal.SimplexBinned(m, c), **about)
+        for c in ("cell", "row")
+    )
+    assert means <= rows + 1e-12
+
+
+def test_of_two_classes_the_drawn_class_is_either():
+    rng = np.random.default_rng(0)
+    p = rng.random(500)
+    y = (rng.random(500) < p**1.5).astype(int)
+    one = cal.calibration_error(y, np.column_stack([1 - p, p]), notion="drawn-class", estimator=cal.SimplexBinned(7))
+    assert one == pytest.approx(cal.calibration_error(y, p, estimator=cal.Binned(7)), abs=1e-12)

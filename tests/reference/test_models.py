@@ -368,7 +368,7 @@ def test_what_has_no_unbiased_square_is_refused(estimator):
 
 def test_squares_judge_their_input():
     q = [[0.2, 0.8], [0.6, 0.4]]
-    with pytest.raises(ValueError, match=r"SimplexBinned\(n_bins=5\) has no unbiased square"):
+    with pytest.raises(ValueError, match=r"SimplexBinned.* has no unbiased square"):
         squared_calibration_error([0, 1], q, notion="canonical", estimator=cal.SimplexBinned())
     with pytest.raises(ValueError, match="estimator must be 'auto', an estimator"):
         squared_calibration_error([0, 1], q, estimator="best")

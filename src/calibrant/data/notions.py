@@ -80,6 +80,8 @@ class Notion(ABC):
         Whether rows are split among classes, so that there are as many problems as classes that have rows.
     vector : bool
         Whether the score is a vector.
+    drawn : bool
+        Whether of a vector only the component of the class that came counts.
 
     Examples
     --------
@@ -106,6 +108,7 @@ class Notion(ABC):
     dependent: ClassVar[bool] = False
     splits: ClassVar[bool] = False
     vector: ClassVar[bool] = False
+    drawn: ClassVar[bool] = False
 
     @abstractmethod
     def targets(self, predictions: Predictions) -> Iterable[Target]:
@@ -122,7 +125,7 @@ class Notion(ABC):
             (only,) = targets
             logs = p.logs if only.scores is p.matrix else None
             return lambda codes: VectorProblem(
-                only.scores, codes, p.weights, p.integral_weights, p.eps, p.classes, logs
+                only.scores, codes, p.weights, p.integral_weights, p.eps, p.classes, logs, self.drawn
             )
         return _problems(p, targets, self.average, self.dependent)
 
@@ -289,7 +292,26 @@ class Canonical(Notion):
         yield Target(predictions.matrix, None)
 
 
-_BY_NAME: dict[str, Notion] = {n.name: n for n in (ClassSpecific(), Classwise(), Confidence(), TopLabel(), Canonical())}
+@dataclass(frozen=True)
+class DrawnClass(Canonical):
+    """The whole vector, read at the class that came: ``E |P(Y = c | s) - s_c|`` for ``c = Y``.
+
+    Calibrated exactly when :class:`Canonical` is, but the error is another number: the mean gap of one class, drawn
+    with its frequency, where the canonical L1 error is the sum over all classes. It is at most half of that: gaps of a
+    vector add up to 0, so none is above half of the sum of their sizes. Of two classes it is the error of either.
+
+    References
+    ----------
+    Posocco & Bonnefoy (2021), *Estimating expected calibration errors*, Definition 3.
+    """
+
+    name: ClassVar[str] = "drawn-class"
+    drawn: ClassVar[bool] = True
+
+
+_BY_NAME: dict[str, Notion] = {
+    n.name: n for n in (ClassSpecific(), Classwise(), Confidence(), TopLabel(), Canonical(), DrawnClass())
+}
 _BY_NAME["class-wise"] = Classwise()
 
 

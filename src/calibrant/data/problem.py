@@ -335,6 +335,8 @@ class VectorProblem:
     eps: float
     classes: tuple[Label, ...]
     logs: FloatArray | None = None
+    #: Whether only the class that came counts, with its frequency.
+    drawn: bool = False
 
     @property
     def n_samples(self) -> int:

@@ -84,14 +84,11 @@ class Estimator:
 
     def check(self, reduction: Reduction, notion: str) -> None:
         """Raise ValueError when this estimator cannot serve the notion, naming what can."""
-        kind = "vector" if isinstance(reduction, VectorProblem) else "scalar"
+        vector = isinstance(reduction, VectorProblem)
+        kind = ("drawn" if reduction.drawn else "vector") if isinstance(reduction, VectorProblem) else "scalar"
         if kind in self.serves:
             return
-        others = (
-            "DirichletKernel or SimplexBinned"
-            if kind == "vector"
-            else "Binned, Density, ResidualKernel or AdaptiveKernel"
-        )
+        others = "DirichletKernel or SimplexBinned" if vector else "Binned, Density, ResidualKernel or AdaptiveKernel"
         raise ValueError(f"estimator {type(self).__name__} cannot serve the notion {notion!r}: use {others}")
 
 

@@ -66,8 +66,9 @@ class DirichletKernel(ReadingEstimator):
     Bias of the plug-in: upward, and dominated by noise as soon as K ≥ 4: a calibrated model of 8 classes reads 0.3 to
     1.2 at n = 2000. For the canonical notion ``estimator="auto"`` is therefore
     ``DirichletKernel(debias="cross", residual=True)`` for p = 1, the same with ``orientation="query"`` for p = 2, and
-    with ``debias="ratio"`` for other p (docs/canonical.md has what was tried). p = inf: the largest gap, without
-    ``"square"`` and ``"cross"``. NaN for a single sample.
+    with ``debias="ratio"`` for other p (docs/canonical.md has what was tried). p = inf: the largest gap. Notion
+    ``"drawn-class"``: of each gap the component of the class that came. Both without ``"square"`` and ``"cross"``. NaN
+    for a single sample.
 
     Vector problems are read in row tiles: cost O(n² K), memory O(n K) and a few tiles of 4 MB, in as many threads as
     linear algebra may use (``OMP_NUM_THREADS``, ``threadpoolctl``), which change no digit. One score at a time:
@@ -96,7 +97,7 @@ class DirichletKernel(ReadingEstimator):
     debias: str | None = None
     residual: bool = False
     eps: float = 1e-6
-    serves: ClassVar[frozenset[str]] = frozenset({"scalar", "vector"})
+    serves: ClassVar[frozenset[str]] = frozenset({"scalar", "vector", "drawn"})
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bandwidth", check_width(self.bandwidth, RULES))
@@ -119,6 +120,8 @@ class DirichletKernel(ReadingEstimator):
         self.check_norm(norm)
         if isinstance(problem, Problem):
             return dirichlet_line.reading(self, problem, norm)
+        if problem.drawn and self.debias in ("square", "cross"):
+            raise ValueError(f"debias={self.debias!r} adds up all classes, and is not for the class that was drawn")
         sample = Simplex.of(problem, self.eps)
         values = self.values(sample)
         second = None if self.debias is None else values if self.debias == "ratio" else values**2
@@ -248,7 +251,8 @@ def _plug_in(gap: FloatArray, known: AnyArray, sample: Simplex, norm: float) -> 
     mass = np.where(known, sample.mass, 0.0)
     if not mass.sum() > 0:
         return Reading.nothing()
-    return Reading(float(vector_power(gap, mass, norm)), float("nan"))
+    share = sample.one_hot() if sample.drawn else None
+    return Reading(float(vector_power(gap, mass, norm, share)), float("nan"))
 
 
 def _search_rows(sample: Simplex) -> AnyArray:

@@ -49,17 +49,22 @@ def mean_power(gap: FloatArray, weight: FloatArray, norm: float) -> FloatArray:
         return np.asarray((weight * size).sum(axis=-1) / np.where(total > 0, total, np.nan))
 
 
-def vector_power(gap: FloatArray, mass: FloatArray, norm: float) -> FloatArray:
-    """``Σ_j m_j ‖gap_j‖_p^p / Σ m`` over the last two axes; its root for p > 32."""
+def vector_power(gap: FloatArray, mass: FloatArray, norm: float, share: FloatArray | None = None) -> FloatArray:
+    """``Σ_j m_j ‖gap_j‖_p^p / Σ m`` over the last two axes; its root for p > 32.
+
+    With ``share``, of which each vector adds up to 1: ``Σ_j m_j Σ_c share_jc |gap_jc|^p / Σ m``.
+    """
     size = np.abs(gap)
     if norm > LARGE_NORM:
         # Σ_j m_j ‖gap_j‖_p^p / Σ m is K times the mean over all components.
-        k = 1.0 if np.isinf(norm) else gap.shape[-1]
+        k = 1.0 if np.isinf(norm) or share is not None else gap.shape[-1]
         flat = size.reshape(*size.shape[:-2], -1)
-        return np.asarray(large_norm(flat, np.repeat(mass, gap.shape[-1], axis=-1), norm) * k ** (1 / norm))
+        weight = mass[..., None] * (np.ones(gap.shape[-1]) if share is None else share)
+        return np.asarray(large_norm(flat, weight.reshape(*weight.shape[:-2], -1), norm) * k ** (1 / norm))
     total = mass.sum(axis=-1)
     with np.errstate(invalid="ignore"):
-        return np.asarray((mass * (size**norm).sum(axis=-1)).sum(axis=-1) / np.where(total > 0, total, np.nan))
+        each = size**norm if share is None else share * size**norm
+        return np.asarray((mass * each.sum(axis=-1)).sum(axis=-1) / np.where(total > 0, total, np.nan))
 
 
 def root(power: float, norm: float) -> float:

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..data.checks import check_choice
 from ..data.problem import VectorProblem
 from ..data.types import AnyArray, FloatArray
 from ..data.weights import ones_or
@@ -26,12 +27,17 @@ class SimplexBinned(Estimator):
 
     .. math:: \Big(\sum_j \frac{n_j}{n} \,\big\lVert \bar y_j - \bar q_j \big\rVert_p^p\Big)^{1/p}
 
-    with the class frequencies and the mean probability vector of cell j; p = inf is the largest component gap.
+    with the class frequencies and the mean probability vector of cell j; p = inf is the largest component gap. Notion
+    ``"drawn-class"``: ``(Σ_j n_j/n Σ_c ȳ_jc |ȳ_jc - q̄_jc|^p)^(1/p)``.
 
     Parameters
     ----------
     n_bins : int, "sqrt" or "cbrt", default 5
         Parts m of every class' probability. ``"sqrt"`` and ``"cbrt"`` choose m so that ``m^(K-1)`` is about √n or ∛n.
+    center : {"cell", "row"}, default "cell"
+        What the frequencies of a cell are compared with: the mean vector of the cell; or each row's own vector,
+        ``(1/n Σ_i ‖ȳ(cell of i) - q_i‖^p)^(1/p)``, as Popordanoska et al. print it, which adds the spread of vectors
+        within a cell and is never below the other (Jensen).
 
     Notes
     -----
@@ -55,9 +61,11 @@ class SimplexBinned(Estimator):
     """
 
     n_bins: int | str = 5
-    serves: ClassVar[frozenset[str]] = frozenset({"vector"})
+    center: str = "cell"
+    serves: ClassVar[frozenset[str]] = frozenset({"vector", "drawn"})
 
     def __post_init__(self) -> None:
+        check_choice("center", self.center, ("cell", "row"))
         b = self.n_bins
         if (isinstance(b, str) and b not in ("sqrt", "cbrt")) or isinstance(b, bool):
             raise ValueError(f"n_bins must be an int >= 1, 'sqrt' or 'cbrt'; got {b!r}")
@@ -70,52 +78,90 @@ class SimplexBinned(Estimator):
 
     def power(self, problem: VectorProblem, norm: float) -> float:
         """``errorᵖ`` of a vector problem."""
-        mass, _, gap = self._cells(problem)
-        return float(vector_power(gap, mass, norm))
+        return _Cut.of(self, problem).data(norm)
 
     def path(self, problem: VectorProblem, norm: float, n_resamples: int, rng: np.random.Generator) -> Path:
         """What the estimator reads when the true gaps are a multiple of those found; see :mod:`..inference.intervals`.
 
-        Draws come in blocks, and there are fewer of them when there are many cells: memory is bounded.
+        Draws come in blocks, and there are fewer of them when there are many numbers to a draw: memory is bounded.
         """
-        mass, mean, gap = self._cells(problem)
-        size = mass * (problem.effective_size / mass.sum())
-        n_draws = int(np.clip(_DRAWN_NUMBERS // mean.size, 40, n_resamples))
-        block = max(1, _BLOCK_NUMBERS // mean.size)
+        cut = _Cut.of(self, problem)
+        mean, gap = cut.mean, cut.observed - cut.mean
+        size = cut.mass * (problem.effective_size / cut.mass.sum())
+        n_draws = int(np.clip(_DRAWN_NUMBERS // cut.probs.size, 40, n_resamples))
+        block = max(1, _BLOCK_NUMBERS // cut.probs.size)
         powers = np.empty((SCALES.size, n_draws))
+        chances = [np.clip(mean + scale * gap, 0, 1) for scale in SCALES]
         for a in range(0, n_draws, block):
             rows = slice(a, min(a + block, n_draws))
             count = rng.poisson(size, size=(rows.stop - rows.start, size.size)).astype(np.float64)
             noise = rng.standard_normal((*count.shape, mean.shape[1]))
             noise /= np.sqrt(np.where(count > 0, count, 1.0))[..., None]
-            for i, scale in enumerate(SCALES):
-                chance = np.clip(mean + scale * gap, 0, 1)
+            for i, chance in enumerate(chances):
                 spread = np.sqrt(chance)
                 # Covariance diag(p) - p pᵀ, that of one categorical draw.
                 shake = spread * noise - chance * (noise * spread).sum(axis=-1, keepdims=True)
-                powers[i, rows] = vector_power(chance - mean + shake, count, norm)
-        truths = np.array([vector_power(np.clip(mean + t * gap, 0, 1) - mean, mass, norm) for t in SCALES])
-        return Path(powers, truths, float(vector_power(gap, mass, norm)))
+                powers[i, rows] = cut.read(chance + shake, count, norm)
+        # What a cell blurs is not known: the truth is that of its means.
+        truths = np.array([vector_power(c - mean, cut.mass, norm, c if cut.drawn else None) for c in chances])
+        return Path(powers, truths, cut.data(norm))
 
-    def _cells(self, problem: VectorProblem) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Mass, mean probability vector and gap vector of each cell that holds samples."""
+
+@dataclass(frozen=True, eq=False)
+class _Cut:
+    """Cells that hold samples, (m,), and what their frequencies are compared with: u vectors.
+
+    Attributes
+    ----------
+    mass : ndarray of shape (m,)
+    mean, observed : ndarray of shape (m, K)
+        Mean probability vectors, and frequencies of classes.
+    probs : ndarray of shape (u, K)
+        The means, or the rows' own vectors; of ``weight`` (u,) in the cells ``home`` (u,).
+    happened : ndarray of shape (u, K)
+        Frequencies of classes among these.
+    drawn : bool
+    """
+
+    mass: FloatArray
+    mean: FloatArray
+    observed: FloatArray
+    probs: FloatArray
+    weight: FloatArray
+    home: AnyArray
+    happened: FloatArray
+    drawn: bool
+
+    @classmethod
+    def of(cls, how: SimplexBinned, problem: VectorProblem) -> _Cut:
         n, k = problem.probs.shape
         w = ones_or(problem.weights, n)
-        cuts = (
-            self.n_bins
-            if isinstance(self.n_bins, int)
-            else _cuts(resolve_n_bins(self.n_bins, problem.effective_size), k)
+        probs, codes = problem.probs.astype(np.float64), problem.codes
+        if not w.all():
+            probs, codes, w = probs[w > 0], codes[w > 0], w[w > 0]
+        cells = how.n_bins if isinstance(how.n_bins, int) else resolve_n_bins(how.n_bins, problem.effective_size)
+        cuts = cells if isinstance(how.n_bins, int) else _cuts(cells, k)
+        home = simplex_cells(probs, cuts, problem.eps)
+        happened = (codes[:, None] == np.arange(k)).astype(np.float64)
+        mass = np.bincount(home, w).astype(np.float64)
+        mean, observed = (
+            np.stack([np.bincount(home, w * column) for column in of.T], axis=1) / mass[:, None]
+            for of in (probs, happened)
         )
-        cell = simplex_cells(problem.probs, cuts, problem.eps)
-        m = int(cell.max()) + 1
-        mass = np.bincount(cell, w, minlength=m).astype(np.float64)
-        mean, observed = np.empty((m, k)), np.empty((m, k))
-        for c in range(k):
-            mean[:, c] = np.bincount(cell, w * problem.probs[:, c], minlength=m)
-            observed[:, c] = np.bincount(cell, w * (problem.codes == c), minlength=m)
-        used = mass > 0
-        mass, mean, observed = mass[used], mean[used], observed[used]
-        return mass, mean / mass[:, None], (observed - mean) / mass[:, None]
+        if how.center == "cell":
+            return cls(mass, mean, observed, mean, mass, np.arange(len(mass)), observed, problem.drawn)
+        return cls(mass, mean, observed, probs, w, home, happened, problem.drawn)
+
+    def data(self, norm: float) -> float:
+        """The number of the data."""
+        gap = self.observed[self.home] - self.probs
+        return float(vector_power(gap, self.weight, norm, self.happened if self.drawn else None))
+
+    def read(self, frequency: FloatArray, count: FloatArray, norm: float) -> FloatArray:
+        """Numbers of samples with other frequencies (…, m, K) and counts (…, m) of the cells."""
+        weight = self.weight * (count / self.mass)[..., self.home]
+        seen = frequency[..., self.home, :]
+        return vector_power(seen - self.probs, weight, norm, np.clip(seen, 0, 1) if self.drawn else None)
 
 
 def _cuts(cells: int, k: int) -> int:

@@ -39,6 +39,8 @@ class Simplex:
     integral : bool
     size : float
         Sample size (see :func:`calibrant.data.predictions.effective_size`).
+    drawn : bool
+        Whether only the class that came counts.
     """
 
     probs: FloatArray
@@ -47,6 +49,7 @@ class Simplex:
     mass: FloatArray
     integral: bool
     size: float
+    drawn: bool = False
 
     @classmethod
     def of(cls, problem: VectorProblem, eps: float) -> Simplex:
@@ -58,7 +61,7 @@ class Simplex:
         used = mass > 0
         if not used.all():
             probs, logs, codes, mass = probs[used], logs[used], codes[used], mass[used]
-        return cls(probs, logs, codes, mass.astype(np.float64), problem.integral, problem.effective_size)
+        return cls(probs, logs, codes, mass.astype(np.float64), problem.integral, problem.effective_size, problem.drawn)
 
     @property
     def n_rows(self) -> int:

@@ -55,10 +55,12 @@ def calibration_error(
         Observed labels; or predictions judged before, in place of both.
     y_prob : array-like of shape (n,) or (n, K)
         Probability of ``pos_label``, or one column a class in ``labels`` order.
-    notion : {"auto", "class-specific", "classwise", "confidence", "top-label", "canonical"} or Notion
+    notion : {"auto", "class-specific", "classwise", "confidence", "top-label", "canonical",
+        "drawn-class"} or Notion
         What must be calibrated. ``"auto"``: the positive class for a 1-D ``y_prob``, else the confidence.
     estimator : "auto" or Estimator, default "auto"
-        ``"auto"``: ``EmpiricalBayes()``; for the canonical notion :class:`DirichletKernel` over residuals, debiased.
+        ``"auto"``: ``EmpiricalBayes()``; for the canonical notion :class:`DirichletKernel` over residuals, debiased;
+        for the drawn class ``SimplexBinned("cbrt")``.
     norm : float, default 1
         p ≥ 1, or inf for the maximum. Classes combine as ``(mean of p-th powers)^(1/p)``.
     labels, pos_label, sample_weight, sum_tolerance, from_logits
@@ -178,7 +180,7 @@ def _answered(asked: Asked, n_resamples: int, rng: np.random.Generator) -> Estim
     if isinstance(reduction, VectorProblem):
         if not isinstance(chosen, SimplexBinned):
             raise TypeError(f"estimate() cannot give an interval for {chosen!r} on the notion {question.notion!r}")
-        largest = 1.0 if np.isinf(question.norm) else 2 ** (1 / question.norm)
+        largest = 1.0 if np.isinf(question.norm) or reduction.drawn else 2 ** (1 / question.norm)
         path = chosen.path(reduction, question.norm, n_resamples, rng)
         return _inverted(chosen, asked.powers, [path], question, largest=largest)
     if isinstance(chosen, CellEstimator):
@@ -353,9 +355,14 @@ def canonical_default(norm: float) -> DirichletKernel:
     return DirichletKernel("auto", orientation, "cross" if norm in (1, 2) else "ratio", residual=True)
 
 
+def _default(reduction: Reduction, norm: float) -> Estimator:
+    if not isinstance(reduction, VectorProblem):
+        return EmpiricalBayes()
+    return SimplexBinned("cbrt") if reduction.drawn else canonical_default(norm)
+
+
 def resolve_estimator(estimator: str | Estimator, reduction: Reduction, notion: str, norm: float = 1) -> Estimator:
     """Judge the ``estimator`` argument and check that it serves the notion."""
-    auto = canonical_default(norm) if isinstance(reduction, VectorProblem) else EmpiricalBayes()
-    chosen = as_estimator(estimator, auto)
+    chosen = as_estimator(estimator, _default(reduction, norm))
     chosen.check(reduction, notion)
     return chosen

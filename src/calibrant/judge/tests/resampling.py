@@ -14,7 +14,7 @@ from ...data.problem import Problem
 from ...data.types import AnyArray, FloatArray, RandomState
 from ...data.validation import as_predictions
 from ...data.verbs import Reading, verb
-from ...errors import Estimator, KernelCalibrationError, ResidualKernel
+from ...errors import Estimator, KernelCalibrationError, ResidualKernel, SimplexBinned
 from ...errors.named import as_estimator
 from ...errors.norm import combine_draws, root
 from .result import TestResult
@@ -83,7 +83,7 @@ def calibration_test(
     n_resamples, norm = check_resamples(n_resamples, 1), check_norm(norm)
     p = as_predictions(y_true, y_prob, **reading)
     chosen = as_notion(notion, p)
-    reader = _reader(estimator, vector=chosen.vector)
+    reader = _reader(estimator, chosen)
     reader.check(chosen.reduce(p), chosen.name)
     rng = np.random.default_rng(random_state)
     statistics = _statistics(reader, chosen, p, norm)
@@ -109,8 +109,10 @@ def calibration_test(
 Statistics = Callable[[AnyArray], FloatArray]
 
 
-def _reader(estimator: str | Estimator, *, vector: bool) -> Estimator:
-    return as_estimator(estimator, KernelCalibrationError() if vector else ResidualKernel())
+def _reader(estimator: str | Estimator, notion: Notion) -> Estimator:
+    if not notion.vector:
+        return as_estimator(estimator, ResidualKernel())
+    return as_estimator(estimator, SimplexBinned("cbrt") if notion.drawn else KernelCalibrationError())
 
 
 def drawn_labels(p: Predictions, n_resamples: int, rng: np.random.Generator) -> Any:
