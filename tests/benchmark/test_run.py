@@ -286,7 +286,7 @@ def test_the_paper_s_curves():
     assert corrected["c30"].estimator == cal.Binned(30, mapping="linear")
     assert published["c30"].estimator == cal.Binned(30, mapping="linear-as-printed", span="domain")
     assert published["l30"] == corrected["l30"] == Entry(cal.Binned(30))
-    assert published["acsqrt"].estimator == cal.Binned("sqrt", "quantile", "linear-as-printed")
+    assert published["acsqrt"].estimator == cal.Binned("sqrt", "quantile-as-published", "linear-as-printed")
     assert corrected["d0.1"].estimator == cal.Density(0.1, "triweight")
     assert [published["d-silverman"].shared_bandwidth, corrected["d-silverman"].shared_bandwidth] == [True, False]
     with pytest.raises(ValueError, match="mode must be one of"):

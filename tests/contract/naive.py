@@ -80,13 +80,13 @@ def total(powers: list[float], shares: list[float], norm: float) -> float:
 # ---- bins ------------------------------------------------------------------------------------------------------
 
 
-def _quantile_edges(sample: Sample, n_bins: int) -> list[float]:
+def _quantile_edges(sample: Sample, n_bins: int, published: bool = False) -> list[float]:
     rows = sorted((s, w) for s, w in zip(sample.scores, sample.weights, strict=True) if w > 0)
     cuts = []
     if sample.whole:
         n = len(rows)
         for j in range(1, n_bins):
-            left = j * n // n_bins
+            left = j * (n // n_bins) if published else j * n // n_bins
             if left:
                 below, above = rows[left - 1][0], rows[left][0]
                 cuts.append((below + above) / 2 if below < above else below)
@@ -138,7 +138,7 @@ def binned(n_bins, strategy="uniform", mapping="hard", debias=False, span="unit"
                 b = max(1, math.floor(sample.size ** (1 / 3) + 1e-9))
             low, high = sample.domain if span == "domain" else (0.0, 1.0)
             uniform = [low + (high - low) * j / b for j in range(b + 1)]
-            edges = uniform if strategy == "uniform" else _quantile_edges(sample, b)
+            edges = uniform if strategy == "uniform" else _quantile_edges(sample, b, "published" in strategy)
         rows = defaultdict(list)
         for s, o, w in zip(sample.scores, sample.outcomes, sample.weights, strict=True):
             for j, share in _shares(s, edges, mapping).items():

@@ -204,7 +204,7 @@ _MAPS = {"isotonic": _isotonic_at, "logistic": _logistic_at, "histogram": _histo
 # ---- Beta kernels ----------------------------------------------------------------------------------------------
 
 
-def beta_kernel(bandwidth="auto") -> Callable[[Sample, float], float]:
+def beta_kernel(bandwidth="auto", form="first") -> Callable[[Sample, float], float]:
     """Twin of ``BetaKernel``: a loop over samples and SciPy's Beta densities."""
 
     def power(sample: Sample, norm: float) -> float:
@@ -216,9 +216,9 @@ def beta_kernel(bandwidth="auto") -> Callable[[Sample, float], float]:
         if h == "auto":
             h = 0.17 * sample.size**-0.4
         if h == "loo":
-            h = _likeliest(tuple(s), tuple(w))
+            h = _likeliest(tuple(s), tuple(w), form)
         gaps = []
-        for j, k in _log_kernels(s, h):
+        for j, k in _log_kernels(s, h, form):
             others = w * np.exp(k - k.max())
             if others.sum() > 0:
                 gaps.append((w[j], others @ o / others.sum() - s[j]))
@@ -228,23 +228,32 @@ def beta_kernel(bandwidth="auto") -> Callable[[Sample, float], float]:
 
 
 @lru_cache(maxsize=64)  # the same for every norm
-def _likeliest(scores: tuple[float, ...], weights: tuple[float, ...]) -> float:
+def _likeliest(scores: tuple[float, ...], weights: tuple[float, ...], form: str) -> float:
     """Bandwidth under which the scores are likeliest."""
     s, w = np.array(scores), np.array(weights)
     candidates = [2 ** (-k / 2) for k in range(25)]
-    return candidates[int(np.argmax([_likelihood(s, w, c) for c in candidates]))]
+    return candidates[int(np.argmax([_likelihood(s, w, c, form) for c in candidates]))]
 
 
-def _likelihood(s: np.ndarray, w: np.ndarray, h: float) -> float:
+def _likelihood(s: np.ndarray, w: np.ndarray, h: float, form: str) -> float:
     """Leave-one-out log-likelihood of the scores."""
-    return sum(w[j] * (k.max() + math.log(w @ np.exp(k - k.max()))) for j, k in _log_kernels(s, h))
+    return sum(w[j] * (k.max() + math.log(w @ np.exp(k - k.max()))) for j, k in _log_kernels(s, h, form))
 
 
-def _log_kernels(s: np.ndarray, h: float):
+def _rho(x: float, b: float) -> float:
+    """Chen (1999), the parameter near an end."""
+    return 2 * b**2 + 2.5 - math.sqrt(4 * b**4 + 6 * b**2 + 2.25 - x**2 - x / b)
+
+
+def _log_kernels(s: np.ndarray, h: float, form: str):
     """For every sample, the logarithms of the kernels of the other samples there."""
     for j in range(len(s)):
         at = min(max(s[j], EPS), 1 - EPS)
-        k = beta_law.logpdf(at, s / h + 1, (1 - s) / h + 1)
+        first, second = s / h + 1, (1 - s) / h + 1
+        if form == "second":
+            first = [_rho(v, h) if v < 2 * h else v / h for v in s]
+            second = [_rho(1 - v, h) if v > 1 - 2 * h else (1 - v) / h for v in s]
+        k = beta_law.logpdf(at, first, second)
         k[j] = -np.inf
         yield j, k
 

@@ -102,6 +102,14 @@ ROWS = [
     Row(Binned(15, "quantile"), binned(15, "quantile"), mergeable=False),
     Row(Binned(15, mapping="linear"), binned(15, mapping="linear")),
     Row(Binned(15, "quantile", "linear"), binned(15, "quantile", "linear"), mergeable=False),
+    Row(Binned(15, "quantile-as-published"), binned(15, "quantile-as-published"), mergeable=False),
+    Row(
+        Binned("sqrt", "quantile-as-published", "linear-as-printed"),
+        binned("sqrt", "quantile-as-published", "linear-as-printed"),
+        noise=0.04,
+        bias=0.012,
+        mergeable=False,
+    ),
     Row(Binned(15, mapping="linear-as-printed"), binned(15, mapping="linear-as-printed"), bias=0.012),
     Row(Binned(15, "quantile", "linear-as-printed"), binned(15, "quantile", "linear-as-printed"), mergeable=False),
     # numbers of bins from the data, and edges from the user
@@ -135,6 +143,8 @@ ROWS = [
     Row(BetaKernel(), beta_kernel(), close=1e-4, noise=0.02),
     Row(BetaKernel(0.05), beta_kernel(0.05), close=1e-4, noise=0.05),  # wide, so it leaks at a confidence's lower end
     Row(BetaKernel("loo"), beta_kernel("loo"), noise=0.02),
+    Row(BetaKernel(form="second"), beta_kernel(form="second"), close=1e-4, noise=0.02),
+    Row(BetaKernel(0.02, form="second"), beta_kernel(0.02, "second"), close=1e-4, noise=0.03, leak=1e-6),
     # densities
     Row(Density(), density("silverman"), (1, 2), close=2e-4, noise=0.02, bias=0.01, leak=0.2),
     Row(Density("scott"), density("scott"), (1, 2), close=2e-4, noise=0.02, bias=0.01, leak=0.2),

@@ -290,3 +290,18 @@ def test_sums_that_do_not_fit():
         with pytest.raises(ValueError, match="GridMoments of different grids cannot merge"):
             grid + other
     assert (GridMoments.empty() + grid).n_samples == 2
+
+
+@pytest.mark.parametrize(("n", "bins", "k"), [(59, 30, 1), (100, 15, 6), (50_007, 30, 1666), (20, 30, 0)])
+def test_left_over_samples_as_published(n, bins, k):
+    """floor(n / B) in every bin, and the others in the last: many rows, which are not sorted, among them."""
+    p = np.random.default_rng(0).random(n)
+    edges = quantile_edges(p, None, bins, leftovers="last")
+    counts = BinMoments.of(Problem(p, np.zeros(n, dtype=int)), edges).weight
+    assert counts.tolist() == ([k] * (bins - 1) + [n - k * (bins - 1)] if k else [n])
+    s = np.sort(p)
+    assert edges.values[1:-1] == pytest.approx([(s[j * k - 1] + s[j * k]) / 2 for j in range(1, bins)] if k else [])
+    y = np.random.default_rng(1).integers(0, 2, n)
+    again = cal.calibration_error(y, p, estimator=cal.Binned(edges.values))
+    published = cal.Binned(bins, "quantile-as-published")
+    assert cal.calibration_error(y, p, estimator=published) == pytest.approx(again, abs=1e-12)

@@ -69,8 +69,8 @@ def paper_curves(mode: str = "corrected") -> Entries:
 
     ``"corrected"``: true linear mapping, uniform bins over [0, 1], densities mirrored at the ends of the notion's
     domain, a bandwidth for each class. ``"as-published"``: the linear mapping as printed; for confidence l on [0, 1]
-    and c on [1/K, 1]; Silverman's bandwidth of class 0 for all classes. Quantile edges are the library's in both modes
-    (the authors' put every left-over sample into the last bin).
+    and c on [1/K, 1]; Silverman's bandwidth of class 0 for all classes; what quantile bins do not share out evenly
+    in the last of them.
 
     Examples
     --------
@@ -85,6 +85,7 @@ def paper_curves(mode: str = "corrected") -> Entries:
     entries: Entries = {}
     for name, (strategy, shares) in _STRATEGIES.items():
         span = "domain" if published and name == "c" else "unit"
+        strategy += "-as-published" if published and strategy == "quantile" else ""
         bins: tuple[int | str, ...] = (10, 30, "sqrt")
         for n_bins in bins:
             entries[f"{name}{n_bins}"] = Entry(Binned(n_bins, strategy, linear if shares else "hard", span=span))

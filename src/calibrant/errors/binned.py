@@ -19,7 +19,7 @@ from .norm import mean_power
 
 #: Sums of so many bins still fit into memory.
 MOST_BINS = 10_000_000
-STRATEGIES = ("uniform", "quantile")
+STRATEGIES = ("uniform", "quantile", "quantile-as-published")
 #: Named corrections. All subtract ``ō(1-ō)/(n_j - 1)`` a bin; they differ in what a bin with one sample is.
 DEBIASES = ("brocker", "kumar", "ferro-fricker")
 
@@ -37,8 +37,10 @@ class Binned(CellEstimator):
     ----------
     n_bins : int, "sqrt", "cbrt" or sequence of float, default 15
         Number of bins; floor(√n) or floor(∛n) bins, of n up to 10¹⁰; or the edges themselves, strictly increasing.
-    strategy : {"uniform", "quantile"}, default "uniform"
-        Bins of equal width, or of equal numbers of samples. Ignored when edges are given.
+    strategy : {"uniform", "quantile", "quantile-as-published"}, default "uniform"
+        Bins of equal width, or of equal numbers of samples. Ignored when edges are given. ``"quantile-as-published"``
+        puts ``floor(n / B)`` samples in every bin and all that are left over in the last one, as Posocco & Bonnefoy's
+        code does (59 samples in 30 bins: 30 in the last); for reproduction.
     mapping : {"hard", "linear", "linear-as-printed"}, default "hard"
         A sample belongs to one bin, or is shared by the two whose centres are nearest (the nearer takes
         more). ``"linear-as-printed"`` exchanges the shares, as the paper's formula does; for reproduction.
@@ -162,7 +164,8 @@ class Binned(CellEstimator):
         if self.strategy == "uniform" or self.fixed:
             edges = self.edges(problem)
             return Bins(edges, self.mapping) if edges.values.ndim == 1 else None
-        return QuantileBins(self.n_bins if isinstance(self.n_bins, (int, str)) else len(self.n_bins) - 1, self.mapping)
+        n_bins = self.n_bins if isinstance(self.n_bins, (int, str)) else len(self.n_bins) - 1
+        return QuantileBins(n_bins, self.mapping, "last" if self.strategy == "quantile-as-published" else "spread")
 
     def powers(self, problems: Problem | OneVsRest, norm: float) -> FloatArray:
         """``errorᵖ`` of every problem; the plain ECE needs the residuals a bin only."""

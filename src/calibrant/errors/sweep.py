@@ -11,7 +11,7 @@ from ..data.problem import Problem
 from ..data.types import FloatArray, IntArray
 from ..sums import BinMoments, DistinctScores, Edges, Runs
 from .base import CellEstimator, Cells
-from .binned import STRATEGIES, Binned
+from .binned import Binned
 from .norm import mean_power
 
 #: Relative weights add up with rounding errors: frequencies of bins this close count as equal then.
@@ -22,6 +22,7 @@ FEW = 32
 MOST_TOGETHER = 256
 #: Numbers held at once where many numbers of bins are tried together.
 _BLOCK_NUMBERS = 1 << 16
+_STRATEGIES = ("uniform", "quantile")
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,8 @@ class Sweep(CellEstimator):
     strategy: str = "quantile"
 
     def __post_init__(self) -> None:
-        if self.strategy not in STRATEGIES:
-            raise ValueError(f"strategy must be one of {', '.join(map(repr, STRATEGIES))}; got {self.strategy!r}")
+        if self.strategy not in _STRATEGIES:
+            raise ValueError(f"strategy must be one of {', '.join(map(repr, _STRATEGIES))}; got {self.strategy!r}")
 
     @property
     def needs(self) -> DistinctScores:

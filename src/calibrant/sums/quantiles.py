@@ -27,27 +27,31 @@ class QuantileBins:
     ----------
     n_bins : int, "sqrt" or "cbrt"
     mapping : {"hard", "linear", "linear-as-printed"}
+    leftovers : {"spread", "last"}
+        Where samples go that the bins do not share out evenly: over the bins, or all into the last one.
     """
 
     n_bins: int | str
     mapping: str = "hard"
+    leftovers: str = "spread"
 
     def of(self, problem: Problem) -> BinMoments:
         """Sums of the samples of one problem, or of many. Cost O(n log n); O(n) for many rows without weights."""
         if problem.weights is None and problem.n_samples > _MANY * len(problem):
             each = []
             for one in problem:
-                edges = quantile_edges(one.scores, None, resolve_n_bins(self.n_bins, one.n_samples), one.domain)
+                number = resolve_n_bins(self.n_bins, one.n_samples)
+                edges = quantile_edges(one.scores, None, number, one.domain, leftovers=self.leftovers)
                 each.append(BinMoments.of(one, edges, self.mapping))
             return joined(each) if problem.shape else each[0]
-        return cast(_Placed, problem.sums(_Places(self.n_bins))).moments(self.mapping)
+        return cast(_Placed, problem.sums(_Places(self.n_bins, self.leftovers))).moments(self.mapping)
 
     def residuals(self, problem: Problem) -> tuple[FloatArray, FloatArray]:
         """``Σ w a (outcome - score)`` of each bin, (R, B), and ``Σ w``, (R,); see :meth:`.bins.Bins.residuals`."""
         if problem.weights is None and problem.n_samples > _MANY * len(problem):
             sums = self.of(problem if problem.shape else replace(problem, starts=problem.bounds))
             return sums.outcome - sums.score, sums.weight.sum(axis=-1)
-        placed = cast(_Placed, problem.sums(_Places(self.n_bins)))
+        placed = cast(_Placed, problem.sums(_Places(self.n_bins, self.leftovers)))
         return placed.residuals(self.mapping), placed.runs.totals
 
 
@@ -56,11 +60,12 @@ class _Places:
     """Which bin each distinct score lies in: the same for all mappings."""
 
     n_bins: int | str
+    leftovers: str
 
     def of(self, problem: Problem) -> _Placed:
         """Bins of a problem's samples."""
         runs = problem.sums(DistinctScores())
-        return _Placed.of(runs, Cuts.of(runs, self.n_bins))
+        return _Placed.of(runs, Cuts.of(runs, self.n_bins, self.leftovers))
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,12 +77,13 @@ class Cuts:
     below: IntArray
 
     @classmethod
-    def of(cls, runs: Runs, n_bins: int | str) -> Cuts:
+    def of(cls, runs: Runs, n_bins: int | str, leftovers: str = "spread") -> Cuts:
         """Cut j lies after the ``floor(j n / B)``-th smallest score, midway to the next.
 
         When these two are equal the cut lies on them and the whole tie goes left, so equal scores never part. A tie of
         the smallest or the largest score, such as an atom at 0 or 1, is cut off from the others. Cuts that coincide
-        merge.
+        merge. With ``leftovers="last"`` cut j lies after the ``j floor(n / B)``-th score ; relative
+        weights have no left-overs.
         """
         bins = np.array([resolve_n_bins(n_bins, float(n)) for n in runs.sizes])
         row = np.repeat(np.arange(len(runs)), np.maximum(bins - 1, 0))
@@ -87,6 +93,8 @@ class Cuts:
         target = j * (total / bins)[row]
         if runs.integral:
             target = np.floor(j * total[row] / bins[row] + slack[row])
+            if leftovers == "last":
+                target = j * np.floor(total / bins)[row]
         kept = target > slack[row]
         row, target = row[kept], target[kept]
         # The run in which the target falls; on its end, the cut lies between it and the next one.
@@ -255,15 +263,23 @@ def quantile_edges(
     domain: tuple[float, float] = (0.0, 1.0),
     *,
     integral: bool = True,
+    leftovers: str = "spread",
 ) -> Edges:
     """Edges of the quantile bins of one sample; see :class:`Cuts`. There are at most ``n_bins``.
 
     Cost: O(n) for n samples without weights (only the cells of a fine histogram that hold a cut are sorted).
     """
     if weights is not None or scores.size <= _MANY:
-        return QuantileBins(n_bins).of(Problem(scores, np.zeros(scores.size), weights, integral, domain)).edges
+        return (
+            QuantileBins(n_bins, leftovers=leftovers)
+            .of(Problem(scores, np.zeros(scores.size), weights, integral, domain))
+            .edges
+        )
     n = scores.size
-    ranks = np.unique(np.arange(1, n_bins) * n // n_bins)  # samples left of the cuts
+    steps = np.arange(1, n_bins)
+    ranks = np.unique(
+        steps * n // n_bins if leftovers == "spread" else steps * (n // n_bins)
+    )  # samples left of the cuts
     ranks = ranks[ranks > 0]
     if not ranks.size:
         return Edges(np.array(domain), exact=True)
