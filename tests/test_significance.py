@@ -360,3 +360,39 @@ def test_cox_solves_its_equations_for_any_weights():
         assert np.array([residual.sum(), residual @ z]) == pytest.approx(0, abs=1e-9 * w.sum())
         large = w * (y - special.expit(found.details["in_the_large"] + z))
         assert large.sum() == pytest.approx(0, abs=1e-9 * w.sum())
+
+
+@pytest.mark.parametrize("score", ["brier", "log-loss", cal.scores.Spherical()])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_proper_score_as_the_statistic(score, classes):
+    """Algorithm 1 of the survey by hand: scores of labels drawn from the probabilities, one by one."""
+    rng = np.random.default_rng(5)
+    q = rng.dirichlet(np.ones(classes), 40)
+    y = (rng.random((40, 1)) > q.cumsum(axis=1)).sum(axis=1)
+    w = rng.integers(0, 3, 40) + 0.5
+    found = cal.calibration_test(y, q, estimator=score, n_resamples=30, random_state=9, sample_weight=w)
+    rule = {"brier": cal.scores.Brier(), "log-loss": cal.scores.Log()}.get(score, score)
+
+    def mean(codes):
+        return sum(v * rule.table(q[[i]])[0, k] for i, (v, k) in enumerate(zip(w, codes, strict=True))) / w.sum()
+
+    uniform = np.random.default_rng(9).random((30, 40))
+    draws = [mean([int((u > c).sum()) for u, c in zip(row, q.cumsum(axis=1)[:, :-1], strict=True)]) for row in uniform]
+    assert found.statistic == pytest.approx(mean(y))
+    assert found.draws == pytest.approx(draws)
+    assert found.pvalue == pytest.approx((sum(d >= mean(y) - 1e-12 for d in draws) + 1) / 31)
+
+
+def test_scores_see_overconfidence_and_what_cannot_be():
+    rng = np.random.default_rng(1)
+    p = rng.random(400)
+    wild = np.clip(0.5 + 1.8 * (p - 0.5), 0.01, 0.99)
+    y = (rng.random(400) < p).astype(int)
+    for score in ("brier", "log-loss"):
+        assert cal.calibration_test(y, wild, estimator=score, n_resamples=99, random_state=3).pvalue == 0.01
+        assert cal.calibration_test(y, p, estimator=score, n_resamples=99, random_state=3).pvalue > 0.05
+    never = cal.calibration_test([0, 1, 1], [0.2, 0.0, 0.7], estimator="log-loss", n_resamples=9, random_state=0)
+    assert never.statistic == np.inf
+    assert never.pvalue == 0.1
+    with pytest.raises(ValueError, match="nothing to show"):
+        never.plot()

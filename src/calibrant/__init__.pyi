@@ -93,6 +93,7 @@ from .plot import CriticalDifferenceDisplay as CriticalDifferenceDisplay
 from .plot import DecisionCurveDisplay as DecisionCurveDisplay
 from .plot import ModelComparisonDisplay as ModelComparisonDisplay
 from .plot import MurphyDisplay as MurphyDisplay
+from .plot import NullDistributionDisplay as NullDistributionDisplay
 from .plot import ReliabilityDisplay as ReliabilityDisplay
 from .plot import SimplexMapDisplay as SimplexMapDisplay
 from .plot import SubgroupDisplay as SubgroupDisplay

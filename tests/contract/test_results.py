@@ -42,7 +42,9 @@ def everything():
         "evidence": report.evidence,
         "row of a class": several.per_class[0],
         "curves": report.curves,
-        "test": cal.spiegelhalter_test(y, p),
+        "test": cal.calibration_test(y, p, n_resamples=50),
+        "test of a known law": cal.hosmer_lemeshow(y, p),
+        "test without either": cal.spiegelhalter_test(y, p),
         "belt": cal.calibration_belt(y, p),
         "decomposition": cal.decompose(y, p, level=0.95, random_state=0),
         "murphy": cal.murphy_curve(y, p),
@@ -130,6 +132,10 @@ def test_a_picture_draws_itself(result):
         return
     if result is RESULTS["estimate of classes"]:
         with pytest.raises(ValueError, match="has no curve of its own"):
+            result.plot()
+        return
+    if result is RESULTS["test without either"]:
+        with pytest.raises(ValueError, match="neither draws nor a chi-squared law"):
             result.plot()
         return
     display = result.plot()

@@ -97,6 +97,7 @@ def displays():
         "DecisionCurveDisplay": cal.decision_curve(y, p),
         "ModelComparisonDisplay": cal.compare_models(y, {"a": p, "b": q}, n_resamples=50),
         "MurphyDisplay": cal.murphy_curve(y, p),
+        "NullDistributionDisplay": cal.calibration_test(y, p, n_resamples=50),
         "ReliabilityDisplay": cal.report(y, p),
         "SubgroupDisplay": cal.subgroup_calibration(y, p, by=np.where(p > 0.5, "$a_{b$", "<i>"), min_size=10),
     }

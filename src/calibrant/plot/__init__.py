@@ -13,6 +13,7 @@ from .decision_display import DecisionCurveDisplay
 from .diagram import Diagram
 from .map_display import CalibrationMapDisplay
 from .murphy_display import MurphyDisplay
+from .null_display import NullDistributionDisplay
 from .rank_display import CriticalDifferenceDisplay
 from .reliability_display import ReliabilityDisplay
 from .simplex_display import SimplexMapDisplay
@@ -26,6 +27,7 @@ __all__ = [
     "Diagram",
     "ModelComparisonDisplay",
     "MurphyDisplay",
+    "NullDistributionDisplay",
     "ReliabilityDisplay",
     "SimplexMapDisplay",
     "SubgroupDisplay",

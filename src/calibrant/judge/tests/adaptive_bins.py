@@ -136,6 +136,7 @@ def adaptive_test(
         n_samples=n_rows,
         details=_details(known, several=len(problems) > 1),
         warnings=tuple(warnings),
+        draws=draws,
     )
 
 

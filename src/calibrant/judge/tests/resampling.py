@@ -14,9 +14,11 @@ from ...data.problem import Problem
 from ...data.types import AnyArray, FloatArray, RandomState
 from ...data.validation import as_predictions
 from ...data.verbs import Reading, verb
+from ...data.weights import ones_or
 from ...errors import Estimator, KernelCalibrationError, ResidualKernel, SimplexBinned
 from ...errors.named import as_estimator
 from ...errors.norm import combine_draws, root
+from ...measure.scores import RULES, ScoringRule, as_rule, matrix_of
 from .result import TestResult
 
 #: Draws worked on at a time.
@@ -29,7 +31,7 @@ def calibration_test(
     y_prob: Any = None,
     *,
     notion: str | Notion = "auto",
-    estimator: str | Estimator = "auto",
+    estimator: str | Estimator | ScoringRule = "auto",
     norm: float = 1,
     n_resamples: int = 999,
     random_state: RandomState = 0,
@@ -50,9 +52,10 @@ def calibration_test(
         See :func:`calibrant.as_predictions`. Weights are those of the statistic; each row draws one label.
     notion : str or Notion, default "auto"
         What is tested; see :func:`calibrant.calibration_error`.
-    estimator : "auto" or Estimator, default "auto"
+    estimator : "auto", Estimator, "brier", "log-loss", "spherical" or ScoringRule, default "auto"
         Of the statistic; its own bias is no matter, for the draws have it too. ``"auto"``: smoothed residuals over
-        ranks, which need no bins.
+        ranks, which need no bins. Or a proper score of all probabilities: is it worse than these promise? That sees
+        over-confidence; a model that is less sure than it could be scores better than it promises, and passes.
     norm : float ≥ 1, default 1
     n_resamples : int, default 999
     random_state : int, Generator or None
@@ -83,18 +86,25 @@ def calibration_test(
     n_resamples, norm = check_resamples(n_resamples, 1), check_norm(norm)
     p = as_predictions(y_true, y_prob, **reading)
     chosen = as_notion(notion, p)
-    reader = _reader(estimator, chosen)
-    reader.check(chosen.reduce(p), chosen.name)
+    reader: Any = estimator
+    if isinstance(estimator, ScoringRule) or (isinstance(estimator, str) and estimator in RULES):
+        reader = as_rule(estimator, one_column=p.positive is not None)
     rng = np.random.default_rng(random_state)
-    statistics = _statistics(reader, chosen, p, norm)
+    if isinstance(reader, ScoringRule):
+        statistics = _score(reader, p)
+    else:
+        reader = _reader(reader, chosen)
+        reader.check(chosen.reduce(p), chosen.name)
+        statistics = _statistics(reader, chosen, p, norm)
     observed = float(statistics(p.codes[None].astype(np.int64))[0])
     draws = np.concatenate([statistics(codes) for codes in drawn_labels(p, n_resamples, rng)])
-    near = 1e-12 * max(abs(observed), 1e-300)  # draws that are the same sum in another order
+    # Draws that are the same sum in another order.
+    near = 1e-12 * max(abs(observed), 1e-300) if np.isfinite(observed) else 0.0
     greater, at_least = int((draws > observed + near).sum()), int((draws >= observed - near).sum())
     return TestResult(
         statistic=observed,
         pvalue=(at_least + 1) / (len(draws) + 1),
-        null=f"the probabilities are calibrated ({chosen.name})",
+        null="the probabilities are calibrated" + ("" if isinstance(reader, ScoringRule) else f" ({chosen.name})"),
         method=f"resampling under calibration, {reader!r}, {len(draws)} draws",
         n_samples=p.n_samples,
         details={
@@ -102,11 +112,24 @@ def calibration_test(
             "p_at_least": at_least / len(draws),
             "expected": float(draws.mean()),
         },
+        draws=draws,
     )
 
 
 #: Calibration errors, (R,), of R sets of labels (R, n).
 Statistics = Callable[[AnyArray], FloatArray]
+
+
+def _score(rule: ScoringRule, p: Predictions) -> Statistics:
+    """Mean scores of sets of labels."""
+    q = matrix_of(p)
+    rule.expected(q[:1], q[:1])  # judges the number of classes
+    table = rule.table(q)
+    weight = ones_or(p.weights, p.n_samples)
+    weight, table = weight[weight > 0] / weight.sum(), table[weight > 0]
+    used = slice(None) if p.weights is None else np.flatnonzero(p.weights > 0)
+    rows = np.arange(len(table))
+    return lambda sets: table[rows, sets[:, used]] @ weight
 
 
 def _reader(estimator: str | Estimator, notion: Notion) -> Estimator:

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from ...data.result import Result
+from ...data.result import Picture
+from ...data.types import FloatArray
 
 
 @dataclass(frozen=True, repr=False)
-class TestResult(Result):
+class TestResult(Picture):
     """Result of a hypothesis test.
 
     Attributes
@@ -28,7 +29,12 @@ class TestResult(Result):
     warnings : tuple of str
         Why the p-value may be off; empty where nothing is known against it.
     n_samples : int
+    draws : ndarray of shape (R,) or None
+        Statistics of labels drawn under the null hypothesis, where the p-value was found among such. ``plot()`` shows
+        them, or the chi-squared law, beside the statistic.
     """
+
+    display: ClassVar[str] = "NullDistributionDisplay"
 
     __test__: ClassVar[bool] = False  # its name would make pytest collect it
 
@@ -40,6 +46,7 @@ class TestResult(Result):
     df: float | None = None
     details: Mapping[str, float] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    draws: FloatArray | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         df = "" if self.df is None else f", df {self.df:g}"

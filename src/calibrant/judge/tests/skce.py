@@ -121,6 +121,7 @@ def kernel_test(
         null=f"the probabilities are calibrated ({chosen.name})",
         method=f"kernel calibration error, resampling under calibration, {n_resamples} draws",
         n_samples=p.n_samples,
+        draws=found[1:],
         details={"skce": skce} | reader.details(problem, 2),
     )
 
