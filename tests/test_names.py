@@ -136,7 +136,7 @@ def test_names_and_defaults_are_the_same_everywhere():
                     assert p.default in shared[key], (name, key, p.default)
     functions = [value for value in map(vars(cal).get, cal.__all__) if inspect.isfunction(value)]
     with_method = {f.__name__ for f in functions if "method" in inspect.signature(f).parameters}
-    assert with_method == {"decompose", "evalue_test", "kernel_test"}
+    assert with_method == {"decompose", "evalue_test", "kernel_test", "pearson_test"}
 
 
 def test_logits_are_read_by_every_verb():

@@ -396,3 +396,38 @@ def test_scores_see_overconfidence_and_what_cannot_be():
     assert never.pvalue == 0.1
     with pytest.raises(ValueError, match="nothing to show"):
         never.plot()
+
+
+def test_pearson_over_distinct_scores():
+    """By hand, and against SciPy's chi-squared statistic of the counts of every score."""
+    rng = np.random.default_rng(0)
+    vectors = np.array([[0.2, 0.3, 0.5], [0.6, 0.4, 0.0], [0.1, 0.1, 0.8]])
+    at = rng.integers(0, 3, 600)
+    y = (rng.random((600, 1)) > vectors[at].cumsum(axis=1)).sum(axis=1)
+    found = cal.pearson_test(y, vectors[at])
+    parts = []
+    for m, v in enumerate(vectors):
+        counts = np.bincount(y[at == m], minlength=3)
+        parts.append(stats.chisquare(counts[v > 0], counts.sum() * v[v > 0]).statistic)
+    assert found.statistic == pytest.approx(sum(parts))
+    assert found.df == 2 + 1 + 2
+    assert found.pvalue == pytest.approx(stats.chi2.sf(sum(parts), 5))
+    assert found.details["distinct_scores"] == 3
+    drawn = cal.pearson_test(y, vectors[at], method="resampling", n_resamples=4999)
+    assert drawn.pvalue == pytest.approx(found.pvalue, abs=0.03)
+    assert drawn.draws.mean() == pytest.approx(5, abs=0.2)
+
+
+def test_pearson_of_scores_that_do_not_repeat_is_exact():
+    rejected = [
+        cal.pearson_test(rng.random(60) < p, p, n_resamples=99, random_state=1000 + i).pvalue <= 0.05
+        for i, rng in enumerate(map(np.random.default_rng, range(200)))
+        for p in [rng.beta(0.5, 3, 60)]
+    ]
+    assert np.mean(rejected) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
+    with pytest.raises(ValueError, match="whole numbers"):
+        cal.pearson_test([0, 1], [0.2, 0.5], sample_weight=[0.5, 1.2], method="resampling")
+    certain = cal.pearson_test([0, 1, 1], [0.0, 1.0, 1.0])
+    assert np.isnan(certain.pvalue)
+    assert "certain" in certain.warnings[0]
+    assert cal.pearson_test([1, 1, 0], [0.0, 0.5, 0.4], n_resamples=9).pvalue == 0.1

@@ -66,6 +66,7 @@ from .judge.tests import cumulative_test as cumulative_test
 from .judge.tests import evalue_test as evalue_test
 from .judge.tests import hosmer_lemeshow as hosmer_lemeshow
 from .judge.tests import kernel_test as kernel_test
+from .judge.tests import pearson_test as pearson_test
 from .judge.tests import spiegelhalter_test as spiegelhalter_test
 from .judge.tests.belt import CalibrationBelt as CalibrationBelt
 from .judge.tests.belt import calibration_belt as calibration_belt

@@ -20,6 +20,7 @@ TESTS = {
     "evalue_test": ({}, False),
     "hosmer_lemeshow": ({"df": "external"}, True),
     "kernel_test": (FEW, False),
+    "pearson_test": (FEW, True),
     "spiegelhalter_test": ({}, True),
 }
 

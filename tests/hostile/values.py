@@ -134,6 +134,7 @@ FUNCTIONS = {
     "adaptive_test": lambda y, p, **o: cal.adaptive_test(y, p, **FEW, **o),
     "evalue_test": cal.evalue_test,
     "hosmer_lemeshow": cal.hosmer_lemeshow,
+    "pearson_test": cal.pearson_test,
     "cox_test": cal.cox_test,
     "spiegelhalter_test": cal.spiegelhalter_test,
     "decision_calibration_error": lambda y, p, **o: cal.decision_calibration_error(

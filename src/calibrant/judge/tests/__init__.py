@@ -1,7 +1,7 @@
 """Tests with p-values: could what is seen come from a calibrated model?"""
 
 from .adaptive_bins import adaptive_test
-from .classical import cox_test, hosmer_lemeshow, spiegelhalter_test
+from .classical import cox_test, hosmer_lemeshow, pearson_test, spiegelhalter_test
 from .cumulative_sums import cumulative_test
 from .evalue import CalibrationMonitor, evalue_test
 from .resampling import calibration_test
@@ -18,5 +18,6 @@ __all__ = [
     "evalue_test",
     "hosmer_lemeshow",
     "kernel_test",
+    "pearson_test",
     "spiegelhalter_test",
 ]
