@@ -32,7 +32,7 @@ USES = {
     **{f"fit: {k}": (lambda y, p, k=k: getattr(c, k)().fit(p, y).predict_proba(p)) for k in CALIBRATORS},
 }
 #: A step of Python for every distinct score.
-A_LOOP = {"VennAbers", "fit: VennAbers"}
+A_LOOP = {"VennAbers", "fit: VennAbers", "fit: RocHullCalibrator"}
 #: Memory of n²: counted at fewer rows, as numbers a pair of rows.
 SQUARED = {"kernel_test"}
 #: What is held at a time whatever n, or steps of Python for every draw: from so many rows on it is no more.

@@ -43,6 +43,8 @@ ROWS = [
     Row(c.IsotonicCalibrator(), error=0.06),
     Row(c.IsotonicCalibrator(interpolation="step"), error=0.06),
     Row(c.IsotonicCalibrator(centred=True), error=0.06),
+    Row(c.RocHullCalibrator(), error=0.06),
+    Row(c.RocHullCalibrator(centred=True), error=0.06),
     Row(c.VennAbers(), error=0.06),
     Row(c.SplineCalibrator()),
     Row(c.CurveCalibrator(), error=0.05, repeats=False),

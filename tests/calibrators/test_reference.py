@@ -4,6 +4,8 @@ from types import FunctionType
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.optimize import isotonic_regression, minimize
 from scipy.special import betaln, expit, logit
 from sklearn.calibration import CalibratedClassifierCV
@@ -277,6 +279,21 @@ def test_isotonic_is_scikit_learns(n, ties):
     np.testing.assert_allclose(
         c.IsotonicCalibrator().fit(s, y, w).predict_proba(new)[:, 1], peer.predict(new), atol=1e-10
     )
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(2, 60), st.integers(1, 12), st.sampled_from(["none", "whole", "relative"]), st.integers(0, 2**31))
+def test_the_hull_of_the_roc_curve_is_isotonic_regression(n, values, weighting, seed):
+    """Fawcett & Niculescu-Mizil (2007), with ties, weights, and scores that separate the classes."""
+    rng = np.random.default_rng(seed)
+    s = rng.integers(0, values + 1, n) / values
+    y = rng.integers(0, 2, n)
+    y[:2] = 0, 1
+    w = {"none": None, "whole": rng.integers(1, 4, n), "relative": rng.random(n) + 0.1}[weighting]
+    at = np.linspace(0, 1, 41)
+    for options in ({}, {"interpolation": "step"}):
+        one, two = (kind(**options).fit(s, y, w) for kind in (c.IsotonicCalibrator, c.RocHullCalibrator))
+        np.testing.assert_allclose(one.predict_proba(at), two.predict_proba(at), atol=1e-10)
 
 
 def test_isotonic_options():

@@ -7,7 +7,7 @@ from .histogram import BayesianBinning, HistogramBinning, ScalingBinning
 from .linear import DirichletCalibration, MatrixScaling, VectorScaling
 from .logistic import BetaCalibration, PlattScaling, QuadraticLogit
 from .model import CalibratedModel
-from .monotone import IsotonicCalibrator, VennAbers
+from .monotone import IsotonicCalibrator, RocHullCalibrator, VennAbers
 from .saving import from_dict, load_calibrator, save_calibrator, to_dict
 from .select import AutoCalibrator, Identity, Selection, default_candidates, named_calibrator, select_calibrator
 from .spline import CurveCalibrator, SplineCalibrator
@@ -32,6 +32,7 @@ __all__ = [
     "OneVsRest",
     "PlattScaling",
     "QuadraticLogit",
+    "RocHullCalibrator",
     "ScalingBinning",
     "Selection",
     "SplineCalibrator",

@@ -22,7 +22,7 @@ from .histogram import BayesianBinning, HistogramBinning, ScalingBinning
 from .inputs import Sample, Scores, read_sample
 from .linear import DirichletCalibration, MatrixScaling, VectorScaling
 from .logistic import BetaCalibration, PlattScaling, QuadraticLogit
-from .monotone import IsotonicCalibrator, VennAbers
+from .monotone import IsotonicCalibrator, RocHullCalibrator, VennAbers
 from .spline import CurveCalibrator, SplineCalibrator
 from .temperature import EnsembleTemperatureScaling, TemperatureScaling, softmax
 from .wrappers import OneVsRest
@@ -146,6 +146,7 @@ METHODS: Mapping[str, Callable[[], Calibrator]] = {
     "scaling-binning": ScalingBinning,
     "curve": CurveCalibrator,
     "isotonic": IsotonicCalibrator,
+    "roc-hull": RocHullCalibrator,
     "venn-abers": VennAbers,
 }
 
