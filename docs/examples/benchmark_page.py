@@ -1,11 +1,12 @@
 """The benchmark's page, figures and small files, from the folder of a run of ``calibrant benchmark``.
 
 ``python docs/examples/benchmark_page.py RUN_FOLDER [--tracks TRACK_RUN_FOLDER] [--published RUN_FOLDER] [--log RUN_LOG]
---docs docs``
+[--only-published] --docs docs``
 
 It only reads the runs, which may be unfinished (the page then says so), and writes into the folder of the docs:
 ``benchmark.md``, ``benchmark/summary.csv``, ``benchmark/config.json`` and ``images/benchmark_*.png``, and of the runs
-that are given ``benchmark_tracks.md`` and ``benchmark_as_published.md``. Every number on a page is computed here.
+that are given ``benchmark_tracks.md`` and ``benchmark_as_published.md`` (with ``--only-published`` nothing but it,
+for which a run of the 15 curves is enough). Every number on a page is computed here.
 """
 
 from __future__ import annotations
@@ -47,6 +48,9 @@ up to a million.
 """
 
 
+COMMAND = "python docs/examples/benchmark_page.py RUN_FOLDER --docs docs"
+
+
 def write_summary(run: Run, path: Path) -> None:
     """Medians over distributions with standard errors, one row a notion, size and estimator."""
     columns = [f"{m}{end}" for m in MEASURES for end in ("", "_se")]
@@ -67,8 +71,8 @@ def write_config(run: Run, path: Path) -> None:
     path.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
-def write(run: Run, docs: Path, others: tracks.Tracks | None, published: Run | None, log: Path | None) -> None:
-    """All files."""
+def write(run: Run, docs: Path, log: Path | None) -> None:
+    """The page of the mixtures, and its files."""
     images, data = docs / "images", docs / "benchmark"
     data.mkdir(parents=True, exist_ok=True)
     write_summary(run, data / "summary.csv")
@@ -76,26 +80,31 @@ def write(run: Run, docs: Path, others: tracks.Tracks | None, published: Run | N
     figures.figure2(run, "rel_p95", images / "benchmark_relative.png")
     figures.figure2(run, "abs_p95", images / "benchmark_absolute.png")
     figures.readme_figure(run, images / "benchmark_readme.png")
-    command = "python docs/examples/benchmark_page.py RUN_FOLDER --docs docs"
     more = " --log RUN_LOG" if log is not None else ""
     _write_page(
         docs / "benchmark.md",
         sections.first_lines(run),
         sections.what_was_run(run, log),
-        sections.how_to_repeat(run, command + more),
+        sections.how_to_repeat(run, COMMAND + more),
         FIGURE_2,
         sections.default_tables(run),
         claims.Claims(run).page(),
         sections.estimator_tables(run),
         OTHER_PAGES,
     )
-    if published is not None:
-        figures.figure2(published, "abs_p95", images / "benchmark_published.png")
-        again = sections.commands(published, f"{command} --published PUBLISHED_RUN_FOLDER")
-        _write_page(docs / "benchmark_as_published.md", claims.published_page(published, run), again)
-    if others is not None:
-        again = f"`calibrant benchmark --track NAME --out TRACK_RUN_FOLDER` and `{command} --tracks TRACK_RUN_FOLDER`"
-        _write_page(docs / "benchmark_tracks.md", tracks.page(others), f"## How to repeat it\n\n{again}\n")
+
+
+def write_published(published: Run, corrected: Run, docs: Path) -> None:
+    """The page of the authors' own setting, beside the same estimators in ours."""
+    figures.figure2(published, "abs_p95", docs / "images" / "benchmark_published.png")
+    again = sections.commands(published, f"{COMMAND} --published PUBLISHED_RUN_FOLDER")
+    _write_page(docs / "benchmark_as_published.md", claims.published_page(published, corrected), again)
+
+
+def write_tracks(others: tracks.Tracks, docs: Path) -> None:
+    """The page of the other known truths."""
+    again = f"`calibrant benchmark --track NAME --out TRACK_RUN_FOLDER` and `{COMMAND} --tracks TRACK_RUN_FOLDER`"
+    _write_page(docs / "benchmark_tracks.md", tracks.page(others), f"## How to repeat it\n\n{again}\n")
 
 
 def _write_page(path: Path, *parts: str) -> None:
@@ -108,19 +117,28 @@ def main() -> None:
     parser.add_argument("run", type=Path, help="folder of a run of the mixtures, finished or not")
     parser.add_argument("--tracks", type=Path, help="folder of a run of the tracks")
     parser.add_argument("--published", type=Path, help="folder of a run with --mode as-published")
+    parser.add_argument("--only-published", action="store_true", help="write no page but that of --published")
     parser.add_argument("--log", type=Path, help="what the logger calibrant.benchmark wrote: gives the wall time")
     parser.add_argument("--docs", type=Path, required=True, help="where benchmark.md is written")
     arguments = parser.parse_args()
+    if arguments.only_published and arguments.published is None:
+        parser.error("--only-published needs --published")
     run = Run.read(arguments.run)
-    if not run.has_default:
+    if not (run.has_default or arguments.only_published):
         raise ValueError(f"{arguments.run} holds no results of {sections.DEFAULT}")
-    others = None if arguments.tracks is None else tracks.Tracks.read(arguments.tracks)
     published = None if arguments.published is None else Run.read(arguments.published)
     if published is not None and published.config.mode != "as-published":
         raise ValueError(
             f"--published must be a run of mode 'as-published'; {arguments.published} is {published.config.mode!r}"
         )
-    write(run, arguments.docs, others, published, arguments.log)
+    others = None if arguments.tracks is None else tracks.Tracks.read(arguments.tracks)
+    if published is not None:
+        write_published(published, run, arguments.docs)
+    if arguments.only_published:
+        return
+    write(run, arguments.docs, arguments.log)
+    if others is not None:
+        write_tracks(others, arguments.docs)
 
 
 if __name__ == "__main__":

@@ -408,6 +408,20 @@ def test_time(finished, parts, tmp_path):
         parts[1].logged(log)
 
 
+def test_the_page_as_published_alone(finished, tmp_path):
+    """It is the same as with the other pages, and nothing else is written."""
+    folder, docs = finished[:2]
+    (tmp_path / "images").mkdir()
+    command = [sys.executable, str(EXAMPLES / "benchmark_page.py"), str(folder / "run"), "--docs", str(tmp_path)]
+    done = subprocess.run([*command, "--only-published"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "--only-published needs --published" in done.stderr
+    subprocess.run([*command, "--only-published", "--published", str(folder / "published")], check=True)
+    assert [p.name for p in tmp_path.glob("*.md")] == ["benchmark_as_published.md"]
+    page = "benchmark_as_published.md"
+    assert (tmp_path / page).read_text("utf-8") == (docs / page).read_text("utf-8")
+
+
 @pytest.mark.parametrize(("more", "words"), [((), "holds no benchmark run"), (("--published",), "mode 'as-published'")])
 def test_wrong_folders(finished, tmp_path, more, words):
     folder = finished[0]
