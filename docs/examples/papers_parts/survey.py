@@ -1,0 +1,386 @@
+"""Silva Filho et al. (2023): worked numbers, tests, decompositions and calibrators."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from scipy.optimize import minimize, minimize_scalar
+from scipy.special import betaln, expit, log_softmax, logit
+from scipy.stats import chi2
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+
+import calibrant as cal
+from calibrant import calibrators
+from calibrant.data.datasets import make_survey
+
+from . import data
+from .items import Paper, agrees, differs, holds, number
+
+PAPER = Paper(
+    "Classifier calibration: a survey",
+    "T. Silva Filho, H. Song, M. Perello-Nieto, R. Santos-Rodriguez, M. Kull and P. Flach, Machine Learning 2023, "
+    "arXiv:2112.10327; worked numbers in exact arithmetic, right-closed bins",
+)
+INF = float("inf")
+
+
+@PAPER.item("Notions, two classes", "`P(Y = 1 | s) = s`", '`notion="class-specific"`, the default of 1-D scores')
+def binary() -> str:
+    y, s = data.binary(300)
+    s = np.round(s, 1)
+    gaps = [abs(y[s == v].mean() - v) for v in s]
+    return agrees(cal.calibration_error(y, s, estimator=cal.Binned(1000)), np.mean(gaps), "by counting equal scores")
+
+
+@PAPER.item("Table 1", "123 forecasts of rain in bins", "`expected_calibration_error`, `maximum_calibration_error`")
+def table_1() -> str:
+    s = np.concatenate([[c] * n for c, n, _ in data.RAIN])
+    y = np.concatenate([[1] * r + [0] * (n - r) for _, n, r in data.RAIN])
+    ours = [cal.expected_calibration_error(y, s, n_bins=b) for b in (10, 5, 2)]
+    ours += [cal.maximum_calibration_error(y, s, n_bins=b) for b in (10, 5, 2)]
+    exact = [Fraction(121, 2460)] * 2 + [Fraction(79, 2460), Fraction(15, 100), Fraction(1, 10), Fraction(61, 740)]
+    return agrees(
+        ours, [float(v) for v in exact], "ECE and MCE with 10, 5 and 2 bins: .0492, .0492, .0321; .15, .1, .0824"
+    )
+
+
+@PAPER.item(
+    "Table 2",
+    "Brier score .71 = .19 + .52 = .26 + .45, log-loss 1.12 = .29 + .83 = .48 + .64",
+    "`decompose(…, posterior=Q)`",
+)
+def table_2() -> str:
+    s = np.array([(0.9, 0.1, 0.0)] * 4 + [(0.6, 0.2, 0.2)] * 6)
+    q = np.array([(0.75, 0.25, 0.0)] * 4 + [(0.5, 0.5, 0.0)] * 2 + [(0.0, 0.5, 0.5)] * 4)
+    y = [0, 0, 0, 1, 0, 1, 1, 1, 2, 2]
+    said = []
+    for score, printed in (
+        ("brier", (0.712, 0.195333, 0.516667, 0.262, 0.45, 0.066667)),
+        ("log-loss", (1.117668, 0.285892, 0.831777, 0.476846, 0.640822, 0.190954)),
+    ):
+        d = cal.decompose(y, s, score=score, method="exact", posterior=q)
+        ours = [d.total, d.calibration, d.refinement, d.epistemic, d.irreducible, d.grouping]
+        agrees(ours, printed, score, within=1e-6)
+        said.append(f"{score} {number(d.total)} = {number(d.calibration)} + {number(d.refinement)}")
+    return "**agrees**: " + "; ".join(said) + "; grouping loss .0667 and .1910, not printed there"
+
+
+@PAPER.item("Second footnote", "a model can be class-wise and not confidence calibrated", "both notions")
+def footnote() -> str:
+    rows = np.array([(3, 3, 4), (4, 3, 3), (4, 6, 0), (3, 6, 1)]) / 10
+    y = np.repeat([0, 1, 2] * 4, [4, 2, 4, 3, 4, 3, 5, 5, 0, 2, 7, 1])
+    ours = [
+        cal.calibration_error(y, np.repeat(rows, 10, axis=0), notion=n, estimator=cal.Binned(10))
+        for n in ("class-wise", "confidence")
+    ]
+    return agrees(ours, [0, 0.025], "errors 0 and .025 (of confidence .4, half of all, 35 % are right)")
+
+
+def _table_3(notion: str | cal.Notion, norm: float = 1) -> float:
+    return cal.calibration_error(data.LABELS_3, data.TABLE_3, notion=notion, estimator=cal.Binned(5), norm=norm)
+
+
+@PAPER.item(
+    "Bins of Table 3, class ECE", "five bins of Table 3: printed .1873, .147, .2017", "`notion=ClassSpecific(k)`"
+)
+def class_errors() -> str:
+    ours = [_table_3(cal.ClassSpecific(k)) for k in (1, 2, 3)]
+    agrees(ours, [169 / 900, 131 / 900, 91 / 450], "in exact arithmetic")
+    return differs(
+        ours[0], 0.1873, "exact 169/900, 131/900, 91/450; the print comes from bin means rounded first", by=1e-4
+    )
+
+
+@PAPER.item("Bins of Table 3, class-wise ECE", "mean over classes, printed .1787", '`notion="class-wise"`')
+def classwise() -> str:
+    agrees(_table_3("class-wise"), 241 / 1350, "241/1350")
+    return differs(_table_3("class-wise"), 0.1787, "exact 241/1350; rounded first in print", by=1e-4)
+
+
+@PAPER.item("Bins of Table 3, confidence ECE", "printed .2117", '`notion="confidence"`; the first label wins a tie')
+def confidence() -> str:
+    agrees(_table_3("confidence"), 19 / 90, "19/90")
+    return differs(_table_3("confidence"), 0.2117, "exact 19/90; rounded first in print", by=1e-4)
+
+
+@PAPER.item("Bins of Table 3, maximum errors", "printed .48, mean over classes .34, confidence .3", "`norm=inf`")
+def maxima() -> str:
+    ours = [_table_3("class-wise", INF), _table_3(cal.Classwise("mean"), INF), _table_3("confidence", INF)]
+    said = agrees(ours, [17 / 35, (17 / 35 + 7 / 30 + 3 / 10) / 3, 0.3], "17/35, their mean, 3/10")
+    return said + "; .4857 where .48 is printed"
+
+
+@PAPER.item(
+    "Reliability diagrams", "frequency and mean score of each bin", "`reliability_curve(…, estimator=Binned(5))`"
+)
+def diagrams() -> str:
+    curve = cal.reliability_curve(data.LABELS_3, data.TABLE_3, notion=cal.ClassSpecific(1), estimator=cal.Binned(5))
+    agrees(curve.scores, [1 / 10, 37 / 105, 17 / 30, 27 / 35, 19 / 20], "mean scores")
+    return agrees(curve.observed, [2 / 11, 3 / 7, 1 / 3, 2 / 7, 1], "frequencies 2/11, 3/7, 1/3, 2/7, 1 of class 1")
+
+
+@PAPER.item("Table 8, Hosmer–Lemeshow", "C = 25.3, p = .0003", "`hosmer_lemeshow(…, n_bins=5)`")
+def hosmer_lemeshow() -> str:
+    found = cal.hosmer_lemeshow(data.LABELS_3, data.TABLE_3, n_bins=5)
+    agrees(found.pvalue, chi2.sf(found.statistic, 6), "p of 6 degrees of freedom")
+    return agrees([found.statistic, found.pvalue], [25.300429, 0.000300369], "C = 25.3004, p = .000300", within=1e-6)
+
+
+@PAPER.item("Equation 21", "Hosmer–Lemeshow's statistic", "`hosmer_lemeshow`")
+def equation_21() -> str:
+    found = cal.hosmer_lemeshow(data.LABELS_3, data.TABLE_3, n_bins=5)
+    score = 1 - data.TABLE_3[:, 0]
+    group = np.clip(np.searchsorted(np.percentile(score, range(0, 101, 20)), score - 1e-12) - 1, 0, 4)
+    printed = 0.0
+    for g in range(5):
+        for k in range(3):
+            o = (data.LABELS_3[group == g] == k + 1).sum()
+            e = data.TABLE_3[group == g, k].sum()
+            printed += 2 * (o - e) ** 2 / e if e > 0 else 0.0
+    agrees(found.statistic, printed / 2, "half of what is printed", within=1e-9)
+    return differs(found.statistic, printed, "as printed it counts every term twice; Table 8 has it once")
+
+
+@PAPER.item("Algorithm 1", "labels drawn from the scores; printed p = .016 for class-wise ECE", "`calibration_test`")
+def algorithm_1() -> str:
+    found = cal.calibration_test(
+        data.LABELS_3, data.TABLE_3, notion="class-wise", estimator=cal.Binned(5), n_resamples=20_000
+    )
+    said = agrees(
+        found.pvalue, 0.0126, "200,000 draws give .0126 (≥) and .0115 (>)", within=3 * np.sqrt(0.0126 / 20_000)
+    )
+    return said + "; the printed .016 is of 1000 draws, standard error .004"
+
+
+@PAPER.item("Algorithm 1, any statistic", "proper scores in place of the ECE", '`calibration_test(estimator="brier")`')
+def algorithm_1_scores() -> str:
+    y, q = data.vectors(200)
+    found = cal.calibration_test(y, q, estimator="brier", n_resamples=4000)
+    rng = np.random.default_rng(5)
+    drawn = (rng.random((4000, len(q), 1)) > q.cumsum(axis=1)).sum(axis=2).clip(0, 2)
+    scores = ((data.onehot(drawn, 3) - q) ** 2).sum(axis=2).mean(axis=1)
+    own = ((data.onehot(y, 3) - q) ** 2).sum(axis=1).mean()
+    return agrees(found.pvalue, np.mean(scores >= own), "4000 draws beside 4000 drawn row by row", within=0.03)
+
+
+@PAPER.item("Figure 21", "histogram of the statistic under calibration", "`TestResult.draws`, `.plot()`")
+def figure_21() -> str:
+    import matplotlib.pyplot as plt
+
+    found = cal.calibration_test(data.LABELS_3, data.TABLE_3, notion="class-wise", estimator=cal.Binned(5))
+    axes = found.plot().ax_
+    bars = sum(p.get_height() * p.get_width() for p in axes.patches if hasattr(p, "get_width"))
+    plt.close(axes.figure)
+    if found.draws is None or len(found.draws) != 999:
+        raise ValueError(f"999 draws are kept; got {found.draws!r}")
+    return holds(
+        bars > 0, f"999 draws kept and drawn, {np.mean(found.draws >= found.statistic):.3f} of them as large as ours"
+    )
+
+
+@PAPER.item("Pearson's χ² over distinct scores", "`Σ (O - E)² / Var` over scores that are equal", "`pearson_test`")
+def pearson() -> str:
+    y, s = data.binary(400)
+    s = np.clip(np.round(s, 1), 0.1, 0.9)
+    values = np.unique(s)
+    terms = [(y[s == v].sum() - v * (s == v).sum()) ** 2 / ((s == v).sum() * v * (1 - v)) for v in values]
+    found = cal.pearson_test(y, s, method="chi-squared")
+    agrees(found.pvalue, chi2.sf(sum(terms), len(values)), "p", within=1e-10)
+    return agrees(found.statistic, sum(terms), f"over {len(values)} scores", within=1e-9)
+
+
+@PAPER.item("Proper scores", "Brier score and log-loss", "`brier_score`, `log_loss`")
+def scores() -> str:
+    y, q = data.vectors()
+    ours = [cal.brier_score(y, q), cal.log_loss(y, q)]
+    theirs = [((data.onehot(y, 3) - q) ** 2).sum(axis=1).mean(), -np.log(q[np.arange(len(y)), y]).mean()]
+    return agrees(ours, theirs, f"{number(ours[0])} (0 to 2) and {number(ours[1])}, by their formulas")
+
+
+@PAPER.item("§5, empirical binning", "the frequency of each bin", "`calibrators.HistogramBinning`")
+def histogram() -> str:
+    y, s = data.binary()
+    ours = calibrators.HistogramBinning(10, "uniform").fit(s, y).predict_proba(s)[:, 1]
+    cell = np.clip(np.ceil(s * 10).astype(int) - 1, 0, 9)
+    return agrees(ours, np.array([y[cell == c].mean() for c in cell]), "of 400 rows, by counting")
+
+
+@PAPER.item("§5, isotonic calibration", "pool adjacent violators", "`calibrators.IsotonicCalibrator`")
+def isotonic() -> str:
+    y, s = data.binary()
+    ours = calibrators.IsotonicCalibrator().fit(s, y).predict_proba(s)[:, 1]
+    return agrees(ours, IsotonicRegression(y_min=0, y_max=1).fit_transform(s, y), "with scikit-learn's", within=1e-10)
+
+
+@PAPER.item("§5, ROC convex hull", "its slopes are the isotonic map", "`calibrators.RocHullCalibrator`")
+def hull() -> str:
+    y, s = data.binary()
+    ours, theirs = (
+        c.fit(s, y).predict_proba(s)[:, 1] for c in (calibrators.RocHullCalibrator(), calibrators.IsotonicCalibrator())
+    )
+    return agrees(ours, theirs, "on the rows of the fit", within=1e-10)
+
+
+@PAPER.item("§5, logistic calibration", "`1 / (1 + exp(-γ(s - m)))`, Platt's targets", "`calibrators.PlattScaling`")
+def platt() -> str:
+    y, s = data.binary()
+    c = calibrators.PlattScaling(smoothing=False).fit(s, y)
+    other = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(logit(s)[:, None], y)
+    theirs = [other.coef_[0, 0], other.intercept_[0]]
+    said = agrees([c.coef_, c.intercept_], theirs, "with scikit-learn's regression on log odds", within=1e-4)
+    return said + "; Platt's targets are the default"
+
+
+@PAPER.item("§5, Beta calibration", "`1 / (1 + (1 - s)^b / (e^c s^a))`", "`calibrators.BetaCalibration`")
+def beta() -> str:
+    y, s = data.binary()
+    ours = calibrators.BetaCalibration().fit(s, y).predict_proba(s)[:, 1]
+    X = np.column_stack([np.log(s), -np.log1p(-s)])
+    theirs = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(X, y)
+    if (theirs.coef_ < 0).any():
+        raise ValueError("a coefficient is at its bound: the regression is another model")
+    return agrees(
+        ours, theirs.predict_proba(X)[:, 1], "with scikit-learn's regression on log s, -log(1 - s)", within=1e-4
+    )
+
+
+@PAPER.item("§5, Bayesian binning", "BBQ: quantile binnings averaged by evidence", "`calibrators.BayesianBinning`")
+def bayesian_binning() -> str:
+    y, s = data.binary(200)
+    root, evidence, predicted = np.cbrt(len(s)), [], []
+    for size in range(max(1, int(root / 10)), int(np.ceil(10 * root)) + 1):
+        inner = [np.sort(s)[[j * len(s) // size - 1, j * len(s) // size]].mean() for j in range(1, size)]
+        cuts = np.array([0.0, *inner, 1.0])
+        cell = np.clip(np.searchsorted(cuts, s) - 1, 0, size - 1)
+        n, m = np.bincount(cell, minlength=size), np.bincount(cell, y, minlength=size)
+        middle = (cuts[1:] + cuts[:-1]) / 2
+        a, b = 2 / size * middle, 2 / size * (1 - middle)
+        evidence.append((betaln(m + a, n - m + b) - betaln(a, b)).sum())
+        predicted.append(((m + a) / (n + a + b))[cell])
+    weight = np.exp(np.array(evidence) - max(evidence))
+    theirs = weight @ np.array(predicted) / weight.sum()
+    ours = calibrators.BayesianBinning().fit(s, y).predict_proba(s)[:, 1]
+    return agrees(ours, theirs, f"with the evidence of {len(evidence)} binnings, bin by bin", within=1e-7)
+
+
+def _fitted(z: np.ndarray, y: np.ndarray, free: int, of: object) -> float:
+    """Least mean log-loss of a parametric map of logits, by BFGS."""
+    rows = np.arange(len(y))
+    found = minimize(lambda t: -log_softmax(of(t), axis=1)[rows, y].mean(), np.zeros(free), method="BFGS", tol=1e-10)
+    return float(found.fun)
+
+
+@PAPER.item("§5, temperature scaling", "`softmax(z / T)`", "`calibrators.TemperatureScaling`")
+def temperature() -> str:
+    y, q = data.vectors()
+    c = calibrators.TemperatureScaling().fit(q, y)
+    z = np.log(q)
+    found = minimize_scalar(
+        lambda t: -log_softmax(z / t, axis=1)[np.arange(len(y)), y].mean(), bounds=(0.1, 10), options={"xatol": 1e-10}
+    )
+    return agrees(c.temperature_, found.x, "with SciPy's search; the truth is 1.667", within=1e-5)
+
+
+@PAPER.item("§5, vector scaling", "`softmax(w ∘ z + b)`", "`calibrators.VectorScaling(0)`")
+def vector() -> str:
+    y, q = data.vectors()
+    z = np.log(q)
+    ours = cal.log_loss(y, calibrators.VectorScaling(0.0).fit(q, y).predict_proba(q))
+    return agrees(ours, _fitted(z, y, 6, lambda t: t[:3] * z + t[3:]), "log-loss beside BFGS", within=1e-7)
+
+
+@PAPER.item("§5, matrix scaling", "`softmax(W z + b)`", "`calibrators.MatrixScaling(0)`")
+def matrix() -> str:
+    y, q = data.vectors()
+    z = np.log(q)
+    ours = cal.log_loss(y, calibrators.MatrixScaling(0.0).fit(q, y).predict_proba(q))
+    return agrees(
+        ours, _fitted(z, y, 12, lambda t: z @ t[:9].reshape(3, 3) + t[9:]), "log-loss beside BFGS", within=1e-7
+    )
+
+
+@PAPER.item(
+    "§5, Dirichlet calibration",
+    "`softmax(W ln s + b)`, off-diagonal and intercept penalised",
+    "`calibrators.DirichletCalibration`",
+)
+def dirichlet() -> str:
+    y, q = data.vectors()
+    z, strength = np.log(q), 0.01
+    rows = np.arange(len(y))
+
+    def loss(t: np.ndarray) -> float:
+        w, b = t[:9].reshape(3, 3), t[9:]
+        off = w[~np.eye(3, dtype=bool)]
+        penalty = strength * (np.mean(off**2) + np.mean(b**2))
+        return float(-log_softmax(z @ w.T + b, axis=1)[rows, y].mean() + penalty)
+
+    c = calibrators.DirichletCalibration("odir", strength).fit(q, y)
+    found = minimize(loss, np.r_[np.eye(3).ravel(), 0, 0, 0], method="BFGS", tol=1e-10)
+    ours = c.predict_proba(q)
+    w, b = found.x[:9].reshape(3, 3), found.x[9:]
+    return agrees(ours, np.exp(log_softmax(z @ w.T + b, axis=1)), "probabilities beside BFGS", within=1e-4)
+
+
+@PAPER.item("§5, one-vs-rest", "binary maps of each class, rows divided by their sums", "`calibrators.OneVsRest`")
+def one_vs_rest() -> str:
+    y, q = data.vectors()
+    ours = calibrators.OneVsRest(calibrators.PlattScaling()).fit(q, y).predict_proba(q)
+    each = [
+        calibrators.PlattScaling().fit(q[:, k], (y == k).astype(int)).predict_proba(q[:, k])[:, 1] for k in range(3)
+    ]
+    theirs = np.column_stack(each)
+    return agrees(ours, theirs / theirs.sum(axis=1, keepdims=True), "class by class", within=1e-10)
+
+
+@PAPER.item(
+    "§5.5, ensemble temperature scaling",
+    "`w₁ softmax(z/T) + w₂ s + w₃ / K`",
+    "`calibrators.EnsembleTemperatureScaling`",
+)
+def ensemble() -> str:
+    y, q = data.vectors()
+    c = calibrators.EnsembleTemperatureScaling().fit(q, y)
+    own, plain = (cal.log_loss(y, m.predict_proba(q)) for m in (c, calibrators.TemperatureScaling().fit(q, y)))
+    return holds(own <= plain + 1e-9, f"log-loss of the rows of the fit {own:.5f}, of a temperature alone {plain:.5f}")
+
+
+@PAPER.item("§5.5, Venn–Abers predictors", "two isotonic fits a score, one with each label", "`calibrators.VennAbers`")
+def venn_abers() -> str:
+    y, s = data.binary(60)
+    c = calibrators.VennAbers().fit(s, y)
+    at = np.array([0.2, 0.5, 0.7])
+    pairs = []
+    for v in at:
+        one, two = (IsotonicRegression().fit(np.r_[s, v], np.r_[y, label]).predict([v])[0] for label in (0, 1))
+        pairs.append(two / (1 - one + two))
+    return agrees(c.predict_proba(at)[:, 1], pairs, "p₁ / (1 - p₀ + p₁) with scikit-learn's fits", within=1e-10)
+
+
+@PAPER.item("Synthetic cases, two classes", "scores `1 / (1 + exp(-a x))`, a = .01 and .05", "`datasets.make_survey`")
+def two_class_cases() -> str:
+    from scipy.stats import norm
+
+    from calibrant.data import datasets
+
+    x = np.linspace(-600, 600, 240_001)
+    means = np.array(datasets._SURVEY)[:2]
+    f = [np.mean([norm.pdf(x, m, np.sqrt(v)) for m, v in law], axis=0) for law in means]
+    gaps = np.abs(f[0] / (f[0] + f[1]) - expit(0.01 * x)) * (f[0] + f[1]) / 2
+    truth = make_survey(10, "underconfident", random_state=0).truth
+    return agrees(truth, np.trapezoid(gaps, x), "true error of a = .01, by a trapezoid over the feature", within=1e-5)
+
+
+PAPER.outside(
+    "§5.5, conformal sets",
+    "sets of labels that hold the true one with a given probability",
+    "no probabilities are repaired; [MAPIE](https://pypi.org/project/MAPIE/) and "
+    "[crepes](https://pypi.org/project/crepes/) do them well",
+)
+PAPER.outside(
+    "Calibration of regression",
+    "quantiles and densities in place of class probabilities",
+    "[uncertainty-toolbox](https://pypi.org/project/uncertainty-toolbox/) measures and recalibrates these",
+)
