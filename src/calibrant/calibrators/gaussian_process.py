@@ -21,7 +21,7 @@ from .newton import Solution, minimise, sigmoid_objective
 
 #: Standard deviations tried: of the shift and the change of slope, and of what is neither; in log odds.
 _STRAIGHT = (0.1, 0.3, 1.0, 3.0)
-_BENT = (0.0, 0.1, 0.3, 1.0, 3.0)
+_BENT = (0.1, 0.3, 1.0, 3.0)
 #: Length scales tried, in standard deviations of the log odds.
 _LENGTHS = (0.3, 0.6, 1.2, 2.4)
 #: What inducing points leave of the kernel's variance anywhere, and how many there are at most.
@@ -36,8 +36,8 @@ class GaussianProcessCalibrator(BinaryCalibrator):
     .. math:: k(u, u') = a^2 (1 + u u') + b^2 \exp\bigl(-(u - u')^2 / 2 \ell^2\bigr)
 
     of the log odds u in standard units: a shift, a change of slope, and bends of length ℓ. The map is that of f's
-    posterior mode (Laplace's approximation); a, b and ℓ are those of the largest approximate evidence on a grid of
-    eighty.
+    posterior mode (Laplace's approximation); a, b and ℓ are those of the largest approximate evidence on a grid, on
+    which b may be 0.
 
     Parameters
     ----------
@@ -66,8 +66,8 @@ class GaussianProcessCalibrator(BinaryCalibrator):
     Expresses any smooth map, also one that falls; beyond the scores that were seen it goes on straight. Inducing points
     are chosen by a pivoted Cholesky factor, until they leave less than 1e-6 of the kernel's variance anywhere (a
     hundred at most): up to that the fit is that of the whole process. The bound on distinct scores moves scores by
-    less than a 2000th of the ranks. Cost O(n log n), and eighty fits of some six steps of O(``max_points`` · r²): about
-    a second, whatever n.
+    less than a 2000th of the ranks. Cost O(n log n), and some seventy fits of some six steps of O(``max_points`` · r²):
+    about a second, whatever n.
 
     References
     ----------
@@ -118,7 +118,8 @@ class GaussianProcessCalibrator(BinaryCalibrator):
         weight = np.add.reduceat(weight, start)
         z /= weight
         rows = Rows((z - self.centre_) / self.scale_, z, weight, positive)
-        tried = []
+        straight_only = np.empty((len(z), 0))
+        tried = [(*rows.fitted(straight_only, a, 0.0), a, 0.0, _LENGTHS[-1]) for a in _STRAIGHT]
         for length in _LENGTHS:
             bends = inducing(rows.u, length)[2]
             tried += [(*rows.fitted(bends, a, b), a, b, length) for a in _STRAIGHT for b in _BENT]
@@ -128,7 +129,7 @@ class GaussianProcessCalibrator(BinaryCalibrator):
         self.straight_sd_, self.bent_sd_, self.length_scale_ = straight, bent, length
         self.coef_ = straight * found.x[:2]
         # Bends are factor⁻¹ k(nodes, u), times their coefficients.
-        self.node_coef_ = bent * np.linalg.solve(factor.T, found.x[2:])
+        self.node_coef_ = bent * np.linalg.solve(factor.T, found.x[2:]) if bent else np.zeros(len(self.nodes_))
         self.gradient_norm_, self.n_iter_ = found.gradient_norm, found.n_iter
 
     def _map(self, scores: Scores) -> FloatArray:

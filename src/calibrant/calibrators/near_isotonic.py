@@ -21,7 +21,7 @@ _ROUNDING = 1e-12
 #: Models of a weight below exp(-40) of the best one's are left out.
 _NEGLIGIBLE = 40.0
 #: Terms of log-likelihoods worked on at a time.
-_TILE = 1 << 18
+_TILE = 1 << 15
 
 
 class NearIsotonic(Knots):
@@ -55,7 +55,9 @@ class NearIsotonic(Knots):
 
     Notes
     -----
-    Ranks may change where scores are ranked wrongly, which no rising map repairs. The path is exact, by the modified
+    Ranks may change where scores are ranked wrongly, which no rising map repairs. BIC counts every flat piece as a
+    parameter, and so the average seldom moves far from isotonic regression: where a fall is expected, a penalty of some
+    5 to 20 rows keeps more of it. The path is exact, by the modified
     pooling of adjacent violators: a piece of mean ȳ and weight w has the value ``ȳ + λ (l - r) / w`` as long as it
     lives, where l and r say whether the map falls at its left and right end. Cost O(n log n) for the path, and a step
     of Python a distinct score; the likelihoods take a logarithm for every piece that moves, in each model that is not
@@ -175,13 +177,16 @@ class Path:
         down, up = falls[:-1], falls[1:]
         born, dead, parent = [0] * m, [0] * m, [-1] * m
 
-        def meeting(a: int) -> float:
-            """Penalty at which a piece meets the next."""
+        def meeting(a: int, now: float) -> float:
+            """Penalty at which a piece meets the next: now, if that is where it is already."""
             b = right[a]
-            closing = (down[b] - up[b]) / w[b] - (down[a] - up[a]) / w[a]
-            return (y[a] / w[a] - y[b] / w[b]) / closing if closing else np.inf
+            slopes = (down[a] - up[a]) / w[a], (down[b] - up[b]) / w[b]
+            apart = (y[a] / w[a] + now * slopes[0]) - (y[b] / w[b] + now * slopes[1])
+            if abs(apart) <= _ROUNDING:
+                return now
+            return now + max(apart / (slopes[1] - slopes[0]), 0.0) if slopes[1] != slopes[0] else np.inf
 
-        heap = [(t, a, a + 1) for a in range(m - 1) if (t := meeting(a)) < np.inf]
+        heap = [(t, a, a + 1) for a in range(m - 1) if (t := meeting(a, 0.0)) < np.inf]
         heapq.heapify(heap)
         penalties, n_pools, alive = [0.0], [m], m
         while heap:
@@ -206,12 +211,12 @@ class Path:
                 parent[old], dead[old] = c, len(penalties) - 1
             if left[c] >= 0:
                 right[left[c]] = c
-                if (t := meeting(left[c])) < np.inf:
-                    heapq.heappush(heap, (max(t, at), left[c], c))
+                if (t := meeting(left[c], at)) < np.inf:
+                    heapq.heappush(heap, (t, left[c], c))
             if right[c] >= 0:
                 left[right[c]] = c
-                if (t := meeting(c)) < np.inf:
-                    heapq.heappush(heap, (max(t, at), c, right[c]))
+                if (t := meeting(c, at)) < np.inf:
+                    heapq.heappush(heap, (t, c, right[c]))
         ended = np.array(parent)
         return cls(
             penalties=np.array(penalties),

@@ -29,16 +29,18 @@ class OrderPreserving(Calibrator):
     that the second choice and the unlikely classes can be over-confident by different amounts. Classes keep their order
     in every row, all of it, and with it the accuracy and every top-k accuracy.
 
-    .. math:: \min_\beta\; \text{mean log-loss} + \frac{\alpha}{2 n} \sum_j (\beta_j - 1)^2, \qquad \beta_j \ge 0.001
+    .. math:: \min_\beta\; \text{mean log-loss} + \frac{1}{2 n} (\beta_1 - 1)^2
+        + \frac{\alpha}{2 n} \sum_j (\beta_{j+1} - \beta_j)^2, \qquad \beta_j \ge 0.001
 
-    with β the slopes of g: α is the precision of a normal prior around the identity.
+    with β the slopes of g: a normal prior that starts at the identity, and of whose changes α is the precision. Large α
+    make temperature scaling of it.
 
     Parameters
     ----------
     n_knots : int, default 6
         At most; quantiles of the distances behind the first class, weighted by the classes' probabilities, so that
         pieces lie where probability does.
-    alpha : float, default 1
+    alpha : float, default 10
         α ≥ 0.
     input, labels, eps
         As :class:`TemperatureScaling`.
@@ -85,7 +87,7 @@ class OrderPreserving(Calibrator):
     def __init__(
         self,
         n_knots: int = 6,
-        alpha: float = 1.0,
+        alpha: float = 10.0,
         *,
         input: str = "probability",
         labels: Any = None,
@@ -107,7 +109,7 @@ class OrderPreserving(Calibrator):
         part = part_of(len(behind)) or slice(None)
         self.knots_ = _knots(behind[part], sample.weights[part], self.n_knots)
         loss = _Loss(behind, sample.codes, sample.weights, self.knots_, self.alpha)
-        start = np.ones(len(self.knots_))
+        start: FloatArray = np.ones(len(self.knots_))
         if part != slice(None):
             some = _Loss(behind[part], sample.codes[part], sample.weights[part], self.knots_, self.alpha)
             start = _solved(some, start).x
@@ -150,7 +152,9 @@ class _Loss:
     ) -> None:
         self.behind, self.codes, self.weights, self.knots = behind, codes, weights, knots
         self.total = float(weights.sum())
-        self.precision = alpha / self.total
+        m = len(knots)
+        change = np.diff(np.eye(m), axis=0)
+        self.precision = (np.diag(np.eye(m)[0]) + alpha * change.T @ change) / self.total
 
     def _tiles(self) -> Iterator[tuple[FloatArray, AnyArray, FloatArray]]:
         """How much of each piece lies before a logit (t, K, m), codes, and weights."""
@@ -163,9 +167,9 @@ class _Loss:
 
     def __call__(self, slopes: FloatArray, curved: bool) -> tuple[float, FloatArray, FloatArray | None]:
         off = slopes - 1
-        value = 0.5 * self.precision * float(off @ off)
-        gradient = self.precision * off
-        hessian = self.precision * np.eye(len(slopes)) if curved else None
+        gradient: FloatArray = self.precision @ off
+        value = 0.5 * float(off @ gradient)
+        hessian: FloatArray | None = self.precision if curved else None
         for reach, codes, w in self._tiles():
             logits = -(reach @ slopes)
             e = np.exp(logits)  # the first class of a row has 0

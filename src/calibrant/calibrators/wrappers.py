@@ -129,9 +129,9 @@ class OneVsRest(Calibrator):
         maps = self.calibrators_ * (k // len(self.calibrators_))
         each = np.column_stack([one.predict_proba(self._column(scores, c))[:, 1] for c, one in enumerate(maps)])
         if self.shared:
-            each = np.minimum(each + _TELLS_APART * softmax(scores.logs(EPS).astype(np.float64), axis=1), 1.0)
+            each = each + _TELLS_APART * softmax(scores.logs(EPS).astype(np.float64), axis=1)
         if self.normalisation == "none":
-            return each
+            return np.minimum(each, 1.0)
         total = each.sum(axis=1, keepdims=True)
         nothing = total[:, 0] <= 0
         if nothing.any():
