@@ -56,12 +56,13 @@ class NearIsotonic(Knots):
     Notes
     -----
     Ranks may change where scores are ranked wrongly, which no rising map repairs. BIC counts every flat piece as a
-    parameter, and so the average seldom moves far from isotonic regression: where a fall is expected, a penalty of some
-    5 to 20 rows keeps more of it. The path is exact, by the modified
-    pooling of adjacent violators: a piece of mean ȳ and weight w has the value ``ȳ + λ (l - r) / w`` as long as it
-    lives, where l and r say whether the map falls at its left and right end. Cost O(n log n) for the path, and a step
-    of Python a distinct score; the likelihoods take a logarithm for every piece that moves, in each model that is not
-    ruled out by its number of pieces alone: a small part of n² in practice, n² at worst.
+    parameter, and so the average seldom moves far from isotonic regression (``docs/calibrators.md`` has numbers). A
+    penalty keeps larger falls: two pieces of weight w, the second lower by d, become one at ``λ = d w / 2``. The
+    path is exact, by the modified pooling of adjacent violators: a piece of mean ȳ and weight w has the value ``ȳ +
+    λ (l - r) / w`` as long as it lives, where l and r say whether the map falls at its left and right end. Cost O(n
+    log n) for the path, and a step of Python a distinct score; the likelihoods take a logarithm for every piece
+    that moves, in each model that is not ruled out by its number of pieces alone: a small part of n² in practice,
+    n² at worst.
 
     References
     ----------
