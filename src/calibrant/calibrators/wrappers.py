@@ -131,7 +131,7 @@ class OneVsRest(Calibrator):
         if self.shared:
             each = each + _TELLS_APART * softmax(scores.logs(EPS).astype(np.float64), axis=1)
         if self.normalisation == "none":
-            return np.minimum(each, 1.0)
+            return np.asarray(np.minimum(each, 1.0))
         total = each.sum(axis=1, keepdims=True)
         nothing = total[:, 0] <= 0
         if nothing.any():
