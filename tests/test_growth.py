@@ -32,7 +32,7 @@ USES = {
     **{f"fit: {k}": (lambda y, p, k=k: getattr(c, k)().fit(p, y).predict_proba(p)) for k in CALIBRATORS},
 }
 #: A step of Python for every distinct score.
-A_LOOP = {"VennAbers", "fit: VennAbers", "fit: RocHullCalibrator"}
+A_LOOP = {"VennAbers", "fit: VennAbers", "fit: RocHullCalibrator", "fit: NearIsotonic"}
 #: Memory of n²: counted at fewer rows, as numbers a pair of rows.
 SQUARED = {"kernel_test"}
 #: Steps of Python for every block of rows or draws.

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from .base import BinaryCalibrator, Calibrator
+from .gaussian_process import GaussianProcessCalibrator
 from .histogram import BayesianBinning, HistogramBinning, ScalingBinning
 from .linear import DirichletCalibration, MatrixScaling, VectorScaling
 from .logistic import BetaCalibration, PlattScaling, QuadraticLogit
 from .model import CalibratedModel
 from .monotone import IsotonicCalibrator, RocHullCalibrator, VennAbers
+from .near_isotonic import NearIsotonic
+from .ordered import OrderPreserving
 from .saving import from_dict, load_calibrator, save_calibrator, to_dict
 from .select import AutoCalibrator, Identity, Selection, default_candidates, named_calibrator, select_calibrator
 from .spline import CurveCalibrator, SplineCalibrator
 from .temperature import EnsembleTemperatureScaling, TemperatureScaling
-from .wrappers import LabelSmoothing, OneVsRest
+from .wrappers import Composed, LabelSmoothing, OneVsRest
 
 __all__ = [
     "AutoCalibrator",
@@ -21,15 +24,19 @@ __all__ = [
     "BinaryCalibrator",
     "CalibratedModel",
     "Calibrator",
+    "Composed",
     "CurveCalibrator",
     "DirichletCalibration",
     "EnsembleTemperatureScaling",
+    "GaussianProcessCalibrator",
     "HistogramBinning",
     "Identity",
     "IsotonicCalibrator",
     "LabelSmoothing",
     "MatrixScaling",
+    "NearIsotonic",
     "OneVsRest",
+    "OrderPreserving",
     "PlattScaling",
     "QuadraticLogit",
     "RocHullCalibrator",

@@ -83,7 +83,7 @@ class PlattScaling(BinaryCalibrator):
         if self.smoothing:
             up, down = float(w @ o), float(w @ (1 - o))
             targets = np.where(o == 1, (up + 1) / (up + 2), 1 / (down + 2))
-        centre, scale = _standard(z, w)
+        centre, scale = standard(z, w)
         found = _fit_columns(np.column_stack([(z - centre) / scale, np.ones_like(z)]), targets, w, "PlattScaling")
         self.coef_ = float(found.x[0] / scale)
         self.intercept_ = float(found.x[1] - found.x[0] * centre / scale)
@@ -235,7 +235,7 @@ class QuadraticLogit(BinaryCalibrator):
 
     def _fit(self, sample: Sample) -> None:
         z, o, w = sample.scores.log_odds(self.eps), sample.outcomes(), sample.weights
-        centre, scale = _standard(z, w)
+        centre, scale = standard(z, w)
         u = (z - centre) / scale
         found = _fit_columns(np.column_stack([np.ones_like(u), u, u**2]), o, w, "QuadraticLogit")
         a, b, c = found.x
@@ -257,7 +257,7 @@ def _fit_columns(columns: FloatArray, targets: FloatArray, weights: FloatArray, 
     return minimise(sigmoid_objective(columns, targets, weights), start).warn(name)
 
 
-def _standard(z: FloatArray, weights: FloatArray) -> tuple[float, float]:
+def standard(z: FloatArray, weights: FloatArray) -> tuple[float, float]:
     """Weighted mean and standard deviation (1 for constant scores)."""
     total = float(weights.sum())
     centre = float(weights @ z) / total

@@ -14,7 +14,29 @@ from .fields import PROBABILITIES, Field, Numbers
 from .inputs import Sample, Scores
 
 
-class IsotonicCalibrator(BinaryCalibrator):
+class Knots(BinaryCalibrator):
+    """A map through knots, ``scores_`` and ``values_``, with ways to read it between them and to clip it."""
+
+    interpolation: str
+    clip: float | None
+    scores_: FloatArray
+    values_: FloatArray
+
+    def _check_parameters(self) -> None:
+        check_choice("interpolation", self.interpolation, ("linear", "step"))
+        if self.clip is not None and (isinstance(self.clip, bool) or not 0 <= self.clip < 0.5):
+            raise ValueError(f"clip must be None or a number >= 0 and < 0.5; got {self.clip!r}")
+
+    def _map(self, scores: Scores) -> FloatArray:
+        s = scores.of_positive()
+        if self.interpolation == "linear":
+            p: FloatArray = np.interp(s, self.scores_, self.values_)
+        else:
+            p = self.values_[np.maximum(np.searchsorted(self.scores_, s, side="right") - 1, 0)]
+        return np.asarray(p if self.clip is None else np.clip(p, self.clip, 1 - self.clip))
+
+
+class IsotonicCalibrator(Knots):
     r"""Isotonic regression: the non-decreasing map of least squared error (and, as it happens, of least log-loss).
 
     Parameters
@@ -74,12 +96,10 @@ class IsotonicCalibrator(BinaryCalibrator):
         self.labels = labels
 
     def _check_parameters(self) -> None:
-        check_choice("interpolation", self.interpolation, ("linear", "step"))
+        super()._check_parameters()
         check_bool("centred", self.centred)
         if self.centred and self.interpolation != "linear":
             raise ValueError("centred=True joins points by lines: it needs interpolation='linear'")
-        if self.clip is not None and (isinstance(self.clip, bool) or not 0 <= self.clip < 0.5):
-            raise ValueError(f"clip must be None or a number >= 0 and < 0.5; got {self.clip!r}")
 
     def _fit(self, sample: Sample) -> None:
         s, weight, positive = points(sample.scores.of_positive(), sample.outcomes(), sample.weights)
@@ -100,14 +120,6 @@ class IsotonicCalibrator(BinaryCalibrator):
         found = isotonic_regression(positive / weight, weights=weight)
         # Rounding leaves means of outcomes a last digit outside.
         return np.clip(found.x, 0.0, 1.0), found.blocks
-
-    def _map(self, scores: Scores) -> FloatArray:
-        s = scores.of_positive()
-        if self.interpolation == "linear":
-            p: FloatArray = np.interp(s, self.scores_, self.values_)
-        else:
-            p = self.values_[np.maximum(np.searchsorted(self.scores_, s, side="right") - 1, 0)]
-        return np.asarray(p if self.clip is None else np.clip(p, self.clip, 1 - self.clip))
 
 
 class RocHullCalibrator(IsotonicCalibrator):
@@ -251,6 +263,15 @@ def points(s: FloatArray, outcomes: FloatArray, weights: FloatArray) -> tuple[Fl
     s, o, w = s[order], outcomes[order], weights[order]
     start = np.flatnonzero(np.concatenate([[True], s[1:] != s[:-1]]))
     return s[start], np.add.reduceat(w, start), np.add.reduceat(w * o, start)
+
+
+def cells(weights: FloatArray, most: int) -> IntArray:
+    """First points of at most so many cells of nearly equal weight; of few points, all of them."""
+    if len(weights) <= most:
+        return np.arange(len(weights))
+    middle = np.cumsum(weights) - weights / 2
+    cell = np.floor(middle / float(weights.sum()) * most)
+    return np.flatnonzero(np.concatenate([[True], cell[1:] != cell[:-1]]))
 
 
 def _with_one_more(weight: FloatArray, positive: FloatArray) -> FloatArray:

@@ -18,14 +18,17 @@ from ..data.verbs import verb
 from .base import EPS, BinaryCalibrator, Calibrator
 from .crossval import RULES, check_goal, chosen_of, fit_rows, folds_of, held_out, losses_of
 from .fields import Field, Fitted, Record, Several, Word
+from .gaussian_process import GaussianProcessCalibrator
 from .histogram import BayesianBinning, HistogramBinning, ScalingBinning
 from .inputs import Sample, Scores, read_sample
 from .linear import DirichletCalibration, MatrixScaling, VectorScaling
 from .logistic import BetaCalibration, PlattScaling, QuadraticLogit
 from .monotone import IsotonicCalibrator, RocHullCalibrator, VennAbers
+from .near_isotonic import NearIsotonic
+from .ordered import OrderPreserving
 from .spline import CurveCalibrator, SplineCalibrator
 from .temperature import EnsembleTemperatureScaling, TemperatureScaling, softmax
-from .wrappers import OneVsRest
+from .wrappers import Composed, OneVsRest
 
 
 class Identity(Calibrator):
@@ -127,6 +130,14 @@ def _default_names(n_classes: int, kind: str) -> list[str]:
     return [*names, *(["dirichlet-1", "dirichlet-0.01"] if n_classes <= 30 else []), "isotonic"]
 
 
+def _pooled_isotonic() -> Calibrator:
+    return OneVsRest(IsotonicCalibrator(), shared=True)
+
+
+def _composed() -> Calibrator:
+    return Composed([EnsembleTemperatureScaling(), _pooled_isotonic()])
+
+
 #: Calibrators by short names; those of two classes are used one against the rest where there are more.
 METHODS: Mapping[str, Callable[[], Calibrator]] = {
     "identity": Identity,
@@ -141,12 +152,18 @@ METHODS: Mapping[str, Callable[[], Calibrator]] = {
     "dirichlet-1": partial(DirichletCalibration, "odir", 1.0),
     "dirichlet-0.01": partial(DirichletCalibration, "odir", 0.01),
     "spline": SplineCalibrator,
+    "gaussian-process": GaussianProcessCalibrator,
+    "order-preserving": OrderPreserving,
     "histogram": HistogramBinning,
+    "i-max": partial(HistogramBinning, 15, "i-max"),
     "bayesian-binning": BayesianBinning,
     "scaling-binning": ScalingBinning,
     "curve": CurveCalibrator,
     "isotonic": IsotonicCalibrator,
     "roc-hull": RocHullCalibrator,
+    "near-isotonic": NearIsotonic,
+    "pooled-isotonic": _pooled_isotonic,
+    "composed": _composed,
     "venn-abers": VennAbers,
 }
 

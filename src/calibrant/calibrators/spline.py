@@ -103,7 +103,7 @@ class SplineCalibrator(BinaryCalibrator):
         low, high = float(z.min()), float(z.max())
         if low == high:
             low, high = low - 1.0, high + 1.0
-        inner = _quantiles(z, w, np.arange(1, self.n_knots + 1) / (self.n_knots + 1))
+        inner = quantiles(z, w, np.arange(1, self.n_knots + 1) / (self.n_knots + 1))
         inner = np.unique(inner[(inner > low) & (inner < high)])
         self.knots_ = np.concatenate([[low] * (_DEGREE + 1), inner, [high] * (_DEGREE + 1)])
         found = self._solve(self._basis(z), o, w).warn("SplineCalibrator")
@@ -251,7 +251,7 @@ class CurveCalibrator(BinaryCalibrator):
         return np.asarray(np.interp(units.values, self.scores_, self.values_))
 
 
-def _quantiles(z: FloatArray, w: FloatArray, levels: FloatArray) -> FloatArray:
+def quantiles(z: FloatArray, w: FloatArray, levels: FloatArray) -> FloatArray:
     """Weighted quantiles: the smallest score at which the share is reached, the same for weights and for repeats."""
     order = np.argsort(z)
     share = np.cumsum(w[order])
