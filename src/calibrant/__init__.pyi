@@ -49,6 +49,8 @@ from .judge.decisions.cost import MeanCost as MeanCost
 from .judge.decisions.cost import expected_cost as expected_cost
 from .judge.decisions.decision_error import DecisionCalibrationError as DecisionCalibrationError
 from .judge.decisions.decision_error import decision_calibration_error as decision_calibration_error
+from .judge.decomposition import Decomposition as Decomposition
+from .judge.decomposition import decompose as decompose
 from .judge.groups import Subgroup as Subgroup
 from .judge.groups import SubgroupColumn as SubgroupColumn
 from .judge.groups import SubgroupReport as SubgroupReport
@@ -73,8 +75,6 @@ from .judge.tests.belt import calibration_belt as calibration_belt
 from .measure import scores as scores
 from .measure.curves import reliability_curve as reliability_curve
 from .measure.curves import reliability_curves as reliability_curves
-from .measure.decomposition import Decomposition as Decomposition
-from .measure.decomposition import decompose as decompose
 from .measure.ece import expected_calibration_error as expected_calibration_error
 from .measure.ece import maximum_calibration_error as maximum_calibration_error
 from .measure.estimation import calibration_error as calibration_error

@@ -130,6 +130,8 @@ FUNCTIONS = {
     "reliability_curve": lambda y, p, **o: cal.reliability_curve(y, p, **FEW, **o),
     "report": cal.report,
     "decompose": cal.decompose,
+    "decompose calibrator": lambda y, p, **o: cal.decompose(y, p, calibrator="temperature", **o),
+    "decompose features": lambda y, p, **o: cal.decompose(y, p, features=np.arange(N)[:, None] % 4, **o),
     "calibration_test": lambda y, p, **o: cal.calibration_test(y, p, **FEW, **o),
     "adaptive_test": lambda y, p, **o: cal.adaptive_test(y, p, **FEW, **o),
     "evalue_test": cal.evalue_test,

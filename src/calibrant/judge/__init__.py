@@ -1,1 +1,1 @@
-"""Verdicts: tests of calibration, comparisons of models, groups side by side, and what decisions cost."""
+"""Verdicts: tests of calibration, parts of scores, comparisons of models, groups side by side, what decisions cost."""

@@ -1,4 +1,4 @@
-"""The numbers: calibration errors with intervals, reliability curves with bands, scores and their decompositions."""
+"""The numbers: calibration errors with intervals, reliability curves with bands, and scores."""
 
 from importlib import import_module
 from types import ModuleType

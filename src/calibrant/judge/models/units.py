@@ -112,27 +112,27 @@ class Units:
         return np.asarray((centred * self.copies) @ centred.T) * (whole / max(whole - 1, 1.0))
 
 
-def read_groups(groups: Any, n: int) -> AnyArray | None:
-    """Judge the ``groups`` argument: one value a row, none missing."""
+def read_groups(groups: Any, n: int, name: str = "groups") -> AnyArray | None:
+    """Judge the ``groups`` argument, or another of its kind: one value a row, none missing."""
     if groups is None:
         return None
-    array, _ = to_array(groups, "groups")
+    array, _ = to_array(groups, name)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.shape != (n,):
-        raise ValueError(f"groups must hold one value for each of {n} rows; got shape {array.shape}")
+        raise ValueError(f"{name} must hold one value for each of {n} rows; got shape {array.shape}")
     if array.dtype.kind in "fc" and np.isnan(array).any():
-        raise ValueError(f"groups must not be missing; row {int(np.flatnonzero(np.isnan(array))[0])} is NaN")
+        raise ValueError(f"{name} must not be missing; row {int(np.flatnonzero(np.isnan(array))[0])} is NaN")
     if array.dtype.kind in "mM" and np.isnat(array).any():
-        raise ValueError(f"groups must not be missing; row {int(np.flatnonzero(np.isnat(array))[0])} is NaT")
+        raise ValueError(f"{name} must not be missing; row {int(np.flatnonzero(np.isnat(array))[0])} is NaT")
     if array.dtype.kind == "O":
         for row, value in enumerate(array):
             if value is None or value != value:
-                raise ValueError(f"groups must not be missing; row {row} is {value!r}")
+                raise ValueError(f"{name} must not be missing; row {row} is {value!r}")
         # Codes in order of appearance: values of several kinds have no order of their own.
         known: dict[Any, int] = {}
         try:
             array = np.array([known.setdefault(v, len(known)) for v in array])
         except TypeError:
-            raise TypeError(f"groups must be hashable values, such as names or numbers; got {array[0]!r}") from None
+            raise TypeError(f"{name} must be hashable values, such as names or numbers; got {array[0]!r}") from None
     return array

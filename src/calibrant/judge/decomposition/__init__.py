@@ -1,0 +1,6 @@
+"""What of a mean score is miscalibration, what discrimination, and what a better model could know."""
+
+from .decompose import decompose
+from .result import Decomposition
+
+__all__ = ["Decomposition", "decompose"]

@@ -1,0 +1,113 @@
+"""Class frequencies where scores were said: by isotonic regression, of bins, of equal probability vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from ...data.predictions import effective_size
+from ...data.types import AnyArray, FloatArray
+from ...data.weights import run_starts
+from ...errors.isotonic import isotonic_means
+from ...sums import quantile_edges, resolve_n_bins, uniform_edges
+
+#: Observed frequencies (n, K) and mean stated ones within bins (n, K) or None, given weights of the rows.
+Observer = Callable[[FloatArray], tuple[FloatArray, FloatArray | None]]
+
+
+def observer_of(
+    stated: FloatArray,
+    method: str,
+    n_bins: int | str,
+    strategy: str,
+    eps: float,
+    given: FloatArray,
+    *,
+    integral: bool,
+) -> Callable[[AnyArray], Observer]:
+    """What finds observed frequencies, for any labels and weights of the same rows; scores are sorted here, once."""
+    k = stated.shape[1]
+    if method == "exact":
+        _, group = np.unique(stated, axis=0, return_inverse=True)
+        return lambda codes: lambda weights: (_group_means(group.reshape(-1), codes, weights, k), None)
+    columns = [1] if k == 2 else list(range(k))
+    if method == "corp":
+        found = [_Sorted.of(stated[:, c]) for c in columns]
+        return lambda codes: (
+            lambda weights: (
+                _joined([one.fit(codes == c, weights) for one, c in zip(found, columns, strict=True)]),
+                None,
+            )
+        )
+    bins = [_slots(stated[:, c], n_bins, strategy, eps, given, integral=integral) for c in columns]
+
+    def binned(codes: AnyArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        pairs = list(zip(bins, columns, strict=True))
+        observed = [_slot_means(slot, (codes == c).astype(np.float64), weights) for slot, c in pairs]
+        return _joined(observed), _joined([_slot_means(slot, stated[:, c], weights) for slot, c in pairs])
+
+    return lambda codes: partial(binned, codes)
+
+
+def _joined(columns: list[FloatArray]) -> FloatArray:
+    """Columns side by side; of two classes the first is the rest."""
+    return np.column_stack([1 - columns[0], columns[0]] if len(columns) == 1 else columns)
+
+
+def _group_means(group: AnyArray, codes: AnyArray, weights: FloatArray, k: int) -> FloatArray:
+    m = int(group.max()) + 1
+    sums = np.bincount(group * k + codes, weights=weights, minlength=m * k).reshape(m, k)
+    whole = sums.sum(axis=1, keepdims=True)
+    return np.asarray(np.divide(sums, whole, out=np.zeros(sums.shape), where=whole > 0)[group])
+
+
+def _slot_means(slot: AnyArray, values: FloatArray, weights: FloatArray) -> FloatArray:
+    whole = np.bincount(slot, weights=weights)
+    means = np.divide(np.bincount(slot, weights=weights * values), whole, out=np.zeros(whole.shape), where=whole > 0)
+    return np.asarray(means[slot])
+
+
+def _slots(
+    scores: FloatArray, n_bins: int | str, strategy: str, eps: float, weights: FloatArray, *, integral: bool
+) -> AnyArray:
+    """Bin of each score."""
+    number = resolve_n_bins(n_bins, effective_size(weights, len(scores), integral=integral))
+    edges = uniform_edges(number)
+    if strategy == "quantile":
+        edges = quantile_edges(scores, weights, number, integral=integral)
+    return np.asarray(np.clip(edges.slots(scores, eps) - 1, 0, edges.n_bins - 1))
+
+
+@dataclass(frozen=True, eq=False)
+class _Sorted:
+    """Rows in the order of their scores, and where runs of equal ones start."""
+
+    order: AnyArray
+    start: AnyArray
+
+    @classmethod
+    def of(cls, scores: FloatArray) -> _Sorted:
+        """Sort; in which order equal scores come is no matter."""
+        order = np.argsort(scores)
+        s = scores[order]
+        return cls(order, run_starts(s))
+
+    def fit(self, outcomes: AnyArray, weights: FloatArray) -> FloatArray:
+        """Isotonic frequencies of each row; equal scores are one."""
+        w = weights[self.order]
+        positive = w * outcomes[self.order]
+        distinct = self.start.size == w.size
+        weight = w if distinct else np.add.reduceat(w, self.start)
+        positive = positive if distinct else np.add.reduceat(positive, self.start)
+        held = weight > 0
+        if held.all():
+            fitted = isotonic_means(positive, weight)
+        else:  # scores that a resample left out have no row that asks
+            fitted = np.zeros(weight.size)
+            fitted[held] = isotonic_means(positive[held], weight[held])
+        out = np.empty(w.size)
+        out[self.order] = fitted if distinct else np.repeat(fitted, np.diff(self.start, append=w.size))
+        return out

@@ -1,0 +1,246 @@
+"""The grouping loss that features show: naive twins, the inequality behind it, known truth, what may be given."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import expit
+from sklearn.model_selection import StratifiedKFold
+
+import calibrant as cal
+from calibrant.calibrators import QuadraticLogit
+from calibrant.datasets import make_survey, survey_posterior, survey_restored
+from calibrant.judge.decomposition.grouping import _levelled
+from calibrant.judge.decomposition.level_sets import level_sets
+
+
+def hidden(n=2000, seed=0, gain=1.0):
+    """Scores that know the first feature, and posteriors that know the second: features, labels, S, C and Q."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 4))
+    q = expit(x[:, 0] + gain * np.sign(x[:, 1]))
+    c = (expit(x[:, 0] + gain) + expit(x[:, 0] - gain)) / 2
+    return x, (rng.random(n) < q).astype(int), expit(1.5 * x[:, 0]), c, q
+
+
+def loss(p, y, score):
+    return -np.log(np.where(y == 1, p, 1 - p)) if score == "log-loss" else (p - y) ** 2
+
+
+def naive_cells(told, rows, least=10):
+    """Halved one by one."""
+    width = np.ptp(told[rows], axis=0)
+    if len(rows) < 2 * least or width.max() == 0:
+        return [sorted(rows.tolist())]
+    value = told[rows, width.argmax()]
+    order = np.argsort(value, kind="stable")
+    cuts = [i for i in range(1, len(rows)) if value[order[i]] != value[order[i - 1]]]
+    cut = min(cuts, key=lambda i: (abs(2 * i - len(rows)), i))
+    low, high = rows[order[:cut]], rows[order[cut:]]
+    return naive_cells(told, low, least) + naive_cells(told, high, least)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 200), st.integers(1, 4), st.sampled_from([None, 3, 0]), st.integers(0, 10**6))
+def test_level_sets(n, k, digits, seed):
+    told = np.random.default_rng(seed).random((n, k)) * (np.arange(k) + 1)
+    told = told if digits is None else np.round(told, 0 if digits == 0 else 1)
+    cell = level_sets(told)
+    found = sorted(np.flatnonzero(cell == c).tolist() for c in np.unique(cell))
+    assert found == sorted(naive_cells(told, np.arange(n)))
+    _, first = np.unique(told, axis=0, return_inverse=True)
+    assert all(len(set(cell[first.reshape(-1) == v])) == 1 for v in range(first.max() + 1))
+    if digits is None and n >= 20:
+        assert np.bincount(cell).min() >= 10
+        assert np.bincount(cell).max() < 20
+
+
+def naive_boosting(p, code, y, train, rng):
+    """Regions one by one, two classes."""
+    shuffled = rng.permutation(train)
+    stop, rows = shuffled[: len(train) // 5], shuffled[len(train) // 5 :]
+    now, best, least, since = p.copy(), p, loss(p[stop], y[stop], "log-loss").mean(), 0
+    for _ in range(100):
+        step = now.copy()
+        for r in set(code.tolist()):
+            mine = rows[code[rows] == r]
+            one = ((y[mine].sum() + 1) / (now[mine].sum() + 1)) ** 0.2
+            none = (((1 - y[mine]).sum() + 1) / ((1 - now[mine]).sum() + 1)) ** 0.2
+            here = code == r
+            step[here] = now[here] * one / (now[here] * one + (1 - now[here]) * none)
+        now = step
+        reached = loss(now[stop], y[stop], "log-loss").mean()
+        best, least, since = (now, reached, 0) if reached < least else (best, least, since + 1)
+        if since == 10:
+            break
+    return best
+
+
+def test_a_naive_bound_by_regions():
+    x, y, s, _, _ = hidden(400)
+    code = (x[:, 1] > 0) + 2 * (x[:, 2] > 1)
+    gains, rng = np.empty(400), np.random.default_rng(0)
+    for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(s, y):
+        start = QuadraticLogit().fit(s[train], y[train]).predict_proba(s)[:, 1]
+        q = naive_boosting(start, code, y, train, rng)
+        for cell in naive_cells(s[test, None], np.arange(len(test))):
+            rows = test[cell]
+            one, none = q[rows].mean() / start[rows].mean(), (1 - q[rows]).mean() / (1 - start[rows]).mean()
+            told = start[rows] * one / (start[rows] * one + (1 - start[rows]) * none)
+            gains[rows] = loss(told, y[rows], "log-loss") - loss(q[rows], y[rows], "log-loss")
+    d = cal.decompose(y, s, score="log-loss", features=code)
+    assert d.grouping == pytest.approx(gains.mean(), abs=1e-10)
+    se = gains.std(ddof=1) / 20
+    from scipy.stats import t
+
+    half = t.ppf(0.975, 399) * se
+    assert d.intervals["grouping"] == pytest.approx([gains.mean() - half, gains.mean() + half])
+    assert d.grouping_lower == pytest.approx(gains.mean() - t.ppf(0.95, 399) * se)
+    named = cal.decompose(y, s, score="log-loss", features=np.array(["a", "b", "c", "d"])[code])
+    assert named.to_dict() == d.to_dict()
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(2, 30), st.integers(2, 5), st.integers(0, 10**6), st.booleans())
+def test_no_guess_gains_more_than_there_is(n, k, seed, weighted):
+    """Of rows that were told the same: whatever the features' probabilities are, they gain at most the spread of Q."""
+    rng = np.random.default_rng(seed)
+    q, guess = rng.dirichlet(np.ones(k), (2, n))
+    told = np.tile(rng.dirichlet(np.ones(k)), (n, 1))
+    w = rng.random(n) + 0.01 if weighted else np.ones(n)
+    cell = np.arange(n) // 7
+    spoken = _levelled(guess, told, cell, w)
+    mean = np.array([np.average(q[cell == c], axis=0, weights=w[cell == c]) for c in cell])
+    gain = w @ ((spoken - q) ** 2 - (guess - q) ** 2).sum(axis=1)
+    assert gain <= w @ ((mean - q) ** 2).sum(axis=1) + 1e-12
+    gain = w @ (q * np.log(guess / spoken)).sum(axis=1)
+    assert gain <= w @ (q * np.log(q / mean)).sum(axis=1) + 1e-9
+    assert spoken.sum(axis=1) == pytest.approx(np.ones(n))
+
+
+@pytest.mark.parametrize("score", ["brier", "log-loss"])
+@pytest.mark.parametrize("method", [{}, {"method": "binned"}, {"calibrator": "beta"}], ids=str)
+def test_known_truth(score, method):
+    x, y, s, c, q = hidden(2500)
+    d = cal.decompose(y, s, score=score, features=x, **method)
+    truth = (
+        ((q - c) ** 2).mean() if score == "brier" else (q * np.log(q / c) + (1 - q) * np.log((1 - q) / (1 - c))).mean()
+    )
+    se = (d.intervals["grouping"].high - d.grouping) / 1.96
+    assert 0.6 * truth < d.grouping < truth + 2 * se
+    assert 0 < d.grouping_lower < truth
+    assert d.refinement == pytest.approx(d.grouping + d.irreducible, abs=1e-14)
+    assert d.epistemic == pytest.approx(d.calibration + d.grouping + d.within, abs=1e-14)
+    plain = cal.decompose(y, s, score=score, **method)
+    for part in ("total", "calibration", "refinement", "uncertainty", "within"):
+        assert getattr(d, part) == getattr(plain, part)
+    assert np.isnan(plain.grouping_lower)
+
+
+@pytest.mark.parametrize("score", ["brier", "log-loss"])
+def test_scores_that_are_a_function_of_the_posterior(score):
+    """The survey's three classes, from one feature: nothing is left to group by, however wrong the scores are."""
+    found = make_survey(3000, "three-class", random_state=0)
+    q = survey_restored(found.y_prob)
+    x = np.column_stack([np.log(q + 1e-9), np.random.default_rng(0).normal(size=3000)])
+    d = cal.decompose(found.y_true, found.y_prob, score=score, calibrator="temperature", features=x)
+    assert -0.02 < d.grouping < 1e-3
+    assert d.grouping_lower < 0
+    assert d.calibration > 0.01
+
+
+def test_features_of_three_classes():
+    rng = np.random.default_rng(0)
+    x = rng.normal(scale=30, size=(1500, 2))
+    q = survey_posterior(x[:, 0], 3)
+    side = np.where(x[:, 1] > 0, 2.0, 0.5)
+    q = q * np.column_stack([side, np.ones(1500), 1 / side])
+    q /= q.sum(axis=1, keepdims=True)
+    y = np.array(["a", "b", "c"])[(rng.random((1500, 1)) > q.cumsum(axis=1)).sum(axis=1)]
+    s = survey_posterior(x[:, 0], 3)
+    d = cal.decompose(y, s, features=x)
+    assert 0.02 < d.grouping_lower < d.grouping
+    back = cal.decompose(y, s[:, ::-1], labels=["c", "b", "a"], features=x)
+    assert back.grouping_lower > 0.02
+    assert back.total == pytest.approx(d.total)
+
+
+def test_a_second_models_scores_are_features():
+    x, y, s, _, q = hidden()
+    d = cal.decompose(y, s, features=np.clip(q + 0.05 * x[:, 2], 0, 1)[:, None])
+    assert d.grouping_lower > 0
+
+
+def test_tables_of_every_kind():
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    x, y, s, _, _ = hidden(120)
+    x[::7, 1] = np.nan
+    town = np.array(["bonn", "aachen", "celle"])[(x[:, 2] > 0).astype(int) + (x[:, 3] > 0)]
+    code = np.unique(town, return_inverse=True)[1]
+    want = cal.decompose(y, s, features=np.column_stack([x, code])).to_dict()
+    frame = pandas.DataFrame(x).rename(columns=str).assign(town=town)
+    assert cal.decompose(y, s, features=frame).to_dict() == want
+    assert cal.decompose(y, s, features=frame.astype({"town": "category"})).to_dict() == want
+    columns = {f"x{i}": [None if np.isnan(v) else v for v in x[:, i]] for i in range(4)} | {"town": town}
+    assert cal.decompose(y, s, features=polars.DataFrame(columns)).to_dict() == want
+    assert cal.decompose(y, s, features=np.column_stack([x.astype(object), town])).to_dict() == want
+    days = np.datetime64("2020-01-01", "D") + code
+    assert cal.decompose(y, s, features=pandas.DataFrame(x).assign(day=days).rename(columns=str)).to_dict() == want
+
+
+def test_rows_without_weight_do_not_count():
+    x, y, s, _, _ = hidden(600)
+    w = (np.arange(600) % 3 > 0).astype(float)
+    for features in (x, (x[:, 1] > 0).astype(int)):
+        one = cal.decompose(y, s, features=features, sample_weight=w)
+        other = cal.decompose(y[w > 0], s[w > 0], features=features[w > 0])
+        assert one.grouping == pytest.approx(other.grouping, abs=1e-12)
+        assert one.intervals["grouping"] == pytest.approx(other.intervals["grouping"])
+
+
+def test_the_scale_of_relative_weights_is_no_matter():
+    x, y, s, _, _ = hidden(600)
+    w = np.random.default_rng(0).random(600) + 0.1
+    one, other = (cal.decompose(y, s, features=x[:, 1] > 0, sample_weight=w * scale) for scale in (1.0, 7.3))
+    assert one.grouping == pytest.approx(other.grouping, abs=1e-12)
+    assert one.grouping != cal.decompose(y, s, features=x[:, 1] > 0).grouping
+
+
+def test_resamples_and_the_bound_stand_beside_each_other():
+    x, y, s, _, _ = hidden(400)
+    plain = cal.decompose(y, s, n_resamples=30)
+    d = cal.decompose(y, s, n_resamples=30, features=x)
+    assert {**d.intervals, "grouping": None} == {**plain.intervals, "grouping": None}
+    assert d.to_dict()["grouping_lower"] == d.grouping_lower
+    assert f"lower bound: above {d.grouping_lower:.4f}" in str(d)
+    assert "lower bound" not in str(plain)
+
+
+def test_the_seed():
+    x, y, s, _, _ = hidden(400)
+    found = [cal.decompose(y, s, features=x, random_state=seed).grouping for seed in (0, 0, 1)]
+    assert found[0] == found[1] != found[2]
+
+
+X, Y, S = (v[:40] for v in hidden(40)[:3])
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "words"),
+    [
+        ({"features": X[:, 0]}, ValueError, r"codes of regions in 1-D.*features\[:, None\]"),
+        ({"features": X[:39]}, ValueError, "features must have a row for each of 40 rows"),
+        ({"features": np.arange(39)}, ValueError, "features must hold one value for each of 40 rows"),
+        ({"features": X[:, :0]}, ValueError, "features must have a row"),
+        ({"features": X * np.inf}, ValueError, "features must be finite"),
+        ({"features": X * 1e300}, ValueError, "features must be finite numbers below"),
+        ({"features": X + 0j}, TypeError, "features must be numbers or categories"),
+        ({"features": [None] * 40}, ValueError, "features must not be missing; row 0"),
+        ({"features": X, "score": "spherical"}, ValueError, "Brier's score and of the log-loss"),
+        ({"features": X, "posterior": S}, ValueError, "features must not be given with"),
+        ({"features": X, "cv": 0}, ValueError, "cv must be"),
+    ],
+)
+def test_bad_arguments(change, kind, words):
+    with pytest.raises(kind, match=words):
+        cal.decompose(Y, S, **change)
