@@ -1,4 +1,4 @@
-"""Platt scaling from two means and a variance: by loops, by scikit-learn's discriminant analysis, beside the optimum."""
+"""Platt scaling from means and a variance: by loops, by scikit-learn, beside the optimum."""
 
 import numpy as np
 import pytest

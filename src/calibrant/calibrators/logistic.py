@@ -25,7 +25,7 @@ class PlattScaling(BinaryCalibrator):
     r"""Logistic map of the score: :math:`P(1 \mid s) = \sigma(a s + b)`.
 
     Probabilities enter as log odds, so that a = 1, b = 0 is the identity; logits and margins as they are. Fitted to the
-    optimum of the log-loss by Newton's method (the problem is convex with one optimum), or from two means and a variance.
+    optimum of the log-loss by Newton's method (the problem is convex with one optimum), or from means and a variance.
 
     Parameters
     ----------
@@ -53,8 +53,8 @@ class PlattScaling(BinaryCalibrator):
     coef_, intercept_ : float
         a and b.
     gradient_norm_, n_iter_
-        Largest component of the gradient of the mean log-loss where the fit ended, and steps; of the closed form how far
-        it is from the optimum, and 0.
+        Largest component of the gradient of the mean log-loss where the fit ended, and steps; of the closed form how
+        far it is from the optimum, and 0.
 
     Raises
     ------
@@ -291,7 +291,7 @@ def _fit_columns(columns: FloatArray, targets: FloatArray, weights: FloatArray, 
 
 
 def _of_normal_scores(columns: FloatArray, targets: FloatArray, weights: FloatArray, rounding: float) -> Solution:
-    """Slope and intercept by Bayes' rule for normal scores of one variance; spread up to ``rounding`` counts as none."""
+    """Slope and intercept by Bayes' rule for normal scores of one variance; a spread of ``rounding`` is none."""
     u = columns[:, 0]
     own = weights * np.stack([1 - targets, targets])
     sizes = own.sum(axis=1)
