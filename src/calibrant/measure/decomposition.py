@@ -325,7 +325,7 @@ def _observer(
         return lambda codes: lambda weights: (_group_means(group.reshape(-1), codes, weights, k), None)
     columns = [1] if k == 2 else list(range(k))
     if method == "corp":
-        found = [_Sorted.of(stated[:, c]) for c in columns]
+        found = [RowsByScore.of(stated[:, c]) for c in columns]
         return lambda codes: (
             lambda weights: (
                 _joined([one.fit(codes == c, weights) for one, c in zip(found, columns, strict=True)]),
@@ -372,14 +372,14 @@ def _slots(
 
 
 @dataclass(frozen=True, eq=False)
-class _Sorted:
+class RowsByScore:
     """Rows in the order of their scores, and where runs of equal ones start."""
 
     order: AnyArray
     start: AnyArray
 
     @classmethod
-    def of(cls, scores: FloatArray) -> _Sorted:
+    def of(cls, scores: FloatArray) -> RowsByScore:
         """Sort; in which order equal scores come is no matter."""
         order = np.argsort(scores)
         s = scores[order]
