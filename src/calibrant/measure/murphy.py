@@ -256,7 +256,7 @@ class BinaryRows:
     def losses(self, at: FloatArray, side: Literal["left", "right"]) -> FloatArray:
         """Mean elementary score at thresholds; rows on a threshold are acted upon ("left"), or not ("right")."""
         below = self.before(at, side)
-        return (1 - at) * below.happened + at * (self._running[2][-1] - below.others)
+        return np.asarray((1 - at) * below.happened + at * (self._running[2][-1] - below.others))
 
     def at_jumps(self, at: FloatArray) -> FloatArray:
         """Mean elementary score at 0, then on the left and on the right of each threshold, then at 1."""
@@ -266,7 +266,7 @@ class BinaryRows:
 
     def without_scores(self, at: FloatArray) -> FloatArray:
         """Mean elementary score of acting always or never, whichever the base rate says."""
-        return np.minimum((1 - at) * self.base_rate, at * (1 - self.base_rate))
+        return np.asarray(np.minimum((1 - at) * self.base_rate, at * (1 - self.base_rate)))
 
     def recalibrated(self) -> BinaryRows:
         """The same rows with probabilities by isotonic regression of themselves."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 from ..measure.murphy import brier_curve, murphy_curve
 from .base import CurveDisplay
@@ -28,7 +29,7 @@ class MurphyDisplay(CurveDisplay):
     """
 
     only = "forecast"
-    made_by = staticmethod(murphy_curve)
+    made_by: ClassVar[Callable[..., Any]] = staticmethod(murphy_curve)
     axis_texts = ("Decision threshold", "Mean elementary score")
     ax_: Any
     figure_: Any
