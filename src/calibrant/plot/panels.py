@@ -160,8 +160,11 @@ def _draw_curve(ax: Axes, diagram: Diagram, style: Style, index: int) -> Line2D:
     curve, frame = diagram.curve, frame_of(ax)
     smooth = curve.edges is None or diagram.curve.isotonic
     if smooth and not np.isnan(curve.lower).all():
+        x, lower, upper = frame.line(*curve.band_corners())
         ax.fill_between(
-            *frame.line(*curve.band_corners()),
+            x,
+            lower,
+            upper,
             facecolor=style.color,
             alpha=0.2 if index == 0 else 0.14,
             edgecolor="none",
