@@ -79,7 +79,9 @@ from .measure.ece import expected_calibration_error as expected_calibration_erro
 from .measure.ece import maximum_calibration_error as maximum_calibration_error
 from .measure.estimation import calibration_error as calibration_error
 from .measure.estimation import estimate as estimate
+from .measure.murphy import BrierCurve as BrierCurve
 from .measure.murphy import MurphyCurve as MurphyCurve
+from .measure.murphy import brier_curve as brier_curve
 from .measure.murphy import murphy_curve as murphy_curve
 from .measure.result import CurvePoint as CurvePoint
 from .measure.result import Estimate as Estimate
@@ -88,6 +90,7 @@ from .measure.scores import brier_score as brier_score
 from .measure.scores import log_loss as log_loss
 from .measure.squared import squared_calibration_error as squared_calibration_error
 from .measure.streaming import Accumulator as Accumulator
+from .plot import BrierCurveDisplay as BrierCurveDisplay
 from .plot import CalibrationBeltDisplay as CalibrationBeltDisplay
 from .plot import CalibrationMapDisplay as CalibrationMapDisplay
 from .plot import CriticalDifferenceDisplay as CriticalDifferenceDisplay

@@ -223,7 +223,9 @@ def test_predictions_are_not_judged_again(name, monkeypatch):
         outcome(lambda judged=judged: call(name, judged, **options_of(name)))
 
 
-@pytest.mark.parametrize("name", ["DecisionCurveDisplay.from_predictions", "MurphyDisplay.from_predictions"])
+@pytest.mark.parametrize(
+    "name", [f"{kind}.from_predictions" for kind in ("BrierCurveDisplay", "DecisionCurveDisplay", "MurphyDisplay")]
+)
 def test_predictions_of_several_models(name):
     y, p, given = rows("two classes")
     judged = {key: cal.as_predictions(y, probs, **given) for key, probs in (("a", p), ("b", p[::-1]))}

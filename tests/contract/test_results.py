@@ -48,6 +48,7 @@ def everything():
         "belt": cal.calibration_belt(y, p),
         "decomposition": cal.decompose(y, p, level=0.95, random_state=0),
         "murphy": cal.murphy_curve(y, p),
+        "brier curve": cal.brier_curve(y, p),
         "models": models,
         "model": models.models[0],
         "difference": models.differences[0],

@@ -93,6 +93,7 @@ def displays():
     y, p = sample(4, 300)
     q = np.clip(p + 0.05, 0.001, 0.999)
     return {
+        "BrierCurveDisplay": cal.brier_curve(y, p),
         "CalibrationBeltDisplay": cal.calibration_belt(y, p),
         "CriticalDifferenceDisplay": cal.rank_models({"a": [1, 2, 1], "b": [2, 3, 3], "c": [3, 1, 2]}),
         "DecisionCurveDisplay": cal.decision_curve(y, p),

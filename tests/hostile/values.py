@@ -142,6 +142,7 @@ FUNCTIONS = {
     "decision_calibration_error": lambda y, p, **o: cal.decision_calibration_error(
         y, p, thresholds=(0.2, 0.6), **FEW, **o
     ),
+    "brier_curve": lambda y, p, **o: cal.brier_curve(y, p, **o).brier_score,
     "brier_score": cal.scores.brier_score,
     "log_loss": cal.scores.log_loss,
     "compare_models": lambda y, p, **o: cal.compare_models(y, {"a": p, "b": p}, **FEW, **o),

@@ -69,6 +69,23 @@ def test_three_classes():
     assert error.value < 0.006
 
 
+def test_a_network_is_over_confident_and_can_be_repaired():
+    data, new = (make_survey(6000, "network", random_state=seed) for seed in (1, 2))
+    assert data.labels == (0, 1, 2)
+    np.testing.assert_allclose(np.bincount(data.y_true) / 6000, 1 / 3, atol=0.02)
+    np.testing.assert_allclose(data.y_prob.sum(axis=1), 1)
+    again = make_survey(6000, "network", random_state=1)
+    np.testing.assert_array_equal(again.y_prob, data.y_prob)
+    assert (data.y_prob.argmax(axis=1) == data.y_true).mean() > 0.65
+    assert cal.calibrators.TemperatureScaling().fit(data.y_prob, data.y_true).temperature_ > 1.2
+    before = cal.estimate(new.y_true, new.y_prob, notion="classwise", random_state=0)
+    one_by_one = cal.calibrators.OneVsRest(cal.calibrators.IsotonicCalibrator())
+    repaired = one_by_one.fit(data.y_prob, data.y_true).predict_proba(new.y_prob)
+    after = cal.estimate(new.y_true, repaired, notion="classwise", random_state=0)
+    assert before.interval.low > 0.02
+    assert after.value < 0.6 * before.value
+
+
 def test_bad_names():
     with pytest.raises(ValueError, match="case must be one of"):
         make_survey(10, "four-class")

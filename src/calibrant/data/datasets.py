@@ -89,7 +89,11 @@ def _truth(kind: str, a: float, b: float) -> float:
 _SURVEY = (((64.0, 1280.0), (-4.0, 960.0)), ((4.0, 980.0), (-72.0, 1024.0)), ((0.0, 8.0), (0.0, 8.0)))
 _SURVEY_SLOPES = {"underconfident": 0.01, "overconfident": 0.05}
 _SURVEY_WEIGHTS = np.array([1.6, 0.6, 1.0])
-_SURVEY_CASES = (*_SURVEY_SLOPES, "three-class")
+_SURVEY_CASES = (*_SURVEY_SLOPES, "three-class", "network")
+#: Classes of the network's two features: means, and factors whose products with their transposes are the covariances.
+_PLANE_MEANS = np.array([[0.0, 0.0], [2.0, 0.0], [0.6, 1.7]])
+_PLANE_FACTORS = np.array([[[1.0, 0.0], [0.0, 1.0]], [[1.2, 0.0], [0.4, 0.7]], [[0.8, 0.0], [-0.4, 1.1]]])
+_NETWORK_ROWS = 300
 
 
 def survey_posterior(x: Any, n_classes: int = 2) -> FloatArray:
@@ -118,14 +122,17 @@ def survey_true_map(scores: Any, case: str) -> FloatArray:
 
 
 def make_survey(n_samples: int, case: str = "overconfident", *, random_state: RandomState = None) -> Sample:
-    """The synthetic cases of Silva Filho et al., *Classifier calibration: a survey*: one feature, two or three classes.
+    """The synthetic cases of Silva Filho et al., *Classifier calibration: a survey*: two or three classes.
 
     Parameters
     ----------
     n_samples : int
-    case : {"underconfident", "overconfident", "three-class"}
-        The first two: scores ``1 / (1 + exp(-a x))`` with a = 0.01 and 0.05. The last: true probabilities made too
-        sharp, and too high for one class (:func:`survey_distorted`; the survey's own scores are not published).
+    case : {"underconfident", "overconfident", "three-class", "network"}
+        The first two: scores ``1 / (1 + exp(-a x))`` with a = 0.01 and 0.05. ``"three-class"``: true probabilities made
+        too sharp, and too high for one class (:func:`survey_distorted`; the survey's own scores are not published).
+        ``"network"``: new rows by a neural network that was fitted to few, in the place of the survey's own network,
+        which is not published either: the classes, normal in two features, and the network (16 hidden units, 300 rows,
+        always the same; scikit-learn's) are ours.
     random_state : int, Generator or None
 
     Returns
@@ -144,6 +151,9 @@ def make_survey(n_samples: int, case: str = "overconfident", *, random_state: Ra
     if case not in _SURVEY_CASES:
         raise ValueError(f"case must be one of {', '.join(map(repr, _SURVEY_CASES))}; got {case!r}")
     rng = np.random.default_rng(random_state)
+    if case == "network":
+        x, code = _plane_rows(n_samples, rng)
+        return Sample(code, _network().predict_proba(x), (0, 1, 2), float("nan"), "a neural network's three classes")
     n_classes = 3 if case == "three-class" else 2
     code = rng.integers(n_classes, size=n_samples)
     mean, variance = np.moveaxis(np.array(_SURVEY)[code, rng.integers(2, size=n_samples)], -1, 0)
@@ -153,6 +163,22 @@ def make_survey(n_samples: int, case: str = "overconfident", *, random_state: Ra
         return Sample(code, scores, (0, 1, 2), float("nan"), "the survey's three classes")
     scores = np.asarray(expit(_SURVEY_SLOPES[case] * x))
     return Sample(1 - code, scores, (0, 1), _survey_truth(case), f"the survey's two classes, {case}")
+
+
+def _plane_rows(n_samples: int, rng: np.random.Generator) -> tuple[FloatArray, AnyArray]:
+    """Two features and the class of each row."""
+    code = rng.integers(3, size=n_samples)
+    noise = rng.standard_normal((n_samples, 2))
+    return _PLANE_MEANS[code] + np.einsum("nij,nj->ni", _PLANE_FACTORS[code], noise), code
+
+
+@cache
+def _network() -> Any:
+    """A network that knows its few rows too well, and so is over-confident on others."""
+    from sklearn.neural_network import MLPClassifier
+
+    x, code = _plane_rows(_NETWORK_ROWS, np.random.default_rng(0))
+    return MLPClassifier((16,), solver="lbfgs", alpha=1e-3, max_iter=5000, max_fun=100_000, random_state=0).fit(x, code)
 
 
 def _survey_log_densities(x: Any) -> FloatArray:

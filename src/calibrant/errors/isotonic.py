@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..data.types import FloatArray
+from ..data.types import AnyArray, FloatArray
+from ..data.weights import run_starts
 from ..sums import DistinctScores, Runs
 from .base import CellEstimator
 from .norm import mean_power
@@ -86,3 +87,35 @@ def isotonic_means(positive: FloatArray, weight: FloatArray, level: FloatArray |
     first = pools[:-1]
     means = np.add.reduceat(hits, first) / np.add.reduceat(mass, first)
     return np.repeat(means, np.diff(np.append(start[first], value.size)))
+
+
+@dataclass(frozen=True, eq=False)
+class RowsByScore:
+    """Rows in the order of their scores, and where runs of equal ones start."""
+
+    order: AnyArray
+    start: AnyArray
+
+    @classmethod
+    def of(cls, scores: FloatArray) -> RowsByScore:
+        """Sort; in which order equal scores come is no matter."""
+        order = np.argsort(scores)
+        s = scores[order]
+        return cls(order, run_starts(s))
+
+    def fit(self, outcomes: AnyArray, weights: FloatArray) -> FloatArray:
+        """Isotonic frequencies of each row; equal scores are one."""
+        w = weights[self.order]
+        positive = w * outcomes[self.order]
+        distinct = self.start.size == w.size
+        weight = w if distinct else np.add.reduceat(w, self.start)
+        positive = positive if distinct else np.add.reduceat(positive, self.start)
+        held = weight > 0
+        if held.all():
+            fitted = isotonic_means(positive, weight)
+        else:  # scores that a resample left out have no row that asks
+            fitted = np.zeros(weight.size)
+            fitted[held] = isotonic_means(positive[held], weight[held])
+        out = np.empty(w.size)
+        out[self.order] = fitted if distinct else np.repeat(fitted, np.diff(self.start, append=w.size))
+        return out

@@ -12,7 +12,7 @@ from .comparison_display import ModelComparisonDisplay
 from .decision_display import DecisionCurveDisplay
 from .diagram import Diagram
 from .map_display import CalibrationMapDisplay
-from .murphy_display import MurphyDisplay
+from .murphy_display import BrierCurveDisplay, MurphyDisplay
 from .null_display import NullDistributionDisplay
 from .rank_display import CriticalDifferenceDisplay
 from .reliability_display import ReliabilityDisplay
@@ -20,6 +20,7 @@ from .simplex_display import SimplexMapDisplay
 from .subgroup_display import SubgroupDisplay
 
 __all__ = [
+    "BrierCurveDisplay",
     "CalibrationBeltDisplay",
     "CalibrationMapDisplay",
     "CriticalDifferenceDisplay",

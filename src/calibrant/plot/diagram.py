@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from ..data.checks import is_whole
 from ..data.notions import Notion, as_notion
 from ..data.predictions import Predictions
 from ..data.problem import OneVsRest, Problem, VectorProblem
-from ..data.types import Interval, Label
+from ..data.types import FloatArray, Interval, Label
 from ..errors import Binned, CellEstimator, Isotonic
 from ..errors.named import estimator_named
 from ..measure.curves.band_kinds import BANDS, check_band
@@ -23,6 +23,7 @@ from ..measure.estimation import estimate_from_sums
 from ..measure.inference.steps import Groups
 from ..measure.question import Question
 from ..measure.result import Estimate, ReliabilityCurve
+from .scale import PAPERS, SCALES
 
 #: Panels a figure has at most.
 MAX_PANELS = 9
@@ -42,6 +43,8 @@ class Diagram:
         Bins with intervals; None when none were asked for.
     histogram : ReliabilityCurve
         ``.count`` and ``.edges`` are the histogram of scores.
+    papers : mapping of str to ReliabilityCurve
+        The same by scale, with bars of equal width on it; empty where nothing finer than bins is at hand.
     estimate : Estimate or None
         Calibration error of this panel's problem; None where only a curve is at hand.
     label : object
@@ -61,6 +64,7 @@ class Diagram:
     notion: str
     domain: tuple[float, float]
     weighted: bool
+    papers: Mapping[str, ReliabilityCurve] = field(default_factory=dict)
 
     @property
     def level(self) -> float | None:
@@ -114,15 +118,35 @@ def _held(curve: ReliabilityCurve, bins: ReliabilityCurve | None, estimate: Esti
     domain = float(ends[0]), float(ends[-1])
     if bins is None and curve.edges is not None and not curve.isotonic and curve.level is not None:
         bins = curve
-    return Diagram(curve, bins, _histogram(curve), estimate, curve.label, curve.notion, domain, False)
+    if curve.edges is not None and not curve.isotonic:  # bins are bars as they are
+        return Diagram(curve, bins, curve, estimate, curve.label, curve.notion, domain, False)
+    histogram, papers = _by_scale(_counted(curve, _fine_edges(domain)), domain)
+    return Diagram(curve, bins, histogram, estimate, curve.label, curve.notion, domain, False, papers)
 
 
-def _histogram(curve: ReliabilityCurve) -> ReliabilityCurve:
-    """How many samples lie where, from the density of a curve; bins are bars as they are."""
-    if curve.edges is not None and not curve.isotonic:
-        return curve
-    ends = curve.scores if curve.edges is None else curve.edges
-    edges = np.linspace(ends[0], ends[-1], HISTOGRAM_BARS + 1)
+def _fine_edges(domain: tuple[float, float]) -> FloatArray:
+    """Edges of the histograms of every scale together."""
+    return np.unique(np.concatenate([_bar_edges(domain), *(SCALES[name].cuts(domain) for name in PAPERS)]))
+
+
+def _bar_edges(domain: tuple[float, float]) -> FloatArray:
+    return np.linspace(*domain, HISTOGRAM_BARS + 1)
+
+
+def _by_scale(
+    fine: ReliabilityCurve, domain: tuple[float, float]
+) -> tuple[ReliabilityCurve, dict[str, ReliabilityCurve]]:
+    """The linear histogram and those on paper, from the counts between all their edges."""
+    below = np.append(0.0, np.cumsum(fine.count))
+
+    def coarser(edges: FloatArray) -> ReliabilityCurve:
+        return replace(fine, count=np.diff(below[np.searchsorted(_fine_edges(domain), edges)]), edges=edges)
+
+    return coarser(_bar_edges(domain)), {name: coarser(SCALES[name].cuts(domain)) for name in PAPERS}
+
+
+def _counted(curve: ReliabilityCurve, edges: FloatArray) -> ReliabilityCurve:
+    """How many samples lie between edges, from the density of a curve, or its scores."""
     if curve.isotonic:
         return replace(curve, count=np.histogram(curve.scores, edges, weights=curve.count)[0], edges=edges)
     middle = (curve.density[1:] + curve.density[:-1]) / 2 * np.diff(curve.scores)
@@ -164,9 +188,9 @@ def check_bins(bins: Any, method: CellEstimator | Isotonic) -> Binned | str | No
     raise ValueError(f"bins must be 'auto', an int, Binned(...) or None; got {bins!r}")
 
 
-def automatic_bins(n: float) -> Binned:
-    """Ten bins of equal width over the domain, fewer for fewer than 100 samples."""
-    return Binned(int(np.clip(np.sqrt(n), 3, 10)), span="domain")
+def automatic_bins(n: float, *, paper: bool = False) -> Binned:
+    """Ten bins of equal width over the domain (on paper: of equal mass), fewer for fewer than 100 samples."""
+    return Binned(int(np.clip(np.sqrt(n), 3, 10)), "quantile" if paper else "uniform", span="domain")
 
 
 def worst_first(estimate: Estimate, labels: Sequence[Label]) -> list[int]:
@@ -187,6 +211,7 @@ def diagram_of(
     rng: np.random.Generator,
     estimate: Estimate | None = None,
     band: str = "confidence",
+    paper: bool = False,
 ) -> Diagram:
     """Diagram of one problem; its estimate is computed unless it is at hand."""
     options: dict[str, Any] = {"notion": notion, "n_resamples": n_resamples, "rng": rng}
@@ -202,16 +227,19 @@ def diagram_of(
         question = Question(notion, 1.0, level, (problem.label,), (1.0,), "power", False, problem.n_samples, size)
         whole = replace(problem, label=(problem.label,), share=(1.0,), starts=problem.bounds)
         estimate = estimate_from_sums(estimator, [estimator.summarize(whole)], question, n_resamples, rng)
-    chosen = automatic_bins(size) if isinstance(bins, str) else bins
+    chosen = automatic_bins(size, paper=paper) if isinstance(bins, str) else bins
+    fine = curve(Binned([0.0, *_fine_edges(problem.domain)[1:].tolist()]), None, band)
+    histogram, papers = _by_scale(fine, problem.domain)
     return Diagram(
         curve=curve(method, level, check_curve(method, band)[1]),
         bins=None if chosen is None else curve(chosen, level, band),
-        histogram=curve(Binned(HISTOGRAM_BARS, span="domain"), None, band),
+        histogram=histogram,
         estimate=estimate,
         label=problem.label,
         notion=notion,
         domain=problem.domain,
         weighted=problem.weights is not None,
+        papers=papers,
     )
 
 

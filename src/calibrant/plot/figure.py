@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from ..measure.result import Estimate
 from .axes import shape_of
 from .diagram import Diagram
-from .panels import BELOW, columns_of, key_of
+from .panels import BELOW, columns_of, has_arrowheads, key_of
 from .strip import strip_height
 from .style import Style, error_text, font_scale, percent_text, plain_text
 
@@ -69,7 +69,7 @@ def arrange_grid(
     if summary:
         figure.supxlabel(summary, fontsize=9 * scale, y=5 / height, va="bottom")
     if legend and not figure.legends:
-        handles, texts = key_of(diagram, Style("0.35", "-", "o"))
+        handles, texts = key_of(diagram, Style("0.35", "-", "o"), beyond=any(map(has_arrowheads, axes)))
         figure.legend(
             handles,
             texts,

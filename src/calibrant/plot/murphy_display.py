@@ -1,12 +1,13 @@
-"""`MurphyDisplay`: Murphy diagrams of one or several forecasts of the same outcomes."""
+"""`MurphyDisplay` and `BrierCurveDisplay`: what forecasts of the same outcomes cost at each threshold."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
-from ..measure.murphy import murphy_curve
+from ..measure.murphy import brier_curve, murphy_curve
 from .base import CurveDisplay
-from .style import class_text, plain_text, style_of
+from .style import Style, class_text, digits_of, plain_text, style_of
 
 
 class MurphyDisplay(CurveDisplay):
@@ -28,12 +29,17 @@ class MurphyDisplay(CurveDisplay):
     """
 
     only = "forecast"
-    made_by = staticmethod(murphy_curve)
+    made_by: ClassVar[Callable[..., Any]] = staticmethod(murphy_curve)
+    axis_texts = ("Decision threshold", "Mean elementary score")
     ax_: Any
     figure_: Any
 
     def plot(self, ax: Any = None) -> MurphyDisplay:
         """Draw on given axes, or on a new figure."""
+        self._draw(ax)
+        return self
+
+    def _draw(self, ax: Any) -> None:
         import matplotlib.pyplot as plt
 
         if ax is None:
@@ -44,21 +50,75 @@ class MurphyDisplay(CurveDisplay):
         )
         ax.plot(first.thresholds, first.base_rate, color="0.6", linewidth=1.0, zorder=1, label="base rate")
         for i, (name, curve) in enumerate(self.curves.items()):
-            style = style_of(i)
-            ax.plot(
-                curve.thresholds,
-                curve.scores,
-                color=style.color,
-                linestyle=style.linestyle,
-                linewidth=1.7,
-                zorder=3,
-                label=plain_text(name).lstrip("_"),
-            )
-        ax.set(xlim=(0, 1), xlabel="Decision threshold", ylabel="Mean elementary score")
+            self._draw_curve(ax, plain_text(name).lstrip("_"), curve, style_of(i))
+        ax.set(xlim=(0, 1), xlabel=self.axis_texts[0], ylabel=self.axis_texts[1])
         ax.set_ylim(bottom=0)
         ax.set_title(f"Acting on {class_text(first.label)}", fontsize=10)
         ax.grid(color="0.92", linewidth=0.8)
         ax.set_axisbelow(True)
         ax.legend(fontsize=8, framealpha=0.85)
         self.ax_, self.figure_ = ax, ax.figure
+
+    def _draw_curve(self, ax: Any, name: str, curve: Any, style: Style) -> None:
+        ax.plot(
+            curve.thresholds,
+            curve.scores,
+            color=style.color,
+            linestyle=style.linestyle,
+            linewidth=1.7,
+            zorder=3,
+            label=name,
+        )
+
+
+class BrierCurveDisplay(MurphyDisplay):
+    """Brier curves: the expected loss against the cost proportion, whose area is the Brier score; lower is better.
+
+    Thin lines are the same scores after isotonic recalibration, the least loss of any thresholds on these rows: what
+    lies between is what calibration loses, at these costs.
+
+    Attributes
+    ----------
+    curves : dict of str to BrierCurve
+    ax_, figure_ : Axes, Figure
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> y, p = [0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.4, 0.6, 0.8, 0.9]
+    >>> display = cal.BrierCurveDisplay.from_predictions(y, {"model": p})
+    >>> display.ax_.get_legend().get_texts()[2].get_text()
+    'model: area 0.137'
+    """
+
+    only = "model"
+    made_by = staticmethod(brier_curve)
+    axis_texts = ("Cost proportion, and threshold", "Expected loss")
+    recalibrated: bool = True
+
+    def plot(self, ax: Any = None, *, recalibrated: bool = True) -> BrierCurveDisplay:
+        """Draw on given axes, or on a new figure.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+        recalibrated : bool, default True
+            Draw the recalibrated curves too.
+        """
+        self.recalibrated = recalibrated
+        self._draw(ax)
         return self
+
+    def _draw_curve(self, ax: Any, name: str, curve: Any, style: Style) -> None:
+        digits = digits_of(curve.refinement, curve.brier_score)
+        super()._draw_curve(ax, f"{name}: area {curve.brier_score:.{digits}f}", curve, style)
+        if self.recalibrated:
+            ax.plot(
+                curve.thresholds,
+                curve.recalibrated,
+                color=style.color,
+                linewidth=0.9,
+                zorder=2.5,
+                label=f"recalibrated: area {curve.refinement:.{digits}f}",
+            )

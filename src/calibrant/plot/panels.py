@@ -12,10 +12,10 @@ from matplotlib.axes import Axes
 from matplotlib.legend_handler import HandlerTuple
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import MaxNLocator
 
 from ..measure.result import ReliabilityCurve
 from .diagram import Diagram
+from .scale import Scale, ends_of, frame_of, scale_for, set_paper, set_ticks
 from .strip import draw_strip, points_from, side_of
 from .style import (
     GRID_COLOR,
@@ -31,6 +31,8 @@ from .style import (
 
 #: Empty border of a panel, as a share of its range, so that markers and bars at 0 and 1 are whole.
 MARGIN = 0.04
+#: Where paper ends at least that shows a confidence, however low an accuracy may be.
+_LOWEST = 0.01
 #: With more models on a panel the legend names the models only.
 MOST_MODELS_WITH_KEY = 2
 #: Points that a panel inside which the legend says what everything means has at least.
@@ -52,6 +54,16 @@ _CURVES: WeakSet[Artist] = WeakSet()
 _IDENTITIES: WeakSet[Artist] = WeakSet()
 
 
+#: Arrowheads of bins beyond the ends of paper: below, above, on the left, on the right.
+BEYOND = {-2: "v", 2: "^", -1: "<", 1: ">"}
+_ARROWHEADS: WeakSet[Artist] = WeakSet()
+
+
+def has_arrowheads(ax: Axes) -> bool:
+    """Whether something on a panel lies beyond its scale."""
+    return any(marks in _ARROWHEADS for marks in ax.collections)
+
+
 def n_models(ax: Axes) -> int:
     """Models that are on a panel already."""
     return sum(line in _CURVES for line in ax.lines)
@@ -67,12 +79,14 @@ def draw_panel(
     small: bool,
     below: bool,
     options: Mapping[str, Any],
+    scale: str | None = None,
 ) -> None:
     """Draw one diagram on one axes, beside whatever models are there.
 
     ``small`` is for one panel of many; ``below`` puts the legend under the axes, where it can cover nothing.
     """
     index = n_models(ax)
+    chosen = scale_for(ax, scale, fresh=index == 0)
     style = style_of(index)
     style = Style(
         options.get("color", style.color),
@@ -80,8 +94,9 @@ def draw_panel(
         options.get("marker", style.marker),
     )
     if not any(line in _IDENTITIES for line in ax.lines):
-        _IDENTITIES.add(_draw_frame(ax, diagram, small=small))
-    _set_limits(ax, diagram, fresh=index == 0)
+        _IDENTITIES.add(_draw_frame(ax, diagram, chosen, small=small))
+    if not chosen.is_paper:
+        _set_limits(ax, diagram, fresh=index == 0)
     _name_axes(ax, diagram, fresh=index == 0, small=small)
     line = _draw_curve(ax, diagram, style, index)
     line.set(**{k: v for k, v in options.items() if k not in ("color", "linestyle", "marker")})
@@ -98,19 +113,25 @@ def draw_panel(
         _draw_legend(ax, diagram, small=small, below=below)
 
 
-def _draw_frame(ax: Axes, diagram: Diagram, *, small: bool) -> Line2D:
+def _draw_frame(ax: Axes, diagram: Diagram, scale: Scale, *, small: bool) -> Line2D:
     """Square axes with numbers, a faint grid, the identity, and shade where no score can lie."""
     ax.set_aspect("equal", adjustable="box")
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_locator(MaxNLocator(4 if small else 6, steps=[1, 2, 5, 10], min_n_ticks=3))
+    if scale.is_paper:
+        histogram = diagram.papers.get(scale.name, diagram.histogram)
+        edges, bins = np.asarray(histogram.edges), diagram.bins
+        markers = np.empty(0) if bins is None else np.append(bins.scores, bins.observed)[np.tile(bins.count > 0, 2)]
+        low, high = ends_of(markers, histogram.count, edges)
+        least = max(diagram.lowest, min(diagram.domain[0], _LOWEST))
+        set_paper(ax, scale, (max(low, least), high), MARGIN)
+    set_ticks(ax, scale, side_of(ax), small=small)
     ax.tick_params(labelsize=7 if small else None, labelbottom=True, labelleft=True)
     ax.grid(color=GRID_COLOR, linewidth=0.8)
     ax.set_axisbelow(True)
     if diagram.domain[0] > 0:
-        ax.axvspan(-1, diagram.domain[0], facecolor="0.93", edgecolor="none", zorder=0.4)
-    (line,) = ax.plot(
-        [diagram.domain[0], 1], [diagram.domain[0], 1], color=IDENTITY_COLOR, linewidth=1.1, zorder=1.5, label="Perfect"
-    )
+        shade = frame_of(ax).inside(np.array([-1, diagram.domain[0]]))
+        ax.axvspan(*shade, facecolor="0.93", edgecolor="none", zorder=0.4)
+    ends = frame_of(ax).inside(np.array([diagram.domain[0], 1.0]))
+    (line,) = ax.plot(ends, ends, color=IDENTITY_COLOR, linewidth=1.1, zorder=1.5, label="Perfect")
     return line
 
 
@@ -136,18 +157,21 @@ def _name_axes(ax: Axes, diagram: Diagram, *, fresh: bool, small: bool) -> None:
 
 def _draw_curve(ax: Axes, diagram: Diagram, style: Style, index: int) -> Line2D:
     """Line and band; a binned curve joins its bins, and breaks where a bin is empty."""
-    curve = diagram.curve
+    curve, frame = diagram.curve, frame_of(ax)
     smooth = curve.edges is None or diagram.curve.isotonic
     if smooth and not np.isnan(curve.lower).all():
+        x, lower, upper = frame.line(*curve.band_corners())
         ax.fill_between(
-            *curve.band_corners(),
+            x,
+            lower,
+            upper,
             facecolor=style.color,
             alpha=0.2 if index == 0 else 0.14,
             edgecolor="none",
             zorder=2 + 0.01 * index,
         )
     (line,) = ax.plot(
-        *(curve.corners() if diagram.curve.isotonic else (curve.scores, curve.observed)),
+        *frame.line(*(curve.corners() if curve.isotonic else (curve.scores, curve.observed))),
         color=style.color,
         linestyle=style.linestyle,
         linewidth=2.0 if smooth else 1.4,
@@ -160,31 +184,43 @@ def _draw_curve(ax: Axes, diagram: Diagram, style: Style, index: int) -> Line2D:
 def _draw_bins(ax: Axes, bins: ReliabilityCurve, style: Style, *, small: bool) -> None:
     """Bins: the area of a marker is the bin's number of samples, the bar its interval, wherever that lies."""
     known = (bins.count > 0) & ~np.isnan(bins.observed)
-    x, y, count = bins.scores[known], bins.observed[known], bins.count[known]
+    count = bins.count[known]
     if not known.any():
         return
-    if not np.isnan(bins.lower[known]).all():
+    frame = frame_of(ax)
+    across, up = (frame.outside(v[known]) for v in (bins.scores, bins.observed))
+    x, y, lower, upper = (frame.inside(v[known]) for v in (bins.scores, bins.observed, bins.lower, bins.upper))
+    if not np.isnan(lower).all():
         ax.vlines(
             x,
-            bins.lower[known],
-            bins.upper[known],
+            lower,
+            upper,
             color=style.color,
             linewidth=0.7 if small else 0.9,
             alpha=0.75,
             zorder=3,
         )
     largest = marker_area(ax, int(known.sum()))
-    ax.scatter(
-        x,
-        y,
-        s=np.maximum(largest * count / count.max(), (0.12 if small else 0.06) * largest),
-        marker=style.marker,
-        facecolor="white",
-        edgecolor=style.color,
-        linewidth=0.8 if small else 1.1,
-        zorder=5,
-        clip_on=False,
-    )
+    area = np.maximum(largest * count / count.max(), (0.12 if small else 0.06) * largest)
+    # What lies beyond the ends of paper is an arrowhead on the edge: up or down, else to a side.
+    way = np.where(up != 0, 2 * up, across)
+    for towards, marker in ((0, style.marker), *BEYOND.items()):
+        here = way == towards
+        if not here.any():
+            continue
+        marks = ax.scatter(
+            x[here],
+            y[here],
+            s=area[here] if towards == 0 else largest / 2,
+            marker=marker,
+            facecolor="white" if towards == 0 else style.color,
+            edgecolor=style.color,
+            linewidth=0.8 if small else 1.1,
+            zorder=5,
+            clip_on=False,
+        )
+        if towards:
+            _ARROWHEADS.add(marks)
 
 
 def marker_area(ax: Axes, n_bins: int) -> float:
@@ -204,7 +240,7 @@ def _draw_legend(ax: Axes, diagram: Diagram, *, small: bool, below: bool) -> Non
     if key:
         handles.append(next(line for line in ax.lines if line in _IDENTITIES))
         texts.append("perfect calibration")
-        key_handles, key_texts = key_of(diagram, Style("0.35", "-", "o"))
+        key_handles, key_texts = key_of(diagram, Style("0.35", "-", "o"), beyond=has_arrowheads(ax))
         handles += key_handles
         texts += key_texts
     place: dict[str, Any] = {"loc": "best", "framealpha": 0.85}
@@ -235,8 +271,8 @@ def columns_of(texts: list[str]) -> int:
     return 2 if max(len(text) for text in texts) <= LONGEST_IN_TWO_COLUMNS else 1
 
 
-def key_of(diagram: Diagram, style: Style) -> tuple[list[Any], list[str]]:
-    """Legend entries that say what band, bins and bars mean, in neutral grey."""
+def key_of(diagram: Diagram, style: Style, *, beyond: bool = False) -> tuple[list[Any], list[str]]:
+    """Legend entries that say what band, bins, bars and arrowheads mean, in neutral grey."""
     handles: list[Any] = []
     texts: list[str] = []
     level = percent_text(diagram.level)
@@ -248,4 +284,7 @@ def key_of(diagram: Diagram, style: Style) -> tuple[list[Any], list[str]]:
         dot = Line2D([], [], color=style.color, marker="o", markersize=5, markerfacecolor="white", linestyle="none")
         handles.append((bar, dot))
         texts.append(f"bins: area = samples, {level} bars")
+    if beyond:
+        handles.append(Line2D([], [], color=style.color, marker="v", markersize=5, linestyle="none"))
+        texts.append("0, 1 or beyond the scale")
     return handles, texts

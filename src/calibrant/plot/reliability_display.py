@@ -30,6 +30,7 @@ from .diagram import (
 from .figure import arrange_grid, arrange_single
 from .panels import draw_panel
 from .response import response_of
+from .scale import check_scale
 from .style import class_text
 
 
@@ -113,6 +114,7 @@ class ReliabilityDisplay(Display):
         name: str | None = None,
         ax: Any = None,
         random_state: RandomState = 0,
+        scale: str | None = None,
         strip: bool = True,
         legend: bool = True,
         line_kwargs: Mapping[str, Any] | None = None,
@@ -140,7 +142,8 @@ class ReliabilityDisplay(Display):
             first, with exact intervals of the bins instead of Wilson's. See :func:`calibrant.reliability_curve`.
         bins : "auto", int, Binned or None
             Bins drawn beside the curve, as markers whose area is the number of samples, with intervals.
-            ``"auto"``: ten bins of equal width over the domain (fewer below 100 samples), or those of ``curve``.
+            ``"auto"``: ten bins of equal width over the domain, on paper of equal mass (fewer below 100 samples), or
+            those of ``curve``.
         classes : sequence of labels, optional
             Classes to draw, in this order, instead of the worst ones. On axes that show classes already the same
             classes are drawn.
@@ -153,7 +156,7 @@ class ReliabilityDisplay(Display):
             Where to draw; axes that hold a diagram get one more model. Default: a new figure.
         random_state : int, Generator or None
             The number and its interval are those of ``calibrant.estimate`` with the same ``random_state``.
-        strip, legend, line_kwargs
+        scale, strip, legend, line_kwargs
             See :meth:`plot`.
 
         Returns
@@ -169,6 +172,7 @@ class ReliabilityDisplay(Display):
         if estimator == "auto" and isinstance(drawn, CellEstimator) and (drawn is curve or isinstance(drawn, Binned)):
             estimator = drawn
         bin_rule = check_bins(bins, drawn)
+        paper = check_scale(scale, ax)
         predictions = as_predictions(y_true, y_prob, **reading)
         problems, notion_name = problems_of(predictions, notion)
         chosen = resolve_estimator(estimator, problems, notion_name)
@@ -193,10 +197,13 @@ class ReliabilityDisplay(Display):
                 rng=rng,
                 estimate=total if single else None,
                 band=band,
+                paper=paper,
             )
             for i in order
         ]
-        return cls(diagrams, total, name=name).plot(ax=ax, strip=strip, legend=legend, line_kwargs=line_kwargs)
+        return cls(diagrams, total, name=name).plot(
+            ax=ax, scale=scale, strip=strip, legend=legend, line_kwargs=line_kwargs
+        )
 
     @classmethod
     def from_estimator(
@@ -259,6 +266,7 @@ class ReliabilityDisplay(Display):
         ax: Any = None,
         *,
         name: str | None = None,
+        scale: str | None = None,
         strip: bool = True,
         legend: bool = True,
         line_kwargs: Mapping[str, Any] | None = None,
@@ -272,6 +280,12 @@ class ReliabilityDisplay(Display):
             divided where there are several panels. Default: a new figure.
         name : str, optional
             Name of the model; default :attr:`name`.
+        scale : {"linear", "logit", "probit"}, optional
+            Of both axes. Probability paper (``"logit"``, ``"probit"``) spreads what lies next to 0 and 1, where small
+            probabilities are told apart; it runs from .001 to .999, to 1e-6 at most where scores or bins lie further
+            out. Bins beyond its ends, at 0 or 1 say, are arrowheads on the edge, where band and bars end too, and the
+            histogram's end bars hold the scores beyond. A smooth curve is flat there, within its bandwidth of the ends:
+            trust the bins, or ``curve="isotonic"``. Default: that of the axes, else ``"linear"``.
         strip : bool, default True
             Draw the histogram of scores above each panel.
         legend : bool, default True
@@ -283,6 +297,7 @@ class ReliabilityDisplay(Display):
         ReliabilityDisplay
             Itself, with ``ax_``, ``axes_`` and ``figure_`` set.
         """
+        check_scale(scale, ax)
         name = self.name if name is None else name
         n = len(self.diagrams)
         axes = new_axes(n) if ax is None else given_axes(ax, n)
@@ -298,6 +313,7 @@ class ReliabilityDisplay(Display):
                 small=several,
                 below=not several and is_own(panel.figure),
                 options=dict(line_kwargs or {}),
+                scale=scale,
             )
             claim(panel, self.diagrams[i].label)
             if several:

@@ -10,6 +10,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLo
 from matplotlib.transforms import Affine2D, ScaledTranslation, Transform, blended_transform_factory
 
 from .diagram import Diagram
+from .scale import frame_of
 from .style import Style
 
 STRIP_LABEL = "<calibrant strip>"
@@ -37,7 +38,9 @@ def draw_strip(ax: Axes, diagram: Diagram, style: Style, *, small: bool) -> Axes
         strip.tick_params(axis="x", labelbottom=False, length=0)
         strip.tick_params(axis="y", labelsize=6 if small else 7.5, length=2.5, pad=2)
         strip.spines[["top", "right"]].set_visible(False)
-    counts, edges = diagram.histogram.count, diagram.histogram.edges
+    frame = frame_of(ax)
+    histogram = diagram.papers.get(frame.scale.name, diagram.histogram)
+    counts, edges = frame.bars(histogram.count, np.asarray(histogram.edges))
     log = strip.get_yscale() == "log" or _is_skewed(counts)
     base = 0.5 if log else 0.0
     if log:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from ...data.predictions import effective_size
 from ...data.types import AnyArray, FloatArray
-from ...data.weights import run_starts
-from ...errors.isotonic import isotonic_means
+from ...errors.isotonic import RowsByScore
 from ...sums import quantile_edges, resolve_n_bins, uniform_edges
 
 #: Observed frequencies (n, K) and mean stated ones within bins (n, K) or None, given weights of the rows.
@@ -35,7 +33,7 @@ def observer_of(
         return lambda codes: lambda weights: (_group_means(group.reshape(-1), codes, weights, k), None)
     columns = [1] if k == 2 else list(range(k))
     if method == "corp":
-        found = [_Sorted.of(stated[:, c]) for c in columns]
+        found = [RowsByScore.of(stated[:, c]) for c in columns]
         return lambda codes: (
             lambda weights: (
                 _joined([one.fit(codes == c, weights) for one, c in zip(found, columns, strict=True)]),
@@ -79,35 +77,3 @@ def _slots(
     if strategy == "quantile":
         edges = quantile_edges(scores, weights, number, integral=integral)
     return np.asarray(np.clip(edges.slots(scores, eps) - 1, 0, edges.n_bins - 1))
-
-
-@dataclass(frozen=True, eq=False)
-class _Sorted:
-    """Rows in the order of their scores, and where runs of equal ones start."""
-
-    order: AnyArray
-    start: AnyArray
-
-    @classmethod
-    def of(cls, scores: FloatArray) -> _Sorted:
-        """Sort; in which order equal scores come is no matter."""
-        order = np.argsort(scores)
-        s = scores[order]
-        return cls(order, run_starts(s))
-
-    def fit(self, outcomes: AnyArray, weights: FloatArray) -> FloatArray:
-        """Isotonic frequencies of each row; equal scores are one."""
-        w = weights[self.order]
-        positive = w * outcomes[self.order]
-        distinct = self.start.size == w.size
-        weight = w if distinct else np.add.reduceat(w, self.start)
-        positive = positive if distinct else np.add.reduceat(positive, self.start)
-        held = weight > 0
-        if held.all():
-            fitted = isotonic_means(positive, weight)
-        else:  # scores that a resample left out have no row that asks
-            fitted = np.zeros(weight.size)
-            fitted[held] = isotonic_means(positive[held], weight[held])
-        out = np.empty(w.size)
-        out[self.order] = fitted if distinct else np.repeat(fitted, np.diff(self.start, append=w.size))
-        return out
