@@ -19,7 +19,6 @@ from ...errors.simplex_kernel import Simplex, around
 from ..config import check_sizes
 from ..experiment import Experiment
 from .canonical_runner import Item, evaluation_set
-from .entries import MEASURES
 from .vector_distributions import PUBLISHED, VectorDistribution
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def run_convergence(
     n_jobs: int | None = None,
     progress: bool = False,
 ) -> pl.DataFrame:
-    """Read the paper's laws again and again at one bandwidth, h = 0.5, and against what is seen of infinitely many rows.
+    """Read the paper's laws again and again at one bandwidth, h = 0.5, beside what is seen of infinitely many rows.
 
     Parameters
     ----------

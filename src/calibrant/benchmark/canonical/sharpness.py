@@ -26,7 +26,7 @@ SIZES = (10, 30, 100, 300, 1000, 3000)
 #: Where, and with which bandwidth by default, frequencies are estimated; the paper states 0.5.
 POINT, BANDWIDTH = (0.55, 0.25, 0.15, 0.05), 0.05
 ESTIMATORS = ("plug-in", "as printed", "square")
-#: Numbers drawn at a time (the seeds depend on it); vectors for what the kernel sees of infinitely many, 2 to this power.
+#: Numbers drawn at a time (the seeds depend on it); the power of 2 of vectors for what the kernel sees of all rows.
 _BLOCK, _LIMIT_BITS = 400_000, 20
 #: Without this part of the weights on others than the nearest there is no unbiased square.
 _LEAST = 1e-6
