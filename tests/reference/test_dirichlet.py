@@ -175,18 +175,52 @@ def test_squared_error_of_the_default(k, n, bar, repetitions):
     assert abs(np.mean(calibrated)) < 0.05 * truth + 2 * np.std(calibrated) / np.sqrt(repetitions)
 
 
+def vectors(y, f):
+    """What the estimator reads."""
+    from calibrant.notions import as_notion
+
+    predictions = cal.as_predictions(y, f, labels=[0, 1, 2])
+    return simplex_kernel.Simplex.of(as_notion("canonical", predictions).reduce(predictions), 1e-300)
+
+
 def test_leave_one_out_bandwidths():
     """Uniform on the simplex: the likelihood wants a bandwidth of some thousandths, the published rule far less."""
     rng = np.random.default_rng(0)
     y, f, _ = sample(3, 2000, rng)
-    from calibrant.errors.simplex_kernel import Simplex
-    from calibrant.notions import as_notion
-
-    predictions = cal.as_predictions(y, f)
-    one = Simplex.of(as_notion("canonical", predictions).reduce(predictions), 1e-6)
+    one = vectors(y, f)
     right, wrong = (cal.DirichletKernel(rule).h(one, 1) for rule in ("loo", "loo-as-published"))
     assert 1e-3 < right < 0.1
     assert wrong < right / 4
+
+
+#: The authors' list (``get_bandwidth`` of their ece_kde.py): logspace(-5, -1, 15) and linspace(0.2, 1, 5).
+THEIRS = [10 ** (-5 + 4 * i / 14) for i in range(15)] + [0.2, 0.4, 0.6, 0.8, 1.0]
+
+
+@pytest.mark.parametrize("case", ["uniform", "peaked", "twice", "near a corner"])
+def test_the_published_bandwidth(case):
+    """Their search: the largest sum of ``logsumexp - log((n - 1) h)`` over their list, which reaches 1e-5."""
+    from scipy.special import gammaln, logsumexp
+
+    rng = np.random.default_rng(4)
+    f = rng.dirichlet([1, 1, 1] if case != "peaked" else [0.3, 0.6, 2], 150)
+    y = rng.integers(3, size=150)
+    if case == "twice":
+        f[75:] = f[:75]
+    elif case == "near a corner":
+        f = softmax(np.log(f) * 0.05 + np.array([9.0, 0, 0]))
+    best = (-np.inf, 0.0)
+    for h in THEIRS:
+        log_k = np.log(f) @ (f / h).T - (gammaln(f / h + 1).sum(axis=1) - gammaln(1 / h + 3))
+        np.fill_diagonal(log_k, -np.inf)
+        best = max(best, ((logsumexp(log_k, axis=1) - np.log(149 * h)).sum(), h))
+    found = cal.DirichletKernel("loo-as-published", eps=1e-300)
+    at_best = cal.DirichletKernel(best[1], eps=1e-300)
+    given = {"notion": "canonical", "labels": [0, 1, 2]}
+    assert found.h(vectors(y, f), 1) == pytest.approx(best[1], rel=1e-12)
+    got, wanted = (cal.calibration_error(y, f, estimator=e, **given) for e in (found, at_best))
+    assert got == pytest.approx(wanted, rel=1e-9)
+    assert (best[1] < 1.1e-5) == (case in ("twice", "near a corner"))
 
 
 def test_details():

@@ -112,7 +112,8 @@ def test_odd_tensors(name, side, notion):
 
 LOSSES = {
     f.__name__: f for f in (functional.dirichlet_kernel_error, functional.mmce, functional.focal_loss,
-                            functional.soft_binned_ece, functional.brier_loss)
+                            functional.soft_binned_ece, functional.brier_loss, functional.brier_sharpness,
+                            functional.dca, functional.confidence_penalty)
 }  # fmt: skip
 
 

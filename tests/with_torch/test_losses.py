@@ -1,7 +1,10 @@
 """Losses against the NumPy core, their gradients against finite differences, and what training throws at them."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+from scipy.stats import dirichlet
 
 import calibrant as cal
 
@@ -24,6 +27,7 @@ LOSSES = {
     "dirichlet query": ct.DirichletKernelLoss(0.05, 2, "query"),
     "dirichlet cross": ct.DirichletKernelLoss("auto", 2, "query", "cross", residual=True),
     "dirichlet sign": ct.DirichletKernelLoss("auto", 1, "query", "cross", residual=True),
+    "dirichlet ratio": ct.DirichletKernelLoss(debias="ratio"),
     "mmce": ct.MMCELoss(),
     "mmce squared": ct.MMCELoss(squared=True),
     "focal": ct.FocalLoss(),
@@ -31,6 +35,13 @@ LOSSES = {
     "soft-binned": ct.SoftBinnedECELoss(),
     "soft-binned 1": ct.SoftBinnedECELoss(5, 0.05, 1),
     "brier": ct.BrierLoss(),
+    "sharpness": ct.BrierSharpnessLoss(0.5),
+    "sharpness plug-in": ct.BrierSharpnessLoss(0.5, 0.1, "query", None),
+    "sharpness cross": ct.BrierSharpnessLoss(2.0, 0.05, debias="cross"),
+    "dca": ct.DCALoss(weight=2.0),
+    "entropy": ct.ConfidencePenaltyLoss(weight=0.3),
+    "top-label kernel": ct.DirichletKernelLoss(0.1, notion="confidence"),
+    "marginal kernel": ct.DirichletKernelLoss("auto", 2, "query", "cross", residual=True, notion="classwise"),
 }
 
 
@@ -77,6 +88,96 @@ def test_gradients_of_kernels_in_tiles(h, p, orientation, debias, residual, monk
     assert torch.autograd.gradcheck(
         lambda x: F.dirichlet_kernel_error(x, y, h, p, orientation, debias, residual=residual), (z,), atol=1e-6
     )
+
+
+@pytest.mark.parametrize("notion", ["classwise", "confidence"])
+@pytest.mark.parametrize(("h", "p", "orientation", "debias", "residual"), KERNELS)
+def test_marginal_and_top_label(notion, h, p, orientation, debias, residual):
+    """The core's numbers of one score at a time, and slopes by finite differences."""
+    z, y = sample(60, 4, seed=7)
+    estimator = cal.DirichletKernel(h, orientation, debias, residual)
+    given = {"notion": notion, "estimator": estimator, "labels": range(4), "from_logits": True}
+    if debias in ("square", "cross") and p == 2:
+        expected = cal.squared_calibration_error(y.numpy(), z.numpy(), **given)
+    else:
+        expected = cal.calibration_error(y.numpy(), z.numpy(), norm=p, **given) ** p
+    how = {"orientation": orientation, "debias": debias, "residual": residual, "notion": notion}
+    assert F.dirichlet_kernel_error(z, y, h, p, **how).item() == pytest.approx(expected, abs=1e-10)
+    if debias == "cross" and p == 1:
+        return
+    z, y = sample(9, 3, seed=1)
+    z.requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: F.dirichlet_kernel_error(x, y, h, p, **how), (z,), atol=1e-6)
+
+
+def test_top_label_parity():
+    """Values of the published code; its marginal error is a sum over classes."""
+    data = np.load(Path(__file__).parents[1] / "reference" / "dirichlet_K4_N500.npz")
+    f, y = (torch.as_tensor(data[name]) for name in ("f", "y"))
+    logits = f.double().log()
+    for notion, value, times in (("canonical", 0.285811053039419, 1), ("classwise", 0.242151056736799, 4),
+                                 ("confidence", 0.119968084184234, 1)):  # fmt: skip
+        got = times * F.dirichlet_kernel_error(logits, y.long(), 0.05, notion=notion).item()
+        assert got == pytest.approx(value, abs=2e-7), notion
+
+
+@pytest.mark.parametrize("debias", [None, "square", "cross"])
+@pytest.mark.parametrize("orientation", ["data", "query"])
+def test_brier_and_sharpness(orientation, debias):
+    """By a double loop; and Brier + λ (Brier + sharpness - 1) is (1 + λ) times it but for λ; γ = λ / (1 + λ)."""
+    z, y = sample(30, 3, seed=9)
+    f, hot = torch.softmax(z, dim=1).numpy(), np.eye(3)[y]
+    kernel = np.zeros((30, 30))
+    for j in range(30):
+        for i in range(30):
+            at, to = (f[i], f[j]) if orientation == "data" else (f[j], f[i])
+            kernel[j, i] = dirichlet.pdf(to, at / 0.1 + 1) if i != j else 0
+    w = kernel / kernel.sum(axis=1, keepdims=True)
+    mean, s2 = w @ hot, (w**2).sum(axis=1)
+    square = ((mean**2).sum(axis=1) - (w**2 @ hot).sum(axis=1)) / (1 - s2)
+    each = {None: (mean**2).sum(axis=1), "square": square, "cross": 2 * (mean * hot).sum(axis=1) - square}[debias]
+    brier = ((f - hot) ** 2).sum(axis=1).mean()
+    got = F.brier_sharpness(z, y, 0.75, 0.1, orientation, debias).item()
+    assert got == pytest.approx(brier + 0.75 * each.mean(), abs=1e-10)
+    assert 4 * (got - 0.75) == pytest.approx(brier + 3 * (brier + each.mean() - 1), abs=1e-9)
+
+
+def test_dca_and_confidence_penalty():
+    z, y = sample(50, 5, seed=11)
+    f = torch.softmax(z, dim=1).numpy()
+    gap = abs((f.argmax(axis=1) == y.numpy()).mean() - f.max(axis=1).mean())
+    assert F.dca(z, y).item() == pytest.approx(gap, abs=1e-12)
+    entropy = -(f * np.log(f)).sum(axis=1)
+    assert F.confidence_penalty(z, y).item() == pytest.approx(-entropy.mean(), abs=1e-12)
+    np.testing.assert_allclose(F.confidence_penalty(z, y, "none").numpy(), -entropy, atol=1e-12)
+    # At equal logits entropy is at its top.
+    even = torch.zeros(4, 3, dtype=torch.float64, requires_grad=True)
+    F.confidence_penalty(even, torch.arange(4) % 3).backward()
+    assert even.grad.abs().max() < 1e-15
+
+
+@pytest.mark.parametrize("k", [2, 10, 1000])
+@pytest.mark.parametrize("name", ["sharpness", "sharpness cross", "dca", "entropy", "top-label kernel"])
+def test_slopes_along_directions_from_two_to_a_thousand_classes(name, k):
+    """Finite differences in float64, and float32 beside them."""
+    z, y = sample(40, k, seed=k)
+    z.requires_grad_()
+    loss = LOSSES[name](z, y)
+    (slope,) = torch.autograd.grad(loss, z)
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        way = torch.tensor(rng.normal(size=(40, k)))
+        step = 1e-6
+        with torch.no_grad():
+            found = (LOSSES[name](z + step * way, y) - LOSSES[name](z - step * way, y)).item() / (2 * step)
+        assert (slope * way).sum().item() == pytest.approx(found, abs=1e-6, rel=1e-5)
+    single = z.detach().float().requires_grad_()
+    low = LOSSES[name](single, y)
+    assert low.dtype == torch.float32
+    (low_slope,) = torch.autograd.grad(low, single)
+    assert low.item() == pytest.approx(loss.item(), rel=2e-4, abs=2e-5)
+    # As a whole: a row whose neighbour outweighs all others divides by little, and loses digits.
+    assert (low_slope - slope).norm() < 5e-3 * slope.norm()
 
 
 @pytest.mark.parametrize("name", [n for n in LOSSES if n != "dirichlet sign"])
@@ -186,7 +287,7 @@ def test_training_with_the_loss_calibrates():
 
 def test_weight():
     z, y = sample(20, 3)
-    for kind in (ct.DirichletKernelLoss, ct.MMCELoss, ct.SoftBinnedECELoss):
+    for kind in (ct.DirichletKernelLoss, ct.MMCELoss, ct.SoftBinnedECELoss, ct.DCALoss):
         assert kind(weight=0.25)(z, y).item() == pytest.approx(0.25 * kind()(z, y).item())
 
 
@@ -209,6 +310,12 @@ def test_weight():
         (lambda z, y: F.dirichlet_kernel_error(z, y, 0.1, float("inf")), "norm must be finite here"),
         (lambda z, y: F.dirichlet_kernel_error(z, y, 0.1, 1, "row"), "orientation must be"),
         (lambda z, y: F.dirichlet_kernel_error(z, y, 0.1, 1, "data", "square"), "debias='square' is for norm 2"),
+        (lambda z, y: F.brier_sharpness(z, y, -1.0), "gamma must be a number >= 0"),
+        (lambda z, y: F.brier_sharpness(z, y, debias="ratio"), "debias must be None, 'square' or 'cross'"),
+        (lambda z, y: F.brier_sharpness(z, y, bandwidth="loo"), "bandwidth must be 'auto' or a positive"),
+        (lambda z, y: F.confidence_penalty(z, y, "max"), "reduction must be one of"),
+        (lambda z, y: F.dirichlet_kernel_error(z, y, notion="top-label"), "notion must be"),
+        (lambda z, y: ct.DirichletKernelLoss(notion="marginal"), "notion must be"),
         (lambda z, y: ct.DirichletKernelLoss(0.1, 3, debias="cross"), "debias='cross' is for norm 1 and 2"),
     ],
 )
@@ -237,7 +344,9 @@ def test_ignored_rows_are_as_rows_that_are_not_there(name):
     assert not nothing.grad.any()
 
 
-@pytest.mark.parametrize("loss", [ct.FocalLoss(reduction="none"), ct.BrierLoss("none")], ids=["focal", "brier"])
+@pytest.mark.parametrize(
+    "loss", [ct.FocalLoss(reduction="none"), ct.BrierLoss("none"), ct.ConfidencePenaltyLoss("none")]
+)
 def test_ignored_rows_lose_nothing(loss):
     z, y = sample(6, 3)
     y[2] = -100

@@ -6,12 +6,24 @@ Losses take logits, work under autocast, and are traced whole by ``torch.compile
 from typing import Any
 
 from . import functional
-from .losses import BrierLoss, DirichletKernelLoss, FocalLoss, MMCELoss, SoftBinnedECELoss
+from .losses import (
+    BrierLoss,
+    BrierSharpnessLoss,
+    ConfidencePenaltyLoss,
+    DCALoss,
+    DirichletKernelLoss,
+    FocalLoss,
+    MMCELoss,
+    SoftBinnedECELoss,
+)
 from .scaling import TemperatureScaler, VectorScaler
 
 __all__ = [
     "BrierLoss",
+    "BrierSharpnessLoss",
     "CalibrationError",
+    "ConfidencePenaltyLoss",
+    "DCALoss",
     "DirichletKernelLoss",
     "FocalLoss",
     "MMCELoss",

@@ -40,6 +40,8 @@ def around(
         left, right = torch.cat([logs, ones], dim=1), torch.cat([probs / h, -normaliser], dim=1)
     else:
         left, right = probs / h, logs
+    # A compiled graph takes no tensor twice.
+    second = second.clone() if second is values else second
     # torch leaves apply() untyped
     mean, squares, concentration = _Averages.apply(left, right, values, second)  # type: ignore[no-untyped-call]
     return Around(mean, squares, concentration)

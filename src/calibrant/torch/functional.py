@@ -11,14 +11,15 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, one_hot
 from torch.utils.checkpoint import checkpoint
 
-from ..data.checks import check_norm
+from ..data.checks import check_choice, check_norm
 from ..errors import DirichletKernel
 from ..errors.dirichlet import auto
 from ..errors.simplex_kernel import LEAST
 from ._checks import check_pair
-from ._kernel import TILE, around, log_probabilities
+from ._kernel import TILE, Around, around, log_probabilities
 
 REDUCTIONS = ("mean", "sum", "none")
+NOTIONS = ("canonical", "classwise", "confidence")
 
 
 def dirichlet_kernel_error(
@@ -30,9 +31,10 @@ def dirichlet_kernel_error(
     debias: str | None = None,
     *,
     residual: bool = False,
+    notion: str = "canonical",
     ignore_index: int = -100,
 ) -> Tensor:
-    r"""``errorᵖ`` of :class:`calibrant.DirichletKernel` on the canonical notion, differentiable in the logits.
+    r"""``errorᵖ`` of :class:`calibrant.DirichletKernel`, differentiable in the logits; the canonical notion by default.
 
     .. math:: \frac1n \sum_j \lVert \hat E_j - f_j \rVert_p^p, \qquad f = \mathrm{softmax}(z)
 
@@ -45,6 +47,9 @@ def dirichlet_kernel_error(
         As :class:`calibrant.DirichletKernel`; ``bandwidth`` is a number or ``"auto"``.
     norm : float, default 1
         p ≥ 1, finite. The p-th power is returned: a root has no gradient at 0.
+    notion : {"canonical", "classwise", "confidence"}, default "canonical"
+        Whole vectors; each class against the rest, mean over classes (the literature's marginal error is the sum); or
+        the largest probability, and whether it was right (its top-label error). The last two have Beta kernels.
 
     Returns
     -------
@@ -53,38 +58,140 @@ def dirichlet_kernel_error(
 
     Notes
     -----
-    Cost O(N² K), memory O(N K) and a few tiles of 2²⁰ weights: tiles are computed again in the backward pass. Samples
-    without an unbiased square (a single neighbour outweighs all others) are left out, as in the core.
+    Cost O(N² K) (``"confidence"``: O(N²)), memory O(N K) and a few tiles of 2¹⁹ weights: tiles are computed again in
+    the backward pass. Samples without an unbiased square (a single neighbour outweighs all others) are left out, as in
+    the core.
     """
-    p = check_dirichlet(bandwidth, norm, orientation, debias, residual)
+    p = check_dirichlet(bandwidth, norm, orientation, debias, residual, notion)
     logits, target, _ = _kept(logits, target, ignore_index)
     n, k = logits.shape
     with torch.autocast(logits.device.type, enabled=False):
-        logs, probs = log_probabilities(logits)
+        logs = log_probabilities(logits)[0]
         if n < 2:
             return _nothing(logits)
+        how = (bandwidth, p, orientation, debias, residual)
+        if notion == "canonical":
+            return _kernel_power(logs, one_hot(target, k), *how)
+        classes = [logs.argmax(dim=1)] if notion == "confidence" else [torch.full_like(target, c) for c in range(k)]
+        powers = [_kernel_power(_against_rest(logs, c), (target == c)[:, None], *how) for c in classes]
+        return torch.stack(powers).mean()
+
+
+def _against_rest(logs: Tensor, chosen: Tensor) -> Tensor:
+    """Logarithms of the probability of a class of each row and of all others together, (N, 2); none rounded to 0."""
+    at = chosen[:, None]
+    return torch.cat([logs.gather(1, at), logs.scatter(1, at, -torch.inf).logsumexp(dim=1, keepdim=True)], dim=1)
+
+
+def _kernel_power(
+    logs: Tensor,
+    outcome: Tensor,
+    bandwidth: float | str,
+    p: float,
+    orientation: str,
+    debias: str | None,
+    residual: bool,
+) -> Tensor:
+    """``errorᵖ`` of vectors (N, K) with these logarithms; outcomes (N, m) are one-hot, or of the first m classes."""
+    n, k = logs.shape
+    every = logs.exp()
+    probs = every[:, : outcome.shape[1]]
+    outcome = outcome.to(probs.dtype)
+    cross = outcome - probs
+    values = cross if residual else outcome
+    second = None if debias is None else values if debias == "ratio" else values.square()
+    h = _width(bandwidth, n, k, squares=debias in ("square", "cross") and p == 2)
+    near = around(logs, every, values, h, orientation, second)
+    gap = near.mean if residual else near.mean - probs
+    if near.second is None:
+        return _power(gap, p).sum(dim=1).mean()
+    if debias == "ratio":
+        m = max(n - 1, 2)
+        return _power(gap - m / (m - 1) * (near.mean * near.concentration[:, None] - near.second), p).sum(dim=1).mean()
+    if p == 1:
+        return (gap.detach().sign() * cross).sum(dim=1).mean()
+    square, known = _unbiased_square(near)
+    if not residual:
+        square = square - 2 * near.mean * probs + probs.square()
+    terms = (square if debias == "square" else 2 * gap * cross - square).sum(dim=1)
+    return torch.where(known, terms, torch.zeros_like(terms)).sum() / known.sum().clamp(min=1)
+
+
+def _unbiased_square(near: Around) -> tuple[Tensor, Tensor]:
+    """``(Ê² - Σw²y) / (1 - Σw²)``, (N, K), and where there is one."""
+    known = 1 - near.concentration > LEAST
+    rest = torch.where(known, 1 - near.concentration, torch.ones_like(near.concentration))[:, None]
+    return (near.mean.square() - near.second) / rest, known
+
+
+def _width(bandwidth: float | str, n: int, k: int, *, squares: bool) -> float:
+    return float(auto(n, k, squares=squares) if isinstance(bandwidth, str) else bandwidth)
+
+
+def brier_sharpness(
+    logits: Tensor,
+    target: Tensor,
+    gamma: float = 0.1,
+    bandwidth: float | str = "auto",
+    orientation: str = "data",
+    debias: str | None = "square",
+    *,
+    ignore_index: int = -100,
+) -> Tensor:
+    r"""Brier score plus γ times the sharpness ``E‖E[y | f]‖²``: the Brier score with its calibration part emphasised.
+
+    .. math:: \frac1n \sum_j \lVert y_j - f_j \rVert^2 + \gamma\, \frac1n \sum_j \widehat{\lVert E[y | f_j] \rVert^2}
+
+    The Brier score is the squared canonical error plus ``1 - E‖E[y | f]‖²``. So Brier + λ · squared error is, up to a
+    constant, 1 + λ times this with ``γ = λ / (1 + λ)``: a model that claims more than it knows is not rewarded for it.
+
+    Parameters
+    ----------
+    logits : Tensor of shape (N, K)
+    target : Tensor of shape (N,)
+        Class indices.
+    gamma : float, default 0.1
+        γ ≥ 0; from 1 on it stands for no λ.
+    bandwidth, orientation
+        As :class:`calibrant.DirichletKernel`; ``bandwidth`` is a number or ``"auto"``.
+    debias : {None, "square", "cross"}, default "square"
+        How ``‖E[y | f]‖²`` is found from Ê of the other rows: ``Ê²``, which counts noise as sharpness; its unbiased
+        square ``(Ê² - Σw²y) / (1 - Σw²)`` (the denominator as it should be, not as eq. 7 prints it); or
+        ``2 Ê·y`` less that, of which the error by blur is of the second order.
+
+    Returns
+    -------
+    Tensor
+        Scalar, in float32 at least; 0 for no row and the Brier score for one. In [0, 2 + γ] with ``debias=None``.
+
+    Notes
+    -----
+    Cost O(N² K), memory O(N K) and a few tiles. The class frequencies' own ``‖mean y‖²`` is part of the sharpness here
+    and has no slope; :attr:`calibrant.Estimate.details` leaves it out.
+
+    References
+    ----------
+    Popordanoska, Sayer & Blaschko (2022), eq. 6.
+    """
+    if debias not in (None, "square", "cross"):
+        raise ValueError(f"debias must be None, 'square' or 'cross'; got {debias!r}")
+    check_dirichlet(bandwidth, 2, orientation, debias, residual=False)
+    gamma = _not_negative("gamma", gamma)
+    score = brier_loss(logits, target, ignore_index=ignore_index)
+    logits, target, _ = _kept(logits, target, ignore_index)
+    n, k = logits.shape
+    if n < 2:
+        return score
+    with torch.autocast(logits.device.type, enabled=False):
+        logs, probs = log_probabilities(logits)
         outcome = one_hot(target, k).to(probs.dtype)
-        cross = outcome - probs
-        values = cross if residual else outcome
-        second = None if debias is None else values if debias == "ratio" else values.square()
-        h = auto(n, k, squares=debias in ("square", "cross") and p == 2) if isinstance(bandwidth, str) else bandwidth
-        near = around(logs, probs, values, float(h), orientation, second)
-        gap = near.mean if residual else near.mean - probs
-        if near.second is None:
-            return _power(gap, p).sum(dim=1).mean()
-        s2 = near.concentration[:, None]
-        if debias == "ratio":
-            m = max(n - 1, 2)
-            return _power(gap - m / (m - 1) * (near.mean * s2 - near.second), p).sum(dim=1).mean()
-        if p == 1:
-            return (gap.detach().sign() * cross).sum(dim=1).mean()
-        known = 1 - near.concentration > LEAST
-        rest = torch.where(known[:, None], 1 - s2, torch.ones_like(s2))
-        square = (near.mean.square() - near.second) / rest
-        if not residual:
-            square = square - 2 * near.mean * probs + probs.square()
-        terms = (square if debias == "square" else 2 * gap * cross - square).sum(dim=1)
-        return torch.where(known, terms, torch.zeros_like(terms)).sum() / known.sum().clamp(min=1)
+        h = _width(bandwidth, n, k, squares=debias is not None)
+        near = around(logs, probs, outcome, h, orientation, None if debias is None else outcome)
+        if debias is None:
+            return score + gamma * near.mean.square().sum(dim=1).mean()
+        square, known = _unbiased_square(near)
+        terms = (square if debias == "square" else 2 * near.mean * outcome - square).sum(dim=1)
+        return score + gamma * torch.where(known, terms, torch.zeros_like(terms)).sum() / known.sum().clamp(min=1)
 
 
 def mmce(
@@ -202,6 +309,48 @@ def brier_loss(logits: Tensor, target: Tensor, reduction: str = "mean", *, ignor
         return _reduce((probs - one_hot(target, probs.shape[1])).square().sum(dim=1), reduction, kept)
 
 
+def dca(logits: Tensor, target: Tensor, *, ignore_index: int = -100) -> Tensor:
+    """Difference between confidence and accuracy of a batch, ``|1/n Σ c_i - 1/n Σ r_i|``, in [0, 1].
+
+    c is the largest probability, r whether it was right (which has no slope): calibration in the large of the
+    confidences. 0 with a slope of 0 where they agree to the last digit. Cost O(N K).
+
+    References
+    ----------
+    Liang, Zhang, Wang & Jacobs (2020), *Improved trainable calibration method for neural networks on medical imaging
+    classification*: cross-entropy plus 1 to 25 times this.
+    """
+    logits, target, _ = _kept(logits, target, ignore_index)
+    with torch.autocast(logits.device.type, enabled=False):
+        if logits.shape[0] == 0:
+            return _nothing(logits)
+        confidence, predicted = log_probabilities(logits)[1].max(dim=1)
+        return (confidence - (predicted == target).to(confidence.dtype)).mean().abs()
+
+
+def confidence_penalty(logits: Tensor, target: Tensor, reduction: str = "mean", *, ignore_index: int = -100) -> Tensor:
+    """Minus the entropy of softmax rows, ``Σ_c f_c log f_c``, in [-log K, 0]: what certainty costs.
+
+    The target only says which rows are ignored. Cost O(N K).
+
+    References
+    ----------
+    Pereyra, Tucker, Chorowski, Kaiser & Hinton (2017), *Regularizing neural networks by penalizing confident output
+    distributions*: cross-entropy plus 0.1 (or more) times this.
+    """
+    _check_reduction(reduction)
+    logits, target, kept = _kept(logits, target, ignore_index)
+    with torch.autocast(logits.device.type, enabled=False):
+        logs, probs = log_probabilities(logits)
+        return _reduce((probs * logs).sum(dim=1), reduction, kept)
+
+
+def _not_negative(name: str, value: float) -> float:
+    if isinstance(value, (str, bool)) or not 0 <= value < float("inf"):
+        raise ValueError(f"{name} must be a number >= 0; got {value!r}")
+    return float(value)
+
+
 def _power(gap: Tensor, p: float) -> Tensor:
     return gap.abs() if p == 1 else gap.square() if p == 2 else gap.abs() ** p
 
@@ -224,10 +373,18 @@ def _finite_norm(norm: float) -> float:
     return p
 
 
-def check_dirichlet(bandwidth: float | str, norm: float, orientation: str, debias: str | None, residual: bool) -> float:
+def check_dirichlet(
+    bandwidth: float | str,
+    norm: float,
+    orientation: str,
+    debias: str | None,
+    residual: bool,
+    notion: str = "canonical",
+) -> float:
     """Judge the arguments as the core does; bandwidths that are sought are not for training."""
     if isinstance(bandwidth, str) and bandwidth != "auto":
         raise ValueError(f"bandwidth must be 'auto' or a positive finite number; got {bandwidth!r}")
+    check_choice("notion", notion, NOTIONS)
     DirichletKernel(bandwidth, orientation, debias, residual).check_norm(norm)
     return _finite_norm(norm)
 

@@ -12,7 +12,7 @@ class DirichletKernelLoss(nn.Module):
 
     Parameters
     ----------
-    bandwidth, norm, orientation, debias, residual
+    bandwidth, norm, orientation, debias, residual, notion
         See :func:`.functional.dirichlet_kernel_error`; the defaults are the published estimator.
     weight : float, default 1.0
         λ; Popordanoska et al. (2022) take 0.001 to 0.2.
@@ -33,16 +33,18 @@ class DirichletKernelLoss(nn.Module):
         debias: str | None = None,
         *,
         residual: bool = False,
+        notion: str = "canonical",
         weight: float = 1.0,
         ignore_index: int = -100,
     ) -> None:
         super().__init__()
-        functional.check_dirichlet(bandwidth, norm, orientation, debias, residual)
+        functional.check_dirichlet(bandwidth, norm, orientation, debias, residual, notion)
         self.bandwidth = bandwidth
         self.norm = norm
         self.orientation = orientation
         self.debias = debias
         self.residual = residual
+        self.notion = notion
         self.weight = weight
         self.ignore_index = ignore_index
 
@@ -56,6 +58,7 @@ class DirichletKernelLoss(nn.Module):
             self.orientation,
             self.debias,
             residual=self.residual,
+            notion=self.notion,
             ignore_index=self.ignore_index,
         )
 
@@ -130,3 +133,72 @@ class BrierLoss(nn.Module):
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """Scalar, or (N,) with ``reduction="none"``."""
         return functional.brier_loss(logits, target, self.reduction, ignore_index=self.ignore_index)
+
+
+class BrierSharpnessLoss(nn.Module):
+    """:func:`.functional.brier_sharpness`, equation 6 of Popordanoska et al. (2022).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from calibrant.torch import BrierSharpnessLoss
+    >>> z, y = torch.randn(64, 4, generator=torch.Generator().manual_seed(0)), torch.arange(64) % 4
+    >>> loss = BrierSharpnessLoss(gamma=0.5)(z, y)
+    """
+
+    def __init__(
+        self,
+        gamma: float = 0.1,
+        bandwidth: float | str = "auto",
+        orientation: str = "data",
+        debias: str | None = "square",
+        *,
+        ignore_index: int = -100,
+    ) -> None:
+        super().__init__()
+        self.gamma = gamma
+        self.bandwidth = bandwidth
+        self.orientation = orientation
+        self.debias = debias
+        self.ignore_index = ignore_index
+
+    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
+        """Scalar."""
+        return functional.brier_sharpness(
+            logits,
+            target,
+            self.gamma,
+            self.bandwidth,
+            self.orientation,
+            self.debias,
+            ignore_index=self.ignore_index,
+        )
+
+
+class DCALoss(nn.Module):
+    """``weight`` times :func:`.functional.dca`, to be added to cross-entropy (Liang et al., 2020: 1 to 25)."""
+
+    def __init__(self, *, weight: float = 1.0, ignore_index: int = -100) -> None:
+        super().__init__()
+        self.weight = weight
+        self.ignore_index = ignore_index
+
+    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
+        """Scalar."""
+        return self.weight * functional.dca(logits, target, ignore_index=self.ignore_index)
+
+
+class ConfidencePenaltyLoss(nn.Module):
+    """``weight`` times :func:`.functional.confidence_penalty`, to be added to cross-entropy (Pereyra et al.: 0.1)."""
+
+    def __init__(self, reduction: str = "mean", *, weight: float = 0.1, ignore_index: int = -100) -> None:
+        super().__init__()
+        self.reduction = reduction
+        self.weight = weight
+        self.ignore_index = ignore_index
+
+    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
+        """Scalar, or (N,) with ``reduction="none"``."""
+        return self.weight * functional.confidence_penalty(
+            logits, target, self.reduction, ignore_index=self.ignore_index
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .canonical_runner import CanonicalConfig, run_canonical, run_default
+from .convergence import rate, run_convergence
 from .entries import CURVES, MEASURES, TRIALS, Entry
 from .sharpness import run_sharpness
 from .vector_distributions import PUBLISHED, VectorDistribution, others, published
@@ -17,7 +18,9 @@ __all__ = [
     "VectorDistribution",
     "others",
     "published",
+    "rate",
     "run_canonical",
+    "run_convergence",
     "run_default",
     "run_sharpness",
 ]

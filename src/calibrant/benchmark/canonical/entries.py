@@ -126,13 +126,8 @@ def _bandwidth(
         squares = norm == 2 and estimator.debias in ("square", "cross")
         return entry.factor * auto(problem.effective_size, problem.probs.shape[1], squares=squares)
     sample = Simplex.of(problem, estimator.eps)
-    if estimator.bandwidth == "cv":
-        key: Any = ("cv", estimator.orientation, estimator.residual)
-        if key not in searched:
-            searched[key] = estimator.h(sample, norm)
-        return float(searched[key])
-    # Both rules of likelihoods read the same ones.
-    key = ("loo", estimator.orientation)
+    # Likelihoods are of probability vectors alone: what is smoothed does not matter to them.
+    key = (estimator.bandwidth, estimator.orientation, estimator.bandwidth == "cv" and estimator.residual)
     if key not in searched:
-        searched[key] = estimator.likelihoods(sample)
-    return estimator.likeliest(sample, searched[key])
+        searched[key] = estimator.h(sample, norm)
+    return float(searched[key])

@@ -52,7 +52,11 @@ class VectorDistribution:
     def vectors(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Probability vectors, (n, K)."""
         kind = np.searchsorted(np.cumsum(self.weights)[:-1], rng.random(n), side="right")
-        return np.asarray(Softened(self.power, (0.0,) * self.n_classes)(dirichlet(np.asarray(self.alphas)[kind], rng)))
+        return self.sharpened(dirichlet(np.asarray(self.alphas)[kind], rng))
+
+    def sharpened(self, q: FloatArray) -> FloatArray:
+        """``P ∝ Q^power`` of vectors Q, (n, K)."""
+        return np.asarray(Softened(self.power, (0.0,) * self.n_classes)(q))
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[FloatArray, AnyArray]:
         """Vectors (n, K) and labels (n,)."""

@@ -1,0 +1,184 @@
+"""How fast canonical estimators converge at the paper's bandwidth: runs what is missing, writes `docs/convergence.md`.
+
+``python docs/examples/convergence_page.py RUN_FOLDER --docs docs [--jobs 1]``
+
+The run can be stopped and goes on from its pieces. Every number on the page is computed here.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import numpy as np
+import polars as pl
+from benchmark_parts.stats import Number, table
+from matplotlib import pyplot as plt
+
+from calibrant.benchmark.canonical import rate, run_convergence, run_sharpness
+
+STYLE = {
+    "plug-in": ("kernel, plug-in", "#d62728", "v", "-"),
+    "ratio": ("kernel, ratio correction", "#ff7f0e", "^", "-"),
+    "square": ("kernel, unbiased square", "#9467bd", "D", "-"),
+    "cross": ("kernel, cross", "#1f77b4", "o", "-"),
+    "binned-2": ("2 cuts an edge, cell means", "#8c564b", "P", ":"),
+    "binned-2-row": ("2 cuts an edge, rows (printed)", "#7f7f7f", "s", "--"),
+    "binned-5-row": ("5 cuts an edge, rows (printed)", "#2ca02c", "X", "--"),
+}
+LAWS = ("k4-sharpened", "k4-calibrated", "k8-sharpened", "k8-calibrated")
+#: Rates are fitted to these sizes and more: below, a correction may be larger than what it corrects.
+FROM = 50
+SHARPNESS_SIZES = (10, 20, 50, 100, 200, 500, 1000)
+SHARPNESS = {
+    "plug-in": ("plug-in", "#d62728", "v"),
+    "as printed": ("eq. 7 as printed", "#ff7f0e", "s"),
+    "square": ("pairs of different samples", "#1f77b4", "o"),
+}
+
+
+def cell(frame: pl.DataFrame, law: str, name: str, measure: str) -> pl.DataFrame:
+    """One curve, by size."""
+    wanted = (pl.col("distribution") == law) & (pl.col("estimator") == name) & (pl.col("measure") == measure)
+    return frame.filter(wanted).sort("size")
+
+
+def bias_rate(one: pl.DataFrame, least: int = FROM) -> Number:
+    """Power of n that the bias falls with."""
+    part = one.filter(pl.col("size") >= least)
+    return Number(*rate(part["size"].to_numpy(), part["bias"].to_numpy(), part["se"].to_numpy()))
+
+
+def rmse_rate(one: pl.DataFrame, to: str, least: int = FROM) -> Number:
+    """Power of n that the root mean square error falls with: half that of the square."""
+    part = one.filter(pl.col("size") >= least)
+    a, se = rate(*(part[column].to_numpy() for column in ("size", f"{to}_mse", f"{to}_mse_se")))
+    return Number(a / 2, se / 2)
+
+
+def figure(frame: pl.DataFrame, path: Path) -> None:
+    """Size of the bias, and RMSE against limit and truth, K = 4, both laws, L1."""
+    fig, axes = plt.subplots(2, 3, figsize=(12.5, 7.6), sharex=True, layout="constrained")
+    titles = ("|bias| against its own limit", "RMSE against its own limit", "RMSE against the truth")
+    for row, law in enumerate(LAWS[:2]):
+        for column, (ax, title) in enumerate(zip(axes[row], titles, strict=True)):
+            for name, (label, colour, marker, line) in STYLE.items():
+                one = cell(frame, law, name, "l1")
+                if one.height == 0:
+                    continue
+                n = one["size"].to_numpy()
+                if column == 0:
+                    y, noise = np.abs(one["bias"].to_numpy()), 2 * one["se"].to_numpy()
+                    y = np.where(y > noise, y, np.nan)
+                else:
+                    y = np.sqrt(one["limit_mse" if column == 1 else "truth_mse"].to_numpy())
+                ax.plot(n, y, line, color=colour, marker=marker, ms=4.5, lw=1.2, label=label)
+            top = ax.get_ylim()[1]
+            n = np.array([10.0, 5000.0])
+            for power, dash in ((-0.5, (0, (4, 2))), (-1.0, (0, (1, 1.5)))) if column < 2 else ():
+                guide = 0.5 * (n / 10) ** power
+                ax.plot(n, guide, color="black", lw=0.9, ls=dash, label=f"slope {power:g}".replace("-", "−"))
+            ax.set(xscale="log", yscale="log", ylim=(1e-4, max(top, 1.2)))
+            ax.set_title(f"K = 4, {law.split('-')[1]}: {title}", fontsize=10)
+            ax.grid(alpha=0.3, which="major")
+            if row == 1:
+                ax.set_xlabel("rows n")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    fig.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=9, frameon=False)
+    fig.savefig(path, dpi=120)
+    plt.close(fig)
+
+
+def sharpness_figure(frame: pl.DataFrame, path: Path) -> None:
+    """Size of the bias of sharpness at a point."""
+    fig, ax = plt.subplots(figsize=(6.4, 4.4), layout="constrained")
+    for name, (label, colour, marker) in SHARPNESS.items():
+        one = frame.filter(pl.col("estimator") == name).sort("size")
+        size = np.abs(one["bias"].to_numpy())
+        ax.errorbar(one["size"], size, 2 * one["se"].to_numpy(), color=colour, marker=marker, ms=5, lw=1.3, label=label)
+    n = np.array([10.0, 1000.0])
+    ax.plot(n, 0.2 * (n / 10) ** -1, color="black", lw=0.9, ls=(0, (1, 1.5)), label="slope −1")
+    ax.plot(n, 0.2 * (n / 10) ** -2, color="black", lw=0.9, ls=(0, (4, 2)), label="slope −2")
+    ax.set(xscale="log", yscale="log", ylim=(5e-5, 0.3), xlabel="samples n")
+    ax.set_ylabel(r"|bias| of $\|E[y|f]\|^2$ at one point, h = 0.5")
+    ax.grid(alpha=0.3)
+    ax.legend(frameon=False, fontsize=9)
+    fig.savefig(path, dpi=120)
+    plt.close(fig)
+
+
+def rates(frame: pl.DataFrame, measure: str) -> str:
+    """Limits and slopes of every estimator and law."""
+    rows = []
+    for law in LAWS:
+        for name, (label, *_) in STYLE.items():
+            one = cell(frame, law, name, measure)
+            if one.height == 0:
+                continue
+            last = one.row(-1, named=True)
+            numbers = (bias_rate(one), rmse_rate(one, "limit"), rmse_rate(one, "truth"))
+            rows.append(
+                [law, label, f"{last['truth']:.4f}", f"{last['limit']:.4f}".replace("-", "−")]
+                + [f"{last['bias']:+.4f} ± {last['se']:.4f}".replace("-", "−")]
+                + [number.text(2) if number.se < 0.5 else "lost in noise" for number in numbers]
+            )
+    heads = ["law", "estimator", "truth", "limit", f"bias at n = {frame['size'].max()}"]
+    return table([*heads, "slope of bias", "slope of RMSE to the limit", "slope of RMSE to the truth"], rows)
+
+
+def sharpness_rates(frame: pl.DataFrame) -> str:
+    """Bias at a hundred samples, and its slope."""
+    rows = []
+    for name, (label, *_) in SHARPNESS.items():
+        one = frame.filter(pl.col("estimator") == name).sort("size")
+        at = one.filter(pl.col("size") == 100).row(0, named=True)
+        bias = f"{at['bias']:+.5f} ± {at['se']:.5f}".replace("-", "−")
+        rows.append([label, bias, f"{100 * at['bias']:+.2f}".replace("-", "−"), bias_rate(one).text(2)])
+    return table(["estimator", "bias at n = 100", "n times that", "slope of bias"], rows)
+
+
+def page(folder: Path, docs: Path, jobs: int) -> None:
+    """All files."""
+    frame = run_convergence(folder / "convergence", n_jobs=jobs, progress=True)
+    point = run_sharpness(
+        folder / "sharpness_wide", sizes=SHARPNESS_SIZES, repetitions=100_000, bandwidth=0.5, n_jobs=jobs
+    )
+    images, data = docs / "images", docs / "canonical"
+    images.mkdir(parents=True, exist_ok=True)
+    data.mkdir(parents=True, exist_ok=True)
+    numbers = [c for c, t in frame.schema.items() if t.is_float()]
+    frame.with_columns(pl.col(numbers).round_sig_figs(5)).write_csv(data / "convergence.csv")
+    figure(frame, images / "canonical_convergence.png")
+    sharpness_figure(point, images / "canonical_sharpness_rate.png")
+    done = frame.group_by("size").agg(pl.col("repetitions").first()).sort("size")
+    most = int(done["repetitions"].max())  # type: ignore[arg-type]
+    fewer = [f"{r:,} at n = {n}".replace(",", " ") for n, r in done.iter_rows() if r < most]
+    law = {(r["distribution"], r["estimator"], r["measure"]): r["limit"] for r in frame.to_dicts()}
+    text = Path(__file__).with_name("convergence_page.md").read_text(encoding="utf-8")
+    text = text.format(
+        repeats=f"{most:,}".replace(",", " ") + (f" ({'; '.join(fewer)})" if fewer else ""),
+        l1=rates(frame, "l1"),
+        squared=rates(frame, "squared"),
+        sharpness=sharpness_rates(point),
+        quiet=f"{law['k4-calibrated', 'plug-in', 'l1']:.3f}",
+        wrong=f"{law['k4-sharpened', 'plug-in', 'l1']:.3f}",
+        least=FROM,
+    )
+    (docs / "convergence.md").write_text(text, encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("--docs", type=Path, default=Path("docs"))
+    parser.add_argument("--jobs", type=int, default=1)
+    options = parser.parse_args()
+    page(options.run, options.docs, options.jobs)
+
+
+if __name__ == "__main__":
+    main()

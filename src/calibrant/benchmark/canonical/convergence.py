@@ -1,0 +1,231 @@
+"""How fast canonical estimators converge at a fixed bandwidth: the paper's setting h = 0.5, many repeats, and rates."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache, partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...data.checks import check_int, check_positive
+from ...data.problem import VectorProblem
+from ...data.types import AnyArray, FloatArray
+from ...errors import DirichletKernel, SimplexBinned
+from ...errors.norm import vector_power
+from ...errors.simplex_kernel import Simplex, around
+from ..config import check_sizes
+from ..experiment import Experiment
+from .canonical_runner import Item, evaluation_set
+from .vector_distributions import PUBLISHED, VectorDistribution
+
+if TYPE_CHECKING:
+    import polars as pl
+
+FORMAT = 1
+SIZES = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
+BANDWIDTH = 0.5
+KERNELS = {name: DirichletKernel(BANDWIDTH, debias=debias) for name, debias in (
+    ("plug-in", None), ("ratio", "ratio"), ("square", "square"), ("cross", "cross"),
+)}  # fmt: skip
+BINNED = {
+    "binned-2-row": SimplexBinned(2, center="row"),
+    "binned-5-row": SimplexBinned(5, center="row"),
+    "binned-2": SimplexBinned(2),
+}
+_NORM = {"l1": 1.0, "squared": 2.0}
+#: Vectors of a limit: a Sobol sequence, 2 to this power.
+_LIMIT_BITS = 16
+
+
+def run_convergence(
+    out: str | os.PathLike[str],
+    *,
+    sizes: Sequence[int] = SIZES,
+    repetitions: int = 10_000,
+    weights: float = 1e10,
+    seed: int = 0,
+    n_jobs: int | None = None,
+    progress: bool = False,
+) -> pl.DataFrame:
+    """Read the paper's laws again and again at one bandwidth, h = 0.5, beside what is seen of infinitely many rows.
+
+    Parameters
+    ----------
+    out : path
+        Folder of the run; one that was stopped goes on from the laws and sizes that it has.
+    sizes : sequence of int
+        Rows n.
+    repetitions : int, default 10000
+        Samples of each size; fewer where they would take more than ``weights`` kernel weights, n² a sample.
+    weights : float, default 1e10
+    seed, n_jobs, progress
+        As in :func:`run_canonical`.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row for each law, size, estimator and measure (``"l1"`` or ``"squared"``): the ``mean`` of ``repetitions``
+        readings and its standard error ``se``; ``truth``; ``limit``, what the estimator's own blur leaves of it with
+        infinitely many rows; ``bias`` = mean - limit; the mean squares of a reading's distance from either,
+        ``limit_mse`` and ``truth_mse``, and their standard errors ``…_se``; ``nan_share``.
+
+    References
+    ----------
+    Popordanoska, Sayer & Blaschko (2022), §4.1 and the rates of §3.
+    """
+    check_sizes("sizes", tuple(sizes), 2)
+    check_int("repetitions", repetitions, 2)
+    check_int("seed", seed, 0)
+    weights = check_positive("weights", weights)
+    config = {
+        "track": "convergence", "format": FORMAT, "sizes": list(sizes), "repetitions": repetitions,
+        "weights": weights, "seed": seed, "bandwidth": BANDWIDTH, "versions": {"numpy": np.__version__},
+    }  # fmt: skip
+    items = [Item(law, size) for size in sorted(sizes) for law in PUBLISHED]
+    estimators = {name: repr(estimator) for name, estimator in (KERNELS | BINNED).items()}
+    read = partial(_read, repetitions, weights, seed)
+    keys = ("distribution", "size", "estimator", "measure")
+    work = dict.fromkeys(items, estimators)
+    return Experiment("convergence", config, work, read, keys).run(out, n_jobs, progress=progress)
+
+
+def repeats(size: int, repetitions: int, weights: float) -> int:
+    """Samples of a size."""
+    return int(min(repetitions, max(2, weights // size**2)))
+
+
+def readings(problem: VectorProblem) -> dict[tuple[str, str], float]:
+    """What every estimator reads, by (name, measure); all kernels from one look around the rows."""
+    sample = Simplex.of(problem, KERNELS["plug-in"].eps)
+    outcome = sample.one_hot()
+    near = around(sample, outcome, BANDWIDTH, "data", outcome)
+    out = {}
+    for measure, norm in _NORM.items():
+        for name, kernel in KERNELS.items():
+            if name == "square" and norm == 1:
+                continue
+            seen = replace(near, second=None) if kernel.debias is None else near
+            out[name, measure] = float(kernel.reduced(seen, sample, norm).power)
+        for name, binned in BINNED.items():
+            out[name, measure] = float(binned.power(problem, norm))
+    return out
+
+
+@cache
+def limits(law: VectorDistribution, bits: int) -> dict[tuple[str, str], float]:
+    """What estimators read of infinitely many rows: their blur of the true map over a Sobol sequence of vectors.
+
+    Debiases take away what n rows add, so all kernels share a limit, but ``"cross"``: of its squares
+    ``E 2 d·(μ - f) - |d|²``, and of signs ``E sign(d)·(μ - f)``, with the blurred gap d and the map μ.
+    """
+    probs = spread_out(law, bits)
+    mean = law.curve(probs)
+    rows = np.ones(len(probs))
+    codes = np.zeros(len(probs), dtype=np.intp)
+    sample = Simplex(probs, np.log(np.maximum(probs, KERNELS["plug-in"].eps)), codes, rows, True, float(len(probs)))
+    gap = around(sample, mean, BANDWIDTH, "data").mean - probs
+    out = {}
+    for measure, norm in _NORM.items():
+        seen = float(vector_power(gap, rows, norm))
+        out |= {(name, measure): seen for name in KERNELS}
+        for name, binned in BINNED.items():
+            out[name, measure] = _binned_limit(binned, probs, mean, norm)
+    real = mean - probs
+    out["cross", "l1"] = float((np.sign(gap) * real).sum(axis=1).mean())
+    out["cross", "squared"] = float((2 * gap * real - gap**2).sum(axis=1).mean())
+    return out
+
+
+def _binned_limit(binned: SimplexBinned, probs: FloatArray, mean: FloatArray, norm: float) -> float:
+    """The same of cells."""
+    from ...errors.simplex import simplex_cells
+
+    if not isinstance(binned.n_bins, int):
+        raise TypeError(f"only a fixed number of cuts has a limit; got {binned!r}")
+    home = simplex_cells(probs, binned.n_bins, np.finfo(float).eps)
+    size = np.bincount(home)
+
+    def of_cells(values: FloatArray) -> FloatArray:
+        return np.stack([np.bincount(home, column) for column in values.T], axis=1)[home] / size[home, None]
+
+    centre = probs if binned.center == "row" else of_cells(probs)
+    return float(vector_power(of_cells(mean) - centre, np.ones(len(probs)), norm))
+
+
+def spread_out(law: VectorDistribution, bits: int) -> FloatArray:
+    """``2**bits`` vectors of one of the paper's laws, spread more evenly than at random."""
+    from scipy.stats import qmc
+
+    k = law.n_classes
+    cuts = np.sort(qmc.Sobol(k - 1, rng=np.random.default_rng(7)).random_base2(bits), axis=1)
+    ends = np.zeros((len(cuts), 1))
+    uniform = np.diff(np.hstack([ends, cuts, ends + 1]), axis=1)
+    return law.sharpened(np.maximum(uniform, np.finfo(float).tiny))
+
+
+def _read(repetitions: int, weights: float, seed: int, item: Item, names: list[str]) -> pl.DataFrame:
+    """Rows of one item and the named estimators."""
+    import polars as pl
+
+    count = repeats(item.size, repetitions, weights)
+    found = [readings(evaluation_set(item, number, seed)) for number in range(count)]
+    seen, truths = limits(item.distribution, _LIMIT_BITS), item.distribution.truths
+    rows = []
+    for (name, measure), limit in seen.items():
+        if name not in names or (name, measure) not in found[0]:
+            continue
+        values = np.array([one[name, measure] for one in found])
+        known = values[~np.isnan(values)]
+        rows.append(
+            {
+                "distribution": item.distribution.name,
+                "n_classes": item.distribution.n_classes,
+                "size": item.size,
+                "estimator": name,
+                "measure": measure,
+                "repetitions": count,
+                **_described(known, limit, truths[measure].value),
+                "nan_share": 1 - known.size / values.size,
+            }
+        )
+    return pl.DataFrame(rows)
+
+
+def _described(values: FloatArray, limit: float, truth: float) -> dict[str, float]:
+    """Mean and mean squares with their standard errors; NaN without values."""
+    n = max(values.size, 1)
+
+    def mean_of(each: AnyArray) -> tuple[float, float]:
+        return (float(each.mean()), float(each.std() / np.sqrt(n))) if each.size else (float("nan"), float("nan"))
+
+    mean, se = mean_of(values)
+    out = {"mean": mean, "se": se, "limit": limit, "truth": truth, "bias": mean - limit}
+    for name, to in (("limit", limit), ("truth", truth)):
+        out[f"{name}_mse"], out[f"{name}_mse_se"] = mean_of((values - to) ** 2)
+    return out
+
+
+def rate(sizes: AnyArray, errors: FloatArray, se: FloatArray) -> tuple[float, float]:
+    """Power a of ``errors ≈ c · n^a``, by weighted least squares of the errors themselves, and its standard error.
+
+    Errors may have any sign, so that means that are 0 but for noise count as what they are; NaN for fewer than three.
+    """
+    from scipy.optimize import curve_fit
+
+    sizes, errors, se = (np.asarray(v, dtype=np.float64) for v in (sizes, errors, se))
+    used = np.isfinite(errors) & (se > 0)
+    if used.sum() < 3:
+        return float("nan"), float("nan")
+    sizes, errors, se = sizes[used], errors[used], se[used]
+    scale = sizes[0]
+
+    def power(n: AnyArray, c: float, a: float) -> AnyArray:
+        return c * (n / scale) ** a
+
+    fitted, covariance = curve_fit(power, sizes, errors, p0=(errors[0], -1.0), sigma=se, absolute_sigma=True)
+    # Where a power law does not fit, its slope is less certain than the noise says.
+    excess = (((errors - power(sizes, *fitted)) / se) ** 2).sum() / (len(sizes) - 2)
+    return float(fitted[1]), float(np.sqrt(covariance[1, 1] * max(excess, 1.0)))
