@@ -70,7 +70,7 @@ class GaussianProcessCalibrator(BinaryCalibrator):
     Notes
     -----
     ``predict_interval`` says what the rows leave open about the map, given a, b and ℓ; as these are chosen by the
-    same rows, it holds the truth less often than it says: of 95 %, in 80 to 96 % of scores for 1000 rows
+    same rows, it holds the truth less often than it says: of 95 %, in 81 to 96 % of scores for 1000 rows
     (``benchmarks/coverage/calibrator_truths.md``). Expresses any smooth map, also one that falls; beyond the scores
     that were seen it goes on straight. Inducing points are chosen by a pivoted Cholesky factor, until they leave
     less than 1e-6 of the kernel's variance anywhere (a hundred at most): up to that the fit is that of the whole
