@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from ...calibrators.crossval import folds_of
 from ...calibrators.inputs import Sample
 from ...data.predictions import Predictions, effective_size
 from ...data.types import AnyArray, FloatArray, RandomState
+from ...data.weights import of_variances
 from ...measure.scores import Brier, Log, ScoringRule
 from ..models.units import Units
 from .after_calibrator import RowParts, after_calibrator, judged_calibrator
@@ -20,6 +21,13 @@ from .grouping import Grouping
 from .regions import Regions, read_regions
 from .result import Decomposition
 from .row_means import limits, mean_of
+
+
+class Gains(NamedTuple):
+    """What features gain in each row, (n,), and the least standard error that its mean can have."""
+
+    rows: FloatArray
+    noise: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,19 +87,21 @@ class CrossFitted:
         w = self.p.weights
         return found if w is None or w.all() else found.subset(w > 0)
 
-    def gains(self, regions: Regions) -> FloatArray:
-        """What features gain in each row with weight, (n,)."""
+    def gains(self, regions: Regions) -> Gains:
+        """What features gain in each row with weight."""
         w = self._sample.weights
         size = effective_size(w, w.size, integral=self.p.integral_weights)
         grouping = Grouping(self.rule, self._sample, w * (size / w.sum()), self._stated, self._calibrator, regions)
-        return grouping.gains(self._folds, np.random.default_rng(self.random_state))
+        gain, variance = grouping.gains(self._folds, np.random.default_rng(self.random_state))
+        squares = of_variances(w, integral=self.p.integral_weights)
+        return Gains(gain, float(np.sqrt(squares @ variance) / w.sum()))
 
-    def parts(self, true: FloatArray | None, gains: FloatArray | None, score: str) -> Decomposition:
+    def parts(self, true: FloatArray | None, gains: Gains | None, score: str) -> Decomposition:
         """By the calibrator; the irreducible part is of the posterior, or what features leave of the refinement."""
         losses = after_calibrator(self.rule, self._sample, self._stated, self._calibrator, self._folds)
         least = None if true is None else self.rule.losses(true, self._sample.codes)
         if gains is not None:
-            least = losses[1] - gains
+            least = losses[1] - gains.rows
         rows = RowParts(*losses, least, self._units)
         name = self.calibrator if isinstance(self.calibrator, str) else repr(self.calibrator)
         found = Decomposition(
@@ -101,16 +111,17 @@ class CrossFitted:
             n_samples=len(self._sample.codes),
             intervals=rows.intervals(self.level),
         )
-        return found if gains is None else replace(found, grouping_lower=self._lower(gains))
+        return found if gains is None else self.bounded(found, gains)
 
-    def bounded(self, found: Decomposition, gains: FloatArray) -> Decomposition:
+    def bounded(self, found: Decomposition, gains: Gains) -> Decomposition:
         """A decomposition with the bound of the grouping loss, and what that leaves of its refinement."""
+        both, lower = (
+            limits(self._units, {"grouping": gains.rows}, self.level, sides=sides, least=gains.noise)
+            for sides in (2, 1)
+        )
         return replace(
             found,
-            irreducible=found.refinement - mean_of(self._units, gains),
-            grouping_lower=self._lower(gains),
-            intervals={**found.intervals, **limits(self._units, {"grouping": gains}, self.level)},
+            irreducible=found.refinement - mean_of(self._units, gains.rows),
+            grouping_lower=lower["grouping"].low,
+            intervals={**found.intervals, **both},
         )
-
-    def _lower(self, gains: FloatArray) -> float:
-        return limits(self._units, {"grouping": gains}, self.level, sides=1)["grouping"].low

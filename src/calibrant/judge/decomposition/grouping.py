@@ -32,19 +32,27 @@ class Grouping:
     calibrator: Calibrator
     regions: Regions
 
-    def gains(self, folds: list[tuple[AnyArray, AnyArray]], rng: np.random.Generator) -> FloatArray:
-        """Loss of each row by what its level set tells less that by what features tell, (n,), by fits without it."""
-        out = np.empty(len(self.weights))
+    def gains(self, folds: list[tuple[AnyArray, AnyArray]], rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Loss of each row by what its level set tells less that by what features tell, (n,), by fits without it.
+
+        Also the variance of that if what the level set tells were the truth: a rare label that features deny costs
+        much, and a sample without it looks surer than it is.
+        """
+        out, variance = np.empty((2, len(self.weights)))
+        cells = level_sets(self.stated[:, 1:] if self.stated.shape[1] == 2 else self.stated)
         for train, test in folds:
             fitted = fit_rows(self.calibrator, self.sample, train)
             recalibrated = np.maximum(fitted.predict_proba(self.sample.scores.values), FLOOR)
             recalibrated /= recalibrated.sum(axis=1, keepdims=True)
-            found = self._boosted(recalibrated, train, rng)[test]
-            cells = level_sets(self.stated[test, 1:] if self.stated.shape[1] == 2 else self.stated[test])
-            spoken = _levelled(found, recalibrated[test], cells, self.weights[test])
+            found = self._boosted(recalibrated, train, rng)
+            # Means over a level set need no labels, so all rows make them; those of the fold alone are judged.
+            spoken = _levelled(found, recalibrated, cells, self.weights)[test]
+            found = found[test]
             codes = self.sample.codes[test]
-            out[test] = self.rule.losses(spoken, codes) - self.rule.losses(found, codes)
-        return out
+            gain = self.rule.table(spoken) - self.rule.table(found)
+            out[test] = gain[np.arange(len(test)), codes]
+            variance[test] = (spoken * (gain - (spoken * gain).sum(axis=1, keepdims=True)) ** 2).sum(axis=1)
+        return out, variance
 
     def _boosted(self, start: FloatArray, train: AnyArray, rng: np.random.Generator) -> FloatArray:
         """Probabilities that go by the features, (n, K): the start, multiplied region by region.

@@ -89,7 +89,7 @@ def read_regions(features: Any, n: int) -> Regions:
             "features must be a 2-D table of columns, or codes of regions in 1-D; got numbers that are no codes: pass "
             "features[:, None] if they are one feature"
         )
-    codes = read_groups(array, n, "features")
+    codes = np.asarray(read_groups(array, n, "features"))
     return Given(np.unique(codes, return_inverse=True)[1].reshape(-1))
 
 

@@ -15,10 +15,12 @@ def mean_of(units: Units, values: FloatArray) -> float:
     return float(units.row_mass @ values / units.total)
 
 
-def limits(units: Units, values: Mapping[str, FloatArray], level: float, *, sides: int = 2) -> dict[str, Interval]:
+def limits(
+    units: Units, values: Mapping[str, FloatArray], level: float, *, sides: int = 2, least: float = 0.0
+) -> dict[str, Interval]:
     """Intervals ``mean ± t · se`` of means over independent units; of one side, the upper end is infinite.
 
-    What has no finite mean has none.
+    What has no finite mean has none; a standard error is ``least`` at least.
     """
     from scipy.special import stdtrit
 
@@ -29,6 +31,6 @@ def limits(units: Units, values: Mapping[str, FloatArray], level: float, *, side
         mean = mean_of(units, each)
         if np.isfinite(mean):
             influence = units.sums(each - mean) / units.total
-            off = t * float(np.sqrt(units.covariance(influence[None])[0, 0]))
+            off = t * max(float(np.sqrt(units.covariance(influence[None])[0, 0])), least)
             out[name] = Interval(mean - off, mean + off if sides == 2 else float("inf"))
     return out
