@@ -14,6 +14,8 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
+from scipy.special import expit, logit
+from survey_gallery import of_the_page
 
 import calibrant as cal
 from calibrant.calibrators import (
@@ -106,6 +108,23 @@ def before_and_after(images: Path) -> str:
     return found.name
 
 
+def paper_and_costs(images: Path) -> None:
+    """A rare event on probability paper, and Brier curves before and after."""
+    rng = np.random.default_rng(0)
+    true = expit(rng.normal(-5, 2, 20_000))
+    y, stated = (rng.random(20_000) < true).astype(int), expit(1.5 * logit(true) + 1.5)
+    figure, axes = plt.subplots(1, 2, figsize=(9.6, 5.6))
+    figure.subplots_adjust(left=0.07, right=0.98, bottom=0.08, top=0.84, wspace=0.24)
+    for ax, scale in zip(axes, ("linear", "logit"), strict=True):
+        cal.ReliabilityDisplay.from_predictions(y, stated, scale=scale, curve="isotonic", ax=ax)
+    figure.savefig(images / "gallery_paper.png", dpi=80)
+    fit, new = make_survey(ROWS, "overconfident", random_state=0), make_survey(3000, "overconfident", random_state=1)
+    repaired = SplineCalibrator().fit(fit.y_prob, fit.y_true).predict_proba(new.y_prob)[:, 1]
+    curves = cal.BrierCurveDisplay.from_predictions(new.y_true, {"stated": new.y_prob, "after the spline": repaired})
+    curves.figure_.savefig(images / "gallery_brier.png", dpi=80)
+    plt.close("all")
+
+
 PAGE = """# Pictures of repair
 
 Made by `python docs/examples/gallery.py`; the cases are those of Silva Filho et al., *Classifier calibration: a
@@ -151,6 +170,39 @@ Class by class, before and after the Dirichlet map, on new rows:
 Naive Bayes on handwritten digits; cross-validation on half of the rows chose “{chosen}”, the other half is drawn.
 
 ![Reliability diagram before and after](images/gallery_before_after.png)
+
+## Every calibrator of the survey on each of its cases
+
+`python docs/examples/survey_gallery.py OUT` draws what the survey's Figures 12 to 20 show. Two classes: the maps of
+binning, isotonic, logistic and beta calibration beside the true one, and new rows before and after. Three classes:
+these four one against the rest, and temperature, vector, matrix and Dirichlet scaling, as arrows, as the change of each
+class's probability, and as class-wise diagrams. The cases are under- and over-confident scores, the distorted
+posterior, and a network. The survey does not publish the network's scores: this one (`make_survey(n, "network")`, 16
+hidden units that know 300 rows too well) is ours. Eight maps of it:
+
+![Arrows in the simplex, eight calibrators of a network](images/survey_network_arrows.png)
+
+![Change of each class's probability by two calibrators of a network](images/survey_network_heat.png)
+
+What one matrix cannot express is left: class by class, isotonic regression one against the rest repairs this network
+better than the Dirichlet map does.
+
+![Class-wise reliability diagrams of a network before and after two calibrators](images/survey_network_classwise.png)
+
+## Rare events: probability paper
+
+`cal.ReliabilityDisplay.from_predictions(y, p, scale="logit", curve="isotonic")` (or `"probit"`, and `.plot(scale=…)` of
+a result) shows what a linear diagram hides in its corner. Bins at 0 or 1, which paper has no place for, are arrowheads
+on its edge.
+
+![A rare event on linear axes and on probability paper](images/gallery_paper.png)
+
+## At which costs
+
+`cal.BrierCurveDisplay.from_predictions(y, {{"stated": p, …}})` draws the expected loss where the cost proportion is the
+threshold. The area is the Brier score; the thin lines are what recalibration could reach on the same rows.
+
+![Brier curves of scores as they are and after a spline](images/gallery_brier.png)
 """
 
 
@@ -164,6 +216,8 @@ def main() -> None:
     under, over = (maps(case, images) for case in ("underconfident", "overconfident"))
     simplex(images)
     chosen = before_and_after(images)
+    of_the_page(images)
+    paper_and_costs(images)
     table = "\n".join(f"| {name} | {under[name]:.3f} | {over[name]:.3f} |" for name in under)
     (docs / "gallery.md").write_text(PAGE.format(rows=ROWS, table=table, chosen=chosen), encoding="utf-8")
 

@@ -1,9 +1,10 @@
 """Every calibrator of the survey on each of its synthetic cases, as pictures (its Figures 12 to 20).
 
 Run from the repository's root: ``python docs/examples/survey_gallery.py OUT``. Silva Filho et al., *Classifier
-calibration: a survey*. Two classes: calibration maps beside the true one, and reliability diagrams of new rows before and
-after. Three classes: arrows in the simplex, the change of each class's probability, and class-wise reliability diagrams
-before and after. The three-class scores are ours, for the survey does not publish its own: see ``make_survey``.
+calibration: a survey*. Two classes: calibration maps beside the true one, and reliability diagrams of new rows before
+and after. Three classes: arrows in the simplex, the change of each class's probability, and class-wise reliability
+diagrams before and after. The three-class scores are ours, for the survey does not publish its own: see
+``make_survey``.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import matplotlib
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
+from PIL import Image
 
 import calibrant as cal
 from calibrant.calibrators import (
@@ -72,7 +74,8 @@ def maps(case: str, out: Path, dpi: int = 100) -> None:
     """Calibration maps of two classes over the diagram of the scores, and the diagrams of new rows after them."""
     data, new = rows(case)
     found = fitted(BINARY, data)
-    figure, axes = plt.subplots(2, 4, figsize=(14, 8.2), layout="constrained")
+    figure, axes = plt.subplots(2, 4, figsize=(15, 7.6), layout="constrained")
+    figure.get_layout_engine().set(wspace=0.08)
     for (above, below), (name, one) in zip(axes.T, found.items(), strict=True):
         cal.CalibrationMapDisplay.from_calibrators(
             {name: one},
@@ -84,9 +87,11 @@ def maps(case: str, out: Path, dpi: int = 100) -> None:
             legend=False,
         )
         above.set_title(f"{name}: the map and the true one", fontsize=10)
-        for said, p in (("before", new.y_prob), ("after", one.predict_proba(new.y_prob)[:, 1])):
-            cal.ReliabilityDisplay.from_predictions(new.y_true, p, name=said, ax=below, strip=False)
-        below.set_title(f"{name}: new rows", fontsize=10)
+        errors = [
+            cal.ReliabilityDisplay.from_predictions(new.y_true, p, ax=below, strip=False, legend=False).estimate.value
+            for p in (new.y_prob, one.predict_proba(new.y_prob)[:, 1])
+        ]
+        below.set_title(f"new rows: ECE {errors[0]:.3f}, after {errors[1]:.3f}", fontsize=10)
     saved(figure, out / f"{case}_maps.png", dpi)
 
 
@@ -108,7 +113,7 @@ def heat(case: str, names: dict[str, Any], path: Path, dpi: int = 100) -> None:
     figure, axes = plt.subplots(len(names), 3, figsize=(11.5, 3.9 * len(names)), layout="constrained", squeeze=False)
     for panels, (name, one) in zip(axes, fitted(names, data).items(), strict=True):
         cal.SimplexMapDisplay.from_calibrator(one, kind="heat", scores=data.y_prob, ax=panels)
-        panels[0].text(-0.12, 0.95, name, fontsize=11)
+        panels[0].text(-0.2, 0.43, name, fontsize=11, rotation=90, va="center")
     saved(figure, path, dpi)
 
 
@@ -143,8 +148,10 @@ def of_the_page(images: Path) -> None:
     arrows("network", images, dpi=70)
     (images / "network_arrows.png").replace(images / "survey_network_arrows.png")
     few = {name: SEVERAL[name] for name in ("isotonic, one vs. rest", "Dirichlet")}
-    heat("network", few, images / "survey_network_heat.png", dpi=60)
+    heat("network", few, images / "survey_network_heat.png", dpi=80)
     classwise("network", few, images / "survey_network_classwise.png", dpi=75)
+    for path in images.glob("survey_network_*.png"):  # a palette is a third of the size
+        Image.open(path).convert("RGB").quantize(255, kmeans=3).save(path, optimize=True)
 
 
 def main() -> None:
