@@ -1,8 +1,8 @@
-"""Size and power of the belt's test on the rows that a logistic regression was fitted to; a section of docs/clinical.md.
+"""Size and power of the belt's test on the rows that a logistic regression was fitted to.
 
     OMP_NUM_THREADS=1 python -m benchmarks.coverage.belt_internal [--repetitions 1000] [--write docs/clinical.md]
 
-Features are normal and independent; the log odds are linear in them, or bent by the square of their sum.
+Writes a section of docs/clinical.md. Features are normal and independent; the log odds are linear in them, or bent by the square of their sum.
 """
 
 from __future__ import annotations

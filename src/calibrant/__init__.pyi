@@ -49,6 +49,8 @@ from .judge.decisions.cost import MeanCost as MeanCost
 from .judge.decisions.cost import expected_cost as expected_cost
 from .judge.decisions.decision_error import DecisionCalibrationError as DecisionCalibrationError
 from .judge.decisions.decision_error import decision_calibration_error as decision_calibration_error
+from .judge.decisions.selective import RiskCoverage as RiskCoverage
+from .judge.decisions.selective import risk_coverage as risk_coverage
 from .judge.groups import Subgroup as Subgroup
 from .judge.groups import SubgroupColumn as SubgroupColumn
 from .judge.groups import SubgroupReport as SubgroupReport
@@ -96,6 +98,7 @@ from .plot import ModelComparisonDisplay as ModelComparisonDisplay
 from .plot import MurphyDisplay as MurphyDisplay
 from .plot import NullDistributionDisplay as NullDistributionDisplay
 from .plot import ReliabilityDisplay as ReliabilityDisplay
+from .plot import RiskCoverageDisplay as RiskCoverageDisplay
 from .plot import SimplexMapDisplay as SimplexMapDisplay
 from .plot import SubgroupDisplay as SubgroupDisplay
 from .reporting import CalibratorComparison as CalibratorComparison

@@ -58,6 +58,7 @@ def everything():
         "difference of groups": groups.columns[0].largest_difference,
         "measures": cal.calibration_measures(y, p),
         "decisions": cal.decision_curve(y, p),
+        "coverage": cal.risk_coverage(k, q),
         "cost": cost,
         "mean cost": cost.realised,
         "decision error": cal.decision_calibration_error(y, p, thresholds=(0.1, 0.3)),

@@ -153,10 +153,10 @@ def calibration_belt(
     .. math:: \operatorname{logit} P(o = 1 \mid s) = \beta_0 + \beta_1 z + \dots + \beta_m z^m, \qquad
               z = \operatorname{logit} s
 
-    The degree m rises from 1 (``devel="internal"``: from 2) while the likelihood-ratio test of one more rejects at ``selection``. The test of
-    calibration compares the chosen polynomial with :math:`\beta = (0, 1, 0, \dots)`, by the law of this statistic
-    given m (see :mod:`calibrant.judge.tests.belt.null`). The belt at a level holds, at each score, every value that a
-    curve of the likelihood region
+    The degree m rises from 1 (``devel="internal"``: from 2) while the likelihood-ratio test of one more rejects at
+    ``selection``. The test of calibration compares the chosen polynomial with :math:`\beta = (0, 1, 0, \dots)`, by the
+    law of this statistic given m (see :mod:`calibrant.judge.tests.belt.null`). The belt at a level holds, at each
+    score, every value that a curve of the likelihood region
 
     .. math:: \{\beta : 2(\hat\ell - \ell(\beta)) \le k_m(level)\}
 
@@ -212,9 +212,8 @@ def calibration_belt(
     Nattino, Finazzi & Bertolini (2014), *A new calibration test and a reappraisal of the calibration belt for the
     assessment of prediction models based on dichotomous outcomes*, Stat. Med. 33:2390; Nattino, Finazzi & Bertolini
     (2016), *A new test and graphical tool to assess the goodness of fit of logistic regression models*, Stat. Med.
-    35:709 (``devel="internal"``); Nattino, Lemeshow, Phillips,
-    Finazzi & Bertolini (2017), *Assessing the calibration of dichotomous outcome models with the calibration belt*,
-    Stata J. 17:1003; Venzon & Moolgavkar (1988), *A method for computing profile-likelihood-based confidence
+    35:709 (``devel="internal"``); Nattino, Lemeshow, Phillips, Finazzi & Bertolini (2017), *Assessing the calibration
+    of dichotomous outcome models with the calibration belt*, Stata J. 17:1003; Venzon & Moolgavkar (1988), *A method for computing profile-likelihood-based confidence
     intervals*.
 
     Examples
