@@ -49,6 +49,8 @@ from .judge.decisions.cost import MeanCost as MeanCost
 from .judge.decisions.cost import expected_cost as expected_cost
 from .judge.decisions.decision_error import DecisionCalibrationError as DecisionCalibrationError
 from .judge.decisions.decision_error import decision_calibration_error as decision_calibration_error
+from .judge.decisions.optimism import OptimismCorrected as OptimismCorrected
+from .judge.decisions.optimism import optimism_corrected as optimism_corrected
 from .judge.decisions.selective import RiskCoverage as RiskCoverage
 from .judge.decisions.selective import risk_coverage as risk_coverage
 from .judge.groups import Subgroup as Subgroup

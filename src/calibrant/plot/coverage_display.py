@@ -10,6 +10,9 @@ from ..judge.decisions.selective import risk_coverage
 from .base import CurveDisplay
 from .style import plain_text, style_of
 
+#: Coverage from which on the axis of risks holds all of a curve.
+_SETTLED = 0.05
+
 
 class RiskCoverageDisplay(CurveDisplay):
     """Risk–coverage curves; lower is better.
@@ -70,8 +73,9 @@ class RiskCoverageDisplay(CurveDisplay):
                 zorder=2,
                 label="best order",
             )
-        top = max(float(c.risk.max()) for c in self.curves.values())
-        ax.set(xlim=(0, 1), ylim=(0, min(1.05 * top, 1.02) if top > 0 else 0.05))
+        # The first rows alone say 0 or 1: they are not what the axis is for.
+        top = max(float(c.risk[c.coverage >= _SETTLED].max()) for c in self.curves.values())
+        ax.set(xlim=(0, 1), ylim=(0, min(1.15 * top, 1.02) if top > 0 else 0.05))
         ax.set(xlabel="Coverage: share of rows accepted", ylabel="Error rate of these rows")
         ax.grid(color="0.92", linewidth=0.8)
         ax.set_axisbelow(True)
