@@ -119,5 +119,41 @@ def bootstrap(repetitions: int) -> None:
         print(f"| {name} | {n} | " + " | ".join(f"{v:.1f}" for v in 100 * held.mean(axis=0)) + " |", flush=True)
 
 
+def direction(repetitions: int) -> None:
+    """Truths by the maps found: the parts that these maps and folds have in expectation; and the full parts."""
+    print(
+        "| scores | map | n | over: true part | mean | holds own, % | low end above truth, % | under: true part | mean "
+        "| holds own, % | low end above truth, % |\n|---|---|--:|" + "--:|" * 8
+    )
+    fit = cal.CrossFit()
+    for law, shape in SCORES.items():
+        at = grid(shape)
+        for name, true in MAPS.items():
+            gap = true(at) - at
+            full = np.array([np.maximum(-gap, 0).mean(), np.maximum(gap, 0).mean()])
+            for n in (100, 300, 1000):
+                values, own, above = np.empty((repetitions, 2)), np.empty((repetitions, 2)), np.empty((repetitions, 2))
+                for i in range(repetitions):
+                    s, rng = scores_of(shape, n, i)
+                    y = rng.random(n) < true(s)
+                    found = cal.confidence_direction(y, s, labels=[False, True], estimator=fit)
+                    problem = cal.ClassSpecific(True).reduce(cal.as_predictions(y, s, labels=[False, True]))
+                    # The maps of the folds at their own rows, where the true gap is known.
+                    mine = np.zeros(2)
+                    for fold in fit.folds(problem):
+                        d = true(fold.scores) - fold.scores
+                        mine += [-(d * fold.weight)[fold.delta < 0].sum(), (d * fold.weight)[fold.delta > 0].sum()]
+                    for j, part in enumerate(("over", "under")):
+                        low, high = found.intervals[part]
+                        values[i, j] = getattr(found, part)
+                        own[i, j] = low <= mine[j] / n <= high
+                        above[i, j] = low > full[j]
+                cells = " | ".join(
+                    f"{full[j]:.4f} | {values[:, j].mean():+.4f} | {100 * own[:, j].mean():.1f} | {100 * above[:, j].mean():.1f}"
+                    for j in range(2)
+                )
+                print(f"| {law} | {name} | {n} | {cells} |", flush=True)
+
+
 if __name__ == "__main__":
     main()

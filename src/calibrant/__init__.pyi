@@ -79,6 +79,8 @@ from .measure.curves import reliability_curve as reliability_curve
 from .measure.curves import reliability_curves as reliability_curves
 from .measure.decomposition import Decomposition as Decomposition
 from .measure.decomposition import decompose as decompose
+from .measure.direction import ConfidenceDirection as ConfidenceDirection
+from .measure.direction import confidence_direction as confidence_direction
 from .measure.ece import expected_calibration_error as expected_calibration_error
 from .measure.ece import maximum_calibration_error as maximum_calibration_error
 from .measure.estimation import calibration_error as calibration_error

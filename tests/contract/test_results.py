@@ -60,6 +60,7 @@ def everything():
         "measures": cal.calibration_measures(y, p),
         "decisions": cal.decision_curve(y, p),
         "coverage": cal.risk_coverage(k, q),
+        "direction": cal.confidence_direction(k, q, notion="classwise"),
         "optimism": cal.optimism_corrected(LogisticRegression(), rng.normal(size=(N, 3)), y, n_resamples=5),
         "cost": cost,
         "mean cost": cost.realised,

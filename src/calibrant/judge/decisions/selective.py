@@ -17,7 +17,6 @@ from ...data.validation import as_predictions
 from ...data.verbs import Reading, verb
 from ...data.weights import ones_or
 
-
 #: Areas below this are 0, but for rounding; a factor beyond e to this is no different from that.
 _ROUNDING, _FAR = 1e-12, 100.0
 
