@@ -82,6 +82,96 @@ def test_law_of_another_library(degree, t, wanted):
     assert survival(t, degree, 0.95) == pytest.approx(wanted, rel=1e-11)
 
 
+@pytest.mark.parametrize(
+    ("degree", "t", "wanted"),
+    [  # pycaleva 0.8.2, 1 - cdf_m(t, degree, False, 0.95), which transcribes givitiR's formulas
+        (2, 5.0, 0.02534731867746831),
+        (3, 7.0, 0.3241889991653233),
+        (3, 12.0, 0.03203505879186774),
+        (4, 12.0, 0.4349248399226552),
+        (4, 20.0, 0.019186690970822484),
+    ],
+)
+def test_law_of_rows_of_the_fit_of_another_library(degree, t, wanted):
+    assert survival(t, degree, 0.95, 2) == pytest.approx(wanted, rel=1e-7)  # its quadrature ends there
+
+
+def test_published_pvalue_of_rows_of_the_fit():
+    # givitiR's vignette, section 4: SAPS II refitted to its 1,000 patients, degree 2, statistic 1.4941, p = 0.2215862.
+    assert survival(1.4941, 2, 0.95, 2) == pytest.approx(0.2215862, abs=1e-5)
+
+
+@pytest.mark.parametrize("degree", [2, 3, 4])
+def test_law_of_draws_of_rows_of_the_fit(degree):
+    rng = np.random.default_rng(degree)
+    size = 200_000
+    x = rng.chisquare(1, size) + chi2.isf(0.05 * rng.random((degree - 2, size)), 1).sum(axis=0)
+    for level in (0.2, 0.8, 0.95):
+        t = quantile(level, degree, 0.95, 2)
+        assert survival(t, degree, 0.95, 2) == pytest.approx(1 - level, rel=1e-9)
+        assert (x <= t).mean() == pytest.approx(level, abs=5 * np.sqrt(level * (1 - level) / size))
+
+
+def refitted(n=400, seed=0, bend=0.0):
+    """Outcomes, and the probabilities of a logistic regression on one feature that was fitted to them."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(0, 1.3, n)
+    y = (rng.random(n) < expit(-0.4 + x + bend * x**2)).astype(int)
+    design = np.column_stack([np.ones(n), x])
+    theta = np.zeros(2)
+    for _ in range(40):
+        p = expit(design @ theta)
+        theta += np.linalg.solve((design.T * (p * (1 - p))) @ design, design.T @ (y - p))
+    return y, expit(design @ theta)
+
+
+def test_rows_of_the_fit_start_at_degree_two():
+    y, p = refitted()
+    belt = cal.calibration_belt(y, p, devel="internal")
+    assert (belt.devel, belt.degree, belt.warnings) == ("internal", 2, ())
+    assert belt.statistic == pytest.approx(2 * (fitted(2, y, p) - log_likelihood([0, 1], y, p)), rel=1e-5)
+    assert belt.pvalue == pytest.approx(chi2.sf(belt.statistic, 1))
+    assert "rows of the fit" in str(belt)
+    assert belt.to_dict()["devel"] == "internal"
+    line = cal.calibration_belt(y, p, max_degree=1)  # which such a fit makes the diagonal itself
+    assert line.statistic == pytest.approx(0, abs=1e-7)
+    assert line.pvalue == pytest.approx(1, abs=1e-6)
+    bent = cal.calibration_belt(*refitted(bend=-0.4), devel="internal")
+    assert bent.pvalue < 0.001
+    assert bent.below[0.95]
+
+
+def test_belt_of_rows_of_the_fit_leaves_the_diagonal_only_where_the_test_rejects():
+    left = rejected = 0
+    for seed in range(30):
+        belt = cal.calibration_belt(*refitted(200, seed, -0.15), levels=(0.8, 0.95), n_points=41, devel="internal")
+        for level in belt.levels:
+            off = bool(belt.above[level] or belt.below[level])
+            assert not off or belt.pvalue <= 1 - level
+            left += off
+            rejected += belt.pvalue <= 1 - level
+    assert left > 0.7 * rejected > 10
+
+
+@pytest.mark.slow
+def test_size_on_rows_of_the_fit():
+    p = [
+        cal.calibration_belt(*refitted(300, seed), n_points=2, levels=0.8, devel="internal").pvalue
+        for seed in range(500)
+    ]
+    for level in (0.05, 0.2, 0.5):
+        assert (np.array(p) <= level).mean() == pytest.approx(level, abs=4 * np.sqrt(level * (1 - level) / 500))
+
+
+def test_rows_that_no_such_model_was_fitted_to():
+    warned = cal.calibration_belt(*sample(), devel="internal").warnings
+    assert any("devel='internal' does not hold" in text for text in warned)
+    with pytest.raises(ValueError, match="three different scores"):
+        cal.calibration_belt([0, 1, 0, 1], [0.3, 0.3, 0.6, 0.6], devel="internal")
+    with pytest.raises(ValueError, match="separated by polynomials of degree 2"):
+        cal.calibration_belt([0, 0, 1, 1, 0, 0], [0.1, 0.2, 0.4, 0.6, 0.8, 0.9], devel="internal")
+
+
 def convolved(t, degree, selection):
     """Survival by convolution with one more truncated chi-squared, integrated adaptively."""
     k, q = chi2.ppf(selection, 1), 1 - selection
@@ -345,6 +435,8 @@ def test_few_distinct_scores_and_no_finite_curve():
         ({"levels": (95,)}, "level must lie strictly"),
         ({"max_degree": 0}, "max_degree must be an int >= 1 and <= 4"),
         ({"max_degree": 5}, "max_degree must be"),
+        ({"max_degree": 1, "devel": "internal"}, "max_degree must be an int >= 2"),
+        ({"devel": "both"}, "devel must be one of 'external', 'internal'"),
         ({"selection": None}, "selection must lie"),
         ({"n_points": 1}, "n_points must be"),
         ({"clip": 0.0}, "clip must be"),

@@ -69,3 +69,85 @@ def test_two_classes_only(function):
     if function is cal.decision_curve:
         with pytest.raises(ValueError, match="thresholds must be"):
             function([0, 1], [0.2, 0.4], [1.0])
+
+
+def test_intervals_hold_their_values_and_say_what_they_are():
+    y, p = binary(400)
+    m = cal.calibration_measures(y, p, pos_label="ill")
+    names = {"ici", "e50", "e90", "eci", "observed_expected", "in_the_large", "intercept", "slope"}
+    assert set(m.intervals) == set(m.standard_errors) == names
+    for name, (low, high) in m.intervals.items():
+        assert low <= getattr(m, name) <= high
+        assert m.standard_errors[name] > 0
+    curve = cal.reliability_curve(y, p, pos_label="ill", estimator="adaptive", level=None)
+    assert m.eci == pytest.approx(100 * ((curve.at(p).observed - p) ** 2).mean())
+    assert "observed : expected" in str(m)
+    assert f"({m.intervals['ici'].low:.4g} to {m.intervals['ici'].high:.4g})" in str(m)
+    assert m.to_dict()["intervals"]["slope"] == list(m.intervals["slope"])
+    again = cal.calibration_measures(y, p, pos_label="ill", random_state=0)
+    assert again.intervals == m.intervals
+    wider = cal.calibration_measures(y, p, pos_label="ill", level=0.99)
+    for name, (low, high) in m.intervals.items():
+        assert wider.intervals[name].low <= low
+        assert wider.intervals[name].high >= high
+    bare = cal.calibration_measures(y, p, pos_label="ill", level=None)
+    assert (bare.intervals, bare.standard_errors, bare.level) == ({}, {}, None)
+    assert bare.ici == m.ici
+
+
+def test_intervals_of_ratio_and_intercepts_are_their_formulas():
+    y, p = binary(400)
+    o, z = (y == "ill").astype(float), np.log(p / (1 - p))
+    m = cal.calibration_measures(y, p, pos_label="ill", level=0.9)
+    reach = 1.6448536269514722  # of the normal law at 95 %
+    ratio = o.sum() / p.sum()
+    se = np.sqrt(((o - ratio * p) ** 2).sum()) / o.sum()
+    assert m.intervals["observed_expected"] == pytest.approx([ratio * np.exp(-reach * se), ratio * np.exp(reach * se)])
+    assert m.standard_errors["observed_expected"] == pytest.approx(ratio * se)
+    chance = 1 / (1 + np.exp(-z - m.in_the_large))
+    se = np.sqrt(((o - chance) ** 2).sum()) / (chance * (1 - chance)).sum()
+    assert m.standard_errors["in_the_large"] == pytest.approx(se)
+    assert m.intervals["slope"] == pytest.approx([m.slope - reach * m.slope_se, m.slope + reach * m.slope_se])
+    assert m.standard_errors["intercept"] == m.intercept_se
+
+
+def test_intervals_know_weights():
+    y, p = binary(120)
+    w = np.random.default_rng(3).integers(0, 4, 120)
+    one = cal.calibration_measures(y, p, pos_label="ill", sample_weight=w)
+    other = cal.calibration_measures(np.repeat(y, w), np.repeat(p, w), pos_label="ill")
+    for name, interval in one.intervals.items():
+        assert interval == pytest.approx(other.intervals[name], rel=1e-6, abs=1e-9)
+        assert one.standard_errors[name] == pytest.approx(other.standard_errors[name], rel=1e-6)
+    v = np.random.default_rng(4).random(120)
+    few, many = (cal.calibration_measures(y, p, pos_label="ill", sample_weight=c * v) for c in (0.5, 30.5))
+    for name, interval in few.intervals.items():
+        assert interval == pytest.approx(many.intervals[name], rel=1e-6, abs=1e-9)
+
+
+def test_intervals_without_an_event():
+    p = np.linspace(0.01, 0.2, 50)
+    m = cal.calibration_measures(np.zeros(50, dtype=int), p, labels=[0, 1])
+    low, high = m.intervals["observed_expected"]
+    assert (low, high) == pytest.approx((0, (1 - 0.025 ** (1 / 50)) * 50 / p.sum()))
+    for name in ("in_the_large", "intercept", "slope"):
+        assert np.isnan(m.intervals[name]).all()
+    always = cal.calibration_measures(np.ones(50, dtype=int), np.full(50, 0.9), labels=[0, 1])
+    assert always.intervals["observed_expected"].low == pytest.approx(0.025 ** (1 / 50) / 0.9)
+    with pytest.raises(ValueError, match="level must lie"):
+        cal.calibration_measures([0, 1], [0.2, 0.4], level=95)
+    with pytest.raises(ValueError, match="n_resamples must be"):
+        cal.calibration_measures([0, 1], [0.2, 0.4], n_resamples=1)
+
+
+def test_intervals_of_distances_are_those_of_the_estimate():
+    rng = np.random.default_rng(0)
+    p = rng.random(1500)
+    y = rng.random(1500) < p**1.5
+    m = cal.calibration_measures(y, p)
+    same = cal.estimate(y, p, estimator=cal.EmpiricalBayes(), notion="class-specific").interval
+    assert m.intervals["ici"] == pytest.approx(same, rel=0.1)  # the same posterior, other draws
+    two = cal.estimate(y, p, estimator=cal.EmpiricalBayes(), norm=2).interval
+    assert np.sqrt(np.array(m.intervals["eci"]) / 100) == pytest.approx(two, rel=0.1)
+    calibrated = cal.calibration_measures(np.random.default_rng(2).random(1500) < p, p)
+    assert [calibrated.intervals[name].low for name in ("ici", "e50", "e90", "eci")] == [0, 0, 0, 0]

@@ -51,6 +51,10 @@ from .judge.decisions.decision_error import DecisionCalibrationError as Decision
 from .judge.decisions.decision_error import decision_calibration_error as decision_calibration_error
 from .judge.decomposition import Decomposition as Decomposition
 from .judge.decomposition import decompose as decompose
+from .judge.decisions.optimism import OptimismCorrected as OptimismCorrected
+from .judge.decisions.optimism import optimism_corrected as optimism_corrected
+from .judge.decisions.selective import RiskCoverage as RiskCoverage
+from .judge.decisions.selective import risk_coverage as risk_coverage
 from .judge.groups import Subgroup as Subgroup
 from .judge.groups import SubgroupColumn as SubgroupColumn
 from .judge.groups import SubgroupReport as SubgroupReport
@@ -75,6 +79,10 @@ from .judge.tests.belt import calibration_belt as calibration_belt
 from .measure import scores as scores
 from .measure.curves import reliability_curve as reliability_curve
 from .measure.curves import reliability_curves as reliability_curves
+from .measure.decomposition import Decomposition as Decomposition
+from .measure.decomposition import decompose as decompose
+from .measure.direction import ConfidenceDirection as ConfidenceDirection
+from .measure.direction import confidence_direction as confidence_direction
 from .measure.ece import expected_calibration_error as expected_calibration_error
 from .measure.ece import maximum_calibration_error as maximum_calibration_error
 from .measure.estimation import calibration_error as calibration_error
@@ -99,6 +107,7 @@ from .plot import ModelComparisonDisplay as ModelComparisonDisplay
 from .plot import MurphyDisplay as MurphyDisplay
 from .plot import NullDistributionDisplay as NullDistributionDisplay
 from .plot import ReliabilityDisplay as ReliabilityDisplay
+from .plot import RiskCoverageDisplay as RiskCoverageDisplay
 from .plot import SimplexMapDisplay as SimplexMapDisplay
 from .plot import SubgroupDisplay as SubgroupDisplay
 from .reporting import CalibratorComparison as CalibratorComparison

@@ -7,6 +7,7 @@ import pkgutil
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 import calibrant as cal
 from calibrant.calibrators import AutoCalibrator, Identity, PlattScaling, select_calibrator
@@ -59,6 +60,9 @@ def everything():
         "difference of groups": groups.columns[0].largest_difference,
         "measures": cal.calibration_measures(y, p),
         "decisions": cal.decision_curve(y, p),
+        "coverage": cal.risk_coverage(k, q),
+        "direction": cal.confidence_direction(k, q, notion="classwise"),
+        "optimism": cal.optimism_corrected(LogisticRegression(), rng.normal(size=(N, 3)), y, n_resamples=5),
         "cost": cost,
         "mean cost": cost.realised,
         "decision error": cal.decision_calibration_error(y, p, thresholds=(0.1, 0.3)),

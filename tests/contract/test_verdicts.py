@@ -101,6 +101,7 @@ def displays():
         "MurphyDisplay": cal.murphy_curve(y, p),
         "NullDistributionDisplay": cal.calibration_test(y, p, n_resamples=50),
         "ReliabilityDisplay": cal.report(y, p),
+        "RiskCoverageDisplay": cal.risk_coverage(y, p),
         "SubgroupDisplay": cal.subgroup_calibration(y, p, by=np.where(p > 0.5, "$a_{b$", "<i>"), min_size=10),
     }
 

@@ -137,6 +137,8 @@ FUNCTIONS = {
     "evalue_test": cal.evalue_test,
     "hosmer_lemeshow": cal.hosmer_lemeshow,
     "pearson_test": cal.pearson_test,
+    "risk_coverage": cal.risk_coverage,
+    "confidence_direction": cal.confidence_direction,
     "cox_test": cal.cox_test,
     "spiegelhalter_test": cal.spiegelhalter_test,
     "decision_calibration_error": lambda y, p, **o: cal.decision_calibration_error(

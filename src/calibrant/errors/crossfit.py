@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,22 @@ LOGISTIC_SHRINKAGE = 1.0
 _BLOCK = 1 << 14
 #: Predicts the outcome at given scores, from distinct ascending scores, their weights and their positives.
 Map = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], FloatArray]
+
+
+class Fold(NamedTuple):
+    """Distinct scores of a fold's samples, (m,), their weights, ``Σ w o``, and ``ĝ - s`` by the other folds."""
+
+    scores: FloatArray
+    weight: FloatArray
+    positive: FloatArray
+    delta: FloatArray
+
+    def terms(self, norm: float) -> FloatArray:
+        """Sums of the samples' terms at each score."""
+        residual = self.positive - self.weight * self.scores
+        if norm == 1:
+            return np.asarray(np.sign(self.delta) * residual)
+        return np.asarray(2 * self.delta * residual - self.delta**2 * self.weight)
 
 
 @dataclass(frozen=True)
@@ -136,25 +152,21 @@ class CrossFit(Estimator):
 
     def _one(self, problem: Problem, norm: float) -> float:
         """One problem, by any regressor."""
+        value = total = 0.0
+        for fold in self.folds(problem):
+            value += float(fold.terms(norm).sum())
+            total += float(fold.weight.sum())
+        return value / total if total > 0 else float("nan")
+
+    def folds(self, problem: Problem) -> Iterator[Fold]:
+        """What each fold holds, beside the map of the others; folds that leave nothing to fit are left out."""
         parts = split(problem, self.cv, self.random_state)
-        held = parts.known()
-        total = float(parts.weight[held].sum())
-        if total <= 0:
-            return float("nan")
-        value = 0.0
-        for fold in np.flatnonzero(held):
-            w, k = parts.weight[fold], parts.positive[fold]
-            here = w > 0
-            if not here.any():
-                continue
-            s = parts.scores[here]
-            delta = self._fitted(parts, int(fold), s) - s
-            residual = k[here] - w[here] * s
-            if norm == 1:
-                value += float(np.sign(delta) @ residual)
-            else:
-                value += float((2 * delta) @ residual - delta**2 @ w[here])
-        return value / total
+        for fold in np.flatnonzero(parts.known()):
+            here = parts.weight[fold] > 0
+            if here.any():
+                s = parts.scores[here]
+                delta = self._fitted(parts, int(fold), s) - s
+                yield Fold(s, parts.weight[fold][here], parts.positive[fold][here], delta)
 
     def square(self, problem: Problem) -> float:
         """Signed square: in expectation at most the squared error."""

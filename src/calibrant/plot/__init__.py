@@ -9,6 +9,7 @@ except ImportError as error:  # pragma: no cover - tested in a subprocess
 
 from .belt_display import CalibrationBeltDisplay
 from .comparison_display import ModelComparisonDisplay
+from .coverage_display import RiskCoverageDisplay
 from .decision_display import DecisionCurveDisplay
 from .diagram import Diagram
 from .map_display import CalibrationMapDisplay
@@ -30,6 +31,7 @@ __all__ = [
     "MurphyDisplay",
     "NullDistributionDisplay",
     "ReliabilityDisplay",
+    "RiskCoverageDisplay",
     "SimplexMapDisplay",
     "SubgroupDisplay",
 ]

@@ -21,7 +21,7 @@ _SMALL = 5.0
 #: Numbers drawn at a time.
 _BLOCK = 1 << 21
 #: Where probabilities are clipped before a logarithm is taken.
-_EPS = 1e-12
+EPS = 1e-12
 
 
 def _rows(p: Predictions) -> tuple[FloatArray, AnyArray, FloatArray, FloatArray]:
@@ -374,8 +374,8 @@ def cox_test(
     if p.n_classes != 2:
         raise ValueError(f"Cox's test is of two classes; got {p.n_classes}: test them one against the rest")
     matrix, codes, w, _ = _rows(p)
-    clipped = np.clip(matrix[:, 1], _EPS, 1 - _EPS)
-    z = logits_of(matrix[:, 1], _EPS)
+    clipped = np.clip(matrix[:, 1], EPS, 1 - EPS)
+    z = logits_of(matrix[:, 1], EPS)
     o = codes.astype(np.float64)
     warnings = []
     if (matrix[:, 1] != clipped).any():

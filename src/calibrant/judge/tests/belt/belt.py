@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
-from ....data.checks import check_fraction, check_int, check_level, is_real
+from ....data.checks import check_choice, check_fraction, check_int, check_level, is_real
 from ....data.notions import Notion, as_notion, only_problem
 from ....data.problem import Problem
 from ....data.result import Picture, Table, plain
@@ -22,6 +22,10 @@ from .polynomial import LogitSums
 
 #: Largest degree that can be asked for.
 MOST_DEGREES = 4
+#: Degree that the selection starts from.
+FIRST_DEGREE = {"external": 1, "internal": 2}
+#: Likelihood-ratio statistic of a line against the diagonal that no maximum-likelihood fit to the rows leaves.
+_REFITTED = 0.01
 Ranges = tuple[Interval, ...]
 
 
@@ -46,6 +50,8 @@ class CalibrationBelt(Picture, Table):
         Of 1, z, z², … in the logit z of the score; (0, 1, 0, …) is calibrated.
     statistic, pvalue : float
         Of the test of calibration.
+    devel : {"external", "internal"}
+        Whether the rows are others than the model was fitted to, or those.
     label : object
         The class it speaks of; None for a confidence.
     notion : str
@@ -70,6 +76,7 @@ class CalibrationBelt(Picture, Table):
     notion: str
     n_samples: int
     warnings: tuple[str, ...] = ()
+    devel: str = "external"
 
     def _columns(self) -> dict[str, Any]:
         columns = {"score": self.scores, "fitted": self.fitted}
@@ -78,12 +85,13 @@ class CalibrationBelt(Picture, Table):
         return columns
 
     def _shown(self) -> Iterable[tuple[str, Any]]:
-        names = ("statistic", "pvalue", "degree", "levels", "label", "notion", "n_samples", "above", "below")
+        names = ("statistic", "pvalue", "degree", "levels", "label", "notion", "n_samples", "devel", "above", "below")
         return ((name, getattr(self, name)) for name in names)
 
     def __str__(self) -> str:
         lines = [
-            f"Calibration belt of {self.n_samples:,} rows: polynomial of degree {self.degree}, "
+            f"Calibration belt of {self.n_samples:,} rows{' of the fit' if self.devel == 'internal' else ''}: "
+            f"polynomial of degree {self.degree}, "
             f"statistic {self.statistic:.4g}, p = {self.pvalue:.3g}"
         ]
         lines += [f"{100 * level:g} % belt: {self.where(level)}" for level in self.levels]
@@ -121,6 +129,7 @@ class CalibrationBelt(Picture, Table):
             "label": plain(self.label),
             "notion": self.notion,
             "n_samples": self.n_samples,
+            "devel": self.devel,
             "warnings": list(self.warnings),
         }
 
@@ -135,18 +144,19 @@ def calibration_belt(
     selection: float = 0.95,
     n_points: int = 201,
     clip: float = 1e-6,
+    devel: str = "external",
     notion: str | Notion = "auto",
     **reading: Unpack[Reading],
 ) -> CalibrationBelt:
-    r"""GiViTI calibration belt of a model judged on rows that it was not fitted to.
+    r"""GiViTI calibration belt of a model judged on other rows than it was fitted to, or on the same.
 
     .. math:: \operatorname{logit} P(o = 1 \mid s) = \beta_0 + \beta_1 z + \dots + \beta_m z^m, \qquad
               z = \operatorname{logit} s
 
-    The degree m rises from 1 while the likelihood-ratio test of one more rejects at ``selection``. The test of
-    calibration compares the chosen polynomial with :math:`\beta = (0, 1, 0, \dots)`, by the law of this statistic
-    given m (see :mod:`calibrant.judge.tests.belt.null`). The belt at a level holds, at each score, every value that a
-    curve of the likelihood region
+    The degree m rises from 1 (``devel="internal"``: from 2) while the likelihood-ratio test of one more rejects at
+    ``selection``. The test of calibration compares the chosen polynomial with :math:`\beta = (0, 1, 0, \dots)`, by the
+    law of this statistic given m (see :mod:`calibrant.judge.tests.belt.null`). The belt at a level holds, at each
+    score, every value that a curve of the likelihood region
 
     .. math:: \{\beta : 2(\hat\ell - \ell(\beta)) \le k_m(level)\}
 
@@ -158,12 +168,17 @@ def calibration_belt(
         See :func:`calibrant.as_predictions`. Weights that are no whole numbers are scaled to the effective sample size.
     levels : sequence of float in (0, 1), default (0.8, 0.95)
     max_degree : int, 1 to 4, default 4
+        At least 2 with ``devel="internal"``.
     selection : float in (0, 1), default 0.95
     n_points : int ≥ 2, default 201
         Scores at which the belt is given, about; both ends are among them.
     clip : float, default 1e-6
         Scores count as at least this and at most one minus this: the logits of 0 and 1 are infinite. A few scores
         nearer to 0 and 1 than all others pull at polynomials, the more so the smaller this is.
+    devel : {"external", "internal"}, default "external"
+        ``"internal"``: the model is a logistic regression fitted to these very rows, by plain maximum likelihood; the
+        test is then one of goodness of fit. Intercept and slope of its logits are 0 and 1 there, so degree 1 says
+        nothing, and the statistic has another law.
     notion : str or Notion, default "auto"
         A notion of one problem: the positive class, the confidence, or ``ClassSpecific``.
 
@@ -183,8 +198,11 @@ def calibration_belt(
     nearly always leaves it (the whole curve must be within the region to be likely, the belt asks score by score). The
     belt of a level holds the whole true curve in about that share of samples if it is a polynomial of the degree
     chosen. Of other curves it hides what that polynomial cannot follow, and it holds them far less often, such as a
-    parabola in samples too small to show it: sizes and coverages are in docs/clinical.md. For rows that the model was
-    fitted to, the statistic has another law, which is not offered here.
+    parabola in samples too small to show it: sizes and coverages are in docs/clinical.md.
+
+    With ``devel="internal"`` the test keeps its size for a logistic regression of one feature, and rejects less often
+    than it may for more, whose fit has followed the rows (docs/clinical.md); a warning says where the rows do not look
+    as if such a model had been fitted to them. The belt then answers whether the diagonal is left, no more.
 
     Cost O(n log n); beyond 1024 distinct scores the belt is computed from two nodes for each of 512 cells that carry
     their moments up to the third (statistics of 200,000 rows agree to 1e-4), so its cost does not depend on n.
@@ -192,9 +210,10 @@ def calibration_belt(
     References
     ----------
     Nattino, Finazzi & Bertolini (2014), *A new calibration test and a reappraisal of the calibration belt for the
-    assessment of prediction models based on dichotomous outcomes*, Stat. Med. 33:2390; Nattino, Lemeshow, Phillips,
-    Finazzi & Bertolini (2017), *Assessing the calibration of dichotomous outcome models with the calibration belt*,
-    Stata J. 17:1003; Venzon & Moolgavkar (1988), *A method for computing profile-likelihood-based confidence
+    assessment of prediction models based on dichotomous outcomes*, Stat. Med. 33:2390; Nattino, Finazzi & Bertolini
+    (2016), *A new test and graphical tool to assess the goodness of fit of logistic regression models*, Stat. Med.
+    35:709 (``devel="internal"``); Nattino, Lemeshow, Phillips, Finazzi & Bertolini (2017), *Assessing the calibration
+    of dichotomous outcome models with the calibration belt*, Stata J. 17:1003; Venzon & Moolgavkar (1988), *A method for computing profile-likelihood-based confidence
     intervals*.
 
     Examples
@@ -209,7 +228,8 @@ def calibration_belt(
     True
     """
     checked = _check_levels(levels)
-    most = check_int("max_degree", max_degree, 1, MOST_DEGREES)
+    first = FIRST_DEGREE[check_choice("devel", devel, FIRST_DEGREE)]
+    most = check_int("max_degree", max_degree, first, MOST_DEGREES)
     wanted = check_int("n_points", n_points, 2)
     chosen_level = check_fraction("selection", selection)
     if not is_real(clip) or not 0 < clip < 0.5:
@@ -221,15 +241,20 @@ def calibration_belt(
     sums, clipped = logit_sums(problem, float(clip), most)
     if clipped:
         warnings.append(f"{clipped} scores below {clip:g} or above 1 - {clip:g} count as that far from 0 and 1")
-    theta, peak, ended = fit_polynomial(sums, most, chosen_level)
+    theta, peak, ended = fit_polynomial(sums, most, chosen_level, first)
     if ended:
         warnings.append(ended)
     degree = theta.size - 1
+    if first > 1 and 2 * (fit_polynomial(sums, 1, chosen_level)[1] - sums.at_identity) > _REFITTED:
+        warnings.append(
+            "a line through the logits fits these rows better than the scores do: they are not those of a logistic "
+            "regression fitted to these rows by maximum likelihood, and devel='internal' does not hold"
+        )
     statistic = max(2 * (peak - sums.at_identity), 0.0)
     z = _grid(sums, wanted)
     columns = sums.columns(z, degree)
     model = sums.model(degree)
-    edges = [model.extremes(columns, theta, peak, quantile(level, degree, chosen_level)) for level in checked]
+    edges = [model.extremes(columns, theta, peak, quantile(level, degree, chosen_level, first)) for level in checked]
     if any(np.isnan(side).any() for pair in edges for side in pair):
         warnings.append("the edge of the likelihood region was not found at some scores: the belt is NaN there")
     return CalibrationBelt(
@@ -243,11 +268,12 @@ def calibration_belt(
         degree=degree,
         coefficients=tuple(float(v) for v in sums.powers(theta)),
         statistic=statistic,
-        pvalue=survival(statistic, degree, chosen_level),
+        pvalue=survival(statistic, degree, chosen_level, first),
         label=problem.label,
         notion=chosen.name,
         n_samples=problem.n_samples,
         warnings=tuple(warnings),
+        devel=devel,
     )
 
 
@@ -264,10 +290,15 @@ def logit_sums(problem: Problem, clip: float, degree: int) -> tuple[LogitSums, i
     return LogitSums.of(logits_of(scores, clip), outcomes, weights, degree), clipped
 
 
-def fit_polynomial(sums: LogitSums, max_degree: int, selection: float) -> tuple[FloatArray, float, str]:
-    """Coefficients of the orthonormal columns, log-likelihood, and why the selection ended early, if it did."""
+def fit_polynomial(sums: LogitSums, max_degree: int, selection: float, first: int = 1) -> tuple[FloatArray, float, str]:
+    """Coefficients of the orthonormal columns, log-likelihood, and why the selection ended early, if it did.
+
+    Degrees up to ``first`` are not tested but taken.
+    """
     if sums.most < 1:
         raise ValueError("y_prob must hold at least two different scores for a curve through them; all are equal")
+    if sums.most < first:
+        raise ValueError("devel='internal' needs three different scores in y_prob, for a parabola; got two")
     needed = threshold(selection)
     found = sums.model(1).maximum(np.zeros(2))
     if found is None:
@@ -277,9 +308,11 @@ def fit_polynomial(sums: LogitSums, max_degree: int, selection: float) -> tuple[
     theta, peak = found
     for degree in range(2, min(max_degree, sums.most) + 1):
         found = sums.model(degree).maximum(np.append(theta, 0.0))
+        if found is None and degree <= first:
+            raise ValueError(f"outcomes are separated by polynomials of degree {degree}, which devel='internal' needs")
         if found is None:
             return theta, peak, f"outcomes are separated by polynomials of degree {degree}: they were not tried"
-        if 2 * (found[1] - peak) <= needed:
+        if degree > first and 2 * (found[1] - peak) <= needed:
             break
         theta, peak = found
     return theta, peak, ""
