@@ -49,12 +49,12 @@ from .judge.decisions.cost import MeanCost as MeanCost
 from .judge.decisions.cost import expected_cost as expected_cost
 from .judge.decisions.decision_error import DecisionCalibrationError as DecisionCalibrationError
 from .judge.decisions.decision_error import decision_calibration_error as decision_calibration_error
-from .judge.decomposition import Decomposition as Decomposition
-from .judge.decomposition import decompose as decompose
 from .judge.decisions.optimism import OptimismCorrected as OptimismCorrected
 from .judge.decisions.optimism import optimism_corrected as optimism_corrected
 from .judge.decisions.selective import RiskCoverage as RiskCoverage
 from .judge.decisions.selective import risk_coverage as risk_coverage
+from .judge.decomposition import Decomposition as Decomposition
+from .judge.decomposition import decompose as decompose
 from .judge.groups import Subgroup as Subgroup
 from .judge.groups import SubgroupColumn as SubgroupColumn
 from .judge.groups import SubgroupReport as SubgroupReport
@@ -79,8 +79,6 @@ from .judge.tests.belt import calibration_belt as calibration_belt
 from .measure import scores as scores
 from .measure.curves import reliability_curve as reliability_curve
 from .measure.curves import reliability_curves as reliability_curves
-from .measure.decomposition import Decomposition as Decomposition
-from .measure.decomposition import decompose as decompose
 from .measure.direction import ConfidenceDirection as ConfidenceDirection
 from .measure.direction import confidence_direction as confidence_direction
 from .measure.ece import expected_calibration_error as expected_calibration_error
