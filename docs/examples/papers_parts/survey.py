@@ -564,5 +564,6 @@ PAPER.outside(
 PAPER.outside(
     "Precision–recall–gain curves",
     "an analogue of the ROC curve with calibrated slopes",
-    "ranking is not measured here; [precision-recall-gain](https://pypi.org/project/precision-recall-gain/) is the authors'",
+    "ranking is not measured here; the authors' own is "
+    "[precision-recall-gain](https://pypi.org/project/precision-recall-gain/)",
 )
