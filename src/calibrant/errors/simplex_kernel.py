@@ -170,6 +170,27 @@ def log_densities(sample: Simplex, bandwidths: FloatArray, orientation: str, row
     return np.asarray(out - _log(np.maximum(rest, 0.0)))
 
 
+def seen_from(
+    points: FloatArray, sample: Simplex, values: FloatArray, h: float, orientation: str
+) -> tuple[FloatArray, FloatArray]:
+    """Density of the sample at points of the open simplex, (m,), and what values (n, K) average to there, (m, K)."""
+    density, mean = np.empty(len(points)), np.empty((len(points), values.shape[1]))
+    step = max(1, _TILE // max(sample.n_rows, 1))
+    for start in range(0, len(points), step):
+        here = points[start : start + step]
+        if orientation == "data":
+            logits = np.log(here) @ (sample.probs / h).T - _normaliser(sample.probs, h)
+        else:
+            logits = (here / h) @ sample.logs.T - _normaliser(here, h)[:, None]
+        logits += np.log(sample.mass)
+        top = logits.max(axis=1, keepdims=True)
+        weight = np.exp(logits - top)
+        total = weight.sum(axis=1)
+        density[start : start + step] = np.exp(top[:, 0]) * total / sample.mass.sum()
+        mean[start : start + step] = weight @ values / total[:, None]
+    return density, mean
+
+
 class _Product(NamedTuple):
     """Logarithms of weights of some rows on all samples: ``left @ right``, and what differs at a row's own place.
 

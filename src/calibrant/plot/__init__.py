@@ -16,6 +16,7 @@ from .murphy_display import MurphyDisplay
 from .null_display import NullDistributionDisplay
 from .rank_display import CriticalDifferenceDisplay
 from .reliability_display import ReliabilityDisplay
+from .simplex_cells_display import SimplexDisplay
 from .simplex_display import SimplexMapDisplay
 from .subgroup_display import SubgroupDisplay
 
@@ -29,6 +30,7 @@ __all__ = [
     "MurphyDisplay",
     "NullDistributionDisplay",
     "ReliabilityDisplay",
+    "SimplexDisplay",
     "SimplexMapDisplay",
     "SubgroupDisplay",
 ]
