@@ -1,6 +1,6 @@
 """How fast canonical estimators converge at the paper's bandwidth: runs what is missing, writes `docs/convergence.md`.
 
-``python docs/examples/convergence_page.py RUN_FOLDER --docs docs [--jobs 1]``
+``python docs/examples/convergence_page.py RUN_FOLDER --docs docs [--jobs 1] [--weights 4e8]``
 
 The run can be stopped and goes on from its pieces. Every number on the page is computed here.
 """
@@ -141,9 +141,9 @@ def sharpness_rates(frame: pl.DataFrame) -> str:
     return table(["estimator", "bias at n = 100", "n times that", "slope of bias"], rows)
 
 
-def page(folder: Path, docs: Path, jobs: int) -> None:
+def page(folder: Path, docs: Path, jobs: int, weights: float) -> None:
     """All files."""
-    frame = run_convergence(folder / "convergence", n_jobs=jobs, progress=True)
+    frame = run_convergence(folder / "convergence", weights=weights, n_jobs=jobs, progress=True)
     point = run_sharpness(
         folder / "sharpness_wide", sizes=SHARPNESS_SIZES, repetitions=100_000, bandwidth=0.5, n_jobs=jobs
     )
@@ -176,8 +176,9 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("--docs", type=Path, default=Path("docs"))
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--weights", type=float, default=4e8, help="kernel weights a size: fewer samples of many rows")
     options = parser.parse_args()
-    page(options.run, options.docs, options.jobs)
+    page(options.run, options.docs, options.jobs, options.weights)
 
 
 if __name__ == "__main__":

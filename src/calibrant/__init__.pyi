@@ -106,6 +106,7 @@ from .plot import MurphyDisplay as MurphyDisplay
 from .plot import NullDistributionDisplay as NullDistributionDisplay
 from .plot import ReliabilityDisplay as ReliabilityDisplay
 from .plot import RiskCoverageDisplay as RiskCoverageDisplay
+from .plot import SimplexDisplay as SimplexDisplay
 from .plot import SimplexMapDisplay as SimplexMapDisplay
 from .plot import SubgroupDisplay as SubgroupDisplay
 from .reporting import CalibratorComparison as CalibratorComparison

@@ -107,8 +107,8 @@ def displays():
 
 
 DISPLAYS = displays()
-#: Made of calibrators, which are no results.
-OF_CALIBRATORS = {"CalibrationMapDisplay", "SimplexMapDisplay"}
+#: Made of calibrators, or of predictions alone, which are no results.
+OF_CALIBRATORS = {"CalibrationMapDisplay", "SimplexDisplay", "SimplexMapDisplay"}
 
 
 def test_every_display_is_in_the_table():

@@ -9,7 +9,7 @@ diagonal, and so never needs more than a tile of the n × n weights.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -123,11 +123,7 @@ def around(
     n, k = values.shape
     rows = np.arange(n) if rows is None else rows
     m = len(rows)
-    first = np.column_stack([values, np.ones(n)])
-    if second is not None:
-        # A row's weight is that of its repeats together; squares are of single samples.
-        second = np.column_stack([second, np.ones(n)]) / (sample.mass[:, None] if sample.integral else 1.0)
-    sums, square_sums = _summed(sample, h, orientation, rows, first, second)
+    sums, square_sums = _summed(sample, h, orientation, rows, values, second)
     total = sums[:, -1:]
     known = total[:, 0] > 0
     mean = np.divide(sums[:, :-1], total, out=np.zeros((m, k)), where=known[:, None])
@@ -174,14 +170,36 @@ def log_densities(sample: Simplex, bandwidths: FloatArray, orientation: str, row
     return np.asarray(out - _log(np.maximum(rest, 0.0)))
 
 
+def seen_from(
+    points: FloatArray, sample: Simplex, values: FloatArray, h: float, orientation: str
+) -> tuple[FloatArray, FloatArray]:
+    """Density of the sample at points of the open simplex, (m,), and what values (n, K) average to there, (m, K)."""
+    density, mean = np.empty(len(points)), np.empty((len(points), values.shape[1]))
+    step = max(1, _TILE // max(sample.n_rows, 1))
+    for start in range(0, len(points), step):
+        here = points[start : start + step]
+        if orientation == "data":
+            logits = np.log(here) @ (sample.probs / h).T - _normaliser(sample.probs, h)
+        else:
+            logits = (here / h) @ sample.logs.T - _normaliser(here, h)[:, None]
+        logits += np.log(sample.mass)
+        top = logits.max(axis=1, keepdims=True)
+        weight = np.exp(logits - top)
+        total = weight.sum(axis=1)
+        density[start : start + step] = np.exp(top[:, 0]) * total / sample.mass.sum()
+        mean[start : start + step] = weight @ values / total[:, None]
+    return density, mean
+
+
 class _Product(NamedTuple):
     """Logarithms of weights of some rows on all samples: ``left @ right``, and what differs at a row's own place.
 
+    ``right`` lies in blocks of columns, each in one piece of memory: a product with part of a wide matrix is slower.
     ``home`` is added there, and ``factor`` makes single samples' squares of what repeats weigh together.
     """
 
     left: FloatArray
-    right: FloatArray
+    right: tuple[FloatArray, ...]
     rows: AnyArray
     home: FloatArray
     factor: FloatArray
@@ -191,16 +209,92 @@ class _Product(NamedTuple):
         return _Product(self.left[here], self.right, self.rows[here], self.home[here], self.factor[here])
 
 
+class _Values(NamedTuple):
+    """What weights are summed with: values and a 1 for the total, (n, K + 1)."""
+
+    first: FloatArray
+    second: FloatArray | None
+
+    def add(self, out: FloatArray, weight: FloatArray, part: slice) -> None:
+        """Add ``Σ w v`` and ``Σ w`` of a block."""
+        out += weight @ self.first[part]
+
+    def add_squares(self, out: FloatArray, weight: FloatArray, part: slice) -> None:
+        """The same of squared weights, with the other values."""
+        if self.second is None:
+            raise RuntimeError("there are no values for squares")
+        out += weight @ self.second[part]
+
+
+class _Classes(NamedTuple):
+    """The same for one-hot values of samples in the order of their classes: sums of neighbours, without a product.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (n,)
+    second : ndarray of shape (n,) or None
+        What squares are multiplied with.
+    cuts : dict
+        Where classes start in a block, and which they are; found once.
+    """
+
+    codes: AnyArray
+    second: FloatArray | None
+    cuts: dict[tuple[int, int], tuple[AnyArray, Any]]
+
+    def add(self, out: FloatArray, weight: FloatArray, part: slice) -> None:
+        """Add ``Σ w`` of every class, and of all."""
+        key = part.start, part.stop
+        if key not in self.cuts:
+            codes = self.codes[part]
+            starts = np.concatenate([[0], np.flatnonzero(np.diff(codes)) + 1])
+            there = codes[starts]
+            dense = there[-1] - there[0] == len(there) - 1
+            self.cuts[key] = starts, slice(there[0], there[-1] + 1) if dense else there
+        starts, there = self.cuts[key]
+        each = np.add.reduceat(weight, starts, axis=1)
+        out[:, there] += each
+        out[:, -1] += each.sum(axis=1)
+
+    def add_squares(self, out: FloatArray, weight: FloatArray, part: slice) -> None:
+        """The same of squared weights."""
+        if self.second is not None:
+            weight *= self.second[part]
+        self.add(out, weight, part)
+
+
+def _one_hot(values: FloatArray) -> bool:
+    """Whether each row has a single 1 and else 0."""
+    return bool(((values == 0) | (values == 1)).all() and (values.sum(axis=1) == 1).all())
+
+
+def _to_sum(
+    sample: Simplex, values: FloatArray, second: FloatArray | None
+) -> tuple[_Values | _Classes, AnyArray | slice]:
+    """What is summed, and the order that it wants samples in."""
+    # A row's weight is that of its repeats together; squares are of single samples.
+    single = 1 / sample.mass if sample.integral and (sample.mass != 1).any() else None
+    if _one_hot(values) and (second is None or second is values or np.array_equal(second, values)):
+        codes = values.argmax(axis=1)
+        order = np.argsort(codes, kind="stable")
+        return _Classes(codes[order], None if single is None else single[order], {}), order
+    ones = np.ones(len(values))
+    if second is not None:
+        second = np.column_stack([second, ones])
+        second = second if single is None else second * single[:, None]
+    return _Values(np.column_stack([values, ones]), second), slice(None)
+
+
 def _summed(
-    sample: Simplex, h: float, orientation: str, rows: AnyArray, first: FloatArray, second: FloatArray | None
+    sample: Simplex, h: float, orientation: str, rows: AnyArray, values: FloatArray, second: FloatArray | None
 ) -> tuple[FloatArray, FloatArray]:
-    """``Σ w v`` and ``Σ w² v'`` around some rows, up to a factor of each row.
+    """``Σ w v`` and ``Σ w² v'`` around some rows, up to a factor of each row; the last column is that of ones.
 
     No sample can weigh much more on a row than the row itself would (Gibbs' inequality, and nearly so for ``"data"``),
     so weights are taken relative to that, in one exponential and without a look at the largest. Rows so far from all
     others that what is left is nearly 0 are summed again with care.
     """
-    n = sample.n_rows
+    n, k = values.shape
     weigh = np.log(sample.mass)
     if orientation == "data":
         normaliser = _normaliser(sample.probs, h)
@@ -211,63 +305,78 @@ def _summed(
         left, right = sample.probs / h, sample.logs
         highest = (left * right).sum(axis=1)
     repeated = (sample.others_at_home > 0) & sample.integral
+    of, order = _to_sum(sample, values, second)
+    turned = np.column_stack([right, weigh, np.ones(n)])[order]
+    place = np.arange(n)
+    place[order] = np.arange(n)
+    # Rows in the order of the samples: their own places in a block lie together.
+    turn = np.argsort(place[rows], kind="stable")
+    rows = rows[turn]
     product = _Product(
         np.column_stack([left, np.ones(n), -highest])[rows],
-        np.ascontiguousarray(np.column_stack([right, weigh, np.ones(n)]).T),
-        rows,
+        tuple(np.ascontiguousarray(turned[a : a + _WIDE].T) for a in range(0, n, _WIDE)),
+        place[rows],
         (_log(sample.others_at_home) - np.log(sample.mass))[rows],
         np.divide(sample.mass, sample.others_at_home, out=np.zeros(n), where=repeated)[rows],
     )
-    sums, square_sums = np.zeros((len(rows), first.shape[1])), np.zeros((len(rows), first.shape[1]))
+    sums = np.zeros((len(rows), k + 1))
+    square_sums = None if second is None else np.zeros((len(rows), k + 1))
 
     def fill(start: int) -> None:
         here = slice(start, start + _HIGH)
-        sums[here], square_sums[here] = _block_sums(product.of(here), first, second)
+        _block_sums(product.of(here), of, sums[here], None if square_sums is None else square_sums[here])
 
     in_threads(fill, range(0, len(rows), _HIGH), len(rows) * n)
     far = np.flatnonzero(~(sums[:, -1] > _LOST))
     step = max(1, min(_HIGH, _TILE // max(n, 1)))
     for a in range(0, far.size, step):
         here = far[a : a + step]
-        sums[here], square_sums[here] = _careful_sums(product.of(here), first, second)
-    return sums, square_sums
+        again = np.zeros((2, len(here), k + 1))
+        _careful_sums(product.of(here), of, again[0], None if square_sums is None else again[1])
+        sums[here] = again[0]
+        if square_sums is not None:
+            square_sums[here] = again[1]
+    back = np.argsort(turn, kind="stable")
+    return sums[back], np.zeros(0) if square_sums is None else square_sums[back]
 
 
-def _block_sums(product: _Product, first: FloatArray, second: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-    """Sums of some rows, block by block, small enough for the cache."""
-    n = product.right.shape[1]
-    total, squares = (np.zeros((len(product.rows), first.shape[1])) for _ in range(2))
-    memory = np.empty(len(product.rows) * min(_WIDE, n))
-    for part in (slice(b, min(b + _WIDE, n)) for b in range(0, n, _WIDE)):
-        weight = memory[: len(product.rows) * (part.stop - part.start)].reshape(len(product.rows), -1)
-        np.matmul(product.left, product.right[:, part], out=weight)
-        at = np.flatnonzero((product.rows >= part.start) & (product.rows < part.stop))
-        if at.size:
-            weight[at, product.rows[at] - part.start] += product.home[at]
+def _block_sums(product: _Product, of: _Values | _Classes, sums: FloatArray, squares: FloatArray | None) -> None:
+    """Add sums of some rows, block by block, small enough for the cache."""
+    first, last = int(product.rows[0]), int(product.rows[-1])
+    memory = np.empty(len(product.rows) * product.right[0].shape[1])
+    start = 0
+    for right in product.right:
+        part = slice(start, start + right.shape[1])
+        weight = memory[: len(product.rows) * right.shape[1]].reshape(len(product.rows), -1)
+        np.matmul(product.left, right, out=weight)
+        own = first < part.stop and last >= start
+        if own:
+            at = np.flatnonzero((product.rows >= start) & (product.rows < part.stop))
+            weight[at, product.rows[at] - start] += product.home[at]
         np.exp(weight, out=weight)
-        total += weight @ first[part]
-        if second is not None:
+        of.add(sums, weight, part)
+        if squares is not None:
             np.square(weight, out=weight)
-            if at.size:
-                weight[at, product.rows[at] - part.start] *= product.factor[at]
-            squares += weight @ second[part]
-    return total, squares
+            if own:
+                weight[at, product.rows[at] - start] *= product.factor[at]
+            of.add_squares(squares, weight, part)
+        start = part.stop
 
 
-def _careful_sums(product: _Product, first: FloatArray, second: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-    """The same relative to each row's largest weight, so that nothing vanishes."""
-    weight = product.left @ product.right
+def _careful_sums(product: _Product, of: _Values | _Classes, sums: FloatArray, squares: FloatArray | None) -> None:
+    """Add the same relative to each row's largest weight, so that nothing vanishes."""
+    weight = product.left @ np.hstack(product.right)
     own = np.arange(len(product.rows))
     weight[own, product.rows] += product.home
     top = weight.max(axis=1, keepdims=True)
     weight -= np.where(np.isfinite(top), top, 0.0)
     np.exp(weight, out=weight)
-    total = weight @ first
-    if second is None:
-        return total, np.zeros(total.shape)
-    np.square(weight, out=weight)
-    weight[own, product.rows] *= product.factor
-    return total, weight @ second
+    every = slice(0, weight.shape[1])
+    of.add(sums, weight, every)
+    if squares is not None:
+        np.square(weight, out=weight)
+        weight[own, product.rows] *= product.factor
+        of.add_squares(squares, weight, every)
 
 
 def _normaliser(probs: FloatArray, h: float) -> FloatArray:

@@ -17,6 +17,7 @@ from .murphy_display import BrierCurveDisplay, MurphyDisplay
 from .null_display import NullDistributionDisplay
 from .rank_display import CriticalDifferenceDisplay
 from .reliability_display import ReliabilityDisplay
+from .simplex_cells_display import SimplexDisplay
 from .simplex_display import SimplexMapDisplay
 from .subgroup_display import SubgroupDisplay
 
@@ -32,6 +33,7 @@ __all__ = [
     "NullDistributionDisplay",
     "ReliabilityDisplay",
     "RiskCoverageDisplay",
+    "SimplexDisplay",
     "SimplexMapDisplay",
     "SubgroupDisplay",
 ]

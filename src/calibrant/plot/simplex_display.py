@@ -155,13 +155,13 @@ class SimplexMapDisplay:
         change = self.calibrated - self.stated
         most = max(float(np.abs(change).max()), 1e-3)
         x, y = to_page(self.stated).T
-        triangles = _triangles(_HEAT_STEPS)
+        cells = triangles(_HEAT_STEPS)
         for k, panel in enumerate(axes):
             picture = panel.tripcolor(
-                x, y, triangles, change[:, k], shading="gouraud", cmap="RdBu_r", vmin=-most, vmax=most, zorder=0.5
+                x, y, cells, change[:, k], shading="gouraud", cmap="RdBu_r", vmin=-most, vmax=most, zorder=0.5
             )
             lines = np.linspace(-most, most, 9)
-            panel.tricontour(x, y, triangles, change[:, k], levels=lines, colors="0.25", linewidths=0.5, zorder=2)
+            panel.tricontour(x, y, cells, change[:, k], levels=lines, colors="0.25", linewidths=0.5, zorder=2)
             if self.scores is not None:
                 at = to_page(self.scores[:1500])
                 panel.scatter(at[:, 0], at[:, 1], s=2, color="black", alpha=0.25, linewidths=0, zorder=1.5)
@@ -198,13 +198,13 @@ def draw_simplex(ax: Any, classes: tuple[Label, ...]) -> None:
         ax.text(at[0] + shift[0], at[1] + shift[1], name, color=_COLORS[k], ha="center", va="center", fontsize=9)
 
 
-def simplex_grid(steps: int) -> FloatArray:
-    """Nodes of a triangular grid, (m, 3): whole steps of each coordinate, drawn inside by a thousandth."""
+def simplex_grid(steps: int, edge: float = _EDGE) -> FloatArray:
+    """Nodes of a triangular grid, (m, 3): whole steps of each coordinate, drawn inside by ``edge``."""
     i, j = (a.ravel() for a in np.meshgrid(np.arange(steps + 1), np.arange(steps + 1), indexing="ij"))
     inside = i + j <= steps
     i, j = i[inside], j[inside]
     whole = np.stack([steps - i - j, i, j], axis=1) / steps
-    return np.asarray((1 - 3 * _EDGE) * whole + _EDGE)
+    return np.asarray((1 - 3 * edge) * whole + edge)
 
 
 def _inner_points(steps: int) -> FloatArray:
@@ -213,7 +213,7 @@ def _inner_points(steps: int) -> FloatArray:
     return np.asarray((whole * (steps - 1) + 1 / 3) / steps)
 
 
-def _triangles(steps: int) -> AnyArray:
+def triangles(steps: int) -> AnyArray:
     """Cells of :func:`simplex_grid` as triples of nodes."""
     number: dict[tuple[int, int], int] = {}
     for i in range(steps + 1):
