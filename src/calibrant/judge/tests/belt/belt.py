@@ -200,8 +200,8 @@ def calibration_belt(
     chosen. Of other curves it hides what that polynomial cannot follow, and it holds them far less often, such as a
     parabola in samples too small to show it: sizes and coverages are in docs/clinical.md.
 
-    With ``devel="internal"`` the test keeps its size for logistic regressions of one to ten features (docs/clinical.md);
-    a warning says where the rows do not look as if such a model had been fitted to them. The belt then answers whether
+    With ``devel="internal"`` the test keeps its size for logistic regressions of one to ten features
+    (docs/clinical.md); a warning says where the rows do not look as if such a model had been fitted to them. The belt then answers whether
     the diagonal is left, no more.
 
     Cost O(n log n); beyond 1024 distinct scores the belt is computed from two nodes for each of 512 cells that carry
