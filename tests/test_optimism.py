@@ -89,7 +89,7 @@ def test_what_is_separated_is_said():
 
 
 def test_rare_classes_are_drawn_until_they_come():
-    X, y = rows(40, 2)
+    X, _ = rows(40, 2)
     rare = np.zeros(40, dtype=int)
     rare[:2] = 1
     assert cal.optimism_corrected(MODEL, X, rare, n_resamples=10).n_resamples == 10

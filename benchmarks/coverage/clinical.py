@@ -90,10 +90,8 @@ def measures(repetitions: int) -> None:
                 share = 100 * np.nanmean(held, axis=0)
                 total[n].append(share)
                 cells = " | ".join(f"{v:.1f}" for v in share)
-                print(
-                    f"| {law} | {name} | {n} | {cells} | {truth['ici']:.4f} | {value.mean():.4f} | {width.mean():.4f} |",
-                    flush=True,
-                )
+                shown = f"{truth['ici']:.4f} | {value.mean():.4f} | {width.mean():.4f}"
+                print(f"| {law} | {name} | {n} | {cells} | {shown} |", flush=True)
     for n, rows in total.items():
         print(f"| all | mean | {n} | " + " | ".join(f"{v:.1f}" for v in np.mean(rows, axis=0)) + " | | | |")
 
@@ -149,7 +147,8 @@ def direction(repetitions: int) -> None:
                         own[i, j] = low <= mine[j] / n <= high
                         above[i, j] = low > full[j]
                 cells = " | ".join(
-                    f"{full[j]:.4f} | {values[:, j].mean():+.4f} | {100 * own[:, j].mean():.1f} | {100 * above[:, j].mean():.1f}"
+                    f"{full[j]:.4f} | {values[:, j].mean():+.4f} | {100 * own[:, j].mean():.1f} | "
+                    f"{100 * above[:, j].mean():.1f}"
                     for j in range(2)
                 )
                 print(f"| {law} | {name} | {n} | {cells} |", flush=True)

@@ -190,5 +190,5 @@ def _around(value: float, se: float, size: float, level: float) -> Interval:
     from scipy.special import ndtri
 
     unseen = 1 - ((1 - level) / 2) ** (1 / size) if size > 0 else 1.0
-    reach = float(ndtri((1 + level) / 2)) * se if not se == 0 else unseen
+    reach = float(ndtri((1 + level) / 2)) * se if se != 0 else unseen
     return Interval(max(value - reach, -1.0), min(value + reach, 1.0)) if reach == reach else Interval(reach, reach)

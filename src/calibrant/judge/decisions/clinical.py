@@ -133,7 +133,8 @@ def calibration_measures(
     Emax and ECI. Resampling rows adds the noise a second time: a percentile bootstrap of a calibrated model's ICI lies
     above the truth in every sample. Intervals of these four are therefore credible ones of the model behind
     :func:`calibrant.estimate`, whatever the ``estimator``: they start at exactly 0 while the scores may well be
-    calibrated, and are widened to hold the value. Emax, the largest of distances that each few rows tell, has none.
+    calibrated, and are widened to hold the value. Those of E50 and E90 hold the truth less often than they say where
+    gaps change within few scores. Emax, the largest of distances that each few rows tell, has none.
 
     O:E: normal on the log scale; calibration in the large: normal; the variances of both are those of the residuals
     found, so that neither the scores nor the slope need be right. Intercept and slope: Wald's. Where outcomes are all

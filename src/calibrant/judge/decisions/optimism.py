@@ -1,4 +1,4 @@
-"""`optimism_corrected`: calibration measures of a model on the rows it was fitted to, less what that flatters them by."""
+"""`optimism_corrected`: calibration measures of a model on the rows of its fit, less what that flatters them by."""
 
 from __future__ import annotations
 

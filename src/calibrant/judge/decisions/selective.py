@@ -139,8 +139,8 @@ def risk_coverage(
 
     Standard errors are those of influence functions (of AUGRC DeLong's), intervals normal on the log scale; where one
     vanishes, as without an error or with all of them last, the interval ends at what so few rows cannot exclude.
-    Coverage: benchmarks/coverage/clinical.md. Whole-number weights equal repeats; others count by Kish's effective size,
-    between whose ranks harmonic numbers are interpolated by the digamma function. Cost O(n log n).
+    Whole-number weights equal repeats; others count by Kish's effective size, between whose ranks harmonic numbers are
+    interpolated by the digamma function. Cost O(n log n).
 
     References
     ----------

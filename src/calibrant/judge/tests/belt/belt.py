@@ -200,9 +200,9 @@ def calibration_belt(
     chosen. Of other curves it hides what that polynomial cannot follow, and it holds them far less often, such as a
     parabola in samples too small to show it: sizes and coverages are in docs/clinical.md.
 
-    With ``devel="internal"`` the test keeps its size for a logistic regression of one feature, and rejects less often
-    than it may for more, whose fit has followed the rows (docs/clinical.md); a warning says where the rows do not look
-    as if such a model had been fitted to them. The belt then answers whether the diagonal is left, no more.
+    With ``devel="internal"`` the test keeps its size for logistic regressions of one to ten features
+    (docs/clinical.md); a warning says where the rows do not look as if such a model had been fitted to them. The belt then answers whether
+    the diagonal is left, no more.
 
     Cost O(n log n); beyond 1024 distinct scores the belt is computed from two nodes for each of 512 cells that carry
     their moments up to the third (statistics of 200,000 rows agree to 1e-4), so its cost does not depend on n.
@@ -213,8 +213,8 @@ def calibration_belt(
     assessment of prediction models based on dichotomous outcomes*, Stat. Med. 33:2390; Nattino, Finazzi & Bertolini
     (2016), *A new test and graphical tool to assess the goodness of fit of logistic regression models*, Stat. Med.
     35:709 (``devel="internal"``); Nattino, Lemeshow, Phillips, Finazzi & Bertolini (2017), *Assessing the calibration
-    of dichotomous outcome models with the calibration belt*, Stata J. 17:1003; Venzon & Moolgavkar (1988), *A method for computing profile-likelihood-based confidence
-    intervals*.
+    of dichotomous outcome models with the calibration belt*, Stata J. 17:1003; Venzon & Moolgavkar (1988), *A method
+    for computing profile-likelihood-based confidence intervals*.
 
     Examples
     --------
