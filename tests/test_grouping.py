@@ -246,3 +246,27 @@ X, Y, S = (v[:40] for v in hidden(40)[:3])
 def test_bad_arguments(change, kind, words):
     with pytest.raises(kind, match=words):
         cal.decompose(Y, S, **change)
+
+
+def test_weights_count_in_every_region():
+    """One step, by hand: rows of weight 3 are three rows."""
+    from calibrant.calibrators import Identity
+    from calibrant.calibrators.inputs import Sample
+    from calibrant.judge.decomposition import grouping as module
+    from calibrant.judge.decomposition.regions import Given
+
+    _, y, s, _, _ = hidden(60)
+    w = np.random.default_rng(1).integers(1, 4, 60).astype(float)
+    told, code, train = np.column_stack([1 - s, s]), np.arange(60) % 3, np.arange(50)
+    sample = Sample.of(cal.as_predictions(y, s, sample_weight=w))
+    one = module.Grouping(cal.scores.Log(), sample, w, told, Identity(), Given(code))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "STEPS", 1)
+        patch.setattr(module.Grouping, "_mean", lambda self, p, rows: -float(p is not told))
+        found = one._boosted(told, train, np.random.default_rng(0))[:, 1]
+    rows = np.random.default_rng(0).permutation(train)[10:]
+    for r in range(3):
+        mine, here = rows[code[rows] == r], code == r
+        up = ((w[mine] @ y[mine] + 1) / (w[mine] @ s[mine] + 1)) ** 0.2
+        down = ((w[mine] @ (1 - y[mine]) + 1) / (w[mine] @ (1 - s[mine]) + 1)) ** 0.2
+        assert found[here] == pytest.approx(s[here] * up / (s[here] * up + (1 - s[here]) * down))
