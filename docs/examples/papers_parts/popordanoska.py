@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from scipy.stats import beta as beta_law
 from scipy.stats import dirichlet as dirichlet_law
 
 import calibrant as cal
-from calibrant.torch import DirichletKernelLoss
+from calibrant.torch import BrierSharpnessLoss, ConfidencePenaltyLoss, DCALoss, DirichletKernelLoss
 
 from . import data
 from .items import Paper, agrees, differs, fails, holds, number
@@ -131,6 +132,30 @@ def equation_7() -> str:
     )
 
 
+@PAPER.item("Equation 6", "MSE + γ · sharpness as a loss", "`torch.BrierSharpnessLoss(gamma)`")
+def equation_6() -> str:
+    y, q = _rows()
+    z, target = torch.tensor(np.log(q), dtype=torch.float64), torch.tensor(y)
+    ours = float(BrierSharpnessLoss(0.5, H, debias=None)(z, target))
+    score = ((data.onehot(y, 3) - q) ** 2).sum(axis=1).mean()
+    theirs = score + 0.5 * (_conditional(y, q) ** 2).sum(axis=1).mean()
+    said = agrees(ours, theirs, "Brier score + γ E‖E[y | f]‖², row by row", within=1e-10)
+    return f"{said}; by default the sharpness is unbiased, {number(float(BrierSharpnessLoss(0.5, H)(z, target)))}"
+
+
+@PAPER.item(
+    "Rivals as losses",
+    "confidence penalty (Pereyra et al.), DCA (Liang et al.)",
+    "`torch.ConfidencePenaltyLoss`, `torch.DCALoss`",
+)
+def rivals() -> str:
+    y, q = _rows()
+    z, target = torch.tensor(np.log(q), dtype=torch.float64), torch.tensor(y)
+    ours = [float(ConfidencePenaltyLoss(weight=1.0)(z, target)), float(DCALoss()(z, target))]
+    theirs = [(q * np.log(q)).sum(axis=1).mean(), abs(q.max(axis=1).mean() - (q.argmax(axis=1) == y).mean())]
+    return agrees(ours, theirs, "by their formulas", within=1e-10)
+
+
 @PAPER.item("Ratio bias, p = 1", "second-order correction of the ratio", '`DirichletKernel(debias="ratio")`')
 def ratio() -> str:
     y, q = _rows()
@@ -182,6 +207,29 @@ def _results(estimator: str, name: str, measure: str) -> dict[int, float]:
     with (RUNS / "results.csv").open(encoding="utf-8") as lines:
         rows = [r for r in csv.DictReader(lines) if r["estimator"] == estimator and r["distribution"] == name]
     return {int(r["size"]): float(r["mean"]) - float(r["truth"]) for r in rows if r["measure"] == measure}
+
+
+@PAPER.item(
+    "Figures 1b, 1c, 3",
+    "histogram and kernel surfaces over the simplex",
+    '`SimplexDisplay.from_predictions(…, kind="kernel")`',
+)
+def surfaces() -> str:
+    y, q = data.vectors(400)
+    cells = cal.SimplexDisplay.from_predictions(y, q, kind="histogram", n_bins=5)
+    inside = [
+        np.flatnonzero((np.linalg.solve(corners.T, q.T) > 0).all(axis=0)) for corners in cells.cells
+    ]  # rows in a triangle have positive coordinates in its corners
+    theirs = np.array([len(rows) / len(q) * len(inside) for rows in inside])
+    agrees(cells.density, theirs, "rows a cell", within=1e-9)
+    surface = cal.SimplexDisplay.from_predictions(y, q, kind="kernel", estimator=cal.DirichletKernel(H))
+    centre = surface.cells.mean(axis=1)[::100]
+    k = np.array([[dirichlet_law.pdf(at / at.sum(), f / H + 1) for f in q] for at in centre])
+    frequency = k @ data.onehot(y, 3) / k.sum(axis=1, keepdims=True)
+    for display in (cells, surface):
+        plt.close(display.figure_)
+    said = f"frequencies at {len(centre)} of 3600 points with SciPy's density"
+    return agrees(surface.frequency[::100], frequency, said, within=1e-6)
 
 
 @PAPER.item("Figure 2a", "the plug-in approaches the truth, K = 4 and 8", "[canonical.md](canonical.md)")
