@@ -201,7 +201,9 @@ def optimism_corrected(
     if not np.isfinite(apparent).all():
         warnings.append("the model separates all rows: its slope and intercepts have no end")
     return OptimismCorrected(
-        *({name: float(v) for name, v in zip(MEASURES, values, strict=True)} for values in (apparent, mean, corrected)),
+        apparent=_named(apparent),
+        optimism=_named(mean),
+        corrected=_named(corrected),
         intervals=intervals,
         level=level,
         n_resamples=number,
@@ -265,6 +267,10 @@ class _Trial:
         with threadpool_limits(1):  # the number of threads must not change any sum's order
             model = self.fitted(rows)
             return np.asarray(self.measures(model, rows) - self.measures(model, np.arange(n)))
+
+
+def _named(values: FloatArray) -> dict[str, float]:
+    return dict(zip(MEASURES, map(float, values), strict=True))
 
 
 def _numbers(m: CalibrationMeasures) -> FloatArray:

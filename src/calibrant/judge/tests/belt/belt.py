@@ -201,8 +201,8 @@ def calibration_belt(
     parabola in samples too small to show it: sizes and coverages are in docs/clinical.md.
 
     With ``devel="internal"`` the test keeps its size for logistic regressions of one to ten features
-    (docs/clinical.md); a warning says where the rows do not look as if such a model had been fitted to them. The belt then answers whether
-    the diagonal is left, no more.
+    (docs/clinical.md); a warning says where the rows do not look as if such a model had been fitted to them. The belt
+    then answers whether the diagonal is left, no more.
 
     Cost O(n log n); beyond 1024 distinct scores the belt is computed from two nodes for each of 512 cells that carry
     their moments up to the third (statistics of 200,000 rows agree to 1e-4), so its cost does not depend on n.
