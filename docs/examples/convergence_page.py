@@ -1,6 +1,6 @@
 """How fast canonical estimators converge at the paper's bandwidth: runs what is missing, writes `docs/convergence.md`.
 
-``python docs/examples/convergence_page.py RUN_FOLDER --docs docs [--jobs 1] [--largest 1000]``
+``python docs/examples/convergence_page.py RUN_FOLDER --docs docs [--jobs 1] [--largest 500]``
 
 The run can be stopped and goes on from its pieces. Every number on the page is computed here.
 """
@@ -181,7 +181,7 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("--docs", type=Path, default=Path("docs"))
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--largest", type=int, default=1000, help="largest n: time grows with its square")
+    parser.add_argument("--largest", type=int, default=500, help="largest n: time grows with its square")
     options = parser.parse_args()
     page(options.run, options.docs, options.jobs, options.largest)
 
