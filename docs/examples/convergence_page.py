@@ -1,6 +1,6 @@
 """How fast canonical estimators converge at the paper's bandwidth: runs what is missing, writes `docs/convergence.md`.
 
-``python docs/examples/convergence_page.py RUN_FOLDER --docs docs [--jobs 1] [--weights 4e8]``
+``python docs/examples/convergence_page.py RUN_FOLDER --docs docs [--jobs 1] [--largest 500]``
 
 The run can be stopped and goes on from its pieces. Every number on the page is computed here.
 """
@@ -20,6 +20,7 @@ from benchmark_parts.stats import Number, table
 from matplotlib import pyplot as plt
 
 from calibrant.benchmark.canonical import rate, run_convergence, run_sharpness
+from calibrant.benchmark.canonical.convergence import SIZES
 
 STYLE = {
     "plug-in": ("kernel, plug-in", "#d62728", "v", "-"),
@@ -33,7 +34,9 @@ STYLE = {
 LAWS = ("k4-sharpened", "k4-calibrated", "k8-sharpened", "k8-calibrated")
 #: Rates are fitted to these sizes and more: below, a correction may be larger than what it corrects.
 FROM = 50
-SHARPNESS_SIZES = (10, 20, 50, 100, 200, 500, 1000)
+#: Kernel weights that the samples of a size may take.
+WEIGHTS = 4e8
+SHARPNESS_SIZES, SHARPNESS_REPEATS = (10, 20, 50, 100, 200, 500), 20_000
 SHARPNESS = {
     "plug-in": ("plug-in", "#d62728", "v"),
     "as printed": ("eq. 7 as printed", "#ff7f0e", "s"),
@@ -78,7 +81,7 @@ def figure(frame: pl.DataFrame, path: Path) -> None:
                     y = np.sqrt(one["limit_mse" if column == 1 else "truth_mse"].to_numpy())
                 ax.plot(n, y, line, color=colour, marker=marker, ms=4.5, lw=1.2, label=label)
             top = ax.get_ylim()[1]
-            n = np.array([10.0, 5000.0])
+            n = np.array([10.0, frame["size"].max()])
             for power, dash in ((-0.5, (0, (4, 2))), (-1.0, (0, (1, 1.5)))) if column < 2 else ():
                 guide = 0.5 * (n / 10) ** power
                 ax.plot(n, guide, color="black", lw=0.9, ls=dash, label=f"slope {power:g}".replace("-", "−"))
@@ -100,7 +103,7 @@ def sharpness_figure(frame: pl.DataFrame, path: Path) -> None:
         one = frame.filter(pl.col("estimator") == name).sort("size")
         size = np.abs(one["bias"].to_numpy())
         ax.errorbar(one["size"], size, 2 * one["se"].to_numpy(), color=colour, marker=marker, ms=5, lw=1.3, label=label)
-    n = np.array([10.0, 1000.0])
+    n = np.array([10.0, 500.0])
     ax.plot(n, 0.2 * (n / 10) ** -1, color="black", lw=0.9, ls=(0, (1, 1.5)), label="slope −1")
     ax.plot(n, 0.2 * (n / 10) ** -2, color="black", lw=0.9, ls=(0, (4, 2)), label="slope −2")
     ax.set(xscale="log", yscale="log", ylim=(5e-5, 0.3), xlabel="samples n")
@@ -141,11 +144,13 @@ def sharpness_rates(frame: pl.DataFrame) -> str:
     return table(["estimator", "bias at n = 100", "n times that", "slope of bias"], rows)
 
 
-def page(folder: Path, docs: Path, jobs: int, weights: float) -> None:
+def page(folder: Path, docs: Path, jobs: int, largest: int) -> None:
     """All files."""
-    frame = run_convergence(folder / "convergence", weights=weights, n_jobs=jobs, progress=True)
+    frame = run_convergence(
+        folder / "convergence", sizes=[n for n in SIZES if n <= largest], weights=WEIGHTS, n_jobs=jobs, progress=True
+    )
     point = run_sharpness(
-        folder / "sharpness_wide", sizes=SHARPNESS_SIZES, repetitions=100_000, bandwidth=0.5, n_jobs=jobs
+        folder / "sharpness_wide", sizes=SHARPNESS_SIZES, repetitions=SHARPNESS_REPEATS, bandwidth=0.5, n_jobs=jobs
     )
     images, data = docs / "images", docs / "canonical"
     images.mkdir(parents=True, exist_ok=True)
@@ -176,9 +181,9 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("--docs", type=Path, default=Path("docs"))
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--weights", type=float, default=4e8, help="kernel weights a size: fewer samples of many rows")
+    parser.add_argument("--largest", type=int, default=500, help="largest n: time grows with its square")
     options = parser.parse_args()
-    page(options.run, options.docs, options.jobs, options.weights)
+    page(options.run, options.docs, options.jobs, options.largest)
 
 
 if __name__ == "__main__":
