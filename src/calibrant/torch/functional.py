@@ -118,10 +118,10 @@ def _kernel_power(
 
 
 def _unbiased_square(near: Around) -> tuple[Tensor, Tensor]:
-    """``(Ê² - Σw²y) / (1 - Σw²)``, (N, K), and where there is one."""
+    """``(Ê² - Σw²y) / (1 - Σw²)``, (N, K), and where there is one; squares were asked for."""
     known = 1 - near.concentration > LEAST
     rest = torch.where(known, 1 - near.concentration, torch.ones_like(near.concentration))[:, None]
-    return (near.mean.square() - near.second) / rest, known
+    return (near.mean.square() - (0 if near.second is None else near.second)) / rest, known
 
 
 def _width(bandwidth: float | str, n: int, k: int, *, squares: bool) -> float:

@@ -127,7 +127,7 @@ def limits(law: VectorDistribution, bits: int) -> dict[tuple[str, str], float]:
     codes = np.zeros(len(probs), dtype=np.intp)
     sample = Simplex(probs, np.log(np.maximum(probs, KERNELS["plug-in"].eps)), codes, rows, True, float(len(probs)))
     gap = around(sample, mean, BANDWIDTH, "data").mean - probs
-    out = {}
+    out: dict[tuple[str, str], float] = {}
     for measure, norm in _NORM.items():
         seen = float(vector_power(gap, rows, norm))
         out |= {(name, measure): seen for name in KERNELS}
@@ -223,7 +223,7 @@ def rate(sizes: AnyArray, errors: FloatArray, se: FloatArray) -> tuple[float, fl
     scale = sizes[0]
 
     def power(n: AnyArray, c: float, a: float) -> AnyArray:
-        return c * (n / scale) ** a
+        return np.asarray(c * (n / scale) ** a)
 
     fitted, covariance = curve_fit(power, sizes, errors, p0=(errors[0], -1.0), sigma=se, absolute_sigma=True)
     # Where a power law does not fit, its slope is less certain than the noise says.
