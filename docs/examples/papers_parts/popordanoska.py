@@ -243,12 +243,49 @@ def figure_2a() -> str:
     )
 
 
+@PAPER.item(
+    "Rates of convergence", "bias of the plug-in falls as 1/n, an error as 1/√n", "[convergence.md](convergence.md)"
+)
+def rates() -> str:
+    from calibrant.benchmark.canonical import rate
+
+    with (RUNS / "convergence.csv").open(encoding="utf-8") as lines:
+        rows = [r for r in csv.DictReader(lines) if r["distribution"] == "k4-sharpened"]
+    rows = [r for r in rows if r["estimator"] == "plug-in" and r["measure"] == "l1" and int(r["size"]) >= 50]
+    n, bias, se = (np.array([float(r[name]) for r in rows]) for name in ("size", "bias", "se"))
+    slope, error = rate(n, bias, se)
+    limit = float(rows[0]["limit"])
+    words = f"bias against its own limit at h = .5 falls with n to the power {slope:.2f} ± {error:.2f}"
+    return holds(
+        -1.2 < slope < -0.8, f"{words}; that limit, {limit:.3f}, is not the truth, {float(rows[0]['truth']):.3f}"
+    )
+
+
 @PAPER.item("Figure 2b, sharpness", "the debiased square of a frequency is less biased", "[canonical.md](canonical.md)")
 def figure_2b() -> str:
     with (RUNS / "sharpness.csv").open(encoding="utf-8") as lines:
         bias = {r["estimator"]: float(r["bias"]) for r in csv.DictReader(lines) if r["size"] == "300"}
     cells = ", ".join(f"{name} {value:+.4f}" for name, value in bias.items())
     return holds(abs(bias["square"]) < abs(bias["as printed"]) < abs(bias["plug-in"]), f"bias at N = 300: {cells}")
+
+
+@PAPER.item(
+    "Figure 4",
+    "readings of real predictions against the number of rows, with intervals",
+    "`docs/examples/figure4.py`",
+)
+def figure_4() -> str:
+    import figure4
+
+    y, q = figure4.scores()
+    said = []
+    for n in (100, 800):
+        rng = np.random.default_rng(0)
+        rows = [rng.choice(len(y), n, replace=False) for _ in range(40)]
+        about = {"notion": "canonical", "estimator": cal.DirichletKernel(H), "labels": range(10)}
+        low, mid, high = np.quantile([cal.calibration_error(y[r], q[r], **about) for r in rows], [0.025, 0.5, 0.975])
+        said.append(f"{mid:.3f} ({low:.3f} to {high:.3f}) of {n} rows")
+    return f"**measured**: canonical plug-in, median and 95 % of 40 subsets of digits: {'; '.join(said)}"
 
 
 @PAPER.item("KDE-XE", "cross-entropy + λ · error, differentiable", "`torch.DirichletKernelLoss(weight=λ)`")

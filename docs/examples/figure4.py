@@ -1,0 +1,83 @@
+r"""Readings against the number of rows they come from, as in Figure 4 of Popordanoska, Sayer & Blaschko (2022).
+
+Run from the repository's root: ``python docs/examples/figure4.py``. It writes docs/images/figure4.png and prints what
+it drew. A network that was fitted to 300 of scikit-learn's digits says of 1497 others what they are. Of these, subsets
+of n rows are read: the canonical, class-wise (marginal) and confidence (top-label) error by the published kernel, by
+bins and by the library's default. Lines are means over subsets, bands hold 95 % of them: what one reading of n rows may
+be.
+"""
+
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+from sklearn.neural_network import MLPClassifier
+
+import calibrant as cal
+
+IMAGES = Path(__file__).resolve().parents[1] / "images"
+SIZES, SUBSETS, H = (50, 100, 200, 400, 800), 100, 0.05
+NOTIONS = {"canonical": "Canonical", "class-wise": "Class-wise", "confidence": "Confidence"}
+COLORS = {"published kernel": "#d62728", "bins": "#7f7f7f", "default": "#0b4a8f"}
+
+
+def scores() -> tuple[np.ndarray, np.ndarray]:
+    """Labels and probabilities of held-out digits."""
+    X, y = load_digits(return_X_y=True)
+    X_train, X_test, y_train, y_test = train_test_split(X / 16, y, train_size=300, stratify=y, random_state=0)
+    network = MLPClassifier((32,), solver="lbfgs", max_iter=2000, random_state=0).fit(X_train, y_train)
+    return y_test, network.predict_proba(X_test)
+
+
+def readers(notion: str) -> dict[str, cal.Estimator]:
+    """Who reads: the published kernel with one bandwidth, bins as the literature has them, and the default."""
+    if notion == "canonical":
+        kernel, bins, default = cal.DirichletKernel(H), cal.SimplexBinned(2, center="row"), "auto"
+    else:
+        kernel, bins, default = cal.BetaKernel(H), cal.Binned(15), "auto"
+    return {"published kernel": kernel, "bins": bins, "default": default}
+
+
+def readings(y: np.ndarray, q: np.ndarray, notion: str) -> dict[str, np.ndarray]:
+    """Errors of subsets, (sizes, subsets); the same subsets for all."""
+    found = {}
+    for name, estimator in readers(notion).items():
+        rng = np.random.default_rng(0)
+        found[name] = np.empty((len(SIZES), SUBSETS))
+        for i, n in enumerate(SIZES):
+            for r in range(SUBSETS):
+                rows = rng.choice(len(y), n, replace=False)
+                about = {"notion": notion, "estimator": estimator, "labels": range(10)}
+                found[name][i, r] = cal.calibration_error(y[rows], q[rows], **about)
+    return found
+
+
+def main() -> None:
+    """Read, draw, print."""
+    y, q = scores()
+    figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
+    for ax, (notion, title) in zip(axes, NOTIONS.items(), strict=True):
+        for name, values in readings(y, q, notion).items():
+            low, high = np.quantile(values, [0.025, 0.975], axis=1)
+            mean = values.mean(axis=1)
+            ax.fill_between(SIZES, low, high, color=COLORS[name], alpha=0.15, lw=0)
+            ax.plot(SIZES, mean, color=COLORS[name], marker="o", ms=4, label=name)
+            cells = ", ".join(f"{m:.3f} ({a:.3f} to {b:.3f})" for m, a, b in zip(mean, low, high, strict=True))
+            print(f"{title}, {name}: {cells}")
+        ax.axhline(0, color="0.6", lw=0.8)
+        ax.set(title=title, xlabel="rows n", xscale="log", xticks=SIZES, xticklabels=SIZES)
+        ax.minorticks_off()
+        ax.grid(color="0.92")
+    axes[0].set_ylabel("calibration error read")
+    axes[0].legend(fontsize=8)
+    figure.savefig(IMAGES / "figure4.png", dpi=110)
+
+
+if __name__ == "__main__":
+    main()
