@@ -82,7 +82,7 @@ def by_class(logits, target, k):
 
 
 def floor(p: np.ndarray) -> float:
-    """What no exact program can do without: a product, exponential and sum for every pair, in tiles that stay cached."""
+    """What no exact program can do without: product, exponential and sum for every pair, in tiles that stay cached."""
     logs, right = np.log(p), np.ascontiguousarray((p / H).T)
     rows = 1 << 6
     block = 1 << 10
