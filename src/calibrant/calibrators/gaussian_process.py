@@ -26,6 +26,8 @@ _STRAIGHT = (0.1, 0.3, 1.0, 3.0)
 _BENT = (0.1, 0.3, 1.0, 3.0)
 #: Length scales tried, in standard deviations of the log odds.
 _LENGTHS = (0.3, 0.6, 1.2, 2.4)
+#: Of log odds that differ at all.
+_LEAST_SCALE = 1e-30
 #: What inducing points leave of the kernel's variance anywhere, and how many there are at most.
 _LEFT, _MOST = 1e-6, 100
 #: Numbers worked on at a time.
@@ -96,10 +98,10 @@ class GaussianProcessCalibrator(BinaryCalibrator):
     state: ClassVar[Mapping[str, Field]] = {
         "straight_sd_": Number(0),
         "bent_sd_": Number(0),
-        "length_scale_": Number(0),
+        "length_scale_": Number(_LENGTHS[0], _LENGTHS[-1]),
         "log_evidence_": Number(),
         "centre_": Number(),
-        "scale_": Number(0),
+        "scale_": Number(_LEAST_SCALE),
         "coef_": Numbers(("2",)),
         "nodes_": Numbers(("r",)),
         "node_coef_": Numbers(("r",)),

@@ -267,8 +267,11 @@ class Composed(Calibrator):
             values, kind = fitted.predict_proba(values), "probability"
 
     def _check_fitted(self) -> None:
-        if len(self.calibrators_) != len(self.calibrators):
-            raise ValueError(f"calibrators_ must be {len(self.calibrators)}; got {len(self.calibrators_)}")
+        given = self.calibrators
+        if not isinstance(given, (list, tuple)) or len(self.calibrators_) != len(given):
+            raise ValueError(
+                f"calibrators_ must be one for each of calibrators; got {len(self.calibrators_)} for {given!r}"
+            )
 
     def _probabilities(self, scores: Scores) -> FloatArray:
         values = scores.values
