@@ -6,6 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self, cast
 
 from .response import each_model
+from .style import Style, plain_text, style_of
+
+#: With more curves than these the legend stands beside the axes.
+_MANY = 6
 
 
 class Display:
@@ -48,6 +52,12 @@ class CurveDisplay(Display):
     only: ClassVar[str]
     #: What makes a curve of labels and probabilities.
     made_by: ClassVar[Callable[..., Any]]
+    axis_texts: ClassVar[tuple[str, str]]
+    #: Width of a new figure in inches, and where the legend of few curves stands.
+    width: ClassVar[float] = 5.8
+    legend: ClassVar[str] = "best"
+    ax_: Any
+    figure_: Any
 
     def __init__(self, curves: Mapping[str, Any]) -> None:
         if not curves:
@@ -77,3 +87,45 @@ class CurveDisplay(Display):
         several = each_model(y_true, y_prob, cls.only)
         drawn: Any = cls({str(name): cls.made_by(*rows, **options) for name, rows in several.items()})
         return cast(Self, drawn.plot(ax))
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw on given axes, or on a new figure."""
+        import matplotlib.pyplot as plt
+
+        many = len(self.curves) > _MANY
+        if ax is None:
+            ax = plt.subplots(figsize=(8.0 if many else self.width, 4.2), layout="constrained")[1]
+        self._draw_beside(ax)
+        for i, (name, curve) in enumerate(self.curves.items()):
+            self._draw_curve(ax, plain_text(name).lstrip("_"), curve, style_of(i))
+        ax.set(xlabel=self.axis_texts[0], ylabel=self.axis_texts[1])
+        self._set_limits(ax)
+        ax.grid(color="0.92", linewidth=0.8)
+        ax.set_axisbelow(True)
+        outside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
+        ax.legend(fontsize=8, framealpha=0.85, **(outside if many else {"loc": self.legend}))
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _draw_beside(self, ax: Any) -> None:
+        """What curves are compared with."""
+
+    def _draw_curve(self, ax: Any, name: str, curve: Any, style: Style) -> None:
+        """One curve, with its entry in the legend."""
+        raise NotImplementedError
+
+    def _set_limits(self, ax: Any) -> None:
+        """Limits, and a title."""
+
+    def _draw_line(self, ax: Any, x: Any, y: Any, style: Style, name: str) -> None:
+        """A curve; of a single point its marker."""
+        ax.plot(
+            x,
+            y,
+            color=style.color,
+            linestyle=style.linestyle,
+            marker=style.marker if len(x) == 1 else None,
+            linewidth=1.7,
+            zorder=3,
+            label=name,
+        )

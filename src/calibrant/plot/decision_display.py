@@ -8,7 +8,7 @@ import numpy as np
 
 from ..judge.decisions.clinical import decision_curve
 from .base import CurveDisplay
-from .style import class_text, plain_text, style_of
+from .style import Style, class_text
 
 #: How far below "treat none" the axis reaches, as a share of how far the best reaches above.
 _BELOW = 0.25
@@ -37,18 +37,12 @@ class DecisionCurveDisplay(CurveDisplay):
 
     only = "model"
     made_by = staticmethod(decision_curve)
-    ax_: Any
-    figure_: Any
+    axis_texts = ("Decision threshold", "Net benefit")
+    legend = "upper right"
 
-    def plot(self, ax: Any = None) -> DecisionCurveDisplay:
-        """Draw on given axes, or on a new figure."""
-        import matplotlib.pyplot as plt
-
-        many = len(self.curves) > 6
-        if ax is None:
-            ax = plt.subplots(figsize=(8.0 if many else 5.8, 4.2), layout="constrained")[1]
+    def _draw_beside(self, ax: Any) -> None:
         first = next(iter(self.curves.values()))
-        ax.axhline(0.0, color="0.45", linewidth=1.0, zorder=1, label=plain_text("act never"))
+        ax.axhline(0.0, color="0.45", linewidth=1.0, zorder=1, label="act never")
         ax.plot(
             first.thresholds,
             first.treat_all,
@@ -58,31 +52,16 @@ class DecisionCurveDisplay(CurveDisplay):
             zorder=1.5,
             label="act always",
         )
-        for i, (name, curve) in enumerate(self.curves.items()):
-            style = style_of(i)
-            ax.plot(
-                curve.thresholds,
-                curve.net_benefit,
-                color=style.color,
-                linestyle=style.linestyle,
-                marker=style.marker if len(curve.thresholds) == 1 else None,
-                linewidth=1.7,
-                zorder=3,
-                label=plain_text(name).lstrip("_"),
-            )
+
+    def _draw_curve(self, ax: Any, name: str, curve: Any, style: Style) -> None:
+        self._draw_line(ax, curve.thresholds, curve.net_benefit, style, name)
+
+    def _set_limits(self, ax: Any) -> None:
+        first = next(iter(self.curves.values()))
         top = max(float(np.max(v)) for v in (first.treat_all, *(c.net_benefit for c in self.curves.values())))
         top = top if top > 0 else 0.05
         ax.set(xlim=_limits(self.curves.values()), ylim=(-_BELOW * top, 1.06 * top))
-        ax.set(xlabel="Decision threshold", ylabel="Net benefit")
         ax.set_title(f"Acting on {class_text(first.label)}", fontsize=10)
-        ax.grid(color="0.92", linewidth=0.8)
-        ax.set_axisbelow(True)
-        if many:
-            ax.legend(fontsize=8, framealpha=0.85, loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
-        else:
-            ax.legend(fontsize=8, framealpha=0.85, loc="upper right")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
 
 def _limits(curves: Any) -> tuple[float, float]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from ..measure.murphy import brier_curve, murphy_curve
 from .base import CurveDisplay
-from .style import Style, class_text, digits_of, plain_text, style_of
+from .style import Style, class_text, digits_of
 
 
 class MurphyDisplay(CurveDisplay):
@@ -31,44 +31,22 @@ class MurphyDisplay(CurveDisplay):
     only = "forecast"
     made_by: ClassVar[Callable[..., Any]] = staticmethod(murphy_curve)
     axis_texts = ("Decision threshold", "Mean elementary score")
-    ax_: Any
-    figure_: Any
+    width = 5.4
 
-    def plot(self, ax: Any = None) -> MurphyDisplay:
-        """Draw on given axes, or on a new figure."""
-        self._draw(ax)
-        return self
-
-    def _draw(self, ax: Any) -> None:
-        import matplotlib.pyplot as plt
-
-        if ax is None:
-            ax = plt.subplots(figsize=(5.4, 4.2), layout="constrained")[1]
+    def _draw_beside(self, ax: Any) -> None:
         first = next(iter(self.curves.values()))
         ax.fill_between(
             first.thresholds, first.base_rate, color="0.93", linewidth=0, zorder=0.5, label="better than the base rate"
         )
         ax.plot(first.thresholds, first.base_rate, color="0.6", linewidth=1.0, zorder=1, label="base rate")
-        for i, (name, curve) in enumerate(self.curves.items()):
-            self._draw_curve(ax, plain_text(name).lstrip("_"), curve, style_of(i))
-        ax.set(xlim=(0, 1), xlabel=self.axis_texts[0], ylabel=self.axis_texts[1])
-        ax.set_ylim(bottom=0)
-        ax.set_title(f"Acting on {class_text(first.label)}", fontsize=10)
-        ax.grid(color="0.92", linewidth=0.8)
-        ax.set_axisbelow(True)
-        ax.legend(fontsize=8, framealpha=0.85)
-        self.ax_, self.figure_ = ax, ax.figure
 
     def _draw_curve(self, ax: Any, name: str, curve: Any, style: Style) -> None:
-        ax.plot(
-            curve.thresholds,
-            curve.scores,
-            color=style.color,
-            linestyle=style.linestyle,
-            linewidth=1.7,
-            zorder=3,
-            label=name,
-        )
+        self._draw_line(ax, curve.thresholds, curve.scores, style, name)
+
+    def _set_limits(self, ax: Any) -> None:
+        ax.set(xlim=(0, 1))
+        ax.set_ylim(bottom=0)
+        ax.set_title(f"Acting on {class_text(next(iter(self.curves.values())).label)}", fontsize=10)
 
 
 class BrierCurveDisplay(MurphyDisplay):
@@ -97,7 +75,7 @@ class BrierCurveDisplay(MurphyDisplay):
     axis_texts = ("Cost proportion, and threshold", "Expected loss")
     recalibrated: bool = True
 
-    def plot(self, ax: Any = None, *, recalibrated: bool = True) -> BrierCurveDisplay:
+    def plot(self, ax: Any = None, *, recalibrated: bool = True) -> Self:
         """Draw on given axes, or on a new figure.
 
         Parameters
@@ -107,8 +85,7 @@ class BrierCurveDisplay(MurphyDisplay):
             Draw the recalibrated curves too.
         """
         self.recalibrated = recalibrated
-        self._draw(ax)
-        return self
+        return super().plot(ax)
 
     def _draw_curve(self, ax: Any, name: str, curve: Any, style: Style) -> None:
         digits = digits_of(curve.refinement, curve.brier_score)
