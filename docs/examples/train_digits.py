@@ -316,7 +316,10 @@ def main() -> None:
     figure(compared, found, options.docs / "images" / "training.png")
     times = step_times()
     words = f"--seeds {options.seeds} --epochs {options.epochs}"
-    (options.docs / "training.md").write_text(page(compared, found, times, words), encoding="utf-8")
+    path = options.docs / "training.md"
+    # What mixup_laplace.py wrote is at the end, and stays.
+    rest = "".join(path.read_text(encoding="utf-8").partition("## Mixup")[1:]) if path.exists() else ""
+    path.write_text(f"{page(compared, found, times, words)}\n{rest}".rstrip() + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
