@@ -28,7 +28,7 @@ def text(lines: list[Line]) -> str:
     if not found:
         raise SystemExit("no setting has two seeds in which every method has finished")
     rows = [row for row in ROWS if row != "XE"]
-    sizes = "; ".join(f"{name} {train} / {validation} / {test}" for name, (train, validation, test) in SIZES.items())
+    sizes = ", ".join(f"{name} {train} / {validation} / {test}" for name, (train, validation, test) in SIZES.items())
     seeds = sorted({len(one.seeds) for one in found})
     return (
         Path(__file__)
@@ -77,13 +77,18 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 def _helps(found: list[Table], *, briefly: bool = False) -> str:
     """KDE-XE less XE, a setting a line."""
 
-    def lead(one: Table) -> list[str]:
-        fit = np.mean([line["log-loss, trained on"] for line in one.chosen["XE"]])
-        return [] if briefly else [f"{fit:.3f} → {one.values['XE']['log-loss'].mean():.3f}"]
+    def lead(one: Table, row: str) -> str:
+        fit = np.mean([line["log-loss, trained on"] for line in one.chosen[row]])
+        return f"{fit:.3f} → {one.values[row]['log-loss'].mean():.3f}"
 
-    head = ["setting", *([] if briefly else ["XE: log-loss, trained on → new"]), *SHORT]
+    both = [] if briefly else ["XE", OURS]
+    head = ["setting", *(f"{row}: log-loss, trained on → new" for row in both), *SHORT]
     return _table(
-        head, ([one.setting, *lead(one), *(str(one.difference(OURS, name)) for name in SHORT)] for one in found)
+        head,
+        (
+            [one.setting, *(lead(one, row) for row in both), *(str(one.difference(OURS, name)) for name in SHORT)]
+            for one in found
+        ),
     )
 
 
@@ -112,12 +117,13 @@ def _claims(found: list[Table]) -> str:
         f"- *{measure}*: better than XE in {names(measure, 'better')}; worse in {names(measure, 'worse')}."
         for measure in SHORT
     ]
-    for rival in ("XE, temperature", "XE, stopped early"):
+    rivals = [(OURS, "XE, temperature"), (OURS, "XE, stopped early"), (f"{OURS}, temperature", "XE, temperature")]
+    for row, rival in rivals:
         parts = []
         for measure in ("canonical debiased", "class-wise", "log-loss"):
-            counts = _verdicts(found, OURS, rival, measure)
+            counts = _verdicts(found, row, rival, measure)
             parts.append(f"{measure} {counts['better']} better, {counts['worse']} worse")
-        lines.append(f"- Against *{rival}*, of {n} settings: {'; '.join(parts)}.")
+        lines.append(f"- *{row}* against *{rival}*, of {n} settings: {'; '.join(parts)}.")
     return "\n".join(lines)
 
 
@@ -168,13 +174,13 @@ def figure(lines: list[Line], path: Path) -> None:
         for at, one in enumerate(found):
             for offset, (row, marker) in enumerate(shown.items()):
                 gap: Difference = one.difference(row, measure)
-                y, mean = at + 0.14 * (offset - 2), gap.values.mean()
-                low, high = gap.interval
+                y, share = at + 0.14 * (offset - 2), 100 / one.values["XE"][measure].mean()
+                mean, (low, high) = share * gap.values.mean(), (share * end for end in gap.interval)
                 label = row if at == 0 else None
                 ax.errorbar(mean, y, xerr=[[mean - low], [high - mean]], fmt=marker, ms=4.5, lw=1.2,
                             color=colours[row], label=label)  # fmt: skip
         ax.axvline(0, color="black", lw=1)
-        ax.set_title(f"{measure}, less XE's (left: better)", fontsize=10)
+        ax.set_title(f"{measure}, less XE's, % of XE's mean", fontsize=10)
         ax.grid(axis="x", alpha=0.3)
     axes[0].set_yticks(range(len(found)), [one.setting for one in found], fontsize=9)
     axes[0].invert_yaxis()
