@@ -19,9 +19,12 @@ def test_the_example_runs(tmp_path):
     text = (tmp_path / "training.md").read_text(encoding="utf-8")
     before, after = text.split("## Before temperature scaling")[1].split("## After temperature scaling")
     rows = {line.split(" | ")[0][2:]: line.split(" | ")[1:] for line in before.splitlines() if line.startswith("| KDE")}
-    assert list(rows) == [f"KDE-XE, λ = {w}" for w in ("0.01", "0.1", "0.2", "0.5", "2")] + [
-        f"KDE-XE, debiased, λ = {w}" for w in ("0.1", "0.5", "2")
-    ]
+    grids = {
+        "": ("0.01", "0.1", "0.2", "0.5", "2"),
+        ", h = 0.001": ("0.01", "0.05", "0.1"),
+        ", debiased": ("0.1", "0.5", "2"),
+    }
+    assert list(rows) == [f"KDE-XE{name}, λ = {w}" for name, grid in grids.items() for w in grid]
     accuracy = {name: float(cells[0].split(" ± ")[0]) for name, cells in rows.items()}
     assert accuracy["KDE-XE, λ = 0.01"] > 25  # four epochs of four batches learn something
     after_rows = [line for line in after.splitlines() if line.startswith("| KDE-XE, λ = 0.01 |")]

@@ -13,7 +13,8 @@ class DirichletKernelLoss(nn.Module):
     Parameters
     ----------
     bandwidth, norm, orientation, debias, residual, notion
-        See :func:`.functional.dirichlet_kernel_error`; the defaults are the published estimator.
+        See :func:`.functional.dirichlet_kernel_error`; the defaults are the published estimator. ``"auto"`` is made for
+        measuring: for a batch it is so wide that the penalty hardly acts. Choose 0.001 or so on validation rows.
     weight : float, default 1.0
         λ; Popordanoska et al. (2022) take 0.001 to 0.2.
 
@@ -22,7 +23,7 @@ class DirichletKernelLoss(nn.Module):
     >>> import torch
     >>> from calibrant.torch import DirichletKernelLoss
     >>> z, y = torch.randn(64, 4, generator=torch.Generator().manual_seed(0)), torch.arange(64) % 4
-    >>> kde_xe = torch.nn.CrossEntropyLoss()(z, y) + DirichletKernelLoss(0.05, weight=0.1)(z, y)
+    >>> kde_xe = torch.nn.CrossEntropyLoss()(z, y) + DirichletKernelLoss(0.001, weight=0.1)(z, y)
     """
 
     def __init__(

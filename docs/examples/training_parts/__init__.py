@@ -1,0 +1,1 @@
+"""What `train_tables.py` and `mixup_laplace.py` share: data, networks and losses, measures."""
