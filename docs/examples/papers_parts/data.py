@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 
@@ -45,3 +46,11 @@ def vectors(n: int = 300, k: int = 3, seed: int = 2) -> tuple[np.ndarray, np.nda
 def onehot(y: np.ndarray, k: int) -> np.ndarray:
     """Rows of a unit matrix."""
     return np.eye(k)[y]
+
+
+def against_cross_entropy() -> dict[str, dict[str, str]]:
+    """By method and measure, in how many settings it was better / worse: a table of ``training_tables.md``."""
+    text = (Path(__file__).resolve().parents[2] / "training_tables.md").read_text(encoding="utf-8")
+    lines = text.split("## All methods against XE")[1].split("\n## ")[0].splitlines()
+    table = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
+    return {row[0]: dict(zip(table[0][1:], row[1:], strict=True)) for row in table[1:]}
