@@ -175,11 +175,14 @@ class _Loss:
         self.total = float(weights.sum())
 
     def _tiles(self) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
-        """Logits below the largest of their row, those of the labels, and weights."""
+        """Logits below the largest of their row, in float64, those of the labels, and weights.
+
+        In float32 the loss has noise above what a step near the optimum gains, and the search would not end.
+        """
         step = max(1, _TILE // self.z.shape[1])
         for a in range(0, len(self.codes), step):
             z = self.z[a : a + step]
-            d = z - z.max(axis=1, keepdims=True)
+            d = np.subtract(z, z.max(axis=1, keepdims=True), dtype=np.float64)
             yield d, d[np.arange(len(d)), self.codes[a : a + step]], self.weights[a : a + step]
 
     def __call__(self, beta: FloatArray, curved: bool) -> tuple[float, FloatArray, FloatArray | None]:
@@ -188,7 +191,7 @@ class _Loss:
             return np.inf, np.zeros(1), None
         value = slope = curve = 0.0
         for d, own, w in self._tiles():
-            e = d * d.dtype.type(b)
+            e = d * b
             np.exp(e, out=e)
             whole = e.sum(axis=1)
             e *= d
