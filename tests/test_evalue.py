@@ -399,6 +399,7 @@ def test_weights(method):
         assert monitor.n_samples == 1
 
 
+@pytest.mark.slow
 def test_weighted_bets_win_nothing_on_average():
     """Over all outcomes of 9 rows, the e-value at the last row averages at most 1, whatever the weights."""
     rng = np.random.default_rng(0)

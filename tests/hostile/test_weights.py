@@ -58,6 +58,7 @@ def peak(use, weights):
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::calibrant.CalibrantWarning")
 @pytest.mark.parametrize("name", USES)
 def test_memory_does_not_grow_with_weights(name):

@@ -175,6 +175,7 @@ def test_other_norms():
     assert values[1, Binned] < values[2, Binned] < values[float("inf"), Binned]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", [cal.Isotonic(), cal.Cumulative()])
 def test_classes_of_different_numbers_of_distinct_scores(estimator):
     rng = np.random.default_rng(0)
