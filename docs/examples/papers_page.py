@@ -13,10 +13,10 @@ import matplotlib
 
 matplotlib.use("Agg")
 
-from papers_parts import popordanoska, posocco, survey
+from papers_parts import popordanoska, posocco, survey_calibrators
 from papers_parts.items import Paper
 
-PAPERS = (posocco.PAPER, survey.PAPER, popordanoska.PAPER)
+PAPERS = (posocco.PAPER, survey_calibrators.PAPER, popordanoska.PAPER)
 HEAD = """# Three papers, item by item
 
 What they define, print or claim; what computes it here; and what came out when

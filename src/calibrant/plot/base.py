@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self, cast
 
@@ -45,7 +46,7 @@ class Display:
         return cast(Self, drawn.plot(*(() if ax is None else (ax,)), **options))
 
 
-class CurveDisplay(Display):
+class CurveDisplay(Display, ABC):
     """Curves of one model, or of several by their names, on one axes."""
 
     #: What one curve is called in the legend, where it has no name.
@@ -110,9 +111,9 @@ class CurveDisplay(Display):
     def _draw_beside(self, ax: Any) -> None:
         """What curves are compared with."""
 
+    @abstractmethod
     def _draw_curve(self, ax: Any, name: str, curve: Any, style: Style) -> None:
         """One curve, with its entry in the legend."""
-        raise NotImplementedError
 
     def _set_limits(self, ax: Any) -> None:
         """Limits, and a title."""

@@ -63,17 +63,17 @@ def dirichlet_kernel_error(
     the core.
     """
     p = check_dirichlet(bandwidth, norm, orientation, debias, residual, notion)
+    kernel = DirichletKernel(bandwidth, orientation, debias, residual)
     logits, target, _ = _kept(logits, target, ignore_index)
     n, k = logits.shape
     with torch.autocast(logits.device.type, enabled=False):
         logs = log_probabilities(logits)[0]
         if n < 2:
             return _nothing(logits)
-        how = (bandwidth, p, orientation, debias, residual)
         if notion == "canonical":
-            return _kernel_power(logs, one_hot(target, k), *how)
+            return _kernel_power(logs, one_hot(target, k), kernel, p)
         classes = [logs.argmax(dim=1)] if notion == "confidence" else [torch.full_like(target, c) for c in range(k)]
-        powers = [_kernel_power(_against_rest(logs, c), (target == c)[:, None], *how) for c in classes]
+        powers = [_kernel_power(_against_rest(logs, c), (target == c)[:, None], kernel, p) for c in classes]
         return torch.stack(powers).mean()
 
 
@@ -83,25 +83,17 @@ def _against_rest(logs: Tensor, chosen: Tensor) -> Tensor:
     return torch.cat([logs.gather(1, at), logs.scatter(1, at, -torch.inf).logsumexp(dim=1, keepdim=True)], dim=1)
 
 
-def _kernel_power(
-    logs: Tensor,
-    outcome: Tensor,
-    bandwidth: float | str,
-    p: float,
-    orientation: str,
-    debias: str | None,
-    residual: bool,
-) -> Tensor:
+def _kernel_power(logs: Tensor, outcome: Tensor, kernel: DirichletKernel, p: float) -> Tensor:
     """``errorᵖ`` of vectors (N, K) with these logarithms; outcomes (N, m) are one-hot, or of the first m classes."""
-    n, k = logs.shape
+    (n, k), debias, residual = logs.shape, kernel.debias, kernel.residual
     every = logs.exp()
     probs = every[:, : outcome.shape[1]]
     outcome = outcome.to(probs.dtype)
     cross = outcome - probs
     values = cross if residual else outcome
     second = None if debias is None else values if debias == "ratio" else values.square()
-    h = _width(bandwidth, n, k, squares=debias in ("square", "cross") and p == 2)
-    near = around(logs, every, values, h, orientation, second)
+    h = _width(kernel.bandwidth, n, k, squares=debias in ("square", "cross") and p == 2)
+    near = around(logs, every, values, h, kernel.orientation, second)
     gap = near.mean if residual else near.mean - probs
     if near.second is None:
         return _power(gap, p).sum(dim=1).mean()

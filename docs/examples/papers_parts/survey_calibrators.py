@@ -1,0 +1,354 @@
+"""Silva Filho et al. (2023), continued: calibrators, synthetic cases, the grouping loss, and what is left to others."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import minimize, minimize_scalar
+from scipy.special import betaln, expit, log_softmax, logit
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+
+import calibrant as cal
+from calibrant import calibrators
+from calibrant.data.datasets import make_survey
+
+from . import data
+from .items import agrees, holds
+from .survey import PAPER
+
+
+@PAPER.item("§5, empirical binning", "the frequency of each bin", "`calibrators.HistogramBinning`")
+def histogram() -> str:
+    y, s = data.binary()
+    ours = calibrators.HistogramBinning(10, "uniform").fit(s, y).predict_proba(s)[:, 1]
+    cell = np.clip(np.ceil(s * 10).astype(int) - 1, 0, 9)
+    return agrees(ours, np.array([y[cell == c].mean() for c in cell]), "of 400 rows, by counting")
+
+
+@PAPER.item("§5, isotonic calibration", "pool adjacent violators", "`calibrators.IsotonicCalibrator`")
+def isotonic() -> str:
+    y, s = data.binary()
+    ours = calibrators.IsotonicCalibrator().fit(s, y).predict_proba(s)[:, 1]
+    return agrees(ours, IsotonicRegression(y_min=0, y_max=1).fit_transform(s, y), "with scikit-learn's", within=1e-10)
+
+
+@PAPER.item("§5, ROC convex hull", "its slopes are the isotonic map", "`calibrators.RocHullCalibrator`")
+def hull() -> str:
+    y, s = data.binary()
+    ours, theirs = (
+        c.fit(s, y).predict_proba(s)[:, 1] for c in (calibrators.RocHullCalibrator(), calibrators.IsotonicCalibrator())
+    )
+    return agrees(ours, theirs, "on the rows of the fit", within=1e-10)
+
+
+@PAPER.item("§5, logistic calibration", "`1 / (1 + exp(-γ(s - m)))`, Platt's targets", "`calibrators.PlattScaling`")
+def platt() -> str:
+    y, s = data.binary()
+    c = calibrators.PlattScaling(smoothing=False).fit(s, y)
+    other = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(logit(s)[:, None], y)
+    theirs = [other.coef_[0, 0], other.intercept_[0]]
+    said = agrees([c.coef_, c.intercept_], theirs, "with scikit-learn's regression on log odds", within=1e-4)
+    return said + "; Platt's targets are the default"
+
+
+@PAPER.item("§5, Beta calibration", "`1 / (1 + (1 - s)^b / (e^c s^a))`", "`calibrators.BetaCalibration`")
+def beta() -> str:
+    y, s = data.binary()
+    ours = calibrators.BetaCalibration().fit(s, y).predict_proba(s)[:, 1]
+    X = np.column_stack([np.log(s), -np.log1p(-s)])
+    theirs = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(X, y)
+    if (theirs.coef_ < 0).any():
+        raise ValueError("a coefficient is at its bound: the regression is another model")
+    return agrees(
+        ours, theirs.predict_proba(X)[:, 1], "with scikit-learn's regression on log s, -log(1 - s)", within=1e-4
+    )
+
+
+@PAPER.item("§5, Bayesian binning", "BBQ: quantile binnings averaged by evidence", "`calibrators.BayesianBinning`")
+def bayesian_binning() -> str:
+    y, s = data.binary(200)
+    root, evidence, predicted = np.cbrt(len(s)), [], []
+    for size in range(max(1, int(root / 10)), int(np.ceil(10 * root)) + 1):
+        inner = [np.sort(s)[[j * len(s) // size - 1, j * len(s) // size]].mean() for j in range(1, size)]
+        cuts = np.array([0.0, *inner, 1.0])
+        cell = np.clip(np.searchsorted(cuts, s) - 1, 0, size - 1)
+        n, m = np.bincount(cell, minlength=size), np.bincount(cell, y, minlength=size)
+        middle = (cuts[1:] + cuts[:-1]) / 2
+        a, b = 2 / size * middle, 2 / size * (1 - middle)
+        evidence.append((betaln(m + a, n - m + b) - betaln(a, b)).sum())
+        predicted.append(((m + a) / (n + a + b))[cell])
+    weight = np.exp(np.array(evidence) - max(evidence))
+    theirs = weight @ np.array(predicted) / weight.sum()
+    ours = calibrators.BayesianBinning().fit(s, y).predict_proba(s)[:, 1]
+    return agrees(ours, theirs, f"with the evidence of {len(evidence)} binnings, bin by bin", within=1e-7)
+
+
+def _fitted(z: np.ndarray, y: np.ndarray, free: int, of: object) -> float:
+    """Least mean log-loss of a parametric map of logits, by BFGS."""
+    rows = np.arange(len(y))
+    found = minimize(lambda t: -log_softmax(of(t), axis=1)[rows, y].mean(), np.zeros(free), method="BFGS", tol=1e-10)
+    return float(found.fun)
+
+
+@PAPER.item("§5, temperature scaling", "`softmax(z / T)`", "`calibrators.TemperatureScaling`")
+def temperature() -> str:
+    y, q = data.vectors()
+    c = calibrators.TemperatureScaling().fit(q, y)
+    z = np.log(q)
+    found = minimize_scalar(
+        lambda t: -log_softmax(z / t, axis=1)[np.arange(len(y)), y].mean(), bounds=(0.1, 10), options={"xatol": 1e-10}
+    )
+    return agrees(c.temperature_, found.x, "with SciPy's search; the truth is 1.667", within=1e-5)
+
+
+@PAPER.item("§5, vector scaling", "`softmax(w ∘ z + b)`", "`calibrators.VectorScaling(0)`")
+def vector() -> str:
+    y, q = data.vectors()
+    z = np.log(q)
+    ours = cal.log_loss(y, calibrators.VectorScaling(0.0).fit(q, y).predict_proba(q))
+    return agrees(ours, _fitted(z, y, 6, lambda t: t[:3] * z + t[3:]), "log-loss beside BFGS", within=1e-7)
+
+
+@PAPER.item("§5, matrix scaling", "`softmax(W z + b)`", "`calibrators.MatrixScaling(0)`")
+def matrix() -> str:
+    y, q = data.vectors()
+    z = np.log(q)
+    ours = cal.log_loss(y, calibrators.MatrixScaling(0.0).fit(q, y).predict_proba(q))
+    return agrees(
+        ours, _fitted(z, y, 12, lambda t: z @ t[:9].reshape(3, 3) + t[9:]), "log-loss beside BFGS", within=1e-7
+    )
+
+
+@PAPER.item(
+    "§5, Dirichlet calibration",
+    "`softmax(W ln s + b)`, off-diagonal and intercept penalised",
+    "`calibrators.DirichletCalibration`",
+)
+def dirichlet() -> str:
+    y, q = data.vectors()
+    z, strength = np.log(q), 0.01
+    rows = np.arange(len(y))
+
+    def loss(t: np.ndarray) -> float:
+        w, b = t[:9].reshape(3, 3), t[9:]
+        off = w[~np.eye(3, dtype=bool)]
+        penalty = strength * (np.mean(off**2) + np.mean(b**2))
+        return float(-log_softmax(z @ w.T + b, axis=1)[rows, y].mean() + penalty)
+
+    c = calibrators.DirichletCalibration("odir", strength).fit(q, y)
+    found = minimize(loss, np.r_[np.eye(3).ravel(), 0, 0, 0], method="BFGS", tol=1e-10)
+    ours = c.predict_proba(q)
+    w, b = found.x[:9].reshape(3, 3), found.x[9:]
+    return agrees(ours, np.exp(log_softmax(z @ w.T + b, axis=1)), "probabilities beside BFGS", within=1e-4)
+
+
+@PAPER.item("§5, one-vs-rest", "binary maps of each class, rows divided by their sums", "`calibrators.OneVsRest`")
+def one_vs_rest() -> str:
+    y, q = data.vectors()
+    ours = calibrators.OneVsRest(calibrators.PlattScaling()).fit(q, y).predict_proba(q)
+    each = [
+        calibrators.PlattScaling().fit(q[:, k], (y == k).astype(int)).predict_proba(q[:, k])[:, 1] for k in range(3)
+    ]
+    theirs = np.column_stack(each)
+    return agrees(ours, theirs / theirs.sum(axis=1, keepdims=True), "class by class", within=1e-10)
+
+
+@PAPER.item(
+    "§5.5, ensemble temperature scaling",
+    "`w₁ softmax(z/T) + w₂ s + w₃ / K`",
+    "`calibrators.EnsembleTemperatureScaling`",
+)
+def ensemble() -> str:
+    y, q = data.vectors()
+    c = calibrators.EnsembleTemperatureScaling().fit(q, y)
+    own, plain = (cal.log_loss(y, m.predict_proba(q)) for m in (c, calibrators.TemperatureScaling().fit(q, y)))
+    return holds(own <= plain + 1e-9, f"log-loss of the rows of the fit {own:.5f}, of a temperature alone {plain:.5f}")
+
+
+@PAPER.item("§5.5, near-isotonic regression", "`½ Σ (y - β)² + λ Σ (β_i - β_{i+1})₊`", "`calibrators.NearIsotonic(λ)`")
+def near_isotonic() -> str:
+    from scipy.optimize import lsq_linear
+
+    y, s = data.binary(60)
+    order = np.argsort(s)
+    o, penalty, n = y[order].astype(float), 0.4, len(s)
+    # The dual: β = y - Dᵀu with 0 ≤ u ≤ λ, D β = the falls.
+    falls = np.eye(n - 1, n) - np.eye(n - 1, n, 1)
+    u = lsq_linear(falls.T, o, bounds=(0, penalty), tol=1e-14, method="bvls").x
+    ours = calibrators.NearIsotonic(penalty).fit(s, y).predict_proba(s[order])[:, 1]
+    return agrees(
+        ours, np.clip(o - falls.T @ u, 0, 1), f"λ = {penalty}, beside SciPy's bounded least squares", within=1e-6
+    )
+
+
+@PAPER.item("§5.5, ENIR", "the path's models averaged by BIC", "`calibrators.NearIsotonic()`")
+def ensemble_of_near_isotonic() -> str:
+    rng = np.random.default_rng(8)
+    s = rng.random(300)
+    y = (rng.random(300) < s).astype(int)
+    new = np.linspace(0.01, 0.99, 99)
+    errors = {
+        name: np.abs(c.fit(s, y).predict_proba(new)[:, 1] - new).mean()
+        for name, c in (("ENIR", calibrators.NearIsotonic()), ("isotonic", calibrators.IsotonicCalibrator()))
+    }
+    said = ", ".join(f"{name} {value:.4f}" for name, value in errors.items())
+    return (
+        f"**measured**: mean error of the map of a calibrated model: {said}; BIC counts every piece, so both are close"
+    )
+
+
+@PAPER.item(
+    "§5.5, Gaussian-process maps", "a smooth latent function of the log odds", "`calibrators.GaussianProcessCalibrator`"
+)
+def gaussian_process() -> str:
+    y, s = data.binary(150)
+    c = calibrators.GaussianProcessCalibrator().fit(s, y)
+    z = logit(s)
+    u = (z - c.centre_) / c.scale_
+    k = c.straight_sd_**2 * (1 + u[:, None] * u) + c.bent_sd_**2 * np.exp(
+        -0.5 * ((u[:, None] - u) / c.length_scale_) ** 2
+    )
+    f = np.zeros(len(s))
+    for _ in range(100):  # Rasmussen & Williams, algorithm 3.1
+        p = expit(z + f)
+        w = p * (1 - p)
+        f = k @ np.linalg.solve(np.eye(len(s)) + w[:, None] * k, w * f + y - p)
+    ours = logit(c.predict_proba(s)[:, 1]) - z
+    return agrees(ours, f, "posterior mode of 150 rows beside the dense algorithm, same kernel", within=1e-3)
+
+
+@PAPER.item("§5.5, order-preserving maps", "the classes of a row keep their order", "`calibrators.OrderPreserving`")
+def order_preserving() -> str:
+    y, q = data.vectors(300, 4)
+    p = calibrators.OrderPreserving().fit(q, y).predict_proba(q)
+    kept = float(np.mean((np.argsort(p, axis=1) == np.argsort(q, axis=1)).all(axis=1)))
+    own, before = cal.log_loss(y, p), cal.log_loss(y, q)
+    return holds(kept == 1 and own < before, f"all 300 orders kept; log-loss {before:.3f} → {own:.3f}")
+
+
+@PAPER.item("§5.5, Mix-n-Match, composed", "ensemble temperature, then one isotonic map", "`calibrators.Composed`")
+def composed() -> str:
+    y, q = data.vectors()
+    first = calibrators.EnsembleTemperatureScaling()
+    both = calibrators.Composed([first, calibrators.OneVsRest(calibrators.IsotonicCalibrator(), shared=True)])
+    middle = calibrators.EnsembleTemperatureScaling().fit(q, y).predict_proba(q)
+    pooled = IsotonicRegression(y_min=0, y_max=1).fit_transform(middle.ravel(), data.onehot(y, 3).ravel())
+    theirs = pooled.reshape(middle.shape)
+    ours = both.fit(q, y).predict_proba(q)
+    return agrees(
+        ours, theirs / theirs.sum(axis=1, keepdims=True), "with scikit-learn's fit of all entries", within=1e-6
+    )
+
+
+@PAPER.item("§5.5, I-Max bins", "edges of the largest mutual information", '`calibrators.HistogramBinning(n, "i-max")`')
+def i_max() -> str:
+    from itertools import combinations
+
+    rng = np.random.default_rng(9)
+    s = np.sort(rng.random(14))
+    y = np.arange(14) % 2
+
+    def entropy(p: np.ndarray) -> np.ndarray:
+        return -(p * np.log(p) + (1 - p) * np.log1p(-p))
+
+    def known(cuts: tuple[int, ...]) -> float:
+        parts = np.split(s, cuts)
+        return float(entropy(s.mean()) - sum(len(v) / len(s) * entropy(v.mean()) for v in parts))
+
+    best = max(map(known, combinations(range(1, 14), 3)))
+    edges = calibrators.HistogramBinning(4, "i-max").fit(s, y).edges_[1:-1]
+    return agrees(known(tuple(np.searchsorted(s, edges))), best, "mutual information beside all 286 cuts into four")
+
+
+@PAPER.item("§5.5, Venn–Abers predictors", "two isotonic fits a score, one with each label", "`calibrators.VennAbers`")
+def venn_abers() -> str:
+    y, s = data.binary(60)
+    c = calibrators.VennAbers().fit(s, y)
+    at = np.array([0.2, 0.5, 0.7])
+    pairs = []
+    for v in at:
+        one, two = (IsotonicRegression().fit(np.r_[s, v], np.r_[y, label]).predict([v])[0] for label in (0, 1))
+        pairs.append(two / (1 - one + two))
+    return agrees(c.predict_proba(at)[:, 1], pairs, "p₁ / (1 - p₀ + p₁) with scikit-learn's fits", within=1e-10)
+
+
+@PAPER.item("Synthetic cases, two classes", "scores `1 / (1 + exp(-a x))`, a = .01 and .05", "`datasets.make_survey`")
+def two_class_cases() -> str:
+    from scipy.stats import norm
+
+    from calibrant.data import datasets
+
+    x = np.linspace(-600, 600, 240_001)
+    means = np.array(datasets._SURVEY)[:2]
+    f = [np.mean([norm.pdf(x, m, np.sqrt(v)) for m, v in law], axis=0) for law in means]
+    gaps = np.abs(f[0] / (f[0] + f[1]) - expit(0.01 * x)) * (f[0] + f[1]) / 2
+    truth = make_survey(10, "underconfident", random_state=0).truth
+    return agrees(truth, np.trapezoid(gaps, x), "true error of a = .01, by a trapezoid over the feature", within=1e-5)
+
+
+@PAPER.item(
+    "§5.6, calibration while training",
+    "label smoothing, mixup, a Laplace approximation",
+    "`calibrators.LabelSmoothing`, `docs/examples/mixup_laplace.py`",
+)
+def while_training() -> str:
+    rows = data.against_cross_entropy()
+    said = ", ".join(f"{name} {rows[name]['log-loss']}" for name in ("mixup", "XE, Laplace"))
+    return f"**measured**: settings with a better / worse log-loss than cross-entropy, of 9: {said}"
+
+
+@PAPER.item(
+    "Grouping loss",
+    "what rows of equal scores differ by; needs the posterior",
+    "`decompose(…, features=X)`: a lower bound",
+)
+def grouping() -> str:
+    rng = np.random.default_rng(10)
+    x = rng.normal(size=(4000, 2))
+    posterior = expit(2 * x[:, 0] + 2 * x[:, 1])
+    s = np.mean([expit(2 * x[:, 0] + 2 * v) for v in rng.normal(size=2000)], axis=0)
+    y = (rng.random(4000) < posterior).astype(int)
+    found = cal.decompose(y, s, features=x)
+    scale = found.total / np.mean((s - y) ** 2)
+    truth = scale * np.mean((posterior - s) ** 2)
+    return holds(
+        0.5 * truth < found.grouping < truth + 0.01 and found.grouping_lower > 0,
+        f"true {truth:.4f}, bound {found.grouping:.4f}, above {found.grouping_lower:.4f} with 95 % confidence",
+    )
+
+
+@PAPER.item("Figures 12–20", "each calibrator on each synthetic case", "`python docs/examples/survey_gallery.py OUT`")
+def figures_12_to_20() -> str:
+    import tempfile
+    from pathlib import Path
+
+    import survey_gallery
+
+    with tempfile.TemporaryDirectory() as folder:
+        survey_gallery.maps("overconfident", Path(folder))
+        drawn = sorted(p.name for p in Path(folder).iterdir())
+    binary, several = len(survey_gallery.BINARY), len(survey_gallery.SEVERAL)
+    cases = len(survey_gallery.TWO_CLASSES), len(survey_gallery.THREE_CLASSES)
+    said = holds(
+        binary == 4 and several == 8 and len(drawn) > 0, f"{binary} maps on {cases[0]} cases, {several} on {cases[1]}"
+    )
+    return f"{said}; the scores of the survey's network are not published, ours are of a network of our own"
+
+
+PAPER.outside(
+    "§5.5, conformal sets",
+    "sets of labels that hold the true one with a given probability",
+    "no probabilities are repaired; [MAPIE](https://pypi.org/project/MAPIE/) and "
+    "[crepes](https://pypi.org/project/crepes/) do them well",
+)
+PAPER.outside(
+    "Calibration of regression",
+    "quantiles and densities in place of class probabilities",
+    "[uncertainty-toolbox](https://pypi.org/project/uncertainty-toolbox/) measures and recalibrates these",
+)
+PAPER.outside(
+    "Precision–recall–gain curves",
+    "an analogue of the ROC curve with calibrated slopes",
+    "ranking is not measured here; the authors' own is "
+    "[precision-recall-gain](https://pypi.org/project/precision-recall-gain/)",
+)
