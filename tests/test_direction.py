@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant.errors.crossfit import isotonic_map
+from calibrant.sums.folds import dealt_to_folds
 
 
 def binary(n=300, seed=0):
@@ -103,3 +104,25 @@ def test_arguments_text_and_json():
     assert np.isnan(alone.error)
     certain = cal.confidence_direction([0, 1] * 20, [0.0, 1.0] * 20)
     assert certain.intervals["error"] == pytest.approx((-(1 - 0.025 ** (1 / 40)), 1 - 0.025 ** (1 / 40)))
+
+
+@pytest.mark.parametrize(("good", "bad"), [(6 * 10**8, 6 * 10**8), (3, 2 * 10**9), (2 * 10**9, 3), (900_000, 10**9)])
+def test_counts_beyond_the_library_are_dealt_with_the_same_moments(good, bad):
+    total, folds, draws = good + bad, 5, 20_000
+    places = np.full((folds, draws), total // folds)
+    places[: total % folds] += 1
+    dealt = dealt_to_folds(np.full(draws, good), np.full(draws, bad), places, np.random.default_rng(0))
+    np.testing.assert_array_equal(dealt.sum(axis=0), good)
+    assert (dealt >= 0).all()
+    assert (dealt <= places).all()
+    for fold, first in zip(dealt, places[:, 0], strict=True):
+        spread = np.sqrt(first * (good / total) * (bad / total) * (total - first) / (total - 1))  # the hypergeometric's
+        assert abs(fold.mean() - first * good / total) < 4.5 * spread / np.sqrt(draws)
+        assert fold.std() == pytest.approx(spread, rel=0.03)
+
+
+def test_weights_of_billions_cross_fit():
+    s = np.tile([0.2, 0.5, 0.8], 20)
+    y = np.random.default_rng(0).random(60) < s
+    values = [cal.confidence_direction(y, s, sample_weight=np.full(60, w)).error for w in (1.0, 2.0**30)]
+    assert np.isfinite(values).all()

@@ -97,9 +97,31 @@ def dealt_to_folds(good: IntArray, bad: IntArray, places: IntArray, rng: np.rand
     """How many of each score's positives every fold draws, (F, m): without replacement, for ``places`` samples."""
     out = np.empty_like(places)
     for f, wanted in enumerate(places[:-1]):
-        out[f] = rng.hypergeometric(good, bad, wanted)
+        out[f] = _without_replacement(good, bad, wanted, rng)
         good, bad = good - out[f], bad - (wanted - out[f])
     out[-1:] = good  # the last fold gets the rest
+    return out
+
+
+def _without_replacement(good: IntArray, bad: IntArray, wanted: IntArray, rng: np.random.Generator) -> IntArray:
+    """How many of ``wanted`` draws are good, for counts of any size: NumPy's law ends at 10⁹.
+
+    Of more, each of the rarer kind is among the drawn with chance ``wanted / all`` nearly independently (a relative
+    error of variance below ``rarer / all``), and where even the rarer are many the normal law serves.
+    """
+    total = good + bad
+    many = total >= 10**9
+    if not many.any():
+        return rng.hypergeometric(good, bad, wanted)
+    out = np.empty_like(good)
+    out[~many] = rng.hypergeometric(good[~many], bad[~many], wanted[~many])
+    g, b, k = good[many], bad[many], wanted[many]
+    n = (g + b).astype(np.float64)
+    rare, chance = np.minimum(g, b), k / n
+    scale = np.sqrt(rare * chance * (1 - chance) * (1 - rare / n))
+    near = np.rint(rare * chance + scale * rng.standard_normal(rare.size)).astype(np.int64)
+    drawn = np.where(rare < 10**6, rng.binomial(rare, chance), near)
+    out[many] = np.clip(np.where(g <= b, drawn, k - drawn), np.maximum(0, k - b), np.minimum(g, k))
     return out
 
 
