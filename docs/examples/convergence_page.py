@@ -35,7 +35,7 @@ LAWS = ("k4-sharpened", "k4-calibrated", "k8-sharpened", "k8-calibrated")
 #: Rates are fitted to these sizes and more: below, a correction may be larger than what it corrects.
 FROM = 50
 #: Kernel weights that the samples of a size may take.
-WEIGHTS = 4e8
+WEIGHTS = 2.5e9
 SHARPNESS_SIZES, SHARPNESS_REPEATS = (10, 20, 50, 100, 200, 500), 20_000
 SHARPNESS = {
     "plug-in": ("plug-in", "#d62728", "v"),
