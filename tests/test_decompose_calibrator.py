@@ -125,7 +125,7 @@ def test_whole_weights_count_rows():
     rows = np.repeat(np.arange(50), w.astype(int))
 
     def units(n, weight):
-        return Units.of(cal.as_predictions(np.arange(n) % 2, np.full(n, 0.5), sample_weight=weight), None)
+        return Units.of(cal.as_predictions(np.arange(n) % 2, np.full(n, 0.5), sample_weight=weight))
 
     one = limits(units(50, w), {"a": values}, 0.95)
     other = limits(units(len(rows), None), {"a": values[rows]}, 0.95)

@@ -144,7 +144,7 @@ def test_plot(path, tmp_path, capsys):
         (("--model", "a=p_elo", "--model", "b=p_elo,p_coin"), "labels are 0, 1: say which column is which"),
         ((*MODELS, "--groups", "gam"), "--groups: no column 'gam'"),
         ((*MODELS, "--groups", "p_*"), "--groups 'p_*' matches 3 columns"),
-        ((*MODELS, "--model", "c=game", "--groups", "game"), "column 'game' is that of --groups"),
+        ((*MODELS, "--model", "c=game", "--groups", "game"), "--model game: names no column but"),
         ((*MODELS, "--reference", "x"), "reference must be one of the models"),
         ((*MODELS, "--scores", "auc"), "score must be one of"),
         ((*MODELS, "--level", "2"), "level must lie strictly between 0 and 1"),

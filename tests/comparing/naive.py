@@ -1,7 +1,10 @@
 """Second implementations, written to be read: loops over units and bins."""
 
+from dataclasses import replace
+
 import numpy as np
 
+from calibrant.data.dependence import group_codes
 from calibrant.sums import quantile_edges
 
 
@@ -39,3 +42,8 @@ def cluster_mean(d, w, unit):
     mean = (w * d).sum() / w.sum()
     e = np.array([(w * (d - mean))[unit == u].sum() for u in np.unique(unit)]) / w.sum()
     return mean, np.sqrt((e**2).sum() * len(e) / (len(e) - 1))
+
+
+def in_groups(p, groups):
+    """Predictions whose rows belong together."""
+    return p if groups is None else replace(p, groups=group_codes(np.asarray(groups)))

@@ -82,11 +82,16 @@ def test_several_classes(notion, name):
     assert found.notion == name
 
 
-def test_groups_leave_values_and_widen_intervals():
+def test_groups_leave_scores_and_widen_intervals():
     y, a, b, group = two(n=1000, in_group=5)
     rows, groups = (cal.compare_models(y, {"a": a, "b": b}, groups=g, **FAST) for g in (None, group))
-    for one, other in zip(rows.models, groups.models, strict=True):
-        assert one.measures == pytest.approx(other.measures, rel=1e-12)
+    for one, other, p in zip(rows.models, groups.models, (a, b), strict=True):
+        errors = {
+            "calibration_error": cal.calibration_error,
+            "squared_calibration_error": cal.squared_calibration_error,
+        }
+        found = {name: error(y, p, groups=group) for name, error in errors.items()}
+        assert other.measures == pytest.approx(one.measures | found, rel=1e-12)
     assert groups.n_groups == 200
     assert rows.n_groups is None
     names = np.array([f"game {g}" for g in group])
@@ -241,7 +246,7 @@ def test_repeatable():
         ({"groups": [1, 2, 3]}, ValueError, "groups must hold one value for each of 6 rows"),
         ({"groups": [1, 2, 3, np.nan, 4, 5]}, ValueError, "row 3 is NaN"),
         ({"groups": np.array(["a", "b", None, "c", "d", "e"], dtype=object)}, ValueError, "row 2 is None"),
-        ({"groups": [1] * 6}, ValueError, "at least two independent groups with weight; got 1"),
+        ({"groups": [1] * 6}, ValueError, "groups must name at least 2 groups"),
         ({"reference": "c"}, ValueError, "reference must be one of the models"),
         ({"adjust": "fdr"}, ValueError, "adjust must be one of"),
         ({"level": 1.0}, ValueError, "level must lie strictly between 0 and 1"),

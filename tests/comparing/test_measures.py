@@ -16,6 +16,7 @@ from calibrant.notions import ClassSpecific, Classwise, Confidence, TopLabel
 from calibrant.scores import RULES, Brier
 
 from . import naive
+from .naive import in_groups
 
 
 def two(n=300, seed=0, in_group=None):
@@ -30,7 +31,7 @@ def two(n=300, seed=0, in_group=None):
 
 def judged(y, *probs, groups=None, **options):
     models = [as_predictions(y, p, **options) for p in probs]
-    return models, Units.of(models[0], groups)
+    return models, Units.of(in_groups(models[0], groups))
 
 
 @pytest.mark.parametrize("in_group", [None, 4])

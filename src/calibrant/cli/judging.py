@@ -66,18 +66,16 @@ def compare_models_command(
         from ..judge.models import compare_models
 
         drawn = picture(plot, file, force=force)
-        source = Source(file, file_format, label, None, weight, labels, pos_label)
+        source = Source(file, file_format, label, None, weight, labels, pos_label, groups)
         with source.table() as table:
-            group = None if groups is None else table.find_one(groups, "--groups")
-            models = _models(source, table, model or [], group)
+            models = _models(source, table, model or [])
             asked = next(iter(models.values())).notion(notion)
             wanted = [name for columns in models.values() for name in columns.names]
-            frame = next(table.batches(wanted if group is None else [*wanted, group]))
+            frame = next(table.batches(wanted))
             found = compare_models(
                 _judged(models, frame),
                 notion=asked,
                 scores=[name.strip() for name in scores.split(",")] if scores else [],
-                groups=None if group is None else frame[group],
                 reference=reference,
                 level=level,
                 n_resamples=resamples,
@@ -94,7 +92,7 @@ def compare_models_command(
     drawn.told(text)
 
 
-def _models(source: Source, table: Table, options: Sequence[str], group: str | None) -> dict[str, Columns]:
+def _models(source: Source, table: Table, options: Sequence[str]) -> dict[str, Columns]:
     """Columns of each model, by its name; as many for each."""
     from ..data.columns import some
 
@@ -112,8 +110,6 @@ def _models(source: Source, table: Table, options: Sequence[str], group: str | N
             columns = replace(source, prob=patterns).columns(table)
         except ValueError as error:
             raise ValueError(str(error).replace("--prob", "--model")) from error
-        if group in columns.probs:
-            raise ValueError(f"--model {text}: column {group!r} is that of --groups")
         found[name] = columns
         first = next(iter(found.values()))
         if len(columns.probs) != len(first.probs):

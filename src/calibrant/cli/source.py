@@ -52,6 +52,7 @@ class Source:
     weight: str | None = None
     labels: str | None = None
     pos_label: str | None = None
+    groups: str | None = None
 
     @property
     def name(self) -> str:
@@ -81,7 +82,10 @@ class Source:
         weight = None if self.weight is None else table.find_one(self.weight, "--weight")
         if weight is not None:
             table.check_numeric(weight, " to be weights")
-        probs = self.probability_columns(table, {label, *aside, *([] if weight is None else [weight])})
+        groups = None if self.groups is None else table.find_one(self.groups, "--groups")
+        probs = self.probability_columns(table, {label, *aside, *(c for c in (weight, groups) if c is not None)})
+        if groups is not None and groups in (label, weight, *probs):
+            raise ValueError(f"--groups {groups}: this column is read as something else")
         seen = table.distinct(label)
         if not seen:
             raise ValueError(f"{table.name} has no rows")
@@ -99,7 +103,7 @@ class Source:
                 f"column {label!r} has {len(seen)} labels ({some(seen)}) but there is one column of probabilities, "
                 f"{probs[0]!r}: name a column a label with --prob"
             )
-        return Columns(table, label, probs, weight, seen, given, positive)
+        return Columns(table, label, probs, weight, groups, seen, given, positive)
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,7 @@ class Columns:
     Attributes
     ----------
     table : Table
-    label, weight : str
+    label, weight, groups : str
     probs : list of str
     seen : list
         Distinct labels in the file, sorted.
@@ -123,6 +127,7 @@ class Columns:
     label: str
     probs: list[str]
     weight: str | None
+    groups: str | None
     seen: list[Any]
     labels: list[Any] | None
     positive: Any
@@ -130,7 +135,7 @@ class Columns:
     @property
     def names(self) -> list[str]:
         """All that are read."""
-        return [self.label, *self.probs, *([] if self.weight is None else [self.weight])]
+        return [self.label, *self.probs, *(c for c in (self.weight, self.groups) if c is not None)]
 
     @property
     def meaning(self) -> dict[str, Any]:
@@ -160,14 +165,15 @@ class Columns:
 
         rows = next(self.pieces()) if rows is None else rows
         options: dict[str, Any] = {"sample_weight": rows.weight, "sum_tolerance": sum_tolerance, **self.meaning}
-        return as_predictions(rows.y_true, rows.y_prob, **options)
+        return as_predictions(rows.y_true, rows.y_prob, groups=rows.groups, **options)
 
     def rows(self, frame: Any, numbers: Sequence[int] | AnyArray) -> Rows:
         """Rows of a frame that holds the columns."""
         from ..data.tables import score_columns
 
         weight = None if self.weight is None else frame[self.weight].to_numpy()
-        return Rows(frame[self.label], score_columns(frame, self.probs), weight, numbers)
+        groups = None if self.groups is None else frame[self.groups]
+        return Rows(frame[self.label], score_columns(frame, self.probs), weight, numbers, groups)
 
 
 @dataclass(frozen=True)
@@ -178,6 +184,7 @@ class Rows:
     y_prob: Any
     weight: AnyArray | None
     numbers: Sequence[int] | AnyArray
+    groups: Any = None
 
 
 @contextmanager

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from .checks import check_choice
+from .dependence import design_effects
 from .predictions import Predictions
 from .problem import OneVsRest, Problem, Reduction, VectorProblem
 from .types import AnyArray, FloatArray, IntArray, Label
@@ -116,7 +117,22 @@ class Notion(ABC):
 
     def reduce(self, predictions: Predictions) -> Reduction:
         """Turn predictions into the problem, or problems, that this notion asks to be calibrated."""
-        return self.reducer(predictions)(predictions.codes)
+        found: Reduction = self.designed(self.reducer(predictions)(predictions.codes), predictions)
+        return found
+
+    def designed(self, reduction: Any, predictions: Predictions) -> Any:
+        """The problems, with what rows in groups say less than independent ones."""
+        if predictions.groups is None:
+            return reduction
+        if self.vector:
+            every = Classwise().reduce(predictions)
+            return replace(reduction, design=float(every.designs.mean()))
+        groups = predictions.groups
+        if isinstance(reduction, OneVsRest):
+            found = [design_effects(t, np.tile(groups, len(t))) for t in reduction.tiles()]
+            return replace(reduction, design=tuple(np.concatenate(found).tolist()))
+        rows = [groups if t.rows is None else groups[t.rows] for t in self.targets(predictions)]
+        return replace(reduction, design=tuple(design_effects(reduction, np.concatenate(rows)).tolist()))
 
     def reducer(self, predictions: Predictions) -> Callable[[IntArray], Reduction]:
         """What turns codes of labels into problems, for the same scores: these are found once."""
@@ -232,7 +248,8 @@ class Classwise(Notion):
 
     def reduce(self, predictions: Predictions) -> OneVsRest:
         """See :meth:`Notion.reduce`."""
-        return self.reducer(predictions)(predictions.codes)
+        found: OneVsRest = self.designed(self.reducer(predictions)(predictions.codes), predictions)
+        return found
 
     def reducer(self, predictions: Predictions) -> Callable[[IntArray], OneVsRest]:
         """Columns are sliced out of the matrix only when they are asked for."""

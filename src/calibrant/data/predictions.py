@@ -58,6 +58,8 @@ class Predictions(Shown):
     logs : ndarray of shape (n, K) or None
         Logarithms of the probabilities, exact where logits were given: a saturated softmax says 1, its logarithm says
         how nearly.
+    groups : ndarray of shape (n,) or None
+        Codes 0 … G - 1 of rows that belong together (prompts, patients, events); None: all rows are independent.
     """
 
     probs: FloatArray
@@ -67,17 +69,25 @@ class Predictions(Shown):
     positive: int | None
     eps: float
     logs: FloatArray | None = None
+    groups: IntArray | None = None
 
     def _shown(self) -> Iterable[tuple[str, Any]]:
         yield from {"n_samples": self.n_samples, "classes": self.classes, "probs": self.probs}.items()
         if self.positive is not None:
             yield "pos_label", self.classes[self.positive]
         yield "weights", self.weights
+        if self.groups is not None:
+            yield "n_groups", self.n_groups
 
     @property
     def n_samples(self) -> int:
         """Number of rows."""
         return int(self.codes.shape[0])
+
+    @cached_property
+    def n_groups(self) -> int:
+        """Number of groups of rows; rows, where they are independent."""
+        return self.n_samples if self.groups is None else int(np.unique(self.groups).size)
 
     @property
     def n_classes(self) -> int:
@@ -155,4 +165,5 @@ class Predictions(Shown):
         """Return the predictions of the rows chosen by a mask or an index array."""
         w = None if self.weights is None else self.weights[rows]
         logs = None if self.logs is None else self.logs[rows]
-        return Predictions(self.probs[rows], self.codes[rows], w, self.classes, self.positive, self.eps, logs)
+        groups = None if self.groups is None else self.groups[rows]
+        return Predictions(self.probs[rows], self.codes[rows], w, self.classes, self.positive, self.eps, logs, groups)

@@ -15,6 +15,7 @@ import numpy as np
 
 from .predictions import effective_size
 from .types import AnyArray, FloatArray, IntArray, Label
+from .weights import are_binary
 
 #: Rows worked on at a time: what is made of them stays in the cache.
 TILE = 1 << 17
@@ -51,6 +52,9 @@ class Problem(Sequence["Problem"]):
         ``Σ share · e``; ``"max"``: the worst.
     dependent : bool
         Whether many problems share rows (one-vs-rest), rather than splitting them.
+    design : float, tuple of float or None
+        How many rows say as much as one independent row (see :func:`calibrant.data.dependence.design_effects`), of
+        many problems a tuple; None where all rows are independent.
     alternate : bool
         Whether rows of R problems alternate, row i being of problem i mod R, as in a matrix: for sums over rows.
     """
@@ -67,6 +71,7 @@ class Problem(Sequence["Problem"]):
     average: str = "power"
     dependent: bool = False
     alternate: bool = False
+    design: Any = None
 
     @classmethod
     def samples(
@@ -94,6 +99,7 @@ class Problem(Sequence["Problem"]):
             weights=None if self.weights is None else self.weights[rows],
             label=self.labels[a] if alone else self.labels[a:b],
             share=self.shares[a] if alone else self.shares[a:b],
+            design=_some(self.design, a, b, alone),
             starts=None if alone else self.bounds[a : b + 1] - self.bounds[a],
         )
 
@@ -150,13 +156,31 @@ class Problem(Sequence["Problem"]):
     def sizes(self) -> FloatArray:
         """Sample size of each problem, (R,); see :func:`calibrant.data.predictions.effective_size`."""
         if self.weights is None:
-            return self.counts.astype(np.float64)
+            return self.counts / self.designs
         return np.array([one.effective_size for one in self])
+
+    @property
+    def designs(self) -> FloatArray:
+        """Design effect of each problem, (R,)."""
+        return np.ones(len(self)) if self.design is None else np.atleast_1d(self.design).astype(np.float64)
+
+    @property
+    def counted(self) -> bool:
+        """Whether each unit of weight is an independent row."""
+        return self.integral and self.design is None
+
+    def variances(self, squares: FloatArray, weights: FloatArray) -> FloatArray:
+        """What rows count in the variance of weighted sums, (R, …): sums ``Σ w``, of relative weights ``Σ w²``."""
+        counts = weights if self.integral else squares
+        if self.design is None:
+            return counts
+        return counts * (self.designs.reshape(self.shape + (1,) * (np.ndim(counts) - len(self.shape))))
 
     @cached_property
     def effective_size(self) -> float:
         """Sample size of all rows; see :func:`calibrant.data.predictions.effective_size`."""
-        return effective_size(self.weights, self.n_samples, integral=self.integral)
+        size = effective_size(self.weights, self.n_samples, integral=self.integral)
+        return size if self.design is None else size / float(self.designs @ self.counts / max(self.n_samples, 1))
 
     def tiles(self, numbers: int = TILE) -> Iterator[Problem]:
         """Neighbouring problems at a time, so many that they fill a table of ``numbers``, the largest padding all."""
@@ -204,6 +228,13 @@ class Problem(Sequence["Problem"]):
         return replace(kept, scores=s, outcomes=o, weights=w)
 
 
+def _some(values: Any, a: int, b: int, alone: bool) -> Any:
+    """What is known of one of many problems, or of neighbouring ones."""
+    if values is None or isinstance(values, (int, float)):
+        return values
+    return values[a] if alone else values[a:b]
+
+
 def _ends(index: int | slice, n: int) -> tuple[int, int]:
     """First of the problems that an index names, and the one behind the last."""
     if not isinstance(index, slice):
@@ -219,7 +250,7 @@ def _sorted(p: Problem) -> tuple[FloatArray, FloatArray, FloatArray | None]:
     n, counts = p.n_samples, p.counts
     shape = (len(p), -1) if n and int(counts.min()) * len(p) == n else None
     o = p.outcomes
-    if shape and p.weights is None and (o.dtype.kind in "biu" or bool(((o == 0) | (o == 1)).all())):
+    if shape and p.weights is None and are_binary(o):
         # Scores in [0, 1] leave a bit of their pattern free, which is in their order: one integer key a row.
         kind: Any = np.uint32 if p.scores.dtype == np.float32 else np.uint64
         key = (p.scores + p.scores.dtype.type(0)).view(kind) << kind(1)  # + 0 makes -0.0 a 0.0
@@ -248,6 +279,7 @@ class OneVsRest(Sequence[Problem]):
     labels: tuple[Label, ...]
     average: str = "power"
     dependent: bool = True
+    design: tuple[float, ...] | None = None
     domain: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     @overload
@@ -268,6 +300,7 @@ class OneVsRest(Sequence[Problem]):
             share=(1 / len(self),) * (b - a),
             average=self.average,
             dependent=self.dependent,
+            design=_some(self.design, a, b, alone=False),
         )
 
     def __len__(self) -> int:
@@ -294,7 +327,12 @@ class OneVsRest(Sequence[Problem]):
     @property
     def sizes(self) -> FloatArray:
         """Sample size of each problem, (K,)."""
-        return np.full(len(self), effective_size(self.weights, self.n_samples, integral=self.integral))
+        return effective_size(self.weights, self.n_samples, integral=self.integral) / self.designs
+
+    @property
+    def designs(self) -> FloatArray:
+        """Design effect of each problem, (K,)."""
+        return np.ones(len(self)) if self.design is None else np.array(self.design)
 
     def tiles(self, numbers: int = TILE) -> Iterator[Problem]:
         """Neighbouring classes at a time, about ``numbers`` probabilities."""
@@ -337,6 +375,8 @@ class VectorProblem:
     logs: FloatArray | None = None
     #: Whether only the class that came counts, with its frequency.
     drawn: bool = False
+    #: How many rows say as much as one independent row; None where all are independent.
+    design: float | None = None
 
     @property
     def n_samples(self) -> int:
@@ -346,7 +386,7 @@ class VectorProblem:
     @cached_property
     def effective_size(self) -> float:
         """Sample size; see :func:`calibrant.data.predictions.effective_size`."""
-        return effective_size(self.weights, self.n_samples, integral=self.integral)
+        return effective_size(self.weights, self.n_samples, integral=self.integral) / (self.design or 1.0)
 
 
 Reduction = Problem | OneVsRest | VectorProblem

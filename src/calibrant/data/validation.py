@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from .checks import check_choice
 from .columns import check_one_column
 from .convert import to_array
+from .dependence import group_codes, read_groups
 from .doubts import check_same_order, warn_of_columns, warn_of_labels
 from .labels import encode_binary, encode_columns
 from .predictions import Predictions
-from .types import AnyArray, FloatArray
+from .types import AnyArray, FloatArray, IntArray
 
 #: How far outside [0, 1] a score may lie and still count as rounding noise, by dtype of the scores.
 RANGE_TOLERANCE = {np.dtype(np.float16): 2e-3, np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-9}
@@ -35,6 +37,8 @@ def as_predictions(
     sample_weight: Any = None,
     sum_tolerance: float | None = None,
     from_logits: bool = False,
+    groups: Any = None,
+    group_average: str = "micro",
 ) -> Predictions:
     """Judge user input once and return :class:`Predictions`.
 
@@ -62,6 +66,13 @@ def as_predictions(
     from_logits : bool, default False
         ``y_prob`` holds finite logits: rows of a softmax, or in 1-D the log odds of ``pos_label``. Logarithms of
         probabilities are then exact where the probabilities themselves are rounded to 0 or 1.
+    groups : array-like of shape (n,), optional
+        Which rows belong together: repeats of a prompt, patients of a hospital, forecasts of one event. Rows of one
+        group may depend on each other in any way, groups are independent. Intervals, bands and tests then say what so
+        many groups can tell; without groups rows are taken as independent.
+    group_average : {"micro", "macro"}, default "micro"
+        What is averaged: ``"micro"`` rows, ``"macro"`` groups, so that each counts alike whatever its number of rows
+        (weights are divided by their sum in the group).
 
     Returns
     -------
@@ -87,7 +98,7 @@ def as_predictions(
     if isinstance(y_true, Predictions):
         given = {
             "y_prob": y_prob, "labels": labels, "pos_label": pos_label, "sample_weight": sample_weight,
-            "sum_tolerance": sum_tolerance, "from_logits": from_logits or None,
+            "sum_tolerance": sum_tolerance, "from_logits": from_logits or None, "groups": groups,
         }  # fmt: skip
         if extra := [name for name, value in given.items() if value is not None]:
             raise TypeError(
@@ -98,7 +109,7 @@ def as_predictions(
         raise TypeError("Predictions take the place of y_true and y_prob: pass them first, and no y_prob")
     if y_prob is None:
         raise TypeError("y_prob must be given: probabilities of the labels in y_true")
-    check_same_order(y_true=y_true, y_prob=y_prob, sample_weight=sample_weight)
+    check_same_order(y_true=y_true, y_prob=y_prob, sample_weight=sample_weight, groups=groups)
     truth, _ = to_array(y_true, "y_true")
     raw, columns = to_array(y_prob, "y_prob")
     probs, eps = _scores(raw)
@@ -113,6 +124,12 @@ def as_predictions(
             f"y_true and y_prob must have the same number of rows; got {truth.shape[0]} and {probs.shape[0]}"
         )
     weights = _weights(sample_weight, truth.shape[0])
+    together = _groups(groups, truth.shape[0], weights)
+    check_choice("group_average", group_average, ("micro", "macro"))
+    if group_average == "macro":
+        if groups is None:
+            raise ValueError("group_average='macro' needs groups: pass groups=")
+        weights = weights if together is None else _alike(together, weights)
     if probs.ndim == 1:
         probs = _in_range(probs, eps)
         codes, classes, positive = encode_binary(truth, labels, pos_label)
@@ -122,7 +139,7 @@ def as_predictions(
             logs = logs[:, ::-1]
         if not from_logits:
             warn_of_labels(probs)
-        return Predictions(probs, codes, weights, classes, positive, eps, logs)
+        return Predictions(probs, codes, weights, classes, positive, eps, logs, together)
     if pos_label is not None:
         raise ValueError(
             f"pos_label is for a 1-D y_prob; y_prob has {probs.shape[1]} columns (got pos_label={pos_label!r}): "
@@ -137,7 +154,7 @@ def as_predictions(
         warn_of_labels(probs)
     if labels is None and columns is None:
         warn_of_columns(probs, codes, classes, truth)
-    return Predictions(probs, codes, weights, classes, None, eps, logs)
+    return Predictions(probs, codes, weights, classes, None, eps, logs, together)
 
 
 def _one_column(array: AnyArray, name: str) -> AnyArray:
@@ -299,6 +316,29 @@ def _weights(sample_weight: Any, n: int) -> FloatArray | None:
         raise ValueError(f"sample_weight must not be negative; {_at(weights, _first(weights < 0))}")
     check_weight_range(weights)
     return weights
+
+
+def _groups(groups: Any, n: int, weights: FloatArray | None) -> IntArray | None:
+    """Codes of groups, of which there are several."""
+    read = read_groups(groups, n)
+    if read is None:
+        return None
+    codes = group_codes(read)
+    used = codes if weights is None else codes[weights > 0]
+    if used.size and (used == used[0]).all():
+        raise ValueError(
+            "groups must name at least 2 groups with weight; all rows belong to one: how results vary from group to "
+            "group cannot be told from a single one"
+        )
+    # Rows that are groups by themselves are independent; repeats of one row would belong together.
+    return None if weights is None and int(codes.max(initial=0)) + 1 == n else codes
+
+
+def _alike(groups: IntArray, weights: FloatArray | None) -> FloatArray:
+    """Weights that sum to 1 in every group with weight."""
+    weight = np.ones(groups.size) if weights is None else weights
+    mass = np.bincount(groups, weight)[groups]
+    return np.divide(weight, mass, out=np.zeros(groups.size), where=mass > 0)
 
 
 def check_weight_range(weights: FloatArray) -> None:

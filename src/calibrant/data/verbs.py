@@ -7,10 +7,11 @@ import inspect
 import os
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ParamSpec, TypeAlias, TypedDict, TypeVar
 
+from .predictions import Predictions
 from .types import RenamedWarning
 from .validation import as_predictions
 
@@ -28,6 +29,8 @@ class Reading(TypedDict, total=False):
     sample_weight: Any
     sum_tolerance: float | None
     from_logits: bool
+    groups: Any
+    group_average: str
 
 
 _OPTIONS = {
@@ -37,12 +40,15 @@ _OPTIONS = {
 }
 
 
-def verb(renamed: Mapping[str, Renamed] | None = None) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def verb(
+    renamed: Mapping[str, Renamed] | None = None, *, grouped: bool = False
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorate a function whose last argument is ``**reading: Unpack[Reading]``.
 
     Its signature then names these options, as if it had written them out; an unknown keyword is a TypeError that names
     the function; a keyword that is spelled as in an earlier version (``renamed``: old to new, with what makes the new
-    value of the old one where they differ) works, with a warning.
+    value of the old one where they differ) works, with a warning. Functions that say nothing of rows in groups
+    (``grouped``) take none: they would answer as if all rows were independent.
     """
     old = dict(renamed or {})
 
@@ -50,7 +56,8 @@ def verb(renamed: Mapping[str, Renamed] | None = None) -> Callable[[Callable[P, 
         signature = inspect.signature(function)
         own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
         reads = len(own) < len(signature.parameters)
-        every = [*own, *(_OPTIONS.values() if reads else ())]
+        options = [p for p in _OPTIONS.values() if grouped or not p.name.startswith("group")] if reads else []
+        every = [*own, *options]
         known = {p.name for p in every if p.kind is not p.POSITIONAL_ONLY}
 
         @functools.wraps(function)
@@ -58,6 +65,8 @@ def verb(renamed: Mapping[str, Renamed] | None = None) -> Callable[[Callable[P, 
             if not known.issuperset(kwargs):
                 name = function.__qualname__.removesuffix(".__init__")
                 kwargs.update(_as_now(name, kwargs, {p.name for p in own[: len(args)]}, known, old))
+            if reads and not grouped:
+                _refuse_groups(function, (*args, *kwargs.values()))
             return function(*args, **kwargs)
 
         # inspect reads it from any function; the type of functions does not list it.
@@ -65,6 +74,15 @@ def verb(renamed: Mapping[str, Renamed] | None = None) -> Callable[[Callable[P, 
         return called
 
     return decorate
+
+
+def _refuse_groups(function: Callable[..., Any], given: Iterable[Any]) -> None:
+    """ValueError for predictions in groups, of a function that takes rows as independent."""
+    if any(isinstance(value, Predictions) and value.groups is not None for value in given):
+        raise ValueError(
+            f"{function.__qualname__.removesuffix('.__init__')}() takes all rows as independent, and these predictions "
+            "have groups: pass predictions without groups if that is meant"
+        )
 
 
 def warn_renamed(text: str) -> None:

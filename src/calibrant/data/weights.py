@@ -22,6 +22,11 @@ def of_variances(weights: FloatArray, *, integral: bool) -> FloatArray:
     return weights if integral else weights**2
 
 
+def are_binary(outcomes: AnyArray) -> bool:
+    """Whether outcomes are 0 or 1 each, as all are but those of changed residuals."""
+    return outcomes.dtype.kind in "biu" or bool(((outcomes == 0) | (outcomes == 1)).all())
+
+
 def run_starts(ordered: AnyArray) -> IntArray:
     """Where runs of equal values start."""
     return np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))

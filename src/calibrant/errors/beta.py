@@ -74,7 +74,7 @@ class AngleCounts:
             values = (runs.scores, runs.weight - runs.outcome, runs.outcome)
             score, negative, positive = (v.reshape(*p.shape, -1) for v in runs.table(*values))
             mass = np.stack([negative, positive], axis=-2)
-            square, size = mass, runs.totals
+            square, size = p.variances(mass, mass), runs.totals
         else:  # a sample's own share depends on its weight: rows stay rows
             q = p.ordered
             w = ones_or(q.weights, q.n_samples)
@@ -84,9 +84,9 @@ class AngleCounts:
             values = (rows.scores, rows.weight - rows.outcome, rows.outcome)
             score, negative, positive = (v.reshape(*p.shape, -1) for v in rows.table(*values))
             mass = np.stack([negative, positive], axis=-2)
-            square, size = mass**2, q.counts
+            square, size = p.variances(mass**2, mass), q.counts
         n = p.counts if p.shape else p.n_samples
-        few = cls(score, mass, square, np.zeros(p.shape, dtype=bool), p.domain, n, p.integral)
+        few = cls(score, mass, square, np.zeros(p.shape, dtype=bool), p.domain, n, p.counted)
         return few.with_grids(np.reshape(size, p.shape) > ANGLE_CELLS)
 
     def with_grids(self, many: AnyArray) -> AngleCounts:

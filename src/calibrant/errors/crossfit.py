@@ -10,6 +10,7 @@ import numpy as np
 
 from ..data.problem import OneVsRest, Problem
 from ..data.types import AnyArray, FloatArray
+from ..data.weights import are_binary
 from ..sums import DistinctScores, Runs
 from ..sums.folds import Parts, dealt, split
 from .base import Estimator
@@ -118,7 +119,7 @@ class CrossFit(Estimator):
         out: list[FloatArray] = [np.empty(0)]
         for tile in problems.tiles():
             together = isinstance(self.regressor, str) and self.regressor == "isotonic"
-            if together and tile.integral and (tile.outcomes.dtype.kind in "biu" or _zero_one(tile.outcomes)):
+            if together and tile.integral and are_binary(tile.outcomes):
                 out += [self._by_runs(part, norm) for part in tile.sums(DistinctScores()).blocks(_BLOCK)]
             else:
                 out += [np.array([self._one(problem, norm) for problem in tile])]
@@ -211,10 +212,6 @@ def histogram_map(scores: FloatArray, weight: FloatArray, positive: FloatArray, 
     means = np.add.reduceat(positive, starts) / np.add.reduceat(weight, starts)
     borders = (scores[starts[1:] - 1] + scores[starts[1:]]) / 2
     return np.asarray(means[np.searchsorted(borders, at, side="left")])
-
-
-def _zero_one(outcomes: AnyArray) -> bool:
-    return bool(((outcomes == 0) | (outcomes == 1)).all())
 
 
 BUILT_IN: dict[str, Map] = {"isotonic": isotonic_map, "logistic": logistic_map, "histogram": histogram_map}

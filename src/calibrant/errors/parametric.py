@@ -62,7 +62,7 @@ class LogitMoments:
         n = problem.counts if problem.shape else problem.n_samples
         logits, count, positive, squares = (v.reshape(*problem.shape, -1) for v in runs.table(*values))
         step = np.zeros(problem.shape)
-        few = cls(logits, count, positive, squares, step, edge_of(eps), problem.domain, n, problem.integral)
+        few = cls(logits, count, positive, squares, step, edge_of(eps), problem.domain, n, problem.counted)
         return few.with_grids(np.asarray(runs.totals if runs.integral else runs.n_rows).reshape(problem.shape))
 
     @classmethod
@@ -82,7 +82,8 @@ class LogitMoments:
         nodes = np.broadcast_to(np.linspace(-edge, edge, LOGIT_CELLS + 1), tables[0].shape)
         step = np.full(p.shape, 2 * edge / LOGIT_CELLS)
         n = p.counts if p.shape else p.n_samples
-        return cls(nodes, tables[0], tables[1], tables[0], step, edge, p.domain, n, p.integral)
+        squares = p.variances(tables[0], tables[0])
+        return cls(nodes, tables[0], tables[1], squares, step, edge, p.domain, n, p.counted)
 
     def with_grids(self, size: FloatArray) -> LogitMoments:
         """Counts on nodes for the problems of more than :data:`LOGIT_CELLS` samples."""

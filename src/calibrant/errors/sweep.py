@@ -99,7 +99,7 @@ class Sweep(CellEstimator):
             np.add.reduceat(v, start) if runs.size else np.zeros(edges.n_bins) for v in fields
         )
         n = int(np.sum(runs.n_samples))
-        return BinMoments(edges, "hard", weight, score, outcome, square, weight, n, runs.integral)
+        return BinMoments(edges, "hard", weight, score, outcome, square, weight, n, runs.integral and not runs.grouped)
 
     def read(self, sums: Runs, norm: float) -> FloatArray:
         """``errorᵖ`` of every problem: one more bin for all, and those whose frequencies fall drop out.

@@ -11,7 +11,7 @@ from ..errors import Binned
 from .estimation import calibration_error
 
 
-@verb()
+@verb(grouped=True)
 def expected_calibration_error(
     y_true: Any,
     y_prob: Any = None,
@@ -44,7 +44,7 @@ def expected_calibration_error(
     )
 
 
-@verb()
+@verb(grouped=True)
 def maximum_calibration_error(
     y_true: Any,
     y_prob: Any = None,

@@ -33,7 +33,7 @@ from .result import Estimate, ReliabilityCurve
 _POSTERIOR = 5
 
 
-@verb()
+@verb(grouped=True)
 def calibration_error(
     y_true: Any,
     y_prob: Any = None,
@@ -104,7 +104,7 @@ def calibration_error(
     return _known(asked.question.combine(asked.powers), asked.estimator, asked.question)
 
 
-@verb()
+@verb(grouped=True)
 def estimate(
     y_true: Any,
     y_prob: Any = None,
@@ -175,6 +175,11 @@ def estimate(
 
 def _answered(asked: Asked, n_resamples: int, rng: np.random.Generator) -> Estimate:
     question, chosen, reduction = asked.question, asked.estimator, asked.reduction
+    if reduction.design is not None and not isinstance(chosen, CellEstimator | SimplexBinned):
+        raise TypeError(
+            f"estimate() cannot give an interval for {chosen!r} with groups, as it looks at rows one by one: use one "
+            "of bins or cells (EmpiricalBayes(), Binned(), Density(), SimplexBinned()), or calibration_error()"
+        )
     if isinstance(chosen, ReadingEstimator):
         return _read(chosen, [reduction] if isinstance(reduction, VectorProblem) else list(reduction), question)
     if isinstance(reduction, VectorProblem):

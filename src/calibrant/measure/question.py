@@ -66,8 +66,10 @@ class Question:
         """The question that a notion asks of predictions, with norm and level judged."""
         p, r, sizes = check_norm(norm), check_level(level), (predictions.n_samples, predictions.effective_size)
         if isinstance(reduction, VectorProblem):
-            return cls(notion, p, r, (None,), (1.0,), "power", False, *sizes)
+            return cls(notion, p, r, (None,), (1.0,), "power", False, sizes[0], sizes[1] / (reduction.design or 1.0))
         some = reduction
+        if some.design is not None:
+            sizes = (sizes[0], sizes[1] / float(some.designs.mean()))
         return cls(notion, p, r, some.labels, some.shares, some.average, some.dependent, *sizes)
 
     def __len__(self) -> int:

@@ -226,7 +226,7 @@ def _binary_order(p: Predictions, rule: ScoringRule) -> list[int] | None:
     return [1, 0] if rule.binary and p.positive == 0 else None
 
 
-@verb()
+@verb(grouped=True)
 def mean_score(
     y_true: Any,
     y_prob: Any = None,
@@ -238,7 +238,7 @@ def mean_score(
     return mean(_samples(p, score), p.weights)
 
 
-@verb()
+@verb(grouped=True)
 def brier_score(
     y_true: Any,
     y_prob: Any = None,
@@ -273,7 +273,7 @@ def brier_score(
     return mean_score(y_true, y_prob, Brier(scale), **reading)
 
 
-@verb()
+@verb(grouped=True)
 def log_loss(
     y_true: Any,
     y_prob: Any = None,

@@ -15,7 +15,7 @@ from .estimation import resolve_estimator
 DEFAULT = Binned("sqrt", "quantile", debias="kumar")
 
 
-@verb()
+@verb(grouped=True)
 def squared_calibration_error(
     y_true: Any,
     y_prob: Any = None,

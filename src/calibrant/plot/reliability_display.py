@@ -97,7 +97,7 @@ class ReliabilityDisplay(Display):
         return cls(*held_diagrams(result))
 
     @classmethod
-    @verb({"method": "curve", "error": "estimator"})
+    @verb({"method": "curve", "error": "estimator"}, grouped=True)
     def from_predictions(
         cls,
         y_true: Any,

@@ -37,7 +37,7 @@ _DEFAULT, _RESIDUAL, _DENSITY = EmpiricalBayes(), ResidualKernel(), Density()
 _BINNED, _QUANTILE = Binned(), Binned(15, "quantile")
 
 
-@verb()
+@verb(grouped=True)
 def report(
     y_true: Any,
     y_prob: Any = None,

@@ -11,6 +11,7 @@ import numpy as np
 from ..data.checks import check_choice
 from ..data.problem import Problem
 from ..data.types import AnyArray, FloatArray
+from ..data.weights import are_binary, ones_or
 from .edges import Edges
 from .judged import judged
 from .redrawn import as_often, number_as_often
@@ -83,7 +84,9 @@ class BinMoments:
         shape = (*problem.shape, edges.n_bins)
         n = problem.counts if problem.shape else problem.n_samples
         weight, score, outcome, square, repeat = (v.reshape(shape) for v in sums)
-        return cls(edges, mapping, weight, score, outcome, square, repeat, n, problem.integral)
+        if problem.design is not None:
+            square = problem.variances(square, repeat)
+        return cls(edges, mapping, weight, score, outcome, square, repeat, n, problem.counted)
 
     def add(
         self,
@@ -263,6 +266,8 @@ def _slots(p: Problem, rows: slice, edges: Edges, size: int) -> AnyArray:
 
 def _hard_sums(p: Problem, edges: Edges) -> tuple[FloatArray, ...]:
     """Sums of hard bins, tile by tile. Counts of both outcomes come from one integer histogram."""
+    if not are_binary(p.outcomes):
+        return _hard_sums_of_reals(p, edges)
     size, n = edges.n_bins + 2, p.n_samples
     length = 2 * len(p) * size
     counts = np.zeros(length, dtype=np.int64 if p.weights is None else np.float64)
@@ -290,6 +295,21 @@ def _hard_sums(p: Problem, edges: Edges) -> tuple[FloatArray, ...]:
     weight = by_outcome.sum(axis=1)
     squares = weight if p.weights is None else folded(square).sum(axis=1)
     return weight, folded(score).sum(axis=1), by_outcome[:, 1], squares, weight
+
+
+def _hard_sums_of_reals(p: Problem, edges: Edges) -> tuple[FloatArray, ...]:
+    """Sums of hard bins of outcomes that are any numbers, as those of flipped residuals are."""
+    size, n = edges.n_bins + 2, p.n_samples
+    sums = np.zeros((4, len(p) * size))
+    step = _tile_of(n)
+    for a in range(0, n, step):
+        rows = slice(a, a + step)
+        index = _slots(p, rows, edges, size).astype(np.intp, copy=False)
+        w = ones_or(None if p.weights is None else p.weights[rows], len(index))
+        for row, values in zip(sums, (w, w * p.scores[rows], w * p.outcomes[rows], w * w), strict=True):
+            row += np.bincount(index, values, minlength=sums.shape[1])
+    weight, score, outcome, square = (edges.fold(row.reshape(-1, size)) for row in sums)
+    return weight, score, outcome, weight if p.weights is None else square, weight
 
 
 def _residuals(p: Problem, edges: Edges, mapping: str) -> tuple[FloatArray, FloatArray]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from ..data.problem import Problem
 from ..data.types import AnyArray, FloatArray, IntArray
+from ..data.weights import are_binary, ones_or
 from .judged import judged
 from .redrawn import as_often, number_as_often
 
@@ -88,11 +90,13 @@ class GridMoments:
         else:
             total = np.array([float(one.sum()) for one in np.split(p.weights, p.bounds[1:-1])])
             squares = np.array([float(one @ one) for one in np.split(p.weights, p.bounds[1:-1])])
+        if p.design is not None:
+            squares = (total if p.integral else squares) * p.designs
         if not p.shape:
             count, positive = dense_counts(p, cells)
-            return cls(*p.domain, count[0], positive[0], float(total[0]), float(squares[0]), p.n_samples, p.integral)
+            return cls(*p.domain, count[0], positive[0], float(total[0]), float(squares[0]), p.n_samples, p.counted)
         node, count, positive = _on_nodes(p, cells)
-        return cls(*p.domain, count, positive, total, squares, p.counts, p.integral, node, cells)
+        return cls(*p.domain, count, positive, total, squares, p.counts, p.counted, node, cells)
 
     def __getitem__(self, index: Any) -> GridMoments:
         """Counts of one of many problems, on all nodes, or of some of them."""
@@ -394,6 +398,16 @@ def dense_counts(p: Problem, cells: int) -> tuple[FloatArray, FloatArray]:
     Two histograms by (problem, outcome, cell) are enough: the number of samples in a cell and the sum of their
     offsets within it, since a cell with m samples of offset sum f gives m - f to its left node and f to its right.
     """
+    if not are_binary(p.outcomes):
+        position = positions(p.scores, p.domain, cells)
+        cell = position.astype(np.intp)
+        w = ones_or(p.weights, p.n_samples)
+        shared = [
+            share_out(cell[a:b], position[a:b] - cell[a:b], np.stack([w[a:b], (w * p.outcomes)[a:b]]), cells)
+            for a, b in pairwise(p.bounds.tolist())
+        ]
+        count, positive = np.stack(shared, axis=1)
+        return count, positive
     size = cells + 1
     mass, offset = np.zeros((2, len(p), 2 * size))
     for i in range(len(p)):

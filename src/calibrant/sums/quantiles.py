@@ -187,7 +187,9 @@ class _Placed:
             weight, score, outcome = both(runs.weight), both(runs.weight * runs.scores), both(runs.outcome)
             square, repeat = both(runs.square, twice=True), both(runs.weight, twice=True)
         edges = Edges(self.values, exact=True)
-        found = BinMoments(edges, mapping, weight, score, outcome, square, repeat, runs.n_rows, runs.integral)
+        found = BinMoments(
+            edges, mapping, weight, score, outcome, square, repeat, runs.n_rows, runs.integral and not runs.grouped
+        )
         return found if runs.shape else found[0]
 
     def residuals(self, mapping: str) -> FloatArray:

@@ -33,6 +33,8 @@ class Runs:
         Rows, those without weight included.
     shape : tuple
         () for one problem, (R,) for many.
+    grouped : bool
+        Whether rows hang together in groups: ``square`` then has their design effect, and of repeats too.
     """
 
     scores: FloatArray
@@ -46,6 +48,7 @@ class Runs:
     bounds: IntArray
     n_samples: Any
     shape: tuple[int, ...] = ()
+    grouped: bool = False
 
     @classmethod
     def of(cls, problem: Problem) -> Runs:
@@ -61,9 +64,12 @@ class Runs:
             outcome, square = o if start.size == s.size else _sums(o, start), weight
         else:
             weight, outcome, square = _sums(w, start), _sums(w * o, start), _sums(w * w, start)
+        if problem.design is not None:
+            square = (weight if p.integral else square) * problem.designs[row[start]]
         bounds = np.searchsorted(row[start], np.arange(len(p) + 1))
         n = problem.counts if problem.shape else problem.n_samples
-        return cls(s[start], weight, outcome, square, p.counts, p.integral, p.domain, p.eps, bounds, n, p.shape)
+        about = (p.domain, p.eps, bounds, n, p.shape, p.design is not None)
+        return cls(s[start], weight, outcome, square, p.counts, p.integral, *about)
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
@@ -111,6 +117,7 @@ class Runs:
             n_rows=self.n_rows + other.n_rows,
             n_samples=self.n_samples + other.n_samples,
             integral=self.integral and other.integral,
+            grouped=self.grouped or other.grouped,
             eps=max(self.eps, other.eps),
             bounds=np.searchsorted(row[start], np.arange(len(self) + 1)),
         )
@@ -138,7 +145,7 @@ class Runs:
     @cached_property
     def sizes(self) -> FloatArray:
         """Sample size of each problem, (R,): rows, repeats, or Kish's effective size for relative weights."""
-        if self.integral:
+        if self.integral and not self.grouped:
             return self.totals
         squares = np.bincount(self.row, self.square, minlength=len(self))
         return np.divide(self.totals**2, squares, out=np.zeros(len(self)), where=squares > 0)
@@ -197,7 +204,8 @@ class Runs:
     @property
     def trials(self) -> FloatArray:
         """Outcomes on each score, in rows: what is drawn anew are outcomes, and scores stay."""
-        return np.round(self.weight if self.integral else self.weight**2 / self.square)
+        counted = self.integral and not self.grouped
+        return np.round(self.weight if counted else self.weight**2 / self.square)
 
     def redrawn(self, count: FloatArray, positive: FloatArray) -> Runs:
         """Runs of samples with other counts (R, m) and positives (b R, m) at these scores."""

@@ -71,7 +71,7 @@ class CrossFitted:
     @cached_property
     def _units(self) -> Units:
         w = self.p.weights
-        return Units.of(self.p if w is None or w.all() else self.p.subset(w > 0), None)
+        return Units.of(self.p if w is None or w.all() else self.p.subset(w > 0))
 
     @cached_property
     def _calibrator(self) -> Calibrator:

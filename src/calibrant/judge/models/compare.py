@@ -25,7 +25,7 @@ from .measures import Measured, Measures
 from .parts import has_parts
 from .residual_bins import problems_of
 from .result import ComparedModel, Difference, ModelComparison, higher_is_better
-from .units import Units, read_groups
+from .units import Units
 
 ADJUSTMENTS = ("holm", "bonferroni", "none")
 #: Below this many groups (Kish's, where they differ in weight) a t law with as many degrees of freedom is a guess.
@@ -34,7 +34,7 @@ FEW_GROUPS = 30
 _ROUNDING = 1e-13
 
 
-@verb()
+@verb(grouped=True)
 def compare_models(
     y_true: Any,
     y_probs: Mapping[str, Any] | None = None,
@@ -42,7 +42,6 @@ def compare_models(
     notion: str | Notion = "auto",
     estimator: str | Estimator = "auto",
     scores: Sequence[str | ScoringRule] = ("brier", "log-loss"),
-    groups: Any = None,
     reference: str | None = None,
     level: float = 0.95,
     n_resamples: int = 2000,
@@ -66,8 +65,9 @@ def compare_models(
         the error itself, and do not depend on it.
     scores : sequence of {"brier", "log-loss", "spherical"} or scoring rules, default ("brier", "log-loss")
     groups : array-like of shape (n,), optional
-        What must not be taken for independent rows: the game, patient or event that several rows are of. Values do not
-        depend on it, only what is known of their noise and bias.
+        What must not be taken for independent rows: the game, patient or event that several rows are of. Scores do not
+        depend on it, only what is known of their noise and bias; calibration errors are those of
+        :func:`calibrant.calibration_error` with groups.
     sample_weight, labels, pos_label
         See :func:`calibrant.as_predictions`.
     reference : str, optional
@@ -147,12 +147,11 @@ def compare_models(
     checked = check_level(level)
     n_resamples = check_resamples(n_resamples)
     first = models[0]
-    group = read_groups(groups, first.n_samples)
     if first.weights is not None and not first.weights.all():
         held = first.weights > 0
         models = [p.subset(held) for p in models]
-        group = None if group is None else group[held]
-    units = Units.of(models[0], group)
+    group = models[0].groups
+    units = Units.of(models[0])
     if not units.size >= 2:
         what = "rows with weight" if group is None else "groups with weight"
         raise ValueError(f"a comparison needs at least two independent {what}; got {units.size:g}")

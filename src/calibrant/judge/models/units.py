@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...data.convert import to_array
+from ...data.dependence import group_codes
 from ...data.predictions import Predictions
 from ...data.types import AnyArray, FloatArray, IntArray
 from ...data.weights import ones_or
@@ -40,14 +40,12 @@ class Units:
     grouped: bool
 
     @classmethod
-    def of(cls, p: Predictions, groups: AnyArray | None) -> Units:
+    def of(cls, p: Predictions) -> Units:
         """Units of predictions whose rows all have weight."""
         weight = ones_or(p.weights, p.n_samples)
-        if groups is not None:
-            _, first, of_row = np.unique(groups, return_index=True, return_inverse=True)
-            # In order of appearance, so that draws do not depend on what groups are called.
-            place = np.argsort(np.argsort(first))
-            return cls(place[of_row.reshape(-1)], weight, np.ones(first.size), True)
+        if p.groups is not None:
+            of_row = group_codes(p.groups)  # of those that have weight
+            return cls(of_row, weight, np.ones(int(of_row.max()) + 1), True)
         rows = np.arange(p.n_samples)
         # Repeated rows are rows: each of them may be drawn or not.
         if p.integral_weights:
@@ -110,29 +108,3 @@ class Units:
         whole = self.size
         centred = influence - (influence @ self.copies / whole)[:, None]
         return np.asarray((centred * self.copies) @ centred.T) * (whole / max(whole - 1, 1.0))
-
-
-def read_groups(groups: Any, n: int, name: str = "groups") -> AnyArray | None:
-    """Judge the ``groups`` argument, or another of its kind: one value a row, none missing."""
-    if groups is None:
-        return None
-    array, _ = to_array(groups, name)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    if array.shape != (n,):
-        raise ValueError(f"{name} must hold one value for each of {n} rows; got shape {array.shape}")
-    if array.dtype.kind in "fc" and np.isnan(array).any():
-        raise ValueError(f"{name} must not be missing; row {int(np.flatnonzero(np.isnan(array))[0])} is NaN")
-    if array.dtype.kind in "mM" and np.isnat(array).any():
-        raise ValueError(f"{name} must not be missing; row {int(np.flatnonzero(np.isnat(array))[0])} is NaT")
-    if array.dtype.kind == "O":
-        for row, value in enumerate(array):
-            if value is None or value != value:
-                raise ValueError(f"{name} must not be missing; row {row} is {value!r}")
-        # Codes in order of appearance: values of several kinds have no order of their own.
-        known: dict[Any, int] = {}
-        try:
-            array = np.array([known.setdefault(v, len(known)) for v in array])
-        except TypeError:
-            raise TypeError(f"{name} must be hashable values, such as names or numbers; got {array[0]!r}") from None
-    return array

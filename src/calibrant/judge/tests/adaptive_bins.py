@@ -9,15 +9,21 @@ import numpy as np
 
 from ...data.checks import check_int, check_resamples
 from ...data.notions import Notion, Target, as_notion
-from ...data.types import RandomState
+from ...data.predictions import Predictions
+from ...data.types import FloatArray, RandomState
 from ...data.validation import as_predictions
 from ...data.verbs import Reading, verb
+from ...data.weights import ones_or
+from .flipped import Flips
 from .resampling import drawn_labels
 from .result import TestResult
 from .scales import MANY_ROWS, Scales, impossible
 
+#: Of rows in groups, scales have at most one bin for so many groups.
+GROUPS_A_BIN = 4
 
-@verb()
+
+@verb(grouped=True)
 def adaptive_test(
     y_true: Any,
     y_prob: Any = None,
@@ -49,6 +55,9 @@ def adaptive_test(
         into :math:`m^{K-1}` cells of equal volume and residuals are vectors; few classes are needed for cells to hold
         pairs, and the cells depend on the order of the classes.
     n_resamples : int, default 999
+        Sets of labels; of rows in ``groups``, of signs of whole groups' residuals. Pairs of rows of one group then say
+        nothing, scales are standardised by the mean and standard deviation of their draws, and have at most a bin for
+        every four groups.
     n_scales : int or "auto", default "auto"
         Scales 1, 2, …, 2^(n_scales - 1). ``"auto"``: up to :math:`2^B,\ B = \lceil \frac{2}{d} \log_2(n / \sqrt{\ln n})
         \rceil`, d = 1 (canonical K - 1), after the paper. Left out are scales that part rows as a coarser one does, and
@@ -102,7 +111,7 @@ def adaptive_test(
     if p.weights is not None:
         p = p.subset(p.weights > 0)
     codes, targets = p.codes.astype(np.int64), list(chosen.targets(p))
-    in_cells = n_rows > MANY_ROWS and p.weights is None and _apart(targets, n_rows)
+    in_cells = n_rows > MANY_ROWS and p.weights is None and p.groups is None and _apart(targets, n_rows)
     problems = [
         Scales.of_cells(t, codes, p.eps, wanted)
         if in_cells and len(t.scores) > MANY_ROWS
@@ -113,8 +122,14 @@ def adaptive_test(
     lost = sum(impossible(t, codes) for t in targets)
     observed = np.inf if lost else float(max((one.largest(one.happened)[0] for one in known), default=0.0))
     rng = np.random.default_rng(random_state)
+    how = f"resampling under calibration, {n_resamples} draws"
+    draws: FloatArray = np.zeros(n_resamples)
     if not known:
-        draws = np.zeros(n_resamples)
+        pass
+    elif p.groups is not None:
+        found, draws = _flipped(p, known, n_resamples, rng)
+        observed = observed if lost else found
+        how = f"{n_resamples} draws of the signs of {p.n_groups} groups"
     elif in_cells:
         draws = np.max(
             [np.concatenate([one.largest(sets) for sets in one.drawn(n_resamples, rng)]) for one in known], axis=0
@@ -132,12 +147,43 @@ def adaptive_test(
         statistic=observed,
         pvalue=(at_least + 1) / (n_resamples + 1),
         null=f"the probabilities are calibrated ({chosen.name})",
-        method=f"adaptive test of the squared calibration error, resampling under calibration, {n_resamples} draws",
+        method=f"adaptive test of the squared calibration error, {how}",
         n_samples=n_rows,
         details=_details(known, several=len(problems) > 1),
         warnings=tuple(warnings),
         draws=draws,
     )
+
+
+def _flipped(
+    p: Predictions, known: Sequence[Scales], n_draws: int, rng: np.random.Generator
+) -> tuple[float, FloatArray]:
+    """The largest error over scales and problems, and those with the signs of groups drawn, (R,), both standardised."""
+    weights, squares, variances = ones_or(p.weights, p.n_samples), np.zeros(p.n_samples), np.zeros(p.n_samples)
+    places = [slice(None) if one.target.rows is None else one.target.rows for one in known]
+    residuals = [[k - q[:, None] for k, q in zip(one.happened, one.probs.T, strict=True)] for one in known]
+    for at, one, columns in zip(places, known, residuals, strict=True):
+        squares[at] += np.add.reduce([r[:, 0] ** 2 for r in columns])
+        variances[at] += (one.probs * (1 - one.probs)).sum(axis=1)
+    flips = Flips.of(np.asarray(p.groups), squares, variances, weights)
+    size = p.n_samples * len(residuals[0])
+    drawn: list[list[FloatArray]] = [[] for _ in known]
+    for signs in flips.signs(n_draws, rng, size):
+        for found, at, one, columns in zip(drawn, places, known, residuals, strict=True):
+            turned = signs.T[flips.group[at]]
+            found.append(one.errors_of([turned * r for r in columns]))
+    largest, observed = [], []
+    for found, one, columns in zip(drawn, known, residuals, strict=True):
+        every = np.concatenate(found, axis=1)
+        mean, sd = every.mean(axis=1), every.std(axis=1)
+        bins = np.array([level.weight.size for level in one.levels])
+        # Where every bin holds one group, signs change nothing; with few groups a bin, residuals are not symmetric.
+        seen = (sd > 1e-9 * mean) & (bins <= max(1, flips.n_groups // GROUPS_A_BIN))
+        if seen.any():
+            mean, sd = mean[seen, None], sd[seen, None]
+            largest.append(((every[seen] - mean) / sd).max(axis=0))
+            observed.append(float(((one.errors_of(columns)[seen] - mean) / sd).max()))
+    return max(observed, default=0.0), np.max(largest, axis=0) if largest else np.zeros(n_draws)
 
 
 def _apart(targets: Sequence[Target], n_rows: int) -> bool:

@@ -14,6 +14,7 @@ from ...data.verbs import Reading, verb
 from ...data.weights import of_variances, ones_or
 from ...measure.scores import matrix_of
 from ...sums.logistic_fit import DECREMENT, Counts, Point, logits_of, maximum
+from .flipped import Flips, share_at_least
 from .result import TestResult
 
 #: Expected counts below this make a chi-squared distribution doubtful.
@@ -52,13 +53,15 @@ def _percentiles(values: FloatArray, times: FloatArray, n_bins: int) -> FloatArr
     return np.asarray(low + (place - below) * (high - low))
 
 
-@verb()
+@verb(grouped=True)
 def hosmer_lemeshow(
     y_true: Any,
     y_prob: Any = None,
     *,
     n_bins: int = 10,
     df: str | int = "fit",
+    n_resamples: int = 999,
+    random_state: RandomState = 0,
     **reading: Unpack[Reading],
 ) -> TestResult:
     r"""Hosmer–Lemeshow test, of two classes or (Fagerland, Hosmer & Bofin 2008) of more.
@@ -75,7 +78,11 @@ def hosmer_lemeshow(
         Groups, by percentiles of one minus the probability of the first class (of the probability itself where
         ``y_prob`` is 1-D), right-closed. Percentiles that coincide merge.
     df : {"fit", "external"} or int, default "fit"
-        Degrees of freedom: ``(g - 2)(K - 1)`` for rows that the model was fitted to, ``g (K - 1)`` for others.
+        Degrees of freedom: ``(g - 2)(K - 1)`` for rows that the model was fitted to, ``g (K - 1)`` for others; of no
+        meaning with ``groups``.
+    n_resamples : int, default 999
+    random_state : int, Generator or None
+        Of rows in ``groups``: signs of whole groups' residuals are drawn, and the p-value is that among these draws.
 
     Returns
     -------
@@ -110,6 +117,7 @@ def hosmer_lemeshow(
 
     n_bins = check_int("n_bins", n_bins, 3)
     p = as_predictions(y_true, y_prob, **reading)
+    n_resamples = check_resamples(n_resamples, 1)
     matrix, codes, w, _ = _rows(p)
     k = matrix.shape[1]
     score = 1 - matrix[:, 0] if k > 2 or p.positive is None else matrix[:, 1]
@@ -126,13 +134,18 @@ def hosmer_lemeshow(
     warnings = []
     if n_groups < n_bins:
         warnings.append(f"percentiles of the scores coincide: {n_groups} groups in place of {n_bins}")
+    null = "outcomes in each group are as frequent as stated"
+    if p.groups is not None:
+        how = f"Hosmer–Lemeshow statistic, {n_groups} groups of scores"
+        cells = (matrix, codes, w, group)
+        return _by_groups(p, statistic, cells, expected, how, null, n_resamples, random_state, tuple(warnings))
     warnings += _few(expected)
     if freedom < 1:
         warnings.append("too few groups for a p-value")
     return TestResult(
         statistic=statistic,
         pvalue=float(chi2.sf(statistic, freedom)) if freedom >= 1 else float("nan"),
-        null="outcomes in each group are as frequent as stated",
+        null=null,
         method=f"Hosmer–Lemeshow test, {n_groups} groups",
         n_samples=len(codes),
         df=float(freedom),
@@ -165,7 +178,7 @@ def _freedom(df: Any, n_groups: int, k: int) -> int:
     return check_int("df", df, 1, instead="'fit', 'external' or ")
 
 
-@verb()
+@verb(grouped=True)
 def pearson_test(
     y_true: Any,
     y_prob: Any = None,
@@ -241,6 +254,11 @@ def pearson_test(
         "n_samples": len(codes),
         "details": {"distinct_scores": float(len(scores))},
     }
+    if p.groups is not None and freedom >= 1:
+        cells = (matrix, codes, w, group)
+        return _by_groups(
+            p, statistic, cells, expected, "Pearson's statistic", about["null"], n_resamples, random_state
+        )
     if freedom < 1:
         pvalue = 0.0 if np.isinf(statistic) else float("nan")
         return TestResult(statistic, pvalue, method="Pearson's test", warnings=("all scores are certain",), **about)
@@ -256,10 +274,13 @@ def pearson_test(
     return TestResult(statistic, pvalue, method="Pearson's test", df=float(freedom), warnings=tuple(few), **about)
 
 
-@verb()
+@verb(grouped=True)
 def spiegelhalter_test(
     y_true: Any,
     y_prob: Any = None,
+    *,
+    n_resamples: int = 999,
+    random_state: RandomState = 0,
     **reading: Unpack[Reading],
 ) -> TestResult:
     r"""Spiegelhalter's z: is the Brier score what it would be if the probabilities were true?
@@ -273,6 +294,9 @@ def spiegelhalter_test(
     ----------
     y_true, y_prob, labels, pos_label, sample_weight
         See :func:`calibrant.as_predictions`.
+    n_resamples : int, default 999
+    random_state : int, Generator or None
+        Of rows in ``groups``: signs of whole groups' residuals are drawn, and the p-value is that among these draws.
 
     Returns
     -------
@@ -313,32 +337,49 @@ def spiegelhalter_test(
     total = float(w_variance @ variance)
     known = total > 1e-20 * len(codes)
     z = float(w @ excess) / np.sqrt(total) if known else float("nan")
+    method, pvalue, draws = "Spiegelhalter's z-test", float(2 * norm.sf(abs(z))), None
+    if p.groups is not None and known:
+        flips = Flips.of(_grouped(p), excess**2, variance, w)
+        each = np.bincount(flips.group, w * excess)[:, None]
+        spread = flips.scale * float(np.sqrt((each**2).sum()))
+        rng = np.random.default_rng(random_state)
+        draws = np.concatenate(list(flips.drawn(each, check_resamples(n_resamples, 1), rng)))[:, 0] / spread
+        z, method = float(w @ excess) / spread, f"Spiegelhalter's z, {_drawn_from(flips, draws)}"
+        pvalue = share_at_least(np.abs(draws), abs(z))
     return TestResult(
         statistic=float(z),
-        pvalue=float(2 * norm.sf(abs(z))),
+        pvalue=pvalue,
         null="the Brier score is what the probabilities promise",
-        method="Spiegelhalter's z-test",
+        method=method,
         n_samples=len(codes),
+        draws=draws,
         warnings=() if known else ("the probabilities promise a Brier score without spread",),
     )
 
 
-@verb()
+@verb(grouped=True)
 def cox_test(
     y_true: Any,
     y_prob: Any = None,
+    *,
+    n_resamples: int = 999,
+    random_state: RandomState = 0,
     **reading: Unpack[Reading],
 ) -> TestResult:
     r"""Cox's recalibration test: intercept 0 and slope 1 of the log odds, jointly.
 
     .. math:: \operatorname{logit} P(o = 1) = a + b \operatorname{logit} p, \qquad H_0: a = 0,\ b = 1
 
-    Likelihood-ratio test with two degrees of freedom.
+    Likelihood-ratio test with two degrees of freedom; of rows in ``groups`` the score test, whose statistic is that of
+    small gaps, among draws of the signs of whole groups' residuals, and standard errors that allow for groups.
 
     Parameters
     ----------
     y_true, y_prob, labels, pos_label, sample_weight
         See :func:`calibrant.as_predictions`; two classes. Probabilities are clipped to [1e-12, 1 - 1e-12].
+    n_resamples : int, default 999
+    random_state : int, Generator or None
+        Of rows in ``groups``: signs of whole groups' residuals are drawn, and the p-value is that among these draws.
 
     Returns
     -------
@@ -393,23 +434,99 @@ def cox_test(
         warnings.append("outcomes are separated by the scores: intercept and slope have no finite estimate")
     plain = float(w @ (o * z - np.logaddexp(0, z)))
     statistic = max(2 * (likelihood - plain), 0.0)
+    pvalue, large_pvalue = float(chi2.sf(statistic, 1 + varied)), float(chi2.sf(max(2 * (at_large - plain), 0.0), 1))
+    method, draws = "Cox's recalibration test (likelihood ratio)", None
+    df: float | None = 1.0 + varied
+    if p.groups is not None:
+        x = np.column_stack([np.ones_like(z), z])[:, : 1 + varied]
+        flips = Flips.of(_grouped(p), (o - clipped) ** 2, clipped * (1 - clipped), w)
+        each = _group_sums(flips.group, (w * (o - clipped))[:, None] * x)
+        information = (x * (w * clipped * (1 - clipped))[:, None]).T @ x
+        rng = np.random.default_rng(random_state)
+        drawn = np.concatenate(list(flips.drawn(each, check_resamples(n_resamples, 1), rng)))
+        observed = each.sum(axis=0)
+        statistic = float(observed @ np.linalg.solve(information, observed))
+        draws = np.einsum("ri,ri->r", drawn, np.linalg.solve(information, drawn.T).T)
+        pvalue, df = share_at_least(draws, statistic), None
+        large_pvalue = share_at_least(np.abs(drawn[:, 0]), abs(float(observed[0])))
+        method = f"Cox's recalibration test (score), {_drawn_from(flips, draws)}"
+        if varied:
+            se = _sandwich(flips.group, x, o, w, free)
     return TestResult(
         statistic=statistic,
-        pvalue=float(chi2.sf(statistic, 1 + varied)),
+        pvalue=pvalue,
         null="the log odds have intercept 0 and slope 1",
-        method="Cox's recalibration test (likelihood ratio)",
+        method=method,
         n_samples=len(codes),
-        df=1.0 + varied,
+        df=df,
+        draws=draws,
         details={
             "intercept": float(free[0]),
             "slope": float(free[1]),
             "intercept_se": float(se[0]),
             "slope_se": float(se[1]),
             "in_the_large": float(large[0]),
-            "in_the_large_pvalue": float(chi2.sf(max(2 * (at_large - plain), 0.0), 1)),
+            "in_the_large_pvalue": large_pvalue,
         },
         warnings=tuple(warnings),
     )
+
+
+def _grouped(p: Predictions) -> AnyArray:
+    """Groups of the rows with weight."""
+    groups = np.asarray(p.groups)
+    return groups if p.weights is None else groups[p.weights > 0]
+
+
+def _drawn_from(flips: Flips, draws: FloatArray) -> str:
+    return f"{draws.size} draws of the signs of {flips.n_groups} groups"
+
+
+def _group_sums(group: AnyArray, values: FloatArray) -> FloatArray:
+    """Sums over the rows of each group, (G, m)."""
+    return np.stack([np.bincount(group, v) for v in values.T], axis=1)
+
+
+def _by_groups(
+    p: Predictions,
+    statistic: float,
+    rows: tuple[FloatArray, AnyArray, FloatArray, AnyArray],
+    expected: FloatArray,
+    how: str,
+    null: str,
+    n_resamples: int,
+    random_state: RandomState,
+    warnings: tuple[str, ...] = (),
+) -> TestResult:
+    """A chi-squared statistic of cells among those of flipped groups; ``rows``: matrix, codes, weights and cells."""
+    matrix, codes, w, cell = rows
+    n, k = matrix.shape
+    residual = -matrix
+    residual[np.arange(n), codes] += 1
+    flips = Flips.of(_grouped(p), (residual**2).sum(axis=1), 1 - (matrix**2).sum(axis=1), w)
+    wide = Flips(np.repeat(flips.group, k), flips.scale)
+    sums = wide.sums((cell[:, None] * k + np.arange(k)).reshape(-1), expected.size, (w[:, None] * residual).reshape(-1))
+    drawn = flips.drawn(sums, n_resamples, np.random.default_rng(random_state))
+    draws = np.concatenate([_chi_squared(d.reshape(-1, *expected.shape) + expected, expected) for d in drawn])
+    return TestResult(
+        statistic,
+        share_at_least(draws, statistic),
+        null=null,
+        method=f"{how}, {_drawn_from(flips, draws)}",
+        n_samples=n,
+        warnings=warnings,
+        draws=draws,
+    )
+
+
+def _sandwich(group: AnyArray, x: FloatArray, o: FloatArray, w: FloatArray, theta: FloatArray) -> FloatArray:
+    """Standard errors of logistic coefficients that allow for any dependence within groups."""
+    from scipy.special import expit
+
+    fitted = expit(x @ theta)
+    bread = np.linalg.pinv((x * (w * fitted * (1 - fitted))[:, None]).T @ x)
+    each = _group_sums(group, (w * (o - fitted))[:, None] * x)
+    return np.asarray(np.sqrt(np.diag(bread @ each.T @ each @ bread) * (len(each) / (len(each) - 1))))
 
 
 def _logistic(

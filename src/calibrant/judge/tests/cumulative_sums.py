@@ -6,26 +6,30 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from ...data.checks import check_resamples
 from ...data.notions import Notion, as_notion, only_problem
 from ...data.problem import Problem
-from ...data.types import FloatArray
+from ...data.types import FloatArray, IntArray, RandomState
 from ...data.validation import as_predictions
 from ...data.verbs import Reading, verb
-from ...data.weights import of_variances, ones_or
+from ...data.weights import of_variances, ones_or, run_starts
 from ...errors import Cumulative
+from .flipped import Flips, share_at_least
 from .result import TestResult
 
 #: Below this range of a Brownian motion the probability of a larger one is 1 to 12 digits.
 _SURELY = 0.5
 
 
-@verb()
+@verb(grouped=True)
 def cumulative_test(
     y_true: Any,
     y_prob: Any = None,
     *,
     statistic: str = "kuiper",
     notion: str | Notion = "auto",
+    n_resamples: int = 999,
+    random_state: RandomState = 0,
     **reading: Unpack[Reading],
 ) -> TestResult:
     r"""Kolmogorov–Smirnov or Kuiper test of the running sum of residuals, without bins or bandwidth.
@@ -43,6 +47,9 @@ def cumulative_test(
         Kuiper's is as sensitive to gaps that change their sign as to those that do not.
     notion : str or Notion, default "auto"
         A notion of one problem: the positive class, the confidence, or ``ClassSpecific``.
+    n_resamples : int, default 999
+    random_state : int, Generator or None
+        Of rows in ``groups``: signs of whole groups' residuals are drawn, and the p-value is that among these draws.
 
     Returns
     -------
@@ -75,12 +82,20 @@ def cumulative_test(
     found = reader.power(problem, 1.0)
     value = found / spread if spread > 0 else (float("inf") if found > 0 else float("nan"))
     survival = range_survival if statistic == "kuiper" else sup_survival
+    pvalue = float("nan") if np.isnan(value) else survival(float(value))
+    method, draws = f"{'Kuiper' if statistic == 'kuiper' else 'Kolmogorov–Smirnov'} test of cumulative residuals", None
+    if p.groups is not None and spread > 0:
+        rng = np.random.default_rng(random_state)
+        draws = _flipped(problem, p.groups, statistic, check_resamples(n_resamples, 1), rng) / spread
+        pvalue = share_at_least(draws, float(value))
+        method += f", {draws.size} draws of the signs of {p.n_groups} groups"
     return TestResult(
         statistic=float(value),
-        pvalue=float("nan") if np.isnan(value) else survival(float(value)),
+        pvalue=pvalue,
         null="residuals have mean 0 at every score",
-        method=f"{'Kuiper' if statistic == 'kuiper' else 'Kolmogorov–Smirnov'} test of cumulative residuals",
+        method=method,
         n_samples=n,
+        draws=draws,
         warnings=() if spread > 0 else ("all scores are 0 or 1: they promise outcomes without spread",),
     )
 
@@ -91,6 +106,22 @@ def _spread(problem: Problem) -> tuple[float, int]:
     w = ones_or(problem.weights, s.size)
     times = of_variances(w, integral=problem.integral)
     return float(np.sqrt(times @ (s * (1 - s))) / w.sum()), int(s.size)
+
+
+def _flipped(problem: Problem, groups: IntArray, statistic: str, n_draws: int, rng: np.random.Generator) -> FloatArray:
+    """Statistics of residuals of which whole groups have changed their sign, (R,)."""
+    s: FloatArray = problem.scores.astype(np.float64)
+    w = ones_or(problem.weights, s.size)
+    order = np.argsort(s, kind="stable")
+    s, w, residual = s[order], w[order], (problem.outcomes.astype(np.float64) - problem.scores)[order]
+    flips = Flips.of(groups[order], residual**2, s * (1 - s), w)
+    ends = np.append(run_starts(s)[1:], s.size) - 1
+    found = []
+    for signs in flips.signs(n_draws, rng, s.size):
+        running = np.cumsum(signs[:, flips.group] * (w * residual), axis=1)[:, ends]
+        high, low = np.maximum(running.max(axis=1), 0.0), np.minimum(running.min(axis=1), 0.0)
+        found.append(high - low if statistic == "kuiper" else np.maximum(high, -low))
+    return np.asarray(np.concatenate(found) / w.sum())
 
 
 def sup_survival(x: float) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Unpack
 
 import numpy as np
@@ -15,17 +15,18 @@ from ...data.types import AnyArray, FloatArray, RandomState
 from ...data.validation import as_predictions
 from ...data.verbs import Reading, verb
 from ...data.weights import ones_or
-from ...errors import Estimator, KernelCalibrationError, ResidualKernel, SimplexBinned
+from ...errors import CellEstimator, Estimator, KernelCalibrationError, ResidualKernel, SimplexBinned
 from ...errors.named import as_estimator
 from ...errors.norm import combine_draws, root
 from ...measure.scores import RULES, ScoringRule, as_rule, matrix_of
+from .flipped import Flips
 from .result import TestResult
 
 #: Draws worked on at a time.
 _TOGETHER = 1 << 22
 
 
-@verb()
+@verb(grouped=True)
 def calibration_test(
     y_true: Any,
     y_prob: Any = None,
@@ -90,14 +91,19 @@ def calibration_test(
     if isinstance(estimator, ScoringRule) or (isinstance(estimator, str) and estimator in RULES):
         reader = as_rule(estimator, one_column=p.positive is not None)
     rng = np.random.default_rng(random_state)
-    if isinstance(reader, ScoringRule):
-        statistics = _score(reader, p)
-    else:
+    if not isinstance(reader, ScoringRule):
         reader = _reader(reader, chosen)
         reader.check(chosen.reduce(p), chosen.name)
-        statistics = _statistics(reader, chosen, p, norm)
-    observed = float(statistics(p.codes[None].astype(np.int64))[0])
-    draws = np.concatenate([statistics(codes) for codes in drawn_labels(p, n_resamples, rng)])
+    if p.groups is not None:
+        flipped = _flipped_score(reader, p) if isinstance(reader, ScoringRule) else _flipped(reader, chosen, p, norm)
+        observed, drawn = flipped(n_resamples, rng)
+        how = f"signs of {p.n_groups} groups"
+    else:
+        statistics = _score(reader, p) if isinstance(reader, ScoringRule) else _statistics(reader, chosen, p, norm)
+        observed = float(statistics(p.codes[None].astype(np.int64))[0])
+        drawn = (statistics(codes) for codes in drawn_labels(p, n_resamples, rng))
+        how = "resampling under calibration"
+    draws = np.concatenate(list(drawn))
     # Draws that are the same sum in another order.
     near = 1e-12 * max(abs(observed), 1e-300) if np.isfinite(observed) else 0.0
     greater, at_least = int((draws > observed + near).sum()), int((draws >= observed - near).sum())
@@ -105,7 +111,7 @@ def calibration_test(
         statistic=observed,
         pvalue=(at_least + 1) / (len(draws) + 1),
         null="the probabilities are calibrated" + ("" if isinstance(reader, ScoringRule) else f" ({chosen.name})"),
-        method=f"resampling under calibration, {reader!r}, {len(draws)} draws",
+        method=f"{how}, {reader!r}, {len(draws)} draws",
         n_samples=p.n_samples,
         details={
             "p_greater": greater / len(draws),
@@ -136,6 +142,68 @@ def _reader(estimator: str | Estimator, notion: Notion) -> Estimator:
     if not notion.vector:
         return as_estimator(estimator, ResidualKernel())
     return as_estimator(estimator, SimplexBinned("cbrt") if notion.drawn else KernelCalibrationError())
+
+
+#: Observed statistic, and those drawn under the null hypothesis, some at a time.
+Flipped = Callable[[int, np.random.Generator], tuple[float, Iterable[FloatArray]]]
+
+
+def _flipped_score(rule: ScoringRule, p: Predictions) -> Flipped:
+    """Mean scores of rows in groups: expected ones, and what differs from these with the signs of groups drawn."""
+    if p.weights is not None:
+        p = p.subset(p.weights > 0)
+    q = matrix_of(p)
+    rule.expected(q[:1], q[:1])
+    table, weight = rule.table(q), ones_or(p.weights, p.n_samples)
+    weight = weight / weight.sum()
+    mean = (q * np.where(q > 0, table, 0.0)).sum(axis=1)
+    excess = np.take_along_axis(table, p.codes[:, None].astype(np.intp), axis=1)[:, 0] - mean
+    spread = (q * (np.where(q > 0, table, 0.0) - mean[:, None]) ** 2).sum(axis=1)
+    observed = float(weight @ (mean + excess))
+    if not np.isfinite(observed):  # what cannot happen has happened
+        return lambda n, rng: (observed, [np.full(n, float(weight @ mean))])
+    flips = Flips.of(np.asarray(p.groups), excess**2, spread, weight)
+    each = np.bincount(flips.group, weight * excess)[:, None]
+    return lambda n, rng: (observed, (float(weight @ mean) + d[:, 0] for d in flips.drawn(each, n, rng)))
+
+
+def _flipped(reader: Estimator, notion: Notion, p: Predictions, norm: float) -> Flipped:
+    """Errors of rows in groups, whose residuals change their sign together."""
+    if notion.vector:
+        raise ValueError(
+            f"notion {notion.name!r} cannot be tested with groups: take 'classwise', or one class, with groups, or "
+            "pass no groups"
+        )
+    if not isinstance(reader, CellEstimator):
+        raise TypeError(
+            f"{reader!r} cannot be tested with groups, since it looks at rows one by one: use an estimator of bins or "
+            "cells ('auto', Binned(), Density())"
+        )
+    if p.weights is not None:
+        p = p.subset(p.weights > 0)
+    targets, codes = list(notion.targets(p)), p.codes.astype(np.int64)
+    shares = [1 / len(targets) if t.share is None else t.share for t in targets]
+    residuals = [t.outcomes(codes) - t.scores.astype(np.float64) for t in targets]
+    places = [slice(None) if t.rows is None else t.rows for t in targets]
+    weights = ones_or(p.weights, p.n_samples)
+    squares, variances = np.zeros(p.n_samples), np.zeros(p.n_samples)
+    for t, r, at in zip(targets, residuals, places, strict=True):
+        squares[at] += r**2
+        variances[at] += t.scores * (1.0 - t.scores)
+    flips = Flips.of(np.asarray(p.groups), squares, variances, weights)
+
+    def errors(signs: FloatArray) -> FloatArray:
+        """Errors with these signs of the groups, (r, G)."""
+        powers = []
+        for t, r, at in zip(targets, residuals, places, strict=True):
+            about = {"integral": p.integral_weights, "domain": t.domain, "eps": p.eps}
+            outcomes = t.scores + signs[:, flips.group[at]] * r
+            scores, w = np.broadcast_to(t.scores, outcomes.shape), None if p.weights is None else p.weights[at]
+            powers.append(reader.powers(Problem.samples(scores, outcomes, w, **about), norm))
+        return combine_draws(powers, shares, norm, notion.average)
+
+    observed = float(errors(np.ones((1, flips.n_groups)))[0])
+    return lambda n, rng: (observed, (errors(signs) for signs in flips.signs(n, rng, p.n_samples)))
 
 
 def drawn_labels(p: Predictions, n_resamples: int, rng: np.random.Generator) -> Any:

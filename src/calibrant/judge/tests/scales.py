@@ -138,6 +138,15 @@ class Scales:
             found.append((1 / level.weight) @ (np.add.reduce([one * one for one in sums]) - alone))
         return np.asarray(np.stack(found) / (self.weights @ self.count))
 
+    def errors_of(self, residuals: list[FloatArray]) -> FloatArray:
+        """``Σ_b (Σ_i w_i r_i)² / w_b`` at each scale, (levels, r), of residuals of the units, (u, r) each."""
+        sums = [self.weights[:, None] * one for one in residuals]
+        found = []
+        for level in self.levels:
+            sums = [level.adds @ one for one in sums]
+            found.append((1 / level.weight) @ np.add.reduce([one * one for one in sums]))
+        return np.asarray(np.stack(found) / (self.weights @ self.count))
+
     def standardised(self, errors: FloatArray) -> FloatArray:
         """T of each level as a normal variable with mean 0 and sd 1, nearly."""
         mean, sd = (np.array([[getattr(level, name)] for level in self.levels]) for name in ("mean", "sd"))

@@ -28,7 +28,7 @@ _OF_CURVES: dict[str, CellEstimator] = {
 }
 
 
-@verb({"method": "estimator"})
+@verb({"method": "estimator"}, grouped=True)
 def reliability_curve(
     y_true: Any,
     y_prob: Any = None,
@@ -119,7 +119,7 @@ def reliability_curve(
     return drawn.curve(problem, None if reader is None else reader.summarize(problem))
 
 
-@verb({"method": "estimator"})
+@verb({"method": "estimator"}, grouped=True)
 def reliability_curves(
     y_true: Any,
     y_prob: Any = None,

@@ -144,8 +144,11 @@ class NormalDraws(Draws):
         trials = getattr(sums, "trials", None)
         shape = (len(count), n, count.shape[-1])
         if trials is not None:
-            drawn = np.stack([rng.random(shape[1:]) for rng in noise])
-            return cls(np.broadcast_to(count[:, None], shape), chances, drawn, trials <= 1)
+            kept = np.broadcast_to(count[:, None], shape)
+            if sums.grouped:  # rows that hang together are no trials: their sums vary more, and are as good as normal
+                normal = np.stack([rng.standard_normal(shape[1:]) for rng in noise])
+                return cls(kept, chances, normal, np.zeros(shape[-1], dtype=bool))
+            return cls(kept, chances, np.stack([rng.random(shape[1:]) for rng in noise]), trials <= 1)
         counts, normal = np.empty(shape), np.empty(shape)
         for i, rng in enumerate(noise):
             counts[i] = rng.poisson(np.maximum(count[i], 0), size=shape[1:])

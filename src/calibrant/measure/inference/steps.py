@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -55,13 +55,14 @@ class Groups:
         if weights is None:
             count = np.diff(start, append=s.size).astype(np.float64)
             positive = o if start.size == s.size else np.add.reduceat(o, start)
-            return cls._made(at, at, at, count, positive, count).merged(most)
+            scale = problem.effective_size / s.size
+            return cls._made(at, at, at, count * scale, positive * scale, count * scale, most)
         w = weights[order].astype(np.float64)
         weight = np.add.reduceat(w, start)
         # Whole-number weights are repeats, each of them a trial; of others, what a mean's variance says.
-        trials = weight if problem.integral else weight**2 / np.add.reduceat(w * w, start)
+        trials = weight**2 / problem.variances(np.add.reduceat(w * w, start), weight)
         scale = problem.effective_size / float(weight.sum())
-        return cls._made(at, at, at, weight * scale, np.add.reduceat(w * o, start) * scale, trials).merged(most)
+        return cls._made(at, at, at, weight * scale, np.add.reduceat(w * o, start) * scale, trials, most)
 
     @classmethod
     def of_moments(cls, fine: BinMoments, most: int | None = MOST) -> Groups:
@@ -78,7 +79,8 @@ class Groups:
             weight * scale,
             fine.outcome[used] * scale,
             fine.effective_size[used],
-        ).merged(most)
+            most,
+        )
 
     @classmethod
     def _made(
@@ -89,15 +91,21 @@ class Groups:
         count: FloatArray,
         positive: FloatArray,
         trials: FloatArray,
+        most: int | None,
     ) -> Groups:
-        return cls(low, high, score, count, positive, np.maximum(np.round(trials), 1.0))
+        # Rows that hang together are fewer trials than they are: no group of scores has less than one.
+        fewer = trials.sum() < trials.size * (1 - 1e-9)
+        if fewer:
+            most = min(trials.size if most is None else most, max(int(trials.sum()), 1))
+        few = cls(low, high, score, count, positive, trials).merged(most, 0 if fewer else OUTER)
+        return replace(few, trials=np.maximum(np.round(few.trials), 1.0))
 
     @property
     def size(self) -> int:
         """Number of groups m."""
         return self.score.size
 
-    def merged(self, most: int | None) -> Groups:
+    def merged(self, most: int | None, outer: int = OUTER) -> Groups:
         """These groups if there are no more than ``most``, else some :data:`FEW`, neighbours with equal counts."""
         if most is None or self.size <= most:
             return self
@@ -105,7 +113,7 @@ class Groups:
         running = np.cumsum(self.count)
         part = np.minimum((running - self.count / 2) * (few / running[-1]), few - 1).astype(np.intp)
         begins = np.concatenate([[True], part[1:] != part[:-1]])
-        begins[:OUTER] = begins[-OUTER:] = True
+        begins[:outer] = begins[self.size - outer :] = True
         start = np.flatnonzero(begins)
         count = np.add.reduceat(self.count, start)
         return Groups(

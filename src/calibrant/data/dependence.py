@@ -1,0 +1,127 @@
+"""Rows that belong together: which group each is of, and how much less they say than as many independent ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .convert import to_array
+from .types import AnyArray, FloatArray, IntArray
+from .weights import of_variances
+
+#: What cosines of the score's rank count: gaps of all scores alike matter most, rough ones are small.
+_PARTS = (1.0, 0.5, 0.25)
+#: Cells in which ranks are told.
+_CELLS = 1024
+#: The level at which few groups are allowed for, by Student's law in place of the normal one.
+_LEVEL = 0.95
+
+
+def read_groups(groups: Any, n: int, name: str = "groups") -> AnyArray | None:
+    """Judge the ``groups`` argument, or another of its kind: one value a row, none missing."""
+    if groups is None:
+        return None
+    array, _ = to_array(groups, name)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.shape != (n,):
+        raise ValueError(f"{name} must hold one value for each of {n} rows; got shape {array.shape}")
+    if array.dtype.kind in "fc" and np.isnan(array).any():
+        raise ValueError(f"{name} must not be missing; row {int(np.flatnonzero(np.isnan(array))[0])} is NaN")
+    if array.dtype.kind in "mM" and np.isnat(array).any():
+        raise ValueError(f"{name} must not be missing; row {int(np.flatnonzero(np.isnat(array))[0])} is NaT")
+    if array.dtype.kind == "O":
+        for row, value in enumerate(array):
+            if value is None or value != value:
+                raise ValueError(f"{name} must not be missing; row {row} is {value!r}")
+        # Codes in order of appearance: values of several kinds have no order of their own.
+        known: dict[Any, int] = {}
+        try:
+            array = np.array([known.setdefault(v, len(known)) for v in array])
+        except TypeError:
+            raise TypeError(f"{name} must be hashable values, such as names or numbers; got {array[0]!r}") from None
+    return array
+
+
+def group_codes(groups: AnyArray) -> IntArray:
+    """Codes 0 … G - 1 in order of appearance, so that nothing depends on what groups are called."""
+    _, first, of_row = np.unique(groups, return_index=True, return_inverse=True)
+    return np.asarray(np.argsort(np.argsort(first))[of_row.reshape(-1)])
+
+
+def kish(mass: FloatArray) -> float:
+    """Kish's number of units of these masses: with one that holds most of all there is hardly more than one."""
+    squares = float(mass @ mass)
+    return float(mass.sum() ** 2 / squares) if squares > 0 else 0.0
+
+
+def design_effects(problems: Any, groups: IntArray) -> FloatArray:
+    r"""How many rows say as much as one independent row, of each of R problems side by side, (R,).
+
+    With residuals ``r = o - s`` and cosines ``c_k = cos(kπu)`` of the rank u of the score, k = 0, 1, 2,
+
+    .. math:: \frac{\sum_k h_k \frac{G}{G-1} \sum_g \big(\sum_{i \in g} w_i (c_{ik} r_i - m_k)\big)^2}
+                   {\sum_k h_k \frac{n}{n-1} \sum_i w_i^2 (c_{ik} r_i - m_k)^2}, \qquad h = (1, ½, ¼),
+
+    the variance of weighted means of residuals when groups are drawn over that when rows are, m_k the mean itself:
+    exactly 1 where every row is its own group. Few groups, or one among them that holds most rows, leave it
+    uncertain: it is multiplied by the squared ratio of Student's quantile to the normal one, with one degree of
+    freedom less than Kish's number of groups. Never below 1, nor above the number of rows.
+
+    ``problems`` have rows ``scores``, ``outcomes``, ``weights`` with problem codes ``row``, as
+    :class:`calibrant.data.problem.Problem`. Cost O(n + R G).
+
+    Source: Kish (1965), *Survey sampling*, for the design effect; Rao & Scott (1984) for dividing counts by its mean.
+    """
+    p, n_groups = problems, int(groups.max(initial=-1)) + 1
+    count, row = len(p), p.row
+    if p.n_samples == 0:
+        return np.ones(count)
+    scores = p.scores.astype(np.float64)
+    low, high = p.domain
+    residual = p.outcomes.astype(np.float64) - scores
+    rank = _ranks(np.clip((scores - low) / (high - low), 0, 1), row, count)
+    weight = np.ones(p.n_samples) if p.weights is None else p.weights
+    alone = of_variances(weight, integral=p.integral)
+    slot = row * n_groups + groups
+
+    def by_problem(values: FloatArray) -> FloatArray:
+        return np.bincount(row, values, minlength=count).astype(np.float64)
+
+    mass = np.bincount(slot, weight, minlength=count * n_groups).reshape(count, n_groups).astype(np.float64)
+    total = mass.sum(axis=1)
+    present = (mass > 0).sum(axis=1)
+    rows = np.maximum(np.where(p.integral, total, by_problem((weight > 0).astype(np.float64))), 1.0)
+    between, within = np.zeros(count), np.zeros(count)
+    for k, part in enumerate(_PARTS):
+        value = np.cos(k * np.pi * rank) * residual
+        mean = np.divide(by_problem(weight * value), total, out=np.zeros(count), where=total > 0)
+        value -= mean[row]
+        sums = np.bincount(slot, weight * value, minlength=count * n_groups).reshape(count, n_groups)
+        between += part * (sums**2).sum(axis=1)
+        within += part * by_problem(alone * value**2)
+    many = present > 1
+    between *= np.where(many, present / np.maximum(present - 1, 1), 1.0)
+    within *= np.where(rows > 1, rows / np.maximum(rows - 1, 1), 1.0)
+    effect = np.divide(between, within, out=np.ones(count), where=within > 0)
+    squares = (mass**2).sum(axis=1)
+    units = np.divide(total**2, squares, out=np.ones(count), where=squares > 0)
+    effect = np.where(many, effect * _few(units), rows)
+    return np.asarray(np.clip(effect, 1.0, rows))
+
+
+def _few(units: FloatArray) -> FloatArray:
+    """Squared ratio of Student's quantile to the normal one, for so many units."""
+    from scipy.special import ndtri, stdtrit
+
+    upper = (1 + _LEVEL) / 2
+    return np.asarray((stdtrit(np.maximum(units - 1, 1.0), upper) / ndtri(upper)) ** 2)
+
+
+def _ranks(place: FloatArray, row: IntArray, count: int) -> FloatArray:
+    """Mean rank in (0, 1) of the rows of each problem in cells of the score."""
+    cell = np.minimum((place * _CELLS).astype(np.intp), _CELLS - 1) + row * _CELLS
+    number = np.bincount(cell, minlength=count * _CELLS).reshape(count, _CELLS).astype(np.float64)
+    rank = (np.cumsum(number, axis=1) - number / 2) / np.maximum(number.sum(axis=1, keepdims=True), 1.0)
+    return np.asarray(rank.reshape(-1)[cell])
