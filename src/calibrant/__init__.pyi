@@ -18,6 +18,7 @@ from .data.predictions import Predictions as Predictions
 from .data.types import BandwidthWarning as BandwidthWarning
 from .data.types import CalibrantWarning as CalibrantWarning
 from .data.types import ConvergenceWarning as ConvergenceWarning
+from .data.types import DependenceWarning as DependenceWarning
 from .data.types import Interval as Interval
 from .data.types import LabelWarning as LabelWarning
 from .data.types import RenamedWarning as RenamedWarning

@@ -16,6 +16,8 @@ _PARTS = (1.0, 0.5, 0.25)
 _CELLS = 1024
 #: The level at which few groups are allowed for, by Student's law in place of the normal one.
 _LEVEL = 0.95
+#: Rows of a cell of neighbouring scores, and rows in which a serial correlation is looked for.
+_NEAR, _LOOKED_AT = 50, 1 << 16
 
 
 def read_groups(groups: Any, n: int, name: str = "groups") -> AnyArray | None:
@@ -109,6 +111,38 @@ def design_effects(problems: Any, groups: IntArray) -> FloatArray:
     units = np.divide(total**2, squares, out=np.ones(count), where=squares > 0)
     effect = np.where(many, effect * _few(units), rows)
     return np.asarray(np.clip(effect, 1.0, rows))
+
+
+def serial_correlation(scores: FloatArray, outcomes: AnyArray) -> tuple[float, float]:
+    """Correlation of residuals of rows that follow each other among similar scores, and its size in standard errors.
+
+    Rows are put into cells of equal scores, or of some fifty neighbouring ones, and kept in their order within; the
+    residuals' mean in each cell is taken off, so that miscalibration is no correlation. Repeats of a prompt or
+    forecasts of one event, one after the other, show here; shuffled rows do not. Of the first 2¹⁶ rows.
+    Cost O(n log n).
+    """
+    s = scores[:_LOOKED_AT].astype(np.float64)
+    r = outcomes[:_LOOKED_AT].astype(np.float64) - s
+    n = s.size
+    if n < 2:
+        return 0.0, 0.0
+    order = np.argsort(s, kind="stable")
+    ranked = s[order]
+    new = np.concatenate([[True], ranked[1:] != ranked[:-1]])
+    # A cell begins with the first distinct score behind every fiftieth row: equal scores never part.
+    block = np.maximum.accumulate(np.where(new, np.arange(n) // _NEAR, 0))
+    cell = np.empty(n, dtype=np.intp)
+    cell[order] = block
+    within = np.lexsort((np.arange(n), cell))
+    cell, r = cell[within], r[within]
+    number = np.bincount(cell)
+    r = r - (np.bincount(cell, r) / np.maximum(number, 1))[cell]
+    products = (r[1:] * r[:-1])[cell[1:] == cell[:-1]]
+    spread = float(np.sqrt((products**2).sum()))
+    variance = float((r**2).mean())
+    if not spread > 0 or not variance > 0:
+        return 0.0, 0.0
+    return float(products.mean()) / variance, float(products.sum()) / spread
 
 
 def _few(units: FloatArray) -> FloatArray:

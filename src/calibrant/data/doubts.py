@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from .types import AnyArray, FloatArray, IntArray, Label, LabelWarning, ScoreWarning
+from .dependence import serial_correlation
+from .types import AnyArray, DependenceWarning, FloatArray, IntArray, Label, LabelWarning, ScoreWarning
 
 #: From so many rows on scores of 0 and 1 alone are taken for predicted labels.
 _ENOUGH = 8
 #: Standard errors by which another order of the columns must do better, on rows that did not choose it.
 _CLEARLY = 4.0
 _TILE = 1 << 17
+#: Standard errors, and correlation, from which neighbouring rows are said to be alike.
+_ALIKE, _MUCH = 3.5, 0.05
 
 
 def check_same_order(**columns: Any) -> None:
@@ -51,6 +54,21 @@ def warn_of_labels(probs: FloatArray) -> None:
         "model that is always certain is calibrated only if it is always right",
         ScoreWarning,
         stacklevel=3,
+    )
+
+
+def warn_of_order(scores: FloatArray, outcomes: AnyArray) -> None:
+    """Warn where residuals of rows that follow each other are alike: rows of one group, taken as independent."""
+    correlation, errors = serial_correlation(scores, outcomes)
+    if errors < _ALIKE or correlation < _MUCH or np.count_nonzero(np.diff(outcomes)) <= 1:  # sorted by outcome
+        return
+    warnings.warn(
+        f"rows are taken as independent, but those that follow each other among similar scores are alike (correlation "
+        f"of residuals {correlation:.2f}, {errors:.0f} standard errors): if some belong together (repeats of a prompt, "
+        "forecasts of one event, patients of a hospital), pass groups=; else intervals are too short and p-values too "
+        "small",
+        DependenceWarning,
+        stacklevel=4,
     )
 
 

@@ -41,6 +41,10 @@ class BandwidthWarning(CalibrantWarning):
     """A bandwidth rule could not be applied as asked; the message says what was used instead."""
 
 
+class DependenceWarning(CalibrantWarning):
+    """Rows that were taken as independent follow each other as if they were not; the message says how to settle it."""
+
+
 class RenamedWarning(CalibrantWarning, FutureWarning):
     """A name of an earlier version was used; the message says what it is now. It works for one release more."""
 

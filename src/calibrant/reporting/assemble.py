@@ -8,6 +8,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from ..data.doubts import warn_of_order
 from ..data.notions import Classwise, Notion, as_notion
 from ..data.predictions import Predictions
 from ..data.types import Label, RandomState
@@ -69,6 +70,11 @@ def report(
     Report
         ``str(report)``, ``.to_dict()``, ``.to_frame()``, ``.to_html(path)``, ``.verdict``.
 
+    Warns
+    -----
+    DependenceWarning
+        Where no ``groups`` were given and residuals of rows that follow each other, among similar scores, are alike.
+
     Notes
     -----
     Cost: one pass over the rows for the sums, then a test, intervals and bands at a cost that grows with the number of
@@ -85,6 +91,11 @@ def report(
     Evidence of miscalibration (p = 0.001, test of smoothed residuals): scores from ... are too high: ...
     """
     predictions = as_predictions(y_true, y_prob, **reading)
+    if predictions.groups is None and (predictions.weights is None or not np.ptp(predictions.weights)):
+        score, outcome = predictions.probs, predictions.codes == predictions.positive
+        if predictions.positive is None:
+            score, outcome = predictions.confidence, predictions.predicted == predictions.codes
+        warn_of_order(score, outcome)
     sums = Accumulator(notion=notion).add_predictions(predictions)
     return report_from(sums, estimator=estimator, level=level, random_state=random_state, title=title, rows=predictions)
 
@@ -162,6 +173,7 @@ def report_from(
         positive=None if sums.positive is None else sums.classes[sums.positive],
         weighted=totals.weighted,
         streamed=rows is None,
+        n_groups=None if rows is None or rows.groups is None else rows.n_groups,
         title=title,
     )
 

@@ -81,6 +81,8 @@ class Report(Picture, Table):
     streamed : bool
         Whether rows came in pieces (quantile edges are then rounded to 1/65536).
     title : str
+    n_groups : int or None
+        Groups that rows belong to; None where they were taken as independent.
     """
 
     display: ClassVar[str] = "ReliabilityDisplay"
@@ -103,6 +105,7 @@ class Report(Picture, Table):
     weighted: bool = False
     streamed: bool = False
     title: str = "Calibration report"
+    n_groups: int | None = None
 
     @property
     def curve(self) -> ReliabilityCurve | None:
@@ -124,6 +127,7 @@ class Report(Picture, Table):
         return {
             "title": self.title,
             "n_samples": self.n_samples,
+            "n_groups": self.n_groups,
             "classes": [plain(c) for c in self.classes],
             "positive": plain(self.positive),
             "base_rates": {str(k): plain(v) for k, v in self.base_rates.items()},

@@ -95,7 +95,9 @@ def footnote(r: Report) -> str:
     )
     if r.streamed:
         note += " Rows were streamed: edges of equal-mass bins are rounded to 1/65536."
-    return note
+    if r.n_groups is None:
+        return f"{note} Rows are taken as independent: if some belong together, pass groups (--groups)."
+    return f"{note} Rows of one of {r.n_groups:,} groups may depend on each other; groups are taken as independent."
 
 
 def _short(name: str, width: int) -> str:

@@ -124,7 +124,7 @@ def decompose(
     The interval is of the gain of the trees that were found, and at least as wide as labels drawn from the level sets
     make it: its upper end bounds nothing. How often the one-sided ``grouping_lower`` is above the truth is simulated in
     ``benchmarks/coverage/grouping.md``: hardly ever where there is a grouping loss, and where there is none about as
-    often as the level says, or somewhat more for several classes and few rows.
+    often as the level says, or more: of the log-loss of three classes in one of eight samples at a level of 0.95.
     Cost: ``cv`` times at most 100 trees of 2·10⁴ rows, each with O(n K): a second or so for 10⁴ rows of two classes.
 
     References
