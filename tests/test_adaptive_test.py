@@ -410,6 +410,7 @@ def test_draws_of_cells_have_the_law_of_the_rows():
     assert (cells.standardised(errors) > 1.645).mean(axis=1) == pytest.approx(0.05, abs=0.045)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("notion", ["auto", "confidence", "top-label", "classwise"])
 def test_many_rows(notion):
     """Of every notion: calibrated rows pass, and narrow waves that no 30 bins would see are found."""

@@ -35,7 +35,7 @@ def counting(*names: str, seed: int = 0, cells: int | None = None) -> Experiment
     return Experiment("counting", {"seed": seed}, work, partial(read, seed), ("item", "estimator"), cells)
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_what_is_missing_is_read_and_all_is_sorted(tmp_path, n_jobs):
     first = counting("one").run(tmp_path, n_jobs, progress=False)
     assert first.rows() == [("a", "one", 3), ("b", "one", 3), ("c", "one", 3)]

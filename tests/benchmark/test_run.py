@@ -160,6 +160,7 @@ def test_killed_and_resumed_is_the_same(reference, tmp_path):
     assert not list(folder.rglob("*.tmp"))
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_same(reference, tmp_path):
     _, frame = reference
     both = run(out=tmp_path / "run", config=TINY, n_jobs=2, estimators=SOME, progress=False)

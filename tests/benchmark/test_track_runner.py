@@ -202,6 +202,7 @@ track_runner.run_tracks(tracks, out=sys.argv[1], sizes=(30, 60), n_sets=8, seed=
 """
 
 
+@pytest.mark.slow
 def test_killed_run_resumes_to_the_same_results(run, tmp_path):
     folder = tmp_path / "killed"
     (tmp_path / "slow.py").write_text(SCRIPT % (NAMES,))

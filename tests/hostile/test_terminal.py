@@ -51,7 +51,9 @@ def test_results_spell_names_out():
         assert all(c.isprintable() for c in repr(found)), type(found)
 
 
-@pytest.mark.parametrize("command", ["report", "subgroups", "compare", "nothing", "missing"])
+@pytest.mark.parametrize(
+    "command", ["report", "subgroups", pytest.param("compare", marks=pytest.mark.slow), "nothing", "missing"]
+)
 def test_commands_spell_names_out(command, tmp_path):
     y, p = rows()
     name = "\x1b[31m\u202ename\n.csv"
