@@ -93,21 +93,30 @@ class Groups:
         trials: FloatArray,
         most: int | None,
     ) -> Groups:
-        # Rows that hang together are fewer trials than they are: no group of scores has less than one.
-        fewer = trials.sum() < trials.size * (1 - 1e-9)
-        if fewer:
-            most = min(trials.size if most is None else most, max(int(trials.sum()), 1))
-        few = cls(low, high, score, count, positive, trials).merged(most, 0 if fewer else OUTER)
-        return replace(few, trials=np.maximum(np.round(few.trials), 1.0))
+        found = cls(low, high, score, count, positive, trials)
+        if not found.fewer:
+            found = replace(found, trials=np.maximum(np.round(trials), 1.0))
+        return found if most is None else found.merged(most)
 
     @property
     def size(self) -> int:
         """Number of groups m."""
         return self.score.size
 
-    def merged(self, most: int | None, outer: int = OUTER) -> Groups:
-        """These groups if there are no more than ``most``, else some :data:`FEW`, neighbours with equal counts."""
-        if most is None or self.size <= most:
+    @property
+    def fewer(self) -> bool:
+        """Whether rows hang together so much that there are fewer trials than groups of scores."""
+        return bool(self.trials.sum() < self.size * (1 - 1e-9))
+
+    def merged(self, most: int) -> Groups:
+        """These groups if there are no more than ``most``, else some :data:`FEW`, neighbours with equal counts.
+
+        No more than there are trials, if these are fewer: a group has at least one.
+        """
+        outer = OUTER
+        if self.fewer:
+            most, outer = min(most, max(int(self.trials.sum()), 1)), 0
+        if self.size <= most:
             return self
         few = min(FEW, most)
         running = np.cumsum(self.count)
@@ -127,11 +136,13 @@ class Groups:
 
     def drawn(self, chance: FloatArray, n_draws: int, rng: np.random.Generator) -> AnyArray:
         """Positives of samples whose outcomes have given chances, (n_draws, m), in the units of ``count``."""
-        if (self.trials == 1).all():
+        trials = np.maximum(np.round(self.trials), 1.0)
+        if (trials == 1).all():
             # Single rows: comparing is an order of magnitude faster than a binomial law.
             hits = (rng.random((n_draws, self.size)) < chance).astype(np.float64)
         else:
-            trials = self.trials.astype(np.int64)
-            hits = rng.binomial(trials, np.clip(chance, 0, 1), size=(n_draws, self.size)).astype(np.float64)
-        unit = self.count / self.trials
+            hits = rng.binomial(trials.astype(np.int64), np.clip(chance, 0, 1), size=(n_draws, self.size)).astype(
+                np.float64
+            )
+        unit = self.count / trials
         return hits if (unit == 1).all() else hits * unit
