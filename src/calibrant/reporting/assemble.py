@@ -15,7 +15,6 @@ from ..data.validation import as_predictions
 from ..data.verbs import Reading, verb
 from ..errors import Binned, CellEstimator, Density, EmpiricalBayes, Estimator, ResidualKernel
 from ..errors.named import as_estimator
-from ..errors.norm import root
 from ..judge.tests.from_sums import SumsTest
 from ..measure.curves.corp import curve_of_groups
 from ..measure.curves.from_cells import curve_from
@@ -24,9 +23,10 @@ from ..measure.inference.steps import Groups
 from ..measure.result import Estimate, ReliabilityCurve
 from ..measure.streaming import FINE_CELLS, Accumulator, ProblemSums
 from ..sums import BinMoments, uniform_edges
+from .classes import class_rows, class_sentence
 from .evidence import Evidence
 from .made import Made
-from .report import ClassRow, Curves, Report
+from .report import Curves, Report
 from .verdict import sentence
 
 #: Bands are computed for this many classes, the worst ones; the others get bins with intervals.
@@ -127,7 +127,7 @@ def report_from(
 
     weight = totals.weight
     by_class = sums.class_sums
-    table = _class_rows(sums, by_class)
+    table = class_rows(sums, level)
     grids = [one.grid for one in problems.values()]
     test = SumsTest.of(grids, [one.bins for one in problems.values()], question, rng)
     evidence = Evidence.of(test, headline, grids)
@@ -144,6 +144,7 @@ def report_from(
         )
         for k, row in enumerate(table, start=1)
     }
+    verdict = sentence(None if curves is None else curves.smooth["confidence"], grid, headline, evidence, table)
     return Report(
         n_samples=totals.n_samples,
         classes=sums.classes,
@@ -155,7 +156,7 @@ def report_from(
         headline=headline,
         estimates=estimates,
         evidence=evidence,
-        verdict=sentence(None if curves is None else curves.smooth["confidence"], grid, headline, evidence, table),
+        verdict=f"{verdict} {class_sentence(table, totals.effective_size / weight)}".rstrip(),
         per_class=tuple(table),
         curves=curves,
         class_curves=class_curves,
@@ -171,20 +172,6 @@ def _estimator(estimator: str | Estimator) -> CellEstimator:
     if not isinstance(chosen, CellEstimator):
         raise TypeError(f"a report needs an estimator with cells (Binned, Density); got {estimator!r}")
     return chosen
-
-
-def _class_rows(sums: Accumulator, by_class: dict[Label, ProblemSums]) -> list[ClassRow]:
-    """Per-class table, worst first."""
-    totals = sums.required_totals()
-    rows = []
-    for k, label in enumerate(sums.classes):
-        if label in by_class:
-            power = float(sums.binned.read(by_class[label].bins, 1))
-            count = float(totals.class_weight[k])
-            rows.append(
-                ClassRow(label, count, count / totals.weight, float(totals.prob_sum[k]) / totals.weight, root(power, 1))
-            )
-    return sorted(rows, key=lambda r: -r.ece)
 
 
 def _fine_of(labels: set[Label], rows: Predictions | None) -> dict[Label, BinMoments]:
