@@ -1,4 +1,4 @@
-"""The classes of a report: each against the rest, with its interval and its test, and a sentence that names bad ones."""
+"""The classes of a report: each against the rest, with interval and test, and a sentence that names bad ones."""
 
 from __future__ import annotations
 

@@ -64,15 +64,13 @@ def _diagram(bins: ReliabilityCurve) -> list[str]:
 
 def _class_table(r: Report) -> list[str]:
     """The worst classes, those off marked."""
-    shown = list(r.per_class)[:_WORST]
-    lines = [
-        f"  {'class':<18}{'rows':>10}{'base rate':>11}{'mean prob.':>12}{'ECE':>8}{'interval':>18}{'p adj.':>8}  direction"
-    ]
-    for c in shown:
+    names = f"{'interval':>18}{'p adj.':>8}{'base rate':>11}{'mean prob.':>12}"
+    lines = [f"  {'class':<18}{'rows':>10}{'ECE':>8}{names}  direction"]
+    for c in list(r.per_class)[:_WORST]:
         interval = f"{c.interval.low:.4f} – {c.interval.high:.4f}"
         lines.append(
-            f"{'*' if c.marked else ' '} {_short(str(c.label), 17):<18}{c.count:>10,.0f}{c.base_rate:>11.4f}"
-            f"{c.mean_prob:>12.4f}{c.ece:>8.4f}{interval:>18}{adjusted_of(c):>8}  {c.direction}"
+            f"{'*' if c.marked else ' '} {_short(str(c.label), 17):<18}{c.count:>10,.0f}{c.ece:>8.4f}{interval:>18}"
+            f"{adjusted_of(c):>8}{c.base_rate:>11.4f}{c.mean_prob:>12.4f}  {c.direction}"
         )
     if len(r.per_class) > _WORST:
         off = sum(c.marked for c in r.per_class[_WORST:])
@@ -82,9 +80,9 @@ def _class_table(r: Report) -> list[str]:
 
 
 def adjusted_of(row: ClassRow) -> str:
-    """``0.012``, ``<0.001``, ``1``; ``–`` where nothing could be seen."""
+    """``0.012``, ``<0.001``; ``–`` where nothing could be seen."""
     p = row.adjusted
-    return "–" if np.isnan(p) else "<0.001" if p < 0.001 else "1" if p == 1 else f"{p:.3f}"
+    return "–" if np.isnan(p) else "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def class_note(r: Report) -> str:

@@ -21,8 +21,8 @@ def range_pvalues(sums: BinMoments) -> FloatArray:
     Neighbouring bins make up ranges of about equal variance, which the scores alone decide: the whole, its halves, its
     quarters. The outcomes of a range are counted and
 
-    .. math:: p = \min_{\ell,\,j}\; 2 \cdot 3 \cdot 2^\ell \; P\Big(\sum_b X_b \text{ as far out, on the side it is}\Big),
-              \qquad X_b \sim \mathrm{Binomial}(n_b, \bar s_b)
+    .. math:: p = \min_{\ell,\,j}\; 2 \cdot 3 \cdot 2^\ell \; P\Big(\sum_b X_b \text{ as far out, on its side}\Big), \qquad
+              X_b \sim \mathrm{Binomial}(n_b, \bar s_b)
 
     is valid whatever ranges have in common (Bonferroni's correction over the :math:`2^\ell` ranges of the three levels
     ℓ and the two sides). Scores that differ within a bin make outcomes less variable than this binomial law, so that
@@ -147,4 +147,3 @@ def upper_tails(trials: FloatArray, chance: FloatArray, count: FloatArray) -> Fl
     tail = ndtr(-w) + density * (1 / np.maximum(u, 1e-300) - 1 / w)
     out[inner] = np.clip(tail, 0.0, 1.0)
     return np.asarray(out)
-

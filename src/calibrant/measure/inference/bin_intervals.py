@@ -48,7 +48,8 @@ def binned_intervals(sums: BinMoments, level: float) -> tuple[FloatArray, FloatA
     >>> from calibrant.sums import BinMoments, uniform_edges
     >>> rng = np.random.default_rng(0)
     >>> s = rng.random(3000)
-    >>> low, high = binned_intervals(BinMoments.of(Problem(s, rng.random(3000) < s**2, None, True), uniform_edges(15)), 0.95)
+    >>> sums = BinMoments.of(Problem(s, rng.random(3000) < s**2, None, True), uniform_edges(15))
+    >>> low, high = binned_intervals(sums, 0.95)
     >>> bool(0.1 < low[0] < 1 / 6 < high[0] < 0.2)
     True
     """
@@ -78,7 +79,9 @@ def _ends(scores: FloatArray, count: FloatArray, positive: FloatArray, level: fl
     # Not one deviation in n samples: the exact binomial bound.
     none = truths[-1] == 0
     unseen = 1 - ((1 - level) / 2) ** (1 / np.maximum(np.nan_to_num(size), 1.0))
-    ends = np.stack([np.where(none, 0.0, np.minimum(low, observed)), np.where(none, unseen, np.maximum(high, observed))])
+    ends = np.stack(
+        [np.where(none, 0.0, np.minimum(low, observed)), np.where(none, unseen, np.maximum(high, observed))]
+    )
     return np.where(np.isnan(observed), np.nan, ends)
 
 
