@@ -107,7 +107,7 @@ def test_a_class_is_one_against_the_rest():
     for k in range(7):
         pair = np.stack([1 - p[:, k], p[:, k]], axis=1)
         alone = rows_of((y == k).astype(int), pair)[1]
-        assert numbers(alone)[:-1] == pytest.approx(numbers(found[k])[:-1], rel=1e-9)
+        assert numbers(alone)[:-1] == pytest.approx(numbers(found[k])[:-1], rel=1e-6)
 
 
 def test_order_of_classes_does_not_matter():
@@ -177,11 +177,15 @@ def test_tail_of_the_largest_count_is_a_product():
 
 
 def test_one_bad_class_is_marked_and_only_it():
-    y, p = sample(20_000, 10, seed=1, bad=4)
+    rng = np.random.default_rng(1)
+    shares, stated = rng.dirichlet(np.full(9, 0.5), 8000), rng.choice([0.05, 0.25], 8000)
+    # Class 4 comes as often whatever is said of it; the others hardly notice, as on the whole it is right.
+    p = np.insert(shares * (1 - stated)[:, None], 4, stated, axis=1)
+    y = labelled(np.insert(shares * 0.85, 4, 0.15, axis=1), rng)
     r = cal.report(y, p)
     assert [row.label for row in r.per_class if row.marked] == [4]
     (bad,) = (row for row in r.per_class if row.marked)
-    assert bad.interval.low <= float(np.abs(p[:, 4] / 2).mean()) <= bad.interval.high
+    assert bad.interval.low <= 0.1 <= bad.interval.high
     assert r.verdict.endswith(f"Class by class, 1 of the 10 is off: 4 ({bad.count:,.0f} rows).")
     assert "* 4 " in str(r)
     assert str(r).count("\n* ") == 2  # the class, and the note that says what the mark is
@@ -214,7 +218,8 @@ def test_absent_rare_and_certain_classes():
     assert not found[3].marked
     assert found[3].interval.low <= found[3].ece <= found[3].interval.high
     never = found[4]  # said to be impossible, and it never came
-    assert np.isnan(never.pvalue) and np.isnan(never.adjusted) and not never.marked
+    assert np.isnan([never.pvalue, never.adjusted]).all()
+    assert not never.marked
     assert never.interval.low == 0
     assert never.interval.high == pytest.approx(1 - 0.025 ** (1 / n))
     y[:30] = 4  # and now it does
@@ -258,6 +263,13 @@ def test_dict_json_and_frame_carry_the_fields():
     assert frame["low"].to_list() == [row.interval.low for row in r.per_class]
     assert frame["marked"].to_list() == [row.marked for row in r.per_class]
     assert cal.report(y == 0, p[:, 0], labels=[False, True]).classes_frame("polars").height == 0
+
+
+@pytest.mark.slow
+def test_page_marks_the_classes_that_are_off():
+    y, p = sample(2000, 5, seed=1, bad=2)
+    names = np.array(["cat", "dog", "ferret", "<b>", "e"])
+    r = cal.report(names[y], p, labels=list(names))
     page = r.to_html()
     assert page.count('<b class="mark"') == sum(row.marked for row in r.per_class) > 0
     assert "<td>&lt;b&gt;" in page
@@ -274,9 +286,9 @@ def test_pieces_give_what_all_rows_give():
 
 
 def test_intervals_hold_the_truth_as_often_as_they_say():
-    """1000 problems side by side, calibrated and over-confident ones, in the bins' own truth."""
+    """500 problems side by side, calibrated and over-confident ones, in the bins' own truth."""
     rng = np.random.default_rng(2)
-    r, n = 1000, 500
+    r, n = 500, 2000
     s = rng.random((r, n))
     for power in (1.0, 1.5):
         hits = rng.random((r, n)) < s**power

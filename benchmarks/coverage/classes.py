@@ -5,8 +5,8 @@
 Rows are drawn from Dirichlet laws (flat: 1, mixed: 0.3, sharp: 0.05) and from one with Zipf's base rates (the k-th
 class k times rarer than the first). Labels are drawn from the stated probabilities ("calibrated"), or from others in
 which one class is off and the rest of a row is scaled to add up to 1: "over-confident" halves the log odds of that
-class about its mean, which is kept, so that the others stay calibrated but for what is printed; "too high" takes a third of
-its probability away. Truths are those of a million rows (300,000 for a hundred classes), in the report's bins.
+class about its mean, which is kept, so that the others stay calibrated but for what is printed; "too high" takes a
+third of its probability away. Truths are those of a million rows (300,000 for a hundred classes), in the report's bins.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from .report import ClassRow
 
 #: A class of fewer rows is not named, and so many are at most.
 LEAST_ROWS, NAMED = 20, 5
-_FIELDS = ("weight", "score", "outcome", "square", "repeat")
+_FIELDS = ("weight", "score", "outcome", "square", "repeat", "n_samples")
 
 
 def class_rows(sums: Accumulator, level: float) -> list[ClassRow]:
@@ -26,11 +27,8 @@ def class_rows(sums: Accumulator, level: float) -> list[ClassRow]:
     if kept is None or not totals.weight > 0:
         return []
     parts: list[BinMoments] = list(kept.sums(sums.binned.needs_on(kept.domain)))
-    bins = replace(
-        parts[0],
-        n_samples=np.concatenate([part.n_samples for part in parts]),
-        **{name: np.concatenate([getattr(part, name) for part in parts]) for name in _FIELDS},
-    )
+    tables: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _FIELDS}
+    bins = replace(parts[0], **tables)
     errors = sums.binned.read(bins, 1)  # p-th powers of p = 1
     low, high = binned_intervals(bins, level)
     pvalues = range_pvalues(bins)
@@ -45,8 +43,8 @@ def class_rows(sums: Accumulator, level: float) -> list[ClassRow]:
     columns = (totals.class_weight, rates, stated, errors, *ends, pvalues, adjusted)
     numbers = np.stack(columns)[:, order].T.tolist()
     return [
-        ClassRow(sums.classes[k], *row[:4], Interval(*row[4:6]), *row[6:], bool(marked[k]))
-        for k, row in zip(order, numbers, strict=True)
+        ClassRow(sums.classes[k], count, rate, mean, error, Interval(bottom, top), p, corrected, bool(marked[k]))
+        for k, (count, rate, mean, error, bottom, top, p, corrected) in zip(order, numbers, strict=True)
     ]
 
 

@@ -21,7 +21,7 @@ def range_pvalues(sums: BinMoments) -> FloatArray:
     Neighbouring bins make up ranges of about equal variance, which the scores alone decide: the whole, its halves, its
     quarters. The outcomes of a range are counted and
 
-    .. math:: p = \min_{\ell,\,j}\; 2 \cdot 3 \cdot 2^\ell \; P\Big(\sum_b X_b \text{ as far out, on its side}\Big), \qquad
+    .. math:: p = \min_{\ell,\,j}\; 2 \cdot 3 \cdot 2^\ell \; P\Big(\sum_b X_b \text{ as far out}\Big), \qquad
               X_b \sim \mathrm{Binomial}(n_b, \bar s_b)
 
     is valid whatever ranges have in common (Bonferroni's correction over the :math:`2^\ell` ranges of the three levels
