@@ -71,6 +71,11 @@ def report(
 
     Notes
     -----
+    Every class of three or more is tested against the rest, and the verdict names those that are off: by counts of
+    outcomes in ranges of scores (:func:`calibrant.judge.tests.score_ranges.range_pvalues`), p-values adjusted by Holm's
+    rule. Their intervals are those of their 15 bins, by cumulants and not by draws
+    (:func:`calibrant.measure.inference.bin_intervals.binned_intervals`).
+
     Cost: one pass over the rows for the sums, then a test, intervals and bands at a cost that grows with the number of
     classes and not with n: a fifth of a second for two classes, half a second for a hundred, one for a thousand; class
     by class more, two seconds for a hundred and some fifteen for a thousand.

@@ -10,7 +10,7 @@ from ...sums import BinMoments
 from .intervals import accepted
 
 #: Problems worked on at a time.
-_TOGETHER = 256
+_TOGETHER = 128
 _HALF_NORMAL = np.sqrt(2 / np.pi)
 
 
