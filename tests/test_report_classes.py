@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import calibrant as cal
 from calibrant.data.problem import Problem
 from calibrant.judge.tests.score_ranges import range_pvalues, upper_tails
-from calibrant.measure.inference.bin_intervals import binned_intervals
+from calibrant.measure.inference.bin_intervals import _quantiles, binned_intervals
 from calibrant.reporting.classes import class_rows, class_sentence
 from calibrant.sums import BinMoments, uniform_edges
 
@@ -99,6 +99,21 @@ def test_intervals_are_those_that_draws_give_class_by_class(seed):
         spread = drawn.interval.high - drawn.interval.low
         assert row.interval == pytest.approx(drawn.interval, abs=0.12 * spread)
         assert (row.interval.low == 0) == (drawn.interval.low == 0) or drawn.interval.low < 0.1 * drawn.value
+
+
+def test_quantiles_of_sums_of_sizes():
+    """One bin of a calibrated model is half normal, whose quantiles are known; sums of several, against draws."""
+    from scipy.stats import halfnorm
+
+    found = _quantiles(np.array([0.0]), np.array([2.0]), 0.025)
+    assert found[1:] == pytest.approx(2 * halfnorm.ppf([0.5, 0.975]), rel=0.04)
+    assert found[0] == pytest.approx(0, abs=0.08)
+    rng = np.random.default_rng(0)
+    for bins in (2, 5):
+        mean, sd = rng.normal(size=bins), rng.random(bins) + 0.2
+        drawn = np.abs(mean + sd * rng.standard_normal((200_000, bins))).sum(axis=1)
+        assert _quantiles(mean, sd, 0.025) == pytest.approx(np.quantile(drawn, [0.025, 0.5, 0.975]), rel=0.05)
+    assert _quantiles(np.array([-3.0, 1.0]), np.zeros(2), 0.025) == pytest.approx(4.0)
 
 
 def test_a_class_is_one_against_the_rest():
