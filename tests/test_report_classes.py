@@ -112,7 +112,8 @@ def test_quantiles_of_sums_of_sizes():
     for bins in (2, 5):
         mean, sd = rng.normal(size=bins), rng.random(bins) + 0.2
         drawn = np.abs(mean + sd * rng.standard_normal((200_000, bins))).sum(axis=1)
-        assert _quantiles(mean, sd, 0.025) == pytest.approx(np.quantile(drawn, [0.025, 0.5, 0.975]), rel=0.05)
+        known = np.quantile(drawn, [0.025, 0.5, 0.975])
+        assert _quantiles(mean, sd, 0.025) == pytest.approx(known, abs=0.04 * (known[2] - known[0]))
     assert _quantiles(np.array([-3.0, 1.0]), np.zeros(2), 0.025) == pytest.approx(4.0)
 
 
