@@ -16,7 +16,6 @@ from ..data.validation import as_predictions
 from ..data.verbs import Reading, verb
 from ..errors import Binned, CellEstimator, Density, EmpiricalBayes, Estimator, ResidualKernel
 from ..errors.named import as_estimator
-from ..errors.norm import root
 from ..judge.tests.from_sums import SumsTest
 from ..measure.curves.corp import curve_of_groups
 from ..measure.curves.from_cells import curve_from
@@ -25,9 +24,10 @@ from ..measure.inference.steps import Groups
 from ..measure.result import Estimate, ReliabilityCurve
 from ..measure.streaming import FINE_CELLS, Accumulator, ProblemSums
 from ..sums import BinMoments, uniform_edges
+from .classes import class_rows, class_sentence
 from .evidence import Evidence
 from .made import Made
-from .report import ClassRow, Curves, Report
+from .report import Curves, Report
 from .verdict import sentence
 
 #: Bands are computed for this many classes, the worst ones; the others get bins with intervals.
@@ -77,6 +77,11 @@ def report(
 
     Notes
     -----
+    Every class of three or more is tested against the rest, and the verdict names those that are off: by counts of
+    outcomes in ranges of scores (:func:`calibrant.judge.tests.score_ranges.range_pvalues`), p-values adjusted by Holm's
+    rule. Their intervals are those of their 15 bins, by cumulants and not by draws
+    (:func:`calibrant.measure.inference.bin_intervals.binned_intervals`).
+
     Cost: one pass over the rows for the sums, then a test, intervals and bands at a cost that grows with the number of
     classes and not with n: a fifth of a second for two classes, half a second for a hundred, one for a thousand; class
     by class more, two seconds for a hundred and some fifteen for a thousand.
@@ -138,7 +143,7 @@ def report_from(
 
     weight = totals.weight
     by_class = sums.class_sums
-    table = _class_rows(sums, by_class)
+    table = class_rows(sums, level)
     grids = [one.grid for one in problems.values()]
     test = SumsTest.of(grids, [one.bins for one in problems.values()], question, rng)
     evidence = Evidence.of(test, headline, grids)
@@ -155,6 +160,7 @@ def report_from(
         )
         for k, row in enumerate(table, start=1)
     }
+    verdict = sentence(None if curves is None else curves.smooth["confidence"], grid, headline, evidence, table)
     return Report(
         n_samples=totals.n_samples,
         classes=sums.classes,
@@ -166,7 +172,7 @@ def report_from(
         headline=headline,
         estimates=estimates,
         evidence=evidence,
-        verdict=sentence(None if curves is None else curves.smooth["confidence"], grid, headline, evidence, table),
+        verdict=f"{verdict} {class_sentence(table, totals.effective_size / weight)}".rstrip(),
         per_class=tuple(table),
         curves=curves,
         class_curves=class_curves,
@@ -183,20 +189,6 @@ def _estimator(estimator: str | Estimator) -> CellEstimator:
     if not isinstance(chosen, CellEstimator):
         raise TypeError(f"a report needs an estimator with cells (Binned, Density); got {estimator!r}")
     return chosen
-
-
-def _class_rows(sums: Accumulator, by_class: dict[Label, ProblemSums]) -> list[ClassRow]:
-    """Per-class table, worst first."""
-    totals = sums.required_totals()
-    rows = []
-    for k, label in enumerate(sums.classes):
-        if label in by_class:
-            power = float(sums.binned.read(by_class[label].bins, 1))
-            count = float(totals.class_weight[k])
-            rows.append(
-                ClassRow(label, count, count / totals.weight, float(totals.prob_sum[k]) / totals.weight, root(power, 1))
-            )
-    return sorted(rows, key=lambda r: -r.ece)
 
 
 def _fine_of(labels: set[Label], rows: Predictions | None) -> dict[Label, BinMoments]:

@@ -8,22 +8,50 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar
 
+from ..data.frame import to_frame
 from ..data.result import Picture, Result, Table, plain
-from ..data.types import Label
+from ..data.types import Interval, Label
 from ..data.writing import check_free, write_text
 from ..measure.result import Estimate, ReliabilityCurve
 from .evidence import Evidence
 
+_NO_INTERVAL = Interval(float("nan"), float("nan"))
+
 
 @dataclass(frozen=True, repr=False)
 class ClassRow(Result):
-    """One class of the per-class table."""
+    """One class of the per-class table, against the rest.
+
+    Attributes
+    ----------
+    label : label
+    count : float
+        Weight of the rows of this class.
+    base_rate, mean_prob : float
+        Its share, and the mean of the probability stated for it.
+    ece : float
+        Its expected calibration error, over 15 bins of equal width (or those of the :class:`Accumulator`).
+    interval : Interval
+        Of that error, at the report's level, widened to hold ``ece``; for each class by itself.
+    pvalue : float
+        Of the class being calibrated: whether it comes as often as stated, on the whole and in ranges of scores; see
+        :func:`calibrant.judge.tests.score_ranges.range_pvalues`. NaN where nothing could be seen.
+    adjusted : float
+        P-value corrected for the number of classes, by Holm's rule: a calibrated model has any class marked in at most
+        ``1 - level`` of all samples, however the classes depend on each other.
+    marked : bool
+        Whether the class is off: ``adjusted`` is at most ``1 - level``.
+    """
 
     label: Label
     count: float
     base_rate: float
     mean_prob: float
     ece: float
+    interval: Interval = _NO_INTERVAL
+    pvalue: float = float("nan")
+    adjusted: float = float("nan")
+    marked: bool = False
 
     @property
     def direction(self) -> str:
@@ -69,7 +97,8 @@ class Report(Picture, Table):
     estimates : mapping of name to Estimate
         The main estimators side by side, and the maximum calibration error.
     per_class : tuple of ClassRow
-        Class-wise table, worst first; empty for a 1-D ``y_prob``.
+        Class-wise table, worst first, with an interval and a test of each class; empty for a 1-D ``y_prob``. As a data
+        frame: :meth:`classes_frame`.
     curves : Curves or None
         Curves of the notion with their bands; None when it has several problems.
     class_curves : mapping of label to Curves
@@ -77,7 +106,8 @@ class Report(Picture, Table):
     evidence : Evidence
         Test of calibration, and what it could have seen.
     verdict : str
-        In plain words: evidence or not, how much, in which direction and where, and what to do next.
+        In plain words: evidence or not, how much, in which direction and where, and what to do next; and of three
+        classes or more which of them are off.
     streamed : bool
         Whether rows came in pieces (quantile edges are then rounded to 1/65536).
     title : str
@@ -148,6 +178,10 @@ class Report(Picture, Table):
                     "base_rate": plain(r.base_rate),
                     "mean_prob": plain(r.mean_prob),
                     "ece": plain(r.ece),
+                    "interval": [plain(r.interval.low), plain(r.interval.high)],
+                    "pvalue": plain(r.pvalue),
+                    "adjusted": plain(r.adjusted),
+                    "marked": r.marked,
                     "direction": r.direction,
                 }
                 for r in self.per_class
@@ -165,6 +199,18 @@ class Report(Picture, Table):
             "high": [e.interval.high for e in found],
             "corrected": [e.corrected for e in found],
         }
+
+    def classes_frame(self, backend: str | None = None) -> Any:
+        """The class-wise table as a data frame, worst first; ``backend`` as in :meth:`to_frame`.
+
+        Columns ``label``, ``count``, ``base_rate``, ``mean_prob``, ``ece``, ``low``, ``high``, ``pvalue``,
+        ``adjusted``, ``marked`` and ``direction``; no rows for a 1-D ``y_prob``.
+        """
+        names = ("count", "base_rate", "mean_prob", "ece", "pvalue", "adjusted", "marked", "direction")
+        columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in self.per_class] for name in names}
+        labels = {"label": [str(row.label) for row in self.per_class]}
+        ends = {end: [getattr(row.interval, end) for row in self.per_class] for end in ("low", "high")}
+        return to_frame(labels | columns | ends, backend, "Report.classes_frame()")
 
     def _shown(self) -> Iterable[tuple[str, Any]]:
         names = ("n_samples", "headline", "notion", "brier", "log_loss", "accuracy", "classes", "verdict")

@@ -11,7 +11,7 @@ from ..data.printable import printable
 from ..measure.result import Estimate, ReliabilityCurve
 
 if TYPE_CHECKING:
-    from .report import Report
+    from .report import ClassRow, Report
 
 _WORST = 10
 _WIDTH = 45
@@ -39,15 +39,7 @@ def render(report: Report) -> str:
     if r.bins is not None:
         lines += ["", *_diagram(r.bins)]
     if r.per_class:
-        shown = list(r.per_class)[:_WORST]
-        lines += ["", f"{'class':<24}{'rows':>12}{'base rate':>12}{'mean prob.':>12}{'ECE':>9}  on the whole"]
-        lines += [
-            f"{_short(str(c.label), 23):<24}{c.count:>12,.0f}{c.base_rate:>12.4f}{c.mean_prob:>12.4f}{c.ece:>9.4f}"
-            f"  {c.direction}"
-            for c in shown
-        ]
-        if len(r.per_class) > _WORST:
-            lines.append(f"… and {len(r.per_class) - _WORST} more classes, none worse")
+        lines += ["", *_class_table(r)]
     lines += ["", *textwrap.wrap(footnote(r), 98)]
     return "\n".join(lines)
 
@@ -68,6 +60,38 @@ def _diagram(bins: ReliabilityCurve) -> list[str]:
         numbers = f"{bins.count[i]:>12,.0f}{bins.scores[i]:>8.3f}{bins.observed[i]:>10.3f}"
         lines.append(f"{name:<13}{numbers}   {''.join(strip)}".rstrip())
     return [*lines, "o observed, - its interval, | stated: they meet where the model is calibrated"]
+
+
+def _class_table(r: Report) -> list[str]:
+    """The worst classes, those off marked."""
+    names = f"{'interval':>18}{'p adj.':>8}{'base rate':>11}{'mean prob.':>12}"
+    lines = [f"  {'class':<18}{'rows':>10}{'ECE':>8}{names}  direction"]
+    for c in list(r.per_class)[:_WORST]:
+        interval = f"{c.interval.low:.4f} – {c.interval.high:.4f}"
+        lines.append(
+            f"{'*' if c.marked else ' '} {_short(str(c.label), 17):<18}{c.count:>10,.0f}{c.ece:>8.4f}{interval:>18}"
+            f"{adjusted_of(c):>8}{c.base_rate:>11.4f}{c.mean_prob:>12.4f}  {c.direction}"
+        )
+    if len(r.per_class) > _WORST:
+        off = sum(c.marked for c in r.per_class[_WORST:])
+        more = f"… and {len(r.per_class) - _WORST} more classes, of no larger ECE"
+        lines.append(more + (f", {off} of them off" if off else ""))
+    return [*lines, *textwrap.wrap(class_note(r), 98)]
+
+
+def adjusted_of(row: ClassRow) -> str:
+    """``0.012``, ``<0.001``; ``–`` where nothing could be seen."""
+    p = row.adjusted
+    return "–" if np.isnan(p) else "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def class_note(r: Report) -> str:
+    """What the marks of classes are."""
+    level = r.headline.level
+    return (
+        f"* off at {1 - level:.3g}: one against the rest, by counts of outcomes in ranges of scores; p adjusted for "
+        f"{len(r.per_class):,} classes by Holm's rule. Intervals are {100 * level:g} % for each class by itself."
+    )
 
 
 def _row(name: str, e: Estimate) -> str:

@@ -295,26 +295,51 @@ def _quantiles(sample: FloatArray, tail: float, widen: float) -> FloatArray:
 def _accepted(
     observed: float, table: FloatArray, truths: FloatArray, largest: float, level: float
 ) -> tuple[Interval, float]:
-    """Range of true errors over the scales at which the observed reading is not extreme."""
-    low, median, high = (np.interp(_FINE, SCALES, row) for row in table)
+    """:func:`accepted` of one problem."""
+    low, high, middle = accepted(np.array([observed]), table[:, None], truths[None], largest, level)
+    return Interval(float(low[0]), float(high[0])), float(middle[0])
+
+
+def accepted(
+    observed: FloatArray, table: FloatArray, truths: FloatArray, largest: float | FloatArray, level: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Range of true errors over the scales at which the readings observed (r,) are not extreme, and the middle.
+
+    ``table`` (3, r, S) holds the lower, median and upper quantile of readings at each scale, ``truths`` (r, S).
+    """
+    low, median, high = _between(table)
     unified, high = _unified(low, median, high, level)
     # Never narrower above than with equal tails: where the path ends, a hair decides much (below).
     low = np.minimum(low, unified)
-    truth = np.interp(_FINE, SCALES, truths)
-    middle = float(truth[int(np.argmin(np.abs(median - observed)))])
-    accepted = (low <= observed) & (observed <= high)
-    if not accepted.any():
-        if observed < low.min():  # better than any of these truths usually looks, calibration included
-            return Interval(0.0, max(float(observed), middle, 0.0)), min(middle, max(float(observed), 0.0))
-        return Interval(min(middle, observed), max(middle, observed)), middle
-    ends = truth[accepted]
-    upper = float(ends.max())
-    if accepted[-1]:
-        # Outcomes cannot deviate further, and what is left is the noise of the scores: mirror it upward.
-        upper = max(upper, 2 * observed - float(table[0, -1]))
-    bottom = 0.0 if accepted[0] else float(ends.min())
-    middle = min(max(middle, bottom), upper)
-    return Interval(bottom, min(upper, largest)), min(middle, largest)
+    truth, seen = _between(truths), observed[:, None]
+    every = np.arange(len(observed))
+    middle = truth[every, np.argmin(np.abs(median - seen), axis=-1)]
+    fits = (low <= seen) & (seen <= high)
+    some = fits.any(axis=-1)
+    upper = np.where(fits, truth, -np.inf).max(axis=-1)
+    # Outcomes cannot deviate further, and what is left is the noise of the scores: mirror it upward.
+    upper = np.where(fits[:, -1], np.maximum(upper, 2 * observed - table[0, :, -1]), upper)
+    bottom = np.where(fits[:, 0], 0.0, np.where(fits, truth, np.inf).min(axis=-1))
+    inner = np.minimum(np.minimum(np.maximum(middle, bottom), upper), largest)
+    upper = np.minimum(upper, largest)
+    # No truth of the path usually looks so: better than any of them, calibration included, or elsewhere.
+    better = ~some & (observed < low.min(axis=-1))
+    least = np.maximum(observed, 0.0)
+    ends = np.minimum(middle, observed), np.maximum(middle, observed)
+    return (
+        np.where(some, bottom, np.where(better, 0.0, ends[0])),
+        np.where(some, upper, np.where(better, np.maximum(least, middle), ends[1])),
+        np.where(some, inner, np.where(better, np.minimum(middle, least), middle)),
+    )
+
+
+def _between(rows: FloatArray) -> FloatArray:
+    """Rows (…, S) of values at :data:`SCALES`, between them."""
+    place = np.searchsorted(SCALES, _FINE[1:-1], side="right")
+    left = np.concatenate([[0], place - 1, [SCALES.size - 2]])
+    share = (_FINE - SCALES[left]) / np.diff(SCALES)[left]
+    start = rows[..., left]
+    return np.asarray(start + share * (rows[..., left + 1] - start))
 
 
 def _unified(low: FloatArray, median: FloatArray, high: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
@@ -323,7 +348,7 @@ def _unified(low: FloatArray, median: FloatArray, high: FloatArray, level: float
 
     equal = float(ndtri((1 + level) / 2))
     sd = (high - low) / (2 * equal)
-    moved = np.maximum(median - median[0], 0.0)
+    moved = np.maximum(median - median[..., :1], 0.0)
     distance = np.divide(moved, sd, out=np.full(sd.shape, equal), where=sd > 0)
     below, above = reach(distance, level)
     down, up = median - low, high - median

@@ -1,0 +1,106 @@
+"""Intervals for the binned errors of many problems side by side, without draws: the law of a sum of absolute gaps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...data.types import FloatArray
+from ...errors.path import SCALES
+from ...sums import BinMoments
+from .intervals import accepted
+
+#: Problems worked on at a time.
+_TOGETHER = 128
+_HALF_NORMAL = np.sqrt(2 / np.pi)
+
+
+def binned_intervals(sums: BinMoments, level: float) -> tuple[FloatArray, FloatArray]:
+    r"""Ends of the interval for ``Σ_b w_b |gap_b|`` of every problem, (R,) each: as :mod:`.intervals`, with no draws.
+
+    The truths are those of its path, from perfect calibration to three times the gaps found, and what is accepted is
+    judged alike. What draws tell there is told by the first three cumulants of the reading, which is a sum over bins of
+    absolute values of normal variables, by Cornish and Fisher's expansion.
+
+    Parameters
+    ----------
+    sums : BinMoments of shape (R, B)
+    level : float
+
+    Returns
+    -------
+    low, high : ndarray of shape (R,)
+        In [0, 1], ``low`` exactly 0 where the data are compatible with calibration; NaN without data.
+
+    Notes
+    -----
+    As all intervals of bins it is for what bins resolve: gaps that cancel within a bin are not put back. Each interval
+    is of its level, not all together. Cost: 11 scales × R × B numbers, independent of n.
+
+    References
+    ----------
+    Cornish & Fisher (1938), *Moments and cumulants in the specification of distributions*; Leone, Nelson & Nottingham
+    (1961), *The folded normal distribution*.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.data.problem import Problem
+    >>> from calibrant.sums import BinMoments, uniform_edges
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.random(3000)
+    >>> sums = BinMoments.of(Problem(s, rng.random(3000) < s**2, None, True), uniform_edges(15))
+    >>> low, high = binned_intervals(sums, 0.95)
+    >>> bool(0.1 < low[0] < 1 / 6 < high[0] < 0.2)
+    True
+    """
+    scores, count, positive = (np.atleast_2d(v) for v in sums.atoms)
+    scores = np.nan_to_num(scores)
+    ends = [
+        _ends(scores[a : a + _TOGETHER], count[a : a + _TOGETHER], positive[a : a + _TOGETHER], level)
+        for a in range(0, len(scores), _TOGETHER)
+    ]
+    low, high = np.concatenate([np.empty((2, 0)), *ends], axis=-1)
+    return low, high
+
+
+def _ends(scores: FloatArray, count: FloatArray, positive: FloatArray, level: float) -> FloatArray:
+    """Lower and upper ends, (2, r), from mean scores, samples and positives of bins, (r, B)."""
+    total = count.sum(axis=-1)
+    size = np.where(total > 0, total, np.nan)
+    gap = np.divide(positive, count, out=scores.copy(), where=count > 0) - scores
+    observed = (count * np.abs(gap)).sum(axis=-1) / size
+    chances = np.clip(scores + SCALES[:, None, None] * gap, 0, 1)  # (S, r, B)
+    moved = chances - scores
+    truths = (count * np.abs(moved)).sum(axis=-1) / size  # (S, r)
+    # Outcomes vary, and so do the samples of a bin, which the reading divides by those of all.
+    variance = count * (chances * (1 - chances) + (np.abs(moved) - np.nan_to_num(truths)[..., None]) ** 2)
+    table = _quantiles(count * moved, np.sqrt(variance), (1 - level) / 2) / size
+    low, high, _ = accepted(observed, np.moveaxis(table, 1, -1), truths.T, np.maximum(observed, 1.0), level)
+    # Not one deviation in n samples: the exact binomial bound.
+    none = truths[-1] == 0
+    unseen = 1 - ((1 - level) / 2) ** (1 / np.maximum(np.nan_to_num(size), 1.0))
+    ends = np.stack(
+        [np.where(none, 0.0, np.minimum(low, observed)), np.where(none, unseen, np.maximum(high, observed))]
+    )
+    return np.where(np.isnan(observed), np.nan, ends)
+
+
+def _quantiles(mean: FloatArray, sd: FloatArray, tail: float) -> FloatArray:
+    """Lower, median and upper quantiles of ``Σ_b |mean_b + sd_b Z_b|``, (3, …), from its first three cumulants."""
+    from scipy.special import ndtr, ndtri
+
+    m = np.abs(mean)
+    z = np.divide(m, sd, out=np.full(m.shape, np.inf), where=sd > 0)
+    density = _HALF_NORMAL * np.exp(-(np.minimum(z, 40.0) ** 2) / 2)
+    first = np.where(sd > 0, sd * density + m * (2 * ndtr(np.minimum(z, 40.0)) - 1), m)
+    second = m**2 + sd**2
+    third = sd * density * (m**2 + 2 * sd**2) + m * (2 * ndtr(np.minimum(z, 40.0)) - 1) * (m**2 + 3 * sd**2)
+    third = np.where(sd > 0, third, m**3)
+    k1 = first.sum(axis=-1)
+    k2 = np.maximum(second - first**2, 0.0).sum(axis=-1)
+    k3 = (third - 3 * first * second + 2 * first**3).sum(axis=-1)
+    spread = np.sqrt(k2)
+    skew = np.divide(k3, spread**3, out=np.zeros_like(k3), where=spread > 0).clip(0.0, 1.0)
+    at = ndtri(np.array([tail, 0.5, 1 - tail])).reshape(-1, *[1] * k1.ndim)
+    # The third cumulant moves quantiles by (z² - 1) / 6 of the skewness; a sum of sizes is not below 0.
+    return np.asarray(np.maximum(k1 + spread * (at + (at**2 - 1) * skew / 6), 0.0))
