@@ -257,6 +257,7 @@ def test_streamed_and_loaded_rows_have_the_same_evidence():
     assert streamed.status == loaded.status
 
 
+@pytest.mark.filterwarnings("ignore::calibrant.DependenceWarning")  # repeats follow each other
 def test_whole_weights_are_repeats():
     rng = np.random.default_rng(6)
     s, w = rng.random(300), rng.integers(0, 4, 300)
