@@ -211,25 +211,14 @@ def test_a_hundred_miscalibrated_rows_are_not_called_fine(kind):
             assert "rows on. Next: collect more rows" in r.verdict
 
 
-def test_an_interval_without_0_that_the_test_does_not_bear_out_is_said_to_be_one():
-    from dataclasses import replace
-
-    from calibrant import Interval
-    from calibrant.reporting.verdict import sentence
-
-    (r,) = verdicts(50, "calibrated", 1)
-    aside = sentence(None, None, replace(r.headline, interval=Interval(0.01, 0.2)), r.evidence)
-    assert "is 0.010 to 0.200: it leaves 0 out, but the test does not bear that out." in aside
-    assert "bear that out" not in r.verdict
-
-
 def test_many_rows_settle_it():
     (fine,) = verdicts(20_000, "calibrated", 1)
     assert fine.evidence.status == "no evidence"
     assert "Next: nothing to repair" in fine.verdict
     (wrong,) = verdicts(20_000, "overconfident", 1)
-    assert wrong.verdict.startswith("Evidence of miscalibration (p = 0.001, test of smoothed residuals): scores from ")
-    assert "The 95 % interval of the calibration error is 0." in wrong.verdict
+    assert wrong.verdict.startswith("Evidence of miscalibration (p = 0.001): scores from ")
+    assert "On average the probabilities are off by 0." in wrong.verdict
+    assert "which matters (0.050 or more does). A perfect repair would lower the log-loss by 0.0" in wrong.verdict
     assert "Next: calibrant compare" in wrong.verdict
     assert "evidence   miscalibrated: p = 0.001" in str(wrong)
 
@@ -238,7 +227,8 @@ def test_rare_outcomes_need_smaller_errors():
     rng = np.random.default_rng(0)
     s = rng.beta(0.5, 49.5, 5000)
     found = cal.report((rng.random(5000) < s).astype(int), s).evidence
-    assert found.material == pytest.approx(0.1 * np.sqrt(0.01 * 0.99), rel=0.15)
+    entropy = -(0.01 * np.log2(0.01) + 0.99 * np.log2(0.99))
+    assert found.material == pytest.approx(0.1 * np.sqrt(0.01 * 0.99 * entropy), rel=0.2)
 
 
 def test_streamed_and_loaded_rows_have_the_same_evidence():
@@ -270,7 +260,7 @@ def test_evidence_is_plain_data():
     rng = np.random.default_rng(7)
     s = rng.random(200)
     data = cal.report((rng.random(200) < s).astype(int), s).to_dict()["evidence"]
-    assert set(data) == {"status", "test", "detectable", "material", "rows_needed"}
+    assert set(data) == {"status", "matters", "test", "detectable", "material", "rows_needed"}
     assert 0 < data["test"]["pvalue"] <= 1
 
 

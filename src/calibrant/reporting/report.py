@@ -13,6 +13,7 @@ from ..data.types import Label
 from ..data.writing import check_free, write_text
 from ..measure.result import Estimate, ReliabilityCurve
 from .evidence import Evidence
+from .gain import RepairGain
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,9 +76,13 @@ class Report(Picture, Table):
     class_curves : mapping of label to Curves
         Of every class; bands of the worst ones only.
     evidence : Evidence
-        Test of calibration, and what it could have seen.
+        Test of calibration, whether the error matters, and what the test could have seen. It decides where the
+        intervals of ``headline`` and ``estimates`` start: above 0 exactly where the test finds evidence. So that lower
+        end can be another one than :func:`calibrant.estimate` gives.
+    gain : RepairGain
+        What a perfect repair would gain in log-loss and Brier score, and the share of decisions that it changes.
     verdict : str
-        In plain words: evidence or not, how much, in which direction and where, and what to do next.
+        In plain words: is it real, how large is it and where, does it matter, and what to do next.
     streamed : bool
         Whether rows came in pieces (quantile edges are then rounded to 1/65536).
     title : str
@@ -95,6 +100,7 @@ class Report(Picture, Table):
     headline: Estimate
     estimates: Mapping[str, Estimate]
     evidence: Evidence
+    gain: RepairGain
     verdict: str
     per_class: Sequence[ClassRow] = ()
     curves: Curves | None = None
@@ -136,6 +142,7 @@ class Report(Picture, Table):
             "headline": self.headline.to_dict() | {"curve": None},
             "estimates": {k: v.to_dict() | {"curve": None} for k, v in self.estimates.items()},
             "evidence": self.evidence.to_dict(),
+            "gain": self.gain.to_dict(),
             "verdict": self.verdict,
             "per_class": [
                 {
