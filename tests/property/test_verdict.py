@@ -92,7 +92,7 @@ def contradictions(report, y, p, options):
     assert wrong == (low > 0) == (e.test.pvalue <= 1 - level + 1e-9)
     for estimate in report.estimates.values():
         ends = estimate.interval
-        if not np.isnan(estimate.value):
+        if not np.isnan(estimate.value + ends.high):
             assert (ends.low > 0) == wrong
             assert ends.low <= estimate.corrected <= ends.high
             assert estimate.value <= 0 or ends.low <= estimate.value <= ends.high

@@ -28,7 +28,7 @@ from .evidence import Evidence, check_material, settled
 from .gain import RepairGain, check_threshold
 from .made import Made
 from .report import ClassRow, Curves, Report
-from .verdict import Found, sentence
+from .verdict import Found, sentences
 
 #: Bands are computed for this many classes, the worst ones; the others get bins with intervals.
 BANDED_CLASSES = 12
@@ -190,7 +190,9 @@ def report_from(
         estimates=estimates,
         evidence=evidence,
         gain=gain,
-        verdict=sentence(only, curves, headline, Found(evidence, gain, totals.log_loss, material is not None), table),
+        verdict_parts=sentences(
+            only, curves, headline, Found(evidence, gain, totals.log_loss, material is not None), table
+        ),
         per_class=tuple(table),
         curves=curves,
         class_curves=class_curves,

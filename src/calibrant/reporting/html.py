@@ -13,7 +13,7 @@ import numpy as np
 from ..data.result import plain
 from ..data.types import FloatArray, Label
 from ..measure.result import ReliabilityCurve
-from .text import decimals, footnote, seconds_of
+from .text import decimals, footnote, repair, seconds_of
 
 if TYPE_CHECKING:
     from .comparison import CalibratorComparison
@@ -36,6 +36,7 @@ def render(report: Report) -> str:
         infinite=np.isinf(report.log_loss),
         footnote=footnote(report),
         decimals=decimals,
+        repair=repair(report),
     )
 
 

@@ -81,8 +81,8 @@ class Report(Picture, Table):
         end can be another one than :func:`calibrant.estimate` gives.
     gain : RepairGain
         What a perfect repair would gain in log-loss and Brier score, and the share of decisions that it changes.
-    verdict : str
-        In plain words: is it real, how large is it and where, does it matter, and what to do next.
+    verdict_parts : tuple of str
+        Steps of the verdict: is it real and where, how large and does it matter, what would repair gain, what next.
     streamed : bool
         Whether rows came in pieces (quantile edges are then rounded to 1/65536).
     title : str
@@ -101,7 +101,7 @@ class Report(Picture, Table):
     estimates: Mapping[str, Estimate]
     evidence: Evidence
     gain: RepairGain
-    verdict: str
+    verdict_parts: tuple[str, ...]
     per_class: Sequence[ClassRow] = ()
     curves: Curves | None = None
     class_curves: Mapping[Label, Curves] = field(default_factory=dict)
@@ -109,6 +109,11 @@ class Report(Picture, Table):
     weighted: bool = False
     streamed: bool = False
     title: str = "Calibration report"
+
+    @property
+    def verdict(self) -> str:
+        """In plain words: is it real, how large is it and where, does it matter, and what to do next."""
+        return " ".join(self.verdict_parts)
 
     @property
     def curve(self) -> ReliabilityCurve | None:

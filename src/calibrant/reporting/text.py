@@ -22,7 +22,8 @@ def render(report: Report) -> str:
     r = report
     title = printable(r.title)
     lines = [title, "=" * min(len(title), 100), ""]
-    lines += textwrap.wrap(printable(r.verdict), 98)
+    for part in r.verdict_parts:
+        lines += textwrap.wrap(printable(part), 98, break_on_hyphens=False)
     lines += [
         "",
         f"rows       {r.n_samples:,}" + (" (weighted)" if r.weighted else ""),
@@ -87,12 +88,17 @@ def _evidence(r: Report) -> str:
     return f"{r.evidence.status}: p = {test.pvalue:.3f} ({test.method})"
 
 
-def _repair(r: Report) -> str:
-    """What a perfect repair would gain."""
+def repair(r: Report) -> str:
+    """What a perfect repair would gain in log-loss; of several classes, each against the rest, in that of one."""
+    each = " a class" if r.curves is None and r.notion != "top-label" else ""
     g = r.gain
-    log_loss = f"{g.log_loss:.2g} log-loss ({g.log_loss_interval.low:.2g} to {g.log_loss_interval.high:.2g})"
-    brier = f"{g.brier:.2g} Brier ({g.brier_interval.low:.2g} to {g.brier_interval.high:.2g})"
-    return f"would gain {'a finite log-loss' if np.isinf(r.log_loss) else log_loss}, {brier}"
+    return f"{g.log_loss:.2g}{each} ({g.log_loss_interval.low:.2g} to {g.log_loss_interval.high:.2g})"
+
+
+def _repair(r: Report) -> str:
+    g = r.gain
+    log_loss = "a finite log-loss" if np.isinf(r.log_loss) else f"log-loss {repair(r)}"
+    return f"would gain {log_loss}, Brier {g.brier:.2g} ({g.brier_interval.low:.2g} to {g.brier_interval.high:.2g})"
 
 
 def _classes(r: Report) -> str:

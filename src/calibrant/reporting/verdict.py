@@ -29,25 +29,26 @@ class Found:
     given: bool
 
 
-def sentence(
+def sentences(
     only: ProblemSums | None, curves: Curves | None, estimate: Estimate, found: Found, classes: Sequence[ClassRow] = ()
-) -> str:
-    """Plain words, in order: is it real, how large is it, does it matter, what next."""
+) -> tuple[str, ...]:
+    """Plain words, in order: is it real, how large is it and does it matter, what would repair gain, what next."""
     evidence = found.evidence
     if np.isnan(estimate.interval.high) or np.isnan(evidence.test.pvalue):
-        return "There is not enough data to say anything."
+        return ("There is not enough data to say anything.",)
     p, rows = f"p {_pvalue(evidence.test.pvalue)}", f"{estimate.n_samples:,} rows"
     ends = f"{100 * estimate.level:g} % interval {_number(estimate.interval.low)} to {_number(estimate.interval.high)}"
     if evidence.status == "undecided":
-        text = _undecided(evidence, rows, p, f"{_number(estimate.interval.high)} on average ({ends})")
+        told = _undecided(evidence, rows, p, f"{_number(estimate.interval.high)} on average ({ends})")
     elif evidence.status == "no evidence":
-        text = (
-            f"No evidence of miscalibration in these {rows} ({p}). If the probabilities are off, then by "
-            f"{_number(estimate.interval.high)} on average at most ({ends}): {_small(found)}."
-        )
+        told = [
+            f"No evidence of miscalibration in these {rows} ({p}).",
+            f"If the probabilities are off, then by {_number(estimate.interval.high)} on average at most ({ends}): "
+            f"{_small(found)}.",
+        ]
     else:
-        text = _real(found, estimate, _where(curves, only, estimate, classes), p, ends)
-    return f"{text}{_decisions(found, estimate.level)} {advice(evidence, estimate)}"
+        told = _real(found, estimate, _where(curves, only, estimate, classes), p, ends)
+    return (*told, *_decisions(found, estimate.level), advice(evidence, estimate))
 
 
 def advice(evidence: Evidence, estimate: Estimate) -> str:
@@ -63,33 +64,33 @@ def advice(evidence: Evidence, estimate: Estimate) -> str:
     return "Next: calibrant compare finds the calibrator that repairs it best; fit it on other rows than these."
 
 
-def _undecided(evidence: Evidence, rows: str, p: str, up_to: str) -> str:
+def _undecided(evidence: Evidence, rows: str, p: str, up_to: str) -> list[str]:
     if not np.isfinite(evidence.detectable):
-        return (
+        return [
             f"Not enough data to tell: no error could be shown by these {rows} ({p}), and none of up to {up_to} can be "
             "ruled out."
-        )
-    return (
+        ]
+    return [
         f"Not enough data to tell: these {rows} are compatible with a perfectly calibrated model ({p}), and with "
-        f"probabilities that are off by up to {up_to}. An error of {_number(evidence.material)}, from where on it "
-        "would matter, is found in four samples of five, or else ruled out, from about "
-        f"{_rows(evidence.rows_needed)} rows on."
-    )
+        f"probabilities that are off by up to {up_to}.",
+        f"An error of {_number(evidence.material)}, from where on it would matter, is found in four samples of five, "
+        f"or else ruled out, from about {_rows(evidence.rows_needed)} rows on.",
+    ]
 
 
-def _real(found: Found, estimate: Estimate, where: str, p: str, ends: str) -> str:
+def _real(found: Found, estimate: Estimate, where: str, p: str, ends: str) -> list[str]:
     """What is wrong where, how large it is, whether it matters, and what a repair would gain."""
     low, high = estimate.interval
     value = estimate.value if low <= estimate.value <= high else estimate.corrected
     off = f"On average the probabilities are off by {_number(value)} ({ends})"
     enough = f"{_number(found.evidence.material)} or more"
     if found.evidence.matters is False:
-        text = f"real, {_small(found)}. {where[0].upper()}{where[1:]}. {off}."
+        where = f"real, {_small(found)}. {where[0].upper()}{where[1:]}"
     elif found.evidence.matters:
-        text = f"{where}. {off}, which matters ({enough} does)."
+        off += f", which matters ({enough} does)"
     else:
-        text = f"{where}. {off}. Whether that matters ({enough} would) these rows cannot say."
-    return f"Evidence of miscalibration ({p}): {text} {_repair(found, estimate)}"
+        off += f". Whether that matters ({enough} would) these rows cannot say"
+    return [f"Evidence of miscalibration ({p}): {where}.", f"{off}.", _repair(found, estimate)]
 
 
 def _small(found: Found) -> str:
@@ -117,16 +118,16 @@ def _gain(value: float, interval: Interval) -> str:
     return f"{_digits(value)} ({_digits(interval.low)} to {_digits(interval.high)})"
 
 
-def _decisions(found: Found, level: float) -> str:
+def _decisions(found: Found, level: float) -> list[str]:
     """What share of decisions a repair changes; nothing without a threshold."""
     gain = found.gain
     if gain.changed is None or gain.changed_interval is None:
-        return ""
+        return []
     low, high = (f"{100 * v:.2g}" for v in gain.changed_interval)
     at = f"of decisions at the threshold {gain.threshold:g}"
     if found.evidence.status != "miscalibrated":
-        return f" At most {high} % {at} would change after repair."
-    return f" {100 * gain.changed:.2g} % {at} change after repair ({100 * level:g} % interval {low} to {high} %)."
+        return [f"At most {high} % {at} would change after repair."]
+    return [f"{100 * gain.changed:.2g} % {at} change after repair ({100 * level:g} % interval {low} to {high} %)."]
 
 
 def _where(curves: Curves | None, only: ProblemSums | None, estimate: Estimate, classes: Sequence[ClassRow]) -> str:
@@ -146,8 +147,8 @@ def _where(curves: Curves | None, only: ProblemSums | None, estimate: Estimate, 
     gap = observed - stated
     if 2 * sum(r.share * abs(r.gap) for r in found) < abs(gap) or not found:
         return (
-            f"no region of scores stands out; on the whole they are {words[gap > 0]} by {_number(abs(gap))}: the model "
-            f"says {_percent(stated, gap)} on average, {what} {_percent(observed, gap)} of the time"
+            f"no region of scores stands out; on the whole they are {words[gap > 0]}: the model says "
+            f"{_percent(stated, gap)} on average, {what} {_percent(observed, gap)} of the time"
         )
     parts = []
     for r in found:
