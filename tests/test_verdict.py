@@ -149,6 +149,15 @@ def test_gains_are_those_of_the_true_map():
     assert f"{100 * r.gain.changed:.2g} % of decisions at the threshold 0.2 change after repair" in r.verdict
 
 
+def test_decisions_of_tied_scores_change_score_by_score():
+    """0.3 and 0.7 should have said 0.5: of the thresholds the decision changes where one lies between."""
+    rng = np.random.default_rng(7)
+    s = rng.choice([0.1, 0.3, 0.7, 0.9], 20_000, p=[0.1, 0.2, 0.3, 0.4])
+    y = (rng.random(20_000) < np.where(np.abs(s - 0.5) < 0.3, 0.5, s)).astype(int)
+    for threshold, share in ((0.4, 0.2), (0.6, 0.3), (0.2, 0.0), (0.95, 0.0)):
+        assert cal.report(y, s, threshold=threshold).gain.changed == pytest.approx(share, abs=0.02)
+
+
 def test_the_gain_of_a_confidence_in_log_loss_is_that_of_the_whole_vector():
     """Repair the confidence by the true map, keep the proportions of the others, and see what the log-loss loses."""
     rng = np.random.default_rng(5)

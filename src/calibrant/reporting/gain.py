@@ -112,23 +112,24 @@ def _draws(
 def _changed(cells: RankCells, drawn: laplace.Drawn, threshold: float) -> FloatArray:
     """Shares of rows on another side of a threshold before and after, (…, D).
 
-    Rows of a cell lie evenly between the middles of it and its neighbours, and what is right is linear there.
+    Rows of a cell lie evenly between the middles of it and its neighbours, and what is right is linear there; beside
+    an empty cell (equal scores fill several) they all have its score.
     """
     stated = np.broadcast_to(cells.score[..., None, :], drawn.gap.shape)
-    right = stated + drawn.gap
+    right, filled = stated + drawn.gap, (cells.count > 0)[..., None, :]
     out = np.zeros(drawn.gap.shape)
     for at in (np.arange(_PARTS) + 0.5) / _PARTS - 0.5:
-        before, after = (_moved(v, at) >= threshold for v in (stated, right))
+        before, after = (_moved(v, filled, at) >= threshold for v in (stated, right))
         out += before != after
     return np.asarray((drawn.share * out).sum(axis=-1) / _PARTS)
 
 
-def _moved(values: FloatArray, at: float) -> FloatArray:
-    """Values (…, m) a part of the way, -½ to ½, to those of the cells before or behind."""
-    beside = np.roll(values, 1 if at < 0 else -1, axis=-1)
-    end = 0 if at < 0 else -1
-    beside[..., end] = values[..., end]
-    return np.asarray(values + abs(at) * (beside - values))
+def _moved(values: FloatArray, filled: AnyArray, at: float) -> FloatArray:
+    """Values (…, m) a part of the way, -½ to ½, to those of the cells before or behind, if these are filled."""
+    step, end = (1, 0) if at < 0 else (-1, -1)
+    there = np.roll(filled, step, axis=-1)
+    there[..., end] = False
+    return np.asarray(values + abs(at) * np.where(there, np.roll(values, step, axis=-1) - values, 0.0))
 
 
 def _read(
