@@ -197,3 +197,12 @@ def test_figure_of_the_readme(digits):
     """The README quotes this estimate."""
     e = cal.estimate(digits.y_true, digits.y_prob, random_state=0)
     assert (round(e.value, 3), round(e.interval.low, 2), round(e.interval.high, 2)) == (0.159, 0.14, 0.19)
+
+
+def test_verdict_of_the_docs(digits_report):
+    """docs/report.md quotes this one."""
+    from pathlib import Path
+
+    page = Path(__file__).parent.parent / "docs" / "report.md"
+    quoted = " ".join(line[2:] for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("> "))
+    assert quoted == digits_report.verdict
