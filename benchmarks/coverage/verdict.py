@@ -163,7 +163,9 @@ def main() -> None:
 def page(rows: list[dict[str, Any]]) -> Iterator[str]:
     """The page, as lines."""
     yield "# False alarms and misses of a report's verdict\n"
-    yield "Written by `python -m benchmarks.coverage.verdict`, which says what the truths are; % ± standard error."
+    yield "Written by `python -m benchmarks.coverage.verdict`, which says what the truths are; % ± standard error (where"
+    yield "a share is 0 or 100 %, that of half a report). `matters` is None where the rows cannot say, which is no error."
+    yield "The log-loss of scores of 0 and 1 (one truth) is infinite, and left out."
     sizes = sorted({r["n"] for r in rows})
     head = "| | " + " | ".join(f"n = {n:,}" for n in sizes) + " |\n|---|" + "---:|" * len(sizes)
 
@@ -187,7 +189,9 @@ def page(rows: list[dict[str, Any]]) -> Iterator[str]:
         lambda r: r["matters"] == (r["truth"] in matter),
     )
     for name, words in (("error", "error"), ("brier", "gain in Brier score"), ("log_loss", "gain in log-loss")):
-        yield line(f"interval of the {words} holds it", lambda r: True, lambda r, name=name: holds(r, known, name))
+        finite = {truth for truth, k in known.items() if np.isfinite(k[name])}
+        keep = lambda r, finite=finite: r["truth"] in finite  # noqa: E731
+        yield line(f"interval of the {words} holds it", keep, lambda r, name=name: holds(r, known, name))
     yield "\n## Called miscalibrated, truth by truth\n"
     yield "Error and what matters (the default of `material`) are exact.\n"
     columns = " | ".join(f"n = {n:,}" for n in sizes)

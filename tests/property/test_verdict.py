@@ -50,7 +50,7 @@ def bent(rng, p):
 def drawn(seed):
     """Random labels, probabilities and options of a report."""
     rng = np.random.default_rng([seed, 77])
-    n, k = int(np.exp(rng.uniform(0, np.log(3000)))), int(rng.choice([1, 1, 2, 3, 6]))
+    n, k = int(np.exp(rng.uniform(0, np.log(3000)))), int(rng.choice([1, 1, 1, 1, 2, 4]))
     p = probabilities(rng, n, k)
     truth = bent(rng, p)
     options = {"level": float(rng.choice([0.9, 0.95, 0.99])), "random_state": seed}
@@ -58,7 +58,9 @@ def drawn(seed):
         truth = truth / truth.sum(axis=1, keepdims=True)
         y = np.minimum((rng.random((n, 1)) > truth.cumsum(axis=1)).sum(axis=1), k - 1)
         options |= {"labels": range(k)}
-        options |= {"notion": str(rng.choice(["auto", "classwise", "top-label", "class-specific:1"]))}
+        options |= {
+            "notion": str(rng.choice(["auto", "class-specific:1", "top-label", "classwise"], p=[0.4, 0.3, 0.2, 0.1]))
+        }
     else:
         y = (rng.random(n) < truth).astype(int)
         options |= {"labels": [0, 1]}
