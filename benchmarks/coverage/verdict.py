@@ -164,8 +164,8 @@ def page(rows: list[dict[str, Any]]) -> Iterator[str]:
     """The page, as lines."""
     yield "# False alarms and misses of a report's verdict\n"
     yield "Written by `python -m benchmarks.coverage.verdict`, which says what the truths are;"
-    yield "% ± standard error. (Where a share is 0 or 100 % that is one of half a report.) `matters` is None where the rows cannot say. The log-loss of"
-    yield "scores of 0 and 1, which one truth has, is infinite and left out."
+    yield "% ± standard error. (Where a share is 0 or 100 % that is one of half a report.) `matters` is None"
+    yield "where the rows cannot say. The log-loss of scores of 0 and 1, which one truth has, is infinite and left out."
     sizes = sorted({r["n"] for r in rows})
     head = "| | " + " | ".join(f"n = {n:,}" for n in sizes) + " |\n|---|" + "---:|" * len(sizes)
 
