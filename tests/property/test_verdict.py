@@ -148,9 +148,11 @@ def regions_hold(words, y, p, options):
             inside = np.abs(s - at) <= reach
         else:
             inside = (s >= number(low) - 2e-5) & (s <= number(high) + 2e-5)
-            assert 100 * w[inside].sum() / w.sum() == pytest.approx(number(share), abs=0.6)
-            assert 100 * np.average(s[inside], weights=w[inside]) == pytest.approx(number(stated), abs=0.6)
-            assert 100 * np.average(o[inside], weights=w[inside]) == pytest.approx(number(observed), abs=0.6)
+            # A row at an end may lie in the histogram's cell or beside it.
+            one = 100 * w.max() / w[inside].sum()
+            assert 100 * w[inside].sum() / w.sum() == pytest.approx(number(share), abs=0.6 + 100 * w.max() / w.sum())
+            assert 100 * np.average(s[inside], weights=w[inside]) == pytest.approx(number(stated), abs=0.6 + one)
+            assert 100 * np.average(o[inside], weights=w[inside]) == pytest.approx(number(observed), abs=0.6 + one)
         assert (w[inside].sum() if whole else inside.sum()) >= LEAST_ROWS
         assert (number(observed) < number(stated)) == (direction in ("too high", "over-confident"))
 
