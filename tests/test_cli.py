@@ -399,3 +399,19 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
         assert json.loads(out)["n_samples"] == rows
         peaks.append(peak)
     assert peaks[1] - peaks[0] < 50, peaks  # six million more rows would be 100 MB as pairs of float64
+
+
+@pytest.mark.parametrize("mode", ["--load", "--stream"])
+def test_what_matters_and_where_one_acts_are_options(capsys, tmp_path, binary, mode):
+    binary.write_csv(tmp_path / "a.csv")
+    given = ["report", tmp_path / "a.csv", "--label", "y", "--prob", "score", mode, "--json"]
+    code, out, _ = run(capsys, *given, "--material", 0.3, "--threshold", 0.25)
+    found = json.loads(out)
+    assert code == 0
+    assert (found["evidence"]["material"], found["evidence"]["matters"]) == (0.3, False)
+    assert "too small to matter to you (below 0.300)" in found["verdict"]
+    low, high = found["gain"]["changed_interval"]
+    assert 0 < low <= found["gain"]["changed"] <= high < 0.3
+    code, _, err = run(capsys, *given, "--material", 30)
+    assert code == 2
+    assert "material must lie strictly between 0 and 1; got 30" in err

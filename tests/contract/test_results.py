@@ -41,6 +41,7 @@ def everything():
         "report": report,
         "report of classes": several,
         "evidence": report.evidence,
+        "gain of a repair": report.gain,
         "row of a class": several.per_class[0],
         "curves": report.curves,
         "test": cal.calibration_test(y, p, n_resamples=50),

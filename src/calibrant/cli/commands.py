@@ -79,6 +79,13 @@ def report_command(
         ),
     ] = "auto",
     level: Annotated[float, typer.Option(help="Level of intervals and bands.")] = 0.95,
+    material: Annotated[
+        float | None,
+        typer.Option(help="Calibration error below which it does not matter; default: 0.05, less for rare outcomes."),
+    ] = None,
+    threshold: Annotated[
+        float | None, typer.Option(help="Score from which on you act: tells how many decisions a repair changes.")
+    ] = None,
     as_json: JsonOption = False,
     html: Annotated[Path | None, typer.Option(help="Write an interactive page here; - is standard output.")] = None,
     fail_above: Annotated[
@@ -113,6 +120,8 @@ def report_command(
         about: dict[str, Any] = {
             "estimator": chosen,
             "level": level,
+            "material": material,
+            "threshold": threshold,
             "title": title or f"Calibration of {source.name}",
         }
         with source.table() as table:

@@ -25,10 +25,11 @@ from ..measure.result import Estimate, ReliabilityCurve
 from ..measure.streaming import FINE_CELLS, Accumulator, ProblemSums
 from ..sums import BinMoments, uniform_edges
 from .classes import class_rows, class_sentence
-from .evidence import Evidence
+from .evidence import Evidence, check_material, settled
+from .gain import RepairGain, check_threshold
 from .made import Made
 from .report import Curves, Report
-from .verdict import sentence
+from .verdict import Found, sentences
 
 #: Bands are computed for this many classes, the worst ones; the others get bins with intervals.
 BANDED_CLASSES = 12
@@ -46,6 +47,8 @@ def report(
     notion: str | Notion = "auto",
     estimator: str | Estimator = "auto",
     level: float = 0.95,
+    material: float | None = None,
+    threshold: float | None = None,
     random_state: RandomState = 0,
     title: str = "Calibration report",
     **reading: Unpack[Reading],
@@ -61,6 +64,16 @@ def report(
     estimator : "auto" or an estimator with cells, default "auto"
         For the headline and the verdict.
     level : float, default 0.95
+        Of intervals and bands; a p-value of at most ``1 - level`` is evidence.
+    material : float in (0, 1), optional
+        Calibration error below which it does not matter to you. Default: ``0.1 sd √H`` with the standard deviation of
+        the outcome and the entropy of its base rate in bits: 0.05 at a base rate of one half, 0.02 at 10 %, 0.003 at
+        1 % (for classes against the rest ``2 / K`` of that). At the base rate an error of that size costs 0.7 % of the
+        log-loss of saying the base rate every time, and 1 % of the Brier score at most.
+    threshold : float in (0, 1), optional
+        Score from which on you act, such as what
+        :func:`calibrant.judge.decisions.thresholds.optimal_threshold` gives for your costs: the verdict then
+        tells the share of decisions that a repair would change.
     random_state : int, Generator or None, default 0
         Fixed, so that the same predictions give the same report.
     title : str
@@ -68,7 +81,12 @@ def report(
     Returns
     -------
     Report
-        ``str(report)``, ``.to_dict()``, ``.to_frame()``, ``.to_html(path)``, ``.verdict``.
+        ``str(report)``, ``.to_dict()``, ``.to_frame()``, ``.to_html(path)``, ``.verdict``; ``.evidence.matters`` says
+        whether the error is ``material`` or more: True, False, or None where the data cannot say.
+
+    Raises
+    ------
+    ValueError, TypeError
 
     Warns
     -----
@@ -77,6 +95,9 @@ def report(
 
     Notes
     -----
+    The test decides where intervals start: above 0 exactly where its p-value is evidence. How often a calibrated model
+    is called miscalibrated, and how often ``matters`` is right, is simulated in ``benchmarks/coverage/verdict.md``.
+
     Every class of three or more is tested against the rest, and the verdict names those that are off: by counts of
     outcomes in ranges of scores (:func:`calibrant.judge.tests.score_ranges.range_pvalues`), p-values adjusted by Holm's
     rule. Their intervals are those of their 15 bins, by cumulants and not by draws
@@ -93,7 +114,9 @@ def report(
     >>> p = rng.random(5000)
     >>> r = cal.report(rng.random(5000) < p**2, p)
     >>> print(r.verdict)  # doctest: +ELLIPSIS
-    Evidence of miscalibration (p = 0.001, test of smoothed residuals): scores from ... are too high: ...
+    Evidence of miscalibration (p = 0.001): scores from ... are too high: where the model says ..., it happens ...
+    >>> r.evidence.matters
+    True
     """
     predictions = as_predictions(y_true, y_prob, **reading)
     if predictions.groups is None and (predictions.weights is None or not np.ptp(predictions.weights)):
@@ -102,7 +125,16 @@ def report(
             score, outcome = predictions.confidence, predictions.predicted == predictions.codes
         warn_of_order(score, outcome)
     sums = Accumulator(notion=notion).add_predictions(predictions)
-    return report_from(sums, estimator=estimator, level=level, random_state=random_state, title=title, rows=predictions)
+    return report_from(
+        sums,
+        estimator=estimator,
+        level=level,
+        material=material,
+        threshold=threshold,
+        random_state=random_state,
+        title=title,
+        rows=predictions,
+    )
 
 
 def report_from(
@@ -110,6 +142,8 @@ def report_from(
     *,
     estimator: str | Estimator = "auto",
     level: float = 0.95,
+    material: float | None = None,
+    threshold: float | None = None,
     random_state: RandomState = 0,
     title: str = "Calibration report",
     rows: Predictions | None = None,
@@ -120,6 +154,7 @@ def report_from(
     """
     totals = sums.required_totals()
     chosen = _estimator(estimator)
+    material, threshold = check_material(material), check_threshold(threshold)
     rng = np.random.default_rng(random_state)
     problems = sums.problems
     question = sums.question(1, level)
@@ -146,13 +181,13 @@ def report_from(
     table = class_rows(sums, level)
     grids = [one.grid for one in problems.values()]
     test = SumsTest.of(grids, [one.bins for one in problems.values()], question, rng)
-    evidence = Evidence.of(test, headline, grids)
-    curves, grid = None, None
+    estimates = {name: settled(one, test) for name, one in estimates.items()}
+    headline = next(iter(estimates.values()))
+    evidence = Evidence.of(test, headline, grids, material)
     seed = int(rng.integers(2**63))
-    if len(problems) == 1:
-        (only,) = problems.values()
-        grid = only.grid
-        curves = _curves(only, sums, level, [seed, 0], band=True, fine=only.fine)
+    gain = RepairGain.of(sums.sums(_DEFAULT), question, headline.interval.low, threshold, seed)
+    only = next(iter(problems.values())) if len(problems) == 1 else None
+    curves = None if only is None else _curves(only, sums, level, [seed, 0], band=True, fine=only.fine)
     fine = _fine_of({row.label for row in table[:BANDED_CLASSES]}, rows)
     class_curves = {
         row.label: _curves(
@@ -160,7 +195,9 @@ def report_from(
         )
         for k, row in enumerate(table, start=1)
     }
-    verdict = sentence(None if curves is None else curves.smooth["confidence"], grid, headline, evidence, table)
+    found = Found(
+        evidence, gain, totals.log_loss, material is not None, class_sentence(table, totals.effective_size / weight)
+    )
     return Report(
         n_samples=totals.n_samples,
         classes=sums.classes,
@@ -172,7 +209,8 @@ def report_from(
         headline=headline,
         estimates=estimates,
         evidence=evidence,
-        verdict=f"{verdict} {class_sentence(table, totals.effective_size / weight)}".rstrip(),
+        gain=gain,
+        verdict_parts=sentences(only, curves, headline, found, table),
         per_class=tuple(table),
         curves=curves,
         class_curves=class_curves,

@@ -1,67 +1,126 @@
-"""`Evidence`: whether a report's rows speak against calibration, and what they could have shown."""
+"""`Evidence`: whether a report's rows speak against calibration, whether it matters, and what they could have shown."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..data.checks import check_fraction
 from ..data.result import Result
+from ..data.types import Interval
 from ..judge.tests.from_sums import SumsTest
 from ..judge.tests.result import TestResult
+from ..measure.question import Question
 from ..measure.result import Estimate
 from ..sums import GridMoments
 
-#: What matters, as a share of the standard deviation of the outcome: 0.05 at a base rate of one half, 0.01 at 1 %.
+#: What matters at a base rate of one half, as a share of the outcome's standard deviation.
 MATERIAL = 0.1
 
 
 @dataclass(frozen=True, repr=False)
 class Evidence(Result):
-    """Test of calibration, and what a test of so many rows can see.
+    """Test of calibration, whether what it found matters, and what a test of so many rows can see.
+
+    Everything here and the interval of :attr:`calibrant.Report.headline` come from one decision, that of the test:
+
+    ================  ==============  =======================  ==========================================
+    status            p-value         interval                 matters
+    ================  ==============  =======================  ==========================================
+    "miscalibrated"   ≤ 1 - level     starts above 0           True: it starts at ``material`` or above;
+                                                               False: it ends at ``material`` or below;
+                                                               None: ``material`` lies within
+    "no evidence"     above           0 to at most             False
+                                      ``material``
+    "undecided"       above           0 to above ``material``  None
+    ================  ==============  =======================  ==========================================
 
     Attributes
     ----------
     status : {"miscalibrated", "no evidence", "undecided"}
         ``"miscalibrated"``: the p-value is at most ``1 - level`` (or the smallest that so many draws can give).
-        ``"no evidence"``: it is not, and errors that matter
-        would have been seen. ``"undecided"``: it is not, and they might not have been.
+        ``"no evidence"``: it is not, and the interval rules out errors that matter. ``"undecided"``: it is not, and
+        they may be there; or there are no data.
+    matters : bool or None
+        Whether the calibration error is ``material`` or more, by its interval; None where the data cannot say.
     test : TestResult
         Smoothed residuals over ranks against labels drawn from the probabilities.
     detectable : float
-        Calibration error that is found in four of five samples like this one, if it is too high, too low, over- or
-        under-confident throughout; infinite where none is. Errors that alternate from score to score are harder to see.
+        Calibration error that the test finds in four of five samples like this one, if it is too high, too low, over-
+        or under-confident throughout; infinite where none is. Errors that alternate from score to score are harder to
+        see. It is known before the outcomes are; the interval says what they leave possible, which may be less.
     material : float
-        Calibration error that matters: a tenth of the standard deviation of the outcome.
+        Calibration error from which on it matters: what was asked for, or 0.1 standard deviations of the outcome times
+        the root of the entropy of its base rate in bits.
     rows_needed : float
-        About how many rows like these it takes to find an error of that size as often, and to rule out twice as much.
+        About how many rows like these it takes to find an error of that size in four of five samples, and to rule it
+        out; more than there are while undecided.
     """
 
     status: str
+    matters: bool | None
     test: TestResult
     detectable: float
     material: float
     rows_needed: float
 
     @classmethod
-    def of(cls, found: SumsTest, estimate: Estimate, grids: Sequence[GridMoments]) -> Evidence:
-        """Judge what was found, at the level of the estimate's interval."""
+    def of(cls, found: SumsTest, estimate: Estimate, grids: Sequence[GridMoments], material: float | None) -> Evidence:
+        """Judge what was found, at the level of an estimate's :func:`settled` interval."""
         test, power = found.result, found.power
-        rates = [float(g.positive.sum() / g.total) for g in grids if g.total > 0]
-        mass = [g.total for g in grids if g.total > 0]
-        variance = float(np.average([r * (1 - r) for r in rates], weights=mass)) if rates else float("nan")
-        # Where nothing or everything happened, as if half a row more had been otherwise.
-        material = MATERIAL * float(np.sqrt(max(variance, 0.5 / max(power.n_samples, 1.0))))
-        if np.isnan(test.pvalue):
-            status = "undecided"
-        elif test.pvalue <= found.rejects_at * (1 + 1e-9):
-            status = "miscalibrated"
-        else:
-            sharp = power.detectable <= material and estimate.interval.high <= 2 * material
-            status = "no evidence" if sharp else "undecided"
-        needed = power.rows_for(material)
-        if status == "undecided" and estimate.interval.high > 2 * material:
+        bar = usual_material(grids, found.question, power.n_samples) if material is None else material
+        low, high = estimate.interval
+        matters = None if np.isnan(test.pvalue) else True if low >= bar else False if high <= bar else None
+        status = "miscalibrated" if found.rejects else "undecided" if matters is None else "no evidence"
+        needed = power.rows_for(bar)
+        if status == "undecided" and high > bar:
             # The interval must shrink as well, with the root of n.
-            needed = max(needed, power.n_samples * (estimate.interval.high / (2 * material)) ** 2)
-        return cls(status, test, power.detectable, material, needed)
+            needed = max(needed, power.n_samples * (high / bar) ** 2)
+        elif status == "no evidence":
+            needed = min(needed, power.n_samples)
+        return cls(status, matters, test, power.detectable, bar, needed)
+
+
+def usual_material(grids: Sequence[GridMoments], question: Question, n_samples: float) -> float:
+    """``0.1 sd √H``, of the standard deviation of the outcome and the entropy of its base rate in bits.
+
+    An error of that size where the base rate is said costs 0.7 % of the log-loss of saying it every time, whatever it
+    is (``e² / 2v`` of ``H log 2``), and 1 % of the Brier score at most (``e²`` of v). Of several classes, each against
+    the rest, it is ``2 / K`` of that: such an error is taken from one class and given to another, the variance is
+    ``Σ_k π_k (1 - π_k) / 2``, and the entropy half the sum of the classes', 1 at most.
+    """
+    mass = np.array([g.total for g in grids])
+    rates = np.array([float(g.positive.sum()) for g in grids])[mass > 0] / mass[mass > 0]
+    if not rates.size:
+        return float("nan")
+    # Where nothing or everything happened, as if half a row more had been otherwise.
+    least = min(0.5 / max(n_samples, 1.0), 0.5)
+    rates = np.clip(rates, least, 1 - least)
+    share = np.full(rates.size, 0.5) if question.dependent else mass[mass > 0] / mass.sum()
+    variance = float(share @ (rates * (1 - rates)))
+    bits = float(-share @ (rates * np.log2(rates) + (1 - rates) * np.log2(1 - rates)))
+    return MATERIAL * question.largest * float(np.sqrt(variance * min(bits, 1.0)))
+
+
+def check_material(material: float | None) -> float | None:
+    """Judge the ``material`` argument."""
+    return None if material is None else check_fraction("material", material)
+
+
+def settled(estimate: Estimate, test: SumsTest) -> Estimate:
+    """An estimate whose interval starts above 0 exactly where the test rejects.
+
+    The test decides, for its size is exact whatever the prior and the estimator. Where it does not reject, the interval
+    starts at 0, and so holds the truth more often. Where it does and the interval started at 0, it starts at what the
+    statistic exceeds its threshold by, a lower limit of its own, or at the value if that is less (but above 0).
+    """
+    low, high = estimate.interval
+    if not test.rejects:
+        low = 0.0 if low > 0 else low
+    elif not low > 0:
+        low = min(test.excess, estimate.value) if estimate.value > 0 else test.excess
+        high = max(high, low) if high == high else 1.0
+    corrected = min(max(estimate.corrected, low), high) if estimate.corrected == estimate.corrected else low
+    return replace(estimate, interval=Interval(low, high), corrected=corrected)

@@ -13,7 +13,7 @@ import numpy as np
 from ..data.result import plain
 from ..data.types import FloatArray, Label
 from ..measure.result import ReliabilityCurve
-from .text import adjusted_of, class_note, footnote, seconds_of
+from .text import adjusted_of, class_note, decimals, footnote, repair, seconds_of
 
 if TYPE_CHECKING:
     from .comparison import CalibratorComparison
@@ -37,6 +37,8 @@ def render(report: Report) -> str:
         footnote=footnote(report),
         class_note=class_note(report),
         adjusted_of=adjusted_of,
+        decimals=decimals,
+        repair=repair(report),
     )
 
 

@@ -14,6 +14,7 @@ from ..data.types import Interval, Label
 from ..data.writing import check_free, write_text
 from ..measure.result import Estimate, ReliabilityCurve
 from .evidence import Evidence
+from .gain import RepairGain
 
 _NO_INTERVAL = Interval(float("nan"), float("nan"))
 
@@ -104,10 +105,13 @@ class Report(Picture, Table):
     class_curves : mapping of label to Curves
         Of every class; bands of the worst ones only.
     evidence : Evidence
-        Test of calibration, and what it could have seen.
-    verdict : str
-        In plain words: evidence or not, how much, in which direction and where, and what to do next; and of three
-        classes or more which of them are off.
+        Test of calibration, whether the error matters, and what the test could have seen. It decides where the
+        intervals of ``headline`` and ``estimates`` start: above 0 exactly where the test finds evidence. So that lower
+        end can be another one than :func:`calibrant.estimate` gives.
+    gain : RepairGain
+        What a perfect repair would gain in log-loss and Brier score, and the share of decisions that it changes.
+    verdict_parts : tuple of str
+        Steps of the verdict: is it real and where, how large and does it matter, what would repair gain, what next.
     streamed : bool
         Whether rows came in pieces (quantile edges are then rounded to 1/65536).
     title : str
@@ -127,7 +131,8 @@ class Report(Picture, Table):
     headline: Estimate
     estimates: Mapping[str, Estimate]
     evidence: Evidence
-    verdict: str
+    gain: RepairGain
+    verdict_parts: tuple[str, ...]
     per_class: Sequence[ClassRow] = ()
     curves: Curves | None = None
     class_curves: Mapping[Label, Curves] = field(default_factory=dict)
@@ -136,6 +141,11 @@ class Report(Picture, Table):
     streamed: bool = False
     title: str = "Calibration report"
     n_groups: int | None = None
+
+    @property
+    def verdict(self) -> str:
+        """In plain words: is it real, how large is it and where, does it matter, and what to do next."""
+        return " ".join(self.verdict_parts)
 
     @property
     def curve(self) -> ReliabilityCurve | None:
@@ -170,6 +180,7 @@ class Report(Picture, Table):
             "headline": self.headline.to_dict() | {"curve": None},
             "estimates": {k: v.to_dict() | {"curve": None} for k, v in self.estimates.items()},
             "evidence": self.evidence.to_dict(),
+            "gain": self.gain.to_dict(),
             "verdict": self.verdict,
             "per_class": [
                 {

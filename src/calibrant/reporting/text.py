@@ -22,7 +22,8 @@ def render(report: Report) -> str:
     r = report
     title = printable(r.title)
     lines = [title, "=" * min(len(title), 100), ""]
-    lines += textwrap.wrap(printable(r.verdict), 98)
+    for part in r.verdict_parts:
+        lines += textwrap.wrap(printable(part), 98, break_on_hyphens=False)
     lines += [
         "",
         f"rows       {r.n_samples:,}" + (" (weighted)" if r.weighted else ""),
@@ -32,6 +33,7 @@ def render(report: Report) -> str:
         f"log-loss   {r.log_loss:.4f}"
         + ("  (a probability of 0 was given to what happened)" if np.isinf(r.log_loss) else ""),
         f"evidence   {_evidence(r)}",
+        f"repair     {_repair(r)}",
         "",
         f"{'calibration error (' + r.notion + ')':<46}{'value':>9}{'interval':>20}{'corrected':>12}",
     ]
@@ -95,14 +97,32 @@ def class_note(r: Report) -> str:
 
 
 def _row(name: str, e: Estimate) -> str:
-    interval = f"{e.interval.low:.4f} – {e.interval.high:.4f}"
+    interval = f"{decimals(e.interval.low)} – {decimals(e.interval.high)}"
     return f"{_short(name, 45):<46}{e.value:>9.4f}{interval:>20}{e.corrected:>12.4f}"
+
+
+def decimals(value: float) -> str:
+    """Four decimals; what is above 0 is not shown as 0."""
+    return "<0.0001" if 0 < value < 5e-5 else f"{value:.4f}"
 
 
 def _evidence(r: Report) -> str:
     """The test behind the verdict."""
     test = r.evidence.test
     return f"{r.evidence.status}: p = {test.pvalue:.3f} ({test.method})"
+
+
+def repair(r: Report) -> str:
+    """What a perfect repair would gain in log-loss; of several classes, each against the rest, in that of one."""
+    each = " a class" if r.curves is None and r.notion != "top-label" else ""
+    g = r.gain
+    return f"{g.log_loss:.2g}{each} ({g.log_loss_interval.low:.2g} to {g.log_loss_interval.high:.2g})"
+
+
+def _repair(r: Report) -> str:
+    g = r.gain
+    log_loss = "a finite log-loss" if np.isinf(r.log_loss) else f"log-loss {repair(r)}"
+    return f"would gain {log_loss}, Brier {g.brier:.2g} ({g.brier_interval.low:.2g} to {g.brier_interval.high:.2g})"
 
 
 def _classes(r: Report) -> str:
@@ -114,8 +134,8 @@ def footnote(r: Report) -> str:
     """What the numbers are."""
     note = (
         f"Intervals are {100 * r.headline.level:g} % and account for the estimator's own bias, so much of one can lie "
-        "below its value; they start at 0 when the data are compatible with perfect calibration. 'corrected' is the "
-        "median-unbiased value."
+        "below its value; they start at 0 unless the p-value is evidence of miscalibration. 'corrected' is the "
+        "median-unbiased value. What repair would gain is that of saying at every score how often it happens there."
     )
     if r.streamed:
         note += " Rows were streamed: edges of equal-mass bins are rounded to 1/65536."

@@ -1,4 +1,4 @@
-"""The verdict in plain words: evidence or not, how much, in which direction and where, and what to do next."""
+"""The verdict in plain words: is it real, how large is it and where, does it matter, and what to do next."""
 
 from __future__ import annotations
 
@@ -7,110 +7,137 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..data.types import AnyArray
-from ..measure.inference.bands import wilson_interval
-from ..measure.result import Estimate, ReliabilityCurve
-from ..sums import GridMoments
+from ..data.types import Interval
+from ..measure.result import Estimate
+from ..measure.streaming import ProblemSums
 from .evidence import Evidence
-from .report import ClassRow
+from .gain import RepairGain
+from .regions import regions
+from .report import ClassRow, Curves
 
 #: Rows below which a repair should have one or two parameters.
 FEW_TO_REPAIR = 500
 
 
 @dataclass(frozen=True)
-class Region:
-    """A run of scores where the band lies on one side of the diagonal."""
+class Found:
+    """What a verdict puts into words; ``given`` tells whether what matters was asked for, ``classes`` which are off."""
 
-    low: float
-    high: float
-    stated: float
-    observed: float
-    share: float
-
-    @property
-    def gap(self) -> float:
-        """Observed minus stated frequency."""
-        return self.observed - self.stated
+    evidence: Evidence
+    gain: RepairGain
+    log_loss: float
+    given: bool
+    classes: str = ""
 
 
-def regions(curve: ReliabilityCurve, grid: GridMoments) -> list[Region]:
-    """Runs of scores where the band excludes the diagonal, the one that matters most (share times gap) first.
-
-    The curve says where; shares and frequencies are those of the samples there, not of the smoothed curve.
-    """
-    # Where all nearby outcomes agree a resampled band has no width: the binomial interval guards against that.
-    bottom, top = wilson_interval(curve.observed * curve.count, curve.count, curve.level or 0.95)
-    above = np.fmin(curve.lower, bottom) > curve.scores
-    below = np.fmax(curve.upper, top) < curve.scores
-    step = float(curve.scores[1] - curve.scores[0])
-    found = []
-    for side in (above, below):
-        for start, stop in _runs(side):
-            low = float(curve.scores[start])
-            high = float(curve.scores[stop - 1])
-            inside = (grid.nodes >= low - step / 2) & (grid.nodes <= high + step / 2)
-            mass = float(grid.count[inside].sum())
-            if mass <= 0:
-                continue
-            stated = float(grid.nodes[inside] @ grid.count[inside]) / mass
-            observed = float(grid.positive[inside].sum()) / mass
-            region = Region(low, high, stated, observed, mass / grid.total)
-            if (region.gap > 0) == (side is above):
-                found.append(region)
-    return sorted((r for r in found if r.share >= 0.01), key=lambda r: -abs(r.gap) * r.share)
-
-
-def sentence(
-    curve: ReliabilityCurve | None,
-    grid: GridMoments | None,
-    estimate: Estimate,
-    evidence: Evidence,
-    classes: Sequence[ClassRow] = (),
-) -> str:
-    """Plain words: is there evidence, how large is the error, in which direction and where, and what to do next."""
-    if np.isnan(estimate.value) or np.isnan(evidence.test.pvalue):
-        return "There is not enough data to say anything."
-    low, high = estimate.interval
-    p = f"p {_pvalue(evidence.test.pvalue)}, test of smoothed residuals"
-    size = f"The {100 * estimate.level:g} % interval of the calibration error is {_number(low)} to {_number(high)}."
-    if low > 0 and evidence.status != "miscalibrated":
-        size = f"{size[:-1]}: it leaves 0 out, but the test does not bear that out."
-    rows, seen = f"{estimate.n_samples:,} rows", _number(evidence.detectable)
-    if evidence.status == "undecided" and not np.isfinite(evidence.detectable):
-        text = f"Not enough data to tell: no error could be shown by these {rows} ({p}). {size}"
-    elif evidence.status == "undecided":
-        text = (
-            f"Not enough data to tell: these {rows} are compatible with a perfectly calibrated model ({p}), but an "
-            f"error below {seen} could easily be missed. {size} An error of {_number(evidence.material)} is "
-            f"detectable, in four samples of five, from about {_rows(evidence.rows_needed)} rows on."
-        )
+def sentences(
+    only: ProblemSums | None, curves: Curves | None, estimate: Estimate, found: Found, classes: Sequence[ClassRow] = ()
+) -> tuple[str, ...]:
+    """Plain words, in order: is it real, how large is it and does it matter, what would repair gain, what next."""
+    evidence = found.evidence
+    if np.isnan(estimate.interval.high) or np.isnan(evidence.test.pvalue):
+        return ("There is not enough data to say anything.",)
+    p, rows = f"p {_pvalue(evidence.test.pvalue)}", f"{estimate.n_samples:,} rows"
+    ends = f"{100 * estimate.level:g} % interval {_number(estimate.interval.low)} to {_number(estimate.interval.high)}"
+    if evidence.status == "undecided":
+        told = _undecided(evidence, rows, p, f"{_number(estimate.interval.high)} on average ({ends})")
     elif evidence.status == "no evidence":
-        text = (
-            f"No evidence of miscalibration in these {rows} ({p}); a model too high, too low, over- or "
-            f"under-confident by {seen} or more would be found in four samples of five. {size}"
-        )
+        told = [
+            f"No evidence of miscalibration in these {rows} ({p}).",
+            f"If the probabilities are off, then by {_number(estimate.interval.high)} on average at most ({ends}): "
+            f"{_small(found)}.",
+        ]
     else:
-        text = f"Evidence of miscalibration ({p}): {_where(curve, grid, estimate, classes)}. {size}"
-    return f"{text} {advice(evidence, estimate)}"
+        told = _real(found, estimate, _where(curves, only, estimate, classes), p, ends)
+    by_class = [found.classes] if found.classes else []
+    off = any(row.marked for row in classes)
+    return (*told, *_decisions(found, estimate.level), *by_class, advice(evidence, estimate, classes_off=off))
 
 
-def advice(evidence: Evidence, estimate: Estimate) -> str:
+def advice(evidence: Evidence, estimate: Estimate, *, classes_off: bool = False) -> str:
     """What to do next."""
     if evidence.status == "undecided":
         return "Next: collect more rows before repairing anything."
+    if evidence.status == "no evidence" and classes_off and len(estimate.per_class) <= 1:
+        return "Next: look at these classes in a report of notion 'classwise', which says whether that matters."
     if evidence.status == "no evidence":
-        return "Next: nothing to repair; look again when the data change, and at the diagram for errors that alternate."
+        return "Next: nothing to repair; look again when the data change."
+    if evidence.matters is False:
+        return "Next: leave it as it is, or set material lower if such errors matter to you."
     if estimate.n_samples < FEW_TO_REPAIR:
         return "Next: repair with one or two parameters (temperature or logistic scaling), fitted on other rows."
     return "Next: calibrant compare finds the calibrator that repairs it best; fit it on other rows than these."
 
 
-def _where(
-    curve: ReliabilityCurve | None, grid: GridMoments | None, estimate: Estimate, classes: Sequence[ClassRow]
-) -> str:
+def _undecided(evidence: Evidence, rows: str, p: str, up_to: str) -> list[str]:
+    if not np.isfinite(evidence.detectable):
+        return [
+            f"Not enough data to tell: no error could be shown by these {rows} ({p}), and none of up to {up_to} can be "
+            "ruled out."
+        ]
+    return [
+        f"Not enough data to tell: these {rows} are compatible with a perfectly calibrated model ({p}), and with "
+        f"probabilities that are off by up to {up_to}.",
+        f"An error of {_number(evidence.material)}, from where on it would matter, is found in four samples of five, "
+        f"or else ruled out, from about {_rows(evidence.rows_needed)} rows on.",
+    ]
+
+
+def _real(found: Found, estimate: Estimate, where: str, p: str, ends: str) -> list[str]:
+    """What is wrong where, how large it is, whether it matters, and what a repair would gain."""
+    low, high = estimate.interval
+    value = estimate.value if low <= estimate.value <= high else estimate.corrected
+    off = f"On average the probabilities are off by {_number(value)} ({ends})"
+    enough = f"{_number(found.evidence.material)} or more"
+    if found.evidence.matters is False:
+        where = f"real, {_small(found)}. {where[0].upper()}{where[1:]}"
+    elif found.evidence.matters:
+        off += f", which matters ({enough} does)"
+    else:
+        off += f". Whether that matters ({enough} would) these rows cannot say"
+    return [f"Evidence of miscalibration ({p}): {where}.", f"{off}.", _repair(found, estimate)]
+
+
+def _small(found: Found) -> str:
+    """Words for an error below what matters."""
+    uses = "to you" if found.given else "for most uses"
+    return f"too small to matter {uses} (below {_number(found.evidence.material)})"
+
+
+def _repair(found: Found, estimate: Estimate) -> str:
+    """What a perfect repair would gain, and of which scores."""
+    gain = found.gain
+    a_class = " of a class" if len(estimate.per_class) > 1 and estimate.notion != "top-label" else ""
+    whose = " of the confidence" if estimate.notion in ("confidence", "top-label") else a_class
+    brier = f"the Brier score{whose} by {_gain(gain.brier, gain.brier_interval)}"
+    if np.isinf(found.log_loss):
+        return (
+            f"A perfect repair would lower {brier}, and make the log-loss finite: a probability of 0 was given to what "
+            "happened."
+        )
+    log_loss = f"the log-loss{a_class} by {_gain(gain.log_loss, gain.log_loss_interval)}"
+    return f"A perfect repair would lower {log_loss} and {brier}."
+
+
+def _gain(value: float, interval: Interval) -> str:
+    return f"{_digits(value)} ({_digits(interval.low)} to {_digits(interval.high)})"
+
+
+def _decisions(found: Found, level: float) -> list[str]:
+    """What share of decisions a repair changes; nothing without a threshold."""
+    gain = found.gain
+    if gain.changed is None or gain.changed_interval is None:
+        return []
+    low, high = (f"{100 * v:.2g}" for v in gain.changed_interval)
+    at = f"of decisions at the threshold {gain.threshold:g}"
+    if found.evidence.status != "miscalibrated":
+        return [f"At most {high} % {at} would change after repair."]
+    return [f"{100 * gain.changed:.2g} % {at} change after repair ({100 * level:g} % interval {low} to {high} %)."]
+
+
+def _where(curves: Curves | None, only: ProblemSums | None, estimate: Estimate, classes: Sequence[ClassRow]) -> str:
     """What is wrong where."""
-    if curve is None or grid is None:
+    if curves is None or only is None:
         errors = {c.label: c.ece for c in classes}
         if estimate.notion == "top-label":
             errors = {label: e for label, e in estimate.per_class.items() if e == e}
@@ -118,17 +145,27 @@ def _where(
         return f"worst for class {worst} (ECE {_number(errors[worst])})"
     confident = estimate.notion in ("confidence", "top-label")
     words = ("over-confident", "under-confident") if confident else ("too high", "too low")
-    found = regions(curve, grid)[:2]
-    if not found:
-        gap = float(grid.positive.sum() - grid.nodes @ grid.count) / grid.total
-        return f"no region of scores stands out; on the whole they are {words[gap > 0]} by {_number(abs(gap))}"
-    what = "the model is right" if confident else "it happens"
+    found = [] if only.fine is None else regions(curves.smooth["confidence"], only.fine)[:2]
+    what = "it is right" if confident else "it happens"
+    grid = only.grid
+    stated, observed = float(grid.nodes @ grid.count) / grid.total, float(grid.positive.sum()) / grid.total
+    gap = observed - stated
+    if 2 * sum(r.share * abs(r.gap) for r in found) < abs(gap) or not found:
+        return (
+            f"no region of scores stands out; on the whole they are {words[gap > 0]}: the model says "
+            f"{_percent(stated, gap)} on average, {what} {_percent(observed, gap)} of the time"
+        )
     parts = []
     for r in found:
-        where = f"scores from {r.low:.2f} to {r.high:.2f}" if r.high - r.low > 0.015 else f"scores near {r.stated:.2f}"
+        narrow = r.high - r.low <= 0.05 * min(r.stated, 1 - r.stated)
+        where = (
+            f"scores near {r.stated:.{r.decimals - 1}f}"
+            if narrow
+            else (f"scores from {r.low:.{r.decimals}f} to {r.high:.{r.decimals}f}")
+        )
         parts.append(
-            f"{where} ({100 * r.share:.0f} % of rows) are {words[r.gap > 0]}: {what} {_percent(r.observed, r.gap)} of "
-            f"the time where {_percent(r.stated, r.gap)} is stated"
+            f"{where} ({100 * r.share:.0f} % of rows) are {words[r.gap > 0]}: where the model says "
+            f"{_percent(r.stated, r.gap)}, {what} {_percent(r.observed, r.gap)} of the time"
         )
     return "; ".join(parts)
 
@@ -150,6 +187,11 @@ def _number(value: float) -> str:
     return f"{value:.3f}" if value >= 0.01 else f"{value:.2g}"
 
 
+def _digits(value: float) -> str:
+    """Two digits, or three decimals of what is larger; 0 is 0."""
+    return f"{value:.3f}" if value >= 0.1 else f"{value:.2g}"
+
+
 def _percent(value: float, gap: float) -> str:
     """A percentage with as many decimals as a gap of this size needs."""
     decimals = 0 if abs(gap) >= 0.05 and 0.01 <= value <= 0.99 else 1 if abs(gap) >= 0.005 else 2
@@ -160,10 +202,3 @@ def _percent(value: float, gap: float) -> str:
     if value < 1 and float(text) == 100:
         return f"over {100 - step:g} %"
     return f"{text} %"
-
-
-def _runs(mask: AnyArray) -> list[tuple[int, int]]:
-    """Start and stop of every run of True."""
-    padded = np.concatenate([[False], mask, [False]]).astype(np.int8)
-    change = np.flatnonzero(np.diff(padded))
-    return [(int(a), int(b)) for a, b in zip(change[::2], change[1::2], strict=True)]

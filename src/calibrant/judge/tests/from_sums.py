@@ -208,6 +208,20 @@ class SumsTest:
             details={"expected": float(self._draws.mean())},
         )
 
+    @property
+    def rejects(self) -> bool:
+        """Whether the p-value is evidence; False without data."""
+        return self.result.pvalue <= self.rejects_at * (1 + 1e-9)
+
+    @property
+    def excess(self) -> float:
+        """By what the statistic exceeds all that is no evidence: above 0 exactly where the test rejects.
+
+        A lower limit of the calibration error at the test's level, as far as noise is as large as that of a calibrated
+        model: smoothing makes no mean absolute gap larger, and a sample reads at most its gap and its noise.
+        """
+        return self.result.statistic - self._threshold if self.rejects else 0.0
+
     @cached_property
     def power(self) -> Power:
         """The error that it could see."""

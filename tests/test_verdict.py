@@ -1,0 +1,218 @@
+"""What a report's verdict rests on: one decision, regions of rows enough, what matters, and what repair would gain."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import expit, logit, rel_entr
+
+import calibrant as cal
+from calibrant import Interval
+from calibrant.reporting.evidence import settled
+from calibrant.reporting.regions import regions
+from calibrant.sums import BinMoments, uniform_edges
+
+
+def sample(n, bend, seed=0):
+    rng = np.random.default_rng(seed)
+    s = rng.random(n)
+    return (rng.random(n) < bend(s)).astype(int), s
+
+
+def too_sharp(s):
+    """The truth of a model whose log odds are twice too large."""
+    return expit(logit(s) / 2)
+
+
+class Decided:
+    """A test that rejects or not, by so much."""
+
+    def __init__(self, excess):
+        self.rejects, self.excess = excess > 0, excess
+
+
+@pytest.mark.parametrize(
+    ("low", "value", "excess", "expected"),
+    [
+        (0.02, 0.05, 0.0, 0.0),  # not borne out by the test
+        (0.0, 0.05, 0.0, 0.0),
+        (0.02, 0.05, 0.001, 0.02),  # its own, which says more
+        (0.0, 0.05, 0.01, 0.01),  # the test's
+        (0.0, 0.005, 0.01, 0.005),  # an interval holds its value
+        (0.0, -0.003, 0.01, 0.01),  # but for a signed one below 0
+    ],
+)
+def test_the_test_decides_where_the_interval_starts(low, value, excess, expected):
+    rng = np.random.default_rng(0)
+    s = rng.random(100)
+    estimate = cal.estimate((rng.random(100) < s).astype(int), s, random_state=0)
+    given = replace(estimate, value=value, interval=Interval(low, 0.1), corrected=0.0)
+    found = settled(given, Decided(excess))
+    assert found.interval == (expected, 0.1)
+    assert found.corrected == expected
+    unknown = settled(replace(given, value=np.nan, interval=Interval(np.nan, np.nan)), Decided(excess))
+    assert unknown.interval.low > 0 or not excess
+
+
+def test_what_exceeds_the_threshold_is_a_lower_limit_of_the_error():
+    """In 19 samples of 20 or more, of a wrong model as of a right one; and it is above 0 where p says so."""
+    from .test_evidence import test_of
+
+    truth = float(np.abs(too_sharp(np.linspace(0.0005, 0.9995, 1000)) - np.linspace(0.0005, 0.9995, 1000)).mean())
+    above = 0
+    for seed in range(60):
+        y, s = sample(150, too_sharp, seed)
+        found = test_of(s, y, np.random.default_rng(seed))
+        assert (found.excess > 0) == found.rejects == (found.result.pvalue <= 0.05 + 1e-12)
+        above += found.excess > truth
+    assert above <= 60 * 0.05 + 4 * np.sqrt(60 * 0.05 * 0.95)
+
+
+def test_nothing_of_fewer_than_twenty_rows_is_a_region():
+    """A hundred rows far off, of which the band holds as many as lie there."""
+    rng = np.random.default_rng(3)
+    curve = cal.report(*sample(3000, too_sharp, 1)).curve
+
+    def fine(n):
+        s = np.r_[rng.uniform(0.9, 0.95, n), np.full(30, 0.5)]
+        return BinMoments.of(cal.data.problem.Problem(s, np.zeros(len(s))), uniform_edges(65536))
+
+    assert not [r for r in regions(curve, fine(19)) if r.stated > 0.8]
+    (named,) = [r for r in regions(curve, fine(20)) if r.stated > 0.8]
+    assert named.rows == 20
+    assert named.share == pytest.approx(20 / 50)
+
+
+def test_weighted_rows_of_a_region_are_counted_by_kish():
+    """One heavy row among light ones is one row."""
+    y, s = sample(3000, too_sharp, 1)
+    curve = cal.report(y, s).curve
+    w = np.r_[100.0, np.full(99, 0.001)]
+    at = np.linspace(0.9, 0.95, 100)
+    fine = BinMoments.of(cal.data.problem.Problem(at, np.zeros(100), w, False), uniform_edges(65536))
+    assert not regions(curve, fine)
+    assert regions(curve, BinMoments.of(cal.data.problem.Problem(at, np.zeros(100)), uniform_edges(65536)))
+
+
+def test_a_bias_of_a_quarter_of_a_percent_is_real_and_too_small_to_matter():
+    y, s = sample(2_000_000, lambda s: np.maximum(s - 0.0025, 0))
+    r = cal.report(y, s)
+    assert r.evidence.status == "miscalibrated"
+    assert r.evidence.matters is False
+    assert "real, too small to matter for most uses (below 0.050)" in r.verdict
+    assert 0 < r.headline.interval.low < 0.0025 < r.headline.interval.high < 0.01
+    mine = cal.report(y, s, material=0.001)
+    assert mine.evidence.matters is True
+    assert "which matters (0.001 or more does)" in mine.verdict
+    assert "too small to matter" not in mine.verdict
+
+
+def test_what_matters_is_as_dear_at_any_base_rate():
+    """At the base rate, 0.7 % of the log-loss of saying it; 1 % of the Brier score at most."""
+    rng = np.random.default_rng(1)
+    for rate in (0.5, 0.1, 0.02):
+        found = cal.report((rng.random(40_000) < rate).astype(int), np.full(40_000, rate)).evidence
+        e, entropy = found.material, -rate * np.log(rate) - (1 - rate) * np.log(1 - rate)
+        cost = float(rel_entr(rate, rate + e) + rel_entr(1 - rate, 1 - rate - e))
+        assert cost / entropy == pytest.approx(0.0072, rel=0.25)
+        assert e**2 <= 0.0101 * rate * (1 - rate)
+
+
+def test_classes_against_the_rest_matter_from_as_much_as_two_classes_do():
+    rng = np.random.default_rng(2)
+    s = rng.random(2000)
+    y = (rng.random(2000) < s).astype(int)
+    two = cal.report(y, np.column_stack([1 - s, s]), notion="classwise").evidence.material
+    assert two == pytest.approx(cal.report(y, s).evidence.material)
+    q = rng.dirichlet(np.ones(10), 5000)
+    ten = np.minimum((rng.random((5000, 1)) > q.cumsum(axis=1)).sum(axis=1), 9)
+    found = cal.report(ten, q, notion="classwise").evidence.material
+    assert found == pytest.approx(0.1 * 0.2 * np.sqrt(0.9 / 2), rel=0.01)
+
+
+def test_gains_are_those_of_the_true_map():
+    y, s = sample(50_000, too_sharp, 4)
+    r = cal.report(y, s, threshold=0.2)
+    at = (np.arange(100_000) + 0.5) / 100_000
+    g = too_sharp(at)
+    truths = {
+        "brier": ((g - at) ** 2).mean(),
+        "log_loss": (rel_entr(g, at) + rel_entr(1 - g, 1 - at)).mean(),
+        "changed": ((g >= 0.2) != (at >= 0.2)).mean(),
+    }
+    for name, truth in truths.items():
+        low, high = getattr(r.gain, f"{name}_interval")
+        assert low < truth < high
+        assert getattr(r.gain, name) == pytest.approx(truth, rel=0.15)
+    assert high - low < 0.03
+    assert f"{100 * r.gain.changed:.2g} % of decisions at the threshold 0.2 change after repair" in r.verdict
+
+
+def test_decisions_of_tied_scores_change_score_by_score():
+    """0.3 and 0.7 should have said 0.5: of the thresholds the decision changes where one lies between."""
+    rng = np.random.default_rng(7)
+    s = rng.choice([0.1, 0.3, 0.7, 0.9], 20_000, p=[0.1, 0.2, 0.3, 0.4])
+    y = (rng.random(20_000) < np.where(np.abs(s - 0.5) < 0.3, 0.5, s)).astype(int)
+    for threshold, share in ((0.4, 0.2), (0.6, 0.3), (0.2, 0.0), (0.95, 0.0)):
+        assert cal.report(y, s, threshold=threshold).gain.changed == pytest.approx(share, abs=0.02)
+
+
+def test_the_gain_of_a_confidence_in_log_loss_is_that_of_the_whole_vector():
+    """Repair the confidence by the true map, keep the proportions of the others, and see what the log-loss loses."""
+    rng = np.random.default_rng(5)
+    q = rng.dirichlet(np.full(4, 0.5), 100_000)
+    conf, top = q.max(axis=1), q.argmax(axis=1)
+    right = np.maximum(0.8 * conf, 0.26)
+    y = np.where(rng.random(len(q)) < right, top, (top + rng.integers(1, 4, len(q))) % 4)
+    new = q * ((1 - right) / np.maximum(1 - conf, 1e-12))[:, None]
+    new[np.arange(len(q)), top] = right
+
+    def log_loss(p):
+        return -np.log(np.maximum(p[np.arange(len(p)), y], 1e-12)).mean()
+
+    gain = cal.report(y, q, labels=range(4)).gain
+    low, high = gain.log_loss_interval
+    paired = np.log(new[np.arange(len(q)), y] / np.maximum(q[np.arange(len(q)), y], 1e-12))
+    seen, se = log_loss(q) - log_loss(new), paired.std() / np.sqrt(len(q))
+    assert low - 3 * se < seen < high + 3 * se
+
+
+def test_a_calibrated_model_gains_nothing_for_sure():
+    y, s = sample(20_000, lambda s: s)
+    r = cal.report(y, s, threshold=0.3)
+    assert r.gain.brier_interval.low == r.gain.log_loss_interval.low == r.gain.changed_interval.low == 0
+    assert "of decisions at the threshold 0.3 would change after repair" in r.verdict
+    assert "At most" in r.verdict
+    assert "too small to matter for most uses (below 0.050)" in r.verdict
+
+
+def test_an_infinite_log_loss_is_said_and_not_summed():
+    rng = np.random.default_rng(6)
+    s = np.round(rng.random(3000) * 1.2 - 0.1, 2).clip(0, 1)
+    r = cal.report((rng.random(3000) < 0.3 + 0.4 * s).astype(int), s)
+    assert np.isinf(r.log_loss)
+    assert "make the log-loss finite: a probability of 0 was given to what happened" in r.verdict
+    assert "a finite log-loss" in str(r)
+    assert np.isfinite(r.gain.log_loss)
+
+
+def test_without_a_threshold_no_decision_is_counted():
+    r = cal.report(*sample(500, too_sharp))
+    assert (r.gain.threshold, r.gain.changed, r.gain.changed_interval) == (None, None, None)
+    assert "decisions" not in r.verdict
+    assert json.loads(json.dumps(r.to_dict()))["gain"]["brier"] == r.gain.brier
+
+
+@pytest.mark.parametrize("name", ["material", "threshold"])
+def test_bars_are_fractions(name):
+    for wrong in (0, 1, -0.1, 5, "0.1", True):
+        with pytest.raises(ValueError, match=f"{name} must lie strictly between 0 and 1; got"):
+            cal.report([0, 1], [0.2, 0.7], **{name: wrong})
+
+
+def test_the_verdict_goes_from_what_is_real_to_what_is_next():
+    parts = cal.report(*sample(5000, too_sharp), threshold=0.1).verdict_parts
+    starts = ("Evidence of miscalibration", "On average the", "A perfect repair", None, "Next: ")
+    assert len(parts) == len(starts)
+    assert all(start is None or part.startswith(start) for part, start in zip(parts, starts, strict=True))
