@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,17 @@ def group_codes(groups: AnyArray) -> IntArray:
     """Codes 0 … G - 1 in order of appearance, so that nothing depends on what groups are called."""
     _, first, of_row = np.unique(groups, return_index=True, return_inverse=True)
     return np.asarray(np.argsort(np.argsort(first))[of_row.reshape(-1)])
+
+
+def group_keys(groups: Any) -> AnyArray:
+    """Hashes of the distinct values of groups, sorted: 8 bytes each, the same in every process."""
+    array, _ = to_array(groups, "groups")
+    values = array.reshape(-1)
+    distinct = dict.fromkeys(values.tolist()) if values.dtype.kind == "O" else np.unique(values).tolist()
+    # Values that compare equal are one group, whatever holds them: 1, 1.0 and True.
+    plain = (int(v) if isinstance(v, bool | float) and v == v // 1 else v for v in distinct)
+    hashes = [blake2b(repr(v).encode(), digest_size=8).digest() for v in plain]
+    return np.unique(np.frombuffer(b"".join(hashes), np.uint64))
 
 
 def kish(mass: FloatArray) -> float:
