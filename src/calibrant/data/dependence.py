@@ -68,7 +68,7 @@ def kish(mass: FloatArray) -> float:
     return float(mass.sum() ** 2 / squares) if squares > 0 else 0.0
 
 
-def design_effects(problems: Any, groups: IntArray) -> FloatArray:
+def design_effects(problems: Any, groups: IntArray, parts: tuple[float, ...] = _PARTS) -> FloatArray:
     r"""How many rows say as much as one independent row, of each of R problems side by side, (R,).
 
     With residuals ``r = o - s`` and cosines ``c_k = cos(kπu)`` of the rank u of the score, k = 0, 1, 2,
@@ -80,6 +80,8 @@ def design_effects(problems: Any, groups: IntArray) -> FloatArray:
     exactly 1 where every row is its own group. Few groups, or one among them that holds most rows, leave it
     uncertain: it is multiplied by the squared ratio of Student's quantile to the normal one, with one degree of
     freedom less than Kish's number of groups. Never below 1, nor above the number of rows.
+
+    ``parts`` are the h: ``(1.0,)`` for the mean residual alone.
 
     ``problems`` have rows ``scores``, ``outcomes``, ``weights`` with problem codes ``row``, as
     :class:`calibrant.data.problem.Problem`. Cost O(n + R G).
@@ -106,7 +108,7 @@ def design_effects(problems: Any, groups: IntArray) -> FloatArray:
     present = (mass > 0).sum(axis=1)
     rows = np.maximum(np.where(p.integral, total, by_problem((weight > 0).astype(np.float64))), 1.0)
     between, within = np.zeros(count), np.zeros(count)
-    for k, part in enumerate(_PARTS):
+    for k, part in enumerate(parts):
         value = np.cos(k * np.pi * rank) * residual
         mean = np.divide(by_problem(weight * value), total, out=np.zeros(count), where=total > 0)
         value -= mean[row]
