@@ -415,3 +415,50 @@ def test_what_matters_and_where_one_acts_are_options(capsys, tmp_path, binary, m
     code, _, err = run(capsys, *given, "--material", 30)
     assert code == 2
     assert "material must lie strictly between 0 and 1; got 30" in err
+
+
+def in_groups(n_groups=80, in_group=10):
+    rng = np.random.default_rng(5)
+    group = np.repeat(np.arange(n_groups), in_group)
+    p = np.repeat(rng.random(n_groups), in_group)
+    y = np.repeat(rng.random(n_groups), in_group) < p
+    order = rng.permutation(group.size)
+    return pl.DataFrame({"y": y[order].astype(int), "p": p[order], "patient": [f"no {g}" for g in group[order]]})
+
+
+def test_report_of_rows_in_groups(capsys, tmp_path):
+    frame = in_groups()
+    frame.write_csv(tmp_path / "a.csv")
+    common = ("report", tmp_path / "a.csv", "--label", "y", "--prob", "p", "--json")
+    code, out, err = run(capsys, *common, "--groups", "patient")
+    assert code == 0, err
+    found = json.loads(out)
+    want = cal.report(frame["y"], frame["p"], groups=frame["patient"], title="Calibration of a.csv").to_dict()
+    assert found["headline"]["interval"] == pytest.approx(want["headline"]["interval"])
+    assert not found["streamed"]
+    width = np.ptp(found["headline"]["interval"])
+    assert width > 1.3 * np.ptp(json.loads(run(capsys, *common)[1])["headline"]["interval"])
+
+
+@pytest.mark.parametrize(
+    ("extra", "words"),
+    [
+        (("--groups", "patient", "--stream"), "--stream reads in pieces, which would part groups"),
+        (("--groups", "hospital"), "--groups: no column 'hospital'"),
+        (("--groups", "y"), "--groups y: this column is read as something else"),
+        (("--groups", "one"), "groups must name at least 2 groups"),
+    ],
+)
+def test_groups_that_cannot_be_read(capsys, tmp_path, extra, words):
+    in_groups().with_columns(one=1).write_csv(tmp_path / "a.csv")
+    code, _, err = run(capsys, "report", tmp_path / "a.csv", "--label", "y", "--prob", "p", *extra)
+    assert code == 2
+    assert words in err
+
+
+def test_a_large_file_with_groups_is_read_at_once(capsys, tmp_path, monkeypatch):
+    in_groups().write_csv(tmp_path / "a.csv")
+    monkeypatch.setattr("calibrant.cli.commands.STREAM_ABOVE_BYTES", 10)
+    common = ("report", tmp_path / "a.csv", "--label", "y", "--prob", "p", "--json")
+    assert json.loads(run(capsys, *common)[1])["streamed"]
+    assert not json.loads(run(capsys, *common, "--groups", "patient")[1])["streamed"]

@@ -9,6 +9,7 @@ from sklearn.model_selection import StratifiedKFold
 
 import calibrant as cal
 from calibrant.calibrators import BetaCalibration, Identity, TemperatureScaling, VectorScaling
+from calibrant.calibrators.crossval import folds_of
 from calibrant.judge.decomposition.row_means import limits
 from calibrant.judge.models.units import Units
 
@@ -189,3 +190,42 @@ def test_the_number_of_folds_and_their_seed():
 def test_bad_arguments(change, kind, words):
     with pytest.raises(kind, match=words):
         cal.decompose([0, 1, 1, 0], [0.2, 0.4, 0.8, 0.5], **change)
+
+
+@pytest.mark.parametrize("n_groups", [3, 4, 60])
+def test_folds_keep_groups_together(n_groups):
+    rng = np.random.default_rng(0)
+    group = rng.integers(n_groups, size=600)
+    codes = (rng.random(600) < 0.3).astype(int)
+    folds = folds_of(codes, 5, 0, group)
+    assert len(folds) == min(5, n_groups)
+    assert np.array_equal(np.sort(np.concatenate([test for _, test in folds])), np.arange(600))
+    for train, test in folds:
+        assert not set(group[train]) & set(group[test])
+        assert abs(codes[test].mean() - codes.mean()) < 0.15
+
+
+def test_groups_in_cross_fitted_parts():
+    rng = np.random.default_rng(0)
+    group = np.repeat(np.arange(150), 6)
+    p = rng.uniform(0.02, 0.98, 150)[group]
+    y = np.repeat((rng.random(150) < p[::6] ** 1.5).astype(int), 6)
+    rows, groups = (cal.decompose(y, p, groups=g, calibrator="beta") for g in (None, group))
+    assert groups.total == rows.total
+    assert np.ptp(groups.intervals["total"]) > 2 * np.ptp(rows.intervals["total"])
+    loss = ((y - p) ** 2)[::6]
+    half = t.ppf(0.975, 149) * loss.std(ddof=1) / np.sqrt(150)
+    assert tuple(groups.intervals["total"]) == pytest.approx((loss.mean() - half, loss.mean() + half), rel=1e-9)
+
+
+def test_features_that_name_the_group_tell_nothing_of_other_groups():
+    rng = np.random.default_rng(1)
+    group = np.repeat(np.arange(80), 12)
+    p = rng.uniform(0.3, 0.7, group.size)
+    off = np.repeat(rng.choice([-0.25, 0.25], 80), 12)
+    y = (rng.random(group.size) < p + off).astype(int)
+    name = np.repeat(rng.random(80), 12)[:, None]  # says which group it is, and nothing else
+    rows, groups = (cal.decompose(y, p, groups=g, features=name) for g in (None, group))
+    assert rows.intervals["grouping"].low > 0.005
+    assert groups.intervals["grouping"].low <= 0
+    assert groups.grouping < 0.3 * rows.grouping

@@ -5,6 +5,9 @@ import pytest
 from sklearn.isotonic import IsotonicRegression
 
 import calibrant as cal
+from calibrant.judge.decomposition.observed import observer_of
+from calibrant.judge.decomposition.resampled_parts import Rows, _calibrations_of_calibrated
+from calibrant.judge.models.units import Units
 from calibrant.scores import BetaFamily, Brier, CostWeighted
 
 # Table 2 of Silva Filho et al.: ten rows with true posterior Q and stated S.
@@ -251,3 +254,79 @@ def test_murphy_display():
     assert set(drawn) == {"base rate", "as it is", "sharper"}
     assert display.ax_.get_ylim()[0] == 0
     plt.close("all")
+
+
+# Rows in groups --------------------------------------------------------------------------------------------
+
+
+def repeated(n_groups=200, in_group=8, seed=0, power=1.0):
+    """Groups of rows that are all alike, calibrated or not."""
+    rng = np.random.default_rng(seed)
+    p = rng.random(n_groups)
+    rows = np.repeat(np.arange(n_groups), in_group)
+    return (rng.random(n_groups) < p**power).astype(int)[rows], p[rows], rows
+
+
+@pytest.mark.parametrize("method", ["corp", "binned", "exact"])
+def test_whole_groups_are_resampled(method):
+    y, p, group = repeated(power=2)
+    options = {"method": method, "n_resamples": 300}
+    rows, groups = (cal.decompose(y, p, groups=g, **options) for g in (None, group))
+    for part in PARTS[:3]:
+        assert getattr(rows, part) == getattr(groups, part)
+    # Percentiles of the mean loss of groups drawn, by hand.
+    rng = np.random.default_rng(1)
+    loss = ((y - p) ** 2)[::8]
+    means = loss[rng.integers(200, size=(4000, 200))].mean(axis=1)
+    got = groups.intervals["total"]
+    assert tuple(got) == pytest.approx(np.quantile(means, [0.025, 0.975]), rel=0.05)
+    assert np.ptp(got) > 2.2 * np.ptp(rows.intervals["total"])  # some sqrt(8) times
+    once = cal.decompose(y[::8], p[::8], **options)
+    for part in ("calibration", "refinement", "discrimination"):
+        assert np.ptp(groups.intervals[part]) == pytest.approx(np.ptp(once.intervals[part]), rel=0.25), part
+
+
+def test_groups_of_weighted_rows():
+    y, p, group = repeated()
+    w = np.random.default_rng(3).integers(0, 3, y.size)
+    w[group < 5] = 0
+    used = np.repeat(np.arange(y.size), w)
+    one = cal.decompose(y, p, sample_weight=w, groups=group, n_resamples=50)
+    other = cal.decompose(y[used], p[used], groups=group[used], n_resamples=50)
+    assert one.total == pytest.approx(other.total, rel=1e-12)
+    for part in ("total", "uncertainty", "refinement"):
+        assert tuple(one.intervals[part]) == pytest.approx(tuple(other.intervals[part]), rel=1e-9)
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_labels_drawn_for_groups_hang_together_as_residuals_do(k):
+    rng = np.random.default_rng(5)
+    group = np.repeat(np.arange(80), 10)
+    q = rng.dirichlet(np.ones(k), 80)[group]
+
+    def shared():
+        return (rng.random((80, 1)) > np.cumsum(q[::10], axis=1)[:, :-1]).sum(axis=1)[group]
+
+    def rows(codes, units):
+        observer = observer_of(q, "corp", 10, "uniform", 1e-16, np.ones(800), integral=True)
+        return Rows(Brier("sum"), q, codes, np.ones(800), observer, None, units)
+
+    y = shared()
+    units = Units.of(cal.as_predictions(y, q, groups=group, labels=list(range(k))))
+    want = np.mean([rows(shared(), None).parts()["calibration"] for _ in range(60)])
+    together = _calibrations_of_calibrated(rows(y, units), 60, rng).mean()
+    alone = _calibrations_of_calibrated(rows(y, None), 60, rng).mean()
+    assert together == pytest.approx(want, rel=0.2)
+    assert alone < 0.4 * want
+
+
+@pytest.mark.slow
+def test_calibration_of_calibrated_rows_in_groups_starts_at_zero():
+    above, held = [], []
+    for seed in range(100):
+        y, p, group = repeated(n_groups=60, in_group=6, seed=seed)
+        found = cal.decompose(y, p, groups=group, n_resamples=99)
+        above.append(found.intervals["calibration"].low > 0)
+        held.append(found.intervals["total"].low <= np.mean(p * (1 - p)) <= found.intervals["total"].high)
+    assert np.mean(above) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 100)
+    assert np.mean(held) >= 0.92 - 3 * np.sqrt(0.05 * 0.95 / 100)

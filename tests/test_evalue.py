@@ -468,3 +468,12 @@ def test_files_sorted_by_label_are_shuffled():
     assert cal.evalue_test(y[order], p[order], random_state=1) == found
     with pytest.raises(ValueError, match="order must be one of 'random', 'given'; got 'time'"):
         cal.evalue_test(y, p, order="time")
+
+
+def test_rows_in_groups_are_no_independent_bets():
+    p = np.linspace(0.1, 0.9, 20)
+    given = cal.as_predictions(np.arange(20) % 2, p, groups=np.arange(20) // 2)
+    monitor = cal.CalibrationMonitor()
+    with pytest.raises(ValueError, match="a monitor takes all rows as independent, and these predictions have groups"):
+        monitor.update(given)
+    assert monitor.n_samples == 0

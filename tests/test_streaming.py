@@ -241,3 +241,125 @@ def test_top_labels_of_pieces_that_lack_some():
     both = acc.estimate(random_state=0)
     assert both.value == pytest.approx(one.value, abs=1e-12)
     assert list(both.per_class) == list(one.per_class)
+
+
+def clustered(classes=2, n_groups=60, seed=0):
+    """Groups of several sizes, whose rows share a latent value that the scores know nothing of."""
+    rng = np.random.default_rng(seed)
+    group = np.repeat(np.arange(n_groups), rng.integers(2, 12, n_groups))
+    z = rng.standard_normal((group.size, classes))
+    q = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    shared = rng.gumbel(size=(n_groups, classes))[group]
+    mine = rng.random(group.size) < 0.5
+    y = np.argmax(np.log(q) + np.where(mine[:, None], shared, rng.gumbel(size=q.shape)), axis=1)
+    return (y, q[:, 1] if classes == 2 else q, group)
+
+
+@pytest.mark.parametrize("notion", ["class-specific", "classwise", "confidence", "top-label"])
+@pytest.mark.parametrize("weights", [None, "whole", "relative"])
+def test_one_piece_of_groups_is_what_is_found_at_once(notion, weights):
+    y, p, group = clustered(2 if notion == "class-specific" else 3)
+    rng = np.random.default_rng(3)
+    w = {None: None, "whole": rng.integers(0, 3, y.size), "relative": rng.random(y.size)}[weights]
+    acc = cal.Accumulator(notion=notion).add(y, p, w, groups=group)
+    for estimator in (cal.EmpiricalBayes(), cal.Binned(), cal.Density()):
+        got = acc.estimate(estimator, n_resamples=50)
+        want = cal.estimate(
+            y, p, notion=notion, estimator=estimator, sample_weight=w, groups=group, n_resamples=50, random_state=0
+        )
+        assert got.value == pytest.approx(want.value, rel=1e-12)
+        assert tuple(got.interval) == pytest.approx(tuple(want.interval), rel=1e-12)
+    alone = cal.Accumulator(notion=notion).add(y, p, w)
+    assert acc.question().size < 0.9 * alone.question().size
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_squares_of_pieces_with_groups_add(weighted):
+    y, p, group = clustered(n_groups=200)
+    w = np.random.default_rng(1).random(y.size) if weighted else np.ones(y.size)
+    cuts = np.searchsorted(group, [0, 70, 120, 200])
+    acc, squares = cal.Accumulator(), 0.0
+    for a, b in pairwise(cuts):
+        given = cal.as_predictions(y[a:b], p[a:b], sample_weight=w[a:b] if weighted else None, groups=group[a:b])
+        acc.add(y[a:b], p[a:b], None if given.weights is None else w[a:b], groups=group[a:b])
+        (effect,) = cal.notions.as_notion("auto", given).reduce(given).designs
+        assert effect > 1.5
+        squares += effect * float((w[a:b] ** 2).sum())
+    assert acc.totals.effective_size == pytest.approx(w.sum() ** 2 / squares, rel=1e-12)
+    bins = next(iter(acc.problems.values())).bins
+    assert bins.square.sum() == pytest.approx(squares, rel=1e-12)
+    whole = cal.estimate(y, p, groups=group, sample_weight=w if weighted else None, random_state=0)
+    found = acc.estimate()
+    assert found.interval.high - found.interval.low == pytest.approx(whole.interval.high - whole.interval.low, rel=0.25)
+
+
+def test_top_labels_that_a_piece_lacks_leave_design_effects_in_place():
+    y, p, group = clustered(3)
+    p = p[:, [0, 2, 1]]
+    p[group >= 30] = [0.5, 0.3, 0.2]  # never the last one, in the later piece
+    acc = cal.Accumulator(notion="top-label")
+    for part in (group < 30, group >= 30):
+        acc.add(y[part], p[part], groups=group[part])
+    for i, (label, one) in enumerate(acc.problems.items()):
+        squares = 0.0
+        for part in (group < 30, group >= 30):
+            given = cal.as_predictions(y[part], p[part], groups=group[part], labels=[0, 1, 2])
+            found = acc.notion.reduce(given)
+            at = dict(zip(found.labels, zip(found.designs, found.counts, strict=True), strict=True))
+            squares += np.prod(at.get(label, (0, 0)))
+        assert one.bins.square.sum() == pytest.approx(squares, rel=1e-12), i
+
+
+GIVEN_TWICE = {
+    "integers": (np.array([1, 1, 2, 2]), np.array([3.0, 3.0, 2.0, 2.0])),
+    "names": (np.array(["a", "a", "b", "b"]), ["c", "c", "b", "b"]),
+    "both": (np.array(["a", 1, 1, "a"], dtype=object), [1, 1, 5, 5]),
+    "days": (np.array(["2024-01-01", "2024-01-02"] * 2, "M8[D]"), np.array(["2024-01-01", "2024-01-03"] * 2, "M8[D]")),
+}
+
+
+@pytest.mark.parametrize("kind", GIVEN_TWICE)
+def test_groups_must_not_span_pieces(kind):
+    first, second = GIVEN_TWICE[kind]
+    y, p = np.array([0, 1, 0, 1]), np.array([0.2, 0.7, 0.4, 0.9])
+    acc = cal.Accumulator().add(y, p, groups=first)
+    before = acc.estimate().to_dict()
+    with pytest.raises(ValueError, match="groups must not span pieces: 1 of 2 were seen in an earlier one"):
+        acc.add(y, p, groups=second)
+    assert acc.estimate().to_dict() == before
+    other = cal.Accumulator().add(y, p, groups=second)
+    with pytest.raises(ValueError, match="groups must not span pieces"):
+        acc + other
+    acc.add(y, p, groups=[70, 70, 71, 71])
+    with pytest.raises(ValueError, match="groups must not span pieces"):
+        (cal.Accumulator() + acc).add(y, p, groups=[71, 71, 72, 72])
+
+
+def test_pieces_with_and_without_groups_do_not_mix():
+    y, p, group = clustered()
+    some = cal.Accumulator().add(y, p, groups=group)
+    none = cal.Accumulator().add(y, p)
+    with pytest.raises(ValueError, match="rows with groups were added before, and these are without"):
+        some.add(y, p)
+    with pytest.raises(ValueError, match="rows without groups were added before, and these are with"):
+        none.add(cal.as_predictions(y, p, groups=group))
+    with pytest.raises(ValueError, match="give groups for all, or none"):
+        some + none
+    with pytest.raises(ValueError, match="groups must hold one value for each of"):
+        some.add(y, p, groups=group[:-1])
+    alone = np.arange(y.size) + 1000  # every row by itself, and still a piece with groups
+    assert some.add(y, p, groups=alone).n_samples == 2 * y.size
+
+
+def test_report_of_rows_in_groups_from_pieces():
+    rng = np.random.default_rng(0)
+    p = np.repeat(rng.random(200), 10)
+    y, group = np.repeat(rng.random(200) < p[::10] ** 3, 10).astype(int), np.arange(2000) // 10
+    sums = cal.Accumulator().add(y[:1000], p[:1000], groups=group[:1000])
+    sums += cal.Accumulator().add(y[1000:], p[1000:], groups=group[1000:])
+    found, want, rows = report_from(sums), cal.report(y, p, groups=group), cal.report(y, p)
+    # The last is read from the cells of the fine histogram, whose rows hang together as the sums say.
+    for name in ("empirical Bayes", "15 bins of equal width", "15 bins of equal mass"):
+        pieces, whole, alone = (r.estimates[name].interval for r in (found, want, rows))
+        assert pieces.high - pieces.low == pytest.approx(whole.high - whole.low, rel=0.25), name
+        assert whole.high - whole.low > 2 * (alone.high - alone.low), name

@@ -121,3 +121,15 @@ def test_groups_by_date_go_into_json(table, tmp_path, capsys):
     code, text, err = run(capsys, "subgroups", out, "--by", "day", "--json")
     assert (code, err) == (0, "")
     assert [g["value"] for g in json.loads(text)["columns"][0]["groups"]] == ["2020-01-01", "2020-01-02"]
+
+
+def test_rows_in_groups(table, path, capsys):
+    frame = table.with_columns(patient=np.arange(len(table)) // 6)
+    frame.write_csv(path)
+    code, out, err = run(capsys, "subgroups", path, "--by", "p_region", "--groups", "patient", "--json")
+    assert (code, err) == (0, "")
+    want = cal.subgroup_calibration(frame["y_true"], frame["y_prob"], frame.select("p_region"), groups=frame["patient"])
+    assert json.loads(out) == json.loads(json.dumps(want.to_dict()))
+    code, _, err = run(capsys, "subgroups", path, "--by", "age", "--groups", "age")
+    assert code == 2
+    assert "--by age: this is the column of labels or of weights, or that of --groups" in err

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from ..data.checks import check_choice
 from ..data.types import AnyArray, ConvergenceWarning, FloatArray
@@ -28,8 +28,13 @@ def check_goal(goal: Any) -> str:
     return check_choice("goal", score_named(goal), GOALS)
 
 
-def folds_of(codes: AnyArray, cv: int, random_state: Any) -> list[tuple[AnyArray, AnyArray]]:
-    """Stratified rows to fit and rows to judge; no more folds than rows of the rarest class, but two."""
+def folds_of(
+    codes: AnyArray, cv: int, random_state: Any, groups: AnyArray | None = None
+) -> list[tuple[AnyArray, AnyArray]]:
+    """Stratified rows to fit and rows to judge; no more folds than rows of the rarest class, but two.
+
+    With ``groups`` none is parted: as many folds as there are groups at most.
+    """
     if len(codes) < 2 or int(np.bincount(codes).max()) < 2:
         raise ValueError(f"cross-validation needs at least two rows of one class; got {len(codes)}, all different")
     rarest = int(np.bincount(codes)[np.unique(codes)].min())
@@ -39,6 +44,11 @@ def folds_of(codes: AnyArray, cv: int, random_state: Any) -> list[tuple[AnyArray
     with warnings.catch_warnings():
         # A class with a single row is in one fold only, which its calibrators are told of by their labels.
         warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
+        if groups is not None:
+            number = min(number, int(np.unique(groups).size))
+            parts = StratifiedGroupKFold(number, shuffle=True, random_state=random_state)
+            found = parts.split(np.zeros(len(codes)), codes, groups)
+            return [(train, test) for train, test in found if train.size and test.size]
         split = StratifiedKFold(number, shuffle=True, random_state=random_state)
         return list(split.split(np.zeros(len(codes)), codes))
 

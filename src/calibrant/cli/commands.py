@@ -18,6 +18,7 @@ from .source import (
     Columns,
     FileArgument,
     FormatOption,
+    GroupsOption,
     JsonOption,
     LabelOption,
     LabelsOption,
@@ -66,6 +67,7 @@ def report_command(
     label: LabelOption = "y_true",
     prob: ProbOption = None,
     weight: WeightOption = None,
+    groups: GroupsOption = None,
     labels: LabelsOption = None,
     pos_label: PosLabelOption = None,
     notion: Annotated[
@@ -97,7 +99,8 @@ def report_command(
     ] = "value",
     file_format: FormatOption = None,
     stream: Annotated[
-        bool | None, typer.Option("--stream/--load", help="Read in pieces; default: above 256 MB.")
+        bool | None,
+        typer.Option("--stream/--load", help="Read in pieces; default: above 256 MB, but never with --groups."),
     ] = None,
     sum_tolerance: Annotated[float | None, typer.Option(help="How far rows may sum from 1.")] = None,
     title: Annotated[str | None, typer.Option(help="Title of the report.")] = None,
@@ -115,7 +118,9 @@ def report_command(
             raise ValueError(f"--fail-above must lie in [0, 1]; got {fail_above}")
         check_option("--fail-on", fail_on, _JUDGED)
         page = Output("--html", html, {"the file that is read": file}, force=force)
-        source = Source(file, file_format, label, prob, weight, labels, pos_label)
+        if stream and groups is not None:
+            raise ValueError("--stream reads in pieces, which would part groups: --groups reads all rows at once")
+        source = Source(file, file_format, label, prob, weight, labels, pos_label, groups)
         chosen = estimator if estimator == "auto" else estimator_named(estimator)
         about: dict[str, Any] = {
             "estimator": chosen,
@@ -127,7 +132,8 @@ def report_command(
         with source.table() as table:
             columns = source.columns(table)
             asked = columns.notion(notion)
-            if table.n_bytes > STREAM_ABOVE_BYTES if stream is None else stream:
+            large = table.n_bytes > STREAM_ABOVE_BYTES and groups is None
+            if large if stream is None else stream:
                 kept = chosen if isinstance(chosen, Binned) and chosen.fixed else Binned()
                 sums = Accumulator(notion=asked, binned=kept, sum_tolerance=sum_tolerance, **columns.meaning)
                 found = report_from(_streamed(columns, sums), **about)

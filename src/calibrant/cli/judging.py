@@ -14,6 +14,7 @@ from .source import (
     Columns,
     FileArgument,
     FormatOption,
+    GroupsOption,
     JsonOption,
     LabelOption,
     LabelsOption,
@@ -39,10 +40,7 @@ def compare_models_command(
     ] = None,
     label: LabelOption = "y_true",
     weight: WeightOption = None,
-    groups: Annotated[
-        str | None,
-        typer.Option(help="Column of what rows belong to (a game, a patient): rows of one are not independent."),
-    ] = None,
+    groups: GroupsOption = None,
     labels: LabelsOption = None,
     pos_label: PosLabelOption = None,
     notion: Annotated[

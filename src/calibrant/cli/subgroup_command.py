@@ -12,6 +12,7 @@ from .endings import Output, as_text, draw, guarded, picture
 from .source import (
     FileArgument,
     FormatOption,
+    GroupsOption,
     JsonOption,
     LabelOption,
     LabelsOption,
@@ -40,6 +41,7 @@ def subgroups_command(
     label: LabelOption = "y_true",
     prob: ProbOption = None,
     weight: WeightOption = None,
+    groups: GroupsOption = None,
     labels: LabelsOption = None,
     pos_label: PosLabelOption = None,
     notion: NotionOption = "auto",
@@ -60,18 +62,18 @@ def subgroups_command(
         from ..judge.groups import subgroup_calibration
 
         drawn = picture(plot, file, force=force)
-        source = Source(file, file_format, label, prob, weight, labels, pos_label)
+        source = Source(file, file_format, label, prob, weight, labels, pos_label, groups)
         with source.table() as table:
-            groups = list(dict.fromkeys(c for pattern in by for c in table.find(pattern, "--by")))
-            columns = source.columns(table, aside=groups)
-            clash = [c for c in groups if c in (columns.label, columns.weight)]
+            subgroups = list(dict.fromkeys(c for pattern in by for c in table.find(pattern, "--by")))
+            columns = source.columns(table, aside=subgroups)
+            clash = [c for c in subgroups if c in (columns.label, columns.weight, columns.groups)]
             if clash:
-                raise ValueError(f"--by {clash[0]}: this is the column of labels or of weights")
-            frame = next(table.batches(groups))
+                raise ValueError(f"--by {clash[0]}: this is the column of labels or of weights, or that of --groups")
+            frame = next(table.batches(subgroups))
             found = subgroup_calibration(
                 columns.predictions(),
                 None,
-                {name: frame[name] for name in groups},
+                {name: frame[name] for name in subgroups},
                 notion=columns.notion(notion),
                 test=test,
                 adjust=adjust,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -52,13 +53,24 @@ def group_codes(groups: AnyArray) -> IntArray:
     return np.asarray(np.argsort(np.argsort(first))[of_row.reshape(-1)])
 
 
+def group_keys(groups: Any) -> AnyArray:
+    """Hashes of the distinct values of groups, sorted: 8 bytes each, the same in every process."""
+    array, _ = to_array(groups, "groups")
+    values = array.reshape(-1)
+    distinct = dict.fromkeys(values.tolist()) if values.dtype.kind == "O" else np.unique(values).tolist()
+    # Values that compare equal are one group, whatever holds them: 1, 1.0 and True.
+    plain = (int(v) if isinstance(v, bool | float) and v == v // 1 else v for v in distinct)
+    hashes = [blake2b(repr(v).encode(), digest_size=8).digest() for v in plain]
+    return np.unique(np.frombuffer(b"".join(hashes), np.uint64))
+
+
 def kish(mass: FloatArray) -> float:
     """Kish's number of units of these masses: with one that holds most of all there is hardly more than one."""
     squares = float(mass @ mass)
     return float(mass.sum() ** 2 / squares) if squares > 0 else 0.0
 
 
-def design_effects(problems: Any, groups: IntArray) -> FloatArray:
+def design_effects(problems: Any, groups: IntArray, parts: tuple[float, ...] = _PARTS) -> FloatArray:
     r"""How many rows say as much as one independent row, of each of R problems side by side, (R,).
 
     With residuals ``r = o - s`` and cosines ``c_k = cos(kπu)`` of the rank u of the score, k = 0, 1, 2,
@@ -70,6 +82,8 @@ def design_effects(problems: Any, groups: IntArray) -> FloatArray:
     exactly 1 where every row is its own group. Few groups, or one among them that holds most rows, leave it
     uncertain: it is multiplied by the squared ratio of Student's quantile to the normal one, with one degree of
     freedom less than Kish's number of groups. Never below 1, nor above the number of rows.
+
+    ``parts`` are the h: ``(1.0,)`` for the mean residual alone.
 
     ``problems`` have rows ``scores``, ``outcomes``, ``weights`` with problem codes ``row``, as
     :class:`calibrant.data.problem.Problem`. Cost O(n + R G).
@@ -96,7 +110,7 @@ def design_effects(problems: Any, groups: IntArray) -> FloatArray:
     present = (mass > 0).sum(axis=1)
     rows = np.maximum(np.where(p.integral, total, by_problem((weight > 0).astype(np.float64))), 1.0)
     between, within = np.zeros(count), np.zeros(count)
-    for k, part in enumerate(_PARTS):
+    for k, part in enumerate(parts):
         value = np.cos(k * np.pi * rank) * residual
         mean = np.divide(by_problem(weight * value), total, out=np.zeros(count), where=total > 0)
         value -= mean[row]

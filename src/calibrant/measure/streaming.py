@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from ..data.checks import check_bool, check_level, check_norm, check_resamples
+from ..data.dependence import group_keys
 from ..data.notions import Classwise, Notion, as_notion, notion_named
 from ..data.predictions import Predictions
 from ..data.problem import OneVsRest, Problem, VectorProblem
 from ..data.result import Shown
-from ..data.types import FloatArray, Label, RandomState
+from ..data.types import AnyArray, FloatArray, Label, RandomState
 from ..data.validation import as_predictions
 from ..data.weights import ones_or
 from ..errors import Binned, CellEstimator, EmpiricalBayes
@@ -33,7 +34,7 @@ _FINE = Bins(uniform_edges(FINE_CELLS))
 
 @dataclass(frozen=True, eq=False)
 class Totals:
-    """Sums over all rows that need no binning."""
+    """Sums over all rows that need no binning; ``squares`` and ``integral`` allow for the design effect of groups."""
 
     n_samples: int
     weight: float
@@ -47,9 +48,12 @@ class Totals:
     weighted: bool
 
     @classmethod
-    def of(cls, p: Predictions) -> Totals:
-        """Sums of validated predictions."""
+    def of(cls, p: Predictions, problems: Problem | OneVsRest) -> Totals:
+        """Sums of validated predictions, and of the problems that were made of them."""
         w = ones_or(p.weights, p.n_samples)
+        squares, independent = float(w @ w), problems.design is None
+        if not independent:
+            squares = (float(w.sum()) if p.integral_weights else squares) * float(problems.designs.mean())
         k = p.n_classes
         if p.positive is None:
             prob_sum = w @ p.probs
@@ -60,8 +64,8 @@ class Totals:
         return cls(
             p.n_samples,
             float(w.sum()),
-            float(w @ w),
-            p.integral_weights,
+            squares,
+            p.integral_weights and independent,
             np.bincount(p.codes.astype(np.intp), w, minlength=k).astype(np.float64),
             np.asarray(prob_sum, dtype=np.float64),
             float(w @ (p.predicted == p.codes)),
@@ -86,7 +90,7 @@ class Totals:
 
     @property
     def effective_size(self) -> float:
-        """Sample size: rows, repeats, or Kish's effective size for relative weights."""
+        """Sample size: rows, repeats, or Kish's effective size for relative weights and for groups."""
         return self.weight if self.integral else self.weight**2 / self.squares
 
 
@@ -164,6 +168,9 @@ class Accumulator(Shown):
     whose sums were not kept (quantile bins, ``Isotonic``, ``Parametric``, …) is read from the cells of that histogram,
     as if all samples of a cell had its mean score.
 
+    Of rows in ``groups`` each piece has its own design effect, and what it says of variances adds: a group must lie in
+    one piece whole. Hashes of the groups are kept, 8 bytes each, so that one which comes again is refused.
+
     Merging adds the sums of both. An accumulator without rows takes part with its settings: what only one of both was
     given is kept, and settings that were given and differ raise ValueError.
 
@@ -207,16 +214,26 @@ class Accumulator(Shown):
         self.totals: Totals | None = None
         self.kept: Kept | None = None
         self.by_class: Kept | None = None
+        #: Hashes of the groups added so far, sorted; None where rows are independent.
+        self.groups: AnyArray | None = None
 
     @property
     def binned(self) -> Binned:
         """Bins that are kept."""
         return Binned() if self.given_bins is None else self.given_bins
 
-    def add(self, y_true: Any, y_prob: Any = None, sample_weight: Any = None) -> Accumulator:
-        """Add a piece, or Predictions; returns self. A bad piece raises and leaves the sums as they were."""
+    def add(self, y_true: Any, y_prob: Any = None, sample_weight: Any = None, groups: Any = None) -> Accumulator:
+        """Add a piece, or Predictions; returns self. A bad piece raises and leaves the sums as they were.
+
+        ``groups`` say which rows belong together (see :func:`calibrant.as_predictions`), and no group may span pieces:
+        one that was seen before raises ValueError, as do pieces with groups after pieces without. How much rows hang
+        together is found piece by piece, so each should hold some twenty groups: with fewer it is allowed for that this
+        is hardly known, and intervals are too wide; with five by a half. Predictions hold codes of groups and not their
+        names: those of two pieces are taken to be different groups.
+        """
         if isinstance(y_true, Predictions):
-            return self.add_predictions(as_predictions(y_true, y_prob, sample_weight=sample_weight))
+            given = as_predictions(y_true, y_prob, sample_weight=sample_weight, groups=groups)
+            return self.add_predictions(given)
         # The first piece settles the labels: a later one may lack some.
         settled = self.totals is not None
         predictions = as_predictions(
@@ -227,17 +244,22 @@ class Accumulator(Shown):
             sample_weight=sample_weight,
             sum_tolerance=self.sum_tolerance,
             from_logits=self.from_logits,
+            groups=groups,
         )
-        return self.add_predictions(predictions)
+        return self._add(predictions, None if groups is None else group_keys(groups))
 
     def add_predictions(self, predictions: Predictions) -> Accumulator:
         """Add predictions that were validated before."""
-        p = predictions
+        return self._add(predictions, None if predictions.groups is None else np.empty(0, np.uint64))
+
+    def _add(self, p: Predictions, keys: AnyArray | None) -> Accumulator:
+        """Add predictions, whose groups have these hashes."""
         if self.totals is not None and (self.classes, self.positive) != (p.classes, p.positive):
             raise ValueError(
                 f"pieces must speak of the same labels: {list(self.classes)!r} before, {list(p.classes)!r} now; "
                 "pass labels=[...] to the Accumulator"
             )
+        groups = keys if self.totals is None else _together(self.groups, keys)
         notion = as_notion(self.notion, p)
         reduction = notion.reduce(p)
         if isinstance(reduction, VectorProblem):
@@ -253,12 +275,12 @@ class Accumulator(Shown):
         elif isinstance(reduction, Problem):
             whole = aligned(reduction, p) if notion.splits else reduction
             kept = Kept.of(whole, self._needs(reduction.domain, fine=len(whole) == 1 and not notion.splits))
-        totals = Totals.of(p)
+        totals = Totals.of(p, reduction)
         if self.totals is not None:
             totals, kept, by_class = self.totals + totals, _added(self.kept, kept), _added(self.by_class, by_class)
         # Everything that can fail has run: from here on only sums change.
         self.notion, self.classes, self.positive = notion, p.classes, p.positive
-        self.totals, self.kept, self.by_class = totals, kept, by_class
+        self.totals, self.kept, self.by_class, self.groups = totals, kept, by_class, groups
         return self
 
     def _by_class(self, p: Predictions) -> OneVsRest | None:
@@ -284,8 +306,9 @@ class Accumulator(Shown):
         if full:
             first = full[0]
             out.notion, out.classes, out.positive = first.notion, first.classes, first.positive
-            out.totals, out.kept, out.by_class = first.totals, first.kept, first.by_class
+            out.totals, out.kept, out.by_class, out.groups = first.totals, first.kept, first.by_class, first.groups
         if len(full) == 2:
+            out.groups = _together(self.groups, other.groups)
             out.totals = full[0].required_totals() + full[1].required_totals()
             out.kept, out.by_class = (_added(getattr(self, f), getattr(other, f)) for f in ("kept", "by_class"))
         return out
@@ -405,7 +428,25 @@ def aligned(problems: Problem, p: Predictions) -> Problem:
     counts = np.zeros(p.n_classes, dtype=np.intp)
     counts[at] = problems.counts
     starts = np.concatenate([[0], np.cumsum(counts)])
-    return replace(problems, label=p.classes, share=(1 / p.n_classes,) * p.n_classes, starts=starts)
+    designs = np.ones(p.n_classes)
+    designs[at] = problems.designs
+    design = None if problems.design is None else tuple(designs.tolist())
+    return replace(problems, label=p.classes, share=(1 / p.n_classes,) * p.n_classes, starts=starts, design=design)
+
+
+def _together(before: AnyArray | None, now: AnyArray | None) -> AnyArray | None:
+    """Hashes of the groups of two pieces; ValueError where they share one, or only one piece has groups."""
+    if before is None and now is None:
+        return None
+    if before is None or now is None:
+        some, others = ("without", "with") if before is None else ("with", "without")
+        raise ValueError(f"rows {some} groups were added before, and these are {others}: give groups for all, or none")
+    if shared := np.intersect1d(before, now, assume_unique=True).size:
+        raise ValueError(
+            f"groups must not span pieces: {shared} of {now.size} were seen in an earlier one; add the rows of a group "
+            "together"
+        )
+    return np.union1d(before, now)
 
 
 def _added(a: Kept | None, b: Kept | None) -> Kept | None:

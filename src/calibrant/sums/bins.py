@@ -186,7 +186,10 @@ class BinMoments:
         positive = self.outcome[used]
         outcomes = np.repeat([1.0, 0.0], score.size)
         weights = np.concatenate([positive, self.weight[used] - positive])
-        return Problem(np.tile(score, 2), outcomes, weights, self.integral, domain)
+        # Weights are sums over rows, whose squares say nothing: as many rows as say the same are taken instead.
+        if not self.integral and used.any():
+            weights *= self.weight.sum() / self.square.sum()
+        return Problem(np.tile(score, 2), outcomes, weights, True, domain)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, for JSON."""

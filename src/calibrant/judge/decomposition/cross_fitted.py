@@ -11,6 +11,7 @@ import numpy as np
 from ...calibrators import Calibrator
 from ...calibrators.crossval import folds_of
 from ...calibrators.inputs import Sample
+from ...data.notions import Classwise
 from ...data.predictions import Predictions, effective_size
 from ...data.types import AnyArray, FloatArray, RandomState
 from ...data.weights import of_variances
@@ -66,12 +67,20 @@ class CrossFitted:
         seed = self.random_state
         if isinstance(seed, np.random.Generator):
             seed = int(seed.integers(2**31))
-        return folds_of(self._sample.codes, self.cv, seed)
+        groups = self._units.of_row if self._units.grouped else None
+        return folds_of(self._sample.codes, self.cv, seed, groups)
 
     @cached_property
     def _units(self) -> Units:
         w = self.p.weights
         return Units.of(self.p if w is None or w.all() else self.p.subset(w > 0))
+
+    @cached_property
+    def _design(self) -> float:
+        """How many rows say as much as one independent row, the mean over classes."""
+        if self.p.groups is None:
+            return 1.0
+        return float(Classwise().reduce(self.p).designs.mean())
 
     @cached_property
     def _calibrator(self) -> Calibrator:
@@ -90,10 +99,10 @@ class CrossFitted:
     def gains(self, regions: Regions) -> Gains:
         """What features gain in each row with weight."""
         w = self._sample.weights
-        size = effective_size(w, w.size, integral=self.p.integral_weights)
+        size = effective_size(w, w.size, integral=self.p.integral_weights) / self._design
         grouping = Grouping(self.rule, self._sample, w * (size / w.sum()), self._stated, self._calibrator, regions)
         gain, variance = grouping.gains(self._folds, np.random.default_rng(self.random_state))
-        squares = of_variances(w, integral=self.p.integral_weights)
+        squares = of_variances(w, integral=self.p.integral_weights) * self._design
         return Gains(gain, float(np.sqrt(squares @ variance) / w.sum()))
 
     def parts(self, true: FloatArray | None, gains: Gains | None, score: str) -> Decomposition:

@@ -14,6 +14,7 @@ from ...data.verbs import Reading, verb
 from ...data.weights import ones_or
 from ...errors import Binned
 from ...measure.scores import Brier, ScoringRule, as_rule, matrix_of, score_named
+from ..models.units import Units
 from .observed import observer_of
 from .resampled_parts import Rows, resampled_intervals
 from .result import Decomposition
@@ -21,7 +22,7 @@ from .result import Decomposition
 METHODS = ("corp", "binned", "exact")
 
 
-@verb()
+@verb(grouped=True)
 def decompose(
     y_true: Any,
     y_prob: Any = None,
@@ -50,6 +51,9 @@ def decompose(
     ----------
     y_true, y_prob, labels, pos_label, sample_weight
         See :func:`calibrant.as_predictions`.
+    groups : array-like of shape (n,), optional
+        Rows that belong together (see :func:`calibrant.as_predictions`): whole groups are resampled, and folds keep
+        them together. Values are those of the rows but for ``calibrator`` and ``features``, whose folds differ.
     score : {"brier", "log-loss", "spherical"} or a scoring rule of :mod:`calibrant.scores`, default "brier"
         ``"brier"``: ``(p - o)²`` of a 1-D ``y_prob``, ``Σ_k (p_k - o_k)²`` of a matrix.
     method : {"corp", "binned", "exact"}, default "corp"
@@ -76,7 +80,8 @@ def decompose(
         Bootstrap resamples of rows for ``intervals``: reflected about the estimate (the basic bootstrap), which
         corrects the bias of C's noise; percentiles for ``total``, and the wider of both for ``uncertainty``. The
         calibration's starts at 0 unless the estimate exceeds all but a share ``1 - level`` of those of labels drawn
-        from the stated probabilities, as many draws again.
+        from the stated probabilities, as many draws again; of ``groups``, labels
+        hang together as the residuals do (normal latents of one correlation).
     level : float, default 0.95
     random_state : int, Generator or None
 
@@ -183,13 +188,18 @@ def decompose(
         )
     stated, codes, weights = _counted(p)
     observer = observer_of(stated, method, n_bins, strategy, p.eps, weights, integral=p.integral_weights)
-    rows = Rows(rule, stated, codes, weights, observer, true)
+    rows = Rows(rule, stated, codes, weights, observer, true, _units(p), p.integral_weights)
     parts = rows.parts()
     intervals = {}
     if n_resamples:
         intervals = resampled_intervals(rows, parts, n_resamples, level, np.random.default_rng(random_state))
     found = Decomposition(**parts, score=name, method=method, n_samples=len(codes), intervals=intervals)
     return found if gains is None else crossed.bounded(found, gains)
+
+
+def _units(p: Predictions) -> Units | None:
+    """What the rows that count belong to; None where they are independent."""
+    return None if p.groups is None else Units.of(p if p.weights is None else p.subset(p.weights > 0))
 
 
 def _counted(p: Predictions) -> tuple[FloatArray, AnyArray, FloatArray]:

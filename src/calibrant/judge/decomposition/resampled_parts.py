@@ -1,8 +1,8 @@
-"""Parts as means of realised scores, and their intervals by resampling rows."""
+"""Parts as means of realised scores, and their intervals by resampling rows, or groups of these."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,8 +10,13 @@ import numpy as np
 
 from ...data.types import AnyArray, FloatArray, Interval
 from ...measure.scores import Brier, ScoringRule
+from ..models.overfit import latent_correlation
+from ..models.units import Units
 from .observed import Observer
 from .result import PARTS, Decomposition
+
+#: Probabilities of 0 and 1 have no latent: taken for this and one less this.
+_CLIP = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +29,19 @@ class Rows:
     weights: FloatArray
     observer: Callable[[AnyArray], Observer]
     true: FloatArray | None
+    #: What rows belong to, where they are not independent; and whether weights are numbers of rows.
+    units: Units | None = None
+    whole: bool = True
+
+    def resamples(self, number: int, rng: np.random.Generator) -> Iterator[AnyArray]:
+        """How often each row is drawn, or the group that it is of, (n,) each."""
+        n = len(self.codes)
+        if self.units is None:
+            for _ in range(number):
+                yield np.bincount(rng.integers(n, size=n), minlength=n)
+        else:
+            for drawn in self.units.draws(number, rng):
+                yield from (times[self.units.of_row] for times in drawn.T)
 
     def parts(self, used: Any = slice(None)) -> dict[str, float]:
         """Parts as means of realised scores, of the rows used."""
@@ -69,8 +87,7 @@ def resampled_intervals(
 
     known = whole(parts)
     drawn: dict[str, list[float]] = {name: [] for name in PARTS if np.isfinite(getattr(known, name))}
-    for _ in range(n_resamples):
-        times = np.bincount(rng.integers(n, size=n), minlength=n)
+    for times in rows.resamples(n_resamples, rng):
         with np.errstate(invalid="ignore"):
             resampled = whole(replace(rows, weights=rows.weights * times).parts(times > 0))
         for name, values in drawn.items():
@@ -93,10 +110,38 @@ def resampled_intervals(
 
 
 def _calibrations_of_calibrated(rows: Rows, n_draws: int, rng: np.random.Generator) -> FloatArray:
-    """The calibration that these scores would show if they were true: labels are drawn from them."""
-    running = np.cumsum(rows.stated, axis=1)[:, :-1]
+    """The calibration that these scores would show if they were true: labels are drawn from them.
+
+    Those of a group hang together as the residuals do: by normal latents of one correlation, the largest of any class
+    against the rest; what a latent makes of several classes depends on their order, which is drawn too.
+    """
+    from scipy.special import ndtr
+
+    n, k = rows.stated.shape
+    running, order = np.cumsum(rows.stated, axis=1)[:, :-1], np.arange(k)
+    held, units = _correlation(rows), rows.units
     out = np.empty(n_draws)
     for i in range(n_draws):
-        codes = (rng.random((len(rows.codes), 1)) > running).sum(axis=1)
+        if units is None or held == 0:
+            place = rng.random((n, 1))
+        else:
+            shared = np.sqrt(held) * rng.standard_normal(units.copies.size)[units.of_row]
+            place = ndtr(shared + np.sqrt(1 - held) * rng.standard_normal(n))[:, None]
+            if k > 2:
+                order = rng.permutation(k)
+                running = np.cumsum(rows.stated[:, order], axis=1)[:, :-1]
+        codes = order[(place > running).sum(axis=1)]
         out[i] = replace(rows, codes=codes, true=None).parts()["calibration"]
     return out
+
+
+def _correlation(rows: Rows) -> float:
+    """Largest correlation of the latents of one class against the rest; of two classes one is enough."""
+    if rows.units is None:
+        return 0.0
+    k = rows.stated.shape[1]
+    stated = np.clip(rows.stated, _CLIP, 1 - _CLIP)
+    return max(
+        latent_correlation(stated[:, i], rows.codes == i, rows.units, whole=rows.whole)
+        for i in (range(k) if k > 2 else [1])
+    )

@@ -13,14 +13,14 @@ from ...data.checks import check_choice, check_int, check_level, check_resamples
 from ...data.notions import Notion, Target, as_notion, only_problem
 from ...data.predictions import Predictions
 from ...data.problem import Problem
-from ...data.types import AnyArray, Interval, Label, RandomState
+from ...data.types import AnyArray, FloatArray, IntArray, Interval, Label, RandomState
 from ...data.validation import as_predictions
 from ...data.verbs import Reading, verb
 from ...errors import Estimator
 from ...measure.curves.from_cells import describe
 from ...measure.estimation import estimate, resolve_estimator
 from ..multiple import benjamini_hochberg, holm
-from .group_sums import GroupSums, PooledMap, heterogeneity
+from .group_sums import GroupSums, PooledMap, gap_covariance, heterogeneity
 from .membership import Groups, read_groups
 from .result import Difference, Subgroup, SubgroupColumn, SubgroupReport
 from .rows import Rows
@@ -30,7 +30,7 @@ TESTS = {"kuiper": "Kuiper's, of residuals", "in-the-large": "of the gap"}
 ADJUSTMENTS = ("holm", "bh", "none")
 
 
-@verb()
+@verb(grouped=True)
 def subgroup_calibration(
     y_true: Any,
     y_prob: Any = None,
@@ -56,6 +56,10 @@ def subgroup_calibration(
     ----------
     y_true, y_prob, labels, pos_label, sample_weight
         See :func:`calibrant.as_predictions`; :class:`Predictions` stand for all of them, ``by`` is then named.
+    groups : array-like of shape (n,), optional
+        Rows that belong together, such as visits of a patient, within subgroups or across them (see
+        :func:`calibrant.as_predictions`). Intervals then allow for it, and p-values are those among draws of the signs
+        of whole groups' residuals: with G groups in a subgroup none is below ``2^(1 - G)``.
     by : array-like of shape (n,), mapping, data frame, or list of columns
         Group of each row: values of any kind that compare equal. Several columns are reported one after the other.
         Missing values (None, NaN, null) are a group of their own, ``"(missing)"``.
@@ -102,6 +106,10 @@ def subgroup_calibration(
     differences of slope. The interval of the largest difference of gaps is Tukey and Kramer's for all pairs at once, so
     choosing the pair costs nothing; gaps can differ because scores do.
 
+    With ``groups`` the interval of a gap is by the score test, with the design effect of the group's mean residual;
+    p-values and heterogeneity are by draws of signs (residuals about the common curve, its fit linearised); and the
+    largest difference allows for groups that lie in both subgroups, whose gaps then vary together.
+
     Size, power and coverage: docs/clinical.md. Cost: one estimate a group and ``n_resamples`` draws a row; with G
     groups ``20 G / (1 - level)`` draws where none of the first reached what was observed, but at most 20 million
     numbers a group as long as ``2 G / (1 - level)`` draws are made.
@@ -134,8 +142,9 @@ def subgroup_calibration(
     (target,) = chosen.targets(p)
     if target.rows is not None:
         columns = [replace(column, codes=column.codes[target.rows]) for column in columns]
+    together = p.groups if p.groups is None or target.rows is None else p.groups[target.rows]
     work = _Work(
-        p=_Alone.predictions(problem),
+        p=_Alone.predictions(problem, together),
         notion=_Alone(chosen.name, problem.domain, problem.label),
         reader=reader,
         test=test,
@@ -177,9 +186,10 @@ class _Alone(Notion):
     label: Label
 
     @staticmethod
-    def predictions(problem: Problem) -> Predictions:
+    def predictions(problem: Problem, groups: IntArray | None) -> Predictions:
         """Scores as probabilities of the outcome."""
-        return Predictions(problem.scores, problem.outcomes, problem.weights, (0, 1), 1, problem.eps)
+        p = Predictions(problem.scores, problem.outcomes, problem.weights, (0, 1), 1, problem.eps)
+        return replace(p, groups=groups)
 
     def targets(self, predictions: Predictions) -> Iterator[Target]:
         """The same scores and outcomes, where they came from."""
@@ -202,7 +212,7 @@ class _Work:
 
     def columns(self, columns: Sequence[Groups]) -> Iterator[SubgroupColumn]:
         """One column after the other; p-values not yet corrected."""
-        rows = Rows.of(only_problem(self.notion, self.p))
+        rows = self._rows(self.p)
         pooled = PooledMap.of(rows)
         groupings, weighty = [], []
         for column in columns:
@@ -220,20 +230,36 @@ class _Work:
                 column.name,
                 tuple(groups),
                 heterogeneity(rows, codes, pooled, sums, self.rng),
-                self._largest(sums, [groups[code] for code in held]),
+                self._largest(
+                    [groups[code] for code in held], sums.gap, self._gaps(rows, codes, sums, [parts[k] for k in held])
+                ),
             )
+
+    def _rows(self, p: Predictions) -> Rows:
+        return Rows.of(only_problem(self.notion, p), p.groups)
+
+    def _gaps(self, rows: Rows, codes: AnyArray, sums: GroupSums, parts: Sequence[AnyArray]) -> FloatArray:
+        """Covariances of the gaps of subgroups, (S, S)."""
+        if rows.groups is None:
+            return np.diag(sums.gap_variance)
+        found = gap_covariance(rows, codes, sums)
+        designs = np.array([self._rows(self.p.subset(index)).design for index in parts])
+        np.fill_diagonal(found, np.maximum(sums.gap_variance * designs, np.diag(found)))
+        return found
 
     def _group(self, name: str, value: Any, index: AnyArray) -> Subgroup:
         p = self.p.subset(index)
         if not index.size or (p.weights is not None and not p.weights.any()):
             return _weightless(name, value, index.size)
-        rows = Rows.of(only_problem(self.notion, p))
+        rows = self._rows(p)
         found = estimate(p, None, notion=self.notion, estimator=self.reader, level=self.level, random_state=self.rng)
         warnings = []
         if index.size < self.min_size:
             warnings.append(f"{index.size} rows, fewer than {self.min_size}: little can be said")
         smallest = (1 - self.level) / self.n_groups
         pvalue = group_pvalue(rows, self.test, self.n_resamples, self.rng, smallest)
+        if rows.groups is not None and 2.0 ** (1 - (few := int(rows.groups.max()) + 1)) > smallest:
+            warnings.append(f"rows of {few} groups: no p-value can be below {2.0 ** (1 - few):.2g}")
         if np.isnan(pvalue):
             warnings.append("all scores are 0 or 1, and came true: there is nothing to test")
         nan = float("nan")
@@ -254,18 +280,19 @@ class _Work:
             warnings=tuple(warnings),
         )
 
-    def _largest(self, sums: GroupSums, groups: Sequence[Subgroup]) -> Difference | None:
+    def _largest(self, groups: Sequence[Subgroup], every_gap: FloatArray, covariance: FloatArray) -> Difference | None:
         """Of all pairs of groups that are large enough, or of all groups if fewer than two are."""
         among = np.array([i for i, group in enumerate(groups) if group.n_samples >= self.min_size], dtype=np.intp)
         among = among if among.size >= 2 else np.arange(len(groups))
         if among.size < 2:
             return None
-        gaps, variances = sums.gap[among], sums.gap_variance[among]
+        gaps, covariance = every_gap[among], covariance[np.ix_(among, among)]
         high, low = int(np.argmax(gaps)), int(np.argmin(gaps))
         if high == low:
             high = 1 - low if low < 2 else 0
         value = float(gaps[high] - gaps[low])
-        reach = _all_pairs(self.level, gaps.size) * float(np.sqrt(variances[high] + variances[low]))
+        variance = covariance[high, high] + covariance[low, low] - 2 * covariance[high, low]
+        reach = _all_pairs(self.level, gaps.size) * float(np.sqrt(variance))
         return Difference(
             groups[among[high]].name, groups[among[low]].name, value, Interval(value - reach, value + reach)
         )

@@ -13,6 +13,7 @@ from ...data.types import AnyArray, FloatArray
 from ...sums.logistic_fit import expit, logits_of
 from ..tests.belt.belt import fit_polynomial
 from ..tests.belt.polynomial import LogitSums
+from ..tests.flipped import Flips, share_at_least
 from ..tests.result import TestResult
 from .rows import Rows
 
@@ -37,6 +38,7 @@ class PooledMap(NamedTuple):
     def of(cls, rows: Rows) -> PooledMap | None:
         """The curve, its degree chosen as by :func:`calibrant.calibration_belt`; None without a finite one."""
         size = effective_size(rows.weights, rows.scores.size, integral=rows.integral)
+        size /= rows.design
         weights = rows.weights if size == rows.total else rows.weights * (size / rows.total)
         sums = LogitSums.of(logits_of(rows.scores, _CLIP), rows.outcomes, weights, _DEGREE)
         if sums.most < 1:
@@ -136,13 +138,24 @@ class GroupSums:
         return np.asarray(np.maximum(np.maximum(centred, self.spread), self.stated) / self.weight**2)
 
 
+def gap_covariance(rows: Rows, codes: AnyArray, sums: GroupSums) -> FloatArray:
+    """Covariances of the gaps of subgroups that share groups of rows, (S, S)."""
+    from scipy.sparse import csr_array
+
+    groups, n = np.asarray(rows.groups), int(np.max(rows.groups)) + 1
+    off = rows.weights * (rows.outcomes - rows.scores - sums.gap[codes])
+    each = csr_array((off, (groups, codes)), shape=(n, sums.weight.size))
+    return np.asarray((each.T @ each).toarray() / np.outer(sums.weight, sums.weight)) * (n / (n - 1))
+
+
 def heterogeneity(
     rows: Rows, codes: AnyArray, pooled: PooledMap | None, sums: GroupSums, rng: np.random.Generator
 ) -> TestResult:
     """Score test of an intercept a group, added to one polynomial logistic curve for all.
 
     Where a group has little information, the statistic is compared with those of outcomes drawn from the common curve,
-    its fit to them linearised.
+    its fit to them linearised; of rows that hang together, with those of residuals of which whole groups of such rows
+    have changed their sign.
     """
     from scipy.special import chdtrc
 
@@ -161,13 +174,35 @@ def heterogeneity(
     whiten = vectors[:, known] / np.sqrt(values[known])
     statistic = float((((sums.score - sums.score_all @ slopes) @ whiten) ** 2).sum())
     df = int(known.sum())
-    if float(sums.information.min()) >= _FEW or n * _DRAWS > _MOST_DRAWN:
+    if rows.groups is not None:
+        pvalue, how = _flipped(rows, codes, pooled, slopes, whiten, statistic, rng)
+    elif float(sums.information.min()) >= _FEW or n * _DRAWS > _MOST_DRAWN:
         pvalue, how = float(chdtrc(df, statistic)), "chi-squared"
     else:
         columns, chance = pooled.at(rows.scores)
         reach = whiten[codes] - columns @ (slopes @ whiten)
         pvalue, how = _drawn(rows, chance, reach, statistic, rng), f"{_DRAWS} draws"
     return TestResult(statistic, pvalue, method=f"score test of group intercepts, {how}", df=float(df), **about)
+
+
+def _flipped(
+    rows: Rows,
+    codes: AnyArray,
+    pooled: PooledMap,
+    slopes: FloatArray,
+    whiten: FloatArray,
+    statistic: float,
+    rng: np.random.Generator,
+) -> tuple[float, str]:
+    """p-value of a statistic by signs of whole groups of rows, and how it was found."""
+    groups = np.asarray(rows.groups)
+    columns, chance = pooled.at(rows.scores)
+    left = rows.outcomes - chance
+    flips = Flips.of(groups, left**2, chance * (1 - chance), rows.weights)
+    each = np.zeros((flips.n_groups, whiten.shape[1]))
+    np.add.at(each, groups, (rows.weights * left)[:, None] * (whiten[codes] - columns @ (slopes @ whiten)))
+    draws = np.concatenate([(d**2).sum(axis=1) for d in flips.drawn(each, _DRAWS, rng)])
+    return share_at_least(draws, statistic), f"{_DRAWS} draws of the signs of {flips.n_groups} groups"
 
 
 def _drawn(rows: Rows, chance: FloatArray, reach: FloatArray, statistic: float, rng: np.random.Generator) -> float:

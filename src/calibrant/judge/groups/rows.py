@@ -6,30 +6,43 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...data.dependence import design_effects, group_codes
 from ...data.problem import Problem
-from ...data.types import FloatArray
+from ...data.types import FloatArray, IntArray
 from ...data.weights import of_variances, ones_or
 
 
 class Rows(NamedTuple):
-    """Scores, outcomes, weights, and weights of variances: those themselves for repeats, else their squares."""
+    """Scores, outcomes, weights, and weights of variances: those themselves for repeats, else their squares.
+
+    Of rows in groups also their codes, and the design effect of the mean residual.
+    """
 
     scores: FloatArray
     outcomes: FloatArray
     weights: FloatArray
     times: FloatArray
     integral: bool
+    groups: IntArray | None = None
+    design: float = 1.0
 
     @classmethod
-    def of(cls, problem: Problem) -> Rows:
+    def of(cls, problem: Problem, groups: IntArray | None = None) -> Rows:
         """Rows of a problem that count."""
+        design = 1.0
         s: FloatArray = problem.scores.astype(np.float64, copy=False)
         o: FloatArray = np.asarray(problem.outcomes, dtype=np.float64)
         w = ones_or(problem.weights, s.size)
         if problem.weights is not None and not w.all():
             used = w > 0
             s, o, w = s[used], o[used], w[used]
-        return cls(s, o, w, of_variances(w, integral=problem.integral), problem.integral)
+            groups = None if groups is None else groups[used]
+        if groups is not None:
+            groups = group_codes(groups)
+            weights = None if problem.weights is None else w
+            counted = Problem(s, o, weights, problem.integral, problem.domain, problem.eps)
+            design = float(design_effects(counted, groups, (1.0,))[0])
+        return cls(s, o, w, of_variances(w, integral=problem.integral), problem.integral, groups, design)
 
     def where(self, some: Any) -> Rows:
         """Some of the rows."""

@@ -7,10 +7,11 @@ from functools import partial
 
 import numpy as np
 
-from ...data.types import FloatArray, Interval
-from ...data.weights import repeats
+from ...data.types import FloatArray, IntArray, Interval
+from ...data.weights import repeats, run_starts
 from ..tests.belt.polynomial import compressed
-from ..tests.drawn import kuiper_pvalue
+from ..tests.drawn import kuiper_pvalue, ranges
+from ..tests.flipped import Flips
 from .rows import Rows
 
 #: Rows up to which the law of a sum of outcomes is worked out, in intervals and in p-values.
@@ -29,7 +30,8 @@ def gap_interval(rows: Rows, level: float) -> Interval:
     r"""Interval for the gap in the large: outcomes of odds :math:`e^a` times as large as stated, for which a is it?
 
     Those a whose sum of outcomes is not extreme, as mean gaps: by the exact law of the sum up to 200 rows, which makes
-    the interval conservative, else by the score test, whose variance is that of a and not of the estimate.
+    the interval conservative, else by the score test, whose variance is that of a and not of the estimate. Of rows in
+    groups by the latter, with the design effect of the mean residual.
     """
     from scipy.special import expit, logit, ndtri
 
@@ -37,7 +39,7 @@ def gap_interval(rows: Rows, level: float) -> Interval:
     if not np.isfinite(z).any():
         return Interval(float("nan"), float("nan"))
     tail = (1 - level) / 2
-    exact = rows.integral and rows.total <= _EXACT_INTERVAL
+    exact = rows.groups is None and rows.integral and rows.total <= _EXACT_INTERVAL
     observed = float(rows.weights @ rows.outcomes)
     k, again = round(observed), repeats(rows.weights) if exact else None
     nodes, mass = _nodes(z, rows.weights)
@@ -51,7 +53,7 @@ def gap_interval(rows: Rows, level: float) -> Interval:
             law = characteristic_law(p[again])
             return tail - float(law[k:].sum() if side == 1 else law[: k + 1].sum())
         v = p if same else expit(nodes_of_variance + a)
-        spread = np.sqrt(float(times @ (v * (1 - v))))
+        spread = np.sqrt(float(times @ (v * (1 - v))) * rows.design)
         off = side * (observed - float(mass @ p))
         return float(off / spread + ndtri(tail)) if spread > 0 else float(np.sign(off))
 
@@ -91,6 +93,35 @@ def characteristic_law(chances: FloatArray) -> FloatArray:
     return np.asarray(np.fft.irfft(np.prod(1 + chances[:, None] * turns, axis=0), n + 1))
 
 
+def _flipped_pvalue(
+    rows: Rows, groups: IntArray, test: str, n_draws: int, rng: np.random.Generator, smallest: float
+) -> float:
+    """p-value by signs of whole groups of rows; more draws where none of the first reaches what was observed."""
+    residual = rows.outcomes - rows.scores
+    variances = rows.scores * (1 - rows.scores)
+    if not float(rows.times @ variances) > 0:
+        return 0.0 if residual.any() else float("nan")
+    flips = Flips.of(groups, residual**2, variances, rows.weights)
+    order = np.argsort(rows.scores, kind="stable")
+    ends = np.append(run_starts(rows.scores[order])[1:], order.size) - 1
+    moved, group = (rows.weights * residual)[order], flips.group[order]
+    each = np.bincount(flips.group, rows.weights * residual)
+
+    def values(signs: FloatArray) -> FloatArray:
+        return ranges(signs[:, group] * moved, ends) if test == "kuiper" else np.abs(signs @ each)
+
+    near = float(values(np.ones((1, flips.n_groups)))[0]) * (1 - 1e-9)
+
+    def reached(number: int) -> int:
+        return sum(int((values(signs) >= near).sum()) for signs in flips.signs(number, rng, order.size))
+
+    at_least, most = reached(n_draws), int(np.ceil(min(_FINE / smallest, _MORE_DRAWN / order.size)))
+    if at_least or most <= n_draws:
+        return (1 + at_least) / (1 + n_draws)
+    # At most what is known before, as in kuiper_pvalue.
+    return min((1 + reached(most - n_draws)) / (1 + most), 1 / (1 + n_draws))
+
+
 def outcomes_law(chances: FloatArray) -> FloatArray:
     """``P(Σ o = k)``, k = 0 … n, of independent outcomes: the product of their generating functions, two by two."""
     parts = [np.array([1 - p, p]) for p in chances]
@@ -105,6 +136,8 @@ def group_pvalue(rows: Rows, test: str, n_resamples: int, rng: np.random.Generat
 
     ``smallest``: what it is compared with, 1 - level over the number of groups; draws are made to reach below.
     """
+    if rows.groups is not None:
+        return _flipped_pvalue(rows, rows.groups, test, n_resamples, rng, smallest)
     if test == "kuiper":
         size = rows.scores.size
         draws = n_resamples if size * n_resamples <= _MOST_DRAWN else 0

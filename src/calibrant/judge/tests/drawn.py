@@ -37,7 +37,7 @@ def kuiper_pvalue(
     s, o, w = _sorted(scores, outcomes, weights)
     # Equal scores are one: only sums over whole runs of them count.
     ends = np.append(run_starts(s)[1:], s.size) - 1
-    observed = float(_ranges((w * (o - s))[None], ends)[0])
+    observed = float(ranges((w * (o - s))[None], ends)[0])
     times = of_variances(w, integral=repeats)
     spread = float(np.sqrt(times @ (s * (1 - s))))
     if not spread > 0:
@@ -64,7 +64,7 @@ def kuiper_pvalue(
                 else:
                     drawn = rng.binomial(whole, s, size=(some, s.size)).astype(np.float64)
                 drawn -= stated
-                count += int((_ranges(drawn, ends) >= near).sum())
+                count += int((ranges(drawn, ends) >= near).sum())
             done += r
         return count
 
@@ -87,7 +87,7 @@ def _sorted(scores: FloatArray, outcomes: AnyArray, weights: FloatArray) -> tupl
     return scores[order], np.asarray(outcomes, dtype=np.float64)[order], weights[order]
 
 
-def _ranges(residuals: FloatArray, ends: AnyArray) -> FloatArray:
+def ranges(residuals: FloatArray, ends: AnyArray) -> FloatArray:
     """Largest minus smallest running sum of each row, 0 at the start among them; residuals are overwritten."""
     running = np.cumsum(residuals, axis=1, out=residuals)
     running = running if ends.size == running.shape[1] else running[:, ends]

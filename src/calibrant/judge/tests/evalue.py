@@ -224,6 +224,11 @@ class CalibrationMonitor(Shown):
 
     def update_predictions(self, p: Predictions) -> TestResult:
         """Bet on predictions that were validated before."""
+        if p.groups is not None:
+            raise ValueError(
+                "a monitor takes all rows as independent, and these predictions have groups: pass one row of each "
+                "group, or predictions without groups if that is meant"
+            )
         if self._columns and p.positive is not None:
             raise ValueError("y_prob must have a column a class, as in the first batch; got one column")
         chosen = as_notion(self.notion, p)

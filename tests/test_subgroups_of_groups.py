@@ -1,0 +1,136 @@
+"""Subgroups of rows that belong together: p-values and covariances against slower ways, false alarms."""
+
+import numpy as np
+import pytest
+from scipy.stats import norm, t
+
+import calibrant as cal
+from calibrant.data.problem import Problem
+from calibrant.judge.groups.group_sums import GroupSums, gap_covariance
+from calibrant.judge.groups.rows import Rows
+from calibrant.judge.groups.statistics import group_pvalue
+
+CHEAP = {"estimator": cal.Binned(5), "n_resamples": 199}
+
+
+def hospitals(n_groups=24, in_group=20, tau=1.0, seed=0, *, straddle=True):
+    """Calibrated rows of hospitals that share what scores do not know; subgroups within hospitals or across them."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(in_group // 2, in_group * 3 // 2 + 1, n_groups)
+    group = np.repeat(np.arange(n_groups), sizes)
+    known = rng.standard_normal(group.size)
+    y = known + tau * rng.standard_normal(n_groups)[group] + rng.standard_normal(group.size) > 0
+    by = rng.integers(3, size=group.size) if straddle else group % 3
+    return y.astype(int), norm.cdf(known / np.sqrt(1 + tau**2)), group, by
+
+
+@pytest.mark.parametrize("test", ["kuiper", "in-the-large"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_pvalues_of_rows_in_groups_against_all_signs(test, weighted):
+    rng = np.random.default_rng(4)
+    group = np.repeat(np.arange(9), [4, 1, 3, 5, 2, 4, 4, 3, 6])
+    p = np.round(rng.random(group.size), 1).clip(0.05, 0.95)
+    y, w = (rng.random(group.size) < p**2).astype(int), rng.random(group.size) if weighted else None
+    weight = np.ones(group.size) if w is None else w
+    scale = np.sqrt((weight**2 @ (p * (1 - p))) / (weight**2 @ (y - p) ** 2))
+
+    def statistic(residual):
+        if test == "in-the-large":
+            return abs(weight @ residual)
+        at = [weight[p <= s] @ residual[p <= s] for s in np.unique(p)]
+        return max(0, *at) - min(0, *at)
+
+    signs = np.array(np.meshgrid(*[[-1, 1]] * 9)).reshape(9, -1)
+    observed = statistic((y - p).astype(float)) * (1 - 1e-9)
+    want = np.mean([statistic(scale * s[group] * (y - p)) >= observed for s in signs.T])
+    rows = Rows.of(Problem(p, y, w, integral=not weighted), group)
+    got = group_pvalue(rows, test, 9999, np.random.default_rng(0))
+    assert got == pytest.approx(want, abs=4 * np.sqrt(want * (1 - want) / 9999) + 1e-4)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_gaps_of_subgroups_that_share_groups(weighted):
+    y, p, group, by = hospitals()
+    w = np.random.default_rng(2).random(y.size) if weighted else np.ones(y.size)
+    rows = Rows.of(Problem(p, y, w if weighted else None, integral=not weighted), group)
+    (sums,) = GroupSums.of(rows, [(by, 3)], None)
+    gap = np.array([np.average((y - p)[by == s], weights=w[by == s]) for s in range(3)])
+    each = np.array(
+        [
+            [(w * (y - p - gap[s]))[(by == s) & (group == g)].sum() / w[by == s].sum() for s in range(3)]
+            for g in range(24)
+        ]
+    )
+    np.testing.assert_allclose(gap_covariance(rows, by, sums), each.T @ each * 24 / 23, rtol=1e-9)
+    one = Rows.of(Problem(p, y, w if weighted else None, integral=not weighted), group)
+    mean = np.average(y - p, weights=w)
+    total = np.array([(w * (y - p - mean))[group == g].sum() for g in range(24)])
+    n = y.size
+    plain = (w**2 * (y - p - mean) ** 2).sum() * n / (n - 1)
+    mass = np.bincount(group, w)
+    few = (t.ppf(0.975, mass.sum() ** 2 / (mass**2).sum() - 1) / norm.ppf(0.975)) ** 2
+    assert one.design == pytest.approx((total**2).sum() * 24 / 23 / plain * few, rel=1e-9)
+
+
+def test_groups_widen_intervals_and_raise_pvalues():
+    y, p, group, by = hospitals(tau=2.0)
+    found, plain = (cal.subgroup_calibration(y, p, by, groups=g, **CHEAP) for g in (group, None))
+    for one, other in zip(found.groups, plain.groups, strict=True):
+        assert one.gap == other.gap
+        assert np.ptp(one.gap_interval) > 1.3 * np.ptp(other.gap_interval)
+        assert one.gap_interval.low < one.gap < one.gap_interval.high
+    assert "signs of 24 groups" in found.columns[0].heterogeneity.method
+    names = np.array([f"hospital {g}" for g in 23 - group])
+    assert cal.subgroup_calibration(y, p, by, groups=names, **CHEAP).to_dict() == found.to_dict()
+    given = cal.as_predictions(y, p, groups=group)
+    assert cal.subgroup_calibration(given, by=by, **CHEAP).to_dict() == found.to_dict()
+    alone = cal.subgroup_calibration(y, p, by, groups=np.arange(y.size), **CHEAP)
+    assert alone.to_dict() == plain.to_dict()
+
+
+def test_repeated_rows_are_groups():
+    rng = np.random.default_rng(8)
+    p, by = rng.random(300), rng.integers(2, size=300)
+    y = (rng.random(300) < p).astype(int)
+    once = cal.subgroup_calibration(y, p, by, **CHEAP).columns[0]
+    rows = np.repeat(np.arange(300), 20)
+    many = cal.subgroup_calibration(y[rows], p[rows], by[rows], groups=rows, **CHEAP).columns[0]
+    for one, other in zip(once.groups, many.groups, strict=True):
+        assert np.ptp(other.gap_interval) == pytest.approx(np.ptp(one.gap_interval), rel=0.15)
+        assert np.ptp(other.error_interval) == pytest.approx(np.ptp(one.error_interval), rel=0.4, abs=0.02)
+    assert np.ptp(many.largest_difference.interval) == pytest.approx(np.ptp(once.largest_difference.interval), rel=0.1)
+
+
+def test_subgroups_of_few_groups_say_so():
+    y, p, group, _ = hospitals(n_groups=12)
+    by = np.where(group == 0, "one", np.where(group < 4, "three", "eight"))
+    groups = {g.name: g for g in cal.subgroup_calibration(y, p, by, groups=group, **CHEAP).groups}
+    assert groups["one"].pvalue == 1
+    assert "rows of 1 groups: no p-value can be below 1" in groups["one"].warnings
+    assert "rows of 3 groups: no p-value can be below 0.25" in groups["three"].warnings
+    assert not any("groups:" in text for text in groups["eight"].warnings)
+    assert np.ptp(groups["one"].gap_interval) > 0.5
+
+
+def test_wrong_groups_of_rows():
+    y, p, group, by = hospitals()
+    with pytest.raises(ValueError, match="groups must hold one value for each of"):
+        cal.subgroup_calibration(y, p, by, groups=group[1:])
+    with pytest.raises(ValueError, match="groups must name at least 2 groups"):
+        cal.subgroup_calibration(y, p, by, groups=np.zeros(y.size))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("straddle", [False, True])
+def test_false_alarms_of_rows_in_groups(straddle):
+    each, different, held = [], [], []
+    for seed in range(120):
+        y, p, group, by = hospitals(n_groups=45, in_group=10, seed=seed, straddle=straddle)
+        found = cal.subgroup_calibration(y, p, by, groups=group, **CHEAP)
+        each += [g.pvalue <= 0.05 for g in found.groups]
+        held += [g.gap_interval.low <= 0 <= g.gap_interval.high for g in found.groups]
+        different.append(found.columns[0].heterogeneity.pvalue <= 0.05)
+    # Subgroups of one sample share hospitals: 120 samples, taken for 120 independent tests.
+    assert np.mean(each) < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 120)
+    assert np.mean(different) < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 120)
+    assert np.mean(held) > 0.95 - 3 * np.sqrt(0.05 * 0.95 / 120)
