@@ -179,7 +179,7 @@ def page(kept: dict[tuple[str, float, float], list[dict[str, Any]]]) -> str:
             true, results = truth(case, *at), kept[(case, *at)]
             cells = []
             for e in ESTIMATORS:
-                cells.append(cell(results, lambda r, e=e: r[e][0] - 1e-12 <= true <= r[e][1] + 1e-12, share))
+                cells.append(cell(results, lambda r, e=e, true=true: r[e][0] - 1e-12 <= true <= r[e][1] + 1e-12, share))
                 cells.append(cell(results, lambda r, e=e: r[e][1] - r[e][0], lambda v: f"{np.mean(v):.3f}"))
             lines.append(f"| {case} | {at[0]:g}, {at[1]:g} | {true:.3f} | " + " | ".join(cells) + " |")
     lines += ["", "## Power", ""]
