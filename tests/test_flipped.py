@@ -84,9 +84,35 @@ def test_flips_one_at_a_time(name, weighted):
         observed = naive_statistic(name, w, s, y - s)
         wanted = (1 + sum(d >= observed * (1 - 1e-9) for d in draws)) / 200
         assert found.pvalue == pytest.approx(wanted), (name, seed)
-        if name not in ("brier", "spiegelhalter"):
+        if name == "spiegelhalter":  # in units of the draws' standard deviation
+            unit = factor * np.sqrt((np.bincount(codes, w * (1 - 2 * s) * (y - s)) ** 2).sum())
+            assert abs(found.statistic) == pytest.approx(observed / unit)
+            np.testing.assert_allclose(np.abs(found.draws), np.array(draws) / unit, rtol=1e-7)
+        elif name != "brier":
             assert found.statistic == pytest.approx(observed)
             np.testing.assert_allclose(found.draws, draws, rtol=1e-7)
+
+
+@pytest.mark.parametrize("notion", ["classwise", "top-label"])
+def test_flips_of_many_problems_share_their_signs(notion):
+    group, p, y = several(12, 6)
+    found = cal.calibration_test(y, p, notion=notion, estimator=cal.Binned(10), groups=group, n_resamples=99)
+    tops = p.argmax(axis=1)
+    problems = [(np.ones(72, dtype=bool) if notion == "classwise" else tops == k, k) for k in range(3)]
+    happened = sum((((y == k) - p[:, k])[rows] ** 2).sum() for rows, k in problems)
+    stated = sum((p[rows, k] * (1 - p[rows, k])).sum() for rows, k in problems)
+
+    def error(signs):
+        total = 0.0
+        for rows, k in problems:
+            share = 1 / 3 if notion == "classwise" else rows.mean()
+            gap = signs[group] * ((y == k) - p[:, k])
+            total += share * naive_statistic("binned", np.ones(rows.sum()), p[rows, k], gap[rows])
+        return total
+
+    signs = drawn_signs(np.random.default_rng(0), (99, 12))
+    np.testing.assert_allclose(found.draws, [error(np.sqrt(stated / happened) * one) for one in signs], rtol=1e-9)
+    assert found.statistic == pytest.approx(error(np.ones(12)))
 
 
 def binary(name):
