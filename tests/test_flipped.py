@@ -198,11 +198,21 @@ def test_groups_whose_residuals_cancel():
     assert 0 < found.pvalue <= 1
 
 
-def test_the_adaptive_test_has_a_bin_for_every_four_groups():
-    group, s, y = clustered(8, 40)
-    assert "8 groups" in cal.adaptive_test(y, s, groups=group, n_resamples=99).method
-    one = cal.adaptive_test(y, s, groups=np.arange(320) // 160, n_resamples=99)  # two groups: all rows, one bin
-    assert one.pvalue >= 0.2
+@pytest.mark.parametrize("n_groups", [3, 4, 9, 20])
+def test_the_adaptive_test_has_a_bin_for_every_four_groups(n_groups):
+    group, s, y = clustered(n_groups, 120 // n_groups)
+    found = cal.adaptive_test(y, s, groups=group, n_resamples=99)
+    signs = scale_of(np.ones(len(s)), s, y) * drawn_signs(np.random.default_rng(0), (99, n_groups))
+    levels = []
+    for bins in (1, 2, 4, 8):
+        cell = np.ceil(s * bins)
+        if bins <= max(1, n_groups // 4):
+            turned = np.vstack([np.ones(n_groups), signs])[:, group] * (y - s)
+            errors = sum(turned[:, cell == b].sum(axis=1) ** 2 / (cell == b).sum() for b in np.unique(cell))
+            levels.append((errors - errors[1:].mean()) / errors[1:].std())
+    largest = np.max(levels, axis=0)
+    assert found.statistic == pytest.approx(largest[0])
+    assert found.pvalue == pytest.approx((1 + (largest[1:] >= largest[0] - 1e-9).sum()) / 100)
 
 
 def test_what_cannot_be_tested_with_groups():
