@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 
-from .values import FUNCTIONS, MANY, SCORES, TRUTHS, WEIGHTS, P, Y, outcome
+from .values import FUNCTIONS, GROUPED, GROUPS, MANY, SCORES, TRUTHS, WEIGHTS, P, Y, outcome
 
 
-def judged(name, y, p, w):
-    options = {} if WEIGHTS[w] is None else {"sample_weight": WEIGHTS[w]}
+def judged(name, y, p, w, about=None):
+    options = {**(about or {}), **({} if WEIGHTS[w] is None else {"sample_weight": WEIGHTS[w]})}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", cal.CalibrantWarning)
@@ -28,6 +28,19 @@ def test_one_thing_wrong_at_a_time(name):
     cases += [("as they are", "as they are", w) for w in WEIGHTS]
     cases += [("three labels", "three columns", w) for w in WEIGHTS]
     wrong = {case: said for case in cases if (said := judged(name, *case))}
+    assert not wrong, "\n".join(f"{case}: {said[:200]}" for case, said in wrong.items())
+
+
+@pytest.mark.parametrize("name", GROUPED)
+@pytest.mark.slow
+def test_groups_of_every_kind(name):
+    wrong = {}
+    for group in GROUPS:
+        for average in ("micro", "macro"):
+            for w in ("none", "zero but one", "one tiny", "uneven", "whole"):
+                about = {"groups": GROUPS[group], "group_average": average}
+                if said := judged(name, "as they are", "as they are", w, about):
+                    wrong[group, average, w] = said
     assert not wrong, "\n".join(f"{case}: {said[:200]}" for case, said in wrong.items())
 
 

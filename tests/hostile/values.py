@@ -119,6 +119,44 @@ WEIGHTS = {
     "2-D": np.ones((N, 2)),
     "overflowing": np.full(N, 1e300),
 }
+#: What ``groups`` may be given, and the functions that take it.
+GROUPS = {
+    "tens": np.arange(N) // 10,
+    "two": np.arange(N) % 2,
+    "one": np.zeros(N, dtype=int),
+    "one, and a row": np.eye(N, dtype=int)[0],
+    "each its own": np.arange(N),
+    "short": np.arange(N - 1),
+    "empty": np.array([]),
+    "2-D": np.ones((N, 2)),
+    "a column": (np.arange(N) // 3)[:, None],
+    "None inside": with_one((np.arange(N) // 3).astype(object), None),
+    "nan": with_one(np.arange(N) / 3, np.nan),
+    "infinite": with_one(np.arange(N) / 3, np.inf),
+    "huge": 1e307 * (np.arange(N) // 3 + 1),
+    "text": np.array([f"patient {i // 3}" for i in range(N)]),
+    "bytes": np.array([b"a", b"b"] * (N // 2)),
+    "mixed": np.array([1, "1"] * (N // 2), dtype=object),
+    "bool": np.arange(N) % 3 == 0,
+    "complex": np.arange(N) // 3 + 1j,
+    "unhashable": [{"a": 1}] * N,
+    "ragged": [[1], [1, 2]] * (N // 2),
+    "a number": 5,
+    "a word": "patients",
+    "dates": np.datetime64("2020-01-01") + np.arange(N) // 5,
+    "no date": with_one(np.datetime64("2020-01-01") + np.arange(N) // 5, np.datetime64("NaT")),
+    "categories": pd.Categorical(["a", "b", "c"] * (N // 3)),
+    "polars": pl.Series(np.arange(N) // 3),
+}
+GROUPED = (
+    "as_predictions",
+    "calibration_error",
+    "estimate",
+    "estimate binned",
+    "estimate classwise",
+    "calibration_test",
+)
+GROUPED += ("reliability_curve", "adaptive_test", "hosmer_lemeshow", "pearson_test", "cox_test", "spiegelhalter_test")
 FEW = {"n_resamples": 20}
 #: Name, function of (y_true, y_prob, **options), and what makes it quick.
 FUNCTIONS = {

@@ -526,7 +526,8 @@ def _sandwich(group: AnyArray, x: FloatArray, o: FloatArray, w: FloatArray, thet
     fitted = expit(x @ theta)
     bread = np.linalg.pinv((x * (w * fitted * (1 - fitted))[:, None]).T @ x)
     each = _group_sums(group, (w * (o - fitted))[:, None] * x)
-    return np.asarray(np.sqrt(np.diag(bread @ each.T @ each @ bread) * (len(each) / (len(each) - 1))))
+    half = each @ bread  # its squares, which no rounding makes negative where groups cancel
+    return np.asarray(np.sqrt((half**2).sum(axis=0) * (len(each) / (len(each) - 1))))
 
 
 def _logistic(
