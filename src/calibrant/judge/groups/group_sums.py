@@ -142,7 +142,8 @@ def gap_covariance(rows: Rows, codes: AnyArray, sums: GroupSums) -> FloatArray:
     """Covariances of the gaps of subgroups that share groups of rows, (S, S)."""
     from scipy.sparse import csr_array
 
-    groups, n = np.asarray(rows.groups), int(np.max(rows.groups)) + 1
+    groups = np.asarray(rows.groups)
+    n = int(groups.max()) + 1
     off = rows.weights * (rows.outcomes - rows.scores - sums.gap[codes])
     each = csr_array((off, (groups, codes)), shape=(n, sums.weight.size))
     return np.asarray((each.T @ each).toarray() / np.outer(sums.weight, sums.weight)) * (n / (n - 1))
