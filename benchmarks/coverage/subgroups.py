@@ -87,6 +87,8 @@ first to a tenth of it; base rates differ between groups.
   for all pairs.
 - Heterogeneity is a test of intercepts: different slopes move it only as far as they move outcomes at the scores that
   the group has.
+- Rows that belong together (`groups=`) are simulated in
+  [groups_elsewhere.md](../benchmarks/coverage/groups_elsewhere.md).
 """
 
 
