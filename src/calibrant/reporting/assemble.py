@@ -195,9 +195,8 @@ def report_from(
         )
         for k, row in enumerate(table, start=1)
     }
-    found = Found(
-        evidence, gain, totals.log_loss, material is not None, class_sentence(table, totals.effective_size / weight)
-    )
+    unit = (totals if rows is None else rows).effective_size / weight  # rows, and not what groups leave of them
+    found = Found(evidence, gain, totals.log_loss, material is not None, class_sentence(table, unit))
     return Report(
         n_samples=totals.n_samples,
         classes=sums.classes,

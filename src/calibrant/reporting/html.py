@@ -13,7 +13,7 @@ import numpy as np
 from ..data.result import plain
 from ..data.types import FloatArray, Label
 from ..measure.result import ReliabilityCurve
-from .text import adjusted_of, class_note, decimals, footnote, repair, seconds_of
+from .text import adjusted_of, class_note, decimals, footnote, in_groups, repair, seconds_of
 
 if TYPE_CHECKING:
     from .comparison import CalibratorComparison
@@ -35,6 +35,7 @@ def render(report: Report) -> str:
         "Report",
         infinite=np.isinf(report.log_loss),
         footnote=footnote(report),
+        in_groups=in_groups(report),
         class_note=class_note(report),
         adjusted_of=adjusted_of,
         decimals=decimals,

@@ -26,7 +26,7 @@ def render(report: Report) -> str:
         lines += textwrap.wrap(printable(part), 98, break_on_hyphens=False)
     lines += [
         "",
-        f"rows       {r.n_samples:,}" + (" (weighted)" if r.weighted else ""),
+        f"rows       {r.n_samples:,}" + (" (weighted)" if r.weighted else "") + in_groups(r),
         f"classes    {len(r.classes)}  {_classes(r)}",
         f"accuracy   {r.accuracy:.4f}",
         f"Brier      {r.brier:.4f}",
@@ -39,16 +39,21 @@ def render(report: Report) -> str:
     ]
     lines += [_row(name, e) for name, e in r.estimates.items()]
     if r.bins is not None:
-        lines += ["", *_diagram(r.bins)]
+        lines += ["", *_diagram(r.bins, "rows" if r.n_groups is None else "as rows")]
     if r.per_class:
         lines += ["", *_class_table(r)]
     lines += ["", *textwrap.wrap(footnote(r), 98)]
     return "\n".join(lines)
 
 
-def _diagram(bins: ReliabilityCurve) -> list[str]:
+def in_groups(r: Report) -> str:
+    """`` in 40 groups``; nothing where rows are taken as independent."""
+    return "" if r.n_groups is None else f" in {r.n_groups:,} groups"
+
+
+def _diagram(bins: ReliabilityCurve, rows: str) -> list[str]:
     """Reliability diagram in text: stated (|), observed (o) and its interval (-) for each bin that holds rows."""
-    lines = [f"{'bin':<13}{'rows':>12}{'stated':>8}{'observed':>10}   0{'observed frequency':^{_WIDTH - 2}}1"]
+    lines = [f"{'bin':<13}{rows:>12}{'stated':>8}{'observed':>10}   0{'observed frequency':^{_WIDTH - 2}}1"]
     edges = bins.edges if bins.edges is not None else np.empty(0)
     for i in np.flatnonzero(bins.count > 0):
         strip = [" "] * _WIDTH
@@ -141,7 +146,10 @@ def footnote(r: Report) -> str:
         note += " Rows were streamed: edges of equal-mass bins are rounded to 1/65536."
     if r.n_groups is None:
         return f"{note} Rows are taken as independent: if some belong together, pass groups (--groups)."
-    return f"{note} Rows of one of {r.n_groups:,} groups may depend on each other; groups are taken as independent."
+    return (
+        f"{note} Rows of one of {r.n_groups:,} groups may depend on each other; groups are taken as independent, and a "
+        "bin's rows are counted as so many independent ones."
+    )
 
 
 def _short(name: str, width: int) -> str:
