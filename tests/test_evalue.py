@@ -470,10 +470,83 @@ def test_files_sorted_by_label_are_shuffled():
         cal.evalue_test(y, p, order="time")
 
 
-def test_rows_in_groups_are_no_independent_bets():
-    p = np.linspace(0.1, 0.9, 20)
-    given = cal.as_predictions(np.arange(20) % 2, p, groups=np.arange(20) // 2)
+def bets_of_groups(s, o, group):
+    """Log wealth after each group, group by group: the mean ratio of its rows, by maps fitted to the groups before."""
+    count, positive, score = np.zeros((3, betting.N_CELLS))
+    theta = np.zeros((len(betting.PRIORS), betting.N_COSINES + 2))
+    shifts = np.zeros((len(betting.PRIORS), betting.N_CELLS))
+    wealth, rows, fit_at, path = np.zeros(len(betting.PRIORS)), 0, betting.FIRST, []
+    for name in dict.fromkeys(group.tolist()):
+        at = np.flatnonzero(group == name)
+        z = np.log(s[at]) - np.log1p(-s[at])
+        cell = betting.cells_of(z)
+        q = 1 / (1 + np.exp(-z - shifts[:, cell]))
+        ratio = np.where(o[at] == 1, q / s[at], (1 - q) / (1 - s[at]))
+        wealth = wealth + np.log(ratio.mean(axis=1))
+        path.append(wealth)
+        np.add.at(count, cell, 1)
+        np.add.at(positive, cell, o[at])
+        np.add.at(score, cell, s[at])
+        rows += at.size
+        if rows >= fit_at:
+            theta, shifts = betting.alternatives(count, positive, score, theta)
+            fit_at = max(rows + 1, int(np.ceil(betting.GROWTH * rows)))
+    return np.array(path)
+
+
+@pytest.mark.parametrize("order", ["together", "mixed"])
+def test_rows_of_a_group_are_one_bet(order):
+    rng = np.random.default_rng(0)
+    group = np.repeat(np.arange(60), rng.integers(1, 9, 60))
+    if order == "mixed":
+        group = rng.permutation(group)
+    s = rng.uniform(0.02, 0.98, group.size)
+    y = (rng.random(group.size) < s**2).astype(int)
+    want = np.log(np.exp(bets_of_groups(s, y, group)).mean(axis=1))
+    found = cal.evalue_test(y, s, groups=group, order="given")
+    assert found.details["log_e_value"] == pytest.approx(want[-1])
+    assert found.details["log_e_max"] == pytest.approx(max(want.max(), 0))
+    assert found.n_samples == group.size
+    # Batches of whole groups, one of them a single group, bet the same.
     monitor = cal.CalibrationMonitor()
-    with pytest.raises(ValueError, match="a monitor takes all rows as independent, and these predictions have groups"):
-        monitor.update(given)
-    assert monitor.n_samples == 0
+    names = np.array([f"game {g}" for g in group])
+    first = list(dict.fromkeys(group.tolist()))
+    for some in (first[:1], first[1:20], first[20:]):
+        rows = np.flatnonzero(np.isin(group, some))
+        monitor.update(y[rows], s[rows], groups=names[rows])
+    assert np.log(monitor.e_value) == pytest.approx(want[-1])
+    assert monitor.n_samples == group.size
+    with pytest.raises(ValueError, match="groups must not span pieces"):
+        monitor.update(y[:3], s[:3], groups=names[:3])
+    with pytest.raises(ValueError, match="rows with groups were added before"):
+        monitor.update(y[:3], s[:3])
+    assert monitor.n_samples == group.size
+
+
+def test_groups_of_one_are_rows():
+    rng = np.random.default_rng(1)
+    s = rng.random(300)
+    y = (rng.random(300) < s**1.5).astype(int)
+    rows, groups = cal.CalibrationMonitor(), cal.CalibrationMonitor()
+    rows.update(y, s)
+    groups.update(y, s, groups=np.arange(300))
+    assert groups.e_value == pytest.approx(rows.e_value)
+
+
+def test_what_hangs_together_is_not_won_from():
+    """Twelve copies of every row: bets on rows win from calibrated models, bets on groups do not."""
+    alone, held = [], []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        group = np.repeat(np.arange(40), 12)
+        s = rng.random(40)[group]
+        y = (rng.random(40)[group] < s).astype(int)
+        alone.append(cal.evalue_test(y, s, order="given").pvalue <= 0.05)
+        held.append(cal.evalue_test(y, s, groups=group, order="given").pvalue <= 0.05)
+    assert np.mean(alone) > 0.5
+    assert np.mean(held) <= 0.1
+
+
+def test_splits_take_no_groups():
+    with pytest.raises(ValueError, match="use method='sequential' for rows in groups"):
+        cal.evalue_test(np.arange(20) % 2, np.linspace(0.1, 0.9, 20), groups=np.arange(20) // 2, method="split")

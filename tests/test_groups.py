@@ -192,6 +192,7 @@ def test_repeated_rows_tell_what_the_rows_once_do(estimator):
         assert found.value == pytest.approx(once.value, abs=0.015)
 
 
+@pytest.mark.filterwarnings("ignore::calibrant.DependenceWarning")
 def test_a_report_is_careful_of_events():
     rng = np.random.default_rng(3)
     path = rng.normal(size=(40, 61)).cumsum(axis=1)
@@ -348,7 +349,6 @@ def test_macro_averages_are_means_of_groups():
 # Functions that take rows as independent
 
 UNGROUPED = {
-    "kernel_test": lambda *a, **o: cal.kernel_test(*a, **o),
     "evalue_test": lambda *a, **o: cal.evalue_test(*a, **o),
     "calibration_belt": lambda *a, **o: cal.calibration_belt(*a, **o),
     "risk_coverage": lambda *a, **o: cal.risk_coverage(*a, **o),

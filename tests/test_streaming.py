@@ -351,6 +351,7 @@ def test_pieces_with_and_without_groups_do_not_mix():
     assert some.add(y, p, groups=alone).n_samples == 2 * y.size
 
 
+@pytest.mark.filterwarnings("ignore::calibrant.DependenceWarning")
 def test_report_of_rows_in_groups_from_pieces():
     rng = np.random.default_rng(0)
     p = np.repeat(rng.random(200), 10)

@@ -64,6 +64,21 @@ def group_keys(groups: Any) -> AnyArray:
     return np.unique(np.frombuffer(b"".join(hashes), np.uint64))
 
 
+def joined_groups(before: AnyArray | None, now: AnyArray | None) -> AnyArray | None:
+    """Hashes of the groups of two pieces; ValueError where they share one, or only one piece has groups."""
+    if before is None and now is None:
+        return None
+    if before is None or now is None:
+        some, others = ("without", "with") if before is None else ("with", "without")
+        raise ValueError(f"rows {some} groups were added before, and these are {others}: give groups for all, or none")
+    if shared := np.intersect1d(before, now, assume_unique=True).size:
+        raise ValueError(
+            f"groups must not span pieces: {shared} of {now.size} were seen in an earlier one; add the rows of a group "
+            "together"
+        )
+    return np.union1d(before, now)
+
+
 def kish(mass: FloatArray) -> float:
     """Kish's number of units of these masses: with one that holds most of all there is hardly more than one."""
     squares = float(mass @ mass)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..data.checks import check_bool, check_level, check_norm, check_resamples
-from ..data.dependence import group_keys
+from ..data.dependence import group_keys, joined_groups
 from ..data.notions import Classwise, Notion, as_notion, notion_named
 from ..data.predictions import Predictions
 from ..data.problem import OneVsRest, Problem, VectorProblem
@@ -259,7 +259,7 @@ class Accumulator(Shown):
                 f"pieces must speak of the same labels: {list(self.classes)!r} before, {list(p.classes)!r} now; "
                 "pass labels=[...] to the Accumulator"
             )
-        groups = keys if self.totals is None else _together(self.groups, keys)
+        groups = keys if self.totals is None else joined_groups(self.groups, keys)
         notion = as_notion(self.notion, p)
         reduction = notion.reduce(p)
         if isinstance(reduction, VectorProblem):
@@ -308,7 +308,7 @@ class Accumulator(Shown):
             out.notion, out.classes, out.positive = first.notion, first.classes, first.positive
             out.totals, out.kept, out.by_class, out.groups = first.totals, first.kept, first.by_class, first.groups
         if len(full) == 2:
-            out.groups = _together(self.groups, other.groups)
+            out.groups = joined_groups(self.groups, other.groups)
             out.totals = full[0].required_totals() + full[1].required_totals()
             out.kept, out.by_class = (_added(getattr(self, f), getattr(other, f)) for f in ("kept", "by_class"))
         return out
@@ -432,21 +432,6 @@ def aligned(problems: Problem, p: Predictions) -> Problem:
     designs[at] = problems.designs
     design = None if problems.design is None else tuple(designs.tolist())
     return replace(problems, label=p.classes, share=(1 / p.n_classes,) * p.n_classes, starts=starts, design=design)
-
-
-def _together(before: AnyArray | None, now: AnyArray | None) -> AnyArray | None:
-    """Hashes of the groups of two pieces; ValueError where they share one, or only one piece has groups."""
-    if before is None and now is None:
-        return None
-    if before is None or now is None:
-        some, others = ("without", "with") if before is None else ("with", "without")
-        raise ValueError(f"rows {some} groups were added before, and these are {others}: give groups for all, or none")
-    if shared := np.intersect1d(before, now, assume_unique=True).size:
-        raise ValueError(
-            f"groups must not span pieces: {shared} of {now.size} were seen in an earlier one; add the rows of a group "
-            "together"
-        )
-    return np.union1d(before, now)
 
 
 def _added(a: Kept | None, b: Kept | None) -> Kept | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...data.types import AnyArray, FloatArray
+from ...data.types import AnyArray, FloatArray, IntArray
 from ...data.weights import ones_or
 from ...errors.isotonic import isotonic_means
 from ...sums.logistic_fit import fit
@@ -45,10 +45,18 @@ class Wealth:
         self.shifts: FloatArray = np.zeros((len(PRIORS), N_CELLS))
         self.log_wealth: FloatArray = np.zeros(len(PRIORS))
 
-    def path(self, scores: FloatArray, happened: AnyArray, weights: FloatArray | None = None) -> FloatArray:
-        """Take rows one after the other; log wealth of every alternative after each row, (E, n).
+    def path(
+        self,
+        scores: FloatArray,
+        happened: AnyArray,
+        weights: FloatArray | None = None,
+        group_starts: IntArray | None = None,
+    ) -> FloatArray:
+        """Take rows one after the other; log wealth of every alternative after each bet, (E, n).
 
         A row's log ratio counts by its weight over the largest so far: a power of at most 1 is at most 1 on average.
+        Rows of one group are one bet, the mean of theirs, which is 1 on average however they hang together; its
+        alternatives are those of the groups before. ``group_starts`` are where groups begin; None: rows by themselves.
         """
         s = scores.astype(np.float64)
         with np.errstate(divide="ignore"):
@@ -62,18 +70,25 @@ class Wealth:
         start = 0
         while start < s.size:
             stop = min(s.size, start + self.fit_at - self.n_rows, start + TOGETHER)
+            if group_starts is not None:  # the end of the group that is reached
+                ends = np.append(group_starts[1:], s.size)
+                stop = int(ends[np.searchsorted(ends, stop)])
             rows = slice(start, stop)
             won = log_ratio(self.shifts[:, cell[rows]], np.where(certain[rows], 0.0, z[rows]), happened[rows])
             won *= w[rows] / most[rows]
             won[:, certain[rows]] = 0.0
             won[:, impossible[rows]] = np.inf
+            if group_starts is not None:
+                inner = group_starts[(group_starts >= start) & (group_starts < stop)] - start
+                count = np.diff(inner, append=stop - start)
+                won = np.logaddexp.reduceat(won, inner, axis=1) - np.log(count)
             parts.append(self.log_wealth[:, None] + np.cumsum(won, axis=1))
             self.log_wealth = parts[-1][:, -1]
             inside = ~certain[rows]
             self._keep(cell[rows][inside], s[rows][inside], happened[rows][inside], w[rows][inside])
             self.n_rows += stop - start
             self.largest = float(most[stop - 1])
-            if self.n_rows == self.fit_at:
+            if self.n_rows >= self.fit_at:
                 sums = (self.count / self.largest, self.positive / self.largest, self.score / self.largest)
                 self.theta, self.shifts = alternatives(*sums, self.theta)
                 self.fit_at = max(self.n_rows + 1, int(np.ceil(GROWTH * self.n_rows)))

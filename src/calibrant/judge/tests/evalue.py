@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
 
 from ...data.checks import check_bool, check_choice, check_fraction, check_int
+from ...data.dependence import group_codes, group_keys, joined_groups, read_groups
 from ...data.notions import Notion, as_notion
 from ...data.predictions import Predictions
 from ...data.problem import Problem
 from ...data.result import Shown
-from ...data.types import FloatArray, RandomState
+from ...data.types import AnyArray, FloatArray, IntArray, RandomState
 from ...data.validation import as_predictions
 from ...data.verbs import Reading, verb
+from ...data.weights import run_starts
 from .betting import FIRST, Wealth, split_log_ratios
 from .result import TestResult
 
@@ -22,7 +25,7 @@ METHODS = ("sequential", "split")
 ORDERS = ("random", "given")
 
 
-@verb()
+@verb(grouped=True)
 def evalue_test(
     y_true: Any,
     y_prob: Any = None,
@@ -59,6 +62,9 @@ def evalue_test(
     order : {"random", "given"}, default "random"
         In which order rows are bet on (sequential). ``"given"`` is for rows in the order of time, whose labels were not
         known when their probabilities were stated: files are often sorted by label, and the next label is then no news.
+    groups : array-like of shape (n,), optional
+        Rows that belong together are one bet (sequential): the mean of theirs, which is 1 on average however they hang
+        together, by alternatives fitted to the groups before. Method ``"split"`` takes no groups.
     n_splits : int, default 20
     fraction : float within (0, 1), default 0.5
         Of the rows, to which the isotonic map is fitted (split).
@@ -110,7 +116,9 @@ def evalue_test(
     rng = np.random.default_rng(random_state)
     if method == "sequential":
         monitor = CalibrationMonitor(notion=notion)
-        return monitor.update_predictions(p.subset(rng.permutation(p.n_samples)) if order == "random" else p)
+        return monitor.update_predictions(p.subset(_shuffled(p, rng)) if order == "random" else p)
+    if p.groups is not None:
+        raise ValueError("method 'split' takes all rows as independent: use method='sequential' for rows in groups")
     chosen, n_rows = as_notion(notion, p), p.n_samples
     problems = _problems(chosen, _used(p))
     n_bets = problems[0].n_samples
@@ -145,7 +153,8 @@ class CalibrationMonitor(Shown):
     Notes
     -----
     Calibrated is taken to mean: whatever came before, a row's label follows the probability stated for it; so the label
-    must not be known when the probability is stated. The state (sums in 512 cells a problem) does not grow with the
+    must not be known when the probability is stated. Rows of one group (``groups=`` of :meth:`update`) are one bet: a
+    group must lie in one batch whole. The state (sums in 512 cells a problem) does not grow with the
     rows; it can be pickled. To watch for a change after a calm time, start a new monitor now and then: what an old one
     has lost by betting on nothing must be won back first.
 
@@ -181,6 +190,8 @@ class CalibrationMonitor(Shown):
         self._bets: list[Wealth] = []
         self._log_e = 0.0
         self._log_max = 0.0
+        self._n_bets = 0
+        self._groups: AnyArray | None = None
 
     def _shown(self) -> Iterable[tuple[str, Any]]:
         names = ("n_samples", "e_value", "e_max", "pvalue", "notion", "labels")
@@ -201,10 +212,14 @@ class CalibrationMonitor(Shown):
         """``1 / e_max``: valid at any time."""
         return float(np.exp(-self._log_max))
 
-    def update(self, y_true: Any, y_prob: Any = None, *, sample_weight: Any = None) -> TestResult:
-        """Bet on further rows, in the order given; the result so far."""
+    def update(self, y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, groups: Any = None) -> TestResult:
+        """Bet on further rows, in the order given; the result so far.
+
+        ``groups`` say which rows belong together (see :func:`calibrant.as_predictions`): each is bet on where its first
+        row is, and one that was seen in an earlier batch raises ValueError.
+        """
         if isinstance(y_true, Predictions):
-            p = as_predictions(y_true, y_prob, sample_weight=sample_weight)
+            p = as_predictions(y_true, y_prob, sample_weight=sample_weight, groups=groups)
             before = (None if self.labels is None else tuple(self.labels), self.pos_label)
             now = (p.classes, None if p.positive is None else p.classes[p.positive])
             for name, settled, given in zip(("labels", "pos_label"), before, now, strict=True):
@@ -220,31 +235,37 @@ class CalibrationMonitor(Shown):
             sum_tolerance=self.sum_tolerance,
             from_logits=self.from_logits,
         )
-        return self.update_predictions(p)
+        if groups is None:
+            return self._bet(p, None)
+        # A batch may be a single group, as a day is.
+        codes = group_codes(np.asarray(read_groups(groups, p.n_samples)))
+        return self._bet(replace(p, groups=codes), group_keys(groups))
 
     def update_predictions(self, p: Predictions) -> TestResult:
         """Bet on predictions that were validated before."""
-        if p.groups is not None:
-            raise ValueError(
-                "a monitor takes all rows as independent, and these predictions have groups: pass one row of each "
-                "group, or predictions without groups if that is meant"
-            )
+        return self._bet(p, None if p.groups is None else np.empty(0, np.uint64))
+
+    def _bet(self, p: Predictions, keys: AnyArray | None) -> TestResult:
+        """Bet on predictions, whose groups have these hashes."""
+        seen = keys if self._n_bets == 0 else joined_groups(self._groups, keys)
         if self._columns and p.positive is not None:
             raise ValueError("y_prob must have a column a class, as in the first batch; got one column")
         chosen = as_notion(self.notion, p)
-        problems = _problems(chosen, _used(p))
+        p, starts = _in_order(_used(p))
+        problems = _problems(chosen, p)
         # Nothing is kept of rows that were refused above.
         self._columns, self.labels = p.positive is None, p.classes
         self.pos_label = None if p.positive is None else p.classes[p.positive]
         self._bets = self._bets or [Wealth() for _ in problems]
         paths = [
-            bet.path(one.scores, one.outcomes != 0, one.weights) for bet, one in zip(self._bets, problems, strict=True)
+            bet.path(one.scores, one.outcomes != 0, one.weights, starts)
+            for bet, one in zip(self._bets, problems, strict=True)
         ]
         mean = log_mean_exp(np.concatenate(paths))
         self._log_e, self._log_max = float(mean[-1]), max(self._log_max, float(mean.max()))
-        self.n_samples += mean.size
+        self.n_samples, self._n_bets, self._groups = self.n_samples + p.n_samples, self._n_bets + mean.size, seen
         return _result(
-            self._log_e, self._log_max, chosen, "sequential e-value of logistic maps", self.n_samples, self.n_samples
+            self._log_e, self._log_max, chosen, "sequential e-value of logistic maps", self.n_samples, self._n_bets
         )
 
 
@@ -269,6 +290,23 @@ def _problems(notion: Notion, p: Predictions) -> list[Problem]:
         )
     problems: Any = notion.reduce(p)
     return list(problems)
+
+
+def _shuffled(p: Predictions, rng: np.random.Generator) -> AnyArray:
+    """Rows in a random order, those of a group together."""
+    if p.groups is None:
+        return rng.permutation(p.n_samples)
+    place = rng.permutation(int(p.groups.max()) + 1)
+    return np.asarray(np.argsort(place[p.groups], kind="stable"))
+
+
+def _in_order(p: Predictions) -> tuple[Predictions, IntArray | None]:
+    """Rows with those of a group together, groups in the order of their first rows, and where each begins."""
+    if p.groups is None:
+        return p, None
+    codes = group_codes(p.groups)
+    order = np.argsort(codes, kind="stable")
+    return p.subset(order), run_starts(codes[order])
 
 
 def _used(p: Predictions) -> Predictions:
