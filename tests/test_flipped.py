@@ -221,3 +221,35 @@ def test_what_cannot_be_tested_with_groups():
         cal.calibration_test(y, p, groups=group, notion="canonical")
     with pytest.raises(TypeError, match=r"one by one.*use an estimator of bins"):
         cal.calibration_test(y, p, groups=group, notion="confidence", estimator=cal.CrossFit())
+
+
+@pytest.mark.parametrize("classes", [1, 3])
+def test_kernel_tests_flip_pairs_of_different_groups(classes):
+    rng = np.random.default_rng(4)
+    group = rng.permutation(np.repeat(np.arange(12), 5))
+    p = rng.random(60) if classes == 1 else rng.dirichlet(np.ones(classes), 60)
+    y = (rng.random(60) < p).astype(int) if classes == 1 else rng.integers(0, classes, 60)
+    found = cal.kernel_test(y, p, groups=group, n_resamples=19, random_state=5)
+    points = p[:, None] if classes == 1 else p
+    hits = y[:, None].astype(float) if classes == 1 else np.eye(classes)[y]
+    width = found.details["bandwidth"]
+    reader = cal.KernelCalibrationError()
+    kernel = reader._kernel(reader._distances(points, points), width)
+    residual = hits - points
+    scale = np.sqrt((points * (1 - points)).sum() / (residual**2).sum())
+    code = np.array([list(dict.fromkeys(group.tolist())).index(g) for g in group])
+    signs = 2.0 * np.random.default_rng(5).integers(2, size=(19, 12)) - 1
+
+    def skce(r):
+        apart = group[:, None] != group
+        return float((kernel * apart * (r @ r.T)).sum()) / (60 * 59)
+
+    assert found.statistic == pytest.approx(skce(residual))
+    want = [skce(scale * xi[code][:, None] * residual) for xi in signs]
+    np.testing.assert_allclose(found.draws, want, rtol=1e-9, atol=1e-15)
+    assert found.pvalue == (1 + sum(w >= skce(residual) - 1e-12 for w in want)) / 20
+
+
+def test_kernel_tests_by_blocks_take_no_groups():
+    with pytest.raises(ValueError, match="use 'resampling' for rows in groups"):
+        cal.kernel_test(np.arange(40) % 2, np.linspace(0, 1, 40), groups=np.arange(40) // 2, method="asymptotic")

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..data.problem import Problem, VectorProblem
-from ..data.types import FloatArray
+from ..data.types import FloatArray, IntArray
 from ..data.weights import ones_or
 from .base import Reading, ReadingEstimator
 from .fitted import check_width
@@ -173,6 +173,22 @@ class KernelCalibrationError(ReadingEstimator):
         whole = float(weights.sum())
         pairs = whole**2 - (whole if problem.integral else float(weights @ weights))
         return out / pairs if pairs > 0 else np.full(n_sets, np.nan)
+
+    def within_groups(self, problem: Problem | VectorProblem, outcomes: FloatArray, groups: IntArray) -> float:
+        """Part of SKCE (:meth:`resampled`) that pairs of different rows of one group have, of outcomes (n, K)."""
+        points = _points(problem)
+        weights = ones_or(problem.weights, len(points))
+        width = self._width(_Sample.of(problem))
+        residuals = weights[:, None] * (outcomes - points)
+        order = np.argsort(groups, kind="stable")
+        total = 0.0
+        for rows in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
+            kernel = self._kernel(self._distances(points[rows], points[rows]), width)
+            np.fill_diagonal(kernel, 0.0)
+            total += float(np.einsum("ij,ik,jk->", kernel, residuals[rows], residuals[rows]))
+        whole = float(weights.sum())
+        pairs = whole**2 - (whole if problem.integral else float(weights @ weights))
+        return total / pairs if pairs > 0 else float("nan")
 
     def _in_pairs(self, sample: _Sample, width: float) -> Reading:
         """Means over all pairs, of different samples or of any."""

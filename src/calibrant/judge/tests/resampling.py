@@ -171,8 +171,7 @@ def _flipped(reader: Estimator, notion: Notion, p: Predictions, norm: float) -> 
     """Errors of rows in groups, whose residuals change their sign together."""
     if notion.vector:
         raise ValueError(
-            f"notion {notion.name!r} cannot be tested with groups: take 'classwise', or one class, with groups, or "
-            "pass no groups"
+            f"notion {notion.name!r} cannot be tested with groups here: take kernel_test(), 'classwise', or one class"
         )
     if not isinstance(reader, CellEstimator):
         raise TypeError(

@@ -11,10 +11,12 @@ from ...data.checks import check_choice, check_resamples
 from ...data.notions import Notion, as_notion
 from ...data.predictions import Predictions
 from ...data.problem import Problem, VectorProblem
-from ...data.types import FloatArray, RandomState
+from ...data.types import AnyArray, FloatArray, RandomState
 from ...data.validation import as_predictions
 from ...data.verbs import Reading, verb
+from ...data.weights import ones_or
 from ...errors import KernelCalibrationError
+from .flipped import Flips
 from .resampling import drawn_labels
 from .result import TestResult
 
@@ -23,7 +25,7 @@ METHODS = ("resampling", "asymptotic")
 LEAST_BLOCK, MOST_BLOCK = 10, 50
 
 
-@verb()
+@verb(grouped=True)
 def kernel_test(
     y_true: Any,
     y_prob: Any = None,
@@ -57,13 +59,14 @@ def kernel_test(
         rows dealt at random, by Student's t law of block means; O(n · block); one-sided, and weaker, the more so the
         smaller the blocks (Zaremba, Gretton & Blaschko 2013).
     n_resamples : int, default 999
+        Sets of labels; of rows in ``groups``, of signs of whole groups' residuals.
     random_state : int, Generator or None
 
     Returns
     -------
     TestResult
-        ``statistic``: SKCE (of blocks: divided by its standard error). ``details``: ``skce``, ``bandwidth``; ``df`` of
-        blocks.
+        ``statistic``: SKCE (of blocks: divided by its standard error; of rows in groups: that of pairs of different
+        groups). ``details``: ``skce``, ``bandwidth``; ``df`` of blocks.
 
     Raises
     ------
@@ -88,6 +91,10 @@ def kernel_test(
     if estimator is not None and not isinstance(estimator, KernelCalibrationError):
         raise TypeError(f"estimator must be a KernelCalibrationError; got {estimator!r}")
     p = as_predictions(y_true, y_prob, **reading)
+    if method == "asymptotic" and p.groups is not None:
+        raise ValueError("method 'asymptotic' takes all rows as independent: use 'resampling' for rows in groups")
+    if p.groups is not None and p.weights is not None:
+        p = p.subset(p.weights > 0)
     reader = estimator or KernelCalibrationError()
     if estimator is None and method == "asymptotic":
         reader = KernelCalibrationError(block=min(max(math.isqrt(p.n_samples), LEAST_BLOCK), MOST_BLOCK))
@@ -106,24 +113,56 @@ def kernel_test(
     problem = reduction if isinstance(reduction, VectorProblem) else reduction[0]
     if method == "asymptotic":
         return _asymptotic(reader, chosen, problem, p, rng)
-    target, codes = targets[0], np.concatenate([p.codes[None].astype(np.int64), *drawn_labels(p, n_resamples, rng)])
+    target, how = targets[0], "resampling under calibration"
 
-    def outcomes(r: int) -> FloatArray:
-        hits = target.outcomes(codes[r]).astype(np.float64)
+    def happened(codes: AnyArray) -> FloatArray:
+        hits = target.outcomes(codes).astype(np.float64)
         return np.asarray(hits if chosen.vector else hits[:, None])
 
-    found = reader.resampled(problem, outcomes, len(codes))
+    if p.groups is None:
+        codes = np.concatenate([p.codes[None].astype(np.int64), *drawn_labels(p, n_resamples, rng)])
+        found = reader.resampled(problem, lambda r: happened(codes[r]), len(codes))
+    else:
+        found = _flipped(reader, problem, p, (target.scores, happened(p.codes.astype(np.int64))), n_resamples, rng)
+        how = f"signs of {p.n_groups} groups"
     skce = float(found[0])
     at_least = int((found[1:] >= skce - 1e-12 * abs(skce)).sum())
     return TestResult(
         statistic=skce,
         pvalue=(at_least + 1) / (n_resamples + 1) if np.isfinite(skce) else float("nan"),
         null=f"the probabilities are calibrated ({chosen.name})",
-        method=f"kernel calibration error, resampling under calibration, {n_resamples} draws",
+        method=f"kernel calibration error, {how}, {n_resamples} draws",
         n_samples=p.n_samples,
         draws=found[1:],
         details={"skce": skce} | reader.details(problem, 2),
     )
+
+
+def _flipped(
+    reader: KernelCalibrationError,
+    problem: Problem | VectorProblem,
+    p: Predictions,
+    rows: tuple[FloatArray, FloatArray],
+    n_draws: int,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """SKCE of pairs of rows of different groups, and of those with the signs of groups drawn, (1 + R,).
+
+    ``rows``: stated probabilities and what happened.
+    """
+    scores, hits = rows[0].astype(np.float64).reshape(len(rows[1]), -1), rows[1]
+    groups, weights = np.asarray(p.groups), ones_or(p.weights, p.n_samples)
+    residual = hits - scores
+    flips = Flips.of(groups, (residual**2).sum(axis=1), (scores * (1 - scores)).sum(axis=1), weights)
+    signs = np.concatenate(list(flips.signs(n_draws, rng, flips.n_groups)))
+
+    def outcomes(r: int) -> FloatArray:
+        return hits if r == 0 else scores + signs[r - 1][flips.group][:, None] * residual
+
+    found = reader.resampled(problem, outcomes, n_draws + 1)
+    inside = reader.within_groups(problem, hits, flips.group)
+    # A product of two signs of one group is 1, times c².
+    return np.asarray(found - inside * np.append(1.0, np.full(n_draws, flips.scale**2)))
 
 
 def _asymptotic(
