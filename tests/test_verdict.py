@@ -10,7 +10,7 @@ from scipy.special import expit, logit, rel_entr
 import calibrant as cal
 from calibrant import Interval
 from calibrant.reporting.evidence import settled
-from calibrant.reporting.regions import regions
+from calibrant.reporting.score_regions import regions
 from calibrant.sums import BinMoments, uniform_edges
 
 

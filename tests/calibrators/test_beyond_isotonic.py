@@ -4,7 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import isotonic_regression, lsq_linear, minimize
 from scipy.special import expit, log_softmax, logit, softmax, xlogy
@@ -44,7 +44,7 @@ KINDS = st.sampled_from(["plain", "tied", "relative"])
 
 
 @settings(max_examples=80, deadline=None)
-@given(SEEDS, st.integers(2, 25), KINDS, st.floats(0, 3))
+@given(SEEDS, st.integers(2, 25), KINDS, st.integers(0, 3000).map(lambda thousandths: thousandths / 1000))
 def test_near_isotonic_is_the_optimum(seed, n, kind, penalty):
     s, y, w, share, total = outcomes(seed, n, kind)
     fitted = c.NearIsotonic(penalty).fit(s, y, w)
@@ -63,6 +63,7 @@ def test_ends_of_the_near_isotonic_path(seed, n, kind):
 
 
 @settings(max_examples=25, deadline=None)
+@example(seed=9, n=9, kind="tied")
 @given(SEEDS, st.integers(2, 9), KINDS)
 def test_the_average_of_the_near_isotonic_path(seed, n, kind):
     """ENIR by hand: models where pieces merge, found on a fine search of the penalty, and weighed by their BIC."""
@@ -79,11 +80,13 @@ def test_the_average_of_the_near_isotonic_path(seed, n, kind):
         return [high] if high - low < 1e-8 else merges(low, middle) + merges(middle, high)
 
     found = [0.0, *merges(0.0, float(total.sum()))]
-    models = [x for x, after in zip(found, [*found[1:], np.inf], strict=True) if after - x > 1e-6]  # at one penalty
+    models = [x for x, after in zip(found, [*found[1:], np.inf], strict=True) if after - x > 1e-5]  # at one penalty
     maps = np.array([optimum(share, total, x) for x in models])
     inside = maps.clip(1e-300, 1 - 1e-16)
     fits = (total * (xlogy(share, inside) + xlogy(1 - share, 1 - inside))).sum(axis=1)
-    bic = -2 * fits + np.log(max(total.sum(), 1)) * np.array([pieces(x) for x in models])
+    bic = -2 * fits + np.log(max(total.sum(), 1)) * np.array(
+        [pieces(x + 1e-7 * (x > 0)) for x in models]
+    )  # once merged
     weight = np.exp((bic.min() - bic) / 2)
     mine = {name: one.predict_proba(SCORES[:n])[:, 1] for name, one in fitted.items()}
     np.testing.assert_allclose(mine["bic-average"], weight @ maps / weight.sum(), atol=1e-6)

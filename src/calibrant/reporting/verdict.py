@@ -12,8 +12,8 @@ from ..measure.result import Estimate
 from ..measure.streaming import ProblemSums
 from .evidence import Evidence
 from .gain import RepairGain
-from .regions import regions
 from .report import ClassRow, Curves
+from .score_regions import regions
 
 #: Rows below which a repair should have one or two parameters.
 FEW_TO_REPAIR = 500
