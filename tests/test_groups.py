@@ -349,7 +349,6 @@ def test_macro_averages_are_means_of_groups():
 # Functions that take rows as independent
 
 UNGROUPED = {
-    "evalue_test": lambda *a, **o: cal.evalue_test(*a, **o),
     "calibration_belt": lambda *a, **o: cal.calibration_belt(*a, **o),
     "risk_coverage": lambda *a, **o: cal.risk_coverage(*a, **o),
     "confidence_direction": lambda *a, **o: cal.confidence_direction(*a, **o),
