@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,135 +14,16 @@ from ..data.notions import Classwise, Notion, as_notion, notion_named
 from ..data.predictions import Predictions
 from ..data.problem import OneVsRest, Problem, VectorProblem
 from ..data.result import Shown
-from ..data.types import AnyArray, FloatArray, Label, RandomState
+from ..data.types import AnyArray, Label, RandomState
 from ..data.validation import as_predictions
-from ..data.weights import ones_or
 from ..errors import Binned, CellEstimator, EmpiricalBayes
 from ..errors.named import as_estimator
-from ..sums import BinMoments, Bins, Grid, GridMoments, uniform_edges
+from ..sums import Grid
 from .estimation import estimate_from_sums
+from .kept import FINE, Kept, ProblemSums, added, aligned
 from .question import Question
 from .result import Estimate
-from .scores import brier_per_sample, log_loss_per_sample
-
-#: Cells of the fine histogram from which rows are made up that were not kept.
-FINE_CELLS = 65536
-#: Problems whose sums are kept together.
-_TOGETHER = 8
-_FINE = Bins(uniform_edges(FINE_CELLS))
-
-
-@dataclass(frozen=True, eq=False)
-class Totals:
-    """Sums over all rows that need no binning; ``squares`` and ``integral`` allow for the design effect of groups."""
-
-    n_samples: int
-    weight: float
-    squares: float
-    integral: bool
-    class_weight: FloatArray
-    prob_sum: FloatArray
-    correct: float
-    brier: float
-    log_loss: float
-    weighted: bool
-
-    @classmethod
-    def of(cls, p: Predictions, problems: Problem | OneVsRest) -> Totals:
-        """Sums of validated predictions, and of the problems that were made of them."""
-        w = ones_or(p.weights, p.n_samples)
-        squares, independent = float(w @ w), problems.design is None
-        if not independent:
-            squares = (float(w.sum()) if p.integral_weights else squares) * float(problems.designs.mean())
-        k = p.n_classes
-        if p.positive is None:
-            prob_sum = w @ p.probs
-        else:
-            prob_sum = np.empty(2)
-            prob_sum[p.positive] = w @ p.probs
-            prob_sum[1 - p.positive] = w.sum() - prob_sum[p.positive]
-        return cls(
-            p.n_samples,
-            float(w.sum()),
-            squares,
-            p.integral_weights and independent,
-            np.bincount(p.codes.astype(np.intp), w, minlength=k).astype(np.float64),
-            np.asarray(prob_sum, dtype=np.float64),
-            float(w @ (p.predicted == p.codes)),
-            float(w @ brier_per_sample(p)),
-            _weighted_sum(log_loss_per_sample(p), w),
-            p.weights is not None,
-        )
-
-    def __add__(self, other: Totals) -> Totals:
-        return Totals(
-            self.n_samples + other.n_samples,
-            self.weight + other.weight,
-            self.squares + other.squares,
-            self.integral and other.integral,
-            self.class_weight + other.class_weight,
-            self.prob_sum + other.prob_sum,
-            self.correct + other.correct,
-            self.brier + other.brier,
-            self.log_loss + other.log_loss,
-            self.weighted or other.weighted,
-        )
-
-    @property
-    def effective_size(self) -> float:
-        """Sample size: rows, repeats, or Kish's effective size for relative weights and for groups."""
-        return self.weight if self.integral else self.weight**2 / self.squares
-
-
-def _weighted_sum(values: FloatArray, weights: FloatArray) -> float:
-    """Sum that keeps infinities but not those of rows with weight 0 (0 · inf)."""
-    used = weights > 0
-    return float(weights[used] @ values[used])
-
-
-@dataclass(frozen=True, eq=False)
-class ProblemSums:
-    """Sums of one problem: bins, grid counts and, where kept, a fine histogram."""
-
-    label: Label
-    domain: tuple[float, float]
-    bins: BinMoments
-    grid: GridMoments
-    fine: BinMoments | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Kept:
-    """Sums of a notion's problems, some of them together, by what names them (:attr:`CellEstimator.needs`)."""
-
-    labels: tuple[Label, ...]
-    domain: tuple[float, float]
-    parts: tuple[dict[Any, Any], ...]
-
-    @classmethod
-    def of(cls, problems: Problem | OneVsRest, needs: Sequence[Any]) -> Kept:
-        """Sums of rows."""
-        parts = []
-        for a in range(0, len(problems), _TOGETHER):
-            some = problems[a : a + _TOGETHER]
-            parts.append({need: need.of(some) for need in needs})
-        domain = problems.domain if isinstance(problems, Problem) else (0.0, 1.0)
-        return cls(problems.labels, domain, tuple(parts))
-
-    def __add__(self, other: Kept) -> Kept:
-        pairs = zip(self.parts, other.parts, strict=True)
-        parts = tuple({need: a[need] + b[need] for need in a} for a, b in pairs)
-        return replace(self, parts=parts)
-
-    def sums(self, need: Any) -> Iterator[Any]:
-        """Sums that were kept, some problems at a time."""
-        return (part[need] for part in self.parts)
-
-    def one(self, i: int, bins: Any) -> ProblemSums:
-        """Sums of one problem."""
-        part, at = self.parts[i // _TOGETHER], i % _TOGETHER
-        fine = part[_FINE][at] if _FINE in part else None
-        return ProblemSums(self.labels[i], self.domain, part[bins][at], part[Grid()][at], fine)
+from .totals import Totals
 
 
 class Accumulator(Shown):
@@ -277,7 +158,7 @@ class Accumulator(Shown):
             kept = Kept.of(whole, self._needs(reduction.domain, fine=len(whole) == 1 and not notion.splits))
         totals = Totals.of(p, reduction)
         if self.totals is not None:
-            totals, kept, by_class = self.totals + totals, _added(self.kept, kept), _added(self.by_class, by_class)
+            totals, kept, by_class = self.totals + totals, added(self.kept, kept), added(self.by_class, by_class)
         # Everything that can fail has run: from here on only sums change.
         self.notion, self.classes, self.positive = notion, p.classes, p.positive
         self.totals, self.kept, self.by_class, self.groups = totals, kept, by_class, groups
@@ -290,7 +171,7 @@ class Accumulator(Shown):
     def _needs(self, domain: tuple[float, float], *, fine: bool) -> list[Any]:
         """What is kept of scores in a domain."""
         named = [e.needs_on(domain) for e in (self.binned, EmpiricalBayes(), *self.estimators)]
-        return list(dict.fromkeys([n for n in named if n is not None] + ([_FINE] if fine else [])))
+        return list(dict.fromkeys([n for n in named if n is not None] + ([FINE] if fine else [])))
 
     def __add__(self, other: Accumulator) -> Accumulator:
         """Merge two accumulators into a new one."""
@@ -310,7 +191,7 @@ class Accumulator(Shown):
         if len(full) == 2:
             out.groups = joined_groups(self.groups, other.groups)
             out.totals = full[0].required_totals() + full[1].required_totals()
-            out.kept, out.by_class = (_added(getattr(self, f), getattr(other, f)) for f in ("kept", "by_class"))
+            out.kept, out.by_class = (added(getattr(self, f), getattr(other, f)) for f in ("kept", "by_class"))
         return out
 
     merge = __add__
@@ -368,8 +249,8 @@ class Accumulator(Shown):
         for part in kept.parts:
             if need in part:
                 found = part[need]
-            elif _FINE in part:
-                rows = part[_FINE][0].as_rows(kept.domain)
+            elif FINE in part:
+                rows = part[FINE][0].as_rows(kept.domain)
                 found = estimator.summarize(replace(rows, starts=np.array([0, rows.n_samples])))
             else:
                 raise ValueError(
@@ -420,22 +301,6 @@ class Accumulator(Shown):
         bins = self.binned.needs_on(kept.domain)
         every = (kept.one(i, bins) for i in range(len(kept.labels)))
         return {one.label: one for one in every if one.grid.total > 0}
-
-
-def aligned(problems: Problem, p: Predictions) -> Problem:
-    """Problems with one for every class, also those without rows, so that the sums of all pieces add."""
-    at = [p.classes.index(label) for label in problems.labels]
-    counts = np.zeros(p.n_classes, dtype=np.intp)
-    counts[at] = problems.counts
-    starts = np.concatenate([[0], np.cumsum(counts)])
-    designs = np.ones(p.n_classes)
-    designs[at] = problems.designs
-    design = None if problems.design is None else tuple(designs.tolist())
-    return replace(problems, label=p.classes, share=(1 / p.n_classes,) * p.n_classes, starts=starts, design=design)
-
-
-def _added(a: Kept | None, b: Kept | None) -> Kept | None:
-    return a + b if a is not None and b is not None else a if b is None else b
 
 
 #: What an accumulator has where nothing was given.

@@ -21,8 +21,9 @@ from ..measure.curves.corp import curve_of_groups
 from ..measure.curves.from_cells import curve_from
 from ..measure.estimation import estimate_from_sums
 from ..measure.inference.steps import Groups
+from ..measure.kept import FINE_CELLS, ProblemSums
 from ..measure.result import Estimate, ReliabilityCurve
-from ..measure.streaming import FINE_CELLS, Accumulator, ProblemSums
+from ..measure.streaming import Accumulator
 from ..sums import BinMoments, uniform_edges
 from .classes import class_rows, class_sentence
 from .evidence import Evidence, check_material, settled

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..data.types import Interval
+from ..measure.kept import ProblemSums
 from ..measure.result import Estimate
-from ..measure.streaming import ProblemSums
 from .evidence import Evidence
 from .gain import RepairGain
 from .report import ClassRow, Curves

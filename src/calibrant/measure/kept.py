@@ -1,0 +1,82 @@
+"""`Kept`: the sums of a notion's problems, by what estimators name them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..data.predictions import Predictions
+from ..data.problem import OneVsRest, Problem
+from ..data.types import Label
+from ..sums import BinMoments, Bins, Grid, GridMoments, uniform_edges
+
+#: Cells of the fine histogram from which rows are made up that were not kept.
+FINE_CELLS = 65536
+FINE = Bins(uniform_edges(FINE_CELLS))
+#: Problems whose sums are kept together.
+_TOGETHER = 8
+
+
+@dataclass(frozen=True, eq=False)
+class ProblemSums:
+    """Sums of one problem: bins, grid counts and, where kept, a fine histogram."""
+
+    label: Label
+    domain: tuple[float, float]
+    bins: BinMoments
+    grid: GridMoments
+    fine: BinMoments | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """Sums of a notion's problems, some of them together, by what names them (:attr:`CellEstimator.needs`)."""
+
+    labels: tuple[Label, ...]
+    domain: tuple[float, float]
+    parts: tuple[dict[Any, Any], ...]
+
+    @classmethod
+    def of(cls, problems: Problem | OneVsRest, needs: Sequence[Any]) -> Kept:
+        """Sums of rows."""
+        parts = []
+        for a in range(0, len(problems), _TOGETHER):
+            some = problems[a : a + _TOGETHER]
+            parts.append({need: need.of(some) for need in needs})
+        domain = problems.domain if isinstance(problems, Problem) else (0.0, 1.0)
+        return cls(problems.labels, domain, tuple(parts))
+
+    def __add__(self, other: Kept) -> Kept:
+        pairs = zip(self.parts, other.parts, strict=True)
+        parts = tuple({need: a[need] + b[need] for need in a} for a, b in pairs)
+        return replace(self, parts=parts)
+
+    def sums(self, need: Any) -> Iterator[Any]:
+        """Sums that were kept, some problems at a time."""
+        return (part[need] for part in self.parts)
+
+    def one(self, i: int, bins: Any) -> ProblemSums:
+        """Sums of one problem."""
+        part, at = self.parts[i // _TOGETHER], i % _TOGETHER
+        fine = part[FINE][at] if FINE in part else None
+        return ProblemSums(self.labels[i], self.domain, part[bins][at], part[Grid()][at], fine)
+
+
+def aligned(problems: Problem, p: Predictions) -> Problem:
+    """Problems with one for every class, also those without rows, so that the sums of all pieces add."""
+    at = [p.classes.index(label) for label in problems.labels]
+    counts = np.zeros(p.n_classes, dtype=np.intp)
+    counts[at] = problems.counts
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    designs = np.ones(p.n_classes)
+    designs[at] = problems.designs
+    design = None if problems.design is None else tuple(designs.tolist())
+    return replace(problems, label=p.classes, share=(1 / p.n_classes,) * p.n_classes, starts=starts, design=design)
+
+
+def added(a: Kept | None, b: Kept | None) -> Kept | None:
+    """Sums of both pieces, or of the one that has some."""
+    return a + b if a is not None and b is not None else a if b is None else b
