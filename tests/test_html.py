@@ -49,6 +49,7 @@ class Elements(HTMLParser):
         self.links += [v for k, v in attrs if k in ("src", "href", "action", "data") and v]
 
 
+@pytest.mark.slow
 def test_page_loads_nothing(nasty_page):
     parsed = Elements()
     parsed.feed(nasty_page)

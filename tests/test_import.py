@@ -52,6 +52,7 @@ def test_dir_is_what_the_one_list_of_names_says():
     assert {*listed} - {*calibrant.__all__} == {name for name in listed if (folder / name).is_dir()}
 
 
+@pytest.mark.slow
 def test_moved_modules_are_importable_by_their_old_names_and_are_the_same():
     for old in MOVED:
         module = importlib.import_module(f"calibrant.{old}")
@@ -85,6 +86,7 @@ def test_report_stays_a_function_after_its_package_is_imported():
 
 
 @pytest.mark.parametrize("blocked", ["nothing", "extras"])
+@pytest.mark.slow
 def test_core_works_without_extras(blocked):
     """The same script that runs in a core-only installation, with every extra made unimportable."""
     script = Path(__file__).parent / "core_only.py"

@@ -151,6 +151,7 @@ def test_notions_with_several_problems(digits, notion):
     assert (f"worst for class {r.per_class[0].label}" in r.verdict) == (r.evidence.status == "miscalibrated")
 
 
+@pytest.mark.slow
 def test_tiny_and_degenerate_input_gives_a_report():
     for y, p in ([[1], [0.7]], [[0, 0], [0.5, 0.5]], [[1, 1, 1], [1.0, 1.0, 1.0]], [[0, 1], [0.0, 1.0]]):
         assert str(cal.report(y, p))

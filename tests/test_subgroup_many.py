@@ -47,6 +47,7 @@ class Counted(np.ndarray):
 
 
 @pytest.mark.parametrize("groups", [4, 100])
+@pytest.mark.slow
 def test_rows_are_taken_once_a_column_whatever_the_number_of_groups(monkeypatch, groups):
     """No mask of all rows for each group: groups are slices of one order, and one pass makes all sums."""
     n, columns = 2000, 3

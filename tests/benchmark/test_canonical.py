@@ -110,6 +110,7 @@ def test_a_factor_multiplies_the_rule():
     assert wide != read(Entry(estimator), problem, "l1", {})
 
 
+@pytest.mark.slow
 def test_rows(small):
     _, frame = small
     assert frame.height == ITEMS * 2 * 2

@@ -159,6 +159,7 @@ def test_what_cannot_be_saved():
 
 @given(st.data())
 @settings(max_examples=150, deadline=None)
+@pytest.mark.slow
 def test_a_file_with_one_place_changed_is_read_or_refused(data):
     """Whatever one value is changed to, there is a calibrator or a ValueError, and nothing else."""
     content = saved()

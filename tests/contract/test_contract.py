@@ -36,6 +36,10 @@ def cases_of(wanted) -> pytest.MarkDecorator:
 
 cases = cases_of(lambda row: True)
 weighted = pytest.mark.parametrize("kind", WEIGHTS)
+#: Second implementations take their time: that whole weights are repeats is a law of its own.
+briefly_weighted = pytest.mark.parametrize(
+    "kind", ["unweighted", "relative", pytest.param("whole", marks=pytest.mark.slow)]
+)
 
 
 @cache
@@ -72,7 +76,7 @@ def value(row: Row, notion: str, P, y, w=None, norm: float = 1, order=(0, 1, 2))
 
 
 @cases
-@weighted
+@briefly_weighted
 def test_agrees_with_a_second_implementation(row, notion, kind):
     P, y, weights = data(row.twin_rows)
     w = weights[kind]

@@ -46,6 +46,7 @@ def scores_for(one, s):
 
 
 @pytest.mark.parametrize("row", ALL, ids=str)
+@pytest.mark.slow
 def test_a_calibrator_that_was_tampered_with_is_refused_or_gives_probabilities(row):
     one, s = fitted(row)
     data = json.loads(json.dumps(c.to_dict(one)))

@@ -54,6 +54,7 @@ def test_results_spell_names_out():
 @pytest.mark.parametrize(
     "command", ["report", "subgroups", pytest.param("compare", marks=pytest.mark.slow), "nothing", "missing"]
 )
+@pytest.mark.slow
 def test_commands_spell_names_out(command, tmp_path):
     y, p = rows()
     name = "\x1b[31m\u202ename\n.csv"

@@ -187,6 +187,7 @@ def test_the_simplex_on_the_page():
     assert all(frame.contains(*corner) for t in ax.texts for corner in t.get_window_extent().corners())
 
 
+@pytest.mark.slow
 def test_drawing_reliability_needs_no_scikit_learn():
     code = "import sys, calibrant.plot; assert 'sklearn' not in sys.modules, 'loaded'"
     subprocess.run([sys.executable, "-c", code], check=True)

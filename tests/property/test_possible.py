@@ -68,6 +68,7 @@ def test_cells_of_the_simplex_are_the_same_for_any_order_of_classes(k, steps, n,
 
 
 @pytest.mark.parametrize(("k", "n"), [(100, 300), (1000, 300), (3000, 300)])
+@pytest.mark.slow
 def test_many_classes_of_few_rows_are_no_independent_problems(k, n):
     """Intervals were [0, 0.047] of at most 0.02 for K = 100, and [0, 0.208] of at most 0.002 for K = 1000."""
     rng = np.random.default_rng(k)
@@ -97,6 +98,7 @@ def test_as_few_rows_as_none_says_what_may_be_unseen():
 
 
 @pytest.mark.parametrize("estimator", [cal.Binned(), cal.Binned(5, "quantile"), cal.ResidualKernel(), cal.Density()])
+@pytest.mark.slow
 def test_counts_drawn_anew_read_what_labels_drawn_anew_do(estimator):
     """Readings of a calibrated model, averaged over a hundred rare classes, against labels drawn row by row."""
     rng = np.random.default_rng(3)

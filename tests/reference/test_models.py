@@ -134,6 +134,7 @@ def test_pieces_cross_from_rows_to_the_grid():
 
 
 @pytest.mark.parametrize("estimator", [Parametric(), BetaKernel(), BetaKernel("loo")], ids=repr)
+@pytest.mark.slow
 def test_curves_and_intervals(estimator):
     rng = np.random.default_rng(5)
     s = rng.random(3000)
