@@ -1,12 +1,12 @@
 """The benchmark's page, figures and small files, from the folder of a run of ``calibrant benchmark``.
 
 ``python docs/examples/benchmark_page.py RUN_FOLDER [--tracks TRACK_RUN_FOLDER] [--published RUN_FOLDER] [--log RUN_LOG]
-[--only-published] --docs docs``
+[--only published|tracks] --docs docs``
 
 It only reads the runs, which may be unfinished (the page then says so), and writes into the folder of the docs:
 ``benchmark.md``, ``benchmark/summary.csv``, ``benchmark/config.json`` and ``images/benchmark_*.png``, and of the runs
-that are given ``benchmark_tracks.md`` and ``benchmark_as_published.md`` (with ``--only-published`` nothing but it,
-for which a run of the 15 curves is enough). Every number on a page is computed here.
+that are given ``benchmark_tracks.md`` and ``benchmark_as_published.md`` (with ``--only`` nothing but one of these; the
+second needs a run of the 15 curves only). Every number on a page is computed here.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def write_config(run: Run, path: Path) -> None:
 def write(run: Run, docs: Path, log: Path | None) -> None:
     """The page of the mixtures, and its files."""
     images, data = docs / "images", docs / "benchmark"
-    data.mkdir(parents=True, exist_ok=True)
+    data.mkdir(exist_ok=True)
     write_summary(run, data / "summary.csv")
     write_config(run, data / "config.json")
     figures.figure2(run, "rel_p95", images / "benchmark_relative.png")
@@ -114,31 +114,34 @@ def _write_page(path: Path, *parts: str) -> None:
 def main() -> None:
     """Read the arguments, the runs, and write."""
     parser = argparse.ArgumentParser(description="Write the benchmark's page from the folder of a run.")
-    parser.add_argument("run", type=Path, help="folder of a run of the mixtures, finished or not")
+    parser.add_argument("run", type=Path, nargs="?", help="folder of a run of the mixtures, finished or not")
     parser.add_argument("--tracks", type=Path, help="folder of a run of the tracks")
     parser.add_argument("--published", type=Path, help="folder of a run with --mode as-published")
-    parser.add_argument("--only-published", action="store_true", help="write no page but that of --published")
+    parser.add_argument("--only", choices=("published", "tracks"), help="write no page but this option's")
     parser.add_argument("--log", type=Path, help="what the logger calibrant.benchmark wrote: gives the wall time")
     parser.add_argument("--docs", type=Path, required=True, help="where benchmark.md is written")
     arguments = parser.parse_args()
-    if arguments.only_published and arguments.published is None:
-        parser.error("--only-published needs --published")
-    run = Run.read(arguments.run)
-    if not (run.has_default or arguments.only_published):
-        raise ValueError(f"{arguments.run} holds no results of {sections.DEFAULT}")
-    published = None if arguments.published is None else Run.read(arguments.published)
-    if published is not None and published.config.mode != "as-published":
-        raise ValueError(
-            f"--published must be a run of mode 'as-published'; {arguments.published} is {published.config.mode!r}"
-        )
-    others = None if arguments.tracks is None else tracks.Tracks.read(arguments.tracks)
-    if published is not None:
-        write_published(published, run, arguments.docs)
-    if arguments.only_published:
+    if arguments.only is not None and getattr(arguments, arguments.only) is None:
+        parser.error(f"--only {arguments.only} needs --{arguments.only}")
+    if arguments.run is None and arguments.only != "tracks":
+        parser.error("only --only tracks does without the folder of a run of the mixtures")
+    (arguments.docs / "images").mkdir(parents=True, exist_ok=True)
+    run = None if arguments.run is None else Run.read(arguments.run)
+    if arguments.tracks is not None and arguments.only != "published":
+        write_tracks(tracks.Tracks.read(arguments.tracks), arguments.docs)
+    if run is None or arguments.only == "tracks":
         return
-    write(run, arguments.docs, arguments.log)
-    if others is not None:
-        write_tracks(others, arguments.docs)
+    if arguments.published is not None:
+        published = Run.read(arguments.published)
+        if published.config.mode != "as-published":
+            raise ValueError(
+                f"--published must be a run of mode 'as-published'; {arguments.published} is {published.config.mode!r}"
+            )
+        write_published(published, run, arguments.docs)
+    if arguments.only is None:
+        if not run.has_default:
+            raise ValueError(f"{arguments.run} holds no results of {sections.DEFAULT}")
+        write(run, arguments.docs, arguments.log)
 
 
 if __name__ == "__main__":

@@ -411,14 +411,26 @@ def test_time(finished, parts, tmp_path):
 def test_the_page_as_published_alone(finished, tmp_path):
     """It is the same as with the other pages, and nothing else is written."""
     folder, docs = finished[:2]
-    (tmp_path / "images").mkdir()
     command = [sys.executable, str(EXAMPLES / "benchmark_page.py"), str(folder / "run"), "--docs", str(tmp_path)]
-    done = subprocess.run([*command, "--only-published"], capture_output=True, text=True, check=False)
+    done = subprocess.run([*command, "--only", "published"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "--only-published needs --published" in done.stderr
-    subprocess.run([*command, "--only-published", "--published", str(folder / "published")], check=True)
+    assert "--only published needs --published" in done.stderr
+    subprocess.run([*command, "--only", "published", "--published", str(folder / "published")], check=True)
     assert [p.name for p in tmp_path.glob("*.md")] == ["benchmark_as_published.md"]
     page = "benchmark_as_published.md"
+    assert (tmp_path / page).read_text("utf-8") == (docs / page).read_text("utf-8")
+
+
+def test_the_tracks_page_alone(finished, tmp_path):
+    """It needs no run of the mixtures."""
+    folder, docs = finished[:2]
+    command = [sys.executable, str(EXAMPLES / "benchmark_page.py"), "--docs", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "does without" in done.stderr
+    subprocess.run([*command, "--only", "tracks", "--tracks", str(folder / "tracks")], check=True)
+    page = "benchmark_tracks.md"
+    assert [p.name for p in tmp_path.glob("*.md")] == [page]
     assert (tmp_path / page).read_text("utf-8") == (docs / page).read_text("utf-8")
 
 
