@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -26,12 +27,14 @@ from sklearn import datasets
 
 from .. import arguments
 from . import keel, truth
-from .halves import CHOOSING, FAMILY, GIVEN, POOL, SKLEARN, TABLES
+from .halves import CHOOSING, FAMILY, GIVEN, HALVES, POOL, SKLEARN, TABLES
 from .models import MODELS, NETWORKS, Model, held_out, single
 from .page import write_page
 from .store import CACHE, Entry
 
 SEED = 22
+#: A network is trained on at least so many rows.
+FEWEST = 500
 VERSIONS = {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "calibrant")}
 
 
@@ -56,18 +59,17 @@ def rows_of(name: str) -> keel.Rows:
 
 
 def jobs(given: Path | None) -> Iterator[Job]:
-    """Given predictions, then models on data sets from small to large, then networks on large ones to choose on."""
-    for name in GIVEN if given else ():
-        yield Job(name, "given", "network", "given", partial(_given, given / f"{name}.npz"))
-    sets = sorted(TABLES, key=lambda name: rows_of(name).x.shape[0])
-    for name in sets:
-        for model, one in MODELS.items():
+    """The half to choose on, networks last, then the other; small data sets first."""
+    for half in HALVES:
+        sets = sorted((n for n in TABLES if FAMILY[n].half == half), key=lambda name: len(rows_of(name).y))
+        for name, (model, one) in product(sets, MODELS.items()):
             recipe = f"{one.about}, at most {one.rows} rows"
             yield Job(name, model, "tabular", recipe, partial(_out_of_fold, name, one))
-    for name in sets:
-        if FAMILY[name].half == CHOOSING and len(rows_of(name).y) >= POOL + 500:
-            for number, (model, one) in enumerate(NETWORKS.items()):
-                yield Job(name, model, "network", one.about, partial(single, one, rows_of(name), SEED + number))
+        large = [name for name in sets if half == CHOOSING and len(rows_of(name).y) >= POOL + FEWEST]
+        for name, (number, (model, one)) in product(large, enumerate(NETWORKS.items())):
+            yield Job(name, model, "network", one.about, partial(single, one, rows_of(name), SEED + number))
+    for name in GIVEN if given else ():
+        yield Job(name, "given", "network", "given", partial(_given, given / f"{name}.npz"))
 
 
 def _out_of_fold(name: str, model: Model) -> tuple[np.ndarray, np.ndarray]:
