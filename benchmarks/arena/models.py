@@ -96,11 +96,13 @@ class Network:
 
 #: From underfitted (and so mostly too careful) to overfitted (and so too sure).
 NETWORKS = {
-    "net-small-short": Network((16,), 3),
+    "net-small-short": Network((16,), 8),
     "net-small-long": Network((32,), 100),
+    "net-middle-few": Network((64, 64), 40, rows=1500),
     "net-wide-short": Network((256, 256), 4),
-    "net-wide-decayed": Network((256,), 30, decay=30.0),
+    "net-wide-decayed": Network((256,), 30, decay=3.0),
     "net-wide-long": Network((256, 256), 60),
+    "net-widest-long": Network((512,), 150, decay=1e-5),
     "net-deep-few": Network((128, 128, 128), 100, rows=500),
 }
 

@@ -40,19 +40,20 @@ def naive_signs(s, o, seed, parts, deals, per_bin, reaches):
 def test_signs_are_those_of_a_loop(arena, atoms):
     rng = np.random.default_rng(3)
     s = rng.random(150) if atoms is None else rng.integers(1, atoms, 150) / atoms
-    o = (rng.random(150) < s**2).astype(float)
+    o = (rng.random(150) < s).astype(float)  # signs are in doubt, so every row counts
     expected = naive_signs(s, o, 5, parts=5, deals=3, per_bin=arena.truth.BIN, reaches=(0, 2, 5, 15, 50))
     np.testing.assert_allclose(arena.truth.signs(s, o, 5, deals=3), expected, atol=1e-12)
 
 
 def test_a_row_has_no_part_in_its_own_sign(arena):
     """Another outcome of a row changes neighbours' signs and not its own."""
-    rng = np.random.default_rng(0)
-    s = rng.random(300)
-    o = (rng.random(300) < s).astype(float)
+    rng = np.random.default_rng(2)
+    s = rng.random(100)
+    o = (rng.random(100) < s).astype(float)
     before = arena.truth.signs(s, o, 1)
+    assert np.abs(before).min() < 0.5  # signs are in doubt
     changed = 0
-    for i in range(0, 300, 10):
+    for i in range(100):
         other = o.copy()
         other[i] = 1 - o[i]
         after = arena.truth.signs(s, other, 1)
