@@ -101,7 +101,7 @@ def table(repetitions: int) -> str:
 def main() -> None:
     parser = arguments.parser(__doc__, repetitions=100, write=True)
     options = parser.parse_args()
-    about = str(__doc__).split("\n\n")[2]
+    about = str(__doc__).split("\n\n")[2].strip()
     text = (
         f"# How near the truths of pools are\n\n{about}\n\n{table(options.repetitions)}\n\n"
         f"{options.repetitions} pools a row. Made by `python -m benchmarks.arena.truth_check`.\n"
