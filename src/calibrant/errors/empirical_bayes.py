@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..data.types import AnyArray, FloatArray, IntArray
 from ..sums import Grid, GridMoments
+from ..sums.shared import Shared
 from . import laplace
 from .adaptive import AdaptiveKernel
 from .base import CellEstimator, ErrorDraws, PosteriorEstimator
@@ -155,7 +156,12 @@ class EmpiricalBayes(PosteriorEstimator):
     def draws(self, sums: GridMoments, norm: float, n_draws: int, rng: np.random.Generator) -> ErrorDraws:
         """Draw the errors under :data:`WIDE`, whatever the prior of the number."""
         powers, log_odds = np.full((len(sums.rows), n_draws), np.nan), np.full(len(sums.rows), np.nan)
+        shared = Shared.of(sums.rows)
+        if shared is not None:  # as many rows as say the same of what is rough; what groups share, apart
+            sums = replace(sums.rows, squares=sums.rows.squares * shared.rough)
         for some, cells in rank_cells(sums, max(1, _DRAWN // n_draws)):
+            if shared is not None:
+                cells = replace(cells, shared=shared.smooth[some] / shared.rough[some, None])
             powers[some], log_odds[some] = draw_powers(cells, norm, n_draws, rng)
         return ErrorDraws(powers.reshape(*sums.shape, n_draws), log_odds.reshape(sums.shape))
 

@@ -14,6 +14,7 @@ from ..data.types import AnyArray, FloatArray, IntArray
 from ..data.weights import are_binary, ones_or
 from .judged import judged
 from .redrawn import as_often, number_as_often
+from .shared import added_parts, held_parts, written
 
 #: Grid cells over the domain; on [0, 1] the step is 0.00024, finer than the published code's 0.00037.
 GRID_CELLS = 4096
@@ -50,6 +51,8 @@ class GridMoments:
         another ends with empty ones); None for all of them, m = G + 1.
     cells : int
         Cells G of the grid.
+    parts : ndarray of shape (…, 5) or None
+        ``squares`` as design effects of parts of the residuals make them, of rows in groups; see :mod:`.shared`.
     blocks : int
         How often the counts of some problems stand one after the other, with other positives.
 
@@ -70,6 +73,7 @@ class GridMoments:
     node: IntArray | None = None
     cells: int = 0
     blocks: int = 1
+    parts: FloatArray | None = None
 
     def __post_init__(self) -> None:
         if self.node is None:
@@ -94,9 +98,18 @@ class GridMoments:
             squares = (total if p.integral else squares) * p.designs
         if not p.shape:
             count, positive = dense_counts(p, cells)
-            return cls(*p.domain, count[0], positive[0], float(total[0]), float(squares[0]), p.n_samples, p.counted)
+            return cls(
+                *p.domain,
+                count[0],
+                positive[0],
+                float(total[0]),
+                float(squares[0]),
+                p.n_samples,
+                p.counted,
+                parts=p.parts,
+            )
         node, count, positive = _on_nodes(p, cells)
-        return cls(*p.domain, count, positive, total, squares, p.counts, p.counted, node, cells)
+        return cls(*p.domain, count, positive, total, squares, p.counts, p.counted, node, cells, parts=p.parts)
 
     def __getitem__(self, index: Any) -> GridMoments:
         """Counts of one of many problems, on all nodes, or of some of them."""
@@ -105,6 +118,7 @@ class GridMoments:
         if alone:
             some |= {"total": float(some["total"]), "squares": float(some["squares"])}
             some["n_samples"] = int(some["n_samples"])
+        some["parts"] = None if self.parts is None else self.parts[index]
         one = replace(self, node=None if self.node is None else self.node[index], blocks=1, **some)
         if "_fine" in self.__dict__ and not alone:
             one.__dict__["_fine"] = tuple(v[index] for v in self._fine)
@@ -124,6 +138,7 @@ class GridMoments:
         if self.shape:
             return self
         row: dict[str, Any] = {f: np.asarray(getattr(self, f))[None] for f in _FIELDS}
+        row["parts"] = None if self.parts is None else self.parts[None]
         return replace(self, node=None if self.node is None else self.node[None], **row)
 
     @property
@@ -149,6 +164,7 @@ class GridMoments:
             )
         one, two = self.dense, other.dense
         added: dict[str, Any] = {f: getattr(one, f) + getattr(two, f) for f in _FIELDS}
+        added["parts"] = added_parts(self.parts, other.parts)
         return replace(one, integral=self.integral and other.integral, **added)
 
     merge = __add__
@@ -279,6 +295,7 @@ class GridMoments:
             "squares": self.squares,
             "n_samples": self.n_samples,
             "integral": self.integral,
+            **written(self.parts),
         }
 
     @classmethod
@@ -295,7 +312,8 @@ class GridMoments:
             held.within("positive", positive, count)
             held.need(bool(np.isclose(count.sum(), total, rtol=1e-6, atol=1e-9)), "count must add up to total")
             held.within("squares", np.array([squares]), np.array([total**2]))
-        return cls(low, high, count, positive, total, squares, n, integral)
+            parts = held_parts(held)
+        return cls(low, high, count, positive, total, squares, n, integral, parts=parts)
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,7 @@ from ...errors.fitted import as_grid
 from ...errors.norm import mean_power, root
 from ...errors.path import SCALES, Path
 from ...errors.residual import ResidualKernel
+from ...sums.shared import Shared
 from ..question import Question, sums_up
 from .unified import reach
 
@@ -127,11 +128,15 @@ class Draws(ABC):
 
 @dataclass(frozen=True, eq=False)
 class NormalDraws(Draws):
-    """Samples whose outcomes are normal in cells, and drawn one by one in sums of ``single`` rows."""
+    """Samples whose outcomes are normal in cells, and drawn one by one in sums of ``single`` rows.
+
+    Of rows in groups ``moved`` is what groups have in common, (r, R, m): it shifts the logits of whole samples.
+    """
 
     chances: FloatArray
     noise: FloatArray
     single: AnyArray
+    moved: FloatArray | None = None
 
     @classmethod
     def of(
@@ -147,21 +152,36 @@ class NormalDraws(Draws):
             kept = np.broadcast_to(count[:, None], shape)
             if sums.grouped:  # rows that hang together are no trials: their sums vary more, and are as good as normal
                 normal = np.stack([rng.standard_normal(shape[1:]) for rng in noise])
-                return cls(kept, chances, normal, np.zeros(shape[-1], dtype=bool))
+                return cls(kept, chances, normal, np.zeros(shape[-1], dtype=bool)).shared_by(sums, count, noise)
             return cls(kept, chances, np.stack([rng.random(shape[1:]) for rng in noise]), trials <= 1)
         counts, normal = np.empty(shape), np.empty(shape)
         for i, rng in enumerate(noise):
             counts[i] = rng.poisson(np.maximum(count[i], 0), size=shape[1:])
             rng.standard_normal(out=normal[i])
-        return cls(counts, chances, normal, np.zeros(shape[-1], dtype=bool))
+        return cls(counts, chances, normal, np.zeros(shape[-1], dtype=bool)).shared_by(sums, count, noise)
+
+    def shared_by(self, sums: Any, count: FloatArray, noise: Sequence[np.random.Generator]) -> NormalDraws:
+        """The same of rows in groups: smooth sums over cells vary more, and rough ones less, than their mean says."""
+        shared = Shared.of(sums)
+        if shared is None:
+            return self
+        chance, few = self.chances[0], np.arange(shared.smooth.shape[-1])
+        total = np.maximum(count.sum(axis=-1, keepdims=True), np.finfo(float).tiny)
+        waves = np.cos(np.pi * few * ((np.cumsum(count, axis=-1) - count / 2) / total)[..., None])  # (r, m, 3)
+        information = ((count * chance * (1 - chance))[..., None] * waves**2).sum(axis=-2)
+        sd = np.sqrt(np.divide(shared.smooth, information, out=np.zeros_like(information), where=information > 0))
+        normal = np.stack([rng.standard_normal((self.noise.shape[1], few.size)) for rng in noise])  # (r, R, 3)
+        moved = (normal * sd[:, None]) @ np.swapaxes(waves, -1, -2)
+        return replace(self, noise=self.noise * np.sqrt(shared.rough)[:, None, None], moved=moved)
 
     def positive(self, truth: int) -> FloatArray:
         """Positives of the samples under one of the truths, (r, R, m)."""
         chance = self.chances[truth][:, None]
         if not self.single.any():
-            out: FloatArray = self.noise * np.sqrt(self.count * chance * (1 - chance))
+            variance = self.count * chance * (1 - chance)
+            out: FloatArray = self.noise * np.sqrt(variance)
             out += self.count * chance
-            return out
+            return out if self.moved is None else out + self.moved * variance
         from scipy.special import ndtri
 
         several = np.flatnonzero(~self.single)
