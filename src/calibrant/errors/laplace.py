@@ -30,6 +30,8 @@ LARGEST_SIZE = 1e7
 #: A kind of outcome that is never expected is taken for expected so often: it may come all the same.
 _LEAST_EXPECTED = 1e-3
 _TOLERANCE = 1e-3
+#: Share of draws in which what is the model's in smooth terms has an amplitude of the prior's components.
+_AS_DRAWN = 0.5
 #: Prior sd of coefficients of a calibrated model, as good as 0.
 _NOTHING = 1e-6
 #: Largest change of a logit in one step: beyond, the quadratic approximation of the likelihood means little.
@@ -489,11 +491,19 @@ def draw_gaps(
 def _own(cells: RankCells, prior: Prior, theta: FloatArray, moved: FloatArray, rng: np.random.Generator) -> FloatArray:
     """What is the model's in coefficients (…, P, D), where the groups of a sample moved them.
 
-    A sum of two normal variables, of which the first has the variance that all components of the prior together give
-    it: gaps that are not rough leave the amplitude small, and an offset of the scores need not be.
+    A sum of two normal variables. The first is as large as that of a component drawn from the prior given the sum, or,
+    every other time, as all components together make it: that gaps are not rough leaves the amplitude of the fit small,
+    and an offset of the scores may be none, or need not be small.
     """
-    spread = [c.weight * prior.spread(c, cells.terms)[cells.terms_used] ** 2 for c in prior.components]
-    variance = np.sum(spread, axis=0)[:, None]
+    spread = np.stack([prior.spread(c, cells.terms)[cells.terms_used] for c in prior.components])
+    weight = np.array([c.weight for c in prior.components])
+    few = slice(0, 0 if cells.shared is None else cells.shared.shape[-1])
+    total = spread[:, few, None] ** 2 + moved[..., None, few, :]  # (…, components, 3, 1)
+    score = np.log(total) + theta[..., None, few, :] ** 2 / total
+    score = np.log(weight)[:, None] - 0.5 * score.sum(axis=-2)
+    drawn = spread[(score + rng.gumbel(size=score.shape)).argmax(axis=-2)] ** 2
+    either = rng.random(drawn.shape[:-1])[..., None] < _AS_DRAWN
+    variance = np.swapaxes(np.where(either, drawn, weight @ spread**2), -1, -2)
     share = variance / (variance + moved)
     return np.asarray(share * theta + np.sqrt(share * moved) * rng.standard_normal(theta.shape))
 
