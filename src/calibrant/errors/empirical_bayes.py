@@ -14,6 +14,7 @@ from . import laplace
 from .adaptive import AdaptiveKernel
 from .base import CellEstimator, ErrorDraws, PosteriorEstimator
 from .laplace import Component, Prior, RankCells
+from .laplace_draws import draw_gaps
 from .norm import LARGE_NORM, mean_power
 
 #: Rank cells of fits made together, and such cells times draws: they stay in the cache.
@@ -288,5 +289,5 @@ def draw_powers(
     cells: RankCells, norm: float, n_draws: int, rng: np.random.Generator, prior: Prior = WIDE
 ) -> tuple[FloatArray, FloatArray]:
     """Draws of ``errorᵖ``, (…, n_draws), and the log odds of a deviation, (…)."""
-    drawn = laplace.draw_gaps(cells, prior, laplace.fit(cells, prior), n_draws, rng)
+    drawn = draw_gaps(cells, prior, laplace.fit(cells, prior), n_draws, rng)
     return np.asarray(mean_power(drawn.gap, drawn.share, norm)), drawn.log_odds
