@@ -161,7 +161,7 @@ def _effects(problems: Any, groups: IntArray, mixtures: Sequence[Sequence[float]
     effect = np.divide(between, within, out=np.ones(within.shape), where=within > 0)
     squares = (mass**2).sum(axis=1)
     units = np.divide(total**2, squares, out=np.ones(count), where=squares > 0)
-    effect = np.where(many, effect * _few(units)[:, None], rows)
+    effect = np.where(many, effect * few_units(units)[:, None], rows)
     return np.asarray(np.clip(effect, 1.0, rows))
 
 
@@ -197,7 +197,7 @@ def serial_correlation(scores: FloatArray, outcomes: AnyArray) -> tuple[float, f
     return float(products.mean()) / variance, float(products.sum()) / spread
 
 
-def _few(units: FloatArray) -> FloatArray:
+def few_units(units: FloatArray) -> FloatArray:
     """Squared ratio of Student's quantile to the normal one, for so many units."""
     from scipy.special import ndtri, stdtrit
 
