@@ -220,7 +220,8 @@ def pearson_test(
     -----
     Sensitive to gaps of any shape, and so not very sensitive to any: with few rows a score prefer
     :func:`calibration_test`. Of rows in ``groups`` signs of whole groups' residuals are drawn, which needs several
-    rows of each score: where expected counts are small, ``warnings`` say so and the p-value is too often small. Cost O(n K log n), and a multinomial count a score and draw.
+    rows of each score: where expected counts are small, ``warnings`` say so and the p-value is too often small. Cost
+    O(n K log n), and a multinomial count a score and draw.
 
     References
     ----------

@@ -130,13 +130,15 @@ class Draws(ABC):
 class NormalDraws(Draws):
     """Samples whose outcomes are normal in cells, and drawn one by one in sums of ``single`` rows.
 
-    Of rows in groups ``moved`` is what groups have in common, (r, R, m): it shifts the logits of whole samples.
+    Of rows in groups ``moved`` and ``waves`` are what groups have in common, in units of its spread, (r, R, 3), and the
+    smooth functions of the score whose multiples it adds to the logits of whole samples, (r, m, 3).
     """
 
     chances: FloatArray
     noise: FloatArray
     single: AnyArray
     moved: FloatArray | None = None
+    waves: FloatArray | None = None
 
     @classmethod
     def of(
@@ -165,14 +167,12 @@ class NormalDraws(Draws):
         shared = Shared.of(sums)
         if shared is None:
             return self
-        chance, few = self.chances[0], np.arange(shared.smooth.shape[-1])
+        few = np.arange(shared.smooth.shape[-1])
         total = np.maximum(count.sum(axis=-1, keepdims=True), np.finfo(float).tiny)
-        waves = np.cos(np.pi * few * ((np.cumsum(count, axis=-1) - count / 2) / total)[..., None])  # (r, m, 3)
-        information = ((count * chance * (1 - chance))[..., None] * waves**2).sum(axis=-2)
-        sd = np.sqrt(np.divide(shared.smooth, information, out=np.zeros_like(information), where=information > 0))
-        normal = np.stack([rng.standard_normal((self.noise.shape[1], few.size)) for rng in noise])  # (r, R, 3)
-        moved = (normal * sd[:, None]) @ np.swapaxes(waves, -1, -2)
-        return replace(self, noise=self.noise * np.sqrt(shared.rough)[:, None, None], moved=moved)
+        waves = np.cos(np.pi * few * ((np.cumsum(count, axis=-1) - count / 2) / total)[..., None])
+        normal = np.stack([rng.standard_normal((self.noise.shape[1], few.size)) for rng in noise])
+        moved = normal * np.sqrt(shared.smooth)[:, None]
+        return replace(self, noise=self.noise * np.sqrt(shared.rough)[:, None, None], moved=moved, waves=waves)
 
     def positive(self, truth: int) -> FloatArray:
         """Positives of the samples under one of the truths, (r, R, m)."""
@@ -181,7 +181,11 @@ class NormalDraws(Draws):
             variance = self.count * chance * (1 - chance)
             out: FloatArray = self.noise * np.sqrt(variance)
             out += self.count * chance
-            return out if self.moved is None else out + self.moved * variance
+            if self.moved is not None and self.waves is not None:
+                information = (variance.mean(axis=1)[..., None] * self.waves**2).sum(axis=-2)
+                sd = np.divide(1.0, np.sqrt(information), out=np.zeros_like(information), where=information > 0)
+                out += variance * ((self.moved * sd[:, None]) @ np.swapaxes(self.waves, -1, -2))
+            return out
         from scipy.special import ndtri
 
         several = np.flatnonzero(~self.single)
