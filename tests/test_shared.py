@@ -10,7 +10,7 @@ from scipy.special import expit, logit
 import calibrant as cal
 from calibrant.data.dependence import design_effects, design_parts, group_codes
 from calibrant.errors import laplace
-from calibrant.errors.empirical_bayes import WIDE, rank_cells
+from calibrant.errors.empirical_bayes import WIDE, EmpiricalBayes, rank_cells
 from calibrant.errors.laplace_draws import draw_gaps
 from calibrant.measure.inference.intervals import NormalDraws
 from calibrant.sums import BinMoments, Bins, DistinctScores, Grid, GridMoments, QuantileBins, uniform_edges
@@ -109,8 +109,23 @@ def test_what_groups_share_is_no_evidence_and_widens():
     assert abs(mean[3]) < mean[2] < mean[0]
 
 
+def test_draws_of_the_default_are_of_rows_that_say_what_is_rough():
+    rng = np.random.default_rng(0)
+    s = rng.random(4000)
+    (problem,) = reduced(None, s, (rng.random(4000) < expit(logit(s) - 0.7)).astype(int))
+    sums = Grid().of(replace(problem, design=4.0))  # a thousand rows
+    sd = []
+    for parts in (None, [1.0, 1, 1, 1, 1], [4.0, 1, 1, 1, 1], [1.0, 4, 1, 1, 1]):
+        some = replace(sums, parts=None if parts is None else np.array(parts))
+        drawn = EmpiricalBayes().draws(some, 1.0, 2000, np.random.default_rng(0))
+        sd.append(drawn.powers.std())
+    assert sd[1] == pytest.approx(sd[0], rel=0.1)
+    assert sd[2] == pytest.approx(sd[0] / 2, rel=0.15)  # as if of four thousand
+    assert sd[3] == pytest.approx(sd[0] * 2, rel=0.25)  # a shift varies as 250 do
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("estimator", ["auto", "density", "binned:10"])
+@pytest.mark.parametrize("estimator", ["auto", "density"])
 def test_intervals_cover_shifts_of_hospitals(estimator):
     held = []
     for seed in range(80):
