@@ -105,6 +105,8 @@ class EmpiricalBayes(PosteriorEstimator):
     Bias: upwards for calibrated models and small n (it never reads 0), downwards for large errors and small n. The
     default prior was chosen on mixtures that the published results do not contain, with an eye on two tracks.
     Scores are taken at a resolution of 1/4096 of the domain. Its reliability curve is that of :class:`AdaptiveKernel`.
+    Of rows in groups, draws have beside the model's coefficients of the constant and the first two cosines what groups
+    have in common, a nuisance with the variance that their design effects say: neither evidence nor error.
     Warns with :class:`ConvergenceWarning` should the fit not converge. Cost O(n + G + components · K³): 1 to 30 ms and
     the pass over the rows.
 
