@@ -19,7 +19,7 @@ Approximations, all of them felt:
 * the shape of the gaps is taken from the data, after the estimator's own smoothing: what a bin or a kernel averages
   away is not put back, so an estimator that blurs much covers the blurred error and not the true one;
 * outcomes within a cell share one probability and are drawn as normal; of rows in groups also with what groups have in
-  common: shifts, and two smooth parts of the residuals, have design effects of their own (:mod:`calibrant.sums.shared`);
+  common: shifts and two smooth parts of the residuals have design effects of their own (:mod:`calibrant.sums.shared`);
 * classes of a one-vs-rest problem are drawn independently and the spread of their mean is widened by
   :math:`\sqrt{1 + 0.876/(K-1)}`, the factor for exchangeable classes under calibration (for K = 2 the two problems are
   each other's mirror image and one stands for both).
