@@ -19,6 +19,7 @@ from calibrant.sums.shared import Shared
 from .grouped import clustered, several
 
 SUMS = {"bins": Bins(uniform_edges(50)), "grid": Grid(), "quantiles": QuantileBins(50), "scores": DistinctScores()}
+KINDS = {name: need.of for name, need in SUMS.items()} | {"ranks": lambda problem: GridMoments.of(problem).ranked}
 ONES = [(1.0,), (0.0, 1.0), (0.0, 0.0, 1.0), (0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0)]
 
 
@@ -39,12 +40,12 @@ def test_parts_are_design_effects_of_cosines_alone():
             np.testing.assert_allclose(found[k, column], alone[0], rtol=1e-9)
 
 
-@pytest.mark.parametrize("kind", SUMS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_sums_drawn_anew_vary_as_groups_do(kind):
     """Sums of drawn residuals times cosines of the rank vary by the design effect of each, in units of the mean one."""
     group, s, y = clustered(40, 25, tau=0.7)
     (problem,) = reduced(group, s, y)
-    base = SUMS[kind].of(problem)
+    base = KINDS[kind](problem)
     scores, count, _ = (np.atleast_2d(v) for v in base.atoms)
     assert count.sum() == pytest.approx(1000 / problem.designs[0], rel=1e-6)
     chances = np.nan_to_num(scores)[None]

@@ -13,13 +13,12 @@ from ..data.problem import Problem
 from ..data.types import AnyArray, FloatArray, IntArray
 from ..data.weights import are_binary, ones_or
 from .judged import judged
+from .rank_axis import RANK_CELLS, RankMoments
 from .redrawn import as_often, number_as_often
 from .shared import added_parts, held_parts, written
 
 #: Grid cells over the domain; on [0, 1] the step is 0.00024, finer than the published code's 0.00037.
 GRID_CELLS = 4096
-#: Cells of the rank axis; the bandwidth is above one cell up to n = 10⁷, and one cell beyond.
-RANK_CELLS = 256
 #: From this many grids of it all coarser ones are made.
 _FINE_CELLS = 1024
 #: Up to this many rows a problem is sorted and its nodes in use found from that; more rows make a dense histogram.
@@ -281,7 +280,7 @@ class GridMoments:
         parts = [share_out(cell, position, v, RANK_CELLS) for v in (count, positive, g.nodes * count)]
         if not self.shape:
             parts = [v[0] for v in parts]
-        return RankMoments(parts[0], parts[1], parts[2], self.effective_size)
+        return RankMoments(parts[0], parts[1], parts[2], self.effective_size, self.parts)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, for JSON."""
@@ -323,54 +322,6 @@ class Grid:
     def of(self, problem: Problem) -> GridMoments:
         """Counts of a problem's samples."""
         return GridMoments.of(problem)
-
-
-@dataclass(frozen=True, eq=False)
-class RankMoments:
-    """Counts on the nodes of the rank axis [0, 1], in units of the effective sample size.
-
-    Attributes
-    ----------
-    count, positive, score : ndarray of shape (…, 257)
-        Samples, positives and sums of scores.
-    size : float, or ndarray of shape (…)
-        Sample size.
-    """
-
-    count: FloatArray
-    positive: FloatArray
-    score: FloatArray
-    size: Any
-
-    def __getitem__(self, index: Any) -> RankMoments:
-        """Counts of one of many problems, or of some."""
-        return RankMoments(*(getattr(self, f)[index] for f in ("count", "positive", "score", "size")))
-
-    @property
-    def ranked(self) -> RankMoments:
-        """These."""
-        return self
-
-    @property
-    def mean_score(self) -> FloatArray:
-        """Mean score at each node; NaN where there is none."""
-        nothing: FloatArray = np.full(self.count.shape, np.nan)
-        return np.divide(self.score, self.count, out=nothing, where=self.count > 0)
-
-    @property
-    def atoms(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Scores, samples and positives of what is drawn anew: of the nodes."""
-        return self.mean_score, self.count, self.positive
-
-    def redrawn(self, count: FloatArray, positive: FloatArray) -> RankMoments:
-        """Counts with other samples (R, 257) and positives (b R, 257) at these ranks and mean scores.
-
-        Of many problems, as many samples of each, one problem after the other.
-        """
-        blocks = len(positive) // len(count)
-        score = np.tile(count * as_often(np.nan_to_num(self.mean_score), count), (blocks, 1))
-        size = np.tile(number_as_often(self.size, count), blocks)
-        return RankMoments(np.tile(count, (blocks, 1)), positive, score, size)
 
 
 def fold(values: FloatArray, cells: int) -> FloatArray:
