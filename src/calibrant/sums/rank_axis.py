@@ -37,7 +37,7 @@ class RankMoments:
     def __getitem__(self, index: Any) -> RankMoments:
         """Counts of one of many problems, or of some."""
         parts = None if self.parts is None else self.parts[index]
-        return RankMoments(*(getattr(self, f)[index] for f in ("count", "positive", "score", "size")), parts)
+        return RankMoments(self.count[index], self.positive[index], self.score[index], self.size[index], parts)
 
     @property
     def ranked(self) -> RankMoments:
