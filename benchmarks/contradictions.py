@@ -43,7 +43,8 @@ def main() -> None:
     warnings.simplefilter("ignore", cal.CalibrantWarning)
     kept: dict[int, tuple[str, str]] = {}
     if options.kept is not None and options.kept.exists():
-        kept = {seed: (verdict, wrong) for seed, verdict, wrong in map(json.loads, options.kept.open(encoding="utf-8"))}
+        lines = options.kept.read_text(encoding="utf-8").splitlines()
+        kept = {seed: (verdict, wrong) for seed, verdict, wrong in map(json.loads, lines)}
     seeds = range(options.first, options.first + options.reports)
     with nullcontext() if options.kept is None else options.kept.open("a", encoding="utf-8") as file:
         for seed in seeds:
