@@ -1,16 +1,18 @@
 """Ten thousand random reports: does the verdict of any contradict its numbers, or its numbers each other?
 
-    python -m benchmarks.contradictions [--reports 10000] [--first 0] [--write FILE]
+    python -m benchmarks.contradictions [--reports 10000] [--first 0] [--kept FILE] [--write FILE]
 
 Reports and what must hold of each are those of `tests/property/test_verdict.py`. A report that contradicts itself is
-printed with the seed that repeats it.
+printed with the seed that repeats it. What was found is kept in FILE, so that a stopped run goes on where it was.
 """
 
 from __future__ import annotations
 
-import time
+import json
 import warnings
 from collections import Counter
+from contextlib import nullcontext
+from pathlib import Path
 
 from tests.property.test_verdict import contradictions, drawn
 
@@ -19,26 +21,44 @@ import calibrant as cal
 from . import arguments
 
 
+def judged(seed: int) -> tuple[str, str]:
+    """Verdict of a random report, and in what it contradicts itself: nothing, as a rule."""
+    y, p, given = drawn(seed)
+    report = cal.report(y, p, **given)
+    verdict = f"{report.evidence.status}, matters: {report.evidence.matters}"
+    try:
+        contradictions(report, y, p, given)
+    except AssertionError as error:
+        return verdict, str(error) or "an assertion failed"
+    return verdict, ""
+
+
 def main() -> None:
     parser = arguments.parser(__doc__, write=True)
     parser.add_argument("--reports", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0, help="seed of the first report")
+    parser.add_argument("--kept", type=Path, help="what was found of each report")
     options = parser.parse_args()
     warnings.simplefilter("error")
     warnings.simplefilter("ignore", cal.CalibrantWarning)
-    start, wrong, found = time.process_time(), 0, Counter[str]()
-    for seed in range(options.first, options.first + options.reports):
-        y, p, given = drawn(seed)
-        report = cal.report(y, p, **given)
-        found[f"{report.evidence.status}, matters: {report.evidence.matters}"] += 1
-        try:
-            contradictions(report, y, p, given)
-        except AssertionError as error:
-            wrong += 1
-            print(f"report {seed}: {error}", flush=True)
+    kept: dict[int, tuple[str, str]] = {}
+    if options.kept is not None and options.kept.exists():
+        lines = options.kept.read_text(encoding="utf-8").splitlines()
+        kept = {seed: (verdict, wrong) for seed, verdict, wrong in map(json.loads, lines)}
+    seeds = range(options.first, options.first + options.reports)
+    with nullcontext() if options.kept is None else options.kept.open("a", encoding="utf-8") as file:
+        for seed in seeds:
+            if seed not in kept:
+                kept[seed] = judged(seed)
+                if file is not None:
+                    file.write(json.dumps([seed, *kept[seed]]) + "\n")
+                    file.flush()
+    wrong = {seed: kept[seed][1] for seed in seeds if kept[seed][1]}
+    for seed, words in wrong.items():
+        print(f"report {seed}: {words}")
+    found = Counter(kept[seed][0] for seed in seeds)
     lines = [
-        f"{options.reports:,} reports (seeds from {options.first:,}), {time.process_time() - start:.0f} s: {wrong} "
-        "contradict themselves",
+        f"{options.reports:,} reports (seeds from {options.first:,}): {len(wrong)} contradict themselves",
         "",
         "| verdict | reports |",
         "|---|---:|",

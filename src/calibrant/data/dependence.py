@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -13,6 +14,8 @@ from .weights import of_variances
 
 #: What cosines of the score's rank count: gaps of all scores alike matter most, rough ones are small.
 _PARTS = (1.0, 0.5, 0.25)
+#: Cosines that say how much rougher sums of residuals vary.
+_ROUGH = (0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0)
 #: Cells in which ranks are told.
 _CELLS = 1024
 #: The level at which few groups are allowed for, by Student's law in place of the normal one.
@@ -105,10 +108,27 @@ def design_effects(problems: Any, groups: IntArray, parts: tuple[float, ...] = _
 
     Source: Kish (1965), *Survey sampling*, for the design effect; Rao & Scott (1984) for dividing counts by its mean.
     """
+    return _effects(problems, groups, (parts,))[:, 0]
+
+
+def design_parts(problems: Any, groups: IntArray) -> FloatArray:
+    """Design effects of parts of the residuals of each of R problems, (R, 5).
+
+    The mean that :func:`design_effects` takes, those of the constant and of the two cosines alone, and that of four
+    rougher cosines together, k = 3 … 6.
+
+    What a group has in common moves all its rows alike, so a shift varies as a few groups do while rough gaps vary
+    nearly as independent rows do: one number for both is too small for the one and too large for the other.
+    """
+    return _effects(problems, groups, (_PARTS, *np.eye(len(_PARTS)).tolist(), _ROUGH))
+
+
+def _effects(problems: Any, groups: IntArray, mixtures: Sequence[Sequence[float]]) -> FloatArray:
+    """Design effects of cosines taken together in some ways, (R, mixtures)."""
     p, n_groups = problems, int(groups.max(initial=-1)) + 1
     count, row = len(p), p.row
     if p.n_samples == 0:
-        return np.ones(count)
+        return np.ones((count, len(mixtures)))
     scores = p.scores.astype(np.float64)
     low, high = p.domain
     residual = p.outcomes.astype(np.float64) - scores
@@ -124,21 +144,24 @@ def design_effects(problems: Any, groups: IntArray, parts: tuple[float, ...] = _
     total = mass.sum(axis=1)
     present = (mass > 0).sum(axis=1)
     rows = np.maximum(np.where(p.integral, total, by_problem((weight > 0).astype(np.float64))), 1.0)
-    between, within = np.zeros(count), np.zeros(count)
-    for k, part in enumerate(parts):
+    share = np.zeros((len(mixtures), max(map(len, mixtures))))
+    for row_of, mixture in zip(share, mixtures, strict=True):
+        row_of[: len(mixture)] = mixture
+    between, within = np.zeros((2, count, len(mixtures)))
+    for k, part in enumerate(share.T):
         value = np.cos(k * np.pi * rank) * residual
         mean = np.divide(by_problem(weight * value), total, out=np.zeros(count), where=total > 0)
         value -= mean[row]
         sums = np.bincount(slot, weight * value, minlength=count * n_groups).reshape(count, n_groups)
-        between += part * (sums**2).sum(axis=1)
-        within += part * by_problem(alone * value**2)
-    many = present > 1
-    between *= np.where(many, present / np.maximum(present - 1, 1), 1.0)
+        between += np.outer((sums**2).sum(axis=1), part)
+        within += np.outer(by_problem(alone * value**2), part)
+    many, rows = (present > 1)[:, None], rows[:, None]
+    between *= np.where(many, (present / np.maximum(present - 1, 1))[:, None], 1.0)
     within *= np.where(rows > 1, rows / np.maximum(rows - 1, 1), 1.0)
-    effect = np.divide(between, within, out=np.ones(count), where=within > 0)
+    effect = np.divide(between, within, out=np.ones(within.shape), where=within > 0)
     squares = (mass**2).sum(axis=1)
     units = np.divide(total**2, squares, out=np.ones(count), where=squares > 0)
-    effect = np.where(many, effect * _few(units), rows)
+    effect = np.where(many, effect * few_units(units)[:, None], rows)
     return np.asarray(np.clip(effect, 1.0, rows))
 
 
@@ -174,7 +197,7 @@ def serial_correlation(scores: FloatArray, outcomes: AnyArray) -> tuple[float, f
     return float(products.mean()) / variance, float(products.sum()) / spread
 
 
-def _few(units: FloatArray) -> FloatArray:
+def few_units(units: FloatArray) -> FloatArray:
     """Squared ratio of Student's quantile to the normal one, for so many units."""
     from scipy.special import ndtri, stdtrit
 

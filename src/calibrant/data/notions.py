@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .checks import check_choice
-from .dependence import design_effects
+from .dependence import design_parts
 from .predictions import Predictions
 from .problem import OneVsRest, Problem, Reduction, VectorProblem
 from .types import AnyArray, FloatArray, IntArray, Label
@@ -129,10 +129,11 @@ class Notion(ABC):
             return replace(reduction, design=float(every.designs.mean()))
         groups = predictions.groups
         if isinstance(reduction, OneVsRest):
-            found = [design_effects(t, np.tile(groups, len(t))) for t in reduction.tiles()]
-            return replace(reduction, design=tuple(np.concatenate(found).tolist()))
-        rows = [groups if t.rows is None else groups[t.rows] for t in self.targets(predictions)]
-        return replace(reduction, design=tuple(design_effects(reduction, np.concatenate(rows)).tolist()))
+            found = np.concatenate([design_parts(t, np.tile(groups, len(t))) for t in reduction.tiles()])
+        else:
+            rows = [groups if t.rows is None else groups[t.rows] for t in self.targets(predictions)]
+            found = design_parts(reduction, np.concatenate(rows))
+        return replace(reduction, design=tuple(found[:, 0].tolist()), effects=found)
 
     def reducer(self, predictions: Predictions) -> Callable[[IntArray], Reduction]:
         """What turns codes of labels into problems, for the same scores: these are found once."""

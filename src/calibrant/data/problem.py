@@ -55,6 +55,8 @@ class Problem(Sequence["Problem"]):
     design : float, tuple of float or None
         How many rows say as much as one independent row (see :func:`calibrant.data.dependence.design_effects`), of
         many problems a tuple; None where all rows are independent.
+    effects : ndarray of shape (R, 5) or None
+        Design effects of parts of the residuals (see :func:`calibrant.data.dependence.design_parts`).
     alternate : bool
         Whether rows of R problems alternate, row i being of problem i mod R, as in a matrix: for sums over rows.
     """
@@ -72,6 +74,7 @@ class Problem(Sequence["Problem"]):
     dependent: bool = False
     alternate: bool = False
     design: Any = None
+    effects: FloatArray | None = None
 
     @classmethod
     def samples(
@@ -100,6 +103,7 @@ class Problem(Sequence["Problem"]):
             label=self.labels[a] if alone else self.labels[a:b],
             share=self.shares[a] if alone else self.shares[a:b],
             design=_some(self.design, a, b, alone),
+            effects=_some(self.effects, a, b, alone=False),
             starts=None if alone else self.bounds[a : b + 1] - self.bounds[a],
         )
 
@@ -163,6 +167,16 @@ class Problem(Sequence["Problem"]):
     def designs(self) -> FloatArray:
         """Design effect of each problem, (R,)."""
         return np.ones(len(self)) if self.design is None else np.atleast_1d(self.design).astype(np.float64)
+
+    @cached_property
+    def parts(self) -> FloatArray | None:
+        """What parts of the residuals count in variances, (…, 5): sums that add, of rows in groups."""
+        if self.effects is None:
+            return None
+        w = self.weights
+        each = None if w is None else w if self.integral else w * w
+        found = np.bincount(self.row, each, minlength=len(self))[:, None] * self.effects
+        return found if self.shape else found[0]
 
     @property
     def counted(self) -> bool:
@@ -280,6 +294,7 @@ class OneVsRest(Sequence[Problem]):
     average: str = "power"
     dependent: bool = True
     design: tuple[float, ...] | None = None
+    effects: FloatArray | None = None
     domain: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     @overload
@@ -301,6 +316,7 @@ class OneVsRest(Sequence[Problem]):
             average=self.average,
             dependent=self.dependent,
             design=_some(self.design, a, b, alone=False),
+            effects=_some(self.effects, a, b, alone=False),
         )
 
     def __len__(self) -> int:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..data.types import AnyArray, FloatArray, IntArray
 from ..sums import Grid, GridMoments
+from ..sums.shared import Shared
 from . import laplace
 from .adaptive import AdaptiveKernel
 from .base import CellEstimator, ErrorDraws, PosteriorEstimator
 from .laplace import Component, Prior, RankCells
+from .laplace_draws import draw_gaps
 from .norm import LARGE_NORM, mean_power
 
 #: Rank cells of fits made together, and such cells times draws: they stay in the cache.
@@ -103,6 +105,8 @@ class EmpiricalBayes(PosteriorEstimator):
     Bias: upwards for calibrated models and small n (it never reads 0), downwards for large errors and small n. The
     default prior was chosen on mixtures that the published results do not contain, with an eye on two tracks.
     Scores are taken at a resolution of 1/4096 of the domain. Its reliability curve is that of :class:`AdaptiveKernel`.
+    Of rows in groups, draws have beside the model's coefficients of the constant and the first two cosines what groups
+    have in common, a nuisance with the variance that their design effects say: neither evidence nor error.
     Warns with :class:`ConvergenceWarning` should the fit not converge. Cost O(n + G + components · K³): 1 to 30 ms and
     the pass over the rows.
 
@@ -155,7 +159,12 @@ class EmpiricalBayes(PosteriorEstimator):
     def draws(self, sums: GridMoments, norm: float, n_draws: int, rng: np.random.Generator) -> ErrorDraws:
         """Draw the errors under :data:`WIDE`, whatever the prior of the number."""
         powers, log_odds = np.full((len(sums.rows), n_draws), np.nan), np.full(len(sums.rows), np.nan)
+        shared = Shared.of(sums.rows)
+        if shared is not None:  # as many rows as say the same of what is rough; what groups share, apart
+            sums = replace(sums.rows, squares=sums.rows.squares * shared.rough)
         for some, cells in rank_cells(sums, max(1, _DRAWN // n_draws)):
+            if shared is not None:
+                cells = replace(cells, shared=shared.smooth[some] / shared.rough[some, None])
             powers[some], log_odds[some] = draw_powers(cells, norm, n_draws, rng)
         return ErrorDraws(powers.reshape(*sums.shape, n_draws), log_odds.reshape(sums.shape))
 
@@ -282,5 +291,5 @@ def draw_powers(
     cells: RankCells, norm: float, n_draws: int, rng: np.random.Generator, prior: Prior = WIDE
 ) -> tuple[FloatArray, FloatArray]:
     """Draws of ``errorᵖ``, (…, n_draws), and the log odds of a deviation, (…)."""
-    drawn = laplace.draw_gaps(cells, prior, laplace.fit(cells, prior), n_draws, rng)
+    drawn = draw_gaps(cells, prior, laplace.fit(cells, prior), n_draws, rng)
     return np.asarray(mean_power(drawn.gap, drawn.share, norm)), drawn.log_odds

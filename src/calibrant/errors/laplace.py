@@ -30,6 +30,8 @@ LARGEST_SIZE = 1e7
 #: A kind of outcome that is never expected is taken for expected so often: it may come all the same.
 _LEAST_EXPECTED = 1e-3
 _TOLERANCE = 1e-3
+#: Prior sd of coefficients of a calibrated model, as good as 0.
+_NOTHING = 1e-6
 #: Largest change of a logit in one step: beyond, the quadratic approximation of the likelihood means little.
 _LARGEST_STEP = 2.0
 
@@ -110,6 +112,9 @@ class RankCells:
         or 1 to many samples is wrong about them in a way that says nothing about the scores beside them.
     size : float, or ndarray of shape (…)
         Sample sizes; those of problems side by side make the same number of cells.
+    shared : ndarray of shape (…, 3) or None
+        Of rows in groups: by how many times more than ``size`` rows sums with the first cosines vary, as what a group
+        has in common moves all its rows.
     """
 
     count: FloatArray
@@ -118,6 +123,7 @@ class RankCells:
     rank: FloatArray
     ends: FloatArray
     size: Any
+    shared: FloatArray | None = None
 
     @property
     def terms(self) -> int:
@@ -158,6 +164,17 @@ class RankCells:
         sd = np.sqrt((share * centred**2).sum(axis=-1, keepdims=True))
         slope = np.divide(centred, sd, out=np.zeros_like(centred), where=sd > 1e-9)
         return np.concatenate([slope[..., None], self.ends[..., self.ends_used]], axis=-1)
+
+    @cached_property
+    def moved(self) -> FloatArray | None:
+        """Variance of what groups of rows add to the coefficients, (…, P); None where rows are independent."""
+        if self.shared is None:
+            return None
+        chance, few = expit(self.logit), self.shared.shape[-1]
+        mass = (self.count * chance * (1 - chance))[..., None]
+        out = np.zeros((*self.count.shape[:-1], self.terms_used.size))
+        out[..., :few] = self.shared / np.maximum((mass * self.waves[..., :few] ** 2).sum(axis=-2), _LEAST_EXPECTED)
+        return out
 
     @cached_property
     def ends_used(self) -> IntArray:
@@ -269,17 +286,25 @@ def fit(cells: RankCells, prior: Prior) -> list[Posterior]:
     held = _Held(*(a.reshape(-1, *a.shape[-2:]) for a in matrices), *(a.reshape(-1, a.shape[-1]) for a in rows))
     logit = cells.logit.reshape(held.mass.shape)
     calibrated, chance = held.value(logit)
-    start = np.zeros((len(logit), cells.terms_used.size))
+    size = cells.terms_used.size
+    start = np.zeros((len(logit), size))
     mode = _Mode(start, logit, held.curvature(held.mass * chance * (1 - chance)))
     out: list[Posterior] = []
-    for component in prior.components:
-        precision = prior.spread(component, cells.terms)[cells.terms_used] ** -2.0
-        mode, value = _laplace(held, precision, mode)
-        curvature = mode.information + np.diag(precision)
+    moved = None if cells.moved is None else cells.moved.reshape(-1, size)
+
+    def fitted(spread: FloatArray, start: _Mode) -> tuple[_Mode, FloatArray, FloatArray]:
+        precision = precisions(spread, moved)
+        mode, value = _laplace(held, precision, start)
+        curvature = mode.information + precision[..., None] * np.eye(size)
         lower = np.linalg.cholesky(curvature)
         log_determinant = 2 * np.log(np.diagonal(lower, axis1=-2, axis2=-1)).sum(axis=-1)
-        evidence = value - calibrated + 0.5 * (np.log(precision).sum() - log_determinant)
-        size = precision.size
+        return mode, curvature, value - calibrated + 0.5 * (np.log(precision).sum(axis=-1) - log_determinant)
+
+    # What groups share is there in a calibrated model too: it is no evidence against it.
+    null = 0.0 if moved is None else fitted(np.full(size, _NOTHING), mode)[2]
+    for component in prior.components:
+        mode, curvature, evidence = fitted(prior.spread(component, cells.terms)[cells.terms_used], mode)
+        evidence = evidence - null
         out.append(
             Posterior(mode.theta.reshape(*shape, size), curvature.reshape(*shape, size, size), evidence.reshape(shape))
         )
@@ -291,11 +316,11 @@ def _laplace(held: _Held, precision: FloatArray, start: _Mode) -> tuple[_Mode, F
 
     Steps that lower the posterior are halved. The objective is strictly concave, so this converges from anywhere.
     """
-    diagonal = np.arange(precision.size)
+    diagonal = np.arange(precision.shape[-1])
     out, top = _Mode(*(values.copy() for values in start)), np.empty(len(start.theta))
 
     def shrunk(likelihood: FloatArray, theta: FloatArray) -> FloatArray:
-        return np.asarray(likelihood - 0.5 * (theta * theta) @ precision)
+        return np.asarray(likelihood - 0.5 * quadratic(theta, precision))
 
     active, (theta, eta, information) = np.arange(len(top)), start
     going: AnyArray = np.ones(len(top), dtype=bool)
@@ -336,6 +361,7 @@ def _laplace(held: _Held, precision: FloatArray, start: _Mode) -> tuple[_Mode, F
                 return out, top
             if 4 * going.sum() < 3 * going.size:
                 active, held, theta, eta = active[going], held.of(going), theta[going], eta[going]
+                precision = precision if precision.ndim == 1 else precision[going]
                 value, chance, going = value[going], chance[going], going[going]
     for values, now in zip(out, (theta, eta, information), strict=True):
         values[active[going]] = now[going]
@@ -401,80 +427,12 @@ def _products(terms: int) -> FloatArray:
     return out.reshape(terms * terms, -1)
 
 
-class Drawn(NamedTuple):
-    """Draws from a posterior.
-
-    Attributes
-    ----------
-    gap, share : ndarray of shape (…, n_draws, m)
-        Gaps of the cells, and the shares of samples in them.
-    log_odds : ndarray of shape (…)
-        Log of the mean evidence of the components against perfect calibration.
-    """
-
-    gap: FloatArray
-    share: FloatArray
-    log_odds: FloatArray
+def precisions(spread: FloatArray, moved: FloatArray | None) -> FloatArray:
+    """Inverse of the variances (…, P) of coefficients with a prior sd (P,), and of what groups add to them."""
+    return np.asarray(spread**-2.0 if moved is None else 1 / (spread**2 + moved))
 
 
-def draw_gaps(
-    cells: RankCells, prior: Prior, posteriors: list[Posterior], n_draws: int, rng: np.random.Generator
-) -> Drawn:
-    """Draw gaps and shares of the cells from the posterior.
-
-    Components are drawn in proportion to their evidence (systematically: each gets its share of the draws), maps from
-    their normal law, and then by importance, the posterior over that law: where few samples have an outcome of one
-    kind, a normal law of the log odds reaches far beyond what their number allows. The mean importance corrects the
-    evidence. Shares are those of a Bayesian bootstrap of the samples. Problems side by side have noise of their own.
-    """
-    leading = cells.count.shape[:-1]
-    bounds = np.cumsum(weights(prior, posteriors), axis=-1)
-    bounds[..., -1] = 1.0
-    position = (np.arange(n_draws) + rng.random((*leading, 1))) / n_draws
-    noise = rng.standard_normal((*leading, cells.terms + 3, n_draws))[..., cells.terms_used, :]
-    theta = np.zeros(noise.shape)
-    log_weight = 0.5 * (noise**2).sum(axis=-2)
-    below = np.zeros((*leading, 1))
-    for i, (component, posterior) in enumerate(zip(prior.components, posteriors, strict=True)):
-        above = bounds[..., i : i + 1]
-        chosen = (position >= below) & (position < above)
-        below = above
-        if chosen.any():
-            precision = prior.spread(component, cells.terms)[cells.terms_used] ** -2.0
-            found = posterior.mode[..., None] + posterior.root @ noise
-            theta = np.where(chosen[..., None, :], found, theta)
-            top = (
-                _log_likelihood(cells, posterior.mode[..., None])[0] - 0.5 * (posterior.mode**2 @ precision)[..., None]
-            )
-            log_weight -= np.where(chosen, top + 0.5 * np.einsum("...pd,p->...d", found**2, precision), 0.0)
-    likelihood, chance = _log_likelihood(cells, theta)
-    log_weight += likelihood
-    gap = chance - expit(cells.logit)[..., None, :]
-    kept, log_mean = _resampled(log_weight, rng)
-    mass = rng.standard_gamma(np.broadcast_to(cells.count[..., None, :], gap.shape))
-    return Drawn(
-        np.take_along_axis(gap, kept[..., None], axis=-2),
-        np.asarray(mass / mass.sum(axis=-1, keepdims=True)),
-        log_mean_evidence(prior, posteriors) + log_mean,
-    )
-
-
-def _log_likelihood(cells: RankCells, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Log-likelihood (…, D) of coefficients (…, P, D), and the chances (…, D, m) they stand for."""
-    eta = cells.logit[..., None, :] + np.swapaxes(cells.design @ theta, -1, -2)
-    growth, chance = softplus_and_expit(eta)
-    value = eta @ cells.positive[..., None] - growth @ cells.count[..., None]
-    return np.asarray(value[..., 0]), chance
-
-
-def _resampled(log_weight: FloatArray, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
-    """Numbers of the draws kept, in proportion to their weights and in random order, and the log of the mean weight."""
-    n = log_weight.shape[-1]
-    largest = log_weight.max(axis=-1, keepdims=True)
-    total = np.cumsum(np.exp(log_weight - largest), axis=-1)
-    mean = total[..., -1:] / n
-    ends = np.ceil(total / mean - rng.random(mean.shape))
-    ends[..., -1] = n
-    times = np.diff(np.clip(ends, 0, n).astype(np.intp), axis=-1, prepend=0)
-    kept = np.repeat(np.broadcast_to(np.arange(n), times.shape).reshape(-1), times.reshape(-1)).reshape(times.shape)
-    return rng.permuted(kept, axis=-1), np.asarray((largest + np.log(mean))[..., 0])
+def quadratic(theta: FloatArray, precision: FloatArray) -> FloatArray:
+    """``Σ precision · θ²`` over the last axis, with one precision for all or one each."""
+    squares = theta * theta
+    return np.asarray(squares @ precision if precision.ndim == 1 else (squares * precision).sum(axis=-1))

@@ -12,7 +12,7 @@ import numpy as np
 from ..data.types import AnyArray, FloatArray
 from ..sums import BandwidthRule, Grid, GridMoments, RankMoments, Smoother, resolve_bandwidth
 from ..sums.bandwidth import RULES, one_by_one
-from ..sums.grid import RANK_CELLS
+from ..sums.rank_axis import RANK_CELLS
 from ..sums.smoothing import by_cells, peak_of, smoothed, spectrum, trapezoid
 from .adaptive import AdaptiveKernel
 from .base import CellEstimator, Cells, Held, speaks

@@ -74,7 +74,12 @@ def aligned(problems: Problem, p: Predictions) -> Problem:
     designs = np.ones(p.n_classes)
     designs[at] = problems.designs
     design = None if problems.design is None else tuple(designs.tolist())
-    return replace(problems, label=p.classes, share=(1 / p.n_classes,) * p.n_classes, starts=starts, design=design)
+    effects = None
+    if problems.effects is not None:
+        effects = np.ones((p.n_classes, problems.effects.shape[1]))
+        effects[at] = problems.effects
+    shares = (1 / p.n_classes,) * p.n_classes
+    return replace(problems, label=p.classes, share=shares, starts=starts, design=design, effects=effects)
 
 
 def added(a: Kept | None, b: Kept | None) -> Kept | None:

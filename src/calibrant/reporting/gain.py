@@ -14,6 +14,7 @@ from ..errors import laplace
 from ..errors.base import ErrorDraws
 from ..errors.empirical_bayes import WIDE, rank_cells
 from ..errors.laplace import RankCells
+from ..errors.laplace_draws import Drawn, draw_gaps
 from ..measure.inference.posterior import credible
 from ..measure.question import Question, few_draws
 from ..sums import GridMoments
@@ -97,7 +98,7 @@ def _draws(
     log_odds = np.full(len(sums), np.nan)
     gains = [np.full((len(sums), n_draws), np.nan) for _ in range(2 if threshold is None else 3)]
     for some, cells in rank_cells(sums, max(1, _TOGETHER // n_draws)):
-        drawn = laplace.draw_gaps(cells, WIDE, laplace.fit(cells, WIDE), n_draws, rng)
+        drawn = draw_gaps(cells, WIDE, laplace.fit(cells, WIDE), n_draws, rng)
         stated = expit(cells.logit)[..., None, :]
         right = np.clip(stated + drawn.gap, 0.0, 1.0)
         divergence = rel_entr(right, stated) + rel_entr(1 - right, 1 - stated)
@@ -109,7 +110,7 @@ def _draws(
     return (log_odds, *gains)
 
 
-def _changed(cells: RankCells, drawn: laplace.Drawn, threshold: float) -> FloatArray:
+def _changed(cells: RankCells, drawn: Drawn, threshold: float) -> FloatArray:
     """Shares of rows on another side of a threshold before and after, (…, D).
 
     Rows of a cell lie evenly between the middles of it and its neighbours, and what is right is linear there; beside

@@ -15,6 +15,7 @@ from ..data.weights import are_binary, ones_or
 from .edges import Edges
 from .judged import judged
 from .redrawn import as_often, number_as_often
+from .shared import added_parts, held_parts, written
 from .shares import MAPPINGS, linear_shares
 
 #: Rows worked on at a time: the temporary arrays stay in the cache.
@@ -44,6 +45,8 @@ class BinMoments:
         Rows seen.
     integral : bool
         Whether all weights seen were whole numbers.
+    parts : ndarray of shape (…, 5) or None
+        What design effects of parts of the residuals make of rows in groups; see :mod:`.shared`.
 
     Notes
     -----
@@ -68,6 +71,7 @@ class BinMoments:
     repeat: FloatArray
     n_samples: Any
     integral: bool = True
+    parts: FloatArray | None = None
 
     @classmethod
     def empty(cls, edges: Edges, mapping: str = "hard") -> BinMoments:
@@ -86,7 +90,7 @@ class BinMoments:
         weight, score, outcome, square, repeat = (v.reshape(shape) for v in sums)
         if problem.design is not None:
             square = problem.variances(square, repeat)
-        return cls(edges, mapping, weight, score, outcome, square, repeat, n, problem.counted)
+        return cls(edges, mapping, weight, score, outcome, square, repeat, n, problem.counted, problem.parts)
 
     def add(
         self,
@@ -107,7 +111,8 @@ class BinMoments:
         edges = self.edges[index]
         bins = edges.n_bins if isinstance(index, (int, np.integer)) else self.weight.shape[-1]
         sums = {f: getattr(self, f)[index][..., :bins] for f in _FIELDS}
-        return replace(self, edges=edges, n_samples=self.n_samples[index], **sums)
+        parts = None if self.parts is None else self.parts[index]
+        return replace(self, edges=edges, n_samples=self.n_samples[index], parts=parts, **sums)
 
     def __len__(self) -> int:
         return len(self.weight)
@@ -122,8 +127,8 @@ class BinMoments:
                 + ("" if self.mapping != other.mapping else " with other edges")
             )
         sums = {f: getattr(self, f) + getattr(other, f) for f in _FIELDS}
-        n = self.n_samples + other.n_samples
-        return replace(self, n_samples=n, integral=self.integral and other.integral, **sums)
+        n, parts = self.n_samples + other.n_samples, added_parts(self.parts, other.parts)
+        return replace(self, n_samples=n, integral=self.integral and other.integral, parts=parts, **sums)
 
     merge = __add__
 
@@ -202,6 +207,7 @@ class BinMoments:
             "n_samples": self.n_samples,
             "integral": self.integral,
             **arrays,
+            **written(self.parts),
         }
 
     @classmethod
@@ -220,7 +226,8 @@ class BinMoments:
             held.within("outcome", fields["outcome"], fields["weight"])
             held.within("repeat", fields["repeat"], fields["weight"])
             held.within("square", fields["square"], fields["weight"] * fields["weight"].sum())
-        return cls(edges, mapping, n_samples=n, integral=integral, **fields)
+            parts = held_parts(held)
+        return cls(edges, mapping, n_samples=n, integral=integral, parts=parts, **fields)
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ from ..data.problem import Problem
 from ..data.types import AnyArray, FloatArray, IntArray
 from ..data.weights import are_binary, ones_or
 from .judged import judged
+from .rank_axis import RANK_CELLS, RankMoments
 from .redrawn import as_often, number_as_often
+from .shared import added_parts, held_parts, written
 
 #: Grid cells over the domain; on [0, 1] the step is 0.00024, finer than the published code's 0.00037.
 GRID_CELLS = 4096
-#: Cells of the rank axis; the bandwidth is above one cell up to n = 10⁷, and one cell beyond.
-RANK_CELLS = 256
 #: From this many grids of it all coarser ones are made.
 _FINE_CELLS = 1024
 #: Up to this many rows a problem is sorted and its nodes in use found from that; more rows make a dense histogram.
@@ -50,6 +50,8 @@ class GridMoments:
         another ends with empty ones); None for all of them, m = G + 1.
     cells : int
         Cells G of the grid.
+    parts : ndarray of shape (…, 5) or None
+        ``squares`` as design effects of parts of the residuals make them, of rows in groups; see :mod:`.shared`.
     blocks : int
         How often the counts of some problems stand one after the other, with other positives.
 
@@ -70,6 +72,7 @@ class GridMoments:
     node: IntArray | None = None
     cells: int = 0
     blocks: int = 1
+    parts: FloatArray | None = None
 
     def __post_init__(self) -> None:
         if self.node is None:
@@ -94,9 +97,18 @@ class GridMoments:
             squares = (total if p.integral else squares) * p.designs
         if not p.shape:
             count, positive = dense_counts(p, cells)
-            return cls(*p.domain, count[0], positive[0], float(total[0]), float(squares[0]), p.n_samples, p.counted)
+            return cls(
+                *p.domain,
+                count[0],
+                positive[0],
+                float(total[0]),
+                float(squares[0]),
+                p.n_samples,
+                p.counted,
+                parts=p.parts,
+            )
         node, count, positive = _on_nodes(p, cells)
-        return cls(*p.domain, count, positive, total, squares, p.counts, p.counted, node, cells)
+        return cls(*p.domain, count, positive, total, squares, p.counts, p.counted, node, cells, parts=p.parts)
 
     def __getitem__(self, index: Any) -> GridMoments:
         """Counts of one of many problems, on all nodes, or of some of them."""
@@ -105,6 +117,7 @@ class GridMoments:
         if alone:
             some |= {"total": float(some["total"]), "squares": float(some["squares"])}
             some["n_samples"] = int(some["n_samples"])
+        some["parts"] = None if self.parts is None else self.parts[index]
         one = replace(self, node=None if self.node is None else self.node[index], blocks=1, **some)
         if "_fine" in self.__dict__ and not alone:
             one.__dict__["_fine"] = tuple(v[index] for v in self._fine)
@@ -124,6 +137,7 @@ class GridMoments:
         if self.shape:
             return self
         row: dict[str, Any] = {f: np.asarray(getattr(self, f))[None] for f in _FIELDS}
+        row["parts"] = None if self.parts is None else self.parts[None]
         return replace(self, node=None if self.node is None else self.node[None], **row)
 
     @property
@@ -149,6 +163,7 @@ class GridMoments:
             )
         one, two = self.dense, other.dense
         added: dict[str, Any] = {f: getattr(one, f) + getattr(two, f) for f in _FIELDS}
+        added["parts"] = added_parts(self.parts, other.parts)
         return replace(one, integral=self.integral and other.integral, **added)
 
     merge = __add__
@@ -265,7 +280,7 @@ class GridMoments:
         parts = [share_out(cell, position, v, RANK_CELLS) for v in (count, positive, g.nodes * count)]
         if not self.shape:
             parts = [v[0] for v in parts]
-        return RankMoments(parts[0], parts[1], parts[2], self.effective_size)
+        return RankMoments(parts[0], parts[1], parts[2], self.effective_size, self.parts)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, for JSON."""
@@ -279,6 +294,7 @@ class GridMoments:
             "squares": self.squares,
             "n_samples": self.n_samples,
             "integral": self.integral,
+            **written(self.parts),
         }
 
     @classmethod
@@ -295,7 +311,8 @@ class GridMoments:
             held.within("positive", positive, count)
             held.need(bool(np.isclose(count.sum(), total, rtol=1e-6, atol=1e-9)), "count must add up to total")
             held.within("squares", np.array([squares]), np.array([total**2]))
-        return cls(low, high, count, positive, total, squares, n, integral)
+            parts = held_parts(held)
+        return cls(low, high, count, positive, total, squares, n, integral, parts=parts)
 
 
 @dataclass(frozen=True)
@@ -305,54 +322,6 @@ class Grid:
     def of(self, problem: Problem) -> GridMoments:
         """Counts of a problem's samples."""
         return GridMoments.of(problem)
-
-
-@dataclass(frozen=True, eq=False)
-class RankMoments:
-    """Counts on the nodes of the rank axis [0, 1], in units of the effective sample size.
-
-    Attributes
-    ----------
-    count, positive, score : ndarray of shape (…, 257)
-        Samples, positives and sums of scores.
-    size : float, or ndarray of shape (…)
-        Sample size.
-    """
-
-    count: FloatArray
-    positive: FloatArray
-    score: FloatArray
-    size: Any
-
-    def __getitem__(self, index: Any) -> RankMoments:
-        """Counts of one of many problems, or of some."""
-        return RankMoments(*(getattr(self, f)[index] for f in ("count", "positive", "score", "size")))
-
-    @property
-    def ranked(self) -> RankMoments:
-        """These."""
-        return self
-
-    @property
-    def mean_score(self) -> FloatArray:
-        """Mean score at each node; NaN where there is none."""
-        nothing: FloatArray = np.full(self.count.shape, np.nan)
-        return np.divide(self.score, self.count, out=nothing, where=self.count > 0)
-
-    @property
-    def atoms(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Scores, samples and positives of what is drawn anew: of the nodes."""
-        return self.mean_score, self.count, self.positive
-
-    def redrawn(self, count: FloatArray, positive: FloatArray) -> RankMoments:
-        """Counts with other samples (R, 257) and positives (b R, 257) at these ranks and mean scores.
-
-        Of many problems, as many samples of each, one problem after the other.
-        """
-        blocks = len(positive) // len(count)
-        score = np.tile(count * as_often(np.nan_to_num(self.mean_score), count), (blocks, 1))
-        size = np.tile(number_as_often(self.size, count), blocks)
-        return RankMoments(np.tile(count, (blocks, 1)), positive, score, size)
 
 
 def fold(values: FloatArray, cells: int) -> FloatArray:

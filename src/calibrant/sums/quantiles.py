@@ -187,9 +187,8 @@ class _Placed:
             weight, score, outcome = both(runs.weight), both(runs.weight * runs.scores), both(runs.outcome)
             square, repeat = both(runs.square, twice=True), both(runs.weight, twice=True)
         edges = Edges(self.values, exact=True)
-        found = BinMoments(
-            edges, mapping, weight, score, outcome, square, repeat, runs.n_rows, runs.integral and not runs.grouped
-        )
+        counted, parts = runs.integral and not runs.grouped, None if runs.parts is None else np.atleast_2d(runs.parts)
+        found = BinMoments(edges, mapping, weight, score, outcome, square, repeat, runs.n_rows, counted, parts)
         return found if runs.shape else found[0]
 
     def residuals(self, mapping: str) -> FloatArray:

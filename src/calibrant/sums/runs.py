@@ -11,6 +11,7 @@ import numpy as np
 
 from ..data.problem import Problem
 from ..data.types import AnyArray, FloatArray, IntArray
+from .shared import added_parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +34,8 @@ class Runs:
         Rows, those without weight included.
     shape : tuple
         () for one problem, (R,) for many.
+    parts : ndarray of shape (…, 5) or None
+        What design effects of parts of the residuals make of rows in groups; see :mod:`.shared`.
     grouped : bool
         Whether rows hang together in groups: ``square`` then has their design effect, and of repeats too.
     """
@@ -49,6 +52,7 @@ class Runs:
     n_samples: Any
     shape: tuple[int, ...] = ()
     grouped: bool = False
+    parts: FloatArray | None = None
 
     @classmethod
     def of(cls, problem: Problem) -> Runs:
@@ -68,7 +72,7 @@ class Runs:
             square = (weight if p.integral else square) * problem.designs[row[start]]
         bounds = np.searchsorted(row[start], np.arange(len(p) + 1))
         n = problem.counts if problem.shape else problem.n_samples
-        about = (p.domain, p.eps, bounds, n, p.shape, p.design is not None)
+        about = (p.domain, p.eps, bounds, n, p.shape, p.design is not None, p.parts)
         return cls(s[start], weight, outcome, square, p.counts, p.integral, *about)
 
     def __len__(self) -> int:
@@ -89,6 +93,7 @@ class Runs:
             if alone
             else np.atleast_1d(self.n_samples)[a:b],
             shape=() if alone else (b - a,),
+            parts=self.parts if self.parts is None or not self.shape else self.parts[a] if alone else self.parts[a:b],
         )
 
     def __add__(self, other: Runs) -> Runs:
@@ -118,6 +123,7 @@ class Runs:
             n_samples=self.n_samples + other.n_samples,
             integral=self.integral and other.integral,
             grouped=self.grouped or other.grouped,
+            parts=added_parts(self.parts, other.parts),
             eps=max(self.eps, other.eps),
             bounds=np.searchsorted(row[start], np.arange(len(self) + 1)),
         )

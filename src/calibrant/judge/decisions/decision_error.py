@@ -20,6 +20,7 @@ from ...errors import EmpiricalBayes, laplace
 from ...errors.base import ErrorDraws
 from ...errors.empirical_bayes import WIDE, from_sums
 from ...errors.laplace import Prior, RankCells
+from ...errors.laplace_draws import draw_gaps
 from ...measure.inference.posterior import credible
 from ...measure.murphy import BinaryRows
 from ...measure.question import Question
@@ -173,7 +174,7 @@ def decision_calibration_error(
     error, regret = _means(cells, importance, density, chosen.law(0.0))
     pvalue = _test(problem, density, rng)
     posteriors = laplace.fit(cells, WIDE)
-    gap, mass, log_odds = laplace.draw_gaps(cells, WIDE, posteriors, n_draws, rng)
+    gap, mass, log_odds = draw_gaps(cells, WIDE, posteriors, n_draws, rng)
     weight = mass * importance
     total = weight.sum(axis=-1)
     errors = np.divide((weight * np.abs(gap)).sum(axis=-1), total, out=np.full(total.shape, np.nan), where=total > 0)

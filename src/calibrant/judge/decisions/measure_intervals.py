@@ -13,6 +13,7 @@ from ...data.weights import of_variances
 from ...errors import EmpiricalBayes, laplace
 from ...errors.base import ErrorDraws
 from ...errors.empirical_bayes import WIDE, rank_cells
+from ...errors.laplace_draws import draw_gaps
 from ...measure.inference.posterior import credible
 from ...measure.question import Question
 from ...sums.logistic_fit import expit, logits_of
@@ -81,7 +82,7 @@ def of_distances(
     calibrated.
     """
     (_, cells), *_ = rank_cells(EmpiricalBayes().summarize(problem), 1)
-    drawn = laplace.draw_gaps(cells, WIDE, laplace.fit(cells, WIDE), n_draws, rng)
+    drawn = draw_gaps(cells, WIDE, laplace.fit(cells, WIDE), n_draws, rng)
     gap, share = np.abs(drawn.gap[0]), drawn.share[0]
     e50, e90 = _quantiles(gap, share, (0.5, 0.9))
     draws = {"ici": (gap * share).sum(axis=-1), "e50": e50, "e90": e90, "eci": (gap**2 * share).sum(axis=-1)}

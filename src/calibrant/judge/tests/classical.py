@@ -7,6 +7,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from ...data.checks import check_choice, check_int, check_resamples
+from ...data.dependence import few_units, group_codes
 from ...data.predictions import Predictions
 from ...data.types import AnyArray, FloatArray, RandomState
 from ...data.validation import as_predictions
@@ -218,7 +219,9 @@ def pearson_test(
     Notes
     -----
     Sensitive to gaps of any shape, and so not very sensitive to any: with few rows a score prefer
-    :func:`calibration_test`. Cost O(n K log n), and a multinomial count a score and draw.
+    :func:`calibration_test`. Of rows in ``groups`` signs of whole groups' residuals are drawn, which needs several
+    rows of each score: where expected counts are small, ``warnings`` say so and the p-value is too often small. Cost
+    O(n K log n), and a multinomial count a score and draw.
 
     References
     ----------
@@ -256,9 +259,8 @@ def pearson_test(
     }
     if p.groups is not None and freedom >= 1:
         cells = (matrix, codes, w, group)
-        return _by_groups(
-            p, statistic, cells, expected, "Pearson's statistic", about["null"], n_resamples, random_state
-        )
+        how, null = "Pearson's statistic", about["null"]
+        return _by_groups(p, statistic, cells, expected, how, null, n_resamples, random_state, tuple(few))
     if freedom < 1:
         pvalue = 0.0 if np.isinf(statistic) else float("nan")
         return TestResult(statistic, pvalue, method="Pearson's test", warnings=("all scores are certain",), **about)
@@ -503,9 +505,15 @@ def _by_groups(
     n, k = matrix.shape
     residual = -matrix
     residual[np.arange(n), codes] += 1
-    flips = Flips.of(_grouped(p), (residual**2).sum(axis=1), 1 - (matrix**2).sum(axis=1), w)
-    wide = Flips(np.repeat(flips.group, k), flips.scale)
-    sums = wide.sums((cell[:, None] * k + np.arange(k)).reshape(-1), expected.size, (w[:, None] * residual).reshape(-1))
+    flips = Flips(group_codes(_grouped(p)), 1.0)
+    # The statistic divides by what each cell states: there too single rows are to vary as stated, as wrong extreme
+    # scores vary by more. That takes factors of as many cells from the data, for which few groups are allowed for.
+    squares = (residual**2).sum(axis=1), 1 - (matrix**2).sum(axis=1)
+    happened, stated = (np.bincount(cell, w * w * v, minlength=len(expected)) for v in squares)
+    scale = np.sqrt(np.divide(stated, happened, out=np.ones(len(expected)), where=happened > 0))
+    residual *= (w * scale[cell])[:, None] * np.sqrt(few_units(np.array(flips.n_groups)))
+    wide = Flips(np.repeat(flips.group, k), 1.0)
+    sums = wide.sums((cell[:, None] * k + np.arange(k)).reshape(-1), expected.size, residual.reshape(-1))
     drawn = flips.drawn(sums, n_resamples, np.random.default_rng(random_state))
     draws = np.concatenate([_chi_squared(d.reshape(-1, *expected.shape) + expected, expected) for d in drawn])
     return TestResult(

@@ -35,7 +35,7 @@ class Flips:
     group : ndarray of shape (n,)
         Codes 0 … G - 1.
     scale : float
-        The factor c.
+        The factor c; 1 where residuals were scaled before, as those of cells apart.
     """
 
     group: IntArray

@@ -18,7 +18,8 @@ Approximations, all of them felt:
 
 * the shape of the gaps is taken from the data, after the estimator's own smoothing: what a bin or a kernel averages
   away is not put back, so an estimator that blurs much covers the blurred error and not the true one;
-* outcomes within a cell share one probability and are drawn as normal;
+* outcomes within a cell share one probability and are drawn as normal; of rows in groups also with what groups have in
+  common: shifts and two smooth parts of the residuals have design effects of their own (:mod:`calibrant.sums.shared`);
 * classes of a one-vs-rest problem are drawn independently and the spread of their mean is widened by
   :math:`\sqrt{1 + 0.876/(K-1)}`, the factor for exchangeable classes under calibration (for K = 2 the two problems are
   each other's mirror image and one stands for both).
@@ -42,6 +43,7 @@ from ...errors.fitted import as_grid
 from ...errors.norm import mean_power, root
 from ...errors.path import SCALES, Path
 from ...errors.residual import ResidualKernel
+from ...sums.shared import Shared
 from ..question import Question, sums_up
 from .unified import reach
 
@@ -127,11 +129,17 @@ class Draws(ABC):
 
 @dataclass(frozen=True, eq=False)
 class NormalDraws(Draws):
-    """Samples whose outcomes are normal in cells, and drawn one by one in sums of ``single`` rows."""
+    """Samples whose outcomes are normal in cells, and drawn one by one in sums of ``single`` rows.
+
+    Of rows in groups ``moved`` and ``waves`` are what groups have in common, in units of its spread, (r, R, 3), and the
+    smooth functions of the score whose multiples it adds to the logits of whole samples, (r, m, 3).
+    """
 
     chances: FloatArray
     noise: FloatArray
     single: AnyArray
+    moved: FloatArray | None = None
+    waves: FloatArray | None = None
 
     @classmethod
     def of(
@@ -147,20 +155,37 @@ class NormalDraws(Draws):
             kept = np.broadcast_to(count[:, None], shape)
             if sums.grouped:  # rows that hang together are no trials: their sums vary more, and are as good as normal
                 normal = np.stack([rng.standard_normal(shape[1:]) for rng in noise])
-                return cls(kept, chances, normal, np.zeros(shape[-1], dtype=bool))
+                return cls(kept, chances, normal, np.zeros(shape[-1], dtype=bool)).shared_by(sums, count, noise)
             return cls(kept, chances, np.stack([rng.random(shape[1:]) for rng in noise]), trials <= 1)
         counts, normal = np.empty(shape), np.empty(shape)
         for i, rng in enumerate(noise):
             counts[i] = rng.poisson(np.maximum(count[i], 0), size=shape[1:])
             rng.standard_normal(out=normal[i])
-        return cls(counts, chances, normal, np.zeros(shape[-1], dtype=bool))
+        return cls(counts, chances, normal, np.zeros(shape[-1], dtype=bool)).shared_by(sums, count, noise)
+
+    def shared_by(self, sums: Any, count: FloatArray, noise: Sequence[np.random.Generator]) -> NormalDraws:
+        """The same of rows in groups: smooth sums over cells vary more, and rough ones less, than their mean says."""
+        shared = Shared.of(sums)
+        if shared is None:
+            return self
+        few = np.arange(shared.smooth.shape[-1])
+        total = np.maximum(count.sum(axis=-1, keepdims=True), np.finfo(float).tiny)
+        waves = np.cos(np.pi * few * ((np.cumsum(count, axis=-1) - count / 2) / total)[..., None])
+        normal = np.stack([rng.standard_normal((self.noise.shape[1], few.size)) for rng in noise])
+        moved = normal * np.sqrt(shared.smooth)[:, None]
+        return replace(self, noise=self.noise * np.sqrt(shared.rough)[:, None, None], moved=moved, waves=waves)
 
     def positive(self, truth: int) -> FloatArray:
         """Positives of the samples under one of the truths, (r, R, m)."""
         chance = self.chances[truth][:, None]
         if not self.single.any():
-            out: FloatArray = self.noise * np.sqrt(self.count * chance * (1 - chance))
+            variance = self.count * chance * (1 - chance)
+            out: FloatArray = self.noise * np.sqrt(variance)
             out += self.count * chance
+            if self.moved is not None and self.waves is not None:
+                information = (variance.mean(axis=1)[..., None] * self.waves**2).sum(axis=-2)
+                sd = np.divide(1.0, np.sqrt(information), out=np.zeros_like(information), where=information > 0)
+                out += variance * ((self.moved * sd[:, None]) @ np.swapaxes(self.waves, -1, -2))
             return out
         from scipy.special import ndtri
 

@@ -1,0 +1,114 @@
+"""Draws of recalibration maps from the posterior of :mod:`.laplace`, and what they leave of gaps."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..data.types import FloatArray, IntArray
+from .laplace import Posterior, Prior, RankCells, log_mean_evidence, precisions, quadratic, weights
+from .logitmap import expit, softplus_and_expit
+
+#: Share of draws in which what is the model's in smooth terms has an amplitude of the prior's components.
+_AS_DRAWN = 0.5
+
+
+class Drawn(NamedTuple):
+    """Draws from a posterior.
+
+    Attributes
+    ----------
+    gap, share : ndarray of shape (…, n_draws, m)
+        Gaps of the cells, and the shares of samples in them.
+    log_odds : ndarray of shape (…)
+        Log of the mean evidence of the components against perfect calibration.
+    """
+
+    gap: FloatArray
+    share: FloatArray
+    log_odds: FloatArray
+
+
+def draw_gaps(
+    cells: RankCells, prior: Prior, posteriors: list[Posterior], n_draws: int, rng: np.random.Generator
+) -> Drawn:
+    """Draw gaps and shares of the cells from the posterior.
+
+    Components are drawn in proportion to their evidence (systematically: each gets its share of the draws), maps from
+    their normal law, and then by importance, the posterior over that law: where few samples have an outcome of one
+    kind, a normal law of the log odds reaches far beyond what their number allows. The mean importance corrects the
+    evidence. Shares are those of a Bayesian bootstrap of the samples. Problems side by side have noise of their own.
+    """
+    leading = cells.count.shape[:-1]
+    bounds = np.cumsum(weights(prior, posteriors), axis=-1)
+    bounds[..., -1] = 1.0
+    position = (np.arange(n_draws) + rng.random((*leading, 1))) / n_draws
+    noise = rng.standard_normal((*leading, cells.terms + 3, n_draws))[..., cells.terms_used, :]
+    theta = np.zeros(noise.shape)
+    log_weight = 0.5 * (noise**2).sum(axis=-2)
+    below = np.zeros((*leading, 1))
+    for i, (component, posterior) in enumerate(zip(prior.components, posteriors, strict=True)):
+        above = bounds[..., i : i + 1]
+        chosen = (position >= below) & (position < above)
+        below = above
+        if chosen.any():
+            precision = precisions(prior.spread(component, cells.terms)[cells.terms_used], cells.moved)
+            found = posterior.mode[..., None] + posterior.root @ noise
+            theta = np.where(chosen[..., None, :], found, theta)
+            likeliest = _log_likelihood(cells, posterior.mode[..., None])[0]
+            top = likeliest - 0.5 * quadratic(posterior.mode, precision)[..., None]
+            log_weight -= np.where(chosen, top + 0.5 * np.einsum("...pd,...p->...d", found**2, precision), 0.0)
+    likelihood, chance = _log_likelihood(cells, theta)
+    log_weight += likelihood
+    if cells.moved is not None:
+        chance = _log_likelihood(cells, _own(cells, prior, theta, cells.moved[..., None], rng))[1]
+    gap = chance - expit(cells.logit)[..., None, :]
+    kept, log_mean = _resampled(log_weight, rng)
+    mass = rng.standard_gamma(np.broadcast_to(cells.count[..., None, :], gap.shape))
+    return Drawn(
+        np.take_along_axis(gap, kept[..., None], axis=-2),
+        np.asarray(mass / mass.sum(axis=-1, keepdims=True)),
+        log_mean_evidence(prior, posteriors) + log_mean,
+    )
+
+
+def _own(cells: RankCells, prior: Prior, theta: FloatArray, moved: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """What is the model's in coefficients (…, P, D), where the groups of a sample moved them.
+
+    A sum of two normal variables. The first is as large as that of a component drawn from the prior given the sum, or,
+    every other time, as all components together make it: that gaps are not rough leaves the amplitude of the fit small,
+    and an offset of the scores may be none, or need not be small.
+    """
+    spread = np.stack([prior.spread(c, cells.terms)[cells.terms_used] for c in prior.components])
+    weight = np.array([c.weight for c in prior.components])
+    few = slice(0, 0 if cells.shared is None else cells.shared.shape[-1])
+    total = spread[:, few, None] ** 2 + moved[..., None, few, :]  # (…, components, 3, 1)
+    score = np.log(total) + theta[..., None, few, :] ** 2 / total
+    score = np.log(weight)[:, None] - 0.5 * score.sum(axis=-2)
+    drawn = spread[(score + rng.gumbel(size=score.shape)).argmax(axis=-2)] ** 2
+    either = rng.random(drawn.shape[:-1])[..., None] < _AS_DRAWN
+    variance = np.swapaxes(np.where(either, drawn, weight @ spread**2), -1, -2)
+    share = variance / (variance + moved)
+    return np.asarray(share * theta + np.sqrt(share * moved) * rng.standard_normal(theta.shape))
+
+
+def _log_likelihood(cells: RankCells, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Log-likelihood (…, D) of coefficients (…, P, D), and the chances (…, D, m) they stand for."""
+    eta = cells.logit[..., None, :] + np.swapaxes(cells.design @ theta, -1, -2)
+    growth, chance = softplus_and_expit(eta)
+    value = eta @ cells.positive[..., None] - growth @ cells.count[..., None]
+    return np.asarray(value[..., 0]), chance
+
+
+def _resampled(log_weight: FloatArray, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
+    """Numbers of the draws kept, in proportion to their weights and in random order, and the log of the mean weight."""
+    n = log_weight.shape[-1]
+    largest = log_weight.max(axis=-1, keepdims=True)
+    total = np.cumsum(np.exp(log_weight - largest), axis=-1)
+    mean = total[..., -1:] / n
+    ends = np.ceil(total / mean - rng.random(mean.shape))
+    ends[..., -1] = n
+    times = np.diff(np.clip(ends, 0, n).astype(np.intp), axis=-1, prepend=0)
+    kept = np.repeat(np.broadcast_to(np.arange(n), times.shape).reshape(-1), times.reshape(-1)).reshape(times.shape)
+    return rng.permuted(kept, axis=-1), np.asarray((largest + np.log(mean))[..., 0])
