@@ -97,6 +97,8 @@ class Accumulator(Shown):
         self.by_class: Kept | None = None
         #: Hashes of the groups added so far, sorted; None where rows are independent.
         self.groups: AnyArray | None = None
+        #: Rows that were left out as bad, and how the sums were made, where not by :meth:`add`.
+        self.dropped, self.made = 0, ""
 
     @property
     def binned(self) -> Binned:
@@ -178,6 +180,8 @@ class Accumulator(Shown):
         if not isinstance(other, Accumulator):
             return NotImplemented
         out = Accumulator(**_settings(self, other))
+        out.dropped = self.dropped + other.dropped
+        out.made = self.made if self.made == other.made else ""
         full = [a for a in (self, other) if a.totals is not None]
         for a in full:
             if (a.classes, a.positive) != (full[0].classes, full[0].positive):
@@ -208,6 +212,10 @@ class Accumulator(Shown):
         if self.positive is not None:
             yield "positive", self.classes[self.positive]
         yield "estimators", tuple(map(repr, self.estimators))
+        if self.dropped:
+            yield "dropped", self.dropped
+        if self.made:
+            yield "made", self.made
 
     @property
     def n_samples(self) -> int:
@@ -249,8 +257,8 @@ class Accumulator(Shown):
         for part in kept.parts:
             if need in part:
                 found = part[need]
-            elif FINE in part:
-                rows = part[FINE][0].as_rows(kept.domain)
+            elif kept.fine in part:
+                rows = part[kept.fine][0].as_rows(kept.domain)
                 found = estimator.summarize(replace(rows, starts=np.array([0, rows.n_samples])))
             else:
                 raise ValueError(
