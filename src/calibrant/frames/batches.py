@@ -40,7 +40,7 @@ class Batched:
     columns: Columns
 
     def __call__(self, batches: Iterable[Any]) -> Sums:
-        """Sums of batches, frames of any library that holds them in memory, by the value of a column if there is one."""
+        """Sums of batches, frames of any library that has them in memory, by the value of a column if there is one."""
         total: Sums = {}
         for batch in batches:
             frame = nw.from_native(batch, eager_only=True)
@@ -57,8 +57,8 @@ class Batched:
         total.dropped += int(good.size - good.sum())
         if good.any():
             whole = bool(good.all())
-            labels, probs, weights = (v if whole or v is None else v[good] for v in (y, p, w))
-            total.add(_plain(labels), probs, weights)
+            y, p, w = (y, p, w) if whole else (y[good], p[good], None if w is None else w[good])
+            total.add(_plain(y), p, w)
 
     def arrays(self, batch: Any) -> tuple[AnyArray, FloatArray, FloatArray | None]:
         """Labels, probabilities and weights of a batch; what is null is None or NaN."""
@@ -124,7 +124,7 @@ def _one(work: Callable[[Iterable[Any]], Sums], part: Any) -> Sums:
 
 def _dask(native: Any, work: Batched) -> Sums:
     """One accumulator a partition, added two by two in the workers."""
-    from dask import delayed
+    from dask.delayed import delayed
 
     parts = [delayed(_one)(work, part) for part in native.to_delayed()]
     while len(parts) > 1:

@@ -207,4 +207,5 @@ def collected(frame: Any) -> Any:
     """A small result of a query in memory."""
     if not isinstance(frame, nw.LazyFrame):
         return frame
-    return frame.collect(**({"engine": "streaming"} if frame.implementation.is_polars() else {}))
+    how: dict[str, Any] = {"engine": "streaming"} if frame.implementation.is_polars() else {}
+    return frame.collect(**how)

@@ -42,7 +42,7 @@ def decoded(table: KeyTable, needs: Sequence[Bins], cells: int, label: Label, po
     total = float(weight.sum()), float(squares.sum())
     count, positives = (_shared(table, values, cells) for values in (None, hit))
     part[Grid()] = GridMoments(
-        0.0, 1.0, count[None], positives[None], *(np.array([v]) for v in total), np.array([rows]), integral
+        0.0, 1.0, count[None], positives[None], np.array([total[0]]), np.array([total[1]]), np.array([rows]), integral
     )
     part[fine] = binned(fine, at)
     kept = Kept((label,), (0.0, 1.0), (part,), fine)
@@ -67,7 +67,7 @@ def _shared(table: KeyTable, share: FloatArray | None, cells: int) -> FloatArray
     mass = table.sums["w"] if "w" in table.sums else table.sums["n"]
     # Offsets are from the cell's number: up from it (cells begin there) or down to the one before (cells end there).
     up = table.sums["offset"] * share
-    out = np.bincount(table.cell, mass * share - np.abs(up), minlength=cells + 1)
+    out: Any = np.bincount(table.cell, mass * share - np.abs(up), minlength=cells + 1)
     below = np.bincount(table.cell, np.maximum(-up, 0), minlength=cells + 1)
     above = np.bincount(table.cell, np.maximum(up, 0), minlength=cells + 1)
     out[:-1] += below[1:]

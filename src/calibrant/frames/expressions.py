@@ -83,7 +83,8 @@ def aggregate(c: Columns, needs: Sequence[Bins], cells: int) -> KeyTable:
     good = _between(probability, -c.range_tolerance, 1 + c.range_tolerance)
     if c.weight is not None:
         good = good & weight_fits(nw.col(c.weight))
-    codes = {c.classes[1 - c.positive]: OTHER, c.classes[c.positive]: HIT} | ({} if c.told else {-1: MINUS})
+    positive = c.positive or 0
+    codes = {c.classes[1 - positive]: OTHER, c.classes[positive]: HIT} | ({} if c.told else {-1: MINUS})
     outcome: Any = nw.lit(BAD)
     for value, code in codes.items():
         outcome = nw.when(good & (label == value)).then(nw.lit(code)).otherwise(outcome)
@@ -96,7 +97,7 @@ def aggregate(c: Columns, needs: Sequence[Bins], cells: int) -> KeyTable:
     s, o, w = nw.col(_PREFIX + "s"), nw.col(_PREFIX + "o"), nw.col(_PREFIX + "w")
     x = s.cast(nw.Float64)
     # Cells are closed where a tie of both labels goes to the class that the columns are not of.
-    ceiled = c.positive == 1
+    ceiled = positive == 1
     place = x * float(cells)
     cell = place.ceil() if ceiled else place.floor()
     sizes = [need.edges.n_bins + 2 for need in needs]
@@ -117,13 +118,15 @@ def aggregate(c: Columns, needs: Sequence[Bins], cells: int) -> KeyTable:
     second = {_PREFIX + n: v for n, v in added.items() if n != "w"}
     frame = frame.with_columns(**second, **{_PREFIX + "k": key.cast(nw.Int64 if large else nw.Int32)})
     table = collected(frame.group_by(*keys).agg(nw.len().alias(_PREFIX + "n"), *(nw.col(n).sum() for n in names)))
-    code = np.asarray(table[_PREFIX + "k"].to_numpy()).astype(np.int64)
+    code: Any = np.asarray(table[_PREFIX + "k"].to_numpy()).astype(np.int64)
     code, at = np.divmod(code, cells + 1)
     slots = []
     for size in reversed(sizes):
         code, slot = np.divmod(code, size)
         slots.append(slot)
-    sums = {n: np.asarray(table[_PREFIX + n].to_numpy()).astype(np.float64) for n in ("n", *added)}
+    sums: dict[str, FloatArray] = {
+        n: np.asarray(table[_PREFIX + n].to_numpy()).astype(np.float64) for n in ("n", *added)
+    }
     by = None if c.by is None else table[c.by].to_list()
     return KeyTable(by, code, at, tuple(reversed(slots)), sums)
 

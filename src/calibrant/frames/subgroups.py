@@ -12,7 +12,8 @@ from ..data.checks import check_choice
 from ..data.printable import printable, printable_lines
 from ..data.result import Result, Shown, Table
 from ..data.types import Interval, Label, RandomState
-from ..errors import CellEstimator
+from ..errors import CellEstimator, EmpiricalBayes
+from ..errors.named import as_estimator
 from ..judge.groups.build import ADJUSTMENTS
 from ..judge.groups.membership import MISSING
 from ..judge.multiple import benjamini_hochberg, holm
@@ -166,9 +167,10 @@ class FrameGroups(Shown, Mapping[Label, Accumulator]):
         """
         check_choice("adjust", adjust, ADJUSTMENTS)
         seeds = np.random.default_rng(random_state).integers(2**63, size=(len(self), 2))
+        reader: Any = None if estimator is None else as_estimator(estimator, EmpiricalBayes())
         found = []
         for (value, sums), (first, second) in zip(self.items(), seeds.tolist(), strict=True):
-            estimate = sums.estimate(estimator, norm=norm, level=level, n_resamples=n_resamples, random_state=first)
+            estimate = sums.estimate(reader, norm=norm, level=level, n_resamples=n_resamples, random_state=first)
             problems = list(sums.problems.values())
             question = sums.question(1, level)
             rng = np.random.default_rng(second)
@@ -179,7 +181,7 @@ class FrameGroups(Shown, Mapping[Label, Accumulator]):
             numbers = sums.n_samples, observed, stated, observed - stated, estimate.value
             found.append((value, numbers, estimate.interval, test.result.pvalue))
         pvalues = np.array([one[-1] for one in found])
-        adjusted = {"holm": holm, "bh": benjamini_hochberg, "none": np.array}[adjust](pvalues)
+        adjusted = {"holm": holm(pvalues), "bh": benjamini_hochberg(pvalues), "none": pvalues}[adjust]
         groups = tuple(
             GroupEstimate(_name(value), value, *numbers, interval, float(p), float(q))
             for (value, numbers, interval, p), q in zip(found, adjusted, strict=True)

@@ -40,7 +40,7 @@ class Kept:
     domain: tuple[float, float]
     parts: tuple[dict[Any, Any], ...]
     #: Fine histogram from which rows are made up, where it was kept.
-    fine: Bins = FINE
+    histogram: Bins = FINE
 
     @classmethod
     def of(cls, problems: Problem | OneVsRest, needs: Sequence[Any]) -> Kept:
@@ -53,8 +53,8 @@ class Kept:
         return cls(problems.labels, domain, tuple(parts))
 
     def __add__(self, other: Kept) -> Kept:
-        if self.fine != other.fine:
-            cells = math.gcd(self.fine.edges.n_bins, other.fine.edges.n_bins)
+        if self.histogram != other.histogram:
+            cells = math.gcd(self.histogram.edges.n_bins, other.histogram.edges.n_bins)
             return self.coarsened(cells) + other.coarsened(cells)
         pairs = zip(self.parts, other.parts, strict=True)
         parts = tuple({need: a[need] + b[need] for need in a} for a, b in pairs)
@@ -62,15 +62,15 @@ class Kept:
 
     def coarsened(self, cells: int) -> Kept:
         """The same with fewer fine cells, which divide those kept."""
-        edges = self.fine.edges
+        edges = self.histogram.edges
         every = np.arange(0, edges.n_bins + 1, edges.n_bins // cells)
         fine = fine_on((float(edges.values[0]), float(edges.values[-1])), cells)
         parts = tuple(
-            {(fine if need == self.fine else need): _coarser(sums, every, fine) if need == self.fine else sums
+            {(fine if need == self.histogram else need): _coarser(sums, every, fine) if need == self.histogram else sums
              for need, sums in part.items()}
             for part in self.parts
         )  # fmt: skip
-        return replace(self, parts=parts, fine=fine)
+        return replace(self, parts=parts, histogram=fine)
 
     def sums(self, need: Any) -> Iterator[Any]:
         """Sums that were kept, some problems at a time."""
@@ -79,7 +79,7 @@ class Kept:
     def one(self, i: int, bins: Any) -> ProblemSums:
         """Sums of one problem."""
         part, at = self.parts[i // _TOGETHER], i % _TOGETHER
-        fine = part[self.fine][at] if self.fine in part else None
+        fine = part[self.histogram][at] if self.histogram in part else None
         return ProblemSums(self.labels[i], self.domain, part[bins][at], part[Grid()][at], fine)
 
 

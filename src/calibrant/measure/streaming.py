@@ -257,8 +257,8 @@ class Accumulator(Shown):
         for part in kept.parts:
             if need in part:
                 found = part[need]
-            elif kept.fine in part:
-                rows = part[kept.fine][0].as_rows(kept.domain)
+            elif kept.histogram in part:
+                rows = part[kept.histogram][0].as_rows(kept.domain)
                 found = estimator.summarize(replace(rows, starts=np.array([0, rows.n_samples])))
             else:
                 raise ValueError(
