@@ -246,7 +246,9 @@ DAMAGE = {
     "a text for an array": (_set(*GRID, "count", "1"), "no number"),
     "another grid": (_set(*GRID, "cells", 8192), "cells must be 4096"),
     "another domain": (_set("rows", "kept", "domain", [0.9, 0.2]), "domain"),
-    "no fine histogram": (_set("rows", "kept", "fine", False), "parts must hold"),
+    "no fine histogram": (_set("rows", "kept", "fine", None), "parts must hold"),
+    "cells without end": (_set("rows", "kept", "fine", [10**9, 0.0, 1.0]), "cells that are there"),
+    "a number for a text": (_set("made", 3), "made must be a text"),
     "a field more": (_set(*GRID, "colour", 1), "unknown fields"),
     "a part less": (_set("rows", "kept", "parts", []), "parts must hold all problems"),
     "an array of objects": (_set("arrays", 0, ["O8", [1]]), "array 0 is listed as"),
@@ -314,3 +316,20 @@ def test_nothing_is_made_of_a_size_that_is_only_stated():
             cal.Accumulator.from_bytes(body + sha256(body).digest())
         assert tracemalloc.get_traced_memory()[1] < 2**22
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("cells", [4096, 8192])
+@pytest.mark.parametrize("k", [2, 3])
+def test_sums_of_a_frame(cells, k):
+    """Sums that an engine made, of other cells, come back too, and are added to others."""
+    import polars as pl
+
+    y, p = sample(500, k)
+    columns = {"p": p} if k == 2 else {f"p_{i}": p[:, i] for i in range(k)}
+    frame = pl.DataFrame({"y": y} | columns)
+    prob = "p" if k == 2 else list(columns)
+    one = cal.from_frame(frame.lazy(), label="y", prob=prob, n_cells=cells)
+    again = cal.Accumulator.from_bytes(one.to_bytes())
+    same(one, again)
+    assert again.made == one.made != ""
+    assert (again + cal.Accumulator().update(y, p)).n_samples == 1000

@@ -7,13 +7,16 @@ zlib, a digest. The header is
 
     {"settings": {"notion": {"name": "classwise", "fields": {"average": "power"}}, "labels": null, "pos_label": null,
                   "sum_tolerance": null, "from_logits": false, "binned": null, "estimators": {"list": []}},
+     "dropped": 0, "made": "",
      "rows": {"classes": {"list": ["ant", "bee"]}, "positive": 1, "groups": null,
               "totals": {"n_samples": 3, "weight": 3.0, "class_weight": {"array": 0}, "…": 0},
-              "kept": {"labels": {"list": ["bee"]}, "domain": [0.0, 1.0], "fine": true, "parts": [[{"…": 0}]]},
+              "kept": {"labels": {"list": ["bee"]}, "domain": [0.0, 1.0], "fine": [65536, 0.0, 1.0],
+                       "parts": [[{"…": 0}]]},
               "by_class": null}}
 
 ``rows`` is null for an accumulator without. ``parts`` hold the sums of up to eight problems together, in the order of
-what the settings say is kept: ``binned``, ``EmpiricalBayes``'s grid, those of ``estimators``, the ``fine`` histogram.
+what the settings say is kept: ``binned``, ``EmpiricalBayes``'s grid, those of ``estimators``; then, where ``fine`` is
+not null but its number of cells and their ends, the fine histogram.
 Their fields are those of the classes of :mod:`calibrant.sums`; ``{"array": 3}`` is the fourth array. Values are coded
 as :mod:`calibrant.data.coded` says; estimators by name, and only those of :mod:`calibrant.errors`.
 """
@@ -31,10 +34,10 @@ from ..data.coded import Coder
 from ..data.sealed import Seal
 from ..data.types import AnyArray
 from ..errors.estimator_codes import ESTIMATORS
-from ..sums import BinMoments, Grid
+from ..sums import BinMoments, Bins, Grid
 from ..sums.judged import judged, need, need_shape
 from ..sums.packed import pack, unpack
-from .kept import TOGETHER, Kept
+from .kept import TOGETHER, Kept, fine_on
 from .totals import Totals
 
 SEAL = Seal(b"CALSUMS\n", 1, "an Accumulator")
@@ -63,15 +66,17 @@ def _made(value: Mapping[str, Any], name: str) -> Any:
 _CODER = Coder(_notion, _made)
 
 
-def to_bytes(settings: Mapping[str, Any], rows: Mapping[str, Any] | None) -> bytes:
-    """Bytes of what an accumulator was given, and of what it has seen."""
+def to_bytes(
+    settings: Mapping[str, Any], about: Mapping[str, Any], rows: Mapping[str, Any] | None, needs: Any
+) -> bytes:
+    """Bytes of what an accumulator was given, and of what it has seen; ``needs`` says what is kept of a domain."""
     arrays: list[AnyArray] = []
 
     def put(array: AnyArray) -> int:
         arrays.append(array)
         return len(arrays) - 1
 
-    header: dict[str, Any] = {"settings": {k: _CODER.encode(v, k) for k, v in settings.items()}, "rows": None}
+    header: dict[str, Any] = {"settings": {k: _CODER.encode(v, k) for k, v in settings.items()}, **about, "rows": None}
     if rows is not None:
         by_class = rows["by_class"]
         header["rows"] = {
@@ -79,8 +84,8 @@ def to_bytes(settings: Mapping[str, Any], rows: Mapping[str, Any] | None) -> byt
             "positive": rows["positive"],
             "groups": None if rows["groups"] is None else {"array": put(rows["groups"])},
             "totals": _totals(rows["totals"], put),
-            "kept": _kept(rows["kept"], put),
-            "by_class": None if by_class is None else _kept(by_class, put),
+            "kept": _kept(rows["kept"], needs, put),
+            "by_class": None if by_class is None else _kept(by_class, needs, put),
         }
     return SEAL.close(header, arrays)
 
@@ -93,29 +98,36 @@ def _totals(totals: Totals, put: Any) -> dict[str, Any]:
     }
 
 
-def _kept(kept: Kept, put: Any) -> dict[str, Any]:
+def _kept(kept: Kept, needs: Any, put: Any) -> dict[str, Any]:
+    names, edges = _names(kept, needs), kept.histogram.edges
     return {
         "labels": _CODER.encode(kept.labels, "labels"),
         "domain": [float(end) for end in kept.domain],
-        "fine": kept.fine,
-        "parts": [[pack(sums, put) for sums in part.values()] for part in kept.parts],
+        "fine": [edges.n_bins, float(edges.values[0]), float(edges.values[-1])] if kept.fine else None,
+        "parts": [[pack(part[name], put) for name in names] for part in kept.parts],
     }
 
 
-def from_bytes(data: Any) -> tuple[dict[str, Any], Mapping[str, Any] | None, dict[int, AnyArray]]:
-    """Settings, what was seen (:func:`rows_of` reads it), and arrays; ValueError that says what is wrong."""
+def _names(kept: Kept, needs: Any) -> list[Any]:
+    """What names the sums that are kept, in order."""
+    return [*needs(kept.domain, fine=False), *([kept.histogram] if kept.fine else [])]
+
+
+def from_bytes(data: Any) -> tuple[dict[str, Any], dict[str, Any], Mapping[str, Any] | None, dict[int, AnyArray]]:
+    """Settings, what else is known, what was seen (:func:`rows_of` reads it), and arrays; ValueError for others."""
     header, arrays = SEAL.open(data)
     with judged("Accumulator", header) as held:
         given, rows = held.data["settings"], held.data["rows"]
         need(isinstance(given, Mapping), "settings must be an object")
         need(rows is None or isinstance(rows, Mapping), "rows must be an object")
-        settings = _CODER.arguments(given)
+        need(isinstance(held.data["made"], str), "made must be a text")
+        settings, about = _CODER.arguments(given), {"dropped": held.whole("dropped"), "made": held.data["made"]}
         numbers = sum(array.size for array in arrays)
         chosen = [settings.get("binned"), *(settings.get("estimators") or [])]
         for estimator in chosen if rows is not None else []:
             bins = getattr(estimator, "n_bins", 0)  # nothing of their number is made where there are no such sums
             need(not isinstance(bins, int) or bins <= numbers, "there must be as many numbers as bins")
-    return settings, rows, dict(enumerate(arrays))
+    return settings, about, rows, dict(enumerate(arrays))
 
 
 def rows_of(rows: Any, arrays: Mapping[int, AnyArray], notion: Any, needs: Any) -> dict[str, Any]:
@@ -201,14 +213,20 @@ def _totals_of(data: Any, arrays: Mapping[int, AnyArray], k: int) -> Totals:
 
 def _kept_of(data: Any, arrays: Mapping[int, AnyArray], needs: Any) -> Kept:
     with judged("Kept", data) as held:
-        labels, fine, parts = _labels(held.data["labels"]), held.flag("fine"), held.data["parts"]
+        labels, parts = _labels(held.data["labels"]), held.data["parts"]
         low, high = (float(end) for end in held.numbers("domain"))
         need(0 <= low < high <= 1, "domain must lie in [0, 1]")
+        fine: list[Bins] = []
+        if held.data["fine"] is not None:
+            cells, *ends = held.numbers("fine").tolist()
+            need(0 < cells == int(cells) <= sum(a.size for a in arrays.values()), "fine must have cells that are there")
+            need(len(ends) == 2 and 0 <= ends[0] < ends[1] <= 1, "fine must lie in [0, 1]")
+            fine = [fine_on((ends[0], ends[1]), int(cells))]
         sizes = [min(TOGETHER, len(labels) - a) for a in range(0, len(labels), TOGETHER)]
         need(isinstance(parts, list) and len(parts) == len(sizes), "parts must hold all problems")
-        names = needs((low, high), fine=fine)
+        names = [*needs((low, high), fine=False), *fine]
         found = tuple(_part(part, names, (low, high), size, arrays) for part, size in zip(parts, sizes, strict=True))
-        return Kept(labels, (low, high), found)
+        return Kept(labels, (low, high), found, *fine)
 
 
 def _part(

@@ -116,6 +116,8 @@ class Accumulator(Answers, Shown):
         self.by_class: Kept | None = None
         #: Hashes of the groups added so far, sorted; None where rows are independent.
         self.groups: AnyArray | None = None
+        #: Rows that were left out as bad, and how the sums were made, where not by :meth:`update`.
+        self.dropped, self.made = 0, ""
 
     @property
     def binned(self) -> Binned:
@@ -205,6 +207,9 @@ class Accumulator(Answers, Shown):
         full = [a for a in both if a.totals is not None]
         has_rows = [a.totals is not None for a in both]
         out = Accumulator(**merged_settings([a._settings for a in both], has_rows, [a.binned for a in both]))
+        out.dropped = self.dropped + other.dropped
+        made = {a.made for a in full}
+        out.made = made.pop() if len(made) == 1 else ""
         for a in full:
             if (a.classes, a.positive) != (full[0].classes, full[0].positive):
                 raise ValueError(
@@ -262,8 +267,8 @@ class Accumulator(Answers, Shown):
         >>> again.calibration_error() == kept.calibration_error()
         True
         """
-        rows = {name: getattr(self, name) for name in _SEEN}
-        return to_bytes(self._settings, None if self.totals is None else rows)
+        rows = None if self.totals is None else {name: getattr(self, name) for name in _SEEN}
+        return to_bytes(self._settings, {"dropped": self.dropped, "made": self.made}, rows, self._needs)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Accumulator:
@@ -277,9 +282,10 @@ class Accumulator(Answers, Shown):
         TypeError
             For what is not bytes.
         """
-        settings, rows, arrays = from_bytes(data)
+        settings, about, rows, arrays = from_bytes(data)
         with judged("Accumulator", settings):
             out = cls(**settings)
+            out.dropped, out.made = about["dropped"], about["made"]
             if rows is not None:
                 for name, value in rows_of(rows, arrays, out.notion, out._needs).items():
                     setattr(out, name, value)
@@ -297,6 +303,10 @@ class Accumulator(Answers, Shown):
         if self.positive is not None:
             yield "positive", self.classes[self.positive]
         yield "estimators", tuple(map(repr, self.estimators))
+        if self.dropped:
+            yield "dropped", self.dropped
+        if self.made:
+            yield "made", self.made
 
     @property
     def n_samples(self) -> int:
@@ -341,8 +351,8 @@ class Accumulator(Answers, Shown):
         for part in held.parts:
             if need in part:
                 found = part[need]
-            elif FINE in part:
-                rows = part[FINE][0].as_rows(held.domain)
+            elif held.histogram in part:
+                rows = part[held.histogram][0].as_rows(held.domain)
                 found = estimator.summarize(replace(rows, starts=np.array([0, rows.n_samples])))
             else:
                 raise ValueError(
