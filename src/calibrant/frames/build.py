@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.checks import check_choice, check_int
+from ..data.checks import check_choice
 from ..data.notions import ClassSpecific, Notion, as_notion
 from ..errors import Binned, CellEstimator, EmpiricalBayes
 from ..measure.streaming import Accumulator
@@ -20,8 +20,8 @@ from .decoded import decoded
 from .expressions import BAD, KeyTable, aggregate
 from .subgroups import FrameGroups
 
-#: Cells at most: the table of sums stays small.
-_MOST_CELLS = 2**20
+#: Cells there may be: powers of two, which scale scores without rounding.
+_CELLS = tuple(GRID_CELLS * 2**i for i in range(9))
 
 
 def from_frame(
@@ -58,7 +58,7 @@ def from_frame(
     notion, labels, pos_label, binned, estimators
         See :class:`Accumulator`. Of several columns without ``labels`` the distinct labels are asked for first.
     n_cells : int, default 4096
-        Cells of scores that are told apart, a multiple of 4096. Estimators whose sums are not kept (quantile bins,
+        Cells of scores that are told apart, 4096 or 8192, 16384, … 1048576. Estimators whose sums are not kept (quantile bins,
         ``Isotonic``) are read from them; all others are exact whatever their number.
     on_invalid : {"raise", "drop"}, default "raise"
         What to do with rows that cannot be read: a label or probability that is missing or none, probabilities outside
@@ -95,9 +95,8 @@ def from_frame(
     0.25
     """
     check_choice("on_invalid", on_invalid, ("raise", "drop"))
-    check_int("n_cells", n_cells, GRID_CELLS, _MOST_CELLS)
-    if n_cells % GRID_CELLS:
-        raise ValueError(f"n_cells must be a multiple of {GRID_CELLS}; got {n_cells!r}")
+    if n_cells not in _CELLS:
+        raise ValueError(f"n_cells must be one of {', '.join(map(str, _CELLS))}; got {n_cells!r}")
     settings: dict[str, Any] = {"notion": notion, "binned": binned, "estimators": estimators}
     given = Accumulator(**settings, labels=labels, pos_label=pos_label)
     columns = Columns.of(frame, label, prob, weight, by, labels, pos_label)

@@ -17,6 +17,8 @@ from .columns import Columns, collected, known
 OTHER, HIT, BAD, MINUS = range(4)
 _OUTCOMES = 4
 _PREFIX = "_calibrant_"
+#: Whole numbers up to here are held exactly.
+_HELD = {np.dtype(np.float32): 2.0**24, np.dtype(np.float64): 2.0**53}
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,24 +29,26 @@ class KeyTable:
     ----------
     by : list or None
         Value of the column of subgroups.
-    outcome, cell : ndarray of int
+    outcome : ndarray of int
+    step : ndarray of int
+        Twice the number of the cell, for scores on its lower node; one more for those within it.
     bins : tuple of ndarray of int
         Slot of each of the bins that were asked for.
     sums : mapping of name to ndarray
         ``n`` rows; ``w, w2, parts`` sums of weights, of their squares, and rows whose weight is no whole number;
-        ``offset`` of positions within cells, ``square`` of scores and ``loss`` in nats; weighted all.
+        ``offset`` of positions within cells, ``square`` of scores and ``loss``, logarithms of what was said of what came; weighted all.
     """
 
     by: list[Any] | None
     outcome: AnyArray
-    cell: AnyArray
+    step: AnyArray
     bins: tuple[AnyArray, ...]
     sums: dict[str, FloatArray]
 
     def where(self, some: AnyArray) -> KeyTable:
         """Some of the keys."""
         kept = {name: values[some] for name, values in self.sums.items()}
-        return KeyTable(None, self.outcome[some], self.cell[some], tuple(b[some] for b in self.bins), kept)
+        return KeyTable(None, self.outcome[some], self.step[some], tuple(b[some] for b in self.bins), kept)
 
     def split(self) -> dict[Label, KeyTable]:
         """The keys of each subgroup; those of all rows under None, where there are no subgroups."""
@@ -77,58 +81,88 @@ def bad_conditions(c: Columns) -> list[tuple[str, Any]]:
 
 
 def aggregate(c: Columns, needs: Sequence[Bins], cells: int) -> KeyTable:
-    """Sums by key of the rows of a frame with one column of probabilities, by one grouped aggregation."""
-    kind = nw.Float32 if c.dtype == np.float32 else nw.Float64
-    probability, label = nw.col(c.probs[0]).cast(kind), nw.col(c.label)
+    """Sums by key of the rows of a frame with one column of probabilities, by one grouped aggregation.
+
+    Rows are taken to be as they should; where some are not, or have other labels than 0 and 1, there is a second one,
+    which looks at each row first.
+    """
+    if c.plain:
+        found = _aggregated(c.frame, _as_they_are(c), c, needs, cells)
+        if not (found.outcome == BAD).any():
+            return found
+    first = _looked_at(c)
+    frame = c.frame.with_columns(**{_PREFIX + name: value for name, value in first.items()})
+    return _aggregated(frame, {name: nw.col(_PREFIX + name) for name in first}, c, needs, cells)
+
+
+def _as_they_are(c: Columns) -> dict[str, Any]:
+    """Score, outcome and weight of a row, and whether they can be."""
+    s, o = nw.col(c.probs[0]), nw.col(c.label)
+    found = {"s": s, "o": o, "good": _between(s, 0, 1)}
+    if c.kind == nw.Boolean:
+        found["o"] = o.cast(nw.Int8)
+    else:
+        found["good"] &= _between(o, 0, 1)
+    if c.weight is not None:
+        found["w"] = nw.col(c.weight).cast(nw.Float64)
+        found["good"] &= weight_fits(nw.col(c.weight))
+    return found
+
+
+def _looked_at(c: Columns) -> dict[str, Any]:
+    """Score, outcome and weight; 0 in bad rows, whose outcome says so. Noise beyond [0, 1] is moved onto the ends."""
+    probability, label, positive = nw.col(c.probs[0]).cast(c.scores), nw.col(c.label), c.positive or 0
     good = _between(probability, -c.range_tolerance, 1 + c.range_tolerance)
     if c.weight is not None:
-        good = good & weight_fits(nw.col(c.weight))
-    positive = c.positive or 0
+        good &= weight_fits(nw.col(c.weight))
     codes = {c.classes[1 - positive]: OTHER, c.classes[positive]: HIT} | ({} if c.told else {-1: MINUS})
     outcome: Any = nw.lit(BAD)
     for value, code in codes.items():
         outcome = nw.when(good & (label == value)).then(nw.lit(code)).otherwise(outcome)
-    first: dict[str, Any] = {
-        "s": nw.when(good).then(probability.clip(0, 1)).otherwise(nw.lit(0.0, kind)),
-        "o": outcome.cast(nw.Float64),
-    }
+    found = {"s": nw.when(good).then(probability.clip(0, 1)).otherwise(nw.lit(0.0, c.scores)), "o": outcome}
     if c.weight is not None:
-        first["w"] = nw.when(good).then(nw.col(c.weight).cast(nw.Float64)).otherwise(nw.lit(0.0))
-    s, o, w = nw.col(_PREFIX + "s"), nw.col(_PREFIX + "o"), nw.col(_PREFIX + "w")
-    x = s.cast(nw.Float64)
-    # Cells are closed where a tie of both labels goes to the class that the columns are not of.
-    ceiled = positive == 1
-    place = x * float(cells)
-    cell = place.ceil() if ceiled else place.floor()
-    sizes = [need.edges.n_bins + 2 for need in needs]
-    key = o
+        found["w"] = nw.when(good).then(nw.col(c.weight).cast(nw.Float64)).otherwise(nw.lit(0.0))
+    return found
+
+
+def _aggregated(frame: Any, row: dict[str, Any], c: Columns, needs: Sequence[Bins], cells: int) -> KeyTable:
+    """One GROUP BY. Keys are whole numbers in the scores' own arithmetic where that holds them, and cast once."""
+    sizes, steps = [need.edges.n_bins + 2 for need in needs], 2 * cells + 1
+    largest = _OUTCOMES * float(np.prod(sizes)) * steps
+    kind = c.scores if largest < _HELD[c.dtype] else nw.Float64
+    s, o, x = row["s"], row["o"], row["s"].cast(nw.Float64)
+    # Powers of two scale without rounding. Twice the cell, and one more within it: nodes are told apart.
+    place = s * nw.lit(float(cells), c.scores)
+    cell = place.floor()
+    key, unit = (cell + place.ceil()).cast(kind), float(steps)
     for need, size in zip(needs, sizes, strict=True):
-        key = key * float(size) + _slot(need.edges, s, x, c.eps, kind)
-    key = key * float(cells + 1) + cell
-    large = _OUTCOMES * int(np.prod(sizes)) * (cells + 1) >= 2**31
-    chance = nw.when(o == nw.lit(float(HIT))).then(x).otherwise(1.0 - x)
-    loss = nw.when(chance > 0).then(-chance.log()).otherwise(nw.lit(float("inf")))
-    added = {"offset": place - cell, "square": x * x, "loss": loss}
-    if c.weight is not None:
-        added = {n: nw.when(w > 0).then(v * w).otherwise(nw.lit(0.0)) for n, v in added.items()}
+        key += _slot(need.edges, s, x, c).cast(kind) * nw.lit(unit, kind)
+        unit *= size
+    key += o.cast(kind) * nw.lit(unit, kind)
+    if "good" in row:
+        key = nw.when(row["good"]).then(key).otherwise(nw.lit(unit * BAD, kind))
+    chance = nw.when(o == HIT).then(x).otherwise(1.0 - x)
+    added = {"offset": (place - cell).cast(nw.Float64), "square": x * x, "loss": chance.log()}
+    if "w" in row:
+        w = row["w"]
+        added = {name: nw.when(w > 0).then(value * w).otherwise(nw.lit(0.0)) for name, value in added.items()}
         added |= {"w": w, "w2": w * w, "parts": (w != w.floor()).cast(nw.Float64)}
-    names = [_PREFIX + n for n in added]
+    names = {name: _PREFIX + name + "_of_row" for name in added}
     keys = [_PREFIX + "k"] if c.by is None else [c.by, _PREFIX + "k"]
-    frame = c.frame.with_columns(**{_PREFIX + n: v for n, v in first.items()})
-    second = {_PREFIX + n: v for n, v in added.items() if n != "w"}
-    frame = frame.with_columns(**second, **{_PREFIX + "k": key.cast(nw.Int64 if large else nw.Int32)})
-    table = collected(frame.group_by(*keys).agg(nw.len().alias(_PREFIX + "n"), *(nw.col(n).sum() for n in names)))
+    of_rows = {names[name]: value for name, value in added.items()}
+    of_rows[_PREFIX + "k"] = key.cast(nw.Int32 if largest < 2**31 else nw.Int64)
+    sums = [nw.col(v).sum().alias(_PREFIX + name) for name, v in names.items()]
+    table = collected(frame.with_columns(**of_rows).group_by(*keys).agg(nw.len().alias(_PREFIX + "n"), *sums))
     code: Any = np.asarray(table[_PREFIX + "k"].to_numpy()).astype(np.int64)
-    code, at = np.divmod(code, cells + 1)
-    slots = []
-    for size in reversed(sizes):
-        code, slot = np.divmod(code, size)
-        slots.append(slot)
-    sums: dict[str, FloatArray] = {
-        n: np.asarray(table[_PREFIX + n].to_numpy()).astype(np.float64) for n in ("n", *added)
-    }
+    places = []
+    for size in (steps, *sizes):
+        code, place = np.divmod(code, size)
+        places.append(place)
+    found: dict[str, FloatArray] = {}
+    for name in ("n", *added):
+        found[name] = np.asarray(table[_PREFIX + name].to_numpy()).astype(np.float64)
     by = None if c.by is None else table[c.by].to_list()
-    return KeyTable(by, code, at, tuple(reversed(slots)), sums)
+    return KeyTable(by, code, places[0], tuple(places[1:]), found)
 
 
 def _between(value: Any, low: float, high: float) -> Any:
@@ -151,13 +185,10 @@ def _is_any(value: Any, allowed: Sequence[Any]) -> Any:
     return found
 
 
-def _slot(edges: Edges, s: Any, x: Any, eps: float, kind: Any) -> Any:
+def _slot(edges: Edges, s: Any, x: Any, c: Columns) -> Any:
     """What :meth:`Edges.slots` says, with the roundings of the scores' dtype."""
     if not edges.uniform:
-        return nw.sum_horizontal(*((x > float(v)).cast(nw.Float64) for v in edges.limits(eps))) + 1.0
-    low, factor, shift = edges.steps(eps)
-    if low == 0:
-        position = s * nw.lit(factor, kind)
-    else:
-        position = ((s - nw.lit(low, kind)) * nw.lit(factor, kind)).clip(0, edges.n_bins)
-    return (position + nw.lit(shift, kind)).floor().cast(nw.Float64)
+        return nw.sum_horizontal(*((x > float(v)).cast(nw.Float64) for v in edges.limits(c.eps))) + 1.0
+    low, factor, shift = (nw.lit(v, c.scores) for v in edges.steps(c.eps))
+    position = s * factor if edges.values[0] == 0 else ((s - low) * factor).clip(0, edges.n_bins)
+    return (position + shift).floor()
