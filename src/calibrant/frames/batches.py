@@ -13,8 +13,8 @@ import numpy as np
 
 from ..data.types import AnyArray, FloatArray, Label
 from ..measure.streaming import Accumulator
-from .columns import Columns, known
-from .expressions import weight_fits
+from .frame_columns import Columns, known
+from .keys import weight_fits
 
 #: Numbers of a batch, about: some 64 MB, and at least so many rows.
 _NUMBERS, _FEWEST = 1 << 23, 1 << 12

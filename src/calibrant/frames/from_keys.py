@@ -13,7 +13,7 @@ from ..measure.kept import Kept, fine_on
 from ..measure.totals import Totals
 from ..sums import BinMoments, Bins, Grid, GridMoments
 from ..sums.grid import GRID_CELLS, fold
-from .expressions import HIT, KeyTable
+from .keys import HIT, KeyTable
 
 
 def decoded(table: KeyTable, needs: Sequence[Bins], cells: int, label: Label, positive: int) -> tuple[Totals, Kept]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..data.types import AnyArray, FloatArray, Label
 from ..sums import Bins, Edges
-from .columns import Columns, collected, known
+from .frame_columns import Columns, collected, known
 
 #: Codes of outcomes: not the label, the label, a bad row, and the label -1.
 OTHER, HIT, BAD, MINUS = range(4)

@@ -102,7 +102,9 @@ class Columns:
             raise TypeError(f"label must hold labels (int, bool or str); column {label!r} holds {kind}")
         floats = [schema[p] for p in probs]
         dtype = np.dtype(np.float32 if all(f == nw.Float32 for f in floats) else np.float64)
-        found = cls(read, label, probs, weight, by, dtype, kind, floats=all(f in (nw.Float32, nw.Float64) for f in floats))
+        found = cls(
+            read, label, probs, weight, by, dtype, kind, floats=all(f in (nw.Float32, nw.Float64) for f in floats)
+        )
         return found._single(labels, pos) if len(probs) == 1 else found._several(labels, pos)
 
     def _single(self, labels: Any, pos: Any) -> Columns:

@@ -13,12 +13,12 @@ from ..errors import Binned, CellEstimator, EmpiricalBayes
 from ..measure.streaming import Accumulator
 from ..sums import Bins, Grid
 from ..sums.grid import GRID_CELLS
-from .bad import refuse
+from .bad_rows import refuse
 from .batches import Sums, added
-from .columns import Columns
-from .decoded import decoded
-from .expressions import BAD, KeyTable, aggregate
-from .subgroups import FrameGroups
+from .frame_columns import Columns
+from .frame_groups import FrameGroups
+from .from_keys import decoded
+from .keys import BAD, KeyTable, aggregate
 
 #: Cells there may be: powers of two, which scale scores without rounding.
 _CELLS = tuple(GRID_CELLS * 2**i for i in range(9))
