@@ -105,7 +105,13 @@ class Columns:
         found = cls(
             read, label, probs, weight, by, dtype, kind, floats=all(f in (nw.Float32, nw.Float64) for f in floats)
         )
-        return found._single(labels, pos) if len(probs) == 1 else found._several(labels, pos)
+        found = found._single(labels, pos) if len(probs) == 1 else found._several(labels, pos)
+        text = kind == nw.String or kind in (nw.Categorical, nw.Enum)
+        if any(isinstance(label, str) != text for label in found.classes):
+            raise TypeError(
+                f"labels {list(found.classes)!r} are of another kind than column {label!r}, which holds {kind}"
+            )
+        return found
 
     def _single(self, labels: Any, pos: Any) -> Columns:
         """One column: labels that were given, that go without saying, or that are looked up."""
@@ -158,6 +164,12 @@ class Columns:
             )
         whole = [int(v) if isinstance(v, float) and v == v // 1 else v for v in known]
         return tuple(sorted(whole))
+
+    @property
+    def possible(self) -> tuple[Label, ...]:
+        """Labels that rows may have, in the kind of their column."""
+        labels = self.classes if self.told else (-1, *self.classes)
+        return tuple(map(bool, labels)) if self.kind == nw.Boolean else labels
 
     @property
     def scores(self) -> Any:

@@ -30,6 +30,7 @@ def from_frame(
     label: str,
     prob: str | Sequence[str],
     weight: str | None = None,
+    groups: str | None = None,
     by: str | None = None,
     notion: str | Notion = "auto",
     labels: Sequence[Any] | None = None,
@@ -52,14 +53,17 @@ def from_frame(
         Column of the probability of ``pos_label``; or one column a class, 1000 at most.
     weight : str, optional
         Column of sample weights.
+    groups : str, optional
+        Refused: how much less rows that belong together say than independent ones depends on the ranks of all scores,
+        which no single pass has. Give whole groups to :meth:`Accumulator.add`, piece by piece.
     by : str, optional
         Column of subgroups, such as model versions, days or regions, up to some thousands: one result for each value,
         in the same pass.
     notion, labels, pos_label, binned, estimators
         See :class:`Accumulator`. Of several columns without ``labels`` the distinct labels are asked for first.
     n_cells : int, default 4096
-        Cells of scores that are told apart, 4096 or 8192, 16384, … 1048576. Estimators whose sums are not kept (quantile bins,
-        ``Isotonic``) are read from them; all others are exact whatever their number.
+        Cells of scores that are told apart: 4096, 8192, 16384, … 1048576. Estimators whose sums are not kept (quantile
+        bins, ``Isotonic``) are read from them; all others are exact whatever their number.
     on_invalid : {"raise", "drop"}, default "raise"
         What to do with rows that cannot be read: a label or probability that is missing or none, probabilities outside
         [0, 1] or that do not sum to 1, a weight that is negative or infinite. ``"drop"`` leaves them out; ``.dropped``
@@ -95,6 +99,11 @@ def from_frame(
     0.25
     """
     check_choice("on_invalid", on_invalid, ("raise", "drop"))
+    if groups is not None:
+        raise ValueError(
+            f"groups cannot be told from one pass over a frame (got {groups!r}): their design effect needs the ranks of "
+            "all scores; add pieces that hold whole groups to an Accumulator, with groups="
+        )
     if n_cells not in _CELLS:
         raise ValueError(f"n_cells must be one of {', '.join(map(str, _CELLS))}; got {n_cells!r}")
     settings: dict[str, Any] = {"notion": notion, "binned": binned, "estimators": estimators}

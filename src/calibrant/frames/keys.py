@@ -36,7 +36,8 @@ class KeyTable:
         Slot of each of the bins that were asked for.
     sums : mapping of name to ndarray
         ``n`` rows; ``w, w2, parts`` sums of weights, of their squares, and rows whose weight is no whole number;
-        ``offset`` of positions within cells, ``square`` of scores and ``loss``, logarithms of what was said of what came; weighted all.
+        ``offset`` of positions within cells, ``square`` of scores, and ``loss``, the logarithms of the chances that
+        were given to what came; all weighted.
     """
 
     by: list[Any] | None
@@ -64,8 +65,8 @@ def bad_conditions(c: Columns) -> list[tuple[str, Any]]:
     """What may be wrong with a row, and when, in order: for the second query that says what is."""
     label = nw.col(c.label)
     found: list[tuple[str, Any]] = [(f"{c.label!r} is missing", label.is_null())]
-    known = _is_any(label, _possible(c))
-    found.append((f"{c.label!r} is none of the labels {list(_possible(c))!r}", ~known))
+    known = _is_any(label, c.possible)
+    found.append((f"{c.label!r} is none of the labels {list(c.possible)!r}", ~known))
     for name in c.probs:
         p = nw.col(name)
         found.append((f"{name!r} is missing", p.is_null()))
@@ -115,9 +116,10 @@ def _looked_at(c: Columns) -> dict[str, Any]:
     good = _between(probability, -c.range_tolerance, 1 + c.range_tolerance)
     if c.weight is not None:
         good &= weight_fits(nw.col(c.weight))
-    codes = {c.classes[1 - positive]: OTHER, c.classes[positive]: HIT} | ({} if c.told else {-1: MINUS})
+    order = [HIT if label == c.classes[positive] else OTHER for label in c.classes]
+    codes = zip(c.possible, order if c.told else [MINUS, *order], strict=True)
     outcome: Any = nw.lit(BAD)
-    for value, code in codes.items():
+    for value, code in codes:
         outcome = nw.when(good & (label == value)).then(nw.lit(code)).otherwise(outcome)
     found = {"s": nw.when(good).then(probability.clip(0, 1)).otherwise(nw.lit(0.0, c.scores)), "o": outcome}
     if c.weight is not None:
@@ -142,6 +144,8 @@ def _aggregated(frame: Any, row: dict[str, Any], c: Columns, needs: Sequence[Bin
     if "good" in row:
         key = nw.when(row["good"]).then(key).otherwise(nw.lit(unit * BAD, kind))
     chance = nw.when(o == HIT).then(x).otherwise(1.0 - x)
+    if frame.implementation.is_pandas_like() or frame.implementation.is_dask():
+        chance = chance.clip(5e-324)  # NumPy warns of the logarithm of 0, which is told from the key
     added = {"offset": (place - cell).cast(nw.Float64), "square": x * x, "loss": chance.log()}
     if "w" in row:
         w = row["w"]
@@ -172,10 +176,6 @@ def _between(value: Any, low: float, high: float) -> Any:
 def weight_fits(weight: Any) -> Any:
     """Whether a weight, of an expression or an array, is finite and not negative."""
     return (weight >= 0) & (weight < float("inf"))
-
-
-def _possible(c: Columns) -> tuple[Any, ...]:
-    return c.classes if c.told else (-1, *c.classes)
 
 
 def _is_any(value: Any, allowed: Sequence[Any]) -> Any:
