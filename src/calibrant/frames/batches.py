@@ -69,7 +69,7 @@ class Batched:
         weights = None if c.weight is None else _numbers(batch[c.weight]).astype(np.float64)
         labels = batch[c.label]
         if labels.null_count():
-            return np.array(labels.to_list(), dtype=object), probs, weights
+            return np.array([known(v) for v in labels.to_list()], dtype=object), probs, weights
         return np.asarray(labels.to_numpy()), probs, weights
 
     def good(self, y: AnyArray, p: FloatArray, w: FloatArray | None) -> AnyArray:

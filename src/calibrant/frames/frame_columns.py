@@ -12,7 +12,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from ..data.columns import check_one_column, named_labels, named_order, some
-from ..data.labels import check_label_list, encode_binary, labels_in_order
+from ..data.labels import _missing, check_label_list, encode_binary, labels_in_order
 from ..data.predictions import Predictions
 from ..data.types import AnyArray, Label
 from ..data.validation import RANGE_TOLERANCE, SUM_TOLERANCE
@@ -155,7 +155,7 @@ class Columns:
     def seen(self) -> tuple[Label, ...]:
         """Distinct labels of the frame, sorted: one small query."""
         found = collected(self.frame.select(nw.col(self.label)).unique())[self.label].to_list()
-        known = [v for v in found if v is not None and v == v]
+        known = [v for v in found if not _missing(v)]
         if not known:
             raise ValueError(f"label must hold labels; column {self.label!r} has none")
         if len(known) > MOST_CLASSES:
@@ -232,7 +232,7 @@ def as_frame(frame: Any) -> Any:
 
 def known(value: Any) -> Any:
     """A value of a column; None for one that is missing, however that is written."""
-    return None if value is None or value != value else value
+    return None if _missing(value) else value
 
 
 def collected(frame: Any) -> Any:

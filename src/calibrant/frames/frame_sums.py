@@ -23,6 +23,9 @@ from .keys import BAD, KeyTable, aggregate
 #: Cells there may be: powers of two, which scale scores without rounding.
 _CELLS = tuple(GRID_CELLS * 2**i for i in range(9))
 
+#: Explicit edges that every score is compared with.
+_MOST_EDGES = 100
+
 
 def from_frame(
     frame: Any,
@@ -101,7 +104,7 @@ def from_frame(
     check_choice("on_invalid", on_invalid, ("raise", "drop"))
     if groups is not None:
         raise ValueError(
-            f"groups cannot be told from one pass over a frame (got {groups!r}): their design effect needs the ranks of "
+            f"groups cannot be told from one pass over a frame (got {groups!r}): their design effect needs ranks of "
             "all scores; add pieces that hold whole groups to an Accumulator, with groups="
         )
     if n_cells not in _CELLS:
@@ -131,7 +134,8 @@ def _bins(given: Accumulator) -> list[Any]:
 
 def _adds_up(c: Columns, notion: Notion, needs: Sequence[Any]) -> bool:
     """Whether sums by key tell all that is kept."""
-    hard = all(isinstance(need, Bins) and need.mapping == "hard" for need in needs)
+    bins = [need for need in needs if isinstance(need, Bins) and need.mapping == "hard"]
+    hard = len(bins) == len(needs) and all(b.edges.uniform or b.edges.n_bins <= _MOST_EDGES for b in bins)
     return hard and c.positive is not None and isinstance(notion, ClassSpecific) and notion.index(c.empty) == c.positive
 
 

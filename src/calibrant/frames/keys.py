@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -87,7 +89,8 @@ def aggregate(c: Columns, needs: Sequence[Bins], cells: int) -> KeyTable:
     Rows are taken to be as they should; where some are not, or have other labels than 0 and 1, there is a second one,
     which looks at each row first.
     """
-    if c.plain:
+    # Spark's floor overflows where a score is no number.
+    if c.plain and not (c.frame.implementation.is_pyspark() or c.frame.implementation.is_pyspark_connect()):
         found = _aggregated(c.frame, _as_they_are(c), c, needs, cells)
         if not (found.outcome == BAD).any():
             return found
@@ -188,7 +191,7 @@ def _is_any(value: Any, allowed: Sequence[Any]) -> Any:
 def _slot(edges: Edges, s: Any, x: Any, c: Columns) -> Any:
     """What :meth:`Edges.slots` says, with the roundings of the scores' dtype."""
     if not edges.uniform:
-        return nw.sum_horizontal(*((x > float(v)).cast(nw.Float64) for v in edges.limits(c.eps))) + 1.0
+        return reduce(add, ((x > float(v)).cast(nw.Float64) for v in edges.limits(c.eps)), x * 0.0 + 1.0)
     low, factor, shift = (nw.lit(v, c.scores) for v in edges.steps(c.eps))
     position = s * factor if edges.values[0] == 0 else ((s - low) * factor).clip(0, edges.n_bins)
     return (position + shift).floor()
