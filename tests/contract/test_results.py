@@ -12,7 +12,8 @@ from sklearn.linear_model import LogisticRegression
 
 import calibrant as cal
 from calibrant.calibrators import AutoCalibrator, Identity, PlattScaling, select_calibrator
-from calibrant.data.result import WIDEST, Picture, Result, Shown, Table, short
+from calibrant.data.result import WIDEST, Picture, Result, Shown, Table, Tabular, short
+from calibrant.measure.answers import Answers
 
 N = 400
 HOSTILE = "<script>alert(1)</script>"
@@ -128,7 +129,7 @@ def test_to_dict_is_json_and_complete(result):
 
 
 def test_a_table_has_rows_of_named_columns(result):
-    if not isinstance(result, Table):
+    if not isinstance(result, Tabular):
         assert not hasattr(result, "to_frame")
         return
     frame = result.to_frame("pandas")
@@ -140,7 +141,7 @@ def test_a_table_has_rows_of_named_columns(result):
 
 
 def test_a_picture_draws_itself(result):
-    if not isinstance(result, Picture):
+    if not isinstance(result, (Picture, Answers)):
         assert not hasattr(result, "plot")
         return
     if result is RESULTS["estimate of classes"]:

@@ -215,7 +215,7 @@ def _streamed(columns: Columns, sums: Accumulator) -> Accumulator:
     with progress_bar("reading rows", columns.table.n_rows(), shown=on_terminal()) as advance:
         for rows in columns.pieces(PIECE_ROWS):
             with numbered(rows.numbers):
-                sums.add(rows.y_true, rows.y_prob, rows.weight)
+                sums.update(rows.y_true, rows.y_prob, rows.weight)
             advance(len(rows.y_true))
     return sums
 

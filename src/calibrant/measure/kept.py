@@ -18,7 +18,7 @@ from ..sums import BinMoments, Bins, Grid, GridMoments, uniform_edges
 FINE_CELLS = 65536
 FINE = Bins(uniform_edges(FINE_CELLS))
 #: Problems whose sums are kept together.
-_TOGETHER = 8
+TOGETHER = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +46,8 @@ class Kept:
     def of(cls, problems: Problem | OneVsRest, needs: Sequence[Any]) -> Kept:
         """Sums of rows."""
         parts = []
-        for a in range(0, len(problems), _TOGETHER):
-            some = problems[a : a + _TOGETHER]
+        for a in range(0, len(problems), TOGETHER):
+            some = problems[a : a + TOGETHER]
             parts.append({need: need.of(some) for need in needs})
         domain = problems.domain if isinstance(problems, Problem) else (0.0, 1.0)
         return cls(problems.labels, domain, tuple(parts))
@@ -59,6 +59,11 @@ class Kept:
         pairs = zip(self.parts, other.parts, strict=True)
         parts = tuple({need: a[need] + b[need] for need in a} for a, b in pairs)
         return replace(self, parts=parts)
+
+    @property
+    def fine(self) -> bool:
+        """Whether there is a fine histogram."""
+        return bool(self.parts) and self.histogram in self.parts[0]
 
     def coarsened(self, cells: int) -> Kept:
         """The same with fewer fine cells, which divide those kept."""
@@ -78,7 +83,7 @@ class Kept:
 
     def one(self, i: int, bins: Any) -> ProblemSums:
         """Sums of one problem."""
-        part, at = self.parts[i // _TOGETHER], i % _TOGETHER
+        part, at = self.parts[i // TOGETHER], i % TOGETHER
         fine = part[self.histogram][at] if self.histogram in part else None
         return ProblemSums(self.labels[i], self.domain, part[bins][at], part[Grid()][at], fine)
 

@@ -12,7 +12,8 @@ import numpy as np
 from ..data.problem import Problem
 from ..data.types import AnyArray, FloatArray, IntArray
 from ..data.weights import are_binary, ones_or
-from .judged import judged
+from .judged import judged, need, need_shape, need_within
+from .rank_axis import RankMoments
 from .redrawn import as_often, number_as_often
 
 #: Grid cells over the domain; on [0, 1] the step is 0.00024, finer than the published code's 0.00037.
@@ -291,11 +292,25 @@ class GridMoments:
             held.need(
                 count.size > 1 and count.shape == positive.shape, "count and positive must have one number a node"
             )
-            held.need(0 <= low < high <= 1, "0 <= low < high <= 1 must hold")
-            held.within("positive", positive, count)
-            held.need(bool(np.isclose(count.sum(), total, rtol=1e-6, atol=1e-9)), "count must add up to total")
-            held.within("squares", np.array([squares]), np.array([total**2]))
-        return cls(low, high, count, positive, total, squares, n, integral)
+            out = cls(low, high, count, positive, total, squares, n, integral)
+            out.check()
+        return out
+
+    def check(self) -> None:
+        """ValueError unless these can be the counts of rows."""
+        shape, total = np.shape(self.n_samples), np.asarray(self.total)
+        nodes = self.count.shape[-1:]
+        need(0 <= self.low < self.high <= 1, "0 <= low < high <= 1 must hold")
+        need_shape((*shape, *nodes), count=self.count, positive=self.positive)
+        need_shape(shape, total=self.total, squares=self.squares)
+        if self.node is not None:
+            need_shape((*shape, *nodes), node=self.node)
+            need(self.node.dtype.kind == "i", "node must be whole numbers")
+            need((self.node >= 0) & (self.node <= self.cells), "node must be one of the grid's")
+        need(np.asarray(self.n_samples) >= 0, "n_samples must not be negative")
+        need_within("positive", self.positive, self.count)
+        need(np.isclose(self.count.sum(axis=-1), total, rtol=1e-6, atol=1e-9), "count must add up to total")
+        need_within("squares", np.asarray(self.squares), total**2)
 
 
 @dataclass(frozen=True)
@@ -305,54 +320,6 @@ class Grid:
     def of(self, problem: Problem) -> GridMoments:
         """Counts of a problem's samples."""
         return GridMoments.of(problem)
-
-
-@dataclass(frozen=True, eq=False)
-class RankMoments:
-    """Counts on the nodes of the rank axis [0, 1], in units of the effective sample size.
-
-    Attributes
-    ----------
-    count, positive, score : ndarray of shape (…, 257)
-        Samples, positives and sums of scores.
-    size : float, or ndarray of shape (…)
-        Sample size.
-    """
-
-    count: FloatArray
-    positive: FloatArray
-    score: FloatArray
-    size: Any
-
-    def __getitem__(self, index: Any) -> RankMoments:
-        """Counts of one of many problems, or of some."""
-        return RankMoments(*(getattr(self, f)[index] for f in ("count", "positive", "score", "size")))
-
-    @property
-    def ranked(self) -> RankMoments:
-        """These."""
-        return self
-
-    @property
-    def mean_score(self) -> FloatArray:
-        """Mean score at each node; NaN where there is none."""
-        nothing: FloatArray = np.full(self.count.shape, np.nan)
-        return np.divide(self.score, self.count, out=nothing, where=self.count > 0)
-
-    @property
-    def atoms(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Scores, samples and positives of what is drawn anew: of the nodes."""
-        return self.mean_score, self.count, self.positive
-
-    def redrawn(self, count: FloatArray, positive: FloatArray) -> RankMoments:
-        """Counts with other samples (R, 257) and positives (b R, 257) at these ranks and mean scores.
-
-        Of many problems, as many samples of each, one problem after the other.
-        """
-        blocks = len(positive) // len(count)
-        score = np.tile(count * as_often(np.nan_to_num(self.mean_score), count), (blocks, 1))
-        size = np.tile(number_as_often(self.size, count), blocks)
-        return RankMoments(np.tile(count, (blocks, 1)), positive, score, size)
 
 
 def fold(values: FloatArray, cells: int) -> FloatArray:
