@@ -6,6 +6,7 @@ import pkgutil
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
@@ -28,6 +29,9 @@ def everything():
     estimate = cal.estimate(y, p, random_state=0)
     report, several = cal.report(y, p), cal.report(k, q, notion="classwise")
     models = cal.compare_models(y, {HOSTILE: p, "other": np.clip(p + 0.05, 0, 1)})
+    rows = pd.DataFrame({"y": y, "p": p, HOSTILE: group})
+    of_frame = cal.from_frame(rows, label="y", prob="p", by=HOSTILE)
+    estimates = of_frame.estimate()
     groups = cal.subgroup_calibration(y, p, by=group)
     cost = cal.expected_cost(y, p, [[0, 1], [5, 0]])
     compared = cal.compare_calibrators(y, p, candidates={"platt": PlattScaling(), HOSTILE: Identity()})
@@ -72,6 +76,9 @@ def everything():
         "calibrator": compared.rows[0],
         "selection": select_calibrator(p, y, candidates={"platt": PlattScaling(), HOSTILE: Identity()}),
         "accumulator": cal.Accumulator().add(y, p),
+        "groups of a frame": of_frame,
+        "estimates of a frame": estimates,
+        "estimate of a frame": estimates.groups[0],
         "monitor": monitor,
         "predictions": cal.as_predictions(y, p),
     }

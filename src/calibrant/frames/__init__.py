@@ -1,6 +1,6 @@
 """Lazy frames of any engine to the sums of an :class:`calibrant.Accumulator`."""
 
-from .build import from_frame as from_frame
-from .subgroups import FrameGroups as FrameGroups
-from .subgroups import GroupEstimate as GroupEstimate
-from .subgroups import GroupEstimates as GroupEstimates
+from .frame_groups import FrameGroups as FrameGroups
+from .frame_groups import GroupEstimate as GroupEstimate
+from .frame_groups import GroupEstimates as GroupEstimates
+from .frame_sums import from_frame as from_frame

@@ -13,8 +13,8 @@ import numpy as np
 
 from ..data.types import AnyArray, FloatArray, Label
 from ..measure.streaming import Accumulator
-from .columns import Columns, known
-from .expressions import weight_fits
+from .frame_columns import Columns, known
+from .keys import weight_fits
 
 #: Numbers of a batch, about: some 64 MB, and at least so many rows.
 _NUMBERS, _FEWEST = 1 << 23, 1 << 12
@@ -69,7 +69,7 @@ class Batched:
         weights = None if c.weight is None else _numbers(batch[c.weight]).astype(np.float64)
         labels = batch[c.label]
         if labels.null_count():
-            return np.array(labels.to_list(), dtype=object), probs, weights
+            return np.array([known(v) for v in labels.to_list()], dtype=object), probs, weights
         return np.asarray(labels.to_numpy()), probs, weights
 
     def good(self, y: AnyArray, p: FloatArray, w: FloatArray | None) -> AnyArray:

@@ -7,21 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from ..data.checks import check_choice, check_int
+from ..data.checks import check_choice
 from ..data.notions import ClassSpecific, Notion, as_notion
 from ..errors import Binned, CellEstimator, EmpiricalBayes
 from ..measure.streaming import Accumulator
 from ..sums import Bins, Grid
 from ..sums.grid import GRID_CELLS
-from .bad import refuse
+from .bad_rows import refuse
 from .batches import Sums, added
-from .columns import Columns
-from .decoded import decoded
-from .expressions import BAD, KeyTable, aggregate
-from .subgroups import FrameGroups
+from .frame_columns import Columns
+from .frame_groups import FrameGroups
+from .from_keys import decoded
+from .keys import BAD, KeyTable, aggregate
 
-#: Cells at most: the table of sums stays small.
-_MOST_CELLS = 2**20
+#: Cells there may be: powers of two, which scale scores without rounding.
+_CELLS = tuple(GRID_CELLS * 2**i for i in range(9))
+
+#: Explicit edges that every score is compared with.
+_MOST_EDGES = 100
 
 
 def from_frame(
@@ -30,6 +33,7 @@ def from_frame(
     label: str,
     prob: str | Sequence[str],
     weight: str | None = None,
+    groups: str | None = None,
     by: str | None = None,
     notion: str | Notion = "auto",
     labels: Sequence[Any] | None = None,
@@ -52,14 +56,17 @@ def from_frame(
         Column of the probability of ``pos_label``; or one column a class, 1000 at most.
     weight : str, optional
         Column of sample weights.
+    groups : str, optional
+        Refused: how much less rows that belong together say than independent ones depends on the ranks of all scores,
+        which no single pass has. Give whole groups to :meth:`Accumulator.add`, piece by piece.
     by : str, optional
         Column of subgroups, such as model versions, days or regions, up to some thousands: one result for each value,
         in the same pass.
     notion, labels, pos_label, binned, estimators
         See :class:`Accumulator`. Of several columns without ``labels`` the distinct labels are asked for first.
     n_cells : int, default 4096
-        Cells of scores that are told apart, a multiple of 4096. Estimators whose sums are not kept (quantile bins,
-        ``Isotonic``) are read from them; all others are exact whatever their number.
+        Cells of scores that are told apart: 4096, 8192, 16384, … 1048576. Estimators whose sums are not kept (quantile
+        bins, ``Isotonic``) are read from them; all others are exact whatever their number.
     on_invalid : {"raise", "drop"}, default "raise"
         What to do with rows that cannot be read: a label or probability that is missing or none, probabilities outside
         [0, 1] or that do not sum to 1, a weight that is negative or infinite. ``"drop"`` leaves them out; ``.dropped``
@@ -95,9 +102,13 @@ def from_frame(
     0.25
     """
     check_choice("on_invalid", on_invalid, ("raise", "drop"))
-    check_int("n_cells", n_cells, GRID_CELLS, _MOST_CELLS)
-    if n_cells % GRID_CELLS:
-        raise ValueError(f"n_cells must be a multiple of {GRID_CELLS}; got {n_cells!r}")
+    if groups is not None:
+        raise ValueError(
+            f"groups cannot be told from one pass over a frame (got {groups!r}): their design effect needs ranks of "
+            "all scores; add pieces that hold whole groups to an Accumulator, with groups="
+        )
+    if n_cells not in _CELLS:
+        raise ValueError(f"n_cells must be one of {', '.join(map(str, _CELLS))}; got {n_cells!r}")
     settings: dict[str, Any] = {"notion": notion, "binned": binned, "estimators": estimators}
     given = Accumulator(**settings, labels=labels, pos_label=pos_label)
     columns = Columns.of(frame, label, prob, weight, by, labels, pos_label)
@@ -123,7 +134,8 @@ def _bins(given: Accumulator) -> list[Any]:
 
 def _adds_up(c: Columns, notion: Notion, needs: Sequence[Any]) -> bool:
     """Whether sums by key tell all that is kept."""
-    hard = all(isinstance(need, Bins) and need.mapping == "hard" for need in needs)
+    bins = [need for need in needs if isinstance(need, Bins) and need.mapping == "hard"]
+    hard = len(bins) == len(needs) and all(b.edges.uniform or b.edges.n_bins <= _MOST_EDGES for b in bins)
     return hard and c.positive is not None and isinstance(notion, ClassSpecific) and notion.index(c.empty) == c.positive
 
 

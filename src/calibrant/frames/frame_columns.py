@@ -12,7 +12,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from ..data.columns import check_one_column, named_labels, named_order, some
-from ..data.labels import check_label_list, encode_binary, labels_in_order
+from ..data.labels import _missing, check_label_list, encode_binary, labels_in_order
 from ..data.predictions import Predictions
 from ..data.types import AnyArray, Label
 from ..data.validation import RANGE_TOLERANCE, SUM_TOLERANCE
@@ -34,12 +34,16 @@ class Columns:
         Columns of probabilities, in the order of ``classes``.
     dtype : numpy.dtype
         Of the scores: what is a rounding error of theirs.
+    kind : narwhals dtype
+        Of the labels.
     classes : tuple
         Labels; of one column whose labels are told by the rows, those that may come: -1 or 0, and 1.
     positive : int or None
         Place of what a single column speaks of.
     told : bool
         Whether the labels are known, rather than told by the rows.
+    floats : bool
+        Whether the scores are floats already.
     """
 
     frame: Any
@@ -48,9 +52,11 @@ class Columns:
     weight: str | None
     by: str | None
     dtype: np.dtype[Any]
+    kind: Any
     classes: tuple[Label, ...] = ()
     positive: int | None = None
     told: bool = True
+    floats: bool = True
 
     @classmethod
     def of(
@@ -96,11 +102,20 @@ class Columns:
             raise TypeError(f"label must hold labels (int, bool or str); column {label!r} holds {kind}")
         floats = [schema[p] for p in probs]
         dtype = np.dtype(np.float32 if all(f == nw.Float32 for f in floats) else np.float64)
-        found = cls(read, label, probs, weight, by, dtype)
-        return found._single(kind, labels, pos) if len(probs) == 1 else found._several(labels, pos)
+        found = cls(
+            read, label, probs, weight, by, dtype, kind, floats=all(f in (nw.Float32, nw.Float64) for f in floats)
+        )
+        found = found._single(labels, pos) if len(probs) == 1 else found._several(labels, pos)
+        text = kind == nw.String or kind in (nw.Categorical, nw.Enum)
+        if any(isinstance(label, str) != text for label in found.classes):
+            raise TypeError(
+                f"labels {list(found.classes)!r} are of another kind than column {label!r}, which holds {kind}"
+            )
+        return found
 
-    def _single(self, kind: Any, labels: Any, pos: Any) -> Columns:
+    def _single(self, labels: Any, pos: Any) -> Columns:
         """One column: labels that were given, that go without saying, or that are looked up."""
+        kind = self.kind
         plain = kind.is_integer() or kind.is_float() or kind == nw.Boolean
         if labels is None and plain and (pos is None or pos in (1, True)):
             bools = kind == nw.Boolean
@@ -140,7 +155,7 @@ class Columns:
     def seen(self) -> tuple[Label, ...]:
         """Distinct labels of the frame, sorted: one small query."""
         found = collected(self.frame.select(nw.col(self.label)).unique())[self.label].to_list()
-        known = [v for v in found if v is not None and v == v]
+        known = [v for v in found if not _missing(v)]
         if not known:
             raise ValueError(f"label must hold labels; column {self.label!r} has none")
         if len(known) > MOST_CLASSES:
@@ -149,6 +164,23 @@ class Columns:
             )
         whole = [int(v) if isinstance(v, float) and v == v // 1 else v for v in known]
         return tuple(sorted(whole))
+
+    @property
+    def possible(self) -> tuple[Label, ...]:
+        """Labels that rows may have, in the kind of their column."""
+        labels = self.classes if self.told else (-1, *self.classes)
+        return tuple(map(bool, labels)) if self.kind == nw.Boolean else labels
+
+    @property
+    def scores(self) -> Any:
+        """What the scores are to an engine."""
+        return nw.Float32 if self.dtype == np.float32 else nw.Float64
+
+    @property
+    def plain(self) -> bool:
+        """Whether a single column's scores and labels are numbers that may be worked with as they are."""
+        whole = self.kind == nw.Boolean or self.kind.is_integer()
+        return whole and set(self.classes) == {0, 1} and self.positive == 1 and self.floats
 
     @property
     def eps(self) -> float:
@@ -200,7 +232,7 @@ def as_frame(frame: Any) -> Any:
 
 def known(value: Any) -> Any:
     """A value of a column; None for one that is missing, however that is written."""
-    return None if value is None or value != value else value
+    return None if _missing(value) else value
 
 
 def collected(frame: Any) -> Any:

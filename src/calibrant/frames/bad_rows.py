@@ -6,8 +6,8 @@ from typing import Any, NoReturn
 
 import narwhals.stable.v2 as nw
 
-from .columns import Columns, collected
-from .expressions import bad_conditions
+from .frame_columns import Columns, collected
+from .keys import bad_conditions
 
 _REASON = "_calibrant_reason"
 
