@@ -18,19 +18,28 @@ from calibrant.cli.engines import ENGINES, Files
 
 from .test_cli import run
 
-QUICK = ["polars", "duckdb"]
+#: Of the engines themselves: what they will want, and files that they leave to the garbage collector.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 
-def slow(name):
-    there = importlib.util.find_spec(ENGINES[name].module) is not None and (name != "spark" or shutil.which("java"))
-    return pytest.param(
-        name, marks=[pytest.mark.slow, pytest.mark.skipif(not there, reason=f"{name} is not installed")]
-    )
+def there(name):
+    """Marks of tests with an engine."""
+    found = importlib.util.find_spec(ENGINES[name].module) is not None and (name != "spark" or shutil.which("java"))
+    marks = [pytest.mark.engines, pytest.mark.skipif(not found, reason=f"{name} is not installed")]
+    return marks + ([pytest.mark.slow] if name in ("dask", "spark") else [])
 
 
-@pytest.fixture(scope="module", autouse=True)
-def installed():
-    pytest.importorskip("duckdb")
+DUCKDB, DASK, SPARK = (pytest.param(name, marks=there(name)) for name in ("duckdb", "dask", "spark"))
+EVERY = ["polars", DUCKDB, DASK, SPARK]
+with_duckdb = pytest.mark.usefixtures("duckdb")
+
+
+@pytest.fixture
+def duckdb():
+    return pytest.importorskip("duckdb")
 
 
 @pytest.fixture(scope="module")
@@ -53,9 +62,7 @@ def many():
 
 @pytest.fixture(scope="module")
 def folder(table, many, tmp_path_factory):
-    """Files of every format, a partitioned folder with what writers leave in it, and a database."""
-    import duckdb
-
+    """Files of every format, and a partitioned folder with what writers leave in it."""
     root = tmp_path_factory.mktemp("files")
     for (day, region), part in table.group_by("day", "region"):
         inside = root / "parts" / f"day={day}" / f"region={region}"
@@ -71,9 +78,14 @@ def folder(table, many, tmp_path_factory):
         part.write_parquet(root / f"some-{i}.parquet")
         part.write_ipc(root / f"some-{i}.arrow")
     many.write_parquet(root / "many.parquet")
-    with duckdb.connect(root / "rows.duckdb") as connection:
-        connection.execute("CREATE TABLE scored AS SELECT * FROM read_parquet(?)", [f"{root}/some-*.parquet"])
     return root
+
+
+@pytest.fixture
+def database(folder, tmp_path, duckdb):
+    with duckdb.connect(tmp_path / "rows.duckdb") as connection:
+        connection.execute("CREATE TABLE scored AS SELECT * FROM read_parquet(?)", [f"{folder}/some-*.parquet"])
+    return tmp_path / "rows.duckdb"
 
 
 def found(capsys, *args):
@@ -94,7 +106,7 @@ PATTERNS = [
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-@pytest.mark.parametrize("engine", [*QUICK, slow("dask"), slow("spark")])
+@pytest.mark.parametrize("engine", EVERY)
 def test_patterns_and_folders_give_the_library_number(capsys, folder, table, engine, pattern):
     got = found(capsys, "report", folder / pattern, "--engine", engine, "--label", "y", "--prob", "p", "--weight", "w")
     want = cal.estimate(table["y"], table["p"], sample_weight=table["w"], random_state=0)
@@ -104,7 +116,7 @@ def test_patterns_and_folders_give_the_library_number(capsys, folder, table, eng
     assert got["streamed"]
 
 
-@pytest.mark.parametrize("engine", [*QUICK, slow("dask"), slow("spark")])
+@pytest.mark.parametrize("engine", EVERY)
 @pytest.mark.parametrize("by", ["region", "day"])
 def test_partitions_are_columns_to_group_by(capsys, folder, table, engine, by):
     args = ("report", folder / "parts", "--engine", engine, "--label", "y", "--prob", "p", "--by", by)
@@ -125,7 +137,7 @@ def test_partitions_are_columns_to_group_by(capsys, folder, table, engine, by):
         assert run(capsys, *args, "--fail-above", "0.5")[0] == 0
 
 
-@pytest.mark.parametrize("engine", [*QUICK, slow("dask"), slow("spark")])
+@pytest.mark.parametrize("engine", EVERY)
 @pytest.mark.parametrize("notion", ["confidence", "class-wise", "class-specific:bee"])
 def test_classes(capsys, folder, many, engine, notion):
     args = ("report", folder / "many.parquet", "--engine", engine, "--label", "truth", "--notion", notion)
@@ -138,10 +150,14 @@ def test_classes(capsys, folder, many, engine, notion):
 def test_arrow_by_polars(capsys, folder, table):
     got = found(capsys, "report", folder / "some-*.arrow", "--engine", "polars", "--label", "y", "--prob", "p")
     assert got["headline"]["value"] == pytest.approx(cal.calibration_error(table["y"], table["p"]), rel=1e-9)
+    if importlib.util.find_spec("duckdb") is None:
+        return
     code, _, err = run(capsys, "report", folder / "some-*.arrow", "--engine", "duckdb", "--label", "y")
     assert (code, "--engine duckdb reads csv, parquet and ndjson, not arrow" in err) == (2, True)
 
 
+@pytest.mark.engines
+@with_duckdb
 def test_bins_and_text_labels(capsys, folder, tmp_path, table):
     table.select(pl.col("y").replace_strict({0: "well", 1: "ill"}), "p").write_parquet(tmp_path / "a.parquet")
     args = ("report", tmp_path / "a.parquet", "--engine", "duckdb", "--label", "y", "--prob", "p")
@@ -154,9 +170,10 @@ def test_bins_and_text_labels(capsys, folder, tmp_path, table):
 # --- queries
 
 
-def test_a_query_of_a_database(capsys, folder, table):
+@pytest.mark.engines
+def test_a_query_of_a_database(capsys, database, table):
     query = "SELECT y AS came, p AS said, region FROM scored WHERE day = 2"
-    args = ("report", "--sql", query, "--engine", "duckdb", "--database", folder / "rows.duckdb")
+    args = ("report", "--sql", query, "--engine", "duckdb", "--database", database)
     args = (*args, "--label", "came", "--prob", "said")
     some = table.filter(day=2)
     got = found(capsys, *args)
@@ -166,14 +183,17 @@ def test_a_query_of_a_database(capsys, folder, table):
     assert len(found(capsys, *args, "--by", "region")["groups"]) == 2
 
 
+@pytest.mark.engines
+@with_duckdb
 def test_a_query_of_files(capsys, folder, table):
     query = f"SELECT y, p FROM '{folder}/some-*.csv'"
     got = found(capsys, "report", "--sql", query, "--engine", "duckdb", "--label", "y", "--prob", "p")
     assert got["headline"]["value"] == pytest.approx(cal.calibration_error(table["y"], table["p"]), rel=1e-9)
 
 
-def test_a_query_changes_nothing(capsys, folder):
-    args = ("--engine", "duckdb", "--database", folder / "rows.duckdb", "--label", "y", "--prob", "p")
+@pytest.mark.engines
+def test_a_query_changes_nothing(capsys, database):
+    args = ("--engine", "duckdb", "--database", database, "--label", "y", "--prob", "p")
     code, _, err = run(capsys, "report", "--sql", "DROP TABLE scored", *args)
     assert code == 2
     assert "read-only" in err
@@ -183,7 +203,11 @@ def test_a_query_changes_nothing(capsys, folder):
 # --- sums and merge
 
 
-@pytest.mark.parametrize("how", [[], ["--stream"], ["--engine", "polars"], ["--engine", "duckdb"]], ids=str)
+@pytest.mark.parametrize(
+    "how",
+    [[], ["--stream"], ["--engine", "polars"], pytest.param(["--engine", "duckdb"], marks=there("duckdb"))],
+    ids=str,
+)
 def test_shards_of_many_machines(capsys, folder, table, tmp_path, how):
     """Sums of three files, merged: the report of all rows, in whatever way each was read."""
     shards = [tmp_path / f"{i}.sums" for i in range(3)]
@@ -213,6 +237,8 @@ def test_shards_of_many_machines(capsys, folder, table, tmp_path, how):
     assert {f.name for f in tmp_path.iterdir()} == {"0.sums", "1.sums", "2.sums", "all.html", "all.sums"}
 
 
+@pytest.mark.engines
+@with_duckdb
 def test_shards_read_in_different_ways(capsys, folder, table, tmp_path):
     """An engine keeps 4096 cells, pieces 65536: merged, there are 4096."""
     hows = [["--engine", "duckdb"], ["--stream"], ["--load"]]
@@ -317,6 +343,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
+@with_duckdb
 def test_refusals_name_the_option(capsys, folder, monkeypatch, name):
     monkeypatch.chdir(folder)
     args, words = REFUSED[name]
@@ -334,7 +361,7 @@ def test_an_engine_that_is_not_installed(capsys, folder, monkeypatch, name):
     assert f"--engine {name} is not installed: pip install {ENGINES[name].package}" in err
 
 
-@pytest.mark.parametrize("engine", QUICK)
+@pytest.mark.parametrize("engine", ["polars", DUCKDB])
 def test_rows_that_cannot_be_read(capsys, table, tmp_path, engine):
     table.with_columns(p=pl.when(pl.int_range(pl.len()) < 3).then(1.5).otherwise("p")).write_parquet(
         tmp_path / "a.parquet"
@@ -349,13 +376,14 @@ def test_rows_that_cannot_be_read(capsys, table, tmp_path, engine):
     assert json.loads(out)["n_samples"] == 5997
 
 
-def test_a_file_that_is_read_is_not_written(capsys, folder):
+@pytest.mark.engines
+def test_a_file_that_is_read_is_not_written(capsys, folder, database):
     args = ("report", folder / "some-*.parquet", "--engine", "polars", "--label", "y", "--prob", "p", "--force")
     before = (folder / "some-1.parquet").read_bytes()
     assert "is a file that is read" in refused(capsys, *args, "--sums", folder / "some-1.parquet")
     assert (folder / "some-1.parquet").read_bytes() == before
-    args = ("report", "--sql", "FROM scored", "--engine", "duckdb", "--database", folder / "rows.duckdb", "--force")
-    assert "is the database that is read" in refused(capsys, *args, "--sums", folder / "rows.duckdb")
+    args = ("report", "--sql", "FROM scored", "--engine", "duckdb", "--database", database, "--force")
+    assert "is the database that is read" in refused(capsys, *args, "--sums", database)
 
 
 def test_what_merge_refuses(capsys, folder, tmp_path):
@@ -385,6 +413,7 @@ def test_what_merge_refuses(capsys, folder, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["report", "merge"])
+@with_duckdb
 def test_ctrl_c_leaves_nothing_half_written(capsys, folder, tmp_path, monkeypatch, command):
     """Interrupted where the sums are made, with the temporary file there already."""
     one = tmp_path / "a.sums"

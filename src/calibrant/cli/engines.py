@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import glob
 import importlib.util
+import os
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -212,6 +214,8 @@ def _dask(_: Any, files: Files) -> Any:
 def _spark_session(database: str | None) -> Iterator[Any]:
     from pyspark.sql import SparkSession
 
+    if not {"SPARK_REMOTE", "SPARK_CONF_DIR", "MASTER"} & os.environ.keys():
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # of workers here: this one, with this library
     running = SparkSession.getActiveSession()
     builder: Any = SparkSession.builder
     options = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
