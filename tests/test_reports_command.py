@@ -310,6 +310,10 @@ REFUSED = {
         ["some-0.csv", "--engine", "polars", "--by", "region", "--sums", "x.sums"],
         "--sums is of all rows",
     ),
+    "by and material": (
+        ["some-0.csv", "--engine", "polars", "--by", "w", "--material", "0.1"],
+        "--material is of all rows",
+    ),
     "by of a label": (["some-0.csv", "--engine", "polars", "--by", "y"], "this column is read as label already"),
     "by of nothing": (["some-0.csv", "--engine", "duckdb", "--by", "age"], "--by: no column 'age'"),
     "corrected by": (

@@ -277,8 +277,10 @@ def _by_engine(
     if sum_tolerance is not None:
         raise ValueError("--sum-tolerance is for files that are read without --engine")
     if source.by is not None:
-        for output, option in ((page, "--html"), (kept, "--sums")):
-            if output.path is not None:
+        of_all: dict[str, Any] = {"--html": wanted.html, "--sums": wanted.sums, "--material": wanted.material}
+        of_all |= {"--threshold": wanted.threshold, "--title": wanted.title}
+        for option, value in of_all.items():
+            if value is not None:
                 raise ValueError(f"{option} is of all rows, and --by makes one result a group: leave out one of them")
         if wanted.fail_on == "corrected":
             raise ValueError("--fail-on corrected is not told of groups: use value or low")
