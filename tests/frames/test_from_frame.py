@@ -94,6 +94,16 @@ def test_estimates_of_groups_are_those_of_each_and_adjusted_together():
     assert [g.adjusted for g in plain.groups] == [g.pvalue for g in plain.groups]
 
 
+def test_one_group_among_many_stands_out():
+    rng = np.random.default_rng(0)
+    p, day = rng.random(40_000), rng.integers(0, 60, 40_000)
+    y = rng.random(p.size) < np.where(day == 17, p**3, p)
+    found = cal.from_frame(pl.DataFrame({"y": y, "p": p, "day": day}), **WHAT, by="day")
+    table = found.estimate(cal.Binned(5), n_resamples=5)
+    assert [g.value for g in table.rejected] == [17]
+    assert table.rejected[0].pvalue < 0.05 / 60
+
+
 def test_a_thousand_columns():
     k, n = 1000, 300
     rng = np.random.default_rng(0)

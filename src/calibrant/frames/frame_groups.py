@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from math import ceil
 from typing import Any
 
 import numpy as np
 
-from ..data.checks import check_choice
+from ..data.checks import check_choice, check_level
 from ..data.printable import printable, printable_lines
 from ..data.result import Result, Shown, Table
 from ..data.types import Interval, Label, RandomState
@@ -17,8 +18,11 @@ from ..errors.named import as_estimator
 from ..judge.groups.build import ADJUSTMENTS
 from ..judge.groups.membership import MISSING
 from ..judge.multiple import benjamini_hochberg, holm
-from ..judge.tests.from_sums import SumsTest
+from ..judge.tests.from_sums import DRAWS, SumsTest
 from ..measure.streaming import Accumulator
+
+#: Draws of one group's test.
+_MOST_DRAWS = 20_000
 
 
 @dataclass(frozen=True, repr=False)
@@ -154,9 +158,10 @@ class FrameGroups(Shown, Mapping[Label, Accumulator]):
     ) -> GroupEstimates:
         """Calibration error of every group, as :meth:`Accumulator.estimate`; ``.to_frame()`` is the table.
 
-        P-values are those of a report's test: smoothed residuals over ranks, against draws of a calibrated model; where
-        none of these reaches what was seen the p-value is ``1 / (draws + 1)``, so that there are more draws with more
-        groups. Cost: one estimate and some thousand draws of 257 numbers a group, whatever the number of rows.
+        P-values are those of a report's test: smoothed residuals over ranks, against draws of a calibrated model. There
+        are 999, with G groups ``2 G / (1 - level)`` if that is more and at most 20,000, so that one group that is off
+        stands out among up to 500. Cost: one estimate and these draws of 257 numbers a group, whatever the number of
+        rows.
 
         Parameters
         ----------
@@ -168,13 +173,15 @@ class FrameGroups(Shown, Mapping[Label, Accumulator]):
         check_choice("adjust", adjust, ADJUSTMENTS)
         seeds = np.random.default_rng(random_state).integers(2**63, size=(len(self), 2))
         reader: Any = None if estimator is None else as_estimator(estimator, EmpiricalBayes())
+        # So many that a group by itself can be told from calibrated ones after the correction.
+        draws = min(max(DRAWS, ceil(2 * len(self) / (1 - check_level(level)))), _MOST_DRAWS)
         found = []
         for (value, sums), (first, second) in zip(self.items(), seeds.tolist(), strict=True):
             estimate = sums.estimate(reader, norm=norm, level=level, n_resamples=n_resamples, random_state=first)
             problems = list(sums.problems.values())
             question = sums.question(1, level)
             rng = np.random.default_rng(second)
-            test = SumsTest.of([p.grid for p in problems], [p.bins for p in problems], question, rng)
+            test = SumsTest.of([p.grid for p in problems], [p.bins for p in problems], question, rng, draws)
             shares = np.array(question.shares)
             means = [(p.bins.outcome.sum() / p.grid.total, p.bins.score.sum() / p.grid.total) for p in problems]
             observed, stated = (float(v) for v in shares @ np.array(means))
