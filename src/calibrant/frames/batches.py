@@ -16,8 +16,8 @@ from ..measure.streaming import Accumulator
 from .frame_columns import Columns, known
 from .keys import weight_fits
 
-#: Numbers of a batch, about: some 64 MB, and at least so many rows.
-_NUMBERS, _FEWEST = 1 << 23, 1 << 12
+#: Numbers of a batch, about: some 16 MB, and at least so many rows.
+_NUMBERS, _FEWEST = 1 << 21, 1 << 12
 
 
 #: An accumulator for each value of a column; for None where there is no column.
@@ -53,12 +53,15 @@ class Batched:
 
     def _add(self, total: Accumulator, frame: Any) -> None:
         y, p, w = self.arrays(frame)
-        good = self.good(y, p, w)
-        total.dropped += int(good.size - good.sum())
-        if good.any():
-            whole = bool(good.all())
-            y, p, w = (y, p, w) if whole else (y[good], p[good], None if w is None else w[good])
-            total.add(_plain(y), p, w)
+        try:
+            total.add(y, p, w)
+        except (ValueError, TypeError):  # which leaves the sums as they were: some rows are bad, or more is wrong
+            good = self.good(y, p, w)
+            if good.all():
+                raise
+            total.dropped += int(good.size - good.sum())
+            if good.any():
+                total.add(_plain(y[good]), p[good], None if w is None else w[good])
 
     def arrays(self, batch: Any) -> tuple[AnyArray, FloatArray, FloatArray | None]:
         """Labels, probabilities and weights of a batch; what is null is None or NaN."""

@@ -88,7 +88,7 @@ def from_frame(
     One column of probabilities is one GROUP BY of the engine: by outcome, cell ``floor(s · n_cells)`` and bin, with
     rows, weights, scores and scores' offsets within cells added up. Counts on the grid, sums of bins and scoring rules
     follow exactly. Several columns, and estimators with other bins than hard ones, are read batch by batch: in Dask's
-    and Spark's workers, whose sums are added; from DuckDB and Polars in this process, some 64 MB at a time.
+    and Spark's workers, whose sums are added; from DuckDB and Polars in this process, some 16 MB at a time.
 
     Sums agree with ``Accumulator().add`` up to the rounding of float64 addition, in float32 as in float64. Cost: one
     pass over the columns, in constant memory; `docs/scale.md` has times.
