@@ -6,7 +6,7 @@ import sys
 from contextlib import redirect_stderr
 from functools import partial
 
-EXTRAS = ("matplotlib", "torch", "pandas", "pyarrow", "polars", "typer", "rich", "jinja2")
+EXTRAS = ("matplotlib", "torch", "pandas", "pyarrow", "polars", "typer", "rich", "jinja2", "duckdb", "dask", "pyspark")
 
 
 def main() -> None:

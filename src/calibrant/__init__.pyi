@@ -41,6 +41,9 @@ from .errors import ResidualKernel as ResidualKernel
 from .errors import SimplexBinned as SimplexBinned
 from .errors import Smooth as Smooth
 from .errors import Sweep as Sweep
+from .frames import FrameGroups as FrameGroups
+from .frames import GroupEstimates as GroupEstimates
+from .frames import from_frame as from_frame
 from .judge.decisions.clinical import CalibrationMeasures as CalibrationMeasures
 from .judge.decisions.clinical import DecisionCurve as DecisionCurve
 from .judge.decisions.clinical import calibration_measures as calibration_measures

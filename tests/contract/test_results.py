@@ -6,12 +6,14 @@ import pkgutil
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
 import calibrant as cal
 from calibrant.calibrators import AutoCalibrator, Identity, PlattScaling, select_calibrator
-from calibrant.data.result import WIDEST, Picture, Result, Shown, Table, short
+from calibrant.data.result import WIDEST, Picture, Result, Shown, Table, Tabular, short
+from calibrant.measure.answers import Answers
 
 N = 400
 HOSTILE = "<script>alert(1)</script>"
@@ -27,6 +29,9 @@ def everything():
     estimate = cal.estimate(y, p, random_state=0)
     report, several = cal.report(y, p), cal.report(k, q, notion="classwise")
     models = cal.compare_models(y, {HOSTILE: p, "other": np.clip(p + 0.05, 0, 1)})
+    rows = pd.DataFrame({"y": y, "p": p, HOSTILE: group})
+    of_frame = cal.from_frame(rows, label="y", prob="p", by=HOSTILE)
+    estimates = of_frame.estimate()
     groups = cal.subgroup_calibration(y, p, by=group)
     cost = cal.expected_cost(y, p, [[0, 1], [5, 0]])
     compared = cal.compare_calibrators(y, p, candidates={"platt": PlattScaling(), HOSTILE: Identity()})
@@ -71,6 +76,9 @@ def everything():
         "calibrator": compared.rows[0],
         "selection": select_calibrator(p, y, candidates={"platt": PlattScaling(), HOSTILE: Identity()}),
         "accumulator": cal.Accumulator().add(y, p),
+        "groups of a frame": of_frame,
+        "estimates of a frame": estimates,
+        "estimate of a frame": estimates.groups[0],
         "monitor": monitor,
         "predictions": cal.as_predictions(y, p),
     }
@@ -121,7 +129,7 @@ def test_to_dict_is_json_and_complete(result):
 
 
 def test_a_table_has_rows_of_named_columns(result):
-    if not isinstance(result, Table):
+    if not isinstance(result, Tabular):
         assert not hasattr(result, "to_frame")
         return
     frame = result.to_frame("pandas")
@@ -133,7 +141,7 @@ def test_a_table_has_rows_of_named_columns(result):
 
 
 def test_a_picture_draws_itself(result):
-    if not isinstance(result, Picture):
+    if not isinstance(result, (Picture, Answers)):
         assert not hasattr(result, "plot")
         return
     if result is RESULTS["estimate of classes"]:

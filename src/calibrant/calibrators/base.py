@@ -43,6 +43,12 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
     #: Parameters by names of an earlier version.
     renamed: ClassVar[Mapping[str, str]] = {}
 
+    @property
+    def parts_rows(self) -> bool:
+        """Whether rows are parted into folds or halves, so that a row of some weight cannot stand for several."""
+        held = [v if isinstance(v, (list, tuple)) else [v] for v in self.get_params(deep=False).values()]
+        return any(one.parts_rows for values in held for one in values if isinstance(one, Calibrator))
+
     def set_params(self, **params: Any) -> Self:
         """Set parameters, those by an earlier name with a warning."""
         for old in self.renamed.keys() & params.keys():

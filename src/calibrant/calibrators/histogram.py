@@ -298,6 +298,11 @@ class ScalingBinning(BinaryCalibrator):
         self.input = input
         self.labels = labels
 
+    @property
+    def parts_rows(self) -> bool:
+        """See :class:`Calibrator`."""
+        return True
+
     def _check_parameters(self) -> None:
         check_bins(self.n_bins)
         check_fraction("fit_share", self.fit_share)

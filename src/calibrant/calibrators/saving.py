@@ -6,10 +6,9 @@
      "parameters": {"smoothing": true, "input": "probability", "labels": null, "eps": 1e-12},
      "fitted": {"classes_": {"array": [0, 1], "dtype": "int64"}, "coef_": 0.93, "intercept_": -0.02, "…": 0}}
 
-``name`` is one of the calibrators of this package. Numbers, strings, booleans and null are JSON's own; others are
-objects of one key: ``{"float": "inf"}`` (or ``"-inf"``, ``"nan"``), ``{"array": nested lists, "dtype": …}``,
-``{"list": […]}``, ``{"mapping": {…}}``, ``{"calibrator": {…}}`` (as the whole), and ``{"estimator": {"name": …,
-"fields": {…}}}`` for an estimator of :mod:`calibrant.errors`. A later version reads earlier ones.
+``name`` is one of the calibrators of this package. Values are coded as :mod:`calibrant.data.coded` says, and there are
+``{"calibrator": {…}}`` (as the whole) and ``{"estimator": {"name": …, "fields": {…}}}`` for an estimator of
+:mod:`calibrant.errors`. A later version reads earlier ones.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +23,16 @@ import numpy as np
 from scipy.special import expit, softmax
 from sklearn.utils.validation import check_is_fitted
 
-from .. import errors
+from ..data.coded import Coder
 from ..data.types import FloatArray
 from ..data.version import __version__
 from ..data.writing import check_free, write_json
+from ..errors.estimator_codes import ESTIMATORS
 from .base import BinaryCalibrator, Calibrator, predict_unnamed
 
 FORMAT, VERSION = "calibrant-calibrator", 1
 #: Values of files that were saved under earlier names.
 _SPELLED = {"log": "log-loss", "log_loss": "log-loss"}
-_DTYPES = ("float64", "float32", "int64", "int32", "bool")
 
 
 def to_dict(calibrator: Calibrator) -> dict[str, Any]:
@@ -56,8 +54,8 @@ def to_dict(calibrator: Calibrator) -> dict[str, Any]:
         "version": VERSION,
         "calibrant": __version__,
         "name": type(calibrator).__name__,
-        "parameters": {k: _encode(v, k) for k, v in calibrator.get_params(deep=False).items()},
-        "fitted": {k: _encode(v, k) for k, v in fitted.items()},
+        "parameters": {k: _CODER.encode(v, k) for k, v in calibrator.get_params(deep=False).items()},
+        "fitted": {k: _CODER.encode(v, k) for k, v in fitted.items()},
     }
 
 
@@ -98,7 +96,7 @@ def from_dict(data: Any) -> Calibrator:
             f"a fitted {kind.__name__} has {'no' if extra else 'an attribute'} {named!r}: the file is damaged"
         )
     for name, value in fitted.items():
-        setattr(out, name, _decode(value, name))
+        setattr(out, name, _CODER.decode(value, name))
     try:
         out.judge_fitted()
     except ValueError as error:
@@ -165,94 +163,33 @@ def _known() -> dict[str, type[Calibrator]]:
     }
 
 
-def _encode(value: Any, name: str) -> Any:
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or isinstance(value, (bool, int, str)):
-        return value
-    if isinstance(value, float):
-        return value if np.isfinite(value) else {"float": str(value)}
-    if isinstance(value, np.ndarray):
-        if value.dtype.kind in "UO":
-            kind = "str" if value.dtype.kind == "U" else "object"
-            return {"array": [_encode(v, name) for v in value.tolist()], "dtype": kind}
-        if value.dtype.name in _DTYPES:
-            return {"array": _nested(value.tolist()), "dtype": value.dtype.name}
-    if isinstance(value, (list, tuple, range)):
-        return {"list": [_encode(v, name) for v in value]}
-    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-        return {"mapping": {key: _encode(v, name) for key, v in value.items()}}
+def _part(value: Any) -> dict[str, Any] | None:
+    """Object of a calibrator, or of an estimator."""
     if isinstance(value, Calibrator):
-        unfitted = not hasattr(value, "classes_")
-        parameters = {k: _encode(v, k) for k, v in value.get_params(deep=False).items()}
-        return {"calibrator": {"name": type(value).__name__, "parameters": parameters} if unfitted else to_dict(value)}
-    if isinstance(value, errors.Estimator) and is_dataclass(value):
-        held = {f.name: _encode(getattr(value, f.name), f.name) for f in fields(value) if f.init}
-        return {"estimator": {"name": type(value).__name__, "fields": held}}
-    raise TypeError(f"{name}={value!r} cannot be saved: only numbers, strings, arrays and parts of this package can")
+        if hasattr(value, "classes_"):
+            return {"calibrator": to_dict(value)}
+        parameters = {k: _CODER.encode(v, k) for k, v in value.get_params(deep=False).items()}
+        return {"calibrator": {"name": type(value).__name__, "parameters": parameters}}
+    return ESTIMATORS.part(value)
 
 
-def _nested(values: Any) -> Any:
-    """Lists of numbers with those that JSON lacks as objects."""
-    if isinstance(values, list):
-        return [_nested(v) for v in values]
-    return values if not isinstance(values, float) or np.isfinite(values) else {"float": str(values)}
-
-
-def _decode(value: Any, name: str) -> Any:
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if not isinstance(value, Mapping):
-        raise ValueError(f"{name} is damaged: {str(value)[:60]!r}")
+def _part_of(value: Mapping[str, Any], name: str) -> Any:
+    """A calibrator or an estimator by its object; None for others."""
     match dict(value):
-        case {"float": ("inf" | "-inf" | "nan") as word}:
-            return float(word)
-        case {"array": list() as items, "dtype": ("object" | "str") as kind}:
-            return np.asarray([_decode(item, name) for item in items], dtype=object if kind == "object" else str)
-        case {"array": items, "dtype": str() as dtype} if dtype in _DTYPES:
-            return _array(items, dtype, name)
-        case {"list": list() as items}:
-            return [_decode(item, name) for item in items]
-        case {"mapping": Mapping() as items}:
-            return {str(key): _decode(item, name) for key, item in items.items()}
         case {"calibrator": Mapping() as inner} if "fitted" in inner:
             return from_dict(inner)
         case {"calibrator": {"name": str() as kind, "parameters": Mapping() as parameters}} if kind in _known():
             return _made(_known()[kind], parameters, name)
-        case {"estimator": {"name": str() as kind, "fields": Mapping() as held}} if kind in errors.__all__:
-            return _made(getattr(errors, kind), held, name)
-    raise ValueError(f"{name} is damaged: {str(value)[:60]!r}")
+    return ESTIMATORS.made(value, name)
 
 
-def _made(kind: Any, arguments: Mapping[str, Any], name: str) -> Any:
-    if not (isinstance(kind, type) and issubclass(kind, (Calibrator, errors.Estimator))):
-        raise ValueError(f"{name} is damaged: {kind!r}")
-    if issubclass(kind, Calibrator):
-        arguments = _named_now(kind, arguments)
+_CODER = Coder(_part, _part_of)
+
+
+def _made(kind: type[Calibrator], arguments: Mapping[str, Any], name: str) -> Any:
     try:
-        return kind(**{str(key): _decode(value, str(key)) for key, value in arguments.items()})
+        return kind(**_CODER.arguments(_named_now(kind, arguments)))
     except TypeError as error:
-        raise ValueError(f"{name} is damaged: {error}") from error
-
-
-def _array(items: Any, dtype: str, name: str) -> FloatArray:
-    """Numbers of one kind in a rectangle."""
-
-    def plain(v: Any) -> Any:
-        if isinstance(v, list):
-            return [plain(item) for item in v]
-        if isinstance(v, Mapping):
-            v = _decode(v, name)
-        if isinstance(v, (bool, int, float)) and isinstance(v, bool) == (dtype == "bool"):
-            return v
-        raise ValueError(f"{name} is damaged: {str(v)[:60]!r} in an array of {dtype}")
-
-    try:
-        array = np.asarray(plain(items))
-        if array.size and (dtype[0] == "i") != (array.dtype.kind == "i") and dtype != "bool" and dtype[0] == "i":
-            raise ValueError("fractions among whole numbers")
-        return array.astype(dtype)
-    except (ValueError, OverflowError) as error:
         raise ValueError(f"{name} is damaged: {error}") from error
 
 

@@ -312,6 +312,11 @@ class AutoCalibrator(Calibrator):
         self.input = input
         self.labels = labels
 
+    @property
+    def parts_rows(self) -> bool:
+        """See :class:`Calibrator`."""
+        return True
+
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         if not hasattr(self, "chosen_"):
             return str(super().__repr__(N_CHAR_MAX))

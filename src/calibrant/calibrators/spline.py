@@ -215,6 +215,11 @@ class CurveCalibrator(BinaryCalibrator):
         self.input = input
         self.labels = labels
 
+    @property
+    def parts_rows(self) -> bool:
+        """See :class:`Calibrator`."""
+        return self.cv > 1
+
     def _check_parameters(self) -> None:
         curve_estimator(self.estimator)
         check_int("cv", self.cv, 1)

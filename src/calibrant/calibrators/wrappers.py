@@ -10,7 +10,7 @@ from scipy.special import softmax
 from sklearn.base import clone
 
 from ..data.checks import check_bool, check_choice
-from ..data.types import FloatArray
+from ..data.types import FloatArray, IntArray
 from .base import EPS, BinaryCalibrator, Calibrator
 from .fields import Field, Fitted, Several
 from .inputs import Sample, Scores
@@ -92,11 +92,19 @@ class OneVsRest(Calibrator):
     def _fit(self, sample: Sample) -> None:
         k = sample.n_classes
         each = range(k) if k > 2 or self.shared else [1]
-        columns = [self._column(sample.scores, c) for c in each]
-        outcomes = [(sample.codes == c).astype(np.int64) for c in each]
-        weights = [sample.weights] * len(columns)
+        self.fit_columns(
+            [self._column(sample.scores, c) for c in each],
+            [(sample.codes == c).astype(np.int64) for c in each],
+            [sample.weights] * len(each),
+        )
+
+    def fit_columns(
+        self, columns: Sequence[FloatArray], outcomes: Sequence[IntArray], weights: Sequence[FloatArray]
+    ) -> None:
+        """Fit to scores of each class, whether it came, and weights, whose rows need not be those of other classes."""
         if self.shared:
-            columns, outcomes, weights = ([np.concatenate(v)] for v in (columns, outcomes, weights))
+            columns, outcomes = [np.concatenate(columns)], [np.concatenate(outcomes)]
+            weights = [np.concatenate(weights)]
         self.calibrators_ = [
             clone(self.calibrator).set_params(input=self.input, labels=[0, 1]).fit(s, o, sample_weight=w)
             for s, o, w in zip(columns, outcomes, weights, strict=True)

@@ -16,7 +16,7 @@ _PROBABILITY = "(?:p|prob|proba|probability|class|score)"
 
 
 def named_labels(
-    names: Sequence[str], seen: Sequence[Label], row_of: Callable[[Label], int]
+    names: Sequence[str], seen: Sequence[Label], row_of: Callable[[Label], int] | None
 ) -> tuple[Label, ...] | None:
     """The label of each column, from its name.
 
@@ -29,8 +29,8 @@ def named_labels(
         Column names.
     seen : sequence of labels
         Distinct labels of one kind. Columns may speak of labels that were not seen.
-    row_of : callable
-        First row of a label, for the error.
+    row_of : callable or None
+        First row of a label, for the error; None where rows have no numbers.
 
     Returns
     -------
@@ -51,7 +51,8 @@ def named_labels(
     missing = [s for s in seen if not {form(text_of(s)) for form in _FORMS} & hits]
     columns = f"columns of y_prob are {some(names)}"
     if missing:
-        what = f"y_true has a label that matches no column: row {row_of(missing[0])} is {missing[0]!r}, {columns}"
+        where = "it is" if row_of is None else f"row {row_of(missing[0])} is"
+        what = f"y_true has a label that matches no column: {where} {missing[0]!r}, {columns}"
     else:
         what = f"y_prob has a column whose name is no label like those of y_true: {columns}"
     raise ValueError(

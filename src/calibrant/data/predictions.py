@@ -30,7 +30,7 @@ def effective_size(weights: FloatArray | None, n_rows: int, *, integral: bool) -
 
 
 #: Whole numbers are exact as floats up to here.
-_COUNTED = 2.0**53
+COUNTED = 2.0**53
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -98,7 +98,7 @@ class Predictions(Shown):
     def integral_weights(self) -> bool:
         """Whether the weights are whole numbers, and so count repeats; more than floats can count do not."""
         w = self.weights
-        return w is None or (bool(np.all(w == np.floor(w))) and float(w.sum()) <= _COUNTED)
+        return w is None or (bool(np.all(w == np.floor(w))) and float(w.sum()) <= COUNTED)
 
     @cached_property
     def effective_size(self) -> float:

@@ -48,8 +48,8 @@ class Result(Shown):
         return {name: jsonable(value) for name, value in self._shown()}
 
 
-class Table(Result):
-    """A result with rows."""
+class Tabular:
+    """What has rows, and gives them as a data frame."""
 
     @abstractmethod
     def _columns(self) -> dict[str, Any]:
@@ -67,6 +67,10 @@ class Table(Result):
         return to_frame(columns, backend, f"{type(self).__name__}.to_frame()")
 
 
+class Table(Tabular, Result):
+    """A result with rows."""
+
+
 class Picture(Result):
     """A result that can be drawn, by the display of :mod:`calibrant.plot` that it names."""
 
@@ -77,9 +81,16 @@ class Picture(Result):
 
         The options are those of the display's ``plot``.
         """
-        # Rooms import from those above them. Results are above displays, and find them by name: here, nowhere else.
-        displays = import_module("calibrant.plot")
-        return getattr(displays, self.display).from_result(self, ax, **options)
+        return from_below("plot", self.display).from_result(self, ax, **options)
+
+
+def from_below(module: str, name: str) -> Any:
+    """What a room below has under a name, loaded when it is asked for.
+
+    Rooms import from those above them. Results are above displays, and sums above what is made of them: these find what
+    they need by name, here and nowhere else.
+    """
+    return getattr(import_module(f"calibrant.{module}"), name)
 
 
 def in_notebook(text: str) -> str:

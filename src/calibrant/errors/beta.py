@@ -14,6 +14,7 @@ from ..data.types import AnyArray, FloatArray, IntArray
 from ..data.weights import ones_or
 from ..sums import DistinctScores, Runs
 from ..sums.grid import share_out
+from ..sums.judged import need, need_shape
 from .base import CellEstimator, Cells
 from .fitted import FittedCells, check_eps, check_width, shared_counts
 from .norm import mean_power
@@ -88,6 +89,15 @@ class AngleCounts:
         n = p.counts if p.shape else p.n_samples
         few = cls(score, mass, square, np.zeros(p.shape, dtype=bool), p.domain, n, p.counted)
         return few.with_grids(np.reshape(size, p.shape) > ANGLE_CELLS)
+
+    def check(self) -> None:
+        """ValueError unless these can be the counts of rows."""
+        shape, m = np.shape(self.n_samples), self.scores.shape[-1:]
+        need_shape((*shape, *m), scores=self.scores)
+        need_shape((*shape, 2, *m), mass=self.mass, square=self.square)
+        need_shape(shape, on_grid=self.on_grid)
+        need((self.scores >= 0) & (self.scores <= 1), "scores must lie in [0, 1]")
+        need((self.mass >= 0) & (self.square >= 0), "mass and square must not be negative")
 
     def with_grids(self, many: AnyArray) -> AngleCounts:
         """Counts on nodes for some problems."""

@@ -10,6 +10,7 @@ import numpy as np
 from ..data.problem import Problem
 from ..data.types import FloatArray
 from ..sums import DistinctScores
+from ..sums.judged import need, need_shape, need_within
 from .base import CellEstimator, Cells
 from .fitted import FittedCells, check_eps, shared_counts
 from .logitmap import FAMILIES, expit, gaps, logits_of
@@ -84,6 +85,16 @@ class LogitMoments:
         n = p.counts if p.shape else p.n_samples
         squares = p.variances(tables[0], tables[0])
         return cls(nodes, tables[0], tables[1], squares, step, edge, p.domain, n, p.counted)
+
+    def check(self) -> None:
+        """ValueError unless these can be the counts of rows."""
+        shape = (*np.shape(self.n_samples), *self.logits.shape[-1:])
+        need_shape(shape, logits=self.logits, count=self.count, positive=self.positive, squares=self.squares)
+        need_shape(shape[:-1], step=self.step)
+        need(np.abs(self.logits) <= self.edge * (1 + 1e-9), "logits must lie within the clipped range")
+        need((self.step >= 0) & (self.step <= self.edge), "step must lie within the clipped range")
+        need((self.count >= 0).all() and (self.squares >= 0).all(), "count and squares must not be negative")
+        need_within("positive", self.positive, self.count)
 
     def with_grids(self, size: FloatArray) -> LogitMoments:
         """Counts on nodes for the problems of more than :data:`LOGIT_CELLS` samples."""

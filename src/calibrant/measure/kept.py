@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,14 +11,14 @@ import numpy as np
 
 from ..data.predictions import Predictions
 from ..data.problem import OneVsRest, Problem
-from ..data.types import Label
+from ..data.types import AnyArray, Label
 from ..sums import BinMoments, Bins, Grid, GridMoments, uniform_edges
 
 #: Cells of the fine histogram from which rows are made up that were not kept.
 FINE_CELLS = 65536
 FINE = Bins(uniform_edges(FINE_CELLS))
 #: Problems whose sums are kept together.
-_TOGETHER = 8
+TOGETHER = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,21 +39,43 @@ class Kept:
     labels: tuple[Label, ...]
     domain: tuple[float, float]
     parts: tuple[dict[Any, Any], ...]
+    #: Fine histogram from which rows are made up, where it was kept.
+    histogram: Bins = FINE
 
     @classmethod
     def of(cls, problems: Problem | OneVsRest, needs: Sequence[Any]) -> Kept:
         """Sums of rows."""
         parts = []
-        for a in range(0, len(problems), _TOGETHER):
-            some = problems[a : a + _TOGETHER]
+        for a in range(0, len(problems), TOGETHER):
+            some = problems[a : a + TOGETHER]
             parts.append({need: need.of(some) for need in needs})
         domain = problems.domain if isinstance(problems, Problem) else (0.0, 1.0)
         return cls(problems.labels, domain, tuple(parts))
 
     def __add__(self, other: Kept) -> Kept:
+        if self.histogram != other.histogram:
+            cells = math.gcd(self.histogram.edges.n_bins, other.histogram.edges.n_bins)
+            return self.coarsened(cells) + other.coarsened(cells)
         pairs = zip(self.parts, other.parts, strict=True)
         parts = tuple({need: a[need] + b[need] for need in a} for a, b in pairs)
         return replace(self, parts=parts)
+
+    @property
+    def fine(self) -> bool:
+        """Whether there is a fine histogram."""
+        return bool(self.parts) and self.histogram in self.parts[0]
+
+    def coarsened(self, cells: int) -> Kept:
+        """The same with fewer fine cells, which divide those kept."""
+        edges = self.histogram.edges
+        every = np.arange(0, edges.n_bins + 1, edges.n_bins // cells)
+        fine = fine_on((float(edges.values[0]), float(edges.values[-1])), cells)
+        parts = tuple(
+            {(fine if need == self.histogram else need): _coarser(sums, every, fine) if need == self.histogram else sums
+             for need, sums in part.items()}
+            for part in self.parts
+        )  # fmt: skip
+        return replace(self, parts=parts, histogram=fine)
 
     def sums(self, need: Any) -> Iterator[Any]:
         """Sums that were kept, some problems at a time."""
@@ -60,9 +83,18 @@ class Kept:
 
     def one(self, i: int, bins: Any) -> ProblemSums:
         """Sums of one problem."""
-        part, at = self.parts[i // _TOGETHER], i % _TOGETHER
-        fine = part[FINE][at] if FINE in part else None
+        part, at = self.parts[i // TOGETHER], i % TOGETHER
+        fine = part[self.histogram][at] if self.histogram in part else None
         return ProblemSums(self.labels[i], self.domain, part[bins][at], part[Grid()][at], fine)
+
+
+def fine_on(domain: tuple[float, float], cells: int = FINE_CELLS) -> Bins:
+    """A fine histogram of scores in a domain."""
+    return Bins(uniform_edges(cells, domain))
+
+
+def _coarser(sums: BinMoments, every: AnyArray, fine: Bins) -> BinMoments:
+    return replace(sums.coarsen(every), edges=fine.edges)
 
 
 def aligned(problems: Problem, p: Predictions) -> Problem:

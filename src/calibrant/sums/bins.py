@@ -13,9 +13,9 @@ from ..data.problem import Problem
 from ..data.types import AnyArray, FloatArray
 from ..data.weights import are_binary, ones_or
 from .edges import Edges
-from .judged import judged
+from .judged import judged, need, need_shape, need_within
 from .redrawn import as_often, number_as_often
-from .shared import added_parts, held_parts, written
+from .shared import added_parts, check_parts, held_parts, written
 from .shares import MAPPINGS, linear_shares
 
 #: Rows worked on at a time: the temporary arrays stay in the cache.
@@ -220,14 +220,19 @@ class BinMoments:
             held.need(len(edges.values) > 1 and bool((np.diff(edges.values) > 0).all()), "edges must ascend")
             held.need(edges.values[0] <= 0 and edges.values[-1] >= 1, "edges must cover [0, 1]")
             held.need(mapping in MAPPINGS, f"mapping must be one of {', '.join(MAPPINGS)}")
-            sizes = {f.shape for f in fields.values()}
-            held.need(sizes == {(edges.n_bins,)}, f"every field must have one number a bin ({edges.n_bins})")
-            held.within("score", fields["score"], fields["weight"])
-            held.within("outcome", fields["outcome"], fields["weight"])
-            held.within("repeat", fields["repeat"], fields["weight"])
-            held.within("square", fields["square"], fields["weight"] * fields["weight"].sum())
-            parts = held_parts(held)
-        return cls(edges, mapping, n_samples=n, integral=integral, parts=parts, **fields)
+            out = cls(edges, mapping, n_samples=n, integral=integral, parts=held_parts(held), **fields)
+            out.check()
+        return out
+
+    def check(self) -> None:
+        """ValueError unless these can be the sums of rows."""
+        fields = {f: getattr(self, f) for f in _FIELDS}
+        need_shape((*np.shape(self.n_samples), self.edges.n_bins), **fields)
+        need(np.asarray(self.n_samples) >= 0, "n_samples must not be negative")
+        for f in ("score", "outcome", "repeat"):
+            need_within(f, fields[f], self.weight)
+        need_within("square", self.square, self.weight * self.weight.sum(axis=-1, keepdims=True))
+        check_parts(self.parts, np.shape(self.n_samples))
 
 
 @dataclass(frozen=True)

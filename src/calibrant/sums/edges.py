@@ -76,19 +76,25 @@ class Edges:
         return bins
 
     def _uniform_slots(self, scores: FloatArray, eps: float) -> AnyArray:
-        low, high = float(self.values[0]), float(self.values[-1])
+        low, factor, shift = self.steps(eps)
         kind = scores.dtype.type
-        factor = self.n_bins / (high - low)
-        # ceil(x - slack) = floor(x + 1 - slack): pulling scores a rounding error above an edge onto it is free.
-        slack = min(EDGE_UNITS * eps * factor, 0.5)
         if low == 0:
             position = scores * kind(factor)
         else:
             position = scores - kind(low)
             position *= kind(factor)
             np.clip(position, 0, self.n_bins, out=position)
-        position += kind(1 - slack)
+        position += kind(shift)
         return position.astype(np.int32)
+
+    def steps(self, eps: float) -> tuple[float, float, float]:
+        """Of uniform edges: a score s has slot ``floor((s - low) · factor + shift)`` in the arithmetic of its dtype.
+
+        ``ceil(x - slack) = floor(x + 1 - slack)``: pulling scores a rounding error above an edge onto it is free.
+        """
+        low, high = float(self.values[0]), float(self.values[-1])
+        factor = self.n_bins / (high - low)
+        return low, factor, 1 - min(EDGE_UNITS * eps * factor, 0.5)
 
     def limits(self, eps: float) -> FloatArray:
         """Inner edges, each raised by the rounding error that a score on it may have.

@@ -12,10 +12,10 @@ import numpy as np
 from ..data.problem import Problem
 from ..data.types import AnyArray, FloatArray, IntArray
 from ..data.weights import are_binary, ones_or
-from .judged import judged
+from .judged import judged, need, need_shape, need_within
 from .rank_axis import RANK_CELLS, RankMoments
 from .redrawn import as_often, number_as_often
-from .shared import added_parts, held_parts, written
+from .shared import added_parts, check_parts, held_parts, written
 
 #: Grid cells over the domain; on [0, 1] the step is 0.00024, finer than the published code's 0.00037.
 GRID_CELLS = 4096
@@ -307,12 +307,26 @@ class GridMoments:
             held.need(
                 count.size > 1 and count.shape == positive.shape, "count and positive must have one number a node"
             )
-            held.need(0 <= low < high <= 1, "0 <= low < high <= 1 must hold")
-            held.within("positive", positive, count)
-            held.need(bool(np.isclose(count.sum(), total, rtol=1e-6, atol=1e-9)), "count must add up to total")
-            held.within("squares", np.array([squares]), np.array([total**2]))
-            parts = held_parts(held)
-        return cls(low, high, count, positive, total, squares, n, integral, parts=parts)
+            out = cls(low, high, count, positive, total, squares, n, integral, parts=held_parts(held))
+            out.check()
+        return out
+
+    def check(self) -> None:
+        """ValueError unless these can be the counts of rows."""
+        shape, total = np.shape(self.n_samples), np.asarray(self.total)
+        nodes = self.count.shape[-1:]
+        need(0 <= self.low < self.high <= 1, "0 <= low < high <= 1 must hold")
+        need_shape((*shape, *nodes), count=self.count, positive=self.positive)
+        need_shape(shape, total=self.total, squares=self.squares)
+        if self.node is not None:
+            need_shape((*shape, *nodes), node=self.node)
+            need(self.node.dtype.kind == "i", "node must be whole numbers")
+            need((self.node >= 0) & (self.node <= self.cells), "node must be one of the grid's")
+        need(np.asarray(self.n_samples) >= 0, "n_samples must not be negative")
+        need_within("positive", self.positive, self.count)
+        need(np.isclose(self.count.sum(axis=-1), total, rtol=1e-6, atol=1e-9), "count must add up to total")
+        need_within("squares", np.asarray(self.squares), total**2)
+        check_parts(self.parts, shape)
 
 
 @dataclass(frozen=True)

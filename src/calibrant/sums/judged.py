@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.types import FloatArray
+from ..data.types import AnyArray, FloatArray
 
 #: Sums are off by rounding: of so much of the largest.
 _ROUNDING = 1e-9
@@ -45,16 +45,28 @@ class Held:
         self.need(isinstance(self.data[field], bool), f"{field} must be true or false")
         return bool(self.data[field])
 
-    def within(self, field: str, part: FloatArray, whole: FloatArray) -> None:
-        """Each of some sums lies between 0 and another."""
-        slack = _ROUNDING * max(1.0, float(np.abs(whole).max(initial=0.0)))
-        self.need(bool(((part >= -slack) & (part <= whole + slack)).all()), f"{field} must not leave its range")
-
     @staticmethod
     def need(holds: bool, words: str) -> None:
-        """ValueError with these words unless it holds."""
-        if not holds:
-            raise ValueError(words)
+        """See :func:`need`."""
+        need(holds, words)
+
+
+def need(holds: Any, words: str) -> None:
+    """ValueError with these words unless it holds, everywhere."""
+    if not np.all(holds):
+        raise ValueError(words)
+
+
+def need_within(field: str, part: FloatArray, whole: Any) -> None:
+    """Each of some sums lies between 0 and another."""
+    slack = _ROUNDING * max(1.0, float(np.abs(whole).max(initial=0.0)))
+    need((part >= -slack) & (part <= whole + slack), f"{field} must not leave its range")
+
+
+def need_shape(shape: tuple[int, ...], **fields: AnyArray) -> None:
+    """Some sums have this shape."""
+    for name, values in fields.items():
+        need(np.shape(values) == shape, f"{name} must have the shape {shape}; got {np.shape(values)}")
 
 
 @contextmanager
@@ -65,5 +77,5 @@ def judged(name: str, data: Any) -> Iterator[Held]:
     try:
         with np.errstate(all="ignore"):
             yield Held(data)
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
+    except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"not a serialised {name}: {error}") from error

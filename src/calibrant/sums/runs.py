@@ -11,7 +11,8 @@ import numpy as np
 
 from ..data.problem import Problem
 from ..data.types import AnyArray, FloatArray, IntArray
-from .shared import added_parts
+from .judged import need, need_shape, need_within
+from .shared import added_parts, check_parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +128,20 @@ class Runs:
             eps=max(self.eps, other.eps),
             bounds=np.searchsorted(row[start], np.arange(len(self) + 1)),
         )
+
+    def check(self) -> None:
+        """ValueError unless these can be the runs of rows."""
+        need_shape((self.size,), weight=self.weight, outcome=self.outcome, square=self.square)
+        need_shape((len(self),), n_rows=self.n_rows)
+        need_shape(self.shape, n_samples=self.n_samples)
+        need(self.bounds[0] == 0 and self.bounds[-1] == self.size, "bounds must be of these runs")
+        need(np.diff(self.bounds) >= 0, "bounds must ascend")
+        need((self.scores >= 0) & (self.scores <= 1), "scores must lie in [0, 1]")
+        need((np.diff(self.scores) > 0) | (np.diff(self.row) > 0), "scores must ascend")
+        need((self.weight > 0) & (self.square > 0), "weight and square must be above 0")
+        need(0 < self.eps < 1, "eps must lie between 0 and 1")
+        need_within("outcome", self.outcome, self.weight)
+        check_parts(self.parts, self.shape)
 
     @property
     def size(self) -> int:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..data.types import FloatArray
-from .judged import Held
+from .judged import Held, need, need_shape
 
 
 class Shared(NamedTuple):
@@ -53,8 +53,11 @@ def written(parts: FloatArray | None) -> dict[str, Any]:
 
 def held_parts(held: Held) -> FloatArray | None:
     """Inverse of :func:`written`."""
-    if held.data.get("parts") is None:
-        return None
-    parts = held.numbers("parts")
-    held.need(parts.shape == (5,) and bool((parts >= 0).all()), "parts must be five numbers, 0 or more")
-    return parts
+    return None if held.data.get("parts") is None else held.numbers("parts")
+
+
+def check_parts(parts: FloatArray | None, shape: tuple[int, ...]) -> None:
+    """ValueError unless parts can be those of sums of this many problems."""
+    if parts is not None:
+        need_shape((*shape, 5), parts=parts)
+        need(parts >= 0, "parts must not be negative")

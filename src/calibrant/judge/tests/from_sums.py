@@ -11,6 +11,7 @@ import numpy as np
 from ...data.types import AnyArray, FloatArray, IntArray
 from ...errors import ResidualKernel
 from ...errors.base import Cells
+from ...errors.norm import root
 from ...measure.inference.bands import poisson
 from ...measure.inference.intervals import spread_together
 from ...measure.question import Question, sums_up
@@ -130,10 +131,15 @@ class SumsTest:
         bins: Sequence[BinMoments],
         question: Question,
         rng: np.random.Generator,
+        n_draws: int = DRAWS,
     ) -> SumsTest:
-        """Draw calibrated residuals of every problem; bins say how weights differ from score to score."""
+        """Draw calibrated residuals of every problem; bins say how weights differ from score to score.
+
+        So many draws in all, with more than :data:`MANY` classes fewer of each.
+        """
         asked = replace(question, norm=1.0)
-        draws = FEW_DRAWS if sums_up(asked) else max(int(DRAWS / max(1.0, len(grids) / MANY)), LEAST_DRAWS)
+        least = min(LEAST_DRAWS, n_draws)
+        draws = FEW_DRAWS if sums_up(asked) else max(int(n_draws / max(1.0, len(grids) / MANY)), least)
         cells = [_READER.cells(grid) for grid in grids]
         # Samples that a cell's outcomes vary like, a unit of its count: 1, unless weights differ from score to score.
         rates = [_trials_a_unit(b, g, np.nan_to_num(c.scores)) for b, g, c in zip(bins, grids, cells, strict=True)]
@@ -152,32 +158,13 @@ class SumsTest:
             out[group.at] = values
         return out
 
-    def _combined(self, each: FloatArray) -> FloatArray:
-        """Combined errors of draws of every problem (K, R); of a sum over many, a normal sample with its spread."""
-        if not sums_up(self.question):
-            return self.question.combine_draws(each)
-        from scipy.special import ndtri
-
-        share = np.array(self.question.shares)
-        spread = np.sqrt(share**2 @ each.var(axis=-1, ddof=1))
-        return np.asarray(share @ each.mean(axis=-1) + spread * ndtri((np.arange(DRAWS) + 0.5) / DRAWS))
-
     @property
     def _usable(self) -> bool:
         return all((group.total > 0).all() for group in self.drawn)
 
     @cached_property
     def _draws(self) -> FloatArray:
-        each = self._each([group.errors(group.noise) for group in self.drawn])
-        draws = self._combined(each)
-        if not self.question.dependent or len(each) < 2:
-            return draws
-        # Classes that hardly vary do not count: two that share all the noise are as one against the rest.
-        variance = np.array(self.question.shares) ** 2 * each.var(axis=-1)
-        if not variance.any():
-            return draws
-        widened = spread_together(max(float(variance.sum() ** 2 / (variance**2).sum()), 2.0))
-        return np.asarray(draws.mean() + widened * (draws - draws.mean()))
+        return drawn_together(self._each([group.errors(group.noise) for group in self.drawn]), self.question)
 
     @property
     def rejects_at(self) -> float:
@@ -206,6 +193,7 @@ class SumsTest:
             method=f"smoothed residuals over ranks, {self._draws.size} draws of a calibrated model",
             n_samples=self.n_samples,
             details={"expected": float(self._draws.mean())},
+            draws=self._draws,
         )
 
     @property
@@ -238,7 +226,8 @@ class SumsTest:
         few = max(int(POWER_DRAWS / max(1.0, len(self.question) / MANY)), LEAST_POWER_DRAWS)
         moved = [group.shifted(truth) for group in self.drawn]
         pairs = zip(self.drawn, moved, strict=True)
-        found = self._combined(self._each([d.errors(d.noise[:, :few] + gap[:, None]) for d, (gap, _) in pairs]))
+        each = self._each([d.errors(d.noise[:, :few] + gap[:, None]) for d, (gap, _) in pairs])
+        found = _combined(each, self.question)
         error = self.question.combine_draws(self._each([error for _, error in moved])[:, None])
         return float((found > self._threshold).mean()), float(error[0])
 
@@ -256,6 +245,31 @@ class SumsTest:
             else:
                 low = middle
         return error, True
+
+
+def _combined(each: FloatArray, question: Question) -> FloatArray:
+    """Combined errors of draws of every problem (K, R); of a sum over many, a normal sample with its spread."""
+    if not sums_up(question):
+        return question.combine_draws(each)
+    from scipy.special import ndtri
+
+    share = np.array(question.shares)
+    spread = np.sqrt(share**2 @ each.var(axis=-1, ddof=1))
+    powers = np.asarray(share @ each.mean(axis=-1) + spread * ndtri((np.arange(DRAWS) + 0.5) / DRAWS))
+    return powers if question.norm == 1 else np.array([root(float(v), question.norm) for v in powers])
+
+
+def drawn_together(each: FloatArray, question: Question) -> FloatArray:
+    """:func:`_combined`, for classes against the rest, which were drawn by themselves, spread as if drawn together."""
+    draws = _combined(each, question)
+    if not question.dependent or len(each) < 2:
+        return draws
+    # Classes that hardly vary do not count: two that share all the noise are as one against the rest.
+    variance = np.array(question.shares) ** 2 * each.var(axis=-1)
+    if not variance.any():
+        return draws
+    widened = spread_together(max(float(variance.sum() ** 2 / (variance**2).sum()), 2.0))
+    return np.asarray(draws.mean() + widened * (draws - draws.mean()))
 
 
 def _trials_a_unit(bins: BinMoments, grid: GridMoments, score: FloatArray) -> FloatArray:

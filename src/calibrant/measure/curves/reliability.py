@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
@@ -14,10 +16,10 @@ from ...data.validation import as_predictions
 from ...data.verbs import Reading, verb
 from ...errors import AdaptiveKernel, Binned, CellEstimator, Density, Isotonic, ResidualKernel
 from ...errors.named import NAMES, estimator_named
-from ..inference.steps import Groups
+from ..inference.steps import MOST, Groups
 from ..result import ReliabilityCurve
 from .band_kinds import check_band
-from .corp import is_isotonic, isotonic_curve
+from .corp import curve_of_groups, is_isotonic
 from .from_cells import curve_from
 
 _OF_CURVES: dict[str, CellEstimator] = {
@@ -115,8 +117,7 @@ def reliability_curve(
             "or reliability_curves()"
         )
     problem = reduction[0]
-    drawn = _Drawn(reader, chosen.name, level, band, n_resamples, random_state)
-    return drawn.curve(problem, None if reader is None else reader.summarize(problem))
+    return Drawn(reader, chosen.name, level, band, n_resamples, random_state).of_rows(problem)
 
 
 @verb({"method": "estimator"}, grouped=True)
@@ -156,11 +157,11 @@ def reliability_curves(
     reduction = chosen.reduce(predictions)
     if isinstance(reduction, VectorProblem):
         raise ValueError(f"notion {chosen.name!r} has no curves: its score is a vector")
-    drawn = _Drawn(reader, chosen.name, level, band, n_resamples, random_state)
-    return {one.label: drawn.curve(one, None if reader is None else reader.summarize(one)) for one in reduction}
+    drawn = Drawn(reader, chosen.name, level, band, n_resamples, random_state)
+    return {one.label: drawn.of_rows(one) for one in reduction}
 
 
-class _Drawn:
+class Drawn:
     """How curves are made: judged options, and one source of randomness for all of them."""
 
     def __init__(
@@ -182,13 +183,27 @@ class _Drawn:
             "band": self.band,
         }
 
-    def curve(self, problem: Problem, summary: Any) -> ReliabilityCurve:
+    def of_rows(self, problem: Problem) -> ReliabilityCurve:
         """Curve of one problem."""
+        summary = None if self.estimator is None else self.estimator.summarize(problem)
+        about = (problem.label, problem.domain, problem.n_samples)
+        return self.curve(*about, summary, partial(Groups.of, problem))
+
+    def curve(
+        self,
+        label: Label,
+        domain: tuple[float, float],
+        n_samples: int,
+        summary: Any,
+        groups: Callable[[int | None], Groups],
+    ) -> ReliabilityCurve:
+        """Curve of sums, and of groups of neighbouring scores (so many at most) where these are needed."""
         if self.estimator is None:
-            return isotonic_curve(problem, **self.options)
+            about: dict[str, Any] = {"domain": domain, "label": label, "n_samples": n_samples}
+            return curve_of_groups(groups(None), **about, **self.options)
         rows = self.band == "simultaneous" and not isinstance(self.estimator, Binned)
-        groups = Groups.of(problem) if rows and self.options["level"] is not None else None
-        return curve_from(self.estimator, summary, label=problem.label, groups=groups, **self.options)
+        found = groups(MOST) if rows and self.options["level"] is not None else None
+        return curve_from(self.estimator, summary, label=label, groups=found, **self.options)
 
 
 def curve_estimator(estimator: str | CellEstimator | Isotonic, name: str = "estimator") -> CellEstimator:

@@ -64,6 +64,7 @@ def sums_paths(
     noise: Sequence[np.random.Generator],
     *,
     counts: bool = False,
+    scales: FloatArray = SCALES,
 ) -> list[Path]:
     """Paths of an estimator that reads sums, of problems side by side, each with noise of its own.
 
@@ -73,21 +74,27 @@ def sums_paths(
     many, some at a time).
     """
     out: list[Any] = [None] * len(noise)
-    for held in estimator.held_together(sums, len(noise), max(1, _TOGETHER // (n_resamples * SCALES.size))):
-        for i, path in zip(held.at, _paths(held, norm, n_resamples, [noise[i] for i in held.at], counts), strict=True):
+    for held in estimator.held_together(sums, len(noise), max(1, _TOGETHER // (n_resamples * scales.size))):
+        own = [noise[i] for i in held.at]
+        for i, path in zip(held.at, _paths(held, norm, n_resamples, own, counts, scales), strict=True):
             out[i] = path
     return out
 
 
 def _paths(
-    held: Held, norm: float, n_resamples: int, noise: Sequence[np.random.Generator], counts: bool
+    held: Held,
+    norm: float,
+    n_resamples: int,
+    noise: Sequence[np.random.Generator],
+    counts: bool,
+    scales: FloatArray,
 ) -> Iterator[Path]:
     reader, base = held.reader, held.sums
     scores, counted, positive = (np.atleast_2d(v) for v in base.atoms)  # (r, m)
     scores = np.nan_to_num(scores)
     shown = reader.cells(base) if reader.cells_are_atoms else None
     gap = np.atleast_2d(shown.residual_gap) if shown is not None else _RESIDUALS.gaps(as_grid(base), scores)
-    chances = np.clip(scores + SCALES[:, None, None] * gap, 0, 1)  # (S, r, m)
+    chances = np.clip(scores + scales[:, None, None] * gap, 0, 1)  # (S, r, m)
     some = max(1, _MOST // max(scores.size, 1))  # draws that are held at a time
     n = min(n_resamples, max(_LEAST, some))
     drawn = CountedDraws.of if counts and not hasattr(base, "trials") else NormalDraws.of
@@ -99,7 +106,7 @@ def _paths(
         truths = mean_power(blurred, np.broadcast_to(shown.density * shown.quadrature, blurred.shape), norm)
     else:  # what it reads when outcomes are the probabilities themselves
         expected = (counted * chances).reshape(-1, scores.shape[-1])
-        truths = reader.read(base.redrawn(counted, expected), norm).reshape(SCALES.size, -1)
+        truths = reader.read(base.redrawn(counted, expected), norm).reshape(scales.size, -1)
     data = reader.read(base.redrawn(counted, positive), norm)
     return (Path(powers[:, i], truths[:, i], float(data[i])) for i in range(len(data)))
 
@@ -114,11 +121,16 @@ class Draws(ABC):
     def positive(self, truth: int) -> FloatArray:
         """Positives of the samples under one of the truths, (r, R, m)."""
 
+    @property
+    @abstractmethod
+    def n_truths(self) -> int:
+        """Number of truths S."""
+
     def read(self, reader: Any, sums: Any, norm: float) -> FloatArray:
         """Readings of these samples under each truth, (S, r, R)."""
         together = max(1, _TOGETHER // max(self.count.size, 1))
         rows = self.count.reshape(-1, self.count.shape[-1])
-        n = SCALES.size
+        n = self.n_truths
         out: FloatArray = np.empty((n, len(rows)))
         for a in range(0, n, together):
             some = range(a, min(a + together, n))
@@ -140,6 +152,11 @@ class NormalDraws(Draws):
     single: AnyArray
     moved: FloatArray | None = None
     waves: FloatArray | None = None
+
+    @property
+    def n_truths(self) -> int:
+        """Number of truths S."""
+        return len(self.chances)
 
     @classmethod
     def of(
@@ -207,6 +224,11 @@ class CountedDraws(Draws):
 
     positives: FloatArray
 
+    @property
+    def n_truths(self) -> int:
+        """Number of truths S."""
+        return len(self.positives)
+
     @classmethod
     def of(
         cls, sums: Any, count: FloatArray, chances: FloatArray, n: int, noise: Sequence[np.random.Generator]
@@ -223,8 +245,9 @@ class CountedDraws(Draws):
             up = np.zeros((len(chances), *shape[1:]))
             turning = rng.poisson(mass[i] * (most[i] - least[i]), size=shape[1:])
             draw, cell = np.nonzero(turning)  # few have any
-            share = steps[:, i, cell] / (most[i] - least[i])[cell]
-            up[1:, draw, cell] = np.cumsum(rng.multinomial(turning[draw, cell], share.T), axis=-1).T
+            if draw.size:
+                share = steps[:, i, cell] / (most[i] - least[i])[cell]
+                up[1:, draw, cell] = np.cumsum(rng.multinomial(turning[draw, cell], share.T), axis=-1).T
             positive[:, i] = always + np.where(rises[i], up, up[-1] - up)
             total[i] = always + up[-1] + rng.poisson(mass[i] * (1 - most[i]), size=shape[1:])
         return cls(total, positive)

@@ -1,0 +1,162 @@
+"""Batches of rows into an accumulator, in the engine's own workers where it has some."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any, TypeAlias
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from ..data.types import AnyArray, FloatArray, Label
+from ..measure.streaming import Accumulator
+from .frame_columns import Columns, known
+from .keys import weight_fits
+
+#: Numbers of a batch, about: some 16 MB, and at least so many rows.
+_NUMBERS, _FEWEST = 1 << 21, 1 << 12
+
+
+#: An accumulator for each value of a column; for None where there is no column.
+Sums: TypeAlias = dict[Label, Accumulator]
+
+
+@dataclass(frozen=True, eq=False)
+class Batched:
+    """What is made of batches: sums of the rows that can be read, and the number of the others.
+
+    Attributes
+    ----------
+    settings : dict
+        Of the accumulators.
+    columns : Columns
+        Without the frame, so that workers take it along.
+    """
+
+    settings: dict[str, Any]
+    columns: Columns
+
+    def __call__(self, batches: Iterable[Any]) -> Sums:
+        """Sums of batches, frames of any library that has them in memory, by the value of a column if there is one."""
+        total: Sums = {}
+        for batch in batches:
+            frame = nw.from_native(batch, eager_only=True)
+            if self.columns.by is None:
+                self._add(total.setdefault(None, Accumulator(**self.settings)), frame)
+                continue
+            for (value,), some in frame.group_by(self.columns.by):
+                self._add(total.setdefault(known(value), Accumulator(**self.settings)), some)
+        return total
+
+    def _add(self, total: Accumulator, frame: Any) -> None:
+        y, p, w = self.arrays(frame)
+        try:
+            total.add(y, p, w)
+        except (ValueError, TypeError):  # which leaves the sums as they were: some rows are bad, or more is wrong
+            good = self.good(y, p, w)
+            if good.all():
+                raise
+            total.dropped += int(good.size - good.sum())
+            if good.any():
+                total.add(_plain(y[good]), p[good], None if w is None else w[good])
+
+    def arrays(self, batch: Any) -> tuple[AnyArray, FloatArray, FloatArray | None]:
+        """Labels, probabilities and weights of a batch; what is null is None or NaN."""
+        c = self.columns
+        probs = np.empty((len(batch), len(c.probs)), c.dtype)
+        for k, name in enumerate(c.probs):
+            probs[:, k] = _numbers(batch[name])
+        weights = None if c.weight is None else _numbers(batch[c.weight]).astype(np.float64)
+        labels = batch[c.label]
+        if labels.null_count():
+            return np.array([known(v) for v in labels.to_list()], dtype=object), probs, weights
+        return np.asarray(labels.to_numpy()), probs, weights
+
+    def good(self, y: AnyArray, p: FloatArray, w: FloatArray | None) -> AnyArray:
+        """Which rows can be read, (n,)."""
+        c = self.columns
+        found = np.isin(y, np.array(c.classes, dtype=y.dtype if y.dtype == object else None))
+        found &= ((p >= -c.range_tolerance) & (p <= 1 + c.range_tolerance)).all(axis=1)
+        if p.shape[1] > 1:
+            found &= np.abs(p.sum(axis=1, dtype=np.float64) - 1) <= c.sum_tolerance
+        if w is not None:
+            found &= weight_fits(w)
+        return np.asarray(found)
+
+
+def merged(one: Sums, other: Sums) -> Sums:
+    """Sums of the rows of both."""
+    return {v: one[v] + other[v] if v in one and v in other else (one.get(v) or other[v]) for v in {**one, **other}}
+
+
+def added(c: Columns, settings: dict[str, Any]) -> Sums:
+    """Sums of all rows of a frame, batch by batch, by the value of a column if there is one."""
+    work = Batched(settings, replace(c, frame=None))
+    rows = max(_NUMBERS // len(c.names), _FEWEST)
+    frame = c.frame.select(*c.names)
+    kind, native = frame.implementation, frame.to_native()
+    if kind.is_dask():
+        return _dask(native, work)
+    if kind.is_pyspark() or kind.is_pyspark_connect():
+        return _spark(native, work)
+    return work(_pieces(frame, native, rows))
+
+
+def _pieces(frame: Any, native: Any, rows: int) -> Iterator[Any]:
+    if not isinstance(frame, nw.LazyFrame):
+        return (frame[a : a + rows].to_native() for a in range(0, len(frame), rows))
+    if frame.implementation.is_polars():
+        return iter(native.collect_batches(chunk_size=rows, maintain_order=False, engine="streaming"))
+    if frame.implementation.is_duckdb():
+        return _tables(native.to_arrow_reader(rows))
+    return iter([frame.collect().to_native()])
+
+
+def _tables(batches: Iterable[Any]) -> Iterator[Any]:
+    import pyarrow as pa
+
+    return (pa.Table.from_batches([batch]) for batch in batches)
+
+
+def _one(work: Callable[[Iterable[Any]], Sums], part: Any) -> Sums:
+    return work([part])
+
+
+def _dask(native: Any, work: Batched) -> Sums:
+    """One accumulator a partition, added two by two in the workers."""
+    from dask.delayed import delayed
+
+    parts = [delayed(_one)(work, part) for part in native.to_delayed()]
+    while len(parts) > 1:
+        parts = [
+            delayed(merged)(*parts[i : i + 2]) if i + 1 < len(parts) else parts[i] for i in range(0, len(parts), 2)
+        ]
+    found: Sums = parts[0].compute()
+    return found
+
+
+def _spark(native: Any, work: Batched) -> Sums:
+    """One accumulator a partition, as bytes."""
+
+    def partition(batches: Iterable[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        yield pa.RecordBatch.from_pydict({"sums": [pickle.dumps(work(_tables(batches)))]})
+
+    found = native.mapInArrow(partition, "sums binary").toLocalIterator()
+    return reduce(merged, (pickle.loads(bytes(row["sums"])) for row in found), Sums())
+
+
+def _numbers(series: Any) -> FloatArray:
+    """Numbers of a column; NaN where there is none."""
+    kind = nw.Float32 if series.dtype == nw.Float32 else nw.Float64
+    series = series.cast(kind)
+    return np.asarray((series.fill_null(float("nan")) if series.null_count() else series).to_numpy())
+
+
+def _plain(labels: AnyArray) -> AnyArray:
+    """Labels without nulls in an array of their own kind."""
+    return np.array(labels.tolist()) if labels.dtype == object else labels

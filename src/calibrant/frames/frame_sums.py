@@ -1,0 +1,174 @@
+"""`from_frame`: the public function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..data.checks import check_choice
+from ..data.notions import ClassSpecific, Notion, as_notion
+from ..errors import Binned, CellEstimator, EmpiricalBayes
+from ..measure.streaming import Accumulator
+from ..sums import Bins, Grid
+from ..sums.grid import GRID_CELLS
+from .bad_rows import refuse
+from .batches import Sums, added
+from .frame_columns import Columns
+from .frame_groups import FrameGroups
+from .from_keys import decoded
+from .keys import BAD, KeyTable, aggregate
+
+#: Cells there may be: powers of two, which scale scores without rounding.
+_CELLS = tuple(GRID_CELLS * 2**i for i in range(9))
+
+#: Explicit edges that every score is compared with.
+_MOST_EDGES = 100
+
+
+def from_frame(
+    frame: Any,
+    *,
+    label: str,
+    prob: str | Sequence[str],
+    weight: str | None = None,
+    groups: str | None = None,
+    by: str | None = None,
+    notion: str | Notion = "auto",
+    labels: Sequence[Any] | None = None,
+    pos_label: Any = None,
+    n_cells: int = GRID_CELLS,
+    on_invalid: str = "raise",
+    binned: str | Binned | None = None,
+    estimators: Sequence[str | CellEstimator] = (),
+) -> Accumulator | FrameGroups:
+    """Sums of the rows of a frame, made by its own engine: the same numbers as in memory, from any number of rows.
+
+    Parameters
+    ----------
+    frame : data frame, lazy frame or relation
+        Of Polars (lazy or eager), DuckDB, pandas, pyarrow, Dask, PySpark (classic or Connect), or another library that
+        narwhals reads. Lazy ones are not loaded.
+    label : str
+        Column of observed labels: whole numbers, bools, text or categories.
+    prob : str or sequence of str
+        Column of the probability of ``pos_label``; or one column a class, 1000 at most.
+    weight : str, optional
+        Column of sample weights.
+    groups : str, optional
+        Refused: how much less rows that belong together say than independent ones depends on the ranks of all scores,
+        which no single pass has. Give whole groups to :meth:`Accumulator.add`, piece by piece.
+    by : str, optional
+        Column of subgroups, such as model versions, days or regions, up to some thousands: one result for each value,
+        in the same pass.
+    notion, labels, pos_label, binned, estimators
+        See :class:`Accumulator`. Of several columns without ``labels`` the distinct labels are asked for first.
+    n_cells : int, default 4096
+        Cells of scores that are told apart: 4096, 8192, 16384, … 1048576. Estimators whose sums are not kept (quantile
+        bins, ``Isotonic``) are read from them; all others are exact whatever their number.
+    on_invalid : {"raise", "drop"}, default "raise"
+        What to do with rows that cannot be read: a label or probability that is missing or none, probabilities outside
+        [0, 1] or that do not sum to 1, a weight that is negative or infinite. ``"drop"`` leaves them out; ``.dropped``
+        is their number.
+
+    Returns
+    -------
+    Accumulator
+        Or with ``by`` a mapping from value to Accumulator, whose ``.estimate()`` is a table of all groups. What
+        ``.made`` says is how: ``"one grouped aggregation"`` or ``"batches of rows"``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Naming the argument; for bad rows with their number and one of them.
+
+    Notes
+    -----
+    One column of probabilities is one GROUP BY of the engine: by outcome, cell ``floor(s · n_cells)`` and bin, with
+    rows, weights, scores and scores' offsets within cells added up. Counts on the grid, sums of bins and scoring rules
+    follow exactly. Several columns, and estimators with other bins than hard ones, are read batch by batch: in Dask's
+    and Spark's workers, whose sums are added; from DuckDB and Polars in this process, some 16 MB at a time.
+
+    Sums agree with ``Accumulator().add`` up to the rounding of float64 addition, in float32 as in float64. Cost: one
+    pass over the columns, in constant memory; `docs/scale.md` has times.
+
+    Examples
+    --------
+    >>> import pandas as pd, calibrant as cal
+    >>> frame = pd.DataFrame({"clicked": [0, 1, 1, 0], "p": [0.2, 0.7, 0.9, 0.4]})
+    >>> sums = cal.from_frame(frame, label="clicked", prob="p")
+    >>> round(sums.estimate(cal.Binned(2)).value, 3)
+    0.25
+    """
+    check_choice("on_invalid", on_invalid, ("raise", "drop"))
+    if groups is not None:
+        raise ValueError(
+            f"groups cannot be told from one pass over a frame (got {groups!r}): their design effect needs ranks of "
+            "all scores; add pieces that hold whole groups to an Accumulator, with groups="
+        )
+    if n_cells not in _CELLS:
+        raise ValueError(f"n_cells must be one of {', '.join(map(str, _CELLS))}; got {n_cells!r}")
+    settings: dict[str, Any] = {"notion": notion, "binned": binned, "estimators": estimators}
+    given = Accumulator(**settings, labels=labels, pos_label=pos_label)
+    columns = Columns.of(frame, label, prob, weight, by, labels, pos_label)
+    chosen, needs = as_notion(notion, columns.empty), _bins(given)
+    if _adds_up(columns, chosen, needs):
+        table = aggregate(columns, needs, n_cells)
+        columns = columns if columns.told else _told(columns, table)
+        found = {v: _filled(Accumulator(**settings), columns, t, needs, n_cells) for v, t in table.split().items()}
+        how = "one grouped aggregation"
+    else:
+        columns = columns.looked_up()
+        positive = None if columns.positive is None else columns.classes[columns.positive]
+        found = added(columns, {**settings, "labels": columns.classes, "pos_label": positive})
+        how = "batches of rows"
+    return _judged(columns, found, f"{how}, {columns.engine}", on_invalid)
+
+
+def _bins(given: Accumulator) -> list[Any]:
+    """Sums that are asked for, but for the grid."""
+    named = [e.needs_on((0.0, 1.0)) for e in (given.binned, EmpiricalBayes(), *given.estimators)]
+    return [need for need in dict.fromkeys(named) if need is not None and need != Grid()]
+
+
+def _adds_up(c: Columns, notion: Notion, needs: Sequence[Any]) -> bool:
+    """Whether sums by key tell all that is kept."""
+    bins = [need for need in needs if isinstance(need, Bins) and need.mapping == "hard"]
+    hard = len(bins) == len(needs) and all(b.edges.uniform or b.edges.n_bins <= _MOST_EDGES for b in bins)
+    return hard and c.positive is not None and isinstance(notion, ClassSpecific) and notion.index(c.empty) == c.positive
+
+
+def _told(c: Columns, table: KeyTable) -> Columns:
+    """The labels that rows tell: 1, and either 0 or -1."""
+    codes = np.unique(table.outcome[table.outcome != BAD])
+    if not codes.size:
+        return c
+    return c.with_labels(np.array([0, 1, 0, -1])[codes])
+
+
+def _filled(empty: Accumulator, c: Columns, table: KeyTable, needs: Sequence[Bins], cells: int) -> Accumulator:
+    """An accumulator with the rows of a table."""
+    bad = table.outcome == BAD
+    empty.dropped = int(table.sums["n"][bad].sum())
+    if not bad.all() and c.positive is not None:
+        label = c.classes[c.positive]
+        empty.notion, empty.classes, empty.positive = as_notion(empty.notion, c.empty), c.classes, c.positive
+        empty.totals, empty.kept = decoded(table.where(~bad), needs, cells, label, c.positive)
+    return empty
+
+
+def _judged(c: Columns, found: Sums, made: str, on_invalid: str) -> Accumulator | FrameGroups:
+    """What was found, if there are rows and none of them is bad, or bad ones may be left out."""
+    bad = sum(one.dropped for one in found.values())
+    n = bad + sum(one.n_samples for one in found.values())
+    if not n:
+        raise ValueError("frame must not be empty; got 0 rows")
+    if bad and (on_invalid == "raise" or bad == n):
+        refuse(c, bad, n)
+    read = {value: one for value, one in found.items() if one.n_samples}
+    for one in read.values():
+        if not one.required_totals().weight > 0 and c.by is None:
+            raise ValueError(f"weight must not be all zero; column {c.weight!r} is")
+        one.made = made
+    return read[None] if c.by is None else FrameGroups(c.by, read, bad)

@@ -1,0 +1,197 @@
+"""One grouped aggregation for one column of probabilities: its key, what is added, and what makes a row bad."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from ..data.types import AnyArray, FloatArray, Label
+from ..sums import Bins, Edges
+from .frame_columns import Columns, collected, known
+
+#: Codes of outcomes: not the label, the label, a bad row, and the label -1.
+OTHER, HIT, BAD, MINUS = range(4)
+_OUTCOMES = 4
+_PREFIX = "_calibrant_"
+#: Whole numbers up to here are held exactly.
+_HELD = {np.dtype(np.float32): 2.0**24, np.dtype(np.float64): 2.0**53}
+
+
+@dataclass(frozen=True, eq=False)
+class KeyTable:
+    """Sums of a frame's rows by key, decoded: one entry a key in each column.
+
+    Attributes
+    ----------
+    by : list or None
+        Value of the column of subgroups.
+    outcome : ndarray of int
+    step : ndarray of int
+        Twice the number of the cell, for scores on its lower node; one more for those within it.
+    bins : tuple of ndarray of int
+        Slot of each of the bins that were asked for.
+    sums : mapping of name to ndarray
+        ``n`` rows; ``w, w2, parts`` sums of weights, of their squares, and rows whose weight is no whole number;
+        ``offset`` of positions within cells, ``square`` of scores, and ``loss``, the logarithms of the chances that
+        were given to what came; all weighted.
+    """
+
+    by: list[Any] | None
+    outcome: AnyArray
+    step: AnyArray
+    bins: tuple[AnyArray, ...]
+    sums: dict[str, FloatArray]
+
+    def where(self, some: AnyArray) -> KeyTable:
+        """Some of the keys."""
+        kept = {name: values[some] for name, values in self.sums.items()}
+        return KeyTable(None, self.outcome[some], self.step[some], tuple(b[some] for b in self.bins), kept)
+
+    def split(self) -> dict[Label, KeyTable]:
+        """The keys of each subgroup; those of all rows under None, where there are no subgroups."""
+        if self.by is None:
+            return {None: self}
+        number: dict[Label, list[int]] = {}
+        for place, value in enumerate(self.by):
+            number.setdefault(known(value), []).append(place)
+        return {value: self.where(np.array(places)) for value, places in number.items()}
+
+
+def bad_conditions(c: Columns) -> list[tuple[str, Any]]:
+    """What may be wrong with a row, and when, in order: for the second query that says what is."""
+    label = nw.col(c.label)
+    found: list[tuple[str, Any]] = [(f"{c.label!r} is missing", label.is_null())]
+    known = _is_any(label, c.possible)
+    found.append((f"{c.label!r} is none of the labels {list(c.possible)!r}", ~known))
+    for name in c.probs:
+        p = nw.col(name)
+        found.append((f"{name!r} is missing", p.is_null()))
+        found.append((f"{name!r} is no number in [0, 1]", ~_between(p, -c.range_tolerance, 1 + c.range_tolerance)))
+    if len(c.probs) > 1:
+        total = nw.sum_horizontal(*(nw.col(p).cast(nw.Float64) for p in c.probs))
+        found.append((f"probabilities do not sum to 1 within {c.sum_tolerance:g}", (total - 1).abs() > c.sum_tolerance))
+    if c.weight is not None:
+        w = nw.col(c.weight)
+        found.append((f"{c.weight!r} is missing", w.is_null()))
+        found.append((f"{c.weight!r} is no finite number >= 0", ~weight_fits(w)))
+    return found
+
+
+def aggregate(c: Columns, needs: Sequence[Bins], cells: int) -> KeyTable:
+    """Sums by key of the rows of a frame with one column of probabilities, by one grouped aggregation.
+
+    Rows are taken to be as they should; where some are not, or have other labels than 0 and 1, there is a second one,
+    which looks at each row first.
+    """
+    # Spark's floor overflows where a score is no number.
+    if c.plain and not (c.frame.implementation.is_pyspark() or c.frame.implementation.is_pyspark_connect()):
+        found = _aggregated(c.frame, _as_they_are(c), c, needs, cells)
+        if not (found.outcome == BAD).any():
+            return found
+    first = _looked_at(c)
+    frame = c.frame.with_columns(**{_PREFIX + name: value for name, value in first.items()})
+    return _aggregated(frame, {name: nw.col(_PREFIX + name) for name in first}, c, needs, cells)
+
+
+def _as_they_are(c: Columns) -> dict[str, Any]:
+    """Score, outcome and weight of a row, and whether they can be."""
+    s, o = nw.col(c.probs[0]), nw.col(c.label)
+    found = {"s": s, "o": o, "good": _between(s, 0, 1)}
+    if c.kind == nw.Boolean:
+        found["o"] = o.cast(nw.Int8)
+    else:
+        found["good"] &= _between(o, 0, 1)
+    if c.weight is not None:
+        found["w"] = nw.col(c.weight).cast(nw.Float64)
+        found["good"] &= weight_fits(nw.col(c.weight))
+    return found
+
+
+def _looked_at(c: Columns) -> dict[str, Any]:
+    """Score, outcome and weight; 0 in bad rows, whose outcome says so. Noise beyond [0, 1] is moved onto the ends."""
+    probability, label, positive = nw.col(c.probs[0]).cast(c.scores), nw.col(c.label), c.positive or 0
+    good = _between(probability, -c.range_tolerance, 1 + c.range_tolerance)
+    if c.weight is not None:
+        good &= weight_fits(nw.col(c.weight))
+    order = [HIT if label == c.classes[positive] else OTHER for label in c.classes]
+    codes = zip(c.possible, order if c.told else [MINUS, *order], strict=True)
+    outcome: Any = nw.lit(BAD)
+    for value, code in codes:
+        outcome = nw.when(good & (label == value)).then(nw.lit(code)).otherwise(outcome)
+    found = {"s": nw.when(good).then(probability.clip(0, 1)).otherwise(nw.lit(0.0, c.scores)), "o": outcome}
+    if c.weight is not None:
+        found["w"] = nw.when(good).then(nw.col(c.weight).cast(nw.Float64)).otherwise(nw.lit(0.0))
+    return found
+
+
+def _aggregated(frame: Any, row: dict[str, Any], c: Columns, needs: Sequence[Bins], cells: int) -> KeyTable:
+    """One GROUP BY. Keys are whole numbers in the scores' own arithmetic where that holds them, and cast once."""
+    sizes, steps = [need.edges.n_bins + 2 for need in needs], 2 * cells + 1
+    largest = _OUTCOMES * float(np.prod(sizes)) * steps
+    kind = c.scores if largest < _HELD[c.dtype] else nw.Float64
+    s, o, x = row["s"], row["o"], row["s"].cast(nw.Float64)
+    # Powers of two scale without rounding. Twice the cell, and one more within it: nodes are told apart.
+    place = s * nw.lit(float(cells), c.scores)
+    cell = place.floor()
+    key, unit = (cell + place.ceil()).cast(kind), float(steps)
+    for need, size in zip(needs, sizes, strict=True):
+        key += _slot(need.edges, s, x, c).cast(kind) * nw.lit(unit, kind)
+        unit *= size
+    key += o.cast(kind) * nw.lit(unit, kind)
+    if "good" in row:
+        key = nw.when(row["good"]).then(key).otherwise(nw.lit(unit * BAD, kind))
+    chance = nw.when(o == HIT).then(x).otherwise(1.0 - x)
+    if frame.implementation.is_pandas_like() or frame.implementation.is_dask():
+        chance = chance.clip(5e-324)  # NumPy warns of the logarithm of 0, which is told from the key
+    added = {"offset": (place - cell).cast(nw.Float64), "square": x * x, "loss": chance.log()}
+    if "w" in row:
+        w = row["w"]
+        added = {name: nw.when(w > 0).then(value * w).otherwise(nw.lit(0.0)) for name, value in added.items()}
+        added |= {"w": w, "w2": w * w, "parts": (w != w.floor()).cast(nw.Float64)}
+    names = {name: _PREFIX + name + "_of_row" for name in added}
+    keys = [_PREFIX + "k"] if c.by is None else [c.by, _PREFIX + "k"]
+    of_rows = {names[name]: value for name, value in added.items()}
+    of_rows[_PREFIX + "k"] = key.cast(nw.Int32 if largest < 2**31 else nw.Int64)
+    sums = [nw.col(v).sum().alias(_PREFIX + name) for name, v in names.items()]
+    table = collected(frame.with_columns(**of_rows).group_by(*keys).agg(nw.len().alias(_PREFIX + "n"), *sums))
+    code: Any = np.asarray(table[_PREFIX + "k"].to_numpy()).astype(np.int64)
+    places = []
+    for size in (steps, *sizes):
+        code, place = np.divmod(code, size)
+        places.append(place)
+    found: dict[str, FloatArray] = {}
+    for name in ("n", *added):
+        found[name] = np.asarray(table[_PREFIX + name].to_numpy()).astype(np.float64)
+    by = None if c.by is None else table[c.by].to_list()
+    return KeyTable(by, code, places[0], tuple(places[1:]), found)
+
+
+def _between(value: Any, low: float, high: float) -> Any:
+    return (value >= low) & (value <= high)
+
+
+def weight_fits(weight: Any) -> Any:
+    """Whether a weight, of an expression or an array, is finite and not negative."""
+    return (weight >= 0) & (weight < float("inf"))
+
+
+def _is_any(value: Any, allowed: Sequence[Any]) -> Any:
+    found = value == allowed[0]
+    for other in allowed[1:]:
+        found = found | (value == other)
+    return found
+
+
+def _slot(edges: Edges, s: Any, x: Any, c: Columns) -> Any:
+    """What :meth:`Edges.slots` says, with the roundings of the scores' dtype."""
+    if not edges.uniform:
+        return reduce(add, ((x > float(v)).cast(nw.Float64) for v in edges.limits(c.eps)), x * 0.0 + 1.0)
+    low, factor, shift = (nw.lit(v, c.scores) for v in edges.steps(c.eps))
+    position = s * factor if edges.values[0] == 0 else ((s - low) * factor).clip(0, edges.n_bins)
+    return (position + shift).floor()

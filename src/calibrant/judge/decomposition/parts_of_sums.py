@@ -1,0 +1,93 @@
+"""`decompose` for sums: parts of a mean score from bins that were kept, or from the cells of a fine histogram."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...data.checks import check_choice
+from ...data.weights import ones_or
+from ...measure.kept import ProblemSums
+from ...measure.scores import Brier, Log, ScoringRule, as_rule, score_named
+from ...measure.streaming import Accumulator
+from ...sums import BinMoments
+from .decompose import METHODS
+from .observed import observer_of
+from .resampled_parts import Rows
+from .result import Decomposition
+
+_SINGLE = Brier("half")
+#: Largest values of Brier's score by its scale.
+_LARGEST = {"half": 1.0, "sum": 2.0}
+
+
+def decompose_sums(sums: Accumulator, *, score: Any = "brier", method: str = "corp") -> Decomposition:
+    """See :meth:`calibrant.Accumulator.decompose`."""
+    check_choice("method", method, METHODS)
+    if method == "exact":
+        raise ValueError(
+            "method='exact' needs the rows, whose probability vectors sums do not tell apart: use 'binned'"
+        )
+    totals, score = sums.required_totals(), score_named(score)
+    rule = as_rule(score, one_column=sums.positive is not None)
+    k = len(sums.classes)
+    if k > 2 and not isinstance(rule, Brier):
+        raise ValueError(
+            f"{rule!r} of {k} classes is no sum over classes: sums can decompose Brier's score, or rows can"
+        )
+    if k > 2 and method == "corp":
+        raise ValueError(f"method='corp' of {k} classes needs the rows: of sums use method='binned'")
+    problems = _problems(sums)
+    moments = [_fine(one) if method == "corp" else one.bins for one in problems]
+    if isinstance(rule, Brier) and k > 2:  # a sum over classes
+        each = [_parts(_SINGLE, m, one, method, first=False) for m, one in zip(moments, problems, strict=True)]
+        parts: dict[str, Any] = {name: _LARGEST[rule.scale] / 2 * sum(one[name] for one in each) for name in each[0]}
+    else:
+        first = sums.positive is None and problems[-1].label == sums.classes[0]
+        parts = _parts(rule, moments[-1], problems[-1], method, first=first)
+    if (total := _total(rule, sums)) is not None:
+        spoken = parts["total"]
+        parts |= {"total": total, "within": total - spoken if np.isfinite(spoken) else 0.0}
+    name = score if isinstance(score, str) else repr(score)
+    return Decomposition(**parts, score=name, method=method, n_samples=totals.n_samples)
+
+
+def _problems(sums: Accumulator) -> list[ProblemSums]:
+    """Problems of the classes: of two the second one's, if there is a fine histogram of either; else one a class."""
+    fine = [one for one in sums.problems.values() if one.fine is not None and one.label in sums.classes]
+    return fine if fine and len(sums.classes) == 2 else list((sums.class_sums or sums.problems).values())
+
+
+def _fine(one: ProblemSums) -> BinMoments:
+    if one.fine is None:
+        raise ValueError(
+            "method='corp' needs a fine histogram, which is kept with the notion 'class-specific', or the rows: of "
+            "these sums use method='binned'"
+        )
+    return one.fine
+
+
+def _parts(rule: ScoringRule, moments: BinMoments, one: ProblemSums, method: str, *, first: bool) -> dict[str, float]:
+    """Parts of one class, the first or not, against the rest, as if all rows of a bin had its mean score."""
+    rows = moments.as_rows(one.domain)
+    weights = ones_or(rows.weights, rows.n_samples)
+    used = weights > 0
+    s, codes, weights = rows.scores[used].astype(np.float64), (rows.outcomes[used] > 0).astype(np.intp), weights[used]
+    stated = np.column_stack([1 - s, s])
+    if first:
+        stated, codes = stated[:, ::-1], 1 - codes
+    # Bins are told apart by their mean scores.
+    observer = observer_of(stated, "exact" if method == "binned" else method, 1, "uniform", 0.0, weights, integral=True)
+    return Rows(rule, stated, codes, weights, observer, None).parts()
+
+
+def _total(rule: ScoringRule, sums: Accumulator) -> float | None:
+    """The mean score itself, where it was kept; None where it was not."""
+    totals = sums.required_totals()
+    if isinstance(rule, Log):
+        return totals.log_loss / totals.weight
+    if not isinstance(rule, Brier):
+        return None
+    kept = "half" if sums.positive is not None else "sum"
+    return totals.brier / totals.weight * _LARGEST[rule.scale] / _LARGEST[kept]

@@ -1,0 +1,362 @@
+"""`Answers`: what sums can say of all rows they were made of, which are not needed for it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ..data.checks import check_resamples
+from ..data.result import Tabular, from_below
+from ..data.types import Label, RandomState
+from ..errors import CellEstimator, EmpiricalBayes, Isotonic
+from ..errors.base import Estimator
+from ..errors.named import as_estimator
+from .curves.corp import is_isotonic
+from .curves.reliability import Drawn, curve_estimator
+from .estimation import estimate_from_sums
+from .inference.steps import Groups
+from .kept import Kept, ProblemSums
+from .question import Question
+from .result import Estimate, ReliabilityCurve
+
+if TYPE_CHECKING:
+    from ..calibrators import Calibrator
+    from ..judge.decomposition.result import Decomposition
+    from ..judge.tests.result import TestResult
+    from ..reporting import Report
+
+#: Verbs of rooms below this one: where they take sums in place of rows.
+_BELOW = {
+    "report": ("reporting.assemble", "report_from"),
+    "calibration_test": ("judge.tests.drawn_in_cells", "calibration_test_of"),
+    "decompose": ("judge.decomposition.parts_of_sums", "decompose_sums"),
+    "fit": ("calibrators.fit_sums", "fit_sums"),
+}
+
+
+class Answers(Tabular, ABC):
+    """What is asked of sums. A subclass holds them."""
+
+    display: ClassVar[str] = "ReliabilityDisplay"
+
+    notion: Any
+    by_class: Kept | None
+
+    @abstractmethod
+    def question(self, norm: float = 1, level: float = 0.95) -> Question:
+        """What is asked of the rows added."""
+
+    @abstractmethod
+    def sums(self, estimator: CellEstimator, kept: Kept | None = None) -> Iterator[Any]:
+        """Sums that an estimator reads, some problems at a time; ValueError when they were not kept."""
+
+    @abstractmethod
+    def required(self) -> Kept:
+        """Sums of the notion's problems; ValueError when nothing was added."""
+
+    @property
+    @abstractmethod
+    def problems(self) -> dict[Label, ProblemSums]:
+        """Sums of each problem that has rows, in class order."""
+
+    @property
+    @abstractmethod
+    def class_sums(self) -> dict[Label, ProblemSums]:
+        """Sums of each class against the rest, in class order; empty for two classes and one column."""
+
+    def calibration_error(self, estimator: str | Estimator = "auto", *, norm: float = 1) -> float:
+        """Calibration error of all rows added, as :func:`calibrant.calibration_error` finds it in rows.
+
+        Exact where the estimator's sums were kept, else of rows moved within a cell of 1/65536 (see
+        :class:`Accumulator`). Cost: that of reading the sums, whatever the number of rows.
+
+        Parameters
+        ----------
+        estimator : "auto" or one that reads sums, default "auto"
+            ``"auto"``: ``EmpiricalBayes()``.
+        norm : float, default 1
+
+        Raises
+        ------
+        TypeError
+            For an estimator that needs the rows, such as ``CrossFit()``.
+        ValueError
+            When there are no rows, or the sums that it reads were not kept.
+        """
+        chosen, question = _reader(estimator), self.question(norm)
+        return question.combine(np.concatenate([chosen.read(sums, question.norm) for sums in self.sums(chosen)]))
+
+    def estimate(
+        self,
+        estimator: str | Estimator | None = None,
+        *,
+        norm: float = 1,
+        level: float = 0.95,
+        n_resamples: int = 400,
+        random_state: RandomState = 0,
+    ) -> Estimate:
+        """Calibration error with its interval, as :func:`calibrant.estimate`; by default of ``EmpiricalBayes()``.
+
+        Exact where the estimator's sums were kept, and the interval then that of the rows with the same
+        ``random_state``. Cost that of :func:`calibrant.estimate`, which does not depend on the number of rows.
+        """
+        chosen = _reader("auto" if estimator is None else estimator)
+        rng = np.random.default_rng(random_state)
+        return estimate_from_sums(
+            chosen, self.sums(chosen), self.question(norm, level), check_resamples(n_resamples), rng
+        )
+
+    def reliability_curve(
+        self,
+        estimator: str | CellEstimator | Isotonic = "density",
+        *,
+        level: float | None = None,
+        band: str = "confidence",
+        n_resamples: int = 1000,
+        random_state: RandomState = 0,
+    ) -> ReliabilityCurve:
+        """Observed frequency at every score, as :func:`calibrant.reliability_curve`; of a notion with one problem.
+
+        Exact for bins that were kept and for smooth curves. The isotonic curve and bins of other edges are those of
+        rows moved within a cell of 1/65536; simultaneous bands take the rows of a cell as one group, and allow for
+        where in it a score is. Cost as there, without the pass over the rows.
+
+        Raises
+        ------
+        ValueError
+            For a notion with several problems: see :meth:`reliability_curves`.
+        """
+        drawn = self._drawn(estimator, level, band, n_resamples, random_state)
+        if len(self.question()) != 1:
+            raise ValueError(f"notion {self.notion.name!r} has no single curve: use reliability_curves()")
+        return next(iter(self._curves(drawn, self.required(), self.problems)))[1]
+
+    def reliability_curves(
+        self,
+        estimator: str | CellEstimator | Isotonic = "density",
+        *,
+        level: float | None = None,
+        band: str = "confidence",
+        n_resamples: int = 1000,
+        random_state: RandomState = 0,
+    ) -> dict[Label, ReliabilityCurve]:
+        """One curve a class, in class order: of the notion's problems if there are several, else of every class.
+
+        As :func:`calibrant.reliability_curves`; exact for bins that were kept and for smooth curves. Isotonic curves
+        and simultaneous bands of smooth ones need the rows. Cost that of :meth:`reliability_curve` for each class.
+        """
+        drawn = self._drawn(estimator, level, band, n_resamples, random_state)
+        own = self.by_class is None or len(self.problems) > 1
+        kept, problems = (self.required(), self.problems) if own else (self.by_class, self.class_sums)
+        return dict(self._curves(drawn, kept, problems))
+
+    def _drawn(
+        self, estimator: Any, level: float | None, band: str, n_resamples: int, random_state: RandomState
+    ) -> Drawn:
+        chosen = None if is_isotonic(estimator) else curve_estimator(estimator)
+        self.required()
+        return Drawn(chosen, self.notion.name, level, band, n_resamples, random_state)
+
+    def _curves(
+        self, drawn: Drawn, kept: Kept | None, problems: dict[Label, ProblemSums]
+    ) -> Iterator[tuple[Label, ReliabilityCurve]]:
+        reader = drawn.estimator
+        each: Iterator[Any] = iter([None] * len(problems))
+        if reader is not None:
+            each = (part[i] for part in self.sums(reader, kept) for i in range(len(part)))
+        for one, summary in zip(problems.values(), each, strict=True):
+            about = (one.label, one.domain, one.grid.n_samples)
+            yield one.label, drawn.curve(*about, summary, partial(_groups, one))
+
+    def report(
+        self,
+        *,
+        estimator: str | Estimator = "auto",
+        level: float = 0.95,
+        material: float | None = None,
+        threshold: float | None = None,
+        random_state: RandomState = 0,
+        title: str = "Calibration report",
+    ) -> Report:
+        """Everything a first look needs, as :func:`calibrant.report`; parameters as there.
+
+        Exact but for the bins of equal mass and the isotonic curve, which are those of rows moved within a cell of
+        1/65536. Cost as there, without the pass over the rows.
+        """
+        found: Report = self._ask(
+            "report",
+            estimator=estimator,
+            level=level,
+            material=material,
+            threshold=threshold,
+            random_state=random_state,
+            title=title,
+        )
+        return found
+
+    def calibration_test(
+        self,
+        estimator: str | Estimator = "auto",
+        *,
+        norm: float = 1,
+        n_resamples: int = 999,
+        random_state: RandomState = 0,
+    ) -> TestResult:
+        r"""Is the calibration error larger than those of a calibrated model with these scores?
+
+        Outcomes are drawn in cells of the sums, ``n_resamples`` times, and not row by row as
+        :func:`calibrant.calibration_test` does; the p-value is again
+
+        .. math:: p = \frac{1 + \#\{r : T_r \ge T\}}{1 + R}.
+
+        Parameters
+        ----------
+        estimator : "auto" or one that reads sums, default "auto"
+            Of the statistic. ``"auto"``: smoothed residuals over ranks, the test of :meth:`report`.
+        norm : float ≥ 1, default 1
+        n_resamples : int, default 999
+            With more than ten classes ``"auto"`` draws fewer of each; of 64 or more, whose sum is normal, a few.
+        random_state : int, Generator or None
+
+        Returns
+        -------
+        TestResult
+            ``details``: the ``expected`` error of a calibrated model.
+
+        Notes
+        -----
+        Approximate: a cell's outcomes share one probability, and classes against the rest are drawn independently, the
+        spread of what they make together widened, which loses some power. ``benchmarks/coverage/sums_tests.md`` has
+        false alarms and power beside those of the test of rows. The same sums give the same p-value, in whatever
+        pieces they came. Cost ``n_resamples`` readings of the sums, whatever the number of rows.
+
+        References
+        ----------
+        Vaicenavicius et al. (2019), *Evaluating model calibration in classification*.
+        """
+        options = {"norm": norm, "n_resamples": n_resamples, "random_state": random_state}
+        found: TestResult = self._ask("calibration_test", estimator=estimator, **options)
+        return found
+
+    def decompose(self, score: Any = "brier", *, method: str = "corp") -> Decomposition:
+        """Parts of a mean proper score, as :func:`calibrant.decompose`.
+
+        Parameters
+        ----------
+        score : {"brier", "log-loss", "spherical"} or a scoring rule, default "brier"
+        method : {"corp", "binned"}, default "corp"
+            ``"corp"``: by isotonic regression of the cells, for two classes. Stated and observed probabilities are
+            those of rows moved within a cell of 1/65536, which can only make ``refinement`` larger.
+            ``"binned"``: frequencies of the bins that were kept. Exact; of more than two classes for Brier's score.
+
+        Returns
+        -------
+        Decomposition
+            ``total`` is exact for Brier's score and the log-loss, and ``within`` what the spread of scores within bins
+            (or cells) adds to it.
+
+        Raises
+        ------
+        ValueError
+            For ``method="exact"``, which needs the rows; for a score and classes as above; where no fine histogram was
+            kept.
+        """
+        found: Decomposition = self._ask("decompose", score=score, method=method)
+        return found
+
+    def fit(self, calibrator: str | Calibrator) -> Calibrator:
+        """A calibrator fitted to all rows added; the one given stays as it is.
+
+        Parameters
+        ----------
+        calibrator : calibrator of :mod:`calibrant.calibrators`, or a name of one
+            Of two classes, or of one class of ``ClassSpecific``: any binary calibrator, fitted to rows moved within a
+            cell of 1/65536, which weigh as much as they did. Of more classes: ``OneVsRest`` of one (which a name
+            stands for), fitted class by class to scores on the grid, 1/4096 apart.
+
+        Returns
+        -------
+        Calibrator
+            It takes probabilities in the shape that was added.
+
+        Raises
+        ------
+        TypeError
+            Naming the calibrator, for one that needs the rows: of whole vectors (temperature, vector, matrix and
+            Dirichlet scaling of three classes or more), or one that parts rows into folds or halves.
+
+        Notes
+        -----
+        Cost that of the fit to at most 131072 weighted rows, whatever the number of rows.
+        """
+        found: Calibrator = self._ask("fit", calibrator=calibrator)
+        return found
+
+    def plot(self, ax: Any = None, *, level: float = 0.95, random_state: RandomState = 0, **options: Any) -> Any:
+        """Reliability diagram, as :meth:`report` draws it; needs matplotlib (extra ``plot``).
+
+        Curve and bins of the notion's problem with bands at ``level``, or a panel a class, worst first. Options are
+        those of :meth:`calibrant.ReliabilityDisplay.plot`. Cost that of :meth:`report`.
+        """
+        return self.report(level=level, random_state=random_state).plot(ax, **options)
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """One row a class and bin that was kept, as a data frame; cost its rows.
+
+        Columns ``notion``; ``label`` (``"all"`` for the winner's score); ``low`` and ``high``, the ends of the bin;
+        ``weight``, and ``size``, the effective sample size; the mean ``score`` and the ``observed`` frequency, NaN in
+        an empty bin; and their ``gap``. Rows of the notion's problems are followed by those of every class, where they
+        were kept too.
+
+        Parameters
+        ----------
+        backend : {"polars", "pandas", "pyarrow"}, optional
+            Default: the first of these that is installed. ImportError if none is.
+        """
+        return super().to_frame(backend)
+
+    def _columns(self) -> dict[str, Any]:
+        tables = {str(self.notion): self.problems}
+        if self.by_class is not None and self.by_class.labels != self.required().labels:
+            tables["classwise"] = self.class_sums
+        columns: dict[str, list[Any]] = {
+            name: [] for name in ("notion", "label", "low", "high", "weight", "size", "score", "observed", "gap")
+        }
+        for notion, problems in tables.items():
+            for one in problems.values():
+                m, edges = one.bins, one.bins.edges.values
+                label = "all" if one.label is None else str(one.label)
+                values = (edges[:-1], edges[1:], m.weight, m.effective_size, m.mean_score, m.mean_outcome, m.gap)
+                constants = ([notion] * m.edges.n_bins, [label] * m.edges.n_bins)
+                for column, found in zip(columns.values(), (*constants, *(v.tolist() for v in values)), strict=True):
+                    column += found
+        return columns
+
+    def _ask(self, verb: str, **options: Any) -> Any:
+        """What a room below makes of these sums."""
+        return from_below(*_BELOW[verb])(self, **options)
+
+
+def _reader(estimator: str | Estimator) -> CellEstimator:
+    """Judge an estimator of sums."""
+    chosen = as_estimator(estimator, EmpiricalBayes())
+    if not isinstance(chosen, CellEstimator):
+        raise TypeError(
+            f"estimator must be one that reads sums, such as Binned(...) or Density(...), for the rows are gone; got "
+            f"{chosen!r}"
+        )
+    return chosen
+
+
+def _groups(one: ProblemSums, most: int | None) -> Groups:
+    """Groups of neighbouring scores; ValueError where there is no fine histogram."""
+    if one.fine is None:
+        raise ValueError(
+            "isotonic curves and simultaneous bands of one of several problems need the rows: add them with the notion "
+            f"'class-specific:{one.label}', or use bins"
+        )
+    return Groups.of_moments(one.fine, most)

@@ -1,0 +1,128 @@
+"""What a frame may hold: cases that every engine is driven through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import calibrant as cal
+
+N = 4000
+NAMES = ("cat", "dog", "eel", "fox")
+
+
+def edge_scores(dtype: Any) -> np.ndarray:
+    """Scores on edges of bins, on nodes and cells' ends, a rounding beside them, at both ends, and within the noise."""
+    on = np.concatenate([np.arange(16) / 15, np.arange(11) / 10, 1 - np.arange(11) / 10, np.arange(9) / 8])
+    on = np.concatenate([on, np.arange(0, 4097, 256) / 4096]).astype(dtype)
+    beside = [on, np.nextafter(on, dtype(2)), np.nextafter(on, dtype(-1))]
+    noise = np.array([-1, 2], dtype) * dtype(0.9e-9 if dtype is np.float64 else 0.9e-6)
+    return np.concatenate([*beside, 1 + noise[1:] / 2, noise[:1]]).astype(dtype)
+
+
+def binary_rows(dtype: Any = np.float64, edges: bool = True, labels: Any = (0, 1), seed: int = 0) -> pl.DataFrame:
+    rng = np.random.default_rng(seed)
+    p = rng.beta(0.7, 1.5, N).astype(dtype)
+    if edges:
+        p[: edge_scores(dtype).size] = edge_scores(dtype)
+    # Scores of 0 and 1 come true: else the logarithmic score is infinite, which has a case of its own.
+    y = np.where(p <= 0, 0, np.where(p >= 1, 1, rng.random(N) < p)).astype(int)
+    weights = {"share": rng.random(N), "times": rng.integers(0, 4, N)}
+    return pl.DataFrame({"y": np.array(labels)[y], "p": p, **weights, "part": np.array(["a", "b", "c"])[y + (p > 0.5)]})
+
+
+def matrix_rows(dtype: Any = np.float64, k: int = 4, seed: int = 0) -> pl.DataFrame:
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(np.ones(k), N)
+    p[:40] = 1 / k  # ties: the first column wins
+    p[40:60] = np.array([0.5, 0.5] + [0] * (k - 2))
+    y = np.argmax(p.cumsum(axis=1) > rng.random((N, 1)) * 0.999999, axis=1)
+    y[40:60] = 0
+    names = NAMES[:k] if k <= len(NAMES) else [f"c{i:03d}" for i in range(k)]
+    columns = {f"p_{name}": p[:, i].astype(dtype) for i, name in enumerate(names)}
+    return pl.DataFrame({"y": np.array(names)[y], **columns, "share": rng.random(N)})
+
+
+@dataclass(frozen=True)
+class Case:
+    """Rows, what `from_frame` is told of them, and which of them it must leave out."""
+
+    rows: Callable[[], pl.DataFrame]
+    options: dict[str, Any] = field(default_factory=dict)
+    bad: Callable[[pl.DataFrame], Any] | None = None
+
+    def wanted(self, rows: pl.DataFrame) -> cal.Accumulator:
+        """What the same rows say in memory."""
+        o = dict(self.options)
+        y, prob, weight = o.pop("label", "y"), o.pop("prob", "p"), o.pop("weight", None)
+        o.pop("on_invalid", None)
+        names = [prob] if isinstance(prob, str) else prob
+        if not isinstance(prob, str) and "labels" not in o:
+            o["labels"] = [name.removeprefix("p_") for name in prob]
+        p = rows[names].to_numpy() if len(names) > 1 else rows[names[0]].to_numpy()
+        return cal.Accumulator(**o).add(rows[y].to_list(), p, None if weight is None else rows[weight].to_numpy())
+
+
+def spoiled() -> pl.DataFrame:
+    """Rows of which one in a hundred or so cannot be read, for every reason there is."""
+    rows = binary_rows()
+    i = pl.int_range(pl.len())
+    return rows.with_columns(
+        y=pl.when(i % 700 == 3).then(None).when(i % 700 == 5).then(7).otherwise("y"),
+        p=pl.when(i % 500 == 7).then(None).when(i % 500 == 8).then(float("nan")).when(i % 500 == 9).then(1.25)
+        .when(i % 500 == 10).then(float("inf")).when(i % 500 == 11).then(-0.5).otherwise("p"),
+        share=pl.when(i % 600 == 20).then(None).when(i % 600 == 21).then(-1.0).when(i % 600 == 22).then(float("inf"))
+        .when(i % 600 == 23).then(float("nan")).otherwise("share"),
+    )  # fmt: skip
+
+
+def good_of_spoiled(rows: pl.DataFrame) -> pl.Expr:
+    i = pl.int_range(pl.len())
+    return ~((i % 700).is_in([3, 5]) | (i % 500).is_in([7, 8, 9, 10, 11]) | (i % 600).is_in([20, 21, 22, 23]))
+
+
+def spoiled_matrix() -> pl.DataFrame:
+    rows = matrix_rows()
+    i = pl.int_range(pl.len())
+    return rows.with_columns(
+        y=pl.when(i % 700 == 3).then(None).when(i % 700 == 5).then(pl.lit("gnu")).otherwise("y"),
+        p_dog=pl.when(i % 500 == 7).then(None).when(i % 500 == 8).then(float("nan")).when(i % 500 == 9).then(2.0)
+        .otherwise("p_dog"),
+    )  # fmt: skip
+
+
+def good_of_matrix(rows: pl.DataFrame) -> pl.Expr:
+    i = pl.int_range(pl.len())
+    return ~((i % 700).is_in([3, 5]) | (i % 500).is_in([7, 8, 9]))
+
+
+FOUR = [f"p_{name}" for name in NAMES]
+
+CASES = {
+    "float64": Case(binary_rows),
+    "float32": Case(lambda: binary_rows(np.float32)),
+    "without noise": Case(lambda: binary_rows(edges=False)),
+    "float32 without noise": Case(lambda: binary_rows(np.float32, edges=False)),
+    "bools": Case(lambda: binary_rows(edges=False, labels=(False, True))),
+    "minus one": Case(lambda: binary_rows(np.float32, labels=(-1, 1))),
+    "text": Case(lambda: binary_rows(labels=("no", "yes")), {"pos_label": "yes"}),
+    "first label": Case(lambda: binary_rows(labels=("no", "yes")), {"pos_label": "no", "labels": ["no", "yes"]}),
+    "relative weights": Case(binary_rows, {"weight": "share"}),
+    "repeats": Case(lambda: binary_rows(np.float32, edges=False), {"weight": "times"}),
+    "other bins": Case(
+        lambda: binary_rows(np.float32), {"binned": "binned:10", "estimators": [cal.Binned((0, 0.05, 0.2, 0.3, 1))]}
+    ),
+    "linear bins": Case(binary_rows, {"estimators": [cal.Binned(10, mapping="linear")]}),
+    "bad rows": Case(spoiled, {"weight": "share", "on_invalid": "drop"}, good_of_spoiled),
+    "confidence of one column": Case(lambda: binary_rows(edges=False), {"notion": "confidence"}),
+    "confidence": Case(matrix_rows, {"prob": FOUR}),
+    "confidence, float32": Case(lambda: matrix_rows(np.float32), {"prob": FOUR, "weight": "share"}),
+    "class-wise": Case(matrix_rows, {"prob": FOUR, "notion": "classwise"}),
+    "one of four": Case(matrix_rows, {"prob": FOUR, "notion": "class-specific:eel"}),
+    "top label": Case(matrix_rows, {"prob": FOUR, "notion": "top-label"}),
+    "bad rows of a matrix": Case(spoiled_matrix, {"prob": FOUR, "labels": NAMES, "on_invalid": "drop"}, good_of_matrix),
+}

@@ -1,0 +1,130 @@
+"""Engines say what arrays say: DuckDB, Dask and Spark, as they are."""
+
+import os
+import signal
+import threading
+import time
+from functools import partial
+
+import numpy as np
+import polars as pl
+import pytest
+
+import calibrant as cal
+
+from .cases import CASES, FOUR, binary_rows, matrix_rows
+from .engines import ENGINES, framed, same
+from .test_from_frame import WHAT, check, refused
+
+pytestmark = [
+    pytest.mark.engines,
+    # Of the engines themselves: what they will want, and files that they leave to the garbage collector.
+    pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+@pytest.fixture(params=ENGINES)
+def frame_of(request):
+    pytest.importorskip(request.param)
+    spark = request.getfixturevalue("spark") if request.param == "pyspark" else None
+    return partial(framed, engine=request.param, spark=spark)
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_an_engine_says_what_arrays_say(name, frame_of):
+    check(name, frame_of)
+
+
+def test_bad_rows_of_an_engine_are_refused(frame_of):
+    refused(frame_of)
+
+
+@pytest.mark.parametrize("notion", ["auto", "confidence"])
+def test_groups_of_an_engine(frame_of, notion):
+    rows = binary_rows(edges=False).with_columns(
+        part=pl.when(pl.int_range(pl.len()) % 9 == 0).then(None).otherwise("part")
+    )
+    found = cal.from_frame(frame_of(rows), **WHAT, by="part", notion=notion)
+    wanted = cal.from_frame(rows, **WHAT, by="part", notion=notion)
+    assert list(found) == list(wanted) == ["a", "b", "c", None]
+    for value, sums in found.items():
+        same(sums, wanted[value])
+
+
+def test_an_infinite_loss_of_an_engine(frame_of):
+    rows = pl.DataFrame({"y": [1, 0, 1], "p": [0.0, 0.5, 1.0]})
+    found = cal.from_frame(frame_of(rows), **WHAT)
+    assert found.totals.log_loss == np.inf
+    assert found.totals.brier == 1.25
+
+
+def test_a_relation_of_ones_own_connection(tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    rows = matrix_rows(np.float32)
+    rows.write_parquet(tmp_path / "rows.parquet")
+    with duckdb.connect() as own:
+        read = own.read_parquet(str(tmp_path / "*.parquet"))
+        for notion in ("confidence", "classwise"):
+            found = cal.from_frame(read, label="y", prob=FOUR, notion=notion)
+            same(found, cal.from_frame(rows, label="y", prob=FOUR, notion=notion))
+        query = own.sql(f"SELECT y = 'cat' AS y, p_cat AS p FROM '{tmp_path}/*.parquet'")
+        found = cal.from_frame(query, **WHAT)
+        same(found, cal.Accumulator().add(rows["y"].to_numpy() == "cat", rows["p_cat"].to_numpy()))
+        decimals = own.sql("SELECT range % 2 AS y, 0.25::DECIMAL(4, 2) AS p FROM range(8)")
+        assert cal.from_frame(decimals, **WHAT).totals.brier == pytest.approx(4 * 0.25**2 + 4 * 0.75**2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("prob", ["p_cat", FOUR])
+def test_a_worker_of_dask_that_is_killed_half_way(prob, tmp_path):
+    pytest.importorskip("distributed")
+    import dask.dataframe as dd
+    from distributed import Client, LocalCluster
+
+    rows = pl.concat([matrix_rows(seed=i) for i in range(8)])
+    rows = rows.with_columns(hit=(pl.col("y") == "cat").cast(pl.Int8))
+    for i in range(8):
+        rows[i * 4000 : (i + 1) * 4000].write_parquet(tmp_path / f"{i}.parquet")
+    label = "hit" if isinstance(prob, str) else "y"
+    started = tmp_path / "started"
+    started.mkdir()
+
+    def slowly(part):
+        (started / f"{os.getpid()}-{time.time_ns()}").touch()
+        time.sleep(0.4)
+        return part
+
+    def kill(worker):
+        while len(list(started.iterdir())) < 3:
+            time.sleep(0.02)
+        os.kill(worker, signal.SIGKILL)
+
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+        workers = list(client.run(os.getpid).values())
+        frame = dd.read_parquet(str(tmp_path / "*.parquet")).map_partitions(slowly)
+        killer = threading.Thread(target=kill, args=(workers[0],))
+        killer.start()
+        found = cal.from_frame(frame, label=label, prob=prob, labels=None if isinstance(prob, str) else rows_labels())
+        killer.join()
+        assert workers[0] not in client.run(os.getpid).values()
+    same(found, cal.from_frame(rows, label=label, prob=prob))
+
+
+def rows_labels():
+    return [name.removeprefix("p_") for name in FOUR]
+
+
+@pytest.mark.slow
+def test_spark_connect():
+    pytest.importorskip("pyspark.sql.connect.session", reason="Spark Connect is not there")
+    from pyspark.sql import SparkSession
+
+    rows = binary_rows(edges=False)
+    try:
+        session = SparkSession.builder.remote("local[1]").getOrCreate()
+    except Exception as error:
+        pytest.skip(f"Spark Connect does not start: {error}")
+    frame = session.createDataFrame(rows.to_arrow())
+    same(cal.from_frame(frame, **WHAT), cal.from_frame(rows, **WHAT))
+    session.stop()

@@ -1,0 +1,219 @@
+"""Frames say what arrays say: those in memory here, engines in `test_engines`."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import calibrant as cal
+
+from .cases import CASES, FOUR, N, binary_rows, matrix_rows, spoiled
+from .engines import IN_MEMORY, framed, same
+
+WHAT = {"label": "y", "prob": "p"}
+
+
+@pytest.mark.parametrize("engine", IN_MEMORY)
+@pytest.mark.parametrize("name", list(CASES))
+def test_a_frame_says_what_arrays_say(name, engine):
+    check(name, lambda rows: framed(rows, engine))
+
+
+def check(name, frame_of):
+    case = CASES[name]
+    rows = case.rows()
+    found = cal.from_frame(frame_of(rows), **{**WHAT, **case.options})
+    good = rows if case.bad is None else rows.filter(case.bad(rows))
+    assert found.dropped == len(rows) - len(good)
+    assert found.n_samples == len(good)
+    same(found, case.wanted(good))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_chance_of_nothing_for_what_came_is_an_infinite_loss(dtype):
+    for labels, scores in (([1, 0], [0, 0.5]), ([0, 1], [1, 0.5])):
+        rows = pl.DataFrame({"y": labels, "p": np.array(scores, dtype), "w": [1.0, 1.0]})
+        assert cal.from_frame(rows, **WHAT).totals.log_loss == np.inf
+        assert cal.from_frame(rows, **WHAT, weight="w").totals.log_loss == np.inf
+        unweighted = rows.with_columns(w=pl.Series([0.0, 1.0]))
+        assert cal.from_frame(unweighted, **WHAT, weight="w").totals.log_loss == pytest.approx(np.log(2))
+
+
+def test_pieces_of_a_frame_and_of_memory_add():
+    rows = binary_rows()
+    both = cal.from_frame(rows[:1000], **WHAT) + cal.Accumulator().add(rows["y"][1000:], rows["p"][1000:])
+    same(both, cal.Accumulator().add(rows["y"], rows["p"]))
+    assert both.kept.histogram.edges.n_bins == 4096
+    isotonic = both.estimate(cal.Isotonic(), n_resamples=5).value
+    exact = cal.calibration_error(rows["y"], rows["p"], estimator=cal.Isotonic())
+    assert isotonic == pytest.approx(exact, abs=1 / 4096)
+
+
+def test_more_cells_tell_rows_finer_apart():
+    rows = binary_rows(np.float32)
+    exact = cal.calibration_error(rows["y"], rows["p"].to_numpy().clip(0, 1), estimator=cal.Isotonic())
+    sums = [cal.from_frame(rows, **WHAT, n_cells=cells) for cells in (4096, 65536)]
+    errors = [abs(s.estimate(cal.Isotonic(), n_resamples=5).value - exact) for s in sums]
+    assert errors[1] < 1 / 65536
+    same(sums[1], cal.Accumulator().add(rows["y"], rows["p"].to_numpy()))
+    assert cal.from_frame(matrix_rows(), label="y", prob=FOUR, n_cells=8192).kept.histogram.edges.n_bins == 65536
+
+
+@pytest.mark.parametrize("engine", IN_MEMORY)
+@pytest.mark.parametrize("several", [False, True])
+def test_by_gives_what_every_part_says_alone(engine, several):
+    rows = spoiled().with_columns(part=pl.when(pl.int_range(pl.len()) % 9 == 0).then(None).otherwise("part"))
+    options = {**WHAT, "on_invalid": "drop", "notion": "confidence" if several else "auto", "labels": [0, 1]}
+    found = cal.from_frame(framed(rows, engine), by="part", **options)
+    assert list(found) == ["a", "b", "c", None]
+    for value, sums in found.items():
+        alone = cal.from_frame(rows.filter(pl.col("part").eq_missing(pl.lit(value))), **options)
+        same(sums, alone)
+        assert sums.dropped == alone.dropped > 0
+    assert found.dropped == sum(s.dropped for s in found.values())
+    assert found.n_samples + found.dropped == N
+
+
+def test_estimates_of_groups_are_those_of_each_and_adjusted_together():
+    rng = np.random.default_rng(0)
+    p, day = rng.random(30_000), rng.integers(1, 6, 30_000)
+    y = rng.random(p.size) < np.where(day == 3, p**1.5, p)
+    found = cal.from_frame(pl.DataFrame({"y": y, "p": p, "day": day}), **WHAT, by="day")
+    table = found.estimate()
+    assert [g.value for g in table.groups] == [1, 2, 3, 4, 5]
+    assert [g.value for g in table.rejected] == [3]
+    for group in table.groups:
+        mine = day == group.value
+        assert group.error == pytest.approx(cal.calibration_error(y[mine], p[mine]), abs=1e-12)
+        assert group.error_interval.low <= group.error <= group.error_interval.high
+        assert group.gap == pytest.approx(y[mine].mean() - p[mine].mean(), abs=1e-12)
+        assert group.adjusted >= group.pvalue
+    frame = table.to_frame("pandas")
+    assert list(frame["group"]) == ["1", "2", "3", "4", "5"]
+    plain = found.estimate(adjust="none")
+    assert [g.adjusted for g in plain.groups] == [g.pvalue for g in plain.groups]
+
+
+def test_one_group_among_many_stands_out():
+    rng = np.random.default_rng(0)
+    p, day = rng.random(40_000), rng.integers(0, 60, 40_000)
+    y = rng.random(p.size) < np.where(day == 17, p**3, p)
+    found = cal.from_frame(pl.DataFrame({"y": y, "p": p, "day": day}), **WHAT, by="day")
+    table = found.estimate(cal.Binned(5), n_resamples=5)
+    assert [g.value for g in table.rejected] == [17]
+    assert table.rejected[0].pvalue < 0.05 / 60
+
+
+def test_a_thousand_columns():
+    k, n = 1000, 300
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.full(k, 0.01), n)
+    y = rng.integers(0, k, n)
+    rows = pl.DataFrame(p, schema=[f"p_{i}" for i in range(k)]).with_columns(y=pl.Series(y))
+    found = cal.from_frame(rows.lazy(), label="y", prob=[f"p_{i}" for i in range(k)], labels=range(k))
+    same(found, cal.Accumulator(labels=range(k)).add(y, p))
+    assert found.made == "batches of rows, polars"
+    with pytest.raises(ValueError, match="prob must name at most 1000 columns; got 1001"):
+        cal.from_frame(rows, label="y", prob=[f"p_{i}" for i in range(k)] + ["x"])
+
+
+def test_columns_are_matched_to_labels_by_name_and_by_labels():
+    rows = matrix_rows()
+    shuffled = [FOUR[i] for i in (2, 0, 3, 1)]
+    first = cal.from_frame(rows, label="y", prob=shuffled)
+    assert first.classes == ("eel", "cat", "fox", "dog")
+    plain = rows.rename({f"p_{n}": f"c{i}" for i, n in enumerate(("cat", "dog", "eel", "fox"))})
+    named = cal.from_frame(plain, label="y", prob=["c0", "c1", "c2", "c3"])
+    assert named.classes == ("cat", "dog", "eel", "fox")
+    a, b = (s.estimate(cal.Binned(), n_resamples=5).value for s in (first, named))
+    assert a == pytest.approx(b, abs=5e-3)  # ties go to the first column, which differs
+    categories = rows.with_columns(pl.col("y").cast(pl.Categorical))
+    assert cal.from_frame(categories, label="y", prob=FOUR).classes == named.classes
+
+
+BAD = binary_rows()
+WRONG = {
+    "no frame": (lambda: cal.from_frame([1, 2], **WHAT), TypeError, r"frame must be a frame of .*; got builtins.list"),
+    "no such label": (lambda: cal.from_frame(BAD, label="yy", prob="p"), ValueError, r"label must be a column .* 'yy'"),
+    "no such prob": (lambda: cal.from_frame(BAD, label="y", prob="q"), ValueError, r"prob must be a column .* got 'q'"),
+    "no such weight": (lambda: cal.from_frame(BAD, **WHAT, weight="w"), ValueError, "weight must be a column"),
+    "no such part": (lambda: cal.from_frame(BAD, **WHAT, by="w"), ValueError, "by must be a column"),
+    "no name": (lambda: cal.from_frame(BAD, label=3, prob="p"), TypeError, "label must be the name of a column; got 3"),
+    "no column": (lambda: cal.from_frame(BAD, label="y", prob=[]), ValueError, "prob must name at least one column"),
+    "twice": (lambda: cal.from_frame(BAD, label="p", prob="p"), ValueError, "prob='p': this column is read as label"),
+    "text as scores": (lambda: cal.from_frame(BAD, label="y", prob="part"), TypeError, "prob must hold numbers"),
+    "text as weights": (lambda: cal.from_frame(BAD, **WHAT, weight="part"), TypeError, "weight must hold numbers"),
+    "scores as labels": (
+        lambda: cal.from_frame(BAD, label="p", prob="share", on_invalid="drop", pos_label=0),
+        ValueError,
+        "label must hold at most 1000 labels",
+    ),
+    "scores as labels, counted": (lambda: cal.from_frame(BAD, label="p", prob="share"), ValueError, "bad rows of"),
+    "three labels": (lambda: cal.from_frame(BAD, label="part", prob="p"), ValueError, "3 labels"),
+    "which is it": (
+        lambda: cal.from_frame(binary_rows(labels=("no", "yes")), **WHAT), ValueError, "pos_label must be given"
+    ),
+    "named after the other": (
+        lambda: cal.from_frame(BAD.rename({"p": "p_0"}), label="y", prob="p_0"), ValueError, "named after 0"
+    ),
+    "labels of no column": (
+        lambda: cal.from_frame(matrix_rows(), label="y", prob=FOUR[:3]), ValueError, "it is 'fox', columns of y_prob"
+    ),
+    "labels too few": (
+        lambda: cal.from_frame(matrix_rows(), label="y", prob=FOUR, labels=["a"]), ValueError, "one label a column"
+    ),
+    "labels that do not match": (
+        lambda: cal.from_frame(matrix_rows(), label="y", prob=FOUR, labels=["cat", "dog", "eel", "gnu"]),
+        ValueError,
+        "'gnu'",
+    ),
+    "labels of another kind": (
+        lambda: cal.from_frame(BAD, **WHAT, labels=["a", "b"], pos_label="b"), (ValueError, TypeError), "kind"
+    ),
+    "pos_label of several": (
+        lambda: cal.from_frame(matrix_rows(), label="y", prob=FOUR, pos_label="cat"), ValueError, "single column"
+    ),
+    "cells": (lambda: cal.from_frame(BAD, **WHAT, n_cells=5000), ValueError, "n_cells must be one of 4096, 8192"),
+    "choice": (lambda: cal.from_frame(BAD, **WHAT, on_invalid="skip"), ValueError, "on_invalid must be one of"),
+    "groups": (lambda: cal.from_frame(BAD, **WHAT, groups="part"), ValueError, "groups cannot be told"),
+    "canonical": (
+        lambda: cal.from_frame(matrix_rows(), label="y", prob=FOUR, notion="canonical"), ValueError, "be streamed"
+    ),
+    "no weight": (
+        lambda: cal.from_frame(BAD.with_columns(share=0.0), **WHAT, weight="share"), ValueError, "must not be all zero"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(WRONG))
+def test_wrong_arguments_are_named(name):
+    call, error, message = WRONG[name]
+    with pytest.raises(error, match=message):
+        call()
+
+
+@pytest.mark.parametrize("engine", IN_MEMORY)
+def test_bad_rows_are_refused_with_their_number_and_one_of_them(engine):
+    refused(lambda rows: framed(rows, engine))
+
+
+def refused(frame_of):
+    """Bad rows of every kind, all rows bad, and none at all."""
+    rows = spoiled()
+    bad = len(rows) - len(rows.filter(CASES["bad rows"].bad(rows)))
+    with pytest.raises(ValueError, match=rf"{bad} bad rows of 4,000; in one of them '(y|p|share)' is .*on_invalid"):
+        cal.from_frame(frame_of(rows), **WHAT, weight="share")
+    with pytest.raises(ValueError, match="4,000 bad rows of 4,000"):
+        cal.from_frame(frame_of(rows.with_columns(p=pl.lit(2.0))), **WHAT, on_invalid="drop")
+    with pytest.raises(ValueError, match="frame must not be empty; got 0 rows"):
+        cal.from_frame(frame_of(rows.clear()), **WHAT)
+
+
+def test_pandas_own_kinds():
+    rows = binary_rows(edges=False).to_pandas()
+    wanted = cal.from_frame(rows, **WHAT)
+    same(cal.from_frame(rows.convert_dtypes(), **WHAT), wanted)
+    same(cal.from_frame(rows.astype({"y": "Int64", "p": "Float64"}), **WHAT), wanted)
+    missing = rows.astype({"y": "Int64", "p": "Float64"})
+    missing.loc[5, "y"] = pd.NA
+    assert cal.from_frame(missing, **WHAT, on_invalid="drop").dropped == 1

@@ -1,0 +1,471 @@
+"""What an `Accumulator` says of rows that are gone: exactly, or as of rows moved within a cell."""
+
+from itertools import pairwise
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+import calibrant as cal
+from calibrant import calibrators as c
+
+from .calibrators.table import BINARY
+
+mpl.use("Agg")
+CELLS = 65536
+
+
+def binary(n=3000, seed=0):
+    rng = np.random.default_rng(seed)
+    p = rng.beta(2, 3, n)
+    return (rng.random(n) < p**1.3).astype(int), p
+
+
+def multiclass(n=2000, k=4, seed=0):
+    rng = np.random.default_rng(seed)
+    q = rng.dirichlet(np.ones(k), n)
+    y = (rng.random((n, 1)) > np.cumsum(q, axis=1)).sum(axis=1)
+    return np.minimum(y, k - 1), q
+
+
+def in_pieces(y, p, w=None, cuts=(0, 7, 500, None), **options):
+    parts = [
+        cal.Accumulator(**options).update(y[a:b], p[a:b], None if w is None else w[a:b]) for a, b in pairwise(cuts)
+    ]
+    return sum(parts)
+
+
+def moved(p, w=None):
+    """Each score at the mean of its cell (lo, hi] of 1/65536."""
+    cell = np.maximum(np.ceil(p * CELLS).astype(int) - 1, 0)
+    w = np.ones(len(p)) if w is None else w
+    mass = np.bincount(cell, w, minlength=CELLS)
+    return (np.bincount(cell, w * p, minlength=CELLS) / np.where(mass > 0, mass, 1))[cell]
+
+
+@st.composite
+def crowded(draw):
+    """Rows of which many share a cell, away from its edges; outcomes; weights that count, or none."""
+    n = draw(st.integers(20, 200))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    cells = rng.integers(0, CELLS, draw(st.integers(1, 30)))
+    p = (rng.choice(cells, n) + rng.uniform(0.05, 0.95, n)) / CELLS
+    y = (rng.random(n) < p ** draw(st.floats(0.3, 3))).astype(int)
+    y[:2] = 0, 1
+    weights = draw(st.sampled_from([None, "whole"]))
+    return y, p, None if weights is None else rng.integers(1, 4, n).astype(float)
+
+
+OF_CELLS = [
+    cal.Isotonic(),
+    cal.Cumulative(),
+    cal.Cumulative("kuiper"),
+    cal.Binned(5, "quantile"),
+    cal.Binned("sqrt"),
+    cal.Parametric(),
+    cal.Sweep(),
+    cal.BetaKernel(),
+]
+
+
+@settings(max_examples=60, deadline=None)
+@given(crowded(), st.sampled_from(OF_CELLS), st.sampled_from([1, 2]))
+def test_what_was_not_kept_is_that_of_rows_moved_within_a_cell(rows, estimator, norm):
+    """The bound of the docstring: the row version's number, of scores at most a cell's width away."""
+    y, p, w = rows
+    near = moved(p, w)
+    assert np.abs(near - p).max() <= 1 / CELLS
+    sums = in_pieces(y, p, w, cuts=(0, 3, 11, None), labels=[0, 1])
+    want = cal.calibration_error(y, near, estimator=estimator, norm=norm, sample_weight=w)
+    assert sums.calibration_error(estimator, norm=norm) == pytest.approx(want, rel=1e-6, abs=1e-9)
+
+
+KEPT = ["auto", "binned", "density", "residual", "adaptive", "smooth", cal.Binned(debias=True)]
+
+
+@settings(max_examples=40, deadline=None)
+@given(crowded(), st.sampled_from(KEPT), st.sampled_from([1, 2, np.inf]))
+def test_what_was_kept_is_exact(rows, estimator, norm):
+    y, p, w = rows
+    norm = min(norm, 2) if isinstance(estimator, cal.Binned) else norm
+    sums = in_pieces(y, p, w, cuts=(0, 3, 11, None), labels=[0, 1])
+    want = cal.calibration_error(y, p, estimator=estimator, norm=norm, sample_weight=w)
+    assert sums.calibration_error(estimator, norm=norm) == pytest.approx(want, rel=1e-8, abs=1e-10)
+
+
+@settings(max_examples=40, deadline=None)
+@given(crowded(), st.sampled_from(["brier", "log-loss", "spherical"]))
+def test_decomposition_by_cells(rows, score):
+    y, p, w = rows
+    found = in_pieces(y, p, w, cuts=(0, 3, 11, None), labels=[0, 1]).decompose(score)
+    near = cal.decompose(y, moved(p, w), score=score, sample_weight=w)
+    exact = cal.decompose(y, p, score=score, sample_weight=w)
+    for part in ("calibration", "refinement", "uncertainty", "discrimination"):
+        assert getattr(found, part) == pytest.approx(getattr(near, part), rel=1e-6, abs=1e-9), part
+    assert found.refinement >= exact.refinement - 1e-9  # merging scores can only lose
+    if score != "spherical":
+        assert found.total == pytest.approx(exact.total, rel=1e-9)
+    assert found.total == pytest.approx(found.calibration + found.refinement + found.within, rel=1e-9)
+    if score == "brier":
+        assert abs(found.within) <= 2 / CELLS
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("k", [2, 4, "two columns"])
+@pytest.mark.parametrize("score", ["brier", "log-loss", "spherical", cal.scores.Brier("half")], ids=repr)
+def test_decomposition_by_bins_is_that_of_the_rows(k, score, weighted):
+    y, p = multiclass() if k == 4 else binary()
+    p = np.column_stack([1 - p, p]) if k == "two columns" else p
+    w = np.random.default_rng(1).random(len(y)) if weighted else None
+    sums = in_pieces(y, p, w)
+    if k == 4 and score in ("log-loss", "spherical"):
+        with pytest.raises(ValueError, match="is no sum over classes"):
+            sums.decompose(score, method="binned")
+        return
+    found = sums.decompose(score, method="binned")
+    want = cal.decompose(y, p, score=score, method="binned", n_bins=15, sample_weight=w)
+    for part in ("calibration", "refinement", "uncertainty", *(["total", "within"] if score != "spherical" else [])):
+        assert getattr(found, part) == pytest.approx(getattr(want, part), rel=1e-9, abs=1e-12), part
+    assert (found.score, found.method, found.n_samples) == (want.score, want.method, want.n_samples)
+
+
+def test_decompositions_that_sums_cannot_give():
+    many, two = in_pieces(*multiclass()), in_pieces(*multiclass(k=2))
+    with pytest.raises(ValueError, match="method='exact' needs the rows"):
+        many.decompose(method="exact")
+    with pytest.raises(ValueError, match="method='corp' of 4 classes needs the rows"):
+        many.decompose()
+    with pytest.raises(ValueError, match="kept with the notion 'class-specific', or the rows"):
+        two.decompose()
+    with pytest.raises(ValueError, match="method must be one of"):
+        two.decompose(method="guess")
+
+
+def test_an_infinite_score():
+    found = cal.Accumulator().update([1, 0, 1, 0], [0.0, 0.0, 0.9, 0.2]).decompose("log-loss")
+    assert np.isinf(found.total)
+    assert np.isinf(found.calibration)
+    assert found.within == 0
+
+
+# --- calibrators
+
+
+def of_cells(row):
+    return not row.calibrator.parts_rows
+
+
+@pytest.mark.parametrize("row", BINARY, ids=str)
+def test_binary_calibrators_are_fitted_to_rows_moved_within_a_cell(row):
+    rng = np.random.default_rng(0)
+    p = (rng.choice(rng.integers(0, CELLS, 100), 600) + rng.uniform(0.05, 0.95, 600)) / CELLS
+    y = (rng.random(600) < p**1.5).astype(int)
+    sums = in_pieces(y, p)
+    if not of_cells(row):
+        with pytest.raises(TypeError, match=f"{type(row.calibrator).__name__}.* parts the rows into folds or halves"):
+            sums.fit(row.calibrator)
+        return
+    given_to = clone(row.calibrator)
+    found = sums.fit(given_to)
+    assert not hasattr(given_to, "classes_")
+    at = np.linspace(0.01, 0.99, 50)
+    want = clone(row.calibrator).fit(moved(p), y).predict_proba(at)
+    np.testing.assert_allclose(found.predict_proba(at), want, rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("calibrator", [c.PlattScaling(), c.BetaCalibration(), c.IsotonicCalibrator()], ids=repr)
+@pytest.mark.parametrize("notion", ["auto", "classwise", "top-label"])
+def test_one_against_the_rest_from_the_grid(calibrator, notion):
+    y, q = multiclass(8000)
+    found = in_pieces(y, q, notion=notion).fit(c.OneVsRest(calibrator))
+    want = c.OneVsRest(calibrator).fit(q, y)
+    assert found.classes_.tolist() == want.classes_.tolist()
+    error = np.abs(found.predict_proba(q) - want.predict_proba(q))
+    assert error.mean() < 1e-3
+    assert c.from_dict(c.to_dict(found)).predict_proba(q[:5]).tolist() == found.predict_proba(q[:5]).tolist()
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_one_against_the_rest_is_a_fit_to_shares_of_rows(shared):
+    """A second way to the same: each row is shared by the nodes around its score, and these are rows."""
+    y, q = multiclass(800, 3)
+    one = c.OneVsRest(c.PlattScaling(smoothing=False), shared=shared)
+    found = in_pieces(y, q).fit(one)
+    columns, outcomes, weights = [], [], []
+    for k in range(3):
+        place = q[:, k] * 4096
+        low = np.floor(place)
+        columns.append(np.concatenate([low, low + 1]) / 4096)
+        outcomes.append(np.tile(y == k, 2).astype(int))
+        weights.append(np.concatenate([1 - (place - low), place - low]))
+    if shared:
+        columns, outcomes, weights = ([np.concatenate(v)] for v in (columns, outcomes, weights))
+    for k, fitted in enumerate(found.calibrators_):
+        naive = c.PlattScaling(smoothing=False).fit(columns[k], outcomes[k], sample_weight=weights[k])
+        assert fitted.coef_ == pytest.approx(naive.coef_, rel=1e-6)
+        assert fitted.intercept_ == pytest.approx(naive.intercept_, rel=1e-6, abs=1e-8)
+
+
+NAMES = [
+    ((0, 1), {}),
+    ((0, 1), {"pos_label": 0}),
+    (("sick", "well"), {"pos_label": "sick"}),
+    (("sick", "well"), {"pos_label": "well"}),
+    (("b", "a"), {"pos_label": "b", "labels": ["b", "a"]}),
+    ((False, True), {}),
+]
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+@pytest.mark.parametrize("notion", ["class-specific", "classwise"])
+@pytest.mark.parametrize(("names", "options"), NAMES, ids=str)
+def test_labels_and_shapes_of_two_classes(names, options, notion, columns):
+    y, p = binary()
+    y, labels = np.asarray(names)[y], list(names)
+    if columns == 2:
+        options, p = {"labels": labels}, np.column_stack([1 - p, p])
+    elif options.get("pos_label", names[1]) == names[0]:
+        p = 1 - p
+    sums = in_pieces(y, p, notion=notion, **options)
+    found = sums.fit("platt")
+    if columns == 1 and options.get("pos_label", names[1]) == names[0]:
+        labels = labels[::-1]
+    want = c.PlattScaling(labels=labels).fit(p, y)
+    got = found.predict_proba(p[:5])[:, [found.classes_.tolist().index(k) for k in names]]
+    np.testing.assert_allclose(
+        got, want.predict_proba(p[:5])[:, [want.classes_.tolist().index(k) for k in names]], atol=1e-4
+    )
+    assert found.predict(p[:5]).tolist() == want.predict(p[:5]).tolist()
+
+
+def test_one_class_of_many():
+    y, q = multiclass()
+    found = in_pieces(y, q, notion="class-specific:2").fit("beta")
+    want = c.BetaCalibration().fit(q[:, 2], (y == 2).astype(int))
+    np.testing.assert_allclose(found.predict_proba(q[:9, 2]), want.predict_proba(q[:9, 2]), atol=1e-5)
+    every = in_pieces(y, q, notion="class-specific:2").fit(c.OneVsRest(c.BetaCalibration()))
+    assert every.predict_proba(q[:9]).shape == (9, 4)
+
+
+REFUSED = [
+    (c.TemperatureScaling(), TypeError, r"TemperatureScaling\(\) of 4 classes needs the rows"),
+    ("dirichlet", TypeError, r"DirichletCalibration.* needs the rows, .* OneVsRest"),
+    (c.PlattScaling(), ValueError, r"PlattScaling\(\) is for two classes.*OneVsRest\(PlattScaling\(\)\)"),
+    (c.OneVsRest(c.CurveCalibrator()), TypeError, "parts the rows"),
+    (c.AutoCalibrator(), TypeError, "AutoCalibrator.* parts the rows"),
+    (c.Composed([c.TemperatureScaling(), c.OneVsRest(c.ScalingBinning())]), TypeError, "parts the rows"),
+    (c.OneVsRest(c.PlattScaling(), input="logit"), ValueError, "must take probabilities.*'logit'"),
+    ("nonsense", ValueError, "name of a calibrator must be one of"),
+    (3, TypeError, "calibrator must be a calibrator"),
+]
+
+
+@pytest.mark.parametrize(("calibrator", "error", "words"), REFUSED, ids=[str(r[0]) for r in REFUSED])
+def test_calibrators_that_need_the_rows_say_so_by_name(calibrator, error, words):
+    with pytest.raises(error, match=words):
+        in_pieces(*multiclass()).fit(calibrator)
+
+
+def test_the_whole_model_is_better_for_it():
+    y, p = binary(20_000)
+    fitted = in_pieces(y, p).fit("isotonic")
+    y, p = binary(20_000, seed=1)
+    assert cal.calibration_error(y, fitted.predict_proba(p)[:, 1]) < 0.3 * cal.calibration_error(y, p)
+
+
+# --- tests
+
+
+@pytest.mark.parametrize("estimator", ["auto", "binned", "empirical-bayes", "isotonic"])
+@pytest.mark.parametrize("notion", ["auto", "classwise", "top-label"])
+def test_the_same_pvalue_in_whatever_pieces_rows_came(estimator, notion):
+    if estimator == "isotonic" and notion != "auto":
+        pytest.skip("classes have no fine histogram")
+    y, p = binary(1000) if notion == "auto" else multiclass(1000, 3)
+    whole, pieces = cal.Accumulator(notion=notion).update(y, p), in_pieces(y, p, notion=notion)
+    a, b = (one.calibration_test(estimator, n_resamples=100, random_state=3) for one in (whole, pieces))
+    assert a.pvalue == b.pvalue
+    assert a.statistic == pytest.approx(b.statistic, rel=1e-9)
+    assert a.pvalue == whole.calibration_test(estimator, n_resamples=100, random_state=3).pvalue
+    assert "expected" in a.details
+    assert a.draws is not None
+
+
+@pytest.mark.parametrize("notion", ["auto", "classwise", "confidence"])
+@pytest.mark.parametrize("power", [1.0, 1.08])
+def test_pvalues_are_near_those_of_rows(notion, power):
+    """Draws of cells and draws of rows: the same statistic's law, up to their numbers."""
+    rng = np.random.default_rng(5)
+    if notion == "auto":
+        p = rng.random(2000)
+        y = (rng.random(2000) < p**power).astype(int)
+    else:
+        p = rng.dirichlet(np.ones(3), 1500)
+        truth = p**power / (p**power).sum(axis=1, keepdims=True)
+        y = np.minimum((rng.random((1500, 1)) > truth.cumsum(axis=1)).sum(axis=1), 2)
+    sums = cal.Accumulator(notion=notion).update(y, p)
+    # Draws of classes by themselves are widened by what is usual of classes, not by what these have in common.
+    slack = 0.1 if notion == "classwise" else 0.06
+    for estimator in ("auto", cal.Binned(), cal.Density()):
+        rows = cal.calibration_test(y, p, notion=notion, estimator=estimator, n_resamples=600, random_state=0)
+        found = sums.calibration_test(estimator, n_resamples=600, random_state=0)
+        assert found.pvalue == pytest.approx(rows.pvalue, abs=slack)
+        assert found.details["expected"] == pytest.approx(rows.details["expected"], rel=0.07)
+
+
+def test_what_a_test_from_sums_refuses():
+    sums = in_pieces(*binary())
+    with pytest.raises(TypeError, match=r"CrossFit.* needs the rows"):
+        sums.calibration_test(cal.CrossFit())
+    with pytest.raises(ValueError, match="n_resamples"):
+        sums.calibration_test(n_resamples=0)
+    with pytest.raises(ValueError, match="no rows were added yet"):
+        cal.Accumulator().calibration_test()
+
+
+def test_a_test_from_sums_is_drawn():
+    display = in_pieces(*binary()).calibration_test(n_resamples=50).plot()
+    assert display.ax_.get_xlabel()
+
+
+# --- curves, pictures, tables
+
+
+@pytest.mark.parametrize("estimator", ["density", "adaptive", "residual", "binned"])
+@pytest.mark.parametrize("band", ["confidence", "consistency"])
+def test_curves_are_those_of_the_rows(estimator, band):
+    y, p = binary()
+    found = in_pieces(y, p).reliability_curve(estimator, level=0.9, band=band, n_resamples=50, random_state=1)
+    want = cal.reliability_curve(y, p, estimator=estimator, level=0.9, band=band, n_resamples=50, random_state=1)
+    for name in ("scores", "observed", "lower", "upper", "count"):
+        np.testing.assert_allclose(getattr(found, name), getattr(want, name), rtol=1e-6, atol=1e-9, equal_nan=True)
+    assert (found.label, found.notion, found.method, found.n_samples) == (want.label, want.notion, want.method, 3000)
+
+
+@pytest.mark.parametrize("band", ["confidence", "consistency"])
+def test_isotonic_curves_are_those_of_rows_moved_within_a_cell(band):
+    y, p = binary(800)
+    found = in_pieces(y, p).reliability_curve("isotonic", level=0.9, band=band, n_resamples=50, random_state=1)
+    near = moved(p)
+    want = cal.reliability_curve(y, near, estimator="isotonic", level=0.9, band=band, n_resamples=50, random_state=1)
+    for name in ("scores", "observed", "lower", "upper"):
+        np.testing.assert_allclose(getattr(found, name), getattr(want, name), rtol=1e-6, atol=1e-9, equal_nan=True)
+
+
+@pytest.mark.parametrize("estimator", ["isotonic", "density"])
+def test_simultaneous_bands_are_those_of_cells(estimator):
+    """Rows of a cell are one group, so that there are fewer intervals to share the level among."""
+    y, p = binary(4000)
+    found = in_pieces(y, p).reliability_curve(estimator, level=0.9, band="simultaneous")
+    want = cal.reliability_curve(y, p, estimator=estimator, level=0.9, band="simultaneous")
+    at = np.linspace(0.05, 0.9, 40)
+    for name in ("lower", "upper"):
+        a, b = (getattr(one.at(at), name) for one in (found, want))
+        assert np.abs(a - b).mean() < 0.01
+
+
+def test_curves_of_classes():
+    y, q = multiclass()
+    for notion in ("confidence", "classwise"):
+        found = in_pieces(y, q, notion=notion).reliability_curves("density", level=0.9, n_resamples=20)
+        want = cal.reliability_curves(y, q, level=0.9, n_resamples=20)
+        assert list(found) == list(want)
+        for label in want:
+            np.testing.assert_allclose(found[label].observed, want[label].observed, rtol=1e-6, equal_nan=True)
+    sums = in_pieces(y, q, notion="top-label")
+    assert list(sums.reliability_curves("binned")) == list(cal.reliability_curves(y, q, notion="top-label"))
+    with pytest.raises(ValueError, match=r"no single curve: use reliability_curves\(\)"):
+        sums.reliability_curve()
+    with pytest.raises(ValueError, match="need the rows"):
+        sums.reliability_curves("isotonic")
+
+
+@pytest.mark.parametrize(
+    ("rows", "panels"), [(binary(), 1), (multiclass(), 1), (multiclass(k=3), 3)], ids=["2", "4", "3"]
+)
+def test_diagrams(rows, panels):
+    notion = "classwise" if panels > 1 else "auto"
+    sums = in_pieces(*rows, notion=notion)
+    display = sums.plot(name="model", scale="logit")
+    assert len(np.atleast_1d(display.ax_)) == panels
+    want = sums.report().headline.value
+    assert display.estimate.value == want
+
+
+def test_the_report_is_that_of_the_sums():
+    from calibrant.reporting import report_from
+
+    sums = in_pieces(*multiclass())
+    found = sums.report(level=0.9, material=0.1, threshold=0.6, title="Shards")
+    assert found.to_dict() == report_from(sums, level=0.9, material=0.1, threshold=0.6, title="Shards").to_dict()
+    assert found.title == "Shards"
+
+
+@pytest.mark.parametrize("backend", ["polars", "pandas", "pyarrow"])
+def test_the_table_of_bins(backend):
+    import narwhals as nw
+
+    y, q = multiclass(300, 3)
+    w = np.random.default_rng(0).integers(1, 4, 300)
+    frame = nw.from_native(in_pieces(y, q, w, cuts=(0, 40, None), binned=cal.Binned(5)).to_frame(backend))
+    table = {name: frame[name].to_list() for name in frame.columns}
+    assert list(table) == ["notion", "label", "low", "high", "weight", "size", "score", "observed", "gap"]
+    assert table["label"] == ["all"] * 5 + ["0"] * 5 + ["1"] * 5 + ["2"] * 5
+    assert table["notion"] == ["confidence"] * 5 + ["classwise"] * 15
+    top, right = q.max(axis=1), q.argmax(axis=1) == y
+    columns = [(top, right)] + [(q[:, k], y == k) for k in range(3)]
+    for i in range(20):
+        s, o = columns[i // 5]
+        inside = (s > table["low"][i]) & (s <= table["high"][i])
+        assert table["weight"][i] == w[inside].sum()
+        if inside.any():
+            score, observed = np.average(s[inside], weights=w[inside]), np.average(o[inside], weights=w[inside])
+            assert table["score"][i] == pytest.approx(score)
+            assert table["observed"][i] == pytest.approx(observed)
+            assert table["gap"][i] == pytest.approx(observed - score)
+    assert len(nw.from_native(in_pieces(*binary()).to_frame(backend))) == 15
+    assert len(nw.from_native(in_pieces(y, q, notion="classwise", cuts=(0, 40, None)).to_frame(backend))) == 45
+
+
+# --- names and merging
+
+
+def test_sum_of_a_list():
+    y, p = binary()
+    parts = [cal.Accumulator().update(y[a : a + 300], p[a : a + 300]) for a in range(0, 3000, 300)]
+    assert sum(parts).n_samples == 3000
+    alone = sum(parts[:1])
+    alone.update(y, p)
+    assert parts[0].n_samples == 300
+    with pytest.raises(TypeError):
+        _ = 1 + parts[0]
+
+
+def test_add_is_update():
+    y, p = binary()
+    one = cal.Accumulator()
+    assert one.update(y, p) is one
+    assert cal.Accumulator().add(y, p).to_bytes() == one.to_bytes()
+
+
+def test_estimates_take_names():
+    sums = in_pieces(*binary())
+    assert sums.estimate("auto").value == sums.estimate().value == sums.calibration_error()
+    with pytest.raises(TypeError, match=r"for the rows are gone; got CrossFit"):
+        sums.calibration_error(cal.CrossFit())
+    for ask in (
+        "calibration_error",
+        "estimate",
+        "reliability_curve",
+        "reliability_curves",
+        "report",
+        "decompose",
+        "plot",
+    ):
+        with pytest.raises(ValueError, match="no rows were added yet"):
+            getattr(cal.Accumulator(), ask)()
+    with pytest.raises(ValueError, match="no rows were added yet"):
+        cal.Accumulator().fit("platt")

@@ -1,0 +1,413 @@
+"""`Accumulator.to_bytes` and `from_bytes`: the same object again, and bytes that are damaged, foreign or newer."""
+
+import json
+import struct
+import tracemalloc
+import zlib
+from hashlib import sha256
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import calibrant as cal
+from calibrant.measure.packing import SEAL
+from calibrant.sums import Grid
+
+NOTIONS = ["auto", "class-specific:2", "classwise", "confidence", "top-label"]
+#: Estimators of every kind of sums that there is.
+KEPT = [
+    cal.Isotonic(),
+    cal.BetaKernel(),
+    cal.Parametric(),
+    cal.Sweep(),
+    cal.Binned([0, 0.2, 0.7, 1]),
+    cal.Binned(8, mapping="linear"),
+]
+
+
+def sample(n=400, k=3, seed=0, names=None):
+    rng = np.random.default_rng(seed)
+    if k == 2:
+        p = rng.random(n)
+        y = (rng.random(n) < p**1.5).astype(int)
+    else:
+        p = rng.dirichlet(np.ones(k), n)
+        y = np.minimum((rng.random((n, 1)) > np.cumsum(p, axis=1)).sum(axis=1), k - 1)
+    return (y if names is None else np.asarray(names)[y]), p
+
+
+def rewritten(data, change):
+    """Bytes whose header (an object, with its arrays listed) was changed, sealed again with a digest that is right."""
+    prefix = struct.Struct("<8sHIQQ")
+    magic, version, n, size, packed = prefix.unpack_from(data)
+    header = json.loads(data[prefix.size : prefix.size + n])
+    change(header)
+    text = json.dumps(header).encode()
+    body = prefix.pack(magic, version, len(text), size, packed) + text + data[prefix.size + n : -32]
+    return body + sha256(body).digest()
+
+
+def same(one, again):
+    """All that two accumulators say is equal, bit by bit."""
+    assert again.to_bytes() == one.to_bytes()
+    assert repr(again) == repr(one)
+    if one.totals is None:
+        return
+    for estimator in [None, one.binned, *one.estimators]:
+        a, b = (x.estimate(estimator, n_resamples=20) for x in (one, again))
+        assert (a.value, a.interval, a.corrected) == (b.value, b.interval, b.corrected)
+
+
+@pytest.mark.parametrize("names", [None, ["ant", "bée", "c"], [False, True], [5, -1, 0]], ids=repr)
+@pytest.mark.parametrize("notion", NOTIONS)
+@pytest.mark.parametrize("weights", [None, "whole", "relative"])
+def test_the_same_object_again(notion, names, weights):
+    k = 2 if names == [False, True] or notion == "auto" else 3
+    if names is not None:
+        names = names[:k]
+    y, p = sample(k=k, names=names)
+    if k == 2 and notion not in ("auto", "classwise", "confidence"):
+        notion = "class-specific"
+    elif names is not None and notion == "class-specific:2":
+        notion = cal.ClassSpecific(names[1])
+    rng = np.random.default_rng(1)
+    w = {None: None, "whole": rng.integers(0, 3, y.size), "relative": rng.random(y.size)}[weights]
+    options = {"labels": names} if names is not None else {}
+    if names is not None and k == 2:
+        options["pos_label"] = names[0]
+    one = cal.Accumulator(notion=notion, binned=cal.Binned(7), estimators=KEPT[:2], **options).update(y, p, w)
+    same(one, cal.Accumulator.from_bytes(one.to_bytes()))
+
+
+@pytest.mark.parametrize("estimator", KEPT, ids=repr)
+@pytest.mark.parametrize("n", [1, 30, 3000])
+def test_sums_of_every_kind(estimator, n):
+    y, p = sample(n, 3)
+    one = cal.Accumulator(notion="classwise", estimators=[estimator]).update(y, p.astype(np.float32))
+    again = cal.Accumulator.from_bytes(one.to_bytes())
+    assert again.to_bytes() == one.to_bytes()
+    assert again.calibration_error(estimator) == pytest.approx(one.calibration_error(estimator), abs=0, nan_ok=True)
+    again.update(y, p.astype(np.float32))
+    assert (one + again).n_samples == 3 * n
+
+
+def test_an_empty_one_keeps_its_settings():
+    one = cal.Accumulator(
+        notion=cal.Classwise("max"),
+        labels=["a", "b", "c"],
+        sum_tolerance=0.1,
+        from_logits=True,
+        binned="binned:20",
+        estimators=[cal.EmpiricalBayes(), cal.Cumulative("kuiper")],
+    )
+    again = cal.Accumulator.from_bytes(one.to_bytes())
+    same(one, again)
+    y, p = sample(names=["a", "b", "c"])
+    z = np.log(p)
+    assert one.update(y, z).calibration_error() == again.update(y, z).calibration_error()
+    assert again.from_logits is True
+    same(cal.Accumulator(), cal.Accumulator.from_bytes(cal.Accumulator().to_bytes()))
+
+
+def test_it_goes_on_with_update_and_plus():
+    y, p = sample(1000, 2)
+    whole = cal.Accumulator().update(y, p)
+    parts = [cal.Accumulator().update(y[a : a + 250], p[a : a + 250]) for a in range(0, 1000, 250)]
+    back = [cal.Accumulator.from_bytes(part.to_bytes()) for part in parts]
+    assert sum(back).to_bytes() == sum(parts).to_bytes()
+    assert sum(back).calibration_error() == pytest.approx(whole.calibration_error(), rel=1e-10)
+    for part, rest in zip(back, (250, 500, 750, 0), strict=True):
+        part.update(y[rest : rest + 250], p[rest : rest + 250])
+    assert sum(back).n_samples == 2000
+
+
+def test_hashes_of_groups_are_kept():
+    y, p = sample(200, 2)
+    one = cal.Accumulator().update(y, p, groups=np.arange(200) // 4)
+    again = cal.Accumulator.from_bytes(one.to_bytes())
+    same(one, again)
+    for estimator in ("binned", "empirical-bayes"):  # what groups share is kept too: it widens intervals
+        assert again.estimate(estimator).interval == one.estimate(estimator).interval
+    (grid,) = again.required().sums(Grid())
+    assert grid.parts is not None
+    with pytest.raises(ValueError, match="groups must not span pieces"):
+        again.update(y, p, groups=np.arange(200) // 4)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_the_same_report(k):
+    one = cal.Accumulator().update(*sample(k=k))
+    assert cal.Accumulator.from_bytes(one.to_bytes()).report().to_dict() == one.report().to_dict()
+
+
+def test_infinite_log_loss_comes_back():
+    one = cal.Accumulator().update([1, 0, 1], [0.0, 0.5, 0.9])
+    assert np.isinf(cal.Accumulator.from_bytes(one.to_bytes()).report().log_loss)
+
+
+class Own(cal.Notion):
+    name = "own"
+
+    def targets(self, predictions):
+        yield cal.notions.Target(predictions.confidence, predictions.predicted)
+
+
+def test_what_has_no_name_elsewhere_is_refused():
+    y, p = sample()
+    with pytest.raises(TypeError, match=r"notion=.*cannot be saved"):
+        cal.Accumulator(notion=Own()).update(y, p).to_bytes()
+
+    class Mine(cal.Binned):
+        pass
+
+    with pytest.raises(TypeError, match=r"cannot be saved"):
+        cal.Accumulator(estimators=[Mine(3)]).to_bytes()
+
+
+DATA = cal.Accumulator(estimators=[cal.Isotonic()]).update(*sample(60, 3), groups=np.arange(60) // 2).to_bytes()
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, len(DATA) - 1), st.integers(1, 255))
+def test_any_changed_byte_is_refused(at, flip):
+    changed = bytearray(DATA)
+    changed[at] ^= flip
+    with pytest.raises(ValueError, match="an Accumulator"):
+        cal.Accumulator.from_bytes(bytes(changed))
+
+
+def test_every_bit_of_the_front_and_end_counts():
+    """All bits of prefix and digest, and of the header's beginning."""
+    for at in [*range(200), *range(len(DATA) - 40, len(DATA))]:
+        for bit in range(8):
+            changed = bytearray(DATA)
+            changed[at] ^= 1 << bit
+            with pytest.raises(ValueError, match="an Accumulator"):
+                cal.Accumulator.from_bytes(bytes(changed))
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 8, 20, 61, 62, 63, 100, len(DATA) - 33, len(DATA) - 1])
+def test_truncated(n):
+    with pytest.raises(ValueError, match=r"truncated|are not the bytes of an Accumulator"):
+        cal.Accumulator.from_bytes(DATA[:n])
+
+
+def test_foreign_newer_and_longer():
+    with pytest.raises(ValueError, match=r"not the bytes of an Accumulator: they begin with b'PAR1"):
+        cal.Accumulator.from_bytes(b"PAR1" + bytes(1000))
+    with pytest.raises(TypeError, match="data must be bytes; got str"):
+        cal.Accumulator.from_bytes("CALSUMS")
+    newer = DATA[:8] + struct.pack("<H", SEAL.version + 1) + DATA[10:-32]
+    with pytest.raises(ValueError, match=r"version 2 of the format, and calibrant .* reads up to 1: upgrade"):
+        cal.Accumulator.from_bytes(newer + sha256(newer).digest())
+    with pytest.raises(ValueError, match=r"damaged: altered: .* bytes, where"):
+        cal.Accumulator.from_bytes(DATA + b"\0")
+
+
+def _set(*path_and_value):
+    *path, last, value = path_and_value
+
+    def change(header):
+        for step in path:
+            header = header[step]
+        header[last] = value
+
+    return change
+
+
+GRID = ("rows", "kept", "parts", 0, 1)
+DAMAGE = {
+    "another notion": (_set("settings", "notion", {"notion": {"name": "Classwise", "fields": {}}}), "kept must be of"),
+    "a notion that is none": (_set("settings", "notion", "astrology"), "notion must be"),
+    "code for a notion": (
+        _set("settings", "notion", {"notion": {"name": "Notion", "fields": {}}}),
+        "notion is damaged",
+    ),
+    "code for an estimator": (
+        _set("settings", "estimators", {"list": [{"estimator": {"name": "os.system", "fields": {}}}]}),
+        "estimators is damaged",
+    ),
+    "an estimator with bad fields": (
+        _set("settings", "binned", {"estimator": {"name": "Binned", "fields": {"n_bins": -1}}}),
+        "n_bins",
+    ),
+    "an estimator that is not in the sums": (
+        _set("settings", "estimators", {"list": [{"estimator": {"name": "Parametric", "fields": {}}}]}),
+        "not a serialised",
+    ),
+    "bins without end": (
+        _set("settings", "binned", {"estimator": {"name": "Binned", "fields": {"n_bins": 10**7}}}),
+        "as many numbers as bins",
+    ),
+    "unknown settings": (_set("settings", "colour", 1), "colour"),
+    "no rows": (_set("rows", 3), "rows must be an object"),
+    "other labels": (_set("rows", "classes", {"list": [0, 1]}), "not a serialised"),
+    "labels of objects": (_set("rows", "classes", {"list": [{"list": []}, 1, 2]}), "labels must be plain"),
+    "negative rows": (_set("rows", "totals", "n_samples", -1), "must not be negative"),
+    "wrong weight": (_set("rows", "totals", "weight", {"array": 0}), "not a serialised"),
+    "no such array": (_set("rows", "totals", "weight", {"array": 999}), "999"),
+    "a text for an array": (_set(*GRID, "count", "1"), "no number"),
+    "another grid": (_set(*GRID, "cells", 8192), "cells must be 4096"),
+    "another domain": (_set("rows", "kept", "domain", [0.9, 0.2]), "domain"),
+    "no fine histogram": (_set("rows", "kept", "fine", None), "parts must hold"),
+    "cells without end": (_set("rows", "kept", "fine", [10**9, 0.0, 1.0]), "cells that are there"),
+    "a number for a text": (_set("made", 3), "made must be a text"),
+    "a field more": (_set(*GRID, "colour", 1), "unknown fields"),
+    "a part less": (_set("rows", "kept", "parts", []), "parts must hold all problems"),
+    "an array of objects": (_set("arrays", 0, ["O8", [1]]), "array 0 is listed as"),
+    "an array without end": (_set("arrays", 0, ["f8", [10**15]]), "do not add up"),
+    "a negative array": (_set("arrays", 0, ["f8", [-1]]), "array 0 is listed as"),
+    "a later array": (_set("arrays", 0, 5), "array 0 is listed as"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_damage_with_a_digest_that_is_right(name):
+    change, words = DAMAGE[name]
+    with pytest.raises(ValueError, match=words):
+        cal.Accumulator.from_bytes(rewritten(DATA, change))
+    same(cal.Accumulator.from_bytes(DATA), cal.Accumulator.from_bytes(rewritten(DATA, lambda header: None)))
+
+
+def _numbers(path, change):
+    """What changes the numbers of one field of sums."""
+
+    def changed(header, arrays):
+        for step in path:
+            header = header[step]
+        arrays[header["array"]] = change(arrays[header["array"]].copy())
+
+    return changed
+
+
+def _at(index, value):
+    def change(array):
+        array[index] = value
+        return array
+
+    return change
+
+
+BINS, RUNS, FINE = (("rows", "kept", "parts", 0, i) for i in (0, 2, 3))
+TOTALS = ("rows", "totals")
+#: Sums that no rows have: a field of them, and what it is made to be.
+NO_SUMS = {
+    "more positives than rows": (_numbers((*GRID, "positive"), lambda a: a + 1e3), "positive must not leave its range"),
+    "a negative count": (_numbers((*GRID, "count"), lambda a: -a), "count must add up|leave its range"),
+    "a node beyond the grid": (_numbers((*GRID, "node"), lambda a: a + 4096), "node must be one of the grid's"),
+    "nodes that are no numbers": (_numbers((*GRID, "node"), lambda a: a / 3), "node must be an array of numbers"),
+    "no number": (_numbers((*GRID, "count"), _at((0, 0), np.nan)), "count must be finite numbers"),
+    "a field of another size": (_numbers((*GRID, "positive"), lambda a: a[:, 1:]), "positive must have the shape"),
+    "counts that do not add up": (_numbers((*GRID, "total"), lambda a: a + 1), "count must add up to total"),
+    "scores above weights": (_numbers((*BINS, "score"), lambda a: a + 1e3), "score must not leave its range"),
+    "bins less": (_numbers((*BINS, "weight"), lambda a: a[:, 1:]), "weight must have one number a bin"),
+    "bins with other rows": (_numbers((*FINE, "weight"), lambda a: a * 2), "bins must hold all rows|leave its range"),
+    "negative rows": (_numbers((*BINS, "n_samples"), lambda a: -a), "n_samples must not be negative"),
+    "scores that do not ascend": (_numbers((*RUNS, "scores"), lambda a: a[::-1]), "scores must ascend"),
+    "scores above 1": (_numbers((*RUNS, "scores"), _at(-1, 1.5)), r"scores must lie in \[0, 1\]"),
+    "runs without weight": (_numbers((*RUNS, "weight"), lambda a: a * 0), "weight and square must be above 0"),
+    "runs of others": (_numbers((*RUNS, "bounds"), _at(-1, 3)), "bounds must be of these runs"),
+    "hashes out of order": (_numbers(("rows", "groups"), lambda a: a[::-1]), "groups must ascend"),
+    "a weight of infinity": (_numbers((*TOTALS, "weight"), lambda a: a + np.inf), "weight must be finite"),
+    "a negative score": (_numbers((*TOTALS, "brier"), lambda a: -a - 1), "brier must not be negative"),
+    "classes that do not add up": (_numbers((*TOTALS, "class_weight"), lambda a: a * 2), "class_weight must add up"),
+    "a class more": (_numbers((*TOTALS, "prob_sum"), lambda a: np.append(a, 0.0)), "prob_sum must have the shape"),
+}
+
+
+@pytest.mark.parametrize("name", NO_SUMS)
+def test_sums_that_no_rows_have(name):
+    change, words = NO_SUMS[name]
+    header, arrays = SEAL.open(DATA)
+    change(header, arrays)
+    with pytest.raises(ValueError, match=words):
+        cal.Accumulator.from_bytes(SEAL.close(header, arrays))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "field", "words"),
+    [
+        (cal.BetaKernel(), "mass", "must not be negative"),
+        (cal.BetaKernel(), "scores", r"scores must lie in \[0, 1\]|must not be negative"),
+        (cal.Parametric(), "logits", "logits must lie within"),
+        (cal.Parametric(), "positive", "leave its range"),
+        (cal.Parametric(), "squares", "must not be negative"),
+    ],
+)
+def test_sums_of_estimators_that_no_rows_have(estimator, field, words):
+    data = cal.Accumulator(estimators=[estimator]).update(*sample(40, 2)).to_bytes()
+    header, arrays = SEAL.open(data)
+    _numbers((*RUNS, field), lambda a: -a * 1e3 - 1)(header, arrays)
+    with pytest.raises(ValueError, match=words):
+        cal.Accumulator.from_bytes(SEAL.close(header, arrays))
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**40), 2**40)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["array", "list", "float", "a"]), inner, max_size=2)
+    ),
+    max_leaves=4,
+)
+
+
+def _places(value, path=()):
+    yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        yield from _places(inner, (*path, key))
+
+
+HEADER = {}
+rewritten(DATA, HEADER.update)
+PLACES = [p for p in _places(HEADER) if p]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from(PLACES), JSON)
+def test_no_header_does_anything_but_raise_value_error(path, value):
+    """Any value in any place: the accumulator it was, or one that can be read, or ValueError; nothing else."""
+    try:
+        found = cal.Accumulator.from_bytes(rewritten(DATA, _set(*path, value)))
+    except ValueError:
+        return
+    if found.totals is not None:
+        found.calibration_error()
+        found.to_bytes()
+
+
+def test_nothing_is_made_of_a_size_that_is_only_stated():
+    """A short file that says that it holds a terabyte, or unpacks to one."""
+    prefix = struct.Struct("<8sHIQQ")
+    for stated, raw in ((2**40, b""), (2**40, zlib.compress(bytes(2**20))), (2**14, zlib.compress(bytes(2**26)))):
+        text = json.dumps({"settings": {}, "rows": None, "arrays": [["f8", [stated // 8]]]}).encode()
+        body = prefix.pack(b"CALSUMS\n", 1, len(text), stated, len(raw)) + text + raw
+        tracemalloc.start()
+        with pytest.raises(ValueError, match=r"do not add up|longer or shorter"):
+            cal.Accumulator.from_bytes(body + sha256(body).digest())
+        assert tracemalloc.get_traced_memory()[1] < 2**22
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("cells", [4096, 8192])
+@pytest.mark.parametrize("k", [2, 3])
+def test_sums_of_a_frame(cells, k):
+    """Sums that an engine made, of other cells, come back too, and are added to others."""
+    import polars as pl
+
+    y, p = sample(500, k)
+    columns = {"p": p} if k == 2 else {f"p_{i}": p[:, i] for i in range(k)}
+    frame = pl.DataFrame({"y": y} | columns)
+    prob = "p" if k == 2 else list(columns)
+    one = cal.from_frame(frame.lazy(), label="y", prob=prob, n_cells=cells)
+    again = cal.Accumulator.from_bytes(one.to_bytes())
+    same(one, again)
+    assert again.made == one.made != ""
+    assert (again + cal.Accumulator().update(y, p)).n_samples == 1000
