@@ -304,7 +304,7 @@ def test_a_name_is_no_pattern(capsys, tmp_path, binary, suffix):
 )
 @pytest.mark.parametrize("mode", ["--load", "--stream"])
 def test_files_sorted_by_label(capsys, tmp_path, monkeypatch, binary, kind, extra, mode):
-    monkeypatch.setattr("calibrant.cli.commands.PIECE_ROWS", 100)
+    monkeypatch.setattr("calibrant.cli.reports.PIECE_ROWS", 100)
     table = binary.sort("y").with_columns(y=pl.Series([kind[v] for v in binary["y"].sort()]))
     table.write_parquet(tmp_path / "a.parquet")
     common = ("report", tmp_path / "a.parquet", "--label", "y", "--prob", "score", "--json")
@@ -323,7 +323,7 @@ def test_columns_of_whole_float_labels(capsys, tmp_path):
 
 
 def test_row_numbers_are_those_of_the_file(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr("calibrant.cli.commands.PIECE_ROWS", 100)
+    monkeypatch.setattr("calibrant.cli.reports.PIECE_ROWS", 100)
     p = np.full(1000, 0.5)
     p[777] = np.nan
     pl.DataFrame({"y_true": np.arange(1000) % 2, "y_prob": p}).write_parquet(tmp_path / "a.parquet")
@@ -458,7 +458,7 @@ def test_groups_that_cannot_be_read(capsys, tmp_path, extra, words):
 
 def test_a_large_file_with_groups_is_read_at_once(capsys, tmp_path, monkeypatch):
     in_groups().write_csv(tmp_path / "a.csv")
-    monkeypatch.setattr("calibrant.cli.commands.STREAM_ABOVE_BYTES", 10)
+    monkeypatch.setattr("calibrant.cli.reports.STREAM_ABOVE_BYTES", 10)
     common = ("report", tmp_path / "a.csv", "--label", "y", "--prob", "p", "--json")
     assert json.loads(run(capsys, *common)[1])["streamed"]
     assert not json.loads(run(capsys, *common, "--groups", "patient")[1])["streamed"]

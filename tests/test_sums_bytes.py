@@ -266,6 +266,79 @@ def test_damage_with_a_digest_that_is_right(name):
     same(cal.Accumulator.from_bytes(DATA), cal.Accumulator.from_bytes(rewritten(DATA, lambda header: None)))
 
 
+def _numbers(path, change):
+    """What changes the numbers of one field of sums."""
+
+    def changed(header, arrays):
+        for step in path:
+            header = header[step]
+        arrays[header["array"]] = change(arrays[header["array"]].copy())
+
+    return changed
+
+
+def _at(index, value):
+    def change(array):
+        array[index] = value
+        return array
+
+    return change
+
+
+BINS, RUNS, FINE = (("rows", "kept", "parts", 0, i) for i in (0, 2, 3))
+TOTALS = ("rows", "totals")
+#: Sums that no rows have: a field of them, and what it is made to be.
+NO_SUMS = {
+    "more positives than rows": (_numbers((*GRID, "positive"), lambda a: a + 1e3), "positive must not leave its range"),
+    "a negative count": (_numbers((*GRID, "count"), lambda a: -a), "count must add up|leave its range"),
+    "a node beyond the grid": (_numbers((*GRID, "node"), lambda a: a + 4096), "node must be one of the grid's"),
+    "nodes that are no numbers": (_numbers((*GRID, "node"), lambda a: a / 3), "node must be an array of numbers"),
+    "no number": (_numbers((*GRID, "count"), _at((0, 0), np.nan)), "count must be finite numbers"),
+    "a field of another size": (_numbers((*GRID, "positive"), lambda a: a[:, 1:]), "positive must have the shape"),
+    "counts that do not add up": (_numbers((*GRID, "total"), lambda a: a + 1), "count must add up to total"),
+    "scores above weights": (_numbers((*BINS, "score"), lambda a: a + 1e3), "score must not leave its range"),
+    "bins less": (_numbers((*BINS, "weight"), lambda a: a[:, 1:]), "weight must have one number a bin"),
+    "bins with other rows": (_numbers((*FINE, "weight"), lambda a: a * 2), "bins must hold all rows|leave its range"),
+    "negative rows": (_numbers((*BINS, "n_samples"), lambda a: -a), "n_samples must not be negative"),
+    "scores that do not ascend": (_numbers((*RUNS, "scores"), lambda a: a[::-1]), "scores must ascend"),
+    "scores above 1": (_numbers((*RUNS, "scores"), _at(-1, 1.5)), r"scores must lie in \[0, 1\]"),
+    "runs without weight": (_numbers((*RUNS, "weight"), lambda a: a * 0), "weight and square must be above 0"),
+    "runs of others": (_numbers((*RUNS, "bounds"), _at(-1, 3)), "bounds must be of these runs"),
+    "hashes out of order": (_numbers(("rows", "groups"), lambda a: a[::-1]), "groups must ascend"),
+    "a weight of infinity": (_numbers((*TOTALS, "weight"), lambda a: a + np.inf), "weight must be finite"),
+    "a negative score": (_numbers((*TOTALS, "brier"), lambda a: -a - 1), "brier must not be negative"),
+    "classes that do not add up": (_numbers((*TOTALS, "class_weight"), lambda a: a * 2), "class_weight must add up"),
+    "a class more": (_numbers((*TOTALS, "prob_sum"), lambda a: np.append(a, 0.0)), "prob_sum must have the shape"),
+}
+
+
+@pytest.mark.parametrize("name", NO_SUMS)
+def test_sums_that_no_rows_have(name):
+    change, words = NO_SUMS[name]
+    header, arrays = SEAL.open(DATA)
+    change(header, arrays)
+    with pytest.raises(ValueError, match=words):
+        cal.Accumulator.from_bytes(SEAL.close(header, arrays))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "field", "words"),
+    [
+        (cal.BetaKernel(), "mass", "must not be negative"),
+        (cal.BetaKernel(), "scores", r"scores must lie in \[0, 1\]|must not be negative"),
+        (cal.Parametric(), "logits", "logits must lie within"),
+        (cal.Parametric(), "positive", "leave its range"),
+        (cal.Parametric(), "squares", "must not be negative"),
+    ],
+)
+def test_sums_of_estimators_that_no_rows_have(estimator, field, words):
+    data = cal.Accumulator(estimators=[estimator]).update(*sample(40, 2)).to_bytes()
+    header, arrays = SEAL.open(data)
+    _numbers((*RUNS, field), lambda a: -a * 1e3 - 1)(header, arrays)
+    with pytest.raises(ValueError, match=words):
+        cal.Accumulator.from_bytes(SEAL.close(header, arrays))
+
+
 JSON = st.recursive(
     st.none()
     | st.booleans()

@@ -2,46 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from ..data.progress import on_terminal, progress_bar
-from .endings import Output, as_text, check_option, guarded
+from .endings import Output, guarded
 from .judging import compare_models_command
 from .repair import apply_command, compare_command, fix_command
-from .source import (
-    PIECE_ROWS,
-    STREAM_ABOVE_BYTES,
-    Columns,
-    FileArgument,
-    FormatOption,
-    GroupsOption,
-    JsonOption,
-    LabelOption,
-    LabelsOption,
-    PosLabelOption,
-    ProbOption,
-    ReplaceOption,
-    Source,
-    WeightOption,
-    numbered,
-)
+from .reports import merge_command, report_command
+from .source import ReplaceOption
 from .subgroup_command import subgroups_command
 
-if TYPE_CHECKING:
-    from ..measure.result import Estimate
-    from ..measure.streaming import Accumulator
-    from ..reporting import Report
-
-#: What ``--fail-above`` can judge.
-_JUDGED: dict[str, Callable[[Estimate], float]] = {
-    "value": lambda e: e.value,
-    "corrected": lambda e: e.corrected,
-    "low": lambda e: e.interval.low,
-}
 app = typer.Typer(
     name="calibrant",
     help="Tells whether a classifier's probabilities can be trusted.",
@@ -61,95 +33,8 @@ def root(version: Annotated[bool, typer.Option("--version", help="Print the vers
         raise typer.Exit
 
 
-@app.command("report")
-def report_command(
-    file: FileArgument,
-    label: LabelOption = "y_true",
-    prob: ProbOption = None,
-    weight: WeightOption = None,
-    groups: GroupsOption = None,
-    labels: LabelsOption = None,
-    pos_label: PosLabelOption = None,
-    notion: Annotated[
-        str, typer.Option(help="auto, class-specific:LABEL, class-wise, confidence or top-label.")
-    ] = "auto",
-    estimator: Annotated[
-        str,
-        typer.Option(
-            help="auto, binned[:N][:quantile][:linear][:debias], density[:BANDWIDTH[:KERNEL]], residual[:score], "
-            "smooth, sweep, isotonic or another estimator's name."
-        ),
-    ] = "auto",
-    level: Annotated[float, typer.Option(help="Level of intervals and bands.")] = 0.95,
-    material: Annotated[
-        float | None,
-        typer.Option(help="Calibration error below which it does not matter; default: 0.05, less for rare outcomes."),
-    ] = None,
-    threshold: Annotated[
-        float | None, typer.Option(help="Score from which on you act: tells how many decisions a repair changes.")
-    ] = None,
-    as_json: JsonOption = False,
-    html: Annotated[Path | None, typer.Option(help="Write an interactive page here; - is standard output.")] = None,
-    fail_above: Annotated[
-        float | None, typer.Option(help="Exit with 1 when the calibration error is above this.")
-    ] = None,
-    fail_on: Annotated[
-        str,
-        typer.Option(help="What --fail-above judges: value (noise included), corrected, or low (end of the interval)."),
-    ] = "value",
-    file_format: FormatOption = None,
-    stream: Annotated[
-        bool | None,
-        typer.Option("--stream/--load", help="Read in pieces; default: above 256 MB, but never with --groups."),
-    ] = None,
-    sum_tolerance: Annotated[float | None, typer.Option(help="How far rows may sum from 1.")] = None,
-    title: Annotated[str | None, typer.Option(help="Title of the report.")] = None,
-    force: ReplaceOption = False,
-) -> None:
-    """Report on the predictions in FILE."""
-
-    def run() -> tuple[Report, str, Output]:
-        from ..errors import Binned
-        from ..errors.named import estimator_named
-        from ..measure.streaming import Accumulator
-        from ..reporting import report, report_from
-
-        if fail_above is not None and not 0 <= fail_above <= 1:
-            raise ValueError(f"--fail-above must lie in [0, 1]; got {fail_above}")
-        check_option("--fail-on", fail_on, _JUDGED)
-        page = Output("--html", html, {"the file that is read": file}, force=force)
-        if stream and groups is not None:
-            raise ValueError("--stream reads in pieces, which would part groups: --groups reads all rows at once")
-        source = Source(file, file_format, label, prob, weight, labels, pos_label, groups)
-        chosen = estimator if estimator == "auto" else estimator_named(estimator)
-        about: dict[str, Any] = {
-            "estimator": chosen,
-            "level": level,
-            "material": material,
-            "threshold": threshold,
-            "title": title or f"Calibration of {source.name}",
-        }
-        with source.table() as table:
-            columns = source.columns(table)
-            asked = columns.notion(notion)
-            large = table.n_bytes > STREAM_ABOVE_BYTES and groups is None
-            if large if stream is None else stream:
-                kept = chosen if isinstance(chosen, Binned) and chosen.fixed else Binned()
-                sums = Accumulator(notion=asked, binned=kept, sum_tolerance=sum_tolerance, **columns.meaning)
-                found = report_from(_streamed(columns, sums), **about)
-            else:
-                found = report(columns.predictions(sum_tolerance=sum_tolerance), None, notion=asked, **about)
-        page.write(found.to_html)
-        return found, as_text(found, as_json), page
-
-    result, text, page = guarded(run)
-    page.told(text)
-    judged = _JUDGED[fail_on](result.headline)
-    if fail_above is not None and not judged <= fail_above:
-        typer.echo(f"calibrant: calibration error {judged:.4f} ({fail_on}) is above {fail_above:g}", err=True)
-        raise typer.Exit(1)
-
-
+app.command("report")(report_command)
+app.command("merge")(merge_command)
 app.command("compare")(compare_command)
 app.command("compare-models")(compare_models_command)
 app.command("fix")(fix_command)
@@ -208,16 +93,6 @@ def benchmark_command(
             canonical(options)
 
     guarded(run)
-
-
-def _streamed(columns: Columns, sums: Accumulator) -> Accumulator:
-    """Add all rows, piece by piece."""
-    with progress_bar("reading rows", columns.table.n_rows(), shown=on_terminal()) as advance:
-        for rows in columns.pieces(PIECE_ROWS):
-            with numbered(rows.numbers):
-                sums.update(rows.y_true, rows.y_prob, rows.weight)
-            advance(len(rows.y_true))
-    return sums
 
 
 def _demo(out: Path, force: bool) -> None:

@@ -25,6 +25,7 @@ _PICTURES = (".png", ".pdf", ".svg")
 #: What the library calls things, and what the command calls them.
 _OPTIONS = (
     (r"pass another `binned` to the Accumulator", "read the file whole with --load"),
+    (r"on_invalid='drop'", "--on-invalid drop"),
     (r"pass labels=\[\.\.\.\] to the Accumulator", "pass --labels a,b,c"),
     (
         r"pass labels=range\(\d+\) to say so, or labels=range\(1, \d+\)",
@@ -81,6 +82,11 @@ def as_text(result: Any, as_json: bool) -> str:
     return json.dumps(result.to_dict(), allow_nan=False) if as_json else printable_lines(str(result))
 
 
+def warn(text: str) -> None:
+    """Warn on standard error, as :func:`guarded` shows warnings."""
+    warnings.warn(text, CalibrantWarning, stacklevel=2)
+
+
 def check_option(option: str, value: str, allowed: Iterable[str]) -> str:
     """Judge an option that must be one of some words."""
     words = list(allowed)
@@ -123,16 +129,17 @@ class Output:
                 shutil.copyfileobj(file, sys.stdout.buffer)
             sys.stdout.buffer.flush()
 
-    def write(self, text: Callable[[], str]) -> None:
-        """Write a text, if there is anywhere to write it to."""
+    def write(self, content: Callable[[], str | bytes]) -> None:
+        """Write a text or bytes, if there is anywhere to write them to."""
         if self.path is not None:
             with self.temporary() as temporary:
-                temporary.write_text(text(), encoding="utf-8")
+                made = content()
+                temporary.write_bytes(made.encode() if isinstance(made, str) else made)
 
-    def told(self, text: str) -> None:
-        """Print what was found, on standard error where standard output holds the file, and say what was written."""
-        typer.echo(text, err=self.standard)
-        tell_written(None if self.standard else self.path)
+    def told(self, text: str, *others: Output) -> None:
+        """Print what was found, on standard error where standard output holds a file, and say what was written."""
+        typer.echo(text, err=any(one.standard for one in (self, *others)))
+        tell_written(*(None if one.standard else one.path for one in (self, *others)))
 
 
 def picture(path: Path | None, file: str, *, force: bool) -> Output:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from glob import has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,13 +16,24 @@ import typer
 if TYPE_CHECKING:
     from ..data.notions import Notion
     from ..data.predictions import Predictions
-    from ..data.tables import Table
+    from ..data.tables import Headed, Table
     from ..data.types import AnyArray
+    from ..frames import FrameGroups
+    from ..measure.streaming import Accumulator
 
 #: Files above this size are streamed in pieces instead of being loaded.
 STREAM_ABOVE_BYTES = 256 * 2**20
 PIECE_ROWS = 500_000
 
+EngineOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Who reads: polars, duckdb, dask or spark. FILE may then be a pattern or a (partitioned) folder."
+    ),
+]
+ByOption = Annotated[str | None, typer.Option(help="Column of groups: one result for each value. Needs --engine.")]
+SqlOption = Annotated[str | None, typer.Option(help="A query in place of FILE. Needs --engine duckdb.")]
+DatabaseOption = Annotated[str | None, typer.Option(help="Database file of --sql, which is only read.")]
 FileArgument = Annotated[str, typer.Argument(help="CSV, Parquet, NDJSON or Arrow file; - reads standard input.")]
 LabelOption = Annotated[str, typer.Option(help="Column of observed labels.")]
 ProbOption = Annotated[
@@ -56,11 +69,73 @@ class Source:
     labels: str | None = None
     pos_label: str | None = None
     groups: str | None = None
+    engine: str | None = None
+    by: str | None = None
+    sql: str | None = None
+    database: str | None = None
 
     @property
     def name(self) -> str:
         """For titles."""
+        if self.sql is not None:
+            return "a query"
+        if has_magic(self.path) and not Path(self.path).exists():
+            return self.path
         return "standard input" if self.path == "-" else Path(self.path).name
+
+    def check(self) -> None:
+        """ValueError for options that do not go together."""
+        if (self.sql is None) == (not self.path):
+            raise ValueError("give FILE, or --sql with a query: one of both")
+        if self.database is not None and self.sql is None:
+            raise ValueError("--database is what --sql asks: give --sql")
+        if self.engine is None and self.sql is not None:
+            raise ValueError("--sql needs --engine duckdb")
+        if self.engine is None and self.by is not None:
+            raise ValueError(
+                "--by needs --engine, which makes one result a group in a pass; or use calibrant subgroups"
+            )
+        if self.engine is not None and self.groups is not None:
+            raise ValueError("--groups reads all rows at once: leave out --engine")
+        several = not Path(self.path).exists() and has_magic(self.path)
+        if self.engine is None and (several or (self.path and Path(self.path).is_dir())):
+            what = "a pattern" if several else "a directory"
+            raise ValueError(f"{self.path} is {what}: give a file, or --engine polars for all files that it names")
+
+    def taken(self, out: Path | None) -> dict[str, Any]:
+        """Files that are read, among which an output may not be, as far as it needs to be told."""
+        if self.engine is None or self.sql is not None or out is None:
+            return {"the file that is read": self.path or None, "the database that is read": self.database}
+        from .engines import Files
+
+        return taken_among(out, Files.of(self.path, self.file_format).paths)
+
+    def sums(self, settings: Mapping[str, Any]) -> Accumulator | FrameGroups:
+        """Sums of all rows, or of each group of --by, that the engine makes; settings are those of from_frame."""
+        from ..data.progress import on_terminal, working
+        from ..frames import from_frame
+        from .engines import opened
+
+        with opened(str(self.engine), self.path or None, self.file_format, self.sql, self.database) as lazy:
+            label = lazy.find_one(self.label, "--label")
+            weight = None if self.weight is None else lazy.find_one(self.weight, "--weight")
+            by = None if self.by is None else lazy.find_one(self.by, "--by")
+            probs = self.probability_columns(lazy, {c for c in (label, weight, by) if c is not None})
+            kind = [lazy.example(label)]
+            options = {
+                "labels": None if self.labels is None else [typed(v, kind) for v in self.labels.split(",")],
+                "pos_label": None if self.pos_label is None else typed(self.pos_label, kind),
+                "notion": typed_notion(settings["notion"], kind),
+            }
+            with working(f"reading with {self.engine}", shown=on_terminal()):
+                return from_frame(
+                    lazy.frame,
+                    label=label,
+                    prob=probs[0] if len(probs) == 1 else probs,
+                    weight=weight,
+                    by=by,
+                    **{**settings, **options},
+                )
 
     def table(self, *, as_text: bool = False) -> Table:
         """The file, to be closed."""
@@ -68,7 +143,7 @@ class Source:
 
         return Table(self.path, self.file_format, as_text=as_text)
 
-    def probability_columns(self, table: Table, aside: Collection[str] = ()) -> list[str]:
+    def probability_columns(self, table: Headed, aside: Collection[str] = ()) -> list[str]:
         """Columns of probabilities, without some others."""
         patterns = self.prob or (["y_prob"] if "y_prob" in table.columns else ["p_*"])
         found = list(dict.fromkeys(c for p in patterns for c in table.find(p, "--prob") if c not in aside))
@@ -146,13 +221,8 @@ class Columns:
         return {"labels": self.labels, "pos_label": self.positive}
 
     def notion(self, text: str) -> str | Notion:
-        """A notion that was typed; ``class-specific:LABEL`` with the label in the kind of the file's."""
-        from ..data.notions import ClassSpecific
-
-        name, _, label = text.partition(":")
-        if name == "class-specific" and label:
-            return ClassSpecific(typed(label, self.seen if self.labels is None else self.labels))
-        return text
+        """A notion that was typed."""
+        return typed_notion(text, self.seen if self.labels is None else self.labels)
 
     def pieces(self, size: int | None = None) -> Iterator[Rows]:
         """Rows by pieces of ``size`` (None: all at once)."""
@@ -198,6 +268,20 @@ def numbered(numbers: Sequence[int] | AnyArray) -> Iterator[None]:
     except (ValueError, TypeError) as error:
         pattern = r"\brow (\d+)\b"
         raise ValueError(re.sub(pattern, lambda row: f"row {numbers[int(row[1])]}", str(error), count=1)) from error
+
+
+def taken_among(out: Path | None, files: Iterable[str | Path]) -> dict[str, Any]:
+    """The one of many files that are read that an output would replace."""
+    there = out is not None and out.exists()
+    return {"a file that is read": next((f for f in files if there and os.path.samefile(f, str(out))), None)}
+
+
+def typed_notion(text: str, seen: list[Any]) -> str | Notion:
+    """A notion that was typed; ``class-specific:LABEL`` with the label in the kind of the file's."""
+    from ..data.notions import ClassSpecific
+
+    name, _, label = text.partition(":")
+    return ClassSpecific(typed(label, seen)) if name == "class-specific" and label else text
 
 
 def typed(text: str, seen: list[Any]) -> Any:

@@ -28,6 +28,21 @@ def progress_bar(title: str, total: int, *, shown: bool = True) -> Iterator[Call
         yield lambda steps: bar.advance(job, steps)
 
 
+@contextmanager
+def working(title: str, *, shown: bool = True) -> Iterator[None]:
+    """While something goes on whose end is not known, what it is and for how long; draws nothing unless ``shown``."""
+    if not shown:
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        bar.add_task(title, total=None)
+        yield
+
+
 def on_terminal() -> bool:
     """Whether standard error is a terminal, where a bar can be seen."""
     from rich.console import Console

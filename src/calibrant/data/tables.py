@@ -41,7 +41,37 @@ def format_of(path: Path) -> str | None:
     return _SUFFIXES.get(path.suffix.lower())
 
 
-class Table:
+class Headed:
+    """What has columns, and a name.
+
+    Parameters
+    ----------
+    name : str
+    columns : list of str
+    """
+
+    def __init__(self, name: str, columns: list[str]) -> None:
+        self.name = name
+        self.columns = columns
+
+    def find(self, pattern: str, role: str) -> list[str]:
+        """Columns named by a name or a glob; ValueError lists what there is."""
+        found = [pattern] if pattern in self.columns else [c for c in self.columns if fnmatchcase(c, pattern)]
+        if not found:
+            raise ValueError(
+                f"{role}: no column {pattern!r} in {self.name}; its columns are {some(self.columns, most=12)}"
+            )
+        return found
+
+    def find_one(self, pattern: str, role: str) -> str:
+        """The only column that a name or a glob names."""
+        found = self.find(pattern, role)
+        if len(found) != 1:
+            raise ValueError(f"{role} {pattern!r} matches {len(found)} columns: {', '.join(found[:6])}")
+        return found[0]
+
+
+class Table(Headed):
     """A file of predictions, scanned lazily.
 
     Parameters
@@ -58,7 +88,7 @@ class Table:
         if file_format is not None:
             check_choice("format", file_format, FORMATS)
         self._spool = ExitStack()
-        self.name = "standard input" if path == "-" else path
+        super().__init__("standard input" if path == "-" else path, [])
         if path == "-":
             if sys.stdin is None or sys.stdin.closed:
                 raise ValueError("standard input is closed: give a file, or pipe one in")
@@ -84,7 +114,7 @@ class Table:
         except Exception as error:
             self._explain(error)
             raise
-        self.columns: list[str] = self._schema.names()
+        self.columns = self._schema.names()
         (only, *others) = self.columns or [""]
         separator = next((c for c in ";\t|" if c in only), None)
         if self.file_format == "csv" and not others and separator is not None:
@@ -162,24 +192,13 @@ class Table:
         return None if self.n_bytes <= _TYPED_WHOLE_BYTES else 100_000
 
     def find(self, pattern: str, role: str) -> list[str]:
-        """Columns named by a name or a glob; ValueError lists what there is."""
-        found = [pattern] if pattern in self.columns else [c for c in self.columns if fnmatchcase(c, pattern)]
-        if not found:
-            raise ValueError(
-                f"{role}: no column {pattern!r} in {self.name}; its columns are {some(self.columns, most=12)}"
-            )
+        """Columns named by a name or a glob; ValueError lists what there is, or says that a name is there twice."""
+        found = super().find(pattern, role)
         for name in found if self.file_format == "csv" else ():
             first = re.sub(r"_duplicated_\d+$", "", name)  # what polars calls the second column of a name
             if first in self.columns and f"{first}_duplicated_0" in self.columns:
                 raise ValueError(f"{role}: {self.name} has several columns called {first!r}")
         return found
-
-    def find_one(self, pattern: str, role: str) -> str:
-        """The only column that a name or a glob names."""
-        found = self.find(pattern, role)
-        if len(found) != 1:
-            raise ValueError(f"{role} {pattern!r} matches {len(found)} columns: {', '.join(found[:6])}")
-        return found[0]
 
     def check_numeric(self, column: str, purpose: str = "") -> None:
         """Refuse a column that holds no numbers."""

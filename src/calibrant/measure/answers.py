@@ -230,9 +230,9 @@ class Answers(Tabular, ABC):
         Notes
         -----
         Approximate: a cell's outcomes share one probability, and classes against the rest are drawn independently, the
-        spread of what they make together widened. ``benchmarks/coverage/sums_tests.md`` has false alarms and power
-        beside those of the test of rows. The same sums give the same p-value, in whatever pieces they came. Cost
-        ``n_resamples`` readings of the sums, whatever the number of rows.
+        spread of what they make together widened, which loses some power. ``benchmarks/coverage/sums_tests.md`` has
+        false alarms and power beside those of the test of rows. The same sums give the same p-value, in whatever
+        pieces they came. Cost ``n_resamples`` readings of the sums, whatever the number of rows.
 
         References
         ----------

@@ -58,7 +58,8 @@ class Accumulator(Answers, Shown):
 
     **Within a cell**: what needs more is made of the cells of that histogram, as if all rows of a cell had its mean
     score; so it is the number of rows of which each has a score within 1/65536 of its own (quantile bins, ``Isotonic``,
-    ``Parametric`` and others, isotonic curves, ``decompose(method="corp")``, binary calibrators). Calibrators of one
+    ``Parametric`` and others, isotonic curves, ``decompose(method="corp")``, binary calibrators); within 1/n_cells,
+    where :func:`calibrant.from_frame` made the sums. Calibrators of one
     class against the rest are fitted to the grid, which shares each row between the two nodes around its score, 1/4096
     apart, and keeps its mean.
 

@@ -217,6 +217,7 @@ def report_from(
         positive=None if sums.positive is None else sums.classes[sums.positive],
         weighted=totals.weighted,
         streamed=rows is None,
+        n_cells=sums.required().histogram.edges.n_bins,
         n_groups=None if rows is None or rows.groups is None else rows.n_groups,
         title=title,
     )

@@ -113,7 +113,9 @@ class Report(Picture, Table):
     verdict_parts : tuple of str
         Steps of the verdict: is it real and where, how large and does it matter, what would repair gain, what next.
     streamed : bool
-        Whether rows came in pieces (quantile edges are then rounded to 1/65536).
+        Whether rows came in pieces (quantile edges are then rounded to 1/``n_cells``).
+    n_cells : int
+        Cells of scores from which bins of equal mass and isotonic curves of such rows are found.
     title : str
     n_groups : int or None
         Groups that rows belong to; None where they were taken as independent.
@@ -141,6 +143,7 @@ class Report(Picture, Table):
     streamed: bool = False
     title: str = "Calibration report"
     n_groups: int | None = None
+    n_cells: int = 65536
 
     @property
     def verdict(self) -> str:

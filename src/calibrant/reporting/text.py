@@ -143,7 +143,7 @@ def footnote(r: Report) -> str:
         "median-unbiased value. What repair would gain is that of saying at every score how often it happens there."
     )
     if r.streamed:
-        note += " Rows were streamed: edges of equal-mass bins are rounded to 1/65536."
+        note += f" Rows were streamed: edges of equal-mass bins are rounded to 1/{r.n_cells}."
     if r.n_groups is None:
         return f"{note} Rows are taken as independent: if some belong together, pass groups (--groups)."
     return (
