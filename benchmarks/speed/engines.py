@@ -224,7 +224,7 @@ def page(found: dict[tuple[str, int, bool], dict[str, Any]], options: argparse.N
 
     lines = [
         f"`python -m benchmarks.speed.engines --folder DIR --rows {' '.join(map(str, options.rows))}"
-        f" --classes {options.classes} --rounds {options.rounds}`, processor seconds, one thread each, best of the rounds. "
+        f" --classes {options.classes} --rounds {options.rounds}`, processor seconds, one thread, best of the rounds. "
         + ", ".join(f"{name} {version(name)}" for name in VERSIONS)
         + ".",
         "",

@@ -2,9 +2,12 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -117,14 +120,21 @@ def rows_labels():
 
 @pytest.mark.slow
 def test_spark_connect():
-    pytest.importorskip("pyspark.sql.connect.session", reason="Spark Connect is not there")
-    from pyspark.sql import SparkSession
-
-    rows = binary_rows(edges=False)
-    try:
-        session = SparkSession.builder.remote("local[1]").getOrCreate()
-    except Exception as error:
-        pytest.skip(f"Spark Connect does not start: {error}")
-    frame = session.createDataFrame(rows.to_arrow())
-    same(cal.from_frame(frame, **WHAT), cal.from_frame(rows, **WHAT))
-    session.stop()
+    """In a process of its own: a session of the other kind may be running in this one."""
+    pytest.importorskip("pyspark.sql.connect.session", reason="pyspark[connect] is not there", exc_type=ImportError)
+    script = """
+import calibrant as cal
+from pyspark.sql import SparkSession
+from tests.frames.cases import FOUR, binary_rows, matrix_rows
+from tests.frames.engines import same
+session = SparkSession.builder.remote("local[1]").getOrCreate()
+for rows, options in ((binary_rows(edges=False), {"prob": "p"}), (matrix_rows(), {"prob": FOUR})):
+    found = cal.from_frame(session.createDataFrame(rows.to_arrow()), label="y", **options)
+    same(found, cal.from_frame(rows, label="y", **options))
+print("the same", found.made)
+session.stop()
+"""
+    places = [str(Path(__file__).parents[2]), str(Path(cal.__file__).parents[1])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=False)
+    assert "the same batches of rows, pyspark[connect]" in done.stdout, done.stderr[-3000:]

@@ -29,14 +29,15 @@ def check(name, frame_of):
     same(found, case.wanted(good))
 
 
+@pytest.mark.parametrize("engine", IN_MEMORY)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_a_chance_of_nothing_for_what_came_is_an_infinite_loss(dtype):
+def test_a_chance_of_nothing_for_what_came_is_an_infinite_loss(dtype, engine):
     for labels, scores in (([1, 0], [0, 0.5]), ([0, 1], [1, 0.5])):
-        rows = pl.DataFrame({"y": labels, "p": np.array(scores, dtype), "w": [1.0, 1.0]})
-        assert cal.from_frame(rows, **WHAT).totals.log_loss == np.inf
-        assert cal.from_frame(rows, **WHAT, weight="w").totals.log_loss == np.inf
-        unweighted = rows.with_columns(w=pl.Series([0.0, 1.0]))
-        assert cal.from_frame(unweighted, **WHAT, weight="w").totals.log_loss == pytest.approx(np.log(2))
+        rows = pl.DataFrame({"y": labels, "p": np.array(scores, dtype), "w": [1.0, 1.0], "none": [0.0, 1.0]})
+        frame = framed(rows, engine)
+        assert cal.from_frame(frame, **WHAT).totals.log_loss == np.inf
+        assert cal.from_frame(frame, **WHAT, weight="w").totals.log_loss == np.inf
+        assert cal.from_frame(frame, **WHAT, weight="none").totals.log_loss == pytest.approx(np.log(2))
 
 
 def test_pieces_of_a_frame_and_of_memory_add():
