@@ -78,6 +78,18 @@ def test_a_relation_of_ones_own_connection(tmp_path):
         assert cal.from_frame(decimals, **WHAT).totals.brier == pytest.approx(4 * 0.25**2 + 4 * 0.75**2)
 
 
+def test_partitions_without_rows():
+    dd = pytest.importorskip("dask.dataframe")
+    rows = binary_rows(edges=False).sort("p").to_pandas()
+    frame = dd.from_pandas(rows, npartitions=3)
+    found = cal.from_frame(frame[frame.p > 0.9], **WHAT)
+    assert found.made == "batches of rows, dask"
+    same(found, cal.from_frame(rows[rows.p > 0.9], **WHAT))
+    by_group = cal.from_frame(frame[frame.p > 0.9].assign(day=1), by="day", **WHAT)[1]
+    assert by_group.made == "one grouped aggregation, dask"
+    same(by_group, found)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("prob", ["p_cat", FOUR])
 def test_a_worker_of_dask_that_is_killed_half_way(prob, tmp_path):

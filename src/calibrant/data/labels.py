@@ -208,6 +208,8 @@ def _unique(truth: AnyArray) -> tuple[Label, ...]:
 
 def _codes(truth: AnyArray, classes: tuple[Label, ...]) -> IntArray:
     """Index of each label in ``classes``; an error names the first label that is not there."""
+    if classes == (0, 1) and truth.size and _is_zero_one(truth):
+        return _codes_of_zero_one(truth)
     try:
         table = np.asarray(classes)
         order = np.argsort(table, kind="stable")

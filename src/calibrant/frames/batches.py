@@ -44,6 +44,8 @@ class Batched:
         total: Sums = {}
         for batch in batches:
             frame = nw.from_native(batch, eager_only=True)
+            if not len(frame):  # such as a partition without rows
+                continue
             if self.columns.by is None:
                 self._add(total.setdefault(None, Accumulator(**self.settings)), frame)
                 continue

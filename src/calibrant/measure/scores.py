@@ -318,6 +318,6 @@ def log_loss_per_sample(predictions: Predictions) -> FloatArray:
 def _hit(p: Predictions) -> FloatArray:
     """Probability given to the observed class."""
     if p.positive is not None:
-        scores = p.probs.astype(np.float64)
-        return np.where(p.codes == p.positive, scores, 1 - scores)
+        # |0 - s| = s and |1 - s|, without a choice a row.
+        return np.asarray(np.abs((p.codes != p.positive) - p.probs.astype(np.float64)))
     return np.asarray(np.take_along_axis(p.probs, p.codes[:, None].astype(np.intp), axis=1)[:, 0], dtype=np.float64)

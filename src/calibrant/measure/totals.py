@@ -8,8 +8,7 @@ import numpy as np
 
 from ..data.predictions import Predictions
 from ..data.problem import OneVsRest, Problem
-from ..data.types import FloatArray
-from ..data.weights import ones_or
+from ..data.types import AnyArray, FloatArray
 from .scores import brier_per_sample, log_loss_per_sample
 
 
@@ -31,28 +30,26 @@ class Totals:
     @classmethod
     def of(cls, p: Predictions, problems: Problem | OneVsRest) -> Totals:
         """Sums of validated predictions, and of the problems that were made of them."""
-        w = ones_or(p.weights, p.n_samples)
-        squares, independent = float(w @ w), problems.design is None
+        w, independent = p.weights, problems.design is None
+        weight = float(p.n_samples if w is None else w.sum())
+        squares = weight if w is None else float(w @ w)
         if not independent:
-            squares = (float(w.sum()) if p.integral_weights else squares) * float(problems.designs.mean())
-        k = p.n_classes
-        if p.positive is None:
-            prob_sum = w @ p.probs
-        else:
-            prob_sum = np.empty(2)
-            prob_sum[p.positive] = w @ p.probs
-            prob_sum[1 - p.positive] = w.sum() - prob_sum[p.positive]
+            squares = (weight if p.integral_weights else squares) * float(problems.designs.mean())
+        stated = p.probs.sum(axis=0, dtype=np.float64) if w is None else w @ p.probs
+        if p.positive is not None:
+            other = weight - stated
+            stated = [stated, other] if p.positive == 0 else [other, stated]
         return cls(
             p.n_samples,
-            float(w.sum()),
+            weight,
             squares,
             p.integral_weights and independent,
-            np.bincount(p.codes.astype(np.intp), w, minlength=k).astype(np.float64),
-            np.asarray(prob_sum, dtype=np.float64),
-            float(w @ (p.predicted == p.codes)),
-            float(w @ brier_per_sample(p)),
-            _weighted_sum(log_loss_per_sample(p), w),
-            p.weights is not None,
+            np.bincount(p.codes.astype(np.intp), w, minlength=p.n_classes).astype(np.float64),
+            np.asarray(stated, dtype=np.float64),
+            _summed(p.predicted == p.codes, w),
+            _summed(brier_per_sample(p), w),
+            _summed(log_loss_per_sample(p), w),
+            w is not None,
         )
 
     def __add__(self, other: Totals) -> Totals:
@@ -75,7 +72,9 @@ class Totals:
         return self.weight if self.integral else self.weight**2 / self.squares
 
 
-def _weighted_sum(values: FloatArray, weights: FloatArray) -> float:
-    """Sum that keeps infinities but not those of rows with weight 0 (0 · inf)."""
+def _summed(values: AnyArray, weights: FloatArray | None) -> float:
+    """Weighted sum that keeps infinities but not those of rows with weight 0 (0 · inf)."""
+    if weights is None:
+        return float(values.sum())
     used = weights > 0
     return float(weights[used] @ values[used])

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -56,7 +57,12 @@ class Edges:
         return isinstance(other, Edges) and np.array_equal(self.values, other.values, equal_nan=True)
 
     def __hash__(self) -> int:
-        return hash(self.values.tobytes())
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        # The same in every process, as edges travel with what was kept: that of bytes is salted.
+        return crc32(self.values.tobytes())
 
     def slots(self, scores: FloatArray, eps: float) -> AnyArray:
         """Slot of each score: bin number + 1; slot 0 is the left edge itself and belongs to bin 1.
