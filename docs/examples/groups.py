@@ -67,6 +67,13 @@ def real(folder: Path) -> None:
             "seasons": season,
         }.items():
             row(f"{name.upper()}, {how}", y, s, groups)
+        favoured = s >= 0.5
+        row(
+            f"{name.upper()}, the favourite's row, none",
+            np.where(favoured, y, 1 - y),
+            np.where(favoured, s, 1 - s),
+            None,
+        )
         both, stated = np.concatenate([y, 1 - y]), np.concatenate([s, 1 - s])
         row(f"{name.upper()}, a row for each team, none", both, stated, None)
         row(f"{name.upper()}, a row for each team, games", both, stated, np.tile(np.arange(len(y)), 2))
