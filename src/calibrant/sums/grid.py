@@ -131,11 +131,13 @@ class GridMoments:
         """() for one problem, (R,) for many."""
         return self.count.shape[:-1]
 
-    @cached_property
+    @property
     def rows(self) -> GridMoments:
         """The same with one leading axis."""
-        if self.shape:
-            return self
+        return self if self.shape else self._row  # itself is not cached: big arrays in a cycle wait for the collector
+
+    @cached_property
+    def _row(self) -> GridMoments:
         row: dict[str, Any] = {f: np.asarray(getattr(self, f))[None] for f in _FIELDS}
         row["parts"] = None if self.parts is None else self.parts[None]
         return replace(self, node=None if self.node is None else self.node[None], **row)

@@ -134,8 +134,11 @@ class Draws(ABC):
         out: FloatArray = np.empty((n, len(rows)))
         for a in range(0, n, together):
             some = range(a, min(a + together, n))
-            drawn = np.concatenate([self.positive(i).reshape(rows.shape) for i in some])
-            out[a : a + together] = reader.read(sums.redrawn(rows, drawn), norm).reshape(len(some), -1)
+            drawn: FloatArray = np.empty((len(some), *rows.shape))
+            for i, under in enumerate(some):
+                drawn[i] = self.positive(under).reshape(rows.shape)
+            found = reader.read(sums.redrawn(rows, drawn.reshape(-1, rows.shape[-1])), norm)
+            out[a : a + together] = found.reshape(len(some), -1)
         return out.reshape(n, *self.count.shape[:2])
 
 
