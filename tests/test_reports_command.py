@@ -138,6 +138,16 @@ def test_partitions_are_columns_to_group_by(capsys, folder, table, engine, by):
 
 
 @pytest.mark.parametrize("engine", EVERY)
+def test_rows_in_groups(capsys, folder, table, engine):
+    args = ("report", folder / "parts", "--engine", engine, "--label", "y", "--prob", "p")
+    got = found(capsys, *args, "--groups", "w")
+    want = cal.report(table["y"], table["p"], groups=table["w"], random_state=0)
+    assert got["headline"]["value"] == pytest.approx(want.headline.value, rel=1e-9)
+    assert got["headline"]["interval"] == pytest.approx(list(want.headline.interval), rel=1e-6)
+    assert got["headline"]["interval"] != pytest.approx(found(capsys, *args)["headline"]["interval"], rel=1e-2)
+
+
+@pytest.mark.parametrize("engine", EVERY)
 @pytest.mark.parametrize("notion", ["confidence", "class-wise", "class-specific:bee"])
 def test_classes(capsys, folder, many, engine, notion):
     args = ("report", folder / "many.parquet", "--engine", engine, "--label", "truth", "--notion", notion)
@@ -320,7 +330,11 @@ REFUSED = {
         ["some-0.csv", "--engine", "polars", "--by", "w", "--fail-on", "corrected"],
         "--fail-on corrected",
     ),
-    "groups": (["some-0.csv", "--engine", "polars", "--groups", "region"], "--groups reads all rows at once"),
+    "groups and by": (
+        ["some-0.csv", "--engine", "polars", "--groups", "region", "--by", "w"],
+        "--by makes one result a group, and --groups is of all rows",
+    ),
+    "one group": (["some-0.csv", "--engine", "polars", "--groups", "q"], "--groups: no column 'q'"),
     "stream": (["some-0.csv", "--engine", "polars", "--stream"], "--stream and --load are for files"),
     "sum tolerance": (["some-0.csv", "--engine", "polars", "--sum-tolerance", "0.1"], "--sum-tolerance is for files"),
     "sql without engine": (["--sql", "SELECT 1"], "--sql needs --engine duckdb"),

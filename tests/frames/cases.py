@@ -59,12 +59,14 @@ class Case:
         """What the same rows say in memory."""
         o = dict(self.options)
         y, prob, weight = o.pop("label", "y"), o.pop("prob", "p"), o.pop("weight", None)
+        groups = o.pop("groups", None)
         o.pop("on_invalid", None)
         names = [prob] if isinstance(prob, str) else prob
         if not isinstance(prob, str) and "labels" not in o:
             o["labels"] = [name.removeprefix("p_") for name in prob]
         p = rows[names].to_numpy() if len(names) > 1 else rows[names[0]].to_numpy()
-        return cal.Accumulator(**o).add(rows[y].to_list(), p, None if weight is None else rows[weight].to_numpy())
+        weights, hospitals = (None if name is None else rows[name].to_numpy() for name in (weight, groups))
+        return cal.Accumulator(**o).add(rows[y].to_list(), p, weights, hospitals)
 
 
 def spoiled() -> pl.DataFrame:
@@ -100,6 +102,27 @@ def good_of_matrix(rows: pl.DataFrame) -> pl.Expr:
     return ~((i % 700).is_in([3, 5]) | (i % 500).is_in([7, 8, 9]))
 
 
+def in_groups(rows: pl.DataFrame, seed: int = 0) -> pl.DataFrame:
+    """Rows of 80 hospitals, over all of the frame, whose residuals have something in common."""
+    rng = np.random.default_rng(seed)
+    middle = rng.integers(0, 80, len(rows))
+    key = "p" if "p" in rows.columns else "p_dog"
+    score = np.nan_to_num(rows[key].to_numpy().astype(float))
+    team = np.where(score > 0.6, middle // 2, middle)  # other hospitals at other scores
+    return rows.with_columns(hospital=pl.Series(team))
+
+
+def named(rows: pl.DataFrame) -> pl.DataFrame:
+    """The same with names of hospitals, of which a few are missing."""
+    lost = pl.int_range(pl.len()) % 300 == 30
+    name = pl.lit("at ") + pl.col("hospital").cast(pl.String)
+    return rows.with_columns(hospital=pl.when(lost).then(None).otherwise(name))
+
+
+def alone() -> pl.DataFrame:
+    return binary_rows().with_columns(hospital=pl.int_range(pl.len()))
+
+
 FOUR = [f"p_{name}" for name in NAMES]
 
 CASES = {
@@ -125,4 +148,25 @@ CASES = {
     "one of four": Case(matrix_rows, {"prob": FOUR, "notion": "class-specific:eel"}),
     "top label": Case(matrix_rows, {"prob": FOUR, "notion": "top-label"}),
     "bad rows of a matrix": Case(spoiled_matrix, {"prob": FOUR, "labels": NAMES, "on_invalid": "drop"}, good_of_matrix),
+    "groups": Case(lambda: in_groups(binary_rows()), {"groups": "hospital"}),
+    "groups, repeats": Case(lambda: in_groups(binary_rows(np.float32)), {"groups": "hospital", "weight": "times"}),
+    "groups, linear bins": Case(
+        lambda: in_groups(binary_rows()), {"groups": "hospital", "estimators": [cal.Binned(10, mapping="linear")]}
+    ),
+    "groups, confidence": Case(
+        lambda: in_groups(matrix_rows()), {"groups": "hospital", "prob": FOUR, "weight": "share"}
+    ),
+    "groups, class-wise": Case(
+        lambda: in_groups(matrix_rows()), {"groups": "hospital", "prob": FOUR, "notion": "classwise"}
+    ),
+    "groups, top label": Case(
+        lambda: in_groups(matrix_rows()), {"groups": "hospital", "prob": FOUR, "notion": "top-label"}
+    ),
+    "groups, bad rows": Case(
+        lambda: named(in_groups(spoiled())),
+        {"groups": "hospital", "weight": "share", "on_invalid": "drop"},
+        lambda rows: good_of_spoiled(rows) & rows["hospital"].is_not_null(),
+    ),
+    "groups of one row": Case(alone, {"groups": "hospital"}),
+    "groups of one row, weights": Case(alone, {"groups": "hospital", "weight": "share"}),
 }

@@ -176,7 +176,26 @@ WRONG = {
     ),
     "cells": (lambda: cal.from_frame(BAD, **WHAT, n_cells=5000), ValueError, "n_cells must be one of 4096, 8192"),
     "choice": (lambda: cal.from_frame(BAD, **WHAT, on_invalid="skip"), ValueError, "on_invalid must be one of"),
-    "groups": (lambda: cal.from_frame(BAD, **WHAT, groups="part"), ValueError, "groups cannot be told"),
+    "groups by day": (
+        lambda: cal.from_frame(BAD, **WHAT, groups="part", by="times"), ValueError, "groups and by cannot go together"
+    ),
+    "one group": (
+        lambda: cal.from_frame(BAD.with_columns(part=pl.lit("a")), **WHAT, groups="part"),
+        ValueError,
+        "at least 2 groups with weight; all rows of column 'part'",
+    ),
+    "groups that are missing": (
+        lambda: cal.from_frame(BAD.with_columns(part=pl.col("part").replace("a", None)), **WHAT, groups="part"),
+        ValueError,
+        r"bad rows of 4,000; in one of them 'part' is missing",
+    ),
+    "no groups at all": (
+        lambda: cal.from_frame(
+            BAD.with_columns(part=pl.lit(None, pl.String)), **WHAT, groups="part", on_invalid="drop"
+        ),
+        ValueError,
+        "4,000 bad rows of 4,000",
+    ),
     "canonical": (
         lambda: cal.from_frame(matrix_rows(), label="y", prob=FOUR, notion="canonical"), ValueError, "be streamed"
     ),

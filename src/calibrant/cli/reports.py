@@ -191,7 +191,7 @@ def report_command(
         if on_invalid != "raise":
             raise ValueError("--on-invalid is for --engine: without it rows that cannot be read are refused")
         if stream and groups is not None:
-            raise ValueError("--stream reads in pieces, which would part groups: --groups reads all rows at once")
+            raise ValueError("--stream reads in pieces, which would part groups: leave it out, or read with --engine")
         found = _from_file(source, wanted, outputs[1], notion, stream, sum_tolerance)
         outputs[0].write(found.to_html)
         return as_text(found, as_json), outputs, {"": found.headline}, wanted

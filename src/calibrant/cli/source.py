@@ -95,8 +95,8 @@ class Source:
             raise ValueError(
                 "--by needs --engine, which makes one result a group in a pass; or use calibrant subgroups"
             )
-        if self.engine is not None and self.groups is not None:
-            raise ValueError("--groups reads all rows at once: leave out --engine")
+        if self.by is not None and self.groups is not None:
+            raise ValueError("--by makes one result a group, and --groups is of all rows: leave out one of them")
         several = not Path(self.path).exists() and has_magic(self.path)
         if self.engine is None and (several or (self.path and Path(self.path).is_dir())):
             what = "a pattern" if several else "a directory"
@@ -118,9 +118,9 @@ class Source:
 
         with opened(str(self.engine), self.path or None, self.file_format, self.sql, self.database) as lazy:
             label = lazy.find_one(self.label, "--label")
-            weight = None if self.weight is None else lazy.find_one(self.weight, "--weight")
-            by = None if self.by is None else lazy.find_one(self.by, "--by")
-            probs = self.probability_columns(lazy, {c for c in (label, weight, by) if c is not None})
+            named = {"weight": self.weight, "by": self.by, "groups": self.groups}
+            aside = {role: lazy.find_one(c, f"--{role}") for role, c in named.items() if c is not None}
+            probs = self.probability_columns(lazy, {label, *aside.values()})
             kind = [lazy.example(label)]
             options = {
                 "labels": None if self.labels is None else [typed(v, kind) for v in self.labels.split(",")],
@@ -132,9 +132,7 @@ class Source:
                     lazy.frame,
                     label=label,
                     prob=probs[0] if len(probs) == 1 else probs,
-                    weight=weight,
-                    by=by,
-                    **{**settings, **options},
+                    **{**aside, **settings, **options},
                 )
 
     def table(self, *, as_text: bool = False) -> Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,11 @@ from .weights import of_variances
 _PARTS = (1.0, 0.5, 0.25)
 #: Cosines that say how much rougher sums of residuals vary.
 _ROUGH = (0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0)
+#: Cosines, and how they are taken together: see :func:`design_parts`.
+WAVES = len(_ROUGH)
+MIXTURES = (_PARTS, *np.eye(len(_PARTS)).tolist(), _ROUGH)
 #: Cells in which ranks are told.
-_CELLS = 1024
+RANK_TABLE = 1024
 #: The level at which few groups are allowed for, by Student's law in place of the normal one.
 _LEVEL = 0.95
 #: Rows of a cell of neighbouring scores, and rows in which a serial correlation is looked for.
@@ -108,7 +111,7 @@ def design_effects(problems: Any, groups: IntArray, parts: tuple[float, ...] = _
 
     Source: Kish (1965), *Survey sampling*, for the design effect; Rao & Scott (1984) for dividing counts by its mean.
     """
-    return _effects(problems, groups, (parts,))[:, 0]
+    return effects_of(_grouped(problems, groups, len(parts)), (parts,))[:, 0]
 
 
 def design_parts(problems: Any, groups: IntArray) -> FloatArray:
@@ -120,19 +123,37 @@ def design_parts(problems: Any, groups: IntArray) -> FloatArray:
     What a group has in common moves all its rows alike, so a shift varies as a few groups do while rough gaps vary
     nearly as independent rows do: one number for both is too small for the one and too large for the other.
     """
-    return _effects(problems, groups, (_PARTS, *np.eye(len(_PARTS)).tolist(), _ROUGH))
+    return effects_of(_grouped(problems, groups, WAVES))
 
 
-def _effects(problems: Any, groups: IntArray, mixtures: Sequence[Sequence[float]]) -> FloatArray:
-    """Design effects of cosines taken together in some ways, (R, mixtures)."""
+class GroupedResiduals(NamedTuple):
+    """Sums of residuals of R problems, times each of some cosines: what design effects are made of.
+
+    Attributes
+    ----------
+    between, within : ndarray of shape (R, cosines)
+        Of groups ``Σ_g (Σ_i w_i (c_ik r_i - m_k))²``, of rows ``Σ_i w_i² (c_ik r_i - m_k)²`` (of repeats ``w_i``).
+    total, squares : ndarray of shape (R,)
+        Weight, and sum of squares of the groups' weights.
+    present, rows : ndarray of shape (R,)
+        Groups and rows with weight; repeats count as rows.
+    """
+
+    between: FloatArray
+    within: FloatArray
+    total: FloatArray
+    squares: FloatArray
+    present: AnyArray
+    rows: AnyArray
+
+
+def _grouped(problems: Any, groups: IntArray, waves: int) -> GroupedResiduals:
     p, n_groups = problems, int(groups.max(initial=-1)) + 1
     count, row = len(p), p.row
-    if p.n_samples == 0:
-        return np.ones((count, len(mixtures)))
-    scores = p.scores.astype(np.float64)
-    low, high = p.domain
-    residual = p.outcomes.astype(np.float64) - scores
-    rank = _ranks(np.clip((scores - low) / (high - low), 0, 1), row, count)
+    residual = p.outcomes.astype(np.float64) - p.scores
+    cell = rank_cells_of(p.scores, p.domain) + row * RANK_TABLE
+    number = np.bincount(cell, minlength=count * RANK_TABLE).reshape(count, RANK_TABLE)
+    rank = mid_ranks(number).reshape(-1)[cell]
     weight = np.ones(p.n_samples) if p.weights is None else p.weights
     alone = of_variances(weight, integral=p.integral)
     slot = row * n_groups + groups
@@ -142,27 +163,43 @@ def _effects(problems: Any, groups: IntArray, mixtures: Sequence[Sequence[float]
 
     mass = np.bincount(slot, weight, minlength=count * n_groups).reshape(count, n_groups).astype(np.float64)
     total = mass.sum(axis=1)
-    present = (mass > 0).sum(axis=1)
-    rows = np.maximum(np.where(p.integral, total, by_problem((weight > 0).astype(np.float64))), 1.0)
-    share = np.zeros((len(mixtures), max(map(len, mixtures))))
-    for row_of, mixture in zip(share, mixtures, strict=True):
-        row_of[: len(mixture)] = mixture
-    between, within = np.zeros((2, count, len(mixtures)))
-    for k, part in enumerate(share.T):
+    rows = np.where(p.integral, total, by_problem((weight > 0).astype(np.float64)))
+    between, within = np.zeros((2, count, waves))
+    for k in range(waves):
         value = np.cos(k * np.pi * rank) * residual
         mean = np.divide(by_problem(weight * value), total, out=np.zeros(count), where=total > 0)
         value -= mean[row]
         sums = np.bincount(slot, weight * value, minlength=count * n_groups).reshape(count, n_groups)
-        between += np.outer((sums**2).sum(axis=1), part)
-        within += np.outer(by_problem(alone * value**2), part)
-    many, rows = (present > 1)[:, None], rows[:, None]
-    between *= np.where(many, (present / np.maximum(present - 1, 1))[:, None], 1.0)
+        between[:, k] = (sums**2).sum(axis=1)
+        within[:, k] = by_problem(alone * value**2)
+    return GroupedResiduals(between, within, total, (mass**2).sum(axis=1), (mass > 0).sum(axis=1), rows)
+
+
+def effects_of(found: GroupedResiduals, mixtures: Sequence[Sequence[float]] = MIXTURES) -> FloatArray:
+    """Design effects of cosines taken together in some ways, (R, mixtures)."""
+    share = np.zeros((found.between.shape[1], len(mixtures)))
+    for i, mixture in enumerate(mixtures):
+        share[: len(mixture), i] = mixture
+    between, within = found.between @ share, found.within @ share
+    present, rows = found.present[:, None], np.maximum(found.rows, 1.0)[:, None]
+    between *= np.where(present > 1, present / np.maximum(present - 1, 1), 1.0)
     within *= np.where(rows > 1, rows / np.maximum(rows - 1, 1), 1.0)
     effect = np.divide(between, within, out=np.ones(within.shape), where=within > 0)
-    squares = (mass**2).sum(axis=1)
-    units = np.divide(total**2, squares, out=np.ones(count), where=squares > 0)
-    effect = np.where(many, effect * few_units(units)[:, None], rows)
+    units = np.divide(found.total**2, found.squares, out=np.ones(len(effect)), where=found.squares > 0)
+    effect = np.where(present > 1, effect * few_units(units)[:, None], rows)
     return np.asarray(np.clip(effect, 1.0, rows))
+
+
+def rank_cells_of(scores: AnyArray, domain: tuple[float, float]) -> IntArray:
+    """Cells of the scores, in which ranks are told."""
+    low, high = domain
+    place = np.clip((scores.astype(np.float64) - low) / (high - low), 0, 1)
+    return np.asarray(np.minimum((place * RANK_TABLE).astype(np.intp), RANK_TABLE - 1))
+
+
+def mid_ranks(number: AnyArray) -> FloatArray:
+    """Mean rank in (0, 1) of the rows of each cell, of numbers of rows (R, cells)."""
+    return np.asarray((np.cumsum(number, axis=1) - number / 2) / np.maximum(number.sum(axis=1, keepdims=True), 1.0))
 
 
 def serial_correlation(scores: FloatArray, outcomes: AnyArray) -> tuple[float, float]:
@@ -203,11 +240,3 @@ def few_units(units: FloatArray) -> FloatArray:
 
     upper = (1 + _LEVEL) / 2
     return np.asarray((stdtrit(np.maximum(units - 1, 1.0), upper) / ndtri(upper)) ** 2)
-
-
-def _ranks(place: FloatArray, row: IntArray, count: int) -> FloatArray:
-    """Mean rank in (0, 1) of the rows of each problem in cells of the score."""
-    cell = np.minimum((place * _CELLS).astype(np.intp), _CELLS - 1) + row * _CELLS
-    number = np.bincount(cell, minlength=count * _CELLS).reshape(count, _CELLS).astype(np.float64)
-    rank = (np.cumsum(number, axis=1) - number / 2) / np.maximum(number.sum(axis=1, keepdims=True), 1.0)
-    return np.asarray(rank.reshape(-1)[cell])

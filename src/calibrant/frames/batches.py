@@ -1,4 +1,4 @@
-"""Batches of rows into an accumulator, in the engine's own workers where it has some."""
+"""Batches of rows into sums, in the engine's own workers where it has some."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from ..data.types import AnyArray, FloatArray, Label
-from ..measure.streaming import Accumulator
 from .frame_columns import Columns, known
 from .keys import weight_fits
 
@@ -20,8 +19,8 @@ from .keys import weight_fits
 _NUMBERS, _FEWEST = 1 << 21, 1 << 12
 
 
-#: An accumulator for each value of a column; for None where there is no column.
-Sums: TypeAlias = dict[Label, Accumulator]
+#: Sums for each value of a column; for None where there is no column.
+Sums: TypeAlias = dict[Label, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,13 +29,14 @@ class Batched:
 
     Attributes
     ----------
-    settings : dict
-        Of the accumulators.
+    start : callable
+        Makes sums of no rows, such as an accumulator: with ``add(y, p, w)``, and groups where there is a column, and
+        ``dropped``.
     columns : Columns
         Without the frame, so that workers take it along.
     """
 
-    settings: dict[str, Any]
+    start: Callable[[], Any]
     columns: Columns
 
     def __call__(self, batches: Iterable[Any]) -> Sums:
@@ -47,23 +47,25 @@ class Batched:
             if not len(frame):  # such as a partition without rows
                 continue
             if self.columns.by is None:
-                self._add(total.setdefault(None, Accumulator(**self.settings)), frame)
+                self._add(total, None, frame)
                 continue
             for (value,), some in frame.group_by(self.columns.by):
-                self._add(total.setdefault(known(value), Accumulator(**self.settings)), some)
+                self._add(total, known(value), some)
         return total
 
-    def _add(self, total: Accumulator, frame: Any) -> None:
+    def _add(self, sums: Sums, value: Label, frame: Any) -> None:
+        total = sums.setdefault(value, self.start())
         y, p, w = self.arrays(frame)
+        groups = () if self.columns.groups is None else (frame[self.columns.groups].to_numpy(),)
         try:
-            total.add(y, p, w)
+            total.add(y, p, w, *groups)
         except (ValueError, TypeError):  # which leaves the sums as they were: some rows are bad, or more is wrong
             good = self.good(y, p, w)
             if good.all():
                 raise
             total.dropped += int(good.size - good.sum())
             if good.any():
-                total.add(_plain(y[good]), p[good], None if w is None else w[good])
+                total.add(_plain(y[good]), p[good], None if w is None else w[good], *(g[good] for g in groups))
 
     def arrays(self, batch: Any) -> tuple[AnyArray, FloatArray, FloatArray | None]:
         """Labels, probabilities and weights of a batch; what is null is None or NaN."""
@@ -94,9 +96,9 @@ def merged(one: Sums, other: Sums) -> Sums:
     return {v: one[v] + other[v] if v in one and v in other else (one.get(v) or other[v]) for v in {**one, **other}}
 
 
-def added(c: Columns, settings: dict[str, Any]) -> Sums:
+def added(c: Columns, start: Callable[[], Any]) -> Sums:
     """Sums of all rows of a frame, batch by batch, by the value of a column if there is one."""
-    work = Batched(settings, replace(c, frame=None))
+    work = Batched(start, replace(c, frame=None))
     rows = max(_NUMBERS // len(c.names), _FEWEST)
     frame = c.frame.select(*c.names)
     kind, native = frame.implementation, frame.to_native()
@@ -128,7 +130,7 @@ def _one(work: Callable[[Iterable[Any]], Sums], part: Any) -> Sums:
 
 
 def _dask(native: Any, work: Batched) -> Sums:
-    """One accumulator a partition, added two by two in the workers."""
+    """Sums of each partition, added two by two in the workers."""
     from dask.delayed import delayed
 
     parts = [delayed(_one)(work, part) for part in native.to_delayed()]
@@ -141,7 +143,7 @@ def _dask(native: Any, work: Batched) -> Sums:
 
 
 def _spark(native: Any, work: Batched) -> Sums:
-    """One accumulator a partition, as bytes."""
+    """Sums of each partition, as bytes."""
 
     def partition(batches: Iterable[Any]) -> Iterator[Any]:
         import pyarrow as pa

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -29,7 +29,7 @@ class Columns:
     ----------
     frame : narwhals frame
         With labels of categories as text.
-    label, weight, by : str
+    label, weight, by, groups : str
     probs : tuple of str
         Columns of probabilities, in the order of ``classes``.
     dtype : numpy.dtype
@@ -57,26 +57,22 @@ class Columns:
     positive: int | None = None
     told: bool = True
     floats: bool = True
+    groups: str | None = None
 
     @classmethod
-    def of(
-        cls,
-        frame: Any,
-        label: str,
-        prob: str | Sequence[str],
-        weight: str | None,
-        by: str | None,
-        labels: Any,
-        pos: Any,
-    ) -> Columns:
-        """Judge the arguments against the frame's schema; reads rows only where labels must be looked up."""
+    def of(cls, frame: Any, roles: Mapping[str, Any], labels: Any, pos: Any) -> Columns:
+        """Judge the arguments against the frame's schema; reads rows only where labels must be looked up.
+
+        ``roles`` are the names of columns by the argument that names them.
+        """
         read = as_frame(frame)
         schema = dict(read.collect_schema())
+        label, weight, by, groups = (roles[name] for name in ("label", "weight", "by", "groups"))
+        prob = roles["prob"]
         given = (prob,) if isinstance(prob, str) else prob
         probs = tuple(given) if isinstance(given, Sequence) else (given,)
-        named = {"label": (label,), "prob": probs, "weight": (weight,) if weight is not None else (), "by": (by,)}
-        if by is None:
-            named["by"] = ()
+        optional = {"weight": weight, "by": by, "groups": groups}
+        named = {"label": (label,), "prob": probs, **{k: (v,) for k, v in optional.items() if v is not None}}
         if not probs:
             raise ValueError("prob must name at least one column; got none")
         if len(probs) > MOST_CLASSES:
@@ -92,7 +88,7 @@ class Columns:
                     raise ValueError(f"{argument}={name!r}: this column is read as {taken[name]} already")
                 taken[name] = argument
         for argument in ("prob", "weight"):
-            for name in named[argument]:
+            for name in named.get(argument, ()):
                 if not (schema[name].is_numeric() or schema[name] == nw.Boolean):
                     raise TypeError(f"{argument} must hold numbers; column {name!r} holds {schema[name]}")
         kind = schema[label]
@@ -103,7 +99,15 @@ class Columns:
         floats = [schema[p] for p in probs]
         dtype = np.dtype(np.float32 if all(f == nw.Float32 for f in floats) else np.float64)
         found = cls(
-            read, label, probs, weight, by, dtype, kind, floats=all(f in (nw.Float32, nw.Float64) for f in floats)
+            read,
+            label,
+            probs,
+            weight,
+            by,
+            dtype,
+            kind,
+            groups=groups,
+            floats=all(f in (nw.Float32, nw.Float64) for f in floats),
         )
         found = found._single(labels, pos) if len(probs) == 1 else found._several(labels, pos)
         text = kind == nw.String or kind in (nw.Categorical, nw.Enum)
@@ -200,7 +204,7 @@ class Columns:
     @property
     def names(self) -> list[str]:
         """All that are read."""
-        return [self.label, *self.probs, *(c for c in (self.weight, self.by) if c is not None)]
+        return [self.label, *self.probs, *(c for c in (self.weight, self.by, self.groups) if c is not None)]
 
     @cached_property
     def engine(self) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,8 @@ from .batches import Sums, added
 from .frame_columns import Columns
 from .frame_groups import FrameGroups
 from .from_keys import decoded
-from .keys import BAD, KeyTable, aggregate
+from .group_effects import hang_together
+from .keys import BAD, KeyTable, aggregate, no_group, without_group
 
 #: Cells there may be: powers of two, which scale scores without rounding.
 _CELLS = tuple(GRID_CELLS * 2**i for i in range(9))
@@ -57,8 +60,8 @@ def from_frame(
     weight : str, optional
         Column of sample weights.
     groups : str, optional
-        Refused: how much less rows that belong together say than independent ones depends on the ranks of all scores,
-        which no single pass has. Give whole groups to :meth:`Accumulator.add`, piece by piece.
+        Column of what rows belong to (a patient, a prompt): rows of one group are not independent. Takes two further
+        passes, batch by batch, as ranks of all scores come first; and memory for 64 bytes a group and class.
     by : str, optional
         Column of subgroups, such as model versions, days or regions, up to some thousands: one result for each value,
         in the same pass.
@@ -103,16 +106,22 @@ def from_frame(
     0.25
     """
     check_choice("on_invalid", on_invalid, ("raise", "drop"))
-    if groups is not None:
+    if groups is not None and by is not None:
         raise ValueError(
-            f"groups cannot be told from one pass over a frame (got {groups!r}): their design effect needs ranks of "
-            "all scores; add pieces that hold whole groups to an Accumulator, with groups="
+            f"groups and by cannot go together; got groups={groups!r} and by={by!r}: ask for one value of by"
         )
     if n_cells not in _CELLS:
         raise ValueError(f"n_cells must be one of {', '.join(map(str, _CELLS))}; got {n_cells!r}")
     settings: dict[str, Any] = {"notion": notion, "binned": binned, "estimators": estimators}
     given = Accumulator(**settings, labels=labels, pos_label=pos_label)
-    columns = Columns.of(frame, label, prob, weight, by, labels, pos_label)
+    roles = {"label": label, "prob": prob, "weight": weight, "by": by, "groups": groups}
+    everything = Columns.of(frame, roles, labels, pos_label)
+    lost, n = (0, 0) if groups is None else without_group(everything)
+    if lost and (on_invalid == "raise" or lost == n):
+        refuse(everything, lost, n)
+    if lost:
+        everything = replace(everything, frame=everything.frame.filter(~no_group(everything)))
+    columns = replace(everything, groups=None)
     chosen, needs = as_notion(notion, columns.empty), _bins(given)
     adds_up, found, how = _adds_up(columns, chosen, needs), None, "batches of rows"
     if not adds_up or _counts_better(columns):
@@ -123,13 +132,17 @@ def from_frame(
         table, how = aggregate(columns, needs, n_cells), "one grouped aggregation"
         columns = columns if columns.told else _told(columns, table)
         found = {v: _filled(Accumulator(**settings), columns, t, needs, n_cells) for v, t in table.split().items()}
-    return _judged(columns, found, f"{how}, {columns.engine}", on_invalid)
+    sums = _judged(columns, found, f"{how}, {columns.engine}", on_invalid)
+    if groups is not None and isinstance(sums, Accumulator):
+        hang_together(sums, everything)
+        sums.dropped += lost
+    return sums
 
 
 def _batched(c: Columns, settings: dict[str, Any]) -> Sums:
     """Sums of batches, whose labels are known."""
     positive = None if c.positive is None else c.classes[c.positive]
-    return added(c, {**settings, "labels": c.classes, "pos_label": positive})
+    return added(c, partial(Accumulator, **settings, labels=c.classes, pos_label=positive))
 
 
 def _bins(given: Accumulator) -> list[Any]:

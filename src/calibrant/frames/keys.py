@@ -80,7 +80,23 @@ def bad_conditions(c: Columns) -> list[tuple[str, Any]]:
         w = nw.col(c.weight)
         found.append((f"{c.weight!r} is missing", w.is_null()))
         found.append((f"{c.weight!r} is no finite number >= 0", ~weight_fits(w)))
+    if c.groups is not None:
+        found.append((f"{c.groups!r} is missing", no_group(c)))
     return found
+
+
+def no_group(c: Columns) -> Any:
+    """Whether a row's group is missing."""
+    group = nw.col(str(c.groups))
+    missing = group.is_null()
+    return missing | group.is_nan() if c.frame.collect_schema()[c.groups].is_float() else missing
+
+
+def without_group(c: Columns) -> tuple[int, int]:
+    """Rows whose group is missing, and all rows."""
+    lost = c.frame.select(_calibrant_g=no_group(c).cast(nw.Int64), _calibrant_n=nw.lit(1, nw.Int64))
+    table = collected(lost.select(nw.col("_calibrant_g").sum(), nw.col("_calibrant_n").sum()))
+    return int(table["_calibrant_g"].to_list()[0] or 0), int(table["_calibrant_n"].to_list()[0] or 0)
 
 
 def aggregate(c: Columns, needs: Sequence[Bins], cells: int) -> KeyTable:

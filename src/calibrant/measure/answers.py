@@ -71,7 +71,7 @@ class Answers(Tabular, ABC):
     def calibration_error(self, estimator: str | Estimator = "auto", *, norm: float = 1) -> float:
         """Calibration error of all rows added, as :func:`calibrant.calibration_error` finds it in rows.
 
-        Exact where the estimator's sums were kept, else of rows moved within a cell of 1/65536 (see
+        Exact where the estimator's sums were kept, else of rows moved within a cell (see
         :class:`Accumulator`). Cost: that of reading the sums, whatever the number of rows.
 
         Parameters
@@ -122,7 +122,7 @@ class Answers(Tabular, ABC):
         """Observed frequency at every score, as :func:`calibrant.reliability_curve`; of a notion with one problem.
 
         Exact for bins that were kept and for smooth curves. The isotonic curve and bins of other edges are those of
-        rows moved within a cell of 1/65536; simultaneous bands take the rows of a cell as one group, and allow for
+        rows moved within a cell; simultaneous bands take the rows of a cell as one group, and allow for
         where in it a score is. Cost as there, without the pass over the rows.
 
         Raises
@@ -184,8 +184,8 @@ class Answers(Tabular, ABC):
     ) -> Report:
         """Everything a first look needs, as :func:`calibrant.report`; parameters as there.
 
-        Exact but for the bins of equal mass and the isotonic curve, which are those of rows moved within a cell of
-        1/65536. Cost as there, without the pass over the rows.
+        Exact but for the bins of equal mass and the isotonic curve, which are those of rows moved within a cell.
+        Cost as there, without the pass over the rows.
         """
         found: Report = self._ask(
             "report",
@@ -250,7 +250,7 @@ class Answers(Tabular, ABC):
         score : {"brier", "log-loss", "spherical"} or a scoring rule, default "brier"
         method : {"corp", "binned"}, default "corp"
             ``"corp"``: by isotonic regression of the cells, for two classes. Stated and observed probabilities are
-            those of rows moved within a cell of 1/65536, which can only make ``refinement`` larger.
+            those of rows moved within a cell, which can only make ``refinement`` larger.
             ``"binned"``: frequencies of the bins that were kept. Exact; of more than two classes for Brier's score.
 
         Returns
@@ -275,7 +275,7 @@ class Answers(Tabular, ABC):
         ----------
         calibrator : calibrator of :mod:`calibrant.calibrators`, or a name of one
             Of two classes, or of one class of ``ClassSpecific``: any binary calibrator, fitted to rows moved within a
-            cell of 1/65536, which weigh as much as they did. Of more classes: ``OneVsRest`` of one (which a name
+            cell, which weigh as much as they did. Of more classes: ``OneVsRest`` of one (which a name
             stands for), fitted class by class to scores on the grid, 1/4096 apart.
 
         Returns

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..data.predictions import Predictions
 from ..data.problem import OneVsRest, Problem
-from ..data.types import AnyArray, Label
+from ..data.types import AnyArray, FloatArray, Label
 from ..sums import BinMoments, Bins, Grid, GridMoments, uniform_edges
 
 #: Cells of the fine histogram from which rows are made up that were not kept.
@@ -64,6 +64,15 @@ class Kept:
     def fine(self) -> bool:
         """Whether there is a fine histogram."""
         return bool(self.parts) and self.histogram in self.parts[0]
+
+    def in_groups(self, effects: FloatArray) -> Kept:
+        """Sums of rows that hang together, where these took them for independent; design effects are (problems, 5)."""
+        parts = []
+        for i, part in enumerate(self.parts):
+            grid, some = part[Grid()], effects[i * TOGETHER : (i + 1) * TOGETHER]
+            each = np.asarray(grid.total if grid.integral else grid.squares)
+            parts.append({need: sums.in_groups(some, each) for need, sums in part.items()})
+        return replace(self, parts=tuple(parts))
 
     def coarsened(self, cells: int) -> Kept:
         """The same with fewer fine cells, which divide those kept."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -65,6 +65,11 @@ class Totals:
             self.log_loss + other.log_loss,
             self.weighted or other.weighted,
         )
+
+    def in_groups(self, design: float) -> Totals:
+        """Totals of rows that hang together, by their design effect, where these took them for independent."""
+        squares = (self.weight if self.integral else self.squares) * design
+        return replace(self, squares=squares, integral=False)
 
     @property
     def effective_size(self) -> float:

@@ -224,6 +224,11 @@ class BinMoments:
             out.check()
         return out
 
+    def in_groups(self, effects: FloatArray, each: FloatArray) -> BinMoments:
+        """Sums of rows in groups, by design effects (R, 5); ``each`` (R,) is what their variances count otherwise."""
+        square = (self.repeat if self.integral else self.square) * effects[:, :1]
+        return replace(self, square=square, integral=False, parts=each[:, None] * effects)
+
     def check(self) -> None:
         """ValueError unless these can be the sums of rows."""
         fields = {f: getattr(self, f) for f in _FIELDS}

@@ -313,6 +313,11 @@ class GridMoments:
             out.check()
         return out
 
+    def in_groups(self, effects: FloatArray, each: FloatArray) -> GridMoments:
+        """Counts of rows in groups, by design effects (R, 5); ``each`` (R,) is what their variances count otherwise."""
+        parts = each[:, None] * effects
+        return replace(self, squares=parts[:, 0], integral=False, parts=parts)
+
     def check(self) -> None:
         """ValueError unless these can be the counts of rows."""
         shape, total = np.shape(self.n_samples), np.asarray(self.total)

@@ -129,6 +129,11 @@ class Runs:
             bounds=np.searchsorted(row[start], np.arange(len(self) + 1)),
         )
 
+    def in_groups(self, effects: FloatArray, each: FloatArray) -> Runs:
+        """Runs of rows in groups, by design effects (R, 5); ``each`` (R,) is what their variances count otherwise."""
+        square = (self.weight if self.integral else self.square) * effects[self.row, 0]
+        return replace(self, square=square, grouped=True, parts=each[:, None] * effects)
+
     def check(self) -> None:
         """ValueError unless these can be the runs of rows."""
         need_shape((self.size,), weight=self.weight, outcome=self.outcome, square=self.square)

@@ -1,0 +1,198 @@
+"""Rows of a frame that belong together: what their groups share, from two passes over batches of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..data.dependence import (
+    RANK_TABLE,
+    WAVES,
+    GroupedResiduals,
+    effects_of,
+    group_keys,
+    mid_ranks,
+    rank_cells_of,
+    read_groups,
+)
+from ..data.notions import Classwise, Notion
+from ..data.predictions import Predictions
+from ..data.problem import OneVsRest, Problem
+from ..data.types import AnyArray, FloatArray, IntArray, Label
+from ..data.validation import as_predictions
+from ..data.weights import ones_or
+from ..measure.kept import aligned
+from ..measure.streaming import Accumulator
+from .batches import added
+from .frame_columns import Columns
+
+
+def hang_together(sums: Accumulator, c: Columns) -> None:
+    """Give sums of a frame's rows what groups of rows share; they took rows for independent until now."""
+    notion, totals = sums.notion, sums.required_totals()
+    c = replace(c, classes=sums.classes, positive=sums.positive, told=True)
+    label = None if sums.positive is None else sums.classes[sums.positive]
+    (ranked,) = added(c, partial(RankCounts, notion, sums.classes, label)).values()
+    (tally,) = added(c, partial(GroupSums, ranked)).values()
+    some = next(iter(tally.groups.values()))
+    if (some[:, :, WAVES].sum(axis=0) > 0).sum() < 2:
+        raise ValueError(
+            f"groups must name at least 2 groups with weight; all rows of column {c.groups!r} belong to one: how "
+            "results vary from group to group cannot be told from a single one"
+        )
+    sums.groups = group_keys(tally.keys)
+    if c.weight is None and tally.keys.size == totals.n_samples:
+        return  # rows that are groups by themselves are independent
+    effects = {name: tally.effects(name, integral=totals.integral) for name in tally.groups}
+    name = "kept" if "kept" in effects else "by_class"
+    held = ranked.counts[name].any(axis=1)
+    sums.totals = totals.in_groups(float(effects[name][held, 0].mean()))
+    sums.kept = sums.required().in_groups(effects[name])
+    if sums.by_class is not None:
+        sums.by_class = sums.kept if name == "by_class" else sums.by_class.in_groups(effects["by_class"])
+
+
+#: Sums of residuals in cells of the score: of weights, those times the residual and its square; the same of squares.
+_IN_CELLS = 6
+
+
+@dataclass(eq=False)
+class RankCounts:
+    """Rows in cells of the score, (R, cells), of the notion's problems and of each class: what ranks are made of.
+
+    Numbers of rows add, so that batches may come in any order.
+    """
+
+    notion: Notion
+    labels: tuple[Label, ...]
+    pos_label: Label
+    counts: dict[str, AnyArray] = field(default_factory=dict)
+    dropped: int = 0
+
+    def add(self, y: Any, p: Any, w: Any, groups: Any) -> None:
+        """Add rows; ValueError for bad ones, and then none."""
+        for name, first, problems, _ in self.problems(y, p, w, groups):
+            table = self.counts.setdefault(name, np.zeros((self.problems_of(name), RANK_TABLE), dtype=np.int64))
+            cell = rank_cells_of(problems.scores, problems.domain) + problems.row * RANK_TABLE
+            found = np.bincount(cell, minlength=len(problems) * RANK_TABLE)
+            table[first : first + len(problems)] += found.reshape(-1, RANK_TABLE)
+
+    def __add__(self, other: RankCounts) -> RankCounts:
+        return RankCounts(self.notion, self.labels, self.pos_label, _summed(self.counts, other.counts))
+
+    def problems_of(self, name: str) -> int:
+        """Number of problems of the notion, or of classes."""
+        return len(self.labels) if name == "by_class" or self.notion.splits else 1
+
+    def problems(self, y: Any, p: Any, w: Any, groups: Any) -> Iterator[tuple[str, int, Problem, IntArray]]:
+        """What rows are of, some problems at a time: the number of the first, and the rows that theirs are."""
+        read_groups(groups, len(y))
+        given = as_predictions(y, p, labels=self.labels, pos_label=self.pos_label, sample_weight=w)
+        reduction = self.notion.reduce(given)
+        every = np.arange(given.n_samples)
+        if isinstance(reduction, Problem):
+            rows = [every if t.rows is None else t.rows for t in self.notion.targets(given)]
+            whole = aligned(reduction, given) if self.notion.splits else reduction
+            yield "kept", 0, whole, np.concatenate(rows)
+        classes = reduction if isinstance(reduction, OneVsRest) else self._classes(given)
+        first = 0
+        for tile in () if classes is None else classes.tiles():
+            yield "by_class", first, tile, np.tile(every, len(tile))
+            first += len(tile)
+
+    def _classes(self, given: Predictions) -> OneVsRest | None:
+        return None if given.positive is not None else Classwise().reduce(given)
+
+
+@dataclass(eq=False)
+class GroupSums:
+    """Sums of residuals times cosines of ranks, of every group and problem; 64 bytes each.
+
+    Attributes
+    ----------
+    ranked : RankCounts
+        Of all rows of the frame.
+    keys : ndarray of shape (G,)
+        The groups, ascending.
+    groups : mapping of name to ndarray of shape (R, G, waves + 1)
+        ``Σ w c_k r`` of each group, and its weight.
+    cells : mapping of name to ndarray of shape (R, cells, 6)
+    rows : mapping of name to ndarray of shape (R,)
+        Rows with weight.
+    """
+
+    ranked: RankCounts
+    keys: AnyArray | None = None
+    groups: dict[str, FloatArray] = field(default_factory=dict)
+    cells: dict[str, FloatArray] = field(default_factory=dict)
+    rows: dict[str, FloatArray] = field(default_factory=dict)
+    dropped: int = 0
+
+    def add(self, y: Any, p: Any, w: Any, groups: Any) -> None:
+        """Add rows; ValueError for bad ones, and then none."""
+        keys, code = np.unique(groups, return_inverse=True)
+        some = GroupSums(self.ranked, keys)
+        for name, first, problems, rows in self.ranked.problems(y, p, w, groups):
+            some._take(name, first, problems, code.reshape(-1)[rows])
+        found = self + some
+        self.keys, self.groups, self.cells, self.rows = found.keys, found.groups, found.cells, found.rows
+
+    def _take(self, name: str, first: int, problems: Problem, code: IntArray) -> None:
+        r, size = self.ranked.problems_of(name), np.asarray(self.keys).size
+        count, row = len(problems), problems.row
+        some = slice(first, first + count)
+        cell = rank_cells_of(problems.scores, problems.domain) + row * RANK_TABLE
+        rank = mid_ranks(self.ranked.counts[name][some]).reshape(-1)[cell]
+        residual = problems.outcomes.astype(np.float64) - problems.scores
+        weight = ones_or(problems.weights, problems.n_samples)
+
+        def summed(at: IntArray, values: FloatArray, cells: int) -> FloatArray:
+            return np.asarray(np.bincount(at, values, minlength=count * cells).reshape(count, cells))
+
+        groups = self.groups.setdefault(name, np.zeros((r, size, WAVES + 1)))[some]
+        slot = row * size + code
+        for k in range(WAVES):
+            groups[:, :, k] += summed(slot, weight * (np.cos(k * np.pi * rank) * residual), size)
+        groups[:, :, WAVES] += summed(slot, weight, size)
+        cells = self.cells.setdefault(name, np.zeros((r, RANK_TABLE, _IN_CELLS)))[some]
+        for i, mass in enumerate((weight, weight * weight)):
+            for power in range(3):
+                cells[:, :, 3 * i + power] += summed(cell, mass * residual**power, RANK_TABLE)
+        rows = self.rows.setdefault(name, np.zeros(r))
+        rows[some] += np.bincount(row, weight > 0, minlength=count)
+
+    def __add__(self, other: GroupSums) -> GroupSums:
+        if self.keys is None or other.keys is None:
+            return other if self.keys is None else self
+        keys = np.union1d(self.keys, other.keys)
+        out = GroupSums(self.ranked, keys)
+        for one in (self, other):
+            at = np.searchsorted(keys, np.asarray(one.keys))
+            for name, table in one.groups.items():
+                out.groups.setdefault(name, np.zeros((len(table), keys.size, WAVES + 1)))[:, at] += table
+        out.cells, out.rows = _summed(self.cells, other.cells), _summed(self.rows, other.rows)
+        return out
+
+    def effects(self, name: str, *, integral: bool) -> FloatArray:
+        """Design effects of the problems, (R, 5): see :func:`calibrant.data.dependence.design_parts`."""
+        groups, cells = self.groups[name], self.cells[name]
+        wave = np.cos(np.pi * np.arange(WAVES) * mid_ranks(self.ranked.counts[name])[..., None])  # (R, cells, waves)
+        total = groups[:, :, WAVES].sum(axis=1)
+        mean = np.einsum("rck,rc->rk", wave, cells[:, :, 1])
+        mean = np.divide(mean, total[:, None], out=np.zeros_like(mean), where=total[:, None] > 0)
+        between = ((groups[:, :, :WAVES] - mean[:, None] * groups[:, :, WAVES:]) ** 2).sum(axis=1)
+        alone, once, twice = np.moveaxis(cells[:, :, :3] if integral else cells[:, :, 3:], -1, 0)
+        within = np.einsum("rck,rc->rk", wave**2, twice) - 2 * mean * np.einsum("rck,rc->rk", wave, once)
+        within += mean**2 * alone.sum(axis=1)[:, None]
+        mass = groups[:, :, WAVES]
+        rows = total if integral else self.rows[name]
+        found = GroupedResiduals(between, within, total, (mass**2).sum(axis=1), (mass > 0).sum(axis=1), rows)
+        return effects_of(found)
+
+
+def _summed(one: Mapping[str, AnyArray], other: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+    return {name: np.asarray(one.get(name, 0) + other.get(name, 0)) for name in {**one, **other}}
