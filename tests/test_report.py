@@ -207,3 +207,41 @@ def test_verdict_of_the_docs(digits_report):
     page = Path(__file__).parent.parent / "docs" / "report.md"
     quoted = " ".join(line[2:] for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("> "))
     assert quoted == digits_report.verdict
+
+
+def test_rows_that_make_the_log_loss_infinite_are_named():
+    y, p = [1, 0, 1, 1, 0, 1], [0.0, 0.2, 0.7, 0.0, 1.0, 0.0]
+    found = cal.report(y, p)
+    assert found.impossible == (0, 3, 4, 5)
+    assert "what happened was given 0 in rows 0, 3, 4 and 1 more, from 0 on" in str(found)
+    assert "given 0 in rows 0, 3, 4 and 1 more" in found.to_html()
+    weighted = cal.report(y, p, sample_weight=[0, 1, 1, 0, 0, 1])
+    assert weighted.impossible == (5,)
+    assert "given 0 in row 5, from 0 on" in str(weighted)
+    three = cal.report([0, 1, 2], [[0.5, 0.5, 0], [0, 1, 0], [1, 0, 0]])
+    assert three.impossible == (2,)
+    streamed = cal.Accumulator().add(y, p).report()
+    assert streamed.impossible == ()
+    assert "a probability of 0 was given to what happened" in str(streamed)
+
+
+def test_numbers_have_the_digits_that_their_interval_allows():
+    from calibrant.reporting.text import known
+
+    assert [known(0.18064, s) for s in (0.3, 0.02, 0.002, 0.0002)] == ["0.18", "0.181", "0.1806", "0.18064"]
+    assert known(0.0004, 0.2) == "<0.01"
+    assert (known(0.0, 0.2), known(0.1, 0.0), known(0.1, float("nan"))) == ("0.00", "0.1000", "0.1000")
+
+
+def test_the_summary_is_the_verdict_in_one_sentence():
+    rng = np.random.default_rng(0)
+    p = rng.random(3000)
+    off = cal.report(rng.random(3000) < p**2, p)
+    assert off.summary.startswith("Not calibrated: where the model says ")
+    assert off.summary[len("Not calibrated: ") : -1] in off.verdict
+    fine = cal.report(rng.random(60_000) < (p := rng.random(60_000)), p)
+    high = fine.headline.interval.high
+    assert fine.summary == f"No sign of miscalibration: the probabilities are off by {high:.2g} on average at most."
+    few = cal.report([0, 1, 1], [0.4, 0.5, 0.6])
+    assert few.summary.startswith("Not enough data to tell: ")
+    assert off.to_dict()["summary"] == off.summary

@@ -23,6 +23,7 @@ from ..measure.estimation import estimate_from_sums
 from ..measure.inference.steps import Groups
 from ..measure.kept import FINE_CELLS, ProblemSums
 from ..measure.result import Estimate, ReliabilityCurve
+from ..measure.scores import log_loss_per_sample
 from ..measure.streaming import Accumulator
 from ..sums import BinMoments, uniform_edges
 from .classes import class_rows, class_sentence
@@ -198,6 +199,7 @@ def report_from(
     }
     unit = (totals if rows is None else rows).effective_size / weight  # rows, and not what groups leave of them
     found = Found(evidence, gain, totals.log_loss, material is not None, class_sentence(table, unit))
+    said = sentences(only, curves, headline, found, table)
     return Report(
         n_samples=totals.n_samples,
         classes=sums.classes,
@@ -210,7 +212,8 @@ def report_from(
         estimates=estimates,
         evidence=evidence,
         gain=gain,
-        verdict_parts=sentences(only, curves, headline, found, table),
+        summary=said.summary,
+        verdict_parts=said.parts,
         per_class=tuple(table),
         curves=curves,
         class_curves=class_curves,
@@ -219,8 +222,15 @@ def report_from(
         streamed=rows is None,
         n_cells=sums.required().histogram.edges.n_bins,
         n_groups=None if rows is None or rows.groups is None else rows.n_groups,
+        impossible=() if rows is None or not np.isinf(totals.log_loss) else _impossible(rows),
         title=title,
     )
+
+
+def _impossible(rows: Predictions) -> tuple[int, ...]:
+    """Rows whose label had a probability of 0."""
+    lost = np.isinf(log_loss_per_sample(rows))
+    return tuple(np.flatnonzero(lost if rows.weights is None else lost & (rows.weights > 0)).tolist())
 
 
 def _estimator(estimator: str | Estimator) -> CellEstimator:

@@ -69,4 +69,5 @@ def class_sentence(rows: Sequence[ClassRow], unit: float = 1.0) -> str:
     else:
         what = ", ".join(named[:-1]) + " and " * (len(named) > 1) + named[-1]
     verb = "is" if len(marked) == 1 else "are"
-    return f"Class by class, {len(marked):,} of the {len(rows):,} {verb} off: {what}."
+    of_all = f"all {len(rows):,}" if len(marked) == len(rows) else f"{len(marked):,} of the {len(rows):,}"
+    return f"Class by class, {of_all} {verb} off: {what}."

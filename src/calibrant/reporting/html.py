@@ -10,18 +10,30 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..data.result import plain
 from ..data.types import FloatArray, Label
 from ..measure.result import ReliabilityCurve
-from .text import adjusted_of, class_note, decimals, footnote, in_groups, repair, seconds_of
+from .text import adjusted_of, class_note, footnote, impossible, in_groups, known, known_interval, repair, seconds_of
 
 if TYPE_CHECKING:
     from .comparison import CalibratorComparison
     from .report import Curves, Report
 
-#: Points of a smooth curve that the page keeps; the screen shows no more.
-_POINTS = 257
-#: Samples that must speak at a score for the smooth curve to be drawn there.
+#: Points of a curve that the page keeps, with bands and without; the screen shows no more.
+_POINTS, _FEW = 129, 33
+#: Numbers of curves are whole multiples of a ten-thousandth: half the page.
+_UNIT = 1e-4
+#: Classes that a page lists before it folds the others away, as many as have bands.
+_LISTED = 12
+#: Colour and words of the light, by status and whether the error matters.
+_LIGHTS = {
+    ("miscalibrated", True): ("red", "Repair it"),
+    ("miscalibrated", None): ("amber", "Look closer"),
+    ("miscalibrated", False): ("green", "Good enough"),
+    ("undecided", None): ("amber", "Too few rows"),
+    ("undecided", False): ("amber", "Too few rows"),
+    ("no evidence", False): ("green", "Looks calibrated"),
+}
+#: Rows that must count at a score for the smooth curve to be drawn there.
 _DRAWN_FROM = 3.0
 
 
@@ -33,12 +45,17 @@ def render(report: Report) -> str:
         report.headline.level,
         [{"views": _views(report)}],
         "Report",
-        infinite=np.isinf(report.log_loss),
+        light=_LIGHTS.get((report.evidence.status, report.evidence.matters), ("amber", "Look closer")),
+        infinite=impossible(report) if np.isinf(report.log_loss) else "",
         footnote=footnote(report),
         in_groups=in_groups(report),
+        # Of two classes each is the other's mirror: what there is to say is said of the rows already.
+        by_class=report.per_class if len(report.classes) > 2 else (),
+        listed=_LISTED,
         class_note=class_note(report),
         adjusted_of=adjusted_of,
-        decimals=decimals,
+        known_interval=known_interval,
+        score=lambda value: known(value, 0.5 / np.sqrt(report.n_samples)),
         repair=repair(report),
     )
 
@@ -69,7 +86,7 @@ def _page(template: str, result: Any, level: float, charts: list[dict[str, Any]]
         level=f"{100 * level:g} %",
         css=read("report.css"),
         script=read("report.js"),
-        data=safe_json({"level": level, "charts": charts}),
+        data=safe_json({"level": level, "unit": _UNIT, "charts": charts}),
         charts=charts,
         **more,
     )
@@ -109,40 +126,32 @@ def _view(name: str, curves: Curves, x: str, y: str) -> dict[str, Any]:
         view["isotonic"] = _isotonic(curves.isotonic)
     bins = curves.bins["confidence"]
     edges = bins.edges if bins.edges is not None else np.array([])
-    view["bins"] = [
-        {
-            "a": plain(round(float(edges[i]), 6)),
-            "b": plain(round(float(edges[i + 1]), 6)),
-            "s": _number(bins.scores[i]),
-            "o": _number(bins.observed[i]),
-            "n": _number(bins.count[i]),
-            "bands": {band: [_number(one.lower[i]), _number(one.upper[i])] for band, one in curves.bins.items()},
-        }
-        for i in range(len(bins.scores))
-        if bins.count[i] > 0
-    ]
+    held = np.flatnonzero(bins.count > 0)
+    view["bins"] = {
+        "a": _list(edges[held]),
+        "b": _list(edges[held + 1]),
+        "s": _list(bins.scores[held]),
+        "o": _list(bins.observed[held]),
+        "n": [float(f"{n:.6g}") for n in bins.count[held]],
+        "bands": {band: [_list(one.lower[held]), _list(one.upper[held])] for band, one in curves.bins.items()},
+    }
     return view
 
 
 def _smooth(curves: Mapping[str, ReliabilityCurve]) -> dict[str, Any]:
-    """A smooth curve, thinned, where enough samples speak: single ones show as bins already."""
+    """A smooth curve, thinned, where enough rows count: single ones show as bins already."""
     curve = curves["confidence"]
-    every = max(1, (curve.scores.size - 1) // (_POINTS - 1))
+    bands = {name: one for name, one in curves.items() if not np.isnan(one.lower).all()}
+    every = max(1, (curve.scores.size - 1) // ((_POINTS if bands else _FEW) - 1))
     enough = np.where(curve.count >= _DRAWN_FROM, 1.0, np.nan)
 
     def thinned(values: FloatArray) -> list[Any]:
         return _list((values * enough)[::every])
 
-    observed = thinned(curve.observed)
     return {
         "s": _list(curve.scores[::every]),
-        "o": observed,
-        "line": [_list(curve.scores[::every]), observed],
-        "bands": {
-            band: [thinned(one.lower), thinned(one.upper)]
-            for band, one in curves.items()
-            if not np.isnan(one.lower).all()
-        },
+        "o": thinned(curve.observed),
+        "bands": {name: [thinned(one.lower), thinned(one.upper)] for name, one in bands.items()},
     }
 
 
@@ -165,9 +174,6 @@ def _isotonic(curves: Mapping[str, ReliabilityCurve]) -> dict[str, Any]:
     }
 
 
-def _number(value: Any) -> Any:
-    return plain(round(float(value), 5))
-
-
 def _list(values: FloatArray) -> list[Any]:
-    return [_number(v) for v in values]
+    """Numbers in units; None where there is none."""
+    return [None if v != v else round(float(v) / _UNIT) for v in values]

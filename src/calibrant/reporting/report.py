@@ -110,6 +110,8 @@ class Report(Picture, Table):
         end can be another one than :func:`calibrant.estimate` gives.
     gain : RepairGain
         What a perfect repair would gain in log-loss and Brier score, and the share of decisions that it changes.
+    summary : str
+        The verdict in one sentence of everyday words.
     verdict_parts : tuple of str
         Steps of the verdict: is it real and where, how large and does it matter, what would repair gain, what next.
     streamed : bool
@@ -119,6 +121,8 @@ class Report(Picture, Table):
     title : str
     n_groups : int or None
         Groups that rows belong to; None where they were taken as independent.
+    impossible : tuple of int
+        Rows (from 0) whose label had a probability of 0, which make ``log_loss`` infinite; empty of streamed rows.
     """
 
     display: ClassVar[str] = "ReliabilityDisplay"
@@ -134,6 +138,7 @@ class Report(Picture, Table):
     estimates: Mapping[str, Estimate]
     evidence: Evidence
     gain: RepairGain
+    summary: str
     verdict_parts: tuple[str, ...]
     per_class: Sequence[ClassRow] = ()
     curves: Curves | None = None
@@ -144,6 +149,7 @@ class Report(Picture, Table):
     title: str = "Calibration report"
     n_groups: int | None = None
     n_cells: int = 65536
+    impossible: tuple[int, ...] = ()
 
     @property
     def verdict(self) -> str:
@@ -184,6 +190,7 @@ class Report(Picture, Table):
             "estimates": {k: v.to_dict() | {"curve": None} for k, v in self.estimates.items()},
             "evidence": self.evidence.to_dict(),
             "gain": self.gain.to_dict(),
+            "summary": self.summary,
             "verdict": self.verdict,
             "per_class": [
                 {

@@ -30,8 +30,7 @@ def render(report: Report) -> str:
         f"classes    {len(r.classes)}  {_classes(r)}",
         f"accuracy   {r.accuracy:.4f}",
         f"Brier      {r.brier:.4f}",
-        f"log-loss   {r.log_loss:.4f}"
-        + ("  (a probability of 0 was given to what happened)" if np.isinf(r.log_loss) else ""),
+        f"log-loss   {r.log_loss:.4f}" + (f"  ({impossible(r)})" if np.isinf(r.log_loss) else ""),
         f"evidence   {_evidence(r)}",
         f"repair     {_repair(r)}",
         "",
@@ -109,6 +108,28 @@ def _row(name: str, e: Estimate) -> str:
 def decimals(value: float) -> str:
     """Four decimals; what is above 0 is not shown as 0."""
     return "<0.0001" if 0 < value < 5e-5 else f"{value:.4f}"
+
+
+def known(value: float, spread: float) -> str:
+    """A number with as many decimals as its spread allows: two digits of the spread, two to six decimals."""
+    places = 4 if not 0 < spread < np.inf else int(np.clip(1 - np.floor(np.log10(spread)), 2, 6))
+    text = f"{value:.{places}f}"
+    return f"<{10.0**-places:.{places}f}" if value > 0 and float(text) == 0 else text
+
+
+def known_interval(e: Estimate) -> tuple[str, str, str]:
+    """Value and ends of an estimate, with as many decimals as the interval allows."""
+    spread = (e.interval.high - e.interval.low) / 2
+    return known(e.value, spread), known(e.interval.low, spread), known(e.interval.high, spread)
+
+
+def impossible(r: Report, most: int = 3) -> str:
+    """Why the log-loss is infinite, and which rows make it so, as far as they are known."""
+    if not r.impossible:
+        return "a probability of 0 was given to what happened"
+    named, more = ", ".join(map(str, r.impossible[:most])), len(r.impossible) - most
+    rows = f"rows {named} and {more:,} more" if more > 0 else f"row{'s' * (len(r.impossible) > 1)} {named}"
+    return f"what happened was given 0 in {rows}, from 0 on"
 
 
 def _evidence(r: Report) -> str:

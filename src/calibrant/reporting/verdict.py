@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from .gain import RepairGain
 from .report import ClassRow, Curves
 from .score_regions import regions
 
+#: How a summary begins where there is evidence, by whether the error matters.
+_REAL = {True: "Not calibrated", None: "Not calibrated", False: "Slightly off, too little to matter"}
 #: Rows below which a repair should have one or two parameters.
 FEW_TO_REPAIR = 500
 
@@ -30,28 +33,42 @@ class Found:
     classes: str = ""
 
 
+class Verdict(NamedTuple):
+    """One sentence for someone who decides, and all of them: is it real, how large, does it matter, what next."""
+
+    summary: str
+    parts: tuple[str, ...]
+
+
 def sentences(
     only: ProblemSums | None, curves: Curves | None, estimate: Estimate, found: Found, classes: Sequence[ClassRow] = ()
-) -> tuple[str, ...]:
-    """Plain words, in order: is it real, how large is it and does it matter, what would repair gain, what next."""
+) -> Verdict:
+    """The verdict in plain words."""
     evidence = found.evidence
     if np.isnan(estimate.interval.high) or np.isnan(evidence.test.pvalue):
-        return ("There is not enough data to say anything.",)
+        nothing = "There is not enough data to say anything."
+        return Verdict(nothing, (nothing,))
     p, rows = f"p {_pvalue(evidence.test.pvalue)}", f"{estimate.n_samples:,} rows"
     ends = f"{100 * estimate.level:g} % interval {_number(estimate.interval.low)} to {_number(estimate.interval.high)}"
+    high = _number(estimate.interval.high)
     if evidence.status == "undecided":
+        summary = f"Not enough data to tell: the probabilities may be off by up to {high} on average."
         told = _undecided(evidence, rows, p, f"{_number(estimate.interval.high)} on average ({ends})")
     elif evidence.status == "no evidence":
+        summary = f"No sign of miscalibration: the probabilities are off by {high} on average at most."
         told = [
             f"No evidence of miscalibration in these {rows} ({p}).",
             f"If the probabilities are off, then by {_number(estimate.interval.high)} on average at most ({ends}): "
             f"{_small(found)}.",
         ]
     else:
-        told = _real(found, estimate, _where(curves, only, estimate, classes), p, ends)
+        where = _where(curves, only, estimate, classes)
+        summary = f"{_REAL[evidence.matters]}: {where.plain}."
+        told = _real(found, estimate, where.whole, p, ends)
     by_class = [found.classes] if found.classes else []
     off = any(row.marked for row in classes)
-    return (*told, *_decisions(found, estimate.level), *by_class, advice(evidence, estimate, classes_off=off))
+    parts = (*told, *_decisions(found, estimate.level), *by_class, advice(evidence, estimate, classes_off=off))
+    return Verdict(summary, parts)
 
 
 def advice(evidence: Evidence, estimate: Estimate, *, classes_off: bool = False) -> str:
@@ -135,14 +152,21 @@ def _decisions(found: Found, level: float) -> list[str]:
     return [f"{100 * gain.changed:.2g} % {at} change after repair ({100 * level:g} % interval {low} to {high} %)."]
 
 
-def _where(curves: Curves | None, only: ProblemSums | None, estimate: Estimate, classes: Sequence[ClassRow]) -> str:
-    """What is wrong where."""
+class _Where(NamedTuple):
+    """What is wrong where, and the worst of it in everyday words."""
+
+    whole: str
+    plain: str
+
+
+def _where(curves: Curves | None, only: ProblemSums | None, estimate: Estimate, classes: Sequence[ClassRow]) -> _Where:
     if curves is None or only is None:
         errors = {c.label: c.ece for c in classes}
         if estimate.notion == "top-label":
             errors = {label: e for label, e in estimate.per_class.items() if e == e}
         worst = max(errors, key=lambda label: errors[label])
-        return f"worst for class {worst} (ECE {_number(errors[worst])})"
+        said = f"worst for class {worst} (ECE {_number(errors[worst])})"
+        return _Where(said, said)
     confident = estimate.notion in ("confidence", "top-label")
     words = ("over-confident", "under-confident") if confident else ("too high", "too low")
     found = [] if only.fine is None else regions(curves.smooth["confidence"], only.fine)[:2]
@@ -151,11 +175,9 @@ def _where(curves: Curves | None, only: ProblemSums | None, estimate: Estimate, 
     stated, observed = float(grid.nodes @ grid.count) / grid.total, float(grid.positive.sum()) / grid.total
     gap = observed - stated
     if 2 * sum(r.share * abs(r.gap) for r in found) < abs(gap) or not found:
-        return (
-            f"no region of scores stands out; on the whole they are {words[gap > 0]}: the model says "
-            f"{_percent(stated, gap)} on average, {what} {_percent(observed, gap)} of the time"
-        )
-    parts = []
+        said = f"the model says {_percent(stated, gap)} on average, {what} {_percent(observed, gap)} of the time"
+        return _Where(f"no region of scores stands out; on the whole they are {words[gap > 0]}: {said}", said)
+    parts, plain = [], []
     for r in found:
         narrow = r.high - r.low <= 0.05 * min(r.stated, 1 - r.stated)
         where = (
@@ -163,11 +185,10 @@ def _where(curves: Curves | None, only: ProblemSums | None, estimate: Estimate, 
             if narrow
             else (f"scores from {r.low:.{r.decimals}f} to {r.high:.{r.decimals}f}")
         )
-        parts.append(
-            f"{where} ({100 * r.share:.0f} % of rows) are {words[r.gap > 0]}: where the model says "
-            f"{_percent(r.stated, r.gap)}, {what} {_percent(r.observed, r.gap)} of the time"
-        )
-    return "; ".join(parts)
+        said = f"where the model says {_percent(r.stated, r.gap)}, {what} {_percent(r.observed, r.gap)} of the time"
+        parts.append(f"{where} ({100 * r.share:.0f} % of rows) are {words[r.gap > 0]}: {said}")
+        plain.append((r.share * abs(r.gap), said))
+    return _Where("; ".join(parts), max(plain)[1])
 
 
 def _pvalue(p: float) -> str:

@@ -3,6 +3,7 @@
   // One diagram, or several of the same views side by side: charts[i].views, drawn in the i-th element ".chart".
   const data = JSON.parse(document.getElementById("data").textContent);
   const select = document.getElementById("view"), kinds = document.getElementById("kind"), bands = document.getElementById("band");
+  const rows = document.getElementById("rows");
   const root = document.documentElement;
   if (window.matchMedia && window.matchMedia("(prefers-color-scheme: dark)").matches) root.classList.add("dark");
   document.getElementById("theme").addEventListener("click", () => root.classList.toggle("dark"));
@@ -12,6 +13,19 @@
   const px = (v) => L + S * v, py = (v) => T + S * (1 - v);
   const NS = "http://www.w3.org/2000/svg";
   const percent = (v) => (v === null ? "–" : (100 * v).toFixed(1) + " %");
+
+  // Numbers come as whole multiples of a unit, and bins column by column.
+  const scaled = (v) => Array.isArray(v) ? v.map(scaled) : typeof v === "number" ? v * data.unit : v && typeof v === "object" ? Object.fromEntries(Object.entries(v).map(([k, x]) => [k, scaled(x)])) : v;
+  function unpacked(view) {
+    const { bins, name, x, y, ...curves } = view, b = scaled({ ...bins, n: null });
+    const bin = (i) => ({ a: b.a[i], b: b.b[i], s: b.s[i], o: b.o[i], n: bins.n[i], bands: Object.fromEntries(Object.entries(b.bands).map(([k, [low, high]]) => [k, [low[i], high[i]]])) });
+    return { name, x, y, ...scaled(curves), bins: bins.n.map((_, i) => bin(i)) };
+  }
+  const charts = Array.from(document.querySelectorAll(".chart")), seen = data.charts.map(() => new Map());
+  function viewOf(c, i) {
+    if (!seen[c].has(i)) seen[c].set(i, unpacked(data.charts[c].views[i]));
+    return seen[c].get(i);
+  }
 
   function make(parent, tag, attributes, text) {
     const node = document.createElementNS(NS, tag);
@@ -51,11 +65,12 @@
   const shorten = (text, width) => (text.length > width ? text.slice(0, width - 1) + "…" : text);
 
   function strip(svg, view, top) {
-    const most = Math.max(1, ...view.bins.map((b) => b.n));
+    const most = Math.max(1, ...view.bins.map((b) => b.n)), log = rows.value === "log";
+    const part = (n) => (log ? Math.log10(1 + n) / Math.log10(1 + most) : n / most);
     make(svg, "text", { class: "tick", x: px(0) - 8, y: top + 10, "text-anchor": "end" }, compact(most));
     make(svg, "text", { class: "tick", x: px(0) - 8, y: top + STRIP + 4, "text-anchor": "end" }, "0");
     for (const b of view.bins) {
-      const h = Math.max(1, STRIP * b.n / most);
+      const h = Math.max(1, STRIP * part(b.n));
       make(svg, "rect", { class: "count", x: px(b.a) + 0.5, width: Math.max(1, S * (b.b - b.a) - 1), y: top + STRIP - h, height: h });
     }
   }
@@ -68,7 +83,7 @@
     const none = curve.s.map(() => null);
     const band = curve.bands[bands.value];
     const drawn = (curve.drawn && curve.drawn[bands.value]) || (band ? [curve.s, ...band] : [[], [], []]);
-    return { s: curve.s, o: curve.o, line: curve.line, band: band || [none, none], drawn, isotonic: curve === view.isotonic, banded: Boolean(band) };
+    return { s: curve.s, o: curve.o, line: curve.line || [curve.s, curve.o], band: band || [none, none], drawn, isotonic: curve === view.isotonic, banded: Boolean(band) };
   }
 
   function curves(svg, view) {
@@ -82,8 +97,9 @@
     const total = view.bins.reduce((sum, b) => sum + b.n, 0);
     for (const b of view.bins) {
       const [low, high] = b.bands[bands.value];
-      make(svg, "line", { class: "whisker", x1: px(b.s), x2: px(b.s), y1: py(low), y2: py(high) });
-      make(svg, "circle", { class: "point", cx: px(b.s), cy: py(b.o), r: 3 + 9 * Math.sqrt(b.n / total) });
+      const few = b.n < 10 ? " few" : "";
+      make(svg, "line", { class: "whisker" + few, x1: px(b.s), x2: px(b.s), y1: py(low), y2: py(high) });
+      make(svg, "circle", { class: "point" + few, cx: px(b.s), cy: py(b.o), r: 3 + 9 * Math.sqrt(b.n / total) });
     }
   }
 
@@ -138,12 +154,11 @@
     hover(chart, svg, view);
   }
 
-  const charts = Array.from(document.querySelectorAll(".chart"));
   const views = data.charts[0].views;
   const notes = Array.from(document.querySelectorAll("[data-band]"));
   function drawAll() {
-    charts.forEach((chart, c) => draw(chart, data.charts[c].views[Number(select.value)]));
-    const views = data.charts.map((chart) => chart.views[Number(select.value)]), shown = views.map(chosen);
+    charts.forEach((chart, c) => draw(chart, viewOf(c, Number(select.value))));
+    const shown = charts.map((_, c) => chosen(viewOf(c, Number(select.value))));
     const asked = kinds.value === "isotonic", banded = shown.every((c) => c.banded);
     document.getElementById("curve-name").textContent = shown.every((c) => c.isotonic) ? "isotonic (CORP) curve" : "smooth curve";
     document.getElementById("band-key").hidden = !shown.some((c) => c.banded);
@@ -161,6 +176,8 @@
   // What no view has cannot be chosen.
   const every = data.charts.flatMap((chart) => chart.views);
   for (const option of kinds.options) option.disabled = !every.some((view) => view[option.value]);
-  for (const menu of [select, kinds, bands]) menu.addEventListener("change", drawAll);
+  for (const menu of [select, kinds, bands, rows]) menu.addEventListener("change", drawAll);
+  // Paper has no folds.
+  addEventListener("beforeprint", () => { for (const fold of document.querySelectorAll("details")) fold.open = true; });
   drawAll();
 })();
