@@ -51,11 +51,8 @@ def comparison():
     return cal.compare_calibrators(y, q, candidates=some).to_html()
 
 
-@pytest.mark.parametrize("make", [two_classes, ten_classes, thirty_classes, comparison])
-def test_nothing_is_hidden_cut_off_or_pale(make, tmp_path):
-    page = make()
-    paper = page.replace("@media print", "@media all").replace("@media screen and", "@media speech and")
-    frames = [(f"{w} px", page, w) for w in WIDTHS] + [("print", paper, 794)]
+def seen(frames, tmp_path):
+    """What the probe says of pages in frames of given widths, by name."""
     shown = [
         f'<iframe data-name="{name}" style="border:0;width:{w}px;height:900px" srcdoc="{html.escape(text)}"></iframe>'
         for name, text, w in frames
@@ -76,11 +73,56 @@ def test_nothing_is_hidden_cut_off_or_pale(make, tmp_path):
     )
     probe = re.search(r'<pre id="probe">(.*?)</pre>', done.stdout, re.DOTALL)
     assert probe, done.stdout[-1500:]
-    found = json.loads(html.unescape(probe.group(1)))
+    return json.loads(html.unescape(probe.group(1)))
+
+
+@pytest.mark.parametrize("make", [two_classes, ten_classes, thirty_classes, comparison])
+def test_nothing_is_hidden_cut_off_or_pale(make, tmp_path):
+    page = make()
+    paper = page.replace("@media print", "@media all").replace("@media screen and", "@media speech and")
+    found = seen([(f"{w} px", page, w) for w in WIDTHS] + [("print", paper, 794)], tmp_path)
     assert set(found) == {*(f"{w} px {light}" for w in WIDTHS for light in ("light", "dark")), "print print"}
     assert {name: one["wrong"] for name, one in found.items() if one["wrong"]} == {}
     assert len({one["cells"] for one in found.values()}) == 1  # no row is missing anywhere
     assert min(one["cells"] for one in found.values()) >= 7 * 4 if make is not comparison else 8
+
+
+def test_a_notebook_stays_as_it_was(tmp_path):
+    """Fragments in a page with rules of its own, light and dark: they fit, can be read, and change nothing around."""
+    y, q = sample(2, 900)
+    p = q[:, 1]
+    parts = [
+        cal.report(y, p),
+        cal.report(*sample(12, 900), notion="classwise"),
+        cal.estimate(y, p),
+        cal.reliability_curve(y, p, estimator=cal.Binned(10), level=0.95),
+        cal.subgroup_calibration(y, p, {"site": np.arange(900) % 14}),
+        cal.compare_models(y, {"a": p, "b": p**1.3}),
+        cal.compare_calibrators(y, p, candidates={"temperature": TemperatureScaling()}),
+    ]
+    fragments = "".join(one._repr_html_() for one in parts)
+    host = (
+        "<div id=host><h1>A</h1><h2>B</h2><h3>C</h3><p class=verdict>D <b class=light>E</b></p><section class=cards>"
+        "<small class=card>S</small></section><details open><summary>F</summary><pre>G</pre></details>"
+        "<button>H</button>"
+        "<table class=stacked><thead><tr><th>I</th></tr></thead><tbody><tr class=off><td>J</td></tr></tbody></table>"
+        "<svg><text class=few>K</text></svg></div>"
+    )
+    bodies = {"light": "background:#fff;color:#111", "dark ": "background:#111;color:#eee"}
+    frames = [
+        (f"{mode} {w} {kind}", f"<!doctype html><body style='{style}'>{host}{inside}", w)
+        for mode, style in bodies.items()
+        for w in (390, 900)
+        for kind, inside in (("with", fragments), ("without", ""))
+    ]
+    found = seen(frames, tmp_path)
+    assert {name: one["wrong"] for name, one in found.items() if one["wrong"]} == {}
+    assert found["light 390 with light"]["cells"] > 100
+    for mode in bodies:
+        for w in (390, 900):
+            with_them, without = (found[f"{mode} {w} {kind} light"]["host"] for kind in ("with", "without"))
+            assert with_them == without
+            assert len(with_them) >= 20
 
 
 def test_pages_stay_small():

@@ -3,6 +3,8 @@
 import importlib
 import json
 import pkgutil
+import re
+from html.parser import HTMLParser
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -11,7 +13,15 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import calibrant as cal
-from calibrant.calibrators import AutoCalibrator, Identity, PlattScaling, select_calibrator
+from calibrant.calibrators import (
+    AutoCalibrator,
+    BetaCalibration,
+    Identity,
+    PlattScaling,
+    TemperatureScaling,
+    select_calibrator,
+)
+from calibrant.data import notebook
 from calibrant.data.result import WIDEST, Picture, Result, Shown, Table, Tabular, short
 from calibrant.measure.answers import Answers
 
@@ -111,13 +121,88 @@ def test_repr_is_one_short_line(result):
     assert repr(result).endswith(")")
 
 
-def test_str_is_text_and_html_is_that_text_escaped(result):
+def test_str_is_text(result):
     assert len(str(result)) > 10
     assert str(result) != repr(result)
+
+
+class Elements(HTMLParser):
+    """Tags that are open, and texts."""
+
+    def __init__(self):
+        super().__init__(convert_charrefs=True)
+        self.open, self.seen, self.texts = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.append(tag)
+        if tag not in ("br", "meta", "link", "rect", "line", "circle", "polygon", "polyline"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in ("rect", "line", "circle", "polygon", "polyline"):
+            assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def test_a_notebook_shows_a_fragment_without_scripts_whose_rules_hold_inside_of_it(result):
     html = result._repr_html_()
-    assert html.startswith("<pre")
-    assert html.endswith("</pre>")
-    assert "<script" not in html
+    found = Elements()
+    found.feed(html)
+    assert found.open == []
+    assert not {"script", "iframe", "link", "meta", "body"} & set(found.seen)
+    assert len(html) <= 300_000
+    for style in re.findall(r"<style>(.*?)</style>", html, re.DOTALL):
+        outside = style
+        while (fewer := re.sub(r"[{][^{}]*[}]", "", outside)) != outside:
+            outside = fewer
+        assert outside.strip() in (".calibrant-shown", ".calibrant-report")
+
+
+def test_numbers_and_names_of_a_notebook_are_those_of_the_result():
+    rng = np.random.default_rng(0)
+    p = rng.random(900)
+    names = np.array(["<b>", "a & b", "c"])[rng.integers(0, 3, 900)]
+    found = cal.subgroup_calibration(rng.random(900) < p**2, p, {"<i>": names})
+    html = found._repr_html_()
+    assert "<b>" not in html
+    assert html.count("&lt;b&gt;") >= 1
+    assert html.count("<tr class=on>") == sum(g.adjusted <= 0.05 for g in found.groups) == 3
+    one = cal.estimate(rng.random(900) < p**2, p)
+    html = one._repr_html_()
+    assert str(one) in html
+    assert html.count("<polyline") == 1
+    assert "<table" not in html
+    bins = cal.reliability_curve(rng.random(900) < p, p, estimator=cal.Binned(10), level=0.9)._repr_html_()
+    assert bins.count("<circle") == bins.count('class="bar"') == 10
+    many = notebook.table({"name": [f"g{i}" for i in range(700)], "low": [0.1] * 700, "high": [np.nan] * 700})
+    assert many.count("<tr>") == 500 + 2
+    assert "200 rows are not shown" in many
+    assert "<th>interval</th>" in many
+    assert notebook.table({}) == "<table><thead><tr></tr></thead><tbody></tbody></table>"
+
+
+def test_a_calibrator_shows_its_map():
+    rng = np.random.default_rng(0)
+    p = rng.random(500)
+    y = rng.random(500) < p**2
+    for one in (BetaCalibration(), PlattScaling(input="logit"), TemperatureScaling()):
+        scores = {"logit": np.log(p / (1 - p))}.get(one.input, p)
+        assert "<polyline" not in one._repr_mimebundle_()["text/html"]
+        scores = np.column_stack([1 - p, p]) if isinstance(one, TemperatureScaling) else scores
+        shown = one.fit(scores, y)._repr_mimebundle_()["text/html"]
+        points = re.search(r'class="curve" points="([^"]*)"', shown).group(1).split()
+        drawn = np.array([[float(v) for v in point.split(",")] for point in points])
+        said = one.predict_proba(scores[:50])[:, 1]
+        read = np.interp(p[:50] * 240 + 44, drawn[:, 0], 1 - (drawn[:, 1] - 8) / 240)
+        np.testing.assert_allclose(read, said, atol=0.02)
+    assert "temperature_" in shown
+    several = (
+        TemperatureScaling().fit(rng.dirichlet(np.ones(3), 90), np.arange(90) % 3)._repr_mimebundle_()["text/html"]
+    )
+    assert "<polyline" not in several
+    assert "temperature_" in several
 
 
 def test_to_dict_is_json_and_complete(result):

@@ -182,3 +182,8 @@ def test_no_report_contradicts_itself(part):
 def test_none_of_many_reports_contradicts_itself(part):
     """More than these are checked by ``python -m benchmarks.contradictions``."""
     check(range(1000 + 25 * part, 1000 + 25 * (part + 1)))
+
+
+@pytest.mark.filterwarnings("ignore::calibrant.CalibrantWarning")
+def test_an_estimator_that_finds_no_class_of_two_rows():
+    check([6743])

@@ -8,10 +8,13 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.special import logit
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ..data import notebook
 from ..data.checks import is_real
+from ..data.result import short
 from ..data.types import AnyArray, FloatArray
 from ..data.verbs import warn_renamed
 from .fields import Field, judge_common
@@ -19,6 +22,8 @@ from .inputs import Sample, Scores, read_sample, read_scores
 
 #: Where probabilities are clipped before a logarithm is taken.
 EPS = 1e-12
+#: Scores of two classes from probabilities, by what scores are, where a map can be drawn over them.
+_DRAWN = {"probability": lambda p: p, "logit": lambda p: logit(np.clip(p, EPS, 1 - EPS))}
 
 
 class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -97,6 +102,36 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         """Names of the columns of :meth:`transform`: ``probability_<class>``."""
         check_is_fitted(self)
         return np.asarray([f"probability_{label}" for label in self.classes_], dtype=object)
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        """What a notebook shows: once fitted its map and what it found, before that scikit-learn's diagram."""
+        bundle = dict(super()._repr_mimebundle_(**options))
+        if "text/html" in bundle and hasattr(self, "classes_"):
+            diagram = notebook.folded("parameters", bundle["text/html"])
+            bundle["text/html"] = notebook.fragment(self._figure_html(), self._words_html(), diagram)
+        return bundle
+
+    def _figure_html(self) -> str:
+        """The map of two classes."""
+        if len(self.classes_) != 2 or getattr(self, "input", "probability") not in _DRAWN:
+            return ""
+        nodes = np.linspace(0, 1, 201)
+        first, second = _DRAWN[self.input](1 - nodes), _DRAWN[self.input](nodes)
+        given = second if self.n_features_in_ == 1 else in_column_order(self, np.column_stack([first, second]))
+        said = predict_unnamed(self, given)[:, 1]
+        return notebook.drawing((nodes, said), axes=("score", f"calibrated probability of {self.classes_[1]}"))
+
+    def _words_html(self) -> str:
+        """Its name and the numbers that it found."""
+        found = {
+            name: value
+            for name, value in vars(self).items()
+            if name.endswith("_") and not name.startswith(("_", "classes_", "n_features_in_")) and np.size(value) <= 12
+        }
+        numbers = {k: np.round(np.asarray(v, float), 4).tolist() for k, v in found.items() if _is_numeric(v)}
+        rows = notebook.table({"found": list(numbers), "value": [str(v) for v in numbers.values()]}) if numbers else ""
+        lead = notebook.paragraph(f"{type(self).__name__}, fitted; classes {short(self.classes_.tolist())}")
+        return lead + rows
 
     def _check(self, sample: Sample) -> None:
         """Judge parameters and shape before anything is fitted; the base accepts everything."""
@@ -185,3 +220,7 @@ def not_below(name: str, value: Any, least: float) -> float:
     if not (np.isfinite(value) and value >= least):
         raise ValueError(f"{name} must be a finite number >= {least:g}; got {value!r}")
     return float(value)
+
+
+def _is_numeric(value: Any) -> bool:
+    return value is not None and np.asarray(value).dtype.kind in "fiu"

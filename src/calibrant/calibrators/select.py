@@ -11,8 +11,9 @@ import numpy as np
 from sklearn.base import clone
 
 from ..data.checks import check_choice, check_int
+from ..data.notebook import fragment, preformatted
 from ..data.predictions import Predictions
-from ..data.result import Table, in_notebook, one_line
+from ..data.result import Table, one_line
 from ..data.types import AnyArray, FloatArray
 from ..data.verbs import verb
 from .base import EPS, BinaryCalibrator, Calibrator
@@ -331,7 +332,7 @@ class AutoCalibrator(Calibrator):
         """What it chose, and out of what; before it is fitted, scikit-learn's diagram."""
         if not hasattr(self, "chosen_"):
             return dict(super()._repr_mimebundle_(**options))
-        return {"text/plain": repr(self), "text/html": in_notebook(str(self))}
+        return {"text/plain": repr(self), "text/html": fragment(preformatted(str(self)))}
 
     def _fit(self, sample: Sample) -> None:
         found = select_calibrator(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
-from html import escape
 from importlib import import_module
 from typing import Any, ClassVar, cast
 
 import numpy as np
 
+from . import notebook
 from .frame import to_frame
 from .types import Interval
 
@@ -33,8 +33,20 @@ class Shown:
         return "\n".join(f"{name}: {short(value, _LONGEST_LINE)}" for name, value in self._shown())
 
     def _repr_html_(self) -> str:
-        """Text, as a notebook shows it."""
-        return in_notebook(str(self))
+        """What a notebook shows: what it is for, without scripts; nothing around it changes."""
+        return notebook.fragment(notebook.paragraph(self._lead()), self._figure_html(), self._words_html())
+
+    def _lead(self) -> str:
+        """A sentence above everything; none by default."""
+        return ""
+
+    def _figure_html(self) -> str:
+        """A small drawing, as SVG; none by default."""
+        return ""
+
+    def _words_html(self) -> str:
+        """Words and numbers, as HTML."""
+        return notebook.preformatted(str(self))
 
 
 class Result(Shown):
@@ -70,6 +82,17 @@ class Tabular:
 class Table(Tabular, Result):
     """A result with rows."""
 
+    #: Columns that a notebook leaves to :meth:`to_frame`.
+    _unseen: ClassVar[tuple[str, ...]] = ()
+
+    def _marked(self) -> Sequence[bool]:
+        """Which rows a notebook marks; none by default."""
+        return ()
+
+    def _words_html(self) -> str:
+        seen = {name: values for name, values in self._columns().items() if name not in self._unseen}
+        return notebook.table(seen, self._marked()) + notebook.folded("as text", super()._words_html())
+
 
 class Picture(Result):
     """A result that can be drawn, by the display of :mod:`calibrant.plot` that it names."""
@@ -91,11 +114,6 @@ def from_below(module: str, name: str) -> Any:
     they need by name, here and nowhere else.
     """
     return getattr(import_module(f"calibrant.{module}"), name)
-
-
-def in_notebook(text: str) -> str:
-    """Plain text as HTML."""
-    return f'<pre style="white-space: pre; overflow-x: auto; font-family: monospace">{escape(text)}</pre>'
 
 
 def one_line(name: str, shown: Iterable[tuple[str, Any]]) -> str:

@@ -106,6 +106,9 @@ class GroupEstimates(Table):
         lines += ["", f"* not calibrated at {1 - self.level:.3g}; correction: {self.adjust}"]
         return printable_lines("\n".join(lines))
 
+    def _marked(self) -> list[bool]:
+        return [bool(group.adjusted <= 1 - self.level) for group in self.groups]
+
     def _columns(self) -> dict[str, Any]:
         plain = ("n_samples", "base_rate", "mean_probability", "gap", "error", "pvalue", "adjusted")
         out: dict[str, Any] = {"column": [self.column] * len(self.groups), "group": [g.name for g in self.groups]}

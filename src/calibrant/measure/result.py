@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from ..data import notebook
 from ..data.printable import printable
 from ..data.result import Picture, Table, plain
 from ..data.types import FloatArray, Interval, Label
@@ -83,6 +84,20 @@ class ReliabilityCurve(Picture, Table):
             "density": self.density,
             "count": self.count,
         }
+
+    def _figure_html(self) -> str:
+        band = None if np.isnan(self.lower).all() or self.edges is not None else self.band_corners()
+        held = self.count > 0
+        told = (self.scores, self.observed, self.count, self.lower, self.upper)
+        dots = None if self.edges is None or self.isotonic else tuple(v[held] for v in told)
+        line = self.corners() if dots is None else (np.empty(0), np.empty(0))
+        return notebook.drawing(line, band, dots)
+
+    def _lead(self) -> str:
+        return str(self).splitlines()[0]
+
+    def _words_html(self) -> str:
+        return notebook.folded("table", super()._words_html())
 
     def _shown(self) -> Iterable[tuple[str, Any]]:
         names = ("label", "notion", "method", "band", "level", "n_samples", "scores", "observed", "lower", "upper")
@@ -233,6 +248,16 @@ class Estimate(Picture, Table):
             "low": [self.interval.low, *none],
             "high": [self.interval.high, *none],
         }
+
+    def _figure_html(self) -> str:
+        return "" if self.curve is None else self.curve._figure_html()
+
+    def _lead(self) -> str:
+        what = "calibration error" if self.norm == 1 else f"calibration error, norm {self.norm:g}"
+        return f"{what} {self}, {self.notion}, {self.n_samples:,} rows, {self.estimator}"
+
+    def _words_html(self) -> str:
+        return super()._words_html() if self.per_class else ""
 
     @cached_property
     def curve(self) -> ReliabilityCurve | None:

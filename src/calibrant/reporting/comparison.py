@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -162,6 +162,14 @@ class CalibratorComparison(Table):
             "before": None if self.before is None else self.before.to_dict(),
             "after": self.after.to_dict(),
         }
+
+    _unseen: ClassVar[tuple[str, ...]] = ("chosen", "se", "accuracy_change_se")
+
+    def _lead(self) -> str:
+        return self.verdict
+
+    def _marked(self) -> list[bool]:
+        return [row.name == self.chosen for row in self.rows]
 
     def _columns(self) -> dict[str, Any]:
         names = ("name", "log_loss", "brier", "difference", "se", "accuracy", "accuracy_change", "accuracy_change_se")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..data.notebook import drawing
 from ..data.types import FloatArray, Label
 from ..measure.result import ReliabilityCurve
 from .text import adjusted_of, class_note, footnote, impossible, in_groups, known, known_interval, repair, seconds_of
@@ -39,25 +40,40 @@ _DRAWN_FROM = 3.0
 
 def render(report: Report) -> str:
     """HTML text of a report; raises ImportError, naming the extra, where jinja2 is missing."""
-    return _page(
-        "report.html",
-        report,
-        report.headline.level,
-        [{"views": _views(report)}],
-        "Report",
-        light=_LIGHTS.get((report.evidence.status, report.evidence.matters), ("amber", "Look closer")),
-        infinite=impossible(report) if np.isinf(report.log_loss) else "",
-        footnote=footnote(report),
-        in_groups=in_groups(report),
+    return _page("report.html", report, report.headline.level, [{"views": _views(report)}], "Report", **_about(report))
+
+
+def render_inline(report: Report) -> str:
+    """The report as a part of another page: a still picture, no script, and rules that hold inside of it alone."""
+    figure = "" if report.curves is None else _still(report.curves)
+    about = {**_about(report), "base": "inline.html", "figure": figure}
+    return _page("report.html", report, report.headline.level, [], "Report", **about)
+
+
+def _about(report: Report) -> dict[str, Any]:
+    return {
+        "light": _LIGHTS.get((report.evidence.status, report.evidence.matters), ("amber", "Look closer")),
+        "infinite": impossible(report) if np.isinf(report.log_loss) else "",
+        "footnote": footnote(report),
+        "in_groups": in_groups(report),
         # Of two classes each is the other's mirror: what there is to say is said of the rows already.
-        by_class=report.per_class if len(report.classes) > 2 else (),
-        listed=_LISTED,
-        class_note=class_note(report),
-        adjusted_of=adjusted_of,
-        known_interval=known_interval,
-        score=lambda value: known(value, 0.5 / np.sqrt(report.n_samples)),
-        repair=repair(report),
-    )
+        "by_class": report.per_class if len(report.classes) > 2 else (),
+        "listed": _LISTED,
+        "class_note": class_note(report),
+        "adjusted_of": adjusted_of,
+        "known_interval": known_interval,
+        "score": lambda value: known(value, 0.5 / np.sqrt(report.n_samples)),
+        "repair": repair(report),
+    }
+
+
+def _still(curves: Curves) -> str:
+    """The smooth curve with its band, and the bins, as one picture."""
+    smooth, bins = curves.smooth["confidence"], curves.bins["confidence"]
+    enough = np.where(smooth.count >= _DRAWN_FROM, 1.0, np.nan)
+    band = (smooth.scores, smooth.lower * enough, smooth.upper * enough)
+    dots = (bins.scores, bins.observed, bins.count, bins.lower, bins.upper)
+    return drawing((smooth.scores, smooth.observed * enough), band, dots)
 
 
 def render_comparison(comparison: CalibratorComparison) -> str:
@@ -81,8 +97,10 @@ def _page(template: str, result: Any, level: float, charts: list[dict[str, Any]]
         return (folder / name).read_text(encoding="utf-8")
 
     environment = Environment(loader=FunctionLoader(read), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    more = {"base": "page.html", **more}
     page: str = environment.get_template(template).render(
         r=result,
+        theme=read("theme.css"),
         level=f"{100 * level:g} %",
         css=read("report.css"),
         script=read("report.js"),

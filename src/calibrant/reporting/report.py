@@ -237,6 +237,15 @@ class Report(Picture, Table):
         names = ("n_samples", "headline", "notion", "brier", "log_loss", "accuracy", "classes", "verdict")
         return ((name, getattr(self, name)) for name in names)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the page with a still picture; text where jinja2 is missing."""
+        from .html import render_inline
+
+        try:
+            return render_inline(self)
+        except ImportError:
+            return super()._repr_html_()
+
     def to_html(self, path: str | PathLike[str] | None = None) -> str:
         """One self-contained HTML page, as text; also written to ``path`` if given. Needs the extra ``cli``."""
         from .html import render

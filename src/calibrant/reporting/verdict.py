@@ -161,9 +161,8 @@ class _Where(NamedTuple):
 
 def _where(curves: Curves | None, only: ProblemSums | None, estimate: Estimate, classes: Sequence[ClassRow]) -> _Where:
     if curves is None or only is None:
-        errors = {c.label: c.ece for c in classes}
-        if estimate.notion == "top-label":
-            errors = {label: e for label, e in estimate.per_class.items() if e == e}
+        errors = {label: e for label, e in estimate.per_class.items() if e == e and estimate.notion == "top-label"}
+        errors = errors or {c.label: c.ece for c in classes}  # an estimator that needs more rows found none
         worst = max(errors, key=lambda label: errors[label])
         said = f"worst for class {worst} (ECE {_number(errors[worst])})"
         return _Where(said, said)

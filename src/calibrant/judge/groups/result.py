@@ -162,6 +162,11 @@ class SubgroupReport(Picture, Table):
             )
         return out
 
+    _unseen: ClassVar[tuple[str, ...]] = ("holm", "bh")
+
+    def _marked(self) -> list[bool]:
+        return [bool(group.adjusted <= 1 - self.level) for group in self.groups]
+
     def _columns(self) -> dict[str, Any]:
         plain_names = ("n_samples", "base_rate", "mean_probability", "gap", "error", "pvalue", "adjusted", "holm", "bh")
         columns: dict[str, list[Any]] = {

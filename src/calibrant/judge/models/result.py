@@ -215,6 +215,14 @@ class ModelComparison(Picture, Table):
             note += " Rows of a group are not taken for independent."
         return note
 
+    _unseen: ClassVar[tuple[str, ...]] = ("corrected", "se")
+
+    def _lead(self) -> str:
+        return str(self).splitlines()[0]
+
+    def _marked(self) -> list[bool]:
+        return [d.better is not None for d in self.differences]
+
     def _columns(self) -> dict[str, Any]:
         names = ("measure", "model", "other", "value", "corrected", "se")
         columns: dict[str, list[Any]] = {name: [getattr(d, name) for d in self.differences] for name in names}

@@ -1,0 +1,160 @@
+"""What a notebook shows of a result: tables and small drawings, without scripts, in the notebook's own colours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from .types import AnyArray, FloatArray
+
+#: Rows of a table that are seen before the others are folded away, and rows that are written at all.
+_SEEN, _MOST = 12, 500
+#: Rules hold inside the fragment alone; colours are those around it, so that light and dark need no rules of their own.
+_STYLE = """<style>
+.calibrant-shown { max-width: 100%; overflow-x: auto; line-height: 1.45;
+& table { border-collapse: collapse; margin: 6px 0; font-size: 13px; font-variant-numeric: tabular-nums; }
+& th, & td { text-align: right; padding: 3px 9px; background: none; color: inherit;
+  border-bottom: 1px solid color-mix(in srgb, currentColor 18%, transparent); }
+& th:first-child, & td:first-child { text-align: left; }
+& th { font-weight: 600; opacity: .75; }
+& tr.on td:first-child { box-shadow: inset 3px 0 0 #d0611d; }
+& p { margin: 4px 0; }
+& pre { white-space: pre; overflow-x: auto; font: 12px monospace; background: none; color: inherit; margin: 4px 0; }
+& summary { cursor: pointer; opacity: .75; }
+& svg { max-width: 320px; height: auto; display: block; font: 12px system-ui, sans-serif; }
+& .axis { stroke: currentColor; stroke-opacity: .5; fill: none; }
+& .diagonal { stroke: currentColor; stroke-opacity: .55; stroke-dasharray: 5 4; }
+& .curve { stroke: #3b82c4; stroke-width: 2.2; fill: none; }
+& .band { fill: #3b82c4; fill-opacity: .22; stroke: none; }
+& .bar { stroke: #d0611d; stroke-width: 1.3; }
+& .dot { fill: #d0611d; fill-opacity: .85; }
+& text { fill: currentColor; }
+}</style>"""
+
+
+def fragment(*parts: str) -> str:
+    """Parts of HTML as one that leaves the rest of a page as it is."""
+    return f'{_STYLE}<div class="calibrant-shown">{"".join(parts)}</div>'
+
+
+def preformatted(text: str) -> str:
+    """Plain text, its columns kept."""
+    return f"<pre>{escape(text)}</pre>"
+
+
+def paragraph(text: str) -> str:
+    """A sentence; nothing of nothing."""
+    return f"<p>{escape(text)}</p>" if text else ""
+
+
+def folded(name: str, inside: str) -> str:
+    """Something behind its name, open after a click; nothing of nothing."""
+    return f"<details><summary>{escape(name)}</summary>{inside}</details>" if inside else ""
+
+
+def table(columns: Mapping[str, Sequence[Any]], marked: Sequence[bool] = ()) -> str:
+    """Columns as a table: ends of an interval in one, some rows marked, many folded."""
+    held = {name: list(values) for name, values in columns.items()}
+    n = max(map(len, held.values()), default=0)
+    marks = list(marked) or [False] * n
+    shown = _with_intervals(held)
+    head = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in shown)
+
+    def row(i: int) -> str:
+        cells = "".join(f"<td>{escape(column[i])}</td>" for column in shown.values())
+        return f"<tr{' class=on' if marks[i] else ''}>{cells}</tr>"
+
+    rows = [row(i) for i in range(min(n, _MOST))]
+
+    def of(some: list[str]) -> str:
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(some)}</tbody></table>"
+
+    left = n - len(rows)
+    note = f"<p>{left:,} rows are not shown: to_frame() has them all</p>" if left else ""
+    more = folded(f"{n - _SEEN:,} more", of(rows[_SEEN:]) + note) if n > _SEEN else ""
+    return of(rows[:_SEEN]) + more
+
+
+def drawing(
+    curve: tuple[FloatArray, FloatArray],
+    band: tuple[FloatArray, FloatArray, FloatArray] | None = None,
+    dots: tuple[FloatArray, ...] | None = None,
+    axes: tuple[str, str] = ("predicted probability", "observed frequency"),
+) -> str:
+    """A curve in the unit square as SVG, with a band (scores, low, high) and dots (x, y, weight, low, high)."""
+    size, left, top = 240, 44, 8
+
+    def at(x: Any, y: Any) -> str:
+        return f"{left + size * float(x):.1f},{top + size * (1 - float(y)):.1f}"
+
+    found = [f'<rect class="axis" x="{left}" y="{top}" width="{size}" height="{size}"/>']
+    for value in (0.0, 0.5, 1.0):
+        x, y = left + size * value, top + size * (1 - value)
+        found.append(f'<text x="{x:.0f}" y="{top + size + 15}" text-anchor="middle">{value:g}</text>')
+        found.append(f'<text x="{left - 6}" y="{y + 4:.0f}" text-anchor="end">{value:g}</text>')
+    found.append(f'<text x="{left + size / 2}" y="{top + size + 32}" text-anchor="middle">{escape(axes[0])}</text>')
+    middle = top + size / 2
+    found.append(f'<text text-anchor="middle" transform="translate(12 {middle}) rotate(-90)">{escape(axes[1])}</text>')
+    if band is not None:
+        for run in _runs(*band):
+            s, low, high = (np.clip(v[run], 0, 1) for v in band)
+            ring = [at(*p) for p in zip(s, high, strict=True)] + [at(*p) for p in zip(s[::-1], low[::-1], strict=True)]
+            found.append(f'<polygon class="band" points="{" ".join(ring)}"/>')
+    found.append(f'<line class="diagonal" x1="{left}" y1="{top + size}" x2="{left + size}" y2="{top}"/>')
+    for run in _runs(*curve):
+        points = " ".join(at(*p) for p in zip(*(np.clip(v[run], 0, 1) for v in curve), strict=True))
+        found.append(f'<polyline class="curve" points="{points}"/>')
+    if dots is not None:
+        total = max(float(np.sum(dots[2])), 1e-300)
+        for x, y, weight, low, high in zip(*dots, strict=True):
+            if weight > 0 and x == x and y == y:
+                radius = 2 + 7 * float(np.sqrt(weight / total))
+                cx, cy = at(x, y).split(",")
+                if low == low:
+                    ends = f'y1="{at(x, low).split(",")[1]}" y2="{at(x, high).split(",")[1]}"'
+                    found.append(f'<line class="bar" x1="{cx}" x2="{cx}" {ends}/>')
+                found.append(f'<circle class="dot" cx="{cx}" cy="{cy}" r="{radius:.1f}"/>')
+    width, height = left + size + 14, top + size + 40
+    label = escape(f"{axes[1]} against {axes[0]}")
+    return f'<svg viewBox="0 0 {width} {height}" width="{width}" role="img" aria-label="{label}">{"".join(found)}</svg>'
+
+
+def _runs(*values: FloatArray) -> list[AnyArray]:
+    """Stretches without a gap."""
+    finite = np.flatnonzero(np.all([np.isfinite(v) for v in values], axis=0))
+    return [run for run in np.split(finite, np.flatnonzero(np.diff(finite) > 1) + 1) if run.size]
+
+
+def _with_intervals(columns: dict[str, list[Any]]) -> dict[str, list[str]]:
+    """Cells as text; ``x_low`` and ``x_high`` become one column."""
+    out: dict[str, list[str]] = {}
+    for name, values in columns.items():
+        ends = name.removesuffix("low") + "high"
+        if name.endswith("high") and name.removesuffix("high") + "low" in columns:
+            continue
+        if name.endswith("low") and ends in columns:
+            pairs = zip(values, columns[ends], strict=True)
+            out[f"{name.removesuffix('low')}interval"] = [
+                "" if _nothing(a) and _nothing(b) else f"{_cell(a)} – {_cell(b)}" for a, b in pairs
+            ]
+        else:
+            out[name] = [_cell(v) for v in values]
+    return {name: cells for name, cells in out.items() if any(cells)}
+
+
+def _nothing(value: Any) -> bool:
+    return value is None or (isinstance(value, (float, np.floating)) and value != value)
+
+
+def _cell(value: Any) -> str:
+    """A number with four digits, or text."""
+    if _nothing(value):
+        return ""
+    if isinstance(value, (bool, np.bool_)):
+        return "yes" if value else ""
+    if isinstance(value, (int, np.integer)):
+        return f"{int(value):,}"
+    return f"{float(value):.4g}" if isinstance(value, (float, np.floating)) else str(value)
