@@ -53,7 +53,7 @@ def maps(case: str, images: Path) -> dict[str, float]:
     for ax, (name, one) in zip(axes.flat, BINARY.items(), strict=True):
         fitted = one.fit(data.y_prob, data.y_true)
         cal.CalibrationMapDisplay.from_calibrators(
-            {name: fitted}, data.y_true, data.y_prob, truth=truth, ax=ax, strip=False, legend=False
+            {name: fitted}, data.y_true, data.y_prob, truth=truth, ax=ax, histogram=None, legend=False
         )
         errors[name] = float(np.abs(fitted.predict_proba(new.y_prob)[:, 1] - truth(new.y_prob)).mean())
         ax.set_title(f"{name}: off by {errors[name]:.3f}", fontsize=10)

@@ -83,12 +83,14 @@ def maps(case: str, out: Path, dpi: int = 100) -> None:
             data.y_prob,
             truth=partial(survey_true_map, case=case),
             ax=above,
-            strip=False,
+            histogram=None,
             legend=False,
         )
         above.set_title(f"{name}: the map and the true one", fontsize=10)
         errors = [
-            cal.ReliabilityDisplay.from_predictions(new.y_true, p, ax=below, strip=False, legend=False).estimate.value
+            cal.ReliabilityDisplay.from_predictions(
+                new.y_true, p, ax=below, histogram=None, legend=False
+            ).estimate.value
             for p in (new.y_prob, one.predict_proba(new.y_prob)[:, 1])
         ]
         below.set_title(f"new rows: ECE {errors[0]:.3f}, after {errors[1]:.3f}", fontsize=10)
@@ -124,7 +126,7 @@ def classwise(case: str, names: dict[str, Any], path: Path, dpi: int = 100) -> N
     for panels, (name, one) in zip(axes, fitted(names, data).items(), strict=True):
         for said, p in (("before", new.y_prob), ("after", one.predict_proba(new.y_prob))):
             cal.ReliabilityDisplay.from_predictions(
-                new.y_true, p, notion="classwise", classes=[0, 1, 2], name=said, ax=panels, strip=False
+                new.y_true, p, notion="classwise", classes=[0, 1, 2], name=said, ax=panels, histogram=None
             )
         for panel in panels:
             panel.set_title(f"{name}: {panel.get_title()}", fontsize=10)

@@ -258,7 +258,7 @@ def test_plot_computes_nothing(monkeypatch):
 
     for where in ("diagram.curve_from", "diagram.estimate_from_sums", "display.estimate_of", "display.diagram_of"):
         monkeypatch.setattr(f"calibrant.plot.{where}", fail)
-    again = Display(display.diagrams, display.estimate, name="again").plot(strip=False, legend=False)
+    again = Display(display.diagrams, display.estimate, name="again").plot(histogram=None, legend=False)
     assert again.ax_ is not display.ax_
     assert again.ax_.get_legend() is None
     assert strip_of(again.ax_) is None

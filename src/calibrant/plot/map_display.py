@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..data.types import FloatArray, RandomState
+from ..data.verbs import verb
 from .axes import is_own
 from .figure import arrange_single
 from .panels import BELOW
-from .reliability_display import ReliabilityDisplay
-from .strip import points_from, strip_of
+from .reliability_display import ReliabilityDisplay, shown_or_not
+from .strip import points_from, strip_below, strip_of
 from .style import STYLES, font_scale, plain_text, style_of
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ class CalibrationMapDisplay:
         self.diagram = diagram
 
     @classmethod
+    @verb({"strip": ("histogram", shown_or_not)})
     def from_calibrators(
         cls,
         calibrators: Any,
@@ -84,7 +86,7 @@ class CalibrationMapDisplay:
         truth: Callable[[FloatArray], Any] | None = None,
         sample_weight: Any = None,
         ax: Any = None,
-        strip: bool = True,
+        histogram: str | None = "auto",
         legend: bool = True,
         random_state: RandomState = 0,
     ) -> CalibrationMapDisplay:
@@ -99,8 +101,8 @@ class CalibrationMapDisplay:
         truth : callable, optional
             ``P(second class | score)`` of an array of scores, where it is known.
         ax : Axes, optional
-        strip : bool, default True
-            Draw the histogram of the scores above.
+        histogram : {"auto", "inside", "below", "above", None}, default "auto"
+            Where the histogram of the scores is; see :meth:`ReliabilityDisplay.plot`.
         legend : bool, default True
         random_state : int, Generator or None
             Of the diagram's band.
@@ -131,7 +133,7 @@ class CalibrationMapDisplay:
                 pos_label=labels[1],
                 sample_weight=sample_weight,
                 ax=ax,
-                strip=strip,
+                histogram=histogram,
                 legend=legend,
                 random_state=random_state,
                 name="scores",
@@ -198,7 +200,7 @@ class CalibrationMapDisplay:
             "bbox_transform": points_from(self.ax_, 0.0, across_figure=True),
         }
         self.ax_.legend(handles, texts, handlelength=2.2, alignment="left", **place, **anchor)
-        arrange_single(self.figure_, self.ax_, strip=strip_of(self.ax_) is not None)
+        arrange_single(self.figure_, self.ax_, strip=strip_of(self.ax_) is not None and strip_below(self.ax_) is None)
 
 
 def _named(calibrators: Any) -> dict[str, Calibrator]:

@@ -16,7 +16,7 @@ from matplotlib.patches import Patch
 from ..measure.result import ReliabilityCurve
 from .diagram import Diagram
 from .scale import Scale, ends_of, frame_of, scale_for, set_paper, set_ticks
-from .strip import draw_strip, points_from, side_of
+from .strip import draw_strip, place_of, points_from, side_of, strip_below
 from .style import (
     GRID_COLOR,
     IDENTITY_COLOR,
@@ -74,7 +74,7 @@ def draw_panel(
     diagram: Diagram,
     *,
     name: str | None,
-    strip: bool,
+    histogram: str | None,
     legend: bool,
     small: bool,
     below: bool,
@@ -107,8 +107,9 @@ def draw_panel(
     error = "" if found is None else f"ECE {error_text(found.value, found.interval)}"
     said = [plain_text(name).lstrip("_")] if name is not None else []
     line.set_label(": ".join([*said, *([error] if error else [])]) or "observed frequency")
-    if strip:
-        draw_strip(ax, diagram, style, small=small)
+    place = place_of(histogram, ax)
+    if place is not None:
+        draw_strip(ax, diagram, style, place, small=small)
     if legend:
         _draw_legend(ax, diagram, small=small, below=below)
 
@@ -124,7 +125,7 @@ def _draw_frame(ax: Axes, diagram: Diagram, scale: Scale, *, small: bool) -> Lin
         least = max(diagram.lowest, min(diagram.domain[0], _LOWEST))
         set_paper(ax, scale, (max(low, least), high), MARGIN)
     set_ticks(ax, scale, side_of(ax), small=small)
-    ax.tick_params(labelsize=7 if small else None, labelbottom=True, labelleft=True)
+    ax.tick_params(labelsize=7 if small else None, labelbottom=strip_below(ax) is None, labelleft=True)
     ax.grid(color=GRID_COLOR, linewidth=0.8)
     ax.set_axisbelow(True)
     if diagram.domain[0] > 0:
@@ -148,10 +149,11 @@ def _set_limits(ax: Axes, diagram: Diagram, *, fresh: bool) -> None:
 def _name_axes(ax: Axes, diagram: Diagram, *, fresh: bool, small: bool) -> None:
     side = side_of(ax)
     x, y = axis_texts(diagram, short=side < SIDE_WITH_KEY)
-    if not fresh and ax.get_xlabel() not in ("", x):
+    across = strip_below(ax) or ax
+    if not fresh and across.get_xlabel() not in ("", x):
         x = "Predicted probability"
     size = (8 if side >= TINY else 6) if small else None
-    ax.set_xlabel(x, fontsize=size)
+    across.set_xlabel(x, fontsize=size)
     ax.set_ylabel(y, fontsize=size)
 
 
@@ -236,6 +238,9 @@ def _draw_legend(ax: Axes, diagram: Diagram, *, small: bool, below: bool) -> Non
     texts = [str(line.get_label()) for line in lines]
     if small and len(lines) == 1:
         texts = [texts[0][texts[0].rindex("ECE") :]]
+    narrow = not below and side_of(ax) < SIDE_WITH_KEY
+    if narrow and not small:  # a narrow legend leaves the curve free
+        texts = [text.replace(": ECE ", "\nECE ") for text in texts]
     key = not small and (below or (len(lines) <= MOST_MODELS_WITH_KEY and side_of(ax) >= SIDE_WITH_KEY))
     if key:
         handles.append(next(line for line in ax.lines if line in _IDENTITIES))
@@ -251,9 +256,9 @@ def _draw_legend(ax: Axes, diagram: Diagram, *, small: bool, below: bool) -> Non
     legend = ax.legend(
         handles,
         texts,
-        fontsize=(7 if side_of(ax) >= TINY else 5) if small else 8,
+        fontsize=(7 if side_of(ax) >= TINY else 5) if small else 7.5 if narrow else 8,
         title=None
-        if small or diagram.estimate is None
+        if small or narrow or diagram.estimate is None
         else f"Calibration error ({percent_text(diagram.level)} interval)",
         title_fontsize=8.5,
         alignment="left",

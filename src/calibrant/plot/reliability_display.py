@@ -31,7 +31,13 @@ from .figure import arrange_grid, arrange_single
 from .panels import draw_panel
 from .response import response_of
 from .scale import check_scale
-from .style import class_text
+from .strip import place_of
+from .style import class_text, plain_text
+
+
+def shown_or_not(strip: bool) -> str | None:
+    """What ``strip``, the earlier name of ``histogram``, says."""
+    return "auto" if strip else None
 
 
 class ReliabilityDisplay(Display):
@@ -97,7 +103,7 @@ class ReliabilityDisplay(Display):
         return cls(*held_diagrams(result))
 
     @classmethod
-    @verb({"method": "curve", "error": "estimator"}, grouped=True)
+    @verb({"method": "curve", "error": "estimator", "strip": ("histogram", shown_or_not)}, grouped=True)
     def from_predictions(
         cls,
         y_true: Any,
@@ -115,8 +121,10 @@ class ReliabilityDisplay(Display):
         ax: Any = None,
         random_state: RandomState = 0,
         scale: str | None = None,
-        strip: bool = True,
+        histogram: str | None = "auto",
         legend: bool = True,
+        color: Any = None,
+        title: str | None = None,
         line_kwargs: Mapping[str, Any] | None = None,
         **reading: Unpack[Reading],
     ) -> ReliabilityDisplay:
@@ -156,7 +164,7 @@ class ReliabilityDisplay(Display):
             Where to draw; axes that hold a diagram get one more model. Default: a new figure.
         random_state : int, Generator or None
             The number and its interval are those of ``calibrant.estimate`` with the same ``random_state``.
-        scale, strip, legend, line_kwargs
+        scale, histogram, legend, color, title, line_kwargs
             See :meth:`plot`.
 
         Returns
@@ -202,7 +210,7 @@ class ReliabilityDisplay(Display):
             for i in order
         ]
         return cls(diagrams, total, name=name).plot(
-            ax=ax, scale=scale, strip=strip, legend=legend, line_kwargs=line_kwargs
+            ax=ax, scale=scale, histogram=histogram, legend=legend, color=color, title=title, line_kwargs=line_kwargs
         )
 
     @classmethod
@@ -261,14 +269,17 @@ class ReliabilityDisplay(Display):
             **options,
         )
 
+    @verb({"strip": ("histogram", shown_or_not)})
     def plot(
         self,
         ax: Any = None,
         *,
         name: str | None = None,
         scale: str | None = None,
-        strip: bool = True,
+        histogram: str | None = "auto",
         legend: bool = True,
+        color: Any = None,
+        title: str | None = None,
         line_kwargs: Mapping[str, Any] | None = None,
     ) -> ReliabilityDisplay:
         """Draw what the display holds.
@@ -286,9 +297,15 @@ class ReliabilityDisplay(Display):
             out. Bins beyond its ends, at 0 or 1 say, are arrowheads on the edge, where band and bars end too, and the
             histogram's end bars hold the scores beyond. A smooth curve is flat there, within its bandwidth of the ends:
             trust the bins, or ``curve="isotonic"``. Default: that of the axes, else ``"linear"``.
-        strip : bool, default True
-            Draw the histogram of scores above each panel.
+        histogram : {"auto", "inside", "below", "above", None}, default "auto"
+            Where the histogram of scores is: along the lower edge inside the axes, below them within the room that the
+            axes had, above them (beyond that room), or nowhere. ``"auto"``: inside axes that are given, whose titles
+            and neighbours stay as they are; above in a new figure.
         legend : bool, default True
+        color : matplotlib colour, optional
+            Of curve, band and bins; default the next of calibrant's.
+        title : str, optional
+            Of the axes; of a figure with several panels its own.
         line_kwargs : mapping, optional
             Properties of the curve's line; ``color``, ``linestyle`` and ``marker`` hold for its band and bins too.
 
@@ -308,11 +325,11 @@ class ReliabilityDisplay(Display):
                 panel,
                 self.diagrams[i],
                 name=name,
-                strip=strip,
+                histogram=histogram,
                 legend=legend,
                 small=several,
                 below=not several and is_own(panel.figure),
-                options=dict(line_kwargs or {}),
+                options={**({} if color is None else {"color": color}), **(line_kwargs or {})},
                 scale=scale,
             )
             claim(panel, self.diagrams[i].label)
@@ -321,9 +338,11 @@ class ReliabilityDisplay(Display):
         self.axes_ = np.array([panel for panel, _ in pairs], dtype=object)
         self.ax_ = self.axes_ if several else self.axes_[0]
         self.figure_ = self.axes_[0].figure
+        if title is not None:
+            (self.figure_.suptitle if several else self.ax_.set_title)(plain_text(title, 200))
         if is_own(self.figure_) and several:
             key = self.diagrams[0]
             arrange_grid(self.figure_, self.axes_, key, self.estimate, name, self.summary, legend=legend)
         elif is_own(self.figure_) and len(self.figure_.axes) == 1:
-            arrange_single(self.figure_, self.ax_, strip=strip)
+            arrange_single(self.figure_, self.ax_, strip=place_of(histogram, self.ax_) == "above")
         return self

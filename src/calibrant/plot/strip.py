@@ -1,14 +1,18 @@
-"""The strip above a diagram: how many samples have which score."""
+"""The strip at a diagram: how many samples have which score."""
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 from matplotlib.transforms import Affine2D, ScaledTranslation, Transform, blended_transform_factory
 
+from ..data.checks import check_choice
+from .axes import is_own
 from .diagram import Diagram
 from .scale import frame_of
 from .style import Style
@@ -18,26 +22,91 @@ STRIP_LABEL = "<calibrant strip>"
 LOG_RATIO = 30.0
 
 
+#: Where it can be: along the lower edge within the axes, or beside them within the room that the axes had, or above it.
+PLACES = ("inside", "below", "above")
+#: Height of a strip within the axes, or in their room, as a share.
+_SHARE = 0.17
+_BELOW: WeakKeyDictionary[Axes, weakref.ref[Axes]] = WeakKeyDictionary()
+
+
+def place_of(histogram: str | None, ax: Axes) -> str | None:
+    """Judge ``histogram``; ``"auto"`` is above in figures of calibrant's own, and inside axes that are given."""
+    if histogram is None:
+        return None
+    check_choice("histogram", histogram, ("auto", *PLACES))
+    automatic = "above" if is_own(ax.get_figure(root=True)) else "inside"
+    return automatic if histogram == "auto" else histogram
+
+
 def strip_of(ax: Axes) -> Axes | None:
     """Strip that belongs to a panel, if it has one."""
+    below = strip_below(ax)
+    if below is not None:
+        return below
     for child in ax.child_axes:
         if isinstance(child, Axes) and child.get_label() == STRIP_LABEL:
             return child
     return None
 
 
-def draw_strip(ax: Axes, diagram: Diagram, style: Style, *, small: bool) -> Axes:
-    """Draw the histogram of scores above a panel, over those that are there already."""
-    strip = strip_of(ax)
-    first = strip is None
-    if strip is None:
+def strip_below(ax: Axes) -> Axes | None:
+    """Strip below a panel, which then carries its horizontal axis."""
+    known = _BELOW.get(ax)
+    return None if known is None else known()
+
+
+def _new_strip(ax: Axes, place: str, *, small: bool) -> Axes:
+    if place == "inside":
+        strip = ax.inset_axes((0.0, 0.0, 1.0, _SHARE), sharex=ax, label=STRIP_LABEL, zorder=1)
+        strip.patch.set_visible(False)
+        strip.set_axis_off()
+        return strip
+    if place == "below":
+        strip = _room_below(ax)
+        _BELOW[ax] = weakref.ref(strip)
+        ax.tick_params(axis="x", labelbottom=False)
+        strip.set_xlabel(ax.get_xlabel(), fontsize=ax.xaxis.label.get_fontsize())
+        strip.tick_params(axis="x", labelsize=7 if small else None)
+        ax.set_xlabel("")
+    else:
         height = strip_height(side_of(ax))
         strip = ax.inset_axes(
             (0.0, 0.1 * height, 1.0, height), transform=points_from(ax, 1.0), sharex=ax, label=STRIP_LABEL
         )
         strip.tick_params(axis="x", labelbottom=False, length=0)
-        strip.tick_params(axis="y", labelsize=6 if small else 7.5, length=2.5, pad=2)
-        strip.spines[["top", "right"]].set_visible(False)
+    strip.tick_params(axis="y", labelsize=6 if small else 7.5, length=2.5, pad=2)
+    strip.spines[["top", "right"]].set_visible(False)
+    return strip
+
+
+def _room_below(ax: Axes) -> Axes:
+    """Axes in the lower part of the room that a panel had, as wide as the panel, which is square."""
+    spec, figure = ax.get_subplotspec(), ax.get_figure(root=False)
+    if figure is None:
+        raise ValueError("ax belongs to no figure")
+    if spec is None:
+        place = ax.get_position(original=True)
+        low = place.height * _SHARE
+        ax.set_position((place.x0, place.y0 + 1.3 * low, place.width, place.height - 1.3 * low))
+        strip = figure.add_axes((place.x0, place.y0, place.width, low), sharex=ax, label=STRIP_LABEL)
+    else:
+        inner = spec.subgridspec(2, 1, height_ratios=(1 - _SHARE, _SHARE), hspace=0.08)
+        ax.set_subplotspec(inner[0])
+        strip = figure.add_subplot(inner[1], sharex=ax, label=STRIP_LABEL)
+
+    # As wide as a square panel is, whichever side limits it, and next to it: layout engines need know nothing of this.
+    strip.set_box_aspect(_SHARE / (1 - _SHARE))
+    strip.set_anchor("N")
+    ax.set_anchor("S")
+    return strip
+
+
+def draw_strip(ax: Axes, diagram: Diagram, style: Style, place: str, *, small: bool) -> Axes:
+    """Draw the histogram of scores at a panel, over those that are there already."""
+    strip = strip_of(ax)
+    first = strip is None
+    if strip is None:
+        strip = _new_strip(ax, place, small=small)
     frame = frame_of(ax)
     histogram = diagram.papers.get(frame.scale.name, diagram.histogram)
     counts, edges = frame.bars(histogram.count, np.asarray(histogram.edges))
@@ -58,7 +127,7 @@ def draw_strip(ax: Axes, diagram: Diagram, style: Style, *, small: bool) -> Axes
 
 def strip_height(side: float) -> float:
     """Height in points of the strip above a panel of a given side."""
-    return float(np.clip(0.17 * side, 12.0, 52.0))
+    return float(np.clip(_SHARE * side, 12.0, 52.0))
 
 
 def side_of(ax: Axes) -> float:
