@@ -132,6 +132,21 @@ def test_plot(path, tmp_path, capsys):
     assert run(capsys, *args, "--force")[0] == 0
 
 
+def test_page(path, tmp_path, capsys):
+    out = tmp_path / "models.html"
+    args = ("compare-models", path, *MODELS, "--label", "won", "--html", out, *FAST)
+    code, _, err = run(capsys, *args)
+    assert code == 0, err
+    assert f"wrote {out}" in err
+    assert "<title>Models on the same rows</title>" in out.read_text(encoding="utf-8")
+    assert "--force" in run(capsys, *args)[2]
+    code, text, err = run(capsys, *args[:-2], "--html", "-", *FAST)
+    assert text.lstrip().startswith("<!doctype html>")
+    both = run(capsys, *args[:-4], "--html", "-", "--plot", "-", *FAST)
+    assert both[0] == 2
+    assert "--plot and --html cannot both be standard output" in both[2]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

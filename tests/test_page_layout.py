@@ -76,7 +76,21 @@ def seen(frames, tmp_path):
     return json.loads(html.unescape(probe.group(1)))
 
 
-@pytest.mark.parametrize("make", [two_classes, ten_classes, thirty_classes, comparison])
+def subgroups():
+    y, q = sample(2, 900)
+    return cal.subgroup_calibration(
+        y, q[:, 1], {"site": np.arange(900) % 14, "a long name": np.arange(900) % 2}
+    ).to_html()
+
+
+def models():
+    y, q = sample(2, 900)
+    return cal.compare_models(
+        y, {name: q[:, 1] ** power for name, power in zip("abc", (1, 1.3, 2), strict=True)}
+    ).to_html()
+
+
+@pytest.mark.parametrize("make", [two_classes, ten_classes, thirty_classes, comparison, subgroups, models])
 def test_nothing_is_hidden_cut_off_or_pale(make, tmp_path):
     page = make()
     paper = page.replace("@media print", "@media all").replace("@media screen and", "@media speech and")

@@ -22,7 +22,7 @@ from calibrant.calibrators import (
     select_calibrator,
 )
 from calibrant.data import notebook
-from calibrant.data.result import WIDEST, Picture, Result, Shown, Table, Tabular, short
+from calibrant.data.result import WIDEST, Paged, Picture, Result, Shown, Table, Tabular, short
 from calibrant.measure.answers import Answers
 
 N = 400
@@ -110,7 +110,13 @@ def test_every_result_of_the_package_is_in_the_table():
     for module in pkgutil.walk_packages(cal.__path__, "calibrant."):
         if "torch" not in module.name and not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    concrete = {c for c in subclasses(Shown) if c.__module__.startswith("calibrant.")} - {Shown, Result, Table, Picture}
+    concrete = {c for c in subclasses(Shown) if c.__module__.startswith("calibrant.")} - {
+        Shown,
+        Result,
+        Table,
+        Picture,
+        Paged,
+    }
     assert {c.__name__ for c in concrete} == {type(r).__name__ for r in RESULTS.values()}
 
 
@@ -180,7 +186,49 @@ def test_numbers_and_names_of_a_notebook_are_those_of_the_result():
     assert many.count("<tr>") == 500 + 2
     assert "200 rows are not shown" in many
     assert "<th>interval</th>" in many
-    assert notebook.table({}) == "<table><thead><tr></tr></thead><tbody></tbody></table>"
+    assert notebook.table({}).endswith("<thead><tr></tr></thead><tbody></tbody></table>")
+
+
+def test_pages_of_results_say_their_summary_first(result, tmp_path):
+    if not isinstance(result, Paged):
+        assert not hasattr(result, "to_html") or type(result).__name__ in ("Report", "CalibratorComparison")
+        return
+    page = result.to_html(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == page
+    found = Elements()
+    found.feed(page)
+    assert found.seen.count("script") == 1
+    assert HOSTILE not in page
+    words = [text.strip() for text in found.texts if text.strip()]
+    said = words.index(result.summary)
+    assert (
+        words.index(result.title) < said < min(i for i, text in enumerate(words) if text == result._sections()[0].name)
+    )
+    for section in result._sections():
+        assert section.name in words
+        assert all(len(values) == len(section.marked or values) for values in section.columns.values())
+
+
+def test_a_summary_of_models_names_the_better_ones():
+    rng = np.random.default_rng(0)
+    p = rng.random(4000)
+    y = rng.random(4000) < p
+    models = {"good": p, "as good": np.clip(p + rng.normal(0, 1e-3, 4000), 0, 1), "bad": p**2, "worse": p**3}
+    said = cal.compare_models(y, models).summary
+    assert re.match(r"(good|as good) is better calibrated than bad and worse; (good|as good) cannot be told from", said)
+    against = cal.compare_models(y, models, reference="bad").summary
+    assert against.startswith("good and as good are better calibrated than bad; bad is better calibrated than worse (")
+
+
+def test_a_summary_of_groups_names_those_that_are_off():
+    rng = np.random.default_rng(0)
+    p, group = rng.random(6000), rng.integers(0, 3, 6000)
+    y = rng.random(6000) < np.where(group == 1, p**2, p)
+    found = cal.subgroup_calibration(y, p, {"site": group})
+    assert found.summary.startswith("1 of the 3 groups is off: 1 (happens less often than stated, error 0.1")
+    assert found.summary.endswith("Groups of site differ at the same score.")
+    fine = cal.subgroup_calibration(rng.random(6000) < p, p, {"site": group})
+    assert fine.summary == "None of the 3 groups stands out at 0.05."
 
 
 def test_a_calibrator_shows_its_map():

@@ -15,6 +15,7 @@ from .source import (
     FileArgument,
     FormatOption,
     GroupsOption,
+    HtmlOption,
     JsonOption,
     LabelOption,
     LabelsOption,
@@ -55,15 +56,19 @@ def compare_models_command(
     ] = "holm",
     as_json: JsonOption = False,
     plot: Annotated[Path | None, typer.Option(help="Draw the differences here (PNG, PDF or SVG).")] = None,
+    html: HtmlOption = None,
     file_format: FormatOption = None,
     force: ReplaceOption = False,
 ) -> None:
     """Compare models whose probabilities for the same rows are columns of FILE."""
 
-    def run() -> tuple[str, Output]:
+    def run() -> tuple[str, Output, Output]:
         from ..judge.models import compare_models
 
         drawn = picture(plot, file, force=force)
+        page = Output("--html", html, {"the file that is read": file, "the picture of --plot": plot}, force=force)
+        if drawn.standard and page.standard:
+            raise ValueError("--plot and --html cannot both be standard output")
         source = Source(file, file_format, label, None, weight, labels, pos_label, groups)
         with source.table() as table:
             models = _models(source, table, model or [])
@@ -84,10 +89,11 @@ def compare_models_command(
             from ..plot import ModelComparisonDisplay
 
             draw(ModelComparisonDisplay(found), drawn)
-        return as_text(found, as_json), drawn
+        page.write(found.to_html)
+        return as_text(found, as_json), drawn, page
 
-    text, drawn = guarded(run)
-    drawn.told(text)
+    text, drawn, page = guarded(run)
+    drawn.told(text, page)
 
 
 def _models(source: Source, table: Table, options: Sequence[str]) -> dict[str, Columns]:

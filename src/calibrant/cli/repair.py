@@ -19,6 +19,7 @@ from .source import (
     Columns,
     FileArgument,
     FormatOption,
+    HtmlOption,
     JsonOption,
     LabelOption,
     LabelsOption,
@@ -50,7 +51,6 @@ MaxRowsOption = Annotated[
     int | None,
     typer.Option(help="Use at most so many rows, drawn at random. Default: a million, fewer with many classes.", min=2),
 ]
-HtmlOption = Annotated[Path | None, typer.Option(help="Write a page with diagrams before and after here.")]
 TitleOption = Annotated[str | None, typer.Option(help="Title of the comparison.")]
 
 

@@ -22,6 +22,7 @@ from .source import (
     EngineOption,
     FormatOption,
     GroupsOption,
+    HtmlOption,
     JsonOption,
     LabelOption,
     LabelsOption,
@@ -69,7 +70,6 @@ MaterialOption = Annotated[
 ThresholdOption = Annotated[
     float | None, typer.Option(help="Score from which on you act: tells how many decisions a repair changes.")
 ]
-HtmlOption = Annotated[Path | None, typer.Option(help="Write an interactive page here; - is standard output.")]
 SumsOption = Annotated[
     Path | None, typer.Option("--sums", help="Write the sums of all rows here, for calibrant merge; - as above.")
 ]

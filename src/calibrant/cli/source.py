@@ -46,6 +46,7 @@ WeightOption = Annotated[str | None, typer.Option(help="Column of sample weights
 GroupsOption = Annotated[
     str | None, typer.Option(help="Column of what rows belong to (a game, a patient): rows of one are not independent.")
 ]
+HtmlOption = Annotated[Path | None, typer.Option(help="Write a page here; - is standard output.")]
 LabelsOption = Annotated[
     str | None, typer.Option(help="Labels, a,b,c: of the columns so named, else of the columns in order.")
 ]

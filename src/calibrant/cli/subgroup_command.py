@@ -13,6 +13,7 @@ from .source import (
     FileArgument,
     FormatOption,
     GroupsOption,
+    HtmlOption,
     JsonOption,
     LabelOption,
     LabelsOption,
@@ -52,16 +53,20 @@ def subgroups_command(
     resamples: Annotated[int, typer.Option(help="Draws of the kuiper test; more for groups far off.", min=2)] = 1999,
     as_json: JsonOption = False,
     plot: PlotOption = None,
+    html: HtmlOption = None,
     file_format: FormatOption = None,
     fail: Annotated[bool, typer.Option("--fail", help="Exit with 1 when a group is not calibrated.")] = False,
     force: ReplaceOption = False,
 ) -> None:
     """Is the model in FILE calibrated in each group? Intervals, and p-values corrected for their number."""
 
-    def run() -> tuple[SubgroupReport, str, Output]:
+    def run() -> tuple[SubgroupReport, str, Output, Output]:
         from ..judge.groups import subgroup_calibration
 
         drawn = picture(plot, file, force=force)
+        page = Output("--html", html, {"the file that is read": file, "the picture of --plot": plot}, force=force)
+        if drawn.standard and page.standard:
+            raise ValueError("--plot and --html cannot both be standard output")
         source = Source(file, file_format, label, prob, weight, labels, pos_label, groups)
         with source.table() as table:
             subgroups = list(dict.fromkeys(c for pattern in by for c in table.find(pattern, "--by")))
@@ -85,10 +90,11 @@ def subgroups_command(
             from ..plot import SubgroupDisplay
 
             draw(SubgroupDisplay(found), drawn)
-        return found, as_text(found, as_json), drawn
+        page.write(found.to_html)
+        return found, as_text(found, as_json), drawn, page
 
-    result, text, drawn = guarded(run)
-    drawn.told(text)
+    result, text, drawn, page = guarded(run)
+    drawn.told(text, page)
     if fail and result.rejected:
         names = ", ".join(printable(group.name) for group in result.rejected)
         typer.echo(f"calibrant: not calibrated at {1 - level:.3g}: {names}", err=True)

@@ -21,6 +21,7 @@ _STYLE = """<style>
 & th:first-child, & td:first-child { text-align: left; }
 & th { font-weight: 600; opacity: .75; }
 & tr.on td:first-child { box-shadow: inset 3px 0 0 #d0611d; }
+& h4 { margin: 10px 0 2px; }
 & p { margin: 4px 0; }
 & pre { white-space: pre; overflow-x: auto; font: 12px monospace; background: none; color: inherit; margin: 4px 0; }
 & summary { cursor: pointer; opacity: .75; }
@@ -50,6 +51,11 @@ def paragraph(text: str) -> str:
     return f"<p>{escape(text)}</p>" if text else ""
 
 
+def heading(text: str) -> str:
+    """What follows."""
+    return f"<h4>{escape(text)}</h4>"
+
+
 def folded(name: str, inside: str) -> str:
     """Something behind its name, open after a click; nothing of nothing."""
     return f"<details><summary>{escape(name)}</summary>{inside}</details>" if inside else ""
@@ -64,13 +70,14 @@ def table(columns: Mapping[str, Sequence[Any]], marked: Sequence[bool] = ()) -> 
     head = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in shown)
 
     def row(i: int) -> str:
-        cells = "".join(f"<td>{escape(column[i])}</td>" for column in shown.values())
-        return f"<tr{' class=on' if marks[i] else ''}>{cells}</tr>"
+        first, *others = ((name, cells[i]) for name, cells in shown.items())
+        told = (f'<td data-of="{escape(name.replace("_", " "))}">{escape(cell)}</td>' for name, cell in others)
+        return f"<tr{' class=on' if marks[i] else ''}><td>{escape(first[1])}</td>{''.join(told)}</tr>"
 
     rows = [row(i) for i in range(min(n, _MOST))]
 
     def of(some: list[str]) -> str:
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(some)}</tbody></table>"
+        return f'<table class="stacked plain"><thead><tr>{head}</tr></thead><tbody>{"".join(some)}</tbody></table>'
 
     left = n - len(rows)
     note = f"<p>{left:,} rows are not shown: to_frame() has them all</p>" if left else ""

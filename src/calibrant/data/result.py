@@ -6,7 +6,8 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from importlib import import_module
-from typing import Any, ClassVar, cast
+from os import PathLike
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
@@ -92,6 +93,49 @@ class Table(Tabular, Result):
     def _words_html(self) -> str:
         seen = {name: values for name, values in self._columns().items() if name not in self._unseen}
         return notebook.table(seen, self._marked()) + notebook.folded("as text", super()._words_html())
+
+
+class Section(NamedTuple):
+    """A part of a page: a table by columns, with some rows marked, and what is to be said below it."""
+
+    name: str
+    columns: Mapping[str, Sequence[Any]]
+    marked: Sequence[bool] = ()
+    note: str = ""
+    folded: bool = False
+
+    def html(self) -> str:
+        """Table and note; behind its name where it is folded."""
+        inside = notebook.table(self.columns, self.marked) + notebook.paragraph(self.note)
+        return notebook.folded(self.name, inside) if self.folded else notebook.heading(self.name) + inside
+
+
+class Paged(Table):
+    """A result with a page of its own: a sentence first, then tables, the details folded away."""
+
+    #: Above the page.
+    title: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def summary(self) -> str:
+        """What was found, in one or two sentences."""
+
+    @abstractmethod
+    def _sections(self) -> list[Section]:
+        """Tables of the page, the most telling first."""
+
+    def _lead(self) -> str:
+        return self.summary
+
+    def _words_html(self) -> str:
+        text = notebook.folded("as text", notebook.preformatted(str(self)))
+        return "".join(section.html() for section in self._sections()) + text
+
+    def to_html(self, path: str | PathLike[str] | None = None) -> str:
+        """One self-contained HTML page, as text; also written to ``path`` if given. Needs the extra ``cli``."""
+        page = from_below("reporting.html", "render_paged")(self, self._words_html())
+        return cast(str, from_below("reporting.report", "write_page")(page, path))
 
 
 class Picture(Result):

@@ -76,6 +76,11 @@ def _still(curves: Curves) -> str:
     return drawing((smooth.scores, smooth.observed * enough), band, dots)
 
 
+def render_paged(result: Any, inside: str) -> str:
+    """Page of a result that has a summary and its tables as HTML."""
+    return _page("result.html", result, 0.0, [], type(result).__name__, inside=inside)
+
+
 def render_comparison(comparison: CalibratorComparison) -> str:
     """HTML text of a comparison, with the diagrams of what is shown before and after."""
     c = comparison

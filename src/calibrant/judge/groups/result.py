@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ...data.printable import printable, printable_lines
-from ...data.result import Picture, Result, Table
+from ...data.result import Paged, Picture, Result, Section
 from ...data.types import Interval, Label
 from ..tests.result import TestResult
+
+#: Groups that a summary names.
+_NAMED = 3
 
 
 @dataclass(frozen=True, repr=False)
@@ -86,7 +89,7 @@ class SubgroupColumn(Result):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SubgroupReport(Picture, Table):
+class SubgroupReport(Picture, Paged):
     """Calibration group by group.
 
     Attributes
@@ -103,6 +106,7 @@ class SubgroupReport(Picture, Table):
     """
 
     display: ClassVar[str] = "SubgroupDisplay"
+    title: ClassVar[str] = "Calibration by group"
 
     columns: tuple[SubgroupColumn, ...]
     test: str
@@ -162,10 +166,43 @@ class SubgroupReport(Picture, Table):
             )
         return out
 
-    _unseen: ClassVar[tuple[str, ...]] = ("holm", "bh")
+    @property
+    def summary(self) -> str:
+        """Which groups are off and in what direction, and whether groups differ at the same score."""
+        off = sorted(self.rejected, key=lambda group: group.adjusted)
+        n = len(self.groups)
+        if not off:
+            said = f"None of the {n:,} groups stands out at {1 - self.level:.3g}."
+        else:
+            named = [f"{g.name} ({_way(g.gap)}, error {g.error:.2g})" for g in off[:_NAMED]]
+            more = f" and {len(off) - _NAMED:,} more" if len(off) > _NAMED else ""
+            said = f"{len(off):,} of the {n:,} groups {'is' if len(off) == 1 else 'are'} off: {', '.join(named)}{more}."
+        differ = [c.name for c in self.columns if c.heterogeneity.pvalue <= 1 - self.level]
+        if differ:
+            said += f" Groups of {', '.join(differ)} differ at the same score."
+        return said
 
-    def _marked(self) -> list[bool]:
-        return [bool(group.adjusted <= 1 - self.level) for group in self.groups]
+    def _sections(self) -> list[Section]:
+        out = []
+        for column in self.columns:
+            groups = column.groups
+            told: dict[str, list[Any]] = {
+                "group": [g.name for g in groups],
+                "rows": [g.n_samples for g in groups],
+                "observed": [g.base_rate for g in groups],
+                "stated": [g.mean_probability for g in groups],
+                "gap": [g.gap for g in groups],
+                "gap_low": [g.gap_interval.low for g in groups],
+                "gap_high": [g.gap_interval.high for g in groups],
+                "error": [g.error for g in groups],
+                "error_low": [g.error_interval.low for g in groups],
+                "error_high": [g.error_interval.high for g in groups],
+                "p, adjusted": [g.adjusted for g in groups],
+            }
+            notes = [*self._between(column), *(f"{g.name}: {text}" for g in groups for text in g.warnings)]
+            marked = [bool(g.adjusted <= 1 - self.level) for g in groups]
+            out.append(Section(column.name, told, marked, "; ".join(notes)))
+        return out
 
     def _columns(self) -> dict[str, Any]:
         plain_names = ("n_samples", "base_rate", "mean_probability", "gap", "error", "pvalue", "adjusted", "holm", "bh")
@@ -180,6 +217,11 @@ class SubgroupReport(Picture, Table):
             columns[f"{short}_high"] = [getattr(group, name).high for group in self.groups]
         columns["warnings"] = ["; ".join(group.warnings) for group in self.groups]
         return columns
+
+
+def _way(gap: float) -> str:
+    """The direction of a gap, observed less stated, in words."""
+    return "happens more often than stated" if gap > 0 else "happens less often than stated"
 
 
 def _cut(name: str, width: int) -> str:

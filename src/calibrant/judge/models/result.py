@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from ...data.printable import printable
-from ...data.result import Picture, Result, Table, plain
+from ...data.result import Paged, Picture, Result, Section, plain
 from ...data.types import Interval
 
 _ERRORS = {
@@ -94,7 +94,7 @@ class Difference(Result):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ModelComparison(Picture, Table):
+class ModelComparison(Picture, Paged):
     """What :func:`calibrant.compare_models` found.
 
     Attributes
@@ -117,6 +117,7 @@ class ModelComparison(Picture, Table):
     """
 
     display: ClassVar[str] = "ModelComparisonDisplay"
+    title: ClassVar[str] = "Models on the same rows"
 
     models: tuple[ComparedModel, ...]
     differences: tuple[Difference, ...]
@@ -215,13 +216,45 @@ class ModelComparison(Picture, Table):
             note += " Rows of a group are not taken for independent."
         return note
 
-    _unseen: ClassVar[tuple[str, ...]] = ("corrected", "se")
+    @property
+    def summary(self) -> str:
+        """Which models are better calibrated than others, and which cannot be told apart."""
+        measure = self.measures[0]
+        values = {m.name: m.measures[measure] for m in self.models}
+        first = self.reference if self.reference is not None else min(values, key=lambda name: values[name])
+        found = {name: self.difference(measure, first, name).better for name in values if name != first}
+        worse = [name for name, better in found.items() if better == first]
+        better = [name for name, better in found.items() if better == name]
+        alike = [name for name, better in found.items() if better is None]
+        said = []
+        if better:
+            said.append(f"{_listed(better)} {'is' if len(better) == 1 else 'are'} better calibrated than {first}")
+        if worse:
+            said.append(f"{first} is better calibrated than {_listed(worse)}")
+        if alike:
+            said.append(f"{_listed(alike)} cannot be told from {first}")
+        return f"{'; '.join(said)} ({measure_text(measure)}, {self.n_samples:,} rows)."
 
-    def _lead(self) -> str:
-        return str(self).splitlines()[0]
-
-    def _marked(self) -> list[bool]:
-        return [d.better is not None for d in self.differences]
+    def _sections(self) -> list[Section]:
+        columns: dict[str, list[Any]] = {"model": [m.name for m in self.models]}
+        # Parts of scores and squares have their differences below.
+        main = [k for k in self.measures if not k.startswith("squared") and ":" not in measure_text(k)]
+        columns |= {measure_text(k): [m.measures[k] for m in self.models] for k in main}
+        out = [Section("Models", columns)]
+        for k, measure in enumerate(self.measures):
+            found = sorted(self.of(measure), key=lambda d: d.better is None)
+            told: dict[str, list[Any]] = {
+                "first less second": [f"{d.model} - {d.other}" for d in found],
+                "difference": [d.value for d in found],
+                "low": [d.interval.low for d in found],
+                "high": [d.interval.high for d in found],
+                "p, adjusted": [d.adjusted for d in found],
+                "better": [d.better or "" for d in found],
+            }
+            name = f"Differences of the {measure_text(measure)}" if k == 0 else measure_text(measure)
+            note = self._note() if k == 0 else ""
+            out.append(Section(name, told, [d.better is not None for d in found], note, folded=k > 0))
+        return out
 
     def _columns(self) -> dict[str, Any]:
         names = ("measure", "model", "other", "value", "corrected", "se")
@@ -231,6 +264,11 @@ class ModelComparison(Picture, Table):
         for name in ("pvalue", "adjusted", "better"):
             columns[name] = [getattr(d, name) for d in self.differences]
         return columns
+
+
+def _listed(names: list[str]) -> str:
+    """Some names in words."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _signed(value: float) -> str:
