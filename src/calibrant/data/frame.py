@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from typing import Any, Literal
 
 Backend = Literal["polars", "pandas", "pyarrow"]
-_BACKENDS: dict[str, Backend] = {"polars": "polars", "pandas": "pandas", "pyarrow": "pyarrow"}
+_BACKENDS: dict[str, Backend] = {"pandas": "pandas", "polars": "polars", "pyarrow": "pyarrow"}
 
 
 def to_frame(columns: dict[str, list[Any]], backend: str | None, owner: str) -> Any:
@@ -17,5 +17,5 @@ def to_frame(columns: dict[str, list[Any]], backend: str | None, owner: str) -> 
         raise ValueError(f"backend must be one of {', '.join(map(repr, _BACKENDS))}; got {backend!r}")
     chosen = backend or next((b for b in _BACKENDS if find_spec(b)), None)
     if chosen is None:
-        raise ImportError(f"{owner} needs polars, pandas or pyarrow: pip install polars")
+        raise ImportError(f"{owner} needs pandas, polars or pyarrow: pip install pandas")
     return nw.from_dict(columns, backend=_BACKENDS[chosen]).to_native()

@@ -73,7 +73,7 @@ class Tabular:
 
         Parameters
         ----------
-        backend : {"polars", "pandas", "pyarrow"}, optional
+        backend : {"pandas", "polars", "pyarrow"}, optional
             Default: the first of these that is installed. ImportError if none is.
         """
         columns = {name: list(values) for name, values in self._columns().items()}

@@ -314,7 +314,7 @@ class Answers(Tabular, ABC):
 
         Parameters
         ----------
-        backend : {"polars", "pandas", "pyarrow"}, optional
+        backend : {"pandas", "polars", "pyarrow"}, optional
             Default: the first of these that is installed. ImportError if none is.
         """
         return super().to_frame(backend)
