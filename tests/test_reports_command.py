@@ -472,7 +472,7 @@ def test_a_real_ctrl_c_while_rows_are_read(tmp_path):
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as process:
         process.stdin.write(b"y_true,y_prob\n" + b"0,0.2\n1,0.7\n" * 20_000)
         process.stdin.flush()
-        for _ in range(200):  # until the copy of standard input is begun
+        for _ in range(1200):  # until the copy of standard input is begun, on a busy machine too
             if any(f.name.startswith(".calibrant-") for f in tmp_path.iterdir()):
                 break
             time.sleep(0.05)
