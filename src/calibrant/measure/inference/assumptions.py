@@ -38,6 +38,8 @@ from .sign_bets import lower_bound
 
 #: Shares of ``1 - level``: of the lower end, of the upper end for every truth, and of the one under an assumption.
 LOW, FREE, NARROW = 0.5, 0.3, 0.2
+#: Rows that whole-number weights may stand for: each is bet on by itself.
+_MOST_ROWS = 10_000_000
 #: Bins of ``"bins"``.
 _BINS = 15
 
@@ -47,6 +49,8 @@ class Assumption(ABC):
 
     #: What no sample of this size can show under it, and what the interval says of it.
     unseen: ClassVar[str]
+    #: Whether rows are looked at one by one, so that sums do not do.
+    needs_rows: ClassVar[bool] = True
 
     @abstractmethod
     def interval(self, reduction: Reduction, question: Question, rng: np.random.Generator) -> Interval | None:
@@ -58,6 +62,7 @@ class SmoothMap(Assumption):
     """The true map is one that the estimator can follow."""
 
     unseen: ClassVar[str] = "gaps that change faster with the score than the estimator follows"
+    needs_rows: ClassVar[bool] = False
 
     def __str__(self) -> str:
         return "smooth"
@@ -80,7 +85,7 @@ class NoAssumption(Assumption):
 
     def interval(self, reduction: Reduction, question: Question, rng: np.random.Generator) -> Interval:
         """Ends of level ``1 - LOW (1 - level)`` and ``1 - FREE (1 - level)``."""
-        rows = _rows_alike(self, reduction, question)
+        rows = _judge(self, reduction, question)
         share = 1 - question.level
         low = lower_bound(rows, LOW * share, rng) * (2 / rows.classes if rows.classes > 1 else 1.0)
         high = _root(_highest(rows, question, FREE * share), question.norm)
@@ -96,10 +101,13 @@ class _Pooled(Assumption):
 
     def interval(self, reduction: Reduction, question: Question, rng: np.random.Generator) -> Interval:
         """That of no assumption, whose upper end may be smaller: fails with ``1 - level`` at most in all."""
-        rows = _rows_alike(self, reduction, question)
-        low, high = NoAssumption().interval(reduction, question, rng)
+        rows = _judge(self, reduction, question)
+        return self.narrowed(NoAssumption().interval(reduction, question, rng), rows, question)
+
+    def narrowed(self, free: Interval, rows: RowsAlike, question: Question) -> Interval:
+        """The interval of no assumption with the smaller of its upper end and the one under this assumption."""
         own = _root(upper_bound(rows, self.pools, question.norm, NARROW * (1 - question.level)), question.norm)
-        return Interval(low, max(low, min(own, high)))
+        return Interval(free.low, max(free.low, min(own, free.high)))
 
 
 @dataclass(frozen=True)
@@ -194,7 +202,7 @@ def as_assumption(assume: str | Assumption) -> Assumption:
     return kind(found)
 
 
-def _rows_alike(assumption: Assumption, reduction: Reduction, question: Question) -> RowsAlike:
+def _judge(assumption: Assumption, reduction: Reduction, question: Question) -> RowsAlike:
     """Rows as the theorems take them; TypeError or ValueError where they say nothing."""
     refused = f"assume={str(assumption)!r} gives no interval "
     if isinstance(reduction, VectorProblem):
@@ -205,6 +213,11 @@ def _rows_alike(assumption: Assumption, reduction: Reduction, question: Question
         raise ValueError(
             f"{refused}for sample_weight other than whole numbers, which count repeats: its theorem is for rows that "
             "count alike; use assume='smooth'"
+        )
+    if reduction.weights is not None and reduction.weights.sum() > _MOST_ROWS:
+        raise ValueError(
+            f"{refused}for sample_weight that adds up to more than {_MOST_ROWS:,} repeats; got "
+            f"{float(reduction.weights.sum()):g}"
         )
     if np.isinf(question.norm):
         raise ValueError(f"{refused}for norm=inf: the largest gap may be where no row is; use a finite norm")

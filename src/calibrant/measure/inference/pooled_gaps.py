@@ -57,6 +57,8 @@ from .rows_alike import Part, RowsAlike
 #: Variances of ``o - s`` that bets are made for, and the share of δ that each has.
 VARIANCES = (0.25, 0.06, 0.015, 0.004, 0.001)
 SHARES = (0.5, 0.25, 0.125, 0.0625, 0.0625)
+#: The δ that bets are made for; those of other levels are the same, so that bounds of higher levels are never smaller.
+USUAL = 0.0125
 
 
 class Pools(NamedTuple):
@@ -95,8 +97,8 @@ def upper_bound_of_rows(rows: RowsAlike, norm: float, delta: float) -> float:
 
 def _bets(n: int, delta: float) -> list[tuple[float, float]]:
     """Each λ, and ``log 1/δ`` of its share."""
-    needed = [float(np.log(1 / (delta * share))) for share in SHARES]
-    return [(float(np.sqrt(2 * x / (n * v))), x) for v, x in zip(VARIANCES, needed, strict=True)]
+    each = zip(VARIANCES, SHARES, strict=True)
+    return [(float(np.sqrt(-2 * np.log(USUAL * w) / (n * v))), float(-np.log(delta * w))) for v, w in each]
 
 
 def _end(bet: float, exponent: float) -> float:
@@ -146,7 +148,7 @@ class _Sums(NamedTuple):
     def total(self, bet: float) -> float:
         """T, with each pool taken together or its rows alone, whichever looks smaller for calibrated outcomes."""
         a, back = -np.expm1(-bet), np.expm1(bet)
-        sides = (bet * s + np.log1p(-a * s) for s in (self.scores, 1 - self.scores))
+        sides = (bet * s + np.log(1 - s + s * np.exp(-bet)) for s in (self.scores, 1 - self.scores))
         up, down = (np.bincount(self.codes, v, minlength=self.count.size) for v in sides)
         cost = np.maximum(up, down)
         pooled = (self.count > 1) & (bet * self.gap_expected + cost < bet * self.alone_expected)

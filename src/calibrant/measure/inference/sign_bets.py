@@ -38,6 +38,8 @@ _LARGEST = 0.9
 _FINEST, _ROWS = 8, 3
 #: What earlier blocks still say when bins of one size are chosen.
 _MEMORY = 0.8
+#: The δ that bets are made for; those of other levels are the same, so that bounds of higher levels are never larger.
+_USUAL = 0.025
 #: Variance of X before there are rows, and the rows it counts as.
 _GUESS, _GUESSED = 0.1, 8
 #: Orders of the rows, fewer where there are many.
@@ -56,7 +58,7 @@ def lower_bound(rows: RowsAlike, delta: float, rng: np.random.Generator) -> floa
     if n <= _FIRST:
         return 0.0
     orders = int(np.clip(_IN_ALL // (n * len(rows.parts)), 1, _ORDERS))
-    every = [_bets(rows, rng.permutation(n), needed) for _ in range(orders)]
+    every = [_bets(rows, rng.permutation(n)) for _ in range(orders)]
 
     def excess(m: float) -> float:
         won = [np.log1p(np.minimum(bet, _LARGEST / (1 + m)) * (x - m)).sum() for bet, x in every]
@@ -65,7 +67,7 @@ def lower_bound(rows: RowsAlike, delta: float, rng: np.random.Generator) -> floa
     return 0.0 if excess(0.0) <= 0 else float(brentq(excess, 0.0, 1.0, xtol=1e-9))
 
 
-def _bets(rows: RowsAlike, place: AnyArray, needed: float) -> tuple[FloatArray, FloatArray]:
+def _bets(rows: RowsAlike, place: AnyArray) -> tuple[FloatArray, FloatArray]:
     """Bets and X of all rows but the first, in one order."""
     sides = [_Sides(part, place[part.rows]) for part in rows.parts]
     factor, seen, squares = 1.0 if rows.classes == 1 else 0.5, float(_GUESSED), _GUESSED * _GUESS
@@ -76,7 +78,7 @@ def _bets(rows: RowsAlike, place: AnyArray, needed: float) -> tuple[FloatArray, 
         for one in sides:
             where, values = one.next(start, stop)
             x[start:stop][where] += factor * values
-        bet[start:stop] = np.sqrt(2 * needed * seen / (rows.n * max(squares, 1e-12)))
+        bet[start:stop] = np.sqrt(-2 * np.log(_USUAL) * seen / (rows.n * max(squares, 1e-12)))
         seen, squares = seen + stop - start, squares + float(x[start:stop] @ x[start:stop])
         start = stop
     return bet[_FIRST:], x[_FIRST:]
