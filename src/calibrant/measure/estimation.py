@@ -165,8 +165,9 @@ def estimate(
     Estimators without cells draw outcomes for every row, at most 100 times a scale. Coverage of both is simulated in
     docs/coverage.md.
 
-    Other assumptions leave the value as it is. Their lower end is above 0 where bets on the side of the gap, learnt
-    from earlier rows, win too much for chance; their upper end is, without an assumption, near the mean of
+    Other assumptions leave the value as it is where their interval holds it, and else move it to the nearer end, since
+    their ends are theorems. The lower end is above 0 where bets on the side of the gap, learnt
+    from earlier rows, win too much for chance; the upper end is, without an assumption, near the mean of
     ``|outcome - score|`` (for scores that repeat lower), since outcomes that follow from the score by a rule look just
     like chance where no score repeats; ``.calibrated`` is None. docs/assumptions.md has theorems, proofs, and simulated
     coverage. Cost O(n log n) for each class and for each of four orders of the rows (one for 10⁵).
@@ -234,8 +235,10 @@ def _assumed(
     if len(question) == 1 and isinstance(chosen, CellEstimator) and not isinstance(asked.reduction, VectorProblem):
         sums = chosen.summarize(next(iter(asked.reduction.tiles())))
         curve = partial(_curve, chosen, sums[0], question, n_resamples, int(rng.integers(2**63)))
-    middle = min(max(question.combine(powers), interval.low), interval.high)
-    return _result(chosen, powers, Credible(interval, middle, None), question, curve, assumption)
+    low, high = interval
+    value = float(np.clip(question.combine(powers), low, high))  # what is proven to be off is moved
+    found = _result(chosen, powers, Credible(interval, value, None), question, curve, assumption)
+    return replace(found, value=value, interval=interval)
 
 
 @dataclass(frozen=True, eq=False)

@@ -189,7 +189,8 @@ class Estimate(Picture, Table):
     Attributes
     ----------
     value : float
-        The estimate: what :func:`calibration_error` returns, up to the rounding of float64 additions.
+        The estimate: what :func:`calibration_error` returns, up to the rounding of float64 additions; with another
+        ``assume`` than ``"smooth"`` moved to the nearer end of the interval where it lies outside.
     interval : Interval
         ``(low, high)`` at ``level``: a credible interval for the default estimator, else by test inversion; it accounts
         for the bias of ``value``, and is widened to hold it (0 for a signed value below 0).
