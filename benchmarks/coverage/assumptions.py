@@ -214,10 +214,8 @@ def share(held: np.ndarray) -> str:
 def coverage(cells: Iterable[dict[str, Any]]) -> str:
     """A row for each truth and size, a group of columns for each assumption."""
     known = {truth.name: truth for truth in (*TRUTHS, *MACHINES)}
-    rows = [
-        "| truth | error | n | smooth | wide | none | wide | low | above 0 | bins:20 | wide | V | variation:V | wide |"
-    ]
-    rows += ["|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"]
+    names = "truth error n samples smooth wide none wide low above-0 bins:20 wide V variation:V wide".split()
+    rows = [f"| {' | '.join(names)} |".replace("-", " "), "|---" + "|---:" * (len(names) - 1) + "|"]
     for one in sorted(cells, key=lambda c: (list(known).index(c["name"]), c["n"])):
         truth, ends = known[one["name"]], {k: np.array(v) for k, v in one["intervals"].items()}
         read = {name: told(each, one["truth"]) for name, each in ends.items()}
@@ -225,8 +223,8 @@ def coverage(cells: Iterable[dict[str, Any]]) -> str:
         bins = read["bins:20"] if truth.one_sign else f"*{read['bins:20'].replace(' | ', '* | *')}*"
         moving = f"{truth.variation:g} | {read[f'variation:{truth.variation:g}']}" if truth.variation else "∞ | | "
         rows.append(
-            f"| {one['name']} | {one['truth']:.4f} | {one['n']} | {read['smooth']} | {read['none']} | {low.mean():.3f} "
-            f"| {(low > 0).mean():.2f} | {bins} | {moving} |"
+            f"| {one['name']} | {one['truth']:.4f} | {one['n']} | {len(low)} | {read['smooth']} | {read['none']} "
+            f"| {low.mean():.3f} | {(low > 0).mean():.2f} | {bins} | {moving} |"
         )
     return "\n".join(rows)
 
@@ -291,12 +289,10 @@ def page(folder: Path) -> str:
     """`assumptions.md`."""
     cells, real = stored(folder), stored(folder / "arena")
     intro = Path(__file__).with_name("assumptions_intro.md").read_text(encoding="utf-8")
-    fewest = min(len(c["intervals"]["none"]) for c in cells)
     samples = len(real[0]["intervals"]["none"]) if real else 0
     return intro.format(
         coverage=coverage(cells),
         stretch=stretch(cells),
-        fewest=fewest,
         samples=samples,
         arena=arena_table(real) if real else "Not run.",
     )

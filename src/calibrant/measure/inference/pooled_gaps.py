@@ -110,7 +110,7 @@ class _Sums(NamedTuple):
 
     scores: FloatArray
     codes: AnyArray
-    count: AnyArray
+    rows: AnyArray
     gap: FloatArray
     alone: FloatArray
     #: What ``|Σ(o - s)|`` and ``Σ|o - s|^p`` are of calibrated outcomes: by scores alone.
@@ -126,7 +126,7 @@ class _Sums(NamedTuple):
         size = int(codes.max(initial=-1)) + 1
 
         def add(values: FloatArray) -> FloatArray:
-            return np.bincount(codes, values, minlength=size)
+            return np.asarray(np.bincount(codes, values, minlength=size), dtype=np.float64)
 
         count = np.bincount(codes, minlength=size)
         low, high = np.full(size, np.inf), np.full(size, -np.inf)
@@ -149,8 +149,8 @@ class _Sums(NamedTuple):
         """T, with each pool taken together or its rows alone, whichever looks smaller for calibrated outcomes."""
         a, back = -np.expm1(-bet), np.expm1(bet)
         sides = (bet * s + np.log(1 - s + s * np.exp(-bet)) for s in (self.scores, 1 - self.scores))
-        up, down = (np.bincount(self.codes, v, minlength=self.count.size) for v in sides)
+        up, down = (np.bincount(self.codes, v, minlength=self.rows.size) for v in sides)
         cost = np.maximum(up, down)
-        pooled = (self.count > 1) & (bet * self.gap_expected + cost < bet * self.alone_expected)
-        moved = (a + back) * self.variation / 4 * float(np.where(pooled, self.varying, 0).max(initial=0))
-        return float(np.where(pooled, bet * self.gap + cost, bet * self.alone).sum()) + moved
+        pooled = (self.rows > 1) & (bet * self.gap_expected + cost < bet * self.alone_expected)
+        moved = (a + back) * self.variation / 4 * np.where(pooled, self.varying, 0).max(initial=0)
+        return float(np.where(pooled, bet * self.gap + cost, bet * self.alone).sum() + moved)

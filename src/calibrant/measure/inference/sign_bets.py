@@ -62,7 +62,7 @@ def lower_bound(rows: RowsAlike, delta: float, rng: np.random.Generator) -> floa
 
     def excess(m: float) -> float:
         won = [np.log1p(np.minimum(bet, _LARGEST / (1 + m)) * (x - m)).sum() for bet, x in every]
-        return float(logsumexp(won)) - np.log(orders) - needed
+        return float(logsumexp(won) - np.log(orders)) - needed
 
     return 0.0 if excess(0.0) <= 0 else float(brentq(excess, 0.0, 1.0, xtol=1e-9))
 
