@@ -35,6 +35,7 @@ from calibrant.measure.inference.rows_alike import RowsAlike
 from .. import arguments
 from ..arena.halves import CHOOSING
 from ..arena.reading import draw, experiments
+from ..arena.store import CACHE
 from ..arena.truth import of_pool
 
 SIZES = (30, 100, 1000, 5000)
@@ -186,9 +187,9 @@ def cell(truth: Any, n: int, repetitions: int, path: Path) -> None:
     write_json(path, kept)
 
 
-def arena(folder: Path, samples: int) -> None:
+def arena(folder: Path, samples: int, cache: Path) -> None:
     """Cells of the arena's choosing half: confidence, and class-wise of networks."""
-    for one in experiments(CHOOSING):
+    for one in experiments(CHOOSING, cache=cache):
         wanted = [("confidence", n) for n in (100, 1000) if n <= one.largest]
         wanted += [("classwise", 3000)] if one.kind == "network" and one.pool and one.largest >= 3000 else []
         for notion, n in wanted:
@@ -214,8 +215,9 @@ def share(held: np.ndarray) -> str:
 def coverage(cells: Iterable[dict[str, Any]]) -> str:
     """A row for each truth and size, a group of columns for each assumption."""
     known = {truth.name: truth for truth in (*TRUTHS, *MACHINES)}
-    names = "truth error n samples smooth wide none wide low above-0 bins:20 wide V variation:V wide".split()
-    rows = [f"| {' | '.join(names)} |".replace("-", " "), "|---" + "|---:" * (len(names) - 1) + "|"]
+    rows = ["| truth | error | n | samples | smooth | wide | none | wide | low | above 0 | bins:20 | wide | V "]
+    rows[0] += "| variation:V | wide |"
+    rows += ["|---" + "|---:" * 14 + "|"]
     for one in sorted(cells, key=lambda c: (list(known).index(c["name"]), c["n"])):
         truth, ends = known[one["name"]], {k: np.array(v) for k, v in one["intervals"].items()}
         read = {name: told(each, one["truth"]) for name, each in ends.items()}
@@ -302,6 +304,7 @@ def main() -> None:
     parser = arguments.parser(__doc__, repetitions=300, only="truth", write=True)
     parser.add_argument("--store", type=Path, required=True, help="folder that keeps what was drawn")
     parser.add_argument("--arena", type=int, default=0, metavar="N", help="samples of each experiment of the arena")
+    parser.add_argument("--cache", type=Path, default=CACHE, help="folder of the arena (default %(default)s)")
     options = parser.parse_args()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cal.CalibrantWarning)  # scores of 0 and 1, samples that are all right
@@ -311,7 +314,7 @@ def main() -> None:
                     if options.only in truth.name:
                         cell(truth, n, repetitions, options.store / f"{number:02d}-{n}.json")
         if options.arena:
-            arena(options.store, options.arena)
+            arena(options.store, options.arena, options.cache)
     text = page(options.store)
     print(text)
     if options.write:
