@@ -223,7 +223,7 @@ def coverage(cells: Iterable[dict[str, Any]]) -> str:
         read = {name: told(each, one["truth"]) for name, each in ends.items()}
         low = ends["none"][:, 0]
         bins = read["bins:20"] if truth.one_sign else f"*{read['bins:20'].replace(' | ', '* | *')}*"
-        moving = f"{truth.variation:g} | {read[f'variation:{truth.variation:g}']}" if truth.variation else "∞ | | "
+        moving = f"{truth.variation:g} | {read[f'variation:{truth.variation:g}']}" if truth.variation else "| | "
         rows.append(
             f"| {one['name']} | {one['truth']:.4f} | {one['n']} | {len(low)} | {read['smooth']} | {read['none']} "
             f"| {low.mean():.3f} | {(low > 0).mean():.2f} | {bins} | {moving} |"
