@@ -165,6 +165,8 @@ FUNCTIONS = {
     "estimate": lambda y, p, **o: cal.estimate(y, p, **FEW, **o),
     "estimate binned": lambda y, p, **o: cal.estimate(y, p, estimator="binned", **FEW, **o),
     "estimate classwise": lambda y, p, **o: cal.estimate(y, p, notion="classwise", **FEW, **o),
+    "estimate for every truth": lambda y, p, **o: cal.estimate(y, p, assume="none", **FEW, **o),
+    "estimate of bounded variation": lambda y, p, **o: cal.estimate(y, p, assume="variation:1", **FEW, **o),
     "reliability_curve": lambda y, p, **o: cal.reliability_curve(y, p, **FEW, **o),
     "report": cal.report,
     "decompose": cal.decompose,

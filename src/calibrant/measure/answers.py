@@ -18,6 +18,7 @@ from ..errors.named import as_estimator
 from .curves.corp import is_isotonic
 from .curves.reliability import Drawn, curve_estimator
 from .estimation import estimate_from_sums
+from .inference.assumptions import Assumption, as_assumption
 from .inference.steps import Groups
 from .kept import Kept, ProblemSums
 from .question import Question
@@ -96,14 +97,21 @@ class Answers(Tabular, ABC):
         *,
         norm: float = 1,
         level: float = 0.95,
+        assume: str | Assumption = "smooth",
         n_resamples: int = 400,
         random_state: RandomState = 0,
     ) -> Estimate:
         """Calibration error with its interval, as :func:`calibrant.estimate`; by default of ``EmpiricalBayes()``.
 
         Exact where the estimator's sums were kept, and the interval then that of the rows with the same
-        ``random_state``. Cost that of :func:`calibrant.estimate`, which does not depend on the number of rows.
+        ``random_state``. Intervals of other assumptions than ``"smooth"`` need the rows (TypeError). Cost that of
+        :func:`calibrant.estimate`, which does not depend on the number of rows.
         """
+        if as_assumption(assume).needs_rows:
+            raise TypeError(
+                f"assume={str(as_assumption(assume))!r} looks at rows one by one, which are gone: use "
+                "calibrant.estimate() on a part of them, or assume='smooth'"
+            )
         chosen = _reader("auto" if estimator is None else estimator)
         rng = np.random.default_rng(random_state)
         return estimate_from_sums(

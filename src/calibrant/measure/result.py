@@ -204,7 +204,8 @@ class Estimate(Picture, Table):
     Attributes
     ----------
     value : float
-        The estimate: what :func:`calibration_error` returns, up to the rounding of float64 additions.
+        The estimate: what :func:`calibration_error` returns, up to the rounding of float64 additions; with another
+        ``assume`` than ``"smooth"`` moved to the nearer end of the interval where it lies outside.
     interval : Interval
         ``(low, high)`` at ``level``: a credible interval for the default estimator, else by test inversion; it accounts
         for the bias of ``value``, and is widened to hold it (0 for a signed value below 0).
@@ -220,6 +221,9 @@ class Estimate(Picture, Table):
         Posterior probability that the model is exactly calibrated (all classes together); None without a posterior.
     details : mapping of str to float
         What else the estimator found, such as the bandwidth of :class:`DirichletKernel`; empty for most.
+    assume, unseen : str
+        What the interval takes for granted (``"smooth"``, ``"none"``, ``"bins:15"``, ``"variation:0.5"``), and what it
+        therefore cannot show. With any but ``"smooth"`` it holds for every n, and ``calibrated`` is None.
     notion, estimator : str
     norm : float
     n_samples : int
@@ -239,6 +243,8 @@ class Estimate(Picture, Table):
     drawn: Callable[[], ReliabilityCurve] | None = field(default=None, repr=False, compare=False)
     calibrated: float | None = None
     details: Mapping[str, float] = field(default_factory=dict)
+    assume: str = "smooth"
+    unseen: str = field(default="", repr=False)
 
     def _columns(self) -> dict[str, Any]:
         none = [float("nan")] * len(self.per_class)
@@ -269,7 +275,10 @@ class Estimate(Picture, Table):
 
     def __str__(self) -> str:
         low, high = self.interval
-        return f"{self.value:.4f} ({100 * self.level:g}% interval {low:.4f} to {high:.4f})"
+        interval = f"{self.value:.4f} ({100 * self.level:g}% interval {low:.4f} to {high:.4f}"
+        if self.assume == "smooth":
+            return f"{interval})"
+        return f"{interval}, assume='{self.assume}')\nNot seen: {self.unseen}."
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, for JSON (NaN as None)."""
@@ -286,6 +295,8 @@ class Estimate(Picture, Table):
             "per_class": {str(k): plain(v) for k, v in self.per_class.items()},
             "curve": None if self.curve is None else self.curve.to_dict(),
             "details": {k: plain(v) for k, v in self.details.items()},
+            "assume": self.assume,
+            "unseen": self.unseen,
         }
 
 

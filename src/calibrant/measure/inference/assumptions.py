@@ -1,0 +1,240 @@
+"""What an interval takes for granted about the true calibration map: ``assume=`` of :func:`calibrant.estimate`.
+
+``"smooth"`` (default)
+    The map is one that the estimator can follow: its own interval, by a posterior or by test inversion. The narrowest,
+    with simulated coverage (docs/coverage.md), and of no use for gaps that change faster than the estimator sees.
+``"none"``
+    Nothing but independent rows. The lower end is a bet on the side of the gap, learnt from earlier rows
+    (:mod:`.sign_bets`); the upper end allows that all that is unexplained is a gap (:mod:`.pooled_gaps`).
+``"bins"``, ``"bins:B"``
+    The gap does not change its sign within each of B bins of equal width over [0, 1] (15): the model is too sure or
+    too unsure there, but not both. Then the error is that of the bins.
+``"variation:V"``
+    Over all scores the gap (the map minus the identity, of every class) moves up and down by V at most in all. A line
+    from +.2 to -.2 has .4, a step of .1 has .1, twelve waves of ±.1 have 4.8, and a map that nowhere falls 2 at most.
+
+The last three are theorems for every n, not approximations: each end fails with a probability that is stated, and
+"none" has the same lower end as the others and an upper end that is never below theirs. Of ``1 - level`` half is the
+lower end's, three tenths are those of the upper end without assumptions, and two tenths those of a smaller one.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...data.checks import check_int, check_positive
+from ...data.problem import Reduction, VectorProblem
+from ...data.types import Interval
+from ...sums import uniform_edges
+from ..question import Question
+from .pooled_gaps import Pools, same_scores, upper_bound, upper_bound_of_rows
+from .rows_alike import Part, RowsAlike
+from .sign_bets import lower_bound
+
+#: Shares of ``1 - level``: of the lower end, of the upper end for every truth, and of the one under an assumption.
+LOW, FREE, NARROW = 0.5, 0.3, 0.2
+#: Rows that whole-number weights may stand for: each is bet on by itself.
+_MOST_ROWS = 10_000_000
+#: Bins of ``"bins"``.
+_BINS = 15
+
+
+class Assumption(ABC):
+    """What is taken for granted; a subclass is a frozen value."""
+
+    #: What no sample of this size can show under it, and what the interval says of it.
+    unseen: ClassVar[str]
+    #: Whether rows are looked at one by one, so that sums do not do.
+    needs_rows: ClassVar[bool] = True
+
+    @abstractmethod
+    def interval(self, reduction: Reduction, question: Question, rng: np.random.Generator) -> Interval | None:
+        """Interval for the error that the question asks about; None where it is left to the estimator."""
+
+
+@dataclass(frozen=True)
+class SmoothMap(Assumption):
+    """The true map is one that the estimator can follow."""
+
+    unseen: ClassVar[str] = "gaps that change faster with the score than the estimator follows"
+    needs_rows: ClassVar[bool] = False
+
+    def __str__(self) -> str:
+        return "smooth"
+
+    def interval(self, reduction: Reduction, question: Question, rng: np.random.Generator) -> None:
+        """The estimator's own."""
+        return
+
+
+@dataclass(frozen=True)
+class NoAssumption(Assumption):
+    """Any truth."""
+
+    unseen: ClassVar[str] = (
+        "whether outcomes of scores that do not repeat vary by chance or by a gap: the upper end allows for the latter"
+    )
+
+    def __str__(self) -> str:
+        return "none"
+
+    def interval(self, reduction: Reduction, question: Question, rng: np.random.Generator) -> Interval:
+        """Ends of level ``1 - LOW (1 - level)`` and ``1 - FREE (1 - level)``."""
+        rows = _judge(self, reduction, question)
+        share = 1 - question.level
+        low = lower_bound(rows, LOW * share, rng) * (2 / rows.classes if rows.classes > 1 else 1.0)
+        high = _root(_highest(rows, question, FREE * share), question.norm)
+        return Interval(min(low, high), high)
+
+
+class _Pooled(Assumption):
+    """What bounds the error from above by gaps of pooled rows."""
+
+    @abstractmethod
+    def pools(self, part: Part) -> Pools:
+        """Pools of one problem's rows, by their scores alone."""
+
+    def interval(self, reduction: Reduction, question: Question, rng: np.random.Generator) -> Interval:
+        """That of no assumption, whose upper end may be smaller: fails with ``1 - level`` at most in all."""
+        rows = _judge(self, reduction, question)
+        return self.narrowed(NoAssumption().interval(reduction, question, rng), rows, question)
+
+    def narrowed(self, free: Interval, rows: RowsAlike, question: Question) -> Interval:
+        """The interval of no assumption with the smaller of its upper end and the one under this assumption."""
+        own = _root(upper_bound(rows, self.pools, question.norm, NARROW * (1 - question.level)), question.norm)
+        return Interval(free.low, max(free.low, min(own, free.high)))
+
+
+@dataclass(frozen=True)
+class SameSign(_Pooled):
+    """The gap does not change its sign within any of some bins of equal width."""
+
+    n_bins: int = _BINS
+
+    unseen: ClassVar[str] = "gaps that change their sign within a bin, which are assumed away"
+
+    def __post_init__(self) -> None:
+        check_int("n_bins of assume='bins:B'", self.n_bins, 1)
+
+    def __str__(self) -> str:
+        return f"bins:{self.n_bins}"
+
+    def pools(self, part: Part) -> Pools:
+        """Rows of a bin."""
+        slots = uniform_edges(self.n_bins).slots(part.typed, part.eps)
+        return Pools(np.unique(np.clip(slots, 1, self.n_bins), return_inverse=True)[1].reshape(-1))
+
+
+@dataclass(frozen=True)
+class BoundedVariation(_Pooled):
+    """The gap has a total variation of at most ``limit``."""
+
+    limit: float
+
+    unseen: ClassVar[str] = "gaps that move up and down by more in all, which are assumed away"
+
+    def __post_init__(self) -> None:
+        check_positive("V of assume='variation:V'", self.limit)
+
+    def __str__(self) -> str:
+        return f"variation:{self.limit:g}"
+
+    def pools(self, part: Part) -> Pools:
+        """Scores that are as frequent as a bin, and bins of equal mass of the others.
+
+        As many that what they hide, ``V / 2B``, and the noise of their gaps, ``(2 B E s(1 - s) / πn)^½``, are smallest
+        together.
+        """
+        s = part.scores
+        if not s.size:
+            return same_scores(part)
+        noise = max(float((s * (1 - s)).mean()), 1 / s.size)
+        bins = float(np.clip((self.limit**2 * np.pi * s.size / (2 * noise)) ** (1 / 3), 1, s.size))
+        _, code, count = np.unique(s, return_inverse=True, return_counts=True)
+        often = count >= s.size / bins
+        rest = np.where(often, 0, count)
+        middle = np.cumsum(rest) - rest / 2
+        number = np.floor(middle * bins / s.size).astype(np.intp)
+        of_score = np.where(often, np.arange(count.size) + s.size + 1, number)
+        return Pools(np.unique(of_score[code.reshape(-1)], return_inverse=True)[1].reshape(-1), self.limit)
+
+
+#: What follows the colon of a name, as a value; what has nothing behind it takes no colon.
+_NAMES: dict[str, tuple[Callable[..., Assumption], Callable[[str], Any] | None, bool]] = {
+    "smooth": (SmoothMap, None, False),
+    "none": (NoAssumption, None, False),
+    "bins": (SameSign, int, False),
+    "variation": (BoundedVariation, float, True),
+}
+
+
+def as_assumption(assume: str | Assumption) -> Assumption:
+    """Judge an ``assume`` argument: a name, or a value.
+
+    Examples
+    --------
+    >>> from calibrant.measure.inference.assumptions import as_assumption
+    >>> as_assumption("variation:0.5")
+    BoundedVariation(limit=0.5)
+    >>> str(as_assumption("bins"))
+    'bins:15'
+    """
+    if isinstance(assume, Assumption):
+        return assume
+    allowed = "'smooth', 'none', 'bins', 'bins:B' with B bins or 'variation:V' with a number V"
+    if not isinstance(assume, str):
+        raise TypeError(f"assume must be {allowed}; got {assume!r}")
+    name, colon, value = assume.partition(":")
+    kind, read, needed = _NAMES.get(name, (None, None, False))
+    if kind is None or (colon and read is None) or (needed and not colon):
+        raise ValueError(f"assume must be {allowed}; got {assume!r}")
+    if not colon:
+        return kind()
+    try:
+        found = read(value) if read else None
+    except ValueError:
+        raise ValueError(f"assume must be {allowed}; got {assume!r}") from None
+    return kind(found)
+
+
+def _judge(assumption: Assumption, reduction: Reduction, question: Question) -> RowsAlike:
+    """Rows as the theorems take them; TypeError or ValueError where they say nothing."""
+    refused = f"assume={str(assumption)!r} gives no interval "
+    if isinstance(reduction, VectorProblem):
+        raise TypeError(f"{refused}for the notion {question.notion!r}: use 'confidence', 'top-label' or 'classwise'")
+    if reduction.design is not None:
+        raise ValueError(f"{refused}for rows in groups: it takes rows as independent; use assume='smooth'")
+    if reduction.weights is not None and not reduction.integral:
+        raise ValueError(
+            f"{refused}for sample_weight other than whole numbers, which count repeats: its theorem is for rows that "
+            "count alike; use assume='smooth'"
+        )
+    if reduction.weights is not None and reduction.weights.sum() > _MOST_ROWS:
+        raise ValueError(
+            f"{refused}for sample_weight that adds up to more than {_MOST_ROWS:,} repeats; got "
+            f"{float(reduction.weights.sum()):g}"
+        )
+    if np.isinf(question.norm):
+        raise ValueError(f"{refused}for norm=inf: the largest gap may be where no row is; use a finite norm")
+    if question.average == "max":
+        raise ValueError(f"{refused}for average='max': use the mean over classes, or one class at a time")
+    return RowsAlike.of(reduction, question)
+
+
+def _highest(rows: RowsAlike, question: Question, delta: float) -> float:
+    """Upper bound of ``E|gap|^p`` for every truth: of classes together from rows, of one problem with equal scores."""
+    if rows.classes > 1:
+        return upper_bound_of_rows(rows, question.norm, delta)
+    return upper_bound(rows, same_scores, question.norm, delta)
+
+
+def _root(power: float, norm: float) -> float:
+    return float(power ** (1 / norm))
+
+
+__all__ = ["Assumption", "BoundedVariation", "NoAssumption", "SameSign", "SmoothMap", "as_assumption"]
