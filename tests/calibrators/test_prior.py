@@ -39,9 +39,9 @@ def test_temperature_is_fitted_as_with_rows_of_the_prior(m):
     assert got == pytest.approx(with_rows(c.TemperatureScaling(), p, y, m).temperature_, rel=1e-6)
 
 
-def test_auto_is_four_rows_and_half_a_row_of_margins():
+def test_auto_is_eight_rows_and_half_a_row_of_margins():
     s, y, _ = two(100, 0, 0.6)
-    assert c.BetaCalibration().fit(s, y).a_ == pytest.approx(c.BetaCalibration(shrinkage=4).fit(s, y).a_, rel=1e-9)
+    assert c.BetaCalibration().fit(s, y).a_ == pytest.approx(c.BetaCalibration(shrinkage=8).fit(s, y).a_, rel=1e-9)
     z = logit(s)
     got = c.BetaCalibration(input="margin").fit(z, y).a_
     share, rate = 0.5 / 100.5, (y.sum() + 1) / 102

@@ -225,10 +225,10 @@ def test_matrices_are_the_optimum(calibrator, penalty, n, k):
 
 
 def test_shrinkage_by_rule():
-    """Twice the squared weights per class, n and K as the docstrings say, and four rows as the scores expect them."""
+    """Twice the squared weights per class, n and K as the docstrings say, and eight rows as the scores expect them."""
     p, y, _ = several(300, 4, 0, 0.6)
     z = np.log(p)
-    n, m = 300, 4
+    n, m = 300, 8
 
     def loss(logits):
         """Of the rows and of the prior's, whose classes are as likely as p says, spread over the scores."""
@@ -389,7 +389,7 @@ def test_spline_is_the_optimum():
     s, y, w = binary_problem(2000, False)
     fitted = c.SplineCalibrator().fit(s, y, w)
     assert fitted.gradient_norm_ < 1e-6
-    heavy = c.SplineCalibrator(alpha=1e9).fit(s, y, w).predict_proba(s)
+    heavy = c.SplineCalibrator(alpha=1e9, shrinkage=0).fit(s, y, w).predict_proba(s)
     platt = c.PlattScaling(smoothing=False, shrinkage=0).fit(s, y, w).predict_proba(s)
     np.testing.assert_allclose(heavy, platt, atol=1e-3)
 

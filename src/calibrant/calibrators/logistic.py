@@ -47,7 +47,7 @@ class PlattScaling(BinaryCalibrator):
         m ≥ 0: a prior counts as m rows, spread over those given, whose outcomes are the probabilities p that the scores
         stand for (of margins: the share of the class). Targets become ``(n o + m p) / (n + m)``: a weak pull towards
         leaving scores alone, which keeps the fit finite where scores separate the classes and vanishes as n grows. 0
-        gives the maximum likelihood exactly, or a :class:`ConvergenceWarning` where there is none. ``"auto"``: 4 rows,
+        gives the maximum likelihood exactly, or a :class:`ConvergenceWarning` where there is none. ``"auto"``: 8 rows,
         and half a row of margins.
     input : {"probability", "logit", "margin"}, default "probability"
     labels : sequence, optional

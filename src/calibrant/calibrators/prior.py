@@ -23,7 +23,7 @@ from .base import not_below
 from .inputs import Sample
 
 #: Rows of ``shrinkage="auto"``, and where scores are margins: shares of classes know less than probabilities.
-ROWS, OF_MARGINS = 4.0, 0.5
+ROWS, OF_MARGINS = 8.0, 0.5
 
 
 def check_shrinkage(shrinkage: Any) -> None:
