@@ -71,6 +71,9 @@ class Scored(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
         return X
 
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        return np.asarray(X.argmax(axis=1))
+
 
 def of_scikit_learn(method: str) -> Fit:
     """scikit-learn's calibration of a prefit model that gives probabilities."""
@@ -82,13 +85,14 @@ def of_scikit_learn(method: str) -> Fit:
     return fit
 
 
-def of_probmetrics(name: str) -> Fit:
+def of_probmetrics(method: str, **options: Any) -> Fit:
     """A calibrator of probmetrics by its name."""
 
     def fit(p: np.ndarray, y: np.ndarray, k: int) -> Callable[[np.ndarray], np.ndarray]:
         from probmetrics.calibrators import get_calibrator
 
-        return get_calibrator(name).fit(p, y).predict_proba
+        one = get_calibrator(method, sms_print_init_info=False, svs_print_init_info=False, **options)
+        return one.fit(p, y).predict_proba
 
     return fit
 
@@ -111,8 +115,13 @@ CALIBRATORS: dict[str, Fit] = {
     "scikit-learn temperature": of_scikit_learn("temperature"),
 }
 if find_spec("probmetrics"):
-    PEERS = {"SMS": "sms", "SVS": "svs", "quadratic": "logistic", "temperature": "ts-mix"}
-    CALIBRATORS |= {f"probmetrics {label}": of_probmetrics(name) for label, name in PEERS.items()}
+    CALIBRATORS |= {
+        "probmetrics SMS": of_probmetrics("sms"),
+        "probmetrics SVS": of_probmetrics("svs"),
+        "probmetrics quadratic, SMS": of_probmetrics("logistic", logistic_binary_type="quadratic"),
+        "probmetrics temperature": of_probmetrics("ts-mix"),
+        "probmetrics Venn-Abers": of_probmetrics("ivap"),
+    }
 #: Those of which the best for an experiment, known afterwards, is the oracle: ours that choose nothing.
 SINGLE = [name for name in CALIBRATORS if name != "auto" and " " not in name]
 
@@ -144,7 +153,7 @@ def lines(one: Experiment, cache: Path, splits: int, names: list[str]) -> Iterat
             continue
         found = {}
         for name in names:
-            path = cache / "repair" / name.replace(" ", "-") / f"{one.name}.{n}.json"
+            path = cache / "repair" / name.replace(", ", " ").replace(" ", "-") / f"{one.name}.{n}.json"
             kept = json.loads(path.read_text()) if path.exists() else None
             if kept is None or kept["splits"] != splits:
                 kept = read(one, n, CALIBRATORS[name], splits)
@@ -171,6 +180,8 @@ def main() -> None:
             if i % options.every == 0:
                 found += lines(one, options.cache, options.splits, names)
                 print(one.name, flush=True)
+    if not found:
+        parser.error("no experiment of that name has rows enough")
     text = page(found, options.half, options.splits, [name for name in names if name in SINGLE])
     print(text)
     if options.write:

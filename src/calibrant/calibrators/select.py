@@ -135,9 +135,8 @@ def _default_names(n_classes: int, kind: str) -> list[str]:
         return names if probabilities else ["platt", "quadratic", "spline", "isotonic"]
     if not probabilities:
         return ["temperature", "vector", "matrix", "isotonic"]
-    names = ["identity", "temperature", "ensemble-temperature", "vector", "matrix"]
-    # The Dirichlet penalty, a mean over K², does not shrink enough where classes are many.
-    return [*names, *(["dirichlet-1", "dirichlet-0.01"] if n_classes <= 30 else []), "isotonic"]
+    # Dirichlet calibration is no better than a matrix that is shrunk by n and K, and by far the slowest.
+    return ["identity", "temperature", "ensemble-temperature", "vector", "matrix", "pooled-isotonic", "isotonic"]
 
 
 def _pooled_isotonic() -> Calibrator:

@@ -19,6 +19,8 @@ from .prior import check_shrinkage, prior_shares, share_of
 _TILE = 1 << 17
 #: Inverse temperatures below this say that scores mean next to nothing.
 _MEANINGFUL = 0.01
+#: Violation of the conditions of the optimum that is rounding.
+_OPTIMAL = 1e-10
 
 
 class TemperatureScaling(Calibrator):
@@ -244,7 +246,7 @@ class _Loss:
 def mixture_weights(seen: FloatArray, weights: FloatArray) -> tuple[FloatArray, float, int]:
     """Weights of a mixture, not negative and with sum 1, of least ``-mean log(seen @ u)``; violation, and steps.
 
-    Solved by Newton's method on each face of the simplex: three corners, three edges and the inside.
+    Solved by Newton's method on faces of the simplex, corners before edges and the inside, until one has the optimum.
     """
     k, total = seen.shape[1], float(weights.sum())
     floor = np.finfo(np.float64).tiny
@@ -252,8 +254,8 @@ def mixture_weights(seen: FloatArray, weights: FloatArray) -> tuple[FloatArray, 
     def value(u: FloatArray) -> float:
         return -float(weights @ np.log(np.maximum(seen @ u, floor))) / total
 
-    best, lowest, steps = np.eye(k)[0], np.inf, 0
-    for face in range(1, 2**k):
+    best, lowest, violation, steps = np.eye(k)[0], np.inf, np.inf, 0
+    for face in sorted(range(1, 2**k), key=int.bit_count):
         members = [i for i in range(k) if face >> i & 1]
         u = np.zeros(k)
         u[members] = 1 / len(members)
@@ -277,8 +279,9 @@ def mixture_weights(seen: FloatArray, weights: FloatArray) -> tuple[FloatArray, 
         reached = value(u)
         if reached < lowest - 1e-15:
             best, lowest = u, reached
-    gain = (
-        (weights / np.maximum(seen @ best, floor)) @ seen / total
-    )  # 1 where the weight is above 0, at most 1 elsewhere
-    violation = float(np.maximum(gain - 1, np.where(best > 1e-12, 1 - gain, 0.0)).max())
+            # 1 where the weight is above 0, at most 1 elsewhere: then no other face has a lower loss.
+            gain = (weights / np.maximum(seen @ best, floor)) @ seen / total
+            violation = float(np.maximum(gain - 1, np.where(best > 1e-12, 1 - gain, 0.0)).max())
+            if violation < _OPTIMAL:
+                break
     return best, violation, steps
