@@ -86,9 +86,9 @@ class VectorScaling(Calibrator):
     def _fit(self, sample: Sample) -> None:
         z = sample.scores.logs(self.eps).astype(np.float64)
         k = z.shape[1]
-        rule = isinstance(self.shrinkage, str)
-        strength, rows = (k**2 / sample.total, "auto") if rule else (self.shrinkage, 0.0)
-        objective = VectorObjective(z, sample, strength, _pull(z, sample, rows), free=bool(self.intercept))
+        strength = k**2 / sample.total if isinstance(self.shrinkage, str) else self.shrinkage
+        pull = _pull(z, sample, "auto" if isinstance(self.shrinkage, str) else 0.0)
+        objective = VectorObjective(z, sample, strength, pull, free=bool(self.intercept))
         start = np.concatenate([_slope(z, sample) * np.ones(k), np.zeros(k if self.intercept else 0)])
         found = _minimised(objective, start).warn("VectorScaling")
         self.coef_ = found.x[:k]
