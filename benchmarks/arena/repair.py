@@ -182,7 +182,8 @@ def main() -> None:
                 print(one.name, flush=True)
     if not found:
         parser.error("no experiment of that name has rows enough")
-    text = page(found, options.half, options.splits, [name for name in names if name in SINGLE])
+    part = "all models and data sets" if options.every == 1 else f"one in {options.every} of its models and data sets"
+    text = page(found, f"{options.half} half ({part})", options.splits, [name for name in names if name in SINGLE])
     print(text)
     if options.write:
         write_text(options.write, text)

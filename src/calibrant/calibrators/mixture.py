@@ -134,7 +134,9 @@ def earned_weights(
     weights = {name: float(w) for name, w in zip(changing, each, strict=True) if w > 0}
     if alone is None:
         return weights
-    mixed = np.sum([w * held[name] for name, w in weights.items()], axis=0)
+    mixed = np.zeros_like(held[alone])
+    for name, w in weights.items():
+        mixed += w * held[name]
     part = min(_part(held[alone], mixed, sample, score, _OWN if score == goal else _OTHER) for score in GOALS)
     return ({alone: 1 - part} if part < 1 else {}) | (
         {name: part * w for name, w in weights.items()} if part > 0 else {}
