@@ -146,21 +146,30 @@ def read(one: Experiment, n: int, fit: Fit, splits: int) -> dict[str, Any]:
     return {"splits": splits, "losses": np.mean(losses, axis=0).tolist(), "seconds": seconds / splits, "failed": failed}
 
 
-def lines(one: Experiment, cache: Path, splits: int, names: list[str]) -> Iterator[dict[str, Any]]:
+def kept(cache: Path, name: str, one: Experiment, n: int, splits: int) -> tuple[Path, dict[str, Any] | None]:
+    """Where a calibrator's losses are kept, and these, if they are of so many splits."""
+    path = cache / "repair" / name.replace(", ", " ").replace(" ", "-") / f"{one.name}.{n}.json"
+    found = json.loads(path.read_text()) if path.exists() else None
+    return path, found if found is not None and found["splits"] == splits else None
+
+
+def lines(one: Experiment, options: Any, names: list[str]) -> Iterator[dict[str, Any]]:
     """A line for each size that leaves rows to judge: losses of every calibrator."""
     for n in SIZES:
         if len(one.y_true) < n + FEWEST:
             continue
         found = {}
         for name in names:
-            path = cache / "repair" / name.replace(", ", " ").replace(" ", "-") / f"{one.name}.{n}.json"
-            kept = json.loads(path.read_text()) if path.exists() else None
-            if kept is None or kept["splits"] != splits:
-                kept = read(one, n, CALIBRATORS[name], splits)
-                write_json(path, kept)
-            found[name] = kept
-        about = {"name": one.name, "kin": one.kin, "kind": one.kind, "classes": one.n_classes, "n": n}
-        yield about | {"read": found}
+            path, done = kept(options.cache, name, one, n, options.splits)
+            if done is None and options.done:
+                break
+            if done is None:
+                done = read(one, n, CALIBRATORS[name], options.splits)
+                write_json(path, done)
+            found[name] = done
+        else:
+            about = {"name": one.name, "kin": one.kin, "kind": one.kind, "classes": one.n_classes, "n": n}
+            yield about | {"read": found}
 
 
 def main() -> None:
@@ -169,6 +178,7 @@ def main() -> None:
     parser.add_argument("--half", choices=HALVES, default=REPORTING, help="default %(default)s")
     parser.add_argument("--splits", type=int, default=10, help="splits an experiment (default %(default)s)")
     parser.add_argument("--every", type=int, default=1, help="only every so-manieth experiment (default all)")
+    parser.add_argument("--done", action="store_true", help="only what is in the cache already")
     parser.add_argument("--calibrators", help="names, with commas (default all)")
     options = parser.parse_args()
     os.nice(10)
@@ -178,11 +188,11 @@ def main() -> None:
         warnings.simplefilter("ignore")  # scores of 0 and 1, classes without rows, peers' own
         for i, one in enumerate(experiments(options.half, cache=options.cache, only=options.only)):
             if i % options.every == 0:
-                found += lines(one, options.cache, options.splits, names)
+                found += lines(one, options, names)
                 print(one.name, flush=True)
     if not found:
         parser.error("no experiment of that name has rows enough")
-    part = "all models and data sets" if options.every == 1 else f"one in {options.every} of its models and data sets"
+    part = "some of its models and data sets" if options.done or options.every > 1 else "all its models and data sets"
     text = page(found, f"{options.half} half ({part})", options.splits, [name for name in names if name in SINGLE])
     print(text)
     if options.write:

@@ -86,6 +86,7 @@ def test_weights_are_those_of_the_docstring(goal, power):
     np.testing.assert_allclose(fitted.predict_proba(p), sum(want[name] * q for name, q in parts.items()), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_no_harm_where_scores_are_calibrated_and_rows_few():
     """The mean harm over samples of 100 calibrated rows is a fifth of that of the best single candidate."""
     harm = {"average": [], "best": []}
