@@ -35,7 +35,7 @@ METHODS = {
     "isotonic, one against the rest": c.OneVsRest(c.IsotonicCalibrator()),
     "beta, one against the rest": c.OneVsRest(c.BetaCalibration()),
     "histogram, one against the rest": c.OneVsRest(c.HistogramBinning(15)),
-    "auto": c.AutoCalibrator(),
+    "auto": c.AutoCalibrator(rule="one-standard-error"),
 }
 
 

@@ -78,6 +78,7 @@ ROWS = [
         many=True,
         error=0.06,
     ),
+    Row(c.Mixture([c.TemperatureScaling(), c.MatrixScaling()], [1, 2]), many=True),
     Row(c.LabelSmoothing(c.TemperatureScaling(), 0.01), many=True),
 ]
 BINARY = [row for row in ROWS if not row.many]

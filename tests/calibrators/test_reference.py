@@ -55,7 +55,7 @@ def binary_problem(n, ties):
 def test_platt_is_the_optimum(n, ties):
     s, y, w = binary_problem(n, ties)
     z = logit(s.clip(1e-12, 1 - 1e-12))
-    fitted = c.PlattScaling(smoothing=False).fit(s, y, w)
+    fitted = c.PlattScaling(smoothing=False, shrinkage=0).fit(s, y, w)
     reached = binary_loss(fitted.coef_ * z + fitted.intercept_, y, w)
     assert reached <= tight(lambda t: binary_loss(t[0] * z + t[1], y, w), np.array([1.0, 0.0])) + 1e-8
     assert fitted.gradient_norm_ < 1e-9
@@ -70,7 +70,7 @@ def test_platt_targets_are_those_of_scikit_learn():
 
     model = LogisticRegression().fit(x[:300], y[:300])
     peer = CalibratedClassifierCV(FrozenEstimator(model), method="sigmoid").fit(x[300:], y[300:])
-    ours = c.PlattScaling(input="margin").fit(model.decision_function(x[300:]), y[300:])
+    ours = c.PlattScaling(shrinkage=0, input="margin").fit(model.decision_function(x[300:]), y[300:])
     got = ours.predict_proba(model.decision_function(x))[:, 1]
     np.testing.assert_allclose(got, peer.predict_proba(x)[:, 1], atol=2e-4)
 
@@ -101,7 +101,7 @@ def test_beta_is_the_constrained_optimum(n, ties, parameters, power):
     free = {"abm": 2, "am": 1, "ab": 2, "a": 1}[parameters]
     start = np.concatenate([np.ones(free), np.zeros(1 if "m" in parameters else 0)])
     bounds = [(0, None)] * free + [(None, None)] * (len(start) - free)
-    fitted = c.BetaCalibration(parameters).fit(s, y)
+    fitted = c.BetaCalibration(parameters, shrinkage=0).fit(s, y)
     reached = binary_loss(fitted.a_ * up - fitted.b_ * down + fitted.c_, y)
     assert reached <= tight(lambda t: binary_loss(logits(t), y), start, bounds) + 1e-8
     assert min(fitted.a_, fitted.b_) >= 0
@@ -113,7 +113,7 @@ def test_beta_is_the_constrained_optimum(n, ties, parameters, power):
 def test_quadratic_is_the_optimum(n, ties):
     s, y, w = binary_problem(n, ties)
     z = logit(s.clip(1e-12, 1 - 1e-12))
-    fitted = c.QuadraticLogit().fit(s, y, w)
+    fitted = c.QuadraticLogit(shrinkage=0).fit(s, y, w)
     reached = binary_loss(fitted.intercept_ + fitted.coef_[0] * z + fitted.coef_[1] * z**2, y, w)
     least = tight(lambda t: binary_loss(t[0] + t[1] * z + t[2] * z**2, y, w), np.array([0.0, 1.0, 0.0]))
     assert reached <= least + 1e-8
@@ -127,7 +127,7 @@ def test_temperature_is_the_optimum(n, k):
     p, y, _ = several(n, k, n, 0.6)
     p[::7] = np.eye(k)[y[::7]]
     z = np.log(p.clip(1e-12))
-    fitted = c.TemperatureScaling().fit(p, y)
+    fitted = c.TemperatureScaling(shrinkage=0).fit(p, y)
     assert log_loss(z / fitted.temperature_, y) <= tight(lambda t: log_loss(z * t[0], y), np.ones(1)) + 1e-9
     assert fitted.gradient_norm_ < 1e-9
 
@@ -136,14 +136,14 @@ def test_temperature_of_many_rows_is_that_of_all():
     """Beyond 20 000 rows a part finds the start, not the end."""
     p, y, _ = several(30_000, 3, 0, 0.6)
     w = np.random.default_rng(0).integers(0, 3, 30_000)
-    fitted = c.TemperatureScaling().fit(p, y, sample_weight=w)
+    fitted = c.TemperatureScaling(shrinkage=0).fit(p, y, sample_weight=w)
     z = np.log(p)
     assert log_loss(z / fitted.temperature_, y, w) <= tight(lambda t: log_loss(z * t[0], y, w), np.ones(1)) + 1e-10
 
 
 def test_useless_scores_have_an_infinite_temperature():
     p, y, _ = several(500, 3, 0, -0.5)
-    fitted = c.TemperatureScaling().fit(p, y)
+    fitted = c.TemperatureScaling(shrinkage=0).fit(p, y)
     assert fitted.temperature_ == np.inf
     np.testing.assert_allclose(fitted.predict_proba(p), 1 / 3)
 
@@ -200,10 +200,10 @@ def test_vector_is_the_optimum(n, k, shrinkage, intercept):
             ),
         ),
         (
-            c.DirichletCalibration("odir", 0.02, 0.03),
+            c.DirichletCalibration("odir", 0.02, 0.03, shrinkage=0),
             lambda w, b, k: 0.02 * ((w**2).sum() - (np.diag(w) ** 2).sum()) / (k * (k - 1)) + 0.03 * (b**2).sum() / k,
         ),
-        (c.DirichletCalibration("l2", 0.02), lambda w, b, k: 0.02 * ((w**2).sum() + (b**2).sum())),
+        (c.DirichletCalibration("l2", 0.02, shrinkage=0), lambda w, b, k: 0.02 * ((w**2).sum() + (b**2).sum())),
     ],
     ids=lambda value: "penalty" if isinstance(value, FunctionType) else repr(value),  # of a function: its address
 )
@@ -225,21 +225,31 @@ def test_matrices_are_the_optimum(calibrator, penalty, n, k):
 
 
 def test_shrinkage_by_rule():
-    """Twice the squared weights per class, n and K as the docstrings say; weights count as rows."""
+    """Twice the squared weights per class, n and K as the docstrings say, and eight rows as the scores expect them."""
     p, y, _ = several(300, 4, 0, 0.6)
-    by_rule, by_hand = c.VectorScaling().fit(p, y), c.VectorScaling(4**2 / 300).fit(p, y)
-    np.testing.assert_allclose(by_rule.coef_, by_hand.coef_)
     z = np.log(p)
+    n, m = 300, 8
 
-    def objective(t):
+    def loss(logits):
+        """Of the rows and of the prior's, whose classes are as likely as p says, spread over the scores."""
+        logs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        return (n * log_loss(logits, y) - m * (p * logs).sum(axis=1).mean()) / (n + m)
+
+    def vector(t):
+        v, b = t[:4], t[4:]
+        return loss(z * v + b) + 4 / 300 * (((v - v.mean()) ** 2).sum() + (b**2).sum())
+
+    def matrix(t):
         w, b = t.reshape(4, 5)[:, :4], t.reshape(4, 5)[:, 4]
         d = np.diag(w)
         off = (w**2).sum() - (d**2).sum()
-        return log_loss(z @ w.T + b, y) + 12 / 300 * off + 4 / 300 * (((d - d.mean()) ** 2).sum() + (b**2).sum())
+        return loss(z @ w.T + b) + 12 / 300 * off + 4 / 300 * (((d - d.mean()) ** 2).sum() + (b**2).sum())
 
+    fitted = c.VectorScaling().fit(p, y)
+    assert vector(np.concatenate([fitted.coef_, fitted.intercept_])) <= tight(vector, np.repeat([1.0, 0.0], 4)) + 1e-8
     fitted = c.MatrixScaling().fit(p, y)
-    reached = objective(np.column_stack([fitted.coef_, fitted.intercept_]).ravel())
-    assert reached <= tight(objective, np.column_stack([np.eye(4), np.zeros(4)]).ravel()) + 1e-8
+    reached = matrix(np.column_stack([fitted.coef_, fitted.intercept_]).ravel())
+    assert reached <= tight(matrix, np.column_stack([np.eye(4), np.zeros(4)]).ravel()) + 1e-8
     doubled = c.MatrixScaling().fit(p, y, sample_weight=np.full(300, 2))
     assert (
         np.abs(doubled.coef_ - np.diag(np.diag(doubled.coef_))).sum()
@@ -379,15 +389,15 @@ def test_spline_is_the_optimum():
     s, y, w = binary_problem(2000, False)
     fitted = c.SplineCalibrator().fit(s, y, w)
     assert fitted.gradient_norm_ < 1e-6
-    heavy = c.SplineCalibrator(alpha=1e9).fit(s, y, w).predict_proba(s)
-    platt = c.PlattScaling(smoothing=False).fit(s, y, w).predict_proba(s)
+    heavy = c.SplineCalibrator(alpha=1e9, shrinkage=0).fit(s, y, w).predict_proba(s)
+    platt = c.PlattScaling(smoothing=False, shrinkage=0).fit(s, y, w).predict_proba(s)
     np.testing.assert_allclose(heavy, platt, atol=1e-3)
 
 
 def test_label_smoothing_is_what_it_says():
     p, y, _ = several(400, 3, 0, 0.6)
     amount = 0.2
-    fitted = c.LabelSmoothing(c.TemperatureScaling(), amount).fit(p, y)
+    fitted = c.LabelSmoothing(c.TemperatureScaling(shrinkage=0), amount).fit(p, y)
     z = np.log(p)
     target = np.full((400, 3), amount / 3)
     target[np.arange(400), y] += 1 - amount

@@ -7,6 +7,7 @@ from .gaussian_process import GaussianProcessCalibrator
 from .histogram import BayesianBinning, HistogramBinning, ScalingBinning
 from .linear import DirichletCalibration, MatrixScaling, VectorScaling
 from .logistic import BetaCalibration, PlattScaling, QuadraticLogit
+from .mixture import Mixture
 from .model import CalibratedModel
 from .monotone import IsotonicCalibrator, RocHullCalibrator, VennAbers
 from .near_isotonic import NearIsotonic
@@ -34,6 +35,7 @@ __all__ = [
     "IsotonicCalibrator",
     "LabelSmoothing",
     "MatrixScaling",
+    "Mixture",
     "NearIsotonic",
     "OneVsRest",
     "OrderPreserving",

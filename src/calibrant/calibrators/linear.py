@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..data.checks import check_choice
-from ..data.types import AnyArray, FloatArray
+from ..data.types import FloatArray
 from .base import EPS, Calibrator, check_eps, not_below
 from .fields import STEPS, Field, Numbers
 from .inputs import Sample, Scores
 from .newton import Solution, minimise, minimise_large
-from .temperature import fit_temperature, softmax
+from .prior import check_shrinkage, prior_shares, share_of
+from .temperature import fit_temperature, own_logits, softmax
 
 #: Parameters up to which Newton's method is used: beyond, the Hessian is larger than the data.
 _NEWTON = 700
@@ -27,7 +28,8 @@ class VectorScaling(Calibrator):
     ----------
     shrinkage : float or "auto", default "auto"
         λ ≥ 0: adds ``λ (Σ (v_k - v̄)² + Σ b_k²) / K`` to the mean log-loss. Large values give temperature scaling, 0 is
-        vector scaling as published. ``"auto"``: ``K² / n``, that is ``K / n`` a squared deviation.
+        vector scaling as published. ``"auto"``: ``K² / n``, that is ``K / n`` a squared deviation, and the prior of
+        :class:`TemperatureScaling`.
     intercept : bool, default True
         Whether b is fitted; without it this is "vector scaling without bias".
     input, labels, eps
@@ -79,13 +81,14 @@ class VectorScaling(Calibrator):
 
     def _check(self, sample: Sample) -> None:
         check_eps(self.eps)
-        _check_shrinkage(self.shrinkage)
+        check_shrinkage(self.shrinkage)
 
     def _fit(self, sample: Sample) -> None:
         z = sample.scores.logs(self.eps).astype(np.float64)
         k = z.shape[1]
         strength = k**2 / sample.total if isinstance(self.shrinkage, str) else self.shrinkage
-        objective = VectorObjective(z, sample.codes, sample.weights, strength, free=bool(self.intercept))
+        pull = _pull(z, sample, "auto" if isinstance(self.shrinkage, str) else 0.0)
+        objective = VectorObjective(z, sample, strength, pull, free=bool(self.intercept))
         start = np.concatenate([_slope(z, sample) * np.ones(k), np.zeros(k if self.intercept else 0)])
         found = _minimised(objective, start).warn("VectorScaling")
         self.coef_ = found.x[:k]
@@ -104,7 +107,8 @@ class MatrixScaling(Calibrator):
     shrinkage : float or "auto", default "auto"
         λ ≥ 0: adds ``λ (Σ_{k≠l} W_kl² + Σ (W_kk - w̄)² + Σ b_k²) / K`` to the mean log-loss, w̄ the mean of the diagonal:
         large values give temperature scaling, 0 is matrix scaling as published. ``"auto"``: ``K (K - 1) / n`` a squared
-        element off the diagonal, and ``K / n`` a squared deviation on it or intercept.
+        element off the diagonal, and ``K / n`` a squared deviation on it or intercept; and the prior of
+        :class:`TemperatureScaling`.
     input, labels, eps
         As :class:`TemperatureScaling`.
 
@@ -156,7 +160,7 @@ class MatrixScaling(Calibrator):
 
     def _check(self, sample: Sample) -> None:
         check_eps(self.eps)
-        _check_shrinkage(self.shrinkage)
+        check_shrinkage(self.shrinkage)
 
     def _features(self, scores: Scores) -> FloatArray:
         return scores.logs(self.eps).astype(np.float64)
@@ -167,11 +171,15 @@ class MatrixScaling(Calibrator):
         weight = 2 * self.shrinkage / k
         return Quadratic(weight, weight, weight, centred=True)
 
+    def _rows(self) -> float | str:
+        """Rows of the prior."""
+        return "auto" if isinstance(self.shrinkage, str) else 0.0
+
     def _fit(self, sample: Sample) -> None:
         z = self._features(sample.scores)
         k = z.shape[1]
         penalty = self._penalty(k, sample.total)
-        objective = MatrixObjective(z, sample.codes, sample.weights, penalty)
+        objective = MatrixObjective(z, sample, penalty, _pull(z, sample, self._rows()))
         start = np.column_stack([_slope(z, sample) * np.eye(k), np.zeros(k)]).ravel()
         found = _minimised(objective, start).warn(type(self).__name__)
         w = found.x.reshape(k, k + 1)
@@ -198,6 +206,8 @@ class DirichletCalibration(MatrixScaling):
         λ ≥ 0, on the mean log-loss.
     intercept_strength : float or None, default None
         μ; None: λ.
+    shrinkage : float or "auto", default "auto"
+        As :class:`TemperatureScaling`, beside the penalty. 0 is Dirichlet calibration as published.
     input, labels, eps
         As :class:`TemperatureScaling`. Logits become log-probabilities first, which matters to the penalty.
 
@@ -232,6 +242,7 @@ class DirichletCalibration(MatrixScaling):
         strength: float = 1e-3,
         intercept_strength: float | None = None,
         *,
+        shrinkage: float | str = "auto",
         input: str = "probability",
         labels: Any = None,
         eps: float = EPS,
@@ -239,6 +250,7 @@ class DirichletCalibration(MatrixScaling):
         self.penalty = penalty
         self.strength = strength
         self.intercept_strength = intercept_strength
+        self.shrinkage = shrinkage
         self.input = input
         self.labels = labels
         self.eps = eps
@@ -246,12 +258,16 @@ class DirichletCalibration(MatrixScaling):
     def _check(self, sample: Sample) -> None:
         check_eps(self.eps)
         check_choice("penalty", self.penalty, PENALTIES)
+        check_shrinkage(self.shrinkage)
         not_below("strength", self.strength, 0.0)
         if self.intercept_strength is not None:
             not_below("intercept_strength", self.intercept_strength, 0.0)
 
     def _features(self, scores: Scores) -> FloatArray:
         return scores.log_probabilities(self.eps)
+
+    def _rows(self) -> float | str:
+        return self.shrinkage
 
     def _penalty(self, k: int, n: float) -> Quadratic:
         if self.penalty == "l2":
@@ -294,19 +310,28 @@ class Quadratic:
 class _Softmax:
     """Mean log-loss of a softmax whose logits are linear in the parameters, and a quadratic penalty."""
 
-    def __init__(self, codes: AnyArray, weights: FloatArray, k: int) -> None:
-        self.codes, self.share = codes, weights / weights.sum()
-        self.rows = np.arange(len(codes))
-        self.k = k
+    def __init__(self, sample: Sample, pull: FloatArray | None) -> None:
+        self.codes, self.share = sample.codes, sample.weights / sample.total
+        self.rows = np.arange(len(self.codes))
+        self.k = sample.n_classes
+        #: By how much targets differ from what was observed, weighted; None: they are what was observed.
+        self.pull = pull
+
+    def observed(self) -> FloatArray:
+        """Weighted targets, (n, K)."""
+        out = np.zeros((len(self.codes), self.k))
+        out[self.rows, self.codes] = self.share
+        return out if self.pull is None else out + self.pull
 
     def losses(self, logits: FloatArray) -> tuple[float, FloatArray]:
         """Mean log-loss, and probabilities in the place of logits."""
         logits -= logits.max(axis=1, keepdims=True)
         own = logits[self.rows, self.codes]
+        pulled = 0.0 if self.pull is None else float(np.vdot(self.pull, logits))
         p = np.exp(logits, out=logits)
         whole = p.sum(axis=1, keepdims=True)
         p /= whole
-        return float(self.share @ (np.log(whole[:, 0]) - own)), p
+        return float(self.share @ (np.log(whole[:, 0]) - own)) - pulled, p
 
     def bend(self, p: FloatArray, u: FloatArray) -> FloatArray:
         """Derivative of weighted probabilities along a change u of the logits."""
@@ -319,13 +344,11 @@ class _Softmax:
 class MatrixObjective(_Softmax):
     """For ``softmax(W [z, 1])``; parameters are W, (K, K + 1), row by row."""
 
-    def __init__(self, z: FloatArray, codes: AnyArray, weights: FloatArray, penalty: Quadratic) -> None:
-        super().__init__(codes, weights, z.shape[1])
+    def __init__(self, z: FloatArray, sample: Sample, penalty: Quadratic, pull: FloatArray | None) -> None:
+        super().__init__(sample, pull)
         self.features = np.column_stack([z, np.ones(len(z))])
         self.penalty = penalty
-        own = np.zeros(z.shape)
-        own[self.rows, codes] = 1.0
-        self.seen = (own * self.share[:, None]).T @ self.features
+        self.seen = self.observed().T @ self.features
 
     def __call__(self, theta: FloatArray, curved: bool) -> tuple[float, FloatArray, FloatArray | None]:
         """Value, gradient and, where asked for, Hessian."""
@@ -364,12 +387,10 @@ class MatrixObjective(_Softmax):
 class VectorObjective(_Softmax):
     """For ``softmax(v z + b)``; parameters are v and, with an intercept, b; the penalty is half a quadratic form."""
 
-    def __init__(self, z: FloatArray, codes: AnyArray, weights: FloatArray, shrinkage: float, *, free: bool) -> None:
-        super().__init__(codes, weights, z.shape[1])
-        self.z, self.free, self.strength = z, free, 2 * shrinkage / z.shape[1]
-        own = np.zeros(z.shape)
-        own[self.rows, codes] = self.share
-        self.seen = self._gathered(own)
+    def __init__(self, z: FloatArray, sample: Sample, strength: float, pull: FloatArray | None, *, free: bool) -> None:
+        super().__init__(sample, pull)
+        self.z, self.free, self.strength = z, free, 2 * strength / z.shape[1]
+        self.seen = self._gathered(self.observed())
 
     def _gathered(self, q: FloatArray) -> FloatArray:
         """Sums of (n, K) numbers over rows, by parameter."""
@@ -421,11 +442,15 @@ class VectorObjective(_Softmax):
         return times, diagonal + self.strength
 
 
-def _check_shrinkage(shrinkage: Any) -> None:
-    if isinstance(shrinkage, str):
-        check_choice("shrinkage", shrinkage, ("auto",))
-    else:
-        not_below("shrinkage", shrinkage, 0.0)
+def _pull(z: FloatArray, sample: Sample, rows: float | str) -> FloatArray | None:
+    """What so many rows of the prior change of weighted targets."""
+    share = share_of(rows, sample)
+    if share == 0:
+        return None
+    out = softmax(z) if sample.scores.kind != "margin" else np.tile(prior_shares(sample), (len(z), 1))
+    out[np.arange(len(z)), sample.codes] -= 1
+    out *= (share * sample.weights / sample.total)[:, None]
+    return out
 
 
 def _minimised(objective: MatrixObjective | VectorObjective, start: FloatArray) -> Solution:
@@ -434,5 +459,5 @@ def _minimised(objective: MatrixObjective | VectorObjective, start: FloatArray) 
 
 def _slope(z: FloatArray, sample: Sample) -> float:
     """Where fits start: the inverse temperature."""
-    found: Solution = fit_temperature(z, sample.codes, sample.weights)
+    found: Solution = fit_temperature(z, own_logits(z, sample, "auto"), sample.weights)
     return float(np.clip(found.x[0], 1e-3, 1e3))

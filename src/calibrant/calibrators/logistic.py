@@ -14,6 +14,7 @@ from .base import EPS, BinaryCalibrator, check_eps
 from .fields import PROBABILITIES, STEPS, Field, Number, Numbers
 from .inputs import Sample, Scores
 from .newton import Solution, minimise, minimise_bounded, part_of, sigmoid_objective
+from .prior import check_shrinkage, shrunk
 
 BETA_PARAMETERS = ("abm", "am", "ab", "a")
 SOLVERS = ("maximum-likelihood", "closed-form")
@@ -41,7 +42,13 @@ class PlattScaling(BinaryCalibrator):
         Linear discriminant analysis of one feature, that is, as printed with ``smoothing=False``; with smoothing a row
         counts for both classes, by its target. On such scores both solvers tend to the same map, and this one is the
         less noisy (Efron 1975); on others it is biased however many the rows. It is finite where scores separate the
-        classes, and scores that are all equal give the base rate.
+        classes, and scores that are all equal give the base rate. It has no prior.
+    shrinkage : float or "auto", default "auto"
+        m ≥ 0: a prior counts as m rows, spread over those given, whose outcomes are the probabilities p that the scores
+        stand for (of margins: the share of the class). Targets become ``(n o + m p) / (n + m)``: a weak pull towards
+        leaving scores alone, which keeps the fit finite where scores separate the classes and vanishes as n grows. 0
+        gives the maximum likelihood exactly, or a :class:`ConvergenceWarning` where there is none. ``"auto"``: 8 rows,
+        and half a row of margins.
     input : {"probability", "logit", "margin"}, default "probability"
     labels : sequence, optional
         Labels in column order; default sorted. 1-D scores are of the second.
@@ -91,12 +98,14 @@ class PlattScaling(BinaryCalibrator):
         *,
         smoothing: bool = True,
         solver: str = "maximum-likelihood",
+        shrinkage: float | str = "auto",
         input: str = "probability",
         labels: Any = None,
         eps: float = EPS,
     ) -> None:
         self.smoothing = smoothing
         self.solver = solver
+        self.shrinkage = shrinkage
         self.input = input
         self.labels = labels
         self.eps = eps
@@ -105,6 +114,7 @@ class PlattScaling(BinaryCalibrator):
         check_eps(self.eps)
         check_bool("smoothing", self.smoothing)
         check_choice("solver", self.solver, SOLVERS)
+        check_shrinkage(self.shrinkage)
 
     def _fit(self, sample: Sample) -> None:
         z, o, w = sample.scores.log_odds(self.eps), sample.outcomes(), sample.weights
@@ -117,7 +127,7 @@ class PlattScaling(BinaryCalibrator):
         if self.solver == "closed-form":
             found = _of_normal_scores(columns, targets, w, _ROUNDING * float(np.abs(z).max()) / scale)
         else:
-            found = _fit_columns(columns, targets, w, "PlattScaling")
+            found = _fit_columns(columns, shrunk(targets, sample, self.shrinkage, self.eps), w, "PlattScaling")
         self.coef_ = float(found.x[0] / scale)
         self.intercept_ = float(found.x[1] - found.x[0] * centre / scale)
         self.gradient_norm_, self.n_iter_ = found.gradient_norm, found.n_iter
@@ -136,6 +146,8 @@ class BetaCalibration(BinaryCalibrator):
     ----------
     parameters : {"abm", "am", "ab", "a"}, default "abm"
         What is fitted: ``"am"`` has b = a (Platt scaling of log odds, with a ≥ 0), ``"ab"`` has m = ½, ``"a"`` both.
+    shrinkage : float or "auto", default "auto"
+        As :class:`PlattScaling`.
     input, labels, eps
         As :class:`PlattScaling`; logits and margins are read as log odds, exactly.
 
@@ -176,9 +188,16 @@ class BetaCalibration(BinaryCalibrator):
     }
 
     def __init__(
-        self, parameters: str = "abm", *, input: str = "probability", labels: Any = None, eps: float = EPS
+        self,
+        parameters: str = "abm",
+        *,
+        shrinkage: float | str = "auto",
+        input: str = "probability",
+        labels: Any = None,
+        eps: float = EPS,
     ) -> None:
         self.parameters = parameters
+        self.shrinkage = shrinkage
         self.input = input
         self.labels = labels
         self.eps = eps
@@ -186,10 +205,11 @@ class BetaCalibration(BinaryCalibrator):
     def _check_parameters(self) -> None:
         check_eps(self.eps)
         check_choice("parameters", self.parameters, BETA_PARAMETERS)
+        check_shrinkage(self.shrinkage)
 
     def _fit(self, sample: Sample) -> None:
         up, down = self._columns(sample.scores)
-        o, w = sample.outcomes(), sample.weights
+        o, w = shrunk(sample.outcomes(), sample, self.shrinkage, self.eps), sample.weights
         same, free = self.parameters in ("am", "a"), self.parameters in ("abm", "am")
         if not free:  # c = (a - b) log 2 for m = 1/2
             up, down = up + np.log(2), down + np.log(2)
@@ -226,6 +246,8 @@ class QuadraticLogit(BinaryCalibrator):
 
     Parameters
     ----------
+    shrinkage : float or "auto", default "auto"
+        As :class:`PlattScaling`.
     input, labels, eps
         As :class:`PlattScaling`.
 
@@ -258,16 +280,26 @@ class QuadraticLogit(BinaryCalibrator):
 
     state: ClassVar[Mapping[str, Field]] = {"coef_": Numbers(("2",)), "intercept_": Number(), **STEPS}
 
-    def __init__(self, *, input: str = "probability", labels: Any = None, eps: float = EPS) -> None:
+    def __init__(
+        self,
+        *,
+        shrinkage: float | str = "auto",
+        input: str = "probability",
+        labels: Any = None,
+        eps: float = EPS,
+    ) -> None:
+        self.shrinkage = shrinkage
         self.input = input
         self.labels = labels
         self.eps = eps
 
     def _check_parameters(self) -> None:
         check_eps(self.eps)
+        check_shrinkage(self.shrinkage)
 
     def _fit(self, sample: Sample) -> None:
-        z, o, w = sample.scores.log_odds(self.eps), sample.outcomes(), sample.weights
+        z, w = sample.scores.log_odds(self.eps), sample.weights
+        o = shrunk(sample.outcomes(), sample, self.shrinkage, self.eps)
         centre, scale = standard(z, w)
         u = (z - centre) / scale
         found = _fit_columns(np.column_stack([np.ones_like(u), u, u**2]), o, w, "QuadraticLogit")

@@ -24,12 +24,16 @@ from .histogram import BayesianBinning, HistogramBinning, ScalingBinning
 from .inputs import Sample, Scores, read_sample
 from .linear import DirichletCalibration, MatrixScaling, VectorScaling
 from .logistic import BetaCalibration, PlattScaling, QuadraticLogit
+from .mixture import earned_weights, of_weights, rows_of
 from .monotone import IsotonicCalibrator, RocHullCalibrator, VennAbers
 from .near_isotonic import NearIsotonic
 from .ordered import OrderPreserving
 from .spline import CurveCalibrator, SplineCalibrator
 from .temperature import EnsembleTemperatureScaling, TemperatureScaling, softmax
 from .wrappers import Composed, OneVsRest
+
+#: The rule that takes several candidates, with weights.
+AVERAGE = "average"
 
 
 class Identity(Calibrator):
@@ -76,12 +80,13 @@ class Selection(Table):
     Attributes
     ----------
     name : str
-        The calibrator chosen.
+        The calibrator chosen; of an average, the one of most weight.
     calibrator : Calibrator
         Fitted to all rows.
     table : list of dict
         One row a candidate, the simplest first: ``name``, ``loss`` (cross-validated mean), ``difference`` to the best
-        and its standard error ``se``, ``accuracy``, ``seconds`` of a fit, and ``chosen``.
+        and its standard error ``se``, ``accuracy``, ``seconds`` of a fit, and ``chosen``; ``weight`` by the rule
+        ``"average"``.
     nested_loss : float
         Cross-validated loss of the whole procedure, choice included: what to expect of new rows. NaN where it was not
         asked for.
@@ -104,10 +109,15 @@ def table_text(chosen: str, table: list[dict[str, Any]]) -> str:
     width = max(len(row["name"]) for row in table)
     lines = [
         f"  {row['name']:<{width}}  loss {row['loss']:.4f}  +{row['difference']:.4f} (se {row['se']:.4f})"
-        f"  accuracy {row['accuracy']:.4f}{'  chosen' if row['chosen'] else ''}"
+        f"  accuracy {row['accuracy']:.4f}{_said_of(row)}"
         for row in table
     ]
     return "\n".join([f"chosen: {chosen}", *lines])
+
+
+def _said_of(row: Mapping[str, Any]) -> str:
+    weight = f"  weight {row['weight']:.2f}" if row.get("weight") else ""
+    return weight + ("  chosen" if row["chosen"] else "")
 
 
 def default_candidates(n_classes: int, kind: str = "probability") -> dict[str, Calibrator]:
@@ -126,9 +136,8 @@ def _default_names(n_classes: int, kind: str) -> list[str]:
         return names if probabilities else ["platt", "quadratic", "spline", "isotonic"]
     if not probabilities:
         return ["temperature", "vector", "matrix", "isotonic"]
-    names = ["identity", "temperature", "ensemble-temperature", "vector", "matrix"]
-    # The Dirichlet penalty, a mean over K², does not shrink enough where classes are many.
-    return [*names, *(["dirichlet-1", "dirichlet-0.01"] if n_classes <= 30 else []), "isotonic"]
+    # Dirichlet calibration is no better than a matrix that is shrunk by n and K, and by far the slowest.
+    return ["identity", "temperature", "ensemble-temperature", "vector", "matrix", "pooled-isotonic", "isotonic"]
 
 
 def _pooled_isotonic() -> Calibrator:
@@ -209,9 +218,9 @@ def select_calibrator(
     goal : {"log-loss", "brier"}, default "log-loss"
         Both are proper: no calibrator gains by saying what it does not mean. Probabilities of labels count as 1e-6 at
         least in the log-loss.
-    rule : {"one-standard-error", "best"}, default "one-standard-error"
+    rule : {"one-standard-error", "best", "average"}, default "one-standard-error"
         The first candidate whose loss is within one standard error of the least, or the least. The standard error is
-        that of the paired differences of rows.
+        that of the paired differences of rows. ``"average"``: as :class:`AutoCalibrator` does.
     nested : bool, default False
         Also cross-validate the choice itself.
     input, labels
@@ -241,44 +250,60 @@ def select_calibrator(
     'identity'
     """
     goal = check_goal(goal)
-    check_choice("rule", rule, RULES)
+    check_choice("rule", rule, (*RULES, AVERAGE))
     check_int("cv", cv, 2)
     sample = judged_sample(scores, y, sample_weight, input, labels)
     tried = candidates_for(sample, candidates)
     everything = np.arange(sample.scores.n_rows)
     choosing = _Choosing(cv, goal, rule, random_state)
-    name, table = choosing.among(tried, sample, everything)
-    fitted = fit_rows(tried[name], sample, everything)
+    name, one, table = choosing.among(tried, sample, everything)
+    fitted = fit_rows(one, sample, everything)
     loss = float("nan")
     if nested:
         rows = np.empty(len(everything))
         for train, test in folds_of(sample.codes, cv, random_state):
-            inner, _ = choosing.among(tried, sample, train)
-            p = fit_rows(tried[inner], sample, train).predict_proba(sample.scores.values[test])
+            inner = choosing.among(tried, sample, train)[1]
+            p = fit_rows(inner, sample, train).predict_proba(sample.scores.values[test])
             rows[test] = losses_of(p, sample.codes[test], goal)
         loss = float(np.average(rows, weights=sample.weights))
     return Selection(name, fitted, table, loss)
 
 
 class AutoCalibrator(Calibrator):
-    """The calibrator that :func:`select_calibrator` chooses, as an estimator.
+    r"""Repair that does no harm: an average of calibrators, shrunk to leaving scores alone by cross-validated evidence.
+
+    Candidates share weights :math:`e^{-n\,\text{loss}/4}` by their losses of rows held out. The average that they make
+    gets the part :math:`(1 - \text{se}^2 / \text{gain}^2)_+` by its gain over leaving scores alone, or less where the
+    other proper score's gain, with half the squared standard error, grants less; the rest is left alone. What is not
+    borne out by both the log-loss and the Brier score is not changed, and of many rows the best candidates are left.
 
     Parameters
     ----------
-    candidates, cv, goal, rule, random_state
-        See :func:`select_calibrator`.
+    candidates, cv, goal, random_state
+        See :func:`select_calibrator`. One of them must be :class:`Identity`, as by default, for scores to be left
+        alone; margins cannot be.
+    rule : {"average", "one-standard-error", "best"}, default "average"
+        The others choose a single candidate: see :func:`select_calibrator`.
     input, labels
         As :class:`TemperatureScaling`.
 
     Attributes
     ----------
     chosen_ : str
+        The candidate of most weight.
     calibrator_ : fitted calibrator
+        A :class:`Mixture`, or the candidate that has all the weight.
     table_ : list of dict
+        As :class:`Selection`, with ``weight``.
 
     Notes
     -----
-    Cost: a fit of every candidate on each fold, and one of that chosen on all rows.
+    Gains and harm on real models, beside single calibrators': ``benchmarks/arena/repair.md``. Cost: a fit of every
+    candidate on each fold, and one of those that have weight on all rows.
+
+    References
+    ----------
+    James & Stein (1961), *Estimation with quadratic loss*, for the shrinkage.
 
     Examples
     --------
@@ -300,7 +325,7 @@ class AutoCalibrator(Calibrator):
         *,
         cv: int = 5,
         goal: str = "log-loss",
-        rule: str = "one-standard-error",
+        rule: str = AVERAGE,
         random_state: Any = 0,
         input: str = "probability",
         labels: Any = None,
@@ -322,7 +347,14 @@ class AutoCalibrator(Calibrator):
         if not hasattr(self, "chosen_"):
             return str(super().__repr__(N_CHAR_MAX))
         row = next(row for row in self.table_ if row["chosen"])
-        about = {"chosen": self.chosen_, "loss": row["loss"], "goal": self.goal, "candidates": len(self.table_)}
+        weight = {"weight": row["weight"]} if "weight" in row else {}
+        about = {
+            "chosen": self.chosen_,
+            **weight,
+            "loss": row["loss"],
+            "goal": self.goal,
+            "candidates": len(self.table_),
+        }
         return one_line("AutoCalibrator", about.items())
 
     def __str__(self) -> str:
@@ -395,16 +427,27 @@ class _Choosing:
 
     def among(
         self, tried: Mapping[str, Calibrator], sample: Sample, rows: AnyArray
-    ) -> tuple[str, list[dict[str, Any]]]:
-        """Name of the choice, and the table, from some rows of a sample."""
-        codes = sample.codes[rows]
-        folds = folds_of(codes, self.cv, self.random_state)
-        weights = sample.weights[rows] / sample.weights[rows].sum()
+    ) -> tuple[str, Calibrator, list[dict[str, Any]]]:
+        """Name of the choice, what is to be fitted, and the table, from some rows of a sample."""
+        some = rows_of(sample, rows)
+        folds = folds_of(some.codes, self.cv, self.random_state)
+        weights = some.weights / some.total
         losses: dict[str, FloatArray] = {}
-        more: dict[str, dict[str, float]] = {}
+        more: dict[str, dict[str, Any]] = {}
+        held: dict[str, FloatArray] = {}
         for name, one in tried.items():
             p, seconds = held_out(one, sample, folds, rows)
-            losses[name] = losses_of(p, codes, self.goal)
-            more[name] = {"accuracy": float(weights @ (p.argmax(axis=1) == codes)), "seconds": seconds}
-        chosen, table = chosen_of(losses, weights, self.rule)
-        return chosen, [row | more[row["name"]] | {"chosen": row["name"] == chosen} for row in table]
+            losses[name] = losses_of(p, some.codes, self.goal)
+            more[name] = {"accuracy": float(weights @ (p.argmax(axis=1) == some.codes)), "seconds": seconds}
+            if self.rule == AVERAGE:
+                held[name] = p
+        chosen, table = chosen_of(losses, weights, "best" if self.rule == AVERAGE else self.rule)
+        one = tried[chosen]
+        if self.rule == AVERAGE and len(tried) > 1:
+            alone = next((name for name, one in tried.items() if isinstance(one, Identity)), None)
+            means = {row["name"]: row["loss"] for row in table}
+            earned = earned_weights(held, means, some, alone=alone, goal=self.goal)
+            chosen, one = max(earned, key=lambda name: earned[name]), of_weights(tried, earned, sample)
+            for name, each in more.items():
+                each["weight"] = earned.get(name, 0.0)
+        return chosen, one, [row | more[row["name"]] | {"chosen": row["name"] == chosen} for row in table]

@@ -18,6 +18,7 @@ from .fields import PROBABILITIES, STEPS, Field, Numbers
 from .histogram import Units
 from .inputs import Sample, Scores
 from .newton import Solution, minimise_bounded, sigmoid_objective
+from .prior import check_shrinkage, shrunk
 
 _DEGREE = 3
 _CURVE_NODES = 513
@@ -39,6 +40,8 @@ class SplineCalibrator(BinaryCalibrator):
         Inner knots, at quantiles of the log odds; fewer where these coincide.
     alpha : float, default 1
         α ≥ 0.
+    shrinkage : float or "auto", default "auto"
+        As :class:`PlattScaling`.
     input, labels, eps
         As :class:`PlattScaling`.
 
@@ -83,12 +86,14 @@ class SplineCalibrator(BinaryCalibrator):
         n_knots: int = 6,
         alpha: float = 1.0,
         *,
+        shrinkage: float | str = "auto",
         input: str = "probability",
         labels: Any = None,
         eps: float = EPS,
     ) -> None:
         self.n_knots = n_knots
         self.alpha = alpha
+        self.shrinkage = shrinkage
         self.input = input
         self.labels = labels
         self.eps = eps
@@ -97,9 +102,11 @@ class SplineCalibrator(BinaryCalibrator):
         check_eps(self.eps)
         not_below("alpha", self.alpha, 0.0)
         check_int("n_knots", self.n_knots, 0)
+        check_shrinkage(self.shrinkage)
 
     def _fit(self, sample: Sample) -> None:
-        z, o, w = sample.scores.log_odds(self.eps), sample.outcomes(), sample.weights
+        z, w = sample.scores.log_odds(self.eps), sample.weights
+        o = shrunk(sample.outcomes(), sample, self.shrinkage, self.eps)
         low, high = float(z.min()), float(z.max())
         if low == high:
             low, high = low - 1.0, high + 1.0

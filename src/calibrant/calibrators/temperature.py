@@ -8,16 +8,19 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import special
 
-from ..data.types import AnyArray, FloatArray
+from ..data.types import FloatArray
 from .base import EPS, Calibrator, check_eps
 from .fields import PROBABILITIES, STEPS, Field, Number, Numbers
 from .inputs import Sample, Scores
 from .newton import Solution, minimise, part_of
+from .prior import check_shrinkage, prior_shares, share_of
 
 #: Numbers worked on at a time.
 _TILE = 1 << 17
 #: Inverse temperatures below this say that scores mean next to nothing.
 _MEANINGFUL = 0.01
+#: Violation of the conditions of the optimum that is rounding.
+_OPTIMAL = 1e-10
 
 
 class TemperatureScaling(Calibrator):
@@ -25,6 +28,9 @@ class TemperatureScaling(Calibrator):
 
     Parameters
     ----------
+    shrinkage : float or "auto", default "auto"
+        As :class:`PlattScaling`: how many rows the prior counts for, whose classes are as likely as the scores say. 0
+        is temperature scaling as published.
     input : {"probability", "logit", "margin"}, default "probability"
         The logarithms of probabilities are logits. float32 scores are worked on in float32.
     labels : sequence, optional
@@ -63,16 +69,26 @@ class TemperatureScaling(Calibrator):
 
     state: ClassVar[Mapping[str, Field]] = {"temperature_": Number(0, infinite=True), **STEPS}
 
-    def __init__(self, *, input: str = "probability", labels: Any = None, eps: float = EPS) -> None:
+    def __init__(
+        self,
+        *,
+        shrinkage: float | str = "auto",
+        input: str = "probability",
+        labels: Any = None,
+        eps: float = EPS,
+    ) -> None:
+        self.shrinkage = shrinkage
         self.input = input
         self.labels = labels
         self.eps = eps
 
     def _check(self, sample: Sample) -> None:
         check_eps(self.eps)
+        check_shrinkage(self.shrinkage)
 
     def _fit(self, sample: Sample) -> None:
-        found = fit_temperature(sample.scores.logs(self.eps), sample.codes, sample.weights).warn("TemperatureScaling")
+        z = sample.scores.logs(self.eps)
+        found = fit_temperature(z, own_logits(z, sample, self.shrinkage), sample.weights).warn("TemperatureScaling")
         self.temperature_ = 1 / float(found.x[0]) if found.x[0] > 0 else float("inf")
         self.gradient_norm_, self.n_iter_ = found.gradient_norm, found.n_iter
 
@@ -87,8 +103,8 @@ class EnsembleTemperatureScaling(Calibrator):
 
     Parameters
     ----------
-    input, labels, eps
-        As :class:`TemperatureScaling`.
+    shrinkage, input, labels, eps
+        As :class:`TemperatureScaling`; the weights of the mixture have no prior.
 
     Attributes
     ----------
@@ -126,17 +142,26 @@ class EnsembleTemperatureScaling(Calibrator):
         **STEPS,
     }
 
-    def __init__(self, *, input: str = "probability", labels: Any = None, eps: float = EPS) -> None:
+    def __init__(
+        self,
+        *,
+        shrinkage: float | str = "auto",
+        input: str = "probability",
+        labels: Any = None,
+        eps: float = EPS,
+    ) -> None:
+        self.shrinkage = shrinkage
         self.input = input
         self.labels = labels
         self.eps = eps
 
     def _check(self, sample: Sample) -> None:
         check_eps(self.eps)
+        check_shrinkage(self.shrinkage)
 
     def _fit(self, sample: Sample) -> None:
         z, w = sample.scores.logs(self.eps), sample.weights
-        found = fit_temperature(z, sample.codes, w).warn("EnsembleTemperatureScaling")
+        found = fit_temperature(z, own_logits(z, sample, self.shrinkage), w).warn("EnsembleTemperatureScaling")
         self.temperature_ = 1 / float(found.x[0]) if found.x[0] > 0 else float("inf")
         own = (np.arange(len(w)), sample.codes)
         z = z.astype(np.float64)
@@ -154,11 +179,24 @@ def softmax(z: FloatArray) -> FloatArray:
     return np.asarray(special.softmax(z, axis=1))
 
 
-def fit_temperature(z: FloatArray, codes: AnyArray, weights: FloatArray) -> Solution:
+def own_logits(z: FloatArray, sample: Sample, shrinkage: float | str) -> FloatArray:
+    """How far the logit of its own class lies behind the largest of a row: its mean where the prior shares the row."""
+    share = share_of(shrinkage, sample)
+    out = np.empty(len(z))
+    for rows, d in _tiles(z):
+        own = d[np.arange(len(d)), sample.codes[rows]]
+        if share > 0:
+            likely = prior_shares(sample) if sample.scores.kind == "margin" else softmax(d)
+            own = own + share * ((likely * d).sum(axis=1) - own)
+        out[rows] = own
+    return out
+
+
+def fit_temperature(z: FloatArray, own: FloatArray, weights: FloatArray) -> Solution:
     """The inverse temperature of least mean log-loss; 0 where no positive one is better than uniform predictions."""
-    loss = _Loss(z, codes, weights)
-    part = part_of(len(codes))
-    start = np.ones(1) if part is None else fit_temperature(z[part], codes[part], weights[part]).x
+    loss = _Loss(z, own, weights)
+    part = part_of(len(own))
+    start = np.ones(1) if part is None else fit_temperature(z[part], own[part], weights[part]).x
     # Where a part of the rows says that scores mean something, all rows need not be asked.
     if part is None or start[0] < _MEANINGFUL:
         at_zero = loss(np.zeros(1), False)
@@ -167,30 +205,31 @@ def fit_temperature(z: FloatArray, codes: AnyArray, weights: FloatArray) -> Solu
     return minimise(loss, np.maximum(start, 1e-3))
 
 
+def _tiles(z: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
+    """Rows, and their logits below the largest of their row, in float64.
+
+    In float32 the loss has noise above what a step near the optimum gains, and the search would not end.
+    """
+    step = max(1, _TILE // z.shape[1])
+    for a in range(0, len(z), step):
+        part = z[a : a + step]
+        yield slice(a, a + len(part)), np.subtract(part, part.max(axis=1, keepdims=True), dtype=np.float64)
+
+
 class _Loss:
     """Mean log-loss of ``softmax(β z)`` with its derivatives in β, tile by tile."""
 
-    def __init__(self, z: FloatArray, codes: AnyArray, weights: FloatArray) -> None:
-        self.z, self.codes, self.weights = z, codes, weights
+    def __init__(self, z: FloatArray, own: FloatArray, weights: FloatArray) -> None:
+        self.z, self.own, self.weights = z, own, weights
         self.total = float(weights.sum())
-
-    def _tiles(self) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
-        """Logits below the largest of their row, in float64, those of the labels, and weights.
-
-        In float32 the loss has noise above what a step near the optimum gains, and the search would not end.
-        """
-        step = max(1, _TILE // self.z.shape[1])
-        for a in range(0, len(self.codes), step):
-            z = self.z[a : a + step]
-            d = np.subtract(z, z.max(axis=1, keepdims=True), dtype=np.float64)
-            yield d, d[np.arange(len(d)), self.codes[a : a + step]], self.weights[a : a + step]
 
     def __call__(self, beta: FloatArray, curved: bool) -> tuple[float, FloatArray, FloatArray | None]:
         b = float(beta[0])
         if b < 0:  # outside: a step that goes there is halved
             return np.inf, np.zeros(1), None
         value = slope = curve = 0.0
-        for d, own, w in self._tiles():
+        for rows, d in _tiles(self.z):
+            own, w = self.own[rows], self.weights[rows]
             e = d * b
             np.exp(e, out=e)
             whole = e.sum(axis=1)
@@ -207,7 +246,7 @@ class _Loss:
 def mixture_weights(seen: FloatArray, weights: FloatArray) -> tuple[FloatArray, float, int]:
     """Weights of a mixture, not negative and with sum 1, of least ``-mean log(seen @ u)``; violation, and steps.
 
-    Solved by Newton's method on each face of the simplex: three corners, three edges and the inside.
+    Solved by Newton's method on faces of the simplex, corners before edges and the inside, until one has the optimum.
     """
     k, total = seen.shape[1], float(weights.sum())
     floor = np.finfo(np.float64).tiny
@@ -215,8 +254,8 @@ def mixture_weights(seen: FloatArray, weights: FloatArray) -> tuple[FloatArray, 
     def value(u: FloatArray) -> float:
         return -float(weights @ np.log(np.maximum(seen @ u, floor))) / total
 
-    best, lowest, steps = np.eye(k)[0], np.inf, 0
-    for face in range(1, 2**k):
+    best, lowest, violation, steps = np.eye(k)[0], np.inf, np.inf, 0
+    for face in sorted(range(1, 2**k), key=int.bit_count):
         members = [i for i in range(k) if face >> i & 1]
         u = np.zeros(k)
         u[members] = 1 / len(members)
@@ -240,8 +279,9 @@ def mixture_weights(seen: FloatArray, weights: FloatArray) -> tuple[FloatArray, 
         reached = value(u)
         if reached < lowest - 1e-15:
             best, lowest = u, reached
-    gain = (
-        (weights / np.maximum(seen @ best, floor)) @ seen / total
-    )  # 1 where the weight is above 0, at most 1 elsewhere
-    violation = float(np.maximum(gain - 1, np.where(best > 1e-12, 1 - gain, 0.0)).max())
+            # 1 where the weight is above 0, at most 1 elsewhere: then no other face has a lower loss.
+            gain = (weights / np.maximum(seen @ best, floor)) @ seen / total
+            violation = float(np.maximum(gain - 1, np.where(best > 1e-12, 1 - gain, 0.0)).max())
+            if violation < _OPTIMAL:
+                break
     return best, violation, steps
