@@ -17,7 +17,7 @@ from calibrant.sums import GridMoments
 def cells_of(s, o, weights=None):
     grid = GridMoments.of(Problem(np.asarray(s, float), np.asarray(o, float), weights))
     ((_, cells),) = rank_cells(grid, 1 << 14)
-    parts = (cells.count, cells.positive, cells.score, cells.rank, cells.ends, cells.size)
+    parts = (cells.count, cells.positive, cells.score, cells.rank, cells.apart, cells.size)
     return laplace.RankCells(*(values[0] for values in parts))
 
 
@@ -50,7 +50,7 @@ def test_the_whole_against_a_plain_newton_iteration(n, ends):
     cosines = np.cos(np.pi * np.outer(cells.rank, np.arange(laplace.n_terms(n))))
     share = cells.count / cells.count.sum()
     z = cells.logit - share @ cells.logit
-    design = np.column_stack([cosines, z / np.sqrt(share @ z**2), cells.ends])
+    design = np.column_stack([cosines, z / np.sqrt(share @ z**2), cells.apart])
     means, evidences = [], []
     for component in TYPICAL.components:
         precision = TYPICAL.spread(component, laplace.n_terms(n)) ** -2.0
@@ -139,7 +139,7 @@ def test_posterior_matches_a_long_run_of_importance_sampling():
 def test_many_at_once_is_each_alone():
     both = [cells_of(*drawn(100, seed, power=0.3 + 0.3 * seed)) for seed in range(12)]
     stacked = laplace.RankCells(
-        *(np.stack([getattr(c, f) for c in both]) for f in ("count", "positive", "score", "rank", "ends")), 100.0
+        *(np.stack([getattr(c, f) for c in both]) for f in ("count", "positive", "score", "rank", "apart")), 100.0
     )
     together = laplace.fit(stacked, TYPICAL)
     for i, cells in enumerate(both):
