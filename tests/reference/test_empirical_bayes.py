@@ -59,7 +59,7 @@ def test_the_whole_against_a_plain_newton_iteration(n, ends):
             g = expit(cells.logit + design @ theta)
             hessian = (design.T * (cells.count * g * (1 - g))) @ design + np.diag(precision)
             step = np.linalg.solve(hessian, design.T @ (cells.positive - cells.count * g) - precision * theta)
-            theta = theta + step * min(1, 0.5 / np.abs(design @ step).max())
+            theta = theta + step * min(1, 0.5 / max(np.abs(design @ step).max(), 1e-300))
         eta = cells.logit + design @ theta
         gain = cells.positive * (eta - cells.logit) - cells.count * (
             np.logaddexp(0, eta) - np.logaddexp(0, cells.logit)
@@ -197,7 +197,7 @@ def test_hopeless_models_read_high():
         (lambda: Prior(((0.0, 1.0, 1.0),)), ValueError, "above 0"),
         (lambda: Prior(((1.0, 1.0, -1.0),)), ValueError, "above 0"),
         (lambda: Prior(((1.0, float("nan"), 1.0),)), ValueError, "finite"),
-        (lambda: Prior(((1.0, 1.0),)), TypeError, "triples"),
+        (lambda: Prior(((1.0, 1.0),)), TypeError, "amplitude, decay, weight"),
         (lambda: Prior(((1.0, 1.0, 1.0),), intercept=0.0), ValueError, "intercept must be a positive number; got 0.0"),
         (lambda: Prior(((1.0, 1.0, 1.0),), slope=-1.0), ValueError, "slope"),
         (lambda: Prior(((1.0, 1.0, 1.0),), ends=0.0), ValueError, "ends"),

@@ -92,7 +92,7 @@ class Prior:
 
     def __post_init__(self) -> None:
         try:
-            given = [Component(*(float(v) for v in c if v is not None)) for c in self.components]
+            given = [Component(*(v if v is None else float(v) for v in c)) for c in self.components]
         except (TypeError, ValueError) as error:
             raise TypeError(
                 f"components must be (amplitude, decay, weight) or (amplitude, decay, weight, intercept, slope); got {self.components!r}"
