@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from unittest import mock
 
 import numpy as np
 
-from calibrant.errors import Component, Prior, laplace
+from calibrant.errors import Component, Prior, empirical_bayes, laplace
 from calibrant.errors.empirical_bayes import TYPICAL, TYPICAL_CONFIDENCE
 
-SHIPPED = "shipped"
+SHIPPED, BEFORE = "shipped", "former default"
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,15 @@ class Candidate:
     of_classes: Prior
     of_confidences: Prior
     terms: Callable[[float], int] = laplace.n_terms
+    fewest: float = empirical_bayes._FEWEST
+
+    @contextmanager
+    def in_force(self) -> Iterator[None]:
+        """Its number of cosines, and rows of a score that has a term of its own."""
+        with mock.patch.object(laplace, "n_terms", self.terms), mock.patch.object(
+            empirical_bayes, "_FEWEST", self.fewest
+        ):
+            yield
 
     def prior(self, notion: str) -> Prior:
         """The prior of a notion."""
@@ -113,6 +124,33 @@ EVIDENCE_CONFIDENCE = Prior(
     intercept=0.3,
     slope=0.4,
 )
+#: The smallest mean log relative error with a price on bias, from half of the sources (learn.py).
+LEARNT = Prior(
+    (
+        Component(0.08, 1.0, 0.020),
+        Component(0.65, 1.5, 0.425),
+        Component(2.5, 2.5, 0.123),
+        Component(6.0, 1.0, 0.022),
+        Component(1.6, 1.0, 0.018, 0.8, 1.0),
+        Component(0.65, 0.5, 0.135, 0.1, 0.2),
+        Component(0.3, 0.5, 0.257),
+    ),
+    intercept=0.3,
+    slope=0.4,
+)
+LEARNT_CONFIDENCE = Prior(
+    (
+        Component(0.05, 1.0, 0.020),
+        Component(0.15, 1.0, 0.642, 0.8, 1.0),
+        Component(1.2, 2.5, 0.190),
+        Component(6.0, 2.5, 0.095),
+        Component(6.0, 1.5, 0.043),
+        Component(0.3, 0.5, 0.010, 0.1, 0.2),
+    ),
+    intercept=0.3,
+    slope=0.4,
+)
+
 #: The smallest relative error (its cubes) with no price on bias, seven components of thirty.
 UNPRICED = Prior(
     (
@@ -142,11 +180,13 @@ UNPRICED_CONFIDENCE = Prior(
 )
 
 CANDIDATES = {
-    "before": Candidate("before", FORMER, FORMER_CONFIDENCE, former_terms),
+    BEFORE: Candidate("before", FORMER, FORMER_CONFIDENCE, former_terms, np.inf),
+    "before, scores apart": Candidate("before, scores apart", FORMER, FORMER_CONFIDENCE, former_terms),
     SHIPPED: Candidate("**shipped**", TYPICAL, TYPICAL_CONFIDENCE),
     "shipped, former cosines": Candidate("with as few cosines as before", TYPICAL, TYPICAL_CONFIDENCE, former_terms),
     "shipped, three roots": Candidate("with 3 n^⅓ cosines, up to 64", TYPICAL, TYPICAL_CONFIDENCE, roots(3, 64)),
     "eleven": Candidate("eleven components by hand, 3 n^⅓", ELEVEN, ELEVEN, roots(3, 64)),
+    "learnt": Candidate("the least relative error, bias priced", LEARNT, LEARNT_CONFIDENCE),
+    "unpriced": Candidate("the least relative error", UNPRICED, UNPRICED_CONFIDENCE),
     "evidence": Candidate("the largest evidence", EVIDENCE, EVIDENCE_CONFIDENCE),
-    "unpriced": Candidate("no price on bias", UNPRICED, UNPRICED_CONFIDENCE),
 }

@@ -15,11 +15,10 @@ from ..speed import one_thread  # noqa: F401 - before NumPy
 # isort: split
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 
@@ -27,10 +26,9 @@ import calibrant as cal
 from calibrant.benchmark import Config, Entry, paper_curves, predict
 from calibrant.benchmark.read import readings_of
 from calibrant.data.writing import replacing, write_text
-from calibrant.errors import laplace
 
 from .. import arguments
-from .candidates import CANDIDATES, SHIPPED
+from .candidates import BEFORE, CANDIDATES, SHIPPED
 from .halves import HALVES
 from .samples import Case, Source, arena, mixtures
 from .store import CACHE
@@ -91,7 +89,7 @@ def readings(case: Case, names: list[str]) -> Iterator[tuple[str, np.ndarray]]:
                 yield name, case.side
         else:
             one = CANDIDATES[name]
-            with mock.patch.object(laplace, "n_terms", one.terms):
+            with one.in_force():
                 yield name, readings_of(Entry(cal.EmpiricalBayes(one.prior(case.notion))), problems)
 
 
@@ -166,10 +164,10 @@ def main() -> None:
     os.nice(10)
     if options.make:
         make(options.mixtures)
-    some: Callable[[str], bool] = lambda name: not options.candidates or name in options.candidates  # noqa: E731
-    names = {name: one.about for name, one in CANDIDATES.items() if some(name)}
+    asked = options.candidates or list(CANDIDATES)
     if options.half != "choosing":
-        names = {name: one.about for name, one in CANDIDATES.items() if name in ("before", SHIPPED)}
+        asked = [BEFORE, SHIPPED]
+    names = {name: one.about for name, one in CANDIDATES.items() if name in asked}
     names["oracle"] = "knowing every sign"
     wanted = [*paper_curves(), *names]
     folders = [options.mixtures / name for name in MIXTURES if name.startswith(options.half)]

@@ -29,33 +29,32 @@ _TIMES = 5.0
 _NEGLIGIBLE = 1e-4
 #: A sample size above which none is told from another.
 _HEAVIEST = 1e12
-#: What models are like: gaps of logits of 0.3 to 0.65, of which four in ten are rough; a few large ones; an offset of
-#: all scores is rare. Learnt (`benchmarks/arena/learn.py`): of 61 components those, and the weights, with which the
-#: relative error on the choosing half of real models and mixtures is smallest; the first is for great samples of models
-#: that are nearly calibrated, which were not among them.
+#: What models are like: gaps of logits of 0.3 to 1 are the rule, smooth ones larger than rough ones, and an offset of
+#: all scores is rare, since models are fitted to base rates.
 TYPICAL = Prior(
     (
-        Component(0.08, 1.0, 0.020),
-        Component(0.65, 1.5, 0.425),
-        Component(2.5, 2.5, 0.123),
-        Component(6.0, 1.0, 0.022),
-        Component(1.6, 1.0, 0.018, 0.8, 1.0),
-        Component(0.65, 0.5, 0.135, 0.1, 0.2),
-        Component(0.3, 0.5, 0.257),
+        Component(0.08, 1.0, 0.02),
+        Component(0.35, 0.4, 0.33),
+        Component(0.65, 1.0, 0.35),
+        Component(1.2, 1.5, 0.22),
+        Component(2.5, 1.5, 0.06),
+        Component(8.0, 1.5, 0.02),
     ),
-    intercept=0.3,
-    slope=0.4,
+    intercept=0.25,
+    slope=0.3,
 )
-#: The same for confidences: how often a model is right is a smoother function of what it says than how often one class
-#: comes. Two thirds of the models are nearly right; the others, networks and naive Bayes, are wrong by one smooth gap.
+#: The same for confidences, of which more maps are smooth: how often a model is right is a smoother function of what
+#: it says than how often one class comes. The smallest of the priors that none beat on the choosing half of real models
+#: and mixtures (benchmarks/arena/prior.md).
 TYPICAL_CONFIDENCE = Prior(
     (
-        Component(0.05, 1.0, 0.020),
-        Component(0.15, 1.0, 0.642, 0.8, 1.0),
-        Component(1.2, 2.5, 0.190),
-        Component(6.0, 2.5, 0.095),
-        Component(6.0, 1.5, 0.043),
-        Component(0.3, 0.5, 0.010, 0.1, 0.2),
+        Component(0.08, 1.0, 0.03),
+        Component(0.3, 0.5, 0.29),
+        Component(0.65, 1.0, 0.32),
+        Component(0.65, 2.5, 0.08),
+        Component(1.2, 1.5, 0.20),
+        Component(2.5, 1.5, 0.06),
+        Component(8.0, 1.5, 0.02),
     ),
     intercept=0.3,
     slope=0.4,
@@ -299,7 +298,7 @@ def _moment(mean: FloatArray, sd: FloatArray, share: FloatArray, norm: float) ->
     """``E Σ share |gap|^p`` of normal gaps; E max |gap| for p = inf, taken as the largest expected size."""
     from scipy.special import gamma, hyp1f1
 
-    size = _folded(mean, sd)
+    size = folded(mean, sd)
     if np.isinf(norm):
         return np.asarray(np.where(share > 0, size, 0.0).max(axis=-1))
     if norm == 1:
@@ -318,7 +317,7 @@ def _moment(mean: FloatArray, sd: FloatArray, share: FloatArray, norm: float) ->
     return np.asarray((share * moment).sum(axis=-1))
 
 
-def _folded(mean: FloatArray, sd: FloatArray) -> FloatArray:
+def folded(mean: FloatArray, sd: FloatArray) -> FloatArray:
     """``E |X|`` for normal X."""
     from scipy.special import erf
 
