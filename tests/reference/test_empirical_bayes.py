@@ -8,7 +8,7 @@ from scipy.stats import foldnorm
 
 import calibrant as cal
 from calibrant.data.problem import Problem
-from calibrant.errors import laplace
+from calibrant.errors import empirical_bayes, laplace
 from calibrant.errors.empirical_bayes import TYPICAL, rank_cells
 from calibrant.errors.laplace import Prior
 from calibrant.sums import GridMoments
@@ -177,6 +177,65 @@ def test_atoms_at_the_ends_say_nothing_of_their_neighbours():
     assert cal.calibration_error(y, s, estimator=cal.EmpiricalBayes(blind)) > truth + 0.006
 
 
+def piled(n, seed=0, share=0.03, at=0.99, right=0.4):
+    """Calibrated confidences but for a score that many rows have."""
+    rng = np.random.default_rng(seed)
+    s = 0.5 + 0.5 * rng.beta(3, 1.2, n)
+    y = rng.random(n) < s
+    pile = rng.random(n) < share
+    s[pile] = at
+    y[pile] = rng.random(pile.sum()) < right
+    return s, y
+
+
+def test_a_score_that_stands_apart_says_nothing_of_its_neighbours(monkeypatch):
+    samples = [piled(5000, seed) for seed in range(4)]
+
+    def mean() -> float:
+        return float(np.mean([cal.calibration_error(y, s) for s, y in samples]))
+
+    got = mean()
+    assert got == pytest.approx(0.03 * 0.59, abs=0.011)
+    monkeypatch.setattr(empirical_bayes, "_FEWEST", np.inf)
+    assert mean() > got + 0.008
+
+
+@pytest.mark.parametrize(
+    ("share", "at", "many"),
+    [(0.03, 0.99, 1), (0.03, 0.9901, 1), (0.005, 0.99, 0), (0.5, 0.99, 0), (0.03, 1.0, 1)],
+)
+def test_which_scores_stand_apart(share, at, many):
+    """One with 1 to 20 % of the rows; an end counts once, as an end."""
+    cells = cells_of(*piled(5000, share=share, at=at))
+    assert cells.apart_used.size == many
+    if many:
+        assert (cells.count * cells.apart[:, cells.apart_used[0]]).sum() == pytest.approx(share * 5000, rel=0.25)
+
+
+def test_no_score_stands_apart_where_all_are_heavy():
+    rng = np.random.default_rng(0)
+    s = rng.integers(1, 20, 3000) / 20
+    assert cells_of(s, rng.random(3000) < s).apart_used.size == 0
+
+
+def test_the_two_heaviest_stand_apart_whatever_the_order_of_rows():
+    rng = np.random.default_rng(1)
+    s = np.concatenate([rng.random(4000), np.repeat([0.3, 0.6, 0.8001], [90, 200, 150])])
+    o = (rng.random(len(s)) < s).astype(float)
+    order = rng.permutation(len(s))
+    one, other = cells_of(s, o), cells_of(s[order], o[order])
+    assert (one.count[:, None] * one.apart).sum(axis=0)[2:] == pytest.approx([200, 150], rel=0.05)
+    assert np.array_equal(one.apart, other.apart)
+
+
+def test_a_component_may_say_its_own_intercept_and_slope():
+    prior = Prior(((0.5, 1.0, 1.0), (0.5, 1.0, 1.0, 0.8, 2.0)), intercept=0.3, slope=0.4)
+    plain, own = (prior.spread(c, 4) for c in prior.components)
+    assert plain[[0, 4]] == pytest.approx([0.15, 0.2])
+    assert own[[0, 4]] == pytest.approx([0.4, 1.0])
+    assert np.array_equal(plain[1:4], own[1:4])
+
+
 @pytest.mark.parametrize("n", [0.5, 1, 2, 3])
 def test_tiny_samples_read_about_the_prior(n):
     got = cal.EmpiricalBayes().power(Problem(np.array([0.4]), np.array([1.0]), np.array([n]), integral=False), 1)
@@ -197,6 +256,7 @@ def test_hopeless_models_read_high():
         (lambda: Prior(((0.0, 1.0, 1.0),)), ValueError, "above 0"),
         (lambda: Prior(((1.0, 1.0, -1.0),)), ValueError, "above 0"),
         (lambda: Prior(((1.0, float("nan"), 1.0),)), ValueError, "finite"),
+        (lambda: Prior(((1.0, 1.0, 1.0, 0.0),)), ValueError, "above 0"),
         (lambda: Prior(((1.0, 1.0),)), TypeError, "amplitude, decay, weight"),
         (lambda: Prior(((1.0, 1.0, 1.0),), intercept=0.0), ValueError, "intercept must be a positive number; got 0.0"),
         (lambda: Prior(((1.0, 1.0, 1.0),), slope=-1.0), ValueError, "slope"),
