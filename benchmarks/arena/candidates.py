@@ -28,8 +28,9 @@ class Candidate:
     @contextmanager
     def in_force(self) -> Iterator[None]:
         """Its number of cosines, and rows of a score that has a term of its own."""
-        with mock.patch.object(laplace, "n_terms", self.terms), mock.patch.object(
-            empirical_bayes, "_FEWEST", self.fewest
+        with (
+            mock.patch.object(laplace, "n_terms", self.terms),
+            mock.patch.object(empirical_bayes, "_FEWEST", self.fewest),
         ):
             yield
 

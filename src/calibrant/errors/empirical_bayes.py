@@ -265,7 +265,7 @@ def _three(values: FloatArray, beside: AnyArray) -> FloatArray:
 def from_sums(
     count: FloatArray, positive: FloatArray, score: FloatArray, rank: FloatArray, apart: FloatArray, n: FloatArray
 ) -> RankCells:
-    """Cells from sums of counts, positives, scores and ranks, (…, m), of counts at scores apart, (…, m, 2 or 4), and sizes.
+    """Cells from sums of counts, positives, scores and ranks, (…, m), of counts at scores apart, (…, m, 2 to 4), sizes.
 
     An empty cell has score and rank ½.
     """

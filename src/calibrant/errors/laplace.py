@@ -95,7 +95,8 @@ class Prior:
             given = [Component(*(v if v is None else float(v) for v in c)) for c in self.components]
         except (TypeError, ValueError) as error:
             raise TypeError(
-                f"components must be (amplitude, decay, weight) or (amplitude, decay, weight, intercept, slope); got {self.components!r}"
+                "components must be (amplitude, decay, weight) or (amplitude, decay, weight, intercept, slope); got "
+                f"{self.components!r}"
             ) from error
         finite = all(np.isfinite(v) for c in given for v in c if v is not None)
         if not given or not finite or not all(v > 0 for c in given for v in (*c[:1], *c[2:]) if v is not None):
@@ -175,7 +176,7 @@ class RankCells:
 
     @cached_property
     def others(self) -> FloatArray:
-        """The basis functions that are no cosines, at the cells, (…, m, 1 to 5): the slope, and scores apart that occur."""
+        """The basis functions that are no cosines, at the cells, (…, m, 1 to 5): the slope, and scores apart."""
         share = self.count / self.count.sum(axis=-1, keepdims=True)
         centred = self.logit - (share * self.logit).sum(axis=-1, keepdims=True)
         sd = np.sqrt((share * centred**2).sum(axis=-1, keepdims=True))
