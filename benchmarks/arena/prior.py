@@ -97,7 +97,8 @@ def read(source: Source, path: Path, names: list[str]) -> list[Row]:
     """Rows of a source; what is kept is not read again."""
     kept: dict[str, np.ndarray] = dict(np.load(path)) if path.exists() else {}
     done = {key.rpartition("|")[2] for key in kept}
-    if missing := [name for name in names if name not in done]:
+    missing = [name for name in names if name not in done]
+    if missing:
         for case in source.cases():
             about = f"{case.group}|{case.notion}|{case.size}|{float(case.truth)!r}|{float(case.doubt)!r}"
             for name, values in readings(case, missing):
@@ -143,12 +144,12 @@ def chosen(sources: Iterator[Source], share: float) -> Iterator[Source]:
             yield one
 
 
-def page(rows: list[Row], half: str, names: dict[str, str], repetitions: int) -> str:
+def page(rows: list[Row], half: str, names: dict[str, str], repetitions: int, sources: int) -> str:
     """`prior.md`, or `reporting.md`."""
     file = {"choosing": "prior_intro.md", "reporting": "reporting_intro.md"}[half]
     intro = Path(__file__).with_name(file).read_text(encoding="utf-8")
     tables = {notion: table(rows, notion, names) for notion in NOTIONS}
-    return intro.format(repetitions=repetitions, least=LEAST, clear=CLEAR, **tables)
+    return intro.format(sources=sources, repetitions=repetitions, least=LEAST, clear=CLEAR, **tables)
 
 
 def main() -> None:
@@ -159,6 +160,7 @@ def main() -> None:
     parser.add_argument("--half", choices=HALVES, default="choosing")
     parser.add_argument("--share", type=float, default=1.0, help="part of the sources that is read")
     parser.add_argument("--candidates", nargs="*", default=[], help="only these of the candidates")
+    parser.add_argument("--kept", action="store_true", help="only sources that are read already")
     parser.add_argument("--make", action="store_true", help="predict the mixtures that are not there")
     options = parser.parse_args()
     os.nice(10)
@@ -174,11 +176,15 @@ def main() -> None:
     sources = chain(*(mixtures(folder, 2 * options.repetitions) for folder in folders))
     sources = chain(sources, arena(options.half, options.cache, options.repetitions))
     rows: list[Row] = []
+    count = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cal.CalibrantWarning)
         for one in chosen(sources, options.share):
-            rows += read(one, options.work / options.half / f"{one.name}.npz", wanted)
-    text = page(rows, options.half, names, options.repetitions)
+            path = options.work / options.half / f"{one.name}.npz"
+            if path.exists() or not options.kept:
+                rows += read(one, path, wanted)
+                count += 1
+    text = page(rows, options.half, names, options.repetitions, count)
     print(text)
     if options.write:
         write_text(options.write, text)

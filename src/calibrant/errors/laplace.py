@@ -15,6 +15,7 @@ thousands.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
@@ -92,7 +93,7 @@ class Prior:
 
     def __post_init__(self) -> None:
         try:
-            given = [Component(*(v if v is None else float(v) for v in c)) for c in self.components]
+            given = [Component(*_numbers(c)) for c in self.components]
         except (TypeError, ValueError) as error:
             raise TypeError(
                 "components must be (amplitude, decay, weight) or (amplitude, decay, weight, intercept, slope); got "
@@ -114,6 +115,11 @@ class Prior:
         slope = self.slope if component.slope is None else component.slope
         smooth = component.amplitude * np.concatenate([[intercept], cosines, [slope]])
         return np.concatenate([smooth, [self.ends] * APART])
+
+
+def _numbers(component: Iterable[Any]) -> list[Any]:
+    """Fields of a component as floats; None stays."""
+    return [v if v is None else float(v) for v in component]
 
 
 @dataclass(frozen=True, eq=False)
