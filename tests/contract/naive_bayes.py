@@ -12,13 +12,14 @@ from .naive import Sample
 # amplitude, decay, probability: of a class, and of a confidence
 PRIOR = [(0.08, 1.0, 0.02), (0.35, 0.4, 0.33), (0.65, 1.0, 0.35), (1.2, 1.5, 0.22)]
 PRIOR += [(2.5, 1.5, 0.06), (8.0, 1.5, 0.02)]
-OF_CONFIDENCES = [(0.6, 1.0, 0.30), (0.65, 2.5, 0.31), (1.2, 2.5, 0.29), (2.5, 1.5, 0.08), (8.0, 1.5, 0.02)]
+OF_CONFIDENCES = [(0.08, 1.0, 0.03), (0.3, 0.5, 0.29), (0.65, 1.0, 0.32), (0.65, 2.5, 0.08)]
+OF_CONFIDENCES += [(1.2, 1.5, 0.20), (2.5, 1.5, 0.06), (8.0, 1.5, 0.02)]
 
 
 def empirical_bayes(sample: Sample, norm: float) -> float:
     """``errorᵖ`` from the model's definition."""
     n = sample.size
-    terms = math.ceil(2 * n**0.25) + 2
+    terms = max(min(math.ceil(2 * n ** (1 / 3)), 32), math.ceil(2 * n**0.25) + 2)
     m = 4 * terms
     scale = n / sum(sample.weights)
     rows = sorted(zip(sample.scores, sample.outcomes, sample.weights, strict=True))
@@ -42,8 +43,10 @@ def empirical_bayes(sample: Sample, norm: float) -> float:
     columns = [np.cos(math.pi * k * u) for k in range(terms)] + [z, *ends]
     X = np.stack(columns, axis=1)
     logs, values = [], []
+    intercept, steep = (0.3, 0.4) if low > 0 else (0.25, 0.3)
     for tau, decay, weight in OF_CONFIDENCES if low > 0 else PRIOR:
-        sd = np.array([0.25 * tau] + [tau * (1 + k) ** -decay for k in range(1, terms)] + [0.3 * tau, 4.0, 4.0])
+        smooth = [intercept] + [(1 + k) ** -decay for k in range(1, terms)] + [steep]
+        sd = np.array([tau * size for size in smooth] + [4.0, 4.0])
         precision = 1 / sd**2
 
         def loss(theta: np.ndarray, precision: np.ndarray = precision) -> float:

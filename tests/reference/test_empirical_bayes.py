@@ -8,7 +8,7 @@ from scipy.stats import foldnorm
 
 import calibrant as cal
 from calibrant.data.problem import Problem
-from calibrant.errors import laplace
+from calibrant.errors import empirical_bayes, laplace
 from calibrant.errors.empirical_bayes import TYPICAL, rank_cells
 from calibrant.errors.laplace import Prior
 from calibrant.sums import GridMoments
@@ -17,7 +17,7 @@ from calibrant.sums import GridMoments
 def cells_of(s, o, weights=None):
     grid = GridMoments.of(Problem(np.asarray(s, float), np.asarray(o, float), weights))
     ((_, cells),) = rank_cells(grid, 1 << 14)
-    parts = (cells.count, cells.positive, cells.score, cells.rank, cells.ends, cells.size)
+    parts = (cells.count, cells.positive, cells.score, cells.rank, cells.apart, cells.size)
     return laplace.RankCells(*(values[0] for values in parts))
 
 
@@ -50,7 +50,7 @@ def test_the_whole_against_a_plain_newton_iteration(n, ends):
     cosines = np.cos(np.pi * np.outer(cells.rank, np.arange(laplace.n_terms(n))))
     share = cells.count / cells.count.sum()
     z = cells.logit - share @ cells.logit
-    design = np.column_stack([cosines, z / np.sqrt(share @ z**2), cells.ends])
+    design = np.column_stack([cosines, z / np.sqrt(share @ z**2), cells.apart])
     means, evidences = [], []
     for component in TYPICAL.components:
         precision = TYPICAL.spread(component, laplace.n_terms(n)) ** -2.0
@@ -59,7 +59,7 @@ def test_the_whole_against_a_plain_newton_iteration(n, ends):
             g = expit(cells.logit + design @ theta)
             hessian = (design.T * (cells.count * g * (1 - g))) @ design + np.diag(precision)
             step = np.linalg.solve(hessian, design.T @ (cells.positive - cells.count * g) - precision * theta)
-            theta = theta + step * min(1, 0.5 / np.abs(design @ step).max())
+            theta = theta + step * min(1, 0.5 / max(np.abs(design @ step).max(), 1e-300))
         eta = cells.logit + design @ theta
         gain = cells.positive * (eta - cells.logit) - cells.count * (
             np.logaddexp(0, eta) - np.logaddexp(0, cells.logit)
@@ -139,7 +139,7 @@ def test_posterior_matches_a_long_run_of_importance_sampling():
 def test_many_at_once_is_each_alone():
     both = [cells_of(*drawn(100, seed, power=0.3 + 0.3 * seed)) for seed in range(12)]
     stacked = laplace.RankCells(
-        *(np.stack([getattr(c, f) for c in both]) for f in ("count", "positive", "score", "rank", "ends")), 100.0
+        *(np.stack([getattr(c, f) for c in both]) for f in ("count", "positive", "score", "rank", "apart")), 100.0
     )
     together = laplace.fit(stacked, TYPICAL)
     for i, cells in enumerate(both):
@@ -177,6 +177,65 @@ def test_atoms_at_the_ends_say_nothing_of_their_neighbours():
     assert cal.calibration_error(y, s, estimator=cal.EmpiricalBayes(blind)) > truth + 0.006
 
 
+def piled(n, seed=0, share=0.03, at=0.99, right=0.4):
+    """Calibrated confidences but for a score that many rows have."""
+    rng = np.random.default_rng(seed)
+    s = 0.5 + 0.5 * rng.beta(3, 1.2, n)
+    y = rng.random(n) < s
+    pile = rng.random(n) < share
+    s[pile] = at
+    y[pile] = rng.random(pile.sum()) < right
+    return s, y
+
+
+def test_a_score_that_stands_apart_says_nothing_of_its_neighbours(monkeypatch):
+    samples = [piled(5000, seed) for seed in range(4)]
+
+    def mean() -> float:
+        return float(np.mean([cal.calibration_error(y, s) for s, y in samples]))
+
+    got = mean()
+    assert got == pytest.approx(0.03 * 0.59, abs=0.011)
+    monkeypatch.setattr(empirical_bayes, "_FEWEST", np.inf)
+    assert mean() > got + 0.008
+
+
+@pytest.mark.parametrize(
+    ("share", "at", "many"),
+    [(0.03, 0.99, 1), (0.03, 0.9901, 1), (0.005, 0.99, 0), (0.5, 0.99, 0), (0.03, 1.0, 1)],
+)
+def test_which_scores_stand_apart(share, at, many):
+    """One with 1 to 20 % of the rows; an end counts once, as an end."""
+    cells = cells_of(*piled(5000, share=share, at=at))
+    assert cells.apart_used.size == many
+    if many:
+        assert (cells.count * cells.apart[:, cells.apart_used[0]]).sum() == pytest.approx(share * 5000, rel=0.25)
+
+
+def test_no_score_stands_apart_where_all_are_heavy():
+    rng = np.random.default_rng(0)
+    s = rng.integers(1, 20, 3000) / 20
+    assert cells_of(s, rng.random(3000) < s).apart_used.size == 0
+
+
+def test_the_two_heaviest_stand_apart_whatever_the_order_of_rows():
+    rng = np.random.default_rng(1)
+    s = np.concatenate([rng.random(4000), np.repeat([0.3, 0.6, 0.8001], [90, 200, 150])])
+    o = (rng.random(len(s)) < s).astype(float)
+    order = rng.permutation(len(s))
+    one, other = cells_of(s, o), cells_of(s[order], o[order])
+    assert (one.count[:, None] * one.apart).sum(axis=0)[2:] == pytest.approx([200, 150], rel=0.05)
+    assert np.array_equal(one.apart, other.apart)
+
+
+def test_a_component_may_say_its_own_intercept_and_slope():
+    prior = Prior(((0.5, 1.0, 1.0), (0.5, 1.0, 1.0, 0.8, 2.0)), intercept=0.3, slope=0.4)
+    plain, own = (prior.spread(c, 4) for c in prior.components)
+    assert plain[[0, 4]] == pytest.approx([0.15, 0.2])
+    assert own[[0, 4]] == pytest.approx([0.4, 1.0])
+    assert np.array_equal(plain[1:4], own[1:4])
+
+
 @pytest.mark.parametrize("n", [0.5, 1, 2, 3])
 def test_tiny_samples_read_about_the_prior(n):
     got = cal.EmpiricalBayes().power(Problem(np.array([0.4]), np.array([1.0]), np.array([n]), integral=False), 1)
@@ -197,7 +256,8 @@ def test_hopeless_models_read_high():
         (lambda: Prior(((0.0, 1.0, 1.0),)), ValueError, "above 0"),
         (lambda: Prior(((1.0, 1.0, -1.0),)), ValueError, "above 0"),
         (lambda: Prior(((1.0, float("nan"), 1.0),)), ValueError, "finite"),
-        (lambda: Prior(((1.0, 1.0),)), TypeError, "triples"),
+        (lambda: Prior(((1.0, 1.0, 1.0, 0.0),)), ValueError, "above 0"),
+        (lambda: Prior(((1.0, 1.0),)), TypeError, "amplitude, decay, weight"),
         (lambda: Prior(((1.0, 1.0, 1.0),), intercept=0.0), ValueError, "intercept must be a positive number; got 0.0"),
         (lambda: Prior(((1.0, 1.0, 1.0),), slope=-1.0), ValueError, "slope"),
         (lambda: Prior(((1.0, 1.0, 1.0),), ends=0.0), ValueError, "ends"),

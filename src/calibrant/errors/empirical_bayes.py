@@ -13,7 +13,7 @@ from ..sums.shared import Shared
 from . import laplace
 from .adaptive import AdaptiveKernel
 from .base import CellEstimator, ErrorDraws, PosteriorEstimator
-from .laplace import Component, Prior, RankCells
+from .laplace import APART, ENDS, Component, Prior, RankCells
 from .laplace_draws import draw_gaps
 from .norm import LARGE_NORM, mean_power
 
@@ -21,6 +21,12 @@ from .norm import LARGE_NORM, mean_power
 _BLOCK, _DRAWN = 1 << 14, 1 << 19
 #: Ranks times cells within this of a whole number are that number, in whatever order their sums were taken.
 _ROUNDING = 1e-9
+#: Shares of the rows, and rows, of a score inside the domain that has a coefficient of its own.
+_PILE, _LARGE_PILE, _FEWEST = 0.01, 0.2, 8.0
+#: How many times as many rows have it as share a score elsewhere.
+_TIMES = 5.0
+#: Components of a smaller posterior probability are left out of the number.
+_NEGLIGIBLE = 1e-4
 #: A sample size above which none is told from another.
 _HEAVIEST = 1e12
 #: What models are like: gaps of logits of 0.3 to 1 are the rule, smooth ones larger than rough ones, and an offset of
@@ -37,18 +43,21 @@ TYPICAL = Prior(
     intercept=0.25,
     slope=0.3,
 )
-#: The same for confidences: how often a model is right is a smoother function of what it says than how often one class
-#: comes.
+#: The same for confidences, of which more maps are smooth: how often a model is right is a smoother function of what
+#: it says than how often one class comes. The smallest of the priors that none beat on the choosing half of real models
+#: and mixtures (benchmarks/arena/prior.md).
 TYPICAL_CONFIDENCE = Prior(
     (
-        Component(0.6, 1.0, 0.30),
-        Component(0.65, 2.5, 0.31),
-        Component(1.2, 2.5, 0.29),
-        Component(2.5, 1.5, 0.08),
+        Component(0.08, 1.0, 0.03),
+        Component(0.3, 0.5, 0.29),
+        Component(0.65, 1.0, 0.32),
+        Component(0.65, 2.5, 0.08),
+        Component(1.2, 1.5, 0.20),
+        Component(2.5, 1.5, 0.06),
         Component(8.0, 1.5, 0.02),
     ),
-    intercept=0.25,
-    slope=0.3,
+    intercept=0.3,
+    slope=0.4,
 )
 #: What is possible: rough and smooth maps of any size, with offsets and slopes nearly as large as any other term.
 WIDE = Prior(
@@ -78,11 +87,13 @@ class EmpiricalBayes(PosteriorEstimator):
     The recalibration map is logistic in smooth functions of the score,
 
     .. math:: \mathrm{logit}\,P(o = 1 \mid s) = \mathrm{logit}\,s + \theta_0 + \sum_{k=1}^{K-1} \theta_k \cos(k \pi u)
-              + \theta_z z + \theta_{low} [s = low] + \theta_{high} [s = high],
+              + \theta_z z + \sum_a \theta_a [s = a],
 
-    with the rank u of the score, its standardised logit z, and ``K = ⌈2 n^(1/4)⌉ + 2``. The prior says that models are
-    calibrated on average, and that smooth deviations are larger than wiggly ones: it is a mixture of normal laws with
-    sd ``τ (1 + k)^(-decay)`` of θ_k, whose amplitudes and decays are averaged by their Laplace evidence, so the data
+    with the rank u of the score, its standardised logit z, and ``K = 2 n^(1/3)`` up to 32, then ``2 n^(1/4) + 2``
+    (rounded up). Scores a with a term of their own are the two ends of the domain, and at most two others that stand
+    apart: 1 to 20 % of the rows have one, at least eight, and five times as many as share another. The prior says that
+    models are calibrated on average, and that smooth deviations are larger than wiggly ones: it is a mixture of normal
+    laws with sd ``τ (1 + k)^(-decay)`` of θ_k, whose amplitudes and decays are averaged by their Laplace evidence, so the data
     choose (hence the name). What is returned is
 
     .. math:: E\Big[\frac1n \sum_i |P(o = 1 \mid s_i) - s_i|^p \,\Big|\, \text{data}\Big],
@@ -103,7 +114,8 @@ class EmpiricalBayes(PosteriorEstimator):
     model. Here noise is weighed against what models are known to be like, so small samples read about what is typical
     (0.02 to 0.08), and large samples what the data say: K grows with n, and the estimate is consistent. Range [0, 1].
     Bias: upwards for calibrated models and small n (it never reads 0), downwards for large errors and small n. The
-    default prior was chosen on mixtures that the published results do not contain, with an eye on two tracks.
+    default prior was chosen on mixtures that the published results do not contain, and on half of an arena of real
+    models (docs/default.md).
     Scores are taken at a resolution of 1/4096 of the domain. Its reliability curve is that of :class:`AdaptiveKernel`.
     Of rows in groups, draws have beside the model's coefficients of the constant and the first two cosines what groups
     have in common, a nuisance with the variance that their design effects say: neither evidence nor error.
@@ -204,17 +216,42 @@ def _in_cells(g: GridMoments, k: int) -> RankCells:
     def sums(values: FloatArray) -> FloatArray:
         return np.bincount(flat, values.reshape(-1), minlength=len(g) * k).reshape(-1, k).astype(np.float64)
 
-    ends = [_at_end(g, mass, flat, end, k) for end in (0, g.cells)]
+    place = np.broadcast_to(g.place, mass.shape)
+    apart = [_at(place == end, mass, flat, k) for end in (0, g.cells)]
+    inside = np.where((place > 0) & (place < g.cells), mass, 0.0)
+    apart += [_at(on, mass, flat, k) for on in _piles(inside, n, beside)]
     # Where a weight vanishes beside the others a node is empty, whatever its outcomes say.
     positive = np.where(used, g.positive * unit, 0.0)
-    return from_sums(sums(mass), sums(positive), sums(mass * g.nodes), sums(mass * rank), np.stack(ends, -1), n[:, 0])
+    return from_sums(sums(mass), sums(positive), sums(mass * g.nodes), sums(mass * rank), np.stack(apart, -1), n[:, 0])
 
 
-def _at_end(g: GridMoments, mass: FloatArray, cell: IntArray, end: int, k: int) -> FloatArray:
-    """Samples at an end of the domain, (R, k): few problems have any."""
-    at = np.flatnonzero((np.broadcast_to(g.place, mass.shape) == end).reshape(-1))
-    found = np.bincount(cell[at], mass.reshape(-1)[at], minlength=len(g) * k)
+def _at(on: AnyArray, mass: FloatArray, cell: IntArray, k: int) -> FloatArray:
+    """Samples on some nodes, (R, k): few problems have any."""
+    at = np.flatnonzero(on.reshape(-1))
+    found = np.bincount(cell[at], mass.reshape(-1)[at], minlength=len(mass) * k)
     return np.asarray(found.reshape(-1, k), dtype=np.float64)
+
+
+def _piles(mass: FloatArray, total: FloatArray, beside: AnyArray) -> Iterator[AnyArray]:
+    """Nodes (R, m) of the scores inside the domain that stand apart, the heaviest first; of samples of total size.
+
+    A score lies on two nodes. It stands apart where it has 1 % of the rows to 20 %, at least eight of them, and five
+    times as many as share a score with a row elsewhere on average: where all scores are heavy, none stands apart.
+    """
+    if mass.shape[-1] < ENDS:
+        return
+    pair = mass[:, :-1] + mass[:, 1:] * beside
+    share, numbers = np.round(pair / total, 9), np.arange(mass.shape[-1])  # whatever the order in which rows came
+    for _ in range(APART - ENDS):
+        first = share.argmax(axis=-1)[:, None]
+        largest = np.take_along_axis(share, first, -1)
+        both = np.take_along_axis(np.broadcast_to(beside, share.shape), first, -1)
+        on = (numbers == first) | ((numbers == first + 1) & both)
+        rest = np.where(on, 0.0, mass)
+        usual = (rest**2).sum(axis=-1, keepdims=True) / np.maximum(rest.sum(axis=-1, keepdims=True), _ROUNDING)
+        heavy = largest * total >= np.maximum(_FEWEST, _TIMES * usual)
+        yield on & heavy & (largest >= _PILE) & (largest <= _LARGE_PILE)
+        share = np.where(np.abs(numbers[:-1] - first) > 1, share, 0.0)
 
 
 def _three(values: FloatArray, beside: AnyArray) -> FloatArray:
@@ -226,9 +263,9 @@ def _three(values: FloatArray, beside: AnyArray) -> FloatArray:
 
 
 def from_sums(
-    count: FloatArray, positive: FloatArray, score: FloatArray, rank: FloatArray, ends: FloatArray, n: FloatArray
+    count: FloatArray, positive: FloatArray, score: FloatArray, rank: FloatArray, apart: FloatArray, n: FloatArray
 ) -> RankCells:
-    """Cells from sums of counts, positives, scores and ranks, (…, m), of counts at the ends, (…, m, 2), and sizes.
+    """Cells from sums of counts, positives, scores and ranks, (…, m), of counts at scores apart, (…, m, 2 to 4), sizes.
 
     An empty cell has score and rank ½.
     """
@@ -239,7 +276,7 @@ def from_sums(
         positive,
         np.divide(score, count, out=half.copy(), where=filled),
         np.divide(rank, count, out=half, where=filled),
-        np.divide(ends, count[..., None], out=np.zeros(ends.shape), where=filled[..., None]),
+        np.divide(apart, count[..., None], out=np.zeros(apart.shape), where=filled[..., None]),
         n,
     )
 
@@ -248,9 +285,13 @@ def expected_power(cells: RankCells, prior: Prior, norm: float) -> FloatArray:
     """Posterior mean of ``errorᵖ`` (of the error itself for p > 32), over leading axes."""
     posteriors = laplace.fit(cells, prior)
     weight = laplace.weights(prior, posteriors)
+    weight = np.where(weight > _NEGLIGIBLE, weight, 0.0)
+    weight /= weight.sum(axis=-1, keepdims=True)
     share = cells.count / cells.count.sum(axis=-1, keepdims=True)
     total = np.zeros(cells.count.shape[:-1])
     for i, posterior in enumerate(posteriors):
+        if not weight[..., i].any():
+            continue
         mean, sd = laplace.gaps(cells, posterior)
         total += weight[..., i] * _moment(mean, sd, share, norm)
     return total
@@ -260,7 +301,7 @@ def _moment(mean: FloatArray, sd: FloatArray, share: FloatArray, norm: float) ->
     """``E Σ share |gap|^p`` of normal gaps; E max |gap| for p = inf, taken as the largest expected size."""
     from scipy.special import gamma, hyp1f1
 
-    size = _folded(mean, sd)
+    size = folded(mean, sd)
     if np.isinf(norm):
         return np.asarray(np.where(share > 0, size, 0.0).max(axis=-1))
     if norm == 1:
@@ -279,7 +320,7 @@ def _moment(mean: FloatArray, sd: FloatArray, share: FloatArray, norm: float) ->
     return np.asarray((share * moment).sum(axis=-1))
 
 
-def _folded(mean: FloatArray, sd: FloatArray) -> FloatArray:
+def folded(mean: FloatArray, sd: FloatArray) -> FloatArray:
     """``E |X|`` for normal X."""
     from scipy.special import erf
 

@@ -2,7 +2,9 @@
 
 With the score's logit ``l`` and its rank ``u`` in (0, 1), the model is
 
-    logit P(o = 1 | s) = l + θ_0 + Σ_k θ_k cos(kπu) + θ_z (l - mean l) / sd l + θ_low [s = low] + θ_high [s = high]
+    logit P(o = 1 | s) = l + θ_0 + Σ_k θ_k cos(kπu) + θ_z (l - mean l) / sd l + Σ_a θ_a [s = a]
+
+where a are the two end scores and others that stand apart (many rows have them, and few the scores beside),
 
 with normal θ of mean 0, so its prior mean is perfect calibration, and the amplitude τ of most of them says how far from
 it a model usually is. For each component of the prior (a τ and a shape) the posterior is approximated by a normal law
@@ -13,6 +15,7 @@ thousands.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
@@ -22,9 +25,14 @@ import numpy as np
 from ..data.types import AnyArray, ConvergenceWarning, FloatArray, IntArray
 from .logitmap import expit, softplus_and_expit
 
+#: Scores that have a coefficient of their own: the two ends, and as many others.
+ENDS = 2
+APART = ENDS + 2
 #: Rank cells a coefficient.
 _CELLS_A_TERM = 4
 _MAX_ITERATIONS = 100
+#: Cosines up to which their number grows fast.
+_MANY_TERMS = 32
 #: From this sample size on nothing about a model grows with it.
 LARGEST_SIZE = 1e7
 #: A kind of outcome that is never expected is taken for expected so often: it may come all the same.
@@ -37,11 +45,13 @@ _LARGEST_STEP = 2.0
 
 
 def n_terms(n: float) -> int:
-    """Cosines for a sample of size n: ``2 n^(1/4) + 2``, so that the model can follow any curve that matters.
+    """Cosines for a sample of size n: ``2 n^(1/3)`` up to 32, and ``2 n^(1/4) + 2`` where that is more.
 
+    So the model can follow any curve that matters: support vector machines have narrow ones.
     Beyond 10⁷ there are no more: cost follows rows, and never the size of their weights.
     """
-    return int(np.ceil(2 * min(max(n, 1.0), LARGEST_SIZE) ** 0.25)) + 2
+    size = min(max(n, 1.0), LARGEST_SIZE)
+    return int(np.ceil(max(min(2 * np.cbrt(size), _MANY_TERMS), 2 * size**0.25 + 2)))
 
 
 def n_cells(n: float) -> int:
@@ -50,11 +60,16 @@ def n_cells(n: float) -> int:
 
 
 class Component(NamedTuple):
-    """A normal law of the prior: sd ``amplitude (1 + k)^(-decay)`` of θ_k, and its prior probability."""
+    """A normal law of the prior: sd ``amplitude (1 + k)^(-decay)`` of θ_k, and its prior probability.
+
+    ``intercept`` and ``slope`` are its sd of θ_0 and θ_z in units of the amplitude; None for the prior's.
+    """
 
     amplitude: float
     decay: float
     weight: float
+    intercept: float | None = None
+    slope: float | None = None
 
 
 @dataclass(frozen=True)
@@ -63,12 +78,12 @@ class Prior:
 
     Parameters
     ----------
-    components : sequence of (amplitude, decay, weight)
+    components : sequence of (amplitude, decay, weight) or (amplitude, decay, weight, intercept, slope)
         Amplitudes τ > 0; decays, of which small ones are rough maps; weights > 0, which are scaled to sum to 1.
     intercept, slope : float
-        Prior sd of θ_0 and of θ_z in units of τ, > 0.
+        Prior sd of θ_0 and of θ_z in units of τ, > 0, of components that do not say their own.
     ends : float
-        Prior sd of what is added to the logit at the two end scores, whatever τ, > 0.
+        Prior sd of what is added to the logit at the two end scores and at others that stand apart, whatever τ, > 0.
     """
 
     components: tuple[Component, ...]
@@ -78,14 +93,15 @@ class Prior:
 
     def __post_init__(self) -> None:
         try:
-            given = [Component(*(float(v) for v in c)) for c in self.components]
+            given = [Component(*_numbers(c)) for c in self.components]
         except (TypeError, ValueError) as error:
             raise TypeError(
-                f"components must be triples (amplitude, decay, weight); got {self.components!r}"
+                "components must be (amplitude, decay, weight) or (amplitude, decay, weight, intercept, slope); got "
+                f"{self.components!r}"
             ) from error
-        finite = all(np.isfinite(v) for c in given for v in c)
-        if not given or not finite or not all(c.amplitude > 0 and c.weight > 0 for c in given):
-            raise ValueError(f"components must have finite decays, amplitudes and weights above 0; got {given!r}")
+        finite = all(np.isfinite(v) for c in given for v in c if v is not None)
+        if not given or not finite or not all(v > 0 for c in given for v in (*c[:1], *c[2:]) if v is not None):
+            raise ValueError(f"components must have finite decays, and all else above 0; got {given!r}")
         for name, value in (("intercept", self.intercept), ("slope", self.slope), ("ends", self.ends)):
             if not (np.isfinite(value) and value > 0):
                 raise ValueError(f"{name} must be a positive number; got {value!r}")
@@ -93,10 +109,17 @@ class Prior:
         object.__setattr__(self, "components", tuple(c._replace(weight=c.weight / total) for c in given))
 
     def spread(self, component: Component, terms: int) -> FloatArray:
-        """Prior sd of the coefficients: intercept, cosines, slope, ends."""
+        """Prior sd of the coefficients: intercept, cosines, slope, scores that stand apart."""
         cosines = (1.0 + np.arange(1, terms)) ** -component.decay
-        smooth = component.amplitude * np.concatenate([[self.intercept], cosines, [self.slope]])
-        return np.concatenate([smooth, [self.ends] * 2])
+        intercept = self.intercept if component.intercept is None else component.intercept
+        slope = self.slope if component.slope is None else component.slope
+        smooth = component.amplitude * np.concatenate([[intercept], cosines, [slope]])
+        return np.concatenate([smooth, [self.ends] * APART])
+
+
+def _numbers(component: Iterable[Any]) -> list[Any]:
+    """Fields of a component as floats; None stays."""
+    return [v if v is None else float(v) for v in component]
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,9 +130,10 @@ class RankCells:
     ----------
     count, positive, score, rank : ndarray of shape (…, m)
         Samples, positives, mean score and mean rank.
-    ends : ndarray of shape (…, m, 2)
-        Share of the cell's samples at the lowest and at the highest score there can be. A model that says exactly 0
-        or 1 to many samples is wrong about them in a way that says nothing about the scores beside them.
+    apart : ndarray of shape (…, m, 4)
+        Share of the cell's samples at the lowest and at the highest score there can be, and at two others that stand
+        apart. A model that says exactly 0 or 1 (or one other score) to many samples is wrong about them in a way that
+        says nothing about the scores beside them.
     size : float, or ndarray of shape (…)
         Sample sizes; those of problems side by side make the same number of cells.
     shared : ndarray of shape (…, 3) or None
@@ -121,7 +145,7 @@ class RankCells:
     positive: FloatArray
     score: FloatArray
     rank: FloatArray
-    ends: FloatArray
+    apart: FloatArray
     size: Any
     shared: FloatArray | None = None
 
@@ -158,12 +182,12 @@ class RankCells:
 
     @cached_property
     def others(self) -> FloatArray:
-        """The basis functions that are no cosines, at the cells, (…, m, 1 to 3): the slope, and ends that occur."""
+        """The basis functions that are no cosines, at the cells, (…, m, 1 to 5): the slope, and scores apart."""
         share = self.count / self.count.sum(axis=-1, keepdims=True)
         centred = self.logit - (share * self.logit).sum(axis=-1, keepdims=True)
         sd = np.sqrt((share * centred**2).sum(axis=-1, keepdims=True))
         slope = np.divide(centred, sd, out=np.zeros_like(centred), where=sd > 1e-9)
-        return np.concatenate([slope[..., None], self.ends[..., self.ends_used]], axis=-1)
+        return np.concatenate([slope[..., None], self.apart[..., self.apart_used]], axis=-1)
 
     @cached_property
     def moved(self) -> FloatArray | None:
@@ -177,15 +201,15 @@ class RankCells:
         return out
 
     @cached_property
-    def ends_used(self) -> IntArray:
-        """Which of the two ends any sample lies at: of the others the data say nothing."""
-        return np.flatnonzero(self.ends.reshape(-1, 2).any(axis=0))
+    def apart_used(self) -> IntArray:
+        """At which of the scores apart any sample lies: of the others the data say nothing."""
+        return np.flatnonzero(self.apart.reshape(-1, self.apart.shape[-1]).any(axis=0))
 
     @cached_property
     def terms_used(self) -> IntArray:
-        """Which of the model's K + 3 coefficients are fitted, shape (P,)."""
+        """Which of the model's K + 5 coefficients are fitted, shape (P,)."""
         smooth = self.terms + 1
-        return np.concatenate([np.arange(smooth), smooth + self.ends_used])
+        return np.concatenate([np.arange(smooth), smooth + self.apart_used])
 
     @cached_property
     def design(self) -> FloatArray:

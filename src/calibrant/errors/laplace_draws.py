@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..data.types import FloatArray, IntArray
-from .laplace import Posterior, Prior, RankCells, log_mean_evidence, precisions, quadratic, weights
+from .laplace import APART, Posterior, Prior, RankCells, log_mean_evidence, precisions, quadratic, weights
 from .logitmap import expit, softplus_and_expit
 
 #: Share of draws in which what is the model's in smooth terms has an amplitude of the prior's components.
@@ -44,7 +44,7 @@ def draw_gaps(
     bounds = np.cumsum(weights(prior, posteriors), axis=-1)
     bounds[..., -1] = 1.0
     position = (np.arange(n_draws) + rng.random((*leading, 1))) / n_draws
-    noise = rng.standard_normal((*leading, cells.terms + 3, n_draws))[..., cells.terms_used, :]
+    noise = rng.standard_normal((*leading, cells.terms + 1 + APART, n_draws))[..., cells.terms_used, :]
     theta = np.zeros(noise.shape)
     log_weight = 0.5 * (noise**2).sum(axis=-2)
     below = np.zeros((*leading, 1))
