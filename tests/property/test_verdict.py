@@ -185,5 +185,6 @@ def test_none_of_many_reports_contradicts_itself(part):
 
 
 @pytest.mark.filterwarnings("ignore::calibrant.CalibrantWarning")
-def test_an_estimator_that_finds_no_class_of_two_rows():
-    check([6743])
+def test_reports_that_once_went_wrong():
+    """An error where an estimator finds no class of two rows; a region with the same percentage stated and observed."""
+    check([6743, 6569, 7202, 7515, 9876])

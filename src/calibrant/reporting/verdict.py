@@ -168,7 +168,8 @@ def _where(curves: Curves | None, only: ProblemSums | None, estimate: Estimate, 
         return _Where(said, said)
     confident = estimate.notion in ("confidence", "top-label")
     words = ("over-confident", "under-confident") if confident else ("too high", "too low")
-    found = [] if only.fine is None else regions(curves.smooth["confidence"], only.fine)[:2]
+    every = [] if only.fine is None else regions(curves.smooth["confidence"], only.fine)
+    found = [r for r in every if _percent(r.stated, r.gap) != _percent(r.observed, r.gap)][:2]  # what can be told
     what = "it is right" if confident else "it happens"
     grid = only.grid
     stated, observed = float(grid.nodes @ grid.count) / grid.total, float(grid.positive.sum()) / grid.total
