@@ -13,7 +13,7 @@ from sklearn.utils.validation import _check_feature_names, _check_n_features, _c
 from ..data.checks import check_choice
 from ..data.convert import to_array
 from ..data.labels import check_label_list, encode_columns
-from ..data.predictions import Predictions
+from ..data.predictions import COUNTED, Predictions, effective_size
 from ..data.types import AnyArray, FloatArray, Label
 from ..data.validation import SUM_TOLERANCE, check_weight_range
 from ..data.weights import ones_or
@@ -118,6 +118,13 @@ class Sample:
     def total(self) -> float:
         """Sum of weights."""
         return float(self.weights.sum())
+
+    @property
+    def effective_size(self) -> float:
+        """Rows, repeats, or Kish's effective size, which does not change with the scale of relative weights."""
+        whole = bool((self.weights == np.floor(self.weights)).all())
+        integral = whole and self.total <= COUNTED
+        return effective_size(self.weights, self.weights.size, integral=integral)
 
     def outcomes(self) -> FloatArray:
         """1.0 where the second class was observed."""
