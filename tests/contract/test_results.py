@@ -316,5 +316,12 @@ def test_auto_calibrator_shows_what_it_chose():
     assert f"chosen={auto.chosen_!r}" in repr(auto)
     assert len(repr(auto)) <= WIDEST
     assert f"chosen: {auto.chosen_}" in str(auto)
-    assert auto.chosen_ in auto._repr_mimebundle_()["text/html"]
+    shown = auto._repr_mimebundle_()
+    assert shown["text/plain"] == repr(auto)
+    assert f"AutoCalibrator chose {auto.chosen_}: it has the most weight" in shown["text/html"]
+    assert shown["text/html"].count("<tr class=on>") == 1
+    assert "<polyline" in shown["text/html"]
+    for rule, words in (("best", "it has the least log-loss"), ("one-standard-error", "it is the simplest within")):
+        one = AutoCalibrator(rule=rule).fit(p, rng.random(300) < p)
+        assert words in one._repr_mimebundle_()["text/html"]
     assert "text/html" in AutoCalibrator()._repr_mimebundle_()

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import clone
 
+from ..data import notebook
 from ..data.checks import check_choice, check_int
-from ..data.notebook import fragment, preformatted
 from ..data.predictions import Predictions
 from ..data.result import Table, one_line
 from ..data.types import AnyArray, FloatArray
@@ -71,6 +71,14 @@ class Identity(Calibrator):
             return softmax(scores.logs(EPS).astype(np.float64))
         v = scores.values.astype(np.float64)
         return v if v.ndim == 2 else np.column_stack([1 - v, v])
+
+
+#: Why a rule chose what it chose, in words.
+_WHY = {
+    AVERAGE: "it has the most weight in an average of the candidates, by the",
+    "one-standard-error": "it is the simplest within one standard error of the least",
+    "best": "it has the least",
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -360,11 +368,14 @@ class AutoCalibrator(Calibrator):
     def __str__(self) -> str:
         return table_text(self.chosen_, self.table_) if hasattr(self, "chosen_") else repr(self)
 
-    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
-        """What it chose, and out of what; before it is fitted, scikit-learn's diagram."""
-        if not hasattr(self, "chosen_"):
-            return dict(super()._repr_mimebundle_(**options))
-        return {"text/plain": repr(self), "text/html": fragment(preformatted(str(self)))}
+    def _words_html(self) -> str:
+        """What it chose, and out of what."""
+        names = [name for name in self.table_[0] if name != "chosen"]
+        rows = notebook.table(
+            {name: [row.get(name) for row in self.table_] for name in names}, [row["chosen"] for row in self.table_]
+        )
+        why = f"{_WHY[self.rule]} {self.goal} of rows held out"
+        return notebook.paragraph(f"AutoCalibrator chose {self.chosen_}: {why}") + rows
 
     def _fit(self, sample: Sample) -> None:
         found = select_calibrator(
