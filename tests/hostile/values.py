@@ -206,6 +206,7 @@ FUNCTIONS = {
         .fit(p, y, **o)
         .predict_proba(p)
     ),
+    "Mixture": lambda y, p, **o: c.Mixture([c.Identity(), c.TemperatureScaling()]).fit(p, y, **o).predict_proba(p),
     "OneVsRest": lambda y, p, **o: c.OneVsRest(c.BetaCalibration()).fit(p, y, **o).predict_proba(p),
 }
 #: Arguments by which a complaint may call what is wrong.
