@@ -78,6 +78,8 @@ ROWS = [
         many=True,
         error=0.06,
     ),
+    Row(c.TopLabelCalibrator(), many=True, error=0.06, rises=False),
+    Row(c.TopLabelCalibrator(c.BetaCalibration(), 20), many=True, error=0.06, rises=False),
     Row(c.LabelSmoothing(c.TemperatureScaling(), 0.01), many=True),
 ]
 BINARY = [row for row in ROWS if not row.many]

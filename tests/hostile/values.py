@@ -204,6 +204,7 @@ FUNCTIONS = {
         .fit(p, y, **o)
         .predict_proba(p)
     ),
+    "TopLabelCalibrator": lambda y, p, **o: c.TopLabelCalibrator().fit(p, y, **o).predict_proba(p),
     "OneVsRest": lambda y, p, **o: c.OneVsRest(c.BetaCalibration()).fit(p, y, **o).predict_proba(p),
 }
 #: Arguments by which a complaint may call what is wrong.
