@@ -22,7 +22,8 @@ CALIBRATORS = sorted(
     for name in c.__all__
     if isinstance(getattr(c, name), type)
     and issubclass(getattr(c, name), c.Calibrator)
-    and name not in ("Calibrator", "BinaryCalibrator", "OneVsRest", "LabelSmoothing", "Composed", "CurveCalibrator")
+    and name
+    not in ("Calibrator", "BinaryCalibrator", "OneVsRest", "LabelSmoothing", "Composed", "Mixture", "CurveCalibrator")
 )
 USES = {
     **{

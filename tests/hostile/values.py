@@ -207,6 +207,7 @@ FUNCTIONS = {
         .predict_proba(p)
     ),
     "Mixture": lambda y, p, **o: c.Mixture([c.Identity(), c.TemperatureScaling()]).fit(p, y, **o).predict_proba(p),
+    "TopLabelCalibrator": lambda y, p, **o: c.TopLabelCalibrator().fit(p, y, **o).predict_proba(p),
     "OneVsRest": lambda y, p, **o: c.OneVsRest(c.BetaCalibration()).fit(p, y, **o).predict_proba(p),
 }
 #: Arguments by which a complaint may call what is wrong.

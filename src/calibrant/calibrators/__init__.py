@@ -16,6 +16,7 @@ from .saving import from_dict, load_calibrator, save_calibrator, to_dict
 from .select import AutoCalibrator, Identity, Selection, default_candidates, named_calibrator, select_calibrator
 from .spline import CurveCalibrator, SplineCalibrator
 from .temperature import EnsembleTemperatureScaling, TemperatureScaling
+from .top_label import TopLabelCalibrator
 from .wrappers import Composed, LabelSmoothing, OneVsRest
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "Selection",
     "SplineCalibrator",
     "TemperatureScaling",
+    "TopLabelCalibrator",
     "VectorScaling",
     "VennAbers",
     "default_candidates",
