@@ -21,7 +21,7 @@ PARTS = ("total", "calibration", "refinement", "discrimination", "uncertainty", 
 def naive(y, p, calibrator, score, w=None, cv=5):
     """Losses of each row: of scores, after the calibrator fitted to the other folds, of base rates."""
     k = p.shape[1]
-    w = np.ones(len(y)) if w is None else w
+    w = np.ones(len(y)) if w is None else w * w.sum() / (w @ w)  # relative weights add up to effective rows
     after = np.empty(p.shape)
     for train, test in StratifiedKFold(cv, shuffle=True, random_state=0).split(p, y):
         after[test] = calibrator.fit(p[train], y[train], w[train]).predict_proba(p[test])

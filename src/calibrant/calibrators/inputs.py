@@ -13,7 +13,7 @@ from sklearn.utils.validation import _check_feature_names, _check_n_features, _c
 from ..data.checks import check_choice
 from ..data.convert import to_array
 from ..data.labels import check_label_list, encode_columns
-from ..data.predictions import COUNTED, Predictions, effective_size
+from ..data.predictions import Predictions
 from ..data.types import AnyArray, FloatArray, Label
 from ..data.validation import SUM_TOLERANCE, check_weight_range
 from ..data.weights import ones_or
@@ -101,13 +101,16 @@ class Sample:
 
     @classmethod
     def of(cls, p: Predictions) -> Sample:
-        """Predictions; what a single column speaks of is the second class."""
+        """Predictions; a single column speaks of the second class. Relative weights add up to effective rows."""
         if p.weights is not None and not p.weights.all():
             p = p.subset(p.weights > 0)
         codes, classes = p.codes.astype(np.intp), p.classes
         if p.positive == 0:
             codes, classes = 1 - codes, classes[::-1]
-        return cls(Scores(p.probs, "probability"), codes, ones_or(p.weights, p.n_samples), classes)
+        weights = ones_or(p.weights, p.n_samples)
+        if not p.integral_weights:
+            weights = weights * (p.effective_size / weights.sum())
+        return cls(Scores(p.probs, "probability"), codes, weights, classes)
 
     @property
     def n_classes(self) -> int:
@@ -118,13 +121,6 @@ class Sample:
     def total(self) -> float:
         """Sum of weights."""
         return float(self.weights.sum())
-
-    @property
-    def effective_size(self) -> float:
-        """Rows, repeats, or Kish's effective size, which does not change with the scale of relative weights."""
-        whole = bool((self.weights == np.floor(self.weights)).all())
-        integral = whole and self.total <= COUNTED
-        return effective_size(self.weights, self.weights.size, integral=integral)
 
     def outcomes(self) -> FloatArray:
         """1.0 where the second class was observed."""

@@ -38,7 +38,7 @@ def share_of(shrinkage: float | str, sample: Sample) -> float:
     """The prior's share of all rows, ``m / (n + m)``."""
     rule = OF_MARGINS if sample.scores.kind == "margin" else ROWS
     rows = rule if isinstance(shrinkage, str) else shrinkage
-    return float(rows / (sample.effective_size + rows))
+    return float(rows / (sample.total + rows))
 
 
 def prior_shares(sample: Sample) -> FloatArray:
