@@ -28,7 +28,7 @@ def main() -> None:
     comparison.to_dict()
     check(ImportError, "calibrant[cli]", comparison.to_html)
     check(ImportError, "calibrant[cli]", report.to_html)
-    check(ImportError, "polars, pandas or pyarrow", report.to_frame)
+    check(ImportError, "pandas, polars or pyarrow", report.to_frame)
     from calibrant import cli
 
     message = io.StringIO()

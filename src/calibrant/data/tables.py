@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -93,6 +94,9 @@ class Table(Headed):
             if sys.stdin is None or sys.stdin.closed:
                 raise ValueError("standard input is closed: give a file, or pipe one in")
             self.path = self._spool.enter_context(scratch_file())
+            # Polars lets the system take up a read again after Ctrl-C, so that a wait for rows would never end.
+            if hasattr(signal, "siginterrupt"):
+                signal.siginterrupt(signal.SIGINT, True)
             with self.path.open("wb") as file:
                 shutil.copyfileobj(sys.stdin.buffer, file)
         else:
