@@ -162,6 +162,7 @@ def test_warning_is_one_line(capsys, tmp_path, mode):
     assert "rows" in out
 
 
+@pytest.mark.slow
 def test_html_and_text(capsys, tmp_path, animals):
     animals.write_csv(tmp_path / "a.csv")
     page = tmp_path / "out.html"
@@ -236,6 +237,7 @@ def test_bad_input_is_one_clear_line(capsys, tmp_path, case, mode):
     assert out == ""
 
 
+@pytest.mark.slow
 def test_bins_that_a_stream_lacks(capsys, tmp_path, binary):
     binary.write_csv(tmp_path / "a.csv")
     common = ("report", tmp_path / "a.csv", "--label", "y", "--prob", "score", "--estimator", "binned:cbrt:linear")
@@ -332,6 +334,7 @@ def test_row_numbers_are_those_of_the_file(capsys, tmp_path, monkeypatch):
     assert "row 777" in err
 
 
+@pytest.mark.slow
 def test_standard_input_and_exit_codes_of_the_real_command(tmp_path, binary):
     csv = binary.write_csv().encode()
     command = [sys.executable, "-m", "calibrant.cli", "report", "-", "--label", "y", "--prob", "score", "--json"]
@@ -343,6 +346,7 @@ def test_standard_input_and_exit_codes_of_the_real_command(tmp_path, binary):
     assert empty.stderr == b"calibrant: standard input is empty\n"
 
 
+@pytest.mark.slow
 def test_demo(capsys, tmp_path):
     code, out, _ = run(capsys, "demo", "--out", tmp_path / "new")
     assert code == 0
@@ -426,6 +430,7 @@ def in_groups(n_groups=80, in_group=10):
     return pl.DataFrame({"y": y[order].astype(int), "p": p[order], "patient": [f"no {g}" for g in group[order]]})
 
 
+@pytest.mark.slow
 def test_report_of_rows_in_groups(capsys, tmp_path):
     frame = in_groups()
     frame.write_csv(tmp_path / "a.csv")
@@ -456,6 +461,7 @@ def test_groups_that_cannot_be_read(capsys, tmp_path, extra, words):
     assert words in err
 
 
+@pytest.mark.slow
 def test_a_large_file_with_groups_is_read_at_once(capsys, tmp_path, monkeypatch):
     in_groups().write_csv(tmp_path / "a.csv")
     monkeypatch.setattr("calibrant.cli.reports.STREAM_ABOVE_BYTES", 10)

@@ -18,6 +18,7 @@ def three(n=1500, seed=0):
 CANDIDATES = {"temperature": TemperatureScaling(), "isotonic": IsotonicCalibrator()}
 
 
+@pytest.mark.slow
 def test_numbers_are_those_of_rows_that_were_left_out():
     p, y = three()
     found = cal.compare_calibrators(y, p, candidates=CANDIDATES, cv=4, random_state=3)
@@ -63,6 +64,7 @@ def test_weights_of_zero_are_rows_left_out():
         assert (a.log_loss, a.brier, a.accuracy, a.error.value) == (b.log_loss, b.brier, b.accuracy, b.error.value)
 
 
+@pytest.mark.slow
 def test_weights_weigh():
     p, y = three()
     w = np.where(y == 0, 3.0, 1.0)
@@ -75,6 +77,7 @@ def test_weights_weigh():
     )
 
 
+@pytest.mark.slow
 def test_what_is_calibrated_is_left_alone_and_the_best_of_the_others_shown():
     rng = np.random.default_rng(0)
     p = rng.random(3000)
@@ -85,6 +88,7 @@ def test_what_is_calibrated_is_left_alone_and_the_best_of_the_others_shown():
     assert min((row for row in found.rows if row.name != "identity"), key=lambda r: r.difference).name == found.shown
 
 
+@pytest.mark.slow
 def test_readers():
     p, y = three()
     found = cal.compare_calibrators(y, p, candidates=CANDIDATES, title="A title")
@@ -118,6 +122,7 @@ def test_bad_arguments(change, words):
         cal.compare_calibrators(y, p, **({"candidates": {"v": VectorScaling()}} | change))
 
 
+@pytest.mark.slow
 def test_margins_have_no_before():
     rng = np.random.default_rng(0)
     m = rng.normal(size=1000)
@@ -128,6 +133,7 @@ def test_margins_have_no_before():
     assert found.to_html().count('class="chart"') == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("positive", ["no", "yes"])
 def test_predictions_stand_for_scores_and_labels(positive):
     rng = np.random.default_rng(0)
@@ -149,6 +155,7 @@ def test_predictions_stand_for_scores_and_labels(positive):
             cal.compare_calibrators(judged, **options, **argument)
 
 
+@pytest.mark.slow
 def test_predictions_of_several_classes():
     p, y = three(300)
     one, other = (cal.compare_calibrators(*a, candidates=CANDIDATES) for a in ((cal.as_predictions(y, p),), (y, p)))

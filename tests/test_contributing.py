@@ -41,6 +41,7 @@ def test_example_serves_every_scalar_notion(in_the_large):
         cal.calibration_error(y, q, notion="canonical", estimator=in_the_large())
 
 
+@pytest.mark.slow
 def test_example_has_an_interval(in_the_large):
     rng = np.random.default_rng(1)
     p = rng.random(500)
@@ -52,6 +53,7 @@ def test_example_has_an_interval(in_the_large):
     assert calibrated.interval.low == 0
 
 
+@pytest.mark.slow
 def test_example_streams_resamples_and_reports(in_the_large):
     rng = np.random.default_rng(2)
     p = rng.random(900)

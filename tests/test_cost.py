@@ -109,6 +109,7 @@ def test_recalibration_is_cross_fitted():
     assert cal.expected_cost(data.y_true, data.y_prob, COSTS).calibrator == "BetaCalibration()"
 
 
+@pytest.mark.slow
 def test_no_optimism_where_there_is_nothing_to_repair():
     # Labels are noise: an isotonic fit to the rows themselves would seem to save, one to other rows cannot.
     rng = np.random.default_rng(4)
@@ -363,6 +364,7 @@ def test_ranges_narrower_than_any_grid():
     assert np.isnan([none.error, *none.error_interval]).all()
 
 
+@pytest.mark.slow
 def test_intervals_of_calibrated_scores_start_at_zero():
     zero = 0
     for seed in range(40):

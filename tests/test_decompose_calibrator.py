@@ -102,6 +102,7 @@ def test_what_is_positive_is_no_matter():
     assert cal.decompose(cal.as_predictions(y, p), calibrator="beta").to_dict() == one.to_dict()
 
 
+@pytest.mark.slow
 def test_known_truth():
     """Log odds that temperature 2 sets right: what it repairs is the calibration loss."""
     rng = np.random.default_rng(1)
@@ -218,6 +219,7 @@ def test_groups_in_cross_fitted_parts():
     assert tuple(groups.intervals["total"]) == pytest.approx((loss.mean() - half, loss.mean() + half), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_features_that_name_the_group_tell_nothing_of_other_groups():
     rng = np.random.default_rng(1)
     group = np.repeat(np.arange(80), 12)

@@ -153,6 +153,7 @@ def test_certain_and_wrong_is_infinitely_miscalibrated():
     assert np.isnan(cal.decompose([1, 1], [0.3, 0.9]).skill)
 
 
+@pytest.mark.slow
 def test_intervals():
     y, p = binary(1000)
     d = cal.decompose(y, p, n_resamples=300, random_state=0)
@@ -267,6 +268,7 @@ def repeated(n_groups=200, in_group=8, seed=0, power=1.0):
     return (rng.random(n_groups) < p**power).astype(int)[rows], p[rows], rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["corp", "binned", "exact"])
 def test_whole_groups_are_resampled(method):
     y, p, group = repeated(power=2)

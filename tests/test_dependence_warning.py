@@ -47,6 +47,7 @@ def test_it_is_the_correlation_of_neighbours_in_cells(rounded):
     assert serial_correlation(scores, outcomes) == pytest.approx(naive(scores, outcomes))
 
 
+@pytest.mark.slow
 def test_repeats_are_warned_of_and_groups_settle_it():
     y, p, group = repeats()
     with pytest.warns(cal.DependenceWarning, match="pass groups="):

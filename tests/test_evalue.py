@@ -36,6 +36,7 @@ def every_outcome(n, k=2):
     return np.array(list(itertools.product(range(k), repeat=n)))
 
 
+@pytest.mark.slow
 def test_sequential_e_values_are_1_on_average(early):
     """Over all outcomes of 7 rows, weighted by their stated probability: E e = 1, and P(sup e ≥ c) ≤ 1/c."""
     p = np.array([0.3, 0.62, 0.05, 0.9, 0.5, 0.31, 0.97])
@@ -533,6 +534,7 @@ def test_groups_of_one_are_rows():
     assert groups.e_value == pytest.approx(rows.e_value)
 
 
+@pytest.mark.slow
 def test_what_hangs_together_is_not_won_from():
     """Twelve copies of every row: bets on rows win from calibrated models, bets on groups do not."""
     alone, held = [], []

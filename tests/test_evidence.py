@@ -157,6 +157,7 @@ def test_two_rows_can_show_nothing():
     assert found.to_dict()["evidence"]["detectable"] is None
 
 
+@pytest.mark.slow
 def test_the_worst_class_of_top_labels_is_the_worst_when_predicted():
     rng = np.random.default_rng(16)
     q = rng.dirichlet([4, 4, 1], 3000)
@@ -211,6 +212,7 @@ def test_a_hundred_miscalibrated_rows_are_not_called_fine(kind):
             assert "rows on. Next: collect more rows" in r.verdict
 
 
+@pytest.mark.slow
 def test_many_rows_settle_it():
     (fine,) = verdicts(20_000, "calibrated", 1)
     assert fine.evidence.status == "no evidence"
@@ -278,6 +280,7 @@ def test_certain_and_right_is_not_called_proven():
     assert "Not enough data" in r.verdict
 
 
+@pytest.mark.slow
 def test_scores_near_one_half_cannot_be_far_too_sharp():
     """No factor of the log odds makes an error above 0.02 of them, so a shift says what is detectable."""
     rng = np.random.default_rng(8)

@@ -120,6 +120,7 @@ def test_no_guess_gains_more_than_there_is(n, k, seed, weighted):
     assert spoken.sum(axis=1) == pytest.approx(np.ones(n))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("score", ["brier", "log-loss"])
 @pytest.mark.parametrize("method", [{}, {"method": "binned"}, {"calibrator": "beta"}], ids=str)
 def test_known_truth(score, method):
@@ -139,6 +140,7 @@ def test_known_truth(score, method):
     assert np.isnan(plain.grouping_lower)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("score", ["brier", "log-loss"])
 def test_scores_that_are_a_function_of_the_posterior(score):
     """The survey's three classes, from one feature: nothing is left to group by, however wrong the scores are."""
@@ -151,6 +153,7 @@ def test_scores_that_are_a_function_of_the_posterior(score):
     assert d.calibration > 0.01
 
 
+@pytest.mark.slow
 def test_features_of_three_classes():
     rng = np.random.default_rng(0)
     x = rng.normal(scale=30, size=(1500, 2))
@@ -173,6 +176,7 @@ def test_a_second_models_scores_are_features():
     assert d.grouping_lower > 0
 
 
+@pytest.mark.slow
 def test_tables_of_every_kind():
     pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
     x, y, s, _, _ = hidden(120)
@@ -190,6 +194,7 @@ def test_tables_of_every_kind():
     assert cal.decompose(y, s, features=pandas.DataFrame(x).assign(day=days).rename(columns=str)).to_dict() == want
 
 
+@pytest.mark.slow
 def test_rows_without_weight_do_not_count():
     x, y, s, _, _ = hidden(600)
     w = (np.arange(600) % 3 > 0).astype(float)
@@ -218,6 +223,7 @@ def test_resamples_and_the_bound_stand_beside_each_other():
     assert "lower bound" not in str(plain)
 
 
+@pytest.mark.slow
 def test_the_seed():
     x, y, s, _, _ = hidden(400)
     found = [cal.decompose(y, s, features=x, random_state=seed).grouping for seed in (0, 0, 1)]

@@ -85,6 +85,7 @@ def test_written_file_is_what_is_returned(tmp_path):
     assert path.read_text(encoding="utf-8") == page
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
 def test_page_works_in_a_browser(nasty_page, tmp_path):
     page = tmp_path / "page.html"

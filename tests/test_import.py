@@ -26,6 +26,7 @@ def test_import_loads_nothing_heavy():
     assert loaded.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_binned_error_needs_no_extra_and_no_scipy_stats():
     code = (
         "import calibrant as cal, sys; cal.estimate([0, 1, 1, 0], [.2, .7, .9, .4]);"
@@ -80,6 +81,7 @@ def test_unknown_name_is_an_attribute_error():
         _ = calibrant.nonsense
 
 
+@pytest.mark.slow
 def test_report_stays_a_function_after_its_package_is_imported():
     # A submodule of the same name would replace the function when it is imported.
     assert run("import calibrant as cal, calibrant.reporting.html; print(callable(cal.report))").strip() == "True"

@@ -41,6 +41,7 @@ def path(games, tmp_path):
 MODELS = ("--model", "elo=p_elo", "--model", "market=p_market")
 
 
+@pytest.mark.slow
 def test_it_is_the_library(games, path, capsys):
     options = ("--label", "won", "--groups", "game", "--weight", "w", "--level", 0.9, "--json", *FAST)
     code, out, err = run(capsys, "compare-models", path, *MODELS, *options)
@@ -119,6 +120,7 @@ def test_positive_label(games, tmp_path, capsys):
     )
 
 
+@pytest.mark.slow
 def test_plot(path, tmp_path, capsys):
     for suffix, head in ((".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")):
         out = tmp_path / f"models{suffix}"

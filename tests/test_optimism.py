@@ -23,6 +23,7 @@ def rows(n=150, features=8, seed=0):
     return X, (rng.random(n) < expit(X[:, 0] - 0.5)).astype(int)
 
 
+@pytest.mark.slow
 def test_a_plain_loop_finds_the_same():
     X, y = rows()
     found = cal.optimism_corrected(MODEL, X, y, n_resamples=12, random_state=3)
@@ -76,6 +77,7 @@ def test_weights_are_carried():
     assert found.apparent["ici"] != cal.optimism_corrected(MODEL, X, y, n_resamples=4).apparent["ici"]
 
 
+@pytest.mark.slow
 def test_what_is_separated_is_said():
     X, y = rows(60, 20)
     forest = RandomForestClassifier(20, random_state=0)

@@ -45,6 +45,7 @@ def animals():
     return pl.DataFrame({"y_true": y, "p_owl": q[:, 2], "p_cat": q[:, 0], "p_dog": q[:, 1]})
 
 
+@pytest.mark.slow
 def test_compare_is_the_library(binary, tmp_path, capsys):
     path = tmp_path / "b.csv"
     binary.write_csv(path)
@@ -112,6 +113,7 @@ def test_fix_and_apply_in_every_format(name, binary, tmp_path, capsys):
     assert after < before / 3
 
 
+@pytest.mark.slow
 def test_columns_in_another_order_than_labels(animals, tmp_path, capsys):
     source, model, out = tmp_path / "a.parquet", tmp_path / "m.json", tmp_path / "o.parquet"
     animals.write_parquet(source)
@@ -180,6 +182,7 @@ def test_labels_go_by_the_names_of_columns(animals, tmp_path, capsys):
         assert found["accuracy"] == pytest.approx(report["accuracy"])
 
 
+@pytest.mark.slow
 def test_which_label_a_single_column_speaks_of(binary, tmp_path, capsys):
     source, named = tmp_path / "b.csv", tmp_path / "n.csv"
     binary.write_csv(source)
@@ -198,6 +201,7 @@ def test_which_label_a_single_column_speaks_of(binary, tmp_path, capsys):
     assert told["calibrators"][0]["log_loss"] == pytest.approx(plain)
 
 
+@pytest.mark.slow
 def test_a_method_that_would_not_be_chosen_is_saved_and_said_so(tmp_path, capsys):
     rng = np.random.default_rng(0)
     p = rng.random(2000)
@@ -210,6 +214,7 @@ def test_a_method_that_would_not_be_chosen_is_saved_and_said_so(tmp_path, capsys
     assert type(load_calibrator(model)).__name__ == "IsotonicCalibrator"
 
 
+@pytest.mark.slow
 def test_columns_in_another_order_in_the_new_file(animals, tmp_path, capsys):
     source, other, model = tmp_path / "a.parquet", tmp_path / "b.parquet", tmp_path / "m.json"
     animals.write_parquet(source)
@@ -231,6 +236,7 @@ def test_columns_in_another_order_in_the_new_file(animals, tmp_path, capsys):
     assert pl.read_parquet(out).select("a", "b", "c").to_numpy().tolist() == outs[0].to_numpy().tolist()
 
 
+@pytest.mark.slow
 def test_what_is_not_calibrated_is_written_as_it_was(binary, tmp_path, capsys):
     model, source = tmp_path / "m.json", tmp_path / "b.csv"
     binary.write_csv(tmp_path / "fit.csv")
@@ -248,6 +254,7 @@ def test_what_is_not_calibrated_is_written_as_it_was(binary, tmp_path, capsys):
     assert "row 1 is nan" in refused(capsys, "apply", model, source, "--out", tmp_path / "o.csv")
 
 
+@pytest.mark.slow
 def test_no_output_replaces_what_is_read(binary, tmp_path, capsys):
     source, model = tmp_path / "b.csv", tmp_path / "m.json"
     binary.write_csv(source)
@@ -286,6 +293,7 @@ def refused(capsys, *args):
     return err
 
 
+@pytest.mark.slow
 def test_bad_input_is_one_clear_line(binary, tmp_path, capsys):
     source, model, out = tmp_path / "b.csv", tmp_path / "m.json", tmp_path / "o.csv"
     binary.write_csv(source)
@@ -315,6 +323,7 @@ def test_bad_input_is_one_clear_line(binary, tmp_path, capsys):
     assert not [f for f in os.listdir(tmp_path) if f.endswith(".tmp")]
 
 
+@pytest.mark.slow
 def test_a_bad_row_is_named_by_its_number_in_the_file(binary, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(repair, "PIECE_ROWS", 700)
     frame = binary.with_columns(pl.when(pl.col("id") == 2345).then(1.7).otherwise("y_prob").alias("y_prob"))
@@ -352,6 +361,7 @@ def test_rows_are_drawn_alike_whatever_the_pieces(binary, tmp_path):
     assert counts.std() == pytest.approx(np.sqrt(50), rel=0.1)
 
 
+@pytest.mark.slow
 def test_a_large_file_is_sampled_and_said_so(binary, tmp_path, capsys):
     path = tmp_path / "b.parquet"
     binary.write_parquet(path)

@@ -56,6 +56,7 @@ def test_headline_is_what_calibration_error_gives(digits, digits_report):
     assert e.value == near(cal.maximum_calibration_error(digits.y_true, digits.y_prob))
 
 
+@pytest.mark.slow
 def test_chosen_estimator_leads(digits):
     e = cal.Binned("sqrt", "quantile")
     r = cal.report(digits.y_true, digits.y_prob, estimator=e)
@@ -83,6 +84,7 @@ def test_dict_is_json_and_text_is_narrow(digits_report):
     assert max(len(line) for line in str(digits_report).splitlines()) <= 100
 
 
+@pytest.mark.slow
 def test_same_input_same_report(digits, digits_report):
     assert cal.report(digits.y_true, digits.y_prob, labels=digits.labels).to_dict() == digits_report.to_dict()
 
@@ -115,6 +117,7 @@ def test_verdict_says_what_is_true(kind, words):
         assert "too low" not in verdict
 
 
+@pytest.mark.slow
 def test_verdict_of_a_confidence():
     rng = np.random.default_rng(0)
     q = rng.dirichlet(np.ones(5), 8000)
@@ -143,6 +146,7 @@ def test_verdict_numbers_are_those_of_the_rows_named():
     assert 100 * data.y_prob[rows].mean() == pytest.approx(stated, abs=0.51)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("notion", ["classwise", "top-label"])
 def test_notions_with_several_problems(digits, notion):
     r = cal.report(digits.y_true, digits.y_prob, notion=notion)
@@ -209,6 +213,7 @@ def test_verdict_of_the_docs(digits_report):
     assert quoted == digits_report.verdict
 
 
+@pytest.mark.slow
 def test_rows_that_make_the_log_loss_infinite_are_named():
     y, p = [1, 0, 1, 1, 0, 1], [0.0, 0.2, 0.7, 0.0, 1.0, 0.0]
     found = cal.report(y, p)
@@ -233,6 +238,7 @@ def test_numbers_have_the_digits_that_their_interval_allows():
     assert (known(0.0, 0.2), known(0.1, 0.0), known(0.1, float("nan"))) == ("0.00", "0.1000", "0.1000")
 
 
+@pytest.mark.slow
 def test_the_summary_is_the_verdict_in_one_sentence():
     rng = np.random.default_rng(0)
     p = rng.random(3000)

@@ -192,6 +192,7 @@ def test_tail_of_the_largest_count_is_a_product():
     assert upper_tails(n, p, np.array([6.0]))[0] == 0  # of a probability of 0
 
 
+@pytest.mark.slow
 def test_one_bad_class_is_marked_and_only_it():
     rng = np.random.default_rng(1)
     shares, stated = rng.dirichlet(np.full(9, 0.5), 8000), rng.choice([0.05, 0.25], 8000)
@@ -214,6 +215,7 @@ def test_calibrated_classes_do_not_stand_out():
     assert "Class by class, none of the 8 stands out." in r.verdict
 
 
+@pytest.mark.slow
 def test_two_classes_and_one_column_say_nothing_of_classes():
     y, p = sample(3000, 2, seed=0, bad=0)
     two = cal.report(y, p)
@@ -264,6 +266,7 @@ def test_sentence_names_a_few_and_none_of_few_rows():
     assert class_sentence([replace(row, pvalue=float("nan"), marked=False)] * 3) == ""
 
 
+@pytest.mark.slow
 def test_dict_json_and_frame_carry_the_fields():
     y, p = sample(2000, 5, seed=1, bad=2)
     names = np.array(["cat", "dog", "ferret", "<b>", "e"])

@@ -116,6 +116,7 @@ def test_patterns_and_folders_give_the_library_number(capsys, folder, table, eng
     assert got["streamed"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", EVERY)
 @pytest.mark.parametrize("by", ["region", "day"])
 def test_partitions_are_columns_to_group_by(capsys, folder, table, engine, by):
@@ -137,6 +138,7 @@ def test_partitions_are_columns_to_group_by(capsys, folder, table, engine, by):
         assert run(capsys, *args, "--fail-above", "0.5")[0] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", EVERY)
 def test_rows_in_groups(capsys, folder, table, engine):
     args = ("report", folder / "parts", "--engine", engine, "--label", "y", "--prob", "p")
@@ -147,6 +149,7 @@ def test_rows_in_groups(capsys, folder, table, engine):
     assert got["headline"]["interval"] != pytest.approx(found(capsys, *args)["headline"]["interval"], rel=1e-2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", EVERY)
 @pytest.mark.parametrize("notion", ["confidence", "class-wise", "class-specific:bee"])
 def test_classes(capsys, folder, many, engine, notion):
@@ -213,6 +216,7 @@ def test_a_query_changes_nothing(capsys, database):
 # --- sums and merge
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "how",
     [[], ["--stream"], ["--engine", "polars"], pytest.param(["--engine", "duckdb"], marks=there("duckdb"))],
@@ -274,6 +278,7 @@ def test_sums_of_rows_in_groups(capsys, table, tmp_path):
     assert "b.sums: groups must not span pieces" in err
 
 
+@pytest.mark.slow
 def test_sums_to_standard_output(folder):
     args = ["report", folder / "some-0.parquet", "--label", "y", "--prob", "p", "--sums", "-"]
     done = subprocess.run([sys.executable, "-m", "calibrant.cli", *map(str, args)], capture_output=True, check=True)
@@ -281,6 +286,7 @@ def test_sums_to_standard_output(folder):
     assert done.stderr.startswith(b"Calibration of")
 
 
+@pytest.mark.slow
 def test_the_same_shard_twice_is_told(capsys, folder, tmp_path):
     one, two = tmp_path / "a.sums", tmp_path / "b.sums"
     run(capsys, "report", folder / "some-0.parquet", "--label", "y", "--prob", "p", "--sums", one)
@@ -379,6 +385,7 @@ def test_an_engine_that_is_not_installed(capsys, folder, monkeypatch, name):
     assert f"--engine {name} is not installed: pip install {ENGINES[name].package}" in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["polars", DUCKDB])
 def test_rows_that_cannot_be_read(capsys, table, tmp_path, engine):
     table.with_columns(p=pl.when(pl.int_range(pl.len()) < 3).then(1.5).otherwise("p")).write_parquet(
@@ -404,6 +411,7 @@ def test_a_file_that_is_read_is_not_written(capsys, folder, database):
     assert "is the database that is read" in refused(capsys, *args, "--sums", database)
 
 
+@pytest.mark.slow
 def test_what_merge_refuses(capsys, folder, tmp_path):
     one = tmp_path / "a.sums"
     run(capsys, "report", folder / "some-0.parquet", "--label", "y", "--prob", "p", "--sums", one)
@@ -454,6 +462,7 @@ def test_ctrl_c_leaves_nothing_half_written(capsys, folder, tmp_path, monkeypatc
     assert [f.name for f in tmp_path.iterdir()] == ["a.sums"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_a_real_ctrl_c_while_rows_are_read(tmp_path):
     out = tmp_path / "a.sums"

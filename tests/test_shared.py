@@ -40,6 +40,7 @@ def test_parts_are_design_effects_of_cosines_alone():
             np.testing.assert_allclose(found[k, column], alone[0], rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_sums_drawn_anew_vary_as_groups_do(kind):
     """Sums of drawn residuals times cosines of the rank vary by the design effect of each, in units of the mean one."""

@@ -303,6 +303,7 @@ def test_cox_is_logistic_regression():
     assert any("1e-12" in text for text in cal.cox_test([0, 1, 1, 0], [0.0, 0.2, 0.7, 0.9]).warnings)
 
 
+@pytest.mark.slow
 def test_brownian_probabilities():
     """Against random walks of 4000 steps, whose extremes are a little smaller; published 5 % points of sup |B|."""
     rng = np.random.default_rng(0)

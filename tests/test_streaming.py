@@ -63,6 +63,7 @@ def test_merge_is_symmetric_and_equals_one():
     assert a.n_samples == 900  # merging leaves the parts alone
 
 
+@pytest.mark.slow
 def test_report_of_pieces_equals_report_of_rows():
     y, p = multiclass()
     one = cal.report(y, p).to_dict()
@@ -351,6 +352,7 @@ def test_pieces_with_and_without_groups_do_not_mix():
     assert some.add(y, p, groups=alone).n_samples == 2 * y.size
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::calibrant.DependenceWarning")
 def test_report_of_rows_in_groups_from_pieces():
     rng = np.random.default_rng(0)

@@ -28,6 +28,7 @@ def path(table, tmp_path):
     return out
 
 
+@pytest.mark.slow
 def test_it_is_the_library(table, path, capsys):
     code, out, err = run(capsys, "subgroups", path, "--by", "p_region", "--by", "age", "--weight", "w", "--json")
     assert (code, err) == (0, "")
@@ -72,6 +73,7 @@ def test_probabilities_by_glob_leave_groups_out(tmp_path, capsys):
     assert dogs["label"] == "dog"
 
 
+@pytest.mark.slow
 def test_plot_and_exit_code(path, tmp_path, capsys):
     picture = tmp_path / "a.png"
     code, out, err = run(capsys, "subgroups", path, "--by", "p_region", "--plot", picture, "--fail")

@@ -23,6 +23,7 @@ from calibrant.judge.tests.drawn import kuiper_pvalue
 CHEAP = {"estimator": cal.Binned(5), "n_resamples": 199}
 
 
+@pytest.mark.slow
 def test_groups_far_off_are_found_among_many():
     rng = np.random.default_rng(0)
     group = np.repeat(np.arange(120), 60)
@@ -71,6 +72,7 @@ def test_rows_are_taken_once_a_column_whatever_the_number_of_groups(monkeypatch,
     assert Counted.touched == 0
 
 
+@pytest.mark.slow
 def test_more_draws_only_where_none_was_as_large(monkeypatch):
     monkeypatch.setattr(drawn, "_TOGETHER", 24 * 12)
     s, n = np.full(12, 0.3), 99

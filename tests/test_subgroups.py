@@ -269,6 +269,7 @@ def test_heterogeneity_is_the_score_test():
     assert "one group" in single.warnings[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [90, 1500])
 def test_size_of_heterogeneity_with_other_mixes_of_scores(n):
     rng = np.random.default_rng(n)

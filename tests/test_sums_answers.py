@@ -71,6 +71,7 @@ OF_CELLS = [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(crowded(), st.sampled_from(OF_CELLS), st.sampled_from([1, 2]))
 def test_what_was_not_kept_is_that_of_rows_moved_within_a_cell(rows, estimator, norm):
@@ -86,6 +87,7 @@ def test_what_was_not_kept_is_that_of_rows_moved_within_a_cell(rows, estimator, 
 KEPT = ["auto", "binned", "density", "residual", "adaptive", "smooth", cal.Binned(debias=True)]
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(crowded(), st.sampled_from(KEPT), st.sampled_from([1, 2, np.inf]))
 def test_what_was_kept_is_exact(rows, estimator, norm):
@@ -96,6 +98,7 @@ def test_what_was_kept_is_exact(rows, estimator, norm):
     assert sums.calibration_error(estimator, norm=norm) == pytest.approx(want, rel=1e-8, abs=1e-10)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(crowded(), st.sampled_from(["brier", "log-loss", "spherical"]))
 def test_decomposition_by_cells(rows, score):
@@ -294,6 +297,7 @@ def test_the_same_pvalue_in_whatever_pieces_rows_came(estimator, notion):
     assert a.draws is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("notion", ["auto", "classwise", "confidence"])
 @pytest.mark.parametrize("power", [1.0, 1.08])
 def test_pvalues_are_near_those_of_rows(notion, power):
@@ -383,6 +387,7 @@ def test_curves_of_classes():
         sums.reliability_curves("isotonic")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "panels"), [(binary(), 1), (multiclass(), 1), (multiclass(k=3), 3)], ids=["2", "4", "3"]
 )
@@ -395,6 +400,7 @@ def test_diagrams(rows, panels):
     assert display.estimate.value == want
 
 
+@pytest.mark.slow
 def test_the_report_is_that_of_the_sums():
     from calibrant.reporting import report_from
 

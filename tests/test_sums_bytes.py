@@ -136,6 +136,7 @@ def test_hashes_of_groups_are_kept():
         again.update(y, p, groups=np.arange(200) // 4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [2, 3])
 def test_the_same_report(k):
     one = cal.Accumulator().update(*sample(k=k))
@@ -370,6 +371,7 @@ rewritten(DATA, HEADER.update)
 PLACES = [p for p in _places(HEADER) if p]
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(PLACES), JSON)
 def test_no_header_does_anything_but_raise_value_error(path, value):

@@ -55,6 +55,7 @@ def test_the_test_decides_where_the_interval_starts(low, value, excess, expected
     assert unknown.interval.low > 0 or not excess
 
 
+@pytest.mark.slow
 def test_what_exceeds_the_threshold_is_a_lower_limit_of_the_error():
     """In 19 samples of 20 or more, of a wrong model as of a right one; and it is above 0 where p says so."""
     from .test_evidence import test_of
@@ -95,6 +96,7 @@ def test_weighted_rows_of_a_region_are_counted_by_kish():
     assert regions(curve, BinMoments.of(cal.data.problem.Problem(at, np.zeros(100)), uniform_edges(65536)))
 
 
+@pytest.mark.slow
 def test_a_bias_of_a_quarter_of_a_percent_is_real_and_too_small_to_matter():
     y, s = sample(2_000_000, lambda s: np.maximum(s - 0.0025, 0))
     r = cal.report(y, s)
@@ -108,6 +110,7 @@ def test_a_bias_of_a_quarter_of_a_percent_is_real_and_too_small_to_matter():
     assert "too small to matter" not in mine.verdict
 
 
+@pytest.mark.slow
 def test_what_matters_is_as_dear_at_any_base_rate():
     """At the base rate, 0.7 % of the log-loss of saying it; 1 % of the Brier score at most."""
     rng = np.random.default_rng(1)
@@ -119,6 +122,7 @@ def test_what_matters_is_as_dear_at_any_base_rate():
         assert e**2 <= 0.0101 * rate * (1 - rate)
 
 
+@pytest.mark.slow
 def test_classes_against_the_rest_matter_from_as_much_as_two_classes_do():
     rng = np.random.default_rng(2)
     s = rng.random(2000)
@@ -149,6 +153,7 @@ def test_gains_are_those_of_the_true_map():
     assert f"{100 * r.gain.changed:.2g} % of decisions at the threshold 0.2 change after repair" in r.verdict
 
 
+@pytest.mark.slow
 def test_decisions_of_tied_scores_change_score_by_score():
     """0.3 and 0.7 should have said 0.5: of the thresholds the decision changes where one lies between."""
     rng = np.random.default_rng(7)

@@ -45,6 +45,7 @@ def test_signs_are_those_of_a_loop(arena, atoms):
     np.testing.assert_allclose(arena.truth.signs(s, o, 5, deals=3), expected, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_row_has_no_part_in_its_own_sign(arena):
     """Another outcome of a row changes neighbours' signs and not its own."""
     rng = np.random.default_rng(2)

@@ -43,6 +43,7 @@ def small(tmp_path_factory):
         return folder, run_canonical(folder, estimators=FEW, **SMALL)
 
 
+@pytest.mark.slow
 def test_truths_are_those_of_the_literature():
     """Popordanoska et al.'s experiment: K = 4 reads 0.2336 ± 4e-5 (L1) and 0.02237 (square) elsewhere."""
     truths = published(4).truths

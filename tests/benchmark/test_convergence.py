@@ -35,6 +35,7 @@ def test_spread_out_vectors_follow_the_law(law):
         np.testing.assert_allclose((even**power).mean(axis=0), (drawn**power).mean(axis=0), atol=3e-3)
 
 
+@pytest.mark.slow
 def test_limit_is_the_blurred_gap():
     """By Monte-Carlo with SciPy's density."""
     rng = np.random.default_rng(1)

@@ -167,6 +167,7 @@ def test_two_processes_give_the_same(reference, tmp_path):
     assert numbers(both).equals(numbers(frame))
 
 
+@pytest.mark.slow
 def test_estimators_added_later_read_kept_predictions(reference, tmp_path, monkeypatch):
     _, frame = reference
     first = {name: SOME[name] for name in ("binned", "l2")}
@@ -383,6 +384,7 @@ def test_summary_leaves_missing_numbers_out():
     assert found == pytest.approx(frame.filter(pl.col("mixture") < 30)["rel_p95"].median())
 
 
+@pytest.mark.slow
 def test_command(capsys, monkeypatch, tmp_path):
     from calibrant.cli import main
 
@@ -415,6 +417,7 @@ def test_progress_goes_to_the_logger_and_a_bar(capsys, caplog, tmp_path):
     assert "2/2" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_without_polars_the_extra_is_named():
     code = textwrap.dedent("""
         import sys

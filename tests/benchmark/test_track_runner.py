@@ -170,6 +170,7 @@ def test_large_cells_are_drawn_in_chunks_of_their_own():
     assert len(config.items) == 4 * len(distributions("consistency"))
 
 
+@pytest.mark.slow
 def test_workers_change_nothing(run, tmp_path):
     two = tiny(tmp_path / "two", n_jobs=2)
     assert two.drop("seconds").equals(run[1].drop("seconds"))
@@ -269,6 +270,7 @@ def test_summary_is_of_medians_and_alarms(run):
     assert only["false_alarm"] is None
 
 
+@pytest.mark.slow
 def test_errors_shrink_with_the_size(tmp_path):
     """Track "consistency", its sizes cut short: the rank kernel's RMSE falls from each to the next."""
     options = {"n_sets": 20, "large_sizes": (200, 3_000, 50_000)}

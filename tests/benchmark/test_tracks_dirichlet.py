@@ -95,6 +95,7 @@ def test_two_of_three_classes_in_closed_form():
     assert abs(truth.value - expected) < 4 * truth.standard_error + 2e-5
 
 
+@pytest.mark.slow
 def test_renaming_classes_changes_nothing():
     alphas, bias = (0.3, 0.9, 2.0), (0.4, -0.3, 0.1)
     order = [2, 0, 1]
@@ -155,6 +156,7 @@ def test_scores_and_labels_follow_their_laws(name):
         assert abs(((y == k) - q).sum()) < 4.5 * np.sqrt((q * (1 - q)).sum())
 
 
+@pytest.mark.slow
 def test_same_seed_same_sample():
     d = EVERY["k5-sharp-tilted"]
     one, two = (d.sample(2, 30, np.random.default_rng(5)) for _ in range(2))

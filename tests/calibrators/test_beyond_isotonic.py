@@ -62,6 +62,7 @@ def test_ends_of_the_near_isotonic_path(seed, n, kind):
     np.testing.assert_allclose(last, isotonic_regression(share, weights=total).x, atol=1e-12)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @example(seed=9, n=9, kind="tied")
 @given(SEEDS, st.integers(2, 9), KINDS)

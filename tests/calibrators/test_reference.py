@@ -224,6 +224,7 @@ def test_matrices_are_the_optimum(calibrator, penalty, n, k):
     assert fitted.intercept_.sum() == pytest.approx(0, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_shrinkage_by_rule():
     """Twice the squared weights per class, n and K as the docstrings say, and eight rows as the scores expect them."""
     p, y, _ = several(300, 4, 0, 0.6)
@@ -291,6 +292,7 @@ def test_isotonic_is_scikit_learns(n, ties):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.integers(2, 60), st.integers(1, 12), st.sampled_from(["none", "whole", "relative"]), st.integers(0, 2**31))
 def test_the_hull_of_the_roc_curve_is_isotonic_regression(n, values, weighting, seed):

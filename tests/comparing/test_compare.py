@@ -82,6 +82,7 @@ def test_several_classes(notion, name):
     assert found.notion == name
 
 
+@pytest.mark.slow
 def test_groups_leave_scores_and_widen_intervals():
     y, a, b, group = two(n=1000, in_group=5)
     rows, groups = (cal.compare_models(y, {"a": a, "b": b}, groups=g, **FAST) for g in (None, group))

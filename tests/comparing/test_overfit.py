@@ -40,6 +40,7 @@ def test_gains_are_the_miscalibration_that_calibrated_models_show(levels):
         assert told.mean(axis=0)[0] == pytest.approx(0.0083, rel=0.06)
 
 
+@pytest.mark.slow
 def test_steps_are_the_lower_reading_and_right_where_the_truth_is_flat():
     """Three levels behind 1000 fine scores: a smooth map gains more than the truth does."""
     rng = np.random.default_rng(8)

@@ -209,6 +209,7 @@ def test_pages_of_results_say_their_summary_first(result, tmp_path):
         assert all(len(values) == len(section.marked or values) for values in section.columns.values())
 
 
+@pytest.mark.slow
 def test_a_summary_of_models_names_the_better_ones():
     rng = np.random.default_rng(0)
     p = rng.random(4000)
@@ -307,6 +308,7 @@ def test_values_in_few_characters():
     assert len(short("x" * 1000)) == 60
 
 
+@pytest.mark.slow
 def test_auto_calibrator_shows_what_it_chose():
     rng = np.random.default_rng(0)
     p = rng.random(300)

@@ -95,6 +95,7 @@ def test_estimates_of_groups_are_those_of_each_and_adjusted_together():
     assert [g.adjusted for g in plain.groups] == [g.pvalue for g in plain.groups]
 
 
+@pytest.mark.slow
 def test_one_group_among_many_stands_out():
     rng = np.random.default_rng(0)
     p, day = rng.random(40_000), rng.integers(0, 60, 40_000)

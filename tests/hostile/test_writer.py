@@ -108,6 +108,7 @@ def test_nodes_are_never_written_to(command):
     assert out.is_symlink()
 
 
+@pytest.mark.slow
 def test_a_link_stays_and_what_it_points_to_is_replaced(command):
     args, out = command
     there = out.parent / "elsewhere"

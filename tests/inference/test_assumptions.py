@@ -210,6 +210,7 @@ def truths():
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", truths())
 def test_hostile_truths_are_covered_and_intervals_nested(name):
     scores, chance, moves, one_sign = truths()[name]

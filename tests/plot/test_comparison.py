@@ -39,6 +39,7 @@ def inside(figure):
                 assert box.y0 - 1 <= e.y0 <= e.y1 <= box.y1 + 1, text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [2, 4, 7])
 def test_panels_hold_the_differences(k):
     found = compared(k)

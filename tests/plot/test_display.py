@@ -177,6 +177,7 @@ def test_confidence_starts_at_chance_and_shades_what_cannot_be():
     np.testing.assert_allclose(display.ax_.lines[0].get_xdata(), [0.1, 1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [2, 3, 5, 9, 20])
 def test_a_panel_a_class_at_most_nine_worst_first(k):
     y, P = multiclass(400, k)
@@ -242,6 +243,7 @@ def test_labels_are_shown_as_text():
     shown.figure_.canvas.draw()
 
 
+@pytest.mark.slow
 def test_weights_change_the_picture():
     y, p = binary()
     w = np.random.default_rng(0).random(400) + 0.01

@@ -182,6 +182,7 @@ def test_bins_are_of_equal_mass_on_paper():
     assert Display.from_predictions(y, p).diagrams[0].bins.count.max() > 4000
 
 
+@pytest.mark.slow
 def test_results_at_hand_are_drawn_on_paper():
     y, p = binary()
     for result in (
@@ -213,6 +214,7 @@ def test_another_model_joins_on_the_scale_that_is_there():
     assert again.ax_.get_xscale() == "linear"
 
 
+@pytest.mark.slow
 def test_panels_of_classes():
     y, P = multiclass()
     P[:50] = np.eye(4)[y[:50]]

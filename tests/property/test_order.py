@@ -59,6 +59,7 @@ def test_agrees_with_plain_loops(sample, pair, norm):
     assert read(y, p, w, estimator, norm) == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.slow
 @settings(quick, max_examples=400)
 @given(samples(), st.sampled_from(["quantile", "uniform"]))
 def test_bins_around_drops_tell_as_much_as_all_bins(sample, strategy):

@@ -170,6 +170,7 @@ def check(seeds):
             raise AssertionError(f"report {seed}: {error}") from error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(10))
 @pytest.mark.filterwarnings("ignore::calibrant.CalibrantWarning")
 def test_no_report_contradicts_itself(part):
@@ -184,6 +185,7 @@ def test_none_of_many_reports_contradicts_itself(part):
     check(range(1000 + 25 * part, 1000 + 25 * (part + 1)))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::calibrant.CalibrantWarning")
 def test_reports_that_once_went_wrong():
     """An error where an estimator finds no class of two rows; a region with the same percentage stated and observed."""

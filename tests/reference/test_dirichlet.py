@@ -155,6 +155,7 @@ def test_squares_are_unbiased_where_the_kernel_cannot_blur():
     assert np.mean(found["plug-in"]) > truth + 10 * np.std(found["plug-in"]) / np.sqrt(400)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("k", "n", "bar", "repetitions"), [(4, 2000, 0.10, 24), (8, 5000, 0.15, 4)])
 def test_squared_error_of_the_default(k, n, bar, repetitions):
     """Uniform on the simplex, temperature 0.6 twice: the mean of the default's squares lies near the truth."""
@@ -183,6 +184,7 @@ def vectors(y, f):
     return simplex_kernel.Simplex.of(as_notion("canonical", predictions).reduce(predictions), 1e-300)
 
 
+@pytest.mark.slow
 def test_leave_one_out_bandwidths():
     """Uniform on the simplex: the likelihood wants a bandwidth of some thousandths, the published rule far less."""
     rng = np.random.default_rng(0)

@@ -123,6 +123,7 @@ def test_perfect_certainty_reads_zero_and_the_worst_reads_most():
     assert worst == pytest.approx(2.0)
 
 
+@pytest.mark.slow
 def test_unbiased_and_the_standard_error():
     """Over many samples the mean of squares is that of a huge sample, and their spread is the reported one."""
     kce = KCE("laplace", 0.25)

@@ -319,6 +319,7 @@ def test_cumulative_in_the_population():
         assert kuiper <= np.abs(gap).mean() + 1e-12
 
 
+@pytest.mark.slow
 def test_null_scale_of_cumulative():
     """Mean and 95 % point of both statistics on calibrated samples, in units of σ, against those of Brownian motion."""
     rng = np.random.default_rng(3)

@@ -36,6 +36,7 @@ def test_posteriors():
     np.testing.assert_allclose(survey_posterior(list(THREE), 3), list(THREE.values()), rtol=1e-12, atol=1e-300)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_maps_and_truth(case):
     points, error, _, _ = CASES[case]
