@@ -205,9 +205,9 @@ def closed_form() -> str:
     rng = np.random.default_rng(6)
     y = rng.integers(2, size=2000)
     z = rng.normal(1.5 * y - 0.7, 1.2)
-    c = calibrators.PlattScaling(solver="closed-form", smoothing=False, input="logit").fit(z, y)
+    c = calibrators.PlattScaling(solver="closed-form", smoothing=False, shrinkage=0, input="logit").fit(z, y)
     lda = LinearDiscriminantAnalysis(solver="lsqr").fit(z[:, None], y)
-    other = calibrators.PlattScaling(smoothing=False, input="logit").fit(z, y)
+    other = calibrators.PlattScaling(smoothing=False, shrinkage=0, input="logit").fit(z, y)
     said = agrees([c.coef_, c.intercept_], [lda.coef_[0, 0], lda.intercept_[0]], "with scikit-learn's LDA", within=1e-8)
     return f"{said}; slope {c.coef_:.3f}, by likelihood {other.coef_:.3f}, true {1.5 / 1.44:.3f}"
 

@@ -44,7 +44,7 @@ def hull() -> str:
 @PAPER.item("§5, logistic calibration", "`1 / (1 + exp(-γ(s - m)))`, Platt's targets", "`calibrators.PlattScaling`")
 def platt() -> str:
     y, s = data.binary()
-    c = calibrators.PlattScaling(smoothing=False).fit(s, y)
+    c = calibrators.PlattScaling(smoothing=False, shrinkage=0).fit(s, y)
     other = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(logit(s)[:, None], y)
     theirs = [other.coef_[0, 0], other.intercept_[0]]
     said = agrees([c.coef_, c.intercept_], theirs, "with scikit-learn's regression on log odds", within=1e-4)
@@ -54,7 +54,7 @@ def platt() -> str:
 @PAPER.item("§5, Beta calibration", "`1 / (1 + (1 - s)^b / (e^c s^a))`", "`calibrators.BetaCalibration`")
 def beta() -> str:
     y, s = data.binary()
-    ours = calibrators.BetaCalibration().fit(s, y).predict_proba(s)[:, 1]
+    ours = calibrators.BetaCalibration(shrinkage=0).fit(s, y).predict_proba(s)[:, 1]
     X = np.column_stack([np.log(s), -np.log1p(-s)])
     theirs = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(X, y)
     if (theirs.coef_ < 0).any():
@@ -93,7 +93,7 @@ def _fitted(z: np.ndarray, y: np.ndarray, free: int, of: object) -> float:
 @PAPER.item("§5, temperature scaling", "`softmax(z / T)`", "`calibrators.TemperatureScaling`")
 def temperature() -> str:
     y, q = data.vectors()
-    c = calibrators.TemperatureScaling().fit(q, y)
+    c = calibrators.TemperatureScaling(shrinkage=0).fit(q, y)
     z = np.log(q)
     found = minimize_scalar(
         lambda t: -log_softmax(z / t, axis=1)[np.arange(len(y)), y].mean(), bounds=(0.1, 10), options={"xatol": 1e-10}
@@ -135,7 +135,7 @@ def dirichlet() -> str:
         penalty = strength * (np.mean(off**2) + np.mean(b**2))
         return float(-log_softmax(z @ w.T + b, axis=1)[rows, y].mean() + penalty)
 
-    c = calibrators.DirichletCalibration("odir", strength).fit(q, y)
+    c = calibrators.DirichletCalibration("odir", strength, shrinkage=0).fit(q, y)
     found = minimize(loss, np.r_[np.eye(3).ravel(), 0, 0, 0], method="BFGS", tol=1e-10)
     ours = c.predict_proba(q)
     w, b = found.x[:9].reshape(3, 3), found.x[9:]

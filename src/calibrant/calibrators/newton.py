@@ -198,16 +198,16 @@ def sigmoid_objective(
     columns: FloatArray, targets: FloatArray, weights: FloatArray, offset: FloatArray | float = 0.0
 ) -> Objective:
     """Mean weighted log-loss of ``σ(columns @ θ + offset)`` against targets in [0, 1]."""
-    total = float(weights.sum())
+    share = weights / weights.sum()
 
     def objective(theta: FloatArray, curved: bool) -> tuple[float, FloatArray, FloatArray | None]:
         z = columns @ theta + offset
         # log(1 + eᶻ) and σ(z) from one exponential, without overflow.
         e = np.exp(-np.abs(z))
-        value = float(weights @ (np.maximum(z, 0) + np.log1p(e) - targets * z)) / total
+        value = float(share @ (np.maximum(z, 0) + np.log1p(e) - targets * z))
         p = np.where(z >= 0, 1.0, e) / (1 + e)
-        gradient = columns.T @ (weights * (p - targets)) / total
-        hessian = (columns * (weights * p * (1 - p))[:, None]).T @ columns / total if curved else None
+        gradient = columns.T @ (share * (p - targets))
+        hessian = (columns * (share * p * (1 - p))[:, None]).T @ columns if curved else None
         return value, np.asarray(gradient), hessian
 
     return objective

@@ -74,6 +74,8 @@ class TemperatureScaler(Scaler):
     ----------
     temperature : float, default 1.0
         Until :meth:`fit` finds another.
+    shrinkage : "auto" or float, default "auto"
+        As :class:`calibrant.calibrators.TemperatureScaling`: rows that draw T to 1; 0 for the least cross-entropy.
 
     Notes
     -----
@@ -93,8 +95,9 @@ class TemperatureScaler(Scaler):
     True
     """
 
-    def __init__(self, temperature: float = 1.0) -> None:
+    def __init__(self, temperature: float = 1.0, shrinkage: Any = "auto") -> None:
         super().__init__()
+        self.shrinkage = shrinkage
         if isinstance(temperature, bool) or not isinstance(temperature, (int, float)) or not temperature > 0:
             raise ValueError(f"temperature must be a number above 0; got {temperature!r}")
         self.temperature = nn.Parameter(torch.tensor(float(temperature)))
@@ -108,7 +111,7 @@ class TemperatureScaler(Scaler):
         return f"temperature={float(self.temperature.detach()):.4g}"
 
     def _calibrator(self, k: int) -> Calibrator:
-        return TemperatureScaling(input="logit", labels=range(k))
+        return TemperatureScaling(shrinkage=self.shrinkage, input="logit", labels=range(k))
 
     def _take(self, fitted: Any, like: Tensor) -> None:
         self.temperature = _parameter(fitted.temperature_, like)
