@@ -151,7 +151,7 @@ def _part(alone: FloatArray, mixed: FloatArray, sample: Sample, score: str, fact
     mean = (1 - share) * float(rows @ own) + share * float(rows @ (alone * gain).sum(axis=1))
     square = (1 - share) * float(rows @ own**2) + share * float(rows @ (alone * gain**2).sum(axis=1))
     variance = max(square - mean**2, 0.0) * float(rows @ rows) * (1 - share)
-    return max(0.0, 1 - factor * variance / mean**2) if mean > 0 else 0.0
+    return max(0.0, 1 - factor * variance / mean**2) if mean > 1e-100 else 0.0  # its square is not 0
 
 
 def _each_loss(p: FloatArray, score: str) -> FloatArray:

@@ -116,7 +116,7 @@ def _direction(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
     from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
     size = float(np.diag(hessian).max(initial=0.0))
-    damping = _DAMPING * max(size, 1e-300)
+    damping = _DAMPING * max(size, 1e-100)  # steps along what is flat stay finite
     for _ in range(12):
         try:
             factor = cho_factor(hessian + damping * np.eye(len(gradient)), lower=True)
