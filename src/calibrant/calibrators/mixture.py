@@ -82,6 +82,15 @@ class Mixture(Calibrator):
         self.input = input
         self.labels = labels
 
+    @classmethod
+    def of_fitted(cls, fitted: Sequence[Calibrator]) -> Mixture:
+        """The equal average of calibrators that were fitted already, to scores of one kind and the same classes."""
+        first = fitted[0]
+        out = cls([clone(one) for one in fitted], input=first.input, labels=first.labels)
+        out.classes_, out.n_features_in_, out.order_ = first.classes_, first.n_features_in_, first.order_
+        out.calibrators_, out.weights_ = list(fitted), np.full(len(fitted), 1 / len(fitted))
+        return out
+
     def _check(self, sample: Sample) -> None:
         given = self.calibrators
         if not isinstance(given, (list, tuple)) or not given or not all(isinstance(c, Calibrator) for c in given):

@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, _check_y, check_is_fi
 from ..data.checks import check_bool, check_choice
 from ..data.types import AnyArray, FloatArray
 from .base import BinaryCalibrator, Calibrator
+from .mixture import Mixture
 from .select import AutoCalibrator
 from .wrappers import OneVsRest
 
@@ -50,6 +51,10 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
     classes_ : ndarray of shape (K,)
     pairs_ : list of (classifier, calibrator)
         Fitted; their probabilities are averaged.
+    calibrator_ : Calibrator
+        Without the classifiers, for scores of one of them: the calibrator of the only pair, or of several folds a
+        fitted :class:`Mixture` of theirs (``calibrator_.calibrators_`` has them in the order of ``pairs_``). It is what
+        :func:`save_calibrator` saves of the whole.
     n_features_in_, feature_names_in_
         Of the classifier, where it has them.
 
@@ -206,6 +211,13 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
             method = "predict_proba" if hasattr(model, "predict_proba") else "decision_function"
         scores = np.asarray(getattr(model, method)(X), dtype=np.float64)
         return scores, "probability" if method == "predict_proba" else "margin"
+
+    @property
+    def calibrator_(self) -> Calibrator:
+        """What maps scores of one classifier; see the attributes of the class."""
+        check_is_fitted(self)
+        fitted = [one for _, one in self.pairs_]
+        return fitted[0] if len(fitted) == 1 else Mixture.of_fitted(fitted)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Calibrated probabilities, (n, K)."""
