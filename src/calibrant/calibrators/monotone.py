@@ -46,7 +46,8 @@ class IsotonicCalibrator(Knots):
         them: the end values.
     centred : bool, default False
         Centred isotonic regression: each flat piece becomes one point, at the mean of its scores, and lines join them,
-        so that the map rises strictly between the first and the last.
+        so that the map rises strictly between the first and the last. Pieces at exactly 0 or 1 keep both their ends, as
+        in the source and in R's ``cir``.
     clip : float or None, default None
         Values are clipped to [clip, 1 - clip]. None: pieces without one of the classes say exactly 0 or 1, for which
         the log-loss of a surprise is infinite. ``1 / (n + 2)`` is a common choice.
@@ -104,12 +105,14 @@ class IsotonicCalibrator(Knots):
     def _fit(self, sample: Sample) -> None:
         s, weight, positive = points(sample.scores.of_positive(), sample.outcomes(), sample.weights)
         value, start = self._pools(weight, positive)
+        first, last = start[:-1], start[1:] - 1
         if self.centred:
-            total = np.add.reduceat(weight, start[:-1])
-            self.scores_, self.values_ = np.add.reduceat(weight * s, start[:-1]) / total, value[start[:-1]]
-            return
-        # Both ends of each flat piece.
-        keep = np.unique(np.concatenate([start[:-1], start[1:] - 1]))
+            # Flat pieces at 0 and 1 stay: no rising map goes on beyond these.
+            inside = (value[first] > 0) & (value[first] < 1)
+            s = s.copy()
+            s[first[inside]] = (np.add.reduceat(weight * s, first) / np.add.reduceat(weight, first))[inside]
+            last = last[~inside]
+        keep = np.unique(np.concatenate([first, last]))
         self.scores_, self.values_ = s[keep], value[keep]
 
     @staticmethod
