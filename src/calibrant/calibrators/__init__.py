@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .base import BinaryCalibrator, Calibrator
 from .gaussian_process import GaussianProcessCalibrator
+from .grouped import GroupCalibrator
 from .histogram import BayesianBinning, HistogramBinning, ScalingBinning
 from .linear import DirichletCalibration, MatrixScaling, VectorScaling
 from .logistic import BetaCalibration, PlattScaling, QuadraticLogit
@@ -31,6 +32,7 @@ __all__ = [
     "DirichletCalibration",
     "EnsembleTemperatureScaling",
     "GaussianProcessCalibrator",
+    "GroupCalibrator",
     "HistogramBinning",
     "Identity",
     "IsotonicCalibrator",

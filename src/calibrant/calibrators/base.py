@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..data import notebook
 from ..data.checks import is_real
 from ..data.result import short
-from ..data.types import AnyArray, FloatArray
+from ..data.types import AnyArray, CalibrantWarning, FloatArray
 from ..data.verbs import warn_renamed
 from .fields import Field, judge_common
 from .inputs import Sample, Scores, read_sample, read_scores
@@ -97,6 +97,10 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
     def transform(self, scores: Any) -> FloatArray:
         """Calibrated probabilities, for use within a pipeline (``set_output`` makes them a frame)."""
         return self.predict_proba(scores)
+
+    def from_features(self, X: Any) -> dict[str, Any]:
+        """What ``fit`` and ``predict_proba`` want of a model's features beside its scores: mostly nothing."""
+        return {}
 
     def get_feature_names_out(self, input_features: Any = None) -> AnyArray:
         """Names of the columns of :meth:`transform`: ``probability_<class>``."""
@@ -193,6 +197,7 @@ def predict_unnamed(calibrator: Calibrator, scores: FloatArray, method: str = "p
     with warnings.catch_warnings():
         # An array has no names to be checked, and callers know its columns.
         warnings.filterwarnings("ignore", message="X does not have valid feature names", category=UserWarning)
+        warnings.filterwarnings("ignore", message="GroupCalibrator was fitted to groups", category=CalibrantWarning)
         return np.asarray(getattr(calibrator, method)(scores))
 
 

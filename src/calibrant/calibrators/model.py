@@ -32,7 +32,8 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         With ``predict_proba`` or ``decision_function``.
     calibrator : Calibrator or "auto", default "auto"
         ``"auto"``: :class:`AutoCalibrator`, chosen by cross-validation, with "leave it alone" among the candidates. A
-        binary calibrator serves several classes as :class:`OneVsRest`.
+        binary calibrator serves several classes as :class:`OneVsRest`. ``GroupCalibrator(by=COLUMN)`` reads its groups
+        from a column of X.
     cv : int, splitter, "prefit" or "holdout", default 5
         Which rows the calibrator sees. Folds: each is scored by a model of the others. ``"holdout"``: a quarter of the
         rows, stratified; the model is fitted to the rest. ``"prefit"``: ``estimator`` is fitted already, on other rows
@@ -162,7 +163,9 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
             part, kind = self._scores(model, _safe_indexing(X, test))
             scores = np.empty((len(y), *part.shape[1:])) if scores is None else scores
             scores[test], seen[test] = part, True
-        one = self._for_kind(kind, scores).fit(scores[seen], y[seen], None if weights is None else weights[seen])
+        one = self._for_kind(kind, scores)
+        more = one.from_features(_safe_indexing(X, seen))
+        one.fit(scores[seen], y[seen], None if weights is None else weights[seen], **more)
         self.pairs_ = [(self._fitted(np.arange(len(y)), X, y, passed), one)]
 
     def _pairs(self, splits: Any, X: Any, y: AnyArray, weights: Any, passed: dict[str, Any]) -> list[tuple[Any, Any]]:
@@ -190,7 +193,8 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
 
     def _calibrator(self, model: Any, X: Any, y: AnyArray, weights: Any) -> Any:
         scores, kind = self._scores(model, X)
-        return self._for_kind(kind, scores).fit(scores, y, weights)
+        one = self._for_kind(kind, scores)
+        return one.fit(scores, y, weights, **one.from_features(X))
 
     def _for_kind(self, kind: str, scores: FloatArray) -> Calibrator:
         """The calibrator, told what scores are and which column is whose."""
@@ -222,7 +226,8 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
     def predict_proba(self, X: Any) -> FloatArray:
         """Calibrated probabilities, (n, K)."""
         check_is_fitted(self)
-        return np.asarray(np.mean([one.predict_proba(self._scores(model, X)[0]) for model, one in self.pairs_], axis=0))
+        each = [one.predict_proba(self._scores(model, X)[0], **one.from_features(X)) for model, one in self.pairs_]
+        return np.asarray(np.mean(each, axis=0))
 
     def predict(self, X: Any) -> AnyArray:
         """Most probable class of each row."""
