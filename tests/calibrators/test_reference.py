@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.interpolate import BSpline
 from scipy.optimize import isotonic_regression, minimize
 from scipy.special import betaln, expit, logit
 from sklearn.calibration import CalibratedClassifierCV
@@ -440,6 +441,42 @@ def test_spline_is_the_optimum():
     heavy = c.SplineCalibrator(alpha=1e9, shrinkage=0).fit(s, y, w).predict_proba(s)
     platt = c.PlattScaling(smoothing=False, shrinkage=0).fit(s, y, w).predict_proba(s)
     np.testing.assert_allclose(heavy, platt, atol=1e-3)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+@pytest.mark.parametrize("falls", [False, True], ids=["rises", "falls"])
+def test_spline_by_another_solver(alpha, falls):
+    """Coefficients of the B-splines under linear constraints, by SLSQP; where outcomes fall, many of them bind."""
+    rng = np.random.default_rng(5)
+    s = rng.beta(1, 1, 400).clip(0.01, 0.99)
+    y = (rng.random(400) < (0.5 + 0.45 * np.sin(7 * s) if falls else s**2)).astype(int)
+    w = rng.integers(1, 4, 400).astype(float)
+    fitted = c.SplineCalibrator(alpha=alpha).fit(s, y, w)
+    z, knots, n = logit(s), fitted.knots_, w.sum()
+    basis = np.column_stack([BSpline(knots, one, 3)(z) for one in np.eye(len(knots) - 4)])
+    gaps = np.diff([knots[j + 1 : j + 4].mean() for j in range(len(knots) - 4)])
+    target = (n * y + 8 * s) / (n + 8)
+
+    def objective(beta):
+        logits = basis @ beta
+        bends = np.diff(np.diff(beta) / gaps)
+        return w @ (np.logaddexp(0, logits) - target * logits) / n + alpha / (2 * n) * bends @ bends
+
+    def gradient(beta):
+        bend = np.diff(np.diff(np.eye(len(beta)), axis=0) / gaps[:, None], axis=0)
+        return basis.T @ (w * (expit(basis @ beta) - target)) / n + alpha / n * bend.T @ (bend @ beta)
+
+    start = np.linspace(-1, 1, basis.shape[1])
+    rises = {"type": "ineq", "fun": lambda b: np.diff(b), "jac": lambda b: np.diff(np.eye(len(b)), axis=0)}
+    options = {"ftol": 1e-15, "maxiter": 2000}
+    found = minimize(objective, start, jac=gradient, method="SLSQP", constraints=[rises], options=options)
+    assert objective(fitted.coef_) <= found.fun + 1e-9
+    assert (np.diff(fitted.coef_) >= -1e-12).all()
+    np.testing.assert_allclose(fitted.predict_proba(s)[:, 1], expit(basis @ found.x), atol=2e-4)
+    if falls:
+        assert (np.diff(fitted.coef_) < 1e-9).any()
+        free = minimize(objective, start, jac=gradient, method="SLSQP", options=options)
+        assert (np.diff(free.x) < -0.1).any()  # without the constraints it would fall
 
 
 def test_label_smoothing_is_what_it_says():
