@@ -71,6 +71,8 @@ ROWS = [
     Row(c.OneVsRest(c.BetaCalibration()), many=True, error=0.08, rises=False),
     Row(c.OneVsRest(c.IsotonicCalibrator(), shared=True), many=True, error=0.06),
     Row(c.OneVsRest(c.HistogramBinning(15, "i-max"), shared=True), many=True, error=0.12, rises=False),
+    Row(c.OneVsOne(c.PlattScaling()), many=True, rises=False),
+    Row(c.OneVsOne(c.BetaCalibration(), "likelihood"), many=True, error=0.06, rises=False),
     Row(c.OrderPreserving(), many=True),
     Row(c.OrderPreserving(2, 0.0), many=True),
     Row(

@@ -211,6 +211,7 @@ FUNCTIONS = {
     "GroupCalibrator": lambda y, p, **o: (
         c.GroupCalibrator().fit(p, y, by=np.arange(N) % 3, **o).predict_proba(p, by=np.arange(N) % 3)
     ),
+    "OneVsOne": lambda y, p, **o: c.OneVsOne(c.PlattScaling()).fit(p, y, **o).predict_proba(p),
     "OneVsRest": lambda y, p, **o: c.OneVsRest(c.BetaCalibration()).fit(p, y, **o).predict_proba(p),
 }
 #: Arguments by which a complaint may call what is wrong.

@@ -13,6 +13,7 @@ from .model import CalibratedModel
 from .monotone import IsotonicCalibrator, RocHullCalibrator, VennAbers
 from .near_isotonic import NearIsotonic
 from .ordered import OrderPreserving
+from .pairs import OneVsOne
 from .saving import from_dict, load_calibrator, save_calibrator, to_dict
 from .select import AutoCalibrator, Identity, Selection, default_candidates, named_calibrator, select_calibrator
 from .spline import CurveCalibrator, SplineCalibrator
@@ -40,6 +41,7 @@ __all__ = [
     "MatrixScaling",
     "Mixture",
     "NearIsotonic",
+    "OneVsOne",
     "OneVsRest",
     "OrderPreserving",
     "PlattScaling",

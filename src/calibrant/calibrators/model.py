@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, _check_y, check_is_fi
 
 from ..data.checks import check_bool, check_choice
 from ..data.types import AnyArray, FloatArray
-from .base import BinaryCalibrator, Calibrator
+from .base import BinaryCalibrator, Calibrator, rule_of
 from .mixture import Mixture
 from .select import AutoCalibrator
 from .wrappers import OneVsRest
@@ -39,8 +39,8 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         rows, stratified; the model is fitted to the rest. ``"prefit"``: ``estimator`` is fitted already, on other rows
         than those given to ``fit``.
     ensemble : bool, default True
-        With folds. True: a model and a calibrator a fold, whose probabilities are averaged (Platt's scheme): more
-        accurate, and k times as large and slow. False: one calibrator of all folds' scores, behind one final model
+        With folds. True: a model and a calibrator a fold, whose probabilities are averaged (Platt's scheme; Venn-Abers
+        predictors by their own rule, see :class:`VennAbers`): more accurate, and k times as large and slow. False: one calibrator of all folds' scores, behind one final model
         fitted to all rows, which is a little sharper than the models whose scores were calibrated.
     response : {"auto", "predict_proba", "decision_function"}, default "auto"
         What the calibrator is given: probabilities where the classifier has them, else margins.
@@ -226,8 +226,9 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
     def predict_proba(self, X: Any) -> FloatArray:
         """Calibrated probabilities, (n, K)."""
         check_is_fitted(self)
-        each = [one.predict_proba(self._scores(model, X)[0], **one.from_features(X)) for model, one in self.pairs_]
-        return np.asarray(np.mean(each, axis=0))
+        said = [(one, self._scores(model, X)[0], one.from_features(X)) for model, one in self.pairs_]
+        rule = rule_of([one for one, _, _ in said])
+        return rule.merged(said, np.full(len(said), 1 / len(said)))
 
     def predict(self, X: Any) -> AnyArray:
         """Most probable class of each row."""

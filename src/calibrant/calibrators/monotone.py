@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -202,12 +202,15 @@ class VennAbers(BinaryCalibrator):
     Notes
     -----
     Expresses rising maps; never exactly 0 or 1, as the extra row counts. ``predict_interval`` gives p₀ and p₁: their
-    distance says how much the calibration rows leave open. All fits are computed together from the cumulative sums of
+    distance says how much the calibration rows leave open, but it has no level. Within :class:`CalibratedModel` folds
+    are merged as a cross Venn-Abers predictor, with G the geometric means over folds:
+    :math:`G(p_1) / (G(1 - p_0) + G(p_1))`. All fits are computed together from the cumulative sums of
     outcomes, as slopes of convex hulls. Cost O(n log n), and O(log n) a score.
 
     References
     ----------
-    Vovk, Petej & Fedorova (2015), *Large-scale probabilistic predictors with and without guarantees of validity*.
+    Vovk, Petej & Fedorova (2015), *Large-scale probabilistic predictors with and without guarantees of validity*;
+    §4 on merging.
 
     Examples
     --------
@@ -222,6 +225,8 @@ class VennAbers(BinaryCalibrator):
         "lower_": Numbers(("2m+1",), *PROBABILITIES, ascending=True),
         "upper_": Numbers(("2m+1",), *PROBABILITIES, ascending=True),
     }
+
+    merges: ClassVar[bool] = True
 
     def __init__(self, *, input: str = "probability", labels: Any = None) -> None:
         self.input = input
@@ -253,6 +258,15 @@ class VennAbers(BinaryCalibrator):
         check_is_fitted(self)
         at = self._position(read_scores(self, scores, self.input))
         return np.column_stack([self.lower_[at], self.upper_[at]])
+
+    @classmethod
+    def merged(cls, said: Sequence[tuple[Any, FloatArray, Mapping[str, Any]]], weights: FloatArray) -> FloatArray:
+        """Probabilities (n, 2) by geometric means of p₁ and of 1 - p₀."""
+        ends = [one.predict_interval(scores) for one, scores, _ in said]
+        with np.errstate(divide="ignore"):  # an end may be 0: so is its geometric mean
+            up = np.exp(sum(w * np.log(p[:, 1]) for w, p in zip(weights, ends, strict=True)))
+            down = np.exp(sum(w * np.log1p(-p[:, 0]) for w, p in zip(weights, ends, strict=True)))
+        return np.column_stack([down, up]) / (down + up)[:, None]
 
     def _map(self, scores: Scores) -> FloatArray:
         at = self._position(scores)
