@@ -71,6 +71,8 @@ ROWS = [
     Row(c.OneVsRest(c.BetaCalibration()), many=True, error=0.08, rises=False),
     Row(c.OneVsRest(c.IsotonicCalibrator(), shared=True), many=True, error=0.06),
     Row(c.OneVsRest(c.HistogramBinning(15, "i-max"), shared=True), many=True, error=0.12, rises=False),
+    Row(c.OneVsOne(c.PlattScaling()), many=True, rises=False),
+    Row(c.OneVsOne(c.BetaCalibration(), "likelihood"), many=True, error=0.06, rises=False),
     Row(c.OrderPreserving(), many=True),
     Row(c.OrderPreserving(2, 0.0), many=True),
     Row(
@@ -81,6 +83,8 @@ ROWS = [
     Row(c.Mixture([c.TemperatureScaling(), c.MatrixScaling()], [1, 2]), many=True),
     Row(c.TopLabelCalibrator(), many=True, error=0.06, rises=False),
     Row(c.TopLabelCalibrator(c.BetaCalibration(), 20), many=True, error=0.06, rises=False),
+    Row(c.GroupCalibrator(), many=True),
+    Row(c.GroupCalibrator(c.OneVsRest(c.IsotonicCalibrator(), shared=True)), many=True, error=0.06),
     Row(c.LabelSmoothing(c.TemperatureScaling(), 0.01), many=True),
 ]
 BINARY = [row for row in ROWS if not row.many]

@@ -1,11 +1,13 @@
 """Fits against second implementations: SciPy's minimisers on the objective as printed, scikit-learn, and by hand."""
 
+from itertools import pairwise
 from types import FunctionType
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.interpolate import BSpline
 from scipy.optimize import isotonic_regression, minimize
 from scipy.special import betaln, expit, logit
 from sklearn.calibration import CalibratedClassifierCV
@@ -313,10 +315,57 @@ def test_isotonic_options():
     step = c.IsotonicCalibrator(interpolation="step").fit(s, y)
     assert step.predict_proba([0.05, 0.1, 0.15, 0.2, 0.25, 0.39, 0.4])[:, 1].tolist() == [0, 0, 0, 0.5, 0.5, 0.5, 1]
     centred = c.IsotonicCalibrator(centred=True).fit(s, y)
-    assert centred.scores_.tolist() == pytest.approx([0.1, 0.25, 0.5])
-    assert centred.predict_proba([0.175, 0.375])[:, 1].tolist() == pytest.approx([0.25, 0.75])
+    assert centred.scores_.tolist() == pytest.approx([0.1, 0.25, 0.4, 0.6])
+    assert centred.predict_proba([0.175, 0.325, 0.45])[:, 1].tolist() == pytest.approx([0.25, 0.75, 1])
     clipped = c.IsotonicCalibrator(clip=0.1).fit(s, y)
     assert clipped.predict_proba(s)[[0, -1], 1].tolist() == [0.1, 0.9]
+
+
+def test_centred_pieces_by_hand():
+    """A piece at 0, one at 1/4, one at 1: Oron & Flournoy (2017) leave the first and the last as they are."""
+    rows = [10, 10, 10, 10, 20, 10, 10]
+    happened = [0, 0, 4, 2, 4, 10, 10]  # 4 of 10, 2 of 10, 4 of 20: one piece of 10 in 40, whose mean score is 0.5
+    s = np.repeat([0.1, 0.2, 0.3, 0.5, 0.6, 0.8, 0.9], rows)
+    y = np.concatenate([np.arange(n) < m for n, m in zip(rows, happened, strict=True)]).astype(int)
+    for kind in (c.IsotonicCalibrator, c.RocHullCalibrator):
+        fitted = kind(centred=True).fit(s, y)
+        np.testing.assert_allclose(fitted.scores_, [0.1, 0.2, 0.5, 0.8, 0.9])
+        np.testing.assert_allclose(fitted.values_, [0, 0, 0.25, 1, 1])
+        # 0.25 · (0.35 - 0.2) / 0.3, and 0.25 + 0.75 · (0.65 - 0.5) / 0.3.
+        np.testing.assert_allclose(fitted.predict_proba([0.15, 0.35, 0.65, 0.85])[:, 1], [0, 0.125, 0.625, 1])
+
+
+def centred(s, y, w, at):
+    """The published pooling, pair by pair: neighbours that do not rise are pooled, but not two at 0 or two at 1."""
+    x = np.unique(s)
+    rows = [[float(v), float((w * y)[s == v].sum()), float(w[s == v].sum())] for v in x]
+    rows = [[v, up / total, total] for v, up, total in rows]
+    while True:
+        falls = [
+            i
+            for i, ((_, a, _), (_, b, _)) in enumerate(pairwise(rows))
+            if b < a - 1e-12 or (abs(a - b) <= 1e-12 and 1e-12 < a < 1 - 1e-12)
+        ]
+        if not falls:
+            break
+        i = falls[0]
+        (xa, a, wa), (xb, b, wb) = rows[i : i + 2]
+        rows[i : i + 2] = [[(xa * wa + xb * wb) / (wa + wb), (a * wa + b * wb) / (wa + wb), wa + wb]]
+    return np.interp(at, [r[0] for r in rows], [r[1] for r in rows])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(2, 40), st.integers(1, 15), st.sampled_from([0.2, 1.0, 5.0]), st.integers(0, 2**31))
+def test_centred_pieces_by_pooling_pairs(n, values, sharp, seed):
+    rng = np.random.default_rng(seed)
+    s = rng.integers(0, values + 1, n) / values
+    y = (rng.random(n) < expit(sharp * (6 * s - 3))).astype(int)
+    y[:2] = 0, 1
+    w = rng.integers(1, 4, n).astype(float)
+    at = np.linspace(0, 1, 61)
+    for kind in (c.IsotonicCalibrator, c.RocHullCalibrator):
+        got = kind(centred=True).fit(s, y, w).predict_proba(at)[:, 1]
+        np.testing.assert_allclose(got, centred(s, y, w, at), atol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -394,6 +443,42 @@ def test_spline_is_the_optimum():
     heavy = c.SplineCalibrator(alpha=1e9, shrinkage=0).fit(s, y, w).predict_proba(s)
     platt = c.PlattScaling(smoothing=False, shrinkage=0).fit(s, y, w).predict_proba(s)
     np.testing.assert_allclose(heavy, platt, atol=1e-3)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+@pytest.mark.parametrize("falls", [False, True], ids=["rises", "falls"])
+def test_spline_by_another_solver(alpha, falls):
+    """Coefficients of the B-splines under linear constraints, by SLSQP; where outcomes fall, many of them bind."""
+    rng = np.random.default_rng(5)
+    s = rng.beta(1, 1, 400).clip(0.01, 0.99)
+    y = (rng.random(400) < (0.5 + 0.45 * np.sin(7 * s) if falls else s**2)).astype(int)
+    w = rng.integers(1, 4, 400).astype(float)
+    fitted = c.SplineCalibrator(alpha=alpha).fit(s, y, w)
+    z, knots, n = logit(s), fitted.knots_, w.sum()
+    basis = np.column_stack([BSpline(knots, one, 3)(z) for one in np.eye(len(knots) - 4)])
+    gaps = np.diff([knots[j + 1 : j + 4].mean() for j in range(len(knots) - 4)])
+    target = (n * y + 8 * s) / (n + 8)
+
+    def objective(beta):
+        logits = basis @ beta
+        bends = np.diff(np.diff(beta) / gaps)
+        return w @ (np.logaddexp(0, logits) - target * logits) / n + alpha / (2 * n) * bends @ bends
+
+    def gradient(beta):
+        bend = np.diff(np.diff(np.eye(len(beta)), axis=0) / gaps[:, None], axis=0)
+        return basis.T @ (w * (expit(basis @ beta) - target)) / n + alpha / n * bend.T @ (bend @ beta)
+
+    start = np.linspace(-1, 1, basis.shape[1])
+    rises = {"type": "ineq", "fun": lambda b: np.diff(b), "jac": lambda b: np.diff(np.eye(len(b)), axis=0)}
+    options = {"ftol": 1e-15, "maxiter": 2000}
+    found = minimize(objective, start, jac=gradient, method="SLSQP", constraints=[rises], options=options)
+    assert objective(fitted.coef_) <= found.fun + 1e-9
+    assert (np.diff(fitted.coef_) >= -1e-12).all()
+    np.testing.assert_allclose(fitted.predict_proba(s)[:, 1], expit(basis @ found.x), atol=2e-4)
+    if falls:
+        assert (np.diff(fitted.coef_) < 1e-9).any()
+        free = minimize(objective, start, jac=gradient, method="SLSQP", options=options)
+        assert (np.diff(free.x) < -0.1).any()  # without the constraints it would fall
 
 
 def test_label_smoothing_is_what_it_says():

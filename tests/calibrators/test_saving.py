@@ -9,6 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import RidgeClassifier
+from sklearn.naive_bayes import GaussianNB
 
 import calibrant as cal
 from calibrant import calibrators as c
@@ -140,6 +143,32 @@ def test_what_is_no_json(content, tmp_path):
         c.load_calibrator(path)
     with pytest.raises(FileNotFoundError):
         c.load_calibrator(tmp_path / "nowhere.json")
+
+
+@pytest.mark.parametrize("settings", [{"cv": 3}, {"cv": 3, "ensemble": False}, {"cv": "holdout"}], ids=str)
+@pytest.mark.parametrize("margins", [False, True], ids=["probabilities", "margins"])
+def test_of_a_calibrated_model_the_calibrator(settings, margins, tmp_path):
+    X, y = load_breast_cancer(return_X_y=True)
+    names, response = np.array(["bad", "good"])[y], "predict_proba"
+    one, inside = GaussianNB(), c.BetaCalibration()
+    if margins:
+        one, inside, response = RidgeClassifier(), c.PlattScaling(), "decision_function"
+    model = c.CalibratedModel(one, inside, **settings).fit(X, names)
+    with pytest.warns(cal.CalibrantWarning, match=f"the calibrator alone.*{type(one).__name__}.*joblib"):
+        path = c.save_calibrator(model, tmp_path / "one.json")
+    loaded = c.load_calibrator(path)
+    scores = [getattr(classifier, response)(X) for classifier, _ in model.pairs_]
+    np.testing.assert_array_equal(loaded.classes_, model.classes_)
+    # Each on the scores of its own classifier: the model's own numbers.
+    each = getattr(loaded, "calibrators_", [loaded])
+    by_pairs = np.mean([fold.predict_proba(s) for fold, s in zip(each, scores, strict=True)], axis=0)
+    np.testing.assert_array_equal(by_pairs, model.predict_proba(X))
+    # And as a whole on those of one.
+    whole = np.mean([fold.predict_proba(scores[0]) for _, fold in model.pairs_], axis=0)
+    np.testing.assert_allclose(loaded.predict_proba(scores[0]), whole, atol=1e-15)
+    assert c.to_dict(loaded) == c.to_dict(model.calibrator_)
+    with pytest.raises(TypeError, match="pass its calibrator_"):
+        c.to_dict(model)
 
 
 def test_what_cannot_be_saved():

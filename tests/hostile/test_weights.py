@@ -23,7 +23,16 @@ CALIBRATORS = sorted(
     if isinstance(getattr(c, name), type)
     and issubclass(getattr(c, name), c.Calibrator)
     and name
-    not in ("Calibrator", "BinaryCalibrator", "OneVsRest", "LabelSmoothing", "Composed", "Mixture", "CurveCalibrator")
+    not in (
+        "Calibrator",
+        "BinaryCalibrator",
+        "OneVsOne",
+        "OneVsRest",
+        "LabelSmoothing",
+        "Composed",
+        "Mixture",
+        "CurveCalibrator",
+    )
 )
 USES = {
     **{

@@ -208,6 +208,10 @@ FUNCTIONS = {
     ),
     "Mixture": lambda y, p, **o: c.Mixture([c.Identity(), c.TemperatureScaling()]).fit(p, y, **o).predict_proba(p),
     "TopLabelCalibrator": lambda y, p, **o: c.TopLabelCalibrator().fit(p, y, **o).predict_proba(p),
+    "GroupCalibrator": lambda y, p, **o: (
+        c.GroupCalibrator().fit(p, y, by=np.arange(N) % 3, **o).predict_proba(p, by=np.arange(N) % 3)
+    ),
+    "OneVsOne": lambda y, p, **o: c.OneVsOne(c.PlattScaling()).fit(p, y, **o).predict_proba(p),
     "OneVsRest": lambda y, p, **o: c.OneVsRest(c.BetaCalibration()).fit(p, y, **o).predict_proba(p),
 }
 #: Arguments by which a complaint may call what is wrong.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .base import BinaryCalibrator, Calibrator
 from .gaussian_process import GaussianProcessCalibrator
+from .grouped import GroupCalibrator
 from .histogram import BayesianBinning, HistogramBinning, ScalingBinning
 from .linear import DirichletCalibration, MatrixScaling, VectorScaling
 from .logistic import BetaCalibration, PlattScaling, QuadraticLogit
@@ -12,6 +13,7 @@ from .model import CalibratedModel
 from .monotone import IsotonicCalibrator, RocHullCalibrator, VennAbers
 from .near_isotonic import NearIsotonic
 from .ordered import OrderPreserving
+from .pairs import OneVsOne
 from .saving import from_dict, load_calibrator, save_calibrator, to_dict
 from .select import AutoCalibrator, Identity, Selection, default_candidates, named_calibrator, select_calibrator
 from .spline import CurveCalibrator, SplineCalibrator
@@ -31,6 +33,7 @@ __all__ = [
     "DirichletCalibration",
     "EnsembleTemperatureScaling",
     "GaussianProcessCalibrator",
+    "GroupCalibrator",
     "HistogramBinning",
     "Identity",
     "IsotonicCalibrator",
@@ -38,6 +41,7 @@ __all__ = [
     "MatrixScaling",
     "Mixture",
     "NearIsotonic",
+    "OneVsOne",
     "OneVsRest",
     "OrderPreserving",
     "PlattScaling",

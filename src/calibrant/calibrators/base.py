@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..data import notebook
 from ..data.checks import is_real
 from ..data.result import short
-from ..data.types import AnyArray, FloatArray
+from ..data.types import AnyArray, CalibrantWarning, FloatArray
 from ..data.verbs import warn_renamed
 from .fields import Field, judge_common
 from .inputs import Sample, Scores, read_sample, read_scores
@@ -45,6 +45,8 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
     labels: Any
     #: Fitted attributes beside those of every calibrator, and what they mean: what a saved one must hold.
     state: ClassVar[Mapping[str, Field]] = {}
+    #: Whether several that were fitted to folds are taken together by a rule of their own, which :meth:`merged` is.
+    merges: ClassVar[bool] = False
     #: Parameters by names of an earlier version.
     renamed: ClassVar[Mapping[str, str]] = {}
 
@@ -97,6 +99,18 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
     def transform(self, scores: Any) -> FloatArray:
         """Calibrated probabilities, for use within a pipeline (``set_output`` makes them a frame)."""
         return self.predict_proba(scores)
+
+    @classmethod
+    def merged(cls, said: Sequence[tuple[Any, FloatArray, Mapping[str, Any]]], weights: FloatArray) -> FloatArray:
+        """Probabilities (n, K) of several fitted ones, each with scores and what else it wants: their weighted mean."""
+        out = weights[0] * said[0][0].predict_proba(said[0][1], **said[0][2])
+        for weight, (one, scores, more) in zip(weights[1:], said[1:], strict=True):
+            out = out + weight * one.predict_proba(scores, **more)
+        return np.asarray(out)
+
+    def from_features(self, X: Any) -> dict[str, Any]:
+        """What ``fit`` and ``predict_proba`` want of a model's features beside its scores: mostly nothing."""
+        return {}
 
     def get_feature_names_out(self, input_features: Any = None) -> AnyArray:
         """Names of the columns of :meth:`transform`: ``probability_<class>``."""
@@ -188,11 +202,19 @@ class BinaryCalibrator(Calibrator):
         return tags
 
 
+def rule_of(fitted: Sequence[Calibrator]) -> type[Calibrator]:
+    """The class whose rule takes fitted ones together: their own, if they have one, else that of all."""
+    first = fitted[0]
+    same = all(type(one) is type(first) and one.merges for one in fitted)
+    return type(first) if same else Calibrator
+
+
 def predict_unnamed(calibrator: Calibrator, scores: FloatArray, method: str = "predict_proba") -> FloatArray:
     """What a method says of an array, without scikit-learn's warning that the fit knew names of columns."""
     with warnings.catch_warnings():
         # An array has no names to be checked, and callers know its columns.
         warnings.filterwarnings("ignore", message="X does not have valid feature names", category=UserWarning)
+        warnings.filterwarnings("ignore", message="GroupCalibrator was fitted to groups", category=CalibrantWarning)
         return np.asarray(getattr(calibrator, method)(scores))
 
 

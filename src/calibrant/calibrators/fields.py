@@ -75,6 +75,21 @@ class Numbers(Field):
 
 
 @dataclass(frozen=True)
+class Names(Field):
+    """An array of different strings, ascending."""
+
+    shape: tuple[str]
+
+    def judge(self, name: str, value: Any, sizes: Sizes) -> None:
+        """Kind, size, order."""
+        if not isinstance(value, np.ndarray) or value.ndim != 1 or value.dtype.kind != "U":
+            raise ValueError(f"{name} must be an array of strings")
+        if (value[1:] <= value[:-1]).any():
+            raise ValueError(f"{name} must be different strings, ascending")
+        _fit_size(name, value.size, *self.shape, sizes)
+
+
+@dataclass(frozen=True)
 class Several(Field):
     """A list of M values, each with sizes of its own."""
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ..data.types import AnyArray, FloatArray
-from .base import Calibrator, not_below
+from .base import Calibrator, not_below, rule_of
 from .crossval import FLOOR, GOALS
 from .fields import PROBABILITIES, Field, Fitted, Numbers, Several
 from .inputs import Sample, Scores
@@ -47,7 +47,7 @@ class Mixture(Calibrator):
     Notes
     -----
     :class:`AutoCalibrator` finds weights. An average of calibrated forecasts is a little under-confident where they
-    differ much. Cost the sum of theirs.
+    differ much. Several :class:`VennAbers` alone are averaged by their own rule. Cost the sum of theirs.
 
     References
     ----------
@@ -82,6 +82,15 @@ class Mixture(Calibrator):
         self.input = input
         self.labels = labels
 
+    @classmethod
+    def of_fitted(cls, fitted: Sequence[Calibrator]) -> Mixture:
+        """The equal average of calibrators that were fitted already, to scores of one kind and the same classes."""
+        first = fitted[0]
+        out = cls([clone(one) for one in fitted], input=first.input, labels=first.labels)
+        out.classes_, out.n_features_in_, out.order_ = first.classes_, first.n_features_in_, first.order_
+        out.calibrators_, out.weights_ = list(fitted), np.full(len(fitted), 1 / len(fitted))
+        return out
+
     def _check(self, sample: Sample) -> None:
         given = self.calibrators
         if not isinstance(given, (list, tuple)) or not given or not all(isinstance(c, Calibrator) for c in given):
@@ -105,10 +114,8 @@ class Mixture(Calibrator):
         self.weights_ = given / given.sum()
 
     def _probabilities(self, scores: Scores) -> FloatArray:
-        out = np.zeros((scores.n_rows, len(self.classes_)))
-        for weight, one in zip(self.weights_, self.calibrators_, strict=True):
-            out += weight * one.predict_proba(scores.values)
-        return out
+        said = [(one, scores.values, dict[str, Any]()) for one in self.calibrators_]
+        return rule_of(self.calibrators_).merged(said, self.weights_)
 
 
 def earned_weights(

@@ -15,7 +15,8 @@ from sklearn.utils.validation import _check_sample_weight, _check_y, check_is_fi
 
 from ..data.checks import check_bool, check_choice
 from ..data.types import AnyArray, FloatArray
-from .base import BinaryCalibrator, Calibrator
+from .base import BinaryCalibrator, Calibrator, rule_of
+from .mixture import Mixture
 from .select import AutoCalibrator
 from .wrappers import OneVsRest
 
@@ -31,14 +32,15 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         With ``predict_proba`` or ``decision_function``.
     calibrator : Calibrator or "auto", default "auto"
         ``"auto"``: :class:`AutoCalibrator`, chosen by cross-validation, with "leave it alone" among the candidates. A
-        binary calibrator serves several classes as :class:`OneVsRest`.
+        binary calibrator serves several classes as :class:`OneVsRest`. ``GroupCalibrator(by=COLUMN)`` reads its groups
+        from a column of X.
     cv : int, splitter, "prefit" or "holdout", default 5
         Which rows the calibrator sees. Folds: each is scored by a model of the others. ``"holdout"``: a quarter of the
         rows, stratified; the model is fitted to the rest. ``"prefit"``: ``estimator`` is fitted already, on other rows
         than those given to ``fit``.
     ensemble : bool, default True
-        With folds. True: a model and a calibrator a fold, whose probabilities are averaged (Platt's scheme): more
-        accurate, and k times as large and slow. False: one calibrator of all folds' scores, behind one final model
+        With folds. True: a model and a calibrator a fold, whose probabilities are averaged (Platt's scheme; Venn-Abers
+        predictors by their own rule, see :class:`VennAbers`): more accurate, and k times as large and slow. False: one calibrator of all folds' scores, behind one final model
         fitted to all rows, which is a little sharper than the models whose scores were calibrated.
     response : {"auto", "predict_proba", "decision_function"}, default "auto"
         What the calibrator is given: probabilities where the classifier has them, else margins.
@@ -50,6 +52,10 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
     classes_ : ndarray of shape (K,)
     pairs_ : list of (classifier, calibrator)
         Fitted; their probabilities are averaged.
+    calibrator_ : Calibrator
+        Without the classifiers, for scores of one of them: the calibrator of the only pair, or of several folds a
+        fitted :class:`Mixture` of theirs (``calibrator_.calibrators_`` has them in the order of ``pairs_``). It is what
+        :func:`save_calibrator` saves of the whole.
     n_features_in_, feature_names_in_
         Of the classifier, where it has them.
 
@@ -157,7 +163,9 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
             part, kind = self._scores(model, _safe_indexing(X, test))
             scores = np.empty((len(y), *part.shape[1:])) if scores is None else scores
             scores[test], seen[test] = part, True
-        one = self._for_kind(kind, scores).fit(scores[seen], y[seen], None if weights is None else weights[seen])
+        one = self._for_kind(kind, scores)
+        more = one.from_features(_safe_indexing(X, seen))
+        one.fit(scores[seen], y[seen], None if weights is None else weights[seen], **more)
         self.pairs_ = [(self._fitted(np.arange(len(y)), X, y, passed), one)]
 
     def _pairs(self, splits: Any, X: Any, y: AnyArray, weights: Any, passed: dict[str, Any]) -> list[tuple[Any, Any]]:
@@ -185,7 +193,8 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
 
     def _calibrator(self, model: Any, X: Any, y: AnyArray, weights: Any) -> Any:
         scores, kind = self._scores(model, X)
-        return self._for_kind(kind, scores).fit(scores, y, weights)
+        one = self._for_kind(kind, scores)
+        return one.fit(scores, y, weights, **one.from_features(X))
 
     def _for_kind(self, kind: str, scores: FloatArray) -> Calibrator:
         """The calibrator, told what scores are and which column is whose."""
@@ -207,10 +216,19 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         scores = np.asarray(getattr(model, method)(X), dtype=np.float64)
         return scores, "probability" if method == "predict_proba" else "margin"
 
+    @property
+    def calibrator_(self) -> Calibrator:
+        """What maps scores of one classifier; see the attributes of the class."""
+        check_is_fitted(self)
+        fitted = [one for _, one in self.pairs_]
+        return fitted[0] if len(fitted) == 1 else Mixture.of_fitted(fitted)
+
     def predict_proba(self, X: Any) -> FloatArray:
         """Calibrated probabilities, (n, K)."""
         check_is_fitted(self)
-        return np.asarray(np.mean([one.predict_proba(self._scores(model, X)[0]) for model, one in self.pairs_], axis=0))
+        said = [(one, self._scores(model, X)[0], one.from_features(X)) for model, one in self.pairs_]
+        rule = rule_of([one for one, _, _ in said])
+        return rule.merged(said, np.full(len(said), 1 / len(said)))
 
     def predict(self, X: Any) -> AnyArray:
         """Most probable class of each row."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -46,7 +46,8 @@ class IsotonicCalibrator(Knots):
         them: the end values.
     centred : bool, default False
         Centred isotonic regression: each flat piece becomes one point, at the mean of its scores, and lines join them,
-        so that the map rises strictly between the first and the last.
+        so that the map rises strictly between the first and the last. Pieces at exactly 0 or 1 keep both their ends, as
+        in the source and in R's ``cir``.
     clip : float or None, default None
         Values are clipped to [clip, 1 - clip]. None: pieces without one of the classes say exactly 0 or 1, for which
         the log-loss of a surprise is infinite. ``1 / (n + 2)`` is a common choice.
@@ -104,12 +105,14 @@ class IsotonicCalibrator(Knots):
     def _fit(self, sample: Sample) -> None:
         s, weight, positive = points(sample.scores.of_positive(), sample.outcomes(), sample.weights)
         value, start = self._pools(weight, positive)
+        first, last = start[:-1], start[1:] - 1
         if self.centred:
-            total = np.add.reduceat(weight, start[:-1])
-            self.scores_, self.values_ = np.add.reduceat(weight * s, start[:-1]) / total, value[start[:-1]]
-            return
-        # Both ends of each flat piece.
-        keep = np.unique(np.concatenate([start[:-1], start[1:] - 1]))
+            # Flat pieces at 0 and 1 stay: no rising map goes on beyond these.
+            inside = (value[first] > 0) & (value[first] < 1)
+            s = s.copy()
+            s[first[inside]] = (np.add.reduceat(weight * s, first) / np.add.reduceat(weight, first))[inside]
+            last = last[~inside]
+        keep = np.unique(np.concatenate([first, last]))
         self.scores_, self.values_ = s[keep], value[keep]
 
     @staticmethod
@@ -199,12 +202,15 @@ class VennAbers(BinaryCalibrator):
     Notes
     -----
     Expresses rising maps; never exactly 0 or 1, as the extra row counts. ``predict_interval`` gives p₀ and p₁: their
-    distance says how much the calibration rows leave open. All fits are computed together from the cumulative sums of
+    distance says how much the calibration rows leave open, but it has no level. Within :class:`CalibratedModel` folds
+    are merged as a cross Venn-Abers predictor, with G the geometric means over folds:
+    :math:`G(p_1) / (G(1 - p_0) + G(p_1))`. All fits are computed together from the cumulative sums of
     outcomes, as slopes of convex hulls. Cost O(n log n), and O(log n) a score.
 
     References
     ----------
-    Vovk, Petej & Fedorova (2015), *Large-scale probabilistic predictors with and without guarantees of validity*.
+    Vovk, Petej & Fedorova (2015), *Large-scale probabilistic predictors with and without guarantees of validity*;
+    §4 on merging.
 
     Examples
     --------
@@ -219,6 +225,8 @@ class VennAbers(BinaryCalibrator):
         "lower_": Numbers(("2m+1",), *PROBABILITIES, ascending=True),
         "upper_": Numbers(("2m+1",), *PROBABILITIES, ascending=True),
     }
+
+    merges: ClassVar[bool] = True
 
     def __init__(self, *, input: str = "probability", labels: Any = None) -> None:
         self.input = input
@@ -250,6 +258,15 @@ class VennAbers(BinaryCalibrator):
         check_is_fitted(self)
         at = self._position(read_scores(self, scores, self.input))
         return np.column_stack([self.lower_[at], self.upper_[at]])
+
+    @classmethod
+    def merged(cls, said: Sequence[tuple[Any, FloatArray, Mapping[str, Any]]], weights: FloatArray) -> FloatArray:
+        """Probabilities (n, 2) by geometric means of p₁ and of 1 - p₀."""
+        ends = [one.predict_interval(scores) for one, scores, _ in said]
+        with np.errstate(divide="ignore"):  # an end may be 0: so is its geometric mean
+            up = np.exp(sum(w * np.log(p[:, 1]) for w, p in zip(weights, ends, strict=True)))
+            down = np.exp(sum(w * np.log1p(-p[:, 0]) for w, p in zip(weights, ends, strict=True)))
+        return np.column_stack([down, up]) / (down + up)[:, None]
 
     def _map(self, scores: Scores) -> FloatArray:
         at = self._position(scores)

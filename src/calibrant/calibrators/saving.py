@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,11 +25,12 @@ from scipy.special import expit, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from ..data.coded import Coder
-from ..data.types import FloatArray
+from ..data.types import CalibrantWarning, FloatArray
 from ..data.version import __version__
 from ..data.writing import check_free, write_json
 from ..errors.estimator_codes import ESTIMATORS
 from .base import BinaryCalibrator, Calibrator, predict_unnamed
+from .model import CalibratedModel
 
 FORMAT, VERSION = "calibrant-calibrator", 1
 #: Values of files that were saved under earlier names.
@@ -44,7 +46,8 @@ def to_dict(calibrator: Calibrator) -> dict[str, Any]:
         For a parameter that has no such form, such as a function.
     """
     if not isinstance(calibrator, Calibrator):
-        raise TypeError(f"calibrator must be a calibrator of this package; got {calibrator!r}")
+        hint = ": pass its calibrator_" if isinstance(calibrator, CalibratedModel) else ""
+        raise TypeError(f"calibrator must be a calibrator of this package; got {calibrator!r}{hint}")
     if type(calibrator).__name__ not in _known():
         raise TypeError(f"only calibrators of this package can be saved; got {type(calibrator).__qualname__}")
     check_is_fitted(calibrator)
@@ -113,8 +116,22 @@ def _named_now(kind: type[Calibrator], parameters: Mapping[str, Any]) -> dict[st
     return out
 
 
-def save_calibrator(calibrator: Calibrator, path: str | os.PathLike[str], *, force: bool = False) -> Path:
+def save_calibrator(
+    calibrator: Calibrator | CalibratedModel, path: str | os.PathLike[str], *, force: bool = False
+) -> Path:
     """Write a fitted calibrator to a JSON file, which appears whole or not at all.
+
+    Of a :class:`CalibratedModel` its ``calibrator_`` is written, for scores of the classifier, and a warning says so:
+    the classifier itself must be kept by its own means. ``joblib.dump(model, file)`` keeps the whole, readable by the
+    same versions of its packages; ``skops.io.dump`` does without executing what it reads. With several folds each
+    classifier has a calibrator of its own: probabilities are those of before where each (``calibrator_.calibrators_``,
+    in the order of ``pairs_``) is applied to its own classifier's scores and the average taken. The mixture as a whole
+    serves the scores of one classifier; for that ``ensemble=False`` fits one calibrator.
+
+    Warns
+    -----
+    CalibrantWarning
+        That the classifier of a :class:`CalibratedModel` is not in the file.
 
     Raises
     ------
@@ -135,7 +152,17 @@ def save_calibrator(calibrator: Calibrator, path: str | os.PathLike[str], *, for
     """
     target = Path(path)
     check_free(target, force=force)
-    write_json(target, to_dict(calibrator), indent=1)
+    alone = calibrator.calibrator_ if isinstance(calibrator, CalibratedModel) else calibrator
+    write_json(target, to_dict(alone), indent=1)
+    if isinstance(calibrator, CalibratedModel):
+        kind, number = type(calibrator.pairs_[0][0]).__name__, len(calibrator.pairs_)
+        models = kind if number == 1 else f"{kind}, {number} of them, one a fold"
+        warnings.warn(
+            f"{target} holds the calibrator alone, for scores of the model; the model itself ({models}) is not in it: "
+            "save it beside it with joblib.dump or skops.io.dump",
+            CalibrantWarning,
+            stacklevel=2,
+        )
     return target
 
 

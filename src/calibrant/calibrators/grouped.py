@@ -1,0 +1,249 @@
+"""A map for each group of rows, shrunk to the common one."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils._indexing import _safe_indexing
+from sklearn.utils.validation import check_is_fitted
+
+from ..data.convert import to_array
+from ..data.types import AnyArray, CalibrantWarning, FloatArray, IntArray
+from .base import EPS, Calibrator
+from .deviations import Effects, Rows, contrasts, fit_effects
+from .fields import STEPS, Field, Fitted, Names, Number, Numbers
+from .inputs import Sample, Scores, read_sample, read_scores
+from .logistic import PlattScaling
+from .prior import share_of
+from .temperature import TemperatureScaling, softmax
+
+_MISSING, _ALL = "(missing)", "(all)"
+
+
+class GroupCalibrator(Calibrator):
+    r"""A map for each group, shrunk to the common one: repairs what :func:`calibrant.subgroup_calibration` finds.
+
+    The common calibrator gives logits :math:`z = \log q`; those of group g are
+
+    .. math:: z + a_g (z - c) + \gamma_g, \qquad a_g \sim N(\bar a, \sigma_a^2),\;
+        \gamma_{gk} \sim N(\bar\gamma_k, \sigma_\gamma^2), \; \sum_k \gamma_{gk} = 0
+
+    with c the mean of z: for two classes a slope and a shift of the log odds. How much groups differ, σ, is learnt from
+    all of them (empirical Bayes), and decides how far a group may leave the others: by little where it has few rows, or
+    where groups hardly differ. A group that was not seen has the common map (with the mean effects).
+
+    Parameters
+    ----------
+    calibrator : Calibrator, optional
+        The common map, of as many classes as scores have; default :class:`PlattScaling` for two and
+        :class:`TemperatureScaling` for more.
+    by : str or int, optional
+        Column of a model's features that names the group, for use in :class:`CalibratedModel`. Otherwise groups go to
+        ``fit`` and ``predict_proba`` as ``by=``.
+    input, labels
+        As :class:`TemperatureScaling`; they replace those of ``calibrator``.
+
+    Attributes
+    ----------
+    common_ : fitted calibrator
+    groups_ : ndarray of shape (G,)
+        Names of groups as text, sorted; ``"(all)"`` alone where none were given.
+    weights_ : ndarray of shape (G,)
+        Weight of the rows of each.
+    slopes_ : ndarray of shape (G,)
+        :math:`a_g`.
+    shifts_ : ndarray of shape (G, K)
+        :math:`\gamma_g`; for two classes the shift of the log odds is the second minus the first.
+    mean_slope_, mean_shift_ : float, ndarray of shape (K,)
+        Of a group that was not seen.
+    slope_sd_, shift_sd_ : float
+        How much groups differ: :math:`\sigma_a, \sigma_\gamma`.
+    centre_ : ndarray of shape (K,)
+        c.
+    gradient_norm_, n_iter_
+        As :class:`PlattScaling`, of the posterior mode.
+
+    Notes
+    -----
+    Values of ``by`` are compared as text: 1, 1.0 and "1" are one group; None and NaN are a group of their own. A group
+    of one row is safe. σ² are posterior means, with a prior probability of a quarter that there is none, under
+    likelihoods that are taken as normal around each group's mode: with a handful of rows a group they come out too
+    small, and maps nearer to the common one than they might be. Eight rows more, of labels that the common map expects,
+    keep fits finite (as ``shrinkage="auto"``). ``benchmarks/coverage/group_maps.md`` has it beside a map for each group
+    alone, and the common one. Cost that of the common calibrator, some thirty passes of O(n K²), and O(G K³).
+
+    References
+    ----------
+    Morris (1983), *Parametric empirical Bayes inference*; Breslow & Clayton (1993), *Approximate inference in
+    generalized linear mixed models*.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.calibrators import GroupCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> p, site = rng.random(3000), rng.choice(["north", "south", "west"], 3000)
+    >>> odds = p / (1 - p) * np.where(site == "west", 3, 1)  # one group has three times the odds that are stated
+    >>> fitted = GroupCalibrator().fit(p, rng.random(3000) < odds / (1 + odds), by=site)
+    >>> fitted.predict_proba([0.5, 0.5], by=["north", "west"])[:, 1].round(1).tolist()
+    [0.5, 0.8]
+    """
+
+    centre_: FloatArray
+    state: ClassVar[Mapping[str, Field]] = {
+        "common_": Fitted(),
+        "groups_": Names(("G",)),
+        "weights_": Numbers(("G",), 0),
+        "slopes_": Numbers(("G",)),
+        "shifts_": Numbers(("G", "K")),
+        "mean_slope_": Number(),
+        "mean_shift_": Numbers(("K",)),
+        "slope_sd_": Number(0),
+        "shift_sd_": Number(0),
+        "centre_": Numbers(("K",)),
+        **STEPS,
+    }
+
+    def __init__(
+        self,
+        calibrator: Calibrator | None = None,
+        by: str | int | None = None,
+        *,
+        input: str = "probability",
+        labels: Any = None,
+    ) -> None:
+        self.calibrator = calibrator
+        self.by = by
+        self.input = input
+        self.labels = labels
+
+    def fit(self, scores: Any, y: Any, sample_weight: Any = None, by: Any = None) -> Self:
+        """Fit the common map and the groups' deviations.
+
+        Parameters
+        ----------
+        scores, y, sample_weight
+            As :meth:`Calibrator.fit`.
+        by : array-like of shape (n,), optional
+            Group of each row; without it all rows are one, and the map is the common one.
+        """
+        sample = read_sample(self, scores, y, sample_weight, self.input, self.labels)
+        self.classes_ = np.asarray(sample.classes)
+        self._check(sample)
+        names = None if by is None else _names_of(by, len(y))
+        if names is not None and sample_weight is not None:
+            names = names[np.asarray(sample_weight, dtype=np.float64) > 0]
+        self._fit_groups(sample, names)
+        return self
+
+    def predict_proba(self, scores: Any, by: Any = None) -> FloatArray:
+        """Calibrated probabilities, (n, K), float64, in the order of ``classes_``.
+
+        ``by`` has the group of each row; without it rows have the map of a group that was not seen, with a
+        CalibrantWarning where there were several in ``fit``.
+        """
+        check_is_fitted(self)
+        read = read_scores(self, scores, self.input)
+        if by is None:
+            if len(self.groups_) > 1:
+                warnings.warn(
+                    "GroupCalibrator was fitted to groups and is given none: rows have the common map; pass by=",
+                    CalibrantWarning,
+                    stacklevel=2,
+                )
+            return self._probabilities(read)
+        return self._of_groups(read, self._places(_names_of(by, read.n_rows)))
+
+    def predict(self, scores: Any, by: Any = None) -> AnyArray:
+        """Most probable class of each row; the first of equals."""
+        return np.asarray(self.classes_[self.predict_proba(scores, by).argmax(axis=1)])
+
+    def from_features(self, X: Any) -> dict[str, Any]:
+        """The groups of rows of features, where ``by`` names a column."""
+        return {} if self.by is None else {"by": _safe_indexing(X, self.by, axis=1)}
+
+    def _check(self, sample: Sample) -> None:
+        if self.calibrator is not None and not isinstance(self.calibrator, Calibrator):
+            raise TypeError(
+                f"calibrator must be None or a calibrator such as TemperatureScaling(); got {self.calibrator!r}"
+            )
+        if self.by is not None and (isinstance(self.by, bool) or not isinstance(self.by, (str, int))):
+            raise TypeError(f"by must be the name or the number of a column of features, or None; got {self.by!r}")
+
+    def _fit(self, sample: Sample) -> None:
+        self._fit_groups(sample, None)
+
+    def _fit_groups(self, sample: Sample, names: AnyArray | None) -> None:
+        default = PlattScaling() if sample.n_classes == 2 else TemperatureScaling()
+        one = default if self.calibrator is None else clone(self.calibrator)
+        labels = np.asarray(sample.classes)
+        self.common_ = one.set_params(input=self.input, labels=list(sample.classes)).fit(
+            sample.scores.values, labels[sample.codes], sample_weight=sample.weights
+        )
+        k = sample.n_classes
+        q = self.common_.predict_proba(sample.scores.values)
+        if names is None:
+            self.groups_, self.weights_ = np.array([_ALL]), np.array([sample.total])
+            found, self.centre_ = Effects(np.zeros(k), np.zeros((1, k)), 0.0, 0.0, 0, 0.0, converged=True), np.zeros(k)
+        else:
+            self.groups_, codes = np.unique(names, return_inverse=True)
+            self.weights_ = np.bincount(codes, sample.weights)
+            targets = np.eye(k)[sample.codes]
+            targets += share_of("auto", sample) * (q - targets)
+            rows, self.centre_ = Rows.of(_logits(q), targets, sample.weights, codes)
+            found = fit_effects(rows)
+        self.slopes_, self.shifts_ = found.each[:, 0], found.each[:, 1:] @ contrasts(k)
+        self.mean_slope_, self.mean_shift_ = float(found.mean[0]), found.mean[1:] @ contrasts(k)
+        self.slope_sd_, self.shift_sd_ = found.slope_sd, found.shift_sd
+        self.gradient_norm_, self.n_iter_ = found.gradient_norm, found.n_iter
+        found.warn()
+
+    def _probabilities(self, scores: Scores) -> FloatArray:
+        return self._of_groups(scores, np.full(scores.n_rows, -1))
+
+    def _of_groups(self, scores: Scores, places: IntArray) -> FloatArray:
+        """By the place of each row's group; -1 for none that was seen."""
+        slopes = np.append(self.slopes_, self.mean_slope_)[places]
+        shifts = np.vstack([self.shifts_, self.mean_shift_])[places]
+        z = _logits(self.common_.predict_proba(scores.values))
+        return softmax(z + slopes[:, None] * (z - self.centre_) + shifts)
+
+    def _places(self, names: AnyArray) -> IntArray:
+        at = np.minimum(np.searchsorted(self.groups_, names), len(self.groups_) - 1)
+        return np.where(self.groups_[at] == names, at, -1)
+
+
+def _logits(q: FloatArray) -> FloatArray:
+    """Logarithms of probabilities, of mean 0 over classes."""
+    z = np.log(np.maximum(q, EPS))
+    return np.asarray(z - z.mean(axis=1, keepdims=True))
+
+
+def _names_of(by: Any, n: int) -> AnyArray:
+    """Groups as text, one a row."""
+    values, _ = to_array(by, "by")
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.shape != (n,):
+        raise ValueError(f"by must hold the group of each of {n} rows; got shape {values.shape}")
+    if values.dtype.kind == "O":
+        listed = values.tolist()
+        try:
+            text = {value: _text(value) for value in dict.fromkeys(listed)}
+        except TypeError:
+            raise TypeError(f"by must hold values that can name a group, such as text; got {listed[0]!r}") from None
+        return np.array(list(map(text.__getitem__, listed)), dtype=str)
+    known, place = np.unique(values, return_inverse=True)
+    return np.array([_text(value) for value in known.tolist()], dtype=str)[place.reshape(-1)]
+
+
+def _text(value: Any) -> str:
+    if value is None or value != value:
+        return _MISSING
+    if isinstance(value, (bool, float)) and value == value // 1:
+        value = int(value)
+    return str(value)
