@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import sklearn
 from scipy.special import expit, logit
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
@@ -69,6 +69,53 @@ def test_folds_by_hand(cancer):
     single = c.CalibratedModel(GaussianNB(), c.BetaCalibration(), cv=4, ensemble=False).fit(X, y)
     by_hand = c.BetaCalibration().fit(out, y).predict_proba(GaussianNB().fit(X, y).predict_proba(X_test))
     np.testing.assert_allclose(single.predict_proba(X_test), by_hand, atol=1e-12)
+
+
+class Given(ClassifierMixin, BaseEstimator):
+    """A model whose probabilities are its features."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X):
+        X = np.asarray(X)
+        return np.column_stack([1 - X[:, 0], X[:, 0]]) if X.shape[1] == 1 else X
+
+
+def test_folds_of_venn_abers_by_hand():
+    """Vovk, Petej & Fedorova (2015): geometric means of p1 and of 1 - p0; each fold has four rows."""
+    s, y = np.array([0.1, 0.2, 0.3, 0.4, 0.15, 0.25, 0.35, 0.45]), np.array([0, 0, 1, 1, 0, 1, 0, 1])
+    folds = [(np.arange(4, 8), np.arange(4)), (np.arange(4), np.arange(4, 8))]
+    fitted = c.CalibratedModel(Given(), c.VennAbers(), cv=folds).fit(s[:, None], y)
+    # 0.28 between its neighbours. First fold 0 0 . 1 1: p0 = 0, p1 = 1. Second 0 1 . 0 1: with 0 the pool 1 0 0,
+    # p0 = 1/3; with 1 the pool 1 1 0, p1 = 2/3.
+    up, down = np.sqrt(1 * 2 / 3), np.sqrt(1 * 2 / 3)
+    assert fitted.predict_proba([[0.28]])[0, 1] == pytest.approx(up / (up + down))
+    # 0.5 above all: 0 0 1 1 . has p0 = 2/3, p1 = 1; 0 1 0 1 . has p0 = 1/2 (of the pool 1 0 1 0), p1 = 1.
+    up, down = 1.0, np.sqrt(1 / 3 * 1 / 2)
+    got = fitted.predict_proba([[0.5]])[0, 1]
+    assert got == pytest.approx(up / (up + down))
+    assert abs(got - np.mean([one.predict_proba([[0.5, 0.5]])[0, 1] for _, one in fitted.pairs_])) > 1e-3
+    # The one calibrator of all folds, for scores of one model, follows the same rule.
+    both = [[0.72, 0.28], [0.5, 0.5]]
+    np.testing.assert_allclose(fitted.calibrator_.predict_proba(both), fitted.predict_proba([[0.28], [0.5]]))
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_folds_of_venn_abers_of_several_classes(shared):
+    p, y, _ = several(300, 3, 0, 0.5)
+    fitted = c.CalibratedModel(Given(), c.OneVsRest(c.VennAbers(), shared=shared), cv=3).fit(p, y)
+    each = np.empty((300, 3))
+    for k in range(3):
+        ends = [one.calibrators_[0 if shared else k].predict_interval(p[:, k]) for _, one in fitted.pairs_]
+        up = np.prod([e[:, 1] for e in ends], axis=0) ** (1 / 3)
+        down = np.prod([1 - e[:, 0] for e in ends], axis=0) ** (1 / 3)
+        each[:, k] = up / (up + down)
+    np.testing.assert_allclose(fitted.predict_proba(p), each / each.sum(axis=1, keepdims=True), atol=1e-8)
+    binary = c.CalibratedModel(Given(), c.OneVsRest(c.VennAbers()), cv=3).fit(p[:, :1] / 2, (y == 0).astype(int))
+    plain = c.CalibratedModel(Given(), c.VennAbers(), cv=3).fit(p[:, :1] / 2, (y == 0).astype(int))
+    np.testing.assert_allclose(binary.predict_proba(p[:, :1]), plain.predict_proba(p[:, :1]))
 
 
 def test_margins_of_a_model_without_probabilities(cancer):

@@ -45,8 +45,6 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
     labels: Any
     #: Fitted attributes beside those of every calibrator, and what they mean: what a saved one must hold.
     state: ClassVar[Mapping[str, Field]] = {}
-    #: Whether several that were fitted to folds are taken together by a rule of their own, which :meth:`merged` is.
-    merges: ClassVar[bool] = False
     #: Parameters by names of an earlier version.
     renamed: ClassVar[Mapping[str, str]] = {}
 
@@ -55,6 +53,11 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         """Whether rows are parted into folds or halves, so that a row of some weight cannot stand for several."""
         held = [v if isinstance(v, (list, tuple)) else [v] for v in self.get_params(deep=False).values()]
         return any(one.parts_rows for values in held for one in values if isinstance(one, Calibrator))
+
+    @property
+    def merges(self) -> bool:
+        """Whether several that were fitted to folds are taken together by a rule of their own: :meth:`merged`."""
+        return False
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, those by an earlier name with a warning."""

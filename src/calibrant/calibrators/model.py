@@ -40,8 +40,9 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         than those given to ``fit``.
     ensemble : bool, default True
         With folds. True: a model and a calibrator a fold, whose probabilities are averaged (Platt's scheme; Venn-Abers
-        predictors by their own rule, see :class:`VennAbers`): more accurate, and k times as large and slow. False: one calibrator of all folds' scores, behind one final model
-        fitted to all rows, which is a little sharper than the models whose scores were calibrated.
+        predictors by their own rule, see :class:`VennAbers`): more accurate, and k times as large and slow. False: one
+        calibrator of all folds' scores, behind one final model fitted to all rows, which is a little sharper than the
+        models whose scores were calibrated.
     response : {"auto", "predict_proba", "decision_function"}, default "auto"
         What the calibrator is given: probabilities where the classifier has them, else margins.
     random_state : int, RandomState or None, default 0

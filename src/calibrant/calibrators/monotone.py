@@ -226,8 +226,6 @@ class VennAbers(BinaryCalibrator):
         "upper_": Numbers(("2m+1",), *PROBABILITIES, ascending=True),
     }
 
-    merges: ClassVar[bool] = True
-
     def __init__(self, *, input: str = "probability", labels: Any = None) -> None:
         self.input = input
         self.labels = labels
@@ -259,6 +257,11 @@ class VennAbers(BinaryCalibrator):
         at = self._position(read_scores(self, scores, self.input))
         return np.column_stack([self.lower_[at], self.upper_[at]])
 
+    @property
+    def merges(self) -> bool:
+        """By geometric means."""
+        return True
+
     @classmethod
     def merged(cls, said: Sequence[tuple[Any, FloatArray, Mapping[str, Any]]], weights: FloatArray) -> FloatArray:
         """Probabilities (n, 2) by geometric means of p₁ and of 1 - p₀."""
@@ -266,7 +269,7 @@ class VennAbers(BinaryCalibrator):
         with np.errstate(divide="ignore"):  # an end may be 0: so is its geometric mean
             up = np.exp(sum(w * np.log(p[:, 1]) for w, p in zip(weights, ends, strict=True)))
             down = np.exp(sum(w * np.log1p(-p[:, 0]) for w, p in zip(weights, ends, strict=True)))
-        return np.column_stack([down, up]) / (down + up)[:, None]
+        return np.asarray(np.column_stack([down, up]) / (down + up)[:, None])
 
     def _map(self, scores: Scores) -> FloatArray:
         at = self._position(scores)

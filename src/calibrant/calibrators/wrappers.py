@@ -11,9 +11,9 @@ from sklearn.base import clone
 
 from ..data.checks import check_bool, check_choice
 from ..data.types import FloatArray, IntArray
-from .base import EPS, BinaryCalibrator, Calibrator
+from .base import EPS, BinaryCalibrator, Calibrator, rule_of
 from .fields import Field, Fitted, Several
-from .inputs import Sample, Scores
+from .inputs import Sample, Scores, read_scores
 
 NORMALISATIONS = ("sum", "none")
 #: By what equal values of a shared map differ, times the probability.
@@ -136,6 +136,30 @@ class OneVsRest(Calibrator):
             return np.asarray(self.calibrators_[0].predict_proba(self._column(scores, 1)))
         maps = self.calibrators_ * (k // len(self.calibrators_))
         each = np.column_stack([one.predict_proba(self._column(scores, c))[:, 1] for c, one in enumerate(maps)])
+        return self._together(each, scores)
+
+    @property
+    def merges(self) -> bool:
+        """Class by class, where the binary ones have a rule."""
+        return all(one.merges for one in self.calibrators_)
+
+    @classmethod
+    def merged(cls, said: Sequence[tuple[Any, FloatArray, Mapping[str, Any]]], weights: FloatArray) -> FloatArray:
+        """Probabilities (n, K): each class by the rule of the binary calibrators, then divided by the sum."""
+        read = [(one, read_scores(one, scores, one.input)) for one, scores, _ in said]
+        first, k = said[0][0], len(said[0][0].classes_)
+        alone = k == 2 and not first.shared
+        columns = []
+        for c in [1] if alone else range(k):
+            each = [one.calibrators_[c % len(one.calibrators_)] for one, _ in read]
+            parts = [(inner, one._column(s, c), dict[str, Any]()) for inner, (one, s) in zip(each, read, strict=True)]
+            columns.append(rule_of(each).merged(parts, weights)[:, 1])
+        if alone:
+            return np.column_stack([1 - columns[0], columns[0]])
+        return np.asarray(first._together(np.column_stack(columns), read[0][1]))
+
+    def _together(self, each: FloatArray, scores: Scores) -> FloatArray:
+        """Probabilities of what each class's calibrator says."""
         if self.shared:
             each = each + _TELLS_APART * softmax(scores.logs(EPS).astype(np.float64), axis=1)
         if self.normalisation == "none":
