@@ -30,9 +30,9 @@ FIGURE_2 = """
 The relative error, as the paper's text describes it, and the absolute one, as its figure shows it. The published
 figure ends at N = 500.
 
-![Relative error of fifteen published estimators by family and of calibrant's default against the number of rows: the default is lowest at every size](images/benchmark_relative.png)
+![Relative error of 15 published estimators and of the default by rows: ours is least](images/benchmark_relative.png)
 
-![Absolute error of fifteen published estimators by family and of calibrant's default against the number of rows](images/benchmark_absolute.png)
+![Absolute error of 15 published estimators and of the default by rows](images/benchmark_absolute.png)
 """
 
 

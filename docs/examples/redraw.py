@@ -41,7 +41,17 @@ def benchmark(docs: Path) -> None:
     figures.figure2(published, "abs_p95", images / "benchmark_published.png")
 
 
-DRAWN: dict[str, Callable[[Path], None]] = {one.__name__: one for one in (canonical, convergence, benchmark)}
+def training(docs: Path) -> None:
+    """docs/training.md and docs/training_tables.md, from their own tables."""
+    from training_parts import forest
+
+    one, many = ((docs / name).read_text(encoding="utf-8") for name in ("training.md", "training_tables.md"))
+    table = one.split("## Against cross-entropy, seed by seed")[1].split("\n## ")[0]
+    forest.draw_digits(forest.digits_gaps(table), docs / "images" / "training.png")
+    forest.draw_settings(forest.settings_gaps(many), docs / "images" / "training_tables.png")
+
+
+DRAWN: dict[str, Callable[[Path], None]] = {one.__name__: one for one in (canonical, convergence, benchmark, training)}
 
 
 def main() -> None:

@@ -58,10 +58,11 @@ def figure2(run: Run | Summed, measure: str, path: Path) -> None:
     """A column a family, a row a notion: its three curves and ours, all others in grey behind."""
     look()
     figure, panels = plt.subplots(2, 5, figsize=(12.4, 6.6), sharex=True, sharey="row")
-    figure.subplots_adjust(left=0.075, right=0.985, top=0.845, bottom=0.08, wspace=0.1, hspace=0.1)
+    figure.subplots_adjust(left=0.075, right=0.985, top=0.875, bottom=0.08, wspace=0.1, hspace=0.1)
     for row, notion in zip(panels, NOTIONS, strict=True):
         middle = run.medians(measure, notion)
         for ax, (family, (color, words)) in zip(row, FAMILIES.items(), strict=True):
+            place = ax.get_subplotspec()
             for name in run.curves:
                 of, member = family_of(name)
                 values = middle[:, run.columns([name])[0]]
@@ -71,19 +72,18 @@ def figure2(run: Run | Summed, measure: str, path: Path) -> None:
                 else:
                     ax.plot(run.sizes, values, color=_BEHIND, lw=0.8, zorder=1)
             _axes(ax, run, few=True)
-            if row is panels[0]:
+            if place.is_first_row():
                 ax.set_title(words, color=color, fontsize=10, fontweight="bold")
                 ax.legend(loc="upper right", handlelength=2.6, borderaxespad=0.1)
-                ax.set_xlabel("")
             if measure == "rel_p95":
-                _always_zero(ax, run, named=ax is row[-1])
+                _always_zero(ax, run, named=place.is_last_col())
             if run.has_default:
-                _ours(ax, run, middle, named=ax is row[0])
+                _ours(ax, run, middle, named=place.is_first_col())
         row[0].set_ylabel(f"{NOTIONS[notion]}\n{MEASURES[measure]}")
     ours = " and of calibrant's default (blue)" if run.has_default else ""
-    figure.suptitle(f"{TITLES[measure]} of the paper's {len(run.curves)} estimators{ours}", fontsize=12.5, y=0.985)
+    figure.suptitle(f"{TITLES[measure]} of the paper's {len(run.curves)} estimators{ours}", fontsize=12.5, y=0.98)
     told = "95th percentile over samples, median over distributions; grey: the other estimators. "
-    figure.text(0.5, 0.915, told + _about(run), fontsize=8.5, color="0.35", ha="center")
+    figure.text(0.5, 0.925, told + _about(run), fontsize=8.5, color="0.35", ha="center")
     save(figure, path)
 
 
@@ -154,7 +154,7 @@ def _ours(ax: Axes, run: Run | Summed, middle: np.ndarray, *, named: bool) -> No
         ax.annotate(
             "calibrant's default",
             (run.sizes[0], _lowest_at_left(run, values)),
-            xytext=(4, -6),
+            xytext=(4, -16),
             textcoords="offset points",
             color=OURS,
             fontweight="bold",
@@ -181,7 +181,8 @@ def _axes(ax: Axes, run: Run | Summed, *, percent: bool = False, few: bool = Fal
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.set_xlim(run.sizes[0] * 0.93, run.sizes[-1] * 1.07)
-    ax.xaxis.set_major_locator(FixedLocator([n for n in (_FEW_LABELLED if few else _LABELLED) if run.sizes[0] <= n <= run.sizes[-1]]))
+    labelled = [n for n in (_FEW_LABELLED if few else _LABELLED) if run.sizes[0] <= n <= run.sizes[-1]]
+    ax.xaxis.set_major_locator(FixedLocator(labelled))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda n, _: f"{n:g}"))
     ax.xaxis.set_minor_locator(FixedLocator(list(run.sizes)))
     ax.xaxis.set_minor_formatter(NullFormatter())
@@ -191,7 +192,8 @@ def _axes(ax: Axes, run: Run | Summed, *, percent: bool = False, few: bool = Fal
     ax.yaxis.set_minor_locator(FixedLocator([]))
     ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{100 * v:g} %" if percent else f"{v:g}"))
     ax.tick_params(axis="y", labelleft=not few or ax.get_subplotspec().is_first_col())
-    ax.set_xlabel("rows N")
+    if ax.get_subplotspec().is_last_row():
+        ax.set_xlabel("rows N")
 
 
 def _about(run: Run | Summed) -> str:
