@@ -328,7 +328,7 @@ class ReliabilityDisplay(Display):
                 histogram=histogram,
                 legend=legend,
                 small=several,
-                below=not several and is_own(panel.figure),
+                below=is_own(panel.figure),
                 options={**({} if color is None else {"color": color}), **(line_kwargs or {})},
                 scale=scale,
             )
