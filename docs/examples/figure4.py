@@ -22,7 +22,7 @@ import calibrant as cal
 IMAGES = Path(__file__).resolve().parents[1] / "images"
 SIZES, SUBSETS, H = (50, 100, 200, 400, 800), 100, 0.05
 NOTIONS = {"canonical": "Canonical", "class-wise": "Class-wise", "confidence": "Confidence"}
-COLORS = {"published kernel": PALETTE[1], "bins": "0.5", "default": OURS}
+COLORS = {"published": PALETTE[1], "bins": "0.5", "default": OURS}
 
 
 def scores() -> tuple[np.ndarray, np.ndarray]:
@@ -39,7 +39,7 @@ def readers(notion: str) -> dict[str, cal.Estimator]:
         kernel, bins, default = cal.DirichletKernel(H), cal.SimplexBinned(2, center="row"), "auto"
     else:
         kernel, bins, default = cal.BetaKernel(H), cal.Binned(15), "auto"
-    return {"published kernel": kernel, "bins": bins, "default": default}
+    return {"published": kernel, "bins": bins, "default": default}
 
 
 def readings(y: np.ndarray, q: np.ndarray, notion: str) -> dict[str, np.ndarray]:
