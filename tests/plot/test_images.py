@@ -1,7 +1,7 @@
 """Every kind of display, and how diagrams lie on axes that are given, against pictures that were looked at.
 
 After a change that is meant, look at what changes and keep it: ``pytest tests/plot/test_images.py
---mpl-generate-path=tests/plot/baseline``. The tolerance lets other versions of fonts pass; a legend that moves does not.
+--mpl-generate-path=tests/plot/baseline``. Other versions of fonts pass; a legend that moves does not.
 """
 
 from functools import partial
