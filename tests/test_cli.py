@@ -350,9 +350,9 @@ def test_standard_input_and_exit_codes_of_the_real_command(tmp_path, binary):
 def test_demo(capsys, tmp_path):
     code, out, _ = run(capsys, "demo", "--out", tmp_path / "new")
     assert code == 0
-    assert "GaussianNB on breast cancer" in out
+    assert "BernoulliNB on handwritten digits: is it even?" in out
     assert "10" in out
-    for name in ("breast-cancer", "digits"):
+    for name in ("even-digits", "digits"):
         assert (tmp_path / "new" / f"calibrant-demo-{name}.html").stat().st_size > 10_000
 
 

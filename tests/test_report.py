@@ -9,6 +9,7 @@ import calibrant as cal
 from calibrant.datasets import (
     load_breast_cancer_predictions,
     load_digits_predictions,
+    load_even_digits_predictions,
     make_scores,
     true_map,
 )
@@ -189,6 +190,16 @@ def test_bundled_predictions_are_held_out():
     data = load_breast_cancer_predictions()
     assert set(data.y_true) == {"benign", "malignant"}
     assert 0.85 < ((data.y_prob > 0.5) == (data.y_true == "malignant")).mean() < 1
+
+
+def test_the_first_picture_of_the_demo_tells_a_story():
+    """Every tenth of the scores has rows enough to be seen, and the error is far from 0."""
+    data = load_even_digits_predictions()
+    assert len(data.y_true) == 1797
+    assert np.histogram(data.y_prob, 10, (0, 1))[0].min() >= 20
+    found = cal.report(data.y_true, data.y_prob, pos_label="even")
+    assert found.evidence.status == "miscalibrated"
+    assert found.headline.interval.low > 0.05
 
 
 def test_weights_that_sum_to_n_are_still_weights():

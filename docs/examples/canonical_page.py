@@ -11,89 +11,84 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 import numpy as np
 import polars as pl
 from benchmark_parts.stats import table
 from matplotlib import pyplot as plt
-from matplotlib.ticker import FixedLocator, NullLocator
+from pictures import COLORS, OURS, TRUTH, look, name_ends, save, sizes_axis
 
 from calibrant.benchmark.canonical import CURVES, TRIALS
 from calibrant.benchmark.canonical.canonical_runner import CanonicalConfig
 from calibrant.measure.estimation import canonical_default
 
+#: Short name, colour and line of every curve: a family has one colour.
 STYLE = {
-    "published": ("as published (plug-in, its bandwidth)", "#d62728", "v", "-"),
-    "plug-in": ("plug-in, leave-one-out bandwidth", "#ff7f0e", "^", "-"),
-    "ratio": ("… with the ratio correction", "#bcbd22", "<", "-"),
-    "square": ("unbiased square over outcomes", "#9467bd", "D", "-"),
-    "default": ("calibrant's default", "#1f77b4", "o", "-"),
-    "simplex-sqrt": ("simplex bins, about √n", "#7f7f7f", "s", "--"),
-    "simplex-2": ("simplex bins, 2 cuts an edge", "#8c564b", "P", ":"),
-    "simplex-5": ("simplex bins, 5 cuts an edge", "#2ca02c", "X", "--"),
+    "published": ("as published", COLORS[1], "-"),
+    "plug-in": ("plug-in, own width", COLORS[3], "-"),
+    "ratio": ("ratio-corrected", COLORS[3], (0, (4, 1.5))),
+    "square": ("unbiased square", COLORS[5], "-"),
+    "default": ("calibrant's default", OURS, "-"),
+    "simplex-sqrt": ("bins, about √n", COLORS[2], (0, (1.2, 1.2))),
+    "simplex-2": ("bins, 2 cuts", COLORS[2], (0, (4, 1.5))),
+    "simplex-5": ("bins, 5 cuts", COLORS[2], "-"),
 }
-TITLES = {"l1": r"$E\,\|E[y|f]-f\|_1$", "squared": r"$E\,\|E[y|f]-f\|_2^2$"}
+TITLES = {"l1": "L1 error read, mean", "squared": "squared error read, mean"}
+SHARPNESS = {
+    "plug-in": ("plug-in", COLORS[1]),
+    "as printed": ("eq. 7 as printed", COLORS[2]),
+    "square": ("pairs of different samples", OURS),
+}
 
 
 def figure2a(frame: pl.DataFrame, measure: str, path: Path) -> None:
-    """Mean reading against N; bands are one standard deviation of a single reading."""
-    fig, axes = plt.subplots(2, 2, figsize=(10.5, 7.6), sharex=True, layout="constrained")
+    """Mean reading against N; the default's band is one standard deviation of a single reading."""
+    look()
+    fig, axes = plt.subplots(2, 2, figsize=(10.4, 7.4), sharex=True)
+    fig.subplots_adjust(left=0.07, right=0.87, top=0.95, bottom=0.07, wspace=0.5, hspace=0.17)
     for column, k in enumerate((4, 8)):
         for row, kind in enumerate(("sharpened", "calibrated")):
-            ax = axes[row, column]
+            ax, ends = axes[row, column], []
             part = frame.filter((pl.col("distribution") == f"k{k}-{kind}") & (pl.col("measure") == measure))
             for name in CURVES:
                 one = part.filter(pl.col("estimator") == name).sort("size")
                 if one.height == 0:
                     continue
-                label, colour, marker, line = STYLE[name]
+                words, colour, line = STYLE[name]
                 n, mean, sd = (one[c].to_numpy() for c in ("size", "mean", "sd"))
-                ax.plot(n, mean, line, color=colour, marker=marker, ms=4.5, lw=1.3, label=label)
-                ax.fill_between(n, mean - sd, mean + sd, color=colour, alpha=0.15, lw=0)
-            ax.axhline(part["truth"][0], color="black", lw=1.2, ls=(0, (4, 2)), label="truth")
-            ax.set_xscale("log")
-            sizes = sorted(part["size"].unique())
-            ax.xaxis.set_major_locator(FixedLocator(sizes))
-            ax.xaxis.set_minor_locator(NullLocator())
-            ax.set_xticklabels([f"{s}" if s < 10_000 else f"{s // 1000}k" for s in sizes], fontsize=8)
-            ax.set_title(f"K = {k}, {'sharpened: truth ' + format(part['truth'][0], '.4f') if row == 0 else kind}")
-            ax.grid(alpha=0.3)
+                ours = name == "default"
+                ax.plot(n, mean, ls=line, color=colour, lw=2.8 if ours else 1.4, zorder=3 if ours else 2)
+                if ours:
+                    ax.fill_between(n, mean - sd, mean + sd, color=colour, alpha=0.16, lw=0)
+                ends.append((n[-1], mean[-1], words, colour))
+            truth = part["truth"][0]
+            ax.margins(y=0.1)
+            ax.axhline(truth, color=TRUTH, lw=1.1, ls=(0, (4, 2)))
+            ends.append((part["size"].max(), truth, "truth", TRUTH))
+            sizes_axis(ax, sorted(part["size"].unique()))
+            ax.set_title(f"{k} classes, {kind}: truth {truth:.3g}", loc="left")
+            name_ends(ax, ends)
             if column == 0:
-                ax.set_ylabel(f"mean reading of {TITLES[measure]}")
+                ax.set_ylabel(TITLES[measure])
             if row == 1:
-                ax.set_xlabel("samples N")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    fig.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=9, frameon=False)
-    fig.savefig(path, dpi=150)
-    plt.close(fig)
+                ax.set_xlabel("rows N")
+    save(fig, path)
 
 
 def figure2b(frame: pl.DataFrame, path: Path) -> None:
     """Bias of sharpness at a point against N."""
-    fig, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
-    for name, colour, marker in (
-        ("plug-in", "#d62728", "v"),
-        ("as printed", "#ff7f0e", "s"),
-        ("square", "#1f77b4", "o"),
-    ):
+    look()
+    fig, ax = plt.subplots(figsize=(6.6, 3.9))
+    fig.subplots_adjust(left=0.1, right=0.74, top=0.97, bottom=0.13)
+    sizes, ends = sorted(frame["size"].unique()), []
+    for name, (words, colour) in SHARPNESS.items():
         one = frame.filter(pl.col("estimator") == name).sort("size")
-        label = {"plug-in": "plug-in", "as printed": "eq. 7 as printed", "square": "pairs of different samples"}[name]
-        ax.errorbar(one["size"], one["bias"], 2 * one["se"], color=colour, marker=marker, ms=5, lw=1.3, label=label)
-    ax.axhline(0, color="black", lw=1)
-    ax.set_xscale("log")
-    sizes = sorted(frame["size"].unique())
-    ax.xaxis.set_major_locator(FixedLocator(sizes))
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.set_xticklabels([str(s) for s in sizes])
-    ax.set_xlabel("samples N")
-    ax.set_ylabel(r"bias of $\|E[y|f]\|^2$ at one point")
-    ax.grid(alpha=0.3)
-    ax.legend(frameon=False)
-    fig.savefig(path, dpi=150)
-    plt.close(fig)
+        ax.errorbar(one["size"], one["bias"], 2 * one["se"], color=colour, marker="o")
+        ends.append((sizes[-1], one["bias"][-1], words, colour))
+    ax.axhline(0, color=TRUTH, lw=1)
+    sizes_axis(ax, sizes)
+    ax.set(xlabel="rows N", ylabel="bias of the sharpness at one point")
+    name_ends(ax, ends)
+    save(fig, path)
 
 
 def bars(frame: pl.DataFrame) -> str:
@@ -198,6 +193,13 @@ def rule(frame: pl.DataFrame) -> str:
     return table(["candidate", *(f"N = {n}" for n in (200, 1000, 3000))], rows)
 
 
+def pictures(frame: pl.DataFrame, sharpness: pl.DataFrame, images: Path) -> None:
+    """All pictures of the page."""
+    for measure in TITLES:
+        figure2a(frame, measure, images / f"canonical_{measure}.png")
+    figure2b(sharpness, images / "canonical_sharpness.png")
+
+
 def page(folder: Path, docs: Path) -> None:
     """All files."""
     frame = pl.read_parquet(folder / "results.parquet")
@@ -214,9 +216,7 @@ def page(folder: Path, docs: Path) -> None:
     sharpness.with_columns(pl.col(["mean", "se", "bias", "limit", "truth"]).round_sig_figs(5)).write_csv(
         data / "sharpness.csv"
     )
-    for measure in TITLES:
-        figure2a(frame, measure, images / f"canonical_{measure}.png")
-    figure2b(sharpness, images / "canonical_sharpness.png")
+    pictures(frame, sharpness, images)
     at = {(r["size"], r["estimator"]): r for r in sharpness.to_dicts()}
     middle = sorted({size for size, _ in at})[len({size for size, _ in at}) // 2]
     notes = Path(__file__).with_name("canonical_page.md").read_text(encoding="utf-8")

@@ -10,26 +10,24 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 import numpy as np
 import polars as pl
 from benchmark_parts.stats import Number, table
 from matplotlib import pyplot as plt
+from pictures import COLORS, OTHER, OURS, look, name_ends, save, sizes_axis
 
 from calibrant.benchmark.canonical import rate, run_convergence, run_sharpness
 from calibrant.benchmark.canonical.convergence import SIZES
 
+#: Words in tables, words in pictures, colour and line.
 STYLE = {
-    "plug-in": ("kernel, plug-in", "#d62728", "v", "-"),
-    "ratio": ("kernel, ratio correction", "#ff7f0e", "^", "-"),
-    "square": ("kernel, unbiased square", "#9467bd", "D", "-"),
-    "cross": ("kernel, cross", "#1f77b4", "o", "-"),
-    "binned-2": ("2 cuts an edge, cell means", "#8c564b", "P", ":"),
-    "binned-2-row": ("2 cuts an edge, rows (printed)", "#7f7f7f", "s", "--"),
-    "binned-5-row": ("5 cuts an edge, rows (printed)", "#2ca02c", "X", "--"),
+    "plug-in": ("kernel, plug-in", "plug-in", COLORS[1], "-"),
+    "ratio": ("kernel, ratio correction", "ratio correction", COLORS[3], (0, (4, 1.5))),
+    "square": ("kernel, unbiased square", "unbiased square", COLORS[5], "-"),
+    "cross": ("kernel, cross", "cross (default)", OURS, "-"),
+    "binned-2": ("2 cuts an edge, cell means", "2 cuts, cell means", COLORS[2], "-"),
+    "binned-2-row": ("2 cuts an edge, rows (printed)", "2 cuts, as printed", COLORS[2], (0, (4, 1.5))),
+    "binned-5-row": ("5 cuts an edge, rows (printed)", "5 cuts, as printed", COLORS[2], (0, (1.2, 1.2))),
 }
 LAWS = ("k4-sharpened", "k4-calibrated", "k8-sharpened", "k8-calibrated")
 #: Rates are fitted to these sizes and more: below, a correction may be larger than what it corrects.
@@ -38,9 +36,9 @@ FROM = 50
 WEIGHTS = 2.5e9
 SHARPNESS_SIZES, SHARPNESS_REPEATS = (10, 20, 50, 100, 200, 500), 20_000
 SHARPNESS = {
-    "plug-in": ("plug-in", "#d62728", "v"),
-    "as printed": ("eq. 7 as printed", "#ff7f0e", "s"),
-    "square": ("pairs of different samples", "#1f77b4", "o"),
+    "plug-in": ("plug-in", COLORS[1]),
+    "as printed": ("eq. 7 as printed", COLORS[2]),
+    "square": ("pairs of different samples", OURS),
 }
 
 
@@ -65,53 +63,63 @@ def rmse_rate(one: pl.DataFrame, to: str, least: int = FROM) -> Number:
 
 def figure(frame: pl.DataFrame, path: Path) -> None:
     """Size of the bias, and RMSE against limit and truth, K = 4, both laws, L1."""
-    fig, axes = plt.subplots(2, 3, figsize=(12.5, 7.6), sharex=True, layout="constrained")
+    look()
+    fig, axes = plt.subplots(2, 3, figsize=(12.6, 7.2), sharex=True, sharey=True)
+    fig.subplots_adjust(left=0.06, right=0.87, top=0.95, bottom=0.07, wspace=0.56, hspace=0.15)
     titles = ("|bias| against its own limit", "RMSE against its own limit", "RMSE against the truth")
+    n = np.array([10.0, frame["size"].max()])
     for row, law in enumerate(LAWS[:2]):
         for column, (ax, title) in enumerate(zip(axes[row], titles, strict=True)):
-            for name, (label, colour, marker, line) in STYLE.items():
+            ends = []
+            for power, dash in ((-0.5, (0, (4, 2))), (-1.0, (0, (1, 1.5)))) if column < 2 else ():
+                guide = 0.5 * (n / 10) ** power
+                ax.plot(n, guide, color=OTHER, lw=1, ls=dash, zorder=1.5)
+                ends.append((n[1], guide[1], f"slope {power:g}".replace("-", "−"), "0.4"))
+            for name, (_, words, colour, line) in STYLE.items():
                 one = cell(frame, law, name, "l1")
                 if one.height == 0:
                     continue
-                n = one["size"].to_numpy()
+                x = one["size"].to_numpy()
                 if column == 0:
                     y, noise = np.abs(one["bias"].to_numpy()), 2 * one["se"].to_numpy()
                     y = np.where(y > noise, y, np.nan)
                 else:
                     y = np.sqrt(one["limit_mse" if column == 1 else "truth_mse"].to_numpy())
-                ax.plot(n, y, line, color=colour, marker=marker, ms=4.5, lw=1.2, label=label)
-            top = ax.get_ylim()[1]
-            n = np.array([10.0, frame["size"].max()])
-            for power, dash in ((-0.5, (0, (4, 2))), (-1.0, (0, (1, 1.5)))) if column < 2 else ():
-                guide = 0.5 * (n / 10) ** power
-                ax.plot(n, guide, color="black", lw=0.9, ls=dash, label=f"slope {power:g}".replace("-", "−"))
-            ax.set(xscale="log", yscale="log", ylim=(1e-4, max(top, 1.2)))
-            ax.set_title(f"K = 4, {law.split('-')[1]}: {title}", fontsize=10)
-            ax.grid(alpha=0.3, which="major")
+                ours = name == "cross"
+                alone = np.isfinite(y).sum() == 1
+                ax.plot(x, y, ls=line, color=colour, lw=2.8 if ours else 1.4, marker="o" if alone else None)
+                if np.isfinite(y[-1]):
+                    ends.append((x[-1], y[-1], words, colour))
+            ax.set(xscale="log", yscale="log", ylim=(4e-4, 1.3))
+            sizes_axis(ax, sorted(frame["size"].unique()))
+            ax.tick_params(labelleft=True)
+            ax.set_title(f"{law.split('-')[1]}: {title}", loc="left")
+            name_ends(ax, ends)
             if row == 1:
                 ax.set_xlabel("rows n")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    fig.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=9, frameon=False)
-    fig.savefig(path, dpi=120)
-    plt.close(fig)
+    save(fig, path)
 
 
 def sharpness_figure(frame: pl.DataFrame, path: Path) -> None:
     """Size of the bias of sharpness at a point."""
-    fig, ax = plt.subplots(figsize=(6.4, 4.4), layout="constrained")
-    for name, (label, colour, marker) in SHARPNESS.items():
+    look()
+    fig, ax = plt.subplots(figsize=(6.6, 4.2))
+    fig.subplots_adjust(left=0.11, right=0.74, top=0.97, bottom=0.12)
+    sizes, ends = sorted(frame["size"].unique()), []
+    n = np.array([10.0, 500.0])
+    for power, dash in ((-1, (0, (1, 1.5))), (-2, (0, (4, 2)))):
+        guide = 0.2 * (n / 10) ** power
+        ax.plot(n, guide, color=OTHER, lw=1, ls=dash)
+        ends.append((n[1], guide[1], f"slope −{-power}", "0.4"))
+    for name, (words, colour) in SHARPNESS.items():
         one = frame.filter(pl.col("estimator") == name).sort("size")
         size = np.abs(one["bias"].to_numpy())
-        ax.errorbar(one["size"], size, 2 * one["se"].to_numpy(), color=colour, marker=marker, ms=5, lw=1.3, label=label)
-    n = np.array([10.0, 500.0])
-    ax.plot(n, 0.2 * (n / 10) ** -1, color="black", lw=0.9, ls=(0, (1, 1.5)), label="slope −1")
-    ax.plot(n, 0.2 * (n / 10) ** -2, color="black", lw=0.9, ls=(0, (4, 2)), label="slope −2")
-    ax.set(xscale="log", yscale="log", ylim=(5e-5, 0.3), xlabel="samples n")
-    ax.set_ylabel(r"|bias| of $\|E[y|f]\|^2$ at one point, h = 0.5")
-    ax.grid(alpha=0.3)
-    ax.legend(frameon=False, fontsize=9)
-    fig.savefig(path, dpi=120)
-    plt.close(fig)
+        ax.errorbar(one["size"], size, 2 * one["se"].to_numpy(), color=colour, marker="o")
+        ends.append((one["size"][-1], size[-1], words, colour))
+    ax.set(yscale="log", ylim=(5e-5, 0.3), xlabel="rows n", ylabel="|bias| of the sharpness at one point, h = 0.5")
+    sizes_axis(ax, sizes)
+    name_ends(ax, ends)
+    save(fig, path)
 
 
 def rates(frame: pl.DataFrame, measure: str) -> str:
@@ -144,6 +152,12 @@ def sharpness_rates(frame: pl.DataFrame) -> str:
     return table(["estimator", "bias at n = 100", "n times that", "slope of bias"], rows)
 
 
+def pictures(frame: pl.DataFrame, point: pl.DataFrame, images: Path) -> None:
+    """All pictures of the page."""
+    figure(frame, images / "canonical_convergence.png")
+    sharpness_figure(point, images / "canonical_sharpness_rate.png")
+
+
 def page(folder: Path, docs: Path, jobs: int, largest: int) -> None:
     """All files."""
     frame = run_convergence(
@@ -157,8 +171,8 @@ def page(folder: Path, docs: Path, jobs: int, largest: int) -> None:
     data.mkdir(parents=True, exist_ok=True)
     numbers = [c for c, t in frame.schema.items() if t.is_float()]
     frame.with_columns(pl.col(numbers).round_sig_figs(5)).write_csv(data / "convergence.csv")
-    figure(frame, images / "canonical_convergence.png")
-    sharpness_figure(point, images / "canonical_sharpness_rate.png")
+    point.with_columns(pl.col(pl.Float64).round_sig_figs(5)).write_csv(data / "sharpness_rate.csv")
+    pictures(frame, point, images)
     done = frame.group_by("size").agg(pl.col("repetitions").first()).sort("size")
     most = int(done["repetitions"].max())  # type: ignore[arg-type]
     fewer = [f"{r:,} at n = {n}".replace(",", " ") for n, r in done.iter_rows() if r < most]

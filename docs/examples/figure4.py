@@ -9,12 +9,10 @@ be.
 
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib import pyplot as plt
+from pictures import COLORS as PALETTE
+from pictures import OURS, look, name_ends, save, sizes_axis
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
@@ -24,7 +22,7 @@ import calibrant as cal
 IMAGES = Path(__file__).resolve().parents[1] / "images"
 SIZES, SUBSETS, H = (50, 100, 200, 400, 800), 100, 0.05
 NOTIONS = {"canonical": "Canonical", "class-wise": "Class-wise", "confidence": "Confidence"}
-COLORS = {"published kernel": "#d62728", "bins": "#7f7f7f", "default": "#0b4a8f"}
+COLORS = {"published": PALETTE[1], "bins": "0.5", "default": OURS}
 
 
 def scores() -> tuple[np.ndarray, np.ndarray]:
@@ -41,7 +39,7 @@ def readers(notion: str) -> dict[str, cal.Estimator]:
         kernel, bins, default = cal.DirichletKernel(H), cal.SimplexBinned(2, center="row"), "auto"
     else:
         kernel, bins, default = cal.BetaKernel(H), cal.Binned(15), "auto"
-    return {"published kernel": kernel, "bins": bins, "default": default}
+    return {"published": kernel, "bins": bins, "default": default}
 
 
 def readings(y: np.ndarray, q: np.ndarray, notion: str) -> dict[str, np.ndarray]:
@@ -60,23 +58,26 @@ def readings(y: np.ndarray, q: np.ndarray, notion: str) -> dict[str, np.ndarray]
 
 def main() -> None:
     """Read, draw, print."""
+    look()
     y, q = scores()
-    figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
+    figure, axes = plt.subplots(1, 3, figsize=(12, 3.8))
+    figure.subplots_adjust(left=0.05, right=0.9, top=0.92, bottom=0.13, wspace=0.55)
     for ax, (notion, title) in zip(axes, NOTIONS.items(), strict=True):
+        ends = []
         for name, values in readings(y, q, notion).items():
             low, high = np.quantile(values, [0.025, 0.975], axis=1)
             mean = values.mean(axis=1)
             ax.fill_between(SIZES, low, high, color=COLORS[name], alpha=0.15, lw=0)
-            ax.plot(SIZES, mean, color=COLORS[name], marker="o", ms=4, label=name)
+            ax.plot(SIZES, mean, color=COLORS[name], marker="o", label=name)
+            ends.append((SIZES[-1], mean[-1], name, COLORS[name]))
             cells = ", ".join(f"{m:.3f} ({a:.3f} to {b:.3f})" for m, a, b in zip(mean, low, high, strict=True))
             print(f"{title}, {name}: {cells}")
         ax.axhline(0, color="0.6", lw=0.8)
-        ax.set(title=title, xlabel="rows n", xscale="log", xticks=SIZES, xticklabels=SIZES)
-        ax.minorticks_off()
-        ax.grid(color="0.92")
+        ax.set(title=title, xlabel="rows n")
+        sizes_axis(ax, SIZES)
+        name_ends(ax, ends)
     axes[0].set_ylabel("calibration error read")
-    axes[0].legend(fontsize=8)
-    figure.savefig(IMAGES / "figure4.png", dpi=110)
+    save(figure, IMAGES / "figure4.png")
 
 
 if __name__ == "__main__":

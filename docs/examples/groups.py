@@ -8,13 +8,10 @@ package reliabilitydiag, CC BY 4.0).
 import argparse
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
 import numpy as np
 import polars as pl
+from matplotlib import pyplot as plt
+from pictures import look, save
 from scipy.stats import norm
 
 import calibrant as cal
@@ -28,6 +25,7 @@ def events(n_events: int = 40, reads: int = 60, seed: int = 3) -> tuple:
 
 
 def picture(path: Path) -> None:
+    look()
     y, s, event = events()
     figure, axes = plt.subplots(1, 2, figsize=(9, 4.6), sharey=True, layout="constrained")
     for ax, groups, name in zip(axes, (None, event), ("rows taken as independent", "groups=event"), strict=True):
@@ -39,7 +37,7 @@ def picture(path: Path) -> None:
         ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="forecast", title=f"{name}\nverdict: {found.evidence.status}")
         ax.set_aspect("equal")
     axes[0].set_ylabel("how often it happened")
-    figure.savefig(path, dpi=130)
+    save(figure, path)
 
 
 def row(name: str, y: np.ndarray, s: np.ndarray, groups: object) -> None:

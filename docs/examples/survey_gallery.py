@@ -14,12 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
-from PIL import Image
+from matplotlib import pyplot as plt
+from pictures import save
 
 import calibrant as cal
 from calibrant.calibrators import (
@@ -64,12 +60,6 @@ def fitted(calibrators: dict[str, Any], data: Sample) -> dict[str, Any]:
     return {name: one.fit(data.y_prob, data.y_true) for name, one in calibrators.items()}
 
 
-def saved(figure: Any, path: Path, dpi: int) -> None:
-    """Write a figure and forget it."""
-    figure.savefig(path, dpi=dpi)
-    plt.close("all")
-
-
 def maps(case: str, out: Path, dpi: int = 100) -> None:
     """Calibration maps of two classes over the diagram of the scores, and the diagrams of new rows after them."""
     data, new = rows(case)
@@ -94,7 +84,7 @@ def maps(case: str, out: Path, dpi: int = 100) -> None:
             for p in (new.y_prob, one.predict_proba(new.y_prob)[:, 1])
         ]
         below.set_title(f"new rows: ECE {errors[0]:.3f}, after {errors[1]:.3f}", fontsize=10)
-    saved(figure, out / f"{case}_maps.png", dpi)
+    save(figure, out / f"{case}_maps.png", dpi)
 
 
 def arrows(case: str, out: Path, dpi: int = 100) -> None:
@@ -106,7 +96,7 @@ def arrows(case: str, out: Path, dpi: int = 100) -> None:
             one, scores=data.y_prob, truth=survey_restored if case == "three-class" else None, ax=ax
         )
         ax.set_title(name, fontsize=11)
-    saved(figure, out / f"{case}_arrows.png", dpi)
+    save(figure, out / f"{case}_arrows.png", dpi)
 
 
 def heat(case: str, names: dict[str, Any], path: Path, dpi: int = 100) -> None:
@@ -116,7 +106,7 @@ def heat(case: str, names: dict[str, Any], path: Path, dpi: int = 100) -> None:
     for panels, (name, one) in zip(axes, fitted(names, data).items(), strict=True):
         cal.SimplexMapDisplay.from_calibrator(one, kind="heat", scores=data.y_prob, ax=panels)
         panels[0].text(-0.2, 0.43, name, fontsize=11, rotation=90, va="center")
-    saved(figure, path, dpi)
+    save(figure, path, dpi)
 
 
 def classwise(case: str, names: dict[str, Any], path: Path, dpi: int = 100) -> None:
@@ -130,7 +120,7 @@ def classwise(case: str, names: dict[str, Any], path: Path, dpi: int = 100) -> N
             )
         for panel in panels:
             panel.set_title(f"{name}: {panel.get_title()}", fontsize=10)
-    saved(figure, path, dpi)
+    save(figure, path, dpi)
 
 
 def every(out: Path) -> None:
@@ -147,13 +137,11 @@ def every(out: Path) -> None:
 
 def of_the_page(images: Path) -> None:
     """The few that docs/gallery.md shows."""
-    arrows("network", images, dpi=70)
+    arrows("network", images, dpi=100)
     (images / "network_arrows.png").replace(images / "survey_network_arrows.png")
     few = {name: SEVERAL[name] for name in ("isotonic, one vs. rest", "Dirichlet")}
-    heat("network", few, images / "survey_network_heat.png", dpi=80)
-    classwise("network", few, images / "survey_network_classwise.png", dpi=75)
-    for path in images.glob("survey_network_*.png"):  # a palette is a third of the size
-        Image.open(path).convert("RGB").quantize(255, kmeans=3).save(path, optimize=True)
+    heat("network", few, images / "survey_network_heat.png", dpi=110)
+    classwise("network", few, images / "survey_network_classwise.png", dpi=110)
 
 
 def main() -> None:

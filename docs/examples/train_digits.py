@@ -16,18 +16,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 import numpy as np
 import torch
-from matplotlib import pyplot as plt
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from torch import Tensor, nn
+from training_parts.forest import digits_gaps, draw_digits
 
 import calibrant as cal
 from calibrant.torch import DirichletKernelLoss, FocalLoss, MMCELoss
@@ -173,51 +169,6 @@ def step_times(epochs: int = 40) -> dict[str, float]:
     return {name: float(np.median(values)) for name, values in out.items()}
 
 
-def figure(compared: list[Method], found: dict[str, np.ndarray], path: Path) -> None:
-    """Accuracy against canonical error, larger marks for larger λ; and paired differences to cross-entropy."""
-    families = list(dict.fromkeys(method.family for method in compared))
-    looks = dict(zip(families, zip(plt.get_cmap("tab10").colors, "osD^vP", strict=False), strict=False))
-    fig, axes = plt.subplots(1, 3, figsize=(13.5, 5.2), layout="constrained", width_ratios=(1.25, 1, 1))
-    root = np.sqrt(found["accuracy"].shape[1])
-    for family, (colour, marker) in looks.items():
-        rows = [i for i, method in enumerate(compared) if method.family == family]
-        sizes = 5 + 2.5 * np.arange(len(rows))
-        for after in (0, 1):
-            x, y = found["canonical L1"][rows, :, after].mean(axis=1), found["accuracy"][rows, :, after].mean(axis=1)
-            axes[0].plot(x, y, "-" if after == 0 else ":", color=colour, lw=0.8, alpha=0.7)
-            for a, b, size in zip(x, y, sizes, strict=True):
-                fill = colour if after == 0 else "none"
-                axes[0].plot(a, b, marker, ms=size, color=colour, mfc=fill, alpha=0.8)
-        axes[0].plot([], [], marker, color=colour, label=family)
-    axes[0].plot([], [], "o", color="grey", mfc="none", label="after temperature scaling")
-    axes[0].set_xlabel("canonical calibration error, L1")
-    axes[0].set_ylabel("accuracy, %")
-    axes[0].set_title("accuracy against calibration (larger: larger λ)", fontsize=10)
-    axes[0].legend(fontsize=8)
-    at = np.arange(len(compared) - 1)[::-1]
-    for ax, measure, title in (
-        (axes[1], "accuracy", "accuracy, points"),
-        (axes[2], "canonical L1", "canonical error, L1 (open: after scaling)"),
-    ):
-        for after in (0, 1) if measure != "accuracy" else (0,):
-            gap = found[measure][1:, :, after] - found[measure][:1, :, after]
-            mean, se = gap.mean(axis=1), gap.std(axis=1, ddof=1) / root
-            for i, method in enumerate(compared[1:]):
-                colour, marker = looks[method.family]
-                ax.errorbar(
-                    mean[i], at[i] - 0.25 * after, xerr=2 * se[i], fmt=marker, ms=5, lw=1, color=colour,
-                    mfc=colour if after == 0 else "white",
-                )  # fmt: skip
-        ax.axvline(0, color="black", lw=1)
-        ax.set_title(title, fontsize=10)
-        ax.set_xlabel("difference to XE, ± 2 standard errors")
-        ax.set_yticks(at, [str(method) for method in compared[1:]] if ax is axes[1] else [], fontsize=9)
-    for ax in axes:
-        ax.grid(alpha=0.3)
-    fig.savefig(path, dpi=150)
-    plt.close(fig)
-
-
 def cell(values: np.ndarray, digits: int) -> str:
     """Mean and standard error over seeds."""
     return f"{values.mean():.{digits}f} ± {values.std(ddof=1) / np.sqrt(len(values)):.{digits}f}".replace("-", "−")
@@ -316,7 +267,7 @@ def main() -> None:
     torch.set_num_threads(1)
     compared, found = experiment(options.seeds, options.epochs)
     (options.docs / "images").mkdir(parents=True, exist_ok=True)
-    figure(compared, found, options.docs / "images" / "training.png")
+    draw_digits(digits_gaps(claims(compared, found)), options.docs / "images" / "training.png")
     times = step_times()
     words = f"--seeds {options.seeds} --epochs {options.epochs}"
     path = options.docs / "training.md"

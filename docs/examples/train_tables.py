@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from training_parts import data, page
+from training_parts import data, forest, page
 from training_parts.measures import measures
 from training_parts.networks import LastLayerLaplace, Method, log_loss, train
 from training_parts.settings import METHODS, SETTINGS, SIZES, Setting
@@ -113,7 +113,8 @@ def main() -> None:
         options.page.write_text(page.text(lines), encoding="utf-8")
         images = options.page.with_name("images")
         images.mkdir(exist_ok=True)
-        page.figure(lines, images / "training_tables.png")
+        gaps = forest.settings_gaps(options.page.read_text(encoding="utf-8"))
+        forest.draw_settings(gaps, images / "training_tables.png")
 
 
 if __name__ == "__main__":

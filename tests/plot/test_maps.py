@@ -7,6 +7,7 @@ from functools import partial
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from matplotlib.collections import LineCollection
 from matplotlib.quiver import Quiver
 
 import calibrant as cal
@@ -134,14 +135,22 @@ def test_bad_arguments(make, error, words):
 def test_arrows_run_from_stated_to_calibrated():
     one = fitted(DirichletCalibration(), THREE)
     display = cal.SimplexMapDisplay.from_calibrator(one, scores=THREE.y_prob, truth=survey_restored)
-    truth, arrows = [a for a in display.axes_[0].get_children() if isinstance(a, Quiver)]
+    children = display.axes_[0].get_children()
+    (arrows,) = [a for a in children if isinstance(a, Quiver)]
+    (misses,) = [a for a in children if isinstance(a, LineCollection)]
     start = arrows.XY
     np.testing.assert_allclose(start, to_page(display.stated))
     np.testing.assert_allclose(start + np.c_[arrows.U, arrows.V], to_page(one.predict_proba(display.stated)))
-    np.testing.assert_allclose(truth.XY + np.c_[truth.U, truth.V], to_page(survey_restored(display.stated)))
+    ends = np.stack([to_page(one.predict_proba(display.stated)), to_page(survey_restored(display.stated))], axis=1)
+    np.testing.assert_allclose(np.stack(misses.get_segments()), ends)
+    # Faint where the nearest score lies further away than the next arrow does.
+    gaps = np.linalg.norm(start[:, None] - to_page(THREE.y_prob[:4000])[None], axis=2).min(axis=1)
+    apart = np.sort(np.linalg.norm(start[:, None] - start[None], axis=2), axis=1)[:, 1].min()
+    assert 0 < (gaps > apart).sum() < len(start)
+    np.testing.assert_array_equal(arrows.get_facecolors()[:, 3] == 1, gaps <= apart)
     np.testing.assert_allclose(display.stated.sum(axis=1), 1)
     assert display.stated.min() > 0
-    assert len(display.stated) == 78  # 12 · 13 / 2 cells
+    assert len(display.stated) == 45  # 9 · 10 / 2 cells
 
 
 @pytest.mark.parametrize("labels", [None, ["b", "a", "c"]])

@@ -13,6 +13,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::calibrant.Ca
 
 @pytest.fixture
 def script(monkeypatch):
+    monkeypatch.syspath_prepend(str(SCRIPT.parent))
     spec = importlib.util.spec_from_file_location("survey_gallery", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

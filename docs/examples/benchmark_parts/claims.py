@@ -301,7 +301,7 @@ def published_page(run: Run, corrected: Run) -> str:
         "as printed, their ranges of bins, and class-wise the Silverman bandwidth of class 0 for every class. Score "
         f"distributions: {count}, {run.config.sets} sets a size (by default {Config().sets}; the 95th "
         "percentile of fewer sets is lower and noisier).\n\n"
-        "![Absolute error as published](images/benchmark_published.png)\n\n"
+        "![Absolute error of 15 estimators by rows, as published](images/benchmark_published.png)\n\n"
         + table(header, rows).replace("---:", "---")
         + "\nSilverman's bandwidth against the fixed ones (a ratio below 1 favours Silverman; class-wise with the "
         "bandwidth of class 0):\n\n" + silverman_table(run)

@@ -6,14 +6,9 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 import numpy as np
-from matplotlib import pyplot as plt
 
-from .results import ALLOWED, MEASURES, ROWS, Difference, Line, Table, by_log_loss, tables
+from .results import ALLOWED, MEASURES, ROWS, Line, Table, by_log_loss, tables
 from .settings import METHODS, SETTINGS, SIZES
 
 #: Compared in words, with XE and with one another.
@@ -162,28 +157,3 @@ def _seconds(lines: list[Line]) -> str:
         spent = [line["seconds"] for line in lines if line["family"] == family and line["setting"] in wide]
         parts.append(f"{family} {np.median(spent):.1f} s")
     return ", ".join(parts)
-
-
-def figure(lines: list[Line], path: Path) -> None:
-    """Differences to XE with their intervals, a setting a row."""
-    found = tables(lines)
-    shown = {"XE, temperature": "s", "XE, stopped early": "^", "mixup": "D", "MMCE": "v", OURS: "o"}
-    colours = dict(zip(shown, plt.get_cmap("tab10").colors, strict=False))
-    fig, axes = plt.subplots(1, 3, figsize=(13.5, 1.2 + 0.62 * len(found)), layout="constrained", sharey=True)
-    for ax, measure in zip(axes, ("canonical debiased", "class-wise", "log-loss"), strict=True):
-        for at, one in enumerate(found):
-            for offset, (row, marker) in enumerate(shown.items()):
-                gap: Difference = one.difference(row, measure)
-                y, share = at + 0.14 * (offset - 2), 100 / one.values["XE"][measure].mean()
-                mean, (low, high) = share * gap.values.mean(), (share * end for end in gap.interval)
-                label = row if at == 0 else None
-                ax.errorbar(mean, y, xerr=[[mean - low], [high - mean]], fmt=marker, ms=4.5, lw=1.2,
-                            color=colours[row], label=label)  # fmt: skip
-        ax.axvline(0, color="black", lw=1)
-        ax.set_title(f"{measure}, less XE's, % of XE's mean", fontsize=10)
-        ax.grid(axis="x", alpha=0.3)
-    axes[0].set_yticks(range(len(found)), [one.setting for one in found], fontsize=9)
-    axes[0].invert_yaxis()
-    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(shown), fontsize=9)
-    fig.savefig(path, dpi=150)
-    plt.close(fig)

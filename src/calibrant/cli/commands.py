@@ -47,7 +47,7 @@ def demo_command(
     out: Annotated[Path, typer.Option(help="Folder for the HTML pages.")] = Path(),
     force: ReplaceOption = False,
 ) -> None:
-    """Train two models on scikit-learn's data and report on them: breast cancer, and ten digits."""
+    """Train two models on scikit-learn's handwritten digits and report on them: is it even, and which of ten?"""
     guarded(lambda: _demo(out, force))
 
 
@@ -96,17 +96,17 @@ def benchmark_command(
 
 
 def _demo(out: Path, force: bool) -> None:
-    from ..data.datasets import load_breast_cancer_predictions, load_digits_predictions
+    from ..data.datasets import load_digits_predictions, load_even_digits_predictions
     from ..reporting import report
 
     out.mkdir(parents=True, exist_ok=True)
     pages = {
         name: Output("the page", out / f"calibrant-demo-{name}.html", {}, force=force)
-        for name in ("breast-cancer", "digits")
+        for name in ("even-digits", "digits")
     }
-    cancer, digits = load_breast_cancer_predictions(), load_digits_predictions()
+    even, digits = load_even_digits_predictions(), load_digits_predictions()
     for page, data, options in (
-        (pages["breast-cancer"], cancer, {"pos_label": "malignant"}),
+        (pages["even-digits"], even, {"pos_label": "even"}),
         (pages["digits"], digits, {"labels": digits.labels}),
     ):
         result = report(data.y_true, data.y_prob, title=data.description, **options)

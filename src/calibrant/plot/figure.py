@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from ..measure.result import Estimate
 from .axes import shape_of
 from .diagram import Diagram
-from .panels import BELOW, columns_of, has_arrowheads, key_of
+from .panels import BELOW, SMALL_LINE, columns_of, has_arrowheads, key_of
 from .strip import strip_height
 from .style import Style, error_text, font_scale, percent_text, plain_text
 
@@ -60,9 +60,11 @@ def arrange_grid(
     above = 1.1 * strip_height(_SIDE_IN_GRID) + 18.0 * scale
     rows, columns = shape_of(len(axes))
     top = above + 8 + 15 * scale * (1 + title.count("\n"))
-    bottom = 34 * scale + (18 * scale if legend else 0.0) + (16 * scale if summary else 0.0) + 4
+    most = max((len(one.get_texts()) for one in (ax.get_legend() for ax in axes) if one is not None), default=0)
+    under = SMALL_LINE * scale * most
+    bottom = 34 * scale + under + (18 * scale if legend else 0.0) + (16 * scale if summary else 0.0) + 4
     margins = (44.0 * scale, 12.0, top, bottom)
-    gaps = 46.0 * scale, above + 36.0 * scale
+    gaps = 46.0 * scale, above + 36.0 * scale + under
     _resize(figure, margins, (_SIDE_IN_GRID, _SIDE_IN_GRID), (rows, columns), gaps)
     height = figure.get_figheight() * 72
     figure.suptitle(title, fontsize=11 * scale, y=1 - 6 / height, va="top")

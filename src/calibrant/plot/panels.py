@@ -41,6 +41,8 @@ SIDE_WITH_KEY = 250.0
 TINY = 120.0
 #: Points from a panel's lower edge to the legend below it, at matplotlib's own font size.
 BELOW = 38.0
+#: The same of a small panel, and the points that a line of its legend takes.
+BELOW_SMALL, SMALL_LINE = 26.0, 11.0
 #: Characters of a legend entry up to which a legend under the axes has two columns.
 LONGEST_IN_TWO_COLUMNS = 41
 #: What a band is, in the legend.
@@ -253,6 +255,9 @@ def _draw_legend(ax: Axes, diagram: Diagram, *, small: bool, below: bool) -> Non
         place = {"loc": "upper left", "ncols": columns_of(texts), "frameon": False, "columnspacing": 1.2}
         place["bbox_to_anchor"] = (0.02, -BELOW * font_scale())
         place["bbox_transform"] = points_from(ax, 0.0, across_figure=True)
+    if below and small:
+        place = {"loc": "upper center", "frameon": False, "bbox_to_anchor": (0.5, -BELOW_SMALL * font_scale())}
+        place["bbox_transform"] = points_from(ax, 0.0)
     legend = ax.legend(
         handles,
         texts,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import Any, Unpack
 
 import numpy as np
@@ -269,6 +270,27 @@ class ReliabilityDisplay(Display):
             **options,
         )
 
+    def to_html(self, path: str | PathLike[str] | None = None) -> str:
+        """The diagram as a part of a web page: interactive, light and dark, self-contained. Needs the extra ``cli``.
+
+        The diagram of the report's page (:meth:`Report.to_html`), with a menu of the panels: paste it into any page,
+        more than one if you like, or open the file as it is. Its rules and its script hold inside of it alone, names
+        are escaped, and nothing is loaded.
+
+        Parameters
+        ----------
+        path : path, optional
+            Where to write it too; it appears whole or not at all.
+
+        Returns
+        -------
+        str
+        """
+        from ..reporting.diagram import render_diagram
+        from ..reporting.report import write_page
+
+        return write_page(render_diagram(self.diagrams, self.estimate, self.name), path)
+
     @verb({"strip": ("histogram", shown_or_not)})
     def plot(
         self,
@@ -328,7 +350,7 @@ class ReliabilityDisplay(Display):
                 histogram=histogram,
                 legend=legend,
                 small=several,
-                below=not several and is_own(panel.figure),
+                below=is_own(panel.figure),
                 options={**({} if color is None else {"color": color}), **(line_kwargs or {})},
                 scale=scale,
             )

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..data.checks import check_choice, check_int
 from ..data.types import AnyArray, FloatArray, Label
-from .style import class_text
+from .style import STYLES, class_text
 
 if TYPE_CHECKING:
     from ..calibrators import Calibrator
@@ -17,17 +17,19 @@ if TYPE_CHECKING:
 KINDS = ("arrows", "heat")
 #: Corners of the simplex on the page: the first class lower left, the second lower right, the third on top.
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(3) / 2]])
-_COLORS = ("#0b4a8f", "#d55e00", "#009e73")
+_COLORS = tuple(style.color for style in STYLES[:3])
 _HEAT_STEPS = 60
 _EDGE = 1e-3
+#: Opacity of arrows that start where there are no scores: there a map is an extrapolation.
+_FAINT = 0.25
 
 
 class SimplexMapDisplay:
     """What a calibrator of three classes changes, drawn within the probability simplex.
 
     Build one with :meth:`from_calibrator`. ``"arrows"``: from stated to calibrated probabilities, coloured by the
-    class that is the first choice afterwards. ``"heat"``: a panel a class, with how much its probability rises (red)
-    or falls (blue) at each stated probability vector.
+    class that is the first choice afterwards, faint where there are no scores. ``"heat"``: a panel a class, with how
+    much its probability rises (red) or falls (blue) at each stated probability vector.
 
     Attributes
     ----------
@@ -80,7 +82,7 @@ class SimplexMapDisplay:
         kind: str = "arrows",
         scores: Any = None,
         truth: Callable[[FloatArray], Any] | None = None,
-        n_steps: int = 12,
+        n_steps: int = 9,
         ax: Any = None,
     ) -> SimplexMapDisplay:
         """Draw the map of a fitted calibrator.
@@ -93,8 +95,8 @@ class SimplexMapDisplay:
         scores : array-like of shape (n, 3), optional
             Data to draw behind, in the order of ``calibrator.classes_``: a map says little where there are none.
         truth : callable, optional
-            True class probabilities (m, 3) of stated ones; drawn as grey arrows below the calibrator's.
-        n_steps : int, default 12
+            True class probabilities (m, 3) of stated ones; circles, joined to the tips of the arrows that miss them.
+        n_steps : int, default 9
             Arrows start at the centres of about ``n_steps² / 2`` cells.
         ax : Axes, or array of three for "heat", optional
         """
@@ -142,14 +144,38 @@ class SimplexMapDisplay:
         return self
 
     def _arrows(self, ax: Any) -> None:
+        """Arrows, faint where there are no scores; grey lines from their tips to where they should end."""
+        from matplotlib.collections import LineCollection
+        from matplotlib.colors import to_rgba_array
+
+        start, end = to_page(self.stated), to_page(self.calibrated)
+        colors = to_rgba_array([_COLORS[k] for k in self.calibrated.argmax(axis=1)])
         if self.scores is not None:
             at = to_page(self.scores[:4000])
             ax.scatter(at[:, 0], at[:, 1], s=3, color="0.75", linewidths=0, zorder=1, rasterized=True)
-        start = to_page(self.stated)
+            colors[:, 3] = np.where(_near(start, at), 1.0, _FAINT)
         if self.truth is not None:
-            _draw_arrows(ax, start, to_page(self.truth), "0.6", 2.6)
-        winner = self.calibrated.argmax(axis=1)
-        _draw_arrows(ax, start, to_page(self.calibrated), np.array(_COLORS)[winner], 1.0)
+            goal, opaque = to_page(self.truth), colors[:, 3]
+            ax.add_collection(
+                LineCollection(
+                    list(np.stack([end, goal], axis=1)), colors="0.35", linewidths=1.0, alpha=opaque, zorder=3
+                )
+            )
+            ax.scatter(*goal.T, s=11, facecolor="white", edgecolor="0.35", linewidths=0.8, alpha=opaque, zorder=3.1)
+        ax.quiver(
+            *start.T,
+            *(end - start).T,
+            color=colors,
+            angles="xy",
+            scale_units="xy",
+            scale=1,
+            units="dots",
+            width=1.3 * ax.figure.dpi / 72,
+            headwidth=4.5,
+            headlength=5,
+            headaxislength=4.5,
+            zorder=2.5,
+        )
 
     def _heat(self, axes: list[Any]) -> None:
         change = self.calibrated - self.stated
@@ -224,19 +250,9 @@ def triangles(steps: int) -> AnyArray:
     return np.array(up + down)
 
 
-def _draw_arrows(ax: Any, start: FloatArray, end: FloatArray, color: Any, width: float) -> None:
-    move = end - start
-    ax.quiver(
-        *start.T,
-        *move.T,
-        color=color,
-        angles="xy",
-        scale_units="xy",
-        scale=1,
-        units="dots",
-        width=width * ax.figure.dpi / 72,
-        headwidth=4.5 if width < 2 else 2.6,
-        headlength=5 if width < 2 else 3,
-        headaxislength=4.5 if width < 2 else 2.7,
-        zorder=2.5 if width < 2 else 2,
-    )
+def _near(points: FloatArray, scores: FloatArray) -> AnyArray:
+    """Points of the page whose nearest score is no further away than the nearest other point."""
+    from scipy.spatial import cKDTree
+
+    apart = cKDTree(points).query(points, k=2)[0][:, 1].min() if len(points) > 1 else np.inf
+    return np.asarray(cKDTree(scores).query(points)[0] <= apart)

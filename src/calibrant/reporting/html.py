@@ -40,14 +40,16 @@ _DRAWN_FROM = 3.0
 
 def render(report: Report) -> str:
     """HTML text of a report; raises ImportError, naming the extra, where jinja2 is missing."""
-    return _page("report.html", report, report.headline.level, [{"views": _views(report)}], "Report", **_about(report))
+    return page_of(
+        "report.html", report, report.headline.level, [{"views": _views(report)}], "Report", **_about(report)
+    )
 
 
 def render_inline(report: Report) -> str:
     """The report as a part of another page: a still picture, no script, and rules that hold inside of it alone."""
-    figure = "" if report.curves is None else _still(report.curves)
+    figure = "" if report.curves is None else still_of(report.curves)
     about = {**_about(report), "base": "inline.html", "figure": figure}
-    return _page("report.html", report, report.headline.level, [], "Report", **about)
+    return page_of("report.html", report, report.headline.level, [], "Report", **about)
 
 
 def _about(report: Report) -> dict[str, Any]:
@@ -67,18 +69,31 @@ def _about(report: Report) -> dict[str, Any]:
     }
 
 
-def _still(curves: Curves) -> str:
+def still_of(curves: Curves) -> str:
     """The smooth curve with its band, and the bins, as one picture."""
-    smooth, bins = curves.smooth["confidence"], curves.bins["confidence"]
+    smooth, bins = _first(curves.smooth or curves.isotonic), _first(curves.bins)
     enough = np.where(smooth.count >= _DRAWN_FROM, 1.0, np.nan)
     band = (smooth.scores, smooth.lower * enough, smooth.upper * enough)
     dots = (bins.scores, bins.observed, bins.count, bins.lower, bins.upper)
     return drawing((smooth.scores, smooth.observed * enough), band, dots)
 
 
+def _first(bands: Mapping[str, ReliabilityCurve]) -> ReliabilityCurve:
+    """The curve of the first band: curves do not depend on the band."""
+    return next(iter(bands.values()))
+
+
+def axes_of(notion: str, label: Label) -> tuple[str, str]:
+    """Words on both axes."""
+    if notion in ("confidence", "top-label"):
+        what = "probability of the predicted class" if label is None else f"where {label} is predicted"
+        return f"Confidence ({what})", "Accuracy (share of right predictions)"
+    return _axis(label), "Observed frequency"
+
+
 def render_paged(result: Any, inside: str) -> str:
     """Page of a result that has a summary and its tables as HTML."""
-    return _page("result.html", result, 0.0, [], type(result).__name__, inside=inside)
+    return page_of("result.html", result, 0.0, [], type(result).__name__, inside=inside)
 
 
 def render_comparison(comparison: CalibratorComparison) -> str:
@@ -88,32 +103,33 @@ def render_comparison(comparison: CalibratorComparison) -> str:
     pairs = ([] if c.before is None else [("before", c.before)]) + [(after, c.after)]
     order = [row.label for row in pairs[0][1].per_class]
     charts = [{"caption": caption, "views": _views(report, order, short=True)} for caption, report in pairs]
-    return _page("comparison.html", c, c.level, charts, "CalibratorComparison", seconds_of=seconds_of)
+    return page_of("comparison.html", c, c.level, charts, "CalibratorComparison", seconds_of=seconds_of)
 
 
-def _page(template: str, result: Any, level: float, charts: list[dict[str, Any]], owner: str, **more: Any) -> str:
+def page_of(template: str, result: Any, level: float, charts: list[dict[str, Any]], owner: str, **more: Any) -> str:
+    """A template filled in; the page's own script and rules are at hand in every one."""
     try:
         from jinja2 import Environment, FunctionLoader
     except ImportError as error:
         raise ImportError(f'{owner}.to_html() needs jinja2: pip install "calibrant[cli]"') from error
-    folder = files("calibrant.reporting") / "assets"
-
-    def read(name: str) -> str:
-        return (folder / name).read_text(encoding="utf-8")
-
-    environment = Environment(loader=FunctionLoader(read), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(loader=FunctionLoader(asset), autoescape=True, trim_blocks=True, lstrip_blocks=True)
     more = {"base": "page.html", **more}
     page: str = environment.get_template(template).render(
         r=result,
-        theme=read("theme.css"),
+        theme=asset("theme.css"),
         level=f"{100 * level:g} %",
-        css=read("report.css"),
-        script=read("report.js"),
+        css=asset("report.css"),
+        script=asset("report.js"),
         data=safe_json({"level": level, "unit": _UNIT, "charts": charts}),
         charts=charts,
         **more,
     )
     return page
+
+
+def asset(name: str) -> str:
+    """Text of a template, of rules or of a script."""
+    return (files("calibrant.reporting") / "assets" / name).read_text(encoding="utf-8")
 
 
 def safe_json(value: Any) -> str:
@@ -126,16 +142,14 @@ def _views(report: Report, order: Sequence[Label] = (), *, short: bool = False) 
     """What a diagram can show: the notion's curves, and those of classes, worst first or in a given order."""
     views = []
     if report.curves is not None:
-        confidence = report.notion in ("confidence", "top-label")
         label = report.curves.bins["confidence"].label
+        confidence = report.notion in ("confidence", "top-label")
         name = "Confidence (all classes)" if confidence else f"Class {label if label is not None else report.positive}"
-        x = "Confidence (probability of the predicted class)" if confidence else _axis(label)
-        y = "Accuracy (share of right predictions)" if confidence else "Observed frequency"
-        views.append(_view(name, report.curves, x, y))
+        views.append(view_of(name, report.curves, *axes_of(report.notion, label)))
     errors = {row.label: row.ece for row in report.per_class}
     for label in order or errors:
         name = f"Class {label}" if short else f"Class {label} (ECE {errors[label]:.4f})"
-        views.append(_view(name, report.class_curves[label], _axis(label), "Observed frequency"))
+        views.append(view_of(name, report.class_curves[label], _axis(label), "Observed frequency"))
     return views
 
 
@@ -143,11 +157,14 @@ def _axis(label: Label) -> str:
     return f"Predicted probability of {label}"
 
 
-def _view(name: str, curves: Curves, x: str, y: str) -> dict[str, Any]:
-    view: dict[str, Any] = {"name": name, "x": x, "y": y, "smooth": _smooth(curves.smooth)}
+def view_of(name: str, curves: Curves, x: str, y: str) -> dict[str, Any]:
+    """What the script draws of one problem."""
+    view: dict[str, Any] = {"name": name, "x": x, "y": y}
+    if curves.smooth:
+        view["smooth"] = _smooth(curves.smooth)
     if curves.isotonic:
         view["isotonic"] = _isotonic(curves.isotonic)
-    bins = curves.bins["confidence"]
+    bins = _first(curves.bins)
     edges = bins.edges if bins.edges is not None else np.array([])
     held = np.flatnonzero(bins.count > 0)
     view["bins"] = {
@@ -163,7 +180,7 @@ def _view(name: str, curves: Curves, x: str, y: str) -> dict[str, Any]:
 
 def _smooth(curves: Mapping[str, ReliabilityCurve]) -> dict[str, Any]:
     """A smooth curve, thinned, where enough rows count: single ones show as bins already."""
-    curve = curves["confidence"]
+    curve = _first(curves)
     bands = {name: one for name, one in curves.items() if not np.isnan(one.lower).all()}
     every = max(1, (curve.scores.size - 1) // ((_POINTS if bands else _FEW) - 1))
     enough = np.where(curve.count >= _DRAWN_FROM, 1.0, np.nan)
@@ -180,7 +197,7 @@ def _smooth(curves: Mapping[str, ReliabilityCurve]) -> dict[str, Any]:
 
 def _isotonic(curves: Mapping[str, ReliabilityCurve]) -> dict[str, Any]:
     """A step function by its corners, and its bands at some of its scores."""
-    curve = curves["confidence"]
+    curve = _first(curves)
     at = np.unique(np.linspace(0, curve.scores.size - 1, _POINTS).astype(np.intp))
     corners = curve.corners()
     bands = {band: [_list(one.lower[at]), _list(one.upper[at])] for band, one in curves.items()}

@@ -1,12 +1,13 @@
 "use strict";
 (function () {
   // One diagram, or several of the same views side by side: charts[i].views, drawn in the i-th element ".chart".
-  const data = JSON.parse(document.getElementById("data").textContent);
-  const select = document.getElementById("view"), kinds = document.getElementById("kind"), bands = document.getElementById("band");
-  const rows = document.getElementById("rows");
-  const root = document.documentElement;
-  if (window.matchMedia && window.matchMedia("(prefers-color-scheme: dark)").matches) root.classList.add("dark");
-  document.getElementById("theme").addEventListener("click", () => root.classList.toggle("dark"));
+  // A page of its own, or a part of another page, beside which there may be more of its kind.
+  const part = document.currentScript.closest(".calibrant-diagram"), root = part || document.documentElement;
+  const find = (id) => root.querySelector("#" + id);
+  const data = JSON.parse(find("data").textContent);
+  const select = find("view"), kinds = find("kind"), bands = find("band"), rows = find("rows");
+  if (!part && window.matchMedia && window.matchMedia("(prefers-color-scheme: dark)").matches) root.classList.add("dark");
+  if (!part) find("theme").addEventListener("click", () => root.classList.toggle("dark"));
 
   // Geometry: a square plot, and a strip for the numbers of rows below it.
   const L = 62, T = 12, S = 520, GAP = 40, STRIP = 90, W = L + S + 24, H = T + S + GAP + STRIP + 52;
@@ -21,7 +22,7 @@
     const bin = (i) => ({ a: b.a[i], b: b.b[i], s: b.s[i], o: b.o[i], n: bins.n[i], bands: Object.fromEntries(Object.entries(b.bands).map(([k, [low, high]]) => [k, [low[i], high[i]]])) });
     return { name, x, y, ...scaled(curves), bins: bins.n.map((_, i) => bin(i)) };
   }
-  const charts = Array.from(document.querySelectorAll(".chart")), seen = data.charts.map(() => new Map());
+  const charts = Array.from(root.querySelectorAll(".chart")), seen = data.charts.map(() => new Map());
   function viewOf(c, i) {
     if (!seen[c].has(i)) seen[c].set(i, unpacked(data.charts[c].views[i]));
     return seen[c].get(i);
@@ -79,7 +80,7 @@
 
   // The curve and band that the menus ask for; a view without them falls back to what it has.
   function chosen(view) {
-    const curve = view[kinds.value] || view.smooth;
+    const curve = view[kinds.value] || view.smooth || view.isotonic;
     const none = curve.s.map(() => null);
     const band = curve.bands[bands.value];
     const drawn = (curve.drawn && curve.drawn[bands.value]) || (band ? [curve.s, ...band] : [[], [], []]);
@@ -96,9 +97,10 @@
     for (const run of runs(x, y)) make(svg, "polyline", { class: "smooth", points: run.map((i) => `${px(x[i])},${py(y[i])}`).join(" ") });
     const total = view.bins.reduce((sum, b) => sum + b.n, 0);
     for (const b of view.bins) {
+      if (b.o === null) continue;
       const [low, high] = b.bands[bands.value];
       const few = b.n < 10 ? " few" : "";
-      make(svg, "line", { class: "whisker" + few, x1: px(b.s), x2: px(b.s), y1: py(low), y2: py(high) });
+      if (low !== null) make(svg, "line", { class: "whisker" + few, x1: px(b.s), x2: px(b.s), y1: py(low), y2: py(high) });
       make(svg, "circle", { class: "point" + few, cx: px(b.s), cy: py(b.o), r: 3 + 9 * Math.sqrt(b.n / total) });
     }
   }
@@ -155,29 +157,34 @@
   }
 
   const views = data.charts[0].views;
-  const notes = Array.from(document.querySelectorAll("[data-band]"));
+  const notes = Array.from(root.querySelectorAll("[data-band]"));
   function drawAll() {
     charts.forEach((chart, c) => draw(chart, viewOf(c, Number(select.value))));
     const shown = charts.map((_, c) => chosen(viewOf(c, Number(select.value))));
     const asked = kinds.value === "isotonic", banded = shown.every((c) => c.banded);
-    document.getElementById("curve-name").textContent = shown.every((c) => c.isotonic) ? "isotonic (CORP) curve" : "smooth curve";
-    document.getElementById("band-key").hidden = !shown.some((c) => c.banded);
+    find("curve-name").textContent = shown.every((c) => c.isotonic) ? "isotonic (CORP) curve" : "smooth curve";
+    find("bin-key").hidden = !charts.some((_, c) => viewOf(c, Number(select.value)).bins.some((b) => b.o !== null));
+    find("band-key").hidden = !shown.some((c) => c.banded);
     for (const note of notes) note.hidden = note.dataset.band !== bands.value;
-    document.getElementById("missing").hidden = banded && shown.every((c) => c.isotonic === asked);
+    find("missing").hidden = banded && shown.every((c) => c.isotonic === asked);
   }
-  if (!views.length) { document.querySelector(".diagram").hidden = true; return; }
+  if (!views.length) { root.querySelector(".diagram").hidden = true; return; }
   views.forEach((view, i) => {
     const option = document.createElement("option");
     option.value = i; option.textContent = view.name;
     select.appendChild(option);
   });
-  if (views.length === 1) document.getElementById("chooser").hidden = true;
+  if (views.length === 1) find("chooser").hidden = true;
   for (const chart of charts) chart.tabIndex = 0;
   // What no view has cannot be chosen.
   const every = data.charts.flatMap((chart) => chart.views);
   for (const option of kinds.options) option.disabled = !every.some((view) => view[option.value]);
+  for (const option of bands.options) option.disabled = !every.every((view) => view.bins.bands[option.value]);
+  for (const menu of [kinds, bands]) {
+    if (menu.selectedOptions[0].disabled) menu.value = Array.from(menu.options).find((option) => !option.disabled).value;
+  }
   for (const menu of [select, kinds, bands, rows]) menu.addEventListener("change", drawAll);
   // Paper has no folds.
-  addEventListener("beforeprint", () => { for (const fold of document.querySelectorAll("details")) fold.open = true; });
+  addEventListener("beforeprint", () => { for (const fold of root.querySelectorAll("details")) fold.open = true; });
   drawAll();
 })();

@@ -1,0 +1,134 @@
+"""Pictures of differences with intervals, read from the pages' own tables: what they show is what is printed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+from pictures import COLORS, OURS, look, save
+
+#: Colours of what is better, worse, and not told apart.
+BETTER, WORSE, NEITHER = OURS, COLORS[1], "0.6"
+#: Rows of the picture of settings, and columns: methods and measures.
+SHOWN = ("XE, temperature", "XE, stopped early", "mixup", "MMCE", "KDE-XE")
+MEASURES = ("canonical debiased", "class-wise", "log-loss")
+_NUMBER = r"([+−-]?\d+\.\d+)"
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A difference to cross-entropy by name of what and of which measure, with the page's verdict."""
+
+    row: str
+    measure: str
+    mean: float
+    low: float
+    high: float
+    color: str
+
+
+def digits_gaps(table: str) -> list[Gap]:
+    """Differences of the table of docs/training.md: mean ± standard error, drawn with two of them."""
+    names = ("accuracy, points", "canonical L1", "canonical L1, temperature after", "log-loss, temperature after")
+    found = []
+    for row, *cells in _cells(table):
+        for measure, cell in zip(names, cells, strict=True):
+            mean, se = map(_value, re.match(f"{_NUMBER} ± {_NUMBER}", cell).groups())  # type: ignore[union-attr]
+            color = BETTER if cell.endswith("better") else WORSE if cell.endswith("worse") else NEITHER
+            found.append(Gap(row, measure, mean, mean - 2 * se, mean + 2 * se, color))
+    return found
+
+
+def settings_gaps(text: str) -> dict[tuple[str, str], list[Gap]]:
+    """Of docs/training_tables.md, by method and measure: a difference a setting, in percent of cross-entropy's mean."""
+    found: dict[tuple[str, str], list[Gap]] = {}
+    for part in text.split("\n### ")[1:]:
+        setting = part.split("\n")[0].strip()
+        means, less = _tables(part)
+        heads = [name.strip() for name in means.split("\n")[0].strip("|").split("|")]
+        of_xe = dict(zip(heads[1:], _cells(means)[0][1:], strict=True))
+        columns = [name.strip() for name in less.split("\n")[0].strip("|").split("|")][1:]
+        for method, *cells in _cells(less):
+            for measure, cell in zip(columns, cells, strict=True):
+                if method in SHOWN and measure in MEASURES:
+                    mean, low, high = (100 * _value(v) / _value(of_xe[measure]) for v in re.findall(_NUMBER, cell)[:3])
+                    color = BETTER if cell.startswith("**") else WORSE if cell.startswith("*") else NEITHER
+                    found.setdefault((method, measure), []).append(Gap(setting, measure, mean, low, high, color))
+    return found
+
+
+def draw_digits(gaps: Sequence[Gap], path: Path) -> None:
+    """A panel a measure, a row a loss."""
+    look()
+    measures, rows = (list(dict.fromkeys(values)) for values in ((g.measure for g in gaps), (g.row for g in gaps)))
+    figure, axes = plt.subplots(1, len(measures), figsize=(11.6, 4.9), sharey=True)
+    figure.subplots_adjust(left=0.185, right=0.99, top=0.83, bottom=0.07, wspace=0.08)
+    for ax, measure in zip(axes, measures, strict=True):
+        _forest(ax, [g for g in gaps if g.measure == measure], rows)
+        ax.set_title(measure, fontsize=9.5)
+    _headed(figure, "Differences to cross-entropy on the same seeds, ± 2 standard errors")
+    save(figure, path)
+
+
+def draw_settings(gaps: dict[tuple[str, str], list[Gap]], path: Path) -> None:
+    """A column a method, a row a measure; in each a difference a setting."""
+    look()
+    settings = [g.row for g in gaps[SHOWN[0], MEASURES[0]]]
+    figure, axes = plt.subplots(len(MEASURES), len(SHOWN), figsize=(12.4, 8.4), sharey=True, sharex="row")
+    figure.subplots_adjust(left=0.175, right=0.99, top=0.88, bottom=0.04, wspace=0.08, hspace=0.2)
+    for row, measure in zip(axes, MEASURES, strict=True):
+        for ax, method in zip(row, SHOWN, strict=True):
+            _forest(ax, gaps[method, measure], settings)
+            if ax.get_subplotspec().is_first_row():
+                ax.set_title(method, fontweight="bold")
+        row[0].set_ylabel(measure, fontweight="bold")
+    _headed(figure, "Differences to cross-entropy, % of its mean, with 95 % intervals: a setting a line")
+    save(figure, path)
+
+
+def _forest(ax: Axes, gaps: Sequence[Gap], rows: Sequence[str]) -> None:
+    """Points with intervals, a row each."""
+    for gap in gaps:
+        at = rows.index(gap.row)
+        ax.plot([gap.low, gap.high], [at, at], color=gap.color, lw=1.7, solid_capstyle="butt")
+        ax.plot(gap.mean, at, "o", color=gap.color, mfc="white" if gap.color == NEITHER else gap.color, ms=4.5)
+    ax.axvline(0, color="0.25", lw=1, zorder=1)
+    ax.set_yticks(range(len(rows)), rows)
+    ax.set_ylim(len(rows) - 0.4, -0.6)
+    ax.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
+    ax.tick_params(axis="y", length=0)
+    ax.grid(visible=False, axis="y")
+    ax.spines["left"].set_visible(False)
+
+
+def _headed(figure: plt.Figure, title: str) -> None:
+    """Title, and what colours mean."""
+    figure.suptitle(title, fontsize=12, y=0.985)
+    height = 1 - 0.38 / figure.get_figheight()
+    for x, color, words in (
+        (0.3, BETTER, "● better"),
+        (0.45, WORSE, "● worse"),
+        (0.6, "0.45", "○ not told apart"),
+    ):
+        figure.text(x, height, words, color=color, fontsize=9.5, va="top")
+
+
+def _tables(part: str) -> tuple[str, str]:
+    """Means, and differences to cross-entropy."""
+    means, less = [block for block in part.split("\n\n") if block.startswith("|")][:2]
+    return means, less
+
+
+def _cells(table: str) -> list[list[str]]:
+    """Rows below the head."""
+    lines = [line for line in table.strip().split("\n") if line.startswith("|")][2:]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def _value(text: str) -> float:
+    return float(text.replace("−", "-"))
