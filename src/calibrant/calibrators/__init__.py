@@ -5,6 +5,7 @@ from __future__ import annotations
 from .base import BinaryCalibrator, Calibrator
 from .gaussian_process import GaussianProcessCalibrator
 from .histogram import BayesianBinning, HistogramBinning, ScalingBinning
+from .identity import Identity
 from .linear import DirichletCalibration, MatrixScaling, VectorScaling
 from .logistic import BetaCalibration, PlattScaling, QuadraticLogit
 from .mixture import Mixture
@@ -13,7 +14,7 @@ from .monotone import IsotonicCalibrator, RocHullCalibrator, VennAbers
 from .near_isotonic import NearIsotonic
 from .ordered import OrderPreserving
 from .saving import from_dict, load_calibrator, save_calibrator, to_dict
-from .select import AutoCalibrator, Identity, Selection, default_candidates, named_calibrator, select_calibrator
+from .select import AutoCalibrator, Selection, default_candidates, named_calibrator, select_calibrator
 from .spline import CurveCalibrator, SplineCalibrator
 from .temperature import EnsembleTemperatureScaling, TemperatureScaling
 from .top_label import TopLabelCalibrator

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import logit
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from ..data import notebook
@@ -78,7 +78,19 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         sample_weight : array-like of shape (n,), optional
             Non-negative; whole numbers equal repeated rows.
         """
-        sample = read_sample(self, scores, y, sample_weight, self.input, self.labels)
+        return self._fit_judged(read_sample(self, scores, y, sample_weight, self.input, self.labels))
+
+    def fit_sample(self, sample: Sample) -> Self:
+        """As :meth:`fit`, of rows that were judged already, whose columns are in the order of their classes."""
+        self.order_ = None
+        self.n_features_in_ = 1 if sample.scores.values.ndim == 1 else sample.scores.n_columns
+        return self._fit_judged(sample)
+
+    def fit_each(self, samples: Sequence[Sample]) -> list[Calibrator]:
+        """A clone fitted to each of several samples: scores of models of other rows, which share no row."""
+        return [clone(self).fit_sample(sample) for sample in samples]
+
+    def _fit_judged(self, sample: Sample) -> Self:
         self.classes_ = np.asarray(sample.classes)
         self._check(sample)
         self._fit(sample)
@@ -88,6 +100,10 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         """Calibrated probabilities, (n, K), float64, in the order of ``classes_``."""
         check_is_fitted(self)
         return self._probabilities(read_scores(self, scores, self.input))
+
+    def probabilities_of(self, scores: Scores) -> FloatArray:
+        """As :meth:`predict_proba`, of scores that were judged already, in the order of the classes."""
+        return self._probabilities(scores)
 
     def predict(self, scores: Any) -> AnyArray:
         """Most probable class of each row; the first of equals."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,6 +122,18 @@ class Sample:
     def total(self) -> float:
         """Sum of weights."""
         return float(self.weights.sum())
+
+    @classmethod
+    def together(cls, parts: Sequence[Sample]) -> Sample:
+        """Rows of several samples of the same classes and kind of scores."""
+        scores = Scores(np.concatenate([one.scores.values for one in parts]), parts[0].scores.kind)
+        codes, weights = (np.concatenate([getattr(one, name) for one in parts]) for name in ("codes", "weights"))
+        return cls(scores, codes, weights, parts[0].classes)
+
+    def part(self, rows: AnyArray | slice) -> Sample:
+        """Some of the rows."""
+        scores = Scores(self.scores.values[rows], self.scores.kind)
+        return Sample(scores, self.codes[rows], self.weights[rows], self.classes)
 
     def outcomes(self) -> FloatArray:
         """1.0 where the second class was observed."""

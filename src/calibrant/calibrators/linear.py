@@ -12,7 +12,7 @@ from ..data.types import FloatArray
 from .base import EPS, Calibrator, check_eps, not_below
 from .fields import STEPS, Field, Numbers
 from .inputs import Sample, Scores
-from .newton import Solution, minimise, minimise_large
+from .newton import MANY_DEAR, Solution, minimise, minimise_large, part_of
 from .prior import check_shrinkage, prior_shares, share_of
 from .temperature import fit_temperature, own_logits, softmax
 
@@ -179,8 +179,12 @@ class MatrixScaling(Calibrator):
         z = self._features(sample.scores)
         k = z.shape[1]
         penalty = self._penalty(k, sample.total)
-        objective = MatrixObjective(z, sample, penalty, _pull(z, sample, self._rows()))
         start = np.column_stack([_slope(z, sample) * np.eye(k), np.zeros(k)]).ravel()
+        part = part_of(len(z), MANY_DEAR)
+        if part is not None:
+            some = sample.part(part)
+            start = _minimised(MatrixObjective(z[part], some, penalty, _pull(z[part], some, self._rows())), start).x
+        objective = MatrixObjective(z, sample, penalty, _pull(z, sample, self._rows()))
         found = _minimised(objective, start).warn(type(self).__name__)
         w = found.x.reshape(k, k + 1)
         free = penalty.off == 0 and penalty.diagonal == 0

@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, _check_y, check_is_fi
 from ..data.checks import check_bool, check_choice
 from ..data.types import AnyArray, FloatArray
 from .base import BinaryCalibrator, Calibrator
+from .inputs import read_sample
 from .select import AutoCalibrator
 from .wrappers import OneVsRest
 
@@ -30,8 +31,9 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
     estimator : classifier
         With ``predict_proba`` or ``decision_function``.
     calibrator : Calibrator or "auto", default "auto"
-        ``"auto"``: :class:`AutoCalibrator`, chosen by cross-validation, with "leave it alone" among the candidates. A
-        binary calibrator serves several classes as :class:`OneVsRest`.
+        ``"auto"``: :class:`AutoCalibrator`, with "leave it alone" among the candidates; of several folds one choice for
+        all, in which what is fitted to one fold is judged by the rows of the next. A binary calibrator serves several
+        classes as :class:`OneVsRest`.
     cv : int, splitter, "prefit" or "holdout", default 5
         Which rows the calibrator sees. Folds: each is scored by a model of the others. ``"holdout"``: a quarter of the
         rows, stratified; the model is fitted to the rest. ``"prefit"``: ``estimator`` is fitted already, on other rows
@@ -161,12 +163,18 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         self.pairs_ = [(self._fitted(np.arange(len(y)), X, y, passed), one)]
 
     def _pairs(self, splits: Any, X: Any, y: AnyArray, weights: Any, passed: dict[str, Any]) -> list[tuple[Any, Any]]:
-        out = []
+        models, samples = [], []
         for train, test in splits:
             model = self._fitted(train, X, y, passed)
+            scores, kind = self._scores(model, _safe_indexing(X, test))
+            one = self._for_kind(kind, scores)
             held = None if weights is None else weights[test]
-            out.append((model, self._calibrator(model, _safe_indexing(X, test), y[test], held)))
-        return out
+            models.append(model)
+            samples.append(read_sample(one, scores, y[test], held, one.input, one.labels))
+        if np.bincount(np.concatenate([test for _, test in splits])).max() > 1:
+            # Rows of several folds cannot be judged by the fit to another.
+            return list(zip(models, [clone(one).fit_sample(sample) for sample in samples], strict=True))
+        return list(zip(models, one.fit_each(samples), strict=True))
 
     def _fitted(self, rows: AnyArray, X: Any, y: AnyArray, passed: dict[str, Any]) -> Any:
         """The classifier, fitted to some rows."""

@@ -213,10 +213,10 @@ def sigmoid_objective(
     return objective
 
 
-#: Rows from which a part of them finds where Newton's method starts, and rows of that part.
-_MANY, _PART = 20_000, 4_000
+#: Rows from which a part of them finds where Newton's method starts, of cheap and of dear passes; rows of that part.
+_MANY, MANY_DEAR, _PART = 20_000, 10_000, 4_000
 
 
-def part_of(n: int) -> slice | None:
+def part_of(n: int, many: int = _MANY) -> slice | None:
     """Rows, spread evenly, that find a start: with it, whole passes are few. None where rows are few."""
-    return slice(None, None, n // _PART) if n > _MANY else None
+    return slice(None, None, n // _PART) if n > many else None

@@ -105,8 +105,9 @@ class OneVsRest(Calibrator):
         if self.shared:
             columns, outcomes = [np.concatenate(columns)], [np.concatenate(outcomes)]
             weights = [np.concatenate(weights)]
+        one = clone(self.calibrator).set_params(input=self.input, labels=[0, 1])
         self.calibrators_ = [
-            clone(self.calibrator).set_params(input=self.input, labels=[0, 1]).fit(s, o, sample_weight=w)
+            clone(one).fit_sample(Sample(Scores(s, self.input), o, w, (0, 1)))
             for s, o, w in zip(columns, outcomes, weights, strict=True)
         ]
 
@@ -130,12 +131,16 @@ class OneVsRest(Calibrator):
         top = others.max(axis=1)
         return np.asarray(z[:, c] - top - np.log(np.exp(others - top[:, None]).sum(axis=1)))
 
+    def _said(self, one: Calibrator, scores: Scores, c: int) -> FloatArray:
+        """What the calibrator of a class makes of its scores."""
+        return one.probabilities_of(Scores(self._column(scores, c), scores.kind))
+
     def _probabilities(self, scores: Scores) -> FloatArray:
         k = len(self.classes_)
         if k == 2 and not self.shared:
-            return np.asarray(self.calibrators_[0].predict_proba(self._column(scores, 1)))
+            return np.asarray(self._said(self.calibrators_[0], scores, 1))
         maps = self.calibrators_ * (k // len(self.calibrators_))
-        each = np.column_stack([one.predict_proba(self._column(scores, c))[:, 1] for c, one in enumerate(maps)])
+        each = np.column_stack([self._said(one, scores, c)[:, 1] for c, one in enumerate(maps)])
         if self.shared:
             each = each + _TELLS_APART * softmax(scores.logs(EPS).astype(np.float64), axis=1)
         if self.normalisation == "none":

@@ -1,0 +1,105 @@
+"""What a comparison of calibrators says in words: the choice, before and after, what is left, what rows can tell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..data.types import Interval
+from ..measure.result import Estimate
+
+if TYPE_CHECKING:
+    from .comparison import CalibratorComparison, ComparedCalibrator
+
+_SCORES = {"log-loss": "log-loss", "brier": "Brier score", "calibration": "calibration error"}
+#: Standard errors within which a change is noise.
+_NOISE = 2.0
+#: Half the width of an interval from which rows are said to leave much open.
+_WIDE = 0.02
+
+
+def verdict_of(c: CalibratorComparison) -> str:
+    """A few sentences; see :attr:`CalibratorComparison.verdict`."""
+    row = c.row(c.chosen)
+    parts = [_choice(c, row), _change(c, row), _gain(c, row), _trade(c, row), _rows(c)]
+    return " ".join(part for part in parts if part)
+
+
+def _choice(c: CalibratorComparison, row: ComparedCalibrator) -> str:
+    score, able = _SCORES[c.goal], "" if c.goal != "calibration" else " of those that do no harm"
+    least = min(c.rows, key=lambda one: one.difference)
+    if c.rule == "best" or row.difference <= 0:
+        why = f"its cross-validated {score} is the least{able}"
+    else:
+        why = (
+            f"the simplest whose cross-validated {score} is within one standard error of the least{able} "
+            f"({row.difference:.2g} ± {row.se:.2g} above {least.name})"
+        )
+    return f"Leave the probabilities alone: {why}." if _alone(c) else f"Use {row.name}: {why}."
+
+
+def _alone(c: CalibratorComparison) -> bool:
+    return c.chosen == "identity"
+
+
+def _change(c: CalibratorComparison, row: ComparedCalibrator) -> str:
+    """Before and after, by what reports of these probabilities say."""
+    before = None if c.before is None else c.before.headline
+    if _alone(c) and before is not None:
+        status = "no evidence of miscalibration" if not before.interval.low > 0 else "evidence of miscalibration"
+        return f"Their calibration error is {_with_interval(before)}: {status}."
+    after = c.after.headline if c.shown == c.chosen else row.error
+    came = "" if before is None else f"from {_number(before.value)} "
+    end = "still miscalibrated" if after.interval.low > 0 else "no evidence of miscalibration is left"
+    return f"Of rows held out the calibration error goes {came}to {_with_interval(after)}: {end}."
+
+
+def _gain(c: CalibratorComparison, row: ComparedCalibrator) -> str:
+    """What the proper score gains, and whether that is more than noise."""
+    score = _score(c)
+    if _alone(c) or row.gain != row.gain:
+        return ""
+    said = f"{_number(abs(row.gain))} ± {_number(row.gain_se)}"
+    if abs(row.gain) <= _NOISE * row.gain_se:
+        return f"The change of the {score} ({'-' if row.gain > 0 else '+'}{said}) is within its noise."
+    return f"The {score} {'falls' if row.gain > 0 else 'rises'} by {said}."
+
+
+def _trade(c: CalibratorComparison, row: ComparedCalibrator) -> str:
+    """Who is better calibrated than the choice, if anybody is beyond doubt, and what that costs."""
+    better = [one for one in c.rows if _beats(one.error, row.error)]
+    if not better:
+        return ""
+    one = min(better, key=lambda other: other.error.value)
+    noise = " (within its noise)" if abs(one.cost) <= _NOISE * one.cost_se else ""
+    price = f"for {'+' if one.cost >= 0 else '-'}{_number(abs(one.cost))} ± {_number(one.cost_se)} {_score(c)}{noise}"
+    how = "" if c.goal == "calibration" else ", which goal='calibration' weighs"
+    return f"{one.name} reaches {_with_interval(one.error)} {price}{how}."
+
+
+def _beats(one: Estimate, other: Estimate) -> bool:
+    """Evidence against the other alone, or each value outside of the other's interval."""
+    apart = one.interval.high < other.value and one.value < other.interval.low
+    return one.value < other.value and (apart or (other.interval.low > 0 and not one.interval.low > 0))
+
+
+def _rows(c: CalibratorComparison) -> str:
+    """What so few rows leave open."""
+    interval = c.after.headline.interval
+    half = (interval.high - interval.low) / 2
+    if not half > _WIDE:
+        return ""
+    return f"{c.n_samples:,} rows leave the calibration error open by ± {_number(half)}: smaller gains need more rows."
+
+
+def _score(c: CalibratorComparison) -> str:
+    return _SCORES["log-loss" if c.goal == "calibration" else c.goal]
+
+
+def _with_interval(one: Estimate) -> str:
+    interval: Interval = one.interval
+    return f"{_number(one.value)} [{_number(interval.low)}–{_number(interval.high)}]"
+
+
+def _number(value: float) -> str:
+    """Four decimals at most, one figure that counts at least."""
+    return f"{value:.4f}" if abs(value) >= 5e-4 or value == 0 else f"{value:.1g}"
