@@ -103,9 +103,9 @@ PAGE = """# What choosing costs
 
 Written by `python -m benchmarks.speed.calibrated_model --rounds {rounds} --write benchmarks/speed/calibrated_model.md`:
 `CalibratedModel(model, calibrator, cv=5)` by CPU seconds of a fit (medians, one thread, taking turns; the model's five
-fits are in all of them), by that of temperature scaling, and the log-loss of 20,000 new rows. Wanted of "auto": at most
-1.5 times temperature scaling. Where a model takes next to no time (naive Bayes), or there are few rows and many classes, fitting candidates
-once to each fold is more than that, and the lines between say what less choice would save and lose.
+fits are in all of them), by that of temperature scaling, and the log-loss of 20,000 new rows. Wanted of "auto": at
+most 1.5 times temperature scaling. It is missed where a model takes next to no time (naive Bayes: less than its
+calibrators do), and where rows are few; the lines above "auto" say what less choice saves and loses.
 
 `compare_calibrators` of 10,000 rows and ten classes: {compare:.1f} s CPU (wanted: 8).
 

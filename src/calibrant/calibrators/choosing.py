@@ -19,8 +19,9 @@ from .mixture import Mixture, earned_weights, of_weights
 
 #: The rule that takes several candidates, with weights.
 AVERAGE = "average"
-#: Rows that weights are learnt from, or so many a class if that is more: of more rows, a part drawn at random.
-MOST, MOST_OF_CLASS = 20_000, 1_000
+#: Rows a class that weights are learnt from: of more rows, a part drawn at random. With fewer, calibrators of many
+#: parameters look worse than all rows make them.
+MOST = 10_000
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class Choosing:
 
     def _some(self, sample: Sample, parts: int = 1) -> Sample:
         """The rows that weights are learnt from, where there are so many such samples."""
-        n, most = sample.scores.n_rows, max(MOST, MOST_OF_CLASS * sample.n_classes) // parts
+        n, most = sample.scores.n_rows, MOST * sample.n_classes // parts
         if self.rule != AVERAGE or n <= most:
             return sample
         return sample.part(np.sort(check_random_state(self.random_state).permutation(n)[:most]))

@@ -151,7 +151,8 @@ def chosen_of(
     """The choice by a rule, and a row for each candidate: its mean loss, its difference to the least, and the se.
 
     By calibration the loss is the calibration error, and the choice among those that worsen neither proper score by
-    more than its standard error, beside ``alone``.
+    more than its standard error, beside ``alone``. Of errors that cannot be told apart the log-loss decides by the same
+    rule.
     """
     weights = sample.weights / sample.total
     reading = _errors if goal == "calibration" else _scores
@@ -162,6 +163,8 @@ def chosen_of(
         for row in table:
             row["difference"] = row["loss"] - least["loss"]
     within = [row["name"] for row in able if not row["difference"] > row["se"]]
+    if goal == "calibration" and len(within) > 1 and rule != "best":
+        within = [chosen_of({name: found[name] for name in within}, sample, "log-loss", rule, alone)[0]]
     scale = shown_scale(goal, sample.n_classes)
     shown = [row | {key: scale * row[key] for key in ("loss", "difference", "se")} for row in table]
     return least["name"] if rule == "best" else within[0], shown

@@ -185,9 +185,11 @@ def select_calibrator(
         Stratified folds; fewer where a class has fewer rows.
     goal : {"log-loss", "brier", "calibration"}, default "log-loss"
         The first two are proper: no calibrator gains by saying what it does not mean. Probabilities of labels count as
-        1e-6 at least in the log-loss; the Brier score of two classes is ``(p - o)²``. ``"calibration"``: the calibration
-        error of :func:`calibrant.calibration_error` (of the second class of 1-D scores, else of the confidence), among
-        candidates that worsen neither proper score by more than its standard error.
+        1e-6 at least in the log-loss; the Brier score of two classes is ``(p - o)²``. ``"calibration"``: the
+        error of :func:`calibrant.calibration_error` (of the second class of 1-D scores, else of the
+        confidence), among
+        candidates that worsen neither proper score by more than its standard error; of errors within one standard error
+        of the least, the log-loss decides by the same rule.
     rule : {"one-standard-error", "best", "average"}, default "one-standard-error"
         The first candidate whose loss is within one standard error of the least, or the least. The standard error is
         that of the paired differences of rows, of a calibration error its own. ``"average"``: as
@@ -270,8 +272,8 @@ class AutoCalibrator(Calibrator):
     Notes
     -----
     Gains and harm on real models, beside single calibrators': ``benchmarks/arena/repair.md``. Cost: a fit of every
-    candidate on each fold of at most 20,000 rows (1,000 a class if that is more) drawn at random, and one of those that
-    have weight on all rows; the rules that choose one use all rows throughout.
+    candidate on each fold, of at most 10,000 rows a class drawn at random, and one of those that have weight on all
+    rows; the rules that choose one use all rows throughout.
 
     References
     ----------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,7 @@ def read_comparison(path: Path) -> Told:
         raise ValueError(f"--from {path}: {', '.join(bad)} missing or of another kind")
     if found["chosen"] not in METHODS:
         raise ValueError(f"--from {path}: the choice must be one of {', '.join(METHODS)}; got {found['chosen']!r}")
-    return Told(found["chosen"], found, f"{found['title']}\n\n{found['verdict']}")
+    return Told(found["chosen"], found, "\n".join([found["title"], "", *textwrap.wrap(found["verdict"], 98)]))
 
 
 def _some(classes: list[Any]) -> str:

@@ -25,15 +25,15 @@ def verdict_of(c: CalibratorComparison) -> str:
 
 
 def _choice(c: CalibratorComparison, row: ComparedCalibrator) -> str:
-    score, able = _SCORES[c.goal], "" if c.goal != "calibration" else " of those that do no harm"
+    score = _SCORES[c.goal]
     least = min(c.rows, key=lambda one: one.difference)
-    if c.rule == "best" or row.difference <= 0:
-        why = f"its cross-validated {score} is the least{able}"
+    above = f"({row.difference:.2g} ± {row.se:.2g} above {least.name})"
+    if row.difference <= 0:
+        why = f"its cross-validated {score} is the least"
+    elif c.goal == "calibration":
+        why = f"its cross-validated log-loss is the best of those whose {score} is about the least {above}"
     else:
-        why = (
-            f"the simplest whose cross-validated {score} is within one standard error of the least{able} "
-            f"({row.difference:.2g} ± {row.se:.2g} above {least.name})"
-        )
+        why = f"the simplest whose cross-validated {score} is within one standard error of the least {above}"
     return f"Leave the probabilities alone: {why}." if _alone(c) else f"Use {row.name}: {why}."
 
 
@@ -43,14 +43,20 @@ def _alone(c: CalibratorComparison) -> bool:
 
 def _change(c: CalibratorComparison, row: ComparedCalibrator) -> str:
     """Before and after, by what reports of these probabilities say."""
-    before = None if c.before is None else c.before.headline
-    if _alone(c) and before is not None:
-        status = "no evidence of miscalibration" if not before.interval.low > 0 else "evidence of miscalibration"
-        return f"Their calibration error is {_with_interval(before)}: {status}."
-    after = c.after.headline if c.shown == c.chosen else row.error
+    before, after = None if c.before is None else c.before.headline, _after(c, row)
+    if _alone(c):
+        status = "evidence of miscalibration" if after.interval.low > 0 else "no evidence of miscalibration"
+        return f"Their calibration error is {_with_interval(after)}: {status}."
     came = "" if before is None else f"from {_number(before.value)} "
     end = "still miscalibrated" if after.interval.low > 0 else "no evidence of miscalibration is left"
     return f"Of rows held out the calibration error goes {came}to {_with_interval(after)}: {end}."
+
+
+def _after(c: CalibratorComparison, row: ComparedCalibrator) -> Estimate:
+    """Of the choice, with the interval of its report where there is one, whose test decides."""
+    if _alone(c) and c.before is not None:
+        return c.before.headline
+    return c.after.headline if c.shown == c.chosen else row.error
 
 
 def _gain(c: CalibratorComparison, row: ComparedCalibrator) -> str:
@@ -66,13 +72,15 @@ def _gain(c: CalibratorComparison, row: ComparedCalibrator) -> str:
 
 def _trade(c: CalibratorComparison, row: ComparedCalibrator) -> str:
     """Who is better calibrated than the choice, if anybody is beyond doubt, and what that costs."""
-    better = [one for one in c.rows if _beats(one.error, row.error)]
+    after = _after(c, row)
+    better = [one for one in c.rows if one is not row and _beats(one.error, after)]
     if not better:
-        return ""
+        again = "to repair" if _alone(c) else "to repair once more"
+        return f"No other is better calibrated beyond doubt: {again} gains nothing." if after.interval.low > 0 else ""
     one = min(better, key=lambda other: other.error.value)
     noise = " (within its noise)" if abs(one.cost) <= _NOISE * one.cost_se else ""
     price = f"for {'+' if one.cost >= 0 else '-'}{_number(abs(one.cost))} ± {_number(one.cost_se)} {_score(c)}{noise}"
-    how = "" if c.goal == "calibration" else ", which goal='calibration' weighs"
+    how = "" if c.goal == "calibration" else ": the goal calibration (--goal) weighs that"
     return f"{one.name} reaches {_with_interval(one.error)} {price}{how}."
 
 
