@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from ..data.types import FloatArray
 from .base import Calibrator
-from .crossval import Evidence, chosen_of, error_of, fit_quietly, folds_of, held_out, losses_of, shown_scale
+from .crossval import Evidence, chosen_of, error_of, fit_quietly, fold_fits, folds_of, losses_of, said_of, shown_scale
 from .identity import Identity
 from .inputs import Sample
 from .mixture import Mixture, earned_weights, of_weights
@@ -46,8 +45,10 @@ class Choosing:
         folds = folds_of(some.codes, self.cv, self.random_state)
         held: dict[str, FloatArray] = {}
         seconds: dict[str, float] = {}
+        parts = [some.part(train) for train, _ in folds]
         for name, one in tried.items():
-            held[name], seconds[name] = held_out(one, some, folds)
+            fits, seconds[name] = fold_fits(one, parts)
+            held[name] = said_of(fits, some, folds)
         weights, table = self._weighed(held, tried, some, seconds)
         return _heaviest(weights), of_weights(tried, weights, sample), table
 
@@ -64,9 +65,8 @@ class Choosing:
         held: dict[str, FloatArray] = {}
         seconds: dict[str, float] = {}
         for name, one in tried.items():
-            start = perf_counter()
-            ones = fits[name] = [fit_quietly(one, part) for part in parts]
-            seconds[name] = (perf_counter() - start) / len(parts)
+            ones, seconds[name] = fold_fits(one, parts)
+            fits[name] = ones
             held[name] = np.concatenate([ones[i - 1].probabilities_of(part.scores) for i, part in enumerate(parts)])
         weights, table = self._weighed(held, tried, Sample.together(parts), seconds)
         fitted = []

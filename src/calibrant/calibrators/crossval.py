@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 from scipy.stats import norm
-from sklearn.base import clone
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from ..data.checks import check_choice
@@ -62,11 +62,11 @@ def folds_of(
 
 
 def fit_quietly(one: Calibrator, sample: Sample) -> Calibrator:
-    """A clone fitted to a sample."""
+    """A copy fitted to a sample; what is given is not fitted."""
     with warnings.catch_warnings():
         # A candidate that cannot converge loses the comparison by its loss.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted: Calibrator = clone(one).fit_sample(sample)
+        fitted: Calibrator = copy(one).fit_sample(sample)
     return fitted
 
 
@@ -75,15 +75,15 @@ Folds = list[tuple[AnyArray, AnyArray]]
 
 def held_out(one: Calibrator, sample: Sample, folds: Folds) -> tuple[FloatArray, float]:
     """Probabilities of each row by a fit that did not see it, (n, K), and the mean seconds of a fit."""
-    fits, seconds = fold_fits(one, sample, folds)
+    fits, seconds = fold_fits(one, (sample.part(train) for train, _ in folds))
     return said_of(fits, sample, folds), seconds
 
 
-def fold_fits(one: Calibrator, sample: Sample, folds: Folds) -> tuple[list[Calibrator], float]:
-    """A fit to each fold's rows, and the mean seconds of a fit."""
+def fold_fits(one: Calibrator, parts: Iterable[Sample]) -> tuple[list[Calibrator], float]:
+    """A fit to each of several samples, and the mean seconds of a fit."""
     start = perf_counter()
-    fits = [fit_quietly(one, sample.part(train)) for train, _ in folds]
-    return fits, (perf_counter() - start) / len(folds)
+    fits = [fit_quietly(one, part) for part in parts]
+    return fits, (perf_counter() - start) / len(fits)
 
 
 def said_of(fits: list[Calibrator], sample: Sample, folds: Folds) -> FloatArray:

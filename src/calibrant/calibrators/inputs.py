@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -93,12 +93,15 @@ class Sample:
         Index of the observed class in ``classes``.
     weights : ndarray of shape (n,)
     classes : tuple
+    found : dict
+        What fits to these rows found that others need as well.
     """
 
     scores: Scores
     codes: AnyArray
     weights: FloatArray
     classes: tuple[Label, ...]
+    found: dict[Any, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, p: Predictions) -> Sample:

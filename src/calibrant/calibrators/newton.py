@@ -113,16 +113,17 @@ def minimise_bounded(objective: Objective, start: FloatArray, lower: FloatArray)
 
 def _direction(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
     """Newton's step; flat directions are damped, more if the matrix does not factor."""
-    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+    from scipy.linalg.lapack import dpotrf, dpotrs
 
+    if not len(gradient):
+        return gradient
     size = float(np.diag(hessian).max(initial=0.0))
     damping = _DAMPING * max(size, 1e-300)
     for _ in range(12):
-        try:
-            factor = cho_factor(hessian + damping * np.eye(len(gradient)), lower=True)
-            return np.asarray(-cho_solve(factor, gradient))
-        except LinAlgError:
-            damping *= 100
+        factor, failed = dpotrf(hessian + damping * np.eye(len(gradient)), lower=True)
+        if not failed:
+            return np.asarray(-dpotrs(factor, gradient, lower=True)[0])
+        damping *= 100
     return -gradient
 
 

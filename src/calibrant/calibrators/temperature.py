@@ -85,8 +85,7 @@ class TemperatureScaling(Calibrator):
         check_shrinkage(self.shrinkage)
 
     def _fit(self, sample: Sample) -> None:
-        z = sample.scores.logs(self.eps)
-        found = fit_temperature(z, own_logits(z, sample, self.shrinkage), sample.weights).warn("TemperatureScaling")
+        found = temperature_of(sample, self.eps, self.shrinkage).warn("TemperatureScaling")
         self.temperature_ = 1 / float(found.x[0]) if found.x[0] > 0 else float("inf")
         self.gradient_norm_, self.n_iter_ = found.gradient_norm, found.n_iter
 
@@ -159,7 +158,7 @@ class EnsembleTemperatureScaling(Calibrator):
 
     def _fit(self, sample: Sample) -> None:
         z, w = sample.scores.logs(self.eps), sample.weights
-        found = fit_temperature(z, own_logits(z, sample, self.shrinkage), w).warn("EnsembleTemperatureScaling")
+        found = temperature_of(sample, self.eps, self.shrinkage).warn("EnsembleTemperatureScaling")
         self.temperature_ = 1 / float(found.x[0]) if found.x[0] > 0 else float("inf")
         own = (np.arange(len(w)), sample.codes)
         z = z.astype(np.float64)
@@ -188,6 +187,16 @@ def own_logits(z: FloatArray, sample: Sample, shrinkage: float | str) -> FloatAr
             own = own + share * ((likely * d).sum(axis=1) - own)
         out[rows] = own
     return out
+
+
+def temperature_of(sample: Sample, eps: float, shrinkage: float | str) -> Solution:
+    """The inverse temperature of a sample's rows, found once however many calibrators need it."""
+    key = ("temperature", eps, shrinkage)
+    if key not in sample.found:
+        z = sample.scores.logs(eps)
+        sample.found[key] = fit_temperature(z, own_logits(z, sample, shrinkage), sample.weights)
+    found: Solution = sample.found[key]
+    return found
 
 
 def fit_temperature(z: FloatArray, own: FloatArray, weights: FloatArray) -> Solution:

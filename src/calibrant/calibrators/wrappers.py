@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any, ClassVar
 
 import numpy as np
@@ -107,7 +108,7 @@ class OneVsRest(Calibrator):
             weights = [np.concatenate(weights)]
         one = clone(self.calibrator).set_params(input=self.input, labels=[0, 1])
         self.calibrators_ = [
-            clone(one).fit_sample(Sample(Scores(s, self.input), o, w, (0, 1)))
+            copy(one).fit_sample(Sample(Scores(s, self.input), o, w, (0, 1)))
             for s, o, w in zip(columns, outcomes, weights, strict=True)
         ]
 

@@ -127,7 +127,7 @@ def compare_calibrators(
     found: dict[str, Evidence] = {}
     with progress_bar("fitting calibrators", len(tried), shown=progress) as advance:
         for name, one in tried.items():
-            fits[name], seconds[name] = fold_fits(one, sample, folds)
+            fits[name], seconds[name] = fold_fits(one, (sample.part(train) for train, _ in folds))
             p = said_of(fits[name], sample, folds)
             found[name] = Evidence.of(p, sample, error_of(p, sample, notion, level))
             advance(1)

@@ -85,9 +85,10 @@ def _trade(c: CalibratorComparison, row: ComparedCalibrator) -> str:
 
 
 def _beats(one: Estimate, other: Estimate) -> bool:
-    """Evidence against the other alone, or each value outside of the other's interval."""
+    """Each value lies outside of the other's interval; or at half the other's, which is evidence, there is none."""
     apart = one.interval.high < other.value and one.value < other.interval.low
-    return one.value < other.value and (apart or (other.interval.low > 0 and not one.interval.low > 0))
+    clear = other.interval.low > 0 and not one.interval.low > 0
+    return apart or (clear and one.value <= other.value / 2)
 
 
 def _rows(c: CalibratorComparison) -> str:
