@@ -5,7 +5,16 @@ import pytest
 from sklearn.model_selection import StratifiedKFold
 
 import calibrant as cal
-from calibrant.calibrators import IsotonicCalibrator, OneVsRest, TemperatureScaling, VectorScaling, select_calibrator
+from calibrant.calibrators import (
+    HistogramBinning,
+    Identity,
+    IsotonicCalibrator,
+    OneVsRest,
+    PlattScaling,
+    TemperatureScaling,
+    VectorScaling,
+    select_calibrator,
+)
 
 
 def three(n=1500, seed=0):
@@ -160,3 +169,63 @@ def test_predictions_of_several_classes():
     p, y = three(300)
     one, other = (cal.compare_calibrators(*a, candidates=CANDIDATES) for a in ((cal.as_predictions(y, p),), (y, p)))
     assert [row.log_loss for row in one.rows] == [row.log_loss for row in other.rows]
+
+
+def bent(n, seed=0):
+    """Scores whose frequencies no temperature follows, and bins do."""
+    rng = np.random.default_rng(seed)
+    p = rng.random(n)
+    return p, (rng.random(n) < np.clip(p + 0.12 * np.sin(4 * np.pi * p), 0.02, 0.98)).astype(int)
+
+
+def test_verdict_says_what_is_left_and_what_it_would_cost():
+    p, y = bent(4000)
+    tried = {"identity": Identity(), "temperature": TemperatureScaling(), "bins": HistogramBinning(4)}
+    found = cal.compare_calibrators(y, p, candidates=tried)
+    one, other = found.row(found.chosen), found.row("bins")
+    assert found.chosen != "bins"
+    assert other.error.interval.low == 0 < one.error.interval.low
+    words = found.verdict
+    assert "bins reaches" in words
+    assert f"{other.error.value:.4f} [0.0000–{other.error.interval.high:.4f}]" in words
+    assert f"for +{other.log_loss - one.log_loss:.4f} ± {other.cost_se:.4f} log-loss" in words
+    assert "evidence of miscalibration." in words if found.chosen == "identity" else "still miscalibrated" in words
+    assert "--goal" in words
+    assert words in found.to_dict()["verdict"]
+    only = cal.compare_calibrators(y, p, candidates={"identity": Identity(), "temperature": TemperatureScaling()})
+    assert "No other is better calibrated beyond doubt" in only.verdict
+
+
+def test_gains_have_a_noise_and_few_rows_are_said():
+    rng = np.random.default_rng(0)
+    p = rng.random(60)
+    y = (rng.random(60) < p).astype(int)
+    found = cal.compare_calibrators(y, p, candidates={"platt": PlattScaling()})
+    row = found.rows[0]
+    before = -np.log(np.where(y == 1, p, 1 - p))
+    out = np.empty(60)
+    for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(p, y):
+        out[test] = PlattScaling().fit(p[train], y[train]).predict_proba(p[test])[np.arange(len(test)), y[test]]
+    gain = before + np.log(out)
+    assert row.gain == pytest.approx(gain.mean())
+    assert row.gain_se == pytest.approx(gain.std() / np.sqrt(60))
+    assert abs(row.gain) < 2 * row.gain_se
+    assert "is within its noise" in found.verdict
+    assert "60 rows leave the calibration error open" in found.verdict
+    q, o = three()
+    sure = cal.compare_calibrators(o, q, candidates=CANDIDATES)
+    assert "The log-loss falls by" in sure.verdict
+    assert (sure.row(sure.chosen).cost, sure.row(sure.chosen).cost_se) == (0, 0)
+
+
+def test_the_choice_is_fitted_as_it_was_compared():
+    q, o = three()
+    names = np.array(["b", "a", "c"])
+    found = cal.compare_calibrators(names[o], q, candidates=CANDIDATES, labels=["b", "a", "c"])
+    one = found.calibrator().fit(q, names[o])
+    assert one.classes_.tolist() == ["b", "a", "c"]
+    want = TemperatureScaling(labels=["b", "a", "c"]).fit(q, names[o])
+    np.testing.assert_array_equal(one.predict_proba(q), want.predict_proba(q))
+    assert type(found.calibrator("isotonic")).__name__ == "OneVsRest"
+    with pytest.raises(ValueError, match="name must be one of temperature, isotonic"):
+        found.calibrator("beta")

@@ -408,3 +408,77 @@ def test_memory_does_not_grow_with_the_file(command, sizes, most, tmp_path):
     # Held whole, six million more rows would be 100 MB to fit, and twelve million 200 MB to calibrate and 200 as text;
     # how many pieces are on their way at once varies from run to run.
     assert peaks[1] - peaks[0] < most, peaks
+
+
+def test_fix_uses_what_compare_found(binary, tmp_path, capsys, monkeypatch):
+    source, told, page = tmp_path / "b.parquet", tmp_path / "found.json", tmp_path / "p.html"
+    binary.write_parquet(source)
+    code, out, err = run(capsys, "compare", source, "--save", told)
+    assert (code, str(told) in err) == (0, True)
+    found = json.loads(told.read_text())
+    assert json.loads(run(capsys, "compare", source, "--json")[1])["verdict"] == found["verdict"]
+    again, once = tmp_path / "again.json", tmp_path / "once.json"
+    assert run(capsys, "fix", source, "--save", again)[0] == 0
+
+    def refuse(*_, **__):
+        raise AssertionError("nothing is compared again")
+
+    monkeypatch.setattr(repair, "_compare", refuse)
+    code, out, err = run(capsys, "fix", source, "--from", told, "--save", once)
+    assert code == 0, err
+    assert " ".join(found["verdict"].split()) in " ".join(out.split())
+    assert "other rows" not in err
+    assert once.read_text() == again.read_text()
+    code, out, err = run(capsys, "fix", source, "--from", told, "--save", once, "--method", "beta", "--json", "--force")
+    assert json.loads(out)["method"] == "beta"
+    assert json.loads(out)["comparison"] == found
+    assert "cross-validation chose temperature" in err
+    other = tmp_path / "other.parquet"
+    binary.head(2000).write_parquet(other)
+    code, _, err = run(capsys, "fix", other, "--from", told, "--save", once, "--force")
+    assert (code, "of other rows than these" in err) == (0, True)
+    assert "--html is a page of the comparison" in refused(
+        capsys, "fix", source, "--from", told, "--save", once, "--html", page, "--force"
+    )
+    assert "--input logit" in refused(
+        capsys, "fix", source, "--from", told, "--save", once, "--force", "--input", "logit"
+    )
+    assert "the comparison" in refused(capsys, "fix", source, "--from", told, "--save", told, "--force")
+
+
+def test_a_damaged_comparison_is_one_clear_line(binary, animals, tmp_path, capsys):
+    source, told, model = tmp_path / "b.parquet", tmp_path / "found.json", tmp_path / "m.json"
+    binary.write_parquet(source)
+    assert run(capsys, "compare", source, "--methods", "identity,temperature", "--save", told)[0] == 0
+    found = json.loads(told.read_text())
+    for change, words in (
+        ({"format": "other"}, "nothing that calibrant compare"),
+        ({"version": 7}, "version 7"),
+        ({"chosen": "magic"}, "the choice must be one of"),
+        ({"chosen": 3}, "chosen missing or of another kind"),
+        ({"digest": None}, "digest missing"),
+    ):
+        told.write_text(json.dumps(found | change))
+        assert words in refused(capsys, "fix", source, "--from", told, "--save", model)
+    told.write_text(json.dumps(found)[:-20])
+    assert "this is no JSON" in refused(capsys, "fix", source, "--from", told, "--save", model)
+    told.write_text("[1]")
+    assert "nothing that calibrant compare" in refused(capsys, "fix", source, "--from", told, "--save", model)
+    told.write_text(json.dumps(found))
+    other = tmp_path / "a.parquet"
+    animals.write_parquet(other)
+    assert "a comparison for the classes 0, 1" in refused(capsys, "fix", other, "--from", told, "--save", model)
+    assert "No such file" in refused(capsys, "fix", source, "--from", tmp_path / "none", "--save", model)
+    assert not model.exists()
+
+
+def test_report_and_compare_have_one_brier_score(binary, tmp_path, capsys):
+    source = tmp_path / "b.parquet"
+    binary.write_parquet(source)
+    report = json.loads(run(capsys, "report", source, "--json")[1])["brier"]
+    found = json.loads(run(capsys, "compare", source, "--methods", "identity", "--json", "--goal", "brier")[1])
+    assert found["calibrators"][0]["brier"] == pytest.approx(report)
+    assert report == pytest.approx(float(((binary["y_prob"] - binary["y_true"]) ** 2).mean()))
+    code, out, _ = run(capsys, "compare", source, "--goal", "calibration")
+    assert code == 0
+    assert "calibration error" in out

@@ -6,6 +6,7 @@ from .base import BinaryCalibrator, Calibrator
 from .gaussian_process import GaussianProcessCalibrator
 from .grouped import GroupCalibrator
 from .histogram import BayesianBinning, HistogramBinning, ScalingBinning
+from .identity import Identity
 from .linear import DirichletCalibration, MatrixScaling, VectorScaling
 from .logistic import BetaCalibration, PlattScaling, QuadraticLogit
 from .mixture import Mixture
@@ -15,7 +16,7 @@ from .near_isotonic import NearIsotonic
 from .ordered import OrderPreserving
 from .pairs import OneVsOne
 from .saving import from_dict, load_calibrator, save_calibrator, to_dict
-from .select import AutoCalibrator, Identity, Selection, default_candidates, named_calibrator, select_calibrator
+from .select import AutoCalibrator, Selection, default_candidates, named_calibrator, select_calibrator
 from .spline import CurveCalibrator, SplineCalibrator
 from .temperature import EnsembleTemperatureScaling, TemperatureScaling
 from .top_label import TopLabelCalibrator

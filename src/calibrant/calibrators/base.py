@@ -5,11 +5,11 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from scipy.special import logit
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from ..data import notebook
@@ -22,6 +22,8 @@ from .inputs import Sample, Scores, read_sample, read_scores
 
 #: Where probabilities are clipped before a logarithm is taken.
 EPS = 1e-12
+#: Fitted calibrators with scores, and with what else they want of features.
+Said: TypeAlias = "Sequence[tuple[Any, Scores, Mapping[str, Any]]]"
 #: Scores of two classes from probabilities, by what scores are, where a map can be drawn over them.
 _DRAWN = {"probability": lambda p: p, "logit": lambda p: logit(np.clip(p, EPS, 1 - EPS))}
 
@@ -83,16 +85,38 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         sample_weight : array-like of shape (n,), optional
             Non-negative; whole numbers equal repeated rows.
         """
-        sample = read_sample(self, scores, y, sample_weight, self.input, self.labels)
+        return self._fit_judged(read_sample(self, scores, y, sample_weight, self.input, self.labels))
+
+    def fit_sample(self, sample: Sample, **more: Any) -> Self:
+        """As :meth:`fit`, of rows that were judged already, whose columns are in the order of their classes.
+
+        ``more`` is what :meth:`from_features` gives of these rows.
+        """
+        self.order_ = None
+        self.n_features_in_ = 1 if sample.scores.values.ndim == 1 else sample.scores.n_columns
+        return self._fit_judged(sample, **more)
+
+    def fit_each(self, samples: Sequence[Sample], more: Sequence[Mapping[str, Any]]) -> list[Calibrator]:
+        """A clone fitted to each of several samples: scores of models of other rows, which share no row."""
+        return [clone(self).fit_sample(sample, **m) for sample, m in zip(samples, more, strict=True)]
+
+    def _fit_judged(self, sample: Sample, **more: Any) -> Self:
         self.classes_ = np.asarray(sample.classes)
         self._check(sample)
-        self._fit(sample)
+        self._fit(sample, **more)
         return self
 
     def predict_proba(self, scores: Any) -> FloatArray:
         """Calibrated probabilities, (n, K), float64, in the order of ``classes_``."""
         check_is_fitted(self)
         return self._probabilities(read_scores(self, scores, self.input))
+
+    def probabilities_of(self, scores: Scores, **more: Any) -> FloatArray:
+        """As :meth:`predict_proba`, of scores that were judged already, in the order of the classes.
+
+        ``more`` is what :meth:`from_features` gives.
+        """
+        return self._probabilities(scores)
 
     def predict(self, scores: Any) -> AnyArray:
         """Most probable class of each row; the first of equals."""
@@ -104,11 +128,11 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         return self.predict_proba(scores)
 
     @classmethod
-    def merged(cls, said: Sequence[tuple[Any, FloatArray, Mapping[str, Any]]], weights: FloatArray) -> FloatArray:
+    def merged(cls, said: Said, weights: FloatArray) -> FloatArray:
         """Probabilities (n, K) of several fitted ones, each with scores and what else it wants: their weighted mean."""
-        out = weights[0] * said[0][0].predict_proba(said[0][1], **said[0][2])
+        out = weights[0] * said[0][0].probabilities_of(said[0][1], **said[0][2])
         for weight, (one, scores, more) in zip(weights[1:], said[1:], strict=True):
-            out = out + weight * one.predict_proba(scores, **more)
+            out = out + weight * one.probabilities_of(scores, **more)
         return np.asarray(out)
 
     def from_features(self, X: Any) -> dict[str, Any]:

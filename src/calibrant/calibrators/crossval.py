@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from copy import copy
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from scipy.stats import norm
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from ..data.checks import check_choice
+from ..data.notions import Notion
+from ..data.predictions import Predictions
 from ..data.types import AnyArray, ConvergenceWarning, FloatArray
+from ..measure.estimation import estimate
+from ..measure.result import Estimate
 from ..measure.scores import score_named
 from .base import Calibrator
 from .inputs import Sample
 
-GOALS = ("log-loss", "brier")
+#: Proper scores.
+SCORES = ("log-loss", "brier")
+GOALS = (*SCORES, "calibration")
 RULES = ("one-standard-error", "best")
 #: Probabilities of labels below this count as this, so that one surprise does not decide alone.
 FLOOR = 1e-6
 
 
 def check_goal(goal: Any) -> str:
-    """Judge the ``goal`` argument: the proper score that decides."""
+    """Judge the ``goal`` argument: what decides."""
     return check_choice("goal", score_named(goal), GOALS)
 
 
@@ -53,28 +61,37 @@ def folds_of(
         return list(split.split(np.zeros(len(codes)), codes))
 
 
-def fit_rows(one: Calibrator, sample: Sample, rows: AnyArray) -> Calibrator:
-    """A clone fitted to some rows of a sample."""
-    names = np.asarray(sample.classes)
+def fit_quietly(one: Calibrator, sample: Sample) -> Calibrator:
+    """A copy fitted to a sample; what is given is not fitted."""
     with warnings.catch_warnings():
         # A candidate that cannot converge loses the comparison by its loss.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted: Calibrator = clone(one).fit(sample.scores.values[rows], names[sample.codes[rows]], sample.weights[rows])
+        fitted: Calibrator = copy(one).fit_sample(sample)
     return fitted
 
 
-def held_out(
-    one: Calibrator, sample: Sample, folds: list[tuple[AnyArray, AnyArray]], rows: AnyArray
-) -> tuple[FloatArray, float]:
+Folds = list[tuple[AnyArray, AnyArray]]
+
+
+def held_out(one: Calibrator, sample: Sample, folds: Folds) -> tuple[FloatArray, float]:
     """Probabilities of each row by a fit that did not see it, (n, K), and the mean seconds of a fit."""
-    out = np.empty((len(rows), sample.n_classes))
-    seconds = 0.0
-    for train, test in folds:
-        start = perf_counter()
-        fitted = fit_rows(one, sample, rows[train])
-        seconds += perf_counter() - start
-        out[test] = fitted.predict_proba(sample.scores.values[rows[test]])
-    return out, seconds / len(folds)
+    fits, seconds = fold_fits(one, (sample.part(train) for train, _ in folds))
+    return said_of(fits, sample, folds), seconds
+
+
+def fold_fits(one: Calibrator, parts: Iterable[Sample]) -> tuple[list[Calibrator], float]:
+    """A fit to each of several samples, and the mean seconds of a fit."""
+    start = perf_counter()
+    fits = [fit_quietly(one, part) for part in parts]
+    return fits, (perf_counter() - start) / len(fits)
+
+
+def said_of(fits: list[Calibrator], sample: Sample, folds: Folds) -> FloatArray:
+    """What the fit of each fold says of the rows that it did not see, (n, K)."""
+    out = np.empty((sample.scores.n_rows, sample.n_classes))
+    for fitted, (_, test) in zip(fits, folds, strict=True):
+        out[test] = fitted.probabilities_of(sample.part(test).scores)
+    return out
 
 
 def losses_of(p: FloatArray, codes: AnyArray, goal: str) -> FloatArray:
@@ -92,13 +109,91 @@ def paired(losses: FloatArray, others: FloatArray, weights: FloatArray) -> tuple
     return difference, float(np.sqrt((weights**2) @ (gap - difference) ** 2))
 
 
-def chosen_of(losses: Mapping[str, FloatArray], weights: FloatArray, rule: str) -> tuple[str, list[dict[str, Any]]]:
-    """The choice by a rule, and a row for each candidate: its mean loss, its difference to the least, and the se."""
-    mean = {name: float(weights @ each) for name, each in losses.items()}
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What held-out probabilities of a candidate are worth: losses of rows by each proper score, and whether right.
+
+    ``error`` is their calibration error, where it was asked for.
+    """
+
+    losses: Mapping[str, FloatArray]
+    right: FloatArray
+    error: Estimate | None = None
+
+    @classmethod
+    def of(cls, p: FloatArray, sample: Sample, error: Estimate | None = None) -> Evidence:
+        """Of probabilities (n, K) of a sample's rows."""
+        losses = {score: losses_of(p, sample.codes, score) for score in SCORES}
+        return cls(losses, np.asarray(p.argmax(axis=1) == sample.codes, dtype=np.float64), error)
+
+
+def error_of(p: FloatArray, sample: Sample, notion: str | Notion = "auto", level: float = 0.95) -> Estimate:
+    """Calibration error by the default estimator; draws are fixed, as in a report: the same rows, the same interval."""
+    return estimate(as_they_came(p, sample), None, notion=notion, level=level, random_state=0)
+
+
+def as_they_came(p: FloatArray, sample: Sample) -> Predictions:
+    """Probabilities of a sample's rows, (n, K), in the shape that its scores have; they need no judging."""
+    one = sample.scores.values.ndim == 1
+    said = np.ascontiguousarray(p[:, 1]) if one else p
+    weights = None if bool(np.ptp(sample.weights) == 0) else sample.weights
+    return Predictions(said, sample.codes, weights, sample.classes, 1 if one else None, float(np.finfo(p.dtype).eps))
+
+
+def shown_scale(goal: str, n_classes: int) -> float:
+    """What a loss is multiplied by where it is shown: the Brier score of two classes is ``(p - o)²``, half the sum."""
+    return 0.5 if goal == "brier" and n_classes == 2 else 1.0
+
+
+def chosen_of(
+    found: Mapping[str, Evidence], sample: Sample, goal: str, rule: str, alone: str | None
+) -> tuple[str, list[dict[str, Any]]]:
+    """The choice by a rule, and a row for each candidate: its mean loss, its difference to the least, and the se.
+
+    By calibration the loss is the calibration error, and the choice among those that worsen neither proper score by
+    more than its standard error, beside ``alone``. Of errors that cannot be told apart the log-loss decides by the same
+    rule.
+    """
+    weights = sample.weights / sample.total
+    reading = _errors if goal == "calibration" else _scores
+    table = reading(found, weights, goal)
+    able = [row for row in table if goal != "calibration" or not _harms(found, row["name"], alone, weights)]
+    least = min(able, key=lambda row: row["loss"])
+    if goal == "calibration":
+        for row in table:
+            row["difference"] = row["loss"] - least["loss"]
+    within = [row["name"] for row in able if not row["difference"] > row["se"]]
+    if goal == "calibration" and len(within) > 1 and rule != "best":
+        within = [chosen_of({name: found[name] for name in within}, sample, "log-loss", rule, alone)[0]]
+    scale = shown_scale(goal, sample.n_classes)
+    shown = [row | {key: scale * row[key] for key in ("loss", "difference", "se")} for row in table]
+    return least["name"] if rule == "best" else within[0], shown
+
+
+def _scores(found: Mapping[str, Evidence], weights: FloatArray, goal: str) -> list[dict[str, Any]]:
+    mean = {name: float(weights @ one.losses[goal]) for name, one in found.items()}
     best = min(mean, key=lambda name: mean[name])
     table: list[dict[str, Any]] = []
-    for name, each in losses.items():
-        difference, se = paired(each, losses[best], weights)
+    for name, one in found.items():
+        difference, se = paired(one.losses[goal], found[best].losses[goal], weights)
         table.append({"name": name, "loss": mean[name], "difference": difference, "se": se})
-    within = [row["name"] for row in table if row["difference"] <= row["se"]]
-    return best if rule == "best" else within[0], table
+    return table
+
+
+def _errors(found: Mapping[str, Evidence], weights: FloatArray, goal: str) -> list[dict[str, Any]]:
+    """Rows of the same labels err alike, so one standard error, the candidate's own, is about that of a difference."""
+    table: list[dict[str, Any]] = []
+    for name, one in found.items():
+        if one.error is None:
+            raise RuntimeError("calibration errors were not asked for")
+        interval = one.error.interval
+        se = (interval.high - interval.low) / (2 * float(norm.isf((1 - one.error.level) / 2)))
+        table.append({"name": name, "loss": one.error.value, "difference": 0.0, "se": se})
+    return table
+
+
+def _harms(found: Mapping[str, Evidence], name: str, alone: str | None, weights: FloatArray) -> bool:
+    if alone is None:
+        return False
+    changes = [paired(found[name].losses[score], found[alone].losses[score], weights) for score in SCORES]
+    return any(change > se for change, se in changes)

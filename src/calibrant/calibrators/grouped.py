@@ -132,13 +132,14 @@ class GroupCalibrator(Calibrator):
             Group of each row; without it all rows are one, and the map is the common one.
         """
         sample = read_sample(self, scores, y, sample_weight, self.input, self.labels)
-        self.classes_ = np.asarray(sample.classes)
-        self._check(sample)
         names = None if by is None else _names_of(by, len(y))
         if names is not None and sample_weight is not None:
             names = names[np.asarray(sample_weight, dtype=np.float64) > 0]
-        self._fit_groups(sample, names)
-        return self
+        return self._fit_judged(sample, names=names)
+
+    def fit_sample(self, sample: Sample, by: Any = None, **more: Any) -> Self:
+        """As :meth:`fit`, of rows that were judged already; ``by`` has the groups of these rows."""
+        return super().fit_sample(sample, names=None if by is None else _names_of(by, len(sample.codes)))
 
     def predict_proba(self, scores: Any, by: Any = None) -> FloatArray:
         """Calibrated probabilities, (n, K), float64, in the order of ``classes_``.
@@ -148,15 +149,19 @@ class GroupCalibrator(Calibrator):
         """
         check_is_fitted(self)
         read = read_scores(self, scores, self.input)
-        if by is None:
-            if len(self.groups_) > 1:
-                warnings.warn(
-                    "GroupCalibrator was fitted to groups and is given none: rows have the common map; pass by=",
-                    CalibrantWarning,
-                    stacklevel=2,
-                )
-            return self._probabilities(read)
-        return self._of_groups(read, self._places(_names_of(by, read.n_rows)))
+        return self.probabilities_of(read, by=by)
+
+    def probabilities_of(self, scores: Scores, by: Any = None, **more: Any) -> FloatArray:
+        """As :meth:`predict_proba`, of scores that were judged already."""
+        if by is not None:
+            return self._of_groups(scores, self._places(_names_of(by, scores.n_rows)))
+        if len(self.groups_) > 1:
+            warnings.warn(
+                "GroupCalibrator was fitted to groups and is given none: rows have the common map; pass by=",
+                CalibrantWarning,
+                stacklevel=3,
+            )
+        return self._probabilities(scores)
 
     def predict(self, scores: Any, by: Any = None) -> AnyArray:
         """Most probable class of each row; the first of equals."""
@@ -174,10 +179,7 @@ class GroupCalibrator(Calibrator):
         if self.by is not None and (isinstance(self.by, bool) or not isinstance(self.by, (str, int))):
             raise TypeError(f"by must be the name or the number of a column of features, or None; got {self.by!r}")
 
-    def _fit(self, sample: Sample) -> None:
-        self._fit_groups(sample, None)
-
-    def _fit_groups(self, sample: Sample, names: AnyArray | None) -> None:
+    def _fit(self, sample: Sample, names: AnyArray | None = None) -> None:
         default = PlattScaling() if sample.n_classes == 2 else TemperatureScaling()
         one = default if self.calibrator is None else clone(self.calibrator)
         labels = np.asarray(sample.classes)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -92,12 +93,15 @@ class Sample:
         Index of the observed class in ``classes``.
     weights : ndarray of shape (n,)
     classes : tuple
+    found : dict
+        What fits to these rows found that others need as well.
     """
 
     scores: Scores
     codes: AnyArray
     weights: FloatArray
     classes: tuple[Label, ...]
+    found: dict[Any, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, p: Predictions) -> Sample:
@@ -121,6 +125,18 @@ class Sample:
     def total(self) -> float:
         """Sum of weights."""
         return float(self.weights.sum())
+
+    @classmethod
+    def together(cls, parts: Sequence[Sample]) -> Sample:
+        """Rows of several samples of the same classes and kind of scores."""
+        scores = Scores(np.concatenate([one.scores.values for one in parts]), parts[0].scores.kind)
+        codes, weights = (np.concatenate([getattr(one, name) for one in parts]) for name in ("codes", "weights"))
+        return cls(scores, codes, weights, parts[0].classes)
+
+    def part(self, rows: AnyArray | slice) -> Sample:
+        """Some of the rows."""
+        scores = Scores(self.scores.values[rows], self.scores.kind)
+        return Sample(scores, self.codes[rows], self.weights[rows], self.classes)
 
     def outcomes(self) -> FloatArray:
         """1.0 where the second class was observed."""

@@ -12,9 +12,9 @@ from ..data.types import FloatArray
 from .base import EPS, Calibrator, check_eps, not_below
 from .fields import STEPS, Field, Numbers
 from .inputs import Sample, Scores
-from .newton import Solution, minimise, minimise_large
+from .newton import MANY_DEAR, Solution, minimise, minimise_large, part_of
 from .prior import check_shrinkage, prior_shares, share_of
-from .temperature import fit_temperature, own_logits, softmax
+from .temperature import softmax, temperature_of
 
 #: Parameters up to which Newton's method is used: beyond, the Hessian is larger than the data.
 _NEWTON = 700
@@ -89,7 +89,7 @@ class VectorScaling(Calibrator):
         strength = k**2 / sample.total if isinstance(self.shrinkage, str) else self.shrinkage
         pull = _pull(z, sample, "auto" if isinstance(self.shrinkage, str) else 0.0)
         objective = VectorObjective(z, sample, strength, pull, free=bool(self.intercept))
-        start = np.concatenate([_slope(z, sample) * np.ones(k), np.zeros(k if self.intercept else 0)])
+        start = np.concatenate([_slope(sample, self.eps) * np.ones(k), np.zeros(k if self.intercept else 0)])
         found = _minimised(objective, start).warn("VectorScaling")
         self.coef_ = found.x[:k]
         self.intercept_ = found.x[k:] - found.x[k:].mean() if self.intercept else np.zeros(k)
@@ -179,8 +179,12 @@ class MatrixScaling(Calibrator):
         z = self._features(sample.scores)
         k = z.shape[1]
         penalty = self._penalty(k, sample.total)
+        start = np.column_stack([_slope(sample, self.eps) * np.eye(k), np.zeros(k)]).ravel()
+        part = part_of(len(z), MANY_DEAR)
+        if part is not None:
+            some = sample.part(part)
+            start = _minimised(MatrixObjective(z[part], some, penalty, _pull(z[part], some, self._rows())), start).x
         objective = MatrixObjective(z, sample, penalty, _pull(z, sample, self._rows()))
-        start = np.column_stack([_slope(z, sample) * np.eye(k), np.zeros(k)]).ravel()
         found = _minimised(objective, start).warn(type(self).__name__)
         w = found.x.reshape(k, k + 1)
         free = penalty.off == 0 and penalty.diagonal == 0
@@ -457,7 +461,6 @@ def _minimised(objective: MatrixObjective | VectorObjective, start: FloatArray) 
     return minimise(objective, start) if len(start) <= _NEWTON else minimise_large(objective, start)
 
 
-def _slope(z: FloatArray, sample: Sample) -> float:
+def _slope(sample: Sample, eps: float) -> float:
     """Where fits start: the inverse temperature."""
-    found: Solution = fit_temperature(z, own_logits(z, sample, "auto"), sample.weights)
-    return float(np.clip(found.x[0], 1e-3, 1e3))
+    return float(np.clip(temperature_of(sample, eps, "auto").x[0], 1e-3, 1e3))

@@ -355,7 +355,9 @@ def standard(z: FloatArray, weights: FloatArray) -> tuple[float, float]:
 
 
 def _crossing(a: float, b: float, c: float) -> float:
-    """The score at which the logit is 0, by bisection on its log odds."""
+    """The score at which the logit is 0, found by its log odds."""
+    from scipy.optimize import brentq
+
     if a + b <= 0:
         return float("nan")
     low, high = -700.0, 700.0
@@ -365,7 +367,4 @@ def _crossing(a: float, b: float, c: float) -> float:
 
     if at(low) > 0 or at(high) < 0:
         return float("nan")
-    for _ in range(200):
-        middle = (low + high) / 2
-        low, high = (middle, high) if at(middle) < 0 else (low, middle)
-    return float(expit(np.asarray((low + high) / 2)))
+    return float(expit(np.asarray(brentq(at, low, high, xtol=1e-13))))

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import clone
 
-from ..data.types import AnyArray, FloatArray
+from ..data.types import FloatArray
 from .base import Calibrator, not_below, rule_of
-from .crossval import FLOOR, GOALS
+from .crossval import FLOOR, SCORES
 from .fields import PROBABILITIES, Field, Fitted, Numbers, Several
 from .inputs import Sample, Scores
 from .prior import share_of
@@ -83,12 +83,12 @@ class Mixture(Calibrator):
         self.labels = labels
 
     @classmethod
-    def of_fitted(cls, fitted: Sequence[Calibrator]) -> Mixture:
-        """The equal average of calibrators that were fitted already, to scores of one kind and the same classes."""
+    def of_fitted(cls, fitted: Sequence[Calibrator], weights: Sequence[float] | None = None) -> Mixture:
+        """The average of calibrators that were fitted already, to scores of one kind and the same classes."""
         first = fitted[0]
-        out = cls([clone(one) for one in fitted], input=first.input, labels=first.labels)
+        out = cls([clone(one) for one in fitted], weights, input=first.input, labels=first.labels)
         out.classes_, out.n_features_in_, out.order_ = first.classes_, first.n_features_in_, first.order_
-        out.calibrators_, out.weights_ = list(fitted), np.full(len(fitted), 1 / len(fitted))
+        out.calibrators_, out.weights_ = list(fitted), out._shares()
         return out
 
     def _check(self, sample: Sample) -> None:
@@ -103,18 +103,17 @@ class Mixture(Calibrator):
             raise ValueError("weights must not all be 0")
 
     def _fit(self, sample: Sample) -> None:
-        names = np.asarray(sample.classes)[sample.codes]
-        self.calibrators_ = [
-            clone(one)
-            .set_params(input=self.input, labels=list(sample.classes))
-            .fit(sample.scores.values, names, sample_weight=sample.weights)
-            for one in self.calibrators
-        ]
-        given = np.ones(len(self.calibrators_)) if self.weights is None else np.asarray(self.weights, dtype=np.float64)
-        self.weights_ = given / given.sum()
+        told = {"input": self.input, "labels": list(sample.classes)}
+        self.calibrators_ = [clone(one).set_params(**told).fit_sample(sample) for one in self.calibrators]
+        self.weights_ = self._shares()
+
+    def _shares(self) -> FloatArray:
+        """Weights with sum 1."""
+        given = np.ones(len(self.calibrators)) if self.weights is None else np.asarray(self.weights, dtype=np.float64)
+        return np.asarray(given / given.sum())
 
     def _probabilities(self, scores: Scores) -> FloatArray:
-        said = [(one, scores.values, dict[str, Any]()) for one in self.calibrators_]
+        said = [(one, scores, dict[str, Any]()) for one in self.calibrators_]
         return rule_of(self.calibrators_).merged(said, self.weights_)
 
 
@@ -144,7 +143,7 @@ def earned_weights(
     mixed = np.zeros_like(held[alone])
     for name, w in weights.items():
         mixed += w * held[name]
-    part = min(_part(held[alone], mixed, sample, score, _OWN if score == goal else _OTHER) for score in GOALS)
+    part = min(_part(held[alone], mixed, sample, score, _OWN if score == goal else _OTHER) for score in SCORES)
     return ({alone: 1 - part} if part < 1 else {}) | (
         {name: part * w for name, w in weights.items()} if part > 0 else {}
     )
@@ -174,9 +173,3 @@ def of_weights(tried: Mapping[str, Calibrator], weights: Mapping[str, float], sa
         return tried[next(iter(weights))]
     parts = [tried[name] for name in weights]
     return Mixture(parts, list(weights.values()), input=sample.scores.kind, labels=list(sample.classes))
-
-
-def rows_of(sample: Sample, rows: AnyArray) -> Sample:
-    """Some rows of a sample."""
-    scores = Scores(sample.scores.values[rows], sample.scores.kind)
-    return Sample(scores, sample.codes[rows], sample.weights[rows], sample.classes)

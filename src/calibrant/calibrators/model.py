@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, _check_y, check_is_fi
 from ..data.checks import check_bool, check_choice
 from ..data.types import AnyArray, FloatArray
 from .base import BinaryCalibrator, Calibrator, rule_of
+from .inputs import read_sample, read_scores
 from .mixture import Mixture
 from .select import AutoCalibrator
 from .wrappers import OneVsRest
@@ -31,9 +32,9 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
     estimator : classifier
         With ``predict_proba`` or ``decision_function``.
     calibrator : Calibrator or "auto", default "auto"
-        ``"auto"``: :class:`AutoCalibrator`, chosen by cross-validation, with "leave it alone" among the candidates. A
-        binary calibrator serves several classes as :class:`OneVsRest`. ``GroupCalibrator(by=COLUMN)`` reads its groups
-        from a column of X.
+        ``"auto"``: :class:`AutoCalibrator`, with "leave it alone" among the candidates; of several folds one choice for
+        all, in which what is fitted to one fold is judged by the rows of the next. A binary calibrator serves several
+        classes as :class:`OneVsRest`. ``GroupCalibrator(by=COLUMN)`` reads its groups from a column of X.
     cv : int, splitter, "prefit" or "holdout", default 5
         Which rows the calibrator sees. Folds: each is scored by a model of the others. ``"holdout"``: a quarter of the
         rows, stratified; the model is fitted to the rest. ``"prefit"``: ``estimator`` is fitted already, on other rows
@@ -170,12 +171,21 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         self.pairs_ = [(self._fitted(np.arange(len(y)), X, y, passed), one)]
 
     def _pairs(self, splits: Any, X: Any, y: AnyArray, weights: Any, passed: dict[str, Any]) -> list[tuple[Any, Any]]:
-        out = []
+        models, samples, more = [], [], []
         for train, test in splits:
             model = self._fitted(train, X, y, passed)
+            scores, kind = self._scores(model, _safe_indexing(X, test))
+            one = self._for_kind(kind, scores)
             held = None if weights is None else weights[test]
-            out.append((model, self._calibrator(model, _safe_indexing(X, test), y[test], held)))
-        return out
+            models.append(model)
+            samples.append(read_sample(one, scores, y[test], held, one.input, one.labels))
+            # Rows of no weight are no part of a sample.
+            more.append(one.from_features(_safe_indexing(X, test if held is None else test[held > 0])))
+        if np.bincount(np.concatenate([test for _, test in splits])).max() > 1:
+            # Rows of several folds cannot be judged by the fit to another.
+            fitted = [clone(one).fit_sample(sample, **m) for sample, m in zip(samples, more, strict=True)]
+            return list(zip(models, fitted, strict=True))
+        return list(zip(models, one.fit_each(samples, more), strict=True))
 
     def _fitted(self, rows: AnyArray, X: Any, y: AnyArray, passed: dict[str, Any]) -> Any:
         """The classifier, fitted to some rows."""
@@ -227,7 +237,10 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
     def predict_proba(self, X: Any) -> FloatArray:
         """Calibrated probabilities, (n, K)."""
         check_is_fitted(self)
-        said = [(one, self._scores(model, X)[0], one.from_features(X)) for model, one in self.pairs_]
+        said = [
+            (one, read_scores(one, self._scores(model, X)[0], one.input), one.from_features(X))
+            for model, one in self.pairs_
+        ]
         rule = rule_of([one for one, _, _ in said])
         return rule.merged(said, np.full(len(said), 1 / len(said)))
 

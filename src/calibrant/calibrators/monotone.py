@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ..data.checks import check_bool, check_choice
 from ..data.types import AnyArray, FloatArray, IntArray
-from .base import BinaryCalibrator
+from .base import BinaryCalibrator, Said
 from .fields import PROBABILITIES, Field, Numbers
 from .inputs import Sample, Scores
 
@@ -254,7 +254,10 @@ class VennAbers(BinaryCalibrator):
         from .inputs import read_scores
 
         check_is_fitted(self)
-        at = self._position(read_scores(self, scores, self.input))
+        return self._ends(read_scores(self, scores, self.input))
+
+    def _ends(self, scores: Scores) -> FloatArray:
+        at = self._position(scores)
         return np.column_stack([self.lower_[at], self.upper_[at]])
 
     @property
@@ -263,9 +266,9 @@ class VennAbers(BinaryCalibrator):
         return True
 
     @classmethod
-    def merged(cls, said: Sequence[tuple[Any, FloatArray, Mapping[str, Any]]], weights: FloatArray) -> FloatArray:
+    def merged(cls, said: Said, weights: FloatArray) -> FloatArray:
         """Probabilities (n, 2) by geometric means of p₁ and of 1 - p₀."""
-        ends = [one.predict_interval(scores) for one, scores, _ in said]
+        ends = [one._ends(scores) for one, scores, _ in said]
         with np.errstate(divide="ignore"):  # an end may be 0: so is its geometric mean
             up = np.exp(sum(w * np.log(p[:, 1]) for w, p in zip(weights, ends, strict=True)))
             down = np.exp(sum(w * np.log1p(-p[:, 0]) for w, p in zip(weights, ends, strict=True)))

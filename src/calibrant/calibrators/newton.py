@@ -113,16 +113,17 @@ def minimise_bounded(objective: Objective, start: FloatArray, lower: FloatArray)
 
 def _direction(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
     """Newton's step; flat directions are damped, more if the matrix does not factor."""
-    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+    from scipy.linalg.lapack import dpotrf, dpotrs
 
+    if not len(gradient):
+        return gradient
     size = float(np.diag(hessian).max(initial=0.0))
     damping = _DAMPING * max(size, 1e-100)  # steps along what is flat stay finite
     for _ in range(12):
-        try:
-            factor = cho_factor(hessian + damping * np.eye(len(gradient)), lower=True)
-            return np.asarray(-cho_solve(factor, gradient))
-        except LinAlgError:
-            damping *= 100
+        factor, failed = dpotrf(hessian + damping * np.eye(len(gradient)), lower=True)
+        if not failed:
+            return np.asarray(-dpotrs(factor, gradient, lower=True)[0])
+        damping *= 100
     return -gradient
 
 
@@ -213,10 +214,10 @@ def sigmoid_objective(
     return objective
 
 
-#: Rows from which a part of them finds where Newton's method starts, and rows of that part.
-_MANY, _PART = 20_000, 4_000
+#: Rows from which a part of them finds where Newton's method starts, of cheap and of dear passes; rows of that part.
+_MANY, MANY_DEAR, _PART = 20_000, 10_000, 4_000
 
 
-def part_of(n: int) -> slice | None:
+def part_of(n: int, many: int = _MANY) -> slice | None:
     """Rows, spread evenly, that find a start: with it, whole passes are few. None where rows are few."""
-    return slice(None, None, n // _PART) if n > _MANY else None
+    return slice(None, None, n // _PART) if n > many else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -14,64 +14,24 @@ from ..data import notebook
 from ..data.checks import check_choice, check_int
 from ..data.predictions import Predictions
 from ..data.result import Table, one_line
-from ..data.types import AnyArray, FloatArray
+from ..data.types import FloatArray
 from ..data.verbs import verb
-from .base import EPS, BinaryCalibrator, Calibrator
-from .crossval import RULES, check_goal, chosen_of, fit_rows, folds_of, held_out, losses_of
+from .base import BinaryCalibrator, Calibrator
+from .choosing import AVERAGE, Choosing
+from .crossval import RULES, check_goal, fit_quietly, folds_of
 from .fields import Field, Fitted, Record, Several, Word
 from .gaussian_process import GaussianProcessCalibrator
 from .histogram import BayesianBinning, HistogramBinning, ScalingBinning
+from .identity import Identity
 from .inputs import Sample, Scores, read_sample
 from .linear import DirichletCalibration, MatrixScaling, VectorScaling
 from .logistic import BetaCalibration, PlattScaling, QuadraticLogit
-from .mixture import earned_weights, of_weights, rows_of
 from .monotone import IsotonicCalibrator, RocHullCalibrator, VennAbers
 from .near_isotonic import NearIsotonic
 from .ordered import OrderPreserving
 from .spline import CurveCalibrator, SplineCalibrator
-from .temperature import EnsembleTemperatureScaling, TemperatureScaling, softmax
+from .temperature import EnsembleTemperatureScaling, TemperatureScaling
 from .wrappers import Composed, OneVsRest
-
-#: The rule that takes several candidates, with weights.
-AVERAGE = "average"
-
-
-class Identity(Calibrator):
-    """Leaves scores alone: probabilities as they are, logits by the softmax they are logits of. Margins have no such.
-
-    Parameters
-    ----------
-    input, labels
-        As :class:`TemperatureScaling`.
-
-    Notes
-    -----
-    Cost O(n K).
-
-    Examples
-    --------
-    >>> from calibrant.calibrators import Identity
-    >>> Identity().fit([0.2, 0.7], [0, 1]).predict_proba([0.7]).round(3).tolist()
-    [[0.3, 0.7]]
-    """
-
-    def __init__(self, *, input: str = "probability", labels: Any = None) -> None:
-        self.input = input
-        self.labels = labels
-
-    def _check(self, sample: Sample) -> None:
-        if sample.scores.kind == "margin":
-            raise ValueError("margins are no probabilities, and cannot be left alone: use PlattScaling(input='margin')")
-
-    def _fit(self, sample: Sample) -> None:
-        """There is nothing to fit."""
-
-    def _probabilities(self, scores: Scores) -> FloatArray:
-        if scores.kind == "logit":
-            return softmax(scores.logs(EPS).astype(np.float64))
-        v = scores.values.astype(np.float64)
-        return v if v.ndim == 2 else np.column_stack([1 - v, v])
-
 
 #: Why a rule chose what it chose, in words.
 _WHY = {
@@ -223,12 +183,17 @@ def select_calibrator(
         From the simplest to the most flexible; default :func:`default_candidates`.
     cv : int, default 5
         Stratified folds; fewer where a class has fewer rows.
-    goal : {"log-loss", "brier"}, default "log-loss"
-        Both are proper: no calibrator gains by saying what it does not mean. Probabilities of labels count as 1e-6 at
-        least in the log-loss.
+    goal : {"log-loss", "brier", "calibration"}, default "log-loss"
+        The first two are proper: no calibrator gains by saying what it does not mean. Probabilities of labels count as
+        1e-6 at least in the log-loss; the Brier score of two classes is ``(p - o)²``. ``"calibration"``: the
+        error of :func:`calibrant.calibration_error` (of the second class of 1-D scores, else of the
+        confidence), among
+        candidates that worsen neither proper score by more than its standard error; of errors within one standard error
+        of the least, the log-loss decides by the same rule.
     rule : {"one-standard-error", "best", "average"}, default "one-standard-error"
         The first candidate whose loss is within one standard error of the least, or the least. The standard error is
-        that of the paired differences of rows. ``"average"``: as :class:`AutoCalibrator` does.
+        that of the paired differences of rows, of a calibration error its own. ``"average"``: as
+        :class:`AutoCalibrator` does; by calibration, where averages would be under-confident, the first rule.
     nested : bool, default False
         Also cross-validate the choice itself.
     input, labels
@@ -261,20 +226,20 @@ def select_calibrator(
     check_choice("rule", rule, (*RULES, AVERAGE))
     check_int("cv", cv, 2)
     sample = judged_sample(scores, y, sample_weight, input, labels)
-    tried = candidates_for(sample, candidates)
-    everything = np.arange(sample.scores.n_rows)
-    choosing = _Choosing(cv, goal, rule, random_state)
-    name, one, table = choosing.among(tried, sample, everything)
-    fitted = fit_rows(one, sample, everything)
-    loss = float("nan")
-    if nested:
-        rows = np.empty(len(everything))
-        for train, test in folds_of(sample.codes, cv, random_state):
-            inner = choosing.among(tried, sample, train)[1]
-            p = fit_rows(inner, sample, train).predict_proba(sample.scores.values[test])
-            rows[test] = losses_of(p, sample.codes[test], goal)
-        loss = float(np.average(rows, weights=sample.weights))
-    return Selection(name, fitted, table, loss)
+    return _selected(Choosing(cv, goal, rule, random_state), sample, candidates_for(sample, candidates), nested=nested)
+
+
+def _selected(choosing: Choosing, sample: Sample, tried: Mapping[str, Calibrator], *, nested: bool) -> Selection:
+    name, one, table = choosing.among(tried, sample)
+    fitted = fit_quietly(one, sample)
+    if not nested:
+        return Selection(name, fitted, table, float("nan"))
+    p = np.empty((sample.scores.n_rows, sample.n_classes))
+    for train, test in folds_of(sample.codes, choosing.cv, choosing.random_state):
+        part = sample.part(train)
+        inner = choosing.among(tried, part)[1]
+        p[test] = fit_quietly(inner, part).probabilities_of(sample.part(test).scores)
+    return Selection(name, fitted, table, choosing.loss_of(p, sample))
 
 
 class AutoCalibrator(Calibrator):
@@ -307,7 +272,8 @@ class AutoCalibrator(Calibrator):
     Notes
     -----
     Gains and harm on real models, beside single calibrators': ``benchmarks/arena/repair.md``. Cost: a fit of every
-    candidate on each fold, and one of those that have weight on all rows.
+    candidate on each fold, of at most 10,000 rows a class drawn at random, and one of those that have weight on all
+    rows; the rules that choose one use all rows throughout.
 
     References
     ----------
@@ -377,23 +343,36 @@ class AutoCalibrator(Calibrator):
         why = f"{_WHY[self.rule]} {self.goal} of rows held out"
         return notebook.paragraph(f"AutoCalibrator chose {self.chosen_}: {why}") + rows
 
+    def _check(self, sample: Sample) -> None:
+        check_choice("rule", self.rule, (*RULES, AVERAGE))
+        check_int("cv", self.cv, 2)
+        check_goal(self.goal)
+
+    def _choosing(self) -> Choosing:
+        return Choosing(self.cv, check_goal(self.goal), self.rule, self.random_state)
+
     def _fit(self, sample: Sample) -> None:
-        found = select_calibrator(
-            sample.scores.values,
-            np.asarray(sample.classes)[sample.codes],
-            candidates=self.candidates,
-            cv=self.cv,
-            goal=self.goal,
-            rule=self.rule,
-            sample_weight=sample.weights,
-            input=sample.scores.kind,
-            labels=list(sample.classes),
-            random_state=self.random_state,
-        )
+        found = _selected(self._choosing(), sample, candidates_for(sample, self.candidates), nested=False)
         self.chosen_, self.calibrator_, self.table_ = found.name, found.calibrator, found.table
 
+    def fit_each(self, samples: Sequence[Sample], more: Sequence[Mapping[str, Any]]) -> list[Calibrator]:
+        """One choice for all: what was fitted to each sample is judged by the next, and fitted once."""
+        if len(samples) < 2:
+            return super().fit_each(samples, more)
+        for sample in samples:
+            self._check(sample)
+        tried = candidates_for(samples[0], self.candidates)
+        name, fitted, table = self._choosing().across(tried, samples)
+        out = []
+        for one, sample in zip(fitted, samples, strict=True):
+            auto = clone(self)
+            auto.order_, auto.n_features_in_, auto.classes_ = None, one.n_features_in_, np.asarray(sample.classes)
+            auto.chosen_, auto.calibrator_, auto.table_ = name, one, table
+            out.append(auto)
+        return out
+
     def _probabilities(self, scores: Scores) -> FloatArray:
-        return np.asarray(self.calibrator_.predict_proba(scores.values))
+        return self.calibrator_.probabilities_of(scores)
 
 
 def judged_sample(scores: Any, y: Any, sample_weight: Any, input: str, labels: Any) -> Sample:
@@ -425,40 +404,3 @@ def candidates_for(sample: Sample, candidates: Mapping[str, Calibrator] | None) 
         tried = {k: OneVsRest(c) if many and isinstance(c, BinaryCalibrator) else c for k, c in candidates.items()}
     classes = list(sample.classes)
     return {k: clone(c).set_params(input=sample.scores.kind, labels=classes) for k, c in tried.items()}
-
-
-@dataclass(frozen=True)
-class _Choosing:
-    """How a choice is made: by which score, which rule, and over which folds."""
-
-    cv: int
-    goal: str
-    rule: str
-    random_state: Any
-
-    def among(
-        self, tried: Mapping[str, Calibrator], sample: Sample, rows: AnyArray
-    ) -> tuple[str, Calibrator, list[dict[str, Any]]]:
-        """Name of the choice, what is to be fitted, and the table, from some rows of a sample."""
-        some = rows_of(sample, rows)
-        folds = folds_of(some.codes, self.cv, self.random_state)
-        weights = some.weights / some.total
-        losses: dict[str, FloatArray] = {}
-        more: dict[str, dict[str, Any]] = {}
-        held: dict[str, FloatArray] = {}
-        for name, one in tried.items():
-            p, seconds = held_out(one, sample, folds, rows)
-            losses[name] = losses_of(p, some.codes, self.goal)
-            more[name] = {"accuracy": float(weights @ (p.argmax(axis=1) == some.codes)), "seconds": seconds}
-            if self.rule == AVERAGE:
-                held[name] = p
-        chosen, table = chosen_of(losses, weights, "best" if self.rule == AVERAGE else self.rule)
-        one = tried[chosen]
-        if self.rule == AVERAGE and len(tried) > 1:
-            alone = next((name for name, one in tried.items() if isinstance(one, Identity)), None)
-            means = {row["name"]: row["loss"] for row in table}
-            earned = earned_weights(held, means, some, alone=alone, goal=self.goal)
-            chosen, one = max(earned, key=lambda name: earned[name]), of_weights(tried, earned, sample)
-            for name, each in more.items():
-                each["weight"] = earned.get(name, 0.0)
-        return chosen, one, [row | more[row["name"]] | {"chosen": row["name"] == chosen} for row in table]

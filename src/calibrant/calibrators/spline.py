@@ -17,7 +17,7 @@ from .base import EPS, BinaryCalibrator, check_eps, not_below
 from .fields import PROBABILITIES, STEPS, Field, Numbers
 from .histogram import Units
 from .inputs import Sample, Scores
-from .newton import Solution, minimise_bounded, sigmoid_objective
+from .newton import MANY_DEAR, Solution, minimise_bounded, part_of, sigmoid_objective
 from .prior import check_shrinkage, shrunk
 
 _DEGREE = 3
@@ -149,15 +149,19 @@ class SplineCalibrator(BinaryCalibrator):
         change = np.diff(np.eye(m)[1:], axis=0)
         curvature = self.alpha / total * change.T @ change
 
-        fit = sigmoid_objective(columns, o, w)
+        def solved(rows: slice, start: FloatArray) -> Solution:
+            fit = sigmoid_objective(columns[rows], o[rows], w[rows])
 
-        def objective(x: FloatArray, curved: bool) -> tuple[float, FloatArray, FloatArray | None]:
-            value, gradient, hessian = fit(x, curved)
-            bent = curvature @ x
-            return value + 0.5 * float(bent @ x), gradient + bent, None if hessian is None else hessian + curvature
+            def objective(x: FloatArray, curved: bool) -> tuple[float, FloatArray, FloatArray | None]:
+                value, gradient, hessian = fit(x, curved)
+                bent = curvature @ x
+                return value + 0.5 * float(bent @ x), gradient + bent, None if hessian is None else hessian + curvature
+
+            return minimise_bounded(objective, start, np.concatenate([[-np.inf], np.zeros(m - 1)]))
 
         start = np.concatenate([[self.knots_[0]], np.ones(m - 1)])
-        return minimise_bounded(objective, start, np.concatenate([[-np.inf], np.zeros(m - 1)]))
+        part = part_of(len(o), MANY_DEAR)
+        return solved(slice(None), start if part is None else solved(part, start).x)
 
     def _map(self, scores: Scores) -> FloatArray:
         z = scores.log_odds(self.eps)

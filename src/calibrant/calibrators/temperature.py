@@ -12,15 +12,13 @@ from ..data.types import FloatArray
 from .base import EPS, Calibrator, check_eps
 from .fields import PROBABILITIES, STEPS, Field, Number, Numbers
 from .inputs import Sample, Scores
-from .newton import Solution, minimise, part_of
+from .newton import Solution, minimise, minimise_bounded, part_of
 from .prior import check_shrinkage, prior_shares, share_of
 
 #: Numbers worked on at a time.
 _TILE = 1 << 17
 #: Inverse temperatures below this say that scores mean next to nothing.
 _MEANINGFUL = 0.01
-#: Violation of the conditions of the optimum that is rounding.
-_OPTIMAL = 1e-10
 
 
 class TemperatureScaling(Calibrator):
@@ -87,8 +85,7 @@ class TemperatureScaling(Calibrator):
         check_shrinkage(self.shrinkage)
 
     def _fit(self, sample: Sample) -> None:
-        z = sample.scores.logs(self.eps)
-        found = fit_temperature(z, own_logits(z, sample, self.shrinkage), sample.weights).warn("TemperatureScaling")
+        found = temperature_of(sample, self.eps, self.shrinkage).warn("TemperatureScaling")
         self.temperature_ = 1 / float(found.x[0]) if found.x[0] > 0 else float("inf")
         self.gradient_norm_, self.n_iter_ = found.gradient_norm, found.n_iter
 
@@ -161,7 +158,7 @@ class EnsembleTemperatureScaling(Calibrator):
 
     def _fit(self, sample: Sample) -> None:
         z, w = sample.scores.logs(self.eps), sample.weights
-        found = fit_temperature(z, own_logits(z, sample, self.shrinkage), w).warn("EnsembleTemperatureScaling")
+        found = temperature_of(sample, self.eps, self.shrinkage).warn("EnsembleTemperatureScaling")
         self.temperature_ = 1 / float(found.x[0]) if found.x[0] > 0 else float("inf")
         own = (np.arange(len(w)), sample.codes)
         z = z.astype(np.float64)
@@ -190,6 +187,16 @@ def own_logits(z: FloatArray, sample: Sample, shrinkage: float | str) -> FloatAr
             own = own + share * ((likely * d).sum(axis=1) - own)
         out[rows] = own
     return out
+
+
+def temperature_of(sample: Sample, eps: float, shrinkage: float | str) -> Solution:
+    """The inverse temperature of a sample's rows, found once however many calibrators need it."""
+    key = ("temperature", eps, shrinkage)
+    if key not in sample.found:
+        z = sample.scores.logs(eps)
+        sample.found[key] = fit_temperature(z, own_logits(z, sample, shrinkage), sample.weights)
+    found: Solution = sample.found[key]
+    return found
 
 
 def fit_temperature(z: FloatArray, own: FloatArray, weights: FloatArray) -> Solution:
@@ -246,42 +253,20 @@ class _Loss:
 def mixture_weights(seen: FloatArray, weights: FloatArray) -> tuple[FloatArray, float, int]:
     """Weights of a mixture, not negative and with sum 1, of least ``-mean log(seen @ u)``; violation, and steps.
 
-    Solved by Newton's method on faces of the simplex, corners before edges and the inside, until one has the optimum.
+    With the sum of the weights added, the least over all that are not negative has the sum 1 by itself: bounds are the
+    only condition, and Newton's method with bounds solves it.
     """
-    k, total = seen.shape[1], float(weights.sum())
-    floor = np.finfo(np.float64).tiny
+    total = float(weights.sum())
 
-    def value(u: FloatArray) -> float:
-        return -float(weights @ np.log(np.maximum(seen @ u, floor))) / total
+    def objective(u: FloatArray, curved: bool) -> tuple[float, FloatArray, FloatArray | None]:
+        mixed = seen @ u
+        if mixed.min() <= 0:
+            return np.inf, np.zeros(len(u)), None
+        ratio = seen / mixed[:, None]
+        value = float(u.sum()) - float(weights @ np.log(mixed)) / total
+        hessian = (ratio * weights[:, None]).T @ ratio / total if curved else None
+        return value, 1 - weights @ ratio / total, hessian
 
-    best, lowest, violation, steps = np.eye(k)[0], np.inf, np.inf, 0
-    for face in sorted(range(1, 2**k), key=int.bit_count):
-        members = [i for i in range(k) if face >> i & 1]
-        u = np.zeros(k)
-        u[members] = 1 / len(members)
-        if len(members) > 1:
-            basis = np.eye(k)[members[1:]] - np.eye(k)[members[0]]
-            directions = seen @ basis.T
-
-            def objective(
-                t: FloatArray, curved: bool, u0: FloatArray = u, basis: FloatArray = basis, d: FloatArray = directions
-            ) -> tuple[float, FloatArray, FloatArray | None]:
-                v = u0 + t @ basis
-                m = seen @ v
-                if v.min() < 0 or m.min() <= 0:
-                    return np.inf, np.zeros(len(t)), None
-                ratio = d / m[:, None]
-                gradient = -(weights @ ratio) / total
-                return value(v), gradient, (ratio * weights[:, None]).T @ ratio / total if curved else None
-
-            found = minimise(objective, np.zeros(len(members) - 1))
-            u, steps = u + found.x @ basis, steps + found.n_iter
-        reached = value(u)
-        if reached < lowest - 1e-15:
-            best, lowest = u, reached
-            # 1 where the weight is above 0, at most 1 elsewhere: then no other face has a lower loss.
-            gain = (weights / np.maximum(seen @ best, floor)) @ seen / total
-            violation = float(np.maximum(gain - 1, np.where(best > 1e-12, 1 - gain, 0.0)).max())
-            if violation < _OPTIMAL:
-                break
-    return best, violation, steps
+    k = seen.shape[1]
+    found = minimise_bounded(objective, np.full(k, 1 / k), np.zeros(k))
+    return found.x / found.x.sum(), found.gradient_norm, found.n_iter

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,9 +12,9 @@ from sklearn.base import clone
 
 from ..data.checks import check_bool, check_choice
 from ..data.types import FloatArray, IntArray
-from .base import EPS, BinaryCalibrator, Calibrator, rule_of
+from .base import EPS, BinaryCalibrator, Calibrator, Said, rule_of
 from .fields import Field, Fitted, Several
-from .inputs import Sample, Scores, read_scores
+from .inputs import Sample, Scores
 
 NORMALISATIONS = ("sum", "none")
 #: By what equal values of a shared map differ, times the probability.
@@ -105,8 +106,9 @@ class OneVsRest(Calibrator):
         if self.shared:
             columns, outcomes = [np.concatenate(columns)], [np.concatenate(outcomes)]
             weights = [np.concatenate(weights)]
+        one = clone(self.calibrator).set_params(input=self.input, labels=[0, 1])
         self.calibrators_ = [
-            clone(self.calibrator).set_params(input=self.input, labels=[0, 1]).fit(s, o, sample_weight=w)
+            copy(one).fit_sample(Sample(Scores(s, self.input), o, w, (0, 1)))
             for s, o, w in zip(columns, outcomes, weights, strict=True)
         ]
 
@@ -130,12 +132,19 @@ class OneVsRest(Calibrator):
         top = others.max(axis=1)
         return np.asarray(z[:, c] - top - np.log(np.exp(others - top[:, None]).sum(axis=1)))
 
+    def _said(self, one: Calibrator, scores: Scores, c: int) -> FloatArray:
+        """What the calibrator of a class makes of its scores."""
+        return one.probabilities_of(self._of_class(scores, c))
+
+    def _of_class(self, scores: Scores, c: int) -> Scores:
+        return Scores(self._column(scores, c), scores.kind)
+
     def _probabilities(self, scores: Scores) -> FloatArray:
         k = len(self.classes_)
         if k == 2 and not self.shared:
-            return np.asarray(self.calibrators_[0].predict_proba(self._column(scores, 1)))
+            return np.asarray(self._said(self.calibrators_[0], scores, 1))
         maps = self.calibrators_ * (k // len(self.calibrators_))
-        each = np.column_stack([one.predict_proba(self._column(scores, c))[:, 1] for c, one in enumerate(maps)])
+        each = np.column_stack([self._said(one, scores, c)[:, 1] for c, one in enumerate(maps)])
         return self._together(each, scores)
 
     @property
@@ -144,19 +153,19 @@ class OneVsRest(Calibrator):
         return all(one.merges for one in self.calibrators_)
 
     @classmethod
-    def merged(cls, said: Sequence[tuple[Any, FloatArray, Mapping[str, Any]]], weights: FloatArray) -> FloatArray:
+    def merged(cls, said: Said, weights: FloatArray) -> FloatArray:
         """Probabilities (n, K): each class by the rule of the binary calibrators, then divided by the sum."""
-        read = [(one, read_scores(one, scores, one.input)) for one, scores, _ in said]
-        first, k = said[0][0], len(said[0][0].classes_)
+        first, scores, _ = said[0]
+        k = len(first.classes_)
         alone = k == 2 and not first.shared
         columns = []
         for c in [1] if alone else range(k):
-            each = [one.calibrators_[c % len(one.calibrators_)] for one, _ in read]
-            parts = [(inner, one._column(s, c), dict[str, Any]()) for inner, (one, s) in zip(each, read, strict=True)]
+            each = [one.calibrators_[c % len(one.calibrators_)] for one, _, _ in said]
+            parts: Said = [(inner, one._of_class(s, c), {}) for inner, (one, s, _) in zip(each, said, strict=True)]
             columns.append(rule_of(each).merged(parts, weights)[:, 1])
         if alone:
             return np.column_stack([1 - columns[0], columns[0]])
-        return np.asarray(first._together(np.column_stack(columns), read[0][1]))
+        return np.asarray(first._together(np.column_stack(columns), scores))
 
     def _together(self, each: FloatArray, scores: Scores) -> FloatArray:
         """Probabilities of what each class's calibrator says."""

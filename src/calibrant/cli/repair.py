@@ -13,6 +13,7 @@ import typer
 
 from ..data.printable import printable, printable_lines
 from ..data.progress import on_terminal, progress_bar
+from .compared import Told, read_comparison
 from .endings import Output, as_text, check_option, guarded, tell_written
 from .source import (
     PIECE_ROWS,
@@ -46,7 +47,9 @@ InputOption = Annotated[
     str, typer.Option("--input", help="What the columns hold: probability, logit or margin (any real score).")
 ]
 CvOption = Annotated[int, typer.Option(help="Folds of the cross-validation.")]
-GoalOption = Annotated[str, typer.Option("--goal", "--scoring", help="Proper score that decides: log-loss or brier.")]
+GoalOption = Annotated[
+    str, typer.Option("--goal", "--scoring", help="What decides: log-loss, brier, or calibration (its error).")
+]
 MaxRowsOption = Annotated[
     int | None,
     typer.Option(help="Use at most so many rows, drawn at random. Default: a million, fewer with many classes.", min=2),
@@ -71,23 +74,31 @@ def compare_command(
     max_rows: MaxRowsOption = None,
     as_json: JsonOption = False,
     html: HtmlOption = None,
+    save: Annotated[
+        Path | None, typer.Option(help="File (JSON) for what was found: `calibrant fix --from` uses it.")
+    ] = None,
     file_format: FormatOption = None,
     title: TitleOption = None,
     force: ReplaceOption = False,
 ) -> None:
     """Cross-validate calibrators on the predictions in FILE: what would repair them, and by how much?"""
 
-    def run() -> tuple[str, Output]:
-        page = Output("--html", html, {"the file that is read": file}, force=force)
+    def run() -> tuple[str, Output, Output]:
+        read = {"the file that is read": file}
+        saved = Output("--save", save, {**read, "the page of --html": html}, force=force)
+        page = Output("--html", html, read, force=force)
+        if saved.standard and page.standard:
+            raise ValueError("--save and --html cannot both be standard output")
         source = Source(file, file_format, label, prob, weight, labels, pos_label)
         options = {"input": kind, "cv": cv, "goal": goal, "level": level}
         columns, rows = _sample(source, max_rows)
         found = _compare(columns, rows, methods, title=title or f"Calibrators of {source.name}", **options)
         page.write(found.to_html)
-        return as_text(found, as_json), page
+        saved.write(lambda: json.dumps(found.to_dict(), allow_nan=False) + "\n")
+        return as_text(found, as_json), page, saved
 
-    text, page = guarded(run)
-    page.told(text)
+    text, page, saved = guarded(run)
+    page.told(text, saved)
 
 
 def fix_command(
@@ -96,6 +107,10 @@ def fix_command(
     method: Annotated[
         str, typer.Option(help="auto (chosen by cross-validation), or the name of a calibrator: see compare --methods.")
     ] = "auto",
+    comparison: Annotated[
+        Path | None,
+        typer.Option("--from", help="What `calibrant compare --save` (or --json) wrote: its choice is fitted, once."),
+    ] = None,
     label: LabelOption = "y_true",
     prob: ProbOption = None,
     weight: WeightOption = None,
@@ -117,30 +132,32 @@ def fix_command(
     """
 
     def run() -> tuple[str, str, str, Output, Output]:
-        from sklearn.base import clone
+        from ..calibrators import to_dict
 
-        from ..calibrators import named_calibrator, to_dict
-
-        read = {"the file that is read": file}
+        read = {"the file that is read": file, "the comparison": comparison}
         saved = Output("--save", save, {**read, "the page of --html": html}, force=force)
         page = Output("--html", html, read, force=force)
         if saved.standard and page.standard:
             raise ValueError("--save and --html cannot both be standard output")
+        if comparison is not None and html is not None:
+            raise ValueError("--html is a page of the comparison: pass it to calibrant compare, and not with --from")
         source = Source(file, file_format, label, prob, weight, labels, pos_label)
+        told = None if comparison is None else read_comparison(comparison)
         columns, rows = _sample(source, max_rows)
-        alone = method in ("auto", "identity") or kind == "margin"
-        methods = None if method == "auto" else method if alone else f"identity,{method}"
-        options = {"input": kind, "cv": cv, "goal": goal}
-        found = _compare(columns, rows, methods, title=title or f"Calibrators of {source.name}", **options)
-        name = found.chosen if method == "auto" else method
-        one = clone(named_calibrator(name, len(found.classes))).set_params(input=kind, labels=list(found.classes))
+        if told is None:
+            alone = method in ("auto", "identity") or kind == "margin"
+            methods = None if method == "auto" else method if alone else f"identity,{method}"
+            options = {"input": kind, "cv": cv, "goal": goal}
+            found = _compare(columns, rows, methods, title=title or f"Calibrators of {source.name}", **options)
+            page.write(found.to_html)
+            told = Told(found.chosen, found.to_dict(), str(found))
+        name = told.chosen if method == "auto" else method
         with numbered(rows.numbers):
-            one.fit(rows.y_prob, rows.y_true.to_numpy(), rows.weight)
+            one = _fitted(name, columns, rows, kind, told)
         saved.write(lambda: json.dumps(to_dict(one), allow_nan=False, indent=1) + "\n")
-        page.write(found.to_html)
-        about = {"saved": str(save), "method": name, "comparison": found.to_dict()} if as_json else None
-        text = json.dumps(about, allow_nan=False) if as_json else printable_lines(str(found))
-        return text, name, found.chosen, saved, page
+        about = {"saved": str(save), "method": name, "comparison": told.found} if as_json else None
+        text = json.dumps(about, allow_nan=False) if as_json else printable_lines(told.text)
+        return text, name, told.chosen, saved, page
 
     text, used, chosen, saved, page = guarded(run)
     typer.echo(text, err=saved.standard or page.standard)
@@ -190,6 +207,18 @@ def _sample(source: Source, max_rows: int | None) -> tuple[Columns, Rows]:
     if total > len(rows.numbers):
         typer.echo(f"calibrant: a random {len(rows.numbers):,} of {total:,} rows are used (--max-rows)", err=True)
     return columns, rows
+
+
+def _fitted(name: str, columns: Columns, rows: Rows, kind: str, told: Told) -> Calibrator:
+    """A calibrator of that name, fitted to all rows; they must be of the classes that were compared."""
+    from ..calibrators import named_calibrator
+    from ..calibrators.select import judged_sample
+    from ..reporting.comparing_calibrators import digest_of
+
+    sample = judged_sample(rows.y_prob, rows.y_true.to_numpy(), rows.weight, kind, _labels(columns))
+    told.judge(sample.classes, kind, digest_of(sample))
+    one = named_calibrator(name, len(sample.classes)).set_params(input=kind, labels=list(sample.classes))
+    return one.fit(rows.y_prob, rows.y_true.to_numpy(), rows.weight)
 
 
 def _compare(columns: Columns, rows: Rows, methods: str | None, **options: Any) -> CalibratorComparison:

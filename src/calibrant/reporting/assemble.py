@@ -205,7 +205,7 @@ def report_from(
         classes=sums.classes,
         base_rates={c: float(v / weight) for c, v in zip(sums.classes, totals.class_weight, strict=True)},
         accuracy=totals.correct / weight,
-        brier=totals.brier / weight,
+        brier=totals.brier / weight * (0.5 if len(sums.classes) == 2 and sums.positive is None else 1.0),
         log_loss=totals.log_loss / weight,
         notion=headline.notion,
         headline=headline,

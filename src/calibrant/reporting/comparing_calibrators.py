@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
 from ..calibrators import Calibrator, Identity
-from ..calibrators.crossval import GOALS, RULES, check_goal, chosen_of, fit_rows, folds_of, held_out, losses_of, paired
+from ..calibrators.crossval import (
+    RULES,
+    Evidence,
+    as_they_came,
+    check_goal,
+    chosen_of,
+    error_of,
+    fit_quietly,
+    fold_fits,
+    folds_of,
+    paired,
+    said_of,
+    shown_scale,
+)
 from ..calibrators.inputs import Sample
 from ..calibrators.select import candidates_for, judged_sample
 from ..data.checks import check_choice, check_int
@@ -18,8 +32,6 @@ from ..data.predictions import Predictions
 from ..data.progress import progress_bar
 from ..data.types import FloatArray
 from ..data.verbs import verb
-from ..measure.estimation import estimate
-from ..measure.result import Estimate
 from .assemble import report
 from .comparison import CalibratorComparison, ComparedCalibrator
 from .report import Report
@@ -107,46 +119,31 @@ def compare_calibrators(
         _refuse_swapped(y_true, y_prob)
         sample = judged_sample(y_prob, y_true, sample_weight, input, labels)
     tried = candidates_for(sample, candidates)
-    everything = np.arange(sample.scores.n_rows)
     folds = folds_of(sample.codes, cv, random_state)
-    judge = _Judge(sample, notion, level)
-    weights = sample.weights / sample.total
     plain = _as_they_are(sample)
-    was_right = None if plain is None else _right(plain, sample)
-    losses: dict[str, dict[str, FloatArray]] = {}
-    found: dict[str, dict[str, Any]] = {}
+    before = None if plain is None else Evidence.of(plain, sample)
+    fits: dict[str, list[Calibrator]] = {}
+    seconds: dict[str, float] = {}
+    found: dict[str, Evidence] = {}
     with progress_bar("fitting calibrators", len(tried), shown=progress) as advance:
         for name, one in tried.items():
-            p, seconds = held_out(one, sample, folds, everything)
-            losses[name] = {s: losses_of(p, sample.codes, s) for s in GOALS}
-            right = _right(p, sample)
-            change, se = (float("nan"),) * 2 if was_right is None else paired(right, was_right, weights)
-            found[name] = {
-                "accuracy": float(weights @ right),
-                "accuracy_change": change,
-                "accuracy_change_se": se,
-                "error": judge.error(p),
-                "seconds": seconds,
-            }
+            fits[name], seconds[name] = fold_fits(one, (sample.part(train) for train, _ in folds))
+            p = said_of(fits[name], sample, folds)
+            found[name] = Evidence.of(p, sample, error_of(p, sample, notion, level))
             advance(1)
-    chosen, table = chosen_of({name: each[goal] for name, each in losses.items()}, weights, rule)
+    alone = next((name for name, one in tried.items() if isinstance(one, Identity)), None)
+    chosen, table = chosen_of(found, sample, goal, rule, alone)
     rows = tuple(
-        ComparedCalibrator(
-            name=row["name"],
-            log_loss=float(weights @ losses[row["name"]]["log-loss"]),
-            brier=float(weights @ losses[row["name"]]["brier"]),
-            difference=row["difference"],
-            se=row["se"],
-            **found[row["name"]],
-        )
+        _row(row, found[row["name"]], found[chosen], before, sample, seconds=seconds[row["name"]], goal=goal)
         for row in table
     )
     # Left alone looks the same before and after: the best of the others shows what leaving alone is better than.
-    others = [row for row in rows if not isinstance(tried[row.name], Identity)]
-    shown = (
-        min(others, key=lambda row: row.difference).name if isinstance(tried[chosen], Identity) and others else chosen
-    )
-    after, _ = held_out(tried[shown], sample, folds, everything)
+    others = [row for row in rows if row.name != alone]
+    shown = min(others, key=lambda row: row.difference).name if chosen == alone and others else chosen
+
+    def judged(p: FloatArray, title: str) -> Report:
+        return report(as_they_came(p, sample), None, title=title, notion=notion, level=level)
+
     return CalibratorComparison(
         n_samples=sample.scores.n_rows,
         classes=sample.classes,
@@ -157,10 +154,59 @@ def compare_calibrators(
         chosen=chosen,
         shown=shown,
         rows=rows,
-        before=None if plain is None else judge.report(plain, "before"),
-        after=judge.report(after, shown),
+        before=None if plain is None else judged(plain, "before"),
+        after=judged(said_of(fits[shown], sample, folds), shown),
         title=title,
+        candidates=tried,
+        digest=digest_of(sample),
     )
+
+
+def _row(
+    row: dict[str, Any],
+    own: Evidence,
+    chosen: Evidence,
+    before: Evidence | None,
+    sample: Sample,
+    *,
+    seconds: float,
+    goal: str,
+) -> ComparedCalibrator:
+    """What is told of a candidate: means, and paired differences to the scores as they are and to the choice."""
+    weights = sample.weights / sample.total
+    score = "log-loss" if goal == "calibration" else goal
+    scale = shown_scale(score, sample.n_classes)
+    nothing = (float("nan"),) * 2
+    gain, gain_se = nothing if before is None else paired(before.losses[score], own.losses[score], weights)
+    change, change_se = nothing if before is None else paired(own.right, before.right, weights)
+    cost, cost_se = paired(own.losses[score], chosen.losses[score], weights)
+    if own.error is None:
+        raise RuntimeError("every candidate has a calibration error")
+    return ComparedCalibrator(
+        name=row["name"],
+        log_loss=float(weights @ own.losses["log-loss"]),
+        brier=shown_scale("brier", sample.n_classes) * float(weights @ own.losses["brier"]),
+        difference=row["difference"],
+        se=row["se"],
+        accuracy=float(weights @ own.right),
+        accuracy_change=change,
+        accuracy_change_se=change_se,
+        error=own.error,
+        seconds=seconds,
+        gain=scale * gain,
+        gain_se=scale * gain_se,
+        cost=scale * cost,
+        cost_se=scale * cost_se,
+    )
+
+
+def digest_of(sample: Sample) -> str:
+    """Tells the rows of a sample from others: scores, labels and weights."""
+    parts = (sample.scores.values, sample.codes.astype(np.int64), sample.weights)
+    state = blake2b(repr(sample.classes).encode(), digest_size=16)
+    for one in parts:
+        state.update(np.ascontiguousarray(one).data)
+    return state.hexdigest()
 
 
 def _refuse_swapped(y_true: Any, y_prob: Any) -> None:
@@ -187,34 +233,5 @@ def _as_they_are(sample: Sample) -> FloatArray | None:
     """Probabilities as they came, (n, K); None where scores are no probabilities."""
     if sample.scores.kind == "margin":
         return None
-    everything = np.arange(sample.scores.n_rows)
     one = Identity(input=sample.scores.kind, labels=list(sample.classes))
-    return fit_rows(one, sample, everything).predict_proba(sample.scores.values)
-
-
-def _right(p: FloatArray, sample: Sample) -> FloatArray:
-    """1.0 where the first choice was the label."""
-    return np.asarray(p.argmax(axis=1) == sample.codes, dtype=np.float64)
-
-
-class _Judge:
-    """Calibration error and report of probabilities of a sample's rows, in the shape that its scores have."""
-
-    def __init__(self, sample: Sample, notion: str | Notion, level: float) -> None:
-        self._sample, self._one = sample, sample.scores.values.ndim == 1
-        self._weights = None if bool(np.ptp(sample.weights) == 0) else sample.weights
-        self._options: dict[str, Any] = {"notion": notion, "level": level}
-
-    def error(self, p: FloatArray) -> Estimate:
-        """The default estimator's; draws are fixed, as in a report, so that the same rows give the same interval."""
-        return estimate(self._predictions(p), None, random_state=0, **self._options)
-
-    def report(self, p: FloatArray, title: str) -> Report:
-        """A whole report."""
-        return report(self._predictions(p), None, title=title, **self._options)
-
-    def _predictions(self, p: FloatArray) -> Predictions:
-        """What a calibrator says needs no judging."""
-        said = np.ascontiguousarray(p[:, 1]) if self._one else p
-        eps, positive = float(np.finfo(p.dtype).eps), 1 if self._one else None
-        return Predictions(said, self._sample.codes, self._weights, self._sample.classes, positive, eps)
+    return fit_quietly(one, sample).probabilities_of(sample.scores)

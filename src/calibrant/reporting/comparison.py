@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import clone
 
+from ..calibrators import Calibrator
 from ..data.printable import printable
 from ..data.result import Result, Table, plain
 from ..data.types import Label
 from ..measure.result import Estimate
+from .repair_verdict import verdict_of
 from .report import Report, write_page
-from .text import seconds_of
+from .text import brier_words, seconds_of
 
-_SCORES = {"log-loss": "log-loss", "brier": "Brier score"}
+#: Of a file that :func:`calibrant.compare_calibrators` wrote.
+FORMAT = "calibrant-comparison"
 
 
 @dataclass(frozen=True, repr=False)
@@ -27,9 +32,11 @@ class ComparedCalibrator(Result):
     ----------
     name : str
     log_loss, brier : float
-        Means; the log-loss with probabilities of at least 1e-6, the Brier score ``Σ_k (p_k - o_k)²``, range 0 to 2.
+        Means; the log-loss with probabilities of at least 1e-6, the Brier score ``(p - o)²`` of the second of two
+        classes (0 to 1), ``Σ_k (p_k - o_k)²`` of more (0 to 2).
     difference, se : float
-        Of the score that decides, to the least one, and the standard error of that (paired by rows).
+        Of what decides, to the least one, and the standard error of that (paired by rows; of a calibration error its
+        own).
     accuracy : float
     accuracy_change, accuracy_change_se : float
         Against the scores as they are, and its standard error; NaN for margins.
@@ -37,6 +44,11 @@ class ComparedCalibrator(Result):
         Calibration error with its interval.
     seconds : float
         Mean of a fit.
+    gain, gain_se : float
+        What it takes from the Brier score of the scores as they are where that is the goal, else from their log-loss,
+        and its standard error; below 0 it does harm. NaN for margins.
+    cost, cost_se : float
+        The same score above the choice's, and its standard error.
     """
 
     name: str
@@ -49,6 +61,10 @@ class ComparedCalibrator(Result):
     accuracy_change_se: float
     error: Estimate
     seconds: float
+    gain: float
+    gain_se: float
+    cost: float
+    cost_se: float
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, for JSON; the curve is the report's."""
@@ -77,6 +93,10 @@ class CalibratorComparison(Table):
     shown : str
         The chosen one; the best of the others where the choice is to leave the scores alone.
     title : str
+    candidates : mapping of str to Calibrator
+        What was compared, not fitted.
+    digest : str
+        Tells these rows from others.
     """
 
     n_samples: int
@@ -91,6 +111,17 @@ class CalibratorComparison(Table):
     before: Report | None
     after: Report
     title: str = "Comparison of calibrators"
+    candidates: Mapping[str, Calibrator] = field(default_factory=dict)
+    digest: str = ""
+
+    def calibrator(self, name: str | None = None) -> Calibrator:
+        """The choice, or the candidate of a name, ready to be fitted: nothing that was compared is fitted again.
+
+        ``comparison.calibrator().fit(y_prob, y_true)``; its labels and kind of scores are those compared.
+        """
+        wanted = self.row(self.chosen if name is None else name).name
+        fresh: Calibrator = clone(self.candidates[wanted])
+        return fresh
 
     def row(self, name: str) -> ComparedCalibrator:
         """The row of a calibrator; ValueError where there is none."""
@@ -101,20 +132,8 @@ class CalibratorComparison(Table):
 
     @property
     def verdict(self) -> str:
-        """One plain sentence."""
-        least = min(self.rows, key=lambda row: row.difference)
-        score = _SCORES[self.goal]
-        if self.rule == "best" or least.name == self.chosen:
-            why = f"its cross-validated {score} is the least"
-        else:
-            row = self.row(self.chosen)
-            why = (
-                f"the simplest whose cross-validated {score} is within one standard error of the least "
-                f"({row.difference:.2g} ± {row.se:.2g} above {least.name})"
-            )
-        if self.chosen == "identity":
-            return f"Leave the probabilities alone: {why}."
-        return f"Use {self.chosen}: {why}."
+        """What to do and why, what it changes on rows held out, what it leaves, and what these rows can tell."""
+        return verdict_of(self)
 
     def __str__(self) -> str:
         title = printable(self.title)
@@ -131,7 +150,7 @@ class CalibratorComparison(Table):
         lines += [self._line(row) for row in self.rows]
         note = (
             "> the choice. All numbers are of rows that the calibrator was not fitted to. Log-loss counts "
-            "probabilities below 1e-6 as 1e-6; Brier scores are sums over classes. Intervals are "
+            f"probabilities below 1e-6 as 1e-6; Brier scores are {brier_words(len(self.classes))}. Intervals are "
             f"{100 * self.level:g} %."
         )
         return "\n".join([*lines, "", *textwrap.wrap(note, 98)])
@@ -148,10 +167,14 @@ class CalibratorComparison(Table):
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, for JSON (NaN and infinities as None)."""
         return {
+            "format": FORMAT,
+            "version": 1,
             "title": self.title,
             "n_samples": self.n_samples,
             "n_folds": self.n_folds,
             "classes": [plain(c) for c in self.classes],
+            "input": next((one.input for one in self.candidates.values()), "probability"),
+            "digest": self.digest,
             "goal": self.goal,
             "rule": self.rule,
             "level": self.level,
@@ -163,7 +186,7 @@ class CalibratorComparison(Table):
             "after": self.after.to_dict(),
         }
 
-    _unseen: ClassVar[tuple[str, ...]] = ("chosen", "se", "accuracy_change_se")
+    _unseen: ClassVar[tuple[str, ...]] = ("chosen", "se", "accuracy_change_se", "gain", "gain_se", "cost", "cost_se")
 
     def _lead(self) -> str:
         return self.verdict
@@ -172,7 +195,8 @@ class CalibratorComparison(Table):
         return [row.name == self.chosen for row in self.rows]
 
     def _columns(self) -> dict[str, Any]:
-        names = ("name", "log_loss", "brier", "difference", "se", "accuracy", "accuracy_change", "accuracy_change_se")
+        scores = ("log_loss", "brier", "difference", "se", "accuracy", "accuracy_change", "accuracy_change_se")
+        names = ("name", *scores, "gain", "gain_se", "cost", "cost_se")
         columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in self.rows] for name in names}
         columns["error"] = [row.error.value for row in self.rows]
         columns["error_low"] = [row.error.interval.low for row in self.rows]

@@ -13,7 +13,18 @@ import numpy as np
 from ..data.notebook import drawing
 from ..data.types import FloatArray, Label
 from ..measure.result import ReliabilityCurve
-from .text import adjusted_of, class_note, footnote, impossible, in_groups, known, known_interval, repair, seconds_of
+from .text import (
+    adjusted_of,
+    brier_words,
+    class_note,
+    footnote,
+    impossible,
+    in_groups,
+    known,
+    known_interval,
+    repair,
+    seconds_of,
+)
 
 if TYPE_CHECKING:
     from .comparison import CalibratorComparison
@@ -103,7 +114,9 @@ def render_comparison(comparison: CalibratorComparison) -> str:
     pairs = ([] if c.before is None else [("before", c.before)]) + [(after, c.after)]
     order = [row.label for row in pairs[0][1].per_class]
     charts = [{"caption": caption, "views": _views(report, order, short=True)} for caption, report in pairs]
-    return page_of("comparison.html", c, c.level, charts, "CalibratorComparison", seconds_of=seconds_of)
+    return page_of(
+        "comparison.html", c, c.level, charts, "CalibratorComparison", seconds_of=seconds_of, brier_words=brier_words
+    )
 
 
 def page_of(template: str, result: Any, level: float, charts: list[dict[str, Any]], owner: str, **more: Any) -> str:

@@ -89,7 +89,7 @@ class Report(Picture, Table):
     accuracy : float
         Share of rows whose most probable class was right (a score above ½ for a 1-D ``y_prob``).
     brier : float
-        Mean Brier score: ``(p - o)²`` for a 1-D ``y_prob`` (0 to 1), ``Σ_k (p_k - o_k)²`` for a matrix (0 to 2).
+        Mean Brier score: ``(p - o)²`` of the second of two classes (0 to 1), ``Σ_k (p_k - o_k)²`` of more (0 to 2).
     log_loss : float
         Mean negative log of the probability given to what happened; infinite if that was 0 for any row.
     notion : str

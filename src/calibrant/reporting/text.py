@@ -29,7 +29,7 @@ def render(report: Report) -> str:
         f"rows       {r.n_samples:,}" + (" (weighted)" if r.weighted else "") + in_groups(r),
         f"classes    {len(r.classes)}  {_classes(r)}",
         f"accuracy   {r.accuracy:.4f}",
-        f"Brier      {r.brier:.4f}",
+        f"Brier      {r.brier:.4f}  ({brier_words(len(r.classes))})",
         f"log-loss   {r.log_loss:.4f}" + (f"  ({impossible(r)})" if np.isinf(r.log_loss) else ""),
         f"evidence   {_evidence(r)}",
         f"repair     {_repair(r)}",
@@ -183,3 +183,8 @@ def seconds_of(seconds: float) -> str:
     if seconds < 0.0995:
         return f"{1e3 * seconds:.2g} ms"
     return f"{seconds:.2g} s" if seconds < 9.95 else f"{seconds:.0f} s"
+
+
+def brier_words(n_classes: int) -> str:
+    """The convention of every Brier score that is shown."""
+    return "(p - o)², half the sum over both classes" if n_classes == 2 else "the sum over classes"

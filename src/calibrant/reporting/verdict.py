@@ -83,7 +83,10 @@ def advice(evidence: Evidence, estimate: Estimate, *, classes_off: bool = False)
         return "Next: leave it as it is, or set material lower if such errors matter to you."
     if estimate.n_samples < FEW_TO_REPAIR:
         return "Next: repair with one or two parameters (temperature or logistic scaling), fitted on other rows."
-    return "Next: calibrant compare finds the calibrator that repairs it best; fit it on other rows than these."
+    return (
+        "Next: calibrant compare finds the calibrator that repairs it best and says what it leaves; fit it on other "
+        "rows than these."
+    )
 
 
 def _undecided(evidence: Evidence, rows: str, p: str, up_to: str) -> list[str]:

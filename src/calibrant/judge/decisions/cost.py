@@ -276,7 +276,7 @@ def _cross_fitted(sample: Sample, calibrator: Any, cv: int, random_state: Any) -
         raise ValueError("cross-fitting needs at least two rows: pass calibrator=None")
     # Not stratified: folds that share the sample's base rate would know it, and be flattered by that.
     folds = list(KFold(number, shuffle=True, random_state=_seed(random_state)).split(codes))
-    return held_out(ready, sample, folds, np.arange(len(codes)))[0], repr(calibrator)
+    return held_out(ready, sample, folds)[0], repr(calibrator)
 
 
 def _seed(random_state: Any) -> int | None:

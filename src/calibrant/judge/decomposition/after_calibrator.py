@@ -85,8 +85,7 @@ def after_calibrator(
     rule: ScoringRule, sample: Sample, stated: FloatArray, one: Calibrator, folds: list[tuple[AnyArray, AnyArray]]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Losses of each row: of the scores, of a calibrator fitted to the other folds, and of the base rates."""
-    everything = np.arange(len(sample.codes))
-    calibrated, _ = held_out(one, sample, folds, everything)
+    calibrated, _ = held_out(one, sample, folds)
     base = np.bincount(sample.codes, weights=sample.weights, minlength=stated.shape[1])[None] / sample.total
     uncertainty = rule.table(base)[0, sample.codes]
     return rule.losses(stated, sample.codes), rule.losses(calibrated, sample.codes), uncertainty

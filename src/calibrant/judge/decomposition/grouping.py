@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...calibrators import Calibrator
-from ...calibrators.crossval import FLOOR, fit_rows
+from ...calibrators.crossval import FLOOR, fit_quietly
 from ...calibrators.inputs import Sample
 from ...data.types import AnyArray, FloatArray, IntArray
 from ...measure.scores import ScoringRule
@@ -41,8 +41,8 @@ class Grouping:
         out, variance = np.empty((2, len(self.weights)))
         cells = level_sets(self.stated[:, 1:] if self.stated.shape[1] == 2 else self.stated)
         for train, test in folds:
-            fitted = fit_rows(self.calibrator, self.sample, train)
-            recalibrated = np.maximum(fitted.predict_proba(self.sample.scores.values), FLOOR)
+            fitted = fit_quietly(self.calibrator, self.sample.part(train))
+            recalibrated = np.maximum(fitted.probabilities_of(self.sample.scores), FLOOR)
             recalibrated /= recalibrated.sum(axis=1, keepdims=True)
             found = self._boosted(recalibrated, train, rng)
             # Means over a level set need no labels, so all rows make them; those of the fold alone are judged.
