@@ -7,12 +7,8 @@ markers is written by ``python -m benchmarks.coverage.model_comparison_coverage 
 import argparse
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
 import numpy as np
+from pictures import save
 from scipy.special import expit, logit, ndtr
 
 import calibrant as cal
@@ -173,10 +169,9 @@ def main() -> None:
     found = cal.compare_models(y, models, groups=game, random_state=0)
     alone = cal.compare_models(y, models, random_state=0)
     of = ("log-loss", "live", "live, too sure")
-    cal.ModelComparisonDisplay(found).plot().figure_.savefig(images / "model_comparison.png", dpi=80)
+    save(cal.ModelComparisonDisplay(found).plot().figure_, images / "model_comparison.png")
     ranked = ranks()
-    cal.CriticalDifferenceDisplay(ranked).plot().figure_.savefig(images / "critical_difference.png", dpi=90)
-    plt.close("all")
+    save(cal.CriticalDifferenceDisplay(ranked).plot().figure_, images / "critical_difference.png")
     text = PAGE.format(
         games=len(np.unique(game)),
         raw=found.models[2].measures["squared_calibration_error"],

@@ -53,8 +53,10 @@ def models() -> dict[str, np.ndarray]:
 
 
 def subgroups() -> cal.SubgroupReport:
-    """Errors by the digit itself."""
-    return cal.subgroup_calibration(Y, EVEN.y_prob, np.array([f"half {i}" for i in (np.arange(len(Y)) * 6 // len(Y))]))
+    """Errors of six parts of the rows, one after another."""
+    return cal.subgroup_calibration(
+        Y, EVEN.y_prob, np.array([f"part {i + 1}" for i in (np.arange(len(Y)) * 6 // len(Y))])
+    )
 
 
 PAGES: dict[str, Callable[[], str]] = {
@@ -157,7 +159,7 @@ def pages(out: Path) -> list[list[tuple[str, Path]]]:
                 shade = "dark" if dark else "light"
                 picture = page.with_name(f"{page.stem}_{width}_{shade}.png")
                 shoot(browser, page, picture, width, dark=dark)
-                row.append((f"{name}, {width} px, {shade}", picture))
+                row.append((f"{name}, {width}" if not row else f"{width}, {shade}", picture))
         rows.append(row)
         print(name, flush=True)
     return rows
