@@ -7,12 +7,8 @@ markers is written by ``python -m benchmarks.coverage.model_comparison_coverage 
 import argparse
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
 import numpy as np
+from pictures import save
 from scipy.special import expit, logit, ndtr
 
 import calibrant as cal
@@ -83,10 +79,10 @@ no independent witnesses: `groups=game` says so.
 
 - **Which is better?** Proper scores answer: they fall with miscalibration and rise with discrimination. Two forecasts
   that know the same differ in their *miscalibration* only; one that knows less lacks *discrimination*.
-- **Groups** do not change the values, only what is known of their noise. Taken for independent, these rows would give
-  the difference of the log scores of "live" and "live, too sure" a standard error of {se_rows:.5f}; it is
-  {se_groups:.5f}. And what looks like miscalibration of "before the game", a squared error of {raw:.4f}, is mostly the
-  same {games} results six times over: pairs of different games leave an interval that holds 0.
+- **Groups** change what is known of the noise, not the scores. Taken for independent, these rows would give the
+  difference of the log-losses of "live" and "live, too sure" a standard error of {se_rows:.5f}; it is
+  {se_groups:.5f}. And what looks like miscalibration of "before the game", a squared error of {raw:.4f} of independent
+  rows, is mostly the same {games} results six times over: with groups it is {squared_groups:.4f}.
 - **Several pairs** find a difference by chance more often than one does: p-values in brackets are adjusted (Holm).
 
 `cal.ModelComparisonDisplay(comparison).plot()` draws it:
@@ -173,13 +169,13 @@ def main() -> None:
     found = cal.compare_models(y, models, groups=game, random_state=0)
     alone = cal.compare_models(y, models, random_state=0)
     of = ("log-loss", "live", "live, too sure")
-    cal.ModelComparisonDisplay(found).plot().figure_.savefig(images / "model_comparison.png", dpi=80)
+    save(cal.ModelComparisonDisplay(found).plot().figure_, images / "model_comparison.png")
     ranked = ranks()
-    cal.CriticalDifferenceDisplay(ranked).plot().figure_.savefig(images / "critical_difference.png", dpi=90)
-    plt.close("all")
+    save(cal.CriticalDifferenceDisplay(ranked).plot().figure_, images / "critical_difference.png")
     text = PAGE.format(
         games=len(np.unique(game)),
-        raw=found.models[2].measures["squared_calibration_error"],
+        raw=alone.models[2].measures["squared_calibration_error"],
+        squared_groups=found.models[2].measures["squared_calibration_error"],
         text=found,
         se_rows=alone.difference(*of).se,
         se_groups=found.difference(*of).se,

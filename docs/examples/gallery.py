@@ -45,7 +45,8 @@ def maps(case: str, images: Path) -> dict[str, float]:
     """Six maps of one case; returns the mean absolute error of each, against the true map at new scores."""
     data, new = make_survey(ROWS, case, random_state=0), make_survey(50_000, case, random_state=1)
     truth = partial(survey_true_map, case=case)
-    figure, axes = plt.subplots(2, 3, figsize=(11, 7.8), layout="constrained")
+    figure, axes = plt.subplots(2, 3, figsize=(11, 8.4), layout="constrained")
+    figure.get_layout_engine().set(h_pad=0.14)
     errors = {"the scores as they are": float(np.abs(new.y_prob - truth(new.y_prob)).mean())}
     for ax, (name, one) in zip(axes.flat, BINARY.items(), strict=True):
         fitted = one.fit(data.y_prob, data.y_true)
@@ -145,9 +146,9 @@ survey*, with known truth ({rows} rows to fit).
 `cal.CalibrationMapDisplay.from_calibrators(fitted, y, p)` draws what a calibrator says for each score over the diagram
 of the scores: in grey the scores' own curve, band and bins, broad and pale the true map.
 
-![Six calibration maps of under-confident scores beside the true map: the spline's is nearest](images/gallery_underconfident.png)
+![Six maps of under-confident scores beside the true map: the spline's is nearest](images/gallery_underconfident.png)
 
-![Six calibration maps of over-confident scores beside the true map: the spline's is nearest](images/gallery_overconfident.png)
+![Six maps of over-confident scores beside the true map: the spline's is nearest](images/gallery_overconfident.png)
 
 Mean absolute distance to the true probability, at 50 000 new scores:
 
@@ -165,7 +166,7 @@ choice afterwards, and a circle is where an arrow should have ended: the grey li
 not publish the scores of its three classes: here they are the true probabilities squared and weighted. They (grey) lie
 on a curve, for there is one feature: away from it arrows are faint, for there a map is an extrapolation.
 
-![Where four calibrators move points of the simplex, and by how much they miss: temperature scaling misses most](images/gallery_simplex.png)
+![Where four calibrators move points of the simplex, and by how much they miss](images/gallery_simplex.png)
 
 `kind="heat"` shows the change of each class's probability.
 
@@ -181,13 +182,13 @@ L1 error is the mean of the right panels over the rows, with the noise that is i
 
 Class by class, before and after the Dirichlet map, on new rows:
 
-![Class-wise reliability diagrams of three classes before and after the Dirichlet map, which lies on the diagonal](images/gallery_classwise.png)
+![Class-wise reliability diagrams before the Dirichlet map and after](images/gallery_classwise.png)
 
 ## Before and after
 
 Naive Bayes on handwritten digits; cross-validation on half of the rows chose “{chosen}”, the other half is drawn.
 
-![Reliability diagram of naive Bayes on digits before and after: over-confident, then near the diagonal](images/gallery_before_after.png)
+![Reliability diagram before and after: over-confident, then near it](images/gallery_before_after.png)
 
 ## Every calibrator of the survey on each of its cases
 
@@ -213,21 +214,21 @@ better than the Dirichlet map does.
 a result) shows what a linear diagram hides in its corner. Bins at 0 or 1, which paper has no place for, are arrowheads
 on its edge.
 
-![A rare event on linear axes, where all lies in a corner, and on probability paper, where it is seen](images/gallery_paper.png)
+![A rare event on linear axes, all in a corner, and on probability paper](images/gallery_paper.png)
 
 ## At which costs
 
 `cal.BrierCurveDisplay.from_predictions(y, {{"stated": p, …}})` draws the expected loss where the cost proportion is the
 threshold. The area is the Brier score; the thin lines are what recalibration could reach on the same rows.
 
-![Expected loss at every cost for scores as they are and after a spline, which is lower at low and high costs](images/gallery_brier.png)
+![Expected loss at every cost of scores as they are and after a spline](images/gallery_brier.png)
 
 ## How readings change with the number of rows
 
 `docs/examples/figure4.py` reads subsets of one network's predictions of digits, by the published Dirichlet and Beta
 kernels, by bins and by the default; bands hold 95 % of a hundred subsets. Wide bands with a level mean say that one
-reading of so few rows tells little, and a level mean is no proof of being right: a kernel or a cell of fixed width blurs
-the same at every n.
+reading of so few rows tells little, and a level mean is no proof of being right: a kernel or a cell of fixed width
+blurs the same at every n.
 
 ![Canonical, class-wise and confidence errors read from 50 to 800 rows, means and bands](images/figure4.png)
 """

@@ -58,9 +58,9 @@ def _name(d: Diagram) -> str:
 def _curves(d: Diagram) -> Curves:
     """Curve and bins under the name of their band; without bins the rows alone."""
     band = d.curve.band or "confidence"
-    kind = "isotonic" if d.curve.isotonic else "smooth"
-    found = {"smooth": {}, "isotonic": {}} | {kind: {band: d.curve}}
-    return Curves(found["smooth"], {band: _rows(d.histogram) if d.bins is None else d.bins}, found["isotonic"])
+    bins = {band: _rows(d.histogram) if d.bins is None else d.bins}
+    curve = {band: d.curve}
+    return Curves({}, bins, curve) if d.curve.isotonic else Curves(curve, bins)
 
 
 def _rows(histogram: ReliabilityCurve) -> ReliabilityCurve:
