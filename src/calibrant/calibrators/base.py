@@ -47,6 +47,8 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
     labels: Any
     #: Fitted attributes beside those of every calibrator, and what they mean: what a saved one must hold.
     state: ClassVar[Mapping[str, Field]] = {}
+    #: Whether pictures of the map show its ``predict_interval``.
+    draws_interval: ClassVar[bool] = False
     #: Parameters by names of an earlier version.
     renamed: ClassVar[Mapping[str, str]] = {}
 
@@ -167,7 +169,9 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         found = {
             name: value
             for name, value in vars(self).items()
-            if name.endswith("_") and not name.startswith(("_", "classes_", "n_features_in_")) and np.size(value) <= 12
+            if name.endswith("_")
+            and not name.startswith(("_", "classes_", "covariance_", "n_features_in_"))
+            and np.size(value) <= 12
         }
         numbers = {k: np.round(np.asarray(v, float), 4).tolist() for k, v in found.items() if _is_numeric(v)}
         rows = notebook.table({"found": list(numbers), "value": [str(v) for v in numbers.values()]}) if numbers else ""

@@ -122,6 +122,18 @@ class Fitted(Field):
 
 
 @dataclass(frozen=True)
+class Later(Field):
+    """What earlier versions did not save: None stands for it."""
+
+    of: Field
+
+    def judge(self, name: str, value: Any, sizes: Sizes) -> None:
+        """None, or as the field."""
+        if value is not None:
+            self.of.judge(name, value, sizes)
+
+
+@dataclass(frozen=True)
 class Word(Field):
     """A string."""
 

@@ -95,6 +95,7 @@ class GaussianProcessCalibrator(BinaryCalibrator):
     True
     """
 
+    draws_interval: ClassVar[bool] = True
     state: ClassVar[Mapping[str, Field]] = {
         "straight_sd_": Number(0),
         "bent_sd_": Number(0),

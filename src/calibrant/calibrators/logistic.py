@@ -10,9 +10,10 @@ import numpy as np
 from ..data.checks import check_bool, check_choice
 from ..data.types import FloatArray
 from ..sums.logistic_fit import expit
-from .base import EPS, BinaryCalibrator, check_eps
+from .base import EPS, check_eps
 from .fields import PROBABILITIES, STEPS, Field, Number, Numbers
 from .inputs import Sample, Scores
+from .laplace_map import LaplaceMap, covariance_field
 from .newton import Solution, minimise, minimise_bounded, part_of, sigmoid_objective
 from .prior import check_shrinkage, shrunk
 
@@ -22,7 +23,7 @@ SOLVERS = ("maximum-likelihood", "closed-form")
 _ROUNDING = 8 * np.finfo(np.float64).eps
 
 
-class PlattScaling(BinaryCalibrator):
+class PlattScaling(LaplaceMap):
     r"""Logistic map of the score: :math:`P(1 \mid s) = \sigma(a s + b)`.
 
     Probabilities enter as log odds, so that a = 1, b = 0 is the identity; logits and margins as they are. Fitted to the
@@ -59,6 +60,8 @@ class PlattScaling(BinaryCalibrator):
     ----------
     coef_, intercept_ : float
         a and b.
+    covariance_ : ndarray of shape (2, 2)
+        Of a and b, by the information of the rows at the fit; ``predict_interval`` reads it.
     gradient_norm_, n_iter_
         Largest component of the gradient of the mean log-loss where the fit ended, and steps; of the closed form how
         far it is from the optimum, and 0.
@@ -91,7 +94,12 @@ class PlattScaling(BinaryCalibrator):
     0.5
     """
 
-    state: ClassVar[Mapping[str, Field]] = {"coef_": Number(), "intercept_": Number(), **STEPS}
+    state: ClassVar[Mapping[str, Field]] = {
+        "coef_": Number(),
+        "intercept_": Number(),
+        "covariance_": covariance_field("2"),
+        **STEPS,
+    }
 
     def __init__(
         self,
@@ -131,12 +139,20 @@ class PlattScaling(BinaryCalibrator):
         self.coef_ = float(found.x[0] / scale)
         self.intercept_ = float(found.x[1] - found.x[0] * centre / scale)
         self.gradient_norm_, self.n_iter_ = found.gradient_norm, found.n_iter
+        self._measure(sample, shrinkage=0 if self.solver == "closed-form" else None)
+
+    def _design(self, scores: Scores) -> FloatArray:
+        z = scores.log_odds(self.eps)
+        return np.column_stack([z, np.ones_like(z)])
+
+    def _coefficients(self) -> FloatArray:
+        return np.array([self.coef_, self.intercept_])
 
     def _map(self, scores: Scores) -> FloatArray:
         return expit(self.coef_ * scores.log_odds(self.eps) + self.intercept_)
 
 
-class BetaCalibration(BinaryCalibrator):
+class BetaCalibration(LaplaceMap):
     r"""Beta calibration: :math:`\operatorname{logit} P(1 \mid s) = a \log s - b \log(1 - s) + c`, a, b ≥ 0.
 
     What Bayes' rule gives where the scores of each class are Beta distributed. With ``c = b log(1 - m) - a log m``, the
@@ -156,6 +172,8 @@ class BetaCalibration(BinaryCalibrator):
     a_, b_, c_ : float
     m_ : float
         Score of which the map makes one half; NaN where it has none.
+    covariance_ : ndarray of shape (3, 3)
+        Of a, b and c; see :class:`PlattScaling`.
     gradient_norm_, n_iter_
         As :class:`PlattScaling`; of what the constraints leave free.
 
@@ -184,6 +202,7 @@ class BetaCalibration(BinaryCalibrator):
         "b_": Number(),
         "c_": Number(),
         "m_": Number(*PROBABILITIES, nan=True),
+        "covariance_": covariance_field("3"),
         **STEPS,
     }
 
@@ -226,6 +245,21 @@ class BetaCalibration(BinaryCalibrator):
         self.c_ = float(found.x[-1]) if free else float((self.a_ - self.b_) * np.log(2))
         self.m_ = _crossing(self.a_, self.b_, self.c_)
         self.gradient_norm_, self.n_iter_ = found.gradient_norm, found.n_iter
+        one, half = np.eye(3), np.log(2)
+        ties = {
+            "abm": one,
+            "am": np.column_stack([one[0] + one[1], one[2]]),
+            "ab": np.array([[1, 0], [0, 1], [half, -half]]),
+            "a": np.array([[1.0], [1.0], [0.0]]),
+        }
+        self._measure(sample, free=ties[self.parameters])
+
+    def _design(self, scores: Scores) -> FloatArray:
+        up, down = self._columns(scores)
+        return np.column_stack([up, -down, np.ones_like(up)])
+
+    def _coefficients(self) -> FloatArray:
+        return np.array([self.a_, self.b_, self.c_])
 
     def _columns(self, scores: Scores) -> tuple[FloatArray, FloatArray]:
         """``log s`` and ``log(1 - s)``, exact where log odds are given."""
@@ -241,7 +275,7 @@ class BetaCalibration(BinaryCalibrator):
         return expit(self.a_ * up - self.b_ * down + self.c_)
 
 
-class QuadraticLogit(BinaryCalibrator):
+class QuadraticLogit(LaplaceMap):
     r"""Quadratic map of the log odds: :math:`\operatorname{logit} P(1 \mid s) = a + b z + c z^2`, z = logit s.
 
     Parameters
@@ -256,6 +290,8 @@ class QuadraticLogit(BinaryCalibrator):
     coef_ : ndarray of shape (2,)
         b and c.
     intercept_ : float
+    covariance_ : ndarray of shape (3, 3)
+        Of a, b and c; see :class:`PlattScaling`.
     gradient_norm_, n_iter_
         As :class:`PlattScaling`.
 
@@ -278,7 +314,12 @@ class QuadraticLogit(BinaryCalibrator):
     [[0.5, 0.5]]
     """
 
-    state: ClassVar[Mapping[str, Field]] = {"coef_": Numbers(("2",)), "intercept_": Number(), **STEPS}
+    state: ClassVar[Mapping[str, Field]] = {
+        "coef_": Numbers(("2",)),
+        "intercept_": Number(),
+        "covariance_": covariance_field("3"),
+        **STEPS,
+    }
 
     def __init__(
         self,
@@ -308,6 +349,14 @@ class QuadraticLogit(BinaryCalibrator):
         self.coef_ = np.array([b / scale - 2 * c * centre / scale**2, c / scale**2])
         self.intercept_ = float(a - b * centre / scale + c * (centre / scale) ** 2)
         self.gradient_norm_, self.n_iter_ = found.gradient_norm, found.n_iter
+        self._measure(sample)
+
+    def _design(self, scores: Scores) -> FloatArray:
+        z = scores.log_odds(self.eps)
+        return np.column_stack([np.ones_like(z), z, z**2])
+
+    def _coefficients(self) -> FloatArray:
+        return np.array([self.intercept_, *self.coef_])
 
     def _map(self, scores: Scores) -> FloatArray:
         z = scores.log_odds(self.eps)

@@ -30,6 +30,7 @@ from ..data.version import __version__
 from ..data.writing import check_free, write_json
 from ..errors.estimator_codes import ESTIMATORS
 from .base import BinaryCalibrator, Calibrator, predict_unnamed
+from .fields import Later
 from .model import CalibratedModel
 
 FORMAT, VERSION = "calibrant-calibrator", 1
@@ -91,6 +92,7 @@ def from_dict(data: Any) -> Calibrator:
     if unknown:
         raise ValueError(f"{kind.__name__} has no parameter {unknown[0]!r}: the file is damaged, or of a later version")
     out: Calibrator = _made(kind, parameters, f"the saved {kind.__name__}")
+    fitted = {name: None for name, field in kind.state.items() if isinstance(field, Later)} | dict(fitted)
     wanted = set(kind.state) | {"classes_", "n_features_in_", "order_"}
     extra = set(fitted) - wanted - {"feature_names_in_"}
     if extra or wanted - set(fitted):

@@ -17,6 +17,7 @@ from .base import EPS, BinaryCalibrator, check_eps, not_below
 from .fields import PROBABILITIES, STEPS, Field, Numbers
 from .histogram import Units
 from .inputs import Sample, Scores
+from .laplace_map import LaplaceMap, covariance_field
 from .newton import MANY_DEAR, Solution, minimise_bounded, part_of, sigmoid_objective
 from .prior import check_shrinkage, shrunk
 
@@ -24,7 +25,7 @@ _DEGREE = 3
 _CURVE_NODES = 513
 
 
-class SplineCalibrator(BinaryCalibrator):
+class SplineCalibrator(LaplaceMap):
     r"""Monotone cubic spline of the log odds z: :math:`\operatorname{logit} P(1 \mid s) = \sum_j \beta_j B_j(z)`.
 
     Rising coefficients of B-splines make a rising map. It is shrunk towards straight lines, that is Platt scaling:
@@ -51,6 +52,8 @@ class SplineCalibrator(BinaryCalibrator):
         With the repeated ends.
     coef_ : ndarray
         β.
+    covariance_ : ndarray
+        Of β, as :class:`PlattScaling`; without the constraints.
     gradient_norm_ : float
         Largest violation of the conditions of the optimum.
     n_iter_ : int
@@ -78,6 +81,7 @@ class SplineCalibrator(BinaryCalibrator):
     state: ClassVar[Mapping[str, Field]] = {
         "knots_": Numbers((f"c+{_DEGREE + 1}",), ascending=True),
         "coef_": Numbers(("c",)),
+        "covariance_": covariance_field("c"),
         **STEPS,
     }
 
@@ -117,6 +121,14 @@ class SplineCalibrator(BinaryCalibrator):
         slopes = found.x
         self.coef_ = slopes[0] + np.concatenate([[0.0], np.cumsum(slopes[1:] * self._gaps())])
         self.gradient_norm_, self.n_iter_ = found.gradient_norm, found.n_iter
+        bends = np.diff(np.diff(np.eye(len(self.coef_)), axis=0) / self._gaps()[:, None], axis=0)
+        self._measure(sample, penalty=self.alpha * bends.T @ bends)
+
+    def _design(self, scores: Scores) -> FloatArray:
+        return self._basis(scores.log_odds(self.eps))
+
+    def _coefficients(self) -> FloatArray:
+        return np.asarray(self.coef_)
 
     def _gaps(self) -> FloatArray:
         """Distances of Greville abscissae."""

@@ -37,7 +37,7 @@ class CalibrationMapDisplay:
         Where the maps are drawn.
     maps : dict of str to ndarray of shape (m,)
     intervals : dict of str to ndarray of shape (m, 2)
-        Of calibrators that say one, such as :class:`calibrant.calibrators.VennAbers`.
+        Of calibrators that show one: :class:`calibrant.calibrators.VennAbers` and ``GaussianProcessCalibrator``.
     truth : ndarray of shape (m,) or None
         The true map, where it is known.
     diagram : ReliabilityDisplay or None
@@ -119,7 +119,7 @@ class CalibrationMapDisplay:
         maps, intervals = {}, {}
         for name, one in named.items():
             maps[name] = predict_unnamed(one, _shaped(one, nodes))[:, 1]
-            if hasattr(one, "predict_interval"):
+            if one.draws_interval:
                 intervals[name] = np.asarray(predict_unnamed(one, _shaped(one, nodes), "predict_interval"))
         if (y_true is None) != (scores is None):
             raise ValueError("y_true and scores must be passed together: the diagram of the scores needs both")
