@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self, cast
 
 from .response import each_model
-from .style import Style, plain_text, style_of
+from .style import GRID_COLOR, Style, plain_text, style_of
 
 #: With more curves than these the legend stands beside the axes.
 _MANY = 6
@@ -101,7 +101,7 @@ class CurveDisplay(Display, ABC):
             self._draw_curve(ax, plain_text(name).lstrip("_"), curve, style_of(i))
         ax.set(xlabel=self.axis_texts[0], ylabel=self.axis_texts[1])
         self._set_limits(ax)
-        ax.grid(color="0.92", linewidth=0.8)
+        ax.grid(color=GRID_COLOR, linewidth=0.8)
         ax.set_axisbelow(True)
         outside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
         ax.legend(fontsize=8, framealpha=0.85, **(outside if many else {"loc": self.legend}))

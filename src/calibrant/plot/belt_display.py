@@ -7,7 +7,7 @@ from typing import Any
 
 from ..judge.tests.belt import CalibrationBelt, calibration_belt
 from .base import Display
-from .style import IDENTITY_COLOR, class_text, percent_text, style_of
+from .style import GRID_COLOR, IDENTITY_COLOR, class_text, percent_text, style_of
 
 #: Characters a line of the words below the axes.
 _WIDTH = 72
@@ -88,7 +88,7 @@ class CalibrationBeltDisplay(Display):
         ax.set_ylabel("Accuracy" if confidence else "Observed frequency")
         pvalue = "p < 0.001" if belt.pvalue < 0.001 else f"p = {belt.pvalue:.3f}"
         ax.set_title(f"{belt.n_samples:,} rows, test of calibration: {pvalue}", fontsize=10)
-        ax.grid(color="0.92", linewidth=0.8)
+        ax.grid(color=GRID_COLOR, linewidth=0.8)
         ax.set_axisbelow(True)
         ax.legend(handles=handles, fontsize=8, framealpha=0.85, loc="best")
         ax.text(

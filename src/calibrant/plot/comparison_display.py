@@ -10,7 +10,7 @@ import numpy as np
 from ..judge.models import Difference, ModelComparison, compare_models
 from ..judge.models.result import higher_is_better, measure_text
 from .base import Display
-from .style import STYLES, font_scale, percent_text, plain_text
+from .style import GRID_COLOR, STYLES, font_scale, percent_text, plain_text
 
 #: Pairs up to which panels lie in rows of three; more make panels high, and so all of them lie side by side.
 _FEW_PAIRS = 8
@@ -144,7 +144,7 @@ class ModelComparisonDisplay(Display):
         _around_zero(ax, differences)
         ax.set_yticks(range(len(names)), names, fontsize=8 * scale)
         ax.set_ylim(len(names) - 0.4, -0.6)
-        ax.grid(axis="x", color="0.92", linewidth=0.8)
+        ax.grid(axis="x", color=GRID_COLOR, linewidth=0.8)
         ax.set_axisbelow(True)
         ax.tick_params(axis="x", labelsize=7.5 * scale)
         ax.tick_params(axis="y", length=0)

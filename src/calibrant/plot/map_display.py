@@ -14,7 +14,7 @@ from .figure import arrange_single
 from .panels import BELOW
 from .reliability_display import ReliabilityDisplay, shown_or_not
 from .strip import points_from, strip_below, strip_of
-from .style import STYLES, font_scale, plain_text, style_of
+from .style import GRID_COLOR, IDENTITY_COLOR, STYLES, font_scale, plain_text, style_of
 
 if TYPE_CHECKING:
     from ..calibrators import Calibrator
@@ -156,9 +156,9 @@ class CalibrationMapDisplay:
         if panel is None:
             panel = plt.subplots(figsize=(4.8, 4.8), layout="constrained")[1]
         if self.diagram is None:
-            panel.plot([0, 1], [0, 1], color="0.45", linewidth=1.1, zorder=1.5, label="perfect calibration")
+            panel.plot([0, 1], [0, 1], color=IDENTITY_COLOR, linewidth=1.1, zorder=1.5, label="perfect calibration")
             panel.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal", xlabel="Score", ylabel="Probability")
-            panel.grid(color="0.92", linewidth=0.8)
+            panel.grid(color=GRID_COLOR, linewidth=0.8)
             panel.set_axisbelow(True)
         if self.truth is not None:
             panel.plot(self.scores, self.truth, color="black", linewidth=3.2, alpha=0.28, zorder=5.5, label="true map")

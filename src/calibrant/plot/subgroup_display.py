@@ -8,7 +8,7 @@ import numpy as np
 
 from ..judge.groups import SubgroupReport, subgroup_calibration
 from .base import Display
-from .style import class_text, percent_text, plain_text, style_of
+from .style import GRID_COLOR, class_text, percent_text, plain_text, style_of
 
 #: Inches a group and a heading, and around the panels.
 _ROW, _AROUND = 0.27, 1.45
@@ -147,7 +147,7 @@ class SubgroupDisplay(Display):
         corrected = "" if report.adjust == "none" else ", corrected"
         right.set_title(f"filled: off at {1 - report.level:.3g}{corrected}", fontsize=9, loc="left", color="0.3")
         for ax in (left, right):
-            ax.grid(axis="x", color="0.92", linewidth=0.8)
+            ax.grid(axis="x", color=GRID_COLOR, linewidth=0.8)
             ax.set_axisbelow(True)
             ax.spines[["top", "right"]].set_visible(False)
             ax.locator_params(axis="x", nbins=5)
