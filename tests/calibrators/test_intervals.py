@@ -108,6 +108,15 @@ def test_relative_weights_count_as_effective_rows(one):
     np.testing.assert_allclose(each[2], each[1], atol=1e-7)
 
 
+def test_where_rows_say_nothing_anything_may_be():
+    """All scores are equal: the map there is known to a normal width, and elsewhere not at all."""
+    fitted = c.PlattScaling(smoothing=False, shrinkage=0).fit([0.4] * 100, [0, 1, 1, 1] * 25)
+    low, high = fitted.predict_interval([0.4])[0]
+    half = norm.ppf(0.975) / np.sqrt(100 * 0.75 * 0.25)
+    np.testing.assert_allclose([logit(low), logit(high)], np.log(3) + np.array([-half, half]), rtol=1e-3)
+    np.testing.assert_allclose(fitted.predict_interval([0.9]), [[0, 1]], atol=1e-6)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("one", EVERY, ids=str)
 def test_the_level_is_kept_inside_the_family(one):

@@ -16,7 +16,10 @@ from ..sums.logistic_fit import expit
 from .base import BinaryCalibrator
 from .fields import Later, Numbers
 from .inputs import Sample, Scores, read_scores
-from .prior import share_of
+from .prior import prior_rows
+
+#: Information that is none, and what is added to correlations: where rows say nothing the interval is all of [0, 1].
+_NOTHING, _ROUNDING = 1e-100, 1e-12
 
 
 def covariance_field(size: str) -> Later:
@@ -56,22 +59,18 @@ class LaplaceMap(BinaryCalibrator):
         """
         columns, w = self._design(sample.scores), sample.weights
         p = expit(columns @ self._coefficients())
-        total = float(w.sum())
-        effective = total if (w == np.round(w)).all() else total**2 / float(w @ w)
-        mass = (
-            w
-            * p
-            * (1 - p)
-            * (effective / total)
-            / (1 - share_of(self.shrinkage if shrinkage is None else shrinkage, sample))
-        )
+        part = w / w.sum()
+        rows = float(w.sum()) if (w == np.round(w)).all() else 1 / float(part @ part)
+        rows += prior_rows(self.shrinkage if shrinkage is None else shrinkage, sample)
+        mass = rows * part * p * (1 - p)
         precision = (columns * mass[:, None]).T @ columns + penalty
         if free is None:
             free = np.eye(len(precision))
-        inner = free.T @ precision @ free
+        inner = free.T @ precision @ free + _NOTHING * np.eye(free.shape[1])
         scale = np.sqrt(np.diag(inner))
-        scale = np.where(scale > 0, scale, 1.0)
-        inverse = np.linalg.pinv(inner / np.outer(scale, scale), hermitian=True) / np.outer(scale, scale)
+        inverse = np.linalg.inv(inner / np.outer(scale, scale) + _ROUNDING * np.eye(len(scale))) / np.outer(
+            scale, scale
+        )
         self.covariance_ = np.asarray(free @ inverse @ free.T)
 
     @available_if(lambda self: getattr(self, "covariance_", True) is not None)  # type: ignore[untyped-decorator]

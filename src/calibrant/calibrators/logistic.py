@@ -396,11 +396,11 @@ def _of_normal_scores(columns: FloatArray, targets: FloatArray, weights: FloatAr
 
 
 def standard(z: FloatArray, weights: FloatArray) -> tuple[float, float]:
-    """Weighted mean and standard deviation (1 for constant scores)."""
+    """Weighted mean and standard deviation (1 for scores that are constant up to rounding)."""
     total = float(weights.sum())
     centre = float(weights @ z) / total
     spread = float(np.sqrt(weights @ (z - centre) ** 2 / total))
-    return centre, spread if spread > 0 else 1.0
+    return centre, spread if spread > _ROUNDING * float(np.abs(z).max(initial=0.0)) else 1.0
 
 
 def _crossing(a: float, b: float, c: float) -> float:

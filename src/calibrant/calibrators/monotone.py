@@ -335,7 +335,7 @@ def _cells_of(s: FloatArray, weight: FloatArray, positive: FloatArray, rows: Flo
     """Cells of neighbouring points, (c, 4), with weights that count effective rows."""
     start = cells(weight, _CELLS)
     total = float(rows.sum())
-    scale = 1.0 if (rows == np.round(rows)).all() else total / float(rows @ rows)
+    scale = 1.0 if (rows == np.round(rows)).all() else 1 / float((rows / total) @ (rows / total)) / total
     last = np.append(start[1:], len(s)) - 1
     sums = [scale * np.add.reduceat(column, start) for column in (weight, positive)]
     return np.column_stack([s[start], s[last], *sums])

@@ -34,11 +34,16 @@ def check_shrinkage(shrinkage: Any) -> None:
         not_below("shrinkage", shrinkage, 0.0)
 
 
+def prior_rows(shrinkage: float | str, sample: Sample) -> float:
+    """The prior's rows, m."""
+    rule = OF_MARGINS if sample.scores.kind == "margin" else ROWS
+    return float(rule if isinstance(shrinkage, str) else shrinkage)
+
+
 def share_of(shrinkage: float | str, sample: Sample) -> float:
     """The prior's share of all rows, ``m / (n + m)``."""
-    rule = OF_MARGINS if sample.scores.kind == "margin" else ROWS
-    rows = rule if isinstance(shrinkage, str) else shrinkage
-    return float(rows / (sample.total + rows))
+    rows = prior_rows(shrinkage, sample)
+    return rows / (sample.total + rows)
 
 
 def prior_shares(sample: Sample) -> FloatArray:
