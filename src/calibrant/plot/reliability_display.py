@@ -286,7 +286,7 @@ class ReliabilityDisplay(Display):
         -------
         str
         """
-        from ..reporting.diagram import render_diagram
+        from ..reporting.interactive import render_diagram
         from ..reporting.report import write_page
 
         return write_page(render_diagram(self.diagrams, self.estimate, self.name), path)
