@@ -1,0 +1,44 @@
+"""Pages: their code runs, their links lead somewhere, and the index has all of them."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from . import newcomer
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_links_lead_somewhere(page):
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+    there = [link.split("#")[0] for link in LINK.findall(text) if not re.match(r"\w+:|#", link)]
+    assert [link for link in there if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_a_page_has_one_title(page):
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+    assert len(re.findall(r"^# ", text, flags=re.M)) == 1
+
+
+def test_the_index_has_every_page():
+    text = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    pages = {p.name for p in (ROOT / "docs").glob("*.md")} - {"index.md"}
+    assert pages - set(LINK.findall(text)) == set()
+
+
+@pytest.mark.slow
+def test_a_newcomer_can_do_all_tasks(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert len(newcomer.run(ROOT / "docs" / "how_to.md")) == 8
+
+
+@pytest.mark.torch
+def test_a_newcomer_can_train(tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    assert newcomer.run(ROOT / "docs" / "how_to.md", "torch") == ["Train and measure in torch"]
