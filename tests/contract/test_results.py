@@ -283,7 +283,7 @@ def test_a_picture_draws_itself(result):
             result.plot()
         return
     if result is RESULTS["test without either"]:
-        with pytest.raises(ValueError, match="neither draws nor a chi-squared law"):
+        with pytest.raises(ValueError, match="neither draws nor a chi-squared distribution"):
             result.plot()
         return
     display = result.plot()

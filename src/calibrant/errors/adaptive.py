@@ -33,13 +33,13 @@ class AdaptiveKernel(CellEstimator):
 
     A single bandwidth follows the bulk of the scores. Where 99 % of them lie near 0, as for one class of a
     hundred, it shows the noise of single samples elsewhere, and a wider one smears the bulk over its neighbours. Here
-    a sample's bandwidth starts at Scott's rule for folded scores and grows until ``wanted`` samples speak at its
-    score, but not beyond ``widest``: a bulk stays narrow and does not leak.
+    a sample's bandwidth starts at Scott's rule for folded scores and grows until the kernel at its score weighs
+    ``wanted`` samples, but not beyond ``widest``: a bulk stays narrow and does not leak.
 
     Parameters
     ----------
     wanted : float or "loo", default 60
-        Samples that should speak at a score; a sixth of all where that is less. ``"loo"``: the number among
+        Samples that a kernel should weigh at a score; a sixth of all where that is less. ``"loo"``: the number among
         7.5, 15, … 960 under which outcomes are likeliest, each predicted from the other samples.
     widest : float, default 0.1
         Largest standard deviation of a kernel, as a share of the domain.
@@ -154,7 +154,7 @@ class AdaptiveKernel(CellEstimator):
         return replace(self, wanted=self._wanted(sums)), sums.on(min(CELLS, sums.cells))
 
     def _smoother(self, grid: GridMoments, count: FloatArray, start: float, wanted: float) -> VaryingSmoother:
-        """Rows of the smoothing matrix, each from the narrowest kernel under which enough samples speak."""
+        """Rows of the smoothing matrix, each from the narrowest kernel that weighs enough samples."""
         widest = self.widest * grid.cells
         narrowest = min(max(start / grid.step, 0.5), widest)
         wanted = min(wanted, float(count.sum()) / 6)

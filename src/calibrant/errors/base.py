@@ -14,7 +14,7 @@ from ..data.problem import OneVsRest, Problem, Reduction, VectorProblem
 from ..data.types import AnyArray, FloatArray, IntArray
 from ..sums.smoothing import Smoother
 
-#: A smooth curve is drawn, and its largest gap sought, where at least this many samples speak.
+#: A smooth curve is drawn, and its largest gap sought, where a kernel weighs at least this many samples.
 MIN_LOCAL_SIZE = 0.5
 
 

@@ -123,7 +123,7 @@ class DirichletKernel(ReadingEstimator):
         if isinstance(problem, Problem):
             return dirichlet_line.reading(self, problem, norm)
         if problem.drawn and self.debias in ("square", "cross"):
-            raise ValueError(f"debias={self.debias!r} adds up all classes, and is not for the class that was drawn")
+            raise ValueError(f"debias={self.debias!r} adds up all classes, and is not for one class alone")
         sample = Simplex.of(problem, self.eps)
         values = self.values(sample)
         second = None if self.debias is None else values if self.debias == "ratio" else values**2

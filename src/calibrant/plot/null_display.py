@@ -15,7 +15,7 @@ _MOST_BINS = 40
 
 
 class NullDistributionDisplay(Display):
-    """A test's statistic, a line, and what it would be for a calibrated model: its draws, or its chi-squared law.
+    """A test's statistic, a line, and what it would be for a calibrated model: draws, or its chi-squared distribution.
 
     The part at least as large as the statistic, whose share is the p-value, is darker (Silva Filho et al. 2023, Figure
     21).
@@ -44,7 +44,7 @@ class NullDistributionDisplay(Display):
         if not isinstance(result, TestResult):
             raise TypeError(f"result must be a TestResult; got {type(result).__name__}")
         if result.draws is None and result.df is None:
-            raise ValueError(f"this test has neither draws nor a chi-squared law to show: {result.method}")
+            raise ValueError(f"this test has neither draws nor a chi-squared distribution to show: {result.method}")
         if not np.isfinite(result.statistic):
             raise ValueError(f"the statistic is {result.statistic}: there is nothing to show beside the draws")
         self.result = result

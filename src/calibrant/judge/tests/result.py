@@ -31,7 +31,7 @@ class TestResult(Picture):
     n_samples : int
     draws : ndarray of shape (R,) or None
         Statistics of labels drawn under the null hypothesis, where the p-value was found among such. ``plot()`` shows
-        them, or the chi-squared law, beside the statistic.
+        them, or the chi-squared distribution, beside the statistic.
     """
 
     display: ClassVar[str] = "NullDistributionDisplay"

@@ -18,7 +18,7 @@ CONSISTENCY_POINTS, RATIO_POINTS = 512, 128
 OUTER = 16
 #: Draws worked on at a time.
 _TOGETHER = 1 << 20
-#: A group of this many samples with one score, pooled with no other, has the chi-squared law of a proportion.
+#: A group of this many samples with one score, pooled with no other, has the chi-squared distribution of a proportion.
 _ATOM = 10.0
 #: Runs of fewer samples bound hardly anything, and each run that is tested widens all others.
 _LEAST = 5.0
@@ -51,7 +51,7 @@ def likelihood_ratio_band(groups: Groups, level: float, at: AnyArray | None = No
 
     A value is kept unless the best increasing curve through it is too much less likely than the best of all. The limit
     law of that ratio has no parameter, so nothing is resampled or smoothed (and a bootstrap of the isotonic fit is not
-    consistent); for many samples of one score it is the chi-squared law. It does not hold for the outer n^(2/3) samples
+    consistent); for many samples of one score it is the chi-squared distribution. It does not hold for the outer n^(2/3) samples
     on either side: there the interval reaches at least as far as the exact ones of two runs, that of all samples up to
     the end, and that of n^(2/3) samples inwards.
 
@@ -134,7 +134,7 @@ def _limit(groups: Groups, fit: FloatArray, j: int, level: float) -> float:
     alone = (j == 0 or fit[j - 1] < fit[j]) and (j == fit.size - 1 or fit[j] < fit[j + 1])
     if alone and groups.low[j] == groups.high[j] and groups.count[j] >= _ATOM:
         return float(chdtri(1, 1 - level))
-    if level > LAW_LEVELS[-1]:  # the tail falls like that of a chi-squared law, whose quantiles are larger
+    if level > LAW_LEVELS[-1]:  # the tail falls like that of a chi-squared distribution, whose quantiles are larger
         return float(LAW[-1] * chdtri(1, 1 - level) / chdtri(1, 1 - LAW_LEVELS[-1]))
     return float(np.interp(level, LAW_LEVELS, LAW))
 
