@@ -209,7 +209,8 @@ def pearson_test(
     Returns
     -------
     TestResult
-        ``df``: ``Σ_m (classes of positive probability - 1)``, of the chi-squared distribution. ``details``: ``distinct_scores``.
+        ``df``: ``Σ_m (classes of positive probability - 1)``, of the chi-squared distribution.
+        ``details``: ``distinct_scores``.
         An outcome of stated probability 0 makes the statistic ∞.
 
     Raises

@@ -51,7 +51,7 @@ def likelihood_ratio_band(groups: Groups, level: float, at: AnyArray | None = No
 
     A value is kept unless the best increasing curve through it is too much less likely than the best of all. The limit
     law of that ratio has no parameter, so nothing is resampled or smoothed (and a bootstrap of the isotonic fit is not
-    consistent); for many samples of one score it is the chi-squared distribution. It does not hold for the outer n^(2/3) samples
+    consistent); for many samples of one score it is chi-squared. It does not hold for the outer n^(2/3) samples
     on either side: there the interval reaches at least as far as the exact ones of two runs, that of all samples up to
     the end, and that of n^(2/3) samples inwards.
 
