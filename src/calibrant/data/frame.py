@@ -1,4 +1,4 @@
-"""Columns to a data frame of whichever library is installed."""
+"""Columns to a data frame of the library that came in, or of whichever is installed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,12 @@ from typing import Any, Literal
 
 Backend = Literal["polars", "pandas", "pyarrow"]
 _BACKENDS: dict[str, Backend] = {"pandas": "pandas", "polars": "polars", "pyarrow": "pyarrow"}
+
+
+def library_of(*values: Any) -> str | None:
+    """Library of frames and columns that the first such value is of; None for arrays, lists and tensors."""
+    roots = (type(value).__module__.partition(".")[0] for value in values)
+    return next((root for root in roots if root in _BACKENDS), None)
 
 
 def to_frame(columns: dict[str, list[Any]], backend: str | None, owner: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -60,6 +60,8 @@ class Predictions(Shown):
         how nearly.
     groups : ndarray of shape (n,) or None
         Codes 0 … G - 1 of rows that belong together (prompts, patients, events); None: all rows are independent.
+    library : str or None
+        "pandas", "polars" or "pyarrow" where scores or labels came in one: what ``to_frame()`` of results gives.
     """
 
     probs: FloatArray
@@ -70,6 +72,7 @@ class Predictions(Shown):
     eps: float
     logs: FloatArray | None = None
     groups: IntArray | None = None
+    library: str | None = None
 
     def _shown(self) -> Iterable[tuple[str, Any]]:
         yield from {"n_samples": self.n_samples, "classes": self.classes, "probs": self.probs}.items()
@@ -166,4 +169,4 @@ class Predictions(Shown):
         w = None if self.weights is None else self.weights[rows]
         logs = None if self.logs is None else self.logs[rows]
         groups = None if self.groups is None else self.groups[rows]
-        return Predictions(self.probs[rows], self.codes[rows], w, self.classes, self.positive, self.eps, logs, groups)
+        return replace(self, probs=self.probs[rows], codes=self.codes[rows], weights=w, logs=logs, groups=groups)

@@ -64,6 +64,9 @@ class Result(Shown):
 class Tabular:
     """What has rows, and gives them as a data frame."""
 
+    #: Of the frames that the rows came in; set by :func:`calibrant.data.verbs.verb`, no part of the value.
+    _library: str | None = None
+
     @abstractmethod
     def _columns(self) -> dict[str, Any]:
         """Columns of the table, by name."""
@@ -74,10 +77,11 @@ class Tabular:
         Parameters
         ----------
         backend : {"pandas", "polars", "pyarrow"}, optional
-            Default: the first of these that is installed. ImportError if none is.
+            Default: the one that scores or labels came in, else the first of these that is installed. ImportError if
+            none is.
         """
         columns = {name: list(values) for name, values in self._columns().items()}
-        return to_frame(columns, backend, f"{type(self).__name__}.to_frame()")
+        return to_frame(columns, backend or self._library, f"{type(self).__name__}.to_frame()")
 
 
 class Table(Tabular, Result):

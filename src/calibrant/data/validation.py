@@ -12,6 +12,7 @@ from .columns import check_one_column
 from .convert import to_array
 from .dependence import group_codes, read_groups
 from .doubts import check_same_order, warn_of_columns, warn_of_labels
+from .frame import library_of
 from .labels import encode_binary, encode_columns
 from .predictions import Predictions
 from .types import AnyArray, FloatArray, IntArray
@@ -110,6 +111,7 @@ def as_predictions(
     if y_prob is None:
         raise TypeError("y_prob must be given: probabilities of the labels in y_true")
     check_same_order(y_true=y_true, y_prob=y_prob, sample_weight=sample_weight, groups=groups)
+    library = library_of(y_prob, y_true)
     truth, _ = to_array(y_true, "y_true")
     raw, columns = to_array(y_prob, "y_prob")
     probs, eps = _scores(raw)
@@ -139,7 +141,7 @@ def as_predictions(
             logs = logs[:, ::-1]
         if not from_logits:
             warn_of_labels(probs)
-        return Predictions(probs, codes, weights, classes, positive, eps, logs, together)
+        return Predictions(probs, codes, weights, classes, positive, eps, logs, together, library)
     if pos_label is not None:
         raise ValueError(
             f"pos_label is for a 1-D y_prob; y_prob has {probs.shape[1]} columns (got pos_label={pos_label!r}): "
@@ -154,7 +156,7 @@ def as_predictions(
         warn_of_labels(probs)
     if labels is None and columns is None:
         warn_of_columns(probs, codes, classes, truth)
-    return Predictions(probs, codes, weights, classes, None, eps, logs, together)
+    return Predictions(probs, codes, weights, classes, None, eps, logs, together, library)
 
 
 def _one_column(array: AnyArray, name: str) -> AnyArray:

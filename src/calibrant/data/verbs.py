@@ -8,10 +8,13 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, ParamSpec, TypeAlias, TypedDict, TypeVar
 
+from .frame import library_of
 from .predictions import Predictions
+from .result import Tabular
 from .types import RenamedWarning
 from .validation import as_predictions
 
@@ -67,13 +70,31 @@ def verb(
                 kwargs.update(_as_now(name, kwargs, {p.name for p in own[: len(args)]}, known, old))
             if reads and not grouped:
                 _refuse_groups(function, (*args, *kwargs.values()))
-            return function(*args, **kwargs)
+            found = function(*args, **kwargs)
+            if isinstance(found, Tabular):
+                # Not a field: the same numbers are the same value, whatever they came in.
+                object.__setattr__(
+                    found, "_library", _library([kwargs.get("y_prob")], args[1:2], kwargs.values(), args)
+                )
+            return found
 
         # inspect reads it from any function; the type of functions does not list it.
         called.__signature__ = signature.replace(parameters=every)  # type: ignore[attr-defined]
         return called
 
     return decorate
+
+
+def _library(*given: Iterable[Any]) -> str | None:
+    """Library of the first frame or column among what is given; :class:`Predictions` know theirs."""
+    for value in chain(*given):
+        if isinstance(value, Predictions):
+            found = value.library
+        else:
+            found = _library(value.values()) if isinstance(value, Mapping) else library_of(value)
+        if found is not None:
+            return found
+    return None
 
 
 def _refuse_groups(function: Callable[..., Any], given: Iterable[Any]) -> None:

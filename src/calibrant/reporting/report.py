@@ -231,7 +231,7 @@ class Report(Picture, Table):
         columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in self.per_class] for name in names}
         labels = {"label": [str(row.label) for row in self.per_class]}
         ends = {end: [getattr(row.interval, end) for row in self.per_class] for end in ("low", "high")}
-        return to_frame(labels | columns | ends, backend, "Report.classes_frame()")
+        return to_frame(labels | columns | ends, backend or self._library, "Report.classes_frame()")
 
     def _shown(self) -> Iterable[tuple[str, Any]]:
         names = ("n_samples", "headline", "notion", "brier", "log_loss", "accuracy", "classes", "verdict")
