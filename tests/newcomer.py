@@ -102,7 +102,7 @@ if __name__ == "__main__":
     import calibrant
 
     page = Path(sys.argv[1]).resolve()
-    if page.parent.parent in Path(calibrant.__file__).resolve().parents:
+    if page.parent.parent / "src" in Path(calibrant.__file__).resolve().parents:
         raise SystemExit(f"this is the checkout's calibrant, not an installed one: {calibrant.__file__}")
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         done = run(page, *sys.argv[2:])
