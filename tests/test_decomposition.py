@@ -74,7 +74,25 @@ def test_corp_is_isotonic_regression():
     flipped = cal.decompose(y, 1 - p, sample_weight=w, pos_label=0)
     assert flipped.calibration == pytest.approx(d.calibration, abs=1e-12)
     matrix = cal.decompose(y, np.column_stack([1 - p, p]), sample_weight=w)
-    assert matrix.calibration == pytest.approx(2 * d.calibration, abs=1e-12)
+    assert matrix.calibration == pytest.approx(d.calibration, abs=1e-12)
+    assert "(p-o)²" in str(matrix)
+    assert "(p-o)²" in str(d)
+    summed = cal.decompose(y, np.column_stack([1 - p, p]), sample_weight=w, score=cal.scores.Brier("sum"))
+    assert summed.calibration == pytest.approx(2 * d.calibration, abs=1e-12)
+
+
+def test_one_brier_score_whoever_shows_it():
+    """Two classes in one column or two: report, parts, sums and comparison of models print one number."""
+    y, p = binary(digits=2)
+    shown = cal.report(y, p).brier
+    assert shown == pytest.approx(np.mean((p - y) ** 2))
+    for scores in (p, np.column_stack([1 - p, p])):
+        assert cal.report(y, scores).brier == pytest.approx(shown, abs=1e-12)
+        assert cal.decompose(y, scores).total == pytest.approx(shown, abs=1e-12)
+        assert cal.Accumulator().update(y, scores).decompose(method="binned").total == pytest.approx(shown, abs=1e-12)
+        models = cal.compare_models(y, {"one": scores, "other": scores}, n_resamples=20)
+        assert models.models[0].measures["brier"] == pytest.approx(shown, abs=1e-12)
+        assert "Brier scores are (p-o)²" in " ".join(str(models).split())
 
 
 def test_classes_of_brier_add_up():

@@ -159,14 +159,19 @@ def score_named(score: Any) -> Any:
     return score
 
 
-def as_rule(score: str | ScoringRule, *, one_column: bool) -> ScoringRule:
-    """Judge a ``score`` argument; ``"brier"`` of a single column of probabilities is ``(p - o)²``."""
+def as_rule(score: str | ScoringRule, *, half: bool) -> ScoringRule:
+    """Judge a ``score`` argument; ``half``: whether ``"brier"`` is ``(p - o)²`` of two classes, not the sum of both."""
     score = score_named(score)
     if isinstance(score, ScoringRule):
         return score
     if score not in RULES:
         raise ValueError(f"score must be one of {', '.join(map(repr, RULES))} or a scoring rule; got {score!r}")
-    return Brier("half") if score == "brier" and one_column else RULES[score]
+    return Brier("half") if score == "brier" and half else RULES[score]
+
+
+def brier_words(n_classes: int) -> str:
+    """The convention of every Brier score that is shown."""
+    return "(p-o)², half the sum over both classes" if n_classes == 2 else "the sum over classes"
 
 
 def matrix_of(p: Predictions) -> FloatArray:
@@ -213,7 +218,7 @@ def score_samples(
 
 
 def _samples(p: Predictions, score: str | ScoringRule) -> FloatArray:
-    rule = as_rule(score, one_column=p.positive is not None)
+    rule = as_rule(score, half=p.positive is not None)
     codes = p.codes
     if p.logs is not None and isinstance(rule, Log):
         return np.asarray(-np.take_along_axis(p.logs, codes[:, None].astype(np.intp), axis=1)[:, 0], dtype=np.float64)

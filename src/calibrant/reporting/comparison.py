@@ -16,9 +16,10 @@ from ..data.printable import printable
 from ..data.result import Result, Table, plain
 from ..data.types import Label
 from ..measure.result import Estimate
+from ..measure.scores import brier_words
 from .repair_verdict import verdict_of
 from .report import Report, write_page
-from .text import brier_words, seconds_of
+from .text import seconds_of
 
 #: Of a file that :func:`calibrant.compare_calibrators` wrote.
 FORMAT = "calibrant-comparison"

@@ -13,9 +13,9 @@ import numpy as np
 from ..data.notebook import drawing
 from ..data.types import FloatArray, Label
 from ..measure.result import ReliabilityCurve
+from ..measure.scores import brier_words
 from .text import (
     adjusted_of,
-    brier_words,
     class_note,
     footnote,
     impossible,

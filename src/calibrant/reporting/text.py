@@ -9,6 +9,7 @@ import numpy as np
 
 from ..data.printable import printable
 from ..measure.result import Estimate, ReliabilityCurve
+from ..measure.scores import brier_words
 
 if TYPE_CHECKING:
     from .report import ClassRow, Report
@@ -183,8 +184,3 @@ def seconds_of(seconds: float) -> str:
     if seconds < 0.0995:
         return f"{1e3 * seconds:.2g} ms"
     return f"{seconds:.2g} s" if seconds < 9.95 else f"{seconds:.0f} s"
-
-
-def brier_words(n_classes: int) -> str:
-    """The convention of every Brier score that is shown."""
-    return "(p - o)², half the sum over both classes" if n_classes == 2 else "the sum over classes"

@@ -118,6 +118,7 @@ class CrossFitted:
             score=score,
             method=f"cross-fitted {name}",
             n_samples=len(self._sample.codes),
+            n_classes=self._stated.shape[1],
             intervals=rows.intervals(self.level),
         )
         return found if gains is None else self.bounded(found, gains)

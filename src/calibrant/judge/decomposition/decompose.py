@@ -55,7 +55,7 @@ def decompose(
         Rows that belong together (see :func:`calibrant.as_predictions`): whole groups are resampled, and folds keep
         them together. Values are those of the rows but for ``calibrator`` and ``features``, whose folds differ.
     score : {"brier", "log-loss", "spherical"} or a scoring rule of :mod:`calibrant.scores`, default "brier"
-        ``"brier"``: ``(p - o)²`` of a 1-D ``y_prob``, ``Σ_k (p_k - o_k)²`` of a matrix.
+        ``"brier"``: ``(p - o)²`` of two classes, ``Σ_k (p_k - o_k)²`` of more.
     method : {"corp", "binned", "exact"}, default "corp"
         How C is found. ``"corp"``: by isotonic regression (Dimitriadis, Gneiting & Jordan 2021), without a choice of
         bins; of two classes for any score, of more for Brier's, class by class. ``"binned"``: frequencies of bins of
@@ -161,7 +161,7 @@ def decompose(
     check_choice("method", method, METHODS)
     p = as_predictions(y_true, y_prob, **reading)
     score = score_named(score)
-    rule = as_rule(score, one_column=p.positive is not None)
+    rule = as_rule(score, half=p.n_classes == 2)
     n_resamples, level, cv = check_resamples(n_resamples, 0), check_level(level), check_int("cv", cv, 2)
     Binned(n_bins, strategy)  # judges both
     true = None if posterior is None else _posterior(posterior, p)
@@ -193,7 +193,9 @@ def decompose(
     intervals = {}
     if n_resamples:
         intervals = resampled_intervals(rows, parts, n_resamples, level, np.random.default_rng(random_state))
-    found = Decomposition(**parts, score=name, method=method, n_samples=len(codes), intervals=intervals)
+    found = Decomposition(
+        **parts, score=name, method=method, n_samples=len(codes), n_classes=p.n_classes, intervals=intervals
+    )
     return found if gains is None else crossed.bounded(found, gains)
 
 

@@ -30,8 +30,8 @@ def decompose_sums(sums: Accumulator, *, score: Any = "brier", method: str = "co
             "method='exact' needs the rows, whose probability vectors sums do not tell apart: use 'binned'"
         )
     totals, score = sums.required_totals(), score_named(score)
-    rule = as_rule(score, one_column=sums.positive is not None)
     k = len(sums.classes)
+    rule = as_rule(score, half=k == 2)
     if k > 2 and not isinstance(rule, Brier):
         raise ValueError(
             f"{rule!r} of {k} classes is no sum over classes: sums can decompose Brier's score, or rows can"
@@ -50,7 +50,7 @@ def decompose_sums(sums: Accumulator, *, score: Any = "brier", method: str = "co
         spoken = parts["total"]
         parts |= {"total": total, "within": total - spoken if np.isfinite(spoken) else 0.0}
     name = score if isinstance(score, str) else repr(score)
-    return Decomposition(**parts, score=name, method=method, n_samples=totals.n_samples)
+    return Decomposition(**parts, score=name, method=method, n_samples=totals.n_samples, n_classes=k)
 
 
 def _problems(sums: Accumulator) -> list[ProblemSums]:

@@ -83,7 +83,7 @@ def resampled_intervals(
     n = len(rows.codes)
 
     def whole(parts: dict[str, float]) -> Decomposition:
-        return Decomposition(**parts, score="", method="", n_samples=n, intervals={})
+        return Decomposition(**parts, score="", method="", n_samples=n, n_classes=0, intervals={})
 
     known = whole(parts)
     drawn: dict[str, list[float]] = {name: [] for name in PARTS if np.isfinite(getattr(known, name))}

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...data.result import Table, plain
 from ...data.types import Interval
+from ...measure.scores import brier_words
 
 PARTS = (
     "total",
@@ -59,7 +60,7 @@ class Decomposition(Table):
         With features: the lower end of the one-sided interval of ``grouping``, which the grouping loss is above at the
         level. NaN without.
     score, method : str
-    n_samples : int
+    n_samples, n_classes : int
     """
 
     total: float
@@ -73,6 +74,7 @@ class Decomposition(Table):
     n_samples: int
     intervals: Mapping[str, Interval] = field(default_factory=dict)
     grouping_lower: float = float("nan")
+    n_classes: int = 0
 
     def _columns(self) -> dict[str, Any]:
         nothing = Interval(float("nan"), float("nan"))
@@ -111,6 +113,8 @@ class Decomposition(Table):
 
     def __str__(self) -> str:
         lines = [f"{self.score} score of {self.n_samples:,} rows ({self.method})"]
+        if self.score == "brier" and self.n_classes:
+            lines[0] += f": {brier_words(self.n_classes)}"
         for name in PARTS:
             value = getattr(self, name)
             if np.isnan(value) or (name == "within" and self.method != "binned"):
@@ -125,6 +129,6 @@ class Decomposition(Table):
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, for JSON (NaN and infinities as None)."""
         out = {name: plain(getattr(self, name)) for name in PARTS}
-        out |= {"score": self.score, "method": self.method, "n_samples": self.n_samples}
+        out |= {"score": self.score, "method": self.method, "n_samples": self.n_samples, "n_classes": self.n_classes}
         out |= {"grouping_lower": plain(self.grouping_lower)}
         return out | {"intervals": {k: [plain(v.low), plain(v.high)] for k, v in self.intervals.items()}}

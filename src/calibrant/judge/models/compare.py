@@ -64,6 +64,7 @@ def compare_models(
         What reads the (L1) calibration error of each model, as :func:`calibrant.calibration_error`. Intervals are of
         the error itself, and do not depend on it.
     scores : sequence of {"brier", "log-loss", "spherical"} or scoring rules, default ("brier", "log-loss")
+        ``"brier"``: ``(p - o)²`` of two classes, ``Σ_k (p_k - o_k)²`` of more.
     groups : array-like of shape (n,), optional
         What must not be taken for independent rows: the game, patient or event that several rows are of. Scores do not
         depend on it, only what is known of their noise and bias; calibration errors are those of
@@ -181,6 +182,7 @@ def compare_models(
         n_samples=first.n_samples,
         n_groups=units.copies.size if units.grouped else None,
         warnings=complaints,
+        n_classes=first.n_classes,
     )
 
 
@@ -288,7 +290,7 @@ def _judged_rules(scores: Any, p: Predictions) -> dict[str, ScoringRule]:
     for score in scores:
         if not isinstance(score, (str, ScoringRule)):
             raise TypeError(f"scores must be names or scoring rules; got {score!r}")
-    rules = {s if isinstance(s, str) else repr(s): as_rule(s, one_column=p.positive is not None) for s in scores}
+    rules = {s if isinstance(s, str) else repr(s): as_rule(s, half=p.n_classes == 2) for s in scores}
     for name, rule in rules.items():
         if rule.binary and p.n_classes > 2:
             raise ValueError(f"scores: {name} is of two classes; there are {p.n_classes}")

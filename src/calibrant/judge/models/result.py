@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from ...data.printable import printable
 from ...data.result import Paged, Picture, Result, Section, plain
 from ...data.types import Interval
+from ...measure.scores import brier_words
 
 _ERRORS = {
     "calibration_error": "calibration error",
@@ -45,7 +46,8 @@ class ComparedModel(Result):
     ----------
     name : str
     measures : mapping of str to float
-        Each measure's value, as the function of that name gives it for the model alone.
+        Each measure's value for the model alone, as :func:`calibrant.calibration_error` and
+        :func:`calibrant.decompose` give it.
     """
 
     name: str
@@ -114,6 +116,7 @@ class ModelComparison(Picture, Paged):
         Groups of rows that were taken for independent; None for the rows themselves.
     warnings : tuple of str
         Why intervals and p-values may be off; empty where nothing is known against them.
+    n_classes : int
     """
 
     display: ClassVar[str] = "ModelComparisonDisplay"
@@ -129,6 +132,7 @@ class ModelComparison(Picture, Paged):
     n_samples: int
     n_groups: int | None
     warnings: tuple[str, ...] = field(default=())
+    n_classes: int = 0
 
     @property
     def measures(self) -> tuple[str, ...]:
@@ -212,6 +216,8 @@ class ModelComparison(Picture, Paged):
             "Intervals of calibration errors and of parts of scores account for their bias, and need not lie around "
             "the difference."
         )
+        if self.n_classes and "brier" in self.measures:
+            note += f" Brier scores are {brier_words(self.n_classes)}."
         if self.n_groups is not None:
             note += " Rows of a group are not taken for independent."
         return note

@@ -89,7 +89,7 @@ def calibration_test(
     chosen = as_notion(notion, p)
     reader: Any = estimator
     if isinstance(estimator, ScoringRule) or (isinstance(estimator, str) and estimator in RULES):
-        reader = as_rule(estimator, one_column=p.positive is not None)
+        reader = as_rule(estimator, half=p.positive is not None)
     rng = np.random.default_rng(random_state)
     if not isinstance(reader, ScoringRule):
         reader = _reader(reader, chosen)
