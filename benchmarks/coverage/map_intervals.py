@@ -30,6 +30,7 @@ TRUTHS = {
     "steps": lambda s: 0.1 + 0.35 * (s > 0.3) + 0.45 * (s > 0.7),
 }
 CALIBRATORS = {
+    "TemperatureScaling": c.TemperatureScaling(),
     "PlattScaling": c.PlattScaling(),
     "PlattScaling(shrinkage=0)": c.PlattScaling(shrinkage=0),
     "BetaCalibration": c.BetaCalibration(),
@@ -41,6 +42,7 @@ CALIBRATORS = {
 }
 #: Truths inside a calibrator's family.
 INSIDE = {
+    "TemperatureScaling": ("calibrated",),
     "PlattScaling": ("calibrated", "over-confident"),
     "PlattScaling(shrinkage=0)": ("calibrated", "over-confident"),
     "BetaCalibration": ("calibrated", "over-confident", "asymmetric"),

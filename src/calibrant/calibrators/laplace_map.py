@@ -16,7 +16,7 @@ from ..sums.logistic_fit import expit
 from .base import BinaryCalibrator
 from .fields import Later, Numbers
 from .inputs import Sample, Scores, read_scores
-from .prior import prior_rows
+from .prior import effective_rows
 
 #: Information that is none, and what is added to correlations: where rows say nothing the interval is all of [0, 1].
 _NOTHING, _ROUNDING = 1e-100, 1e-12
@@ -59,10 +59,8 @@ class LaplaceMap(BinaryCalibrator):
         """
         columns, w = self._design(sample.scores), sample.weights
         p = expit(columns @ self._coefficients())
-        part = w / w.sum()
-        rows = float(w.sum()) if (w == np.round(w)).all() else 1 / float(part @ part)
-        rows += prior_rows(self.shrinkage if shrinkage is None else shrinkage, sample)
-        mass = rows * part * p * (1 - p)
+        rows = effective_rows(self.shrinkage if shrinkage is None else shrinkage, sample)
+        mass = rows * (w / w.sum()) * p * (1 - p)
         precision = (columns * mass[:, None]).T @ columns + penalty
         if free is None:
             free = np.eye(len(precision))

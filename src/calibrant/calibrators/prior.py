@@ -40,6 +40,14 @@ def prior_rows(shrinkage: float | str, sample: Sample) -> float:
     return float(rule if isinstance(shrinkage, str) else shrinkage)
 
 
+def effective_rows(shrinkage: float | str, sample: Sample) -> float:
+    """The prior's rows and the sample's: of relative weights their effective number (Kish), of whole ones their sum."""
+    w = sample.weights
+    part = w / w.sum()
+    own = float(w.sum()) if (w == np.round(w)).all() else 1 / float(part @ part)
+    return own + prior_rows(shrinkage, sample)
+
+
 def share_of(shrinkage: float | str, sample: Sample) -> float:
     """The prior's share of all rows, ``m / (n + m)``."""
     rows = prior_rows(shrinkage, sample)
