@@ -8,7 +8,7 @@ from hashlib import sha256
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import calibrant as cal
@@ -374,6 +374,7 @@ PLACES = [p for p in _places(HEADER) if p]
 @pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(PLACES), JSON)
+@example(("settings", "labels"), False)
 def test_no_header_does_anything_but_raise_value_error(path, value):
     """Any value in any place: the accumulator it was, or one that can be read, or ValueError; nothing else."""
     try:

@@ -49,6 +49,7 @@ def test_tour_runs(tmp_path, monkeypatch):
     pytest.importorskip("ipykernel")
     root = str(Path(calibrant.__file__).parents[1])
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])]))
+    monkeypatch.delenv("MPLBACKEND", raising=False)  # a kernel draws inline unless it is told otherwise
     notebook = nbformat.read(TOUR, as_version=4)
     for cell in notebook.cells:
         if cell.cell_type == "code":

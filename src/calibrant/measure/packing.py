@@ -122,6 +122,7 @@ def from_bytes(data: Any) -> tuple[dict[str, Any], dict[str, Any], Mapping[str, 
         need(rows is None or isinstance(rows, Mapping), "rows must be an object")
         need(isinstance(held.data["made"], str), "made must be a text")
         settings, about = _CODER.arguments(given), {"dropped": held.whole("dropped"), "made": held.data["made"]}
+        need(isinstance(settings.get("labels", ()), (list, tuple, type(None))), "labels must be a list")
         numbers = sum(array.size for array in arrays)
         chosen = [settings.get("binned"), *(settings.get("estimators") or [])]
         for estimator in chosen if rows is not None else []:
