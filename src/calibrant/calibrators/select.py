@@ -92,7 +92,7 @@ def default_candidates(n_classes: int, kind: str = "probability") -> dict[str, C
     """Candidates of ``"auto"``, from the simplest: what is left alone needs strong evidence to be changed.
 
     >>> list(default_candidates(2))
-    ['identity', 'temperature', 'platt', 'beta', 'quadratic', 'spline', 'isotonic']
+    ['identity', 'temperature', 'ensemble-temperature', 'platt', 'beta', 'quadratic', 'spline', 'isotonic']
     """
     return {name: named_calibrator(name, n_classes) for name in _default_names(n_classes, kind)}
 
@@ -100,8 +100,10 @@ def default_candidates(n_classes: int, kind: str = "probability") -> dict[str, C
 def _default_names(n_classes: int, kind: str) -> list[str]:
     probabilities = kind != "margin"
     if n_classes == 2:
-        names = ["identity", "temperature", "platt", "beta", "quadratic", "spline", "isotonic"]
-        return names if probabilities else ["platt", "quadratic", "spline", "isotonic"]
+        names = ["platt", "beta", "quadratic", "spline", "isotonic"]
+        if not probabilities:
+            return [name for name in names if name != "beta"]
+        return ["identity", "temperature", "ensemble-temperature", *names]
     if not probabilities:
         return ["temperature", "vector", "matrix", "isotonic"]
     # Dirichlet calibration is no better than a matrix that is shrunk by n and K, and by far the slowest.

@@ -217,10 +217,10 @@ def own_logits(z: FloatArray, sample: Sample, shrinkage: float | str) -> FloatAr
     share = share_of(shrinkage, sample)
     out = np.empty(len(z))
     for rows, d in _tiles(z):
-        own = d[np.arange(len(d)), sample.codes[rows]]
+        own = d[sample.codes[rows], np.arange(d.shape[1])]
         if share > 0:
-            likely = prior_shares(sample) if sample.scores.kind == "margin" else softmax(d)
-            own = own + share * ((likely * d).sum(axis=1) - own)
+            likely = prior_shares(sample)[:, None] if sample.scores.kind == "margin" else special.softmax(d, axis=0)
+            own = own + share * ((likely * d).sum(axis=0) - own)
         out[rows] = own
     return out
 
@@ -249,14 +249,15 @@ def fit_temperature(z: FloatArray, own: FloatArray, weights: FloatArray) -> Solu
 
 
 def _tiles(z: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
-    """Rows, and their logits below the largest of their row, in float64.
+    """Rows, and their logits below the largest of their row, (K, rows), in float64: sums over few classes are fast so.
 
     In float32 the loss has noise above what a step near the optimum gains, and the search would not end.
     """
     step = max(1, _TILE // z.shape[1])
     for a in range(0, len(z), step):
-        part = z[a : a + step]
-        yield slice(a, a + len(part)), np.subtract(part, part.max(axis=1, keepdims=True), dtype=np.float64)
+        d = np.array(z[a : a + step].T, dtype=np.float64, order="C")
+        d -= d.max(axis=0)
+        yield slice(a, a + d.shape[1]), d
 
 
 class _Loss:
@@ -275,13 +276,14 @@ class _Loss:
             own, w = self.own[rows], self.weights[rows]
             e = d * b
             np.exp(e, out=e)
-            whole = e.sum(axis=1)
+            whole = e.sum(axis=0)
             e *= d
-            first = e.sum(axis=1) / whole
+            first = e.sum(axis=0) / whole
             value += float(w @ (np.log(whole) - b * own))
             slope += float(w @ (first - own))
             if curved:
-                curve += float(w @ (np.einsum("ij,ij->i", e, d) / whole - first**2))
+                e *= d
+                curve += float(w @ (e.sum(axis=0) / whole - first**2))
         n = self.total
         return value / n, np.array([slope / n]), np.array([[max(curve, 0.0) / n]]) if curved else None
 
