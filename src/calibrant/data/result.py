@@ -108,10 +108,10 @@ class Section(NamedTuple):
     note: str = ""
     folded: bool = False
 
-    def html(self) -> str:
-        """Table and note; behind its name where it is folded."""
-        inside = notebook.table(self.columns, self.marked) + notebook.paragraph(self.note)
-        return notebook.folded(self.name, inside) if self.folded else notebook.heading(self.name) + inside
+    def html(self, level: int = 4) -> str:
+        """Heading, table and note; behind its name where it is folded."""
+        inside = notebook.table(self.columns, self.marked) + notebook.note(self.note)
+        return notebook.folded(self.name, inside) if self.folded else notebook.heading(self.name, level) + inside
 
 
 class Paged(Table):
@@ -132,13 +132,13 @@ class Paged(Table):
     def _lead(self) -> str:
         return self.summary
 
-    def _words_html(self) -> str:
+    def _words_html(self, level: int = 4) -> str:
         text = notebook.folded("as text", notebook.preformatted(str(self)))
-        return "".join(section.html() for section in self._sections()) + text
+        return "".join(section.html(level) for section in self._sections()) + text
 
     def to_html(self, path: str | PathLike[str] | None = None) -> str:
         """One self-contained HTML page, as text; also written to ``path`` if given. Needs the extra ``cli``."""
-        page = from_below("reporting.html", "render_paged")(self, self._words_html())
+        page = from_below("reporting.html", "render_paged")(self, self._words_html(2))
         return cast(str, from_below("reporting.report", "write_page")(page, path))
 
 
