@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from .digits import half_width, known, signed
+from .digits import half_width, known, pvalue_text, signed
 from .types import AnyArray, FloatArray
 
 #: Rows of a table that are seen before the others are folded away, and rows that are written at all.
 _SEEN, _MOST = 12, 500
 #: Ends the name of a column of drawings, which has no heading.
 _DRAWN = "drawn"
+#: Columns of p-values, which have three decimals.
+_PVALUES = ("pvalue", "adjusted")
 #: Rules hold inside the fragment alone; colours are those around it, so that light and dark need no rules of their own.
 _STYLE = """<style>
 .calibrant-shown { max-width: 100%; overflow-x: auto; line-height: 1.45;
@@ -100,20 +102,21 @@ def table(columns: Mapping[str, Sequence[Any]], marked: Sequence[bool] = ()) -> 
     return of(rows[:_SEEN]) + more
 
 
-def strips(values: Sequence[float], lows: Sequence[float], highs: Sequence[float]) -> list[str]:
+def strips(values: Sequence[Any], lows: Sequence[Any], highs: Sequence[Any]) -> list[str]:
     """Values with their intervals as small drawings of one scale, which holds 0; "" where there is none.
 
     The numbers stand beside them, so they are hidden from what reads a page aloud.
     """
     width = 84
-    ends = np.array([*lows, *highs, 0.0], dtype=float)
-    least, most = np.nanmin(np.where(np.isfinite(ends), ends, 0)), np.nanmax(np.where(np.isfinite(ends), ends, 0))
+    told = np.array([values, lows, highs], dtype=float).T
+    seen = np.append(told[np.isfinite(told)], 0.0)
+    least, most = seen.min(), seen.max()
     found = []
 
     def at(v: float) -> str:
         return f"{4 + (width - 8) * (v - least) / (most - least):.1f}"
 
-    for v, low, high in zip(values, lows, highs, strict=True):
+    for v, low, high in told:
         if most <= least or not np.isfinite([v, low, high]).all():
             found.append("")
             continue
@@ -197,7 +200,7 @@ def _with_intervals(columns: dict[str, list[Any]]) -> dict[str, list[str]]:
             if len(values) > 1 and not any(column.endswith(_DRAWN) for column in out):  # one picture a table
                 out[f"{of}{_DRAWN}"] = strips(columns[own], values, columns[ends])
         elif name not in out:
-            out[name] = [escape(_cell(v)) for v in values]
+            out[name] = [escape(pvalue_text(v) if name in _PVALUES else _cell(v)) for v in values]
         before = name
     return {name: cells for name, cells in out.items() if any(cells)}
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from importlib import import_module
 from os import PathLike
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from . import notebook
 from .frame import to_frame
 from .types import Interval
 
+Found = TypeVar("Found")
 #: Characters that a ``repr`` has at most.
 WIDEST = 200
 _LONGEST_PART, _LONGEST_LINE, _FEW = 60, 400, 6
@@ -64,7 +65,7 @@ class Result(Shown):
 class Tabular:
     """What has rows, and gives them as a data frame."""
 
-    #: Of the frames that the rows came in; set by :func:`calibrant.data.verbs.verb`, no part of the value.
+    #: Of the frames that the rows came in; set by :func:`came_in`, no part of the value.
     _library: str | None = None
 
     @abstractmethod
@@ -82,6 +83,16 @@ class Tabular:
         """
         columns = {name: list(values) for name, values in self._columns().items()}
         return to_frame(columns, backend or self._library, f"{type(self).__name__}.to_frame()")
+
+
+def came_in(library: str | None, found: Found) -> Found:
+    """What was found, whose table is by default of the library that its rows came in.
+
+    That is no field: the same numbers are the same value, whatever they came in.
+    """
+    if isinstance(found, Tabular):
+        object.__setattr__(found, "_library", library)
+    return found
 
 
 class Table(Tabular, Result):
