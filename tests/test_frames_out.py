@@ -67,3 +67,66 @@ def test_scores_win_and_predictions_remember(rows):
     assert library_of(cal.report(judged.subset(slice(0, 100))).classes_frame()) == "polars"
     matrix = nw.from_dict({"0": (1 - p).tolist(), "1": p.tolist()}, backend="pyarrow").to_native()
     assert library_of(cal.report(y.astype(str), matrix).classes_frame()) == "pyarrow"
+
+
+#: What sums of rows give with a table.
+OF_SUMS = {
+    "sums": lambda sums: sums,
+    "estimate": lambda sums: sums.estimate(),
+    "curve": lambda sums: sums.reliability_curve(),
+    "curves": lambda sums: next(iter(sums.reliability_curves().values())),
+    "report": lambda sums: sums.report(),
+    "decompose": lambda sums: sums.decompose(),
+}
+
+
+@pytest.mark.parametrize("name", OF_SUMS)
+def test_sums_remember_the_first_piece_that_says(name, rows):
+    y, p = rows
+    nothing, first = cal.Accumulator().update(y[:100], p[:100]), column(p[100:200], "polars")
+    assert library_of(OF_SUMS[name](nothing).to_frame()) == "pandas"
+    known = cal.Accumulator().update(y[:100], p[:100]).update(y[100:200], first)
+    known.update(y[200:], column(p[200:], "pyarrow"))
+    for sums in (known, nothing + known, known + nothing, sum([nothing, known, nothing])):
+        assert library_of(OF_SUMS[name](sums).to_frame()) == "polars"
+    assert library_of(OF_SUMS[name](known).to_frame("pyarrow")) == "pyarrow"
+    said = cal.Accumulator().update(cal.as_predictions(column(y, "pyarrow"), p))
+    assert library_of(OF_SUMS[name](said).to_frame()) == "pyarrow"
+    assert library_of(OF_SUMS[name](cal.Accumulator.from_bytes(known.to_bytes())).to_frame()) == "pandas"
+
+
+def test_a_bad_piece_says_nothing(rows):
+    y, p = rows
+    sums = cal.Accumulator().update(y, p)
+    with pytest.raises(ValueError):
+        sums.update(y, column(p + 1, "polars"))
+    assert library_of(sums.to_frame()) == "pandas"
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_frames_of_an_engine(library, rows):
+    y, p = rows
+    data = {"y": y.tolist(), "p": p.tolist(), "site": (np.arange(400) % 2).tolist()}
+    frame = nw.from_dict(data, backend=library).to_native()
+    assert library_of(cal.from_frame(frame, label="y", prob="p").estimate().to_frame()) == library
+    by_site = cal.from_frame(frame, label="y", prob="p", by="site")
+    assert library_of(by_site.estimate().to_frame()) == library
+    assert library_of(by_site[1].to_frame()) == library
+    if library == "polars":
+        assert library_of(cal.from_frame(frame.lazy(), label="y", prob="p").report().to_frame()) == library
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_model_corrected_for_optimism(library, rows):
+    from sklearn.linear_model import LogisticRegression
+
+    y, p = rows
+    X = np.column_stack([p, p**2])
+    frame = nw.from_dict({"a": X[:, 0].tolist(), "b": X[:, 1].tolist()}, backend=library).to_native()
+    plain = cal.optimism_corrected(LogisticRegression(), X, y, n_resamples=3)
+    assert library_of(plain.to_frame()) == "pandas"
+    found = cal.optimism_corrected(LogisticRegression(), frame, y, n_resamples=3)
+    assert library_of(found.to_frame()) == library
+    assert found.to_dict() == plain.to_dict()
+    of_labels = cal.optimism_corrected(LogisticRegression(), X, column(y, library), n_resamples=3)
+    assert library_of(of_labels.to_frame()) == library

@@ -1,5 +1,6 @@
 """A display as a part of a web page: the page's own diagram, with the display's numbers, loading nothing."""
 
+import html
 import json
 import re
 import shutil
@@ -131,3 +132,90 @@ def test_two_in_one_page_leave_it_alone(rows, tmp_path):
     assert told["names"] == ["smooth curve", "isotonic (CORP) curve"]
     assert told["changed"] == [True, False]
     assert (told["margin"], told["root"], told["heading"], told["wide"]) == ("33px", "", "41px", True)
+
+
+def told_by(page, probe, tmp_path, *flags):
+    """What a script at the end of the part says, in Chromium."""
+    path = tmp_path / "page.html"
+    inside, end = page.rsplit("</div>", 1)
+    script = f"""addEventListener("load", () => {{
+      const out = document.createElement("pre");
+      out.id = "probe"; out.textContent = {probe};
+      document.querySelector(".calibrant-diagram").append(out);
+    }});"""
+    path.write_text(f"{inside}<script>{script}</script></div>{end}", encoding="utf-8")
+    every = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}", *flags]
+    done = subprocess.run(
+        [CHROMIUM, *every, "--dump-dom", path.as_uri()], capture_output=True, text=True, timeout=120, check=True
+    )
+    return json.loads(html.unescape(re.search(r'<pre id="probe">(.*?)</pre>', done.stdout, re.DOTALL).group(1)))
+
+
+#: Colours of what is read, over the background that it is seen on; canvas colours where nothing is painted.
+SEEN = """JSON.stringify((() => {
+  const part = document.querySelector(".calibrant-diagram"), style = (e) => getComputedStyle(e);
+  const chart = part.querySelector(".chart");
+  chart.dispatchEvent(new KeyboardEvent("keydown", {key: "ArrowRight"}));
+  const probe = part.appendChild(document.createElement("i"));
+  const canvas = (name) => { probe.style.color = name; return style(probe).color; };
+  const of = (where, property) => style(part.querySelector(where))[property];
+  return {scheme: style(document.documentElement).colorScheme, ground: style(part).backgroundColor,
+    words: [of("h2", "color"), of(".note", "color"), of(".legend", "color"), of("select", "color"),
+      of("svg text", "fill"), of("text.tick", "fill")],
+    marks: [of(".smooth", "stroke"), of(".whisker", "stroke"), of(".reference", "stroke")],
+    tip: [of(".tip text", "fill"), of(".box", "fill")],
+    option: [of("option", "color"), of("option", "backgroundColor")],
+    canvas: [canvas("CanvasText"), canvas("Canvas")], heard: part.querySelector(".heard").textContent};
+})())"""
+
+
+def contrast(front, back):
+    """Of two CSS colours, the first over the second."""
+
+    def parts(colour):
+        v = [float(x) for x in re.findall(r"[0-9.]+(?:e-?[0-9]+)?", colour.replace("srgb", ""))]
+        unit = 1 if colour.startswith("color(") else 255
+        return np.array(v[:3]) / unit, v[3] if len(v) > 3 else 1.0
+
+    (ink, opacity), (ground, _) = parts(front), parts(back)
+
+    def luminance(c):
+        return float(np.dot([0.2126, 0.7152, 0.0722], np.where(c <= 0.03928, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)))
+
+    light, dark = sorted([luminance(opacity * ink + (1 - opacity) * ground), luminance(ground)], reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+@pytest.mark.parametrize("reader", [(), ("--force-dark-mode",)])
+@pytest.mark.parametrize(
+    "host", ["background:#fff;color:#111", "background:#111;color:#eee", "background:#fdf6e3;color:#073642"]
+)
+def test_it_is_readable_on_any_host_whatever_the_reader_prefers(host, reader, rows, tmp_path):
+    part = cal.ReliabilityDisplay.from_predictions(*rows, n_resamples=20, name="a model").to_html()
+    page = f"<!doctype html><meta charset=utf-8><body style='{host}'><h1>Host</h1>{part}"
+    told = told_by(page, SEEN, tmp_path, *reader)
+    colour = re.search(r"background:(#\w+)", host).group(1)
+    hexes = colour[1:] if len(colour) == 7 else "".join(2 * c for c in colour[1:])
+    ground = f"rgb({', '.join(str(int(hexes[i : i + 2], 16)) for i in (0, 2, 4))})"
+    assert (told["scheme"], told["ground"]) == ("normal", "rgba(0, 0, 0, 0)")
+    assert min(contrast(colour, ground) for colour in told["words"]) >= 4.5
+    assert min(contrast(colour, ground) for colour in told["marks"]) >= 3
+    assert contrast(*told["tip"]) >= 4.5
+    assert contrast(*told["option"]) >= 4.5
+    assert re.match(r"score 0\.\d{3}, observed .* %", told["heard"])  # what the arrow keys read, for who cannot see it
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+@pytest.mark.parametrize("reader", [(), ("--force-dark-mode",)])
+def test_opened_by_itself_it_is_as_the_reader_prefers(reader, rows, tmp_path):
+    part = cal.ReliabilityDisplay.from_predictions(*rows, n_resamples=20).to_html()
+    told = told_by(f"<meta charset=utf-8>{part}", SEEN, tmp_path, *reader)
+    text, ground = told["canvas"]
+    assert told["scheme"] == "light dark"
+    assert (contrast("rgb(0, 0, 0)", ground) < 3) == bool(reader)
+    assert contrast(text, ground) > 10
+    assert min(contrast(colour, ground) for colour in told["words"]) >= 4.5
+    assert min(contrast(colour, ground) for colour in told["marks"]) >= 3

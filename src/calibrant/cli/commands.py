@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .endings import Output, guarded
+from .endings import Output, guarded, of_command
 from .judging import compare_models_command
 from .repair import apply_command, compare_command, fix_command
 from .reports import merge_command, report_command
@@ -109,6 +109,6 @@ def _demo(out: Path, force: bool) -> None:
         (pages["even-digits"], even, {"pos_label": "even"}),
         (pages["digits"], digits, {"labels": digits.labels}),
     ):
-        result = report(data.y_true, data.y_prob, title=data.description, **options)
+        result = of_command(report(data.y_true, data.y_prob, title=data.description, **options))
         page.write(result.to_html)
         typer.echo(f"{result}\n\nopen {page.path} in a browser for the interactive page\n")

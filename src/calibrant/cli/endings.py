@@ -10,16 +10,19 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import polars as pl
 import typer
 
+from ..data.asked import Asked
 from ..data.printable import printable, printable_lines
 from ..data.types import CalibrantWarning
 from ..data.writing import check_free, replacing, scratch_file
 
+R = TypeVar("R")
 #: Endings of the names of pictures that matplotlib writes.
 _PICTURES = (".png", ".pdf", ".svg")
 #: What the library calls things, and what the command calls them.
@@ -75,6 +78,11 @@ def _end_cleanly() -> None:
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
             with suppress(ValueError):  # not the main thread
                 signal.signal(number, end)
+
+
+def of_command(result: R) -> R:
+    """A report or a comparison whose advice names what can be typed here."""
+    return cast(R, replace(cast(Any, result), asked=Asked.COMMAND))
 
 
 def as_text(result: Any, as_json: bool) -> str:

@@ -14,7 +14,7 @@ import typer
 from ..data.printable import printable, printable_lines
 from ..data.progress import on_terminal, progress_bar
 from .compared import Told, read_comparison
-from .endings import Output, as_text, check_option, guarded, tell_written
+from .endings import Output, as_text, check_option, guarded, of_command, tell_written
 from .source import (
     PIECE_ROWS,
     Columns,
@@ -230,7 +230,8 @@ def _compare(columns: Columns, rows: Rows, methods: str | None, **options: Any) 
     options |= {"candidates": candidates, "labels": _labels(columns), "progress": on_terminal()}
     with numbered(rows.numbers):
         # Probabilities with names, which labels may go by.
-        return compare_calibrators(rows.y_true.to_numpy(), rows.y_prob, sample_weight=rows.weight, **options)
+        found = compare_calibrators(rows.y_true.to_numpy(), rows.y_prob, sample_weight=rows.weight, **options)
+    return of_command(found)
 
 
 def _labels(columns: Columns) -> list[Any] | None:

@@ -12,7 +12,7 @@ import typer
 
 from ..data.printable import printable
 from ..data.progress import on_terminal, progress_bar
-from .endings import Output, as_text, check_option, guarded, warn
+from .endings import Output, as_text, check_option, guarded, of_command, warn
 from .source import (
     PIECE_ROWS,
     STREAM_ABOVE_BYTES,
@@ -192,7 +192,7 @@ def report_command(
             raise ValueError("--on-invalid is for --engine: without it rows that cannot be read are refused")
         if stream and groups is not None:
             raise ValueError("--stream reads in pieces, which would part groups: leave it out, or read with --engine")
-        found = _from_file(source, wanted, outputs[1], notion, stream, sum_tolerance)
+        found = of_command(_from_file(source, wanted, outputs[1], notion, stream, sum_tolerance))
         outputs[0].write(found.to_html)
         return as_text(found, as_json), outputs, {"": found.headline}, wanted
 
@@ -223,7 +223,7 @@ def merge_command(
         outputs = wanted.outputs(lambda out: taken_among(out, files))
         merged = _merged(files)
         name = files[0].name if len(files) == 1 else f"{len(files)} shards"
-        found = merged.report(**wanted.about(name))
+        found = of_command(merged.report(**wanted.about(name)))
         outputs[1].write(merged.to_bytes)
         outputs[0].write(found.to_html)
         return as_text(found, as_json), outputs, {"": found.headline}, wanted
@@ -292,7 +292,7 @@ def _by_engine(
         warn(f"{sums.dropped:,} rows that cannot be read were left out")
     if source.by is not None:
         return _groups(sums, wanted, outputs)
-    found = sums.report(**wanted.about(source.name))
+    found = of_command(sums.report(**wanted.about(source.name)))
     kept.write(sums.to_bytes)
     page.write(found.to_html)
     return as_text(found, wanted.as_json), outputs, {"": found.headline}

@@ -8,10 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from .digits import half_width, known, pvalue_text, signed
 from .types import AnyArray, FloatArray
 
 #: Rows of a table that are seen before the others are folded away, and rows that are written at all.
 _SEEN, _MOST = 12, 500
+#: Ends the name of a column of drawings, which has no heading.
+_DRAWN = "drawn"
+#: Columns of p-values, which have three decimals.
+_PVALUES = ("pvalue", "adjusted")
 #: Rules hold inside the fragment alone; colours are those around it, so that light and dark need no rules of their own.
 _STYLE = """<style>
 .calibrant-shown { max-width: 100%; overflow-x: auto; line-height: 1.45;
@@ -20,9 +25,13 @@ _STYLE = """<style>
   border-bottom: 1px solid color-mix(in srgb, currentColor 18%, transparent); }
 & th:first-child, & td:first-child { text-align: left; }
 & th { font-weight: 600; opacity: .75; }
-& tr.on td:first-child { box-shadow: inset 3px 0 0 #d0611d; }
+& td:first-child { border-left: 3px solid transparent; }
+& tr.on td:first-child { border-left-color: #d0611d; }
+& td[data-of$="interval"] { white-space: nowrap; }
+& td svg { display: inline-block; vertical-align: middle; }
 & h4 { margin: 10px 0 2px; }
 & p { margin: 4px 0; }
+& .note { font-size: 12px; opacity: .75; }
 & pre { white-space: pre; overflow-x: auto; font: 12px monospace; background: none; color: inherit; margin: 4px 0; }
 & summary { cursor: pointer; opacity: .75; }
 & svg { max-width: 320px; height: auto; display: block; font: 12px system-ui, sans-serif; }
@@ -51,9 +60,14 @@ def paragraph(text: str) -> str:
     return f"<p>{escape(text)}</p>" if text else ""
 
 
-def heading(text: str) -> str:
-    """What follows."""
-    return f"<h4>{escape(text)}</h4>"
+def note(text: str) -> str:
+    """What is to be known of a table; nothing of nothing."""
+    return f'<p class="note">{escape(text)}</p>' if text else ""
+
+
+def heading(text: str, level: int = 4) -> str:
+    """What follows, at a level of headings."""
+    return f"<h{level}>{escape(text)}</h{level}>"
 
 
 def folded(name: str, inside: str) -> str:
@@ -62,17 +76,20 @@ def folded(name: str, inside: str) -> str:
 
 
 def table(columns: Mapping[str, Sequence[Any]], marked: Sequence[bool] = ()) -> str:
-    """Columns as a table: ends of an interval in one, some rows marked, many folded."""
+    """Columns as a table: ends of an interval in one and drawn, some rows marked (*), many folded."""
     held = {name: list(values) for name, values in columns.items()}
     n = max(map(len, held.values()), default=0)
     marks = list(marked) or [False] * n
     shown = _with_intervals(held)
-    head = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in shown)
+    heads = {name: "" if name.endswith(_DRAWN) else escape(name.replace("_", " ")) for name in shown}
+    kinds = {name: "class=drawn" if name.endswith(_DRAWN) else f'data-of="{head}"' for name, head in heads.items()}
+    head = "".join(f'<th scope="col">{name}</th>' for name in heads.values())
 
     def row(i: int) -> str:
         first, *others = ((name, cells[i]) for name, cells in shown.items())
-        told = (f'<td data-of="{escape(name.replace("_", " "))}">{escape(cell)}</td>' for name, cell in others)
-        return f"<tr{' class=on' if marks[i] else ''}><td>{escape(first[1])}</td>{''.join(told)}</tr>"
+        told = (f"<td {kinds[name]}>{cell}</td>" for name, cell in others)
+        star = ' <b class="mark">*</b>' if marks[i] else ""
+        return f"<tr{' class=on' if marks[i] else ''}><td>{first[1]}{star}</td>{''.join(told)}</tr>"
 
     rows = [row(i) for i in range(min(n, _MOST))]
 
@@ -83,6 +100,32 @@ def table(columns: Mapping[str, Sequence[Any]], marked: Sequence[bool] = ()) -> 
     note = f"<p>{left:,} rows are not shown: to_frame() has them all</p>" if left else ""
     more = folded(f"{n - _SEEN:,} more", of(rows[_SEEN:]) + note) if n > _SEEN else ""
     return of(rows[:_SEEN]) + more
+
+
+def strips(values: Sequence[Any], lows: Sequence[Any], highs: Sequence[Any]) -> list[str]:
+    """Values with their intervals as small drawings of one scale, which holds 0; "" where there is none.
+
+    The numbers stand beside them, so they are hidden from what reads a page aloud.
+    """
+    width = 84
+    told = np.array([values, lows, highs], dtype=float).T
+    seen = np.append(told[np.isfinite(told)], 0.0)
+    least, most = seen.min(), seen.max()
+    found = []
+
+    def at(v: float) -> str:
+        return f"{4 + (width - 8) * (v - least) / (most - least):.1f}"
+
+    for v, low, high in told:
+        if most <= least or not np.isfinite([v, low, high]).all():
+            found.append("")
+            continue
+        found.append(
+            f'<svg viewBox="0 0 {width} 12" width="{width}" height="12" stroke="currentColor" aria-hidden="true">'
+            f'<path d="M{at(0)} 0V12" opacity=".4"/><path d="M{at(low)} 6H{at(high)}" stroke-width="1.5"/>'
+            f'<circle cx="{at(v)}" cy="6" r="2.5" fill="currentColor"/></svg>'
+        )
+    return found
 
 
 def drawing(
@@ -136,20 +179,51 @@ def _runs(*values: FloatArray) -> list[AnyArray]:
 
 
 def _with_intervals(columns: dict[str, list[Any]]) -> dict[str, list[str]]:
-    """Cells as text; ``x_low`` and ``x_high`` become one column."""
+    """Cells as HTML. ``x_low`` and ``x_high`` become one column, and with ``x`` (or what stands before) a drawing.
+
+    A number and the ends of its interval have the digits that the interval allows.
+    """
     out: dict[str, list[str]] = {}
+    before = ""
     for name, values in columns.items():
         ends = name.removesuffix("low") + "high"
         if name.endswith("high") and name.removesuffix("high") + "low" in columns:
             continue
         if name.endswith("low") and ends in columns:
-            pairs = zip(values, columns[ends], strict=True)
-            out[f"{name.removesuffix('low')}interval"] = [
-                "" if _nothing(a) and _nothing(b) else f"{_cell(a)} – {_cell(b)}" for a, b in pairs
-            ]
-        else:
-            out[name] = [_cell(v) for v in values]
+            of = name.removesuffix("low")
+            own = of.rstrip("_") if of.rstrip("_") in columns else before
+            held = [v for v in columns.get(own, ()) if not _nothing(v)]
+            if not all(isinstance(v, (int, float, np.number)) for v in held):  # edges, of nothing that is a number
+                out[f"{of}interval"] = [escape(_ends(*row)) for row in zip(values, columns[ends], strict=True)]
+                continue
+            out[own], out[f"{of}interval"] = _told(columns[own], values, columns[ends])
+            if len(values) > 1 and not any(column.endswith(_DRAWN) for column in out):  # one picture a table
+                out[f"{of}{_DRAWN}"] = strips(columns[own], values, columns[ends])
+        elif name not in out:
+            out[name] = [escape(pvalue_text(v) if name in _PVALUES else _cell(v)) for v in values]
+        before = name
     return {name: cells for name, cells in out.items() if any(cells)}
+
+
+def _told(values: list[Any], lows: list[Any], highs: list[Any]) -> tuple[list[str], list[str]]:
+    """Numbers and their intervals in words; with signs where there is anything below 0."""
+    below = any(v < 0 for v in (*values, *lows) if not _nothing(v))
+    write, to = (signed, "to") if below else (known, "–")
+
+    def cells(value: Any, low: Any, high: Any) -> tuple[str, str]:
+        if _nothing(value) or _nothing(low) or _nothing(high):
+            return _cell(value), ""
+        spread = half_width(low, high)
+        said = [write(float(v), spread).replace("-", "−") for v in (value, low, high)]
+        return escape(said[0]), escape(f"{said[1]} {to} {said[2]}")
+
+    pairs = [cells(*row) for row in zip(values, lows, highs, strict=True)]
+    return [one for one, _ in pairs], [interval for _, interval in pairs]
+
+
+def _ends(low: Any, high: Any) -> str:
+    """An interval that stands alone."""
+    return "" if _nothing(low) and _nothing(high) else f"{_cell(low)} – {_cell(high)}"
 
 
 def _nothing(value: Any) -> bool:
@@ -164,4 +238,4 @@ def _cell(value: Any) -> str:
         return "yes" if value else ""
     if isinstance(value, (int, np.integer)):
         return f"{int(value):,}"
-    return f"{float(value):.4g}" if isinstance(value, (float, np.floating)) else str(value)
+    return f"{float(value):.4g}".replace("-", "−") if isinstance(value, (float, np.floating)) else str(value)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from importlib import import_module
 from os import PathLike
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from . import notebook
 from .frame import to_frame
 from .types import Interval
 
+Found = TypeVar("Found")
 #: Characters that a ``repr`` has at most.
 WIDEST = 200
 _LONGEST_PART, _LONGEST_LINE, _FEW = 60, 400, 6
@@ -64,7 +65,7 @@ class Result(Shown):
 class Tabular:
     """What has rows, and gives them as a data frame."""
 
-    #: Of the frames that the rows came in; set by :func:`calibrant.data.verbs.verb`, no part of the value.
+    #: Of the frames that the rows came in; set by :func:`came_in`, no part of the value.
     _library: str | None = None
 
     @abstractmethod
@@ -82,6 +83,16 @@ class Tabular:
         """
         columns = {name: list(values) for name, values in self._columns().items()}
         return to_frame(columns, backend or self._library, f"{type(self).__name__}.to_frame()")
+
+
+def came_in(library: str | None, found: Found) -> Found:
+    """What was found, whose table is by default of the library that its rows came in.
+
+    That is no field: the same numbers are the same value, whatever they came in.
+    """
+    if isinstance(found, Tabular):
+        object.__setattr__(found, "_library", library)
+    return found
 
 
 class Table(Tabular, Result):
@@ -108,10 +119,10 @@ class Section(NamedTuple):
     note: str = ""
     folded: bool = False
 
-    def html(self) -> str:
-        """Table and note; behind its name where it is folded."""
-        inside = notebook.table(self.columns, self.marked) + notebook.paragraph(self.note)
-        return notebook.folded(self.name, inside) if self.folded else notebook.heading(self.name) + inside
+    def html(self, level: int = 4) -> str:
+        """Heading, table and note; behind its name where it is folded."""
+        inside = notebook.table(self.columns, self.marked) + notebook.note(self.note)
+        return notebook.folded(self.name, inside) if self.folded else notebook.heading(self.name, level) + inside
 
 
 class Paged(Table):
@@ -132,13 +143,13 @@ class Paged(Table):
     def _lead(self) -> str:
         return self.summary
 
-    def _words_html(self) -> str:
+    def _words_html(self, level: int = 4) -> str:
         text = notebook.folded("as text", notebook.preformatted(str(self)))
-        return "".join(section.html() for section in self._sections()) + text
+        return "".join(section.html(level) for section in self._sections()) + text
 
     def to_html(self, path: str | PathLike[str] | None = None) -> str:
         """One self-contained HTML page, as text; also written to ``path`` if given. Needs the extra ``cli``."""
-        page = from_below("reporting.html", "render_paged")(self, self._words_html())
+        page = from_below("reporting.html", "render_paged")(self, self._words_html(2))
         return cast(str, from_below("reporting.report", "write_page")(page, path))
 
 

@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, TypeAlias, TypedDict, TypeVar
 
 from .frame import library_of
 from .predictions import Predictions
-from .result import Tabular
+from .result import came_in
 from .types import RenamedWarning
 from .validation import as_predictions
 
@@ -71,12 +71,7 @@ def verb(
             if reads and not grouped:
                 _refuse_groups(function, (*args, *kwargs.values()))
             found = function(*args, **kwargs)
-            if isinstance(found, Tabular):
-                # Not a field: the same numbers are the same value, whatever they came in.
-                object.__setattr__(
-                    found, "_library", _library([kwargs.get("y_prob")], args[1:2], kwargs.values(), args)
-                )
-            return found
+            return came_in(_library([kwargs.get("y_prob")], args[1:2], kwargs.values(), args), found)
 
         # inspect reads it from any function; the type of functions does not list it.
         called.__signature__ = signature.replace(parameters=every)  # type: ignore[attr-defined]

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..data.checks import check_choice, check_level
+from ..data.digits import half_width, known, pvalue_text, signed
 from ..data.printable import printable, printable_lines
-from ..data.result import Result, Shown, Table
+from ..data.result import Result, Shown, Table, came_in
 from ..data.types import Interval, Label, RandomState
 from ..errors import CellEstimator, EmpiricalBayes
 from ..errors.named import as_estimator
@@ -97,11 +98,13 @@ class GroupEstimates(Table):
         lines = [f"Calibration by group: {self.n_samples:,} rows, {100 * self.level:g} % intervals", ""]
         lines.append(f"  {head}  {'error':^26}{'p':>8}{'p adj.':>9}")
         for g in self.groups:
-            error = f"{g.error:.4f} ({g.error_interval.low:.4f} to {g.error_interval.high:.4f})"
+            value, low, high = (known(v, half_width(*g.error_interval)) for v in (g.error, *g.error_interval))
+            spread = 0.5 / np.sqrt(g.n_samples)
+            observed, stated = known(g.base_rate, spread), known(g.mean_probability, spread)
             lines.append(
                 f"{'*' if g in self.rejected else ' '} {printable(g.name)[:width]:<{width}}{g.n_samples:>13,}"
-                f"{g.base_rate:>10.4f}{g.mean_probability:>8.4f}{g.gap:>+9.4f}  {error:<26}{g.pvalue:>8.2g}"
-                f"{g.adjusted:>9.2g}"
+                f"{observed:>10}{stated:>8}{signed(g.gap, spread):>9}  {f'{value} ({low} to {high})':<26}"
+                f"{pvalue_text(g.pvalue):>8}{pvalue_text(g.adjusted):>9}"
             )
         lines += ["", f"* not calibrated at {1 - self.level:.3g}; correction: {self.adjust}"]
         return printable_lines("\n".join(lines))
@@ -196,7 +199,8 @@ class FrameGroups(Shown, Mapping[Label, Accumulator]):
             GroupEstimate(_name(value), value, *numbers, interval, float(p), float(q))
             for (value, numbers, interval, p), q in zip(found, adjusted, strict=True)
         )
-        return GroupEstimates(self.column, groups, estimate.notion, estimate.estimator, adjust, level, self.n_samples)
+        about = (estimate.notion, estimate.estimator, adjust, level, self.n_samples)
+        return came_in(sums._library, GroupEstimates(self.column, groups, *about))
 
 
 def _name(value: Label) -> str:

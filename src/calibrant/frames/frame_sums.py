@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..data.checks import check_choice
+from ..data.frame import library_of
 from ..data.notions import ClassSpecific, Notion, as_notion
+from ..data.result import came_in
 from ..errors import Binned, CellEstimator, EmpiricalBayes
 from ..measure.streaming import Accumulator
 from ..sums import Bins, Grid
@@ -132,6 +134,8 @@ def from_frame(
         table, how = aggregate(columns, needs, n_cells), "one grouped aggregation"
         columns = columns if columns.told else _told(columns, table)
         found = {v: _filled(Accumulator(**settings), columns, t, needs, n_cells) for v, t in table.split().items()}
+    for one in found.values():
+        came_in(library_of(frame), one)
     sums = _judged(columns, found, f"{how}, {columns.engine}", on_invalid)
     if groups is not None and isinstance(sums, Accumulator):
         hang_together(sums, everything)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ..data.checks import check_resamples
-from ..data.result import Tabular, from_below
+from ..data.result import Tabular, came_in, from_below
 from ..data.types import Label, RandomState
 from ..errors import CellEstimator, EmpiricalBayes, Isotonic
 from ..errors.base import Estimator
@@ -114,9 +114,8 @@ class Answers(Tabular, ABC):
             )
         chosen = _reader("auto" if estimator is None else estimator)
         rng = np.random.default_rng(random_state)
-        return estimate_from_sums(
-            chosen, self.sums(chosen), self.question(norm, level), check_resamples(n_resamples), rng
-        )
+        n = check_resamples(n_resamples)
+        return came_in(self._library, estimate_from_sums(chosen, self.sums(chosen), self.question(norm, level), n, rng))
 
     def reliability_curve(
         self,
@@ -178,7 +177,7 @@ class Answers(Tabular, ABC):
             each = (part[i] for part in self.sums(reader, kept) for i in range(len(part)))
         for one, summary in zip(problems.values(), each, strict=True):
             about = (one.label, one.domain, one.grid.n_samples)
-            yield one.label, drawn.curve(*about, summary, partial(_groups, one))
+            yield one.label, came_in(self._library, drawn.curve(*about, summary, partial(_groups, one)))
 
     def report(
         self,
@@ -323,7 +322,8 @@ class Answers(Tabular, ABC):
         Parameters
         ----------
         backend : {"pandas", "polars", "pyarrow"}, optional
-            Default: the first of these that is installed. ImportError if none is.
+            Default: the one that scores or labels came in, in :meth:`update` or as the frame of
+            :func:`calibrant.from_frame`, else the first of these that is installed. ImportError if none is.
         """
         return super().to_frame(backend)
 
@@ -346,7 +346,7 @@ class Answers(Tabular, ABC):
 
     def _ask(self, verb: str, **options: Any) -> Any:
         """What a room below makes of these sums."""
-        return from_below(*_BELOW[verb])(self, **options)
+        return came_in(self._library, from_below(*_BELOW[verb])(self, **options))
 
 
 def _reader(estimator: str | Estimator) -> CellEstimator:

@@ -189,6 +189,7 @@ class Accumulator(Answers, Shown):
         # Everything that can fail has run: from here on only sums change.
         self.notion, self.classes, self.positive = notion, p.classes, p.positive
         self.totals, self.kept, self.by_class, self.groups = totals, kept, by_class, groups
+        self._library = self._library or p.library
         return self
 
     def _by_class(self, p: Predictions) -> OneVsRest | None:
@@ -209,6 +210,7 @@ class Accumulator(Answers, Shown):
         has_rows = [a.totals is not None for a in both]
         out = Accumulator(**merged_settings([a._settings for a in both], has_rows, [a.binned for a in both]))
         out.dropped = self.dropped + other.dropped
+        out._library = self._library or other._library
         made = {a.made for a in full}
         out.made = made.pop() if len(made) == 1 else ""
         for a in full:

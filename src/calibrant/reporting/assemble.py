@@ -213,7 +213,7 @@ def report_from(
         evidence=evidence,
         gain=gain,
         summary=said.summary,
-        verdict_parts=said.parts,
+        findings=said.findings,
         per_class=tuple(table),
         curves=curves,
         class_curves=class_curves,

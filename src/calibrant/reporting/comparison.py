@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ..calibrators import Calibrator
+from ..data.asked import Asked
 from ..data.printable import printable
 from ..data.result import Result, Table, plain
 from ..data.types import Label
@@ -98,6 +99,8 @@ class CalibratorComparison(Table):
         What was compared, not fitted.
     digest : str
         Tells these rows from others.
+    asked : Asked
+        From Python or by the command: what the verdict names is what can be typed there.
     """
 
     n_samples: int
@@ -114,6 +117,7 @@ class CalibratorComparison(Table):
     title: str = "Comparison of calibrators"
     candidates: Mapping[str, Calibrator] = field(default_factory=dict)
     digest: str = ""
+    asked: Asked = Asked.PYTHON
 
     def calibrator(self, name: str | None = None) -> Calibrator:
         """The choice, or the candidate of a name, ready to be fitted: nothing that was compared is fitted again.
@@ -134,6 +138,11 @@ class CalibratorComparison(Table):
     @property
     def verdict(self) -> str:
         """What to do and why, what it changes on rows held out, what it leaves, and what these rows can tell."""
+        return " ".join(self.verdict_parts)
+
+    @property
+    def verdict_parts(self) -> tuple[str, ...]:
+        """Steps of the verdict: the choice, before and after, the gain, its price, and what so few rows leave open."""
         return verdict_of(self)
 
     def __str__(self) -> str:

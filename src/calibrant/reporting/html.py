@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..data.notebook import drawing
+from ..data.digits import half_width, known, pvalue_text, signed
+from ..data.notebook import drawing, strips
 from ..data.types import FloatArray, Label
-from ..measure.result import ReliabilityCurve
+from ..measure.result import Estimate, ReliabilityCurve
 from ..measure.scores import brier_words
 from .text import (
-    adjusted_of,
+    class_digits,
     class_note,
     footnote,
     impossible,
     in_groups,
-    known,
     known_interval,
     repair,
     seconds_of,
 )
 
 if TYPE_CHECKING:
-    from .comparison import CalibratorComparison
-    from .report import Curves, Report
+    from .comparison import CalibratorComparison, ComparedCalibrator
+    from .report import ClassRow, Curves, Report
 
 #: Points of a curve that the page keeps, with bands and without; the screen shows no more.
 _POINTS, _FEW = 129, 33
@@ -36,24 +37,24 @@ _POINTS, _FEW = 129, 33
 _UNIT = 1e-4
 #: Classes that a page lists before it folds the others away, as many as have bands.
 _LISTED = 12
-#: Colour and words of the light, by status and whether the error matters.
+#: Colour, words and sign of the light, by status and whether the error matters.
 _LIGHTS = {
-    ("miscalibrated", True): ("red", "Repair it"),
-    ("miscalibrated", None): ("amber", "Look closer"),
-    ("miscalibrated", False): ("green", "Good enough"),
-    ("undecided", None): ("amber", "Too few rows"),
-    ("undecided", False): ("amber", "Too few rows"),
-    ("no evidence", False): ("green", "Looks calibrated"),
+    ("miscalibrated", True): ("red", "Repair it", "!"),
+    ("miscalibrated", None): ("amber", "Look closer", "?"),
+    ("miscalibrated", False): ("green", "Good enough", "✓"),
+    ("undecided", None): ("amber", "Too few rows", "?"),
+    ("undecided", False): ("amber", "Too few rows", "?"),
+    ("no evidence", False): ("green", "Looks calibrated", "✓"),
 }
+_UNKNOWN = ("amber", "Look closer", "?")
 #: Rows that must count at a score for the smooth curve to be drawn there.
 _DRAWN_FROM = 3.0
 
 
 def render(report: Report) -> str:
     """HTML text of a report; raises ImportError, naming the extra, where jinja2 is missing."""
-    return page_of(
-        "report.html", report, report.headline.level, [{"views": _views(report)}], "Report", **_about(report)
-    )
+    shown = replace(report, asked=report.asked.for_page)
+    return page_of("report.html", shown, report.headline.level, [{"views": _views(report)}], "Report", **_about(shown))
 
 
 def render_inline(report: Report) -> str:
@@ -65,7 +66,7 @@ def render_inline(report: Report) -> str:
 
 def _about(report: Report) -> dict[str, Any]:
     return {
-        "light": _LIGHTS.get((report.evidence.status, report.evidence.matters), ("amber", "Look closer")),
+        "light": _LIGHTS.get((report.evidence.status, report.evidence.matters), _UNKNOWN),
         "infinite": impossible(report) if np.isinf(report.log_loss) else "",
         "footnote": footnote(report),
         "in_groups": in_groups(report),
@@ -73,11 +74,41 @@ def _about(report: Report) -> dict[str, Any]:
         "by_class": report.per_class if len(report.classes) > 2 else (),
         "listed": _LISTED,
         "class_note": class_note(report),
-        "adjusted_of": adjusted_of,
-        "known_interval": known_interval,
-        "score": lambda value: known(value, 0.5 / np.sqrt(report.n_samples)),
+        **_TABLES,
+        "score": score_of(report.n_samples),
         "repair": repair(report),
     }
+
+
+def score_of(n_samples: int) -> Callable[[float], str]:
+    """Writes shares and scores of so many rows with the digits that these allow."""
+    return partial(known, spread=0.5 / np.sqrt(n_samples))
+
+
+def _change(row: ComparedCalibrator) -> str:
+    """Of the accuracy, with the digits that its standard error allows."""
+    change = row.accuracy_change
+    return "–" if np.isnan(change) else signed(change, row.accuracy_change_se).replace("-", "−")
+
+
+def _strips_of(rows: Iterable[Estimate | ClassRow]) -> list[str]:
+    """Drawings of errors with their intervals."""
+    told = [(row.value if isinstance(row, Estimate) else row.ece, *row.interval) for row in rows]
+    return strips(*zip(*told, strict=True)) if told else []
+
+
+def _corrected(e: Estimate) -> str:
+    return known(e.corrected, half_width(*e.interval))
+
+
+#: What tables of a page are written with.
+_TABLES = {
+    "pvalue_text": pvalue_text,
+    "known_interval": known_interval,
+    "class_digits": class_digits,
+    "corrected": _corrected,
+    "strips": _strips_of,
+}
 
 
 def still_of(curves: Curves) -> str:
@@ -109,14 +140,13 @@ def render_paged(result: Any, inside: str) -> str:
 
 def render_comparison(comparison: CalibratorComparison) -> str:
     """HTML text of a comparison, with the diagrams of what is shown before and after."""
-    c = comparison
+    c = replace(comparison, asked=comparison.asked.for_page)
     after = f"after {c.shown}" + ("" if c.shown == c.chosen else " (not chosen)")
     pairs = ([] if c.before is None else [("before", c.before)]) + [(after, c.after)]
     order = [row.label for row in pairs[0][1].per_class]
     charts = [{"caption": caption, "views": _views(report, order, short=True)} for caption, report in pairs]
-    return page_of(
-        "comparison.html", c, c.level, charts, "CalibratorComparison", seconds_of=seconds_of, brier_words=brier_words
-    )
+    about = {"seconds_of": seconds_of, "brier_words": brier_words, "score": score_of(c.n_samples), "change": _change}
+    return page_of("comparison.html", c, c.level, charts, "CalibratorComparison", **_TABLES, **about)
 
 
 def page_of(template: str, result: Any, level: float, charts: list[dict[str, Any]], owner: str, **more: Any) -> str:
@@ -159,9 +189,9 @@ def _views(report: Report, order: Sequence[Label] = (), *, short: bool = False) 
         confidence = report.notion in ("confidence", "top-label")
         name = "Confidence (all classes)" if confidence else f"Class {label if label is not None else report.positive}"
         views.append(view_of(name, report.curves, *axes_of(report.notion, label)))
-    errors = {row.label: row.ece for row in report.per_class}
-    for label in order or errors:
-        name = f"Class {label}" if short else f"Class {label} (ECE {errors[label]:.4f})"
+    told = {row.label: class_digits(row)[0] for row in report.per_class}
+    for label in order or told:
+        name = f"Class {label}" if short else f"Class {label} (ECE {told[label]})"
         views.append(view_of(name, report.class_curves[label], _axis(label), "Observed frequency"))
     return views
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..measure.result import Estimate, ReliabilityCurve
-from .html import asset, axes_of, page_of, still_of, view_of
+from .html import axes_of, page_of, still_of, view_of
 from .report import Curves
 from .text import known_interval
 
@@ -32,7 +31,6 @@ def render_diagram(diagrams: Sequence[Diagram], estimate: Estimate | None, name:
     views = [view_of(_name(d), one, *axes_of(d.notion, d.label)) for d, one in zip(diagrams, curves, strict=True)]
     level = diagrams[0].level
     said = "" if estimate is None else f"Calibration error {_told(estimate)}, {100 * estimate.level:g} % interval"
-    dark = re.search(r":root\.dark \{(.*?)\}", asset("theme.css"), re.DOTALL)
     return page_of(
         "diagram.html",
         Shown("Reliability diagram" if name is None else name, said),
@@ -40,7 +38,6 @@ def render_diagram(diagrams: Sequence[Diagram], estimate: Estimate | None, name:
         [{"views": views}],
         "ReliabilityDisplay",
         figure=still_of(curves[0]),
-        dark="" if dark is None else dark.group(1),
     )
 
 

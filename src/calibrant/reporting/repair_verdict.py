@@ -17,11 +17,11 @@ _NOISE = 2.0
 _WIDE = 0.02
 
 
-def verdict_of(c: CalibratorComparison) -> str:
+def verdict_of(c: CalibratorComparison) -> tuple[str, ...]:
     """A few sentences; see :attr:`CalibratorComparison.verdict`."""
     row = c.row(c.chosen)
-    parts = [_choice(c, row), _change(c, row), _gain(c, row), _trade(c, row), _rows(c)]
-    return " ".join(part for part in parts if part)
+    parts = (_choice(c, row), _change(c, row), _gain(c, row), _trade(c, row), _rows(c))
+    return tuple(part for part in parts if part)
 
 
 def _choice(c: CalibratorComparison, row: ComparedCalibrator) -> str:
@@ -80,7 +80,7 @@ def _trade(c: CalibratorComparison, row: ComparedCalibrator) -> str:
     one = min(better, key=lambda other: other.error.value)
     noise = " (within its noise)" if abs(one.cost) <= _NOISE * one.cost_se else ""
     price = f"for {'+' if one.cost >= 0 else '-'}{_number(abs(one.cost))} ± {_number(one.cost_se)} {_score(c)}{noise}"
-    how = "" if c.goal == "calibration" else ": the goal calibration (--goal) weighs that"
+    how = "" if c.goal == "calibration" else f": the goal calibration ({c.asked.option('goal')}) weighs that"
     return f"{one.name} reaches {_with_interval(one.error)} {price}{how}."
 
 

@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar
 
+from ..data.asked import Asked
 from ..data.frame import to_frame
 from ..data.result import Picture, Result, Table, plain
 from ..data.types import Interval, Label
@@ -112,8 +113,8 @@ class Report(Picture, Table):
         What a perfect repair would gain in log-loss and Brier score, and the share of decisions that it changes.
     summary : str
         The verdict in one sentence of everyday words.
-    verdict_parts : tuple of str
-        Steps of the verdict: is it real and where, how large and does it matter, what would repair gain, what next.
+    findings : tuple of str
+        Steps of the verdict but the last: is it real and where, how large and does it matter, what would repair gain.
     streamed : bool
         Whether rows came in pieces (quantile edges are then rounded to 1/``n_cells``).
     n_cells : int
@@ -123,6 +124,8 @@ class Report(Picture, Table):
         Groups that rows belong to; None where they were taken as independent.
     impossible : tuple of int
         Rows (from 0) whose label had a probability of 0, which make ``log_loss`` infinite; empty of streamed rows.
+    asked : Asked
+        From Python or by the command: what :attr:`advice` names is what can be typed there.
     """
 
     display: ClassVar[str] = "ReliabilityDisplay"
@@ -139,7 +142,7 @@ class Report(Picture, Table):
     evidence: Evidence
     gain: RepairGain
     summary: str
-    verdict_parts: tuple[str, ...]
+    findings: tuple[str, ...]
     per_class: Sequence[ClassRow] = ()
     curves: Curves | None = None
     class_curves: Mapping[Label, Curves] = field(default_factory=dict)
@@ -150,6 +153,19 @@ class Report(Picture, Table):
     n_groups: int | None = None
     n_cells: int = 65536
     impossible: tuple[int, ...] = ()
+    asked: Asked = Asked.PYTHON
+
+    @property
+    def advice(self) -> str:
+        """What to do next; "" where nothing can be said."""
+        from .verdict import advice_of
+
+        return advice_of(self)
+
+    @property
+    def verdict_parts(self) -> tuple[str, ...]:
+        """Steps of the verdict: what was found (:attr:`findings`), and what to do next (:attr:`advice`)."""
+        return (*self.findings, *filter(None, [self.advice]))
 
     @property
     def verdict(self) -> str:

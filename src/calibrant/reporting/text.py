@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import textwrap
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..data.digits import half_width, known, pvalue_text
 from ..data.printable import printable
 from ..measure.result import Estimate, ReliabilityCurve
 from ..measure.scores import brier_words
@@ -73,11 +75,12 @@ def _class_table(r: Report) -> list[str]:
     """The worst classes, those off marked."""
     names = f"{'interval':>18}{'p adj.':>8}{'base rate':>11}{'mean prob.':>12}"
     lines = [f"  {'class':<18}{'rows':>10}{'ECE':>8}{names}  direction"]
+    score = partial(known, spread=0.5 / np.sqrt(r.n_samples))
     for c in list(r.per_class)[:_WORST]:
-        interval = f"{c.interval.low:.4f} – {c.interval.high:.4f}"
+        ece, low, high = class_digits(c)
         lines.append(
-            f"{'*' if c.marked else ' '} {_short(str(c.label), 17):<18}{c.count:>10,.0f}{c.ece:>8.4f}{interval:>18}"
-            f"{adjusted_of(c):>8}{c.base_rate:>11.4f}{c.mean_prob:>12.4f}  {c.direction}"
+            f"{'*' if c.marked else ' '} {_short(str(c.label), 17):<18}{c.count:>10,.0f}{ece:>8}{f'{low} – {high}':>18}"
+            f"{pvalue_text(c.adjusted):>8}{score(c.base_rate):>11}{score(c.mean_prob):>12}  {c.direction}"
         )
     if len(r.per_class) > _WORST:
         off = sum(c.marked for c in r.per_class[_WORST:])
@@ -86,10 +89,10 @@ def _class_table(r: Report) -> list[str]:
     return [*lines, *textwrap.wrap(class_note(r), 98)]
 
 
-def adjusted_of(row: ClassRow) -> str:
-    """``0.012``, ``<0.001``; ``–`` where nothing could be seen."""
-    p = row.adjusted
-    return "–" if np.isnan(p) else "<0.001" if p < 0.001 else f"{p:.3f}"
+def class_digits(row: ClassRow) -> tuple[str, str, str]:
+    """Error of a class and the ends of its interval, with as many decimals as the interval allows."""
+    spread = half_width(*row.interval)
+    return known(row.ece, spread), known(row.interval.low, spread), known(row.interval.high, spread)
 
 
 def class_note(r: Report) -> str:
@@ -102,25 +105,14 @@ def class_note(r: Report) -> str:
 
 
 def _row(name: str, e: Estimate) -> str:
-    interval = f"{decimals(e.interval.low)} – {decimals(e.interval.high)}"
-    return f"{_short(name, 45):<46}{e.value:>9.4f}{interval:>20}{e.corrected:>12.4f}"
-
-
-def decimals(value: float) -> str:
-    """Four decimals; what is above 0 is not shown as 0."""
-    return "<0.0001" if 0 < value < 5e-5 else f"{value:.4f}"
-
-
-def known(value: float, spread: float) -> str:
-    """A number with as many decimals as its spread allows: two digits of the spread, two to six decimals."""
-    places = 4 if not 0 < spread < np.inf else int(np.clip(1 - np.floor(np.log10(spread)), 2, 6))
-    text = f"{value:.{places}f}"
-    return f"<{10.0**-places:.{places}f}" if value > 0 and float(text) == 0 else text
+    value, low, high = known_interval(e)
+    corrected = known(e.corrected, half_width(*e.interval))
+    return f"{_short(name, 45):<46}{value:>9}{f'{low} – {high}':>20}{corrected:>12}"
 
 
 def known_interval(e: Estimate) -> tuple[str, str, str]:
     """Value and ends of an estimate, with as many decimals as the interval allows."""
-    spread = (e.interval.high - e.interval.low) / 2
+    spread = half_width(*e.interval)
     return known(e.value, spread), known(e.interval.low, spread), known(e.interval.high, spread)
 
 
@@ -167,7 +159,7 @@ def footnote(r: Report) -> str:
     if r.streamed:
         note += f" Rows were streamed: edges of equal-mass bins are rounded to 1/{r.n_cells}."
     if r.n_groups is None:
-        return f"{note} Rows are taken as independent: if some belong together, pass groups (--groups)."
+        return f"{note} Rows are taken as independent: if some belong together, pass {r.asked.option('groups')}."
     return (
         f"{note} Rows of one of {r.n_groups:,} groups may depend on each other; groups are taken as independent, and a "
         "bin's rows are counted as so many independent ones."

@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..data.asked import Asked
 from ..data.types import Interval
 from ..measure.kept import ProblemSums
 from ..measure.result import Estimate
 from .evidence import Evidence
 from .gain import RepairGain
-from .report import ClassRow, Curves
+from .report import ClassRow, Curves, Report
 from .score_regions import regions
 
 #: How a summary begins where there is evidence, by whether the error matters.
@@ -34,10 +35,10 @@ class Found:
 
 
 class Verdict(NamedTuple):
-    """One sentence for someone who decides, and all of them: is it real, how large, does it matter, what next."""
+    """One sentence for someone who decides, and all that was found: is it real, how large, does it matter."""
 
     summary: str
-    parts: tuple[str, ...]
+    findings: tuple[str, ...]
 
 
 def sentences(
@@ -66,13 +67,15 @@ def sentences(
         summary = f"{_REAL[evidence.matters]}: {where.plain}."
         told = _real(found, estimate, where.whole, p, ends)
     by_class = [found.classes] if found.classes else []
-    off = any(row.marked for row in classes)
-    parts = (*told, *_decisions(found, estimate.level), *by_class, advice(evidence, estimate, classes_off=off))
-    return Verdict(summary, parts)
+    return Verdict(summary, (*told, *_decisions(found, estimate.level), *by_class))
 
 
-def advice(evidence: Evidence, estimate: Estimate, *, classes_off: bool = False) -> str:
-    """What to do next."""
+def advice_of(report: Report) -> str:
+    """What to do next; nothing where there was too little to judge."""
+    evidence, estimate = report.evidence, report.headline
+    classes_off = any(row.marked for row in report.per_class)
+    if np.isnan(estimate.interval.high) or np.isnan(evidence.test.pvalue):
+        return ""
     if evidence.status == "undecided":
         return "Next: collect more rows before repairing anything."
     if evidence.status == "no evidence" and classes_off and len(estimate.per_class) <= 1:
@@ -83,9 +86,11 @@ def advice(evidence: Evidence, estimate: Estimate, *, classes_off: bool = False)
         return "Next: leave it as it is, or set material lower if such errors matter to you."
     if estimate.n_samples < FEW_TO_REPAIR:
         return "Next: repair with one or two parameters (temperature or logistic scaling), fitted on other rows."
+    compare = report.asked.names("compare_calibrators(y_true, y_prob)", "calibrant compare")
+    fit = "it, or AutoCalibrator," if report.asked is Asked.PYTHON else "it"
     return (
-        "Next: calibrant compare finds the calibrator that repairs it best and says what it leaves; fit it on other "
-        "rows than these."
+        f"Next: {compare} finds the calibrator that repairs it best and says what it leaves; fit {fit} on other rows "
+        "than these."
     )
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...data.checks import check_int, check_level, check_resamples
-from ...data.result import Table
+from ...data.frame import library_of
+from ...data.result import Table, came_in
 from ...data.types import AnyArray, FloatArray, Interval, Label, RandomState
 from ...errors import CellEstimator
 from .clinical import MEASURES, CalibrationMeasures, calibration_measures
@@ -200,7 +201,7 @@ def optimism_corrected(
     warnings = [f"{lost} of {number} resamples are separated by their models: left out where a measure has no end"]
     if not np.isfinite(apparent).all():
         warnings.append("the model separates all rows: its slope and intercepts have no end")
-    return OptimismCorrected(
+    found = OptimismCorrected(
         apparent=_named(apparent),
         optimism=_named(mean),
         corrected=_named(corrected),
@@ -211,6 +212,7 @@ def optimism_corrected(
         label=positive.item() if isinstance(positive, np.generic) else positive,
         warnings=tuple(warnings if lost else warnings[1:]),
     )
+    return came_in(library_of(X, y), found)
 
 
 @dataclass(frozen=True, eq=False)

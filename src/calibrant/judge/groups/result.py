@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
+from ...data.digits import equals, half_width, known, pvalue_text, signed
 from ...data.printable import printable, printable_lines
 from ...data.result import Paged, Picture, Result, Section
 from ...data.types import Interval, Label
@@ -138,32 +141,36 @@ class SubgroupReport(Picture, Paged):
             lines += [self._line(group, width) for group in column.groups]
             lines += [f"  {text}" for text in self._between(column)]
             lines += [f"  note: {printable(g.name)}: {text}" for g in column.groups for text in g.warnings]
+        return printable_lines("\n".join([*lines, "", self._key()]))
+
+    def _key(self) -> str:
+        """What marked groups are."""
         how = {"holm": "Holm", "bh": "Benjamini and Hochberg", "none": "none"}[self.adjust]
-        lines += ["", f"* not calibrated at {1 - self.level:.3g}; test: {self.test}, correction: {how}"]
-        return printable_lines("\n".join(lines))
+        return f"* not calibrated at {1 - self.level:.3g}; test: {self.test}, correction: {how}"
 
     def _line(self, group: Subgroup, width: int) -> str:
         mark = "*" if group.adjusted <= 1 - self.level else " "
-        gap = f"{group.gap:+.4f} ({group.gap_interval.low:+.4f} to {group.gap_interval.high:+.4f})"
-        error = f"{group.error:.4f} ({group.error_interval.low:.4f} to {group.error_interval.high:.4f})"
+        value, low, high = (signed(v, half_width(*group.gap_interval)) for v in (group.gap, *group.gap_interval))
+        gap = f"{value} ({low} to {high})"
+        value, low, high = (known(v, half_width(*group.error_interval)) for v in (group.error, *group.error_interval))
+        error = f"{value} ({low} to {high})"
+        observed, stated = _means(group)
+        p, adjusted = pvalue_text(group.pvalue), pvalue_text(group.adjusted)
         return (
-            f"{mark} {_cut(group.name, width):<{width}}{group.n_samples:>9,}{group.base_rate:>10.4f}"
-            f"{group.mean_probability:>8.4f}  {gap:<27}  {error:<24}{group.pvalue:>8.2g}{group.adjusted:>9.2g}"
+            f"{mark} {_cut(group.name, width):<{width}}{group.n_samples:>9,}{observed:>10}{stated:>8}"
+            f"  {gap:<27}  {error:<24}{p:>8}{adjusted:>9}"
         )
 
     def _between(self, column: SubgroupColumn) -> list[str]:
         found = column.heterogeneity
         if found.pvalue != found.pvalue:
             return [f"groups compared: {found.warnings[0]}"]
-        out = [f"groups differ at the same score: p = {found.pvalue:.3g} ({found.method})"]
+        out = [f"groups differ at the same score: p {equals(found.pvalue)} ({found.method})"]
         largest = column.largest_difference
         if largest is not None:
-            low, high = largest.interval
+            value, low, high = (signed(v, half_width(*largest.interval)) for v in (largest.value, *largest.interval))
             pair = f"{printable(largest.first)} - {printable(largest.second)}"
-            out.append(
-                f"largest difference of gaps: {pair} {largest.value:+.4f} "
-                f"({low:+.4f} to {high:+.4f}, all pairs together)"
-            )
+            out.append(f"largest difference of gaps: {pair} {value} ({low} to {high}, all pairs together)")
         return out
 
     @property
@@ -176,7 +183,8 @@ class SubgroupReport(Picture, Paged):
         else:
             named = [f"{g.name} ({_way(g.gap)}, error {g.error:.2g})" for g in off[:_NAMED]]
             more = f" and {len(off) - _NAMED:,} more" if len(off) > _NAMED else ""
-            said = f"{len(off):,} of the {n:,} groups {'is' if len(off) == 1 else 'are'} off: {', '.join(named)}{more}."
+            many = f"All {n:,}" if 1 < n == len(off) else f"{len(off):,} of the {n:,}"
+            said = f"{many} groups {'is' if len(off) == 1 else 'are'} off: {', '.join(named)}{more}."
         differ = [c.name for c in self.columns if c.heterogeneity.pvalue <= 1 - self.level]
         if differ:
             said += f" Groups of {', '.join(differ)} differ at the same score."
@@ -189,17 +197,17 @@ class SubgroupReport(Picture, Paged):
             told: dict[str, list[Any]] = {
                 "group": [g.name for g in groups],
                 "rows": [g.n_samples for g in groups],
-                "observed": [g.base_rate for g in groups],
-                "stated": [g.mean_probability for g in groups],
+                "observed": [_means(g)[0] for g in groups],
+                "stated": [_means(g)[1] for g in groups],
                 "gap": [g.gap for g in groups],
                 "gap_low": [g.gap_interval.low for g in groups],
                 "gap_high": [g.gap_interval.high for g in groups],
                 "error": [g.error for g in groups],
                 "error_low": [g.error_interval.low for g in groups],
                 "error_high": [g.error_interval.high for g in groups],
-                "p, adjusted": [g.adjusted for g in groups],
+                "p, adjusted": [pvalue_text(g.adjusted) for g in groups],
             }
-            notes = [*self._between(column), *(f"{g.name}: {text}" for g in groups for text in g.warnings)]
+            notes = [self._key(), *self._between(column), *(f"{g.name}: {text}" for g in groups for text in g.warnings)]
             marked = [bool(g.adjusted <= 1 - self.level) for g in groups]
             out.append(Section(column.name, told, marked, "; ".join(notes)))
         return out
@@ -217,6 +225,12 @@ class SubgroupReport(Picture, Paged):
             columns[f"{short}_high"] = [getattr(group, name).high for group in self.groups]
         columns["warnings"] = ["; ".join(group.warnings) for group in self.groups]
         return columns
+
+
+def _means(group: Subgroup) -> tuple[str, str]:
+    """What was observed and what was stated, with the digits that so many rows allow."""
+    spread = 0.5 / np.sqrt(group.n_samples)
+    return known(group.base_rate, spread), known(group.mean_probability, spread)
 
 
 def _way(gap: float) -> str:

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import numpy as np
+
+from ...data.digits import equals, half_width, known, pvalue_text, signed
 from ...data.printable import printable
 from ...data.result import Paged, Picture, Result, Section, plain
 from ...data.types import Interval
@@ -176,17 +179,25 @@ class ModelComparison(Picture, Paged):
             heads = "".join(f"{_short(m.name):>{w + 2}}" for m, w in zip(self.models, columns, strict=True))
             lines.append(f"{'':<{label}}{heads}")
             for measure in self.measures:
-                cells = (f"{m.measures[measure]:>{w + 2}.5f}" for m, w in zip(self.models, columns, strict=True))
+                said = self._values(measure)
+                cells = (f"{value:>{w + 2}}" for value, w in zip(said, columns, strict=True))
                 lines.append(f"{measure_text(measure):<{label}}{''.join(cells)}")
         else:
             for measure in self.measures:
                 lines.append(measure_text(measure))
-                lines += [f"  {_short(m.name):<{width}}{m.measures[measure]:>12.5f}" for m in self.models]
+                told = zip(self.models, self._values(measure), strict=True)
+                lines += [f"  {_short(m.name):<{width}}{value:>12}" for m, value in told]
         lines += ["", f"differences, with {100 * self.level:g} % intervals"]
         for measure in self.measures:
             lines += self._differences(measure, width)
         lines += ["", *textwrap.wrap(self._note(), 98)]
         return "\n".join([*lines, *(f"warning: {text}" for text in self.warnings)])
+
+    def _values(self, measure: str) -> list[str]:
+        """A measure of each model, with the digits by which the closest pair can be told apart."""
+        widths = [half_width(*d.interval) for d in self.of(measure)]
+        spread = min((w for w in widths if w > 0), default=0.5 / np.sqrt(self.n_samples))
+        return [known(m.measures[measure], spread) for m in self.models]
 
     def _differences(self, measure: str, width: int) -> list[str]:
         """Lines of one measure."""
@@ -197,21 +208,21 @@ class ModelComparison(Picture, Paged):
         for d in shown:
             pair = f"{_short(d.model)} - {_short(d.other)}"
             if d.pvalue != d.pvalue:
-                lines.append(f"  {pair:<{2 * width + 3}}{d.value:>+10.5f}   no interval: a score is infinite")
+                lines.append(f"  {pair:<{2 * width + 3}}{d.value:>+9.4f}   no interval: a score is infinite")
                 continue
-            interval = f"{_signed(d.interval.low)} to {_signed(d.interval.high)}"
+            value, low, high = (signed(v, half_width(*d.interval)) for v in (d.value, *d.interval))
             verdict = "" if d.better is None else f"   {_short(d.better)} is better"
-            p = f"p = {d.pvalue:.3g}" + ("" if d.adjusted == d.pvalue else f" ({d.adjusted:.3g})")
-            lines.append(f"  {pair:<{2 * width + 3}}{_signed(d.value):>10}   {interval}   {p}{verdict}")
+            p = f"p {equals(d.pvalue)}" + ("" if d.adjusted == d.pvalue else f" ({pvalue_text(d.adjusted)})")
+            lines.append(f"  {pair:<{2 * width + 3}}{value:>9}   {f'{low} to {high}':<19}   {p}{verdict}")
         if len(shown) < len(found):
             lines.append(f"  {len(found) - len(shown)} of {len(found)} pairs do not differ")
         return lines
 
-    def _note(self) -> str:
+    def _note(self, where: str = "in brackets") -> str:
         pairs = len(self.of(self.measures[0]))
         note = "Differences are of the first model less the second. "
         if self.adjust != "none" and pairs > 1:
-            note += f"In brackets: p-values adjusted for {pairs} pairs ({self.adjust.capitalize()}), which decide. "
+            note += f"P-values {where} are adjusted for {pairs} pairs ({self.adjust.capitalize()}), and decide. "
         note += (
             "Intervals of calibration errors and of parts of scores account for their bias, and need not lie around "
             "the difference."
@@ -245,20 +256,23 @@ class ModelComparison(Picture, Paged):
         columns: dict[str, list[Any]] = {"model": [m.name for m in self.models]}
         # Parts of scores and squares have their differences below.
         main = [k for k in self.measures if not k.startswith("squared") and ":" not in measure_text(k)]
-        columns |= {measure_text(k): [m.measures[k] for m in self.models] for k in main}
+        columns |= {measure_text(k): self._values(k) for k in main}
         out = [Section("Models", columns)]
         for k, measure in enumerate(self.measures):
             found = sorted(self.of(measure), key=lambda d: d.better is None)
             told: dict[str, list[Any]] = {
-                "first less second": [f"{d.model} - {d.other}" for d in found],
+                "first less second": [f"{d.model} − {d.other}" for d in found],
                 "difference": [d.value for d in found],
                 "low": [d.interval.low for d in found],
                 "high": [d.interval.high for d in found],
-                "p, adjusted": [d.adjusted for d in found],
-                "better": [d.better or "" for d in found],
+                "p-value": [pvalue_text(d.adjusted) for d in found],
+                "better": [d.better or "–" for d in found],
             }
+            apart = sum(d.better is not None for d in found)
             name = f"Differences of the {measure_text(measure)}" if k == 0 else measure_text(measure)
-            note = self._note() if k == 0 else ""
+            if k > 0:
+                name += f" ({apart or 'none'} of {len(found)} pair{'s' * (len(found) > 1)} differ{'s' * (apart == 1)})"
+            note = f"* they differ at {1 - self.level:.3g}. {self._note('here')}" if k == 0 else ""
             out.append(Section(name, told, [d.better is not None for d in found], note, folded=k > 0))
         return out
 
@@ -275,12 +289,6 @@ class ModelComparison(Picture, Paged):
 def _listed(names: list[str]) -> str:
     """Some names in words."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _signed(value: float) -> str:
-    """A difference, with its sign unless it is 0 as printed."""
-    text = f"{value:+.5f}"
-    return text[1:] if value == value and float(text) == 0 else text
 
 
 def _width_of(name: str) -> int:

@@ -22,6 +22,7 @@
     const bin = (i) => ({ a: b.a[i], b: b.b[i], s: b.s[i], o: b.o[i], n: bins.n[i], bands: Object.fromEntries(Object.entries(b.bands).map(([k, [low, high]]) => [k, [low[i], high[i]]])) });
     return { name, x, y, ...scaled(curves), bins: bins.n.map((_, i) => bin(i)) };
   }
+  const heard = root.querySelector(".heard");  // what the arrow keys read, aloud
   const charts = Array.from(root.querySelectorAll(".chart")), seen = data.charts.map(() => new Map());
   function viewOf(c, i) {
     if (!seen[c].has(i)) seen[c].set(i, unpacked(data.charts[c].views[i]));
@@ -142,7 +143,7 @@
     area.addEventListener("pointerleave", hide);
     chart.onkeydown = (event) => {
       const step = { ArrowRight: 0.01, ArrowLeft: -0.01 }[event.key];
-      if (step) { show(at === null ? 0.5 : at + step); event.preventDefault(); } else if (event.key === "Escape") hide();
+      if (step) { show(at === null ? 0.5 : at + step); heard.textContent = lines.map((line) => line.textContent).filter(Boolean).join(", "); event.preventDefault(); } else if (event.key === "Escape") hide();
     };
   }
 
