@@ -22,10 +22,10 @@ class Path:
         ``errorᵖ`` read on R samples drawn at each scale, with common random numbers.
     truths : ndarray of shape (S,)
         True ``errorᵖ`` at each scale.
-    reading : float
+    observed : float
         ``errorᵖ`` read on the data, computed as the draws are.
     """
 
     powers: FloatArray
     truths: FloatArray
-    reading: float
+    observed: float

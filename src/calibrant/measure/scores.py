@@ -13,7 +13,7 @@ from ..data.checks import check_choice, check_fraction, is_real
 from ..data.predictions import Predictions
 from ..data.types import AnyArray, FloatArray
 from ..data.validation import as_predictions
-from ..data.verbs import Reading, verb, warn_renamed
+from ..data.verbs import InputOptions, verb, warn_renamed
 from ..data.weights import mean
 
 SCALES = ("sum", "half")
@@ -203,13 +203,13 @@ def score_samples(
     >>> score_samples([0, 1], [0.25, 0.5]).tolist()
     [0.0625, 0.25]
     """
-    reading: Reading = {
+    inputs: InputOptions = {
         "labels": labels,
         "pos_label": pos_label,
         "sum_tolerance": sum_tolerance,
         "from_logits": from_logits,
     }
-    return _samples(as_predictions(y_true, y_prob, **reading), score)
+    return _samples(as_predictions(y_true, y_prob, **inputs), score)
 
 
 def _samples(p: Predictions, score: str | ScoringRule) -> FloatArray:
@@ -231,10 +231,10 @@ def mean_score(
     y_true: Any,
     y_prob: Any = None,
     score: str | ScoringRule = "brier",
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> float:
     """Weighted mean of :func:`score_samples`."""
-    p = as_predictions(y_true, y_prob, **reading)
+    p = as_predictions(y_true, y_prob, **inputs)
     return mean(_samples(p, score), p.weights)
 
 
@@ -244,7 +244,7 @@ def brier_score(
     y_prob: Any = None,
     *,
     scale: str = "sum",
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> float:
     """Brier score: the mean of ``Σ_k (p_k - o_k)²``.
 
@@ -270,14 +270,14 @@ def brier_score(
     >>> cal.brier_score([0, 1], [0.25, 0.5], scale="half"), cal.brier_score([0, 1], [0.25, 0.5])
     (0.15625, 0.3125)
     """
-    return mean_score(y_true, y_prob, Brier(scale), **reading)
+    return mean_score(y_true, y_prob, Brier(scale), **inputs)
 
 
 @verb(grouped=True)
 def log_loss(
     y_true: Any,
     y_prob: Any = None,
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> float:
     """Mean negative log-probability of what happened, in nats; infinite where 0 was given to it, never clipped.
 
@@ -296,7 +296,7 @@ def log_loss(
     >>> round(cal.log_loss([0, 1], [0.25, 0.5]), 6), cal.log_loss([0, 1], [1.0, 0.5])
     (0.490415, inf)
     """
-    return mean_score(y_true, y_prob, "log-loss", **reading)
+    return mean_score(y_true, y_prob, "log-loss", **inputs)
 
 
 def brier_per_sample(predictions: Predictions) -> FloatArray:

@@ -13,7 +13,7 @@ from ..data.notions import Classwise, Notion, as_notion
 from ..data.predictions import Predictions
 from ..data.types import Label, RandomState
 from ..data.validation import as_predictions
-from ..data.verbs import Reading, verb
+from ..data.verbs import InputOptions, verb
 from ..errors import Binned, CellEstimator, Density, EmpiricalBayes, Estimator, ResidualKernel
 from ..errors.named import as_estimator
 from ..judge.tests.from_sums import SumsTest
@@ -53,7 +53,7 @@ def report(
     threshold: float | None = None,
     random_state: RandomState = 0,
     title: str = "Calibration report",
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> Report:
     """Everything a first look needs: scores, calibration errors with intervals, classes, curves, a verdict.
 
@@ -120,7 +120,7 @@ def report(
     >>> r.evidence.matters
     True
     """
-    predictions = as_predictions(y_true, y_prob, **reading)
+    predictions = as_predictions(y_true, y_prob, **inputs)
     if predictions.groups is None and (predictions.weights is None or not np.ptp(predictions.weights)):
         score, outcome = predictions.probs, predictions.codes == predictions.positive
         if predictions.positive is None:

@@ -13,7 +13,7 @@ from ...data.predictions import Predictions
 from ...data.result import Result
 from ...data.types import AnyArray, FloatArray, Interval, Label, RandomState
 from ...data.validation import as_predictions
-from ...data.verbs import Reading, verb
+from ...data.verbs import InputOptions, verb
 from ...data.weights import of_variances, ones_or
 from ...measure.scores import matrix_of
 
@@ -119,7 +119,7 @@ def expected_cost(
     cv: int = 5,
     level: float = 0.95,
     random_state: RandomState = 0,
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> ExpectedCost:
     r"""Cost of the decisions that probabilities lead to, beside that of others.
 
@@ -181,7 +181,7 @@ def expected_cost(
     if costs is None:
         raise TypeError("costs must be given: a row a class, a column a decision")
     level = check_level(level)
-    p = as_predictions(y_true, y_prob, **reading)
+    p = as_predictions(y_true, y_prob, **inputs)
     table = _check_costs(costs, p.n_classes)
     names = _check_decisions(decisions, table.shape[1], p.classes)
     used = slice(None) if p.weights is None else np.flatnonzero(p.weights > 0)

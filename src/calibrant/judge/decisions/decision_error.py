@@ -14,7 +14,7 @@ from ...data.problem import Problem
 from ...data.result import Result
 from ...data.types import FloatArray, Interval, Label, RandomState
 from ...data.validation import as_predictions
-from ...data.verbs import Reading, verb
+from ...data.verbs import InputOptions, verb
 from ...data.weights import ones_or
 from ...errors import EmpiricalBayes, laplace
 from ...errors.base import ErrorDraws
@@ -100,7 +100,7 @@ def decision_calibration_error(
     level: float = 0.95,
     n_resamples: int = 400,
     random_state: RandomState = 0,
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> DecisionCalibrationError:
     r"""Calibration error weighted by where decisions are made, and the cost that it causes there.
 
@@ -165,7 +165,7 @@ def decision_calibration_error(
     level = check_level(level)
     n_draws = _POSTERIOR * check_resamples(n_resamples)
     density = _Density.of(thresholds)
-    p = as_predictions(y_true, y_prob, **reading)
+    p = as_predictions(y_true, y_prob, **inputs)
     rows = BinaryRows.of(p)
     problem = only_problem(ClassSpecific(rows.label), p)
     rng = np.random.default_rng(random_state)

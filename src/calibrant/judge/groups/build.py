@@ -15,7 +15,7 @@ from ...data.predictions import Predictions
 from ...data.problem import Problem
 from ...data.types import AnyArray, FloatArray, IntArray, Interval, Label, RandomState
 from ...data.validation import as_predictions
-from ...data.verbs import Reading, verb
+from ...data.verbs import InputOptions, verb
 from ...errors import Estimator
 from ...measure.curves.from_cells import describe
 from ...measure.estimation import estimate, resolve_estimator
@@ -44,7 +44,7 @@ def subgroup_calibration(
     min_size: int = 50,
     n_resamples: int = 1999,
     random_state: RandomState = 0,
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> SubgroupReport:
     r"""Calibration group by group, with intervals and p-values that allow for the number of groups.
 
@@ -134,7 +134,7 @@ def subgroup_calibration(
     """
     check_choice("test", test, TESTS)
     check_choice("adjust", adjust, ADJUSTMENTS)
-    p = as_predictions(y_true, y_prob, **reading)
+    p = as_predictions(y_true, y_prob, **inputs)
     chosen = as_notion(notion, p)
     problem = only_problem(chosen, p)
     reader = resolve_estimator(estimator, problem, chosen.name)

@@ -14,7 +14,7 @@ from ...data.notions import Notion, as_notion
 from ...data.predictions import Predictions
 from ...data.types import CalibrantWarning, FloatArray, Interval, RandomState
 from ...data.validation import as_predictions
-from ...data.verbs import Reading, verb
+from ...data.verbs import InputOptions, verb
 from ...data.weights import ones_or
 from ...errors import Estimator
 from ...measure.curves.from_cells import describe
@@ -47,7 +47,7 @@ def compare_models(
     n_resamples: int = 2000,
     random_state: RandomState = 0,
     adjust: str = "holm",
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> ModelComparison:
     r"""Compare models on the same rows: calibration error, proper scores and their parts, with intervals and p-values.
 
@@ -141,7 +141,7 @@ def compare_models(
     >>> d.better, d.interval.high < 0
     ('right', True)
     """
-    names, models = _judged(y_true, y_probs, reading)
+    names, models = _judged(y_true, y_probs, inputs)
     reference = _judged_reference(reference, names)
     check_choice("adjust", adjust, ADJUSTMENTS)
     checked = check_level(level)
@@ -184,7 +184,7 @@ def compare_models(
     )
 
 
-def _judged(y_true: Any, y_probs: Any, reading: Reading) -> tuple[list[str], list[Predictions]]:
+def _judged(y_true: Any, y_probs: Any, inputs: InputOptions) -> tuple[list[str], list[Predictions]]:
     """Names and predictions of the same rows, whose classes all come in the order of the first."""
     if isinstance(y_true, Mapping):
         if y_probs is not None:
@@ -208,7 +208,7 @@ def _judged(y_true: Any, y_probs: Any, reading: Reading) -> tuple[list[str], lis
     for name, one in zip(names, y_probs.values(), strict=True):
         given = (one, None) if isinstance(one, Predictions) else (y_true, one)
         try:
-            p = as_predictions(*given, **reading)
+            p = as_predictions(*given, **inputs)
         except (ValueError, TypeError) as error:
             raise type(error)(f"model {name!r}: {error}") from error
         first = models[0] if models else p

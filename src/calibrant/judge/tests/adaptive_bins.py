@@ -12,7 +12,7 @@ from ...data.notions import Notion, Target, as_notion
 from ...data.predictions import Predictions
 from ...data.types import FloatArray, RandomState
 from ...data.validation import as_predictions
-from ...data.verbs import Reading, verb
+from ...data.verbs import InputOptions, verb
 from ...data.weights import ones_or
 from .flipped import Flips
 from .resampling import drawn_labels
@@ -32,7 +32,7 @@ def adaptive_test(
     n_resamples: int = 999,
     n_scales: int | str = "auto",
     random_state: RandomState = 0,
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> TestResult:
     r"""Adaptive test of calibration by the squared error over bins of all sizes (T-Cal, Lee et al. 2023).
 
@@ -106,7 +106,7 @@ def adaptive_test(
     n_resamples = check_resamples(n_resamples, 1)
     automatic = isinstance(n_scales, str) and n_scales == "auto"
     wanted = None if automatic else check_int("n_scales", n_scales, 1, instead="'auto' or ")
-    p = as_predictions(y_true, y_prob, **reading)
+    p = as_predictions(y_true, y_prob, **inputs)
     chosen, n_rows = as_notion(notion, p), p.n_samples
     if p.weights is not None:
         p = p.subset(p.weights > 0)

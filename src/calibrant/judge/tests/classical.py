@@ -11,7 +11,7 @@ from ...data.dependence import few_units, group_codes
 from ...data.predictions import Predictions
 from ...data.types import AnyArray, FloatArray, RandomState
 from ...data.validation import as_predictions
-from ...data.verbs import Reading, verb
+from ...data.verbs import InputOptions, verb
 from ...data.weights import of_variances, ones_or
 from ...measure.scores import matrix_of
 from ...sums.logistic_fit import DECREMENT, Counts, Point, logits_of, maximum
@@ -63,7 +63,7 @@ def hosmer_lemeshow(
     df: str | int = "fit",
     n_resamples: int = 999,
     random_state: RandomState = 0,
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> TestResult:
     r"""Hosmer–Lemeshow test, of two classes or (Fagerland, Hosmer & Bofin 2008) of more.
 
@@ -117,7 +117,7 @@ def hosmer_lemeshow(
     from scipy.stats import chi2
 
     n_bins = check_int("n_bins", n_bins, 3)
-    p = as_predictions(y_true, y_prob, **reading)
+    p = as_predictions(y_true, y_prob, **inputs)
     n_resamples = check_resamples(n_resamples, 1)
     matrix, codes, w, _ = _rows(p)
     k = matrix.shape[1]
@@ -187,7 +187,7 @@ def pearson_test(
     method: str = "auto",
     n_resamples: int = 999,
     random_state: RandomState = 0,
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> TestResult:
     r"""Pearson's test over the distinct scores, of two classes or more: are classes as frequent as each score says?
 
@@ -241,7 +241,7 @@ def pearson_test(
 
     check_choice("method", method, ("auto", "chi-squared", "resampling"))
     n_resamples = check_resamples(n_resamples, 1)
-    p = as_predictions(y_true, y_prob, **reading)
+    p = as_predictions(y_true, y_prob, **inputs)
     if method == "resampling" and not p.integral_weights:
         raise ValueError("method='resampling' draws repeats: sample_weight must hold whole numbers")
     matrix, codes, w, _ = _rows(p)
@@ -284,7 +284,7 @@ def spiegelhalter_test(
     *,
     n_resamples: int = 999,
     random_state: RandomState = 0,
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> TestResult:
     r"""Spiegelhalter's z: is the Brier score what it would be if the probabilities were true?
 
@@ -325,7 +325,7 @@ def spiegelhalter_test(
     """
     from scipy.stats import norm
 
-    p = as_predictions(y_true, y_prob, **reading)
+    p = as_predictions(y_true, y_prob, **inputs)
     matrix, codes, w, w_variance = _rows(p)
     if matrix.shape[1] == 2:  # the same, by one of two columns
         score, side = matrix[:, 1], 1 - 2 * matrix[:, 1]
@@ -367,7 +367,7 @@ def cox_test(
     *,
     n_resamples: int = 999,
     random_state: RandomState = 0,
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> TestResult:
     r"""Cox's recalibration test: intercept 0 and slope 1 of the log odds, jointly.
 
@@ -414,7 +414,7 @@ def cox_test(
     """
     from scipy.stats import chi2
 
-    p = as_predictions(y_true, y_prob, **reading)
+    p = as_predictions(y_true, y_prob, **inputs)
     if p.n_classes != 2:
         raise ValueError(f"Cox's test is of two classes; got {p.n_classes}: test them one against the rest")
     matrix, codes, w, _ = _rows(p)

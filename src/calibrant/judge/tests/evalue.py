@@ -16,7 +16,7 @@ from ...data.problem import Problem
 from ...data.result import Shown
 from ...data.types import AnyArray, FloatArray, IntArray, RandomState
 from ...data.validation import as_predictions
-from ...data.verbs import Reading, verb
+from ...data.verbs import InputOptions, verb
 from ...data.weights import run_starts
 from .betting import FIRST, Wealth, split_log_ratios
 from .result import TestResult
@@ -36,7 +36,7 @@ def evalue_test(
     n_splits: int = 20,
     fraction: float = 0.5,
     random_state: RandomState = 0,
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> TestResult:
     r"""Test of calibration by an e-value (the safe Hosmer–Lemeshow test of Henzi, Puke, Dimitriadis & Ziegel 2023).
 
@@ -112,7 +112,7 @@ def evalue_test(
     check_choice("method", method, METHODS)
     check_choice("order", order, ORDERS)
     n_splits, fraction = check_int("n_splits", n_splits, 1), check_fraction("fraction", fraction)
-    p = as_predictions(y_true, y_prob, **reading)
+    p = as_predictions(y_true, y_prob, **inputs)
     rng = np.random.default_rng(random_state)
     if method == "sequential":
         monitor = CalibrationMonitor(notion=notion)

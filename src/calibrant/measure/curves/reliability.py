@@ -13,7 +13,7 @@ from ...data.notions import Notion, as_notion
 from ...data.problem import Problem, VectorProblem
 from ...data.types import Label, RandomState
 from ...data.validation import as_predictions
-from ...data.verbs import Reading, verb
+from ...data.verbs import InputOptions, verb
 from ...errors import AdaptiveKernel, Binned, CellEstimator, Density, Isotonic, ResidualKernel
 from ...errors.named import NAMES, estimator_named
 from ..inference.steps import MOST, Groups
@@ -41,7 +41,7 @@ def reliability_curve(
     band: str = "confidence",
     n_resamples: int = 1000,
     random_state: RandomState = 0,
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> ReliabilityCurve:
     r"""Observed frequency of the outcome at every score, with a band.
 
@@ -108,7 +108,7 @@ def reliability_curve(
     True
     """
     reader = None if is_isotonic(estimator) else curve_estimator(estimator)
-    predictions = as_predictions(y_true, y_prob, **reading)
+    predictions = as_predictions(y_true, y_prob, **inputs)
     chosen = as_notion(notion, predictions)
     reduction = chosen.reduce(predictions)
     if isinstance(reduction, VectorProblem) or len(reduction) != 1:
@@ -131,7 +131,7 @@ def reliability_curves(
     band: str = "confidence",
     n_resamples: int = 1000,
     random_state: RandomState = 0,
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> dict[Label, ReliabilityCurve]:
     """One curve a class, for ``"classwise"`` or ``"top-label"``; parameters as :func:`reliability_curve`.
 
@@ -152,7 +152,7 @@ def reliability_curves(
     [0, 1, 2]
     """
     reader = None if is_isotonic(estimator) else curve_estimator(estimator)
-    predictions = as_predictions(y_true, y_prob, **reading)
+    predictions = as_predictions(y_true, y_prob, **inputs)
     chosen = as_notion(notion, predictions)
     reduction = chosen.reduce(predictions)
     if isinstance(reduction, VectorProblem):

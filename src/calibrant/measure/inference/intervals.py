@@ -287,7 +287,7 @@ def row_path(estimator: Estimator, problem: Problem, norm: float, n_resamples: i
 def invert(paths: Sequence[Path], question: Question, largest: float) -> tuple[Interval, float]:
     """Interval and median-unbiased value for the combined error of a question's problems."""
     nothing = Interval(float("nan"), float("nan")), float("nan")
-    observed = question.combine(np.array([p.reading for p in paths]))
+    observed = question.combine(np.array([p.observed for p in paths]))
     if np.isnan(observed):
         return nothing
     truths = np.array([question.combine(np.array([p.truths[i] for p in paths])) for i in range(SCALES.size)])

@@ -14,7 +14,7 @@ from ....data.problem import Problem
 from ....data.result import Picture, Table, plain
 from ....data.types import FloatArray, Interval, Label
 from ....data.validation import as_predictions
-from ....data.verbs import Reading, verb
+from ....data.verbs import InputOptions, verb
 from ....data.weights import ones_or
 from ....sums.logistic_fit import expit, logits_of
 from .null import quantile, survival, threshold
@@ -146,7 +146,7 @@ def calibration_belt(
     clip: float = 1e-6,
     devel: str = "external",
     notion: str | Notion = "auto",
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> CalibrationBelt:
     r"""GiViTI calibration belt of a model judged on other rows than it was fitted to, or on the same.
 
@@ -234,7 +234,7 @@ def calibration_belt(
     chosen_level = check_fraction("selection", selection)
     if not is_real(clip) or not 0 < clip < 0.5:
         raise ValueError(f"clip must be a number above 0 and below 0.5; got {clip!r}")
-    p = as_predictions(y_true, y_prob, **reading)
+    p = as_predictions(y_true, y_prob, **inputs)
     chosen = as_notion(notion, p)
     problem = only_problem(chosen, p)
     warnings = []
