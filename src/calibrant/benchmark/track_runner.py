@@ -18,7 +18,7 @@ from ..errors.base import Estimator
 from .config import check_sizes, described
 from .curves import OURS, Entries, Entry, as_entries, paper_curves
 from .experiment import Experiment, definitions_of
-from .read import Row, readings_of, statistics
+from .read import Row, estimates_of, statistics
 from .storage import Store
 from .tracks import TRACKS, Distribution, distributions
 
@@ -209,7 +209,7 @@ def evaluation_sets(
     ]
 
 
-def readings(
+def estimates(
     distribution: Distribution, size: int, config: TrackConfig, entries: Entries
 ) -> dict[tuple[str, str], tuple[FloatArray, float]]:
     """Errors that estimators read on one size's sets, and seconds, by (notion, name)."""
@@ -222,13 +222,13 @@ def readings(
             problems = distribution.problems(scores, labels, notion)
             for name, entry in entries.items():
                 start = perf_counter()
-                values[notion, name].append(readings_of(entry, problems))
+                values[notion, name].append(estimates_of(entry, problems))
                 seconds[notion, name] += perf_counter() - start
     return {key: (np.concatenate(values[key]), seconds[key]) for key in keys}
 
 
 def _alarms(values: FloatArray) -> dict[str, float]:
-    """95th percentile of readings, and the shares above each level; NaN where there is no reading."""
+    """95th percentile of estimates, and the shares above each level; NaN where there is no reading."""
     known = values[~np.isnan(values)]
     some = known.size > 0
     shares = {f"alarm_{level:g}": float((known > level).mean()) if some else float("nan") for level in ALARMS}
@@ -243,7 +243,7 @@ def _read(config: TrackConfig, entries: Entries, item: Item, names: list[str]) -
     chosen = {name: entries[name] for name in names}
     rows: list[Row] = []
     for size in item.sizes:
-        for (notion, name), (values, seconds) in readings(d, size, config, chosen).items():
+        for (notion, name), (values, seconds) in estimates(d, size, config, chosen).items():
             entry = chosen[name]
             truth = d.truth(notion, entry.norm)
             measured = statistics(values, truth.value, truth.value)

@@ -29,19 +29,19 @@ def speaks(density: FloatArray, peak: float | FloatArray, norm: float) -> AnyArr
     return np.asarray(density > 1e-12 * density.max(axis=-1, keepdims=True, initial=0.0))
 
 
-class PowerAndError(NamedTuple):
+class PowerAndSE(NamedTuple):
     """``errorᵖ`` as an estimator reads it, signed where it is debiased, and its standard error: NaN without one."""
 
     power: float
     se: float
 
     @classmethod
-    def nothing(cls) -> PowerAndError:
+    def nothing(cls) -> PowerAndSE:
         """Where there is no number."""
         return cls(float("nan"), float("nan"))
 
     @classmethod
-    def of_terms(cls, terms: FloatArray, influence: FloatArray, mass: FloatArray, size: float) -> PowerAndError:
+    def of_terms(cls, terms: FloatArray, influence: FloatArray, mass: FloatArray, size: float) -> PowerAndSE:
         """Mean of terms with weights ``mass``, and the standard error of the mean of another one's, their influence."""
         total = float(mass.sum())
         if not total > 0:
@@ -92,16 +92,16 @@ class Estimator:
         raise ValueError(f"estimator {type(self).__name__} cannot serve the notion {notion!r}: use {others}")
 
 
-class EstimatorWithError(Estimator, ABC):
+class EstimatorWithSE(Estimator, ABC):
     """An estimator that knows the standard error of its power; what it says of a problem is a reading."""
 
     @abstractmethod
-    def power_and_error(self, problem: Any, norm: float) -> PowerAndError:
+    def power_and_se(self, problem: Any, norm: float) -> PowerAndSE:
         """``errorᵖ`` and its standard error, NaN where there is none."""
 
     def power(self, problem: Any, norm: float) -> float:
         """``errorᵖ`` of one problem."""
-        return self.power_and_error(problem, norm).power
+        return self.power_and_se(problem, norm).power
 
     def inner(self, norm: float) -> float:
         """Norm whose power a reading is, where it is not the one asked for."""

@@ -10,7 +10,7 @@ import numpy as np
 from ..data.problem import Problem
 from ..data.types import AnyArray, FloatArray
 from . import dirichlet_line
-from .base import EstimatorWithError, PowerAndError
+from .base import EstimatorWithSE, PowerAndSE
 from .beta import AngleCounts
 from .fitted import check_eps, check_width
 from .norm import vector_power
@@ -28,7 +28,7 @@ _SEARCH_ROWS = 2048
 
 
 @dataclass(frozen=True)
-class DirichletKernel(EstimatorWithError):
+class DirichletKernel(EstimatorWithSE):
     r"""Canonical calibration error from frequencies smoothed by Dirichlet kernels over the simplex.
 
     .. math:: \Big(\frac1n \sum_j \lVert \hat E_j - f_j \rVert_p^p\Big)^{1/p}, \qquad
@@ -117,11 +117,11 @@ class DirichletKernel(EstimatorWithError):
             return super().square(problem)
         return self.power(problem, 2)
 
-    def power_and_error(self, problem: Any, norm: float) -> PowerAndError:
+    def power_and_se(self, problem: Any, norm: float) -> PowerAndSE:
         """``errorᵖ``, and its standard error where it is an average of nearly independent terms."""
         self.check_norm(norm)
         if isinstance(problem, Problem):
-            return dirichlet_line.power_and_error(self, problem, norm)
+            return dirichlet_line.power_and_se(self, problem, norm)
         if problem.drawn and self.debias in ("square", "cross"):
             raise ValueError(f"debias={self.debias!r} adds up all classes, and is not for one class alone")
         sample = Simplex.of(problem, self.eps)
@@ -130,7 +130,7 @@ class DirichletKernel(EstimatorWithError):
         near = around(sample, values, self.h(sample, norm), self.orientation, second)
         return self.reduced(near, sample, norm)
 
-    def reduced(self, near: Around, sample: Simplex, norm: float) -> PowerAndError:
+    def reduced(self, near: Around, sample: Simplex, norm: float) -> PowerAndSE:
         """A reading from what lies around every sample."""
         gap = near.mean if self.residual else near.mean - sample.probs
         if near.second is None or near.concentration is None:
@@ -142,7 +142,7 @@ class DirichletKernel(EstimatorWithError):
         cross = sample.residuals()
         if norm == 1:
             terms = (np.sign(gap) * cross).sum(axis=1)
-            return PowerAndError.of_terms(terms, terms, np.where(near.known, sample.mass, 0.0), sample.size)
+            return PowerAndSE.of_terms(terms, terms, np.where(near.known, sample.mass, 0.0), sample.size)
         known = near.known & (1 - near.concentration > LEAST)
         square = np.divide(near.mean**2 - near.second, 1 - s2, out=np.zeros_like(gap), where=known[:, None])
         if not self.residual:
@@ -150,7 +150,7 @@ class DirichletKernel(EstimatorWithError):
         # The efficient influence function of E d², whichever way it is estimated.
         influence = (2 * gap * cross - square).sum(axis=1)
         terms = influence if self.debias == "cross" else square.sum(axis=1)
-        return PowerAndError.of_terms(terms, influence, np.where(known, sample.mass, 0.0), sample.size)
+        return PowerAndSE.of_terms(terms, influence, np.where(known, sample.mass, 0.0), sample.size)
 
     def details(self, problem: Any, norm: float) -> dict[str, float]:
         """What :attr:`Estimate.details` holds, of a vector problem.
@@ -251,12 +251,12 @@ def auto(n: float, k: int, *, squares: bool) -> float:
     return float((_AUTO_SQUARE if squares else _AUTO) * max(n, 1.0) ** (-2 / (k + 3)))
 
 
-def _plug_in(gap: FloatArray, known: AnyArray, sample: Simplex, norm: float) -> PowerAndError:
+def _plug_in(gap: FloatArray, known: AnyArray, sample: Simplex, norm: float) -> PowerAndSE:
     mass = np.where(known, sample.mass, 0.0)
     if not mass.sum() > 0:
-        return PowerAndError.nothing()
+        return PowerAndSE.nothing()
     share = sample.one_hot() if sample.drawn else None
-    return PowerAndError(float(vector_power(gap, mass, norm, share)), float("nan"))
+    return PowerAndSE(float(vector_power(gap, mass, norm, share)), float("nan"))
 
 
 def _search_rows(sample: Simplex) -> AnyArray:

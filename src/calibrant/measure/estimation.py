@@ -19,7 +19,7 @@ from ..data.types import FloatArray, Interval, RandomState, UndefinedErrorWarnin
 from ..data.validation import as_predictions
 from ..data.verbs import InputOptions, verb
 from ..errors import CellEstimator, DirichletKernel, EmpiricalBayes, Estimator, SimplexBinned
-from ..errors.base import ErrorDraws, EstimatorWithError, PosteriorEstimator
+from ..errors.base import ErrorDraws, EstimatorWithSE, PosteriorEstimator
 from ..errors.named import as_estimator
 from ..errors.norm import root, to_power
 from ..errors.path import Path
@@ -210,7 +210,7 @@ def _answered(asked: Asked, n_resamples: int, rng: np.random.Generator) -> Estim
             f"estimate() cannot give an interval for {chosen!r} with groups, as it looks at rows one by one: use one "
             "of bins or cells (EmpiricalBayes(), Binned(), Density(), SimplexBinned()), or calibration_error()"
         )
-    if isinstance(chosen, EstimatorWithError):
+    if isinstance(chosen, EstimatorWithSE):
         return _read(chosen, [reduction] if isinstance(reduction, VectorProblem) else list(reduction), question)
     if isinstance(reduction, VectorProblem):
         if not isinstance(chosen, SimplexBinned):
@@ -371,13 +371,13 @@ def _result(
     )
 
 
-def _read(estimator: EstimatorWithError, problems: Sequence[Any], question: Question) -> Estimate:
+def _read(estimator: EstimatorWithSE, problems: Sequence[Any], question: Question) -> Estimate:
     """Normal intervals of powers; problems that share rows are taken for wholly dependent."""
     from scipy.special import ndtri
 
     norm = question.norm
     inner = estimator.inner(norm)
-    estimates = [estimator.power_and_error(problem, inner) for problem in problems]
+    estimates = [estimator.power_and_se(problem, inner) for problem in problems]
     power, se = np.array([e.power for e in estimates]), np.array([e.se for e in estimates])
     if (np.isnan(se) & ~np.isnan(power)).any():
         raise TypeError(

@@ -147,9 +147,9 @@ def run_canonical(
     config = CanonicalConfig(tuple(sizes), tuple(other_sizes), most_sets, seed, rows)
     chosen = None if estimators is None else as_entries(estimators)
     work = {item: definitions_of(entries_of(item) if chosen is None else chosen) for item in config.items}
-    reading = partial(_read, config, chosen)
+    task = partial(_read, config, chosen)
     keys = ("distribution", "size", "estimator", "measure")
-    return Experiment("canonical", config.to_dict(), work, reading, keys).run(out, n_jobs, progress=progress)
+    return Experiment("canonical", config.to_dict(), work, task, keys).run(out, n_jobs, progress=progress)
 
 
 def run_default(
@@ -187,7 +187,7 @@ def evaluation_set(item: Item, number: int, seed: int) -> VectorProblem:
     return reduction
 
 
-def readings(item: Item, config: CanonicalConfig, entries: Entries) -> dict[tuple[str, str], tuple[FloatArray, float]]:
+def estimates(item: Item, config: CanonicalConfig, entries: Entries) -> dict[tuple[str, str], tuple[FloatArray, float]]:
     """What entries read on every set of an item, and seconds a set, by (name, measure)."""
     count = config.sets_of(item.size)
     keys = [(name, measure) for name, entry in entries.items() for measure in entry.measures]
@@ -217,7 +217,7 @@ def _read(config: CanonicalConfig, chosen: Entries | None, item: Item, names: li
     entries = {name: known[name] for name in names}
     d = item.distribution
     rows: list[Row] = []
-    for (name, measure), (values, seconds) in readings(item, config, entries).items():
+    for (name, measure), (values, seconds) in estimates(item, config, entries).items():
         truth, se = _truths(d)[measure]
         measured = statistics(values, truth, truth)
         rows.append(

@@ -97,7 +97,7 @@ def repeats(size: int, repetitions: int, weights: float) -> int:
     return int(min(repetitions, max(2, weights // size**2)))
 
 
-def readings(problem: VectorProblem) -> dict[tuple[str, str], float]:
+def estimates(problem: VectorProblem) -> dict[tuple[str, str], float]:
     """What every estimator reads, by (name, measure); all kernels from one look around the rows."""
     sample = Simplex.of(problem, KERNELS["plug-in"].eps)
     outcome = sample.one_hot()
@@ -171,7 +171,7 @@ def _read(repetitions: int, weights: float, seed: int, item: Item, names: list[s
     import polars as pl
 
     count = repeats(item.size, repetitions, weights)
-    found = [readings(evaluation_set(item, number, seed)) for number in range(count)]
+    found = [estimates(evaluation_set(item, number, seed)) for number in range(count)]
     seen, truths = limits(item.distribution, _LIMIT_BITS), item.distribution.truths
     rows = []
     for (name, measure), limit in seen.items():

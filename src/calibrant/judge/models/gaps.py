@@ -65,11 +65,11 @@ class Gaps:
                 means[i] += float((self.share[some] @ np.abs(off, out=off)).mean())
         means = np.maximum.accumulate(means) + 1e-12 * max(read, 1e-12) * np.arange(_SCALES.size)
 
-        def scale_of(reading: FloatArray) -> FloatArray:
-            far = np.abs(reading - means[0])
+        def scale_of(value: FloatArray) -> FloatArray:
+            far = np.abs(value - means[0])
             beyond = np.maximum(far - (means[-1] - means[0]), 0.0)
             inside = np.interp(means[0] + far, means, _SCALES)
-            return np.asarray(np.sign(reading - means[0]) * (inside + (beyond / read if read > 0 else 0.0)))
+            return np.asarray(np.sign(value - means[0]) * (inside + (beyond / read if read > 0 else 0.0)))
 
         own = float(scale_of(np.array(read)))
         drawn = np.zeros(noise.shape[1])

@@ -176,7 +176,7 @@ def _asymptotic(
 
     from scipy.special import stdtr
 
-    found = replace(reader, statistic="linear").power_and_error(problem, 2)
+    found = replace(reader, statistic="linear").power_and_se(problem, 2)
     t = found.power / found.se if found.se > 0 else float("nan")
     rows = p.n_samples if p.weights is None else int((p.weights > 0).sum())
     freedom = max(rows // reader.block - 1, 1)
