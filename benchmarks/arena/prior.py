@@ -63,7 +63,7 @@ def make(folder: Path) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """Readings of one case: relative errors by name, (R,)."""
+    """Estimates of one case: relative errors by name, (R,)."""
 
     group: str
     notion: str

@@ -2,7 +2,7 @@
 
     python -m benchmarks.speed.readings [--samples 200] [--only NAME]
 
-Every reading of many samples is compared with `calibration_error` of the first of them.
+Every estimate from many samples is compared with `calibration_error` of the first of them.
 """
 
 import time

@@ -118,7 +118,7 @@ What stays weak:
   and the other few. Three levels behind 1,000 fine scores, against a model that states the levels: intervals of
   miscalibration held the truth 35, of discrimination 39 of 40 times. With groups, rows are taken to hang together by
   one correlation, and labels of a group that repel each other for independent.
-- **Few groups**: below 30 there is a warning. A t law with as many degrees of freedom is then a guess.
+- **Few groups**: below 30 there is a warning. A t distribution with as many degrees of freedom is then doubtful.
 - A **log score** of ∞, a probability of 0 for what happened, has no interval.
 
 ## Over several data sets

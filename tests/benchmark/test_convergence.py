@@ -7,7 +7,7 @@ from scipy.stats import dirichlet
 import calibrant as cal
 from calibrant.benchmark.canonical import PUBLISHED, convergence, rate, run_convergence
 from calibrant.benchmark.canonical.canonical_runner import Item, evaluation_set
-from calibrant.benchmark.canonical.convergence import BANDWIDTH, BINNED, KERNELS, limits, estimates, repeats, spread_out
+from calibrant.benchmark.canonical.convergence import BANDWIDTH, BINNED, KERNELS, estimates, limits, repeats, spread_out
 
 SHARPENED, CALIBRATED = PUBLISHED[:2]
 

@@ -390,7 +390,7 @@ def test_time(finished, parts, tmp_path):
     """Processor time is summed from the results; wall time from the log of every call, killed ones included."""
     folder, _, text, frame, _ = finished
     rows = dict(tables(text, "## What was run")[0][1:])
-    assert number(rows["processor time of all readings"]) == pytest.approx(20 * frame["seconds"].sum() / 60, abs=6e-3)
+    assert number(rows["processor time of all estimates"]) == pytest.approx(20 * frame["seconds"].sum() / 60, abs=6e-3)
     passed, calls = parts[1].logged(folder / "run.log")
     assert calls == 1
     assert passed >= 20 * frame["seconds"].sum() - 1

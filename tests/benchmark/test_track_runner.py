@@ -19,8 +19,8 @@ from calibrant.benchmark.curves import OURS, Entry, as_entries, paper_curves
 from calibrant.benchmark.track_runner import (
     TrackConfig,
     collect,
-    evaluation_sets,
     estimates,
+    evaluation_sets,
     run_tracks,
     summarize,
 )

@@ -23,7 +23,7 @@ Row: TypeAlias = dict[str, Any]
 
 
 def read_pool(config: Config, distribution: Distribution, pool: Pool, entries: Mapping[str, Entry]) -> list[Row]:
-    """One row for each estimator, size and notion. Readings are paired: every estimator sees the same sets."""
+    """One row for each estimator, size and notion. Estimates are paired: every estimator gets the same sets."""
     about = {
         "mode": config.mode,
         "seed": config.seed,
@@ -117,7 +117,7 @@ def read_samples(
 
     Notes
     -----
-    Cost: that of the sums and of one reading of all of them; a few microseconds a sample of thirty rows.
+    Cost: that of the sums and of one estimate from all of them; a few microseconds a sample of thirty rows.
 
     Examples
     --------
@@ -184,7 +184,7 @@ def _roots(powers: FloatArray, norm: float) -> FloatArray:
 
 
 def estimates_of(entry: Entry, problems: Sequence[Problem]) -> FloatArray:
-    """The entry's reading of every set: ``(mean over classes of errorᵖ)^(1/p)``, classes without a number left out."""
+    """The entry's estimate of every set: ``(mean over classes of errorᵖ)^(1/p)``, classes without a number left out."""
     estimator = entry.estimator
     if entry.shared_bandwidth and isinstance(estimator, Density):
         h = estimator.widths(estimator.summarize(problems[0]))
@@ -199,7 +199,7 @@ def estimates_of(entry: Entry, problems: Sequence[Problem]) -> FloatArray:
 
 
 def statistics(estimates: FloatArray, truth: float, label_truth: float) -> dict[str, float]:
-    """What is kept of the readings of one cell; NaN where no reading, or no positive truth, gives a number."""
+    """What is kept of the estimates of one cell; NaN where no estimate, or no positive truth, gives a number."""
     known = estimates[~np.isnan(estimates)]
     nan = float("nan")
     out = {"nan_share": 1 - known.size / estimates.size}

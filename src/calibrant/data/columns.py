@@ -40,7 +40,7 @@ def named_labels(
     Raises
     ------
     ValueError
-        Where the names mean something and no reading of them covers the labels.
+        Where the names mean something and no interpretation of them covers the labels.
     """
     if _only_count(names):
         return None
@@ -135,7 +135,7 @@ _FORMS: tuple[Callable[[str], str], ...] = (str, str.casefold, _plain)
 
 
 def _match(names: Sequence[str], labels: Sequence[Label]) -> tuple[Label, ...] | None:
-    """The label of each column by the first reading that has a column for each of ``labels``."""
+    """The label of each column by the first interpretation with a column for each of ``labels``."""
     for form in _FORMS:
         known = {form(text_of(label)): label for label in labels}
         if len(known) < len(labels):

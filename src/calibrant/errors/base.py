@@ -30,7 +30,7 @@ def speaks(density: FloatArray, peak: float | FloatArray, norm: float) -> AnyArr
 
 
 class PowerAndSE(NamedTuple):
-    """``errorᵖ`` as an estimator reads it, signed where it is debiased, and its standard error: NaN without one."""
+    """``errorᵖ`` as estimated, signed where it is debiased, and its standard error: NaN without one."""
 
     power: float
     se: float
@@ -93,7 +93,7 @@ class Estimator:
 
 
 class EstimatorWithSE(Estimator, ABC):
-    """An estimator that knows the standard error of its power; what it says of a problem is a reading."""
+    """An estimator that knows the standard error of its power."""
 
     @abstractmethod
     def power_and_se(self, problem: Any, norm: float) -> PowerAndSE:
@@ -104,7 +104,7 @@ class EstimatorWithSE(Estimator, ABC):
         return self.power_and_se(problem, norm).power
 
     def inner(self, norm: float) -> float:
-        """Norm whose power a reading is, where it is not the one asked for."""
+        """Norm of the power that is estimated, where it is not the one asked for."""
         return norm
 
     def details(self, problem: Any, norm: float) -> dict[str, float]:

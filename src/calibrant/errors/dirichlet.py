@@ -131,7 +131,7 @@ class DirichletKernel(EstimatorWithSE):
         return self.reduced(near, sample, norm)
 
     def reduced(self, near: Around, sample: Simplex, norm: float) -> PowerAndSE:
-        """A reading from what lies around every sample."""
+        """Power and standard error from the neighbourhood of every sample."""
         gap = near.mean if self.residual else near.mean - sample.probs
         if near.second is None or near.concentration is None:
             return _plug_in(gap, near.known, sample, norm)

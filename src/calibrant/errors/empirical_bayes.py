@@ -93,8 +93,8 @@ class EmpiricalBayes(PosteriorEstimator):
     (rounded up). Scores a with a term of their own are the two ends of the domain, and at most two others that stand
     apart: 1 to 20 % of the rows have one, at least eight, and five times as many as share another. The prior says that
     models are calibrated on average, and that smooth deviations are larger than wiggly ones: it is a mixture of normal
-    laws with sd ``τ (1 + k)^(-decay)`` of θ_k, whose amplitudes and decays are averaged by their Laplace evidence, so
-    the data choose (hence the name). What is returned is
+    distributions with sd ``τ (1 + k)^(-decay)`` of θ_k, whose amplitudes and decays are averaged by their Laplace
+    evidence, so the data choose (hence the name). What is returned is
 
     .. math:: E\Big[\frac1n \sum_i |P(o = 1 \mid s_i) - s_i|^p \,\Big|\, \text{data}\Big],
 

@@ -73,7 +73,7 @@ class Answers(Tabular, ABC):
         """Calibration error of all rows added, as :func:`calibrant.calibration_error` finds it in rows.
 
         Exact where the estimator's sums were kept, else of rows moved within a cell (see
-        :class:`Accumulator`). Cost: that of reading the sums, whatever the number of rows.
+        :class:`Accumulator`). Cost: that of estimates from the sums, whatever the number of rows.
 
         Parameters
         ----------
@@ -240,7 +240,7 @@ class Answers(Tabular, ABC):
         Approximate: a cell's outcomes share one probability, and classes against the rest are drawn independently, the
         spread of what they make together widened, which loses some power. ``benchmarks/coverage/sums_tests.md`` has
         false alarms and power beside those of the test of rows. The same sums give the same p-value, in whatever
-        pieces they came. Cost ``n_resamples`` readings of the sums, whatever the number of rows.
+        pieces they came. Cost ``n_resamples`` estimates from the sums, whatever the number of rows.
 
         References
         ----------

@@ -1,4 +1,4 @@
-"""`Distribution`: a law of predictions and labels whose calibration error is known, and its one-score forms."""
+"""`Distribution` of predictions and labels whose calibration error is known, and its one-score forms."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class ScalarDistribution(Distribution):
     name, track : str
     law : ScoreLaw
     curve : TrueMap
-        The map g; atoms of the law have frequencies of their own.
+        The map g; atoms of the distribution have frequencies of their own.
     n_classes : int
     digits32 : bool
         Round scores to float32, as networks deliver them: many are then exactly 1. (It moves the truth by < 6e-8.)

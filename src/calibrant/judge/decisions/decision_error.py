@@ -30,7 +30,7 @@ from ..tests.drawn import kuiper_pvalue
 
 #: Cells of equal mass; scores in one share their gap.
 _CELLS = 256
-#: Equally probable gaps that stand for a normal law in means over the posterior.
+#: Equally probable gaps that stand for a normal distribution in means over the posterior.
 _EQUAL = 64
 #: Draws for every resample, as of every posterior.
 _POSTERIOR = 5
@@ -141,8 +141,8 @@ def decision_calibration_error(
     -----
     Intervals are credible ones of the model behind :func:`calibrant.estimate`. They start at exactly 0 while the scores
     may well be calibrated, everywhere or, by Kuiper's test (labels drawn from up to 5000 rows' scores, beyond by its
-    limit law), at the thresholds. A mean over a posterior is biased upwards for calibrated scores and never 0.
-    Coverage: docs/clinical.md. Cost O(n log n).
+    limiting distribution), at the thresholds. A mean over a posterior is biased upwards for calibrated scores and never
+    0. Coverage: docs/clinical.md. Cost O(n log n).
 
     References
     ----------

@@ -70,7 +70,7 @@ def subgroup_calibration(
     test : {"kuiper", "in-the-large"}, default "kuiper"
         Of each group. ``"kuiper"``: the range of the running sum of residuals, which sees gaps of either sign at any
         score, against labels drawn from the scores: exact for any number of rows (beyond ten million draws by its limit
-        law). ``"in-the-large"``: the gap alone, exact up to 2000 rows, normal beyond.
+        distribution). ``"in-the-large"``: the gap alone, exact up to 2000 rows, normal beyond.
     level : float, default 0.95
         Of each interval (they are not simultaneous), and one minus what adjusted p-values are compared with.
     adjust : {"holm", "bh", "none"}, default "holm"
@@ -97,8 +97,9 @@ def subgroup_calibration(
     Notes
     -----
     Interval of a gap: given the scores, odds of all outcomes of the group are taken to be some multiple of the stated
-    ones; it holds the multiples under which the sum of outcomes is not extreme, by its exact law up to 200 rows, else
-    by the score test. So it is never empty nor of length 0, and it is defined for a group in which nothing happened.
+    ones; it holds the multiples under which the sum of outcomes is not extreme, by its exact distribution up to 200
+    rows, else by the score test. So it is never empty nor of length 0, and it is defined for a group in which nothing
+    happened.
 
     ``heterogeneity`` is the score test of an intercept for each group added to a polynomial logistic curve through all
     rows (degree chosen as by :func:`calibration_belt`): different mixes of scores do not count as a difference, a

@@ -28,7 +28,7 @@ from .result import ComparedModel, Difference, ModelComparison, higher_is_better
 from .units import Units
 
 ADJUSTMENTS = ("holm", "bonferroni", "none")
-#: Below this many groups (Kish's, where they differ in weight) a t law with as many degrees of freedom is a guess.
+#: Below this many groups (Kish's, where they differ in weight) their t distribution is doubtful.
 FEW_GROUPS = 30
 #: Differences up to this are rounding.
 _ROUNDING = 1e-13
@@ -328,7 +328,7 @@ def _complaints(units: Units) -> tuple[str, ...]:
     counted = (
         f"{groups} groups" if effective > groups - 0.5 else f"{groups} groups, as good as {effective:.1f} equal ones,"
     )
-    return (f"{counted} are few: intervals and p-values rest on a t law that needs about {FEW_GROUPS}",)
+    return (f"{counted} are few: intervals and p-values rest on a t distribution that needs about {FEW_GROUPS}",)
 
 
 def _differences(

@@ -18,7 +18,7 @@ from .units import Units
 MOST_BINS = 4096
 #: Numbers worked on at a time.
 _TOGETHER = 1 << 15
-#: Multiples of the gaps found at which readings are worked out.
+#: Multiples of the gaps found at which estimates are worked out.
 _SCALES = np.concatenate([np.linspace(0, 1, 21), [1.1, 1.25]])
 
 
@@ -54,8 +54,8 @@ class Gaps:
         """The L1 error without what noise adds, and the same of samples around it, from noise of gaps (B, R).
 
         The gaps times λ are taken for the truth, where λ is such that a sample around it reads as much, on average, as
-        the data do; the corrected error is λ times the reading. A reading below that of calibrated models gives a
-        negative λ, as far below 0 as a reading that is as far above gives it above: so noise has no bias near 0.
+        the data do; the corrected error is λ times the estimate. An estimate below that of calibrated models gives a
+        negative λ, as far below 0 as an estimate that is as far above gives it above: so noise has no bias near 0.
         """
         read = float(self.share @ np.abs(self.gap))
         means = np.zeros(_SCALES.size)

@@ -81,7 +81,7 @@ def adaptive_test(
     (Bonferroni); here all scales are calibrated together by the same draws, which loses nothing to their dependence.
     (b) m = 1 is looked at too, and scales of a few chance pairs are not. (c) Given the scores, :math:`T_m` has mean 0
     and a known variance under calibration; it is standardised by them and by the cube root of Wilson & Hilferty, for
-    its law is nearly a shifted :math:`\chi^2`, more skewed the fewer the bins: so no scale drowns the others.
+    its distribution is nearly a shifted :math:`\chi^2`, more skewed the fewer the bins: so no scale drowns the others.
     (d) Of more than 2¹⁸ rows scales have at most 2¹⁵ bins a side, and where rows have no weights and one outcome each,
     the rows of a finest bin are drawn together, as a binomial count at their mean probability: by Ehm's inequality that
     moves no p-value by more than 2·10⁻⁴. Cost O(n) then, and O(2¹⁵) a draw. Else O(n log n), and O(n K) a draw:

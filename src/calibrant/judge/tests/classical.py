@@ -200,9 +200,9 @@ def pearson_test(
     y_true, y_prob, labels, pos_label, sample_weight
         See :func:`calibrant.as_predictions`. Weights that are no whole numbers are scaled to the effective sample size.
     method : {"auto", "chi-squared", "resampling"}, default "auto"
-        Of the p-value. ``"chi-squared"``: the law for many rows of each score. ``"resampling"``: counts drawn from the
-        scores, exact for any n; for whole-number weights. ``"auto"``: by resampling where it is possible and more than
-        a fifth of the expected counts are below 5, as for scores that hardly repeat.
+        Of the p-value. ``"chi-squared"``: the distribution for many rows of each score. ``"resampling"``: counts drawn
+        from the scores, exact for any n; for whole-number weights. ``"auto"``: by resampling where it is possible and
+        more than a fifth of the expected counts are below 5, as for scores that hardly repeat.
     n_resamples : int, default 999
     random_state : int, Generator or None
 

@@ -56,8 +56,8 @@ def kernel_test(
     method : {"resampling", "asymptotic"}, default "resampling"
         ``"resampling"``: labels are drawn from the stated probabilities; exact for any n; O(n² K) a draw, of which
         the kernels, its costliest part, are found once. ``"asymptotic"``: the mean over blocks of ``estimator.block``
-        rows dealt at random, by Student's t law of block means; O(n · block); one-sided, and weaker, the more so the
-        smaller the blocks (Zaremba, Gretton & Blaschko 2013).
+        rows dealt at random, by Student's t distribution of block means; O(n · block); one-sided, and weaker, the more
+        so the smaller the blocks (Zaremba, Gretton & Blaschko 2013).
     n_resamples : int, default 999
         Sets of labels; of rows in ``groups``, of signs of whole groups' residuals.
     random_state : int, Generator or None

@@ -65,7 +65,7 @@ def reliability_curve(
         intervals at both ends. Bins:
         Wilson's interval (also ``"wilson"``), or ``"clopper-pearson"``.
         ``"consistency"``: where this curve would be if the model were calibrated, score by score (Bröcker & Smith
-        2007): around the diagonal, by labels drawn from the scores; of bins by the binomial law.
+        2007): around the diagonal, by labels drawn from the scores; of bins by the binomial distribution.
         ``"simultaneous"``: where the truth is at all scores at once, with a guarantee for every n. Bins: exact
         intervals, shared out among the bins. Other curves: the band of Dimitriadis et al. (2023), which holds every
         curve that does not fall; it is about the truth and not around the curve, which may leave it.

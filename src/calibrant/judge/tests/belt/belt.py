@@ -155,12 +155,13 @@ def calibration_belt(
 
     The degree m rises from 1 (``devel="internal"``: from 2) while the likelihood-ratio test of one more rejects at
     ``selection``. The test of calibration compares the chosen polynomial with :math:`\beta = (0, 1, 0, \dots)`, by the
-    law of this statistic given m (see :mod:`calibrant.judge.tests.belt.null`). The belt at a level holds, at each
-    score, every value that a curve of the likelihood region
+    distribution of this statistic given m (see :mod:`calibrant.judge.tests.belt.null`). The belt at a level holds, at
+    each score, every value that a curve of the likelihood region
 
     .. math:: \{\beta : 2(\hat\ell - \ell(\beta)) \le k_m(level)\}
 
-    takes there, k_m being that law's quantile: no bins, no bootstrap, no normal approximation of the coefficients.
+    takes there, k_m being that distribution's quantile: no bins, no bootstrap, no normal approximation of the
+    coefficients.
 
     Parameters
     ----------
@@ -178,7 +179,7 @@ def calibration_belt(
     devel : {"external", "internal"}, default "external"
         ``"internal"``: the model is a logistic regression fitted to these very rows, by plain maximum likelihood; the
         test is then one of goodness of fit. Intercept and slope of its logits are 0 and 1 there, so degree 1 says
-        nothing, and the statistic has another law.
+        nothing, and the statistic has another distribution.
     notion : str or Notion, default "auto"
         A notion of one problem: the positive class, the confidence, or ``ClassSpecific``.
 
