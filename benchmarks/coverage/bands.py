@@ -3,8 +3,8 @@
     OMP_NUM_THREADS=1 python -m benchmarks.coverage.bands [--repetitions 300] [--jobs 2] [--write docs/bands.md]
     OMP_NUM_THREADS=1 python -m benchmarks.coverage.bands --limit
 
-`--limit` simulates the limiting distribution of the likelihood ratio of a monotone function at one point; quantiles are in
-`calibrant.measure.inference.isotonic_bands`.
+`--limit` simulates the limiting distribution of the likelihood ratio of a monotone function at one point; its quantiles
+are in `calibrant.measure.inference.isotonic_bands`.
 """
 
 import warnings

@@ -34,7 +34,7 @@ def scores() -> tuple[np.ndarray, np.ndarray]:
 
 
 def readers(notion: str) -> dict[str, cal.Estimator]:
-    """Who reads: the published kernel with one bandwidth, bins as the literature has them, and the default."""
+    """Estimators: the published kernel with one bandwidth, bins as the literature has them, and the default."""
     if notion == "canonical":
         kernel, bins, default = cal.DirichletKernel(H), cal.SimplexBinned(2, center="row"), "auto"
     else:

@@ -277,7 +277,7 @@ def test_verdicts_come_first(finished):
             assert word == "holds"
         if 1 - min(number(of_wide), number(of_narrow)) > 3 * max(doubt(of_wide), doubt(of_narrow)):
             assert word == "does not hold"
-        cell = said["Labels in 2000 bins read the truth too high"][j]
+        cell = said["Labels in 2000 bins give too high a truth"][j]
         ones = frame.filter(notion=notion, size=30, estimator="l10")
         ratio = np.exp((ones["label_truth"] / ones["truth"]).log().mean())
         assert number(cell.split(":")[1]) == pytest.approx(ratio, abs=6e-4)

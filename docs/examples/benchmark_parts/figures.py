@@ -169,7 +169,7 @@ def _lowest_at_left(run: Run | Summed, values: np.ndarray) -> float:
 
 
 def _always_zero(ax: Axes, run: Run | Summed, *, named: bool) -> None:
-    """The line of an estimator that always reads 0."""
+    """The line of an estimator that always gives 0."""
     ax.axhline(1, color="0.6", linewidth=0.8, zorder=0)
     if named:
         where = (run.sizes[-1], 1)

@@ -212,7 +212,7 @@ def evaluation_sets(
 def estimates(
     distribution: Distribution, size: int, config: TrackConfig, entries: Entries
 ) -> dict[tuple[str, str], tuple[FloatArray, float]]:
-    """Errors that estimators read on one size's sets, and seconds, by (notion, name)."""
+    """Errors that estimators give for one size's sets, and seconds, by (notion, name)."""
     keys = [(notion, name) for notion in distribution.notions for name in entries]
     values: dict[tuple[str, str], list[FloatArray]] = {key: [] for key in keys}
     seconds = dict.fromkeys(keys, 0.0)

@@ -72,7 +72,7 @@ def tracks(options: BenchmarkOptions, names: Sequence[str]) -> None:
 
 
 def canonical(options: BenchmarkOptions) -> None:
-    """Track "canonical": what is read beside the truth, and the bias of sharpness at a point."""
+    """Track "canonical": estimates beside the truth, and the bias of sharpness at a point."""
     from ..benchmark.canonical import run_canonical, run_default, run_sharpness
 
     show = options.shown("--show with --track canonical", _CANONICAL)

@@ -50,7 +50,7 @@ HtmlOption = Annotated[Path | None, typer.Option(help="Write a page here; - is s
 LabelsOption = Annotated[
     str | None, typer.Option(help="Labels, a,b,c: of the columns so named, else of the columns in order.")
 ]
-PosLabelOption = Annotated[str | None, typer.Option(help="Label that a single probability column speaks of.")]
+PosLabelOption = Annotated[str | None, typer.Option(help="Label that a single column is the probability of.")]
 FormatOption = Annotated[
     str | None, typer.Option("--format", help="csv, parquet, ndjson or arrow; default: told from the file.")
 ]
@@ -197,7 +197,7 @@ class Columns:
     labels : list or None
         Labels of the columns of probabilities, in order, or both labels of a single column, where they are known.
     positive : label or None
-        What a single column speaks of, where that was said.
+        The label that a single column is the probability of, where that was said.
     """
 
     table: Table

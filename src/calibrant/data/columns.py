@@ -1,4 +1,4 @@
-"""Which label a column's name speaks of: the one place that reads names, for frames and for files."""
+"""Which label a column's name stands for: the one place that reads names, for frames and for files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def named_labels(
     names : sequence of str
         Column names.
     seen : sequence of labels
-        Distinct labels of one kind. Columns may speak of labels that were not seen.
+        Distinct labels of one kind. Columns may stand for labels that were not seen.
     row_of : callable or None
         First row of a label, for the error; None where rows have no numbers.
 
@@ -62,7 +62,7 @@ def named_labels(
 
 
 def named_order(names: Sequence[str], labels: Sequence[Label]) -> list[int] | None:
-    """Positions of the columns that carry ``labels`` as names; None where the names do not speak of labels."""
+    """Positions of the columns that carry ``labels`` as names; None where the names are no labels."""
     if _only_count(names):
         return None
     found = _match(names, labels)

@@ -100,7 +100,7 @@ def survey_posterior(x: Any, n_classes: int = 2) -> FloatArray:
     """``P(class | x)`` in the synthetic cases of Silva Filho et al., equal priors; shape (n, 2) or (n, 3).
 
     Class 1 is half N(64, 1280) and half N(-4, 960), class 2 half N(4, 980) and half N(-72, 1024), class 3 N(0, 8), with
-    variances. The last column of two classes is class 1, which high x and so high scores speak of.
+    variances. The last column of two classes is class 1, of which high x and so high scores are evidence.
     """
     logs = _survey_log_densities(x)[:, :n_classes]
     density = np.exp(logs - logs.max(axis=1, keepdims=True))

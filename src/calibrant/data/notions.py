@@ -42,7 +42,7 @@ class Target:
     domain : (float, float)
         Where scores can lie.
     label : object
-        The class it speaks of, if it is one.
+        The class whose probability the scores are, if it is one.
     share : float or None
         Its weight among the notion's problems, which sum to 1; None where all count alike.
     """

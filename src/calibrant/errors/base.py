@@ -18,8 +18,8 @@ from ..sums.smoothing import Smoother
 MIN_LOCAL_SIZE = 0.5
 
 
-def speaks(density: FloatArray, peak: float | FloatArray, norm: float) -> AnyArray:
-    """Where a smooth estimate counts: wherever there is density, or for p = inf where half a sample speaks.
+def supported(density: FloatArray, peak: float | FloatArray, norm: float) -> AnyArray:
+    """Where a smooth estimate counts: where there is density; for p = inf, half a sample within the kernel.
 
     An integral gives the far tails of a kernel no weight, but a maximum would find its value there.
     """
@@ -152,7 +152,7 @@ class Cells:
 
     @cached_property
     def local_size(self) -> FloatArray:
-        """Samples that speak at a cell: those in the bin, or ``Σ K((s - s_i) / h) / K(0)``."""
+        """Effective number of samples at a cell: those in the bin, or ``Σ K((s - s_i) / h) / K(0)``."""
         return self.density if self.smoother is None else self.density / self.smoother.peak
 
     @cached_property

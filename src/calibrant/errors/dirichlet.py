@@ -65,7 +65,7 @@ class DirichletKernel(EstimatorWithSE):
     Range [0, 2^(1/p)]; debiased powers are signed, and below 0 by chance (:func:`squared_calibration_error` shows
     them).
     For p = 1 the sum of signs is noisier near calibration than its standard error says.
-    Bias of the plug-in: upward, and dominated by noise as soon as K ≥ 4: a calibrated model of 8 classes reads 0.3 to
+    Bias of the plug-in: upward, and dominated by noise as soon as K ≥ 4: a calibrated model of 8 classes gets 0.3 to
     1.2 at n = 2000. For the canonical notion ``estimator="auto"`` is therefore
     ``DirichletKernel(debias="cross", residual=True)`` for p = 1, the same with ``orientation="query"`` for p = 2, and
     with ``debias="ratio"`` for other p (docs/canonical.md has what was tried). p = inf: the largest gap. Notion
@@ -155,8 +155,8 @@ class DirichletKernel(EstimatorWithSE):
     def details(self, problem: Any, norm: float) -> dict[str, float]:
         """What :attr:`Estimate.details` holds, of a vector problem.
 
-        ``bandwidth``; ``neighbours``: samples that speak around a sample, ``1 / Σw²``, on average; ``degenerate``: part
-        of the samples around which a single one outweighs all others, so that they have no unbiased square. And at the
+        ``bandwidth``; ``neighbours``: effective number of samples around one, ``1 / Σw²``, on average; ``degenerate``:
+        part of the samples around which a single one outweighs all others, so that they have no unbiased square. And at the
         bandwidth for squares, with ``E|μ|²`` from ``2 Ê·y`` less the unbiased square of Ê, μ = E[y | f]: ``sharpness``,
         the variance of μ, and ``refinement``, ``E Σ_c μ_c (1 - μ_c)``, which makes the Brier score together with the
         squared calibration error.

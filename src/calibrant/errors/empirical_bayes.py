@@ -110,10 +110,10 @@ class EmpiricalBayes(PosteriorEstimator):
 
     Notes
     -----
-    A binned or kernel estimate adds the noise of its cells to the error, so a sample of 30 reads 0.15 whatever the
-    model. Here noise is weighed against what models are known to be like, so small samples read about what is typical
+    A binned or kernel estimate adds the noise of its cells to the error, so a sample of 30 gives 0.15 whatever the
+    model. Here noise is weighed against what models are known to be like, so small samples give about what is typical
     (0.02 to 0.08), and large samples what the data say: K grows with n, and the estimate is consistent. Range [0, 1].
-    Bias: upwards for calibrated models and small n (it never reads 0), downwards for large errors and small n. The
+    Bias: upwards for calibrated models and small n (it is never 0), downwards for large errors and small n. The
     default prior was chosen on mixtures that the published results do not contain, and on half of an arena of real
     models (docs/default.md).
     Scores are taken at a resolution of 1/4096 of the domain. Its reliability curve is that of :class:`AdaptiveKernel`.

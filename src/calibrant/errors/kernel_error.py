@@ -119,7 +119,7 @@ class KernelCalibrationError(EstimatorWithSE):
             raise ValueError(f"block must be an int >= 2; got {self.block!r}")
 
     def inner(self, norm: float) -> float:
-        """What it reads is a square."""
+        """It estimates a square."""
         return 2.0
 
     def power(self, problem: Any, norm: float) -> float:

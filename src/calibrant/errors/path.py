@@ -1,4 +1,4 @@
-"""`Path`: what an estimator reads on samples drawn from truths between perfect calibration and the gaps found."""
+"""`Path`: what an estimator gives for samples drawn from truths between perfect calibration and the gaps found."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Path:
     Attributes
     ----------
     powers : ndarray of shape (S, R)
-        ``errorᵖ`` read on R samples drawn at each scale, with common random numbers.
+        ``errorᵖ`` estimated from R samples drawn at each scale, with common random numbers.
     truths : ndarray of shape (S,)
         True ``errorᵖ`` at each scale.
     observed : float
-        ``errorᵖ`` read on the data, computed as the draws are.
+        ``errorᵖ`` estimated from the data, computed as for the draws.
     """
 
     powers: FloatArray

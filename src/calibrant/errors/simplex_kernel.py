@@ -97,7 +97,7 @@ class Around:
     second : ndarray of shape (m, K) or None
         ``Σ w² v'`` of other values v'.
     concentration : ndarray of shape (m,) or None
-        ``Σ w²``: one over the number of samples that speak.
+        ``Σ w²``: one over the effective number of samples.
     known : ndarray of shape (m,)
         Whether there is any other sample.
     """

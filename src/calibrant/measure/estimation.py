@@ -349,7 +349,7 @@ def _result(
 ) -> Estimate:
     """Value and per-class values, with what is known of their uncertainty; the interval is widened to hold the value.
 
-    An error may well be smaller than what an estimator reads, whose bias intervals account for: but who is told both
+    An error may well be smaller than what an estimator gives, whose bias intervals account for: but who is told both
     expects the one within the other.
     """
     value = question.combine(powers)

@@ -41,12 +41,12 @@ class ReliabilityCurve(Picture, Table):
     density : ndarray of shape (m,)
         Density of the scores; it integrates to 1 over the domain.
     count : ndarray of shape (m,)
-        Samples that speak at each score: those in the bin, or those within the kernel, weighted by it.
+        Effective number of samples at each score: those in the bin, or those within the kernel, weighted by it.
     edges : ndarray of shape (m + 1,) or None
         Bin edges; None for a smooth curve.
     level : float or None
     label : object
-        The class the curve speaks of; None for a confidence.
+        The class that the curve is of; None for a confidence.
     notion, method : str
     n_samples : int
     band : str or None

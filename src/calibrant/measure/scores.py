@@ -222,7 +222,7 @@ def _samples(p: Predictions, score: str | ScoringRule) -> FloatArray:
 
 
 def _binary_order(p: Predictions, rule: ScoringRule) -> list[int] | None:
-    """Columns of a rule that tells its two classes apart: what a single column speaks of is its second."""
+    """Columns of a rule that tells its two classes apart: the class of a single column is its second."""
     return [1, 0] if rule.binary and p.positive == 0 else None
 
 

@@ -188,7 +188,7 @@ def evaluation_set(item: Item, number: int, seed: int) -> VectorProblem:
 
 
 def estimates(item: Item, config: CanonicalConfig, entries: Entries) -> dict[tuple[str, str], tuple[FloatArray, float]]:
-    """What entries read on every set of an item, and seconds a set, by (name, measure)."""
+    """What entries give for every set of an item, and seconds a set, by (name, measure)."""
     count = config.sets_of(item.size)
     keys = [(name, measure) for name, entry in entries.items() for measure in entry.measures]
     values = {key: np.empty(count) for key in keys}

@@ -98,7 +98,7 @@ def repeats(size: int, repetitions: int, weights: float) -> int:
 
 
 def estimates(problem: VectorProblem) -> dict[tuple[str, str], float]:
-    """What every estimator reads, by (name, measure); all kernels from one look around the rows."""
+    """What every estimator gives, by (name, measure); all kernels from one look around the rows."""
     sample = Simplex.of(problem, KERNELS["plug-in"].eps)
     outcome = sample.one_hot()
     near = around(sample, outcome, BANDWIDTH, "data", outcome)

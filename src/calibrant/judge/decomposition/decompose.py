@@ -203,7 +203,7 @@ def _units(p: Predictions) -> Units | None:
 
 
 def _counted(p: Predictions) -> tuple[FloatArray, AnyArray, FloatArray]:
-    """Probabilities (n, K), codes and weights of the rows that count; what a single column speaks of comes last."""
+    """Probabilities (n, K), codes and weights of the rows that count; the class of a single column comes last."""
     stated, codes = matrix_of(p), p.codes.astype(np.intp)
     if p.positive == 0:
         stated, codes = stated[:, ::-1], 1 - codes

@@ -61,7 +61,7 @@ def compare_models(
     notion : str or Notion, default "auto"
         What must be calibrated; see :func:`calibrant.calibration_error`. Any but the canonical one.
     estimator : "auto" or Estimator, default "auto"
-        What reads the (L1) calibration error of each model, as :func:`calibrant.calibration_error`. Intervals are of
+        Estimator of the (L1) calibration error of each model, as :func:`calibrant.calibration_error`. Intervals are of
         the error itself, and do not depend on it.
     scores : sequence of {"brier", "log-loss", "spherical"} or scoring rules, default ("brier", "log-loss")
     groups : array-like of shape (n,), optional
@@ -225,7 +225,7 @@ def _alike(p: Predictions, name: str, first: Predictions, first_name: str) -> Pr
         )
     if set(p.classes) != set(first.classes):
         raise ValueError(
-            f"models must speak of the same classes; {first_name!r} has {list(first.classes)!r}, {name!r} has "
+            f"models must have the same classes; {first_name!r} has {list(first.classes)!r}, {name!r} has "
             f"{list(p.classes)!r}"
         )
     p = _in_order(p, first)

@@ -53,7 +53,7 @@ class Gaps:
     def corrected(self, noise: FloatArray) -> tuple[float, FloatArray]:
         """The L1 error without what noise adds, and the same of samples around it, from noise of gaps (B, R).
 
-        The gaps times λ are taken for the truth, where λ is such that a sample around it reads as much, on average, as
+        The gaps times λ are taken for the truth, where λ is such that a sample around it gives as much, on average, as
         the data do; the corrected error is λ times the estimate. An estimate below that of calibrated models gives a
         negative λ, as far below 0 as an estimate that is as far above gives it above: so noise has no bias near 0.
         """

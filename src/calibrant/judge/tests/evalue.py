@@ -224,7 +224,7 @@ class CalibrationMonitor(Shown):
             now = (p.classes, None if p.positive is None else p.classes[p.positive])
             for name, settled, given in zip(("labels", "pos_label"), before, now, strict=True):
                 if settled is not None and given != settled:
-                    raise ValueError(f"batches must speak of the same {name}: {settled!r} before, {given!r} now")
+                    raise ValueError(f"batches must have the same {name}: {settled!r} before, {given!r} now")
             return self.update_predictions(p)
         p = as_predictions(
             y_true,

@@ -77,7 +77,7 @@ def reliability_curve(
     -------
     ReliabilityCurve
         ``.scores``, ``.observed``, ``.lower``, ``.upper``, ``.median``, ``.density``, ``.lce``, ``.at(scores)``.
-        NaN where fewer than half a sample speaks: the curve is never continued into a region without data.
+        NaN with less than half a sample within the kernel: the curve is never continued into a region without data.
 
     Raises
     ------

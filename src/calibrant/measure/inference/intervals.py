@@ -104,7 +104,7 @@ def _paths(
         # The true error as far as the estimator resolves it: its smoothing blurs these gaps once more.
         blurred = shown.blur(shown.count * (chances - scores))
         truths = mean_power(blurred, np.broadcast_to(shown.density * shown.quadrature, blurred.shape), norm)
-    else:  # what it reads when outcomes are the probabilities themselves
+    else:  # what it gives when outcomes are the probabilities themselves
         expected = (counted * chances).reshape(-1, scores.shape[-1])
         truths = reader.read(base.redrawn(counted, expected), norm).reshape(scales.size, -1)
     data = reader.read(base.redrawn(counted, positive), norm)
@@ -263,7 +263,7 @@ class CountedDraws(Draws):
 def row_path(estimator: Estimator, problem: Problem, norm: float, n_resamples: int, rng: np.random.Generator) -> Path:
     """Path of any estimator of rows, by drawing outcomes for every row: cost ``11 n_resamples`` estimates.
 
-    The gaps are those of :class:`ResidualKernel` over scores, and the truth at a scale is what the estimator reads when
+    The gaps are those of :class:`ResidualKernel` over scores, and the truth at a scale is what the estimator gives when
     the outcomes are the probabilities themselves. Scores are kept as they are: their own sampling noise is left out.
     """
     gap = _RESIDUALS.gaps(_RESIDUALS.summarize(problem), problem.scores.astype(np.float64)[None])[0]

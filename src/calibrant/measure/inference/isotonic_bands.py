@@ -121,7 +121,7 @@ def _blocks(positive: FloatArray, count: FloatArray) -> tuple[FloatArray, FloatA
 
 
 def _log_likelihood(positive: FloatArray, count: FloatArray, chance: FloatArray) -> FloatArray:
-    """Summed over the first axis; a chance of 0 or 1 is fine where nothing speaks against it."""
+    """Summed over the first axis; a chance of 0 or 1 is fine where no outcome contradicts it."""
     from scipy.special import xlog1py, xlogy
 
     return np.asarray(np.sum(xlogy(positive, chance) + xlog1py(count - positive, -chance), axis=0))

@@ -53,7 +53,7 @@ class CalibrationBelt(Picture, Table):
     devel : {"external", "internal"}
         Whether the rows are others than the model was fitted to, or those.
     label : object
-        The class it speaks of; None for a confidence.
+        The class whose probability the scores are; None for a confidence.
     notion : str
     n_samples : int
     warnings : tuple of str
