@@ -106,7 +106,7 @@ def predict(
     progress: bool = True,
     config: Config | None = None,
 ) -> Path:
-    """The first half of :func:`run` alone: predict and keep what every estimator will read. Returns the folder."""
+    """The first half of :func:`run` alone: predict and keep the sets for every estimator. Returns the folder."""
     config = _config(mode, seed, quick) if config is None else config
     jobs, folder = check_jobs(n_jobs), _folder(out, config, quick)
     store = Store.open(folder, _content(config))
@@ -116,7 +116,7 @@ def predict(
 
 
 def forget(out: str | os.PathLike[str], names: list[str]) -> None:
-    """Drop the results of some estimators from the folder of a run, so that another run reads them anew."""
+    """Drop the results of some estimators from the folder of a run, so that another run computes them anew."""
     need_polars()
     Store.existing(out).forget(names)
 

@@ -41,7 +41,7 @@ def as_predictions(
     groups: Any = None,
     group_average: str = "micro",
 ) -> Predictions:
-    """Judge user input once and return :class:`Predictions`.
+    """Validate labels and probabilities once and return :class:`Predictions`.
 
     Parameters
     ----------

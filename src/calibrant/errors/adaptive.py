@@ -27,7 +27,7 @@ _WANTED = tuple(7.5 * 2.0**k for k in range(7, -1, -1))
 
 @dataclass(frozen=True)
 class AdaptiveKernel(CellEstimator):
-    r"""Smoothed residuals with a bandwidth of its own for every score that occurs; made for drawing.
+    r"""Calibration error from smoothed residuals, each score with a bandwidth of its own; made for curves.
 
     .. math:: d(s) = \frac{\sum_i K_{h_i}(s - s_i)\,(o_i - s_i)}{\sum_i K_{h_i}(s - s_i)}
 

@@ -198,7 +198,7 @@ class Held(NamedTuple):
 
 
 class CellEstimator(Estimator, ABC):
-    """An estimator that reads sums: they add, so it streams, resamples and reports, at a cost independent of n.
+    """An estimator computed from sums: they add, so it streams, resamples and reports, at a cost independent of n.
 
     A subclass names the sums that it ``needs`` (``Grid()``, ``Bins(edges)``, ``DistinctScores()``, or a value of its
     own with ``of(problem)``) and reads them with :meth:`read`. Data, draws, pieces and samples of a benchmark are all

@@ -156,7 +156,7 @@ class DirichletKernel(EstimatorWithSE):
         """What :attr:`Estimate.details` holds, of a vector problem.
 
         ``bandwidth``; ``neighbours``: effective number of samples around one, ``1 / Σw²``, on average; ``degenerate``:
-        part of the samples around which a single one outweighs all others, so that they have no unbiased square. And at the
+        part of the samples around which one outweighs all others, so that they have no unbiased square. And at the
         bandwidth for squares, with ``E|μ|²`` from ``2 Ê·y`` less the unbiased square of Ê, μ = E[y | f]: ``sharpness``,
         the variance of μ, and ``refinement``, ``E Σ_c μ_c (1 - μ_c)``, which makes the Brier score together with the
         squared calibration error.

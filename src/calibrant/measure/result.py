@@ -17,7 +17,7 @@ from ..sums.edges import Edges
 
 
 class CurvePoint(NamedTuple):
-    """A curve read at given scores: arrays of one length; NaN where the curve has no data."""
+    """A curve evaluated at given scores: arrays of one length; NaN where the curve has no data."""
 
     observed: FloatArray
     lower: FloatArray

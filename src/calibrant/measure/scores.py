@@ -279,7 +279,7 @@ def log_loss(
     y_prob: Any = None,
     **inputs: Unpack[InputOptions],
 ) -> float:
-    """Mean negative log-probability of what happened, in nats; infinite where 0 was given to it, never clipped.
+    """Mean negative log-probability of the observed class, in nats; infinite where it was 0, never clipped.
 
     Parameters
     ----------

@@ -79,7 +79,7 @@ class Curves(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Report(Picture, Table):
-    """What a set of predictions looks like as probabilities.
+    """Calibration of a set of predictions: scores, errors, tests, classes and curves.
 
     Attributes
     ----------

@@ -39,7 +39,7 @@ class MeanCost(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExpectedCost(Result):
-    """Costs a row, of several ways to decide.
+    """Mean cost of a row under several decision rules.
 
     Attributes
     ----------

@@ -92,7 +92,7 @@ def optimism_corrected(
     n_jobs: int | None = 1,
     random_state: RandomState = 0,
 ) -> OptimismCorrected:
-    r"""Harrell's bootstrap: how calibrated is a model on new rows, told from the rows of its fit alone?
+    r"""Harrell's bootstrap: calibration of a model on new rows, estimated from the rows of its fit alone.
 
     .. math:: \text{corrected} = M(f_D, D) - \frac1B \sum_b \big[ M(f_{D_b}, D_b) - M(f_{D_b}, D) \big]
 

@@ -16,7 +16,7 @@ _NAMED = 3
 
 @dataclass(frozen=True, repr=False)
 class Subgroup(Result):
-    """One group.
+    """Calibration of one group.
 
     Attributes
     ----------

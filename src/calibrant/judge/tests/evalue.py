@@ -130,7 +130,7 @@ def evalue_test(
 
 
 class CalibrationMonitor(Shown):
-    """Bets against calibration on rows as they arrive (:func:`evalue_test`, sequential).
+    """Sequential test of calibration by betting, on rows as they arrive (:func:`evalue_test`).
 
     Under calibration the e-value ever reaches 1/α with probability at most α, no matter when and how often it is looked
     at: an alarm when :attr:`pvalue` falls to 0.01 is false once in a hundred monitors, for ever, not once in a hundred
