@@ -27,9 +27,7 @@ PIECE_ROWS = 500_000
 
 EngineOption = Annotated[
     str | None,
-    typer.Option(
-        help="Who reads: polars, duckdb, dask or spark. FILE may then be a pattern or a (partitioned) folder."
-    ),
+    typer.Option(help="Engine: polars, duckdb, dask or spark. FILE may then be a pattern or a (partitioned) folder."),
 ]
 ByOption = Annotated[str | None, typer.Option(help="Column of groups: one result for each value. Needs --engine.")]
 SqlOption = Annotated[str | None, typer.Option(help="A query in place of FILE. Needs --engine duckdb.")]
@@ -44,7 +42,7 @@ ProbOption = Annotated[
 ]
 WeightOption = Annotated[str | None, typer.Option(help="Column of sample weights.")]
 GroupsOption = Annotated[
-    str | None, typer.Option(help="Column of what rows belong to (a game, a patient): rows of one are not independent.")
+    str | None, typer.Option(help="Column of the group of each row (a game, a patient): its rows are not independent.")
 ]
 HtmlOption = Annotated[Path | None, typer.Option(help="Write a page here; - is standard output.")]
 LabelsOption = Annotated[

@@ -73,7 +73,7 @@ def report(
         1 % (for classes against the rest ``2 / K`` of that). At the base rate an error of that size costs 0.7 % of the
         log-loss of saying the base rate every time, and 1 % of the Brier score at most.
     threshold : float in (0, 1), optional
-        Score from which on you act, such as what
+        Decision threshold: the score from which on you act, such as what
         :func:`calibrant.judge.decisions.thresholds.optimal_threshold` gives for your costs: the verdict then
         tells the share of decisions that a repair would change.
     random_state : int, Generator or None, default 0

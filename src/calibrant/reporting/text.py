@@ -161,7 +161,7 @@ def footnote(r: Report) -> str:
     note = (
         f"Intervals are {100 * r.headline.level:g} % and account for the estimator's own bias, so much of one can lie "
         "below its value; they start at 0 unless the p-value is evidence of miscalibration. 'corrected' is the "
-        "median-unbiased value. What repair would gain is that of saying at every score how often it happens there."
+        "median-unbiased value. The gain of a repair is that of replacing each score by the true frequency at it."
     )
     if r.streamed:
         note += f" Rows were streamed: edges of equal-mass bins are rounded to 1/{r.n_cells}."
