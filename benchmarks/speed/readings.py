@@ -38,7 +38,7 @@ def main() -> None:
         cost = np.interp(np.log(config.sizes), np.log(sizes), np.log(np.maximum(values, 1e-7)))
         total += (minutes := np.exp(cost).sum() * problems / 60)
         print(f"| {name} | " + " | ".join(f"{1e6 * v:.0f}" for v in values) + f" | {minutes:.1f} |")
-    print(f"\nreadings of the whole experiment: {total / 60:.2f} h of one processor")
+    print(f"\nestimates of the whole experiment: {total / 60:.2f} h of one processor")
 
 
 def readings(entries, n: int, n_samples: int) -> dict[str, float]:

@@ -65,7 +65,7 @@ def confidence() -> str:
 
 @PAPER.item(
     "Definition 3, ECE^mul",
-    "`E |P(Y = c | s) - s_c|` at the class c = Y that came",
+    "`E |P(Y = c | s) - s_c|` at the observed class c = Y",
     '`notion="drawn-class"`',
 )
 def drawn_class() -> str:

@@ -82,7 +82,7 @@ class Notion(ABC):
     vector : bool
         Whether the score is a vector.
     drawn : bool
-        Whether of a vector only the component of the class that came counts.
+        Whether of a vector only the component of the observed class counts.
 
     Examples
     --------

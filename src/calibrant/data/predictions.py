@@ -1,4 +1,4 @@
-"""`Predictions`: what a classifier said and what happened, judged once and never again."""
+"""`Predictions`: validated probabilities and labels."""
 
 from __future__ import annotations
 

@@ -389,7 +389,7 @@ class VectorProblem:
     eps: float
     classes: tuple[Label, ...]
     logs: FloatArray | None = None
-    #: Whether only the class that came counts, with its frequency.
+    #: Whether only the observed class counts, with its frequency.
     drawn: bool = False
     #: How many rows say as much as one independent row; None where all are independent.
     design: float | None = None

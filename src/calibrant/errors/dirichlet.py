@@ -69,7 +69,7 @@ class DirichletKernel(EstimatorWithSE):
     1.2 at n = 2000. For the canonical notion ``estimator="auto"`` is therefore
     ``DirichletKernel(debias="cross", residual=True)`` for p = 1, the same with ``orientation="query"`` for p = 2, and
     with ``debias="ratio"`` for other p (docs/canonical.md has what was tried). p = inf: the largest gap. Notion
-    ``"drawn-class"``: of each gap the component of the class that came. Both without ``"square"`` and ``"cross"``. NaN
+    ``"drawn-class"``: of each gap the component of the observed class. Both without ``"square"`` and ``"cross"``. NaN
     for a single sample.
 
     Vector problems are read in row tiles: cost O(n² K), memory O(n K) and a few tiles of 4 MB, in as many threads as

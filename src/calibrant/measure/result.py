@@ -137,7 +137,7 @@ class ReliabilityCurve(Picture, Table):
         )
 
     def __str__(self) -> str:
-        what = "the winner" if self.label is None else f"class {printable(str(self.label))}"
+        what = "the predicted class" if self.label is None else f"class {printable(str(self.label))}"
         head = f"Observed frequency of {what}, {self.n_samples:,} rows, {self.method}"
         ends = self.scores if self.edges is None else self.edges
         at = np.linspace(ends[0], ends[-1], 11)

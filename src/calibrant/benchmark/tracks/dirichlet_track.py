@@ -86,7 +86,7 @@ class DirichletDistribution(Distribution):
         return p.reshape(n_sets, n, -1), labels.reshape(n_sets, n)
 
     def problems(self, scores: FloatArray, labels: AnyArray, notion: str) -> tuple[Problem, ...]:
-        """One problem a class, or the winner's; the first class wins a tie."""
+        """One problem a class, or that of the predicted class; the first class wins a tie."""
         self.check(notion, 1)
         if notion == "classwise":
             return tuple(Problem.samples(scores[..., k], labels == k) for k in range(self.n_classes))

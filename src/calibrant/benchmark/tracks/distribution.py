@@ -167,7 +167,7 @@ class ScalarDistribution(Distribution):
 class BinaryDistribution(ScalarDistribution):
     """Scores of one class: ``"class-specific"`` as they are, ``"confidence"`` folded at one half.
 
-    With ``folds=False`` only the former: the score of one class of several says nothing of the winner's.
+    With ``folds=False`` only the former: the score of one class of several says nothing of the predicted class's.
     """
 
     folds: bool = True
@@ -214,7 +214,7 @@ class BinaryDistribution(ScalarDistribution):
 
 @dataclass(frozen=True)
 class ConfidenceDistribution(ScalarDistribution):
-    """Confidences in ``[1/K, 1]`` and whether the winner was right."""
+    """Confidences in ``[1/K, 1]`` and whether the predicted class was right."""
 
     @property
     def notions(self) -> tuple[str, ...]:

@@ -248,7 +248,7 @@ class _Density:
         return _values(self.function, scores)
 
     def regret(self, said: FloatArray, right: FloatArray) -> FloatArray:
-        """``∫ v(c) (right - c) dc`` from what was said to what is right; not negative."""
+        """``∫ v(c) (right - c) dc`` from the stated to the true probability; not negative."""
         mass, moment = (b - a for a, b in zip(self._integrals(said), self._integrals(right), strict=True))
         return np.asarray(np.maximum(right * mass - moment, 0.0))
 

@@ -90,7 +90,7 @@ class Grouping:
 
 
 def _levelled(found: FloatArray, recalibrated: FloatArray, cells: IntArray, weights: FloatArray) -> FloatArray:
-    """What level sets tell: the recalibrated scores, scaled to the means that the features' probabilities have."""
+    """Recalibrated scores, scaled within level sets to the means of the features' probabilities."""
     number = int(cells.max()) + 1
     means = [_sums(cells, number, weights[:, None] * p) for p in (found, recalibrated)]
     scaled = recalibrated * (means[0] / np.where(means[1] > 0, means[1], 1.0))[cells]

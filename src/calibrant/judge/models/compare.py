@@ -110,15 +110,15 @@ def compare_models(
       the noise of squares too, where that of gaps vanishes. At most 4096 bins for all classes together. The test to
       trust of calibration.
     - *Calibration error* (L1): over 2 ∛n bins of equal counts, what noise adds to absolute gaps taken off: the gaps
-      found, times λ, are such that samples around them read what the data do. For a single model that may lie below 0,
+      found, times λ, are such that samples around them give what the data do. For a single model that may lie below 0,
       so that it is unbiased near calibration. ``se`` is the sum of both models', by resamples: wide, but right however
-      the two hang together. Values are the estimator's; the default shrinks them, so that in small samples their
+      the two are correlated. Values are the estimator's; the default shrinks them, so that in small samples their
       difference may lie outside of the interval.
     - *Miscalibration, discrimination*: bootstrap of units for ``se``; beyond 2000 distinct scores neighbours are pooled
       in resamples. An isotonic fit is better on its own rows than it is, the more so the more distinct scores a model
-      has: that bias is read off 100 draws of labels from a smooth map of each model's scores, and taken off. If the
+      has: that bias is estimated from 100 draws of labels from a smooth map of each model's scores, and taken off. If the
       truth has steps it is less, which ``se`` allows for: differences between models of many and of few scores are
-      found late. With groups, labels of one hang together as much as the residuals do, by normal latents of one
+      detected late. With groups, labels of one are correlated as much as the residuals are, by normal latents of one
       correlation.
 
     What that covers is simulated in docs/comparing_models.md. A score of ∞ (probability 0 of what happened) has no
