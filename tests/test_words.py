@@ -41,7 +41,7 @@ INSTEAD = {
 #: Where such a word is none of ours. Names are a contract: a parameter, columns, modules of earlier versions.
 FINE = (
     r"power law",
-    r"``law``|\blaw : ScoreLaw|\\sim law\b|\blaw of a BinaryDistribution\b|\bfit_data_vs_law\b",  # BinaryDistribution.law
+    r"``law``|\blaw : ScoreLaw|\\sim law\b|\blaw of a BinaryDistribution\b|\bfit_data_vs_law\b",
     r"^(belt\.law|benchmark\.canonical\.laws|benchmark\.tracks\.laws|calibrators\.reading|reading)$",
     r"\.law\(low\)|\.(reading|readings)\b",  # methods and modules
     r"\breading (rows|with|files?|names?|of names)\b|\bleave the reading to\b|\b[Rr]eading (a|the) (report|file)",
@@ -177,7 +177,6 @@ def test_results_say_it_in_the_fields_words(rows):
         cal.decompose(y, p, level=0.95, random_state=0),
         cal.calibration_measures(y, p),
         cal.compare_models(y, {"a": p, "b": other}, n_resamples=50),
-        cal.compare_models(y, {"a": p, "b": other}, groups=np.arange(600) // 30, n_resamples=50),
         cal.compare_calibrators(y, p, candidates={"identity": Identity(), "platt": PlattScaling()}),
         cal.subgroup_calibration(y, p, by=region),
         cal.confidence_direction(2 * (1 - y), q, notion="confidence"),

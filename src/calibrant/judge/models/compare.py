@@ -116,8 +116,8 @@ def compare_models(
       difference may lie outside of the interval.
     - *Miscalibration, discrimination*: bootstrap of units for ``se``; beyond 2000 distinct scores neighbours are pooled
       in resamples. An isotonic fit is better on its own rows than it is, the more so the more distinct scores a model
-      has: that bias is estimated from 100 draws of labels from a smooth map of each model's scores, and taken off. If the
-      truth has steps it is less, which ``se`` allows for: differences between models of many and of few scores are
+      has: that bias is estimated by 100 draws of labels from a smooth map of each model's scores, and taken off. If
+      the truth has steps it is less, which ``se`` allows for: differences between models of many and of few scores are
       detected late. With groups, labels of one are correlated as much as the residuals are, by normal latents of one
       correlation.
 
