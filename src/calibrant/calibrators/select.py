@@ -1,4 +1,4 @@
-"""Which calibrator? By cross-validation with a proper score, and the simplest of those that cannot be told apart."""
+"""Which calibrator? By cross-validation with a proper score, the simplest of those that do not differ significantly."""
 
 from __future__ import annotations
 

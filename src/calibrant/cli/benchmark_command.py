@@ -132,7 +132,7 @@ def _print_sharpness(found: pl.DataFrame) -> None:
         [f"{size}", name, f"{bias:+.4f}", f"{se:.4f}"]
         for size, name, bias, se in found.select("size", "estimator", "bias", "se").iter_rows()
     ]
-    title = f"sharpness at a point: bias against {limit:.4f}, what the kernel sees (truth {truth:.4f})"
+    title = f"sharpness at a point: bias against {limit:.4f}, the kernel's limit (truth {truth:.4f})"
     _print(title, ["samples", "estimator", "bias", "± standard error"], rows)
 
 

@@ -73,7 +73,7 @@ class Brier(ScoringRule):
 
 @dataclass(frozen=True)
 class Log(ScoringRule):
-    """Logarithmic score (Good 1952), in nats: ``-log p_k``; infinite where 0 was given to what happened."""
+    """Logarithmic score (Good 1952), in nats: ``-log p_k``; infinite where the observed class was given 0."""
 
     def table(self, p: FloatArray) -> FloatArray:
         """See :class:`ScoringRule`."""
@@ -310,7 +310,7 @@ def brier_per_sample(predictions: Predictions) -> FloatArray:
 
 
 def log_loss_per_sample(predictions: Predictions) -> FloatArray:
-    """Negative log of the probability given to what happened; infinite where that was 0."""
+    """Negative log of the probability given to the observed class; infinite where that was 0."""
     with np.errstate(divide="ignore"):
         return np.asarray(-np.log(_hit(predictions)))
 

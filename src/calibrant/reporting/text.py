@@ -126,10 +126,10 @@ def known_interval(e: Estimate) -> tuple[str, str, str]:
 def impossible(r: Report, most: int = 3) -> str:
     """Why the log-loss is infinite, and which rows make it so, as far as they are known."""
     if not r.impossible:
-        return "a probability of 0 was given to what happened"
+        return "a probability of 0 was given to the observed class"
     named, more = ", ".join(map(str, r.impossible[:most])), len(r.impossible) - most
     rows = f"rows {named} and {more:,} more" if more > 0 else f"row{'s' * (len(r.impossible) > 1)} {named}"
-    return f"what happened was given 0 in {rows}, from 0 on"
+    return f"the observed class was given 0 in {rows}, from 0 on"
 
 
 def _evidence(r: Report) -> str:

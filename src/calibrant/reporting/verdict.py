@@ -98,7 +98,7 @@ def _undecided(evidence: Evidence, rows: str, p: str, up_to: str) -> list[str]:
     return [
         f"Not enough data to tell: these {rows} are compatible with a perfectly calibrated model ({p}), and with "
         f"probabilities that are off by up to {up_to}.",
-        f"An error of {_number(evidence.material)}, from where on it would matter, is found in four samples of five, "
+        f"An error of {_number(evidence.material)}, the least that would matter, is detected in four samples of five, "
         f"or else ruled out, from about {_rows(evidence.rows_needed)} rows on.",
     ]
 

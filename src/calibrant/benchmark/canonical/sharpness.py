@@ -26,7 +26,7 @@ SIZES = (10, 30, 100, 300, 1000, 3000)
 #: Where, and with which bandwidth by default, frequencies are estimated; the paper states 0.5.
 POINT, BANDWIDTH = (0.55, 0.25, 0.15, 0.05), 0.05
 ESTIMATORS = ("plug-in", "as printed", "square")
-#: Numbers drawn at a time (the seeds depend on it); the power of 2 of vectors for what the kernel sees of all rows.
+#: Numbers drawn at a time (the seeds depend on it); the power of 2 of vectors for the kernel's limit.
 _BLOCK, _LIMIT_BITS = 400_000, 20
 #: Without this part of the weights on others than the nearest there is no unbiased square.
 _LEAST = 1e-6
@@ -144,7 +144,7 @@ def squares(log_kernel: FloatArray, outcome: FloatArray) -> FloatArray:
 
 @cache
 def seen_at_most(bandwidth: float = BANDWIDTH) -> float:
-    """``‖E[k y] / E[k]‖²``: the square of what the kernel sees of infinitely many samples, from a Sobol sequence."""
+    """``‖E[k y] / E[k]‖²``: the square of the kernel's limit of infinitely many samples, from a Sobol sequence."""
     distribution = published(len(POINT))
     f = spread_out(distribution, _LIMIT_BITS)
     weight = np.exp(_log_kernel(f, bandwidth))

@@ -50,7 +50,7 @@ class ExpectedCost(Result):
     gap : MeanCost
         ``realised - stated``, row by row: 0 on average for calibrated probabilities, above 0 for overconfident ones.
     gap_pvalue : float
-        Of the test that it is 0, by the variance that calibrated probabilities would have; NaN where they promise none.
+        Of the test that it is 0, by the variance that calibrated probabilities would have; NaN where they have none.
     recalibrated : MeanCost or None
         Of the decisions by probabilities that a calibrator fitted to other rows made.
     excess : MeanCost or None
@@ -91,7 +91,7 @@ class ExpectedCost(Result):
         lines = [
             f"Cost a row, {self.n_samples:,} rows, {100 * self.level:g} % intervals",
             f"  decided by the probabilities  {self.realised}",
-            f"  as the probabilities say      {self.stated}",
+            f"  expected by the probabilities {self.stated}",
             f"  difference                    {self.gap}, p = {self.gap_pvalue:.3g}",
         ]
         if self.recalibrated is not None and self.excess is not None:
@@ -102,7 +102,7 @@ class ExpectedCost(Result):
         lines += [
             f"  always {str(self.constant_decision) + ' ':<23}{self.constant}",
             f"  saved by the probabilities    {self.saving}",
-            f"  knowing what happens          {self.clairvoyant}",
+            f"  with perfect information      {self.clairvoyant}",
             "  decisions: " + ", ".join(f"{name} {100 * share:.1f} %" for name, share in self.shares.items()),
         ]
         return "\n".join(lines)

@@ -262,7 +262,7 @@ class _Work:
         if rows.groups is not None and 2.0 ** (1 - (few := int(rows.groups.max()) + 1)) > smallest:
             warnings.append(f"rows of {few} groups: no p-value can be below {2.0 ** (1 - few):.2g}")
         if np.isnan(pvalue):
-            warnings.append("all scores are 0 or 1, and came true: there is nothing to test")
+            warnings.append("all scores are 0 or 1, and all are right: there is nothing to test")
         nan = float("nan")
         return Subgroup(
             name=name,

@@ -121,7 +121,7 @@ def compare_models(
       detected late. With groups, labels of one are correlated as much as the residuals are, by normal latents of one
       correlation.
 
-    What that covers is simulated in docs/comparing_models.md. A score of ∞ (probability 0 of what happened) has no
+    What that covers is simulated in docs/comparing_models.md. A score of ∞ (probability 0 of the observed class) has no
     interval. Cost, of n rows: O(n log n) a model, products of bins a pair, and
     O(n_resamples · n) for the bootstrap: some seconds for 10⁵ rows.
 

@@ -82,7 +82,9 @@ class ModelRanks(Picture, Table):
             p = "" if i == best else f"{self.pvalues[best, i]:.3g}"
             lines.append(f"{self.models[i]:<{width}}{self.average_ranks[i]:>14.3f}{p:>20}".rstrip())
         lines.append("")
-        lines += [f"not told apart: {', '.join(group)}" for group in self.groups] or ["every pair of models differs"]
+        lines += [f"not significantly different: {', '.join(group)}" for group in self.groups] or [
+            "every pair of models differs"
+        ]
         return "\n".join(lines)
 
     def _columns(self) -> dict[str, Any]:

@@ -264,7 +264,7 @@ def pearson_test(
         return _by_groups(p, statistic, cells, expected, how, null, n_resamples, random_state, tuple(few))
     if freedom < 1:
         pvalue = 0.0 if np.isinf(statistic) else float("nan")
-        return TestResult(statistic, pvalue, method="Pearson's test", warnings=("all scores are certain",), **about)
+        return TestResult(statistic, pvalue, method="Pearson's test", warnings=("all scores are 0 or 1",), **about)
     if method == "resampling" or (method == "auto" and few and p.integral_weights):
         rng, block = np.random.default_rng(random_state), max(1, _BLOCK // scores.size)
         parts = [min(block, n_resamples - a) for a in range(0, n_resamples, block)]
@@ -304,8 +304,8 @@ def spiegelhalter_test(
     Returns
     -------
     TestResult
-        ``z > 0``: a worse Brier score than the probabilities promise (overconfident). NaN where all probabilities are 0
-        or 1, or equal to each other within rows, which promise a score without spread.
+        ``z > 0``: a worse Brier score than the probabilities predict (overconfident). NaN where all probabilities are 0
+        or 1, or equal to each other within rows, as the score then has no variance.
 
     Notes
     -----
@@ -352,11 +352,11 @@ def spiegelhalter_test(
     return TestResult(
         statistic=float(z),
         pvalue=pvalue,
-        null="the Brier score is what the probabilities promise",
+        null="the Brier score is what the probabilities predict",
         method=method,
         n_samples=len(codes),
         draws=draws,
-        warnings=() if known else ("the probabilities promise a Brier score without spread",),
+        warnings=() if known else ("the Brier score has no variance under the null hypothesis",),
     )
 
 

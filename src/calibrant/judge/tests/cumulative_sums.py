@@ -96,7 +96,7 @@ def cumulative_test(
         method=method,
         n_samples=n,
         draws=draws,
-        warnings=() if spread > 0 else ("all scores are 0 or 1: they promise outcomes without spread",),
+        warnings=() if spread > 0 else ("all scores are 0 or 1: outcomes have no variance under the null hypothesis",),
     )
 
 

@@ -55,8 +55,8 @@ def calibration_test(
         What is tested; see :func:`calibrant.calibration_error`.
     estimator : "auto", Estimator, "brier", "log-loss", "spherical" or ScoringRule, default "auto"
         Of the statistic; its own bias is no matter, for the draws have it too. ``"auto"``: smoothed residuals over
-        ranks, which need no bins. Or a proper score of all probabilities: is it worse than these promise? That sees
-        over-confidence; a model that is less sure than it could be scores better than it promises, and passes.
+        ranks, which need no bins. Or a proper score of all probabilities: is it worse than these predict? That detects
+        over-confidence; an under-confident model scores better than it predicts, and passes.
     norm : float ≥ 1, default 1
     n_resamples : int, default 999
     random_state : int, Generator or None
