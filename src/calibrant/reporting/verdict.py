@@ -132,8 +132,8 @@ def _repair(found: Found, estimate: Estimate) -> str:
     brier = f"the Brier score{whose} by {_gain(gain.brier, gain.brier_interval)}"
     if np.isinf(found.log_loss):
         return (
-            f"A perfect repair would lower {brier}, and make the log-loss finite: a probability of 0 was given to what "
-            "happened."
+            f"A perfect repair would lower {brier}, and make the log-loss finite: a probability of 0 was given to the "
+            "observed class."
         )
     log_loss = f"the log-loss{a_class} by {_gain(gain.log_loss, gain.log_loss_interval)}"
     return f"A perfect repair would lower {log_loss} and {brier}."

@@ -264,7 +264,9 @@ def pearson_test(
         return _by_groups(p, statistic, cells, expected, how, null, n_resamples, random_state, tuple(few))
     if freedom < 1:
         pvalue = 0.0 if np.isinf(statistic) else float("nan")
-        return TestResult(statistic, pvalue, method="Pearson's test", warnings=("all scores are 0 or 1",), **about)
+        return TestResult(
+            statistic, pvalue, method="Pearson's test", warnings=("all scores are certain: 0 or 1",), **about
+        )
     if method == "resampling" or (method == "auto" and few and p.integral_weights):
         rng, block = np.random.default_rng(random_state), max(1, _BLOCK // scores.size)
         parts = [min(block, n_resamples - a) for a in range(0, n_resamples, block)]
