@@ -183,7 +183,7 @@ def test_labels_go_by_the_names_of_columns(animals, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_which_label_a_single_column_speaks_of(binary, tmp_path, capsys):
+def test_which_label_a_single_column_is_of(binary, tmp_path, capsys):
     source, named = tmp_path / "b.csv", tmp_path / "n.csv"
     binary.write_csv(source)
     binary.with_columns(

@@ -231,7 +231,7 @@ def test_rows_that_make_the_log_loss_infinite_are_named():
     y, p = [1, 0, 1, 1, 0, 1], [0.0, 0.2, 0.7, 0.0, 1.0, 0.0]
     found = cal.report(y, p)
     assert found.impossible == (0, 3, 4, 5)
-    assert "what happened was given 0 in rows 0, 3, 4 and 1 more, from 0 on" in str(found)
+    assert "the observed class was given 0 in rows 0, 3, 4 and 1 more, from 0 on" in str(found)
     assert "given 0 in rows 0, 3, 4 and 1 more" in found.to_html()
     weighted = cal.report(y, p, sample_weight=[0, 1, 1, 0, 0, 1])
     assert weighted.impossible == (5,)
@@ -240,7 +240,7 @@ def test_rows_that_make_the_log_loss_infinite_are_named():
     assert three.impossible == (2,)
     streamed = cal.Accumulator().add(y, p).report()
     assert streamed.impossible == ()
-    assert "a probability of 0 was given to what happened" in str(streamed)
+    assert "a probability of 0 was given to the observed class" in str(streamed)
 
 
 def test_numbers_have_the_digits_that_their_interval_allows():

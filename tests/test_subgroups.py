@@ -16,7 +16,7 @@ from calibrant.data.problem import Problem
 from calibrant.judge.groups.group_sums import GroupSums, PooledMap, heterogeneity
 from calibrant.judge.groups.membership import read_groups
 from calibrant.judge.groups.rows import Rows
-from calibrant.judge.groups.statistics import characteristic_law, gap_interval, group_pvalue, outcomes_law
+from calibrant.judge.groups.statistics import characteristic_pmf, gap_interval, group_pvalue, outcomes_pmf
 from calibrant.judge.multiple import benjamini_hochberg, holm
 from calibrant.judge.tests.cumulative_sums import range_survival
 from calibrant.judge.tests.drawn import kuiper_pvalue
@@ -111,15 +111,15 @@ def test_too_many_groups():
 
 
 def test_law_of_a_sum_of_outcomes():
-    np.testing.assert_allclose(outcomes_law(np.full(37, 0.3)), binom.pmf(np.arange(38), 37, 0.3), rtol=1e-11)
+    np.testing.assert_allclose(outcomes_pmf(np.full(37, 0.3)), binom.pmf(np.arange(38), 37, 0.3), rtol=1e-11)
     p = np.random.default_rng(0).random(12)
     wanted = np.zeros(13)
     for bits in range(2**12):
         o = (bits >> np.arange(12)) & 1
         wanted[o.sum()] += np.prod(np.where(o, p, 1 - p))
-    np.testing.assert_allclose(outcomes_law(p), wanted, rtol=1e-11)
+    np.testing.assert_allclose(outcomes_pmf(p), wanted, rtol=1e-11)
     for n in (1, 2, 11, 12):
-        np.testing.assert_allclose(characteristic_law(p[:n]), outcomes_law(p[:n]), atol=1e-14)
+        np.testing.assert_allclose(characteristic_pmf(p[:n]), outcomes_pmf(p[:n]), atol=1e-14)
 
 
 def test_exact_interval_is_clopper_and_pearson_for_equal_scores():

@@ -460,7 +460,7 @@ def test_add_is_update():
 def test_estimates_take_names():
     sums = in_pieces(*binary())
     assert sums.estimate("auto").value == sums.estimate().value == sums.calibration_error()
-    with pytest.raises(TypeError, match=r"for the rows are gone; got CrossFit"):
+    with pytest.raises(TypeError, match=r"as no rows are kept; got CrossFit"):
         sums.calibration_error(cal.CrossFit())
     for ask in (
         "calibration_error",

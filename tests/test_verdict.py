@@ -197,7 +197,7 @@ def test_an_infinite_log_loss_is_said_and_not_summed():
     s = np.round(rng.random(3000) * 1.2 - 0.1, 2).clip(0, 1)
     r = cal.report((rng.random(3000) < 0.3 + 0.4 * s).astype(int), s)
     assert np.isinf(r.log_loss)
-    assert "make the log-loss finite: a probability of 0 was given to what happened" in r.verdict
+    assert "make the log-loss finite: a probability of 0 was given to the observed class" in r.verdict
     assert "a finite log-loss" in str(r)
     assert np.isfinite(r.gain.log_loss)
 

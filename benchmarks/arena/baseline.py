@@ -39,7 +39,7 @@ LEAST, CLEAR = 0.01, 3.0
 
 
 def read(one: Experiment, n: int, repetitions: int) -> dict[str, Any]:
-    """What every estimator reads, and the intervals, of samples of one experiment."""
+    """Every estimate, and the intervals, of samples of one experiment."""
     out: dict[str, Any] = {name: [] for name in (*ESTIMATORS, "interval")}
     for seed in range(repetitions):
         sample = draw(one, n, seed)

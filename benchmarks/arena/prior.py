@@ -24,7 +24,7 @@ import numpy as np
 
 import calibrant as cal
 from calibrant.benchmark import Config, Entry, paper_curves, predict
-from calibrant.benchmark.read import readings_of
+from calibrant.benchmark.read import estimates_of
 from calibrant.data.writing import replacing, write_text
 
 from .. import arguments
@@ -63,7 +63,7 @@ def make(folder: Path) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """Readings of one case: relative errors by name, (R,)."""
+    """Estimates of one case: relative errors by name, (R,)."""
 
     group: str
     notion: str
@@ -77,20 +77,20 @@ class Row:
         return np.array([np.quantile(np.abs(error), 0.95), np.sqrt((error**2).mean()) * self.truth, error.mean()])
 
 
-def readings(case: Case, names: list[str]) -> Iterator[tuple[str, np.ndarray]]:
+def estimates(case: Case, names: list[str]) -> Iterator[tuple[str, np.ndarray]]:
     """What curves and candidates read of all samples of a case."""
     problems = list(case.tables())
     curves = paper_curves()
     for name in names:
         if name in curves:
-            yield name, readings_of(curves[name], problems)
+            yield name, estimates_of(curves[name], problems)
         elif name == "oracle":
             if case.side is not None:
                 yield name, case.side
         else:
             one = CANDIDATES[name]
             with one.in_force():
-                yield name, readings_of(Entry(cal.EmpiricalBayes(one.prior(case.notion))), problems)
+                yield name, estimates_of(Entry(cal.EmpiricalBayes(one.prior(case.notion))), problems)
 
 
 def read(source: Source, path: Path, names: list[str]) -> list[Row]:
@@ -101,7 +101,7 @@ def read(source: Source, path: Path, names: list[str]) -> list[Row]:
     if missing:
         for case in source.cases():
             about = f"{case.group}|{case.notion}|{case.size}|{float(case.truth)!r}|{float(case.doubt)!r}"
-            for name, values in readings(case, missing):
+            for name, values in estimates(case, missing):
                 kept[f"{about}|{name}"] = values
             for name in missing:  # also where there is nothing to read
                 kept.setdefault(f"{about}|{name}", np.empty(0))
@@ -155,7 +155,7 @@ def page(rows: list[Row], half: str, names: dict[str, str], repetitions: int, so
 def main() -> None:
     parser = arguments.parser(__doc__, repetitions=10, write=True)
     parser.add_argument("--cache", type=Path, default=CACHE, help="folder of the arena (default %(default)s)")
-    parser.add_argument("--work", type=Path, required=True, help="where readings are kept")
+    parser.add_argument("--work", type=Path, required=True, help="where estimates are kept")
     parser.add_argument("--mixtures", type=Path, required=True, help="folder of the runs of mixtures")
     parser.add_argument("--half", choices=HALVES, default="choosing")
     parser.add_argument("--share", type=float, default=1.0, help="part of the sources that is read")

@@ -35,7 +35,7 @@ class Case:
     truth, doubt : float
         The calibration error, and its standard error.
     side : ndarray of shape (R,) or None
-        What an oracle reads that knows on which side every score is wrong; None where it is not worth knowing.
+        What an oracle gives that knows on which side every score is wrong; None where it is not worth knowing.
     """
 
     group: str

@@ -2,9 +2,9 @@
 
     python -m benchmarks.arena.truth_check [--repetitions 100] [--write benchmarks/arena/truth_check.md]
 
-Pools of 5,000 and 15,000 rows are drawn from laws whose error is known (from 10⁶ scores), and their truths found as the
-arena finds them. Bias is that of the mean over repetitions; the standard error that the arena states is beside the
-standard deviation that truths have.
+Pools of 5,000 and 15,000 rows are drawn from distributions of known error (from 10⁶ scores), and their truths found
+as the arena finds them. Bias is that of the mean over repetitions; the standard error that the arena states is beside
+the standard deviation that truths have.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ LAWS: dict[str, tuple[Draw, Map]] = {
 
 
 def known(law: str) -> float:
-    """The law's calibration error."""
+    """The distribution's calibration error."""
     draw, curve = LAWS[law]
     s = draw(np.random.default_rng(10**6), 10**6)
     return float(np.abs(curve(s) - s).mean())
@@ -77,9 +77,10 @@ def found(law: str, n: int, repetitions: int) -> Iterator[tuple[truth.Truth, flo
 
 
 def table(repetitions: int) -> str:
-    """A row a law and size."""
+    """A row a distribution and size."""
     lines = [
-        "| law | rows | truth | mean found | bias / truth | plug-in, 100 bins | its standard deviation | as stated |",
+        "| distribution | rows | truth | mean found | bias / truth | plug-in, 100 bins | its standard deviation "
+        "| as stated |",
         "|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for law in LAWS:

@@ -302,7 +302,7 @@ def page(folder: Path) -> str:
 
 def main() -> None:
     parser = arguments.parser(__doc__, repetitions=300, only="truth", write=True)
-    parser.add_argument("--store", type=Path, required=True, help="folder that keeps what was drawn")
+    parser.add_argument("--store", type=Path, required=True, help="folder that keeps the samples drawn")
     parser.add_argument("--arena", type=int, default=0, metavar="N", help="samples of each experiment of the arena")
     parser.add_argument("--cache", type=Path, default=CACHE, help="folder of the arena (default %(default)s)")
     options = parser.parse_args()

@@ -1,10 +1,10 @@
 """What the bands of reliability curves cover, by simulation; writes docs/bands.md.
 
     OMP_NUM_THREADS=1 python -m benchmarks.coverage.bands [--repetitions 300] [--jobs 2] [--write docs/bands.md]
-    OMP_NUM_THREADS=1 python -m benchmarks.coverage.bands --law
+    OMP_NUM_THREADS=1 python -m benchmarks.coverage.bands --limit
 
-`--law` simulates the limit law of the likelihood ratio of a monotone function at one point, whose quantiles are in
-`calibrant.measure.inference.isotonic_bands`.
+`--limit` simulates the limiting distribution of the likelihood ratio of a monotone function at one point; its quantiles
+are in `calibrant.measure.inference.isotonic_bands`.
 """
 
 import warnings
@@ -18,7 +18,7 @@ from scipy.optimize import isotonic_regression
 
 import calibrant as cal
 from calibrant.datasets import true_map
-from calibrant.measure.inference.isotonic_bands import LAW, LAW_LEVELS
+from calibrant.measure.inference.isotonic_bands import LIMIT, LIMIT_LEVELS
 
 from .. import arguments
 
@@ -28,7 +28,7 @@ SIZES = (100, 1000, 10_000)
 PLACES = 50
 
 
-class Law(NamedTuple):
+class Case(NamedTuple):
     """How scores are drawn, and the true probability at a score."""
 
     scores: Callable[[np.random.Generator, int], np.ndarray]
@@ -63,16 +63,16 @@ def wavy(s: np.ndarray) -> np.ndarray:
     return true_map(s, "wavy")
 
 
-LAWS = {
-    "calibrated": Law(uniform, same),
-    "calibrated, 11 scores": Law(eleven, same),
-    "calibrated, 5 % positive": Law(rare, same),
-    "overconfident": Law(uniform, overconfident),
-    "overconfident, 11 scores": Law(eleven, overconfident),
-    "steps": Law(uniform, stepped),
-    "wavy": Law(uniform, wavy),
+CASES = {
+    "calibrated": Case(uniform, same),
+    "calibrated, 11 scores": Case(eleven, same),
+    "calibrated, 5 % positive": Case(rare, same),
+    "overconfident": Case(uniform, overconfident),
+    "overconfident, 11 scores": Case(eleven, overconfident),
+    "steps": Case(uniform, stepped),
+    "wavy": Case(uniform, wavy),
 }
-CALIBRATED = [name for name, law in LAWS.items() if law.truth is same]
+CALIBRATED = [name for name, case in CASES.items() if case.truth is same]
 #: Curves, and the bands that each of them can have.
 POINTWISE = [
     ("density", "confidence"),
@@ -94,23 +94,23 @@ def in_bins(curve: cal.ReliabilityCurve, s: np.ndarray, values: np.ndarray) -> n
     return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
 
 
-def once(law: Law, n: int, method: str, band: str, rng: np.random.Generator) -> tuple[float, float]:
+def once(case: Case, n: int, method: str, band: str, rng: np.random.Generator) -> tuple[float, float]:
     """Share of places (or, of a simultaneous band, whether all of them) where the band holds, and its mean width."""
-    s = law.scores(rng, n)
-    y = (rng.random(n) < law.truth(s)).astype(int)
+    s = case.scores(rng, n)
+    y = (rng.random(n) < case.truth(s)).astype(int)
     curve = cal.reliability_curve(
         y, s, labels=[0, 1], estimator=method, level=LEVEL, band=band, n_resamples=400, random_state=rng
     )
     if method == "binned":
         held = curve.count > 0
         lower, upper, observed = curve.lower[held], curve.upper[held], curve.observed[held]
-        truth = in_bins(curve, s, law.truth(s))[held]
+        truth = in_bins(curve, s, case.truth(s))[held]
         weight = curve.count[held]
     else:
         places = (np.arange(PLACES) + 0.5) / PLACES
         at = np.sort(s) if band == "simultaneous" else np.quantile(s, places, method="nearest")
         observed, lower, upper = curve.at(at)
-        truth, weight = law.truth(at), np.ones(at.size)
+        truth, weight = case.truth(at), np.ones(at.size)
     target = observed if band == "consistency" else truth
     known = ~np.isnan(lower)
     near = 1e-9  # an end of 0.3 and a truth of 0.3 that differ by rounding
@@ -127,11 +127,11 @@ def cell(name: str, n: int, method: str, band: str, repetitions: int) -> tuple[f
     """Coverage, its standard error, and mean width."""
     warnings.simplefilter("ignore")
     rng = np.random.default_rng([n, *f"{name}{method}{band}".encode()])
-    found = np.array([once(LAWS[name], n, method, band, rng) for _ in range(repetitions)])
+    found = np.array([once(CASES[name], n, method, band, rng) for _ in range(repetitions)])
     return float(found[:, 0].mean()), float(found[:, 0].std(ddof=1) / np.sqrt(repetitions)), float(found[:, 1].mean())
 
 
-def law(repetitions: int, n: int = 10_000, slope: float = 10.0) -> np.ndarray:
+def limit(repetitions: int, n: int = 10_000, slope: float = 10.0) -> np.ndarray:
     """Quantiles of twice the log likelihood ratio of a value at one point of a rising line in normal noise."""
     rng = np.random.default_rng(0)
     line = (np.arange(n) - n // 2) / n * slope
@@ -143,7 +143,7 @@ def law(repetitions: int, n: int = 10_000, slope: float = 10.0) -> np.ndarray:
         before, behind = isotonic_regression(y[:middle]).x, isotonic_regression(y[middle + 1 :]).x
         bound = np.concatenate([np.minimum(before, 0), [0.0], np.maximum(behind, 0)])
         found[r] = ((y - bound) ** 2).sum() - ((y - free) ** 2).sum()
-    return np.quantile(found, LAW_LEVELS)
+    return np.quantile(found, LIMIT_LEVELS)
 
 
 PAGE = """# Bands of reliability curves: what they cover
@@ -177,19 +177,19 @@ def table(title: str, rows: list[tuple[str, str]], names: list[str], n: int, fou
 
 
 SECTIONS = [
-    ("Confidence bands hold the truth", POINTWISE, list(LAWS)),
+    ("Confidence bands hold the truth", POINTWISE, list(CASES)),
     ("Consistency bands hold the curve of a calibrated model", CONSISTENCY, CALIBRATED),
-    ("Simultaneous bands hold the truth everywhere", SIMULTANEOUS, [name for name in LAWS if name != "wavy"]),
+    ("Simultaneous bands hold the truth everywhere", SIMULTANEOUS, [name for name in CASES if name != "wavy"]),
 ]
 REMARKS = Path(__file__).with_name("bands_remarks.md")
 
 
 def main() -> None:
     parser = arguments.parser(__doc__, repetitions=300, jobs=1, write=True)
-    parser.add_argument("--law", action="store_true")
+    parser.add_argument("--limit", action="store_true")
     options = parser.parse_args()
-    if options.law:
-        for level, value, kept in zip(LAW_LEVELS, law(max(options.repetitions, 40_000)), LAW, strict=True):
+    if options.limit:
+        for level, value, kept in zip(LIMIT_LEVELS, limit(max(options.repetitions, 40_000)), LIMIT, strict=True):
             print(f"{level:<6} {value:.3f} (in the code {kept:.3f})")
         return
     cells = [

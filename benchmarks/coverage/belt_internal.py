@@ -23,7 +23,8 @@ TRUTHS = {"logistic": 0.0, "bent": -0.15}
 NOTE = """
 Written by `benchmarks/coverage/belt_internal.py`: {repetitions} samples a row, standard error of a share at most
 {se:.1f} points, {small:.1f} at 5 %. A logistic regression without penalty is fitted to the rows that are then tested.
-*Internal* and *external* are the shares with p ≤ 0.05 by either law, for “logistic” the size, wanted 5, else the power.
+*Internal* and *external* are the shares with p ≤ 0.05 by either null distribution, for “logistic” the
+size, wanted 5, else the power.
 
 {table}
 

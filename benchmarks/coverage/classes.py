@@ -2,9 +2,9 @@
 
     python -m benchmarks.coverage.classes [--repetitions 400]
 
-Rows are drawn from Dirichlet laws (flat: 1, mixed: 0.3, sharp: 0.05) and from one with Zipf's base rates (the k-th
-class k times rarer than the first). Labels are drawn from the stated probabilities ("calibrated"), or from others in
-which one class is off and the rest of a row is scaled to add up to 1: "over-confident" halves the log odds of that
+Rows are drawn from Dirichlet distributions (flat: 1, mixed: 0.3, sharp: 0.05) and from one with Zipf's base rates (the
+k-th class k times rarer than the first). Labels are drawn from the stated probabilities ("calibrated"), or from others
+in which one class is off and the rest of a row is scaled to add up to 1: "over-confident" halves the log odds of that
 class about its mean, which is kept, so that the others stay calibrated but for what is printed; "too high" takes a
 third of its probability away. Truths are those of a million rows (300,000 for a hundred classes), in the report's bins.
 """
@@ -28,7 +28,7 @@ LEVEL, ROWS = 0.95, (300, 1000, 5000, 20_000)
 
 
 def law(name: str, k: int) -> np.ndarray:
-    """Parameters of a Dirichlet law."""
+    """Parameters of a Dirichlet distribution."""
     if name == "zipf":
         rates = 1 / np.arange(1, k + 1)
         return 0.2 * k * rates / rates.sum()
@@ -88,7 +88,7 @@ def share(hits: np.ndarray) -> str:
 
 def calibrated(k: int, repetitions: int) -> None:
     print(
-        "\n| classes | law | n | samples | any class marked, % | p ≤ 0.05, % of classes "
+        "\n| classes | distribution | n | samples | any class marked, % | p ≤ 0.05, % of classes "
         "| 0 in the interval, % of classes |"
     )
     print("|---:|---|---:|---:|---:|---:|---:|")
@@ -112,8 +112,9 @@ def calibrated(k: int, repetitions: int) -> None:
 
 def one_bad(k: int, repetitions: int) -> None:
     print(
-        "\n| classes | law | first class | its true error | largest of the others | n | samples | it is marked, % "
-        "| and only it, % | marked by Kuiper's, % | its interval covers, % | the others' intervals cover, % |"
+        "\n| classes | distribution | first class | its true error | largest of the others | n | samples "
+        "| it is marked, % | and only it, % | marked by Kuiper's, % | its interval covers, % "
+        "| the others' intervals cover, % |"
     )
     print("|---:|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
     for name, kind in (("mixed", "over-confident"), ("mixed", "too high"), ("zipf", "over-confident")):
@@ -143,7 +144,7 @@ def one_bad(k: int, repetitions: int) -> None:
 
 
 def _kuiper(y: np.ndarray, p: np.ndarray) -> bool:
-    """Whether the first class is off by Kuiper's test of rows, by its limit law, and Holm's correction."""
+    """Whether the first class is off by Kuiper's test of rows, by its limiting distribution, and Holm's correction."""
     if p.shape[1] >= 50:
         return False
     rng, ones = np.random.default_rng(0), np.ones(len(y))

@@ -3,7 +3,7 @@
     python -m benchmarks.coverage.classwise [--repetitions 40] [--classes 10,100,1000] [--sizes 300,3000] [--rows even]
 
 Rows are Dirichlet: "even" (all parameters 1), "sharp" (3 / K each: few classes have most of a row) or "uneven" (a
-Zipf law: some classes are a thousand times as frequent as others). Labels are drawn from ``p^(1/T)``, normalised, so
+Zipf's: some classes are a thousand times as frequent as others). Labels are drawn from ``p^(1/T)``, normalised, so
 T = 1 is calibrated. The truth is the mean over classes of ``E |P(o_k = 1 | s_k) - s_k|``, from 2·10⁷ probabilities of
 other seeds in cells of equal mass. Nothing about intervals was chosen on these rows.
 

@@ -228,7 +228,7 @@ Written by `python -m benchmarks.coverage.groups`: {n} samples a case, reports o
 cell is **without groups → with groups**, shares with their standard error. Scores are calibrated for rows drawn at
 random; outcomes of one group hang together: forecasts of one event are a martingale that ends in its outcome, clusters,
 hospitals and prompts have a normal effect on the latent score that the model does not see (sd 1, 0.5 and 1), and the
-eight repeats of a prompt have one score. One of the 21 hospitals has half of the rows. Pearson's test reads the mean
+eight repeats of a prompt have one score. One of the 21 hospitals has half of the rows. Pearson's test uses the mean
 score of each tenth, which is calibrated too. [docs/groups.md](../../docs/groups.md) says what follows.
 
 """

@@ -51,7 +51,7 @@ class MixtureDistribution:
         return self.pool.scores[rows], self.pool.labels[rows]
 
     def problems(self, scores: np.ndarray, labels: np.ndarray, notion: str) -> tuple[Problem, ...]:
-        """One problem a class, or the winner's."""
+        """One problem a class, or that of the predicted class."""
         n_classes = scores.shape[-1]
         if notion == "classwise":
             return tuple(Problem.samples(scores[..., k], labels == k) for k in range(n_classes))

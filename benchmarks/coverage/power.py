@@ -5,7 +5,7 @@
 
 Scores are uniform; outcomes follow the maps of `calibrant.datasets.true_map` and two more, all with an L1 calibration
 error that shrinks the map towards the identity until it is 0.05, so that columns can be compared.
-`--keep` names a JSON file of cells done (a law and a size): they are read from it, and the others are added.
+`--keep` names a JSON file of cells done (a distribution and a size): they are read from it, and the others are added.
 """
 
 import json
@@ -89,7 +89,7 @@ PAGE = """# Tests of calibration: size and power
 Written by `OMP_NUM_THREADS=1 python -m benchmarks.coverage.power --repetitions {repetitions} --write
 docs/tests.md`: the share
 of {repetitions} samples in which each test rejects calibration at 5 %, in percent (standard error of one entry at most
-{se:.1f}, at 5 % {small:.1f}). Scores are uniform. “calibrated” is the size, wanted 5; the other laws have a mean
+{se:.1f}, at 5 % {small:.1f}). Scores are uniform. “calibrated” is the size, wanted 5; the other columns have a mean
 absolute gap of {error:g}, and there more is better. Tests by resampling draw {draws} times.
 
 {tables}
@@ -105,12 +105,12 @@ What follows from it:
   waves at N = 500. The kernel test by blocks of √n rows (its asymptotic form) finds far less than by resampling, for N
   up to 500 less than half.
 - The default resampling test is exact for every size. Of the tests that keep their size none is better for waves, and
-  it is worst for no law.
+  it is worst in no column.
 - The adaptive test is exact too. It is best, or next to it, for the narrow gap (local), and finds waves more often than
   all but the default and the tests with fixed groups or bins.
 - E-values reject fewer calibrated models than they may (sequential at most {sequential:.1f} %, splits {split:.1f} %):
   that is their price. For N = 100 they find less than half of what the best tests find. For N = 500 the sequential one
-  is level with the default for over- and underconfidence, and behind it for the other laws. It is the only one of the
+  is level with the default for over- and underconfidence, and behind it in the other columns. It is the only one of the
   table that may be looked at after every row. Splits find less.
 """
 

@@ -14,7 +14,7 @@ from scipy.special import expit, logit
 
 import calibrant as cal
 from calibrant.data.problem import Problem
-from calibrant.errors.base import Reading, ReadingEstimator
+from calibrant.errors.base import EstimatorWithSE, PowerAndSE
 
 from .. import arguments
 from ..section import write_section
@@ -24,12 +24,12 @@ TRUTHS = ("calibrated", "one shifted", "one too flat")
 
 
 @dataclass(frozen=True)
-class InTheLarge(ReadingEstimator):
+class InTheLarge(EstimatorWithSE):
     """Size of the mean residual: calibration errors are not looked at here (their coverage: docs/coverage.md)."""
 
-    def reading(self, problem: Problem, norm: float) -> Reading:
+    def power_and_se(self, problem: Problem, norm: float) -> PowerAndSE:
         residual = problem.outcomes - problem.scores
-        return Reading(abs(float(residual.mean())), float(residual.std() / np.sqrt(residual.size)))
+        return PowerAndSE(abs(float(residual.mean())), float(residual.std() / np.sqrt(residual.size)))
 
 
 def drawn(truth: str, groups: int, n: int, rng: np.random.Generator) -> tuple[np.ndarray, ...]:

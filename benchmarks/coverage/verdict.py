@@ -5,9 +5,9 @@
 Every report is a line of the store: a run that was stopped goes on, and one with more repetitions adds them. Large
 samples are drawn less often (a fifth as often for 10⁵ rows, a tenth for 10⁶). The page tells of all that is stored.
 
-Scores are Beta distributed (or confidences of Dirichlet rows of 4 classes, the winner right with the chance that the
-map says), the map says how often it happens at each score. The truth of ``matters`` is whether ``E |g(s) - s|`` is at
-least the default of ``material`` at the true base rate; true gains are means over 10⁶ scores of another seed. No
+Scores are Beta distributed (or confidences of Dirichlet rows of 4 classes, the predicted class right with the chance
+that the map says), the map is the true frequency at each score. The truth of ``matters`` is whether ``E |g(s) - s|`` is
+at least the default of ``material`` at the true base rate; true gains are means over 10⁶ scores of another seed. No
 constant of the verdict was chosen on these truths.
 """
 

@@ -1,4 +1,4 @@
-"""Fit the laws of track "networks" to predictions of real networks; only the fitted numbers are kept.
+"""Fit the distributions of track "networks" to predictions of real networks; only the fitted numbers are kept.
 
     python -m benchmarks.real.fit_networks FOLDER [--out src/calibrant/benchmark/tracks/networks.json]
 
@@ -8,7 +8,8 @@ softmax outputs on the CIFAR test sets, and `y_true` (n,); they are converted fr
 problems: the confidence, the one-vs-rest scores of all classes together, and those of class 3 (ten classes only).
 For each:
 
-- the law: three logit-normal components of t = (score - low) / (1 - low), by maximum likelihood of counts in 201 cells;
+- the distribution: three logit-normal components of t = (score - low) / (1 - low), by maximum likelihood of counts in
+  201 cells;
   what lies beyond the resolution of float32 (1 - t < 3e-7) or below t = 1.5e-8 counts as "in the last cell". (Beta
   mixtures were tried: with three components they miss the distribution function by up to 0.08, these by 0.013.)
 - the map: a logistic regression on a natural cubic spline of logit(score), five knots, constant where scores cannot be

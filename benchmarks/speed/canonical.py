@@ -201,7 +201,7 @@ REMARK = """# Canonical calibration error: time and memory
 Written by `python -m benchmarks.speed.canonical --threads {threads} --write benchmarks/speed/canonical.md` on
 {day}: {cores} cores,
 {threads} thread(s), numpy {numpy}, torch {torch}. L1 error, K = 10, h = 0.05, normal logits; medians of repeated calls,
-each case in a process of its own. *Memory* is what a call needs beyond its inputs. All of one N read the same number
+each case in a process of its own. *Memory* is what a call needs beyond its inputs. All of one N give the same number
 (1e-9 apart at most, 2e-4 in float32). "Step by step" is the formula as printed, every step a matrix, as the published
 code does; "in place" spares every copy that it can; "class by class" stays in logarithms. "numpy" is
 `calibration_error(..., estimator=DirichletKernel(0.05))`, "cross" the kernel of the default for squares, and "torch"
@@ -209,7 +209,7 @@ code does; "in place" spares every copy that it can; "class by class" stays in l
 in tiles, and no estimate: what any exact program on this core costs at least. Ratios are to "N × N float64, step by
 step" at N = 10 000.
 
-| case | N | wall, s | CPU, s | memory, MB | reads | times faster |
+| case | N | wall, s | CPU, s | memory, MB | value | times faster |
 |---|--:|--:|--:|--:|--:|--:|
 """
 

@@ -1,4 +1,4 @@
-"""How far the readings of every estimator lie from those of another version of this library.
+"""How far the values of every estimator lie from those of another version of this library.
 
     PYTHONPATH=OTHER/src python -m benchmarks.speed.moved --write other.json
     python -m benchmarks.speed.moved --against other.json
@@ -87,8 +87,8 @@ def readings() -> dict[str, dict[str, float]]:
 
 def main() -> None:
     parser = arguments.parser(__doc__)
-    parser.add_argument("--write", type=Path, metavar="FILE", help="write the readings of this version")
-    parser.add_argument("--against", type=Path, metavar="FILE", help="compare with readings that were written")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write the values of this version")
+    parser.add_argument("--against", type=Path, metavar="FILE", help="compare with values that were written")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     found = readings()

@@ -2,7 +2,7 @@
 
     python -m benchmarks.speed.readings [--samples 200] [--only NAME]
 
-Every reading of many samples is compared with `calibration_error` of the first of them.
+Every estimate from many samples is compared with `calibration_error` of the first of them.
 """
 
 import time
@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 import calibrant as cal
 from calibrant.benchmark import OURS, PAPER_CURVES, Config
-from calibrant.benchmark.read import readings_of, samples
+from calibrant.benchmark.read import estimates_of, samples
 from calibrant.data.problem import TILE
 
 from .. import arguments
@@ -38,7 +38,7 @@ def main() -> None:
         cost = np.interp(np.log(config.sizes), np.log(sizes), np.log(np.maximum(values, 1e-7)))
         total += (minutes := np.exp(cost).sum() * problems / 60)
         print(f"| {name} | " + " | ".join(f"{1e6 * v:.0f}" for v in values) + f" | {minutes:.1f} |")
-    print(f"\nreadings of the whole experiment: {total / 60:.2f} h of one processor")
+    print(f"\nestimates of the whole experiment: {total / 60:.2f} h of one processor")
 
 
 def readings(entries, n: int, n_samples: int) -> dict[str, float]:
@@ -52,14 +52,14 @@ def readings(entries, n: int, n_samples: int) -> dict[str, float]:
     with threadpool_limits(1):
         warm = samples(scores[:2], outcomes[:2], (0.0, 1.0))
         for entry in entries.values():
-            first = readings_of(entry, [warm])[0]
+            first = estimates_of(entry, [warm])[0]
             alone = cal.calibration_error(outcomes[0], scores[0], estimator=entry.estimator, norm=entry.norm)
             assert np.isclose(first, alone, rtol=0, atol=1e-12, equal_nan=True), entry
         for part in parts:
             problems = [samples(scores[part], outcomes[part], (0.0, 1.0))]
             for name, entry in entries.items():
                 start = time.process_time()
-                readings_of(entry, problems)
+                estimates_of(entry, problems)
                 out[name] += (time.process_time() - start) / n_samples
     return out
 

@@ -25,7 +25,7 @@ from calibrant.benchmark import summary
 from calibrant.benchmark.results import MEASURES
 
 FIGURE_2 = """
-## Figure 2, in both readings
+## Figure 2, in both interpretations
 
 The relative error, as the paper's text describes it, and the absolute one, as its figure shows it. The published
 figure ends at N = 500.

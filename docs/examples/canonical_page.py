@@ -41,7 +41,7 @@ SHARPNESS = {
 
 
 def figure2a(frame: pl.DataFrame, measure: str, path: Path) -> None:
-    """Mean reading against N; the default's band is one standard deviation of a single reading."""
+    """Mean estimate against N; the default's band is one standard deviation of a single estimate."""
     look()
     fig, axes = plt.subplots(2, 2, figsize=(10.4, 7.4), sharex=True)
     fig.subplots_adjust(left=0.07, right=0.87, top=0.95, bottom=0.07, wspace=0.5, hspace=0.17)
@@ -121,7 +121,7 @@ def bars(frame: pl.DataFrame) -> str:
         "K",
         "N",
         "sets",
-        "mean reading",
+        "mean estimate",
         "off the truth by",
         "wanted",
         "calibrated, of that truth (wanted ± 5 %)",
@@ -131,7 +131,7 @@ def bars(frame: pl.DataFrame) -> str:
 
 
 def frontier(frame: pl.DataFrame) -> str:
-    """Every candidate for L1, on the paper's laws and on those that nothing was chosen on."""
+    """Every candidate for L1, on the paper's distributions and on those that nothing was chosen on."""
     part = frame.filter((pl.col("measure") == "l1") & pl.col("estimator").is_in([*TRIALS, "simplex-sqrt", "published"]))
     cell = {(r["distribution"], r["size"], r["estimator"]): r for r in part.to_dicts()}
     of_paper, fresh = (1000, 5000), (200, 1000, 3000)
@@ -165,7 +165,7 @@ def frontier(frame: pl.DataFrame) -> str:
     heads = [
         "candidate",
         *(f"K = {k}, N = {n}" for k in (4, 8) for n in of_paper),
-        *(f"other laws, N = {n}" for n in fresh),
+        *(f"other distributions, N = {n}" for n in fresh),
     ]
     return table(heads, rows)
 

@@ -118,8 +118,8 @@ What stays weak:
   and the other few. Three levels behind 1,000 fine scores, against a model that states the levels: intervals of
   miscalibration held the truth 35, of discrimination 39 of 40 times. With groups, rows are taken to hang together by
   one correlation, and labels of a group that repel each other for independent.
-- **Few groups**: below 30 there is a warning. A t law with as many degrees of freedom is then a guess.
-- A **log score** of ∞, a probability of 0 for what happened, has no interval.
+- **Few groups**: below 30 there is a warning. A t distribution with as many degrees of freedom is then doubtful.
+- A **log score** of ∞, a probability of 0 for the observed class, has no interval.
 
 ## Over several data sets
 
@@ -131,7 +131,7 @@ calibration maps on twenty synthetic data sets of 400 rows, by their distance to
 {ranked}
 ```
 
-`cal.CriticalDifferenceDisplay(ranks).plot()`: bars join methods that are not told apart.
+`cal.CriticalDifferenceDisplay(ranks).plot()`: bars join methods that do not differ significantly.
 
 ![Critical-difference diagram of five calibration maps](images/critical_difference.png)
 """

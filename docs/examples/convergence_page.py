@@ -62,7 +62,7 @@ def rmse_rate(one: pl.DataFrame, to: str, least: int = FROM) -> Number:
 
 
 def figure(frame: pl.DataFrame, path: Path) -> None:
-    """Size of the bias, and RMSE against limit and truth, K = 4, both laws, L1."""
+    """Size of the bias, and RMSE against limit and truth, K = 4, both distributions, L1."""
     look()
     fig, axes = plt.subplots(2, 3, figsize=(12.6, 7.2), sharex=True, sharey=True)
     fig.subplots_adjust(left=0.06, right=0.87, top=0.95, bottom=0.07, wspace=0.56, hspace=0.15)
@@ -123,7 +123,7 @@ def sharpness_figure(frame: pl.DataFrame, path: Path) -> None:
 
 
 def rates(frame: pl.DataFrame, measure: str) -> str:
-    """Limits and slopes of every estimator and law."""
+    """Limits and slopes of every estimator and distribution."""
     rows = []
     for law in LAWS:
         for name, (label, *_) in STYLE.items():
@@ -137,7 +137,7 @@ def rates(frame: pl.DataFrame, measure: str) -> str:
                 + [f"{last['bias']:+.4f} ± {last['se']:.4f}".replace("-", "−")]
                 + [number.text(2) if number.se < 0.5 else "lost in noise" for number in numbers]
             )
-    heads = ["law", "estimator", "truth", "limit", f"bias at n = {frame['size'].max()}"]
+    heads = ["distribution", "estimator", "truth", "limit", f"bias at n = {frame['size'].max()}"]
     return table([*heads, "slope of bias", "slope of RMSE to the limit", "slope of RMSE to the truth"], rows)
 
 

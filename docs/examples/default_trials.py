@@ -67,7 +67,7 @@ def _oracle(result: Run, notion: str) -> list[str]:
     for i, size in enumerate(result.sizes):
         found = known_sign(store, size)
         truth = found[f"{notion} truth"][:, None]
-        error = found[f"{notion} reading"] - truth
+        error = found[f"{notion} estimate"] - truth
         relative = np.median(np.quantile(np.abs(error), 0.95, axis=1) / truth[:, 0])
         rmse = np.median(np.sqrt((error**2).mean(axis=1)))
         bias = np.median(error.mean(axis=1) / truth[:, 0])

@@ -1,10 +1,10 @@
-r"""Readings against the number of rows they come from, as in Figure 4 of Popordanoska, Sayer & Blaschko (2022).
+r"""Estimates against the number of rows they come from, as in Figure 4 of Popordanoska, Sayer & Blaschko (2022).
 
 Run from the repository's root: ``python docs/examples/figure4.py``. It writes docs/images/figure4.png and prints what
 it drew. A network that was fitted to 300 of scikit-learn's digits says of 1497 others what they are. Of these, subsets
 of n rows are read: the canonical, class-wise (marginal) and confidence (top-label) error by the published kernel, by
-bins and by the library's default. Lines are means over subsets, bands hold 95 % of them: what one reading of n rows may
-be.
+bins and by the library's default. Lines are means over subsets, bands hold 95 % of them: what one estimate of n rows
+may be.
 """
 
 from pathlib import Path
@@ -34,7 +34,7 @@ def scores() -> tuple[np.ndarray, np.ndarray]:
 
 
 def readers(notion: str) -> dict[str, cal.Estimator]:
-    """Who reads: the published kernel with one bandwidth, bins as the literature has them, and the default."""
+    """Estimators: the published kernel with one bandwidth, bins as the literature has them, and the default."""
     if notion == "canonical":
         kernel, bins, default = cal.DirichletKernel(H), cal.SimplexBinned(2, center="row"), "auto"
     else:

@@ -24,7 +24,7 @@ from calibrant.benchmark.canonical import (
     run_canonical,
     run_sharpness,
 )
-from calibrant.benchmark.canonical.canonical_runner import CanonicalConfig, Item, evaluation_set, readings
+from calibrant.benchmark.canonical.canonical_runner import CanonicalConfig, Item, estimates, evaluation_set
 from calibrant.benchmark.canonical.entries import read
 from calibrant.benchmark.canonical.sharpness import POINT, simulate, squares
 from calibrant.cli.commands import app
@@ -86,7 +86,7 @@ def test_readings_are_those_of_the_public_functions():
         "simplex-2": CURVES["simplex-2"],
         "cv": Entry(cal.DirichletKernel("cv", "query", "cross", residual=True)),
     }
-    found = readings(item, config, entries)
+    found = estimates(item, config, entries)
     for number in range(2):
         problem = evaluation_set(item, number, config.seed)
         arguments = {"notion": "canonical", "labels": range(4)}
@@ -248,7 +248,7 @@ def test_command(tmp_path):
     arguments = ["benchmark", "--track", "canonical", "--quick", "--jobs", "1", "--out", str(tmp_path / "run")]
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 0, done.output
-    assert "k8-calibrated, squared: mean reading; truth 0.0000" in done.output
+    assert "k8-calibrated, squared: mean estimate; truth 0.0000" in done.output
     assert "sharpness at a point" in done.output
     assert (tmp_path / "run" / "results.parquet").exists()
 

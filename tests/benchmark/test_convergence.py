@@ -1,4 +1,4 @@
-"""Convergence at a fixed bandwidth: limits, readings and rates, each in another way."""
+"""Convergence at a fixed bandwidth: limits, estimates and rates, each in another way."""
 
 import numpy as np
 import pytest
@@ -7,14 +7,14 @@ from scipy.stats import dirichlet
 import calibrant as cal
 from calibrant.benchmark.canonical import PUBLISHED, convergence, rate, run_convergence
 from calibrant.benchmark.canonical.canonical_runner import Item, evaluation_set
-from calibrant.benchmark.canonical.convergence import BANDWIDTH, BINNED, KERNELS, limits, readings, repeats, spread_out
+from calibrant.benchmark.canonical.convergence import BANDWIDTH, BINNED, KERNELS, estimates, limits, repeats, spread_out
 
 SHARPENED, CALIBRATED = PUBLISHED[:2]
 
 
 def test_readings_are_those_of_the_library():
     problem = evaluation_set(Item(SHARPENED, 60), 0, 3)
-    found = readings(problem)
+    found = estimates(problem)
     for (name, measure), value in found.items():
         estimator = (KERNELS | BINNED)[name]
         norm = 1 if measure == "l1" else 2

@@ -277,7 +277,7 @@ def test_verdicts_come_first(finished):
             assert word == "holds"
         if 1 - min(number(of_wide), number(of_narrow)) > 3 * max(doubt(of_wide), doubt(of_narrow)):
             assert word == "does not hold"
-        cell = said["Labels in 2000 bins read the truth too high"][j]
+        cell = said["Labels in 2000 bins give too high a truth"][j]
         ones = frame.filter(notion=notion, size=30, estimator="l10")
         ratio = np.exp((ones["label_truth"] / ones["truth"]).log().mean())
         assert number(cell.split(":")[1]) == pytest.approx(ratio, abs=6e-4)
@@ -390,7 +390,7 @@ def test_time(finished, parts, tmp_path):
     """Processor time is summed from the results; wall time from the log of every call, killed ones included."""
     folder, _, text, frame, _ = finished
     rows = dict(tables(text, "## What was run")[0][1:])
-    assert number(rows["processor time of all readings"]) == pytest.approx(20 * frame["seconds"].sum() / 60, abs=6e-3)
+    assert number(rows["processor time of all estimates"]) == pytest.approx(20 * frame["seconds"].sum() / 60, abs=6e-3)
     passed, calls = parts[1].logged(folder / "run.log")
     assert calls == 1
     assert passed >= 20 * frame["seconds"].sum() - 1

@@ -301,7 +301,7 @@ def test_as_published_reuses_the_bandwidth_of_class_0(tmp_path):
     frame = run(out=tmp_path, config=config, n_jobs=1, estimators={"d": entry, "own": entry.estimator}, progress=False)
     (distribution,) = config.distributions
     drawn = draw_pool(config, distribution)
-    readings = []
+    estimates = []
     for rows in config.rows_of(100):
         s = drawn.scores[rows].astype(float)
         q = np.quantile(s[:, 0], [0.25, 0.75])
@@ -310,10 +310,10 @@ def test_as_published_reuses_the_bandwidth_of_class_0(tmp_path):
             cal.calibration_error(drawn.labels[rows] == k, s[:, k], estimator=cal.Density(h, "triweight"))
             for k in range(3)
         ]
-        readings.append(np.mean(each))
+        estimates.append(np.mean(each))
     at = (pl.col("notion") == "classwise") & (pl.col("size") == 100)
     found = {name: frame.filter(at, pl.col("estimator") == name)["mean"].item() for name in ("d", "own")}
-    assert found["d"] == pytest.approx(np.mean(readings), abs=1e-4)
+    assert found["d"] == pytest.approx(np.mean(estimates), abs=1e-4)
     assert abs(found["own"] - found["d"]) > 5e-4
     same = frame.filter(pl.col("notion") == "confidence", pl.col("size") == 100).drop("estimator", "seconds")
     assert same[0].equals(same[1])

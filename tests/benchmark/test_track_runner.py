@@ -19,8 +19,8 @@ from calibrant.benchmark.curves import OURS, Entry, as_entries, paper_curves
 from calibrant.benchmark.track_runner import (
     TrackConfig,
     collect,
+    estimates,
     evaluation_sets,
-    readings,
     run_tracks,
     summarize,
 )
@@ -122,7 +122,7 @@ def test_norm_2_averages_powers_over_classes():
     ((n_sets, rng),) = evaluation_sets(d, 40, config)
     scores, labels = d.sample(n_sets, 40, rng)
     entries = as_entries({"l-15": Entry(ESTIMATORS["l-15"], norm=2)})
-    values, _ = readings(d, 40, config, entries)["classwise", "l-15"]
+    values, _ = estimates(d, 40, config, entries)["classwise", "l-15"]
     for i in range(3):
         options = {"notion": "classwise", "estimator": ESTIMATORS["l-15"], "labels": [0, 1, 2], "norm": 2}
         assert values[i] == pytest.approx(cal.calibration_error(labels[i], scores[i], **options), abs=1e-12)
@@ -192,11 +192,11 @@ SCRIPT = """
 import sys, time
 import calibrant as cal
 from calibrant.benchmark import track_runner
-whole = track_runner.readings_of
+whole = track_runner.estimates_of
 def slow(*arguments):
     time.sleep(0.05)
     return whole(*arguments)
-track_runner.readings_of = slow
+track_runner.estimates_of = slow
 estimators = {"l-15": cal.Binned(15), "rank": cal.ResidualKernel()}
 tracks = ("beta", "networks", "dirichlet")
 track_runner.run_tracks(tracks, out=sys.argv[1], sizes=(30, 60), n_sets=8, seed=3, names=%r, estimators=estimators)
@@ -243,7 +243,7 @@ def test_missing_readings_are_counted_and_left_out(monkeypatch, tmp_path):
     from calibrant.benchmark import track_runner
 
     values = np.array([np.nan, 0.2, 0.1, 0.3])
-    monkeypatch.setattr(track_runner, "readings_of", lambda entry, batches: values)
+    monkeypatch.setattr(track_runner, "estimates_of", lambda entry, batches: values)
     options = {"tracks": ("beta",), "sizes": (30,), "n_sets": 4, "names": ("uniform-overconfident",)}
     row = tiny(tmp_path / "some", **options).row(0, named=True)
     assert row["nan_share"] == 0.25

@@ -277,7 +277,7 @@ def test_classes_must_agree():
     names = np.array(["cat", "dog", "owl"])[y]
     frames = {"p": pl.DataFrame(p, schema=["cat", "dog", "owl"]), "q": pl.DataFrame(q, schema=["cat", "dog", "owl"])}
     four = pl.DataFrame(np.c_[q, np.zeros(len(q))], schema=["cat", "dog", "owl", "emu"])
-    with pytest.raises(ValueError, match="must speak of the same classes"):
+    with pytest.raises(ValueError, match="must have the same classes"):
         cal.compare_models(names, frames | {"r": four}, **FAST)
 
 
@@ -309,7 +309,7 @@ def test_logits_follow_the_order_of_classes():
         ({"flip": True}, ValueError, "'a' and 'b' differ in their labels"),
         ({"sample_weight": np.arange(6)}, ValueError, "'a' and 'b' differ in their sample_weight"),
         ({"pos_label": "no", "labels": ["no", "yes"]}, ValueError, "'a' and 'b' differ in their pos_label"),
-        ({"names": ["no", "maybe"]}, ValueError, "must speak of the same classes"),
+        ({"names": ["no", "maybe"]}, ValueError, "must have the same classes"),
     ],
 )
 def test_predictions_must_be_of_the_same_rows(other, error, message):

@@ -246,7 +246,7 @@ def test_costs_must_be_given():
         cal.expected_cost(cal.as_predictions([0, 1], [0.2, 0.7]))
 
 
-def test_batches_of_a_monitor_speak_of_the_same_labels():
+def test_batches_of_a_monitor_have_the_same_labels():
     monitor = cal.CalibrationMonitor(pos_label="yes")
     yes, no, other = (
         cal.as_predictions(names, [0.2, 0.7], pos_label=label)

@@ -11,8 +11,8 @@ import calibrant as cal
 from calibrant.data.problem import Problem
 from calibrant.measure.inference.bands import binomial_consistency, clopper_pearson
 from calibrant.measure.inference.isotonic_bands import (
-    LAW,
-    LAW_LEVELS,
+    LIMIT,
+    LIMIT_LEVELS,
     consistency_band,
     likelihood_ratio_band,
     runs,
@@ -177,7 +177,7 @@ def naive_ratio(problem, j, theta):
 def test_likelihood_ratio_ends_solve_the_equation(level):
     problem, _ = sample(120, seed=5)
     lower, upper = likelihood_ratio_band(Groups.of(problem), level)
-    limit = LAW[LAW_LEVELS.index(level)]
+    limit = LIMIT[LIMIT_LEVELS.index(level)]
     for j in (30, 45, 60, 85):  # beyond the 120^(2/3) rows at either end
         _, fit = naive_ratio(problem, j, 0.5)
         for end, far in ((lower[j], 1e-9), (upper[j], 1 - 1e-9)):
@@ -232,8 +232,8 @@ def test_one_score_of_many_samples_has_the_interval_of_a_proportion():
 
 def test_the_limit_law_is_that_of_banerjee_and_wellner():
     # Banerjee & Wellner (2001), Table: 95 % quantile 2.2692, from simulation.
-    assert LAW[LAW_LEVELS.index(0.95)] == pytest.approx(2.27, abs=0.03)
-    assert np.all(np.diff(LAW) > 0)
+    assert LIMIT[LIMIT_LEVELS.index(0.95)] == pytest.approx(2.27, abs=0.03)
+    assert np.all(np.diff(LIMIT) > 0)
 
 
 def test_consistency_is_about_the_scores_and_not_the_outcomes():

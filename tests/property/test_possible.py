@@ -131,7 +131,7 @@ def test_problems_side_by_side_have_the_paths_of_each_alone():
                 )[0]
                 np.testing.assert_allclose(path.powers, alone.powers, rtol=1e-9, atol=1e-9)
                 np.testing.assert_allclose(path.truths, alone.truths, rtol=1e-9, atol=1e-9)
-                assert path.reading == pytest.approx(alone.reading, rel=1e-9)
+                assert path.observed == pytest.approx(alone.observed, rel=1e-9)
 
 
 def test_errors_of_the_classes_of_a_matrix_are_capped_together():

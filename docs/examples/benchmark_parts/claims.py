@@ -250,7 +250,8 @@ def _truths(claims: Claims) -> str:
         out.append(_judged(run, notion))
     for name, words in names.items():
         claims.state(
-            f"{words} read the truth too high" if name == "label_truth" else f"{words} reads it too high", every[name]
+            f"{words} {'give' if name == 'label_truth' else 'gives'} too high a truth",
+            every[name],
         )
     return "### Truth from labels or from the posterior\n\n" + "\n".join(out)
 

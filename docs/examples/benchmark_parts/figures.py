@@ -1,4 +1,4 @@
-"""Figure 2 of the paper in both readings, and the README's picture."""
+"""Figure 2 of the paper in both interpretations, and the README's picture."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ MEMBERS = {
 _BEHIND = "0.86"
 #: Measures and the words on their axes.
 MEASURES = {
-    "rel_p95": "|reading − truth| / truth",
-    "abs_p95": "|reading − truth|",
+    "rel_p95": "|estimate − truth| / truth",
+    "abs_p95": "|estimate − truth|",
 }
 TITLES = {
     "rel_p95": "Relative error",
@@ -132,12 +132,12 @@ def readme_figure(run: Run | Summed, path: Path) -> None:
                 ha="center",
                 arrowprops={"arrowstyle": "-", "color": "#5b7085", "linewidth": 0.8},
             )
-    panels[0].set_ylabel("Error of the reading,\nas a share of the true value")
+    panels[0].set_ylabel("Error of the estimate,\nas a share of the true value")
     figure.suptitle("How wrong is a calibration error measured on N samples?", fontsize=12)
     figure.text(
         0.5,
         0.012,
-        "In a typical case 19 of 20 readings are nearer to the truth than this.\n" + _about(run),
+        "In a typical case 19 of 20 estimates are nearer to the truth than this.\n" + _about(run),
         ha="center",
         fontsize=8,
         color="0.35",
@@ -169,11 +169,11 @@ def _lowest_at_left(run: Run | Summed, values: np.ndarray) -> float:
 
 
 def _always_zero(ax: Axes, run: Run | Summed, *, named: bool) -> None:
-    """The line of an estimator that always reads 0."""
+    """The line of an estimator that always gives 0."""
     ax.axhline(1, color="0.6", linewidth=0.8, zorder=0)
     if named:
         where = (run.sizes[-1], 1)
-        ax.annotate("always reading 0", where, (0, 3), textcoords="offset points", color="0.4", fontsize=8, ha="right")
+        ax.annotate("always 0", where, (0, 3), textcoords="offset points", color="0.4", fontsize=8, ha="right")
 
 
 def _axes(ax: Axes, run: Run | Summed, *, percent: bool = False, few: bool = False) -> None:

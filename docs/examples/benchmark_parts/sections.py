@@ -14,10 +14,10 @@ from .stats import CLEAR, FAILS, HOLDS, UNDECIDED, Number, spread, table
 #: What the default's error may be of the best curve's: at every size, and up to ``SMALL`` samples.
 BAR, SMALL_BAR, SMALL = 0.95, 0.7, 120
 _HOW = """
-Readings of one size are paired: all estimators see the same sets. A **relative error** is
-|reading − truth| / truth; its 95th percentile over the {sets} sets is taken for each distribution, then the median over
-distributions. An estimator that always reads 0 has a relative error of 1, so **bias** (mean reading − truth, as a share
-of the truth) is given too. After ± stands one standard error over distributions: a bootstrap of the {mixtures}
+Estimates of one size are paired: all estimators see the same sets. A **relative error** is
+|estimate − truth| / truth; its 95th percentile over the {sets} sets is taken for each distribution, then the median
+over distributions. An estimator that always gives 0 has a relative error of 1, so **bias** (mean estimate − truth, as a
+share of the truth) is given too. After ± stands one standard error over distributions: a bootstrap of the {mixtures}
 mixtures, because the distributions of a mixture are not independent. A verdict is "{holds}" or "{fails}" when the sign
 is clear by {clear:g} standard errors, and "{undecided}" otherwise."""
 _TRUTH = """
@@ -82,8 +82,8 @@ def what_was_run(run: Run, log: Path | None = None) -> str:
         ],
         ["versions", ", ".join(f"{k} {v}" for k, v in sorted(run.versions.items()))],
     ]
-    reading = float(run.frame["seconds"].sum()) * c.sets
-    rows.append(["processor time of all readings", _duration(reading)])
+    seconds = float(run.frame["seconds"].sum()) * c.sets
+    rows.append(["processor time of all estimates", _duration(seconds)])
     if log is not None:
         passed, calls = logged(log)
         whole = f"{_duration(passed)}, pools and draws included"
@@ -230,8 +230,8 @@ def estimator_tables(run: Run) -> str:
         ]
     out += [
         "### Time\n",
-        "Microseconds a reading in the benchmark's batches (median over distributions; what estimators share, such as "
-        "sorting, is charged to the first that needs it; a class-wise reading reads every class).\n",
+        "Microseconds an estimate in the benchmark's batches (median over distributions; what estimators share, such "
+        "as sorting, is charged to the first that needs it; a class-wise estimate takes every class).\n",
     ]
     times = {notion: run.medians("seconds", notion)[indices] for notion in NOTIONS}
     rows = [

@@ -19,7 +19,7 @@ from .stats import Number, Resampler, median, spread, table
 KEYS = ("track", "distribution", "notion", "size", "estimator")
 WORDS = {
     "beta": "Beta-distributed scores with true maps",
-    "networks": "Laws fitted to real image classifiers",
+    "networks": "Distributions fitted to real image classifiers",
     "dirichlet": "Probability vectors of several classes",
     "imbalance": "One positive in a hundred",
     "consistency": "Samples up to a million",
@@ -70,8 +70,8 @@ def page(tracks: Tracks) -> str:
         "Distributions beside the mixtures whose truth is known too. "
         f"{tracks.config.n_sets} sets a size, seed {tracks.config.seed}, {state}. Medians over the miscalibrated "
         "distributions of a track; ± a bootstrap standard error over distributions, where there are enough. Bars and "
-        "marks as in [benchmark.md](benchmark.md). Of calibrated distributions the mean reading is given: all of it is "
-        "false alarm.\n",
+        "marks as in [benchmark.md](benchmark.md). Of calibrated distributions the mean estimate is given: all of it "
+        "is false alarm.\n",
     ]
     if tracks.done < tracks.wanted:
         out[1] += "Tracks of which nothing is there yet are left out.\n"
@@ -86,7 +86,7 @@ def page(tracks: Tracks) -> str:
             if wrong.height:
                 out += [_title(notion, wrong, "miscalibrated"), _against_best(wrong)]
             if right.height:
-                out += [_title(notion, right, "calibrated: mean reading"), _alarms(right)]
+                out += [_title(notion, right, "calibrated: mean estimate"), _alarms(right)]
             if track == "consistency" and wrong.height:
                 out += [_title(notion, wrong, "miscalibrated: RMSE, median over distributions"), _consistency(wrong)]
     return "\n".join(out)
@@ -122,7 +122,7 @@ def ratio_to_best(cells: pl.DataFrame, measure: str) -> tuple[str, float, float,
 
 
 def _alarms(cells: pl.DataFrame) -> str:
-    """Mean reading of calibrated distributions."""
+    """Mean estimate of calibrated distributions."""
     names = [name for name in ALARMED if name in cells["estimator"]]
     rows = []
     for size in sorted(cells["size"].unique()):

@@ -29,14 +29,14 @@ class Zero(Estimator):
 
 @dataclass(frozen=True)
 class Average(Estimator):
-    """Mean of the readings of two estimators, ``share`` of the second."""
+    """Mean of the estimates of two estimators, ``share`` of the second."""
 
     first: Estimator
     second: Estimator
     share: float = 0.5
 
     def powers(self, problems: Problem, norm: float) -> np.ndarray:
-        """The mean (of powers, which for norm 1 are the readings)."""
+        """The mean (of powers, which for norm 1 are the estimates)."""
         return (1 - self.share) * self.first.powers(problems, norm) + self.share * self.second.powers(problems, norm)
 
 
@@ -134,10 +134,12 @@ def config(seed: int) -> Config:
 def known_sign(store: Store, size: int) -> dict[str, np.ndarray]:
     """Errors of an oracle that knows on which side a score is wrong, by notion: (distributions, sets) and their truths.
 
-    Its reading is the mean of ``sign · (o - s)``: unbiased, and of the smallest variance that an estimator without a
+    Its estimate is the mean of ``sign · (o - s)``: unbiased, and of the smallest variance that an estimator without a
     prior can have in large samples (it is the error's efficient influence function).
     """
-    found: dict[str, list[np.ndarray]] = {f"{notion} {what}": [] for notion in NOTIONS for what in ("reading", "truth")}
+    found: dict[str, list[np.ndarray]] = {
+        f"{notion} {what}": [] for notion in NOTIONS for what in ("estimate", "truth")
+    }
     for distribution in sorted(store.config.distributions):
         pool = store.load_pool(distribution)
         rows = store.config.rows_of(size)
@@ -145,12 +147,12 @@ def known_sign(store: Store, size: int) -> dict[str, np.ndarray]:
         winner = pool.scores.argmax(axis=1)
         columns = {"classwise": range(distribution.classes), "confidence": [winner]}
         for notion, chosen in columns.items():
-            readings = []
+            estimates = []
             for k in chosen:
                 score = np.take_along_axis(pool.scores, np.broadcast_to(k, winner.shape)[:, None], 1)[:, 0]
                 cell = np.minimum((score.astype(np.float64) * TRUTH_BINS).astype(np.int64), TRUTH_BINS - 1)
                 side = signs[k if notion == "classwise" else distribution.classes][cell]
-                readings.append((side * ((pool.labels == k) - score))[rows].mean(axis=1))
-            found[f"{notion} reading"].append(np.mean(readings, axis=0))
+                estimates.append((side * ((pool.labels == k) - score))[rows].mean(axis=1))
+            found[f"{notion} estimate"].append(np.mean(estimates, axis=0))
             found[f"{notion} truth"].append(truth_of(pool.truth, notion, 1).truth)
     return {name: np.array(values) for name, values in found.items()}

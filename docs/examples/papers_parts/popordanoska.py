@@ -271,7 +271,7 @@ def figure_2b() -> str:
 
 @PAPER.item(
     "Figure 4",
-    "readings of real predictions against the number of rows, with intervals",
+    "estimates of real predictions against the number of rows, with intervals",
     "`docs/examples/figure4.py`",
 )
 def figure_4() -> str:

@@ -65,7 +65,7 @@ def confidence() -> str:
 
 @PAPER.item(
     "Definition 3, ECE^mul",
-    "`E |P(Y = c | s) - s_c|` at the class c = Y that came",
+    "`E |P(Y = c | s) - s_c|` at the observed class c = Y",
     '`notion="drawn-class"`',
 )
 def drawn_class() -> str:
@@ -371,7 +371,7 @@ def ground_truth() -> str:
     rng = np.random.default_rng(0)
     p = rng.random(2_000_000)
     floor = cal.calibration_error((rng.random(len(p)) < p).astype(int), p, estimator=cal.Binned(2000))
-    return differs(0.0, floor, "what labels in 2000 bins read of a calibrated model; a posterior reads 0", by=5e-3)
+    return differs(0.0, floor, "what labels in 2000 bins give for a calibrated model; a posterior gives 0", by=5e-3)
 
 
 def _second_form(x: float, t: np.ndarray, b: float) -> np.ndarray:

@@ -32,7 +32,7 @@ class Entry:
     ----------
     estimator : Estimator
     norm : {1, 2}, default 1
-        Which error it reads; it is compared with the truth of this norm.
+        Which error it estimates; it is compared with the truth of this norm.
     shared_bandwidth : bool, default False
         Class-wise, every class is smoothed with the bandwidth of class 0, as the authors' code does. Of
         :class:`Density` only.

@@ -23,7 +23,7 @@ Row: TypeAlias = dict[str, Any]
 
 
 def read_pool(config: Config, distribution: Distribution, pool: Pool, entries: Mapping[str, Entry]) -> list[Row]:
-    """One row for each estimator, size and notion. Readings are paired: every estimator sees the same sets."""
+    """One row for each estimator, size and notion. Estimates are paired: every estimator gets the same sets."""
     about = {
         "mode": config.mode,
         "seed": config.seed,
@@ -42,8 +42,8 @@ def read_pool(config: Config, distribution: Distribution, pool: Pool, entries: M
     n_classes = distribution.classes
     for size in config.sizes:
         rows = config.rows_of(size)
-        readings = {(notion, name): np.empty(len(rows)) for notion in NOTIONS for name in entries}
-        seconds = dict.fromkeys(readings, 0.0)
+        estimates = {(notion, name): np.empty(len(rows)) for notion in NOTIONS for name in entries}
+        seconds = dict.fromkeys(estimates, 0.0)
         together = max(1, TILE // size)
         for a in range(0, len(rows), together):
             part = slice(a, a + together)
@@ -53,7 +53,7 @@ def read_pool(config: Config, distribution: Distribution, pool: Pool, entries: M
             for notion, some in (("classwise", problems[:-1]), ("confidence", problems[-1:])):
                 for name, entry in entries.items():
                     start = time.process_time()
-                    readings[notion, name][part] = readings_of(entry, some)
+                    estimates[notion, name][part] = estimates_of(entry, some)
                     seconds[notion, name] += time.process_time() - start
         for notion in reversed(NOTIONS):
             for name, entry in entries.items():
@@ -68,7 +68,7 @@ def read_pool(config: Config, distribution: Distribution, pool: Pool, entries: M
                         "truth": truth.truth,
                         "posterior_truth": truth.posterior_truth,
                         "label_truth": truth.label_truth,
-                        **statistics(readings[notion, name], truth.truth, truth.label_truth),
+                        **statistics(estimates[notion, name], truth.truth, truth.label_truth),
                         "seconds": seconds[notion, name] / config.sets,
                     }
                 )
@@ -117,7 +117,7 @@ def read_samples(
 
     Notes
     -----
-    Cost: that of the sums and of one reading of all of them; a few microseconds a sample of thirty rows.
+    Cost: that of the sums and of one estimate from all of them; a few microseconds a sample of thirty rows.
 
     Examples
     --------
@@ -183,8 +183,8 @@ def _roots(powers: FloatArray, norm: float) -> FloatArray:
     return powers if is_linear(norm) else np.asarray(np.maximum(powers, 0.0) ** (1 / norm))
 
 
-def readings_of(entry: Entry, problems: Sequence[Problem]) -> FloatArray:
-    """The entry's reading of every set: ``(mean over classes of errorᵖ)^(1/p)``, classes without a number left out."""
+def estimates_of(entry: Entry, problems: Sequence[Problem]) -> FloatArray:
+    """The entry's estimate of every set: ``(mean over classes of errorᵖ)^(1/p)``, classes without a number left out."""
     estimator = entry.estimator
     if entry.shared_bandwidth and isinstance(estimator, Density):
         h = estimator.widths(estimator.summarize(problems[0]))
@@ -198,11 +198,11 @@ def readings_of(entry: Entry, problems: Sequence[Problem]) -> FloatArray:
     return _roots(np.asarray(mean), entry.norm)
 
 
-def statistics(readings: FloatArray, truth: float, label_truth: float) -> dict[str, float]:
-    """What is kept of the readings of one cell; NaN where no reading, or no positive truth, gives a number."""
-    known = readings[~np.isnan(readings)]
+def statistics(estimates: FloatArray, truth: float, label_truth: float) -> dict[str, float]:
+    """What is kept of the estimates of one cell; NaN where no estimate, or no positive truth, gives a number."""
+    known = estimates[~np.isnan(estimates)]
     nan = float("nan")
-    out = {"nan_share": 1 - known.size / readings.size}
+    out = {"nan_share": 1 - known.size / estimates.size}
     if known.size == 0:
         return out | dict.fromkeys(STATISTICS, nan)
     error = known - truth

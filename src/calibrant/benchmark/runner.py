@@ -69,10 +69,10 @@ def run(
     -------
     polars.DataFrame
         One row for each distribution, notion, size and estimator, also written to ``results.parquet``: ``truth`` (see
-        :mod:`calibrant.benchmark.truth` for the three), ``mean`` and ``sd`` of the readings, ``bias``, ``rmse``, the
+        :mod:`calibrant.benchmark.truth` for the three), ``mean`` and ``sd`` of the estimates, ``bias``, ``rmse``, the
         95th percentile and the median over sets of the absolute error (``abs_p95``, ``abs_median``) and of the
         relative one (``rel_p95``, ``rel_median``), the 95th percentiles against the truth by labels (``label_…``), the
-        share of readings that are NaN, and seconds a reading (what estimators share is charged to the first that
+        share of estimates that are NaN, and seconds an estimate (what estimators share is charged to the first that
         needs it). All but the seconds is the same, bit for bit, whatever the number of processes and stops.
 
     Raises
@@ -106,7 +106,7 @@ def predict(
     progress: bool = True,
     config: Config | None = None,
 ) -> Path:
-    """The first half of :func:`run` alone: predict and keep what every estimator will read. Returns the folder."""
+    """The first half of :func:`run` alone: predict and keep the sets for every estimator. Returns the folder."""
     config = _config(mode, seed, quick) if config is None else config
     jobs, folder = check_jobs(n_jobs), _folder(out, config, quick)
     store = Store.open(folder, _content(config))
@@ -116,7 +116,7 @@ def predict(
 
 
 def forget(out: str | os.PathLike[str], names: list[str]) -> None:
-    """Drop the results of some estimators from the folder of a run, so that another run reads them anew."""
+    """Drop the results of some estimators from the folder of a run, so that another run computes them anew."""
     need_polars()
     Store.existing(out).forget(names)
 

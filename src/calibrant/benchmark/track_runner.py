@@ -18,7 +18,7 @@ from ..errors.base import Estimator
 from .config import check_sizes, described
 from .curves import OURS, Entries, Entry, as_entries, paper_curves
 from .experiment import Experiment, definitions_of
-from .read import Row, readings_of, statistics
+from .read import Row, estimates_of, statistics
 from .storage import Store
 from .tracks import TRACKS, Distribution, distributions
 
@@ -32,7 +32,7 @@ SIZES = (30, 60, 120, 250, 500, 1000, 3000)
 LARGE_SIZES = (1_000, 10_000, 100_000, 1_000_000)
 #: Scores drawn at a time (the seeds depend on it), and the most rows that all sets of a size have together.
 CHUNK, MOST_ROWS = 2_000_000, 20_000_000
-#: Readings of a calibrated model above these count as false alarms.
+#: Estimates of a calibrated model above these count as false alarms.
 ALARMS = (0.01, 0.02)
 #: Columns that identify a row of results.
 KEYS = ("track", "distribution", "notion", "size", "estimator")
@@ -145,8 +145,8 @@ def run_tracks(
         - ``truth``, ``truth_se``, ``calibrated`` (whether the truth is 0),
         - ``mean``, ``sd``, ``bias``, ``rmse``, ``abs_p95``, ``abs_median`` over sets, and ``nan_share``, the share of
           sets without a number, which the others leave out,
-        - ``rel_p95``, ``rel_median``: those of ``|reading - truth| / truth``; NaN where calibrated,
-        - ``reading_p95``, ``alarm_0.01``, ``alarm_0.02``: 95th percentile of the reading, and the share of readings
+        - ``rel_p95``, ``rel_median``: those of ``|estimate - truth| / truth``; NaN where calibrated,
+        - ``reading_p95``, ``alarm_0.01``, ``alarm_0.02``: 95th percentile of the estimate, and the share of estimates
           above 0.01 and above 0.02: the false alarms of a calibrated model.
 
     Raises
@@ -172,7 +172,7 @@ def summarize(results: pl.DataFrame) -> pl.DataFrame:
     """Medians over distributions by track, notion, size and estimator, with false alarms where calibrated.
 
     ``distributions`` and ``calibrated`` count the two kinds. Of the miscalibrated: medians of ``rel_p95``,
-    ``rel_median``, ``abs_p95``, ``rmse``, ``bias`` and ``truth``. Of the calibrated: mean ``false_alarm`` (reading),
+    ``rel_median``, ``abs_p95``, ``rmse``, ``bias`` and ``truth``. Of the calibrated: mean ``false_alarm`` (estimate),
     median ``false_alarm_p95``, and mean shares ``alarm_0.01`` and ``alarm_0.02``. ``seconds`` is a mean.
     """
     import polars as pl
@@ -209,10 +209,10 @@ def evaluation_sets(
     ]
 
 
-def readings(
+def estimates(
     distribution: Distribution, size: int, config: TrackConfig, entries: Entries
 ) -> dict[tuple[str, str], tuple[FloatArray, float]]:
-    """Errors that estimators read on one size's sets, and seconds, by (notion, name)."""
+    """Errors that estimators give for one size's sets, and seconds, by (notion, name)."""
     keys = [(notion, name) for notion in distribution.notions for name in entries]
     values: dict[tuple[str, str], list[FloatArray]] = {key: [] for key in keys}
     seconds = dict.fromkeys(keys, 0.0)
@@ -222,13 +222,13 @@ def readings(
             problems = distribution.problems(scores, labels, notion)
             for name, entry in entries.items():
                 start = perf_counter()
-                values[notion, name].append(readings_of(entry, problems))
+                values[notion, name].append(estimates_of(entry, problems))
                 seconds[notion, name] += perf_counter() - start
     return {key: (np.concatenate(values[key]), seconds[key]) for key in keys}
 
 
 def _alarms(values: FloatArray) -> dict[str, float]:
-    """95th percentile of readings, and the shares above each level; NaN where there is no reading."""
+    """95th percentile of estimates, and the shares above each level; NaN where there is no estimate."""
     known = values[~np.isnan(values)]
     some = known.size > 0
     shares = {f"alarm_{level:g}": float((known > level).mean()) if some else float("nan") for level in ALARMS}
@@ -243,7 +243,7 @@ def _read(config: TrackConfig, entries: Entries, item: Item, names: list[str]) -
     chosen = {name: entries[name] for name in names}
     rows: list[Row] = []
     for size in item.sizes:
-        for (notion, name), (values, seconds) in readings(d, size, config, chosen).items():
+        for (notion, name), (values, seconds) in estimates(d, size, config, chosen).items():
             entry = chosen[name]
             truth = d.truth(notion, entry.norm)
             measured = statistics(values, truth.value, truth.value)

@@ -155,8 +155,8 @@ def chosen_of(
     rule.
     """
     weights = sample.weights / sample.total
-    reading = _errors if goal == "calibration" else _scores
-    table = reading(found, weights, goal)
+    scored = _errors if goal == "calibration" else _scores
+    table = scored(found, weights, goal)
     able = [row for row in table if goal != "calibration" or not _harms(found, row["name"], alone, weights)]
     least = min(able, key=lambda row: row["loss"])
     if goal == "calibration":

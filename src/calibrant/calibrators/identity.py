@@ -13,7 +13,7 @@ from .temperature import softmax
 
 
 class Identity(Calibrator):
-    """Leaves scores alone: probabilities as they are, logits by the softmax they are logits of. Margins have no such.
+    """Probabilities as they are, logits by their softmax; margins of a binary classifier have no probabilities.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ class Scores:
 
     @property
     def n_columns(self) -> int:
-        """Classes that the scores speak of: 2 for 1-D scores."""
+        """Number of classes: 2 for 1-D scores."""
         return 2 if self.values.ndim == 1 else int(self.values.shape[1])
 
     def of_positive(self) -> FloatArray:
@@ -105,7 +105,7 @@ class Sample:
 
     @classmethod
     def of(cls, p: Predictions) -> Sample:
-        """Predictions; a single column speaks of the second class. Relative weights add up to effective rows."""
+        """Of predictions; a single column is of the second class. Relative weights add up to effective rows."""
         if p.weights is not None and not p.weights.all():
             p = p.subset(p.weights > 0)
         codes, classes = p.codes.astype(np.intp), p.classes
@@ -228,7 +228,7 @@ def _weights(sample_weight: Any, values: AnyArray) -> FloatArray:
 
 
 def _two(y: AnyArray, labels: Any) -> tuple[Label, ...]:
-    """Classes of 1-D scores: the sorted two; the second is what scores speak of."""
+    """Classes of 1-D scores: the sorted two; scores are of the second."""
     if labels is not None:
         return check_label_list(labels, 2)
     seen = tuple(np.unique(y).tolist())
@@ -239,7 +239,7 @@ def _two(y: AnyArray, labels: Any) -> tuple[Label, ...]:
     if len(seen) == 1:
         raise ValueError(f"y has one class only ({seen[0]!r}), and two are needed: pass labels=[...] with both")
     raise ValueError(
-        f"Only binary classification is possible with 1-D scores, which speak of two classes; y has {len(seen)} "
+        f"Only binary classification is possible with 1-D scores, which are of two classes; y has {len(seen)} "
         "classes: pass scores with a column a class"
     )
 

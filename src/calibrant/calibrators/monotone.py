@@ -43,7 +43,7 @@ class Knots(BinaryCalibrator):
 
 
 class IsotonicCalibrator(Knots):
-    r"""Isotonic regression: the non-decreasing map of least squared error (and, as it happens, of least log-loss).
+    r"""Isotonic regression: the non-decreasing map of least squared error (and of least log-loss).
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ class IsotonicCalibrator(Knots):
 
 
 class RocHullCalibrator(IsotonicCalibrator):
-    r"""The map read off the convex hull of the ROC curve: the same as isotonic regression, found another way.
+    r"""The map from the convex hull of the ROC curve: the same as isotonic regression.
 
     Each edge of the hull holds scores between which no threshold is best for any cost; the map is flat there, at the
     share of positives among them, ``slope · π / (slope · π + 1 - π)`` with the edge's slope and the base rate π.

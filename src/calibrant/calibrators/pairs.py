@@ -16,7 +16,7 @@ from .inputs import Sample, Scores
 from .temperature import softmax
 
 COUPLINGS = ("quadratic", "likelihood")
-#: How near to 0 and 1 pairs may say what they say: beyond, systems of equations are singular.
+#: How near to 0 and 1 probabilities of pairs may be: beyond, systems of equations are singular.
 _LEAST = 1e-7
 #: Numbers worked on at a time.
 _TILE = 1 << 20

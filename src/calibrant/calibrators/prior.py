@@ -22,7 +22,7 @@ from ..data.types import FloatArray
 from .base import not_below
 from .inputs import Sample
 
-#: Rows of ``shrinkage="auto"``, and where scores are margins: shares of classes know less than probabilities.
+#: Rows of ``shrinkage="auto"``, and where scores are margins: shares of classes tell less than probabilities.
 ROWS, OF_MARGINS = 8.0, 0.5
 
 

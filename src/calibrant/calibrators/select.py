@@ -1,4 +1,4 @@
-"""Which calibrator? By cross-validation with a proper score, and the simplest of those that cannot be told apart."""
+"""Which calibrator? By cross-validation with a proper score, the simplest of those that do not differ significantly."""
 
 from __future__ import annotations
 
@@ -245,7 +245,7 @@ def _selected(choosing: Choosing, sample: Sample, tried: Mapping[str, Calibrator
 
 
 class AutoCalibrator(Calibrator):
-    r"""Repair that does no harm: an average of calibrators, shrunk to leaving scores alone by cross-validated evidence.
+    r"""Average of calibrators, shrunk to the identity by cross-validated evidence, so that repair does no harm.
 
     Candidates share weights :math:`e^{-n\,\text{loss}/4}` by their losses of rows held out. The average that they make
     gets the part :math:`(1 - \text{se}^2 / \text{gain}^2)_+` by its gain over leaving scores alone, or less where the

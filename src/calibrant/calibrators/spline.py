@@ -203,8 +203,8 @@ class CurveCalibrator(BinaryCalibrator):
 
     Notes
     -----
-    Expresses any rising map that is smooth on the scale of the bandwidth. Where no sample speaks, the map goes on from
-    its neighbours. Cost O(n + G²) a fold.
+    Expresses any rising map that is smooth on the scale of the bandwidth. Where no sample lies within the kernel, the
+    map goes on from its neighbours. Cost O(n + G²) a fold.
 
     References
     ----------

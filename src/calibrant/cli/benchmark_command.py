@@ -20,7 +20,7 @@ _TABLES = {
 }
 _MOST_SIZES = 6
 #: What ``--show`` chooses on track "canonical".
-_CANONICAL = {"mean": "mean reading", "bias": "bias", "rmse": "root mean squared error"}
+_CANONICAL = {"mean": "mean estimate", "bias": "bias", "rmse": "root mean squared error"}
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def tracks(options: BenchmarkOptions, names: Sequence[str]) -> None:
 
 
 def canonical(options: BenchmarkOptions) -> None:
-    """Track "canonical": what is read beside the truth, and the bias of sharpness at a point."""
+    """Track "canonical": estimates beside the truth, and the bias of sharpness at a point."""
     from ..benchmark.canonical import run_canonical, run_default, run_sharpness
 
     show = options.shown("--show with --track canonical", _CANONICAL)
@@ -103,15 +103,15 @@ def print_tables(summed: pl.DataFrame, show: str) -> None:
 
 
 def _print_canonical(results: pl.DataFrame, show: str) -> None:
-    """One table a law of the paper and measure: the figure's estimators by rows, sizes by columns."""
+    """One table a distribution of the paper and measure: the figure's estimators by rows, sizes by columns."""
     import polars as pl
 
     from ..benchmark.canonical import CURVES, MEASURES, PUBLISHED
 
-    for law in PUBLISHED:
+    for distribution in PUBLISHED:
         for measure in MEASURES:
             part = results.filter(
-                (pl.col("distribution") == law.name)
+                (pl.col("distribution") == distribution.name)
                 & (pl.col("measure") == measure)
                 & pl.col("estimator").is_in(list(CURVES))
             )
@@ -121,7 +121,7 @@ def _print_canonical(results: pl.DataFrame, show: str) -> None:
             cell = {(name, size): value for name, size, value in part.select("estimator", "size", show).iter_rows()}
             known = [name for name in CURVES if (name, sizes[0]) in cell]
             rows = [[name, *(f"{cell[name, size]:.4f}" for size in sizes)] for name in known]
-            title = f"{law.name}, {measure}: {_CANONICAL[show]}; truth {part['truth'][0]:.4f}"
+            title = f"{distribution.name}, {measure}: {_CANONICAL[show]}; truth {part['truth'][0]:.4f}"
             _print(title, ["estimator", *map(str, sizes)], rows)
 
 
@@ -132,7 +132,7 @@ def _print_sharpness(found: pl.DataFrame) -> None:
         [f"{size}", name, f"{bias:+.4f}", f"{se:.4f}"]
         for size, name, bias, se in found.select("size", "estimator", "bias", "se").iter_rows()
     ]
-    title = f"sharpness at a point: bias against {limit:.4f}, what the kernel sees (truth {truth:.4f})"
+    title = f"sharpness at a point: bias against {limit:.4f}, the kernel's limit (truth {truth:.4f})"
     _print(title, ["samples", "estimator", "bias", "± standard error"], rows)
 
 

@@ -47,7 +47,7 @@ def demo_command(
     out: Annotated[Path, typer.Option(help="Folder for the HTML pages.")] = Path(),
     force: ReplaceOption = False,
 ) -> None:
-    """Train two models on scikit-learn's handwritten digits and report on them: is it even, and which of ten?"""
+    """Train two models on scikit-learn's handwritten digits (even or odd; which of ten) and report on them."""
     guarded(lambda: _demo(out, force))
 
 

@@ -235,7 +235,7 @@ def _compare(columns: Columns, rows: Rows, methods: str | None, **options: Any) 
 
 
 def _labels(columns: Columns) -> list[Any] | None:
-    """Labels of the columns; of a single one both, the one that it speaks of last."""
+    """Labels of the columns; of a single one both, the one that it is the probability of last."""
     if len(columns.probs) > 1:
         return columns.labels
     both = columns.labels or columns.seen

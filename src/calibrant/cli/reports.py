@@ -68,7 +68,7 @@ MaterialOption = Annotated[
     typer.Option(help="Calibration error below which it does not matter; default: 0.05, less for rare outcomes."),
 ]
 ThresholdOption = Annotated[
-    float | None, typer.Option(help="Score from which on you act: tells how many decisions a repair changes.")
+    float | None, typer.Option(help="Decision threshold (a score): tells how many decisions a repair changes.")
 ]
 SumsOption = Annotated[
     Path | None, typer.Option("--sums", help="Write the sums of all rows here, for calibrant merge; - as above.")
@@ -216,7 +216,7 @@ def merge_command(
     title: TitleOption = None,
     force: ReplaceOption = False,
 ) -> None:
-    """Report on the rows of many machines, of which each saved its sums: as if all had been read at once."""
+    """Report on the rows of many machines from the sums that each saved: the same as of all rows at once."""
 
     def run() -> tuple[str, tuple[Output, Output], Mapping[str, Estimate], Wanted]:
         wanted = Wanted(estimator, level, material, threshold, title, as_json, html, sums, fail_above, fail_on, force)

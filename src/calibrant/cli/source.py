@@ -27,9 +27,7 @@ PIECE_ROWS = 500_000
 
 EngineOption = Annotated[
     str | None,
-    typer.Option(
-        help="Who reads: polars, duckdb, dask or spark. FILE may then be a pattern or a (partitioned) folder."
-    ),
+    typer.Option(help="Engine: polars, duckdb, dask or spark. FILE may then be a pattern or a (partitioned) folder."),
 ]
 ByOption = Annotated[str | None, typer.Option(help="Column of groups: one result for each value. Needs --engine.")]
 SqlOption = Annotated[str | None, typer.Option(help="A query in place of FILE. Needs --engine duckdb.")]
@@ -44,13 +42,13 @@ ProbOption = Annotated[
 ]
 WeightOption = Annotated[str | None, typer.Option(help="Column of sample weights.")]
 GroupsOption = Annotated[
-    str | None, typer.Option(help="Column of what rows belong to (a game, a patient): rows of one are not independent.")
+    str | None, typer.Option(help="Column of the group of each row (a game, a patient): its rows are not independent.")
 ]
 HtmlOption = Annotated[Path | None, typer.Option(help="Write a page here; - is standard output.")]
 LabelsOption = Annotated[
     str | None, typer.Option(help="Labels, a,b,c: of the columns so named, else of the columns in order.")
 ]
-PosLabelOption = Annotated[str | None, typer.Option(help="Label that a single probability column speaks of.")]
+PosLabelOption = Annotated[str | None, typer.Option(help="Label that a single column is the probability of.")]
 FormatOption = Annotated[
     str | None, typer.Option("--format", help="csv, parquet, ndjson or arrow; default: told from the file.")
 ]
@@ -197,7 +195,7 @@ class Columns:
     labels : list or None
         Labels of the columns of probabilities, in order, or both labels of a single column, where they are known.
     positive : label or None
-        What a single column speaks of, where that was said.
+        The label that a single column is the probability of, where that was said.
     """
 
     table: Table

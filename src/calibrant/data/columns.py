@@ -1,4 +1,4 @@
-"""Which label a column's name speaks of: the one place that reads names, for frames and for files."""
+"""Which label a column's name stands for: the one place that reads names, for frames and for files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def named_labels(
     names : sequence of str
         Column names.
     seen : sequence of labels
-        Distinct labels of one kind. Columns may speak of labels that were not seen.
+        Distinct labels of one kind. Columns may stand for labels that were not seen.
     row_of : callable or None
         First row of a label, for the error; None where rows have no numbers.
 
@@ -40,7 +40,7 @@ def named_labels(
     Raises
     ------
     ValueError
-        Where the names mean something and no reading of them covers the labels.
+        Where the names mean something and no interpretation of them covers the labels.
     """
     if _only_count(names):
         return None
@@ -62,7 +62,7 @@ def named_labels(
 
 
 def named_order(names: Sequence[str], labels: Sequence[Label]) -> list[int] | None:
-    """Positions of the columns that carry ``labels`` as names; None where the names do not speak of labels."""
+    """Positions of the columns that carry ``labels`` as names; None where the names are no labels."""
     if _only_count(names):
         return None
     found = _match(names, labels)
@@ -135,7 +135,7 @@ _FORMS: tuple[Callable[[str], str], ...] = (str, str.casefold, _plain)
 
 
 def _match(names: Sequence[str], labels: Sequence[Label]) -> tuple[Label, ...] | None:
-    """The label of each column by the first reading that has a column for each of ``labels``."""
+    """The label of each column by the first interpretation with a column for each of ``labels``."""
     for form in _FORMS:
         known = {form(text_of(label)): label for label in labels}
         if len(known) < len(labels):

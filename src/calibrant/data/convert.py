@@ -92,7 +92,7 @@ def _from_sequence(value: Any, name: str) -> AnyArray:
 
 
 def _from_dlpack(value: Any, name: str, cause: Exception | None = None) -> AnyArray:
-    """Arrays that speak DLPack, brought to the CPU where they can be."""
+    """Arrays that support DLPack, brought to the CPU where they can be."""
     for options in ({}, {"device": "cpu"}):
         try:
             return np.from_dlpack(value, **options)  # type: ignore[arg-type]  # (NumPy types each keyword apart)

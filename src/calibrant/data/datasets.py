@@ -85,7 +85,7 @@ def _truth(kind: str, a: float, b: float) -> float:
     return float(np.abs(true_map(grid, kind) - grid).mean())
 
 
-#: The survey's classes: halves of normal laws (mean, variance) of one feature; the third class is a single one.
+#: The survey's classes: halves of normal distributions (mean, variance) of one feature; the third has only one.
 _SURVEY = (((64.0, 1280.0), (-4.0, 960.0)), ((4.0, 980.0), (-72.0, 1024.0)), ((0.0, 8.0), (0.0, 8.0)))
 _SURVEY_SLOPES = {"underconfident": 0.01, "overconfident": 0.05}
 _SURVEY_WEIGHTS = np.array([1.6, 0.6, 1.0])
@@ -100,7 +100,7 @@ def survey_posterior(x: Any, n_classes: int = 2) -> FloatArray:
     """``P(class | x)`` in the synthetic cases of Silva Filho et al., equal priors; shape (n, 2) or (n, 3).
 
     Class 1 is half N(64, 1280) and half N(-4, 960), class 2 half N(4, 980) and half N(-72, 1024), class 3 N(0, 8), with
-    variances. The last column of two classes is class 1, which high x and so high scores speak of.
+    variances. The last column of two classes is class 1, of which high x and so high scores are evidence.
     """
     logs = _survey_log_densities(x)[:, :n_classes]
     density = np.exp(logs - logs.max(axis=1, keepdims=True))
@@ -111,7 +111,7 @@ def survey_posterior(x: Any, n_classes: int = 2) -> FloatArray:
 def survey_true_map(scores: Any, case: str) -> FloatArray:
     """``P(class 1 | score)`` of the survey's two-class cases, whose scores are ``1 / (1 + exp(-a x))``.
 
-    Scores count as 1e-5 to 1 - 1e-5: beyond, where no sample comes, the laws' far tails turn the map back.
+    Scores count as 1e-5 to 1 - 1e-5: beyond, where no sample comes, the distributions' far tails turn the map back.
     """
     from scipy.special import logit
 

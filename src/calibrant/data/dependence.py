@@ -21,7 +21,7 @@ WAVES = len(_ROUGH)
 MIXTURES = (_PARTS, *np.eye(len(_PARTS)).tolist(), _ROUGH)
 #: Cells in which ranks are told.
 RANK_TABLE = 1024
-#: The level at which few groups are allowed for, by Student's law in place of the normal one.
+#: The level at which few groups are allowed for, by Student's distribution in place of the normal one.
 _LEVEL = 0.95
 #: Rows of a cell of neighbouring scores, and rows in which a serial correlation is looked for.
 _NEAR, _LOOKED_AT = 50, 1 << 16

@@ -64,7 +64,7 @@ def _two_classes(seen: tuple[Label, ...], pos_label: Any) -> tuple[Label, ...]:
 
 
 def _another(label: Any) -> Label:
-    """A label for what is not this one: all rows have it, and it is what the probabilities speak of."""
+    """A label for what is not this one: all rows have it, and the probabilities are its."""
     if isinstance(label, str):
         return f"not {label}"
     return b"not " + label if isinstance(label, bytes) else 0

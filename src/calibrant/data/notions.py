@@ -42,7 +42,7 @@ class Target:
     domain : (float, float)
         Where scores can lie.
     label : object
-        The class it speaks of, if it is one.
+        The class whose probability the scores are, if it is one.
     share : float or None
         Its weight among the notion's problems, which sum to 1; None where all count alike.
     """
@@ -82,7 +82,7 @@ class Notion(ABC):
     vector : bool
         Whether the score is a vector.
     drawn : bool
-        Whether of a vector only the component of the class that came counts.
+        Whether of a vector only the component of the observed class counts.
 
     Examples
     --------
@@ -262,7 +262,7 @@ class Classwise(Notion):
 
 @dataclass(frozen=True)
 class Confidence(Notion):
-    """The winner's probability: ``P(Y = argmax P(X) | max P(X) = s) = s``. The first label wins a tie."""
+    """Probability of the predicted class: ``P(Y = argmax P(X) | max P(X) = s) = s``. The first label wins a tie."""
 
     name: ClassVar[str] = "confidence"
 
@@ -274,7 +274,7 @@ class Confidence(Notion):
 
 @dataclass(frozen=True)
 class TopLabel(Notion):
-    """The winner's probability given who wins: ``P(Y = k | argmax = k, max P(X) = s) = s`` for every k, s.
+    """Probability of the predicted class, given that class: ``P(Y = k | argmax = k, max P(X) = s) = s`` for every k, s.
 
     Classes that are never predicted make no problem; the others count by how often they are predicted.
     """
@@ -300,7 +300,7 @@ class TopLabel(Notion):
 
 @dataclass(frozen=True)
 class Canonical(Notion):
-    """The whole vector: ``P(Y = k | P(X) = q) = q_k`` for every q in the simplex and every k."""
+    """The whole probability vector: ``P(Y = k | P(X) = q) = q_k`` for every q in the simplex and every k."""
 
     name: ClassVar[str] = "canonical"
     vector: ClassVar[bool] = True
@@ -312,7 +312,7 @@ class Canonical(Notion):
 
 @dataclass(frozen=True)
 class DrawnClass(Canonical):
-    """The whole vector, read at the class that came: ``E |P(Y = c | s) - s_c|`` for ``c = Y``.
+    """The probability vector, at the observed class: ``E |P(Y = c | s) - s_c|`` for ``c = Y``.
 
     Calibrated exactly when :class:`Canonical` is, but the error is another number: the mean gap of one class, drawn
     with its frequency, where the canonical L1 error is the sum over all classes. It is at most half of that: gaps of a

@@ -1,4 +1,4 @@
-"""`Predictions`: what a classifier said and what happened, judged once and never again."""
+"""`Predictions`: validated probabilities and labels."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ COUNTED = 2.0**53
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Predictions(Shown):
-    """Validated predictions: probabilities, label codes, weights and the classes they speak of.
+    """Validated predictions: probabilities, label codes, weights and classes.
 
     Build one with :func:`as_predictions`; the constructor checks nothing.
 

@@ -1,4 +1,4 @@
-"""Names from data as a terminal may show them: no escapes, no line breaks, no marks that turn the reading around."""
+"""Names from data as a terminal may show them: no escapes, no line breaks, no marks that turn the direction of text."""
 
 from __future__ import annotations
 

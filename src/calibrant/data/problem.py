@@ -42,7 +42,7 @@ class Problem(Sequence["Problem"]):
     eps : float
         Rounding unit of the scores as the user passed them.
     label : object
-        The class it speaks of, None for a confidence; of many problems, a tuple.
+        The class whose probability the scores are, None for a confidence; of many problems, a tuple.
     share : float
         Weight of this problem among its siblings, of many a tuple; a set's shares sum to 1.
     starts : ndarray of shape (R + 1,) or None
@@ -389,7 +389,7 @@ class VectorProblem:
     eps: float
     classes: tuple[Label, ...]
     logs: FloatArray | None = None
-    #: Whether only the class that came counts, with its frequency.
+    #: Whether only the observed class counts, with its frequency.
     drawn: bool = False
     #: How many rows say as much as one independent row; None where all are independent.
     design: float | None = None

@@ -41,7 +41,7 @@ def as_predictions(
     groups: Any = None,
     group_average: str = "micro",
 ) -> Predictions:
-    """Judge user input once and return :class:`Predictions`.
+    """Validate labels and probabilities once and return :class:`Predictions`.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def as_predictions(
         count (``f0``, ``column_0``): the sorted unique labels when there are K of them, else ``0 … K-1`` when
         ``y_true`` holds such integers and 0 is among them.
     pos_label : label, optional
-        The label that a 1-D ``y_prob`` speaks of. Default 1 for labels in {0, 1}, {-1, 1} or bool.
+        The label that a 1-D ``y_prob`` is the probability of. Default 1 for labels in {0, 1}, {-1, 1} or bool.
     sample_weight : array-like of shape (n,), optional
         Non-negative, finite, not all zero. Whole numbers equal repeated rows.
     sum_tolerance : float, optional

@@ -24,8 +24,8 @@ R = TypeVar("R")
 Renamed: TypeAlias = str | tuple[str, Callable[[Any], Any]]
 
 
-class Reading(TypedDict, total=False):
-    """How labels and probabilities are read; see :func:`calibrant.as_predictions`."""
+class InputOptions(TypedDict, total=False):
+    """How labels and probabilities are interpreted; see :func:`calibrant.as_predictions`."""
 
     labels: Sequence[Any] | None
     pos_label: Any
@@ -39,14 +39,14 @@ class Reading(TypedDict, total=False):
 _OPTIONS = {
     name: p.replace(kind=inspect.Parameter.KEYWORD_ONLY)
     for name, p in inspect.signature(as_predictions).parameters.items()
-    if name in Reading.__annotations__
+    if name in InputOptions.__annotations__
 }
 
 
 def verb(
     renamed: Mapping[str, Renamed] | None = None, *, grouped: bool = False
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorate a function whose last argument is ``**reading: Unpack[Reading]``.
+    """Decorate a function whose last argument is ``**inputs: Unpack[InputOptions]``.
 
     Its signature then names these options, as if it had written them out; an unknown keyword is a TypeError that names
     the function; a keyword that is spelled as in an earlier version (``renamed``: old to new, with what makes the new

@@ -27,7 +27,7 @@ _WANTED = tuple(7.5 * 2.0**k for k in range(7, -1, -1))
 
 @dataclass(frozen=True)
 class AdaptiveKernel(CellEstimator):
-    r"""Smoothed residuals with a bandwidth of its own for every score that occurs; made for drawing.
+    r"""Calibration error from smoothed residuals, each score with a bandwidth of its own; made for curves.
 
     .. math:: d(s) = \frac{\sum_i K_{h_i}(s - s_i)\,(o_i - s_i)}{\sum_i K_{h_i}(s - s_i)}
 
@@ -118,13 +118,13 @@ class AdaptiveKernel(CellEstimator):
 
         parts = np.stack([count, residual])
         whole = np.zeros(parts.shape)
-        spoken = transformed(count)
+        counted = transformed(count)
         pending: AnyArray = np.ones(count.shape, dtype=bool)
         for step in range(STEPS):
             kernel = spectrum(cells, narrowest * (widest / narrowest) ** (step / (STEPS - 1)), "gaussian")
             here = pending
             if step < STEPS - 1:
-                short = idct(spoken * kernel, type=1, axis=-1) < wanted * peak_of(kernel)[:, None]
+                short = idct(counted * kernel, type=1, axis=-1) < wanted * peak_of(kernel)[:, None]
                 here, pending = pending & ~short, pending & short
             whole += transformed(parts * here) * kernel
             if not pending.any():
@@ -140,7 +140,7 @@ class AdaptiveKernel(CellEstimator):
         return self._cells(sums, self._wanted(sums))
 
     def _wanted(self, sums: GridMoments) -> float:
-        """Samples that should speak at a score."""
+        """Effective number of samples wanted at a score."""
         return choose(_WANTED, lambda w: self._cells(sums, w)) if isinstance(self.wanted, str) else self.wanted
 
     def _cells(self, sums: GridMoments, wanted: float) -> Cells:
@@ -196,7 +196,7 @@ class VaryingSmoother(Smoother):
 
     @cached_property
     def shares(self) -> FloatArray:
-        """Part of a sample of cell i that speaks at cell j: 1 at its own, 0 beyond one standard deviation."""
+        """Part of a sample of cell i that counts at cell j: 1 at its own, 0 beyond one standard deviation."""
         i = np.arange(self.cells + 1)
         near = np.abs(i[:, None] - i[None, :]) <= np.maximum(self.widths, 1.0)[:, None]
         return np.where(near, self.rows / self.peaks[:, None], 0.0)
@@ -208,7 +208,7 @@ class AdaptiveCells(Cells):
 
     @cached_property
     def local_size(self) -> FloatArray:
-        """Samples that speak at a cell: ``Σ K_i(s - s_i) / K_i(0)`` within one standard deviation."""
+        """Effective number of samples at a cell: ``Σ K_i(s - s_i) / K_i(0)`` within one standard deviation."""
         if not isinstance(self.smoother, VaryingSmoother):
             return super().local_size
         return np.asarray(np.maximum(self.count @ self.smoother.shares, 0.0))

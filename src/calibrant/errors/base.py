@@ -18,8 +18,8 @@ from ..sums.smoothing import Smoother
 MIN_LOCAL_SIZE = 0.5
 
 
-def speaks(density: FloatArray, peak: float | FloatArray, norm: float) -> AnyArray:
-    """Where a smooth estimate counts: wherever there is density, or for p = inf where half a sample speaks.
+def supported(density: FloatArray, peak: float | FloatArray, norm: float) -> AnyArray:
+    """Where a smooth estimate counts: where there is density; for p = inf, half a sample within the kernel.
 
     An integral gives the far tails of a kernel no weight, but a maximum would find its value there.
     """
@@ -29,19 +29,19 @@ def speaks(density: FloatArray, peak: float | FloatArray, norm: float) -> AnyArr
     return np.asarray(density > 1e-12 * density.max(axis=-1, keepdims=True, initial=0.0))
 
 
-class Reading(NamedTuple):
-    """``errorᵖ`` as an estimator reads it, signed where it is debiased, and its standard error: NaN without one."""
+class PowerAndSE(NamedTuple):
+    """``errorᵖ`` as estimated, signed where it is debiased, and its standard error: NaN without one."""
 
     power: float
     se: float
 
     @classmethod
-    def nothing(cls) -> Reading:
+    def nothing(cls) -> PowerAndSE:
         """Where there is no number."""
         return cls(float("nan"), float("nan"))
 
     @classmethod
-    def of_terms(cls, terms: FloatArray, influence: FloatArray, mass: FloatArray, size: float) -> Reading:
+    def of_terms(cls, terms: FloatArray, influence: FloatArray, mass: FloatArray, size: float) -> PowerAndSE:
         """Mean of terms with weights ``mass``, and the standard error of the mean of another one's, their influence."""
         total = float(mass.sum())
         if not total > 0:
@@ -92,19 +92,19 @@ class Estimator:
         raise ValueError(f"estimator {type(self).__name__} cannot serve the notion {notion!r}: use {others}")
 
 
-class ReadingEstimator(Estimator, ABC):
-    """An estimator that knows the standard error of its power; what it says of a problem is a reading."""
+class EstimatorWithSE(Estimator, ABC):
+    """An estimator that knows the standard error of its power."""
 
     @abstractmethod
-    def reading(self, problem: Any, norm: float) -> Reading:
+    def power_and_se(self, problem: Any, norm: float) -> PowerAndSE:
         """``errorᵖ`` and its standard error, NaN where there is none."""
 
     def power(self, problem: Any, norm: float) -> float:
         """``errorᵖ`` of one problem."""
-        return self.reading(problem, norm).power
+        return self.power_and_se(problem, norm).power
 
     def inner(self, norm: float) -> float:
-        """Norm whose power a reading is, where it is not the one asked for."""
+        """Norm of the power that is estimated, where it is not the one asked for."""
         return norm
 
     def details(self, problem: Any, norm: float) -> dict[str, float]:
@@ -152,7 +152,7 @@ class Cells:
 
     @cached_property
     def local_size(self) -> FloatArray:
-        """Samples that speak at a cell: those in the bin, or ``Σ K((s - s_i) / h) / K(0)``."""
+        """Effective number of samples at a cell: those in the bin, or ``Σ K((s - s_i) / h) / K(0)``."""
         return self.density if self.smoother is None else self.density / self.smoother.peak
 
     @cached_property
@@ -198,7 +198,7 @@ class Held(NamedTuple):
 
 
 class CellEstimator(Estimator, ABC):
-    """An estimator that reads sums: they add, so it streams, resamples and reports, at a cost independent of n.
+    """An estimator computed from sums: they add, so it streams, resamples and reports, at a cost independent of n.
 
     A subclass names the sums that it ``needs`` (``Grid()``, ``Bins(edges)``, ``DistinctScores()``, or a value of its
     own with ``of(problem)``) and reads them with :meth:`read`. Data, draws, pieces and samples of a benchmark are all

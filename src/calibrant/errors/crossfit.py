@@ -80,7 +80,7 @@ class CrossFit(Estimator):
     References
     ----------
     Błasiok, Gopalan, Hu & Nakkiran (2023), *A unifying theory of distance from calibration*, for calibration errors as
-    ``max_h E[h(s)(o - s)]``: over all h with values in [-1, 1] that is E|d|, and cross-fitting reads it at one h.
+    ``max_h E[h(s)(o - s)]``: over all h with values in [-1, 1] that is E|d|, and cross-fitting takes it at one h.
 
     Examples
     --------

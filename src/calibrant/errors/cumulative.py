@@ -16,7 +16,7 @@ STATISTICS = ("ks", "kuiper")
 
 @dataclass(frozen=True)
 class Cumulative(CellEstimator):
-    r"""Calibration error without bins or bandwidth: how far the running sum of residuals strays.
+    r"""Calibration error without bins or bandwidth: the largest deviation of the running sum of residuals.
 
     .. math:: C(t) = \frac{\sum_{i:\, s_i \le t} w_i\,(o_i - s_i)}{\sum_i w_i}, \qquad
         \text{ks} = \sup_t |C(t)|, \qquad \text{kuiper} = \sup_t C(t) - \inf_t C(t)

@@ -13,7 +13,7 @@ from ..sums import KERNELS, BandwidthRule, Grid, GridMoments, Smoother, resolve_
 from ..sums.bandwidth import RULES, one_by_one
 from ..sums.redrawn import number_as_often
 from ..sums.smoothing import Smoothers, by_cells, peak_of, smoothed, spectrum, trapezoid
-from .base import CellEstimator, Cells, Held, speaks
+from .base import CellEstimator, Cells, Held, supported
 from .left_out import WIDTHS, choose
 from .norm import mean_power
 
@@ -50,10 +50,10 @@ class Density(CellEstimator):
     Range [0, 1]. Bias: upward for small n (noise), about n^(-2/5) with Silverman's rule; upward near the ends of
     the domain and where the density of scores is steep, since the kernel averages the outcomes of unequal scores
     (of order bandwidth²); downward where it averages over gaps of both signs. p = inf is the largest gap among
-    scores where at least half a sample speaks. Scores that are all equal, and samples of which most lie on one
-    value (interquartile range 0), have bandwidth 0 by the rules and get one grid step. With no positives the
+    scores with half a sample or more within the kernel. Scores that are all equal, and samples of which most lie on
+    one value (interquartile range 0), have bandwidth 0 by the rules and get one grid step. With no positives the
     observed frequency is 0 wherever there is data. Where the density of the scores changes within a bandwidth
-    (piles of scores at 0 and 1) the ratio leaks: a calibrated model reads above 0 by more than noise, and the
+    (piles of scores at 0 and 1) the ratio leaks: a calibrated model gets an error above 0 by more than noise, and the
     interval of :func:`estimate` does not repair it; :class:`ResidualKernel` does not leak. Cost: O(n + G log G),
     G = 4096; memory O(G).
 
@@ -117,7 +117,7 @@ class Density(CellEstimator):
                 out[some] = np.abs(positive, out=positive) @ trapezoid(cells)
                 continue
             scale, peak = np.asarray(part.unit)[:, None], peak_of(transform)[:, None]
-            present = speaks(density * scale, peak, norm)
+            present = supported(density * scale, peak, norm)
             observed = np.divide(positive, density, out=np.zeros_like(density), where=present)
             gap = np.clip(observed, 0, 1) - part.nodes
             out[some] = mean_power(gap, np.where(present, density * trapezoid(cells), 0.0), norm)

@@ -10,7 +10,7 @@ import numpy as np
 from ..data.problem import Problem
 from ..data.types import AnyArray, FloatArray
 from . import dirichlet_line
-from .base import Reading, ReadingEstimator
+from .base import EstimatorWithSE, PowerAndSE
 from .beta import AngleCounts
 from .fitted import check_eps, check_width
 from .norm import vector_power
@@ -28,7 +28,7 @@ _SEARCH_ROWS = 2048
 
 
 @dataclass(frozen=True)
-class DirichletKernel(ReadingEstimator):
+class DirichletKernel(EstimatorWithSE):
     r"""Canonical calibration error from frequencies smoothed by Dirichlet kernels over the simplex.
 
     .. math:: \Big(\frac1n \sum_j \lVert \hat E_j - f_j \rVert_p^p\Big)^{1/p}, \qquad
@@ -65,11 +65,11 @@ class DirichletKernel(ReadingEstimator):
     Range [0, 2^(1/p)]; debiased powers are signed, and below 0 by chance (:func:`squared_calibration_error` shows
     them).
     For p = 1 the sum of signs is noisier near calibration than its standard error says.
-    Bias of the plug-in: upward, and dominated by noise as soon as K ≥ 4: a calibrated model of 8 classes reads 0.3 to
+    Bias of the plug-in: upward, and dominated by noise as soon as K ≥ 4: a calibrated model of 8 classes gets 0.3 to
     1.2 at n = 2000. For the canonical notion ``estimator="auto"`` is therefore
     ``DirichletKernel(debias="cross", residual=True)`` for p = 1, the same with ``orientation="query"`` for p = 2, and
     with ``debias="ratio"`` for other p (docs/canonical.md has what was tried). p = inf: the largest gap. Notion
-    ``"drawn-class"``: of each gap the component of the class that came. Both without ``"square"`` and ``"cross"``. NaN
+    ``"drawn-class"``: of each gap the component of the observed class. Both without ``"square"`` and ``"cross"``. NaN
     for a single sample.
 
     Vector problems are read in row tiles: cost O(n² K), memory O(n K) and a few tiles of 4 MB, in as many threads as
@@ -117,11 +117,11 @@ class DirichletKernel(ReadingEstimator):
             return super().square(problem)
         return self.power(problem, 2)
 
-    def reading(self, problem: Any, norm: float) -> Reading:
+    def power_and_se(self, problem: Any, norm: float) -> PowerAndSE:
         """``errorᵖ``, and its standard error where it is an average of nearly independent terms."""
         self.check_norm(norm)
         if isinstance(problem, Problem):
-            return dirichlet_line.reading(self, problem, norm)
+            return dirichlet_line.power_and_se(self, problem, norm)
         if problem.drawn and self.debias in ("square", "cross"):
             raise ValueError(f"debias={self.debias!r} adds up all classes, and is not for one class alone")
         sample = Simplex.of(problem, self.eps)
@@ -130,8 +130,8 @@ class DirichletKernel(ReadingEstimator):
         near = around(sample, values, self.h(sample, norm), self.orientation, second)
         return self.reduced(near, sample, norm)
 
-    def reduced(self, near: Around, sample: Simplex, norm: float) -> Reading:
-        """A reading from what lies around every sample."""
+    def reduced(self, near: Around, sample: Simplex, norm: float) -> PowerAndSE:
+        """Power and standard error from the neighbourhood of every sample."""
         gap = near.mean if self.residual else near.mean - sample.probs
         if near.second is None or near.concentration is None:
             return _plug_in(gap, near.known, sample, norm)
@@ -142,7 +142,7 @@ class DirichletKernel(ReadingEstimator):
         cross = sample.residuals()
         if norm == 1:
             terms = (np.sign(gap) * cross).sum(axis=1)
-            return Reading.of_terms(terms, terms, np.where(near.known, sample.mass, 0.0), sample.size)
+            return PowerAndSE.of_terms(terms, terms, np.where(near.known, sample.mass, 0.0), sample.size)
         known = near.known & (1 - near.concentration > LEAST)
         square = np.divide(near.mean**2 - near.second, 1 - s2, out=np.zeros_like(gap), where=known[:, None])
         if not self.residual:
@@ -150,13 +150,13 @@ class DirichletKernel(ReadingEstimator):
         # The efficient influence function of E d², whichever way it is estimated.
         influence = (2 * gap * cross - square).sum(axis=1)
         terms = influence if self.debias == "cross" else square.sum(axis=1)
-        return Reading.of_terms(terms, influence, np.where(known, sample.mass, 0.0), sample.size)
+        return PowerAndSE.of_terms(terms, influence, np.where(known, sample.mass, 0.0), sample.size)
 
     def details(self, problem: Any, norm: float) -> dict[str, float]:
         """What :attr:`Estimate.details` holds, of a vector problem.
 
-        ``bandwidth``; ``neighbours``: samples that speak around a sample, ``1 / Σw²``, on average; ``degenerate``: part
-        of the samples around which a single one outweighs all others, so that they have no unbiased square. And at the
+        ``bandwidth``; ``neighbours``: effective number of samples around one, ``1 / Σw²``, on average; ``degenerate``:
+        part of the samples around which one outweighs all others, so that they have no unbiased square. And at the
         bandwidth for squares, with ``E|μ|²`` from ``2 Ê·y`` less the unbiased square of Ê, μ = E[y | f]: ``sharpness``,
         the variance of μ, and ``refinement``, ``E Σ_c μ_c (1 - μ_c)``, which makes the Brier score together with the
         squared calibration error.
@@ -251,12 +251,12 @@ def auto(n: float, k: int, *, squares: bool) -> float:
     return float((_AUTO_SQUARE if squares else _AUTO) * max(n, 1.0) ** (-2 / (k + 3)))
 
 
-def _plug_in(gap: FloatArray, known: AnyArray, sample: Simplex, norm: float) -> Reading:
+def _plug_in(gap: FloatArray, known: AnyArray, sample: Simplex, norm: float) -> PowerAndSE:
     mass = np.where(known, sample.mass, 0.0)
     if not mass.sum() > 0:
-        return Reading.nothing()
+        return PowerAndSE.nothing()
     share = sample.one_hot() if sample.drawn else None
-    return Reading(float(vector_power(gap, mass, norm, share)), float("nan"))
+    return PowerAndSE(float(vector_power(gap, mass, norm, share)), float("nan"))
 
 
 def _search_rows(sample: Simplex) -> AnyArray:

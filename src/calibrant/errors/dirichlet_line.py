@@ -12,7 +12,7 @@ import numpy as np
 
 from ..data.problem import Problem
 from ..data.types import AnyArray, FloatArray
-from .base import Reading
+from .base import PowerAndSE
 from .beta import AngleCounts, log_kernel
 from .norm import mean_power
 from .simplex_kernel import LEAST
@@ -38,12 +38,12 @@ class _Around(NamedTuple):
     log_sum: FloatArray
 
 
-def reading(estimator: DirichletKernel, problem: Problem, norm: float) -> Reading:
+def power_and_se(estimator: DirichletKernel, problem: Problem, norm: float) -> PowerAndSE:
     """``errorᵖ`` of a problem, and its standard error for an average of terms."""
     counts = AngleCounts.of(problem).used
     size = float(counts.effective_size)
     if counts.scores.size == 0:
-        return Reading.nothing()
+        return PowerAndSE.nothing()
     scores = counts.scores
     residual = _OUTCOME - scores
     values = _values(estimator, counts)
@@ -56,17 +56,17 @@ def reading(estimator: DirichletKernel, problem: Problem, norm: float) -> Readin
         if estimator.debias == "ratio":
             m = max(size - 1, 2.0)
             gap = gap - m / (m - 1) * (near.mean * s2 - near.second)
-        return Reading(float(mean_power(gap.ravel(), mass.ravel(), norm)), float("nan"))
+        return PowerAndSE(float(mean_power(gap.ravel(), mass.ravel(), norm)), float("nan"))
     if norm == 1:
         terms = np.sign(gap) * residual
-        return Reading.of_terms(terms, terms, mass, size)
+        return PowerAndSE.of_terms(terms, terms, mass, size)
     sure = near.known & (1 - s2 > LEAST)
     square = np.divide(near.mean**2 - near.second, 1 - s2, out=np.zeros_like(gap), where=sure)
     if not estimator.residual:
         square = square - 2 * near.mean * scores + scores**2
     influence = 2 * gap * residual - square
     terms = influence if estimator.debias == "cross" else square
-    return Reading.of_terms(terms, influence, np.where(sure, counts.mass, 0.0), size)
+    return PowerAndSE.of_terms(terms, influence, np.where(sure, counts.mass, 0.0), size)
 
 
 def search(estimator: DirichletKernel, counts: AngleCounts, bandwidths: FloatArray) -> float:

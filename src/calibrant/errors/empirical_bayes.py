@@ -93,8 +93,8 @@ class EmpiricalBayes(PosteriorEstimator):
     (rounded up). Scores a with a term of their own are the two ends of the domain, and at most two others that stand
     apart: 1 to 20 % of the rows have one, at least eight, and five times as many as share another. The prior says that
     models are calibrated on average, and that smooth deviations are larger than wiggly ones: it is a mixture of normal
-    laws with sd ``τ (1 + k)^(-decay)`` of θ_k, whose amplitudes and decays are averaged by their Laplace evidence, so
-    the data choose (hence the name). What is returned is
+    distributions with sd ``τ (1 + k)^(-decay)`` of θ_k, whose amplitudes and decays are averaged by their Laplace
+    evidence, so the data choose (hence the name). What is returned is
 
     .. math:: E\Big[\frac1n \sum_i |P(o = 1 \mid s_i) - s_i|^p \,\Big|\, \text{data}\Big],
 
@@ -110,10 +110,10 @@ class EmpiricalBayes(PosteriorEstimator):
 
     Notes
     -----
-    A binned or kernel estimate adds the noise of its cells to the error, so a sample of 30 reads 0.15 whatever the
-    model. Here noise is weighed against what models are known to be like, so small samples read about what is typical
+    A binned or kernel estimate adds the noise of its cells to the error, so a sample of 30 gives 0.15 whatever the
+    model. Here noise is weighed against what models are known to be like, so small samples give about what is typical
     (0.02 to 0.08), and large samples what the data say: K grows with n, and the estimate is consistent. Range [0, 1].
-    Bias: upwards for calibrated models and small n (it never reads 0), downwards for large errors and small n. The
+    Bias: upwards for calibrated models and small n (it is never 0), downwards for large errors and small n. The
     default prior was chosen on mixtures that the published results do not contain, and on half of an arena of real
     models (docs/default.md).
     Scores are taken at a resolution of 1/4096 of the domain. Its reliability curve is that of :class:`AdaptiveKernel`.

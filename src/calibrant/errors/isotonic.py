@@ -29,10 +29,10 @@ class Isotonic(CellEstimator):
     Notes
     -----
     Samples with equal scores are merged first, so they get one value. Range [0, 1]. Bias: upward by noise, about
-    n^(-1/3) for a calibrated model with a density; the fit overshoots at both ends (it reads the longest
+    n^(-1/3) for a calibrated model with a density; the fit overshoots at both ends (it takes the longest
     run of zeros as 0 and of ones as 1), which p = inf reports. Downward where the observed frequency truly falls, or
     hardly rises, with the score: there the fit is flat (a model that is always certain and always wrong has the fit
-    ½ and reads ½). p = 2 is not CORP's miscalibration term for the Brier score, which is
+    ½ and gives ½). p = 2 is not CORP's miscalibration term for the Brier score, which is
     ``Σ w [(s - o)² - (ô - o)²] / Σ w ≥ Σ w (ô - s)² / Σ w``: that one keeps the covariance of scores and outcomes
     within each block. Curve: ``reliability_curve(..., estimator="isotonic")``. Cost: O(n log n) for the sort and
     O(n) for the fit.

@@ -11,7 +11,7 @@ import numpy as np
 from ..data.problem import Problem, VectorProblem
 from ..data.types import FloatArray, IntArray
 from ..data.weights import ones_or
-from .base import Reading, ReadingEstimator
+from .base import EstimatorWithSE, PowerAndSE
 from .fitted import check_width
 from .norm import root, to_power
 
@@ -56,7 +56,7 @@ class _Sample:
 
 
 @dataclass(frozen=True)
-class KernelCalibrationError(ReadingEstimator):
+class KernelCalibrationError(EstimatorWithSE):
     r"""Kernel calibration error (KCE): the largest correlation of residuals with a function from a kernel's unit ball.
 
     .. math:: \mathrm{SKCE} = E\, \kappa(f, f')\, (y - f)^\top (y' - f'), \qquad \mathrm{KCE} = \sqrt{\mathrm{SKCE}}
@@ -119,7 +119,7 @@ class KernelCalibrationError(ReadingEstimator):
             raise ValueError(f"block must be an int >= 2; got {self.block!r}")
 
     def inner(self, norm: float) -> float:
-        """What it reads is a square."""
+        """It estimates a square."""
         return 2.0
 
     def power(self, problem: Any, norm: float) -> float:
@@ -128,13 +128,13 @@ class KernelCalibrationError(ReadingEstimator):
 
     def square(self, problem: Any) -> float:
         """SKCE."""
-        return self.reading(problem, 2).power
+        return self.power_and_se(problem, 2).power
 
-    def reading(self, problem: Any, norm: float) -> Reading:
+    def power_and_se(self, problem: Any, norm: float) -> PowerAndSE:
         """SKCE and its standard error."""
         sample = _Sample.of(problem)
         if len(sample.weights) == 0:
-            return Reading.nothing()
+            return PowerAndSE.nothing()
         width = self._width(sample)
         return self._in_blocks(sample, width) if self.statistic == "linear" else self._in_pairs(sample, width)
 
@@ -190,7 +190,7 @@ class KernelCalibrationError(ReadingEstimator):
         pairs = whole**2 - (whole if problem.integral else float(weights @ weights))
         return total / pairs if pairs > 0 else float("nan")
 
-    def _in_pairs(self, sample: _Sample, width: float) -> Reading:
+    def _in_pairs(self, sample: _Sample, width: float) -> PowerAndSE:
         """Means over all pairs, of different samples or of any."""
         w, total = sample.weights, float(sample.weights.sum())
         own = (sample.residuals**2).sum(axis=1)
@@ -207,20 +207,20 @@ class KernelCalibrationError(ReadingEstimator):
         else:
             pairs = total**2 - float(alone.sum())
             if not pairs > 0:
-                return Reading.nothing()
+                return PowerAndSE.nothing()
             value = (whole - same) / pairs
         # The projection of the U-statistic on single samples; its own noise is taken off.
         mean = (sums - own * (1.0 if sample.integral else w)) / total
         first = float(w @ (mean - w @ mean / total) ** 2) / total
         second = max(squares - float(alone @ own**2), 0.0) / total**2
         n = max(sample.size, 1.0)
-        return Reading(value, float(np.sqrt(max(4 * first / n - 2 * second / n**2, second / n**2))))
+        return PowerAndSE(value, float(np.sqrt(max(4 * first / n - 2 * second / n**2, second / n**2))))
 
-    def _in_blocks(self, sample: _Sample, width: float) -> Reading:
+    def _in_blocks(self, sample: _Sample, width: float) -> PowerAndSE:
         """Means over the pairs within blocks of consecutive samples; what does not fill a block is left out."""
         blocks = len(sample.weights) // self.block
         if blocks == 0:
-            return Reading.nothing()
+            return PowerAndSE.nothing()
         used = blocks * self.block
         x, r = (v[:used].reshape(blocks, self.block, -1) for v in (sample.points, sample.residuals))
         w = sample.weights[:used].reshape(blocks, self.block)
@@ -233,9 +233,9 @@ class KernelCalibrationError(ReadingEstimator):
                 weight += pair
         value = float(sums.sum() / weight.sum())
         if blocks == 1:
-            return Reading(value, float("nan"))
+            return PowerAndSE(value, float("nan"))
         spread = float(((sums - value * weight) ** 2).sum()) / float(weight.sum()) ** 2
-        return Reading(value, float(np.sqrt(spread * blocks / (blocks - 1))))
+        return PowerAndSE(value, float(np.sqrt(spread * blocks / (blocks - 1))))
 
     def _tiles(self, sample: _Sample, width: float) -> Iterator[tuple[slice, FloatArray]]:
         """Rows, and ``κ(f_i, f_j) r_i · r_j`` of each with every sample."""

@@ -7,9 +7,9 @@ With the score's logit ``l`` and its rank ``u`` in (0, 1), the model is
 where a are the two end scores and others that stand apart (many rows have them, and few the scores beside),
 
 with normal θ of mean 0, so its prior mean is perfect calibration, and the amplitude τ of most of them says how far from
-it a model usually is. For each component of the prior (a τ and a shape) the posterior is approximated by a normal law
-at its mode (Laplace), and the components are averaged by their evidence. All arrays may have leading axes: one fit, or
-thousands.
+it a model usually is. For each component of the prior (a τ and a shape) the posterior is approximated by a normal
+distribution at its mode (Laplace), and the components are averaged by their evidence. All arrays may have leading axes:
+one fit, or thousands.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def n_cells(n: float) -> int:
 
 
 class Component(NamedTuple):
-    """A normal law of the prior: sd ``amplitude (1 + k)^(-decay)`` of θ_k, and its prior probability.
+    """A normal distribution of the prior: sd ``amplitude (1 + k)^(-decay)`` of θ_k, and its prior probability.
 
     ``intercept`` and ``slope`` are its sd of θ_0 and θ_z in units of the amplitude; None for the prior's.
     """
@@ -74,7 +74,7 @@ class Component(NamedTuple):
 
 @dataclass(frozen=True)
 class Prior:
-    """Prior of the recalibration map: a mixture of normal laws.
+    """Prior of the recalibration map: a mixture of normal distributions.
 
     Parameters
     ----------

@@ -36,9 +36,10 @@ def draw_gaps(
     """Draw gaps and shares of the cells from the posterior.
 
     Components are drawn in proportion to their evidence (systematically: each gets its share of the draws), maps from
-    their normal law, and then by importance, the posterior over that law: where few samples have an outcome of one
-    kind, a normal law of the log odds reaches far beyond what their number allows. The mean importance corrects the
-    evidence. Shares are those of a Bayesian bootstrap of the samples. Problems side by side have noise of their own.
+    their normal distribution, and then by importance, the posterior over that distribution: where few samples have an
+    outcome of one kind, a normal distribution of the log odds reaches far beyond what their number allows. The mean
+    importance corrects the evidence. Shares are those of a Bayesian bootstrap of the samples. Problems side by side
+    have noise of their own.
     """
     leading = cells.count.shape[:-1]
     bounds = np.cumsum(weights(prior, posteriors), axis=-1)

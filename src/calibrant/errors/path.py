@@ -1,4 +1,4 @@
-"""`Path`: what an estimator reads on samples drawn from truths between perfect calibration and the gaps found."""
+"""`Path`: what an estimator gives for samples drawn from truths between perfect calibration and the gaps found."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ SCALES = np.array([0.0, 0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0])
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """Readings and truths along :data:`SCALES`.
+    """Estimates and truths along :data:`SCALES`.
 
     Attributes
     ----------
     powers : ndarray of shape (S, R)
-        ``errorᵖ`` read on R samples drawn at each scale, with common random numbers.
+        ``errorᵖ`` estimated from R samples drawn at each scale, with common random numbers.
     truths : ndarray of shape (S,)
         True ``errorᵖ`` at each scale.
-    reading : float
-        ``errorᵖ`` read on the data, computed as the draws are.
+    observed : float
+        ``errorᵖ`` estimated from the data, computed as for the draws.
     """
 
     powers: FloatArray
     truths: FloatArray
-    reading: float
+    observed: float

@@ -15,7 +15,7 @@ from ..sums.bandwidth import RULES, one_by_one
 from ..sums.rank_axis import RANK_CELLS
 from ..sums.smoothing import by_cells, peak_of, smoothed, spectrum, trapezoid
 from .adaptive import AdaptiveKernel
-from .base import CellEstimator, Cells, Held, speaks
+from .base import CellEstimator, Cells, Held, supported
 from .density import CELLS_PER_BANDWIDTH, COARSEST, check_bandwidth, check_kernel, kernel_cells, loo_width, on_cells
 from .left_out import WIDTHS, choose
 from .norm import mean_power
@@ -229,7 +229,7 @@ def residual_power(
 ) -> FloatArray:
     """Mean p-th power of smoothed residuals over smoothed counts, (R,), less ``noise`` (over squared counts)."""
     weight = density * trapezoid(density.shape[-1] - 1)
-    present = speaks(density, peak, norm)
+    present = supported(density, peak, norm)
     gap = np.divide(residual, density, out=np.zeros_like(residual), where=present)
     if noise is not None:
         variance = np.divide(noise, density**2, out=np.zeros_like(density), where=present)

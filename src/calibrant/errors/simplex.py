@@ -81,7 +81,7 @@ class SimplexBinned(Estimator):
         return _Cut.of(self, problem).data(norm)
 
     def path(self, problem: VectorProblem, norm: float, n_resamples: int, rng: np.random.Generator) -> Path:
-        """What the estimator reads when the true gaps are a multiple of those found; see :mod:`..inference.intervals`.
+        """What the estimator gives when the true gaps are a multiple of those found; see :mod:`..inference.intervals`.
 
         Draws come in blocks, and there are fewer of them when there are many numbers to a draw: memory is bounded.
         """

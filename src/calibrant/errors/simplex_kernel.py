@@ -1,4 +1,4 @@
-"""Dirichlet kernels between probability vectors, in row tiles: what the other samples say around each sample.
+"""Dirichlet kernels between probability vectors, in row tiles: kernel means of the other samples around each sample.
 
 Two orientations. ``"data"``: the density of Dirichlet(f_i / h + 1), read at f_j, as published. ``"query"``: the
 density of Dirichlet(f_j / h + 1), read at f_i, as in Chen (1999); its normaliser is the same for all i and cancels, so
@@ -40,7 +40,7 @@ class Simplex:
     size : float
         Sample size (see :func:`calibrant.data.predictions.effective_size`).
     drawn : bool
-        Whether only the class that came counts.
+        Whether only the observed class counts.
     """
 
     probs: FloatArray
@@ -97,7 +97,7 @@ class Around:
     second : ndarray of shape (m, K) or None
         ``Σ w² v'`` of other values v'.
     concentration : ndarray of shape (m,) or None
-        ``Σ w²``: one over the number of samples that speak.
+        ``Σ w²``: one over the effective number of samples.
     known : ndarray of shape (m,)
         Whether there is any other sample.
     """

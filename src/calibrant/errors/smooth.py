@@ -12,7 +12,7 @@ from ..sums import Grid, GridMoments, Smoother
 from ..sums.bandwidth import BandwidthRule
 from ..sums.grid import share_out
 from ..sums.smoothing import peak_of, smoothed, spectrum, trapezoid
-from .base import CellEstimator, Cells, speaks
+from .base import CellEstimator, Cells, supported
 from .density import check_bandwidth, kernel_cells, on_cells
 from .norm import mean_power
 
@@ -116,7 +116,7 @@ class Smooth(CellEstimator):
             unit = np.asarray(part.unit)[:, None]
             count = part.count * unit
             density, residual = smoothed(np.stack([count, part.positive * unit - count * part.nodes]), transform)
-            present = speaks(density, peak_of(transform)[:, None], norm)
+            present = supported(density, peak_of(transform)[:, None], norm)
             if norm == 1:
                 out[some] = np.abs(residual) @ trapezoid(cells) / count.sum(axis=-1)
                 continue

@@ -48,7 +48,7 @@ class Sweep(CellEstimator):
     equal scores.) At most n bins (relative weights: as many as rows with weight; frequencies within 1e-9 are equal
     then). Range [0, 1]. Bias: upward by the noise of the bins, but their number adapts: many bins where frequencies
     rise steeply, few where they do not. Downward where the true frequency is not monotone in the score: a
-    model that is always certain and always wrong has one bin and reads 0.
+    model that is always certain and always wrong has one bin and an error of 0.
     The interval of :func:`estimate` holds the bins found. Cost: O(n log n) for the sort, and b* steps of
     O(min(b, d) log n), with d the places where the frequency drops from one distinct score to the next.
 

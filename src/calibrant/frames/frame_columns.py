@@ -39,7 +39,7 @@ class Columns:
     classes : tuple
         Labels; of one column whose labels are told by the rows, those that may come: -1 or 0, and 1.
     positive : int or None
-        Place of what a single column speaks of.
+        Place of the class that a single column is the probability of.
     told : bool
         Whether the labels are known, rather than told by the rows.
     floats : bool

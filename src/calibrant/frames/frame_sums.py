@@ -62,7 +62,7 @@ def from_frame(
     weight : str, optional
         Column of sample weights.
     groups : str, optional
-        Column of what rows belong to (a patient, a prompt): rows of one group are not independent. Takes two further
+        Column of the group of each row (a patient, a prompt): rows of one group are not independent. Takes two further
         passes, batch by batch, as ranks of all scores come first; and memory for 64 bytes a group and class.
     by : str, optional
         Column of subgroups, such as model versions, days or regions, up to some thousands: one result for each value,

@@ -73,7 +73,7 @@ class Answers(Tabular, ABC):
         """Calibration error of all rows added, as :func:`calibrant.calibration_error` finds it in rows.
 
         Exact where the estimator's sums were kept, else of rows moved within a cell (see
-        :class:`Accumulator`). Cost: that of reading the sums, whatever the number of rows.
+        :class:`Accumulator`). Cost: that of estimates from the sums, whatever the number of rows.
 
         Parameters
         ----------
@@ -109,7 +109,7 @@ class Answers(Tabular, ABC):
         """
         if as_assumption(assume).needs_rows:
             raise TypeError(
-                f"assume={str(as_assumption(assume))!r} looks at rows one by one, which are gone: use "
+                f"assume={str(as_assumption(assume))!r} looks at rows one by one, which are not kept: use "
                 "calibrant.estimate() on a part of them, or assume='smooth'"
             )
         chosen = _reader("auto" if estimator is None else estimator)
@@ -239,7 +239,7 @@ class Answers(Tabular, ABC):
         Approximate: a cell's outcomes share one probability, and classes against the rest are drawn independently, the
         spread of what they make together widened, which loses some power. ``benchmarks/coverage/sums_tests.md`` has
         false alarms and power beside those of the test of rows. The same sums give the same p-value, in whatever
-        pieces they came. Cost ``n_resamples`` readings of the sums, whatever the number of rows.
+        pieces they came. Cost ``n_resamples`` estimates from the sums, whatever the number of rows.
 
         References
         ----------
@@ -314,7 +314,7 @@ class Answers(Tabular, ABC):
     def to_frame(self, backend: str | None = None) -> Any:
         """One row a class and bin that was kept, as a data frame; cost its rows.
 
-        Columns ``notion``; ``label`` (``"all"`` for the winner's score); ``low`` and ``high``, the ends of the bin;
+        Columns ``notion``; ``label`` (``"all"`` for the confidence); ``low`` and ``high``, the ends of the bin;
         ``weight``, and ``size``, the effective sample size; the mean ``score`` and the ``observed`` frequency, NaN in
         an empty bin; and their ``gap``. Rows of the notion's problems are followed by those of every class, where they
         were kept too.
@@ -354,7 +354,7 @@ def _reader(estimator: str | Estimator) -> CellEstimator:
     chosen = as_estimator(estimator, EmpiricalBayes())
     if not isinstance(chosen, CellEstimator):
         raise TypeError(
-            f"estimator must be one that reads sums, such as Binned(...) or Density(...), for the rows are gone; got "
+            f"estimator must be one that reads sums, such as Binned(...) or Density(...), as no rows are kept; got "
             f"{chosen!r}"
         )
     return chosen

@@ -14,7 +14,7 @@ from ..data.problem import OneVsRest, Problem
 from ..data.result import Table
 from ..data.types import FloatArray, Interval, Label
 from ..data.validation import as_predictions
-from ..data.verbs import Reading, verb
+from ..data.verbs import InputOptions, verb
 from ..errors import CrossFit
 from .estimation import resolve_estimator
 
@@ -76,7 +76,7 @@ def confidence_direction(
     notion: str | Notion = "auto",
     estimator: str | CrossFit = "auto",
     level: float = 0.95,
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> ConfidenceDirection:
     r"""Over- and underconfidence as two numbers whose sum is the calibration error.
 
@@ -134,7 +134,7 @@ def confidence_direction(
     (True, True)
     """
     level = check_level(level)
-    p = as_predictions(y_true, y_prob, **reading)
+    p = as_predictions(y_true, y_prob, **inputs)
     chosen = as_notion(notion, p)
     if not isinstance(estimator, CrossFit) and estimator != "auto":
         raise TypeError(f"estimator must be 'auto' or CrossFit(...), whose folds are needed; got {estimator!r}")

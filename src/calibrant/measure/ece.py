@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Unpack
 
 from ..data.notions import Notion
-from ..data.verbs import Reading, verb
+from ..data.verbs import InputOptions, verb
 from ..errors import Binned
 from .estimation import calibration_error
 
@@ -19,7 +19,7 @@ def expected_calibration_error(
     n_bins: int | str | Sequence[float] = 15,
     strategy: str = "uniform",
     notion: str | Notion = "auto",
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> float:
     """Expected calibration error (ECE) over bins: ``Σ_j n_j/n · |mean outcome - mean score|``.
 
@@ -40,7 +40,7 @@ def expected_calibration_error(
         y_prob,
         notion=notion,
         estimator=Binned(n_bins, strategy),
-        **reading,
+        **inputs,
     )
 
 
@@ -52,7 +52,7 @@ def maximum_calibration_error(
     n_bins: int | str | Sequence[float] = 15,
     strategy: str = "uniform",
     notion: str | Notion = "auto",
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> float:
     """Maximum calibration error (MCE) over bins: ``max_j |mean outcome - mean score|``, empty bins left out.
 
@@ -75,5 +75,5 @@ def maximum_calibration_error(
         notion=notion,
         estimator=Binned(n_bins, strategy),
         norm=float("inf"),
-        **reading,
+        **inputs,
     )

@@ -17,9 +17,9 @@ from ..data.predictions import Predictions
 from ..data.problem import Reduction, VectorProblem
 from ..data.types import FloatArray, Interval, RandomState, UndefinedErrorWarning
 from ..data.validation import as_predictions
-from ..data.verbs import Reading, verb
+from ..data.verbs import InputOptions, verb
 from ..errors import CellEstimator, DirichletKernel, EmpiricalBayes, Estimator, SimplexBinned
-from ..errors.base import ErrorDraws, PosteriorEstimator, ReadingEstimator
+from ..errors.base import ErrorDraws, EstimatorWithSE, PosteriorEstimator
 from ..errors.named import as_estimator
 from ..errors.norm import root, to_power
 from ..errors.path import Path
@@ -44,7 +44,7 @@ def calibration_error(
     notion: str | Notion = "auto",
     estimator: str | Estimator = "auto",
     norm: float = 1,
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> float:
     r"""Calibration error: how far stated probabilities are from observed frequencies.
 
@@ -99,7 +99,7 @@ def calibration_error(
     0.0
     """
     asked = ask(
-        as_predictions(y_true, y_prob, **reading),
+        as_predictions(y_true, y_prob, **inputs),
         notion,
         estimator,
         norm,
@@ -119,7 +119,7 @@ def estimate(
     assume: str | Assumption = "smooth",
     n_resamples: int = 400,
     random_state: RandomState = 0,
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> Estimate:
     """Calibration error with a confidence interval, per-class values and the curve behind it.
 
@@ -189,7 +189,7 @@ def estimate(
     n_resamples = check_resamples(n_resamples)
     rng = np.random.default_rng(random_state)
     asked = ask(
-        as_predictions(y_true, y_prob, **reading),
+        as_predictions(y_true, y_prob, **inputs),
         notion,
         estimator,
         norm,
@@ -210,7 +210,7 @@ def _answered(asked: Asked, n_resamples: int, rng: np.random.Generator) -> Estim
             f"estimate() cannot give an interval for {chosen!r} with groups, as it looks at rows one by one: use one "
             "of bins or cells (EmpiricalBayes(), Binned(), Density(), SimplexBinned()), or calibration_error()"
         )
-    if isinstance(chosen, ReadingEstimator):
+    if isinstance(chosen, EstimatorWithSE):
         return _read(chosen, [reduction] if isinstance(reduction, VectorProblem) else list(reduction), question)
     if isinstance(reduction, VectorProblem):
         if not isinstance(chosen, SimplexBinned):
@@ -349,7 +349,7 @@ def _result(
 ) -> Estimate:
     """Value and per-class values, with what is known of their uncertainty; the interval is widened to hold the value.
 
-    An error may well be smaller than what an estimator reads, whose bias intervals account for: but who is told both
+    An error may well be smaller than what an estimator gives, whose bias intervals account for: but who is told both
     expects the one within the other.
     """
     value = question.combine(powers)
@@ -371,14 +371,14 @@ def _result(
     )
 
 
-def _read(estimator: ReadingEstimator, problems: Sequence[Any], question: Question) -> Estimate:
+def _read(estimator: EstimatorWithSE, problems: Sequence[Any], question: Question) -> Estimate:
     """Normal intervals of powers; problems that share rows are taken for wholly dependent."""
     from scipy.special import ndtri
 
     norm = question.norm
     inner = estimator.inner(norm)
-    readings = [estimator.reading(problem, inner) for problem in problems]
-    power, se = np.array([r.power for r in readings]), np.array([r.se for r in readings])
+    estimates = [estimator.power_and_se(problem, inner) for problem in problems]
+    power, se = np.array([e.power for e in estimates]), np.array([e.se for e in estimates])
     if (np.isnan(se) & ~np.isnan(power)).any():
         raise TypeError(
             f"estimate() cannot give an interval for {estimator!r} with norm={norm:g}: its bias is not known; use "

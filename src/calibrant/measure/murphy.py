@@ -13,7 +13,7 @@ from ..data.predictions import Predictions
 from ..data.result import Picture, Table
 from ..data.types import FloatArray, Label
 from ..data.validation import as_predictions
-from ..data.verbs import Reading, verb
+from ..data.verbs import InputOptions, verb
 from ..data.weights import ones_or
 from ..errors.isotonic import RowsByScore
 from .scores import matrix_of
@@ -103,7 +103,7 @@ def murphy_curve(
     y_true: Any,
     y_prob: Any = None,
     thresholds: Any = None,
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> MurphyCurve:
     r"""Murphy diagram of binary probabilities (Ehm, Gneiting, Jordan & Krüger 2016).
 
@@ -135,7 +135,7 @@ def murphy_curve(
     >>> round(float(curve.scores[0]), 4)  # one of three is missed, at a cost of one half
     0.1667
     """
-    p = as_predictions(y_true, y_prob, **reading)
+    p = as_predictions(y_true, y_prob, **inputs)
     rows = BinaryRows.of(p)
     at = np.arange(1, _THRESHOLDS + 1) / (_THRESHOLDS + 1) if thresholds is None else check_thresholds(thresholds)
     return MurphyCurve(
@@ -151,7 +151,7 @@ def murphy_curve(
 def brier_curve(
     y_true: Any,
     y_prob: Any = None,
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> BrierCurve:
     r"""Brier curve: expected loss over the cost proportion c, where c is the threshold (Hernández-Orallo et al. 2011).
 
@@ -193,7 +193,7 @@ def brier_curve(
     >>> curve.refinement  # some threshold between 0.2 and 0.4 tells the classes apart
     0.0
     """
-    p = as_predictions(y_true, y_prob, **reading)
+    p = as_predictions(y_true, y_prob, **inputs)
     rows = BinaryRows.of(p)
     better = rows.recalibrated()
     inner = np.unique(np.concatenate([rows.scores, better.scores, [rows.base_rate]]))

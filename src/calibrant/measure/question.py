@@ -31,7 +31,7 @@ class Question:
         Name of the notion.
     norm, level : float
     labels : tuple
-        Class that each problem speaks of.
+        Class of each problem.
     shares : tuple of float
         Weight of each problem among them.
     average : str

@@ -17,7 +17,7 @@ from ..sums.edges import Edges
 
 
 class CurvePoint(NamedTuple):
-    """A curve read at given scores: arrays of one length; NaN where the curve has no data."""
+    """A curve evaluated at given scores: arrays of one length; NaN where the curve has no data."""
 
     observed: FloatArray
     lower: FloatArray
@@ -41,12 +41,12 @@ class ReliabilityCurve(Picture, Table):
     density : ndarray of shape (m,)
         Density of the scores; it integrates to 1 over the domain.
     count : ndarray of shape (m,)
-        Samples that speak at each score: those in the bin, or those within the kernel, weighted by it.
+        Effective number of samples at each score: those in the bin, or those within the kernel, weighted by it.
     edges : ndarray of shape (m + 1,) or None
         Bin edges; None for a smooth curve.
     level : float or None
     label : object
-        The class the curve speaks of; None for a confidence.
+        The class that the curve is of; None for a confidence.
     notion, method : str
     n_samples : int
     band : str or None
@@ -137,7 +137,7 @@ class ReliabilityCurve(Picture, Table):
         )
 
     def __str__(self) -> str:
-        what = "the winner" if self.label is None else f"class {printable(str(self.label))}"
+        what = "the predicted class" if self.label is None else f"class {printable(str(self.label))}"
         head = f"Observed frequency of {what}, {self.n_samples:,} rows, {self.method}"
         ends = self.scores if self.edges is None else self.edges
         at = np.linspace(ends[0], ends[-1], 11)

@@ -13,7 +13,7 @@ from ..data.checks import check_choice, check_fraction, is_real
 from ..data.predictions import Predictions
 from ..data.types import AnyArray, FloatArray
 from ..data.validation import as_predictions
-from ..data.verbs import Reading, verb, warn_renamed
+from ..data.verbs import InputOptions, verb, warn_renamed
 from ..data.weights import mean
 
 SCALES = ("sum", "half")
@@ -73,7 +73,7 @@ class Brier(ScoringRule):
 
 @dataclass(frozen=True)
 class Log(ScoringRule):
-    """Logarithmic score (Good 1952), in nats: ``-log p_k``; infinite where 0 was given to what happened."""
+    """Logarithmic score (Good 1952), in nats: ``-log p_k``; infinite where the observed class was given 0."""
 
     def table(self, p: FloatArray) -> FloatArray:
         """See :class:`ScoringRule`."""
@@ -208,13 +208,13 @@ def score_samples(
     >>> score_samples([0, 1], [0.25, 0.5]).tolist()
     [0.0625, 0.25]
     """
-    reading: Reading = {
+    inputs: InputOptions = {
         "labels": labels,
         "pos_label": pos_label,
         "sum_tolerance": sum_tolerance,
         "from_logits": from_logits,
     }
-    return _samples(as_predictions(y_true, y_prob, **reading), score)
+    return _samples(as_predictions(y_true, y_prob, **inputs), score)
 
 
 def _samples(p: Predictions, score: str | ScoringRule) -> FloatArray:
@@ -227,7 +227,7 @@ def _samples(p: Predictions, score: str | ScoringRule) -> FloatArray:
 
 
 def _binary_order(p: Predictions, rule: ScoringRule) -> list[int] | None:
-    """Columns of a rule that tells its two classes apart: what a single column speaks of is its second."""
+    """Columns of a rule that tells its two classes apart: the class of a single column is its second."""
     return [1, 0] if rule.binary and p.positive == 0 else None
 
 
@@ -236,10 +236,10 @@ def mean_score(
     y_true: Any,
     y_prob: Any = None,
     score: str | ScoringRule = "brier",
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> float:
     """Weighted mean of :func:`score_samples`."""
-    p = as_predictions(y_true, y_prob, **reading)
+    p = as_predictions(y_true, y_prob, **inputs)
     return mean(_samples(p, score), p.weights)
 
 
@@ -249,7 +249,7 @@ def brier_score(
     y_prob: Any = None,
     *,
     scale: str = "sum",
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> float:
     """Brier score: the mean of ``Σ_k (p_k - o_k)²``.
 
@@ -275,16 +275,16 @@ def brier_score(
     >>> cal.brier_score([0, 1], [0.25, 0.5], scale="half"), cal.brier_score([0, 1], [0.25, 0.5])
     (0.15625, 0.3125)
     """
-    return mean_score(y_true, y_prob, Brier(scale), **reading)
+    return mean_score(y_true, y_prob, Brier(scale), **inputs)
 
 
 @verb(grouped=True)
 def log_loss(
     y_true: Any,
     y_prob: Any = None,
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> float:
-    """Mean negative log-probability of what happened, in nats; infinite where 0 was given to it, never clipped.
+    """Mean negative log-probability of the observed class, in nats; infinite where it was 0, never clipped.
 
     Parameters
     ----------
@@ -301,7 +301,7 @@ def log_loss(
     >>> round(cal.log_loss([0, 1], [0.25, 0.5]), 6), cal.log_loss([0, 1], [1.0, 0.5])
     (0.490415, inf)
     """
-    return mean_score(y_true, y_prob, "log-loss", **reading)
+    return mean_score(y_true, y_prob, "log-loss", **inputs)
 
 
 def brier_per_sample(predictions: Predictions) -> FloatArray:
@@ -315,7 +315,7 @@ def brier_per_sample(predictions: Predictions) -> FloatArray:
 
 
 def log_loss_per_sample(predictions: Predictions) -> FloatArray:
-    """Negative log of the probability given to what happened; infinite where that was 0."""
+    """Negative log of the probability given to the observed class; infinite where that was 0."""
     with np.errstate(divide="ignore"):
         return np.asarray(-np.log(_hit(predictions)))
 

@@ -7,7 +7,7 @@ from typing import Any, Unpack
 from ..data.notions import Notion, as_notion
 from ..data.problem import VectorProblem
 from ..data.validation import as_predictions
-from ..data.verbs import Reading, verb
+from ..data.verbs import InputOptions, verb
 from ..errors import Binned, Estimator
 from ..errors.norm import combine
 from .estimation import resolve_estimator
@@ -22,7 +22,7 @@ def squared_calibration_error(
     *,
     notion: str | Notion = "auto",
     estimator: str | Estimator = "auto",
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> float:
     r"""Squared calibration error without the bias of noise: signed, never cut at 0.
 
@@ -76,7 +76,7 @@ def squared_calibration_error(
     >>> bool(abs(cal.squared_calibration_error(y, p) - 1 / 30) < 0.01)
     True
     """
-    predictions = as_predictions(y_true, y_prob, **reading)
+    predictions = as_predictions(y_true, y_prob, **inputs)
     named = as_notion(notion, predictions)
     reduction = named.reduce(predictions)
     if isinstance(reduction, VectorProblem):

@@ -164,7 +164,7 @@ class Accumulator(Answers, Shown):
         """Add predictions, whose groups have these hashes."""
         if self.totals is not None and (self.classes, self.positive) != (p.classes, p.positive):
             raise ValueError(
-                f"pieces must speak of the same labels: {list(self.classes)!r} before, {list(p.classes)!r} now; "
+                f"pieces must have the same labels: {list(self.classes)!r} before, {list(p.classes)!r} now; "
                 "pass labels=[...] to the Accumulator"
             )
         groups = keys if self.totals is None else joined_groups(self.groups, keys)

@@ -14,7 +14,7 @@ _WIDTH = 72
 
 
 class CalibrationBeltDisplay(Display):
-    """Calibration belt: the widest level lightest, the diagonal, and where the belt is off it.
+    """Calibration belt: its confidence levels (the widest lightest), the diagonal, and where the belt excludes it.
 
     Attributes
     ----------

@@ -48,7 +48,7 @@ class Diagram:
     estimate : Estimate or None
         Calibration error of this panel's problem; None where only a curve is at hand.
     label : object
-        The class it speaks of; None for a confidence.
+        The class whose probability the scores are; None for a confidence.
     notion : str
     domain : tuple of float
         Where scores can lie.

@@ -26,7 +26,7 @@ _DARK = 4  # the style that looks like it, which no map gets then
 
 
 class CalibrationMapDisplay:
-    """Calibration maps: the probability that a calibrator says (upright) for each score (across).
+    """Calibration maps: calibrated probability (vertical) against the score (horizontal).
 
     Where a map runs through the reliability diagram's bins it repairs the scores; where it does not, it cannot express
     what they need, or had too few rows. Build one with :meth:`from_calibrators`.

@@ -15,7 +15,7 @@ _MOST_BINS = 40
 
 
 class NullDistributionDisplay(Display):
-    """A test's statistic, a line, and what it would be for a calibrated model: draws, or its chi-squared distribution.
+    """A test's statistic (line) and its distribution under calibration: draws, or chi-squared.
 
     The part at least as large as the statistic, whose share is the p-value, is darker (Silva Filho et al. 2023, Figure
     21).

@@ -1,4 +1,4 @@
-"""`CriticalDifferenceDisplay`: average ranks of models over several data sets, and which are not told apart."""
+"""`CriticalDifferenceDisplay`: average ranks of models over several data sets, and which do not differ."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LONGEST = 48
 class CriticalDifferenceDisplay(Display):
     """Critical-difference diagram (Demšar 2006): models on an axis of average ranks, the best on the right.
 
-    Bars join models that are not told apart; above the axis stands how far apart is far enough.
+    Bars join models that do not differ significantly; above the axis stands the critical difference.
 
     Attributes
     ----------

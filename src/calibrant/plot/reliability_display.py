@@ -11,7 +11,7 @@ import numpy as np
 from ..data.notions import Notion
 from ..data.types import Label, RandomState
 from ..data.validation import as_predictions
-from ..data.verbs import Reading, verb
+from ..data.verbs import InputOptions, verb
 from ..errors import Binned, CellEstimator, Estimator, Isotonic
 from ..measure.estimation import estimate as estimate_of
 from ..measure.estimation import resolve_estimator
@@ -127,7 +127,7 @@ class ReliabilityDisplay(Display):
         color: Any = None,
         title: str | None = None,
         line_kwargs: Mapping[str, Any] | None = None,
-        **reading: Unpack[Reading],
+        **inputs: Unpack[InputOptions],
     ) -> ReliabilityDisplay:
         """Draw the diagram of labels and probabilities.
 
@@ -182,7 +182,7 @@ class ReliabilityDisplay(Display):
             estimator = drawn
         bin_rule = check_bins(bins, drawn)
         paper = check_scale(scale, ax)
-        predictions = as_predictions(y_true, y_prob, **reading)
+        predictions = as_predictions(y_true, y_prob, **inputs)
         problems, notion_name = problems_of(predictions, notion)
         chosen = resolve_estimator(estimator, problems, notion_name)
         if not isinstance(chosen, CellEstimator):

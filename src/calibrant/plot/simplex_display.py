@@ -25,7 +25,7 @@ _FAINT = 0.25
 
 
 class SimplexMapDisplay:
-    """What a calibrator of three classes changes, drawn within the probability simplex.
+    """Map of a three-class calibrator, drawn in the probability simplex.
 
     Build one with :meth:`from_calibrator`. ``"arrows"``: from stated to calibrated probabilities, coloured by the
     class that is the first choice afterwards, faint where there are no scores. ``"heat"``: a panel a class, with how

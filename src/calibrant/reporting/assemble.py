@@ -13,7 +13,7 @@ from ..data.notions import Classwise, Notion, as_notion
 from ..data.predictions import Predictions
 from ..data.types import Label, RandomState
 from ..data.validation import as_predictions
-from ..data.verbs import Reading, verb
+from ..data.verbs import InputOptions, verb
 from ..errors import Binned, CellEstimator, Density, EmpiricalBayes, Estimator, ResidualKernel
 from ..errors.named import as_estimator
 from ..judge.tests.from_sums import SumsTest
@@ -53,7 +53,7 @@ def report(
     threshold: float | None = None,
     random_state: RandomState = 0,
     title: str = "Calibration report",
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> Report:
     """Everything a first look needs: scores, calibration errors with intervals, classes, curves, a verdict.
 
@@ -73,7 +73,7 @@ def report(
         1 % (for classes against the rest ``2 / K`` of that). At the base rate an error of that size costs 0.7 % of the
         log-loss of saying the base rate every time, and 1 % of the Brier score at most.
     threshold : float in (0, 1), optional
-        Score from which on you act, such as what
+        Decision threshold: the score from which on you act, such as what
         :func:`calibrant.judge.decisions.thresholds.optimal_threshold` gives for your costs: the verdict then
         tells the share of decisions that a repair would change.
     random_state : int, Generator or None, default 0
@@ -120,7 +120,7 @@ def report(
     >>> r.evidence.matters
     True
     """
-    predictions = as_predictions(y_true, y_prob, **reading)
+    predictions = as_predictions(y_true, y_prob, **inputs)
     if predictions.groups is None and (predictions.weights is None or not np.ptp(predictions.weights)):
         score, outcome = predictions.probs, predictions.codes == predictions.positive
         if predictions.positive is None:

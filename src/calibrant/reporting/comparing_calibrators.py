@@ -55,7 +55,7 @@ def compare_calibrators(
     progress: bool = False,
     title: str = "Comparison of calibrators",
 ) -> CalibratorComparison:
-    r"""Cross-validate calibrators: scores, accuracy and calibration errors of rows that each was not fitted to.
+    r"""Cross-validate calibrators: scores, accuracy and calibration errors on held-out rows.
 
     Parameters
     ----------

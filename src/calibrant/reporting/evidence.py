@@ -1,4 +1,4 @@
-"""`Evidence`: whether a report's rows speak against calibration, whether it matters, and what they could have shown."""
+"""`Evidence`: whether a report's rows are evidence against calibration, whether it matters, and their power."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _PARTS = 16
 
 @dataclass(frozen=True, repr=False)
 class RepairGain(Result):
-    """What it would gain to say at every score how often it happens there.
+    """Gain of a perfect repair, which replaces each score by the true frequency at it.
 
     Medians and intervals of a posterior, of the notion's problem, or of the mean over its problems (classes, each
     against the rest). Of a confidence the gain in log-loss is that of the whole probability vector, if the others keep
@@ -44,7 +44,7 @@ class RepairGain(Result):
     log_loss_interval, brier_interval : Interval
         At the report's level; they start above 0 exactly where the status is ``"miscalibrated"``.
     threshold : float or None
-        Score from which on it is decided to act.
+        Decision threshold: the score from which on one acts.
     changed : float or None
         Share of decisions that a repair changes: s is at least the threshold and g is not, or the other way round.
     changed_interval : Interval or None

@@ -80,7 +80,7 @@ class Curves(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Report(Picture, Table):
-    """What a set of predictions looks like as probabilities.
+    """Calibration of a set of predictions: scores, errors, tests, classes and curves.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class Report(Picture, Table):
     brier : float
         Mean Brier score: ``(p - o)²`` of the second of two classes (0 to 1), ``Σ_k (p_k - o_k)²`` of more (0 to 2).
     log_loss : float
-        Mean negative log of the probability given to what happened; infinite if that was 0 for any row.
+        Mean negative log of the probability given to the observed class; infinite if that was 0 for any row.
     notion : str
     headline : Estimate
         Calibration error by the chosen estimator.

@@ -119,10 +119,10 @@ def known_interval(e: Estimate) -> tuple[str, str, str]:
 def impossible(r: Report, most: int = 3) -> str:
     """Why the log-loss is infinite, and which rows make it so, as far as they are known."""
     if not r.impossible:
-        return "a probability of 0 was given to what happened"
+        return "a probability of 0 was given to the observed class"
     named, more = ", ".join(map(str, r.impossible[:most])), len(r.impossible) - most
     rows = f"rows {named} and {more:,} more" if more > 0 else f"row{'s' * (len(r.impossible) > 1)} {named}"
-    return f"what happened was given 0 in {rows}, from 0 on"
+    return f"the observed class was given 0 in {rows}, from 0 on"
 
 
 def _evidence(r: Report) -> str:
@@ -154,7 +154,7 @@ def footnote(r: Report) -> str:
     note = (
         f"Intervals are {100 * r.headline.level:g} % and account for the estimator's own bias, so much of one can lie "
         "below its value; they start at 0 unless the p-value is evidence of miscalibration. 'corrected' is the "
-        "median-unbiased value. What repair would gain is that of saying at every score how often it happens there."
+        "median-unbiased value. The gain of a repair is that of replacing each score by the true frequency at it."
     )
     if r.streamed:
         note += f" Rows were streamed: edges of equal-mass bins are rounded to 1/{r.n_cells}."

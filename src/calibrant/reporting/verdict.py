@@ -103,7 +103,7 @@ def _undecided(evidence: Evidence, rows: str, p: str, up_to: str) -> list[str]:
     return [
         f"Not enough data to tell: these {rows} are compatible with a perfectly calibrated model ({p}), and with "
         f"probabilities that are off by up to {up_to}.",
-        f"An error of {_number(evidence.material)}, from where on it would matter, is found in four samples of five, "
+        f"An error of {_number(evidence.material)}, the least that would matter, is detected in four samples of five, "
         f"or else ruled out, from about {_rows(evidence.rows_needed)} rows on.",
     ]
 
@@ -137,8 +137,8 @@ def _repair(found: Found, estimate: Estimate) -> str:
     brier = f"the Brier score{whose} by {_gain(gain.brier, gain.brier_interval)}"
     if np.isinf(found.log_loss):
         return (
-            f"A perfect repair would lower {brier}, and make the log-loss finite: a probability of 0 was given to what "
-            "happened."
+            f"A perfect repair would lower {brier}, and make the log-loss finite: a probability of 0 was given to the "
+            "observed class."
         )
     log_loss = f"the log-loss{a_class} by {_gain(gain.log_loss, gain.log_loss_interval)}"
     return f"A perfect repair would lower {log_loss} and {brier}."

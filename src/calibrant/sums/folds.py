@@ -104,10 +104,10 @@ def dealt_to_folds(good: IntArray, bad: IntArray, places: IntArray, rng: np.rand
 
 
 def _without_replacement(good: IntArray, bad: IntArray, wanted: IntArray, rng: np.random.Generator) -> IntArray:
-    """How many of ``wanted`` draws are good, for counts of any size: NumPy's law ends at 10⁹.
+    """How many of ``wanted`` draws are good, for counts of any size: NumPy's generator ends at 10⁹.
 
     Of more, each of the rarer kind is among the drawn with chance ``wanted / all`` nearly independently (a relative
-    error of variance below ``rarer / all``), and where even the rarer are many the normal law serves.
+    error of variance below ``rarer / all``), and where even the rarer are many the normal distribution serves.
     """
     total = good + bad
     many = total >= 10**9

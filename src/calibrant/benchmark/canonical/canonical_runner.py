@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 #: Changes whenever the numbers drawn for a run, or its files, change their meaning.
 FORMAT = 1
 SIZES = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
-#: Sizes of the laws that are not the paper's, and the largest that the trials read.
+#: Sizes of the distributions that are not the paper's, and the largest that the trials read.
 OTHER_SIZES = (200, 1000, 3000)
 TRIAL_SIZES = (200, 1000, 3000, 5000)
 #: Rows that all sets of a size have together, as far as that leaves 6 sets; and where the default is read by itself.
@@ -45,9 +45,9 @@ class CanonicalConfig:
     Parameters
     ----------
     sizes : tuple of int
-        Rows of an evaluation set of the paper's laws.
+        Rows of an evaluation set of the paper's distributions.
     other_sizes : tuple of int
-        Those of the other laws.
+        Those of the other distributions.
     most_sets : int
         Evaluation sets a size; fewer where they would have more than ``rows`` rows, but 6 at least (if there are 6).
     seed : int
@@ -83,7 +83,7 @@ class CanonicalConfig:
 
 
 class Item(NamedTuple):
-    """One unit of work: a law at a size; a piece of results is one file."""
+    """One unit of work: a distribution at a size; a piece of results is one file."""
 
     distribution: VectorDistribution
     size: int
@@ -108,8 +108,8 @@ def run_canonical(
 ) -> pl.DataFrame:
     """Run the canonical track: how wrong are estimators of the canonical calibration error?
 
-    The paper's experiment (Figure 2a) with 4 and 8 classes, sharpened and calibrated, and twelve other laws of 3 and
-    10 classes.
+    The paper's experiment (Figure 2a) with 4 and 8 classes, sharpened and calibrated, and twelve other distributions of
+    3 and 10 classes.
 
     Parameters
     ----------
@@ -119,8 +119,8 @@ def run_canonical(
     sizes, other_sizes, most_sets, seed, rows
         See :class:`CanonicalConfig`.
     estimators : mapping of str to Estimator or Entry, or None
-        By the name that results carry; None means the curves of the figure everywhere on the paper's laws, and the
-        trials for the default at 200 to 5000 rows. In a folder with results, only those that are not there yet are
+        By the name that results carry; None means the curves of the figure everywhere on the paper's distributions, and
+        the trials for the default at 200 to 5000 rows. In a folder with results, only those that are not there yet are
         read, on the same evaluation sets as the others.
     n_jobs : int or None
         Processes, None for one a processor; results do not depend on them (``seconds`` apart).
@@ -133,7 +133,7 @@ def run_canonical(
         One row a cell (distribution, size, estimator, measure): ``measure`` is ``"l1"``, ``E ‖gap‖₁``, or
         ``"squared"``, ``E ‖gap‖₂²``; ``truth``, ``truth_se``, ``calibrated``; ``sets``, ``mean``, ``sd``, ``bias``,
         ``rmse``, ``abs_p95``, ``abs_median``, ``rel_p95``, ``rel_median`` (NaN where calibrated) and ``nan_share`` of
-        the readings; ``definition``; ``seconds`` a set (a bandwidth's search is charged to the first that needs it).
+        the estimates; ``definition``; ``seconds`` a set (a bandwidth's search is charged to the first that needs it).
 
     Raises
     ------
@@ -147,15 +147,15 @@ def run_canonical(
     config = CanonicalConfig(tuple(sizes), tuple(other_sizes), most_sets, seed, rows)
     chosen = None if estimators is None else as_entries(estimators)
     work = {item: definitions_of(entries_of(item) if chosen is None else chosen) for item in config.items}
-    reading = partial(_read, config, chosen)
+    task = partial(_read, config, chosen)
     keys = ("distribution", "size", "estimator", "measure")
-    return Experiment("canonical", config.to_dict(), work, reading, keys).run(out, n_jobs, progress=progress)
+    return Experiment("canonical", config.to_dict(), work, task, keys).run(out, n_jobs, progress=progress)
 
 
 def run_default(
     out: str | os.PathLike[str], *, seed: int = 0, n_jobs: int | None = None, progress: bool = False
 ) -> pl.DataFrame:
-    """The default by itself, on the paper's laws at 2000 rows and more, and on many more sets than all others."""
+    """The default by itself, on the paper's distributions at 2000 rows and more, and on more sets than the others."""
     return run_canonical(
         out,
         sizes=(2000, 5000, 10_000, 20_000),
@@ -187,8 +187,8 @@ def evaluation_set(item: Item, number: int, seed: int) -> VectorProblem:
     return reduction
 
 
-def readings(item: Item, config: CanonicalConfig, entries: Entries) -> dict[tuple[str, str], tuple[FloatArray, float]]:
-    """What entries read on every set of an item, and seconds a set, by (name, measure)."""
+def estimates(item: Item, config: CanonicalConfig, entries: Entries) -> dict[tuple[str, str], tuple[FloatArray, float]]:
+    """What entries give for every set of an item, and seconds a set, by (name, measure)."""
     count = config.sets_of(item.size)
     keys = [(name, measure) for name, entry in entries.items() for measure in entry.measures]
     values = {key: np.empty(count) for key in keys}
@@ -205,7 +205,7 @@ def readings(item: Item, config: CanonicalConfig, entries: Entries) -> dict[tupl
 
 @cache
 def _truths(distribution: VectorDistribution) -> dict[str, Truth]:
-    """Truths, once a process: a law serves several items."""
+    """Truths, once a process: a distribution serves several items."""
     return distribution.truths
 
 
@@ -217,7 +217,7 @@ def _read(config: CanonicalConfig, chosen: Entries | None, item: Item, names: li
     entries = {name: known[name] for name in names}
     d = item.distribution
     rows: list[Row] = []
-    for (name, measure), (values, seconds) in readings(item, config, entries).items():
+    for (name, measure), (values, seconds) in estimates(item, config, entries).items():
         truth, se = _truths(d)[measure]
         measured = statistics(values, truth, truth)
         rows.append(

@@ -50,12 +50,12 @@ def run_convergence(
     n_jobs: int | None = None,
     progress: bool = False,
 ) -> pl.DataFrame:
-    """Read the paper's laws again and again at one bandwidth, h = 0.5, beside what is seen of infinitely many rows.
+    """Repeated estimates on the paper's distributions at one bandwidth, h = 0.5, beside their limit for n → ∞.
 
     Parameters
     ----------
     out : path
-        Folder of the run; one that was stopped goes on from the laws and sizes that it has.
+        Folder of the run; one that was stopped goes on from the distributions and sizes that it has.
     sizes : sequence of int
         Rows n.
     repetitions : int, default 10000
@@ -67,10 +67,10 @@ def run_convergence(
     Returns
     -------
     polars.DataFrame
-        One row for each law, size, estimator and measure (``"l1"`` or ``"squared"``): the ``mean`` of ``repetitions``
-        readings and its standard error ``se``; ``truth``; ``limit``, what the estimator's own blur leaves of it with
-        infinitely many rows; ``bias`` = mean - limit; the mean squares of a reading's distance from either,
-        ``limit_mse`` and ``truth_mse``, and their standard errors ``…_se``; ``nan_share``.
+        One row for each distribution, size, estimator and measure (``"l1"`` or ``"squared"``): the ``mean`` of
+        ``repetitions`` estimates and its standard error ``se``; ``truth``; ``limit``, what the estimator's own blur
+        leaves of it with infinitely many rows; ``bias`` = mean - limit; the mean squares of an estimate's distance from
+        either, ``limit_mse`` and ``truth_mse``, and their standard errors ``…_se``; ``nan_share``.
 
     References
     ----------
@@ -84,7 +84,7 @@ def run_convergence(
         "track": "convergence", "format": FORMAT, "sizes": list(sizes), "repetitions": repetitions,
         "weights": weights, "seed": seed, "bandwidth": BANDWIDTH, "versions": {"numpy": np.__version__},
     }  # fmt: skip
-    items = [Item(law, size) for size in sorted(sizes) for law in PUBLISHED]
+    items = [Item(distribution, size) for size in sorted(sizes) for distribution in PUBLISHED]
     estimators = {name: repr(estimator) for name, estimator in (KERNELS | BINNED).items()}
     read = partial(_read, repetitions, weights, seed)
     keys = ("distribution", "size", "estimator", "measure")
@@ -97,8 +97,8 @@ def repeats(size: int, repetitions: int, weights: float) -> int:
     return int(min(repetitions, max(2, weights // size**2)))
 
 
-def readings(problem: VectorProblem) -> dict[tuple[str, str], float]:
-    """What every estimator reads, by (name, measure); all kernels from one look around the rows."""
+def estimates(problem: VectorProblem) -> dict[tuple[str, str], float]:
+    """What every estimator gives, by (name, measure); all kernels from one look around the rows."""
     sample = Simplex.of(problem, KERNELS["plug-in"].eps)
     outcome = sample.one_hot()
     near = around(sample, outcome, BANDWIDTH, "data", outcome)
@@ -115,14 +115,14 @@ def readings(problem: VectorProblem) -> dict[tuple[str, str], float]:
 
 
 @cache
-def limits(law: VectorDistribution, bits: int) -> dict[tuple[str, str], float]:
+def limits(distribution: VectorDistribution, bits: int) -> dict[tuple[str, str], float]:
     """What estimators read of infinitely many rows: their blur of the true map over a Sobol sequence of vectors.
 
     Debiases take away what n rows add, so all kernels share a limit, but ``"cross"``: of its squares
     ``E 2 d·(μ - f) - |d|²``, and of signs ``E sign(d)·(μ - f)``, with the blurred gap d and the map μ.
     """
-    probs = spread_out(law, bits)
-    mean = law.curve(probs)
+    probs = spread_out(distribution, bits)
+    mean = distribution.curve(probs)
     rows = np.ones(len(probs))
     codes = np.zeros(len(probs), dtype=np.intp)
     sample = Simplex(probs, np.log(np.maximum(probs, KERNELS["plug-in"].eps)), codes, rows, True, float(len(probs)))
@@ -155,15 +155,15 @@ def _binned_limit(binned: SimplexBinned, probs: FloatArray, mean: FloatArray, no
     return float(vector_power(of_cells(mean) - centre, np.ones(len(probs)), norm))
 
 
-def spread_out(law: VectorDistribution, bits: int) -> FloatArray:
-    """``2**bits`` vectors of one of the paper's laws, spread more evenly than at random."""
+def spread_out(distribution: VectorDistribution, bits: int) -> FloatArray:
+    """``2**bits`` vectors of one of the paper's distributions, spread more evenly than at random."""
     from scipy.stats import qmc
 
-    k = law.n_classes
+    k = distribution.n_classes
     cuts = np.sort(qmc.Sobol(k - 1, rng=np.random.default_rng(7)).random_base2(bits), axis=1)
     ends = np.zeros((len(cuts), 1))
     uniform = np.diff(np.hstack([ends, cuts, ends + 1]), axis=1)
-    return law.sharpened(np.maximum(uniform, np.finfo(float).tiny))
+    return distribution.sharpened(np.maximum(uniform, np.finfo(float).tiny))
 
 
 def _read(repetitions: int, weights: float, seed: int, item: Item, names: list[str]) -> pl.DataFrame:
@@ -171,7 +171,7 @@ def _read(repetitions: int, weights: float, seed: int, item: Item, names: list[s
     import polars as pl
 
     count = repeats(item.size, repetitions, weights)
-    found = [readings(evaluation_set(item, number, seed)) for number in range(count)]
+    found = [estimates(evaluation_set(item, number, seed)) for number in range(count)]
     seen, truths = limits(item.distribution, _LIMIT_BITS), item.distribution.truths
     rows = []
     for (name, measure), limit in seen.items():

@@ -27,7 +27,7 @@ class Entry:
     estimator : Estimator, or None
         None: what ``estimator="auto"`` takes.
     measures : tuple of {"l1", "squared"}
-        What it reads.
+        What it estimates.
     factor : float, default 1
         Multiplies the bandwidth of the rule "auto".
     """
@@ -103,7 +103,7 @@ def as_entries(estimators: Mapping[str, Estimator | Entry]) -> Entries:
 
 
 def read(entry: Entry, problem: VectorProblem, measure: str, searched: dict[Any, Any]) -> float:
-    """``E ‖gap‖₁`` or ``E ‖gap‖₂²`` as an entry reads it, signed where it is debiased.
+    """``E ‖gap‖₁`` or ``E ‖gap‖₂²`` as an entry estimates it, signed where it is debiased.
 
     ``searched`` keeps what was found in searches for this problem's bandwidths: they do not depend on what is read.
     """

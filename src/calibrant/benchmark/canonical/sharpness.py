@@ -26,7 +26,7 @@ SIZES = (10, 30, 100, 300, 1000, 3000)
 #: Where, and with which bandwidth by default, frequencies are estimated; the paper states 0.5.
 POINT, BANDWIDTH = (0.55, 0.25, 0.15, 0.05), 0.05
 ESTIMATORS = ("plug-in", "as printed", "square")
-#: Numbers drawn at a time (the seeds depend on it); the power of 2 of vectors for what the kernel sees of all rows.
+#: Numbers drawn at a time (the seeds depend on it); the power of 2 of vectors for the kernel's limit.
 _BLOCK, _LIMIT_BITS = 400_000, 20
 #: Without this part of the weights on others than the nearest there is no unbiased square.
 _LEAST = 1e-6
@@ -42,7 +42,7 @@ def run_sharpness(
     n_jobs: int | None = None,
     progress: bool = False,
 ) -> pl.DataFrame:
-    r"""Bias of three estimators of ``‖E[y | f]‖²`` at one point, on the paper's law of 4 classes.
+    r"""Bias of three estimators of ``‖E[y | f]‖²`` at one point, on the paper's distribution over 4 classes.
 
     With the published kernel's weights w of n samples around the point, ``Ê = Σ w y`` and ``s = Σ w²``:
 
@@ -116,13 +116,13 @@ def _read(repetitions: int, bandwidth: float, seed: int, item: Item, names: list
 
 def simulate(size: int, repetitions: int, seed: int, bandwidth: float = BANDWIDTH) -> FloatArray:
     """What the estimators say in every repetition, (repetitions, 3)."""
-    law = published(len(POINT))
+    distribution = published(len(POINT))
     most = max(1, _BLOCK // size)
     out = np.empty((repetitions, len(ESTIMATORS)))
     for start in range(0, repetitions, most):
         count = min(most, repetitions - start)
         rng = np.random.default_rng(np.random.SeedSequence([seed, size, start]))
-        f, y = law.sample(count * size, rng)
+        f, y = distribution.sample(count * size, rng)
         out[start : start + count] = squares(
             _log_kernel(f, bandwidth).reshape(count, size), np.eye(len(POINT))[y].reshape(count, size, -1)
         )
@@ -144,11 +144,11 @@ def squares(log_kernel: FloatArray, outcome: FloatArray) -> FloatArray:
 
 @cache
 def seen_at_most(bandwidth: float = BANDWIDTH) -> float:
-    """``‖E[k y] / E[k]‖²``: the square of what the kernel sees of infinitely many samples, from a Sobol sequence."""
-    law = published(len(POINT))
-    f = spread_out(law, _LIMIT_BITS)
+    """``‖E[k y] / E[k]‖²``: the square of the kernel's limit of infinitely many samples, from a Sobol sequence."""
+    distribution = published(len(POINT))
+    f = spread_out(distribution, _LIMIT_BITS)
     weight = np.exp(_log_kernel(f, bandwidth))
-    return float(((weight @ law.curve(f) / weight.sum()) ** 2).sum())
+    return float(((weight @ distribution.curve(f) / weight.sum()) ** 2).sum())
 
 
 def _log_kernel(f: FloatArray, bandwidth: float) -> FloatArray:

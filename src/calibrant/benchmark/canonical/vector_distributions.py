@@ -87,10 +87,10 @@ def published(k: int, *, calibrated: bool = False) -> VectorDistribution:
     The calibrated model is the one before the second temperature.
     """
     zero = (0.0,) * k
-    law = ((1.0,) * k,)
+    distribution = ((1.0,) * k,)
     if calibrated:
-        return VectorDistribution(f"k{k}-calibrated", law, (1.0,), Softened(1.0, zero), 1 / 0.6)
-    return VectorDistribution(f"k{k}-sharpened", law, (1.0,), Softened(0.6, zero), 1 / 0.6**2)
+        return VectorDistribution(f"k{k}-calibrated", distribution, (1.0,), Softened(1.0, zero), 1 / 0.6)
+    return VectorDistribution(f"k{k}-sharpened", distribution, (1.0,), Softened(0.6, zero), 1 / 0.6**2)
 
 
 #: The paper's, with 4 and 8 classes.
@@ -100,7 +100,7 @@ PUBLISHED: tuple[VectorDistribution, ...] = tuple(
 
 
 def others() -> tuple[VectorDistribution, ...]:
-    """Laws of track "dirichlet" that no rule of bandwidths was chosen on: 3 and 10 classes, peaked or unequal."""
+    """Distributions of "dirichlet" that no rule of bandwidths was chosen on: 3 and 10 classes, peaked or unequal."""
     out = []
     for d in distributions("dirichlet"):
         k, shape, kind = d.name.split("-")

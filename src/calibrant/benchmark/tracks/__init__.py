@@ -2,10 +2,10 @@
 
 ======================  ==========================================================================================
 ``"beta"``              Beta scores × true maps, with and without atoms at 0 and 1
-``"networks"``          laws fitted to real image classifiers, as they are and after temperature scaling
+``"networks"``          distributions fitted to real image classifiers, as they are and after temperature scaling
 ``"dirichlet"``         probability vectors of 3, 5 and 10 classes
 ``"imbalance"``         one positive in a hundred
-``"consistency"``       four laws for samples of 10³ to 10⁶
+``"consistency"``       four distributions for samples of 10³ to 10⁶
 ======================  ==========================================================================================
 """
 

@@ -1,4 +1,4 @@
-"""Track "dirichlet": probability vectors from mixtures of Dirichlet laws, labels from a known map of the vector.
+"""Track "dirichlet": probability vectors from Dirichlet mixtures, labels from a known map of the vector.
 
 What an estimator is measured against is the gap given *one score* (``P_k``, or ``max P``), not given the vector.
 """
@@ -86,7 +86,7 @@ class DirichletDistribution(Distribution):
         return p.reshape(n_sets, n, -1), labels.reshape(n_sets, n)
 
     def problems(self, scores: FloatArray, labels: AnyArray, notion: str) -> tuple[Problem, ...]:
-        """One problem a class, or the winner's; the first class wins a tie."""
+        """One problem a class, or that of the predicted class; the first class wins a tie."""
         self.check(notion, 1)
         if notion == "classwise":
             return tuple(Problem.samples(scores[..., k], labels == k) for k in range(self.n_classes))
@@ -204,14 +204,14 @@ def _error(signed: FloatArray, density: FloatArray, norm: float) -> float:
 
 @cache
 def dirichlets() -> tuple[Distribution, ...]:
-    """Three laws × five maps × 3, 5 and 10 classes."""
+    """Three distributions × five maps × 3, 5 and 10 classes."""
     out: list[Distribution] = []
     for k in (3, 5, 10):
         zero = (0.0,) * k
         tilt = tuple(np.linspace(0.6, -0.6, k).tolist())
         eye = np.eye(k)
         confused = tuple(map(tuple, (0.85 * eye + 0.15 * np.roll(eye, 1, axis=1)).tolist()))
-        laws: dict[str, tuple[tuple[tuple[float, ...], ...], tuple[float, ...]]] = {
+        shapes: dict[str, tuple[tuple[tuple[float, ...], ...], tuple[float, ...]]] = {
             "flat": (((1.0,) * k,), (1.0,)),
             "sharp": (((0.12,) * k, (1.0,) * k), (0.7, 0.3)),
             "unequal": ((tuple(np.geomspace(0.15, 1.2, k).tolist()),), (1.0,)),
@@ -225,7 +225,7 @@ def dirichlets() -> tuple[Distribution, ...]:
         }
         out += [
             DirichletDistribution(f"k{k}-{shape}-{kind}", "dirichlet", alphas, weights, curve)
-            for shape, (alphas, weights) in laws.items()
+            for shape, (alphas, weights) in shapes.items()
             for kind, curve in maps.items()
         ]
     return tuple(out)

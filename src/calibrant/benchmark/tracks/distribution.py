@@ -1,4 +1,4 @@
-"""`Distribution`: a law of predictions and labels whose calibration error is known, and its one-score forms."""
+"""`Distribution` of predictions and labels whose calibration error is known, and its one-score forms."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class ScalarDistribution(Distribution):
     name, track : str
     law : ScoreLaw
     curve : TrueMap
-        The map g; atoms of the law have frequencies of their own.
+        The map g; atoms of the distribution have frequencies of their own.
     n_classes : int
     digits32 : bool
         Round scores to float32, as networks deliver them: many are then exactly 1. (It moves the truth by < 6e-8.)
@@ -167,7 +167,7 @@ class ScalarDistribution(Distribution):
 class BinaryDistribution(ScalarDistribution):
     """Scores of one class: ``"class-specific"`` as they are, ``"confidence"`` folded at one half.
 
-    With ``folds=False`` only the former: the score of one class of several says nothing of the winner's.
+    With ``folds=False`` only the former: the score of one class of several says nothing of the predicted class's.
     """
 
     folds: bool = True
@@ -214,7 +214,7 @@ class BinaryDistribution(ScalarDistribution):
 
 @dataclass(frozen=True)
 class ConfidenceDistribution(ScalarDistribution):
-    """Confidences in ``[1/K, 1]`` and whether the winner was right."""
+    """Confidences in ``[1/K, 1]`` and whether the predicted class was right."""
 
     @property
     def notions(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Track "networks": laws fitted to predictions of real image classifiers; see ``benchmarks/real/fit_networks.py``."""
+"""Track "networks": distributions fitted to real image classifiers; see ``benchmarks/real/fit_networks.py``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .true_maps import Identity, Spline, TrueMap
 
 
 def fitted() -> list[dict[str, Any]]:
-    """Fitted numbers, a problem a row, with ``fit_data_vs_law``: what data and law read, side by side."""
+    """Fitted numbers, a problem a row, with ``fit_data_vs_law``: estimates from data and distribution, side by side."""
     rows: list[dict[str, Any]] = json.loads(files(__package__).joinpath("networks.json").read_text())
     return rows
 
@@ -28,16 +28,16 @@ def networks() -> tuple[Distribution, ...]:
     out: list[Distribution] = []
     for row in fitted():
         parts = zip(row["means"], row["sds"], strict=True)
-        law = ScoreLaw(tuple(LogitNormal(m, s) for m, s in parts), tuple(row["weights"]), (), row["low"])
+        scores = ScoreLaw(tuple(LogitNormal(m, s) for m, s in parts), tuple(row["weights"]), (), row["low"])
         spline = Spline(tuple(row["knots"]), tuple(row["coefficients"]), tuple(row["limits"]))
         curves: dict[str, TrueMap] = {row["name"]: spline}
         if "-scaled-" in row["name"]:
             curves[row["name"].replace("-scaled-", "-ideal-")] = Identity()
         for name, curve in curves.items():
             if name.endswith("-confidence"):
-                out.append(ConfidenceDistribution(name, "networks", law, curve, row["n_classes"], digits32=True))
+                out.append(ConfidenceDistribution(name, "networks", scores, curve, row["n_classes"], digits32=True))
             else:
                 out.append(
-                    BinaryDistribution(name, "networks", law, curve, row["n_classes"], digits32=True, folds=False)
+                    BinaryDistribution(name, "networks", scores, curve, row["n_classes"], digits32=True, folds=False)
                 )
     return tuple(out)

@@ -1,4 +1,4 @@
-"""Laws of a score: mixtures of Beta and logit-normal components, with atoms. All arithmetic is on the logit axis.
+"""Score distributions: mixtures of Beta and logit-normal components, with atoms. All arithmetic is on the logit axis.
 
 A score t in (0, 1) is kept as x = logit t, which resolves both of its ends: a score of 1 - 10⁻²⁰ is no rounding of 1,
 and densities that are infinite at 0 or 1 are smooth functions of x with exponential tails.
@@ -22,7 +22,7 @@ LOG_TAIL = -36.0
 
 
 class Component(Protocol):
-    """One law of a score on (0, 1)."""
+    """One component of a score distribution, on (0, 1)."""
 
     def draw(self, size: int, rng: np.random.Generator) -> FloatArray:
         """Logits of ``size`` scores."""
@@ -83,7 +83,7 @@ class Beta:
 
 @dataclass(frozen=True)
 class LogitNormal:
-    """Scores whose logit is normal: heavier at both ends than any Beta law of the same middle."""
+    """Scores whose logit is normal: heavier at both ends than any Beta distribution of the same median."""
 
     mean: float
     sd: float
@@ -133,12 +133,12 @@ class Atom:
 
 @dataclass(frozen=True)
 class ScoreLaw:
-    """A mixture of laws on ``[low, 1]``, and atoms.
+    """A mixture of components on ``[low, 1]``, and atoms.
 
     Attributes
     ----------
     components : tuple of Component
-        Laws of ``t``, where the score is ``low + (1 - low) t``.
+        Components of the distribution of ``t``, where the score is ``low + (1 - low) t``.
     weights : tuple of float
         Their shares of the mass that no atom holds; they sum to 1.
     atoms : tuple of Atom

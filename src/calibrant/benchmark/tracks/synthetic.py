@@ -1,4 +1,4 @@
-"""Tracks of invented score laws: "beta", "imbalance" and "consistency"."""
+"""Tracks of synthetic score distributions: "beta", "imbalance" and "consistency"."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .distribution import BinaryDistribution, Distribution
 from .score_mixtures import Atom, Beta, ScoreLaw
 from .true_maps import BetaMap, Identity, Logistic, Rippled, TrueMap, Wavy
 
-#: Laws of the score: even, both ends, mostly right, middle, sharply skewed, mostly low.
+#: Distributions of the score: even, both ends, mostly right, middle, sharply skewed, mostly low.
 SHAPES = {
     "uniform": (1.0, 1.0),
     "u-shaped": (0.4, 0.4),
@@ -35,7 +35,7 @@ RARE = 0.01
 
 @cache
 def beta() -> tuple[Distribution, ...]:
-    """Beta scores × true maps, then laws with atoms at 0 and 1."""
+    """Beta scores × true maps, then distributions with atoms at 0 and 1."""
     plain = [
         BinaryDistribution(f"{shape}-{kind}", "beta", ScoreLaw((Beta(*ab),)), curve)
         for shape, ab in SHAPES.items()
@@ -66,7 +66,7 @@ def beta() -> tuple[Distribution, ...]:
 def imbalance() -> tuple[Distribution, ...]:
     """Scores of a class that one sample in a hundred belongs to. Shifts are solved so that the base rate is 1 %."""
     few = (RARE - 0.5 / 150.5) / (2 / 7 - 0.5 / 150.5)
-    laws = {
+    shapes = {
         "near-zero": ScoreLaw((Beta(0.5, 49.5),)),
         "spread": ScoreLaw((Beta(0.05, 4.95),)),
         "narrow": ScoreLaw((Beta(2.0, 198.0),)),
@@ -84,16 +84,18 @@ def imbalance() -> tuple[Distribution, ...]:
         "rebalanced": ScoreLaw((Beta(0.8, 3.2),)),
     }
     rows: list[tuple[str, ScoreLaw, TrueMap]] = []
-    for shape, law in laws.items():
-        rows.append((f"{shape}-calibrated", law, Identity()))
-        rows += [(f"{shape}-{kind}", law, _at_base_rate(law, family)) for kind, family in families.items()]
-    rows += [(shape, law, _at_base_rate(law, lambda shift: Logistic(1.0, shift))) for shape, law in inflated.items()]
-    return tuple(BinaryDistribution(name, "imbalance", law, curve, folds=False) for name, law, curve in rows)
+    for shape, scores in shapes.items():
+        rows.append((f"{shape}-calibrated", scores, Identity()))
+        rows += [(f"{shape}-{kind}", scores, _at_base_rate(scores, family)) for kind, family in families.items()]
+    rows += [
+        (shape, scores, _at_base_rate(scores, lambda shift: Logistic(1.0, shift))) for shape, scores in inflated.items()
+    ]
+    return tuple(BinaryDistribution(name, "imbalance", scores, curve, folds=False) for name, scores, curve in rows)
 
 
 @cache
 def consistency() -> tuple[Distribution, ...]:
-    """One smooth law, one wavy, one with atoms, and a calibrated one: readings must approach the truth as n grows."""
+    """One smooth, one wavy, one with atoms, one calibrated: estimates must approach the truth as n grows."""
     chosen = {
         "smooth": "u-shaped-overconfident",
         "rippled": "sharp-rippled",
@@ -107,10 +109,10 @@ def consistency() -> tuple[Distribution, ...]:
     )
 
 
-def _at_base_rate(law: ScoreLaw, family: Callable[[float], TrueMap], rate: float = RARE) -> TrueMap:
+def _at_base_rate(scores: ScoreLaw, family: Callable[[float], TrueMap], rate: float = RARE) -> TrueMap:
     """The map of a family, one a shift, under which a share ``rate`` of outcomes comes true."""
 
     def excess(shift: float) -> float:
-        return BinaryDistribution("", "", law, family(shift)).base_rate - rate
+        return BinaryDistribution("", "", scores, family(shift)).base_rate - rate
 
     return family(float(brentq(excess, -20.0, 20.0, xtol=1e-12)))

@@ -13,7 +13,7 @@ from ...data.notions import ClassSpecific, only_problem
 from ...data.result import Picture, Result, Table
 from ...data.types import FloatArray, Interval, Label, RandomState
 from ...data.validation import as_predictions
-from ...data.verbs import Reading, verb
+from ...data.verbs import InputOptions, verb
 from ...errors import CellEstimator
 from ...measure.curves import reliability_curve
 from ...measure.murphy import BinaryRows, check_thresholds
@@ -97,7 +97,7 @@ def calibration_measures(
     level: float | None = 0.95,
     n_resamples: int = 400,
     random_state: RandomState = 0,
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> CalibrationMeasures:
     r"""ICI, E50, E90, Emax, ECI, O:E, calibration in the large, intercept and slope, with intervals.
 
@@ -166,7 +166,7 @@ def calibration_measures(
     if level is not None:
         level = check_level(level)
     n_draws = measure_intervals.POSTERIOR * check_resamples(n_resamples)
-    p = as_predictions(y_true, y_prob, **reading)
+    p = as_predictions(y_true, y_prob, **inputs)
     rows = BinaryRows.of(p)
     scores, w = rows.scores, rows.weights
     notion = ClassSpecific(rows.label)
@@ -249,7 +249,7 @@ def decision_curve(
     y_true: Any,
     y_prob: Any = None,
     thresholds: Any = None,
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> DecisionCurve:
     r"""Decision curve (Vickers & Elkin 2006): what acting on the probabilities is worth.
 
@@ -279,7 +279,7 @@ def decision_curve(
     >>> float(curve.net_benefit[0]), float(curve.treat_all[0])  # one true and one false alarm in four; all: two and two
     (0.0, 0.0)
     """
-    p = as_predictions(y_true, y_prob, **reading)
+    p = as_predictions(y_true, y_prob, **inputs)
     rows = BinaryRows.of(p)
     at = np.arange(1, 100) / 100 if thresholds is None else check_thresholds(thresholds)
     below = rows.before(at, "left")

@@ -13,7 +13,7 @@ from ...data.predictions import Predictions
 from ...data.result import Result
 from ...data.types import AnyArray, FloatArray, Interval, Label, RandomState
 from ...data.validation import as_predictions
-from ...data.verbs import Reading, verb
+from ...data.verbs import InputOptions, verb
 from ...data.weights import of_variances, ones_or
 from ...measure.scores import matrix_of
 
@@ -39,7 +39,7 @@ class MeanCost(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExpectedCost(Result):
-    """Costs a row, of several ways to decide.
+    """Mean cost of a row under several decision rules.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class ExpectedCost(Result):
     gap : MeanCost
         ``realised - stated``, row by row: 0 on average for calibrated probabilities, above 0 for overconfident ones.
     gap_pvalue : float
-        Of the test that it is 0, by the variance that calibrated probabilities would have; NaN where they promise none.
+        Of the test that it is 0, by the variance that calibrated probabilities would have; NaN where they have none.
     recalibrated : MeanCost or None
         Of the decisions by probabilities that a calibrator fitted to other rows made.
     excess : MeanCost or None
@@ -91,7 +91,7 @@ class ExpectedCost(Result):
         lines = [
             f"Cost a row, {self.n_samples:,} rows, {100 * self.level:g} % intervals",
             f"  decided by the probabilities  {self.realised}",
-            f"  as the probabilities say      {self.stated}",
+            f"  expected by the probabilities {self.stated}",
             f"  difference                    {self.gap}, p = {self.gap_pvalue:.3g}",
         ]
         if self.recalibrated is not None and self.excess is not None:
@@ -102,7 +102,7 @@ class ExpectedCost(Result):
         lines += [
             f"  always {str(self.constant_decision) + ' ':<23}{self.constant}",
             f"  saved by the probabilities    {self.saving}",
-            f"  knowing what happens          {self.clairvoyant}",
+            f"  with perfect information      {self.clairvoyant}",
             "  decisions: " + ", ".join(f"{name} {100 * share:.1f} %" for name, share in self.shares.items()),
         ]
         return "\n".join(lines)
@@ -119,7 +119,7 @@ def expected_cost(
     cv: int = 5,
     level: float = 0.95,
     random_state: RandomState = 0,
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> ExpectedCost:
     r"""Cost of the decisions that probabilities lead to, beside that of others.
 
@@ -181,7 +181,7 @@ def expected_cost(
     if costs is None:
         raise TypeError("costs must be given: a row a class, a column a decision")
     level = check_level(level)
-    p = as_predictions(y_true, y_prob, **reading)
+    p = as_predictions(y_true, y_prob, **inputs)
     table = _check_costs(costs, p.n_classes)
     names = _check_decisions(decisions, table.shape[1], p.classes)
     used = slice(None) if p.weights is None else np.flatnonzero(p.weights > 0)

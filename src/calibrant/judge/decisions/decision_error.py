@@ -14,7 +14,7 @@ from ...data.problem import Problem
 from ...data.result import Result
 from ...data.types import FloatArray, Interval, Label, RandomState
 from ...data.validation import as_predictions
-from ...data.verbs import Reading, verb
+from ...data.verbs import InputOptions, verb
 from ...data.weights import ones_or
 from ...errors import EmpiricalBayes, laplace
 from ...errors.base import ErrorDraws
@@ -30,7 +30,7 @@ from ..tests.drawn import kuiper_pvalue
 
 #: Cells of equal mass; scores in one share their gap.
 _CELLS = 256
-#: Equally probable gaps that stand for a normal law in means over the posterior.
+#: Equally probable gaps that stand for a normal distribution in means over the posterior.
 _EQUAL = 64
 #: Draws for every resample, as of every posterior.
 _POSTERIOR = 5
@@ -100,7 +100,7 @@ def decision_calibration_error(
     level: float = 0.95,
     n_resamples: int = 400,
     random_state: RandomState = 0,
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> DecisionCalibrationError:
     r"""Calibration error weighted by where decisions are made, and the cost that it causes there.
 
@@ -141,8 +141,8 @@ def decision_calibration_error(
     -----
     Intervals are credible ones of the model behind :func:`calibrant.estimate`. They start at exactly 0 while the scores
     may well be calibrated, everywhere or, by Kuiper's test (labels drawn from up to 5000 rows' scores, beyond by its
-    limit law), at the thresholds. A mean over a posterior is biased upwards for calibrated scores and never 0.
-    Coverage: docs/clinical.md. Cost O(n log n).
+    limiting distribution), at the thresholds. A mean over a posterior is biased upwards for calibrated scores and never
+    0. Coverage: docs/clinical.md. Cost O(n log n).
 
     References
     ----------
@@ -165,7 +165,7 @@ def decision_calibration_error(
     level = check_level(level)
     n_draws = _POSTERIOR * check_resamples(n_resamples)
     density = _Density.of(thresholds)
-    p = as_predictions(y_true, y_prob, **reading)
+    p = as_predictions(y_true, y_prob, **inputs)
     rows = BinaryRows.of(p)
     problem = only_problem(ClassSpecific(rows.label), p)
     rng = np.random.default_rng(random_state)
@@ -248,7 +248,7 @@ class _Density:
         return _values(self.function, scores)
 
     def regret(self, said: FloatArray, right: FloatArray) -> FloatArray:
-        """``∫ v(c) (right - c) dc`` from what was said to what is right; not negative."""
+        """``∫ v(c) (right - c) dc`` from the stated to the true probability; not negative."""
         mass, moment = (b - a for a, b in zip(self._integrals(said), self._integrals(right), strict=True))
         return np.asarray(np.maximum(right * mass - moment, 0.0))
 

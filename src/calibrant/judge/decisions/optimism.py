@@ -93,7 +93,7 @@ def optimism_corrected(
     n_jobs: int | None = 1,
     random_state: RandomState = 0,
 ) -> OptimismCorrected:
-    r"""Harrell's bootstrap: how calibrated is a model on new rows, told from the rows of its fit alone?
+    r"""Harrell's bootstrap: calibration of a model on new rows, estimated from the rows of its fit alone.
 
     .. math:: \text{corrected} = M(f_D, D) - \frac1B \sum_b \big[ M(f_{D_b}, D_b) - M(f_{D_b}, D) \big]
 
@@ -139,7 +139,7 @@ def optimism_corrected(
     they are biased upwards by noise, on resamples more than on rows.
 
     A resample of one class is drawn anew. Where outcomes of a resample are separated by the model, its slope and
-    intercepts have no end: they are left out, which a warning says. A model that is certain of all its rows, as a
+    intercepts are infinite: they are left out, which a warning says. A model that is certain of all its rows, as a
     forest may be, has NaN for them.
 
     Cost: ``n_resamples + 1`` fits, and twice as many predictions of all rows.
@@ -198,9 +198,9 @@ def optimism_corrected(
             # A mean of skewed optimisms can lie outside of their quantiles.
             intervals[name] = Interval(float(min(ends[0], corrected[i])), float(max(ends[1], corrected[i])))
     lost = number - int(counted.min())
-    warnings = [f"{lost} of {number} resamples are separated by their models: left out where a measure has no end"]
+    warnings = [f"{lost} of {number} resamples are separated by their models: left out where a measure is infinite"]
     if not np.isfinite(apparent).all():
-        warnings.append("the model separates all rows: its slope and intercepts have no end")
+        warnings.append("the model separates all rows: its slope and intercepts are infinite")
     found = OptimismCorrected(
         apparent=_named(apparent),
         optimism=_named(mean),
@@ -239,7 +239,7 @@ class _Trial:
         return clone(self.model).fit(_safe_indexing(self.X, rows), self.y[rows], **given)
 
     def measures(self, model: Any, rows: AnyArray) -> FloatArray:
-        """Measures of a fitted model on some rows; NaN where they have no end."""
+        """Measures of a fitted model on some rows; NaN where they are infinite."""
         from sklearn.utils._indexing import _safe_indexing
 
         column = list(model.classes_).index(self.positive)

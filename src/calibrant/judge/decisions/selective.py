@@ -14,7 +14,7 @@ from ...data.predictions import Predictions
 from ...data.result import Picture, Table
 from ...data.types import AnyArray, FloatArray, Interval
 from ...data.validation import as_predictions
-from ...data.verbs import Reading, verb
+from ...data.verbs import InputOptions, verb
 from ...data.weights import ones_or
 
 #: Areas below this are 0, but for rounding; a factor beyond e to this is no different from that.
@@ -99,7 +99,7 @@ def risk_coverage(
     *,
     confidence: Any = None,
     level: float = 0.95,
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> RiskCoverage:
     r"""Risk–coverage curve of predicting only where the model is confident, with AURC and AUGRC.
 
@@ -158,7 +158,7 @@ def risk_coverage(
     0.125
     """
     level = check_level(level)
-    p = as_predictions(y_true, y_prob, **reading)
+    p = as_predictions(y_true, y_prob, **inputs)
     order = _Order.of(p, _confidences(confidence, p))
     values, influence = order.areas()
     share = order.row_weight / order.row_weight.sum()

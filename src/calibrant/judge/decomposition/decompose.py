@@ -10,7 +10,7 @@ from ...data.checks import check_choice, check_int, check_level, check_resamples
 from ...data.predictions import Predictions
 from ...data.types import AnyArray, FloatArray, RandomState
 from ...data.validation import as_predictions
-from ...data.verbs import Reading, verb
+from ...data.verbs import InputOptions, verb
 from ...data.weights import ones_or
 from ...errors import Binned
 from ...measure.scores import Brier, ScoringRule, as_rule, matrix_of, score_named
@@ -38,7 +38,7 @@ def decompose(
     n_resamples: int = 0,
     level: float = 0.95,
     random_state: RandomState = 0,
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> Decomposition:
     r"""Decompose a mean proper score into calibration and refinement.
 
@@ -159,7 +159,7 @@ def decompose(
     True
     """
     check_choice("method", method, METHODS)
-    p = as_predictions(y_true, y_prob, **reading)
+    p = as_predictions(y_true, y_prob, **inputs)
     score = score_named(score)
     rule = as_rule(score, half=p.n_classes == 2)
     n_resamples, level, cv = check_resamples(n_resamples, 0), check_level(level), check_int("cv", cv, 2)
@@ -205,7 +205,7 @@ def _units(p: Predictions) -> Units | None:
 
 
 def _counted(p: Predictions) -> tuple[FloatArray, AnyArray, FloatArray]:
-    """Probabilities (n, K), codes and weights of the rows that count; what a single column speaks of comes last."""
+    """Probabilities (n, K), codes and weights of the rows that count; the class of a single column comes last."""
     stated, codes = matrix_of(p), p.codes.astype(np.intp)
     if p.positive == 0:
         stated, codes = stated[:, ::-1], 1 - codes

@@ -46,12 +46,12 @@ class Grouping:
             recalibrated /= recalibrated.sum(axis=1, keepdims=True)
             found = self._boosted(recalibrated, train, rng)
             # Means over a level set need no labels, so all rows make them; those of the fold alone are judged.
-            spoken = _levelled(found, recalibrated, cells, self.weights)[test]
+            levelled = _levelled(found, recalibrated, cells, self.weights)[test]
             found = found[test]
             codes = self.sample.codes[test]
-            gain = self.rule.table(spoken) - self.rule.table(found)
+            gain = self.rule.table(levelled) - self.rule.table(found)
             out[test] = gain[np.arange(len(test)), codes]
-            variance[test] = (spoken * (gain - (spoken * gain).sum(axis=1, keepdims=True)) ** 2).sum(axis=1)
+            variance[test] = (levelled * (gain - (levelled * gain).sum(axis=1, keepdims=True)) ** 2).sum(axis=1)
         return out, variance
 
     def _boosted(self, start: FloatArray, train: AnyArray, rng: np.random.Generator) -> FloatArray:
@@ -90,11 +90,11 @@ class Grouping:
 
 
 def _levelled(found: FloatArray, recalibrated: FloatArray, cells: IntArray, weights: FloatArray) -> FloatArray:
-    """What level sets tell: the recalibrated scores, scaled to the means that the features' probabilities have."""
+    """Recalibrated scores, scaled within level sets to the means of the features' probabilities."""
     number = int(cells.max()) + 1
     means = [_sums(cells, number, weights[:, None] * p) for p in (found, recalibrated)]
-    spoken = recalibrated * (means[0] / np.where(means[1] > 0, means[1], 1.0))[cells]
-    return np.asarray(spoken / spoken.sum(axis=1, keepdims=True))
+    scaled = recalibrated * (means[0] / np.where(means[1] > 0, means[1], 1.0))[cells]
+    return np.asarray(scaled / scaled.sum(axis=1, keepdims=True))
 
 
 def _sums(cell: IntArray, n_cells: int, values: FloatArray) -> FloatArray:

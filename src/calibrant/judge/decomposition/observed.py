@@ -1,4 +1,4 @@
-"""Class frequencies where scores were said: by isotonic regression, of bins, of equal probability vectors."""
+"""Class frequencies at the stated scores: by isotonic regression, of bins, of equal probability vectors."""
 
 from __future__ import annotations
 

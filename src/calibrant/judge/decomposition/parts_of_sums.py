@@ -47,8 +47,8 @@ def decompose_sums(sums: Accumulator, *, score: Any = "brier", method: str = "co
         first = sums.positive is None and problems[-1].label == sums.classes[0]
         parts = _parts(rule, moments[-1], problems[-1], method, first=first)
     if (total := _total(rule, sums)) is not None:
-        spoken = parts["total"]
-        parts |= {"total": total, "within": total - spoken if np.isfinite(spoken) else 0.0}
+        binned = parts["total"]
+        parts |= {"total": total, "within": total - binned if np.isfinite(binned) else 0.0}
     name = score if isinstance(score, str) else repr(score)
     return Decomposition(**parts, score=name, method=method, n_samples=totals.n_samples, n_classes=k)
 

@@ -54,14 +54,14 @@ class Rows:
             return float(share @ realised(self.rule, p[used], codes))
 
         total, refinement = mean(self.stated), mean(observed)
-        # A bin speaks with one voice, the mean of its scores: what they differ by is no matter of calibration.
-        spoken = total if within is None else mean(within)
+        # A bin is judged by the mean of its scores: how they differ within it is no matter of calibration.
+        binned = total if within is None else mean(within)
         return {
             "total": total,
-            "calibration": spoken - refinement,
+            "calibration": binned - refinement,
             "refinement": refinement,
             "uncertainty": float(self.rule.expected(base, base)[0]),
-            "within": 0.0 if within is None else total - spoken,
+            "within": 0.0 if within is None else total - binned,
             "irreducible": float("nan") if self.true is None else mean(self.true),
         }
 

@@ -15,7 +15,7 @@ from ...data.predictions import Predictions
 from ...data.problem import Problem
 from ...data.types import AnyArray, FloatArray, IntArray, Interval, Label, RandomState
 from ...data.validation import as_predictions
-from ...data.verbs import Reading, verb
+from ...data.verbs import InputOptions, verb
 from ...errors import Estimator
 from ...measure.curves.from_cells import describe
 from ...measure.estimation import estimate, resolve_estimator
@@ -44,7 +44,7 @@ def subgroup_calibration(
     min_size: int = 50,
     n_resamples: int = 1999,
     random_state: RandomState = 0,
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> SubgroupReport:
     r"""Calibration group by group, with intervals and p-values that allow for the number of groups.
 
@@ -70,7 +70,7 @@ def subgroup_calibration(
     test : {"kuiper", "in-the-large"}, default "kuiper"
         Of each group. ``"kuiper"``: the range of the running sum of residuals, which sees gaps of either sign at any
         score, against labels drawn from the scores: exact for any number of rows (beyond ten million draws by its limit
-        law). ``"in-the-large"``: the gap alone, exact up to 2000 rows, normal beyond.
+        distribution). ``"in-the-large"``: the gap alone, exact up to 2000 rows, normal beyond.
     level : float, default 0.95
         Of each interval (they are not simultaneous), and one minus what adjusted p-values are compared with.
     adjust : {"holm", "bh", "none"}, default "holm"
@@ -97,8 +97,9 @@ def subgroup_calibration(
     Notes
     -----
     Interval of a gap: given the scores, odds of all outcomes of the group are taken to be some multiple of the stated
-    ones; it holds the multiples under which the sum of outcomes is not extreme, by its exact law up to 200 rows, else
-    by the score test. So it is never empty nor of length 0, and it is defined for a group in which nothing happened.
+    ones; it holds the multiples under which the sum of outcomes is not extreme, by its exact distribution up to 200
+    rows, else by the score test. So it is never empty nor of length 0, and it is defined for a group in which nothing
+    happened.
 
     ``heterogeneity`` is the score test of an intercept for each group added to a polynomial logistic curve through all
     rows (degree chosen as by :func:`calibration_belt`): different mixes of scores do not count as a difference, a
@@ -134,7 +135,7 @@ def subgroup_calibration(
     """
     check_choice("test", test, TESTS)
     check_choice("adjust", adjust, ADJUSTMENTS)
-    p = as_predictions(y_true, y_prob, **reading)
+    p = as_predictions(y_true, y_prob, **inputs)
     chosen = as_notion(notion, p)
     problem = only_problem(chosen, p)
     reader = resolve_estimator(estimator, problem, chosen.name)
@@ -261,7 +262,7 @@ class _Work:
         if rows.groups is not None and 2.0 ** (1 - (few := int(rows.groups.max()) + 1)) > smallest:
             warnings.append(f"rows of {few} groups: no p-value can be below {2.0 ** (1 - few):.2g}")
         if np.isnan(pvalue):
-            warnings.append("all scores are 0 or 1, and came true: there is nothing to test")
+            warnings.append("all scores are 0 or 1, and all are right: there is nothing to test")
         nan = float("nan")
         return Subgroup(
             name=name,

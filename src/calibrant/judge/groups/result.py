@@ -19,7 +19,7 @@ _NAMED = 3
 
 @dataclass(frozen=True, repr=False)
 class Subgroup(Result):
-    """One group.
+    """Calibration of one group.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ class SubgroupReport(Picture, Paged):
         Test of each group, and the correction of ``adjusted``, over all groups of all columns together.
     notion, estimator : str
     label : object
-        The class that gaps speak of; None for a confidence.
+        The class that gaps are of; None for a confidence.
     level : float
         Of the intervals; ``1 - level`` is what adjusted p-values are compared with.
     n_samples : int

@@ -14,9 +14,9 @@ from ..tests.drawn import kuiper_pvalue, ranges
 from ..tests.flipped import Flips
 from .rows import Rows
 
-#: Rows up to which the law of a sum of outcomes is worked out, in intervals and in p-values.
+#: Rows up to which the distribution of a sum of outcomes is worked out, in intervals and in p-values.
 _EXACT_INTERVAL, _EXACT_TEST = 200, 2000
-#: Numbers drawn at most for one group's test: beyond, its limit law is used.
+#: Numbers drawn at most for one group's test: beyond, its limiting distribution is used.
 _MOST_DRAWN = 10_000_000
 #: How far below ``(1 - level) / groups`` p-values of draws should reach, the numbers drawn for that at most, and how
 #: far they reach whatever the cost.
@@ -29,9 +29,9 @@ _CELLS, _LARGE = 4096, 1 << 14
 def gap_interval(rows: Rows, level: float) -> Interval:
     r"""Interval for the gap in the large: outcomes of odds :math:`e^a` times as large as stated, for which a is it?
 
-    Those a whose sum of outcomes is not extreme, as mean gaps: by the exact law of the sum up to 200 rows, which makes
-    the interval conservative, else by the score test, whose variance is that of a and not of the estimate. Of rows in
-    groups by the latter, with the design effect of the mean residual.
+    Those a whose sum of outcomes is not extreme, as mean gaps: by the exact distribution of the sum up to 200 rows,
+    which makes the interval conservative, else by the score test, whose variance is that of a and not of the estimate.
+    Of rows in groups by the latter, with the design effect of the mean residual.
     """
     from scipy.special import expit, logit, ndtri
 
@@ -50,8 +50,8 @@ def gap_interval(rows: Rows, level: float) -> Interval:
         """Above 0 where a is too far down (side 1) or up (side -1) for what was seen."""
         p = expit(nodes + a)
         if exact:
-            law = characteristic_law(p[again])
-            return tail - float(law[k:].sum() if side == 1 else law[: k + 1].sum())
+            pmf = characteristic_pmf(p[again])
+            return tail - float(pmf[k:].sum() if side == 1 else pmf[: k + 1].sum())
         v = p if same else expit(nodes_of_variance + a)
         spread = np.sqrt(float(times @ (v * (1 - v))) * rows.design)
         off = side * (observed - float(mass @ p))
@@ -86,8 +86,8 @@ def _zero(function: Callable[[float], float], side: int) -> float:
     return float(brentq(function, low, high, xtol=1e-7))
 
 
-def characteristic_law(chances: FloatArray) -> FloatArray:
-    """:func:`outcomes_law` by Fourier transform of its characteristic function: faster, to some 1e-15 absolutely."""
+def characteristic_pmf(chances: FloatArray) -> FloatArray:
+    """:func:`outcomes_pmf` by Fourier transform of its characteristic function: faster, to some 1e-15 absolutely."""
     n = chances.size
     turns = np.exp(-2j * np.pi * np.arange((n + 1) // 2 + 1) / (n + 1)) - 1
     return np.asarray(np.fft.irfft(np.prod(1 + chances[:, None] * turns, axis=0), n + 1))
@@ -122,7 +122,7 @@ def _flipped_pvalue(
     return min((1 + reached(most - n_draws)) / (1 + most), 1 / (1 + n_draws))
 
 
-def outcomes_law(chances: FloatArray) -> FloatArray:
+def outcomes_pmf(chances: FloatArray) -> FloatArray:
     """``P(Σ o = k)``, k = 0 … n, of independent outcomes: the product of their generating functions, two by two."""
     parts = [np.array([1 - p, p]) for p in chances]
     while len(parts) > 1:
@@ -149,9 +149,9 @@ def group_pvalue(rows: Rows, test: str, n_resamples: int, rng: np.random.Generat
 
     observed = float(rows.weights @ rows.outcomes)
     if rows.integral and rows.total <= _EXACT_TEST:
-        law = outcomes_law(rows.scores[repeats(rows.weights)])
+        pmf = outcomes_pmf(rows.scores[repeats(rows.weights)])
         k = round(observed)
-        return float(min(1.0, 2 * min(law[: k + 1].sum(), law[k:].sum())))
+        return float(min(1.0, 2 * min(pmf[: k + 1].sum(), pmf[k:].sum())))
     spread = float(np.sqrt(rows.times @ (rows.scores * (1 - rows.scores))))
     off = abs(observed - float(rows.weights @ rows.scores))
     if not spread > 0:

@@ -14,7 +14,7 @@ from ...data.notions import Notion, as_notion
 from ...data.predictions import Predictions
 from ...data.types import CalibrantWarning, FloatArray, Interval, RandomState
 from ...data.validation import as_predictions
-from ...data.verbs import Reading, verb
+from ...data.verbs import InputOptions, verb
 from ...data.weights import ones_or
 from ...errors import Estimator
 from ...measure.curves.from_cells import describe
@@ -28,7 +28,7 @@ from .result import ComparedModel, Difference, ModelComparison, higher_is_better
 from .units import Units
 
 ADJUSTMENTS = ("holm", "bonferroni", "none")
-#: Below this many groups (Kish's, where they differ in weight) a t law with as many degrees of freedom is a guess.
+#: Below this many groups (Kish's, where they differ in weight) their t distribution is doubtful.
 FEW_GROUPS = 30
 #: Differences up to this are rounding.
 _ROUNDING = 1e-13
@@ -47,7 +47,7 @@ def compare_models(
     n_resamples: int = 2000,
     random_state: RandomState = 0,
     adjust: str = "holm",
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> ModelComparison:
     r"""Compare models on the same rows: calibration error, proper scores and their parts, with intervals and p-values.
 
@@ -61,7 +61,7 @@ def compare_models(
     notion : str or Notion, default "auto"
         What must be calibrated; see :func:`calibrant.calibration_error`. Any but the canonical one.
     estimator : "auto" or Estimator, default "auto"
-        What reads the (L1) calibration error of each model, as :func:`calibrant.calibration_error`. Intervals are of
+        Estimator of the (L1) calibration error of each model, as :func:`calibrant.calibration_error`. Intervals are of
         the error itself, and do not depend on it.
     scores : sequence of {"brier", "log-loss", "spherical"} or scoring rules, default ("brier", "log-loss")
         ``"brier"``: ``(p - o)²`` of two classes, ``Σ_k (p_k - o_k)²`` of more.
@@ -111,18 +111,18 @@ def compare_models(
       the noise of squares too, where that of gaps vanishes. At most 4096 bins for all classes together. The test to
       trust of calibration.
     - *Calibration error* (L1): over 2 ∛n bins of equal counts, what noise adds to absolute gaps taken off: the gaps
-      found, times λ, are such that samples around them read what the data do. For a single model that may lie below 0,
+      found, times λ, are such that samples around them give what the data do. For a single model that may lie below 0,
       so that it is unbiased near calibration. ``se`` is the sum of both models', by resamples: wide, but right however
-      the two hang together. Values are the estimator's; the default shrinks them, so that in small samples their
+      the two are correlated. Values are the estimator's; the default shrinks them, so that in small samples their
       difference may lie outside of the interval.
     - *Miscalibration, discrimination*: bootstrap of units for ``se``; beyond 2000 distinct scores neighbours are pooled
       in resamples. An isotonic fit is better on its own rows than it is, the more so the more distinct scores a model
-      has: that bias is read off 100 draws of labels from a smooth map of each model's scores, and taken off. If the
-      truth has steps it is less, which ``se`` allows for: differences between models of many and of few scores are
-      found late. With groups, labels of one hang together as much as the residuals do, by normal latents of one
+      has: that bias is estimated by 100 draws of labels from a smooth map of each model's scores, and taken off. If
+      the truth has steps it is less, which ``se`` allows for: differences between models of many and of few scores are
+      detected late. With groups, labels of one are correlated as much as the residuals are, by normal latents of one
       correlation.
 
-    What that covers is simulated in docs/comparing_models.md. A score of ∞ (probability 0 of what happened) has no
+    What that covers is simulated in docs/comparing_models.md. A score of ∞ (probability 0 of the observed class) has no
     interval. Cost, of n rows: O(n log n) a model, products of bins a pair, and
     O(n_resamples · n) for the bootstrap: some seconds for 10⁵ rows.
 
@@ -142,7 +142,7 @@ def compare_models(
     >>> d.better, d.interval.high < 0
     ('right', True)
     """
-    names, models = _judged(y_true, y_probs, reading)
+    names, models = _judged(y_true, y_probs, inputs)
     reference = _judged_reference(reference, names)
     check_choice("adjust", adjust, ADJUSTMENTS)
     checked = check_level(level)
@@ -186,7 +186,7 @@ def compare_models(
     )
 
 
-def _judged(y_true: Any, y_probs: Any, reading: Reading) -> tuple[list[str], list[Predictions]]:
+def _judged(y_true: Any, y_probs: Any, inputs: InputOptions) -> tuple[list[str], list[Predictions]]:
     """Names and predictions of the same rows, whose classes all come in the order of the first."""
     if isinstance(y_true, Mapping):
         if y_probs is not None:
@@ -210,7 +210,7 @@ def _judged(y_true: Any, y_probs: Any, reading: Reading) -> tuple[list[str], lis
     for name, one in zip(names, y_probs.values(), strict=True):
         given = (one, None) if isinstance(one, Predictions) else (y_true, one)
         try:
-            p = as_predictions(*given, **reading)
+            p = as_predictions(*given, **inputs)
         except (ValueError, TypeError) as error:
             raise type(error)(f"model {name!r}: {error}") from error
         first = models[0] if models else p
@@ -227,7 +227,7 @@ def _alike(p: Predictions, name: str, first: Predictions, first_name: str) -> Pr
         )
     if set(p.classes) != set(first.classes):
         raise ValueError(
-            f"models must speak of the same classes; {first_name!r} has {list(first.classes)!r}, {name!r} has "
+            f"models must have the same classes; {first_name!r} has {list(first.classes)!r}, {name!r} has "
             f"{list(p.classes)!r}"
         )
     p = _in_order(p, first)
@@ -330,7 +330,7 @@ def _complaints(units: Units) -> tuple[str, ...]:
     counted = (
         f"{groups} groups" if effective > groups - 0.5 else f"{groups} groups, as good as {effective:.1f} equal ones,"
     )
-    return (f"{counted} are few: intervals and p-values rest on a t law that needs about {FEW_GROUPS}",)
+    return (f"{counted} are few: intervals and p-values rest on a t distribution that needs about {FEW_GROUPS}",)
 
 
 def _differences(

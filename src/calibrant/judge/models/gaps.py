@@ -18,7 +18,7 @@ from .units import Units
 MOST_BINS = 4096
 #: Numbers worked on at a time.
 _TOGETHER = 1 << 15
-#: Multiples of the gaps found at which readings are worked out.
+#: Multiples of the gaps found at which estimates are worked out.
 _SCALES = np.concatenate([np.linspace(0, 1, 21), [1.1, 1.25]])
 
 
@@ -53,9 +53,9 @@ class Gaps:
     def corrected(self, noise: FloatArray) -> tuple[float, FloatArray]:
         """The L1 error without what noise adds, and the same of samples around it, from noise of gaps (B, R).
 
-        The gaps times λ are taken for the truth, where λ is such that a sample around it reads as much, on average, as
-        the data do; the corrected error is λ times the reading. A reading below that of calibrated models gives a
-        negative λ, as far below 0 as a reading that is as far above gives it above: so noise has no bias near 0.
+        The gaps times λ are taken for the truth, where λ is such that a sample around it gives as much, on average, as
+        the data do; the corrected error is λ times the estimate. An estimate below that of calibrated models gives a
+        negative λ, as far below 0 as an estimate that is as far above gives it above: so noise has no bias near 0.
         """
         read = float(self.share @ np.abs(self.gap))
         means = np.zeros(_SCALES.size)
@@ -65,11 +65,11 @@ class Gaps:
                 means[i] += float((self.share[some] @ np.abs(off, out=off)).mean())
         means = np.maximum.accumulate(means) + 1e-12 * max(read, 1e-12) * np.arange(_SCALES.size)
 
-        def scale_of(reading: FloatArray) -> FloatArray:
-            far = np.abs(reading - means[0])
+        def scale_of(value: FloatArray) -> FloatArray:
+            far = np.abs(value - means[0])
             beyond = np.maximum(far - (means[-1] - means[0]), 0.0)
             inside = np.interp(means[0] + far, means, _SCALES)
-            return np.asarray(np.sign(reading - means[0]) * (inside + (beyond / read if read > 0 else 0.0)))
+            return np.asarray(np.sign(value - means[0]) * (inside + (beyond / read if read > 0 else 0.0)))
 
         own = float(scale_of(np.array(read)))
         drawn = np.zeros(noise.shape[1])

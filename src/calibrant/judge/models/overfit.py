@@ -49,7 +49,7 @@ def overfits(
     the same labels.
 
     With ``steps`` the isotonic fit itself is taken for q: as if the truth were flat wherever the fit is. A fit gains
-    less there, so that both readings together tell what the bias may be.
+    less there, so that both together tell what the bias may be.
     """
     out = np.zeros((len(rules), len(models), N_DRAWS))
     for j, p in enumerate(models if len(rules) else ()):

@@ -29,8 +29,8 @@ def has_parts(rule: ScoringRule, n_classes: int) -> bool:
 
 
 def columns_of(p: Predictions) -> Sequence[int]:
-    """Classes that are fitted: the second of two; of more every one that came, for fits to the others are 0."""
-    # What a single column speaks of comes last, as rules that tell their classes apart want it.
+    """Classes that are fitted: the second of two; of more every one observed, for fits to the others are 0."""
+    # The class of a single column comes last, as rules that tell their classes apart want it.
     return np.unique(p.codes).tolist() if p.n_classes > 2 else [1 if p.positive is None else p.positive]
 
 

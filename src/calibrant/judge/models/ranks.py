@@ -82,7 +82,9 @@ class ModelRanks(Picture, Table):
             p = "" if i == best else f"{self.pvalues[best, i]:.3g}"
             lines.append(f"{self.models[i]:<{width}}{self.average_ranks[i]:>14.3f}{p:>20}".rstrip())
         lines.append("")
-        lines += [f"not told apart: {', '.join(group)}" for group in self.groups] or ["every pair of models differs"]
+        lines += [f"not significantly different: {', '.join(group)}" for group in self.groups] or [
+            "every pair of models differs"
+        ]
         return "\n".join(lines)
 
     def _columns(self) -> dict[str, Any]:
@@ -132,8 +134,8 @@ def rank_models(
     Data sets are the units here, and must be independent; of models on one data set see
     :func:`calibrant.compare_models`. Nemenyi's test knows nothing of Friedman's: look at the latter first. It is
     conservative, the more so with ties. Demšar's paper takes no account of ties in the chi-squared; without any, both
-    agree. Both laws are for many data sets: of a few, chi-squared and F are approximate, and where all agree on one
-    order, so that F is infinite, :math:`(1/k!)^{N-1}` is exact. Cost O(N k log k + k²).
+    agree. Both distributions are for many data sets: of a few, chi-squared and F are approximate, and where all agree
+    on one order, so that F is infinite, :math:`(1/k!)^{N-1}` is exact. Cost O(N k log k + k²).
 
     References
     ----------

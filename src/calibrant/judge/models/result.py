@@ -235,7 +235,7 @@ class ModelComparison(Picture, Paged):
 
     @property
     def summary(self) -> str:
-        """Which models are better calibrated than others, and which cannot be told apart."""
+        """Which models are better calibrated than others, and which do not differ significantly."""
         measure = self.measures[0]
         values = {m.name: m.measures[measure] for m in self.models}
         first = self.reference if self.reference is not None else min(values, key=lambda name: values[name])

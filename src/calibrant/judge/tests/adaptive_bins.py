@@ -12,7 +12,7 @@ from ...data.notions import Notion, Target, as_notion
 from ...data.predictions import Predictions
 from ...data.types import FloatArray, RandomState
 from ...data.validation import as_predictions
-from ...data.verbs import Reading, verb
+from ...data.verbs import InputOptions, verb
 from ...data.weights import ones_or
 from .flipped import Flips
 from .resampling import drawn_labels
@@ -32,7 +32,7 @@ def adaptive_test(
     n_resamples: int = 999,
     n_scales: int | str = "auto",
     random_state: RandomState = 0,
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> TestResult:
     r"""Adaptive test of calibration by the squared error over bins of all sizes (T-Cal, Lee et al. 2023).
 
@@ -81,7 +81,7 @@ def adaptive_test(
     (Bonferroni); here all scales are calibrated together by the same draws, which loses nothing to their dependence.
     (b) m = 1 is looked at too, and scales of a few chance pairs are not. (c) Given the scores, :math:`T_m` has mean 0
     and a known variance under calibration; it is standardised by them and by the cube root of Wilson & Hilferty, for
-    its law is nearly a shifted :math:`\chi^2`, more skewed the fewer the bins: so no scale drowns the others.
+    its distribution is nearly a shifted :math:`\chi^2`, more skewed the fewer the bins: so no scale drowns the others.
     (d) Of more than 2¹⁸ rows scales have at most 2¹⁵ bins a side, and where rows have no weights and one outcome each,
     the rows of a finest bin are drawn together, as a binomial count at their mean probability: by Ehm's inequality that
     moves no p-value by more than 2·10⁻⁴. Cost O(n) then, and O(2¹⁵) a draw. Else O(n log n), and O(n K) a draw:
@@ -106,7 +106,7 @@ def adaptive_test(
     n_resamples = check_resamples(n_resamples, 1)
     automatic = isinstance(n_scales, str) and n_scales == "auto"
     wanted = None if automatic else check_int("n_scales", n_scales, 1, instead="'auto' or ")
-    p = as_predictions(y_true, y_prob, **reading)
+    p = as_predictions(y_true, y_prob, **inputs)
     chosen, n_rows = as_notion(notion, p), p.n_samples
     if p.weights is not None:
         p = p.subset(p.weights > 0)

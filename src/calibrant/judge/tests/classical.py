@@ -11,7 +11,7 @@ from ...data.dependence import few_units, group_codes
 from ...data.predictions import Predictions
 from ...data.types import AnyArray, FloatArray, RandomState
 from ...data.validation import as_predictions
-from ...data.verbs import Reading, verb
+from ...data.verbs import InputOptions, verb
 from ...data.weights import of_variances, ones_or
 from ...measure.scores import matrix_of
 from ...sums.logistic_fit import DECREMENT, Counts, Point, logits_of, maximum
@@ -63,7 +63,7 @@ def hosmer_lemeshow(
     df: str | int = "fit",
     n_resamples: int = 999,
     random_state: RandomState = 0,
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> TestResult:
     r"""Hosmer–Lemeshow test, of two classes or (Fagerland, Hosmer & Bofin 2008) of more.
 
@@ -117,7 +117,7 @@ def hosmer_lemeshow(
     from scipy.stats import chi2
 
     n_bins = check_int("n_bins", n_bins, 3)
-    p = as_predictions(y_true, y_prob, **reading)
+    p = as_predictions(y_true, y_prob, **inputs)
     n_resamples = check_resamples(n_resamples, 1)
     matrix, codes, w, _ = _rows(p)
     k = matrix.shape[1]
@@ -187,7 +187,7 @@ def pearson_test(
     method: str = "auto",
     n_resamples: int = 999,
     random_state: RandomState = 0,
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> TestResult:
     r"""Pearson's test over the distinct scores, of two classes or more: are classes as frequent as each score says?
 
@@ -200,9 +200,9 @@ def pearson_test(
     y_true, y_prob, labels, pos_label, sample_weight
         See :func:`calibrant.as_predictions`. Weights that are no whole numbers are scaled to the effective sample size.
     method : {"auto", "chi-squared", "resampling"}, default "auto"
-        Of the p-value. ``"chi-squared"``: the law for many rows of each score. ``"resampling"``: counts drawn from the
-        scores, exact for any n; for whole-number weights. ``"auto"``: by resampling where it is possible and more than
-        a fifth of the expected counts are below 5, as for scores that hardly repeat.
+        Of the p-value. ``"chi-squared"``: the distribution for many rows of each score. ``"resampling"``: counts drawn
+        from the scores, exact for any n; for whole-number weights. ``"auto"``: by resampling where it is possible and
+        more than a fifth of the expected counts are below 5, as for scores that hardly repeat.
     n_resamples : int, default 999
     random_state : int, Generator or None
 
@@ -241,7 +241,7 @@ def pearson_test(
 
     check_choice("method", method, ("auto", "chi-squared", "resampling"))
     n_resamples = check_resamples(n_resamples, 1)
-    p = as_predictions(y_true, y_prob, **reading)
+    p = as_predictions(y_true, y_prob, **inputs)
     if method == "resampling" and not p.integral_weights:
         raise ValueError("method='resampling' draws repeats: sample_weight must hold whole numbers")
     matrix, codes, w, _ = _rows(p)
@@ -264,7 +264,9 @@ def pearson_test(
         return _by_groups(p, statistic, cells, expected, how, null, n_resamples, random_state, tuple(few))
     if freedom < 1:
         pvalue = 0.0 if np.isinf(statistic) else float("nan")
-        return TestResult(statistic, pvalue, method="Pearson's test", warnings=("all scores are certain",), **about)
+        return TestResult(
+            statistic, pvalue, method="Pearson's test", warnings=("all scores are certain: 0 or 1",), **about
+        )
     if method == "resampling" or (method == "auto" and few and p.integral_weights):
         rng, block = np.random.default_rng(random_state), max(1, _BLOCK // scores.size)
         parts = [min(block, n_resamples - a) for a in range(0, n_resamples, block)]
@@ -284,7 +286,7 @@ def spiegelhalter_test(
     *,
     n_resamples: int = 999,
     random_state: RandomState = 0,
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> TestResult:
     r"""Spiegelhalter's z: is the Brier score what it would be if the probabilities were true?
 
@@ -304,8 +306,8 @@ def spiegelhalter_test(
     Returns
     -------
     TestResult
-        ``z > 0``: a worse Brier score than the probabilities promise (overconfident). NaN where all probabilities are 0
-        or 1, or equal to each other within rows, which promise a score without spread.
+        ``z > 0``: a worse Brier score than the probabilities predict (overconfident). NaN where all probabilities are 0
+        or 1, or equal to each other within rows, as the score then has no variance.
 
     Notes
     -----
@@ -325,7 +327,7 @@ def spiegelhalter_test(
     """
     from scipy.stats import norm
 
-    p = as_predictions(y_true, y_prob, **reading)
+    p = as_predictions(y_true, y_prob, **inputs)
     matrix, codes, w, w_variance = _rows(p)
     if matrix.shape[1] == 2:  # the same, by one of two columns
         score, side = matrix[:, 1], 1 - 2 * matrix[:, 1]
@@ -352,11 +354,11 @@ def spiegelhalter_test(
     return TestResult(
         statistic=float(z),
         pvalue=pvalue,
-        null="the Brier score is what the probabilities promise",
+        null="the Brier score is what the probabilities predict",
         method=method,
         n_samples=len(codes),
         draws=draws,
-        warnings=() if known else ("the probabilities promise a Brier score without spread",),
+        warnings=() if known else ("the Brier score has no variance under the null hypothesis",),
     )
 
 
@@ -367,7 +369,7 @@ def cox_test(
     *,
     n_resamples: int = 999,
     random_state: RandomState = 0,
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> TestResult:
     r"""Cox's recalibration test: intercept 0 and slope 1 of the log odds, jointly.
 
@@ -414,7 +416,7 @@ def cox_test(
     """
     from scipy.stats import chi2
 
-    p = as_predictions(y_true, y_prob, **reading)
+    p = as_predictions(y_true, y_prob, **inputs)
     if p.n_classes != 2:
         raise ValueError(f"Cox's test is of two classes; got {p.n_classes}: test them one against the rest")
     matrix, codes, w, _ = _rows(p)

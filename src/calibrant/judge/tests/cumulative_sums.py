@@ -11,7 +11,7 @@ from ...data.notions import Notion, as_notion, only_problem
 from ...data.problem import Problem
 from ...data.types import FloatArray, IntArray, RandomState
 from ...data.validation import as_predictions
-from ...data.verbs import Reading, verb
+from ...data.verbs import InputOptions, verb
 from ...data.weights import of_variances, ones_or, run_starts
 from ...errors import Cumulative
 from .flipped import Flips, share_at_least
@@ -30,7 +30,7 @@ def cumulative_test(
     notion: str | Notion = "auto",
     n_resamples: int = 999,
     random_state: RandomState = 0,
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> TestResult:
     r"""Kolmogorov–Smirnov or Kuiper test of the running sum of residuals, without bins or bandwidth.
 
@@ -75,7 +75,7 @@ def cumulative_test(
     True
     """
     reader = Cumulative(statistic)
-    p = as_predictions(y_true, y_prob, **reading)
+    p = as_predictions(y_true, y_prob, **inputs)
     chosen = as_notion(notion, p)
     problem = only_problem(chosen, p)
     spread, n = _spread(problem)
@@ -96,7 +96,7 @@ def cumulative_test(
         method=method,
         n_samples=n,
         draws=draws,
-        warnings=() if spread > 0 else ("all scores are 0 or 1: they promise outcomes without spread",),
+        warnings=() if spread > 0 else ("all scores are 0 or 1: outcomes have no variance under the null hypothesis",),
     )
 
 

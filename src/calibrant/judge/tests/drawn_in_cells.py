@@ -72,4 +72,4 @@ def _drawn(
         if noise:
             paths += sums_paths(reader, some, asked.norm, n, noise, counts=True, scales=_CALIBRATED)
     least = min(path.powers.shape[-1] for path in paths)
-    return np.array([path.reading for path in paths]), np.stack([path.powers[0, :least] for path in paths])
+    return np.array([path.observed for path in paths]), np.stack([path.powers[0, :least] for path in paths])

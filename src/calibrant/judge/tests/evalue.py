@@ -16,7 +16,7 @@ from ...data.problem import Problem
 from ...data.result import Shown
 from ...data.types import AnyArray, FloatArray, IntArray, RandomState
 from ...data.validation import as_predictions
-from ...data.verbs import Reading, verb
+from ...data.verbs import InputOptions, verb
 from ...data.weights import run_starts
 from .betting import FIRST, Wealth, split_log_ratios
 from .result import TestResult
@@ -36,7 +36,7 @@ def evalue_test(
     n_splits: int = 20,
     fraction: float = 0.5,
     random_state: RandomState = 0,
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> TestResult:
     r"""Test of calibration by an e-value (the safe Hosmer–Lemeshow test of Henzi, Puke, Dimitriadis & Ziegel 2023).
 
@@ -112,7 +112,7 @@ def evalue_test(
     check_choice("method", method, METHODS)
     check_choice("order", order, ORDERS)
     n_splits, fraction = check_int("n_splits", n_splits, 1), check_fraction("fraction", fraction)
-    p = as_predictions(y_true, y_prob, **reading)
+    p = as_predictions(y_true, y_prob, **inputs)
     rng = np.random.default_rng(random_state)
     if method == "sequential":
         monitor = CalibrationMonitor(notion=notion)
@@ -130,7 +130,7 @@ def evalue_test(
 
 
 class CalibrationMonitor(Shown):
-    """Bets against calibration on rows as they arrive (:func:`evalue_test`, sequential).
+    """Sequential test of calibration by betting, on rows as they arrive (:func:`evalue_test`).
 
     Under calibration the e-value ever reaches 1/α with probability at most α, no matter when and how often it is looked
     at: an alarm when :attr:`pvalue` falls to 0.01 is false once in a hundred monitors, for ever, not once in a hundred
@@ -224,7 +224,7 @@ class CalibrationMonitor(Shown):
             now = (p.classes, None if p.positive is None else p.classes[p.positive])
             for name, settled, given in zip(("labels", "pos_label"), before, now, strict=True):
                 if settled is not None and given != settled:
-                    raise ValueError(f"batches must speak of the same {name}: {settled!r} before, {given!r} now")
+                    raise ValueError(f"batches must have the same {name}: {settled!r} before, {given!r} now")
             return self.update_predictions(p)
         p = as_predictions(
             y_true,

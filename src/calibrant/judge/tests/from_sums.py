@@ -206,7 +206,7 @@ class SumsTest:
         """By what the statistic exceeds all that is no evidence: above 0 exactly where the test rejects.
 
         A lower limit of the calibration error at the test's level, as far as noise is as large as that of a calibrated
-        model: smoothing makes no mean absolute gap larger, and a sample reads at most its gap and its noise.
+        model: smoothing makes no mean absolute gap larger, and the estimate is at most the gap and its noise.
         """
         return self.result.statistic - self._threshold if self.rejects else 0.0
 

@@ -13,7 +13,7 @@ from ...data.predictions import Predictions
 from ...data.problem import Problem
 from ...data.types import AnyArray, FloatArray, RandomState
 from ...data.validation import as_predictions
-from ...data.verbs import Reading, verb
+from ...data.verbs import InputOptions, verb
 from ...data.weights import ones_or
 from ...errors import CellEstimator, Estimator, KernelCalibrationError, ResidualKernel, SimplexBinned
 from ...errors.named import as_estimator
@@ -36,7 +36,7 @@ def calibration_test(
     norm: float = 1,
     n_resamples: int = 999,
     random_state: RandomState = 0,
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> TestResult:
     r"""Test of calibration by resampling (Vaicenavicius et al. 2019; the survey's Algorithm 1), for any estimator.
 
@@ -55,8 +55,8 @@ def calibration_test(
         What is tested; see :func:`calibrant.calibration_error`.
     estimator : "auto", Estimator, "brier", "log-loss", "spherical" or ScoringRule, default "auto"
         Of the statistic; its own bias is no matter, for the draws have it too. ``"auto"``: smoothed residuals over
-        ranks, which need no bins. Or a proper score of all probabilities: is it worse than these promise? That sees
-        over-confidence; a model that is less sure than it could be scores better than it promises, and passes.
+        ranks, which need no bins. Or a proper score of all probabilities: is it worse than these predict? That detects
+        over-confidence; an under-confident model scores better than it predicts, and passes.
     norm : float ≥ 1, default 1
     n_resamples : int, default 999
     random_state : int, Generator or None
@@ -85,7 +85,7 @@ def calibration_test(
     True
     """
     n_resamples, norm = check_resamples(n_resamples, 1), check_norm(norm)
-    p = as_predictions(y_true, y_prob, **reading)
+    p = as_predictions(y_true, y_prob, **inputs)
     chosen = as_notion(notion, p)
     reader: Any = estimator
     if isinstance(estimator, ScoringRule) or (isinstance(estimator, str) and estimator in RULES):

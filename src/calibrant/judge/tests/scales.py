@@ -14,8 +14,8 @@ from ...data.weights import ones_or
 
 #: Finest scale: bins this many rounding units of the scores wide.
 _UNITS = 8
-#: Rows in an occupied bin, on average, below which a scale is left out: a few chance pairs say little, and their law
-#: has a tail that would drown the other scales.
+#: Rows in an occupied bin, on average, below which a scale is left out: a few chance pairs say little, and their
+#: distribution has a tail that would drown the other scales.
 ROWS_A_BIN = 2
 #: Of more rows than this no scale has more than 2 ** MOST_CELLS bins a side.
 MANY_ROWS, MOST_CELLS = 1 << 18, 15

@@ -25,9 +25,9 @@ def range_pvalues(sums: BinMoments) -> FloatArray:
               X_b \sim \mathrm{Binomial}(n_b, \bar s_b)
 
     is valid whatever ranges have in common (Bonferroni's correction over the :math:`2^\ell` ranges of the three levels
-    ℓ and the two sides). Scores that differ within a bin make outcomes less variable than this binomial law, so that
-    tails are those at least (Hoeffding 1956). They are those of the saddlepoint approximation for counts, right to some
-    per cent far out, where normal tails of few positives are wrong by orders of magnitude.
+    ℓ and the two sides). Scores that differ within a bin make outcomes less variable than this binomial distribution,
+    so that tails are those at least (Hoeffding 1956). They are those of the saddlepoint approximation for counts, right
+    to some per cent far out, where normal tails of few positives are wrong by orders of magnitude.
 
     Parameters
     ----------

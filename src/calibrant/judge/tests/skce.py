@@ -13,7 +13,7 @@ from ...data.predictions import Predictions
 from ...data.problem import Problem, VectorProblem
 from ...data.types import AnyArray, FloatArray, RandomState
 from ...data.validation import as_predictions
-from ...data.verbs import Reading, verb
+from ...data.verbs import InputOptions, verb
 from ...data.weights import ones_or
 from ...errors import KernelCalibrationError
 from .flipped import Flips
@@ -35,7 +35,7 @@ def kernel_test(
     method: str = "resampling",
     n_resamples: int = 999,
     random_state: RandomState = 0,
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> TestResult:
     r"""Test by the squared kernel calibration error (Widmann, Lindsten & Zachariah 2019).
 
@@ -56,8 +56,8 @@ def kernel_test(
     method : {"resampling", "asymptotic"}, default "resampling"
         ``"resampling"``: labels are drawn from the stated probabilities; exact for any n; O(n² K) a draw, of which
         the kernels, its costliest part, are found once. ``"asymptotic"``: the mean over blocks of ``estimator.block``
-        rows dealt at random, by Student's t law of block means; O(n · block); one-sided, and weaker, the more so the
-        smaller the blocks (Zaremba, Gretton & Blaschko 2013).
+        rows dealt at random, by Student's t distribution of block means; O(n · block); one-sided, and weaker, the more
+        so the smaller the blocks (Zaremba, Gretton & Blaschko 2013).
     n_resamples : int, default 999
         Sets of labels; of rows in ``groups``, of signs of whole groups' residuals.
     random_state : int, Generator or None
@@ -90,7 +90,7 @@ def kernel_test(
     n_resamples = check_resamples(n_resamples, 1)
     if estimator is not None and not isinstance(estimator, KernelCalibrationError):
         raise TypeError(f"estimator must be a KernelCalibrationError; got {estimator!r}")
-    p = as_predictions(y_true, y_prob, **reading)
+    p = as_predictions(y_true, y_prob, **inputs)
     if method == "asymptotic" and p.groups is not None:
         raise ValueError("method 'asymptotic' takes all rows as independent: use 'resampling' for rows in groups")
     if p.groups is not None and p.weights is not None:
@@ -176,8 +176,8 @@ def _asymptotic(
 
     from scipy.special import stdtr
 
-    reading = replace(reader, statistic="linear").reading(problem, 2)
-    t = reading.power / reading.se if reading.se > 0 else float("nan")
+    found = replace(reader, statistic="linear").power_and_se(problem, 2)
+    t = found.power / found.se if found.se > 0 else float("nan")
     rows = p.n_samples if p.weights is None else int((p.weights > 0).sum())
     freedom = max(rows // reader.block - 1, 1)
     return TestResult(
@@ -187,6 +187,6 @@ def _asymptotic(
         method=f"kernel calibration error of blocks of {reader.block} rows (Student's t)",
         n_samples=p.n_samples,
         df=float(freedom),
-        details={"skce": float(reading.power)} | reader.details(problem, 2),
+        details={"skce": float(found.power)} | reader.details(problem, 2),
         warnings=() if p.n_samples >= 200 else ("fewer than 200 rows: Student's distribution is doubtful",),
     )

@@ -13,7 +13,7 @@ from ...data.notions import Notion, as_notion
 from ...data.problem import Problem, VectorProblem
 from ...data.types import Label, RandomState
 from ...data.validation import as_predictions
-from ...data.verbs import Reading, verb
+from ...data.verbs import InputOptions, verb
 from ...errors import AdaptiveKernel, Binned, CellEstimator, Density, Isotonic, ResidualKernel
 from ...errors.named import NAMES, estimator_named
 from ..inference.steps import MOST, Groups
@@ -41,7 +41,7 @@ def reliability_curve(
     band: str = "confidence",
     n_resamples: int = 1000,
     random_state: RandomState = 0,
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> ReliabilityCurve:
     r"""Observed frequency of the outcome at every score, with a band.
 
@@ -65,7 +65,7 @@ def reliability_curve(
         intervals at both ends. Bins:
         Wilson's interval (also ``"wilson"``), or ``"clopper-pearson"``.
         ``"consistency"``: where this curve would be if the model were calibrated, score by score (Bröcker & Smith
-        2007): around the diagonal, by labels drawn from the scores; of bins by the binomial law.
+        2007): around the diagonal, by labels drawn from the scores; of bins by the binomial distribution.
         ``"simultaneous"``: where the truth is at all scores at once, with a guarantee for every n. Bins: exact
         intervals, shared out among the bins. Other curves: the band of Dimitriadis et al. (2023), which holds every
         curve that does not fall; it is about the truth and not around the curve, which may leave it.
@@ -77,7 +77,7 @@ def reliability_curve(
     -------
     ReliabilityCurve
         ``.scores``, ``.observed``, ``.lower``, ``.upper``, ``.median``, ``.density``, ``.lce``, ``.at(scores)``.
-        NaN where fewer than half a sample speaks: the curve is never continued into a region without data.
+        NaN with less than half a sample within the kernel: the curve is never continued into a region without data.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def reliability_curve(
     True
     """
     reader = None if is_isotonic(estimator) else curve_estimator(estimator)
-    predictions = as_predictions(y_true, y_prob, **reading)
+    predictions = as_predictions(y_true, y_prob, **inputs)
     chosen = as_notion(notion, predictions)
     reduction = chosen.reduce(predictions)
     if isinstance(reduction, VectorProblem) or len(reduction) != 1:
@@ -131,7 +131,7 @@ def reliability_curves(
     band: str = "confidence",
     n_resamples: int = 1000,
     random_state: RandomState = 0,
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> dict[Label, ReliabilityCurve]:
     """One curve a class, for ``"classwise"`` or ``"top-label"``; parameters as :func:`reliability_curve`.
 
@@ -152,7 +152,7 @@ def reliability_curves(
     [0, 1, 2]
     """
     reader = None if is_isotonic(estimator) else curve_estimator(estimator)
-    predictions = as_predictions(y_true, y_prob, **reading)
+    predictions = as_predictions(y_true, y_prob, **inputs)
     chosen = as_notion(notion, predictions)
     reduction = chosen.reduce(predictions)
     if isinstance(reduction, VectorProblem):

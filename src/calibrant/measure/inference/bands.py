@@ -9,8 +9,8 @@ import numpy as np
 from ...data.types import FloatArray
 from ...errors.base import Cells
 
-#: Above this mean a Poisson law is drawn as the normal one it tends to, five times faster. Its skewness is then
-#: below 0.1 in a cell, and a kernel averages over many cells.
+#: Above this mean a Poisson distribution is drawn as the normal one it tends to, five times faster. Its skewness is
+#: then below 0.1 in a cell, and a kernel averages over many cells.
 _NORMAL_FROM = 100.0
 
 
@@ -19,8 +19,8 @@ def bootstrap_band(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Lower end, median and upper end of the curve under a Poisson bootstrap of the cells' counts.
 
-    Positives and negatives of every cell are drawn from Poisson laws with the observed counts as means, which is
-    resampling rows with replacement up to the total's own fluctuation, and both are smoothed as the
+    Positives and negatives of every cell are drawn from Poisson distributions with the observed counts as means, which
+    is resampling rows with replacement up to the total's own fluctuation, and both are smoothed as the
     data were. Percentiles are taken cell by cell. Cost O(R · G log G), independent of the number of rows.
 
     Source: Posocco & Bonnefoy (2021), §4.5, for the band; Hanley & MacGibbon (2006) for Poisson weights.
@@ -114,11 +114,11 @@ def clopper_pearson(positive: FloatArray, n: FloatArray, level: float) -> tuple[
 
 
 def binomial_consistency(score: FloatArray, n: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-    """Range of the frequency in a bin of a calibrated model, NaN for n = 0: quantiles of the binomial law of its score.
+    """Range of the frequency in a bin of a calibrated model, NaN for n = 0: binomial quantiles at its score.
 
     Outcomes of different scores spread less than binomial ones, so the range is wide enough; n is rounded down.
 
-    Source: Bröcker & Smith (2007), with the binomial law in place of draws from it.
+    Source: Bröcker & Smith (2007), with the binomial distribution in place of draws from it.
     """
     trials = np.maximum(np.floor(n + 1e-9), 1)
     chance = np.where(n > 0, score, 0.5)

@@ -1,4 +1,4 @@
-"""Intervals for the binned errors of many problems side by side, without draws: the law of a sum of absolute gaps."""
+"""Intervals for the binned errors of many problems side by side, from cumulants of a sum of absolute gaps."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def binned_intervals(sums: BinMoments, level: float) -> tuple[FloatArray, FloatA
     r"""Ends of the interval for ``Σ_b w_b |gap_b|`` of every problem, (R,) each: as :mod:`.intervals`, with no draws.
 
     The truths are those of its path, from perfect calibration to three times the gaps found, and what is accepted is
-    judged alike. What draws tell there is told by the first three cumulants of the reading, which is a sum over bins of
-    absolute values of normal variables, by Cornish and Fisher's expansion.
+    judged alike. What draws tell there is told by the first three cumulants of the estimate, which is a sum over bins
+    of absolute values of normal variables, by Cornish and Fisher's expansion.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def _ends(scores: FloatArray, count: FloatArray, positive: FloatArray, level: fl
     chances = np.clip(scores + SCALES[:, None, None] * gap, 0, 1)  # (S, r, B)
     moved = chances - scores
     truths = (count * np.abs(moved)).sum(axis=-1) / size  # (S, r)
-    # Outcomes vary, and so do the samples of a bin, which the reading divides by those of all.
+    # Outcomes vary, and so do the samples of a bin, which the estimate divides by those of all.
     variance = count * (chances * (1 - chances) + (np.abs(moved) - np.nan_to_num(truths)[..., None]) ** 2)
     table = _quantiles(count * moved, np.sqrt(variance), (1 - level) / 2) / size
     low, high, _ = accepted(observed, np.moveaxis(table, 1, -1), truths.T, np.maximum(observed, 1.0), level)

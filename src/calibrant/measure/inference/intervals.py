@@ -7,12 +7,12 @@ basic ("pivotal") bootstrap overshoots the other way.
 What is done instead. The estimated gaps :math:`\hat d` define a family of truths: at scale λ a sample with
 score s has outcome probability :math:`s + \lambda \hat d(s)`, cut to [0, 1]; λ = 0 is perfect calibration, and the
 true error is known at every λ. New samples are drawn (Poisson counts a cell, normal outcomes), the estimator is
-applied with all its bias, and the interval holds the true errors of all λ at which the reading actually
+applied with all its bias, and the interval holds the true errors of all λ at which the estimate actually
 observed is not extreme. So the interval starts at exactly 0 whenever the data are compatible with calibration, and
 noise and leaks of the estimator are inverted; it may lie below the estimate (what is shown is widened to hold that).
-``corrected`` is the true error at the λ whose median reading is the observed one. What is extreme is judged on one side
-at calibration and on two sides far from it (see :mod:`.unified`): else calibrated models would be covered more often
-than the level says.
+``corrected`` is the true error at the λ whose median estimate is the observed one. What is extreme is judged on one
+side at calibration and on two sides far from it (see :mod:`.unified`): else calibrated models would be covered more
+often than the level says.
 
 Approximations, all of them felt:
 
@@ -104,7 +104,7 @@ def _paths(
         # The true error as far as the estimator resolves it: its smoothing blurs these gaps once more.
         blurred = shown.blur(shown.count * (chances - scores))
         truths = mean_power(blurred, np.broadcast_to(shown.density * shown.quadrature, blurred.shape), norm)
-    else:  # what it reads when outcomes are the probabilities themselves
+    else:  # what it gives when outcomes are the probabilities themselves
         expected = (counted * chances).reshape(-1, scores.shape[-1])
         truths = reader.read(base.redrawn(counted, expected), norm).reshape(scales.size, -1)
     data = reader.read(base.redrawn(counted, positive), norm)
@@ -127,7 +127,7 @@ class Draws(ABC):
         """Number of truths S."""
 
     def read(self, reader: Any, sums: Any, norm: float) -> FloatArray:
-        """Readings of these samples under each truth, (S, r, R)."""
+        """Estimates of these samples under each truth, (S, r, R)."""
         together = max(1, _TOGETHER // max(self.count.size, 1))
         rows = self.count.reshape(-1, self.count.shape[-1])
         n = self.n_truths
@@ -263,7 +263,7 @@ class CountedDraws(Draws):
 def row_path(estimator: Estimator, problem: Problem, norm: float, n_resamples: int, rng: np.random.Generator) -> Path:
     """Path of any estimator of rows, by drawing outcomes for every row: cost ``11 n_resamples`` estimates.
 
-    The gaps are those of :class:`ResidualKernel` over scores, and the truth at a scale is what the estimator reads when
+    The gaps are those of :class:`ResidualKernel` over scores, and the truth at a scale is what the estimator gives when
     the outcomes are the probabilities themselves. Scores are kept as they are: their own sampling noise is left out.
     """
     gap = _RESIDUALS.gaps(_RESIDUALS.summarize(problem), problem.scores.astype(np.float64)[None])[0]
@@ -287,7 +287,7 @@ def row_path(estimator: Estimator, problem: Problem, norm: float, n_resamples: i
 def invert(paths: Sequence[Path], question: Question, largest: float) -> tuple[Interval, float]:
     """Interval and median-unbiased value for the combined error of a question's problems."""
     nothing = Interval(float("nan"), float("nan")), float("nan")
-    observed = question.combine(np.array([p.reading for p in paths]))
+    observed = question.combine(np.array([p.observed for p in paths]))
     if np.isnan(observed):
         return nothing
     truths = np.array([question.combine(np.array([p.truths[i] for p in paths])) for i in range(SCALES.size)])
@@ -332,7 +332,7 @@ def spread_together(n_problems: float) -> float:
 
 
 def _quantiles(sample: FloatArray, tail: float, widen: float) -> FloatArray:
-    """Lower, median and upper quantile, the spread widened; by a normal law when draws are few."""
+    """Lower, median and upper quantile, the spread widened; by a normal distribution when draws are few."""
     from scipy.special import ndtri
 
     centre = sample.mean()
@@ -354,9 +354,9 @@ def _accepted(
 def accepted(
     observed: FloatArray, table: FloatArray, truths: FloatArray, largest: float | FloatArray, level: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Range of true errors over the scales at which the readings observed (r,) are not extreme, and the middle.
+    """Range of true errors over the scales at which the estimates observed (r,) are not extreme, and the middle.
 
-    ``table`` (3, r, S) holds the lower, median and upper quantile of readings at each scale, ``truths`` (r, S).
+    ``table`` (3, r, S) holds the lower, median and upper quantile of estimates at each scale, ``truths`` (r, S).
     """
     low, median, high = _between(table)
     unified, high = _unified(low, median, high, level)
@@ -394,7 +394,7 @@ def _between(rows: FloatArray) -> FloatArray:
 
 
 def _unified(low: FloatArray, median: FloatArray, high: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-    """Quantiles with equal tails moved to where readings of truths near calibration are extreme."""
+    """Quantiles with equal tails moved to where estimates of truths near calibration are extreme."""
     from scipy.special import ndtri
 
     equal = float(ndtri((1 + level) / 2))

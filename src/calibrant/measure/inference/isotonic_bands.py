@@ -22,10 +22,10 @@ _TOGETHER = 1 << 20
 _ATOM = 10.0
 #: Runs of fewer samples bound hardly anything, and each run that is tested widens all others.
 _LEAST = 5.0
-#: Quantiles of the limit law of the likelihood ratio at one point, by simulation
-#: (`benchmarks/coverage/bands.py --law --repetitions 300000`).
-LAW_LEVELS = (0.0, 0.25, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.975, 0.99, 0.995, 0.999)
-LAW = (0.0, 0.065, 0.283, 0.436, 0.657, 0.991, 1.244, 1.611, 2.265, 2.96, 3.904, 4.628, 6.241)
+#: Quantiles of the limiting distribution of the likelihood ratio at one point, by simulation
+#: (`benchmarks/coverage/bands.py --limit --repetitions 300000`).
+LIMIT_LEVELS = (0.0, 0.25, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.975, 0.99, 0.995, 0.999)
+LIMIT = (0.0, 0.065, 0.283, 0.436, 0.657, 0.991, 1.244, 1.611, 2.265, 2.96, 3.904, 4.628, 6.241)
 
 
 def consistency_band(
@@ -50,10 +50,10 @@ def likelihood_ratio_band(groups: Groups, level: float, at: AnyArray | None = No
     """Pointwise confidence interval of an increasing probability at each group, by inverting the likelihood ratio.
 
     A value is kept unless the best increasing curve through it is too much less likely than the best of all. The limit
-    law of that ratio has no parameter, so nothing is resampled or smoothed (and a bootstrap of the isotonic fit is not
-    consistent); for many samples of one score it is chi-squared. It does not hold for the outer n^(2/3) samples
-    on either side: there the interval reaches at least as far as the exact ones of two runs, that of all samples up to
-    the end, and that of n^(2/3) samples inwards.
+    distribution of that ratio has no parameter, so nothing is resampled or smoothed (and a bootstrap of the isotonic
+    fit is not consistent); for many samples of one score it is chi-squared. It does not hold for the outer n^(2/3)
+    samples on either side: there the interval reaches at least as far as the exact ones of two runs, that of all
+    samples up to the end, and that of n^(2/3) samples inwards.
 
     Source: Banerjee & Wellner (2001), *Likelihood ratio tests for monotone functions*. Cost O(m) at each of some groups
     (``at``; by default :data:`RATIO_POINTS`), with straight lines in between.
@@ -121,7 +121,7 @@ def _blocks(positive: FloatArray, count: FloatArray) -> tuple[FloatArray, FloatA
 
 
 def _log_likelihood(positive: FloatArray, count: FloatArray, chance: FloatArray) -> FloatArray:
-    """Summed over the first axis; a chance of 0 or 1 is fine where nothing speaks against it."""
+    """Summed over the first axis; a chance of 0 or 1 is fine where no outcome contradicts it."""
     from scipy.special import xlog1py, xlogy
 
     return np.asarray(np.sum(xlogy(positive, chance) + xlog1py(count - positive, -chance), axis=0))
@@ -134,9 +134,9 @@ def _limit(groups: Groups, fit: FloatArray, j: int, level: float) -> float:
     alone = (j == 0 or fit[j - 1] < fit[j]) and (j == fit.size - 1 or fit[j] < fit[j + 1])
     if alone and groups.low[j] == groups.high[j] and groups.count[j] >= _ATOM:
         return float(chdtri(1, 1 - level))
-    if level > LAW_LEVELS[-1]:  # the tail falls like that of a chi-squared distribution, whose quantiles are larger
-        return float(LAW[-1] * chdtri(1, 1 - level) / chdtri(1, 1 - LAW_LEVELS[-1]))
-    return float(np.interp(level, LAW_LEVELS, LAW))
+    if level > LIMIT_LEVELS[-1]:  # the tail falls like that of a chi-squared distribution, whose quantiles are larger
+        return float(LIMIT[-1] * chdtri(1, 1 - level) / chdtri(1, 1 - LIMIT_LEVELS[-1]))
+    return float(np.interp(level, LIMIT_LEVELS, LIMIT))
 
 
 def _ends(function: Callable[[FloatArray], FloatArray], limit: float, top: float) -> tuple[float, float]:

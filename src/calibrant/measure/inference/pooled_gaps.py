@@ -23,8 +23,8 @@ It is exact for every n, and outcomes of a pool are not asked to be alike. Which
 is decided by scores only. λ is one of five, each with its share of δ.
 
 **Every truth.** Rows of one and the same score are a pool without any assumption. Where no score repeats the bound is
-that of ``E|o - s|``, and no valid one is below that: n rows with different scores look the same under the law of
-(s, o) and under one of finitely many scores, drawn from it, each with an outcome of its own, whose error is
+that of ``E|o - s|``, and no valid one is below that: n rows with different scores look the same under the distribution
+of (s, o) and under one of finitely many scores, drawn from it, each with an outcome of its own, whose error is
 ``E|o - s|``.
 
 **Signs may change.** Where the gap has total variation V at most, it moves within a pool by ``v_j``, ``Σ v_j ≤ V``

@@ -6,7 +6,7 @@ from the rows before it: by the sign of their residuals in bins, softly where it
 
 .. math:: E[X_i \mid earlier\ rows] = E[h(S)(P(O = 1 \mid S) - S)] \le E|P(O = 1 \mid S) - S| = \theta,
 
-whatever the law of score and outcome, however well or badly h was learnt. So for every ``m ≥ θ`` and bets
+whatever the distribution of score and outcome, however well or badly h was learnt. So for every ``m ≥ θ`` and bets
 ``0 ≤ λ_i < 1 / (1 + m)``, chosen from earlier rows, the wealth
 
 .. math:: W(m) = \prod_i (1 + \lambda_i (X_i - m))

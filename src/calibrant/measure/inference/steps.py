@@ -138,7 +138,7 @@ class Groups:
         """Positives of samples whose outcomes have given chances, (n_draws, m), in the units of ``count``."""
         trials = np.maximum(np.round(self.trials), 1.0)
         if (trials == 1).all():
-            # Single rows: comparing is an order of magnitude faster than a binomial law.
+            # Single rows: comparing is an order of magnitude faster than a binomial distribution.
             hits = (rng.random((n_draws, self.size)) < chance).astype(np.float64)
         else:
             hits = rng.binomial(trials.astype(np.int64), np.clip(chance, 0, 1), size=(n_draws, self.size)).astype(

@@ -1,4 +1,4 @@
-"""How far from its middle a reading may lie for a truth near a boundary: one-sided at it, two-sided away from it."""
+"""How far from its middle an estimate may lie for a truth near a boundary: one-sided at it, two-sided away from it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _NODES = 129
 
 
 def reach(distance: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-    r"""How far readings below and above their middle are accepted, for truths at a distance from the boundary.
+    r"""How far estimates below and above their middle are accepted, for truths at a distance from the boundary.
 
     A calibration error cannot be below 0. Acceptance with equal tails everywhere would cover a calibrated model with
-    probability ``(1 + level) / 2``; ordering readings x of a truth t by the likelihood ratio
-    ``f(x | t) / f(x | max(x, 0))`` covers every truth with probability ``level``. For a unit normal reading this
+    probability ``(1 + level) / 2``; ordering estimates x of a truth t by the likelihood ratio
+    ``f(x | t) / f(x | max(x, 0))`` covers every truth with probability ``level``. For a unit normal estimate this
     accepts ``t - a ≤ x ≤ t + c`` with ``Φ(c) - Φ(-a) = level`` and
 
     .. math:: a = \frac{t^2 + c^2}{2t} \text{ where } t < |c|, \qquad a = c \text{ elsewhere.}

@@ -14,7 +14,7 @@ from ....data.problem import Problem
 from ....data.result import Picture, Table, plain
 from ....data.types import FloatArray, Interval, Label
 from ....data.validation import as_predictions
-from ....data.verbs import Reading, verb
+from ....data.verbs import InputOptions, verb
 from ....data.weights import ones_or
 from ....sums.logistic_fit import expit, logits_of
 from .null import quantile, survival, threshold
@@ -53,7 +53,7 @@ class CalibrationBelt(Picture, Table):
     devel : {"external", "internal"}
         Whether the rows are others than the model was fitted to, or those.
     label : object
-        The class it speaks of; None for a confidence.
+        The class whose probability the scores are; None for a confidence.
     notion : str
     n_samples : int
     warnings : tuple of str
@@ -146,7 +146,7 @@ def calibration_belt(
     clip: float = 1e-6,
     devel: str = "external",
     notion: str | Notion = "auto",
-    **reading: Unpack[Reading],
+    **inputs: Unpack[InputOptions],
 ) -> CalibrationBelt:
     r"""GiViTI calibration belt of a model judged on other rows than it was fitted to, or on the same.
 
@@ -155,12 +155,13 @@ def calibration_belt(
 
     The degree m rises from 1 (``devel="internal"``: from 2) while the likelihood-ratio test of one more rejects at
     ``selection``. The test of calibration compares the chosen polynomial with :math:`\beta = (0, 1, 0, \dots)`, by the
-    law of this statistic given m (see :mod:`calibrant.judge.tests.belt.null`). The belt at a level holds, at each
-    score, every value that a curve of the likelihood region
+    distribution of this statistic given m (see :mod:`calibrant.judge.tests.belt.null`). The belt at a level holds, at
+    each score, every value that a curve of the likelihood region
 
     .. math:: \{\beta : 2(\hat\ell - \ell(\beta)) \le k_m(level)\}
 
-    takes there, k_m being that law's quantile: no bins, no bootstrap, no normal approximation of the coefficients.
+    takes there, k_m being that distribution's quantile: no bins, no bootstrap, no normal approximation of the
+    coefficients.
 
     Parameters
     ----------
@@ -178,7 +179,7 @@ def calibration_belt(
     devel : {"external", "internal"}, default "external"
         ``"internal"``: the model is a logistic regression fitted to these very rows, by plain maximum likelihood; the
         test is then one of goodness of fit. Intercept and slope of its logits are 0 and 1 there, so degree 1 says
-        nothing, and the statistic has another law.
+        nothing, and the statistic has another distribution.
     notion : str or Notion, default "auto"
         A notion of one problem: the positive class, the confidence, or ``ClassSpecific``.
 
@@ -234,7 +235,7 @@ def calibration_belt(
     chosen_level = check_fraction("selection", selection)
     if not is_real(clip) or not 0 < clip < 0.5:
         raise ValueError(f"clip must be a number above 0 and below 0.5; got {clip!r}")
-    p = as_predictions(y_true, y_prob, **reading)
+    p = as_predictions(y_true, y_prob, **inputs)
     chosen = as_notion(notion, p)
     problem = only_problem(chosen, p)
     warnings = []

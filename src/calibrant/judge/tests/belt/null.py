@@ -1,4 +1,4 @@
-r"""Law of the belt's statistic under calibration, given the degree that forward selection stopped at.
+r"""Distribution of the belt's statistic under calibration, given the degree that forward selection stopped at.
 
 Each likelihood-ratio statistic of the selection is chi-squared with one degree of freedom and independent of the
 others; that the degree rose from 1 to m says that m - 1 of them exceeded a threshold k. So the statistic of degree m
@@ -6,7 +6,7 @@ against "intercept 0, slope 1, all else 0" is
 
 .. math:: T_m = \chi^2_2 + \sum_{j=2}^m X_j, \qquad X_j \sim \chi^2_1 \mid \chi^2_1 > k
 
-(Nattino, Finazzi & Bertolini 2014). With q the probability that χ²₁ exceeds k, and φ, Φ of the normal law,
+(Nattino, Finazzi & Bertolini 2014). With q the probability that χ²₁ exceeds k, and φ, Φ of the normal distribution,
 
 .. math:: P(T_1 > t) &= e^{-t/2} \\
           P(T_2 > t) &= \frac1q \Big( 2\Phi(-\sqrt t) + \sqrt{2/\pi}\, e^{-t/2} (\sqrt t - \sqrt k) \Big) \\
@@ -75,7 +75,8 @@ def _survival(t: FloatArray, degree: int, first: int, k: float, q: float) -> Flo
         out[above] = (2 * ndtr(-root) + np.sqrt(2 / np.pi) * np.exp(-s / 2) * (root - np.sqrt(k))) / q
     else:
         start, end = np.sqrt(k), np.sqrt(s - (steps - 1) * k)
-        # Of one variable the inner law rises like a root at its end; with angles for nodes it is smooth there too.
+        # Of one variable the inner distribution rises like a root at its end; with angles for nodes it is smooth there
+        # too.
         half = (end - start)[..., None] / 2
         y, slope = _places(start, half)
         inner = _survival(s[..., None] - y**2, degree - 1, first, k, q)

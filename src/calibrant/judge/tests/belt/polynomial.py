@@ -27,7 +27,7 @@ class LogitSums:
 
     The first term is linear in sums of powers, which are exact. The second is an integral of a smooth function over the
     weight at each logit: where there are many distinct ones, the weight within a cell is replaced by two nodes with
-    the same moments up to the third (Gauss's rule for the law within the cell).
+    the same moments up to the third (Gauss's rule for the distribution within the cell).
 
     Attributes
     ----------
@@ -138,7 +138,7 @@ def compressed(z: FloatArray, weights: FloatArray, n_cells: int) -> tuple[FloatA
     sd = np.sqrt(np.maximum(second - first**2, 0.0))
     skew = np.divide(third, sd**3, out=np.zeros_like(sd), where=sd > 1e-6)
     sd *= width
-    # Gauss's two nodes of a law with mean 0, variance 1 and this skewness: roots of x² - skew x - 1.
+    # Gauss's two nodes of a distribution with mean 0, variance 1 and this skewness: roots of x² - skew x - 1.
     spread = np.sqrt(skew**2 + 4)
     up, down = (skew + spread) / 2, (skew - spread) / 2
     share = -down / spread
