@@ -190,7 +190,7 @@ def test_verdict_says_what_is_left_and_what_it_would_cost():
     assert f"{other.error.value:.4f} [0.0000–{other.error.interval.high:.4f}]" in words
     assert f"for +{other.log_loss - one.log_loss:.4f} ± {other.cost_se:.4f} log-loss" in words
     assert "evidence of miscalibration." in words if found.chosen == "identity" else "still miscalibrated" in words
-    assert "--goal" in words
+    assert "(goal=)" in words
     assert words in found.to_dict()["verdict"]
     only = cal.compare_calibrators(y, p, candidates={"identity": Identity(), "temperature": TemperatureScaling()})
     assert "No other is better calibrated beyond doubt" in only.verdict

@@ -105,9 +105,12 @@ class Table(Tabular, Result):
         """Which rows a notebook marks; none by default."""
         return ()
 
+    def _seen(self) -> Mapping[str, Sequence[Any]]:
+        """Columns of a notebook."""
+        return {name: values for name, values in self._columns().items() if name not in self._unseen}
+
     def _words_html(self) -> str:
-        seen = {name: values for name, values in self._columns().items() if name not in self._unseen}
-        return notebook.table(seen, self._marked()) + notebook.folded("as text", super()._words_html())
+        return notebook.table(self._seen(), self._marked()) + notebook.folded("as text", super()._words_html())
 
 
 class Section(NamedTuple):

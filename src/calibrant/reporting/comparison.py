@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -20,7 +20,7 @@ from ..measure.result import Estimate
 from ..measure.scores import brier_words
 from .repair_verdict import verdict_of
 from .report import Report, write_page
-from .text import seconds_of
+from .text import change_of, score_of, seconds_of
 
 #: Of a file that :func:`calibrant.compare_calibrators` wrote.
 FORMAT = "calibrant-comparison"
@@ -196,7 +196,19 @@ class CalibratorComparison(Table):
             "after": self.after.to_dict(),
         }
 
-    _unseen: ClassVar[tuple[str, ...]] = ("chosen", "se", "accuracy_change_se", "gain", "gain_se", "cost", "cost_se")
+    def _seen(self) -> dict[str, Any]:
+        rows, score = self.rows, score_of(self.n_samples)
+        return {
+            "calibrator": [row.name for row in rows],
+            "log-loss": [score(row.log_loss) for row in rows],
+            "Brier": [score(row.brier) for row in rows],
+            "accuracy": [score(row.accuracy) for row in rows],
+            "change": [change_of(row) for row in rows],
+            "error": [row.error.value for row in rows],
+            "error_low": [row.error.interval.low for row in rows],
+            "error_high": [row.error.interval.high for row in rows],
+            "fit": [seconds_of(row.seconds) for row in rows],
+        }
 
     def _lead(self) -> str:
         return self.verdict

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..data.digits import half_width, known, pvalue_text, signed
+from ..data.digits import half_width, known, pvalue_text
 from ..data.notebook import drawing, strips
 from ..data.types import FloatArray, Label
 from ..measure.result import Estimate, ReliabilityCurve
 from ..measure.scores import brier_words
 from .text import (
+    change_of,
     class_digits,
     class_note,
     footnote,
@@ -24,11 +24,12 @@ from .text import (
     in_groups,
     known_interval,
     repair,
+    score_of,
     seconds_of,
 )
 
 if TYPE_CHECKING:
-    from .comparison import CalibratorComparison, ComparedCalibrator
+    from .comparison import CalibratorComparison
     from .report import ClassRow, Curves, Report
 
 #: Points of a curve that the page keeps, with bands and without; the screen shows no more.
@@ -78,17 +79,6 @@ def _about(report: Report) -> dict[str, Any]:
         "score": score_of(report.n_samples),
         "repair": repair(report),
     }
-
-
-def score_of(n_samples: int) -> Callable[[float], str]:
-    """Writes shares and scores of so many rows with the digits that these allow."""
-    return partial(known, spread=0.5 / np.sqrt(n_samples))
-
-
-def _change(row: ComparedCalibrator) -> str:
-    """Of the accuracy, with the digits that its standard error allows."""
-    change = row.accuracy_change
-    return "–" if np.isnan(change) else signed(change, row.accuracy_change_se).replace("-", "−")
 
 
 def _strips_of(rows: Iterable[Estimate | ClassRow]) -> list[str]:
@@ -145,7 +135,7 @@ def render_comparison(comparison: CalibratorComparison) -> str:
     pairs = ([] if c.before is None else [("before", c.before)]) + [(after, c.after)]
     order = [row.label for row in pairs[0][1].per_class]
     charts = [{"caption": caption, "views": _views(report, order, short=True)} for caption, report in pairs]
-    about = {"seconds_of": seconds_of, "brier_words": brier_words, "score": score_of(c.n_samples), "change": _change}
+    about = {"seconds_of": seconds_of, "brier_words": brier_words, "score": score_of(c.n_samples), "change": change_of}
     return page_of("comparison.html", c, c.level, charts, "CalibratorComparison", **_TABLES, **about)
 
 

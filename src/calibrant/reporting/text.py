@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..data.digits import half_width, known, pvalue_text
+from ..data.digits import half_width, known, pvalue_text, signed
 from ..data.printable import printable
 from ..measure.result import Estimate, ReliabilityCurve
 from ..measure.scores import brier_words
 
 if TYPE_CHECKING:
+    from .comparison import ComparedCalibrator
     from .report import ClassRow, Report
 
 _WORST = 10
@@ -75,7 +77,7 @@ def _class_table(r: Report) -> list[str]:
     """The worst classes, those off marked."""
     names = f"{'interval':>18}{'p adj.':>8}{'base rate':>11}{'mean prob.':>12}"
     lines = [f"  {'class':<18}{'rows':>10}{'ECE':>8}{names}  direction"]
-    score = partial(known, spread=0.5 / np.sqrt(r.n_samples))
+    score = score_of(r.n_samples)
     for c in list(r.per_class)[:_WORST]:
         ece, low, high = class_digits(c)
         lines.append(
@@ -169,6 +171,17 @@ def footnote(r: Report) -> str:
 def _short(name: str, width: int) -> str:
     text = printable(name)
     return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def score_of(n_samples: int) -> Callable[[float], str]:
+    """Writes shares and scores of so many rows with the digits that these allow."""
+    return partial(known, spread=0.5 / np.sqrt(n_samples))
+
+
+def change_of(row: ComparedCalibrator) -> str:
+    """Of the accuracy, with the digits that its standard error allows."""
+    change = row.accuracy_change
+    return "–" if np.isnan(change) else signed(change, row.accuracy_change_se).replace("-", "−")
 
 
 def seconds_of(seconds: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -14,8 +14,10 @@ from ..measure.kept import ProblemSums
 from ..measure.result import Estimate
 from .evidence import Evidence
 from .gain import RepairGain
-from .report import ClassRow, Curves, Report
 from .score_regions import regions
+
+if TYPE_CHECKING:
+    from .report import ClassRow, Curves, Report
 
 #: How a summary begins where there is evidence, by whether the error matters.
 _REAL = {True: "Not calibrated", None: "Not calibrated", False: "Slightly off, too little to matter"}

@@ -194,9 +194,9 @@ class ModelComparison(Picture, Paged):
         return "\n".join([*lines, *(f"warning: {text}" for text in self.warnings)])
 
     def _values(self, measure: str) -> list[str]:
-        """A measure of each model, with the digits by which the closest pair can be told apart."""
-        widths = [half_width(*d.interval) for d in self.of(measure)]
-        spread = min((w for w in widths if w > 0), default=0.5 / np.sqrt(self.n_samples))
+        """A measure of each model, with the digits that intervals of differences allow."""
+        widths = [w for d in self.of(measure) if (w := half_width(*d.interval)) > 0]
+        spread = float(np.median(widths)) if widths else 0.5 / np.sqrt(self.n_samples)
         return [known(m.measures[measure], spread) for m in self.models]
 
     def _differences(self, measure: str, width: int) -> list[str]:
