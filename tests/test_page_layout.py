@@ -139,6 +139,36 @@ def test_a_notebook_stays_as_it_was(tmp_path):
             assert len(with_them) >= 20
 
 
+def test_paper_keeps_headings_and_leaves_out_what_is_said_twice(tmp_path):
+    """Two of the screen's rules are others on paper: what is folded keeps its name, text beside tables goes."""
+    y, q = sample(2, 900)
+    page = cal.compare_models(y, {"a": q[:, 1], "b": q[:, 1] ** 1.5}).to_html()
+    script = """<script>addEventListener("load", () => {
+      const shown = (e) => getComputedStyle(e).display !== "none", out = document.createElement("pre");
+      const folds = Array.from(document.querySelectorAll("details")).filter(shown);
+      const heads = folds.map((f) => f.querySelector("summary")).filter(shown);
+      const told = {names: heads.map((head) => head.textContent),
+        texts: Array.from(document.querySelectorAll("pre")).filter((p) => shown(p.parentElement)).length,
+        button: shown(document.getElementById("theme")),
+        levels: Array.from(document.querySelectorAll("h1, h2, h3, h4")).map((h) => h.tagName)};
+      out.id = "probe"; out.textContent = JSON.stringify(told);
+      document.body.append(out);
+    });</script></body>"""
+    told = {}
+    for name, text in {"screen": page, "paper": page.replace("@media print", "@media all")}.items():
+        path = tmp_path / f"{name}.html"
+        path.write_text(text.replace("</body>", script), encoding="utf-8")
+        flags = ("--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom")
+        done = subprocess.run([str(CHROMIUM), *flags, path.as_uri()], capture_output=True, text=True, timeout=120)
+        told[name] = json.loads(html.unescape(re.search(r'<pre id="probe">(.*?)</pre>', done.stdout).group(1)))
+    assert told["screen"]["names"][-1] == "as text"
+    assert told["paper"]["names"] == told["screen"]["names"][:-1]
+    assert all(re.search(r" \((none|\d+) of 1 pair differs?\)$", name) for name in told["paper"]["names"])
+    assert (told["screen"]["texts"], told["paper"]["texts"]) == (1, 0)
+    assert (told["screen"]["button"], told["paper"]["button"]) == (True, False)
+    assert told["screen"]["levels"] == ["H1", "H2", "H2"]  # none is skipped
+
+
 def test_pages_stay_small():
     y, q = sample(10, 5000)
     assert len(cal.report(y, q).to_html()) <= 300_000

@@ -27,7 +27,7 @@ _STYLE = """<style>
 & th { font-weight: 600; opacity: .75; }
 & td:first-child { border-left: 3px solid transparent; }
 & tr.on td:first-child { border-left-color: #d0611d; }
-& td[data-of$="interval"] { white-space: nowrap; }
+& td:not(:first-child) { white-space: nowrap; }
 & td svg { display: inline-block; vertical-align: middle; }
 & h4 { margin: 10px 0 2px; }
 & p { margin: 4px 0; }

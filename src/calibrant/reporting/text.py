@@ -13,6 +13,7 @@ from ..data.digits import half_width, known, pvalue_text, signed
 from ..data.printable import printable
 from ..measure.result import Estimate, ReliabilityCurve
 from ..measure.scores import brier_words
+from .verdict import gain_digits
 
 if TYPE_CHECKING:
     from .comparison import ComparedCalibrator
@@ -137,13 +138,15 @@ def repair(r: Report) -> str:
     """What a perfect repair would gain in log-loss; of several classes, each against the rest, in that of one."""
     each = " a class" if r.curves is None and r.notion != "top-label" else ""
     g = r.gain
-    return f"{g.log_loss:.2g}{each} ({g.log_loss_interval.low:.2g} to {g.log_loss_interval.high:.2g})"
+    low, high = map(gain_digits, g.log_loss_interval)
+    return f"{gain_digits(g.log_loss)}{each} ({low} to {high})"
 
 
 def _repair(r: Report) -> str:
     g = r.gain
+    low, high = map(gain_digits, g.brier_interval)
     log_loss = "a finite log-loss" if np.isinf(r.log_loss) else f"log-loss {repair(r)}"
-    return f"would gain {log_loss}, Brier {g.brier:.2g} ({g.brier_interval.low:.2g} to {g.brier_interval.high:.2g})"
+    return f"would gain {log_loss}, Brier {gain_digits(g.brier)} ({low} to {high})"
 
 
 def _classes(r: Report) -> str:

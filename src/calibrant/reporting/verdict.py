@@ -147,7 +147,7 @@ def _repair(found: Found, estimate: Estimate) -> str:
 
 
 def _gain(value: float, interval: Interval) -> str:
-    return f"{_digits(value)} ({_digits(interval.low)} to {_digits(interval.high)})"
+    return f"{gain_digits(value)} ({gain_digits(interval.low)} to {gain_digits(interval.high)})"
 
 
 def _decisions(found: Found, level: float) -> list[str]:
@@ -218,7 +218,7 @@ def _number(value: float) -> str:
     return f"{value:.3f}" if value >= 0.01 else f"{value:.2g}"
 
 
-def _digits(value: float) -> str:
+def gain_digits(value: float) -> str:
     """Two digits, or three decimals of what is larger; 0 is 0."""
     return f"{value:.3f}" if value >= 0.1 else f"{value:.2g}"
 
