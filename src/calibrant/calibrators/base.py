@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..data import notebook
 from ..data.checks import is_real
+from ..data.progress import working
 from ..data.result import short
 from ..data.types import AnyArray, CalibrantWarning, FloatArray
 from ..data.verbs import warn_renamed
@@ -87,7 +88,8 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         sample_weight : array-like of shape (n,), optional
             Non-negative; whole numbers equal repeated rows.
         """
-        return self._fit_judged(read_sample(self, scores, y, sample_weight, self.input, self.labels))
+        with working(f"{type(self).__name__}.fit"):
+            return self._fit_judged(read_sample(self, scores, y, sample_weight, self.input, self.labels))
 
     def fit_sample(self, sample: Sample, **more: Any) -> Self:
         """As :meth:`fit`, of rows that were judged already, whose columns are in the order of their classes.

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from ..data.progress import counted
 from ..data.types import FloatArray
 from .base import Calibrator
 from .crossval import Evidence, chosen_of, error_of, fit_quietly, fold_fits, folds_of, losses_of, said_of, shown_scale
@@ -46,7 +47,7 @@ class Choosing:
         held: dict[str, FloatArray] = {}
         seconds: dict[str, float] = {}
         parts = [some.part(train) for train, _ in folds]
-        for name, one in tried.items():
+        for name, one in counted(tried.items(), "candidates"):
             fits, seconds[name] = fold_fits(one, parts)
             held[name] = said_of(fits, some, folds)
         weights, table = self._weighed(held, tried, some, seconds)
@@ -64,7 +65,7 @@ class Choosing:
         fits: dict[str, list[Calibrator]] = {}
         held: dict[str, FloatArray] = {}
         seconds: dict[str, float] = {}
-        for name, one in tried.items():
+        for name, one in counted(tried.items(), "candidates"):
             ones, seconds[name] = fold_fits(one, parts)
             fits[name] = ones
             held[name] = np.concatenate([ones[i - 1].probabilities_of(part.scores) for i, part in enumerate(parts)])

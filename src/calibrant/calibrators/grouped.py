@@ -12,6 +12,7 @@ from sklearn.utils._indexing import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from ..data.convert import to_array
+from ..data.progress import working
 from ..data.types import AnyArray, CalibrantWarning, FloatArray, IntArray
 from .base import EPS, Calibrator
 from .deviations import Effects, Rows, contrasts, fit_effects
@@ -135,7 +136,8 @@ class GroupCalibrator(Calibrator):
         names = None if by is None else _names_of(by, len(y))
         if names is not None and sample_weight is not None:
             names = names[np.asarray(sample_weight, dtype=np.float64) > 0]
-        return self._fit_judged(sample, names=names)
+        with working("GroupCalibrator.fit"):
+            return self._fit_judged(sample, names=names)
 
     def fit_sample(self, sample: Sample, by: Any = None, **more: Any) -> Self:
         """As :meth:`fit`, of rows that were judged already; ``by`` has the groups of these rows."""

@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _check_y, check_is_fitted, has_fit_parameter
 
 from ..data.checks import check_bool, check_choice
+from ..data.progress import counted, working
 from ..data.types import AnyArray, FloatArray
 from .base import BinaryCalibrator, Calibrator, rule_of
 from .inputs import read_sample, read_scores
@@ -119,15 +120,16 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
             raise ValueError(f"y must have two classes at least; got one class only: {self.classes_.tolist()}")
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, y, ensure_non_negative=True)
         passed = self._routed(weights, fit_params)
-        if isinstance(self.cv, str) and self.cv == "prefit":
-            check_is_fitted(self.estimator)
-            self._same_classes(self.estimator)
-            self.pairs_ = [(self.estimator, self._calibrator(self.estimator, X, y, weights))]
-        elif isinstance(self.cv, str):
-            split = StratifiedShuffleSplit(1, test_size=0.25, random_state=self.random_state)
-            self.pairs_ = self._pairs([next(split.split(np.zeros(len(y)), y))], X, y, weights, passed)
-        else:
-            self._fit_folds(X, y, weights, passed)
+        with working("CalibratedModel.fit"):
+            if isinstance(self.cv, str) and self.cv == "prefit":
+                check_is_fitted(self.estimator)
+                self._same_classes(self.estimator)
+                self.pairs_ = [(self.estimator, self._calibrator(self.estimator, X, y, weights))]
+            elif isinstance(self.cv, str):
+                split = StratifiedShuffleSplit(1, test_size=0.25, random_state=self.random_state)
+                self.pairs_ = self._pairs([next(split.split(np.zeros(len(y)), y))], X, y, weights, passed)
+            else:
+                self._fit_folds(X, y, weights, passed)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.pairs_[0][0], name):
                 setattr(self, name, getattr(self.pairs_[0][0], name))
@@ -160,7 +162,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         scores: Any = None
         kind = ""
         seen = np.zeros(len(y), dtype=bool)
-        for train, test in splits:
+        for train, test in counted(splits, "folds"):
             model = self._fitted(train, X, y, passed)
             part, kind = self._scores(model, _safe_indexing(X, test))
             scores = np.empty((len(y), *part.shape[1:])) if scores is None else scores
@@ -172,7 +174,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
 
     def _pairs(self, splits: Any, X: Any, y: AnyArray, weights: Any, passed: dict[str, Any]) -> list[tuple[Any, Any]]:
         models, samples, more = [], [], []
-        for train, test in splits:
+        for train, test in counted(splits, "folds"):
             model = self._fitted(train, X, y, passed)
             scores, kind = self._scores(model, _safe_indexing(X, test))
             one = self._for_kind(kind, scores)

@@ -12,7 +12,7 @@ import polars as pl
 import typer
 
 from ..data.printable import printable, printable_lines
-from ..data.progress import on_terminal, progress_bar
+from ..data.progress import progress_bar
 from .compared import Told, read_comparison
 from .endings import Output, as_text, check_option, guarded, of_command, tell_written
 from .source import (
@@ -227,7 +227,7 @@ def _compare(columns: Columns, rows: Rows, methods: str | None, **options: Any) 
 
     n_classes = max(len(columns.probs), 2)
     candidates = None if methods is None else {m: named_calibrator(m, n_classes) for m in methods.split(",")}
-    options |= {"candidates": candidates, "labels": _labels(columns), "progress": on_terminal()}
+    options |= {"candidates": candidates, "labels": _labels(columns)}
     with numbered(rows.numbers):
         # Probabilities with names, which labels may go by.
         found = compare_calibrators(rows.y_true.to_numpy(), rows.y_prob, sample_weight=rows.weight, **options)
@@ -279,7 +279,7 @@ def _apply(
         if new != old and new in table.columns:
             raise ValueError(f"--suffix {new.removeprefix(old)!r}: there is a column {new!r} already")
     separator = table.separator if output.standard else "\t" if out.suffix.lower() == ".tsv" else ","
-    bar = progress_bar("calibrating rows", table.n_rows(), shown=on_terminal())
+    bar = progress_bar("calibrating rows", table.n_rows())
     with bar as advance, output.temporary() as temporary:
         same = chosen == table.file_format and (chosen == "ndjson" or separator == table.separator)
         if same and chosen in ("csv", "ndjson"):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..data.printable import printable
-from ..data.progress import on_terminal, progress_bar
+from ..data.progress import progress_bar
 from .endings import Output, as_text, check_option, guarded, of_command, warn
 from .source import (
     PIECE_ROWS,
@@ -317,7 +317,7 @@ class _AsEstimate:
 
 def _streamed(columns: Columns, sums: Accumulator) -> Accumulator:
     """Add all rows, piece by piece."""
-    with progress_bar("reading rows", columns.table.n_rows(), shown=on_terminal()) as advance:
+    with progress_bar("reading rows", columns.table.n_rows()) as advance:
         for rows in columns.pieces(PIECE_ROWS):
             with numbered(rows.numbers):
                 sums.update(rows.y_true, rows.y_prob, rows.weight)
@@ -330,7 +330,7 @@ def _merged(files: Sequence[Path]) -> Accumulator:
     from ..measure.streaming import Accumulator
 
     merged, seen = Accumulator(), dict[bytes, Path]()
-    with progress_bar("merging", len(files), shown=on_terminal() and len(files) > 1) as advance:
+    with progress_bar("merging", len(files)) as advance:
         for file in files:
             if not file.is_file():
                 raise ValueError(

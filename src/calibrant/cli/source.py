@@ -111,7 +111,7 @@ class Source:
 
     def sums(self, settings: Mapping[str, Any]) -> Accumulator | FrameGroups:
         """Sums of all rows, or of each group of --by, that the engine makes; settings are those of from_frame."""
-        from ..data.progress import on_terminal, working
+        from ..data.progress import working
         from ..frames import from_frame
         from .engines import opened
 
@@ -126,7 +126,7 @@ class Source:
                 "pos_label": None if self.pos_label is None else typed(self.pos_label, kind),
                 "notion": typed_notion(settings["notion"], kind),
             }
-            with working(f"reading with {self.engine}", shown=on_terminal()):
+            with working(f"reading with {self.engine}"):
                 return from_frame(
                     lazy.frame,
                     label=label,

@@ -14,6 +14,7 @@ from typing import Any, ParamSpec, TypeAlias, TypedDict, TypeVar
 
 from .frame import library_of
 from .predictions import Predictions
+from .progress import working
 from .result import came_in
 from .types import RenamedWarning
 from .validation import as_predictions
@@ -62,15 +63,16 @@ def verb(
         options = [p for p in _OPTIONS.values() if grouped or not p.name.startswith("group")] if reads else []
         every = [*own, *options]
         known = {p.name for p in every if p.kind is not p.POSITIONAL_ONLY}
+        title = function.__qualname__.removesuffix(".__init__")
 
         @functools.wraps(function)
         def called(*args: P.args, **kwargs: P.kwargs) -> R:
             if not known.issuperset(kwargs):
-                name = function.__qualname__.removesuffix(".__init__")
-                kwargs.update(_as_now(name, kwargs, {p.name for p in own[: len(args)]}, known, old))
+                kwargs.update(_as_now(title, kwargs, {p.name for p in own[: len(args)]}, known, old))
             if reads and not grouped:
                 _refuse_groups(function, (*args, *kwargs.values()))
-            found = function(*args, **kwargs)
+            with working(title):
+                found = function(*args, **kwargs)
             return came_in(_library([kwargs.get("y_prob")], args[1:2], kwargs.values(), args), found)
 
         # inspect reads it from any function; the type of functions does not list it.

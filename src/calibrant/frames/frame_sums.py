@@ -12,6 +12,7 @@ import numpy as np
 from ..data.checks import check_choice
 from ..data.frame import library_of
 from ..data.notions import ClassSpecific, Notion, as_notion
+from ..data.progress import working
 from ..data.result import came_in
 from ..errors import Binned, CellEstimator, EmpiricalBayes
 from ..measure.streaming import Accumulator
@@ -128,10 +129,12 @@ def from_frame(
     adds_up, found, how = _adds_up(columns, chosen, needs), None, "batches of rows"
     if not adds_up or _counts_better(columns):
         columns = columns if adds_up else columns.looked_up()
-        found = _batched(columns, settings)
+        with working("from_frame"):
+            found = _batched(columns, settings)
     if found is None or (adds_up and any(one.dropped for one in found.values())):
         # Of rows that are not as they should this tells which labels they have.
-        table, how = aggregate(columns, needs, n_cells), "one grouped aggregation"
+        with working("from_frame"):
+            table, how = aggregate(columns, needs, n_cells), "one grouped aggregation"
         columns = columns if columns.told else _told(columns, table)
         found = {v: _filled(Accumulator(**settings), columns, t, needs, n_cells) for v, t in table.split().items()}
     for one in found.values():

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ..data.checks import check_resamples
+from ..data.progress import counted, working
 from ..data.result import Tabular, came_in, from_below
 from ..data.types import Label, RandomState
 from ..errors import CellEstimator, EmpiricalBayes, Isotonic
@@ -114,8 +115,9 @@ class Answers(Tabular, ABC):
             )
         chosen = _reader("auto" if estimator is None else estimator)
         rng = np.random.default_rng(random_state)
-        n = check_resamples(n_resamples)
-        return came_in(self._library, estimate_from_sums(chosen, self.sums(chosen), self.question(norm, level), n, rng))
+        n, question = check_resamples(n_resamples), self.question(norm, level)
+        with working("Accumulator.estimate"):
+            return came_in(self._library, estimate_from_sums(chosen, self.sums(chosen), question, n, rng))
 
     def reliability_curve(
         self,
@@ -140,7 +142,8 @@ class Answers(Tabular, ABC):
         drawn = self._drawn(estimator, level, band, n_resamples, random_state)
         if len(self.question()) != 1:
             raise ValueError(f"notion {self.notion.name!r} has no single curve: use reliability_curves()")
-        return next(iter(self._curves(drawn, self.required(), self.problems)))[1]
+        with working("Accumulator.reliability_curve"):
+            return next(iter(self._curves(drawn, self.required(), self.problems)))[1]
 
     def reliability_curves(
         self,
@@ -159,7 +162,8 @@ class Answers(Tabular, ABC):
         drawn = self._drawn(estimator, level, band, n_resamples, random_state)
         own = self.by_class is None or len(self.problems) > 1
         kept, problems = (self.required(), self.problems) if own else (self.by_class, self.class_sums)
-        return dict(self._curves(drawn, kept, problems))
+        with working("Accumulator.reliability_curves"):
+            return dict(counted(self._curves(drawn, kept, problems), "classes", len(problems)))
 
     def _drawn(
         self, estimator: Any, level: float | None, band: str, n_resamples: int, random_state: RandomState
@@ -346,7 +350,8 @@ class Answers(Tabular, ABC):
 
     def _ask(self, verb: str, **options: Any) -> Any:
         """What a room below makes of these sums."""
-        return came_in(self._library, from_below(*_BELOW[verb])(self, **options))
+        with working(f"Accumulator.{verb}"):
+            return came_in(self._library, from_below(*_BELOW[verb])(self, **options))
 
 
 def _reader(estimator: str | Estimator) -> CellEstimator:

@@ -11,6 +11,7 @@ import numpy as np
 from ..data.doubts import warn_of_order
 from ..data.notions import Classwise, Notion, as_notion
 from ..data.predictions import Predictions
+from ..data.progress import counted
 from ..data.types import Label, RandomState
 from ..data.validation import as_predictions
 from ..data.verbs import InputOptions, verb
@@ -166,17 +167,19 @@ def report_from(
         parts = sums.sums(e) if reduction is None or sums.keeps(e) else (e.summarize(t) for t in reduction.tiles())
         return estimate_from_sums(e, parts, replace(question, norm=norm), 400, rng)
 
-    headline = of(chosen)
-    estimates = {"empirical Bayes": headline if chosen == _DEFAULT else of(_DEFAULT)}
+    shown: dict[str, tuple[CellEstimator, float]] = {}
     if chosen != _DEFAULT:
-        estimates = {f"chosen: {_short(chosen)}": headline} | estimates
-    estimates["smoothed residuals over ranks"] = headline if chosen == _RESIDUAL else of(_RESIDUAL)
-    estimates["density ratio (Silverman)"] = of(_DENSITY)
-    estimates["15 bins of equal width"] = of(_BINNED)
+        shown[f"chosen: {_short(chosen)}"] = (chosen, 1)
+    shown |= {"empirical Bayes": (_DEFAULT, 1), "smoothed residuals over ranks": (_RESIDUAL, 1)}
+    shown |= {"density ratio (Silverman)": (_DENSITY, 1), "15 bins of equal width": (_BINNED, 1)}
     if reduction is not None or all(s.fine is not None for s in problems.values()):
-        estimates["15 bins of equal mass"] = of(_QUANTILE)
-    estimates["15 bins of equal width, debiased"] = of(Binned(debias=True))
-    estimates["maximum over 15 bins of equal width (MCE)"] = of(_BINNED, float("inf"))
+        shown["15 bins of equal mass"] = (_QUANTILE, 1)
+    shown["15 bins of equal width, debiased"] = (Binned(debias=True), 1)
+    shown["maximum over 15 bins of equal width (MCE)"] = (_BINNED, float("inf"))
+    estimates: dict[str, Estimate] = {}
+    for name, (one, norm) in counted(shown.items(), "estimators"):
+        same = estimates and one == chosen and one in (_DEFAULT, _RESIDUAL)
+        estimates[name] = next(iter(estimates.values())) if same else of(one, norm)
 
     weight = totals.weight
     by_class = sums.class_sums

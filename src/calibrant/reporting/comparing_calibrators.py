@@ -52,7 +52,7 @@ def compare_calibrators(
     input: str = "probability",
     labels: Sequence[Any] | None = None,
     random_state: Any = 0,
-    progress: bool = False,
+    progress: bool | None = None,
     title: str = "Comparison of calibrators",
 ) -> CalibratorComparison:
     r"""Cross-validate calibrators: scores, accuracy and calibration errors on held-out rows.
@@ -73,8 +73,9 @@ def compare_calibrators(
         Of the calibration error: 1-D scores are judged as the second class's, others by the confidence.
     level : float, default 0.95
         Of intervals and bands.
-    progress : bool, default False
-        A progress bar on standard error. Needs rich (extra ``cli``).
+    progress : bool, optional
+        A progress bar on standard error: at once (True), never (False), or, by default, as of all functions: after two
+        seconds, on a terminal or in a notebook. Needs rich (extra ``cli``).
     title : str
 
     Returns

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...data.checks import check_int, check_level, check_resamples
 from ...data.frame import library_of
+from ...data.progress import counted, working
 from ...data.result import Table, came_in
 from ...data.types import AnyArray, FloatArray, Interval, Label, RandomState
 from ...errors import CellEstimator
@@ -179,13 +180,15 @@ def optimism_corrected(
         raise ValueError(f"pos_label must be one of {classes.tolist()!r}; got {pos_label!r}")
     trial = _Trial(clone(model), X, labels, weights, classes, positive, estimator)
     everything = np.arange(len(labels))
-    apparent = trial.measures(trial.fitted(everything), everything)
     seeds = np.random.default_rng(random_state).integers(2**63, size=number).tolist()
-    table = np.array(Parallel(n_jobs=jobs)(delayed(trial.optimism)(seed) for seed in seeds))
+    with working("optimism_corrected"):
+        apparent = trial.measures(trial.fitted(everything), everything)
+        runs = Parallel(n_jobs=jobs, return_as="generator")(delayed(trial.optimism)(seed) for seed in seeds)
+        table = np.array(list(counted(runs, "resamples", number)))
     ended = np.isfinite(table)
-    counted = ended.sum(axis=0)
+    known = ended.sum(axis=0)
     mean = np.divide(
-        np.where(ended, table, 0.0).sum(axis=0), counted, out=np.full(len(MEASURES), np.nan), where=counted > 0
+        np.where(ended, table, 0.0).sum(axis=0), known, out=np.full(len(MEASURES), np.nan), where=known > 0
     )
     corrected = apparent - mean
     tail = (1 - level) / 2
@@ -193,11 +196,11 @@ def optimism_corrected(
     for i, name in enumerate(MEASURES):
         if name in _SIGNED:
             drawn = table[ended[:, i], i]
-            known = drawn.size > 1 and bool(np.isfinite(apparent[i]))
-            ends = apparent[i] - np.quantile(drawn, [1 - tail, tail]) if known else np.full(2, np.nan)
+            several = drawn.size > 1 and bool(np.isfinite(apparent[i]))
+            ends = apparent[i] - np.quantile(drawn, [1 - tail, tail]) if several else np.full(2, np.nan)
             # A mean of skewed optimisms can lie outside of their quantiles.
             intervals[name] = Interval(float(min(ends[0], corrected[i])), float(max(ends[1], corrected[i])))
-    lost = number - int(counted.min())
+    lost = number - int(known.min())
     warnings = [f"{lost} of {number} resamples are separated by their models: left out where a measure is infinite"]
     if not np.isfinite(apparent).all():
         warnings.append("the model separates all rows: its slope and intercepts are infinite")

@@ -13,6 +13,7 @@ from ...data.checks import check_choice, check_int, check_level, check_resamples
 from ...data.notions import Notion, Target, as_notion, only_problem
 from ...data.predictions import Predictions
 from ...data.problem import Problem
+from ...data.progress import counted
 from ...data.types import AnyArray, FloatArray, IntArray, Interval, Label, RandomState
 from ...data.validation import as_predictions
 from ...data.verbs import InputOptions, verb
@@ -226,7 +227,8 @@ class _Work:
             # Sorted by groups once: rows of a group are a slice, in the order in which they came.
             order = np.argsort(column.codes, kind="stable")
             parts = np.split(order, np.cumsum(np.bincount(column.codes, minlength=len(column.values)))[:-1])
-            groups = [self._group(*about) for about in zip(column.names, column.values, parts, strict=True)]
+            each = counted(zip(column.names, column.values, parts, strict=True), f"groups of {column.name}", len(parts))
+            groups = [self._group(*about) for about in each]
             yield SubgroupColumn(
                 column.name,
                 tuple(groups),

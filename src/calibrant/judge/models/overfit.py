@@ -9,6 +9,7 @@ from itertools import islice
 import numpy as np
 
 from ...data.predictions import Predictions
+from ...data.progress import counted
 from ...data.types import AnyArray, FloatArray
 from ...errors.isotonic import isotonic_means
 from ...measure.scores import ScoringRule, matrix_of
@@ -52,7 +53,7 @@ def overfits(
     less there, so that both together tell what the bias may be.
     """
     out = np.zeros((len(rules), len(models), N_DRAWS))
-    for j, p in enumerate(models if len(rules) else ()):
+    for j, p in enumerate(counted(models if len(rules) else (), "noise of isotonic fits, by model")):
         matrix = matrix_of(p)
         whole = p.integral_weights
         means = [Mean(rule, p.n_classes) for rule in rules.values()]

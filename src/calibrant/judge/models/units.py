@@ -11,6 +11,7 @@ import numpy as np
 
 from ...data.dependence import group_codes
 from ...data.predictions import Predictions
+from ...data.progress import counted
 from ...data.types import AnyArray, FloatArray, IntArray
 from ...data.weights import ones_or
 
@@ -94,7 +95,7 @@ class Units:
         plain = bool((self.copies == 1).all())
         share = self.copies / self.size
         together = max(1, _TOGETHER // g)
-        for start in range(0, n_resamples, together):
+        for start in counted(range(0, n_resamples, together), "resamples"):
             r = min(together, n_resamples - start)
             if not plain:
                 yield rng.multinomial(number, share, size=r).T.astype(np.float64)

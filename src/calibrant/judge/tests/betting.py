@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...data.progress import counted
 from ...data.types import AnyArray, FloatArray, IntArray
 from ...data.weights import ones_or
 from ...errors.isotonic import isotonic_means
@@ -161,7 +162,7 @@ def split_log_ratios(
     inside, n = (s > 0) & (s < 1), home.size
     n_fit = min(max(1, round(fraction * n)), n - 1)
     found = np.empty(n_splits)
-    for i in range(n_splits):
+    for i in counted(range(n_splits), "splits"):
         order = rng.permutation(n)
         # Rows and positives of each distinct score, in the part that is fitted and in the other.
         (count, positive), (left, won) = (

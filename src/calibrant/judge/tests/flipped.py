@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...data.dependence import group_codes
+from ...data.progress import counted
 from ...data.types import AnyArray, FloatArray, IntArray
 
 #: Numbers drawn at a time.
@@ -55,7 +56,7 @@ class Flips:
     def signs(self, n_draws: int, rng: np.random.Generator, size: int) -> Iterator[FloatArray]:
         """Signs of the groups times c, some draws at a time that make ``size`` numbers each, (r, G)."""
         together = max(1, _TOGETHER // max(size, self.n_groups, 1))
-        for a in range(0, n_draws, together):
+        for a in counted(range(0, n_draws, together), "draws"):
             shape = (min(together, n_draws - a), self.n_groups)
             yield self.scale * (2.0 * rng.integers(2, size=shape) - 1)
 

@@ -11,6 +11,7 @@ from ...data.checks import check_norm, check_resamples
 from ...data.notions import Notion, Target, as_notion
 from ...data.predictions import Predictions
 from ...data.problem import Problem
+from ...data.progress import counted
 from ...data.types import AnyArray, FloatArray, RandomState
 from ...data.validation import as_predictions
 from ...data.verbs import InputOptions, verb
@@ -213,7 +214,7 @@ def drawn_labels(p: Predictions, n_resamples: int, rng: np.random.Generator) -> 
         running = np.cumsum(p.probs.astype(np.float64), axis=1)[:, :-1]
     columns = np.ascontiguousarray(running.T)
     together = max(1, _TOGETHER // max(p.n_samples, 1))
-    for start in range(0, n_resamples, together):
+    for start in counted(range(0, n_resamples, together), "draws"):
         draw = rng.random((min(together, n_resamples - start), p.n_samples))
         codes = np.zeros(draw.shape, dtype=np.int64)
         for column in columns:

@@ -11,6 +11,7 @@ import numpy as np
 from ...data.checks import check_level, check_resamples
 from ...data.notions import Notion, as_notion
 from ...data.problem import Problem, VectorProblem
+from ...data.progress import counted
 from ...data.types import Label, RandomState
 from ...data.validation import as_predictions
 from ...data.verbs import InputOptions, verb
@@ -158,7 +159,7 @@ def reliability_curves(
     if isinstance(reduction, VectorProblem):
         raise ValueError(f"notion {chosen.name!r} has no curves: its score is a vector")
     drawn = Drawn(reader, chosen.name, level, band, n_resamples, random_state)
-    return {one.label: drawn.of_rows(one) for one in reduction}
+    return {one.label: drawn.of_rows(one) for one in counted(reduction, "classes")}
 
 
 class Drawn:

@@ -37,6 +37,7 @@ from typing import Any
 import numpy as np
 
 from ...data.problem import Problem
+from ...data.progress import counted, progress_bar
 from ...data.types import AnyArray, FloatArray, Interval
 from ...errors.base import CellEstimator, Estimator, Held
 from ...errors.fitted import as_grid
@@ -74,10 +75,12 @@ def sums_paths(
     many, some at a time).
     """
     out: list[Any] = [None] * len(noise)
-    for held in estimator.held_together(sums, len(noise), max(1, _TOGETHER // (n_resamples * scales.size))):
-        own = [noise[i] for i in held.at]
-        for i, path in zip(held.at, _paths(held, norm, n_resamples, own, counts, scales), strict=True):
-            out[i] = path
+    with progress_bar("intervals of classes", len(noise)) as advance:
+        for held in estimator.held_together(sums, len(noise), max(1, _TOGETHER // (n_resamples * scales.size))):
+            own = [noise[i] for i in held.at]
+            for i, path in zip(held.at, _paths(held, norm, n_resamples, own, counts, scales), strict=True):
+                out[i] = path
+            advance(len(held.at))
     return out
 
 
@@ -275,7 +278,7 @@ def row_path(estimator: Estimator, problem: Problem, norm: float, n_resamples: i
     def read(outcomes: FloatArray) -> float:
         return estimator.power(replace(problem, outcomes=outcomes), norm)
 
-    for r in range(n_resamples):
+    for r in counted(range(n_resamples), "draws"):
         uniform = rng.random(problem.n_samples)
         for i, scale in enumerate(SCALES):
             powers[i, r] = read((uniform < chance(scale)).astype(np.float64))
