@@ -230,6 +230,10 @@ def test_a_summary_of_groups_names_those_that_are_off():
     assert found.summary.endswith("Groups of site differ at the same score.")
     fine = cal.subgroup_calibration(rng.random(6000) < p, p, {"site": group})
     assert fine.summary == "None of the 3 groups stands out at 0.05."
+    # As many outcomes as stated, but too steep: which way a group is off is not said where its gap may be 0.
+    steep = cal.subgroup_calibration(rng.random(6000) < 0.25 + 0.5 * p, p, {"site": group}).summary
+    assert steep.startswith("All 3 groups are off: ")
+    assert "often" not in steep
 
 
 def test_a_calibrator_shows_its_map():

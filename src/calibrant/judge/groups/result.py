@@ -181,7 +181,7 @@ class SubgroupReport(Picture, Paged):
         if not off:
             said = f"None of the {n:,} groups stands out at {1 - self.level:.3g}."
         else:
-            named = [f"{g.name} ({_way(g.gap)}, error {g.error:.2g})" for g in off[:_NAMED]]
+            named = [f"{g.name} ({_way(g)}error {known(g.error, half_width(*g.error_interval))})" for g in off[:_NAMED]]
             more = f" and {len(off) - _NAMED:,} more" if len(off) > _NAMED else ""
             many = f"All {n:,}" if 1 < n == len(off) else f"{len(off):,} of the {n:,}"
             said = f"{many} groups {'is' if len(off) == 1 else 'are'} off: {', '.join(named)}{more}."
@@ -233,9 +233,10 @@ def _means(group: Subgroup) -> tuple[str, str]:
     return known(group.base_rate, spread), known(group.mean_probability, spread)
 
 
-def _way(gap: float) -> str:
-    """The direction of a gap, observed less stated, in words."""
-    return "happens more often than stated" if gap > 0 else "happens less often than stated"
+def _way(group: Subgroup) -> str:
+    """The direction of a group's gap, observed less stated, in words; nothing where it may be 0."""
+    low, high = group.gap_interval
+    return "happens more often than stated, " if low > 0 else "happens less often than stated, " if high < 0 else ""
 
 
 def _cut(name: str, width: int) -> str:
