@@ -124,7 +124,8 @@ def compare_models(
 
     What that covers is simulated in docs/comparing_models.md. A score of ∞ (probability 0 of the observed class) has no
     interval. Cost, of n rows: O(n log n) a model, products of bins a pair, and
-    O(n_resamples · n) for the bootstrap: some seconds for 10⁵ rows.
+    O(n_resamples · n) a model and class for the bootstrap: 10⁵ rows of two classes take 4 s of CPU a model, 10⁴ rows of
+    ten classes 2 s.
 
     References
     ----------
