@@ -287,8 +287,9 @@ class AutoCalibrator(Calibrator):
     >>> from calibrant.calibrators import AutoCalibrator
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(4000)
-    >>> AutoCalibrator().fit(p, rng.random(4000) < 1 / (1 + (1 / p - 1) ** 0.5)).chosen_  # log odds halved
-    'temperature'
+    >>> auto = AutoCalibrator().fit(p, rng.random(4000) < 1 / (1 + (1 / p - 1) ** 0.5))  # log odds halved
+    >>> bool(abs(auto.predict_proba([0.9])[0, 1] - 0.75) < 0.02)  # as often as a score of 0.9 comes true
+    True
     """
 
     state: ClassVar[Mapping[str, Field]] = {"chosen_": Word(), "calibrator_": Fitted(), "table_": Several(Record())}
