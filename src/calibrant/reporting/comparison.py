@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 from ..calibrators import Calibrator
 from ..data.asked import Asked
+from ..data.digits import half_width, known
 from ..data.printable import printable
 from ..data.result import Result, Table, plain
 from ..data.types import Label
@@ -168,10 +169,11 @@ class CalibratorComparison(Table):
     def _line(self, row: ComparedCalibrator) -> str:
         name = ("> " if row.name == self.chosen else "  ") + printable(row.name)
         change = "" if np.isnan(row.accuracy_change) else f"{row.accuracy_change:+.4f}"
-        interval = f"{row.error.interval.low:.4f} – {row.error.interval.high:.4f}"
+        spread = half_width(*row.error.interval)
+        value, low, high = (known(v, spread) for v in (row.error.value, *row.error.interval))
         return (
             f"{name[:23]:<24}{row.log_loss:>10.4f}{row.brier:>10.4f}{row.accuracy:>10.4f}{change:>9}"
-            f"{row.error.value:>10.4f}{interval:>18}{seconds_of(row.seconds):>9}"
+            f"{value:>10}{f'{low} – {high}':>18}{seconds_of(row.seconds):>9}"
         )
 
     def to_dict(self) -> dict[str, Any]:

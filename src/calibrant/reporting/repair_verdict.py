@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..data.types import Interval
+from ..data.digits import half_width, known
 from ..measure.result import Estimate
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _change(c: CalibratorComparison, row: ComparedCalibrator) -> str:
     if _alone(c):
         status = "evidence of miscalibration" if after.interval.low > 0 else "no evidence of miscalibration"
         return f"Their calibration error is {_with_interval(after)}: {status}."
-    came = "" if before is None else f"from {_number(before.value)} "
+    came = "" if before is None else f"from {known(before.value, _spread(before))} "
     end = "still miscalibrated" if after.interval.low > 0 else "no evidence of miscalibration is left"
     return f"Of rows held out the calibration error goes {came}to {_with_interval(after)}: {end}."
 
@@ -64,9 +64,9 @@ def _gain(c: CalibratorComparison, row: ComparedCalibrator) -> str:
     score = _score(c)
     if _alone(c) or row.gain != row.gain:
         return ""
-    said = f"{_number(abs(row.gain))} ± {_number(row.gain_se)}"
+    said = _with_error(row.gain, row.gain_se)
     if abs(row.gain) <= _NOISE * row.gain_se:
-        return f"The change of the {score} ({'-' if row.gain > 0 else '+'}{said}) is within its noise."
+        return f"The change of the {score} ({'−' if row.gain > 0 else '+'}{said}) is within its noise."
     return f"The {score} {'falls' if row.gain > 0 else 'rises'} by {said}."
 
 
@@ -79,7 +79,7 @@ def _trade(c: CalibratorComparison, row: ComparedCalibrator) -> str:
         return f"No other is better calibrated beyond doubt: {again} gains nothing." if after.interval.low > 0 else ""
     one = min(better, key=lambda other: other.error.value)
     noise = " (within its noise)" if abs(one.cost) <= _NOISE * one.cost_se else ""
-    price = f"for {'+' if one.cost >= 0 else '-'}{_number(abs(one.cost))} ± {_number(one.cost_se)} {_score(c)}{noise}"
+    price = f"for {'+' if one.cost >= 0 else '−'}{_with_error(one.cost, one.cost_se)} {_score(c)}{noise}"
     how = "" if c.goal == "calibration" else f": the goal calibration ({c.asked.option('goal')}) weighs that"
     return f"{one.name} reaches {_with_interval(one.error)} {price}{how}."
 
@@ -93,11 +93,10 @@ def _beats(one: Estimate, other: Estimate) -> bool:
 
 def _rows(c: CalibratorComparison) -> str:
     """What so few rows leave open."""
-    interval = c.after.headline.interval
-    half = (interval.high - interval.low) / 2
+    half = _spread(c.after.headline)
     if not half > _WIDE:
         return ""
-    return f"{c.n_samples:,} rows leave the calibration error open by ± {_number(half)}: smaller gains need more rows."
+    return f"{c.n_samples:,} rows leave the calibration error open by ± {half:.2g}: smaller gains need more rows."
 
 
 def _score(c: CalibratorComparison) -> str:
@@ -105,10 +104,13 @@ def _score(c: CalibratorComparison) -> str:
 
 
 def _with_interval(one: Estimate) -> str:
-    interval: Interval = one.interval
-    return f"{_number(one.value)} [{_number(interval.low)}–{_number(interval.high)}]"
+    low, high = (known(end, _spread(one)) for end in one.interval)
+    return f"{known(one.value, _spread(one))} ({low} to {high})"
 
 
-def _number(value: float) -> str:
-    """Four decimals at most, one figure that counts at least."""
-    return f"{value:.4f}" if abs(value) >= 5e-4 or value == 0 else f"{value:.1g}"
+def _spread(one: Estimate) -> float:
+    return half_width(*one.interval)
+
+
+def _with_error(value: float, se: float) -> str:
+    return f"{known(abs(value), se)} ± {known(se, se)}"
