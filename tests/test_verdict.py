@@ -136,7 +136,7 @@ def test_classes_against_the_rest_matter_from_as_much_as_two_classes_do():
 
 
 def test_gains_are_those_of_the_true_map():
-    y, s = sample(50_000, too_sharp, 4)
+    y, s = sample(50_000, too_sharp, 5)
     r = cal.report(y, s, threshold=0.2)
     at = (np.arange(100_000) + 0.5) / 100_000
     g = too_sharp(at)

@@ -274,10 +274,13 @@ class ErrorDraws:
         Draws of ``errorᵖ`` (see :func:`.norm.to_power`) of a model that is not exactly calibrated.
     log_odds : ndarray of shape (…)
         Log of the evidence for a deviation against that for exact calibration.
+    corrected : bool
+        Whether what each drawn map misses of the outcomes is in its error, which may then be below 0.
     """
 
     powers: FloatArray
     log_odds: FloatArray
+    corrected: bool = False
 
 
 class PosteriorEstimator(CellEstimator):

@@ -15,7 +15,7 @@ from .adaptive import AdaptiveKernel
 from .base import CellEstimator, ErrorDraws, PosteriorEstimator
 from .laplace import APART, ENDS, Component, Prior, RankCells
 from .laplace_draws import draw_gaps
-from .norm import LARGE_NORM, mean_power
+from .norm import LARGE_NORM
 
 #: Rank cells of fits made together, and such cells times draws: they stay in the cache.
 _BLOCK, _DRAWN = 1 << 14, 1 << 19
@@ -169,7 +169,7 @@ class EmpiricalBayes(PosteriorEstimator):
         return out.reshape(sums.shape)
 
     def draws(self, sums: GridMoments, norm: float, n_draws: int, rng: np.random.Generator) -> ErrorDraws:
-        """Draw the errors under :data:`WIDE`, whatever the prior of the number."""
+        """Draw the errors under :data:`WIDE`, whatever the prior of the number, corrected for p ≤ 32."""
         powers, log_odds = np.full((len(sums.rows), n_draws), np.nan), np.full(len(sums.rows), np.nan)
         shared = Shared.of(sums.rows)
         if shared is not None:  # as many rows as say the same of what is rough; what groups share, apart
@@ -178,7 +178,7 @@ class EmpiricalBayes(PosteriorEstimator):
             if shared is not None:
                 cells = replace(cells, shared=shared.smooth[some] / shared.rough[some, None])
             powers[some], log_odds[some] = draw_powers(cells, norm, n_draws, rng)
-        return ErrorDraws(powers.reshape(*sums.shape, n_draws), log_odds.reshape(sums.shape))
+        return ErrorDraws(powers.reshape(*sums.shape, n_draws), log_odds.reshape(sums.shape), norm <= LARGE_NORM)
 
 
 def rank_cells(grid: GridMoments, most: int) -> Iterator[tuple[IntArray, RankCells]]:
@@ -333,4 +333,4 @@ def draw_powers(
 ) -> tuple[FloatArray, FloatArray]:
     """Draws of ``errorᵖ``, (…, n_draws), and the log odds of a deviation, (…)."""
     drawn = draw_gaps(cells, prior, laplace.fit(cells, prior), n_draws, rng)
-    return np.asarray(mean_power(drawn.gap, drawn.share, norm)), drawn.log_odds
+    return drawn.mean_power(norm), drawn.log_odds

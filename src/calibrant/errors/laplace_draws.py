@@ -9,7 +9,10 @@ import numpy as np
 from ..data.types import FloatArray, IntArray
 from .laplace import APART, Posterior, Prior, RankCells, log_mean_evidence, precisions, quadratic, weights
 from .logitmap import expit, softplus_and_expit
+from .norm import LARGE_NORM, mean_power
 
+#: Rows from which on what the rows say beside a drawn map counts for more than half.
+_HALF_CORRECTED = 25.0
 #: Share of draws in which what is the model's in smooth terms has an amplitude of the prior's components.
 _AS_DRAWN = 0.5
 
@@ -21,13 +24,35 @@ class Drawn(NamedTuple):
     ----------
     gap, share : ndarray of shape (…, n_draws, m)
         Gaps of the cells, and the shares of samples in them.
+    missed : ndarray of shape (…, n_draws, m)
+        Sums of outcomes less the drawn map, over the sum of all samples, times ``n / (n + 25)``.
     log_odds : ndarray of shape (…)
         Log of the mean evidence of the components against perfect calibration.
     """
 
     gap: FloatArray
     share: FloatArray
+    missed: FloatArray
     log_odds: FloatArray
+
+    def mean(self, value: FloatArray, slope: FloatArray) -> FloatArray:
+        """Draws (…, n_draws) of the mean of a function of the gap, with its values and slopes at the gaps drawn.
+
+        A map that is too smooth is wrong about the mean by ``E[slope · (outcome - map)]`` to first order: what it
+        missed is added, so that a mean does not depend on the prior's smoothness where rows are many. May be below the
+        function's least value.
+        """
+        return np.asarray(
+            np.einsum("...m,...m->...", self.share, value) + np.einsum("...m,...m->...", self.missed, slope)
+        )
+
+    def mean_power(self, norm: float) -> FloatArray:
+        """Draws of the mean of ``|gap|^p``, (…, n_draws); of the error itself, and of the map alone, for p > 32."""
+        if norm > LARGE_NORM:
+            return np.asarray(mean_power(self.gap, self.share, norm))
+        size = np.abs(self.gap)
+        slope = np.sign(self.gap) if norm == 1 else norm * np.sign(self.gap) * size ** (norm - 1)
+        return self.mean(size if norm == 1 else size**norm, slope)
 
 
 def draw_gaps(
@@ -38,8 +63,8 @@ def draw_gaps(
     Components are drawn in proportion to their evidence (systematically: each gets its share of the draws), maps from
     their normal distribution, and then by importance, the posterior over that distribution: where few samples have an
     outcome of one kind, a normal distribution of the log odds reaches far beyond what their number allows. The mean
-    importance corrects the evidence. Shares are those of a Bayesian bootstrap of the samples. Problems side by side
-    have noise of their own.
+    importance corrects the evidence. Shares are those of a Bayesian bootstrap of the samples, and so are the outcomes
+    that a map is held against. Problems side by side have noise of their own.
     """
     leading = cells.count.shape[:-1]
     bounds = np.cumsum(weights(prior, posteriors), axis=-1)
@@ -62,16 +87,20 @@ def draw_gaps(
             log_weight -= np.where(chosen, top + 0.5 * np.einsum("...pd,...p->...d", found**2, precision), 0.0)
     likelihood, chance = _log_likelihood(cells, theta)
     log_weight += likelihood
-    if cells.moved is not None:
-        chance = _log_likelihood(cells, _own(cells, prior, theta, cells.moved[..., None], rng))[1]
-    gap = chance - expit(cells.logit)[..., None, :]
+    stated = expit(cells.logit)[..., None, :]
+    fitted = own = chance - stated
+    if cells.moved is not None:  # what groups share is in the outcomes, but is no gap
+        own = _log_likelihood(cells, _own(cells, prior, theta, cells.moved[..., None], rng))[1] - stated
     kept, log_mean = _resampled(log_weight, rng)
-    mass = rng.standard_gamma(np.broadcast_to(cells.count[..., None, :], gap.shape))
-    return Drawn(
-        np.take_along_axis(gap, kept[..., None], axis=-2),
-        np.asarray(mass / mass.sum(axis=-1, keepdims=True)),
-        log_mean_evidence(prior, posteriors) + log_mean,
-    )
+    fitted, gap = (np.take_along_axis(v, kept[..., None], axis=-2) for v in (fitted, own))
+    # Rounded, whatever the order in which rows came: nearly none, or nearly one, would take other random numbers.
+    sides = (np.round(v, 9).clip(0.0)[..., None, :] for v in (cells.positive, cells.count - cells.positive))
+    ones, zeros = (rng.standard_gamma(np.broadcast_to(v, gap.shape)) for v in sides)
+    mass = ones + zeros
+    total = mass.sum(axis=-1, keepdims=True)
+    trusted = (cells.size / (np.asarray(cells.size) + _HALF_CORRECTED))[..., None, None]
+    missed = trusted * (ones - mass * (cells.score[..., None, :] + fitted)) / total
+    return Drawn(gap, np.asarray(mass / total), missed, log_mean_evidence(prior, posteriors) + log_mean)
 
 
 def _own(cells: RankCells, prior: Prior, theta: FloatArray, moved: FloatArray, rng: np.random.Generator) -> FloatArray:

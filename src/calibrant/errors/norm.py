@@ -111,20 +111,21 @@ def combine_draws(
     values = np.stack(list(samples), axis=-1)
     known = ~np.isnan(values)
     if values.shape[-1] == 1:
-        return _roots(values[..., 0], norm)
+        return roots(values[..., 0], norm)
     weight, values = np.asarray(shares) * known, np.nan_to_num(values)
     with np.errstate(invalid="ignore"):  # NaN where no problem has a number
         weight = weight / weight.sum(axis=-1, keepdims=True)
     if average == "max":
-        error = np.where(known.any(axis=-1), _roots(values, norm).max(axis=-1), np.nan)
+        error = np.where(known.any(axis=-1), roots(values, norm).max(axis=-1), np.nan)
     elif average != "power":
-        error = (weight * _roots(values, norm)).sum(axis=-1)
+        error = (weight * roots(values, norm)).sum(axis=-1)
     elif norm > LARGE_NORM:
         error = large_norm(values, weight, norm)
     else:
-        error = _roots((weight * values).sum(axis=-1), norm)
+        error = roots((weight * values).sum(axis=-1), norm)
     return np.minimum(error, largest_error(values.shape[-1], norm, average)) if dependent else error
 
 
-def _roots(powers: FloatArray, norm: float) -> FloatArray:
+def roots(powers: FloatArray, norm: float) -> FloatArray:
+    """:func:`root` of many."""
     return np.asarray(powers if is_linear(norm) else np.maximum(powers, 0) ** (1 / norm))

@@ -293,7 +293,10 @@ def estimate_from_sums(
     values = np.concatenate(powers)
     if not posteriors:
         return _inverted(estimator, values, paths, question, curve)
-    both = ErrorDraws(np.concatenate([d.powers for d in posteriors]), np.concatenate([d.log_odds for d in posteriors]))
+    powers_drawn, log_odds = (
+        np.concatenate(each) for each in zip(*((d.powers, d.log_odds) for d in posteriors), strict=True)
+    )
+    both = ErrorDraws(powers_drawn, log_odds, posteriors[0].corrected)
     return _result(estimator, values, credible(both, question.informative), question, curve)
 
 

@@ -11,7 +11,7 @@ from ..data.checks import check_level, check_norm
 from ..data.predictions import Predictions
 from ..data.problem import OneVsRest, Problem, VectorProblem
 from ..data.types import FloatArray, Label
-from ..errors.norm import LARGE_NORM, combine, combine_draws, largest_error
+from ..errors.norm import LARGE_NORM, combine, combine_draws, largest_error, roots
 
 #: Up to so many problems each is drawn as often as a single one.
 SEVERAL = 8
@@ -109,6 +109,10 @@ class Question:
     def combine_draws(self, powers: FloatArray) -> FloatArray:
         """:meth:`combine` for draws of every problem, (R, n_draws)."""
         return combine_draws(powers, self.shares, self.norm, self.average, self.dependent)
+
+    def each(self, powers: FloatArray) -> FloatArray:
+        """Errors of the problems by themselves, from ``errorᵖ`` of any shape."""
+        return roots(powers, self.norm)
 
     def per_class(self, powers: FloatArray) -> dict[Label, float]:
         """Error of each of several problems."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from ..sums import GridMoments
 DRAWS = 400
 #: Rank cells worked on at a time, times draws.
 _TOGETHER = 1 << 19
+#: A drawn chance is taken for so far from 0 and 1 at least where logits are.
+_EDGE = 1e-12
 #: Parts that a cell's scores are cut into, to tell which side of a threshold they are on.
 _PARTS = 16
 
@@ -76,10 +78,10 @@ class RepairGain(Result):
             if not left:
                 break
         log_odds, brier, log_loss, *moved = (np.concatenate(each) for each in zip(*parts, strict=True))
-        changed = _read(moved[0], log_odds, asked, low, 0.0) if moved else (None, None)
+        changed = _read(ErrorDraws(moved[0], log_odds), asked, low, 0.0) if moved else (None, None)
         brier_gain, log_gain = (
-            _read(brier, log_odds, asked, low, low**2),
-            _read(log_loss, log_odds, asked, low, 2 * low**2),
+            _read(ErrorDraws(brier, log_odds, corrected=True), asked, low, low**2),
+            _read(ErrorDraws(log_loss, log_odds, corrected=True), asked, low, 2 * low**2),
         )
         return cls(*log_gain, *brier_gain, threshold, *changed)
 
@@ -93,7 +95,7 @@ def _draws(
     sums: GridMoments, n_draws: int, threshold: float | None, rng: np.random.Generator
 ) -> tuple[FloatArray, ...]:
     """Log odds of a deviation (R,), and draws of the gains in Brier's score and log-loss and of changes, (R, D)."""
-    from scipy.special import expit, rel_entr
+    from scipy.special import expit, logit, rel_entr
 
     log_odds = np.full(len(sums), np.nan)
     gains = [np.full((len(sums), n_draws), np.nan) for _ in range(2 if threshold is None else 3)]
@@ -103,8 +105,8 @@ def _draws(
         right = np.clip(stated + drawn.gap, 0.0, 1.0)
         divergence = rel_entr(right, stated) + rel_entr(1 - right, 1 - stated)
         log_odds[some] = drawn.log_odds
-        for out, each in zip(gains, (drawn.gap**2, divergence), strict=False):
-            out[some] = np.einsum("...m,...m->...", drawn.share, each)
+        gains[0][some] = drawn.mean_power(2)
+        gains[1][some] = drawn.mean(divergence, logit(np.clip(right, _EDGE, 1 - _EDGE)) - logit(stated))
         if threshold is not None:
             gains[2][some] = _changed(cells, drawn, threshold)
     return (log_odds, *gains)
@@ -133,13 +135,11 @@ def _moved(values: FloatArray, filled: AnyArray, at: float) -> FloatArray:
     return np.asarray(values + abs(at) * np.where(there, np.roll(values, step, axis=-1) - values, 0.0))
 
 
-def _read(
-    draws: FloatArray, log_odds: AnyArray, question: Question, low: float, least: float
-) -> tuple[float, Interval]:
+def _read(draws: ErrorDraws, question: Question, low: float, least: float) -> tuple[float, Interval]:
     """Median and interval of a gain, by the rules of the calibration error's; from 0 on where that may be 0."""
     # The rules know errors, which have a largest.
-    scale = max(1.0, float(np.nanmax(draws, initial=0.0)) / question.largest)
-    found = credible(ErrorDraws(draws / scale, log_odds), question)
+    scale = max(1.0, float(np.nanmax(draws.powers, initial=0.0)) / question.largest)
+    found = credible(replace(draws, powers=draws.powers / scale), question)
     bottom, top = (scale * end for end in found.interval)
     bottom = 0.0 if not low > 0 else bottom if bottom > 0 else least
     top = max(top, bottom)

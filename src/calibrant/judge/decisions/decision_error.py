@@ -174,17 +174,18 @@ def decision_calibration_error(
     error, regret = _means(cells, importance, density, chosen.law(0.0))
     pvalue = _test(problem, density, rng)
     posteriors = laplace.fit(cells, WIDE)
-    gap, mass, log_odds = draw_gaps(cells, WIDE, posteriors, n_draws, rng)
-    weight = mass * importance
-    total = weight.sum(axis=-1)
-    errors = np.divide((weight * np.abs(gap)).sum(axis=-1), total, out=np.full(total.shape, np.nan), where=total > 0)
-    regrets = (mass * density.regret(cells.score, np.clip(cells.score + gap, 0, 1))).sum(axis=-1)
+    drawn = draw_gaps(cells, WIDE, posteriors, n_draws, rng)
+    total = (drawn.share * importance).sum(axis=-1)
+    found = drawn.mean(importance * np.abs(drawn.gap), importance * np.sign(drawn.gap))
+    errors = np.divide(found, total, out=np.full(total.shape, np.nan), where=total > 0)
+    right = np.clip(cells.score + drawn.gap, 0, 1)
+    regrets = drawn.mean(density.regret(cells.score, right), density.between(cells.score, right))
 
     size = problem.effective_size
     question = Question("class-specific", 1.0, level, (rows.label,), (1.0,), "power", False, p.n_samples, size)
 
     def interval(draws: FloatArray) -> Interval:
-        found = credible(ErrorDraws(draws[None], np.reshape(log_odds, 1)), question).interval
+        found = credible(ErrorDraws(draws[None], np.reshape(drawn.log_odds, 1), corrected=True), question).interval
         # Off elsewhere, scores may still be right where decisions are made.
         return Interval(0.0, found.high) if pvalue > 1 - level else found
 
@@ -251,6 +252,10 @@ class _Density:
         """``∫ v(c) (right - c) dc`` from the stated to the true probability; not negative."""
         mass, moment = (b - a for a, b in zip(self._integrals(said), self._integrals(right), strict=True))
         return np.asarray(np.maximum(right * mass - moment, 0.0))
+
+    def between(self, said: FloatArray, right: FloatArray) -> FloatArray:
+        """Mass of the thresholds from the stated to the true probability, the slope of :meth:`regret` in the latter."""
+        return np.asarray(self._integrals(right)[0] - self._integrals(said)[0])
 
     def _integrals(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         if self.ends is not None:

@@ -85,7 +85,8 @@ def of_distances(
     drawn = draw_gaps(cells, WIDE, laplace.fit(cells, WIDE), n_draws, rng)
     gap, share = np.abs(drawn.gap[0]), drawn.share[0]
     e50, e90 = _quantiles(gap, share, (0.5, 0.9))
-    draws = {"ici": (gap * share).sum(axis=-1), "e50": e50, "e90": e90, "eci": (gap**2 * share).sum(axis=-1)}
+    ici, eci = drawn.mean_power(1)[0], drawn.mean_power(2)[0]
+    draws = {"ici": ici, "e50": e50, "e90": e90, "eci": eci}
     out = {}
     for name, power in draws.items():
         squared = name == "eci"
@@ -93,7 +94,7 @@ def of_distances(
             "class-specific", 1.0 + squared, level, (problem.label,), (1.0,), "power", False, problem.n_samples,
             problem.effective_size,
         )  # fmt: skip
-        found = credible(ErrorDraws(power[None], drawn.log_odds), question)
+        found = credible(ErrorDraws(power[None], drawn.log_odds, name in ("ici", "eci")), question)
         low, high = (100 * end**2 if squared else end for end in found.interval)
         mean, second = (float(np.mean(values)) * (1 - (found.calibrated or 0.0)) for values in (power, power**2))
         se = float(np.sqrt(max(second - mean**2, 0.0)))

@@ -5,14 +5,18 @@ has draws of its own. The interval's ends are quantiles of the draws, without th
 error the sample could have missed, which "exactly 0" would hide. The lower end is exactly 0 while "exactly calibrated"
 is more probable than :func:`threshold` says.
 
-The draws are those of a model, not of the world, so some numbers were fitted to the tracks of the known-truth
-benchmark, for a level of 0.95: draws are spread about their median (:func:`widening`), since read directly they cover a
-little less than they say where the true map is of a shape that the prior finds unlikely, the more so the less noise
-hides that; errors of classes correlate by :data:`CORRELATION`; the lower end is a quantile at ``1 - level``, twice the
-upper end's tail, since a calibrated model can be missed on one side only; and the threshold is what calibrated models
-of the tracks fall below in about ``1 - level`` of samples. (At ``(1 - level) / 2``, its face value, the posterior
-probability covers 99.7 % of calibrated models. It grows with n for a calibrated model, as Bayes factors do, and so does
-the threshold.) The coverage table has other seeds than these trials, but not other distributions, its mixtures apart.
+The draws are those of a model, not of the world. Where what a drawn map misses of the outcomes is added to its error
+(:class:`calibrant.errors.base.ErrorDraws`, ``corrected``; a posterior with a one-step correction: Yiu, Fong, Holmes &
+Rousseau 2023, *Semiparametric posterior corrections*), their quantiles are the interval, and a calibrated model's
+reach below 0. Of a largest gap, of its quantiles and of shares of decisions there is no such correction, and
+some numbers were fitted to the tracks of the known-truth benchmark, for a level of 0.95: draws are spread about their
+median (:func:`widening`), since read directly they cover a little less than they say where the true map is of a shape
+that the prior finds unlikely, the more so the less noise hides that, and the lower end is a quantile at
+``1 - level``, twice the upper end's tail, since a calibrated model can be missed on one side only. Of all: errors of
+classes correlate by :data:`CORRELATION`, and the threshold is what calibrated models of the tracks fall below in about
+``1 - level`` of samples. (At ``(1 - level) / 2``, its face value, the posterior probability covers 99.7 % of calibrated
+models. It grows with n for a calibrated model, as Bayes factors do, and so does the threshold.) The coverage table has
+other seeds than these trials, but not other distributions, its mixtures apart.
 """
 
 from __future__ import annotations
@@ -27,7 +31,8 @@ from ..question import Question
 
 #: Prior probability of exact calibration.
 SPIKE = 0.1
-#: Factor about the median by which draws are spread at 1000 rows, the power of n by which it grows, and its largest.
+#: Factor about the median by which draws without a correction are spread at 1000 rows, the power of n by which it
+#: grows, and its largest.
 WIDEN, WIDEN_GROWTH, WIDEST = 1.1, 0.05, 1.5
 #: Correlation of the errors of one-vs-rest problems, whose draws are independent.
 CORRELATION = 0.3
@@ -60,12 +65,19 @@ def credible(draws: ErrorDraws, question: Question) -> Credible:
     calibrated = float(1 / (1 + np.exp(np.clip(log_odds, -700, 700)) * (1 - SPIKE) / SPIKE))
     values = np.sort(question.combine_draws(draws.powers))
     together = dependent and question.average != "max"
-    factor = widening(question.size) * (np.sqrt(1 + CORRELATION * (m - 1)) if together else 1.0)
+    level = question.level
+    factor, tail = (1.0, (1 - level) / 2) if draws.corrected else (widening(question.size), 1 - level)
+    factor *= float(np.sqrt(1 + CORRELATION * (m - 1))) if together else 1.0
     middle = float(np.median(values))
     values = np.maximum(middle + factor * (values - middle), 0.0)
-    level = question.level
     median = 0.0 if calibrated >= 0.5 else float(np.quantile(values, (0.5 - calibrated) / (1 - calibrated)))
-    low = 0.0 if calibrated > threshold(question.size, level) else float(np.quantile(values, 1 - level))
+    low = 0.0
+    if calibrated <= threshold(question.size, level):
+        low = (
+            float(np.quantile(values, tail))
+            if m == 1 or question.average != "max"
+            else _of_worst(draws, question, tail)
+        )
     high = float(np.quantile(values, (1 + level) / 2))
     # Whatever is found, something else may be true of so small a share of the rows that none of them is in the sample.
     unseen = 1 - ((1 - level) / 2) ** (1 / max(question.size, 1.0))
@@ -73,8 +85,20 @@ def credible(draws: ErrorDraws, question: Question) -> Credible:
     return Credible(Interval(min(low, median), min(high, question.largest)), median, calibrated)
 
 
+def _of_worst(draws: ErrorDraws, question: Question, tail: float) -> float:
+    """Lower end of the largest error of several problems: the largest of their own, each with its share of the tail.
+
+    The largest of many draws lies above the largest error where several are near it: each draw errs for one of them.
+    """
+    from scipy.special import ndtr, ndtri
+
+    errors = question.each(draws.powers)
+    below, middle = np.nanquantile(errors, [float(ndtr(-1.0)), 0.5], axis=-1)
+    return max(0.0, float(np.nanmax(middle + ndtri(tail / len(errors)) * (middle - below))))
+
+
 def widening(size: float) -> float:
-    """Factor about the median by which draws are spread."""
+    """Factor about the median by which draws without a correction are spread."""
     return float(min(WIDEN * (max(size, 1.0) / 1000) ** WIDEN_GROWTH, WIDEST))
 
 
