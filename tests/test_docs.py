@@ -31,6 +31,16 @@ def test_the_index_has_every_page():
     assert pages - set(LINK.findall(text)) == set()
 
 
+def test_the_page_of_assumptions_prints_what_it_says(capsys):
+    page = (ROOT / "docs" / "assumptions.md").read_text(encoding="utf-8")
+    pairs = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", page, flags=re.S)
+    names: dict = {}
+    for code, printed in pairs:
+        exec(code, names)
+        assert capsys.readouterr().out == printed
+    assert len(pairs) == 2
+
+
 @pytest.mark.slow
 def test_a_newcomer_can_do_all_tasks(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -152,9 +152,10 @@ def estimate(
 
     Notes
     -----
-    ``EmpiricalBayes``, the default, has a posterior: the interval holds ``level`` of it, starts at exactly 0 when the
-    model may well be calibrated, and ``.calibrated`` is the probability of that (see
-    :mod:`calibrant.measure.inference.posterior`). Cost: ``5 n_resamples`` draws on rank cells.
+    ``EmpiricalBayes``, the default, has a posterior: the interval holds ``level`` of it, corrected for what its maps
+    miss of the outcomes (norm ≤ 32), starts at exactly 0 when the model may well be calibrated, and ``.calibrated`` is
+    the probability of that (see :mod:`calibrant.measure.inference.posterior`). Cost: ``5 n_resamples`` draws on rank
+    cells.
 
     For all others the interval inverts a test along the path from perfect calibration to the gaps found, so it accounts
     for the estimator's noise and leaks: it starts at exactly 0 when the data are compatible with calibration, and is
