@@ -92,15 +92,21 @@ def draw_gaps(
     if cells.moved is not None:  # what groups share is in the outcomes, but is no gap
         own = _log_likelihood(cells, _own(cells, prior, theta, cells.moved[..., None], rng))[1] - stated
     kept, log_mean = _resampled(log_weight, rng)
-    fitted, gap = (np.take_along_axis(v, kept[..., None], axis=-2) for v in (fitted, own))
+    gap = np.take_along_axis(own, kept[..., None], axis=-2)
+    missed = (gap if own is fitted else np.take_along_axis(fitted, kept[..., None], axis=-2)) + cells.score[
+        ..., None, :
+    ]
+    del chance, fitted, own, theta, noise  # of many draws each is as large as what is kept
     # Rounded, whatever the order in which rows came: nearly none, or nearly one, would take other random numbers.
     sides = (np.round(v, 9).clip(0.0)[..., None, :] for v in (cells.positive, cells.count - cells.positive))
-    ones, zeros = (rng.standard_gamma(np.broadcast_to(v, gap.shape)) for v in sides)
-    mass = ones + zeros
+    ones, mass = (rng.standard_gamma(np.broadcast_to(v, gap.shape)) for v in sides)
+    mass += ones
+    missed *= mass
+    np.subtract(ones, missed, out=missed)
     total = mass.sum(axis=-1, keepdims=True)
-    trusted = (cells.size / (np.asarray(cells.size) + _HALF_CORRECTED))[..., None, None]
-    missed = trusted * (ones - mass * (cells.score[..., None, :] + fitted)) / total
-    return Drawn(gap, np.asarray(mass / total), missed, log_mean_evidence(prior, posteriors) + log_mean)
+    missed *= (cells.size / (np.asarray(cells.size) + _HALF_CORRECTED))[..., None, None] / total
+    mass /= total
+    return Drawn(gap, mass, missed, log_mean_evidence(prior, posteriors) + log_mean)
 
 
 def _own(cells: RankCells, prior: Prior, theta: FloatArray, moved: FloatArray, rng: np.random.Generator) -> FloatArray:
