@@ -93,10 +93,9 @@ def draw_gaps(
         own = _log_likelihood(cells, _own(cells, prior, theta, cells.moved[..., None], rng))[1] - stated
     kept, log_mean = _resampled(log_weight, rng)
     gap = np.take_along_axis(own, kept[..., None], axis=-2)
-    missed = (gap if own is fitted else np.take_along_axis(fitted, kept[..., None], axis=-2)) + cells.score[
-        ..., None, :
-    ]
-    del chance, fitted, own, theta, noise  # of many draws each is as large as what is kept
+    held = gap if own is fitted else np.take_along_axis(fitted, kept[..., None], axis=-2)
+    missed = held + cells.score[..., None, :]
+    del held, chance, fitted, own, theta, noise  # of many draws each is as large as what is kept
     # Rounded, whatever the order in which rows came: nearly none, or nearly one, would take other random numbers.
     sides = (np.round(v, 9).clip(0.0)[..., None, :] for v in (cells.positive, cells.count - cells.positive))
     ones, mass = (rng.standard_gamma(np.broadcast_to(v, gap.shape)) for v in sides)

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...data.types import Interval
+from ...data.types import FloatArray, Interval
 from ...errors.base import ErrorDraws
 from ..question import Question
 
@@ -71,13 +71,12 @@ def credible(draws: ErrorDraws, question: Question) -> Credible:
     middle = float(np.median(values))
     values = np.maximum(middle + factor * (values - middle), 0.0)
     median = 0.0 if calibrated >= 0.5 else float(np.quantile(values, (0.5 - calibrated) / (1 - calibrated)))
-    low = 0.0
-    if calibrated <= threshold(question.size, level):
-        low = (
-            float(np.quantile(values, tail))
-            if m == 1 or question.average != "max"
-            else _of_worst(draws, question, tail)
-        )
+    if calibrated > threshold(question.size, level):
+        low = 0.0
+    elif m > 1 and question.average == "max":
+        low = _of_worst(question.each(draws.powers[known]), tail)
+    else:
+        low = float(np.quantile(values, tail))
     high = float(np.quantile(values, (1 + level) / 2))
     # Whatever is found, something else may be true of so small a share of the rows that none of them is in the sample.
     unseen = 1 - ((1 - level) / 2) ** (1 / max(question.size, 1.0))
@@ -85,16 +84,15 @@ def credible(draws: ErrorDraws, question: Question) -> Credible:
     return Credible(Interval(min(low, median), min(high, question.largest)), median, calibrated)
 
 
-def _of_worst(draws: ErrorDraws, question: Question, tail: float) -> float:
-    """Lower end of the largest error of several problems: the largest of their own, each with its share of the tail.
+def _of_worst(errors: FloatArray, tail: float) -> float:
+    """Lower end of the largest of several errors (R, n_draws): the largest of their own, each with its share of a tail.
 
     The largest of many draws lies above the largest error where several are near it: each draw errs for one of them.
     """
     from scipy.special import ndtr, ndtri
 
-    errors = question.each(draws.powers)
-    below, middle = np.nanquantile(errors, [float(ndtr(-1.0)), 0.5], axis=-1)
-    return max(0.0, float(np.nanmax(middle + ndtri(tail / len(errors)) * (middle - below))))
+    below, middle = np.quantile(errors, [float(ndtr(-1.0)), 0.5], axis=-1)
+    return max(0.0, float((middle + ndtri(tail / len(errors)) * (middle - below)).max()))
 
 
 def widening(size: float) -> float:
