@@ -17,7 +17,6 @@ import warnings
 import zlib
 from collections import defaultdict
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +48,13 @@ NOTIONS = {"beta": "class-specific", "imbalance": "class-specific", "networks": 
 SIZES = (100, 200, 1000, 5000, 20_000)
 
 
-@dataclass(frozen=True)
+@dataclass
 class OfMixture:
     """A model of normal mixtures, by its confidences."""
 
     seed: int
     model: str
+    found: tuple[np.ndarray, np.ndarray] | None = None
     track = "mixtures"
     calibrated = False
 
@@ -62,21 +62,24 @@ class OfMixture:
     def name(self) -> str:
         return f"{self.model} {self.seed}"
 
-    @cached_property
-    def _pool(self) -> tuple[np.ndarray, np.ndarray]:
-        rng = np.random.default_rng([77, self.seed])
-        classes, features = (2, 5, 2, 7)[self.seed % 4], (2, 5, 7, 2, 7)[self.seed % 5]
-        mixture = Mixture.draw(features, classes, rng, low=(-1.0, 0.0)[self.seed % 2])
-        predict = train(self.model, *training_set(mixture, 300, rng), random_state=self.seed)
-        x, y = mixture.sample(100_000, rng)
-        return np.asarray(predict(x)), y.astype(int)
+    @property
+    def pool(self) -> tuple[np.ndarray, np.ndarray]:
+        """Predictions and classes, made once where they are first asked for: a worker's, all sizes of a model."""
+        if self.found is None:
+            rng = np.random.default_rng([77, self.seed])
+            classes, features = (2, 5, 2, 7)[self.seed % 4], (2, 5, 7, 2, 7)[self.seed % 5]
+            mixture = Mixture.draw(features, classes, rng, low=(-1.0, 0.0)[self.seed % 2])
+            predict = train(self.model, *training_set(mixture, 300, rng), random_state=self.seed)
+            x, y = mixture.sample(100_000, rng)
+            self.found = np.asarray(predict(x)), y.astype(int)
+        return self.found
 
     def truth(self, notion: str, norm: float) -> Any:
-        return of_pool(*self._pool)[notion]
+        return of_pool(*self.pool)[notion]
 
     def sample(self, n_sets: int, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        rows = rng.integers(len(self._pool[1]), size=(n_sets, n))
-        return self._pool[0][rows], self._pool[1][rows]
+        rows = rng.integers(len(self.pool[1]), size=(n_sets, n))
+        return self.pool[0][rows], self.pool[1][rows]
 
     def problems(self, scores: np.ndarray, labels: np.ndarray, notion: str) -> tuple[Problem, ...]:
         right = scores.argmax(axis=-1) == labels
@@ -123,24 +126,26 @@ def ends(drawn: Drawn, n: int) -> list[tuple[float, float]]:
     return [(low, high) for low, high in out]
 
 
-def cell(d: Any, notion: str, n: int, repetitions: int) -> tuple[str, str, int, np.ndarray]:
-    """Misses below, misses above and width, (ways, 3), means over the samples of a distribution and a size."""
-    rng = np.random.default_rng([23, zlib.crc32(f"{d.track} {d.name} {notion} {n}".encode())])
-    truth, estimator, found = max(d.truth(notion, 1).value, 0.0), cal.EmpiricalBayes(), []
-    (problem,) = d.problems(*d.sample(repetitions, n, rng), notion)
-    for r in range(repetitions):
-        for _, cells in rank_cells(estimator.summarize(problem[r : r + 1]), 1):
-            drawn = draw_gaps(cells, WIDE, laplace.fit(cells, WIDE), DRAWS, rng)
-            found.append([(truth < low - 1e-12, truth > high + 1e-12, high - low) for low, high in ends(drawn, n)])
+def cells(d: Any, notion: str, sizes: tuple[int, ...], repetitions: int) -> list[tuple[str, str, int, np.ndarray]]:
+    """Misses below, misses above and width, (ways, 3), means over the samples of a distribution and each size."""
+    truth, estimator, out = max(d.truth(notion, 1).value, 0.0), cal.EmpiricalBayes(), []
     kind = "hostile: " + d.name if d.track == "hostile" else d.track + (", calibrated" if truth < 1e-9 else "")
-    return kind, d.name, n, np.mean(found, axis=0)
+    for n in sizes:
+        rng, found = np.random.default_rng([23, zlib.crc32(f"{d.track} {d.name} {notion} {n}".encode())]), []
+        (problem,) = d.problems(*d.sample(repetitions, n, rng), notion)
+        for r in range(repetitions):
+            for _, ranked in rank_cells(estimator.summarize(problem[r : r + 1]), 1):
+                drawn = draw_gaps(ranked, WIDE, laplace.fit(ranked, WIDE), DRAWS, rng)
+                found.append([(truth < low - 1e-12, truth > high + 1e-12, high - low) for low, high in ends(drawn, n)])
+        out.append((kind, d.name, n, np.mean(found, axis=0)))
+    return out
 
 
-def table(cells: list[tuple[str, str, int, np.ndarray]]) -> str:
+def table(read_cells: list[tuple[str, str, int, np.ndarray]]) -> str:
     """Coverage with its standard error over distributions (over samples of one), the lowest, and the mean width."""
     rows = ["| truths | n | how many |" + "".join(f" {way} |" for way in WAYS), "|---|---:|---:|" + "---:|" * len(WAYS)]
     grouped = defaultdict(list)
-    for kind, _, n, read in cells:
+    for kind, _, n, read in read_cells:
         grouped[kind, n].append(read)
     for (kind, n), many in sorted(grouped.items(), key=lambda one: (one[0][0].startswith("hostile"), one[0])):
         read, line = np.array(many), f"| {kind.removeprefix('hostile: ')} | {n} | {len(many)} |"
@@ -156,24 +161,19 @@ def table(cells: list[tuple[str, str, int, np.ndarray]]) -> str:
 
 def main() -> None:
     options = arguments.parser(__doc__, repetitions=12, jobs=2, write=True).parse_args()
-    work: list[tuple[Any, str, int, int]] = []
+    often, work = options.repetitions, []
     for track, notion in NOTIONS.items():
-        some = [d for d in distributions(track) if notion in d.notions]
-        work += [(d, notion, n, options.repetitions) for d in some for n in SIZES]
+        work += [(d, notion, SIZES, often) for d in distributions(track) if notion in d.notions]
     models = ("logistic", "bayes", "svc", "forest")
-    work += [
-        (OfMixture(seed, m), "confidence", n, options.repetitions)
-        for seed in range(16)
-        for m in models
-        for n in SIZES[:4]
-    ]
+    work += [(OfMixture(seed, model), "confidence", SIZES[:4], often) for seed in range(16) for model in models]
     hostile = [Hostile(t) for t in (*TRUTHS, *MACHINES) if not t.name.startswith("by a rule")]
-    work += [(d, "confidence", n, 8 * options.repetitions) for d in hostile for n in (30, *SIZES[::2])]
+    work += [(d, "confidence", (30, *SIZES[::2]), 8 * often) for d in hostile]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cal.CalibrantWarning)
-        cells = list(Parallel(n_jobs=options.jobs)(delayed(cell)(*one) for one in work))
+        many = Parallel(n_jobs=options.jobs, verbose=1)(delayed(cells)(*one) for one in work)
+    found = [one for each in many for one in each]
     intro = Path(__file__).with_name("correction_intro.md").read_text(encoding="utf-8")
-    text = intro.format(repetitions=options.repetitions, often=8 * options.repetitions, table=table(cells))
+    text = intro.format(repetitions=often, often=8 * often, table=table(found))
     print(text)
     if options.write:
         write_text(options.write, text)
