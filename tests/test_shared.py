@@ -136,3 +136,33 @@ def test_intervals_cover_shifts_of_hospitals(estimator):
         low, high = cal.estimate(y, stated, groups=group, estimator=estimator).interval
         held.append(low <= np.abs(stated - s).mean() <= high)
     assert np.mean(held) >= 0.86  # 95 % less four standard errors of 2.4
+
+
+def drawn_of(problem, shared=None, draws=4000):
+    """Cells of a problem, and draws of its maps."""
+    ((_, cells),) = rank_cells(EmpiricalBayes().summarize(problem), 1)
+    cells = cells if shared is None else replace(cells, shared=np.array([shared]))
+    return cells, draw_gaps(cells, WIDE, laplace.fit(cells, WIDE), draws, np.random.default_rng(0))
+
+
+def test_what_maps_miss_is_outcomes_less_maps():
+    """A cell's mean over draws, against its own sums: outcomes and shares are drawn apart from the maps."""
+    _, s, y = clustered()
+    cells, drawn = drawn_of(cal.notions.as_notion("auto", p := cal.as_predictions(y, s)).reduce(p))
+    n = cells.count.sum()
+    share, outcomes = cells.count[0] / n, cells.positive[0] / n
+    expected = n / (n + 25) * (outcomes - share * (cells.score[0] + drawn.gap[0].mean(axis=0)))
+    np.testing.assert_allclose(drawn.missed[0].mean(axis=0), expected, atol=5 * drawn.missed[0].std() / np.sqrt(4000))
+    assert np.abs(expected).max() > 20 * drawn.missed[0].std() / np.sqrt(4000)  # else nothing is seen
+
+
+def test_what_groups_share_is_not_missed():
+    """Rows of all groups come more often than stated: that is in the map that rows are held against, but no gap."""
+    rng = np.random.default_rng(3)
+    s = rng.beta(2, 2, 2000)
+    y = rng.random(2000) < expit(logit(s) + 0.6)
+    problem = cal.notions.as_notion("auto", p := cal.as_predictions(y, s)).reduce(p)
+    _, drawn = drawn_of(problem, shared=np.array([200.0, 50.0, 50.0]))
+    left = (y - s).mean() - (drawn.share * drawn.gap).sum(axis=-1).mean()
+    assert left > 0.02  # much of the shift is laid to the groups
+    assert abs(drawn.missed.sum(axis=-1).mean()) < 0.2 * left

@@ -167,7 +167,7 @@ def main() -> None:
     models = ("logistic", "bayes", "svc", "forest")
     work += [(OfMixture(seed, model), "confidence", SIZES[:4], often) for seed in range(16) for model in models]
     hostile = [Hostile(t) for t in (*TRUTHS, *MACHINES) if not t.name.startswith("by a rule")]
-    work += [(d, "confidence", (30, *SIZES[::2]), 8 * often) for d in hostile]
+    work += [(d, "confidence", (30, 100, 1000, 5000, 20_000), 8 * often) for d in hostile]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cal.CalibrantWarning)
         many = Parallel(n_jobs=options.jobs, verbose=1)(delayed(cells)(*one) for one in work)

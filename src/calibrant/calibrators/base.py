@@ -245,7 +245,7 @@ def rule_of(fitted: Sequence[Calibrator]) -> type[Calibrator]:
 def predict_unnamed(calibrator: Calibrator, scores: FloatArray, method: str = "predict_proba") -> FloatArray:
     """What a method says of an array, without scikit-learn's warning that the fit knew names of columns."""
     with warnings.catch_warnings():
-        # An array has no names to be checked, and callers know its columns.
+        # An array has neither names nor groups to be checked, and callers know its columns.
         warnings.filterwarnings("ignore", message="X does not have valid feature names", category=UserWarning)
         warnings.filterwarnings("ignore", message="GroupCalibrator was fitted to groups", category=CalibrantWarning)
         return np.asarray(getattr(calibrator, method)(scores))

@@ -71,7 +71,7 @@ class LaplaceMap(BinaryCalibrator):
         )
         self.covariance_ = np.asarray(free @ inverse @ free.T)
 
-    @available_if(lambda self: getattr(self, "covariance_", True) is not None)  # type: ignore[untyped-decorator]
+    @available_if(lambda self: getattr(self, "covariance_", True) is not None)  # type: ignore[untyped-decorator]  # scikit-learn's
     def predict_interval(self, scores: Any, level: float = 0.95) -> FloatArray:
         """Ends of the map's central interval at each row, (n, 2): probabilities of the second class.
 

@@ -125,7 +125,7 @@ class IsotonicCalibrator(Knots):
         keep = np.unique(np.concatenate([first, last]))
         self.scores_, self.values_ = s[keep], value[keep]
 
-    @available_if(lambda self: getattr(self, "cells_", True) is not None)  # type: ignore[untyped-decorator]
+    @available_if(lambda self: getattr(self, "cells_", True) is not None)  # type: ignore[untyped-decorator]  # scikit-learn's
     def predict_interval(self, scores: Any, level: float = 0.95) -> FloatArray:
         r"""An interval for the truth at each row, (n, 2), that holds at its level for every truth that rises.
 

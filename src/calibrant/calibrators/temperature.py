@@ -107,7 +107,7 @@ class TemperatureScaling(Calibrator):
     def _probabilities(self, scores: Scores) -> FloatArray:
         return softmax(scores.logs(self.eps).astype(np.float64) / self.temperature_)
 
-    @available_if(lambda self: getattr(self, "variance_", True) is not None)  # type: ignore[untyped-decorator]
+    @available_if(lambda self: getattr(self, "variance_", True) is not None)  # type: ignore[untyped-decorator]  # scikit-learn's
     def predict_interval(self, scores: Any, level: float = 0.95) -> FloatArray:
         """Ends of the central interval of each probability: (n, 2) of the second of two classes, else (n, K, 2).
 

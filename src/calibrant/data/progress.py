@@ -64,6 +64,7 @@ def counted(items: Iterable[T], title: str, total: int | None = None) -> Iterato
     if call is None:
         yield from items
         return
+    # Items without a length come with a total: who gives neither is told by len.
     loop = call.begin(title, len(items) if total is None else total)  # type: ignore[arg-type]
     try:
         for item in items:

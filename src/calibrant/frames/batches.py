@@ -151,6 +151,7 @@ def _spark(native: Any, work: Batched) -> Sums:
         yield pa.RecordBatch.from_pydict({"sums": [pickle.dumps(work(_tables(batches)))]})
 
     found = native.mapInArrow(partition, "sums binary").toLocalIterator()
+    # Bytes of our own workers, written above: nobody else's are read.
     return reduce(merged, (pickle.loads(bytes(row["sums"])) for row in found), Sums())
 
 

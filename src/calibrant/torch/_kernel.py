@@ -46,7 +46,7 @@ def around(
     # A compiled graph takes no tensor twice.
     second = second.clone() if second is values else second
     # torch leaves apply() untyped
-    mean, squares, concentration = _Averages.apply(left, right, values, second)  # type: ignore[no-untyped-call]
+    mean, squares, concentration = _Averages.apply(left, right, values, second)  # type: ignore[no-untyped-call]  # torch's
     return Around(mean, squares, concentration)
 
 
