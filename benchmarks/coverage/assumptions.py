@@ -3,9 +3,9 @@
     python -m benchmarks.coverage.assumptions --store FOLDER [--repetitions 300] [--only TEXT] [--arena 5]
 
 A cell (a truth and a size) is a file of the store: a run that was stopped goes on, and one with more repetitions adds
-them. The page tells of all that is stored. `--arena N` reads N samples of each experiment of the arena's choosing half
-too (`benchmarks/arena`), in cells of their own. No constant of the assumptions was chosen for coverage here: theirs are
-theorems.
+them. The page tells of all that is stored. `--arena N` reads N samples of each experiment of the arena's reporting half
+too (`benchmarks/arena`), in cells of their own. No constant was chosen for coverage here: those of the assumptions are
+theorems', those of the default were learnt on the arena's other half, on mixtures and on the tracks of the benchmark.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from calibrant.measure.inference.assumptions import as_assumption
 from calibrant.measure.inference.rows_alike import RowsAlike
 
 from .. import arguments
-from ..arena.halves import CHOOSING
+from ..arena.halves import REPORTING
 from ..arena.reading import draw, experiments
 from ..arena.store import CACHE
 from ..arena.truth import of_pool
@@ -188,8 +188,8 @@ def cell(truth: Any, n: int, repetitions: int, path: Path) -> None:
 
 
 def arena(folder: Path, samples: int, cache: Path) -> None:
-    """Cells of the arena's choosing half: confidence, and class-wise of networks."""
-    for one in experiments(CHOOSING, cache=cache):
+    """Cells of the arena's reporting half: confidence, and class-wise of networks."""
+    for one in experiments(REPORTING, cache=cache):
         wanted = [("confidence", n) for n in (100, 1000) if n <= one.largest]
         wanted += [("classwise", 3000)] if one.kind == "network" and one.pool and one.largest >= 3000 else []
         for notion, n in wanted:
