@@ -51,8 +51,12 @@ def by_hand(candidates, p, y, goal):
         return ((q - np.eye(k)[label]) ** 2).sum()
 
     changing = list(candidates)[1:]
-    means = np.array([np.mean([loss(q, o, goal) for q, o in zip(held[name], y, strict=True)]) for name in changing])
-    each = np.exp(-n * (means - means.min()) / 4)
+    sums = [
+        sum(loss(q, o, "log-loss") + 2 * loss(q, o, "brier") for q, o in zip(held[name], y, strict=True))
+        for name in changing
+    ]
+    each = np.exp((min(sums) - np.array(sums)) / 10)
+    each *= [np.exp(2.0) if k == 2 and name == "ensemble-temperature" else 1.0 for name in changing]
     each = np.where(each / each.sum() < 0.01, 0, each)
     each /= each.sum()
     mixed = sum(w * held[name] for w, name in zip(each, changing, strict=True))
@@ -67,7 +71,8 @@ def by_hand(candidates, p, y, goal):
         gains = np.array(gains)
         mean = mass @ gains
         variance = mass @ (gains - mean) ** 2 / (n + 8)
-        factor = 1 if score == goal else 0.5
+        rows = (mass @ gains**2) ** 2 / (mass @ gains**4) * (n + 8)
+        factor = (0.5 if score == goal else 0.05) * (1 + 3 / rows)
         parts.append(max(0.0, 1 - factor * variance / mean**2) if mean > 0 else 0.0)
     part = min(parts)
     return {"identity": 1 - part} | {name: part * w for w, name in zip(each, changing, strict=True)}
@@ -75,9 +80,15 @@ def by_hand(candidates, p, y, goal):
 
 @pytest.mark.parametrize("goal", ["log-loss", "brier"])
 @pytest.mark.parametrize("power", [0.6, 0.85, 1.0])
-def test_weights_are_those_of_the_docstring(goal, power):
-    p, y, _ = several(250, 3, 5, power)
-    candidates = {"identity": c.Identity(), "temperature": c.TemperatureScaling(), "vector": c.VectorScaling()}
+@pytest.mark.parametrize("k", [2, 3])
+def test_weights_are_those_of_the_docstring(goal, power, k):
+    p, y, _ = several(250, k, 5, power)
+    candidates = {
+        "identity": c.Identity(),
+        "temperature": c.TemperatureScaling(),
+        "ensemble-temperature": c.EnsembleTemperatureScaling(),
+        "vector": c.VectorScaling(),
+    }
     want = by_hand(candidates, p, y, goal)
     fitted = c.AutoCalibrator(candidates, goal=goal).fit(p, y)
     assert {row["name"]: row["weight"] for row in fitted.table_} == pytest.approx(want, abs=1e-9)

@@ -99,9 +99,7 @@ class Choosing:
         chosen, table = chosen_of(found, sample, self.goal, rule, alone)
         weights = {chosen: 1.0}
         if self.rule == AVERAGE and not by_error and len(tried) > 1:
-            share = sample.weights / sample.total
-            means = {name: float(share @ one.losses[self.goal]) for name, one in found.items()}
-            weights = earned_weights(held, means, sample, alone=alone, goal=self.goal)
+            weights = earned_weights(held, found, sample, alone=alone, goal=self.goal)
         for row in table:
             row["accuracy"] = float(sample.weights @ found[row["name"]].right) / sample.total
             row["seconds"] = seconds[row["name"]]

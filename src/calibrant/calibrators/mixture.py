@@ -10,18 +10,22 @@ from sklearn.base import clone
 
 from ..data.types import FloatArray
 from .base import Calibrator, not_below, rule_of
-from .crossval import FLOOR, SCORES
+from .crossval import FLOOR, SCORES, Evidence
 from .fields import PROBABILITIES, Field, Fitted, Numbers, Several
 from .inputs import Sample, Scores
 from .prior import share_of
 
-#: Weights are proportional to ``exp(-n loss / 4)``: the likelihood of held-out rows, to the power of a quarter.
-_POWER = 0.25
+#: Weights are proportional to ``exp(-n loss / 10)``, with ``log-loss + 2 Brier`` as the loss: either score has a say.
+_POWER, _OF_BRIER = 0.1, 2.0
 #: Calibrators of smaller weight are left out.
 _LEAST = 0.01
+#: Log weights before any row, of two classes: what two parameters did for real models of another half.
+_LIKELIER = {"ensemble-temperature": 2.0}
 #: How many squared standard errors, relative to the squared gain, are taken from what is not left alone: of the score
-#: that is the goal, and of the other, which is not to suffer.
-_OWN, _OTHER = 1.0, 0.5
+#: that is the goal, and of the other, which is not to suffer; and so many times more where one row makes the gain.
+_OWN, _OTHER, _OF_ONE_ROW = 0.5, 0.05, 3.0
+#: A gain that is none: the fourth power of more is a number.
+_NOTHING = 1e-60
 
 
 class Mixture(Calibrator):
@@ -118,23 +122,26 @@ class Mixture(Calibrator):
 
 
 def earned_weights(
-    held: Mapping[str, FloatArray], means: Mapping[str, float], sample: Sample, *, alone: str | None, goal: str
+    held: Mapping[str, FloatArray], found: Mapping[str, Evidence], sample: Sample, *, alone: str | None, goal: str
 ) -> dict[str, float]:
-    r"""Weights of calibrators by the probabilities (n, K) that they gave for rows held out, and their mean losses.
+    r"""Weights of calibrators by the probabilities (n, K) that they gave for rows held out, and what these are worth.
 
-    Those that change something share :math:`e^{-n\,\text{loss}/4}`; their average then gets the part
+    Those that change something share :math:`e^{-n (\text{log-loss} + 2\,\text{Brier}) / 10}`, ensemble temperature of two
+    classes times :math:`e^2`; their average then gets the part
 
-    .. math:: \min_{\text{scores}} \left(1 - c\, \frac{\text{se}^2}{\text{gain}^2}\right)_+
+    .. math:: \min_{\text{scores}} \left(1 - c \left(1 + \frac{3}{m}\right) \frac{\text{se}^2}{\text{gain}^2}\right)_+,
+              \qquad m = \frac{(\sum_i g_i^2)^2}{\sum_i g_i^4}
 
-    of the whole, with its gain over leaving scores alone and the standard error of that, and c = 1 for the score that
-    is the goal, ½ for the other: James and Stein's shrinkage. The rest is left alone. The prior's rows count among
-    those held out, with labels as likely as the scores say: what is sure of itself must earn that.
+    of the whole, with its gain over leaving scores alone, the mean of the rows' :math:`g_i`, and the standard error of
+    that; m is the number of rows that the gain rests on, and c = ½ for the score that is the goal, 1/20 for the other:
+    James and Stein's shrinkage. The rest is left alone. The prior's rows count among those held out, with labels as
+    likely as the scores say: what is sure of itself must earn that.
 
     Cost O(n K) a calibrator.
     """
     changing = [name for name in held if name != alone]
-    least = min(means[name] for name in changing)
-    each = np.exp(-_POWER * sample.total * (np.array([means[name] for name in changing]) - least))
+    logs = np.array([_log_weight(name, found[name], sample) for name in changing])
+    each = np.exp(logs - logs.max())
     each = np.where(each < _LEAST * each.sum(), 0.0, each)
     each /= each.sum()
     weights = {name: float(w) for name, w in zip(changing, each, strict=True) if w > 0}
@@ -149,15 +156,27 @@ def earned_weights(
     )
 
 
+def _log_weight(name: str, found: Evidence, sample: Sample) -> float:
+    """What a calibrator's weight is before it is shared."""
+    before = _LIKELIER.get(name, 0.0) if sample.n_classes == 2 else 0.0
+    return before - _POWER * float(sample.weights @ (found.losses["log-loss"] + _OF_BRIER * found.losses["brier"]))
+
+
 def _part(alone: FloatArray, mixed: FloatArray, sample: Sample, score: str, factor: float) -> float:
     """What the gain of a score grants, from 0 to 1."""
     gain = _each_loss(alone, score) - _each_loss(mixed, score)
     rows, share = sample.weights / sample.total, share_of("auto", sample)
     own = gain[np.arange(len(gain)), sample.codes]
-    mean = (1 - share) * float(rows @ own) + share * float(rows @ (alone * gain).sum(axis=1))
-    square = (1 - share) * float(rows @ own**2) + share * float(rows @ (alone * gain**2).sum(axis=1))
-    variance = max(square - mean**2, 0.0) * float(rows @ rows) * (1 - share)
-    return max(0.0, 1 - factor * variance / mean**2) if mean > 1e-100 else 0.0  # its square is not 0
+
+    def moment(power: int) -> float:
+        return (1 - share) * float(rows @ own**power) + share * float(rows @ (alone * gain**power).sum(axis=1))
+
+    mean, square, fourth = (moment(power) for power in (1, 2, 4))
+    if not mean > _NOTHING:
+        return 0.0
+    of_one = (1 - share) * float(rows @ rows)  # one row's part of all, the prior's among them
+    variance = max(square - mean**2, 0.0) * of_one
+    return max(0.0, 1 - factor * (1 + _OF_ONE_ROW * of_one * fourth / square**2) * variance / mean**2)
 
 
 def _each_loss(p: FloatArray, score: str) -> FloatArray:
