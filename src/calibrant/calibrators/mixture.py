@@ -126,8 +126,8 @@ def earned_weights(
 ) -> dict[str, float]:
     r"""Weights of calibrators by the probabilities (n, K) that they gave for rows held out, and what these are worth.
 
-    Those that change something share :math:`e^{-n (\text{log-loss} + 2\,\text{Brier}) / 10}`, ensemble temperature of two
-    classes times :math:`e^2`; their average then gets the part
+    Those that change something share :math:`e^{-n (\text{log-loss} + 2\,\text{Brier}) / 10}`, ensemble temperature of
+    two classes times :math:`e^2`; their average then gets the part
 
     .. math:: \min_{\text{scores}} \left(1 - c \left(1 + \frac{3}{m}\right) \frac{\text{se}^2}{\text{gain}^2}\right)_+,
               \qquad m = \frac{(\sum_i g_i^2)^2}{\sum_i g_i^4}

@@ -247,12 +247,12 @@ def _selected(choosing: Choosing, sample: Sample, tried: Mapping[str, Calibrator
 class AutoCalibrator(Calibrator):
     r"""Average of calibrators, shrunk to the identity by cross-validated evidence, so that repair does no harm.
 
-    Candidates share weights :math:`e^{-n (\text{log-loss} + 2\,\text{Brier}) / 10}` by their losses of rows held out, with
-    ensemble temperature of two classes :math:`e^2` times as likely before. The average that they make gets the part
-    :math:`(1 - \tfrac12 (1 + 3/m)\, \text{se}^2 / \text{gain}^2)_+` by its gain over leaving scores alone, which rests
-    on m rows in effect, or less where the other proper score's gain, with a tenth of that, grants less; the rest is left
-    alone. What is not borne out by both the log-loss and the Brier score is not changed, nor what a few rows alone bear
-    out; of many rows the best candidates are left.
+    Candidates share weights :math:`e^{-n (\text{log-loss} + 2\,\text{Brier}) / 10}` by their losses of rows held out,
+    with ensemble temperature of two classes :math:`e^2` times as likely before. The average that they make gets the
+    part :math:`(1 - \tfrac12 (1 + 3/m)\, \text{se}^2 / \text{gain}^2)_+` by its gain over leaving scores alone, which
+    rests on m rows in effect, or less where the other proper score's gain, with a tenth of that, grants less; the rest
+    is left alone. What is not borne out by both the log-loss and the Brier score is not changed, nor what a few rows
+    alone bear out; of many rows the best candidates are left.
 
     Parameters
     ----------
