@@ -141,3 +141,10 @@ def test_nested_judges_the_average_too():
     s, y, _ = two(300, 1, 0.5)
     found = c.select_calibrator(s, y, rule="average", cv=3, nested=True)
     assert 0 < found.nested_loss < np.log(2)
+
+
+def test_small_numbers_are_shown_in_a_notebook():
+    s, y, _ = two(3000, 1, 0.5)
+    fitted = c.TemperatureScaling().fit(s, y)
+    assert 0 < fitted.variance_ < 5e-3
+    assert f"{fitted.variance_:.3g}" in fitted._repr_html_()

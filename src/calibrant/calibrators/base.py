@@ -175,7 +175,7 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
             and not name.startswith(("_", "classes_", "covariance_", "n_features_in_"))
             and np.size(value) <= 12
         }
-        numbers = {k: np.round(np.asarray(v, float), 4).tolist() for k, v in found.items() if _is_numeric(v)}
+        numbers = {k: _shown(np.asarray(v, float)) for k, v in found.items() if _is_numeric(v)}
         rows = notebook.table({"found": list(numbers), "value": [str(v) for v in numbers.values()]}) if numbers else ""
         lead = notebook.paragraph(f"{type(self).__name__}, fitted; classes {short(self.classes_.tolist())}")
         return lead + rows
@@ -279,3 +279,9 @@ def not_below(name: str, value: Any, least: float) -> float:
 
 def _is_numeric(value: Any) -> bool:
     return value is not None and np.asarray(value).dtype.kind in "fiu"
+
+
+def _shown(values: FloatArray) -> Any:
+    """Numbers with four decimals, small ones with three digits: a variance of 0.00002 is not 0."""
+    small = np.array([float(f"{v:.3g}") for v in values.ravel()]).reshape(values.shape)
+    return np.where(np.abs(values) < 0.1, small, np.round(values, 4)).tolist()
