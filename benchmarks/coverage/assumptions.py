@@ -40,6 +40,8 @@ from ..arena.truth import of_pool
 
 SIZES = (30, 100, 1000, 5000)
 POOL = 1_000_000
+#: Samples of a network for one of another model: there are few.
+OF_NETWORKS = 10
 Draw = Callable[[int, np.random.Generator], np.ndarray]
 Map = Callable[[np.ndarray], np.ndarray]
 
@@ -191,13 +193,15 @@ def arena(folder: Path, samples: int, cache: Path) -> None:
     """Cells of the arena's reporting half: confidence, and class-wise of networks."""
     for one in experiments(REPORTING, cache=cache):
         wanted = [("confidence", n) for n in (100, 1000) if n <= one.largest]
-        wanted += [("classwise", 3000)] if one.kind == "network" and one.pool and one.largest >= 3000 else []
+        network = one.kind == "network" and one.pool
+        wanted += [("classwise", min(3000, one.largest))] if network else []
+        drawn = samples * (OF_NETWORKS if network else 1)
         for notion, n in wanted:
             path = folder / "arena" / f"{one.name}.{notion}.{n}.json"
-            if path.exists() and len(json.loads(path.read_text())["intervals"]["none"]) >= samples:
+            if path.exists() and len(json.loads(path.read_text())["intervals"]["none"]) >= drawn:
                 continue
             ends: dict[str, list[list[float]]] = {}
-            for seed in range(samples):
+            for seed in range(drawn):
                 sample = draw(one, n, seed, notion=notion)
                 given = {"labels": sample.labels, "notion": notion}
                 for assume, found in intervals(sample.y_true, sample.y_prob, ["variation:1"], given, seed).items():
@@ -291,7 +295,7 @@ def page(folder: Path) -> str:
     """`assumptions.md`."""
     cells, real = stored(folder), stored(folder / "arena")
     intro = Path(__file__).with_name("assumptions_intro.md").read_text(encoding="utf-8")
-    samples = len(real[0]["intervals"]["none"]) if real else 0
+    samples = min((len(one["intervals"]["none"]) for one in real), default=0)
     return intro.format(
         coverage=coverage(cells),
         stretch=stretch(cells),
