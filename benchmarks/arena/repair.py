@@ -4,7 +4,8 @@
 
 An experiment is a data set × a model × a number of rows to fit; its losses are means over splits of the held-out rows,
 judged on 300 to 2,000 rows that were not fitted. What is done is kept in the cache by calibrator, and not done again:
-remove a calibrator's folder in `CACHE/repair` after its code has changed. `probmetrics` joins where it is installed.
+remove a calibrator's folder in `CACHE/repair` after its code has changed. `probmetrics` joins where it is installed, with numba and
+venn-abers.
 The choosing half is for development; the reporting half is read once, with the code that ships.
 """
 
@@ -139,6 +140,8 @@ def read(one: Experiment, n: int, fit: Fit, splits: int) -> dict[str, Any]:
             q = fit(p[used], one.y_true[used], one.n_classes)(p[judged])
             if q.shape != p[judged].shape or not np.isfinite(q).all():
                 raise ValueError("no probabilities of all classes")
+        except ImportError:  # that says nothing about the calibrator
+            raise
         except Exception:  # peers fail in ways of their own, as where a class has no rows
             q, failed = p[judged], failed + 1
         seconds += process_time() - start
