@@ -4,9 +4,9 @@
 
 An experiment is a data set × a model × a number of rows to fit; its losses are means over splits of the held-out rows,
 judged on 300 to 2,000 rows that were not fitted. What is done is kept in the cache by calibrator, and not done again:
-remove a calibrator's folder in `CACHE/repair` after its code has changed. `probmetrics` joins where it is installed, with numba and
-venn-abers.
-The choosing half is for development; the reporting half is read once, with the code that ships.
+remove a calibrator's folder in `CACHE/repair` after its code has changed. `probmetrics` joins where it is installed,
+with numba and venn-abers. The choosing half is for development; the reporting half is read once, with the code that
+ships.
 """
 
 from __future__ import annotations
