@@ -56,12 +56,13 @@ def side_by_side() -> str:
     return f"""
 ## Mixtures and real models, side by side
 
-A run of the mixtures above says nothing of real models. [benchmarks/arena/reporting.md](../benchmarks/arena/reporting.md) has
-the same comparison on distributions that nothing was chosen on: other mixtures (means in [-1, 1]), ten models of 17 families of
-real tables, three public networks. In each cell: ratio of the median 95th percentile of the relative error / ratio of the
-median RMSE, both to the best of the paper's 15 curves at that size and on that set, in hindsight / median bias. "Before" is the
-default before its prior was learnt from mixtures and real models; the last column is an oracle that knows on which side every score is
-wrong. By the code as it ships.
+A run of the mixtures above says nothing of real models.
+[benchmarks/arena/reporting.md](../benchmarks/arena/reporting.md) has the same comparison on distributions that nothing
+was chosen on: other mixtures (means in [-1, 1]), ten models of 17 families of real tables, three public networks. In
+each cell: ratio of the median 95th percentile of the relative error / ratio of the median RMSE, both to the best of
+the paper's 15 curves at that size and on that set, in hindsight / median bias. "Before" is the default before its prior
+was learnt from mixtures and real models; the last column is an oracle that knows on which side every score is wrong. By
+the code as it ships.
 
 {tables}"""
 
