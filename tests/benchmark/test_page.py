@@ -128,6 +128,7 @@ def test_files_and_no_placeholder(finished):
         *(f"images/benchmark_{name}.png" for name in names if name != "readme"),
         "benchmark/summary.csv",
         "benchmark/config.json",
+        "../benchmarks/arena/reporting.md",
         "benchmark.md",
         "benchmark_as_published.md",
         "benchmark_tracks.md",
