@@ -1,6 +1,5 @@
 """What importing costs and loads."""
 
-import importlib
 import re
 import subprocess
 import sys
@@ -10,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import calibrant
-from calibrant.data.moved import MOVED, place
 
 HEAVY = ("sklearn", "scipy", "matplotlib", "torch", "pandas", "pyarrow", "polars", "narwhals", "typer", "jinja2")
 
@@ -51,22 +49,6 @@ def test_dir_is_what_the_one_list_of_names_says():
     assert not [name for name in dir(calibrant) if name.startswith("_")]
     folder = Path(calibrant.__file__).parent
     assert {*listed} - {*calibrant.__all__} == {name for name in listed if (folder / name).is_dir()}
-
-
-@pytest.mark.slow
-def test_moved_modules_are_importable_by_their_old_names_and_are_the_same():
-    for old in MOVED:
-        module = importlib.import_module(f"calibrant.{old}")
-        assert module is importlib.import_module(str(place(f"calibrant.{old}")))
-        assert module.__spec__ is None or module.__spec__.name == module.__name__
-    # In a fresh interpreter, where no earlier import has left an attribute behind.
-    lines = [f"from {p} import {leaf}" for p, _, leaf in (f"calibrant.{old}".rpartition(".") for old in MOVED)]
-    run("\n".join(lines))
-    # A name below a moved one, and a file of that name in the new folder, which must not be run a second time.
-    assert importlib.import_module("calibrant.significance.betting") is importlib.import_module(
-        "calibrant.judge.tests.betting"
-    )
-    assert importlib.import_module("calibrant.density.grid").GridMoments is calibrant.GridMoments
 
 
 def test_the_house_has_few_entries_and_no_file_name_twice():

@@ -1,96 +1,19 @@
-"""The same thing has the same name and default everywhere; earlier spellings work, and say what they are now."""
+"""The same thing has the same name and default everywhere."""
 
 import inspect
-import warnings
 
 import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.calibrators import (
-    AutoCalibrator,
-    CurveCalibrator,
-    OneVsRest,
-    PlattScaling,
-    from_dict,
-    select_calibrator,
-    to_dict,
-)
-from calibrant.data.types import RenamedWarning
 from calibrant.errors.named import NAMES, estimator_named
 
 RNG = np.random.default_rng(0)
 P = RNG.random(300)
 Y = (RNG.random(300) < P**1.3).astype(int)
-PLATT = {"candidates": {"platt": PlattScaling()}}
-
-#: Old spelling, new spelling.
-RENAMED = {
-    "reliability_curve": (
-        lambda **k: cal.reliability_curve(Y, P, **k).observed,
-        {"method": "binned"},
-        {"estimator": "binned"},
-    ),
-    "reliability_curves": (
-        lambda **k: cal.reliability_curves(Y, np.c_[1 - P, P], **k)[1].observed,
-        {"method": "binned"},
-        {"estimator": "binned"},
-    ),
-    "calibration_measures": (
-        lambda **k: cal.calibration_measures(Y, P, **k).ici,
-        {"method": "density"},
-        {"estimator": "density"},
-    ),
-    "curve of a display": (
-        lambda **k: cal.ReliabilityDisplay.from_predictions(Y, P, **k).diagrams[0].curve.observed,
-        {"method": "isotonic"},
-        {"curve": "isotonic"},
-    ),
-    "number of a display": (
-        lambda **k: cal.ReliabilityDisplay.from_predictions(Y, P, **k).estimate.value,
-        {"error": cal.Binned(7)},
-        {"estimator": cal.Binned(7)},
-    ),
-    "rank_models": (
-        lambda **k: cal.rank_models({"a": [1, 2, 1], "b": [2, 1, 3]}, **k).critical_difference,
-        {"alpha": 0.1},
-        {"level": 0.9},
-    ),
-    "select_calibrator": (
-        lambda **k: select_calibrator(P, Y, **PLATT, **k).table[0]["loss"],
-        {"scoring": "brier"},
-        {"goal": "brier"},
-    ),
-    "AutoCalibrator": (lambda **k: AutoCalibrator(**k).goal, {"scoring": "brier"}, {"goal": "brier"}),
-    "CurveCalibrator": (lambda **k: CurveCalibrator(**k).estimator, {"method": "density"}, {"estimator": "density"}),
-    "compare_calibrators": (
-        lambda **k: cal.compare_calibrators(**{"y_true": Y, "y_prob": P, **PLATT} | k).rows[0].brier,
-        {"scoring": "brier"},
-        {"goal": "brier"},
-    ),
-    "log": (lambda **k: cal.decompose(Y, P, **k).total, {"score": "log"}, {"score": "log-loss"}),
-    "log_loss": (
-        lambda **k: select_calibrator(P, Y, **PLATT, **k).table[0]["loss"],
-        {"goal": "log_loss"},
-        {"goal": "log-loss"},
-    ),
-}
 
 
-@pytest.mark.parametrize("name", RENAMED)
-def test_an_earlier_spelling_works_with_a_warning(name):
-    call, old, new = RENAMED[name]
-    with pytest.warns(RenamedWarning, match=f"is now .*{next(iter(new))}|is now 'log-loss'") as caught:
-        before = call(**old)
-    assert caught[0].filename == __file__
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        np.testing.assert_array_equal(before, call(**new))
-
-
-def test_both_spellings_and_unknown_keywords_are_refused():
-    with pytest.raises(TypeError, match=r"reliability_curve\(\) got 'method', the earlier name of 'estimator'"):
-        cal.reliability_curve(Y, P, method="binned", estimator="binned")
+def test_unknown_keywords_are_refused_by_the_name_of_the_function():
     with pytest.raises(TypeError, match=r"estimate\(\) got an unexpected keyword argument 'estimater'"):
         cal.estimate(Y, P, estimater="auto")
     with pytest.raises(TypeError, match="unexpected keyword argument 'groupz'"):
@@ -190,40 +113,6 @@ def test_notions_in_words():
     assert cal.calibration_error(names, q, notion="class-specific:eel") == one
     with pytest.raises(ValueError, match="zebra"):
         cal.calibration_error(names, q, notion="class-specific:zebra")
-
-
-def test_a_calibrator_saved_under_earlier_names_is_read():
-    auto = AutoCalibrator(PLATT["candidates"]).fit(P, Y)
-    saved = to_dict(auto)
-    assert saved["parameters"].pop("goal") == "log-loss"
-    saved["parameters"]["scoring"] = "log_loss"
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert from_dict(saved).goal == "log-loss"
-
-
-def test_parameters_of_estimators_by_earlier_names():
-    with pytest.warns(RenamedWarning, match="AutoCalibrator: the parameter 'scoring' is now 'goal'"):
-        auto = AutoCalibrator().set_params(scoring="brier")
-    assert auto.goal == "brier"
-    old = AutoCalibrator()
-    state = old.__getstate__()
-    state["scoring"] = state.pop("goal")
-    old.__setstate__(state)
-    assert old.get_params()["goal"] == "log-loss"
-    nested = to_dict(
-        OneVsRest(CurveCalibrator()).fit(np.c_[1 - P, P] @ np.array([[1, 0, 0], [0, 0.5, 0.5]]), Y + (P > 0.6))
-    )
-    one = nested["parameters"]["calibrator"]["calibrator"]["parameters"]
-    one["method"] = one.pop("estimator")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert from_dict(nested).calibrator.estimator == "adaptive"
-
-
-def test_an_argument_in_its_old_place_beside_an_old_keyword():
-    with pytest.raises(TypeError, match=r"compare_calibrators\(\) takes 'y_true' first: 'y' is its earlier name"):
-        cal.compare_calibrators(P, y=Y)
 
 
 def test_names_wherever_a_value_is():

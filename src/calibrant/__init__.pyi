@@ -21,7 +21,6 @@ from .data.types import ConvergenceWarning as ConvergenceWarning
 from .data.types import DependenceWarning as DependenceWarning
 from .data.types import Interval as Interval
 from .data.types import LabelWarning as LabelWarning
-from .data.types import RenamedWarning as RenamedWarning
 from .data.types import ScoreWarning as ScoreWarning
 from .data.types import UndefinedErrorWarning as UndefinedErrorWarning
 from .data.validation import as_predictions as as_predictions

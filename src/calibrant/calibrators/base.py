@@ -17,7 +17,6 @@ from ..data.checks import is_real
 from ..data.progress import working
 from ..data.result import short
 from ..data.types import AnyArray, CalibrantWarning, FloatArray
-from ..data.verbs import warn_renamed
 from .fields import Field, judge_common
 from .inputs import Sample, Scores, read_sample, read_scores
 
@@ -50,8 +49,6 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
     state: ClassVar[Mapping[str, Field]] = {}
     #: Whether pictures of the map show its ``predict_interval``.
     draws_interval: ClassVar[bool] = False
-    #: Parameters by names of an earlier version.
-    renamed: ClassVar[Mapping[str, str]] = {}
 
     @property
     def parts_rows(self) -> bool:
@@ -63,18 +60,6 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
     def merges(self) -> bool:
         """Whether several that were fitted to folds are taken together by a rule of their own: :meth:`merged`."""
         return False
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters, those by an earlier name with a warning."""
-        for old in self.renamed.keys() & params.keys():
-            warn_renamed(f"{type(self).__name__}: the parameter {old!r} is now {self.renamed[old]!r}")
-            params[self.renamed[old]] = params.pop(old)
-        super().set_params(**params)
-        return self
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Read what an earlier version pickled."""
-        super().__setstate__({self.renamed.get(name, name): value for name, value in state.items()})
 
     def fit(self, scores: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the map.

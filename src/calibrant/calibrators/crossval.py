@@ -19,7 +19,6 @@ from ..data.predictions import Predictions
 from ..data.types import AnyArray, ConvergenceWarning, FloatArray
 from ..measure.estimation import estimate
 from ..measure.result import Estimate
-from ..measure.scores import score_named
 from .base import Calibrator
 from .inputs import Sample
 
@@ -33,7 +32,7 @@ FLOOR = 1e-6
 
 def check_goal(goal: Any) -> str:
     """Judge the ``goal`` argument: what decides."""
-    return check_choice("goal", score_named(goal), GOALS)
+    return check_choice("goal", goal, GOALS)
 
 
 def folds_of(

@@ -8,7 +8,7 @@
 
 ``name`` is one of the calibrators of this package. Values are coded as :mod:`calibrant.data.coded` says, and there are
 ``{"calibrator": {…}}`` (as the whole) and ``{"estimator": {"name": …, "fields": {…}}}`` for an estimator of
-:mod:`calibrant.errors`. A later version reads earlier ones.
+:mod:`calibrant.errors`. A file whose names this version lacks is refused, saying that it must be made again.
 """
 
 from __future__ import annotations
@@ -34,8 +34,6 @@ from .fields import Later
 from .model import CalibratedModel
 
 FORMAT, VERSION = "calibrant-calibrator", 1
-#: Values of files that were saved under earlier names.
-_SPELLED = {"log": "log-loss", "log_loss": "log-loss"}
 
 
 def to_dict(calibrator: Calibrator) -> dict[str, Any]:
@@ -84,13 +82,18 @@ def from_dict(data: Any) -> Calibrator:
         )
     kind = _known().get(str(data.get("name")))
     if kind is None:
-        raise ValueError(f"the saved calibrator's name must be one of {', '.join(_known())}; got {data.get('name')!r}")
+        raise ValueError(
+            f"the saved calibrator's name must be one of {', '.join(_known())}; got {data.get('name')!r}: if another "
+            "version of calibrant saved it, fit and save the calibrator again"
+        )
     parameters, fitted = (_mapping(data, key) for key in ("parameters", "fitted"))
-    parameters = _named_now(kind, parameters)
     allowed = kind._get_param_names()
     unknown = sorted(set(parameters) - set(allowed))
     if unknown:
-        raise ValueError(f"{kind.__name__} has no parameter {unknown[0]!r}: the file is damaged, or of a later version")
+        raise ValueError(
+            f"{kind.__name__} has no parameter {unknown[0]!r}: the file is damaged, or another version of calibrant "
+            "saved it; fit and save the calibrator again"
+        )
     out: Calibrator = _made(kind, parameters, f"the saved {kind.__name__}")
     fitted = {name: None for name, field in kind.state.items() if isinstance(field, Later)} | dict(fitted)
     wanted = set(kind.state) | {"classes_", "n_features_in_", "order_"}
@@ -107,14 +110,6 @@ def from_dict(data: Any) -> Calibrator:
     except ValueError as error:
         raise ValueError(f"the saved {kind.__name__} is damaged: {error}") from error
     _try(out)
-    return out
-
-
-def _named_now(kind: type[Calibrator], parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters of a file by their names of now."""
-    out = {kind.renamed.get(name, name): value for name, value in parameters.items()}
-    if "goal" in out:
-        out["goal"] = _SPELLED.get(str(out["goal"]), out["goal"])
     return out
 
 
@@ -217,7 +212,7 @@ _CODER = Coder(_part, _part_of)
 
 def _made(kind: type[Calibrator], arguments: Mapping[str, Any], name: str) -> Any:
     try:
-        return kind(**_CODER.arguments(_named_now(kind, arguments)))
+        return kind(**_CODER.arguments(arguments))
     except TypeError as error:
         raise ValueError(f"{name} is damaged: {error}") from error
 

@@ -160,7 +160,7 @@ def named_calibrator(name: str, n_classes: int) -> Calibrator:
     return OneVsRest(one) if n_classes > 2 and isinstance(one, BinaryCalibrator) else one
 
 
-@verb({"scoring": "goal"})
+@verb()
 def select_calibrator(
     scores: Any,
     y: Any = None,
@@ -295,9 +295,7 @@ class AutoCalibrator(Calibrator):
     """
 
     state: ClassVar[Mapping[str, Field]] = {"chosen_": Word(), "calibrator_": Fitted(), "table_": Several(Record())}
-    renamed: ClassVar[Mapping[str, str]] = {"scoring": "goal"}
 
-    @verb(renamed)
     def __init__(
         self,
         candidates: Mapping[str, Calibrator] | None = None,

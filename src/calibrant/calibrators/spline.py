@@ -10,7 +10,6 @@ import numpy as np
 
 from ..data.checks import check_int
 from ..data.types import CalibrantWarning, FloatArray
-from ..data.verbs import verb
 from ..measure.curves import reliability_curve
 from ..measure.curves.reliability import curve_estimator
 from .base import EPS, BinaryCalibrator, check_eps, not_below
@@ -227,9 +226,6 @@ class CurveCalibrator(BinaryCalibrator):
         "values_": Numbers(("m",), *PROBABILITIES),
     }
 
-    renamed: ClassVar[Mapping[str, str]] = {"method": "estimator"}
-
-    @verb(renamed)
     def __init__(
         self, estimator: Any = "adaptive", cv: int = 5, *, input: str = "probability", labels: Any = None
     ) -> None:

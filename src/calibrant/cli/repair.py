@@ -217,7 +217,8 @@ def _fitted(name: str, columns: Columns, rows: Rows, kind: str, told: Told) -> C
 
     sample = judged_sample(rows.y_prob, rows.y_true.to_numpy(), rows.weight, kind, _labels(columns))
     told.judge(sample.classes, kind, digest_of(sample))
-    one = named_calibrator(name, len(sample.classes)).set_params(input=kind, labels=list(sample.classes))
+    one = named_calibrator(name, len(sample.classes))
+    one.set_params(input=kind, labels=list(sample.classes))
     return one.fit(rows.y_prob, rows.y_true.to_numpy(), rows.weight)
 
 

@@ -45,9 +45,5 @@ class DependenceWarning(CalibrantWarning):
     """Rows that were taken as independent follow each other as if they were not; the message says how to settle it."""
 
 
-class RenamedWarning(CalibrantWarning, FutureWarning):
-    """A name of an earlier version was used; the message says what it is now. It works for one release more."""
-
-
 class ConvergenceWarning(CalibrantWarning):
     """An iteration ended before it had converged; the message says how far it came."""

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import functools
 import inspect
-import os
-import sys
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
-from pathlib import Path
-from typing import Any, ParamSpec, TypeAlias, TypedDict, TypeVar
+from typing import Any, ParamSpec, TypedDict, TypeVar
 
 from .frame import library_of
 from .predictions import Predictions
 from .progress import working
 from .result import came_in
-from .types import RenamedWarning
 from .validation import as_predictions
 
 P = ParamSpec("P")
 R = TypeVar("R")
-#: A name of now, and what makes its value of the earlier one's.
-Renamed: TypeAlias = str | tuple[str, Callable[[Any], Any]]
 
 
 class InputOptions(TypedDict, total=False):
@@ -44,17 +37,13 @@ _OPTIONS = {
 }
 
 
-def verb(
-    renamed: Mapping[str, Renamed] | None = None, *, grouped: bool = False
-) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def verb(*, grouped: bool = False) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorate a function whose last argument is ``**inputs: Unpack[InputOptions]``.
 
     Its signature then names these options, as if it had written them out; an unknown keyword is a TypeError that names
-    the function; a keyword that is spelled as in an earlier version (``renamed``: old to new, with what makes the new
-    value of the old one where they differ) works, with a warning. Functions that say nothing of rows in groups
-    (``grouped``) take none: they would answer as if all rows were independent.
+    the function. Functions that say nothing of rows in groups (``grouped``) take none: they would answer as if all rows
+    were independent.
     """
-    old = dict(renamed or {})
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         signature = inspect.signature(function)
@@ -67,8 +56,8 @@ def verb(
 
         @functools.wraps(function)
         def called(*args: P.args, **kwargs: P.kwargs) -> R:
-            if not known.issuperset(kwargs):
-                kwargs.update(_as_now(title, kwargs, {p.name for p in own[: len(args)]}, known, old))
+            for unknown in kwargs.keys() - known:
+                raise TypeError(f"{title}() got an unexpected keyword argument {unknown!r}")
             if reads and not grouped:
                 _refuse_groups(function, (*args, *kwargs.values()))
             with working(title):
@@ -101,34 +90,3 @@ def _refuse_groups(function: Callable[..., Any], given: Iterable[Any]) -> None:
             f"{function.__qualname__.removesuffix('.__init__')}() takes all rows as independent, and these predictions "
             "have groups: pass predictions without groups if that is meant"
         )
-
-
-def warn_renamed(text: str) -> None:
-    """Warn of an earlier name, at the line outside this package that used it."""
-    here = str(Path(__file__).parents[1]) + os.sep
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(here):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(text, RenamedWarning, stacklevel=level + 1)
-
-
-def _as_now(
-    name: str, given: dict[str, Any], taken: set[str], known: set[str], old: Mapping[str, Renamed]
-) -> dict[str, Any]:
-    """Keywords of an earlier spelling by their names of now, taken out of those given; TypeError for unknown ones."""
-    out = {}
-    for key in [k for k in given if k not in known]:
-        if key not in old:
-            raise TypeError(f"{name}() got an unexpected keyword argument {key!r}")
-        found = old[key]
-        now, made = found if isinstance(found, tuple) else (found, None)
-        if now in taken:
-            raise TypeError(
-                f"{name}() takes {now!r} first: {key!r} is its earlier name, and the order was another then"
-            )
-        if now in given:
-            raise TypeError(f"{name}() got {key!r}, the earlier name of {now!r}, together with it")
-        warn_renamed(f"{name}({key}=…) is now {name}({now}=…)")
-        value = given.pop(key)
-        out[now] = value if made is None else made(value)
-    return out

@@ -13,7 +13,7 @@ from ..data.checks import check_choice, check_fraction, is_real
 from ..data.predictions import Predictions
 from ..data.types import AnyArray, FloatArray
 from ..data.validation import as_predictions
-from ..data.verbs import InputOptions, verb, warn_renamed
+from ..data.verbs import InputOptions, verb
 from ..data.weights import mean
 
 SCALES = ("sum", "half")
@@ -147,21 +147,10 @@ class CostWeighted(ScoringRule):
 
 
 RULES: dict[str, ScoringRule] = {"brier": Brier(), "log-loss": Log(), "spherical": Spherical()}
-#: Earlier names.
-_RENAMED = {"log": "log-loss", "log_loss": "log-loss"}
-
-
-def score_named(score: Any) -> Any:
-    """A score's name of now for an earlier one, with a warning; all else as it is."""
-    if isinstance(score, str) and score in _RENAMED:
-        warn_renamed(f"the score {score!r} is now {_RENAMED[score]!r}")
-        return _RENAMED[score]
-    return score
 
 
 def as_rule(score: str | ScoringRule, *, half: bool) -> ScoringRule:
     """Judge a ``score`` argument; ``half``: whether ``"brier"`` is ``(p - o)²`` of two classes, not the sum of both."""
-    score = score_named(score)
     if isinstance(score, ScoringRule):
         return score
     if score not in RULES:

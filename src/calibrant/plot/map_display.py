@@ -12,7 +12,7 @@ from ..data.verbs import verb
 from .axes import is_own
 from .figure import arrange_single
 from .panels import BELOW
-from .reliability_display import ReliabilityDisplay, shown_or_not
+from .reliability_display import ReliabilityDisplay
 from .strip import points_from, strip_below, strip_of
 from .style import GRID_COLOR, IDENTITY_COLOR, STYLES, font_scale, plain_text, style_of
 
@@ -76,7 +76,7 @@ class CalibrationMapDisplay:
         self.diagram = diagram
 
     @classmethod
-    @verb({"strip": ("histogram", shown_or_not)})
+    @verb()
     def from_calibrators(
         cls,
         calibrators: Any,

@@ -36,11 +36,6 @@ from .strip import place_of
 from .style import class_text, plain_text
 
 
-def shown_or_not(strip: bool) -> str | None:
-    """What ``strip``, the earlier name of ``histogram``, says."""
-    return "auto" if strip else None
-
-
 class ReliabilityDisplay(Display):
     """Reliability diagram: observed frequency over predicted probability, with the calibration error.
 
@@ -104,7 +99,7 @@ class ReliabilityDisplay(Display):
         return cls(*held_diagrams(result))
 
     @classmethod
-    @verb({"method": "curve", "error": "estimator", "strip": ("histogram", shown_or_not)}, grouped=True)
+    @verb(grouped=True)
     def from_predictions(
         cls,
         y_true: Any,
@@ -291,7 +286,7 @@ class ReliabilityDisplay(Display):
 
         return write_page(render_diagram(self.diagrams, self.estimate, self.name), path)
 
-    @verb({"strip": ("histogram", shown_or_not)})
+    @verb()
     def plot(
         self,
         ax: Any = None,

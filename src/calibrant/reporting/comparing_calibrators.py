@@ -37,7 +37,7 @@ from .comparison import CalibratorComparison, ComparedCalibrator
 from .report import Report
 
 
-@verb({"scoring": "goal", "scores": "y_prob", "y": "y_true"})
+@verb()
 def compare_calibrators(
     y_true: Any,
     y_prob: Any = None,
@@ -86,7 +86,7 @@ def compare_calibrators(
     Raises
     ------
     TypeError
-        For scores where labels belong: the order was another in earlier versions.
+        For scores where labels belong.
 
     Notes
     -----

@@ -88,7 +88,7 @@ MEASURES = {
 }
 
 
-@verb({"method": "estimator"})
+@verb()
 def calibration_measures(
     y_true: Any,
     y_prob: Any = None,

@@ -13,7 +13,7 @@ from ...data.validation import as_predictions
 from ...data.verbs import InputOptions, verb
 from ...data.weights import ones_or
 from ...errors import Binned
-from ...measure.scores import Brier, ScoringRule, as_rule, matrix_of, score_named
+from ...measure.scores import Brier, ScoringRule, as_rule, matrix_of
 from ..models.units import Units
 from .observed import observer_of
 from .resampled_parts import Rows, resampled_intervals
@@ -160,7 +160,6 @@ def decompose(
     """
     check_choice("method", method, METHODS)
     p = as_predictions(y_true, y_prob, **inputs)
-    score = score_named(score)
     rule = as_rule(score, half=p.n_classes == 2)
     n_resamples, level, cv = check_resamples(n_resamples, 0), check_level(level), check_int("cv", cv, 2)
     Binned(n_bins, strategy)  # judges both

@@ -9,7 +9,7 @@ import numpy as np
 from ...data.checks import check_choice
 from ...data.weights import ones_or
 from ...measure.kept import ProblemSums
-from ...measure.scores import Brier, Log, ScoringRule, as_rule, score_named
+from ...measure.scores import Brier, Log, ScoringRule, as_rule
 from ...measure.streaming import Accumulator
 from ...sums import BinMoments
 from .decompose import METHODS
@@ -29,7 +29,7 @@ def decompose_sums(sums: Accumulator, *, score: Any = "brier", method: str = "co
         raise ValueError(
             "method='exact' needs the rows, whose probability vectors sums do not tell apart: use 'binned'"
         )
-    totals, score = sums.required_totals(), score_named(score)
+    totals = sums.required_totals()
     k = len(sums.classes)
     rule = as_rule(score, half=k == 2)
     if k > 2 and not isinstance(rule, Brier):

@@ -19,7 +19,7 @@ from ...data.weights import ones_or
 from ...errors import Estimator
 from ...measure.curves.from_cells import describe
 from ...measure.estimation import resolve_estimator
-from ...measure.scores import ScoringRule, as_rule, score_named
+from ...measure.scores import ScoringRule, as_rule
 from ..multiple import holm
 from .measures import Measured, Measures
 from .parts import has_parts
@@ -287,7 +287,7 @@ def _judged_rules(scores: Any, p: Predictions) -> dict[str, ScoringRule]:
     """Scoring rules by name."""
     if isinstance(scores, (str, ScoringRule)) or not isinstance(scores, Iterable):
         raise TypeError(f"scores must be a sequence, such as ('brier', 'log-loss'); got {scores!r}")
-    scores = [score_named(s) for s in scores]
+    scores = list(scores)
     for score in scores:
         if not isinstance(score, (str, ScoringRule)):
             raise TypeError(f"scores must be names or scoring rules; got {score!r}")

@@ -95,7 +95,7 @@ class ModelRanks(Picture, Table):
         }
 
 
-@verb({"alpha": ("level", lambda alpha: 1 - check_level(alpha))})
+@verb()
 def rank_models(
     scores: Any, *, models: Sequence[str] | None = None, lower_is_better: bool = True, level: float = 0.95
 ) -> ModelRanks:

@@ -31,7 +31,7 @@ _OF_CURVES: dict[str, CellEstimator] = {
 }
 
 
-@verb({"method": "estimator"}, grouped=True)
+@verb(grouped=True)
 def reliability_curve(
     y_true: Any,
     y_prob: Any = None,
@@ -121,7 +121,7 @@ def reliability_curve(
     return Drawn(reader, chosen.name, level, band, n_resamples, random_state).of_rows(problem)
 
 
-@verb({"method": "estimator"}, grouped=True)
+@verb(grouped=True)
 def reliability_curves(
     y_true: Any,
     y_prob: Any = None,
