@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.judge.tests.adaptive_bins import _apart
-from calibrant.judge.tests.scales import Scales, finest
 from calibrant.notions import Target, as_notion
+from calibrant.significance.adaptive_bins import _apart
+from calibrant.significance.scales import Scales, finest
 
 
 def several(n, k=3, power=1.0, seed=0):
@@ -334,7 +334,7 @@ def test_same_seed_same_result():
 
 def test_blocks_of_draws():
     """More draws than are held at once: the same p-value as those of the blocks together."""
-    from calibrant.judge.tests import resampling
+    from calibrant.significance import resampling
 
     y, p = several(50, power=1.3)
     whole = cal.adaptive_test(y, p, notion="classwise", n_resamples=64, random_state=0)

@@ -10,10 +10,10 @@ from scipy.special import expit, logit
 from scipy.stats import chi2
 
 import calibrant as cal
-from calibrant.judge.tests.belt import polynomial
-from calibrant.judge.tests.belt.belt import _ranges
-from calibrant.judge.tests.belt.null import quantile, survival
-from calibrant.judge.tests.belt.polynomial import LogitSums
+from calibrant.significance.belt import polynomial
+from calibrant.significance.belt.belt import _ranges
+from calibrant.significance.belt.null import quantile, survival
+from calibrant.significance.belt.polynomial import LogitSums
 
 K = chi2.ppf(0.95, 1)
 

@@ -10,8 +10,8 @@ from sklearn.model_selection import KFold
 import calibrant as cal
 from calibrant.calibrators import IsotonicCalibrator, PlattScaling, TemperatureScaling
 from calibrant.datasets import make_scores, true_map
-from calibrant.judge.decisions.decision_error import _Density
-from calibrant.judge.decisions.thresholds import decide
+from calibrant.decisions.decision_error import _Density
+from calibrant.decisions.thresholds import decide
 from calibrant.scores import CostWeighted, mean_score
 
 COSTS = [[0, 1, 0.3], [5, 0, 0.3]]

@@ -10,8 +10,8 @@ from sklearn.model_selection import StratifiedKFold
 import calibrant as cal
 from calibrant.calibrators import BetaCalibration, Identity, TemperatureScaling, VectorScaling
 from calibrant.calibrators.crossval import folds_of
-from calibrant.judge.decomposition.row_means import limits
-from calibrant.judge.models.units import Units
+from calibrant.comparison.models.units import Units
+from calibrant.scores.decomposition.row_means import limits
 
 from .test_decomposition import binary, several
 

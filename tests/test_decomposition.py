@@ -5,10 +5,10 @@ import pytest
 from sklearn.isotonic import IsotonicRegression
 
 import calibrant as cal
-from calibrant.judge.decomposition.observed import observer_of
-from calibrant.judge.decomposition.resampled_parts import Rows, _calibrations_of_calibrated
-from calibrant.judge.models.units import Units
+from calibrant.comparison.models.units import Units
 from calibrant.scores import BetaFamily, Brier, CostWeighted
+from calibrant.scores.decomposition.observed import observer_of
+from calibrant.scores.decomposition.resampled_parts import Rows, _calibrations_of_calibrated
 
 # Table 2 of Silva Filho et al.: ten rows with true posterior Q and stated S.
 Y = [0, 0, 0, 1, 0, 1, 1, 1, 2, 2]

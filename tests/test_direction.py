@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.errors.crossfit import isotonic_map
+from calibrant.estimators.crossfit import isotonic_map
 from calibrant.sums.folds import dealt_to_folds
 
 

@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 from sklearn.isotonic import IsotonicRegression
 
 import calibrant as cal
-from calibrant.judge.tests import betting
+from calibrant.significance import betting
 
 #: Rows in the order given, as a monitor takes them.
 evalue_test = partial(cal.evalue_test, order="given")

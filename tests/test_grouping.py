@@ -10,8 +10,8 @@ from sklearn.model_selection import StratifiedKFold
 import calibrant as cal
 from calibrant.calibrators import QuadraticLogit
 from calibrant.datasets import make_survey, survey_posterior, survey_restored
-from calibrant.judge.decomposition.grouping import _levelled
-from calibrant.judge.decomposition.level_sets import level_sets
+from calibrant.scores.decomposition.grouping import _levelled
+from calibrant.scores.decomposition.level_sets import level_sets
 
 
 def hidden(n=2000, seed=0, gain=1.0):
@@ -258,8 +258,8 @@ def test_weights_count_in_every_region():
     """One step, by hand: rows of weight 3 are three rows."""
     from calibrant.calibrators import Identity
     from calibrant.calibrators.inputs import Sample
-    from calibrant.judge.decomposition import grouping as module
-    from calibrant.judge.decomposition.regions import Given
+    from calibrant.scores.decomposition import grouping as module
+    from calibrant.scores.decomposition.regions import Given
 
     _, y, s, _, _ = hidden(60)
     w = np.random.default_rng(1).integers(1, 4, 60).astype(float)

@@ -13,7 +13,7 @@ from scipy.stats import norm, t
 import calibrant as cal
 from calibrant.data.dependence import design_effects, group_codes, kish
 from calibrant.data.problem import Problem
-from calibrant.errors import CellEstimator
+from calibrant.estimators import CellEstimator
 from calibrant.sums.bins import BinMoments
 from calibrant.sums.edges import uniform_edges
 from calibrant.sums.grid import GridMoments

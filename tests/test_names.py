@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.errors.named import NAMES, estimator_named
+from calibrant.estimators.named import NAMES, estimator_named
 
 RNG = np.random.default_rng(0)
 P = RNG.random(300)
@@ -85,7 +85,7 @@ def test_every_estimator_has_a_name(name):
     kind, _ = NAMES[name]
     assert estimator_named(name) == kind()
     assert {kind.__name__ for kind, _ in NAMES.values()} == {
-        n for n in cal.errors.__all__ if n not in ("CellEstimator", "Component", "Estimator", "Prior")
+        n for n in cal.estimators.__all__ if n not in ("CellEstimator", "Component", "Estimator", "Prior")
     }
 
 

@@ -103,7 +103,7 @@ def test_terminal_is_left_clean_by_what_is_raised():
 def test_verbs_say_how_far_they_are():
     said = _on_terminal("""
         import numpy as np, calibrant as cal
-        from calibrant.judge.models.units import Units
+        from calibrant.comparison.models.units import Units
         draws = Units.draws
         def slowly(self, *args):
             for one in draws(self, *args):

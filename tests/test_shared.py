@@ -9,9 +9,9 @@ from scipy.special import expit, logit
 
 import calibrant as cal
 from calibrant.data.dependence import design_effects, design_parts, group_codes
-from calibrant.errors import laplace
-from calibrant.errors.empirical_bayes import WIDE, EmpiricalBayes, rank_cells
-from calibrant.errors.laplace_draws import draw_gaps
+from calibrant.estimators import laplace
+from calibrant.estimators.empirical_bayes import WIDE, EmpiricalBayes, rank_cells
+from calibrant.estimators.laplace_draws import draw_gaps
 from calibrant.measure.inference.intervals import NormalDraws
 from calibrant.sums import BinMoments, Bins, DistinctScores, Grid, GridMoments, QuantileBins, uniform_edges
 from calibrant.sums.shared import Shared

@@ -8,7 +8,7 @@ from scipy import special, stats
 from sklearn.linear_model import LogisticRegression
 
 import calibrant as cal
-from calibrant.judge.tests.cumulative_sums import range_survival, sup_survival
+from calibrant.significance.cumulative_sums import range_survival, sup_survival
 
 from .reference.test_survey import P as TABLE_3
 from .reference.test_survey import Y as TABLE_3_LABELS

@@ -11,14 +11,14 @@ import pandas as pd
 import pytest
 
 import calibrant as cal
+from calibrant.comparison.subgroups import build
+from calibrant.comparison.subgroups.group_sums import GroupSums, PooledMap
+from calibrant.comparison.subgroups.membership import read_groups
+from calibrant.comparison.subgroups.rows import Rows
+from calibrant.comparison.subgroups.statistics import group_pvalue
 from calibrant.data.predictions import Predictions
-from calibrant.judge.groups import build
-from calibrant.judge.groups.group_sums import GroupSums, PooledMap
-from calibrant.judge.groups.membership import read_groups
-from calibrant.judge.groups.rows import Rows
-from calibrant.judge.groups.statistics import group_pvalue
-from calibrant.judge.tests import drawn
-from calibrant.judge.tests.drawn import kuiper_pvalue
+from calibrant.significance import drawn
+from calibrant.significance.drawn import kuiper_pvalue
 
 CHEAP = {"estimator": cal.Binned(5), "n_resamples": 199}
 

@@ -12,14 +12,14 @@ from scipy.special import expit, logit
 from scipy.stats import binom, chi2, false_discovery_control, norm
 
 import calibrant as cal
+from calibrant.comparison.subgroups.group_sums import GroupSums, PooledMap, heterogeneity
+from calibrant.comparison.subgroups.membership import read_groups
+from calibrant.comparison.subgroups.rows import Rows
+from calibrant.comparison.subgroups.statistics import characteristic_pmf, gap_interval, group_pvalue, outcomes_pmf
 from calibrant.data.problem import Problem
-from calibrant.judge.groups.group_sums import GroupSums, PooledMap, heterogeneity
-from calibrant.judge.groups.membership import read_groups
-from calibrant.judge.groups.rows import Rows
-from calibrant.judge.groups.statistics import characteristic_pmf, gap_interval, group_pvalue, outcomes_pmf
-from calibrant.judge.multiple import benjamini_hochberg, holm
-from calibrant.judge.tests.cumulative_sums import range_survival
-from calibrant.judge.tests.drawn import kuiper_pvalue
+from calibrant.significance.cumulative_sums import range_survival
+from calibrant.significance.drawn import kuiper_pvalue
+from calibrant.significance.multiple import benjamini_hochberg, holm
 
 CHEAP = {"estimator": cal.Binned(5), "n_resamples": 199}
 

@@ -5,10 +5,10 @@ import pytest
 from scipy.stats import norm, t
 
 import calibrant as cal
+from calibrant.comparison.subgroups.group_sums import GroupSums, gap_covariance
+from calibrant.comparison.subgroups.rows import Rows
+from calibrant.comparison.subgroups.statistics import group_pvalue
 from calibrant.data.problem import Problem
-from calibrant.judge.groups.group_sums import GroupSums, gap_covariance
-from calibrant.judge.groups.rows import Rows
-from calibrant.judge.groups.statistics import group_pvalue
 
 CHEAP = {"estimator": cal.Binned(5), "n_resamples": 199}
 

@@ -9,8 +9,8 @@ from unittest import mock
 
 import numpy as np
 
-from calibrant.errors import Component, Prior, empirical_bayes, laplace
-from calibrant.errors.empirical_bayes import TYPICAL, TYPICAL_CONFIDENCE
+from calibrant.estimators import Component, Prior, empirical_bayes, laplace
+from calibrant.estimators.empirical_bayes import TYPICAL, TYPICAL_CONFIDENCE
 
 SHIPPED, BEFORE = "shipped", "former default"
 

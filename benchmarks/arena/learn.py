@@ -27,8 +27,8 @@ import numpy as np
 
 import calibrant as cal
 from calibrant.data.writing import replacing
-from calibrant.errors import Component, Prior, laplace
-from calibrant.errors.empirical_bayes import folded, rank_cells
+from calibrant.estimators import Component, Prior, laplace
+from calibrant.estimators.empirical_bayes import folded, rank_cells
 
 from .. import arguments
 from .prior import CLEAR, LEAST, MIXTURES, NOTIONS

@@ -18,9 +18,9 @@ import numpy as np
 from scipy.special import expit, logit
 
 import calibrant as cal
-from calibrant.judge.multiple import holm
-from calibrant.judge.tests.drawn import kuiper_pvalue
 from calibrant.reporting.classes import class_rows
+from calibrant.significance.drawn import kuiper_pvalue
+from calibrant.significance.multiple import holm
 
 from .. import arguments
 

@@ -29,10 +29,10 @@ from calibrant.benchmark.models import train, training_set
 from calibrant.benchmark.tracks import Truth, distributions
 from calibrant.data.problem import Problem
 from calibrant.data.writing import write_text
-from calibrant.errors import laplace
-from calibrant.errors.base import ErrorDraws
-from calibrant.errors.empirical_bayes import WIDE, rank_cells
-from calibrant.errors.laplace_draws import Drawn, draw_gaps
+from calibrant.estimators import laplace
+from calibrant.estimators.base import ErrorDraws
+from calibrant.estimators.empirical_bayes import WIDE, rank_cells
+from calibrant.estimators.laplace_draws import Drawn, draw_gaps
 from calibrant.measure.inference.posterior import credible
 from calibrant.measure.question import Question
 

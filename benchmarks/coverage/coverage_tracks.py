@@ -26,7 +26,7 @@ import calibrant as cal
 from calibrant.benchmark.storage import replacing
 from calibrant.benchmark.tracks import Distribution, distributions
 from calibrant.data.problem import Problem
-from calibrant.errors.base import ErrorDraws
+from calibrant.estimators.base import ErrorDraws
 from calibrant.measure.inference import posterior
 from calibrant.measure.question import Question
 

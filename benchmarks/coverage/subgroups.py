@@ -14,7 +14,7 @@ from scipy.special import expit, logit
 
 import calibrant as cal
 from calibrant.data.problem import Problem
-from calibrant.errors.base import EstimatorWithSE, PowerAndSE
+from calibrant.estimators.base import EstimatorWithSE, PowerAndSE
 
 from .. import arguments
 from ..section import write_section

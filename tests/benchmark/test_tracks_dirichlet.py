@@ -117,7 +117,7 @@ def test_a_mixture_of_equal_laws_is_the_law():
 
 def test_winning_has_probability_one():
     """The density of the confidence, a sum over classes of winning, integrates to 1."""
-    from calibrant.benchmark.tracks import dirichlet as module
+    from calibrant.benchmark.tracks import dirichlet_track as module
 
     for name in ("k3-sharp-tilted", "k5-unequal-confused", "k10-flat-overconfident"):
         _, density = EVERY[name]._gaps["confidence"]

@@ -10,9 +10,9 @@ import pytest
 from scipy import stats
 
 import calibrant as cal
-from calibrant.judge.models import parts
-from calibrant.judge.models.compare import adjusted_pvalues
-from calibrant.judge.models.result import higher_is_better
+from calibrant.comparison.models import parts
+from calibrant.comparison.models.compare import adjusted_pvalues
+from calibrant.comparison.models.result import higher_is_better
 
 from .test_measures import two
 

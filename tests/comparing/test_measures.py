@@ -6,12 +6,12 @@ from scipy import stats
 
 import calibrant as cal
 from calibrant import as_predictions
-from calibrant.judge.models.gaps import Gaps
-from calibrant.judge.models.measures import Measures
-from calibrant.judge.models.overfit import N_DRAWS, overfits
-from calibrant.judge.models.parts import MOST_CELLS, Parts
-from calibrant.judge.models.squares import Squares, squares_covariance
-from calibrant.judge.models.units import Units
+from calibrant.comparison.models.gaps import Gaps
+from calibrant.comparison.models.measures import Measures
+from calibrant.comparison.models.overfit import N_DRAWS, overfits
+from calibrant.comparison.models.parts import MOST_CELLS, Parts
+from calibrant.comparison.models.squares import Squares, squares_covariance
+from calibrant.comparison.models.units import Units
 from calibrant.notions import ClassSpecific, Classwise, Confidence, TopLabel
 from calibrant.scores import RULES, Brier
 

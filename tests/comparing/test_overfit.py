@@ -5,9 +5,9 @@ import pytest
 from scipy import stats
 
 import calibrant as cal
-from calibrant.judge.models.overfit import Column, latent_correlation, overfits, smooth_map
-from calibrant.judge.models.parts import Mean
-from calibrant.judge.models.units import Units
+from calibrant.comparison.models.overfit import Column, latent_correlation, overfits, smooth_map
+from calibrant.comparison.models.parts import Mean
+from calibrant.comparison.models.units import Units
 from calibrant.scores import RULES, Brier
 
 from .naive import in_groups

@@ -24,7 +24,7 @@ from calibrant import (
     Smooth,
     Sweep,
 )
-from calibrant.errors import CellEstimator
+from calibrant.estimators import CellEstimator
 
 from .naive import Sample, adaptive, binned, density, rank_residual, residual, simplex
 from .naive_bayes import empirical_bayes

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant import scores
+from calibrant.measure import scores
 from calibrant.data import validation
 
 N = 90

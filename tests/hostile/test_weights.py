@@ -7,7 +7,7 @@ import pytest
 
 import calibrant as cal
 from calibrant import calibrators as c
-from calibrant.errors import laplace
+from calibrant.estimators import laplace
 from calibrant.sums.edges import resolve_n_bins
 
 RNG = np.random.default_rng(0)
@@ -93,7 +93,7 @@ def test_sizes_beyond_some_change_nothing():
 
 
 def test_percentiles_of_repeated_scores_are_those_of_numpy():
-    from calibrant.judge.tests.classical import _percentiles
+    from calibrant.significance.classical import _percentiles
 
     rng = np.random.default_rng(1)
     for _ in range(50):

@@ -5,8 +5,8 @@ import pytest
 
 import calibrant as cal
 from calibrant.datasets import make_scores
-from calibrant.errors.base import ErrorDraws
-from calibrant.errors.laplace_draws import Drawn
+from calibrant.estimators.base import ErrorDraws
+from calibrant.estimators.laplace_draws import Drawn
 from calibrant.measure.inference.posterior import SPIKE, credible, threshold, widening
 from calibrant.measure.question import Question
 

@@ -116,6 +116,5 @@ def test_axes_of_no_grid_and_colours_and_titles(rows):
     assert box_of(ax, figure).y0 >= 0
     with pytest.raises(ValueError, match="histogram must be one of"):
         display.plot(histogram="left")
-    with pytest.warns(FutureWarning, match="histogram"):
-        assert strip_of(display.plot(strip=False).ax_) is None
+    assert strip_of(display.plot(histogram=None).ax_) is None
     plt.close("all")

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibrant import Binned, Cumulative, Isotonic, Smooth, Sweep, calibration_error
-from calibrant.errors import sweep as sweep_module
+from calibrant.estimators import sweep as sweep_module
 
 from ..contract.naive import Sample
 from ..contract.naive_order import cumulative, isotonic, sweep

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.errors.norm import combine, combine_draws
+from calibrant.estimators.norm import combine, combine_draws
 from calibrant.measure.inference.intervals import sums_paths
 
 ESTIMATORS = (

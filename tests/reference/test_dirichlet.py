@@ -8,7 +8,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 import calibrant as cal
-from calibrant.errors import simplex_kernel, threads
+from calibrant.estimators import simplex_kernel, threads
 
 #: The first rows of a sample of K = 3, logits rounded to two digits, and what a plain double loop makes of them.
 LOGITS = np.array(
@@ -77,8 +77,8 @@ def test_blocks_of_weights_make_no_difference(orientation, debias, h, monkeypatc
     if debias is None and orientation == "data":
         repeated = published(np.repeat(f, w, axis=0), np.repeat(y, w), h, 2)
         assert whole**2 == pytest.approx(repeated, rel=1e-9)
-    monkeypatch.setattr("calibrant.errors.simplex_kernel._HIGH", 5)
-    monkeypatch.setattr("calibrant.errors.simplex_kernel._WIDE", 7)
+    monkeypatch.setattr("calibrant.estimators.simplex_kernel._HIGH", 5)
+    monkeypatch.setattr("calibrant.estimators.simplex_kernel._WIDE", 7)
     assert cal.calibration_error(y, f, **problem) == pytest.approx(whole, rel=1e-10)
 
 
@@ -295,7 +295,7 @@ def test_the_grid_of_one_score_is_the_exact_sum(orientation, debias, residual, n
     y = rng.random(3000) < p**1.3
     estimator = cal.DirichletKernel(0.003, orientation, debias, residual)
     on_grid = cal.calibration_error(y, p, estimator=estimator, norm=norm)
-    monkeypatch.setattr("calibrant.errors.beta.ANGLE_CELLS", 4000)
+    monkeypatch.setattr("calibrant.estimators.beta.ANGLE_CELLS", 4000)
     assert on_grid == pytest.approx(cal.calibration_error(y, p, estimator=estimator, norm=norm), abs=2e-5)
 
 

@@ -8,9 +8,9 @@ from scipy.stats import foldnorm
 
 import calibrant as cal
 from calibrant.data.problem import Problem
-from calibrant.errors import empirical_bayes, laplace
-from calibrant.errors.empirical_bayes import TYPICAL, rank_cells
-from calibrant.errors.laplace import Prior
+from calibrant.estimators import empirical_bayes, laplace
+from calibrant.estimators.empirical_bayes import TYPICAL, rank_cells
+from calibrant.estimators.laplace import Prior
 from calibrant.sums import GridMoments
 
 

@@ -24,8 +24,8 @@ from calibrant import (
     squared_calibration_error,
 )
 from calibrant.data.problem import Problem
-from calibrant.errors import beta, left_out, logitmap
-from calibrant.errors.base import Cells
+from calibrant.estimators import beta, left_out, logitmap
+from calibrant.estimators.base import Cells
 from calibrant.sums import Smoother, logistic_fit
 
 

@@ -12,8 +12,8 @@ from calibrant.benchmark.pool import TRUTH_BINS
 from calibrant.benchmark.storage import Store
 from calibrant.benchmark.truth import signs_of, truth_of
 from calibrant.data.problem import Problem
-from calibrant.errors import Component, Estimator, Prior, laplace
-from calibrant.errors.empirical_bayes import TYPICAL, rank_cells
+from calibrant.estimators import Component, Estimator, Prior, laplace
+from calibrant.estimators.empirical_bayes import TYPICAL, rank_cells
 
 from .runs import DEFAULT, NOTIONS
 

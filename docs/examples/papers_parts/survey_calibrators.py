@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 import calibrant as cal
 from calibrant import calibrators
-from calibrant.data.datasets import make_survey
+from calibrant.datasets import make_survey
 
 from . import data
 from .items import agrees, holds

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..errors import (
+from ..estimators import (
     AdaptiveKernel,
     BetaKernel,
     Binned,

@@ -11,9 +11,9 @@ import numpy as np
 from ..data.checks import check_norm
 from ..data.problem import TILE, Problem
 from ..data.types import AnyArray, FloatArray
-from ..errors import Density, EmpiricalBayes, Estimator
-from ..errors.named import as_estimator
-from ..errors.norm import is_linear
+from ..estimators import Density, EmpiricalBayes, Estimator
+from ..estimators.named import as_estimator
+from ..estimators.norm import is_linear
 from .config import Config, Distribution
 from .curves import Entry
 from .pool import Pool

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import Estimator
+from ..estimators import Estimator
 from .config import Config, Distribution
 from .curves import OURS, Entries, Entry, as_entries, paper_curves
 from .experiment import Experiment, definitions_of

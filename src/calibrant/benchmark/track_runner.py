@@ -14,7 +14,7 @@ import numpy as np
 
 from ..data.checks import check_int, check_some
 from ..data.types import FloatArray
-from ..errors.base import Estimator
+from ..estimators.base import Estimator
 from .config import check_sizes, described
 from .curves import OURS, Entries, Entry, as_entries, paper_curves
 from .experiment import Experiment, definitions_of

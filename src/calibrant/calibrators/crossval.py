@@ -14,11 +14,11 @@ from scipy.stats import norm
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from ..data.checks import check_choice
-from ..data.notions import Notion
 from ..data.predictions import Predictions
 from ..data.types import AnyArray, ConvergenceWarning, FloatArray
 from ..measure.estimation import estimate
 from ..measure.result import Estimate
+from ..notions import Notion
 from .base import Calibrator
 from .inputs import Sample
 

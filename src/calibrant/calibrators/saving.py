@@ -8,7 +8,7 @@
 
 ``name`` is one of the calibrators of this package. Values are coded as :mod:`calibrant.data.coded` says, and there are
 ``{"calibrator": {…}}`` (as the whole) and ``{"estimator": {"name": …, "fields": {…}}}`` for an estimator of
-:mod:`calibrant.errors`. A file whose names this version lacks is refused, saying that it must be made again.
+:mod:`calibrant.estimators`. A file whose names this version lacks is refused, saying that it must be made again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ..data.coded import Coder
 from ..data.types import CalibrantWarning, FloatArray
 from ..data.version import __version__
 from ..data.writing import check_free, write_json
-from ..errors.estimator_codes import ESTIMATORS
+from ..estimators.estimator_codes import ESTIMATORS
 from .base import BinaryCalibrator, Calibrator, predict_unnamed
 from .fields import Later
 from .model import CalibratedModel

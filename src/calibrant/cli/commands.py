@@ -96,7 +96,7 @@ def benchmark_command(
 
 
 def _demo(out: Path, force: bool) -> None:
-    from ..data.datasets import load_digits_predictions, load_even_digits_predictions
+    from ..datasets import load_digits_predictions, load_even_digits_predictions
     from ..reporting import report
 
     out.mkdir(parents=True, exist_ok=True)

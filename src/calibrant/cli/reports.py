@@ -107,7 +107,7 @@ class Wanted:
     @cached_property
     def chosen(self) -> Any:
         """The estimator."""
-        from ..errors.named import estimator_named
+        from ..estimators.named import estimator_named
 
         return self.estimator if self.estimator == "auto" else estimator_named(self.estimator)
 
@@ -236,7 +236,7 @@ def _from_file(
     source: Source, wanted: Wanted, kept: Output, notion: str, stream: bool | None, sum_tolerance: float | None
 ) -> Report:
     """Report on a file that is read here, whole or in pieces; its sums are written where they are asked for."""
-    from ..errors import Binned
+    from ..estimators import Binned
     from ..measure.streaming import Accumulator
     from ..reporting import report
 
@@ -269,7 +269,7 @@ def _by_engine(
     sum_tolerance: float | None,
 ) -> tuple[str, tuple[Output, Output], Mapping[str, Any]]:
     """Report on what an engine reads; with ``--by`` a table of groups."""
-    from ..errors import Binned
+    from ..estimators import Binned
 
     page, kept = outputs
     if stream is not None:

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from ..data.notions import Notion
     from ..data.predictions import Predictions
     from ..data.tables import Headed, Table
     from ..data.types import AnyArray
     from ..frames import FrameGroups
     from ..measure.streaming import Accumulator
+    from ..notions import Notion
 
 #: Files above this size are streamed in pieces instead of being loaded.
 STREAM_ABOVE_BYTES = 256 * 2**20
@@ -275,7 +275,7 @@ def taken_among(out: Path | None, files: Iterable[str | Path]) -> dict[str, Any]
 
 def typed_notion(text: str, seen: list[Any]) -> str | Notion:
     """A notion that was typed; ``class-specific:LABEL`` with the label in the kind of the file's."""
-    from ..data.notions import ClassSpecific
+    from ..notions import ClassSpecific
 
     name, _, label = text.partition(":")
     return ClassSpecific(typed(label, seen)) if name == "class-specific" and label else text

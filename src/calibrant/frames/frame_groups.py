@@ -9,18 +9,18 @@ from typing import Any
 
 import numpy as np
 
+from ..comparison.subgroups.build import ADJUSTMENTS
+from ..comparison.subgroups.membership import MISSING
 from ..data.checks import check_choice, check_level
 from ..data.digits import half_width, known, pvalue_text, signed
 from ..data.printable import printable, printable_lines
 from ..data.result import Result, Shown, Table, came_in
 from ..data.types import Interval, Label, RandomState
-from ..errors import CellEstimator, EmpiricalBayes
-from ..errors.named import as_estimator
-from ..judge.groups.build import ADJUSTMENTS
-from ..judge.groups.membership import MISSING
-from ..judge.multiple import benjamini_hochberg, holm
-from ..judge.tests.from_sums import DRAWS, SumsTest
+from ..estimators import CellEstimator, EmpiricalBayes
+from ..estimators.named import as_estimator
 from ..measure.streaming import Accumulator
+from ..significance.from_sums import DRAWS, SumsTest
+from ..significance.multiple import benjamini_hochberg, holm
 
 #: Draws of one group's test.
 _MOST_DRAWS = 20_000

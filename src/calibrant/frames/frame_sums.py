@@ -11,11 +11,11 @@ import numpy as np
 
 from ..data.checks import check_choice
 from ..data.frame import library_of
-from ..data.notions import ClassSpecific, Notion, as_notion
 from ..data.progress import working
 from ..data.result import came_in
-from ..errors import Binned, CellEstimator, EmpiricalBayes
+from ..estimators import Binned, CellEstimator, EmpiricalBayes
 from ..measure.streaming import Accumulator
+from ..notions import ClassSpecific, Notion, as_notion
 from ..sums import Bins, Grid
 from ..sums.grid import GRID_CELLS
 from .bad_rows import refuse

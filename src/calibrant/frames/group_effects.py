@@ -19,7 +19,6 @@ from ..data.dependence import (
     rank_cells_of,
     read_groups,
 )
-from ..data.notions import Classwise, Notion
 from ..data.predictions import Predictions
 from ..data.problem import OneVsRest, Problem
 from ..data.types import AnyArray, FloatArray, IntArray, Label
@@ -27,6 +26,7 @@ from ..data.validation import as_predictions
 from ..data.weights import ones_or
 from ..measure.kept import aligned
 from ..measure.streaming import Accumulator
+from ..notions import Classwise, Notion
 from .batches import added
 from .frame_columns import Columns
 

@@ -13,9 +13,9 @@ from ..data.checks import check_resamples
 from ..data.progress import counted, working
 from ..data.result import Tabular, came_in, from_below
 from ..data.types import Label, RandomState
-from ..errors import CellEstimator, EmpiricalBayes, Isotonic
-from ..errors.base import Estimator
-from ..errors.named import as_estimator
+from ..estimators import CellEstimator, EmpiricalBayes, Isotonic
+from ..estimators.base import Estimator
+from ..estimators.named import as_estimator
 from .curves.corp import is_isotonic
 from .curves.reliability import Drawn, curve_estimator
 from .estimation import estimate_from_sums
@@ -27,15 +27,15 @@ from .result import Estimate, ReliabilityCurve
 
 if TYPE_CHECKING:
     from ..calibrators import Calibrator
-    from ..judge.decomposition.result import Decomposition
-    from ..judge.tests.result import TestResult
     from ..reporting import Report
+    from ..scores.decomposition.result import Decomposition
+    from ..significance.result import TestResult
 
 #: Verbs of rooms below this one: where they take sums in place of rows.
 _BELOW = {
     "report": ("reporting.assemble", "report_from"),
-    "calibration_test": ("judge.tests.drawn_in_cells", "calibration_test_of"),
-    "decompose": ("judge.decomposition.parts_of_sums", "decompose_sums"),
+    "calibration_test": ("significance.drawn_in_cells", "calibration_test_of"),
+    "decompose": ("scores.decomposition.parts_of_sums", "decompose_sums"),
     "fit": ("calibrators.fit_sums", "fit_sums"),
 }
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Unpack
 
-from ..data.notions import Notion
 from ..data.verbs import InputOptions, verb
-from ..errors import Binned
+from ..estimators import Binned
+from ..notions import Notion
 from .estimation import calibration_error
 
 

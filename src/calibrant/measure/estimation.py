@@ -12,17 +12,17 @@ from typing import Any, Unpack
 import numpy as np
 
 from ..data.checks import check_norm, check_resamples
-from ..data.notions import Notion, as_notion
 from ..data.predictions import Predictions
 from ..data.problem import Reduction, VectorProblem
 from ..data.types import FloatArray, Interval, RandomState, UndefinedErrorWarning
 from ..data.validation import as_predictions
 from ..data.verbs import InputOptions, verb
-from ..errors import CellEstimator, DirichletKernel, EmpiricalBayes, Estimator, SimplexBinned
-from ..errors.base import ErrorDraws, EstimatorWithSE, PosteriorEstimator
-from ..errors.named import as_estimator
-from ..errors.norm import root, to_power
-from ..errors.path import Path
+from ..estimators import CellEstimator, DirichletKernel, EmpiricalBayes, Estimator, SimplexBinned
+from ..estimators.base import ErrorDraws, EstimatorWithSE, PosteriorEstimator
+from ..estimators.named import as_estimator
+from ..estimators.norm import root, to_power
+from ..estimators.path import Path
+from ..notions import Notion, as_notion
 from .curves.from_cells import curve_from, describe
 from .inference.assumptions import Assumption, SmoothMap, as_assumption
 from .inference.intervals import invert, row_path, sums_paths

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..data.notions import notion_named
+from ..notions import notion_named
 
 #: What an accumulator has where nothing was given.
 _DEFAULTS = {"notion": "auto", "labels": None, "pos_label": None, "sum_tolerance": None, "from_logits": False}

@@ -18,7 +18,7 @@ zlib, a digest. The header is
 what the settings say is kept: ``binned``, ``EmpiricalBayes``'s grid, those of ``estimators``; then, where ``fine`` is
 not null but its number of cells and their ends, the fine histogram.
 Their fields are those of the classes of :mod:`calibrant.sums`; ``{"array": 3}`` is the fourth array. Values are coded
-as :mod:`calibrant.data.coded` says; estimators by name, and only those of :mod:`calibrant.errors`.
+as :mod:`calibrant.data.coded` says; estimators by name, and only those of :mod:`calibrant.estimators`.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from typing import Any
 
 import numpy as np
 
-from ..data import notions
+from .. import notions
 from ..data.coded import Coder
 from ..data.sealed import Seal
 from ..data.types import AnyArray
-from ..errors.estimator_codes import ESTIMATORS
+from ..estimators.estimator_codes import ESTIMATORS
 from ..sums import BinMoments, Bins, Grid
 from ..sums.judged import judged, need, need_shape
 from ..sums.packed import pack, unpack

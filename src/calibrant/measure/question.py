@@ -11,7 +11,7 @@ from ..data.checks import check_level, check_norm
 from ..data.predictions import Predictions
 from ..data.problem import OneVsRest, Problem, VectorProblem
 from ..data.types import FloatArray, Label
-from ..errors.norm import LARGE_NORM, combine, combine_draws, largest_error, roots
+from ..estimators.norm import LARGE_NORM, combine, combine_draws, largest_error, roots
 
 #: Up to so many problems each is drawn as often as a single one.
 SEVERAL = 8
@@ -116,7 +116,7 @@ class Question:
 
     def per_class(self, powers: FloatArray) -> dict[Label, float]:
         """Error of each of several problems."""
-        from ..errors.norm import root
+        from ..estimators.norm import root
 
         return (
             {} if len(self) == 1 else {k: root(float(v), self.norm) for k, v in zip(self.labels, powers, strict=True)}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from ..data.notions import Notion, as_notion
 from ..data.problem import VectorProblem
 from ..data.validation import as_predictions
 from ..data.verbs import InputOptions, verb
-from ..errors import Binned, Estimator
-from ..errors.norm import combine
+from ..estimators import Binned, Estimator
+from ..estimators.norm import combine
+from ..notions import Notion, as_notion
 from .estimation import resolve_estimator
 
 DEFAULT = Binned("sqrt", "quantile", debias="kumar")

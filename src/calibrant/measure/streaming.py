@@ -10,14 +10,14 @@ import numpy as np
 
 from ..data.checks import check_bool, check_level, check_norm
 from ..data.dependence import group_keys, joined_groups
-from ..data.notions import Classwise, Notion, as_notion
 from ..data.predictions import Predictions
 from ..data.problem import OneVsRest, Problem, VectorProblem
 from ..data.result import Shown
 from ..data.types import AnyArray, Label
 from ..data.validation import as_predictions
-from ..errors import Binned, CellEstimator, EmpiricalBayes
-from ..errors.named import as_estimator
+from ..estimators import Binned, CellEstimator, EmpiricalBayes
+from ..estimators.named import as_estimator
+from ..notions import Classwise, Notion, as_notion
 from ..sums import Grid
 from ..sums.judged import judged
 from .answers import Answers

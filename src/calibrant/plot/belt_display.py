@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
-from ..judge.tests.belt import CalibrationBelt, calibration_belt
+from ..significance.belt import CalibrationBelt, calibration_belt
 from .base import Display
 from .style import GRID_COLOR, IDENTITY_COLOR, class_text, percent_text, style_of
 

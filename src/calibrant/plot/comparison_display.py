@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..judge.models import Difference, ModelComparison, compare_models
-from ..judge.models.result import higher_is_better, measure_text
+from ..comparison.models import Difference, ModelComparison, compare_models
+from ..comparison.models.result import higher_is_better, measure_text
 from .base import Display
 from .style import GRID_COLOR, STYLES, font_scale, percent_text, plain_text
 

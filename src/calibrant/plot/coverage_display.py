@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..judge.decisions.selective import risk_coverage
+from ..decisions.selective import risk_coverage
 from .base import CurveDisplay
 from .style import Style
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..judge.decisions.clinical import decision_curve
+from ..decisions.clinical import decision_curve
 from .base import CurveDisplay
 from .style import Style, class_text
 

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from ..data.checks import is_whole
-from ..data.notions import Notion, as_notion
 from ..data.predictions import Predictions
 from ..data.problem import OneVsRest, Problem, VectorProblem
 from ..data.types import FloatArray, Interval, Label
-from ..errors import Binned, CellEstimator, Isotonic
-from ..errors.named import estimator_named
+from ..estimators import Binned, CellEstimator, Isotonic
+from ..estimators.named import estimator_named
 from ..measure.curves.band_kinds import BANDS, check_band
 from ..measure.curves.corp import is_isotonic, isotonic_curve
 from ..measure.curves.from_cells import curve_from
@@ -23,6 +22,7 @@ from ..measure.estimation import estimate_from_sums
 from ..measure.inference.steps import Groups
 from ..measure.question import Question
 from ..measure.result import Estimate, ReliabilityCurve
+from ..notions import Notion, as_notion
 from .scale import PAPERS, SCALES
 
 #: Panels a figure has at most.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
-from ..measure.murphy import brier_curve, murphy_curve
+from ..scores.murphy import brier_curve, murphy_curve
 from .base import CurveDisplay
 from .style import Style, class_text, digits_of
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..judge.tests import TestResult
+from ..significance import TestResult
 from .axes import new_axes
 from .base import Display
 from .style import STYLES, plain_text

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..judge.models import ModelRanks, rank_models
+from ..scores.ranks import ModelRanks, rank_models
 from .base import Display
 from .style import STYLES, font_scale, plain_text
 

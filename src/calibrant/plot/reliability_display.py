@@ -8,14 +8,14 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ..data.notions import Notion
 from ..data.types import Label, RandomState
 from ..data.validation import as_predictions
 from ..data.verbs import InputOptions, verb
-from ..errors import Binned, CellEstimator, Estimator, Isotonic
+from ..estimators import Binned, CellEstimator, Estimator, Isotonic
 from ..measure.estimation import estimate as estimate_of
 from ..measure.estimation import resolve_estimator
 from ..measure.result import Estimate
+from ..notions import Notion
 from .axes import claim, classes_on, given_axes, is_own, match, new_axes
 from .base import Display
 from .diagram import (

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..data.notions import ClassSpecific, Notion
 from ..data.types import Label
+from ..notions import ClassSpecific, Notion
 
 
 def response_of(estimator: Any, X: Any, notion: str | Notion, pos_label: Label) -> tuple[Any, list[Label], Label]:

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from ..data.checks import check_choice, check_int
-from ..data.notions import as_notion
 from ..data.problem import VectorProblem
 from ..data.types import AnyArray, FloatArray, Label
 from ..data.validation import as_predictions
 from ..data.weights import ones_or
-from ..errors import DirichletKernel
-from ..errors.simplex import simplex_cells
-from ..errors.simplex_kernel import Simplex, seen_from
+from ..estimators import DirichletKernel
+from ..estimators.simplex import simplex_cells
+from ..estimators.simplex_kernel import Simplex, seen_from
+from ..notions import as_notion
 from .simplex_display import draw_simplex, simplex_grid, to_page, triangles
 from .style import class_text
 

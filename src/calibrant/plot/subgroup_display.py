@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..judge.groups import SubgroupReport, subgroup_calibration
+from ..comparison.subgroups import SubgroupReport, subgroup_calibration
 from .base import Display
 from .style import GRID_COLOR, class_text, percent_text, plain_text, style_of
 

@@ -9,15 +9,13 @@ from typing import Any, Unpack
 import numpy as np
 
 from ..data.doubts import warn_of_order
-from ..data.notions import Classwise, Notion, as_notion
 from ..data.predictions import Predictions
 from ..data.progress import counted
 from ..data.types import Label, RandomState
 from ..data.validation import as_predictions
 from ..data.verbs import InputOptions, verb
-from ..errors import Binned, CellEstimator, Density, EmpiricalBayes, Estimator, ResidualKernel
-from ..errors.named import as_estimator
-from ..judge.tests.from_sums import SumsTest
+from ..estimators import Binned, CellEstimator, Density, EmpiricalBayes, Estimator, ResidualKernel
+from ..estimators.named import as_estimator
 from ..measure.curves.corp import curve_of_groups
 from ..measure.curves.from_cells import curve_from
 from ..measure.estimation import estimate_from_sums
@@ -26,6 +24,8 @@ from ..measure.kept import FINE_CELLS, ProblemSums
 from ..measure.result import Estimate, ReliabilityCurve
 from ..measure.scores import log_loss_per_sample
 from ..measure.streaming import Accumulator
+from ..notions import Classwise, Notion, as_notion
+from ..significance.from_sums import SumsTest
 from ..sums import BinMoments, uniform_edges
 from .classes import class_rows, class_sentence
 from .evidence import Evidence, check_material, settled
@@ -75,7 +75,7 @@ def report(
         log-loss of saying the base rate every time, and 1 % of the Brier score at most.
     threshold : float in (0, 1), optional
         Decision threshold: the score from which on you act, such as what
-        :func:`calibrant.judge.decisions.thresholds.optimal_threshold` gives for your costs: the verdict then
+        :func:`calibrant.decisions.thresholds.optimal_threshold` gives for your costs: the verdict then
         tells the share of decisions that a repair would change.
     random_state : int, Generator or None, default 0
         Fixed, so that the same predictions give the same report.
@@ -102,7 +102,7 @@ def report(
     is called miscalibrated, and how often ``matters`` is right, is simulated in ``benchmarks/coverage/verdict.md``.
 
     Every class of three or more is tested against the rest, and the verdict names those that are off: by counts of
-    outcomes in ranges of scores (:func:`calibrant.judge.tests.score_ranges.range_pvalues`), p-values adjusted by Holm's
+    outcomes in ranges of scores (:func:`.range_pvalues`), p-values adjusted by Holm's
     rule. Their intervals are those of their 15 bins, by cumulants and not by draws
     (:func:`calibrant.measure.inference.bin_intervals.binned_intervals`).
 

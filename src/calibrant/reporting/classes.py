@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..data.types import Interval
-from ..judge.multiple import holm
-from ..judge.tests.score_ranges import range_pvalues
 from ..measure.inference.bin_intervals import binned_intervals
 from ..measure.streaming import Accumulator
+from ..significance.multiple import holm
+from ..significance.score_ranges import range_pvalues
 from ..sums import BinMoments
 from .report import ClassRow
 

@@ -27,11 +27,11 @@ from ..calibrators.inputs import Sample
 from ..calibrators.select import candidates_for, judged_sample
 from ..data.checks import check_choice, check_int
 from ..data.convert import to_array
-from ..data.notions import Notion
 from ..data.predictions import Predictions
 from ..data.progress import progress_bar
 from ..data.types import FloatArray
 from ..data.verbs import verb
+from ..notions import Notion
 from .assemble import report
 from .comparison import CalibratorComparison, ComparedCalibrator
 from .report import Report

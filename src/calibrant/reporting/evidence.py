@@ -10,10 +10,10 @@ import numpy as np
 from ..data.checks import check_fraction
 from ..data.result import Result
 from ..data.types import Interval
-from ..judge.tests.from_sums import SumsTest
-from ..judge.tests.result import TestResult
 from ..measure.question import Question
 from ..measure.result import Estimate
+from ..significance.from_sums import SumsTest
+from ..significance.result import TestResult
 from ..sums import GridMoments
 
 #: What matters at a base rate of one half, as a share of the outcome's standard deviation.

@@ -10,11 +10,11 @@ import numpy as np
 from ..data.checks import check_fraction
 from ..data.result import Result
 from ..data.types import AnyArray, FloatArray, Interval
-from ..errors import laplace
-from ..errors.base import ErrorDraws
-from ..errors.empirical_bayes import WIDE, rank_cells
-from ..errors.laplace import RankCells
-from ..errors.laplace_draws import Drawn, draw_gaps
+from ..estimators import laplace
+from ..estimators.base import ErrorDraws
+from ..estimators.empirical_bayes import WIDE, rank_cells
+from ..estimators.laplace import RankCells
+from ..estimators.laplace_draws import Drawn, draw_gaps
 from ..measure.inference.posterior import credible
 from ..measure.question import Question, few_draws
 from ..sums import GridMoments

@@ -37,7 +37,7 @@ class ClassRow(Result):
         Of that error, at the report's level, widened to hold ``ece``; for each class by itself.
     pvalue : float
         Of the class being calibrated: whether it comes as often as stated, on the whole and in ranges of scores; see
-        :func:`calibrant.judge.tests.score_ranges.range_pvalues`. NaN where nothing could be seen.
+        :func:`calibrant.significance.score_ranges.range_pvalues`. NaN where nothing could be seen.
     adjusted : float
         P-value corrected for the number of classes, by Holm's rule: a calibrated model has any class marked in at most
         ``1 - level`` of all samples, however the classes depend on each other.

@@ -12,9 +12,9 @@ from torch.nn.functional import cross_entropy, one_hot
 from torch.utils.checkpoint import checkpoint
 
 from ..data.checks import check_choice, check_norm
-from ..errors import DirichletKernel
-from ..errors.dirichlet import auto
-from ..errors.simplex_kernel import LEAST
+from ..estimators import DirichletKernel
+from ..estimators.dirichlet import auto
+from ..estimators.simplex_kernel import LEAST
 from ._checks import check_pair
 from ._kernel import TILE, Around, around, log_probabilities
 

@@ -11,9 +11,9 @@ from torch import Tensor
 from torchmetrics import Metric
 
 from ..data.checks import check_norm
-from ..errors import Binned, CellEstimator, EmpiricalBayes, Estimator
-from ..errors.named import as_estimator
-from ..errors.norm import combine
+from ..estimators import Binned, CellEstimator, EmpiricalBayes, Estimator
+from ..estimators.named import as_estimator
+from ..estimators.norm import combine
 from ..sums import BinMoments, Bins, Grid
 from ..sums.edges import EDGE_UNITS, Edges
 from ..sums.grid import GRID_CELLS, GridMoments

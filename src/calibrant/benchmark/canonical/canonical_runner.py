@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...data.checks import check_int
-from ...data.notions import as_notion
 from ...data.problem import VectorProblem
 from ...data.types import FloatArray
 from ...data.validation import as_predictions
-from ...errors.base import Estimator
+from ...estimators.base import Estimator
+from ...notions import as_notion
 from ..config import check_sizes, described
 from ..experiment import Experiment, definitions_of
 from ..read import Row, statistics

@@ -13,9 +13,9 @@ import numpy as np
 from ...data.checks import check_int, check_positive
 from ...data.problem import VectorProblem
 from ...data.types import AnyArray, FloatArray
-from ...errors import DirichletKernel, SimplexBinned
-from ...errors.norm import vector_power
-from ...errors.simplex_kernel import Simplex, around
+from ...estimators import DirichletKernel, SimplexBinned
+from ...estimators.norm import vector_power
+from ...estimators.simplex_kernel import Simplex, around
 from ..config import check_sizes
 from ..experiment import Experiment
 from .canonical_runner import Item, evaluation_set
@@ -141,7 +141,7 @@ def limits(distribution: VectorDistribution, bits: int) -> dict[tuple[str, str],
 
 def _binned_limit(binned: SimplexBinned, probs: FloatArray, mean: FloatArray, norm: float) -> float:
     """The same of cells."""
-    from ...errors.simplex import simplex_cells
+    from ...estimators.simplex import simplex_cells
 
     if not isinstance(binned.n_bins, int):
         raise TypeError(f"only a fixed number of cuts has a limit; got {binned!r}")

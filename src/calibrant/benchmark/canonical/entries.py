@@ -8,9 +8,9 @@ from typing import Any
 
 from ...data.checks import check_some
 from ...data.problem import VectorProblem
-from ...errors import DirichletKernel, Estimator, SimplexBinned
-from ...errors.dirichlet import auto
-from ...errors.simplex_kernel import Simplex
+from ...estimators import DirichletKernel, Estimator, SimplexBinned
+from ...estimators.dirichlet import auto
+from ...estimators.simplex_kernel import Simplex
 from ...measure.estimation import canonical_default as default
 
 #: ``E ‖gap‖₁`` and ``E ‖gap‖₂²``.

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...data.types import FloatArray
-from ...errors.base import Cells
+from ...estimators.base import Cells
 from ..inference.bands import binomial_consistency, bootstrap_band, clopper_pearson, consistency_band, wilson_interval
 from ..inference.isotonic_bands import simultaneous_band, steps
 from ..inference.steps import Groups

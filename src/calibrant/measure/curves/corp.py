@@ -8,8 +8,8 @@ import numpy as np
 
 from ...data.problem import Problem
 from ...data.types import FloatArray, Label
-from ...errors import Isotonic
-from ...errors.isotonic import isotonic_means
+from ...estimators import Isotonic
+from ...estimators.isotonic import isotonic_means
 from ..inference.isotonic_bands import consistency_band, likelihood_ratio_band, simultaneous_band, steps
 from ..inference.steps import MOST, Groups
 from ..result import ReliabilityCurve

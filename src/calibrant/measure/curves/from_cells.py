@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ...data.types import FloatArray, Label
-from ...errors.base import MIN_LOCAL_SIZE, CellEstimator, Cells
-from ...errors.fitted import DrawnFromNodes
+from ...estimators.base import MIN_LOCAL_SIZE, CellEstimator, Cells
+from ...estimators.fitted import DrawnFromNodes
 from ...sums import BinMoments
 from ..inference.steps import Groups
 from ..result import ReliabilityCurve

@@ -9,14 +9,14 @@ from typing import Any, Unpack
 import numpy as np
 
 from ...data.checks import check_level, check_resamples
-from ...data.notions import Notion, as_notion
 from ...data.problem import Problem, VectorProblem
 from ...data.progress import counted
 from ...data.types import Label, RandomState
 from ...data.validation import as_predictions
 from ...data.verbs import InputOptions, verb
-from ...errors import AdaptiveKernel, Binned, CellEstimator, Density, Isotonic, ResidualKernel
-from ...errors.named import NAMES, estimator_named
+from ...estimators import AdaptiveKernel, Binned, CellEstimator, Density, Isotonic, ResidualKernel
+from ...estimators.named import NAMES, estimator_named
+from ...notions import Notion, as_notion
 from ..inference.steps import MOST, Groups
 from ..result import ReliabilityCurve
 from .band_kinds import check_band

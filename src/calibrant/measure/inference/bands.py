@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...data.types import FloatArray
-from ...errors.base import Cells
+from ...estimators.base import Cells
 
 #: Above this mean a Poisson distribution is drawn as the normal one it tends to, five times faster. Its skewness is
 #: then below 0.1 in a cell, and a kernel averages over many cells.

@@ -39,11 +39,11 @@ import numpy as np
 from ...data.problem import Problem
 from ...data.progress import counted, progress_bar
 from ...data.types import AnyArray, FloatArray, Interval
-from ...errors.base import CellEstimator, Estimator, Held
-from ...errors.fitted import as_grid
-from ...errors.norm import mean_power, root
-from ...errors.path import SCALES, Path
-from ...errors.residual import ResidualKernel
+from ...estimators.base import CellEstimator, Estimator, Held
+from ...estimators.fitted import as_grid
+from ...estimators.norm import mean_power, root
+from ...estimators.path import SCALES, Path
+from ...estimators.residual import ResidualKernel
 from ...sums.shared import Shared
 from ..question import Question, sums_up
 from .unified import reach

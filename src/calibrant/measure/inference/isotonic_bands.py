@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...data.types import AnyArray, FloatArray
-from ...errors.isotonic import isotonic_means
+from ...estimators.isotonic import isotonic_means
 from .bands import clopper_pearson, quantiles
 from .steps import Groups
 

@@ -6,7 +6,7 @@ error the sample could have missed, which "exactly 0" would hide. The lower end 
 is more probable than :func:`threshold` says.
 
 The draws are those of a model, not of the world. Where what a drawn map misses of the outcomes is added to its error
-(:class:`calibrant.errors.base.ErrorDraws`, ``corrected``; a posterior with a one-step correction: Yiu, Fong, Holmes &
+(:class:`.ErrorDraws`, ``corrected``; a posterior with a one-step correction: Yiu, Fong, Holmes &
 Rousseau 2023, *Semiparametric posterior corrections*), their quantiles are the interval, and a calibrated model's
 reach below 0. Of a largest gap, of its quantiles and of shares of decisions there is no such correction, and
 some numbers were fitted to the tracks of the known-truth benchmark, for a level of 0.95: draws are spread about their
@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...data.types import FloatArray, Interval
-from ...errors.base import ErrorDraws
+from ...estimators.base import ErrorDraws
 from ..question import Question
 
 #: Prior probability of exact calibration.

@@ -1,0 +1,1 @@
+"""Comparisons: models on the same rows, and subgroups of rows."""

@@ -1,0 +1,370 @@
+"""`compare_models`: which of several models of the same rows is better, by what, and how sure that is."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Unpack
+
+import numpy as np
+
+from ...data.checks import check_choice, check_level, check_resamples
+from ...data.predictions import Predictions
+from ...data.types import CalibrantWarning, FloatArray, Interval, RandomState
+from ...data.validation import as_predictions
+from ...data.verbs import InputOptions, verb
+from ...data.weights import ones_or
+from ...estimators import Estimator
+from ...measure.curves.from_cells import describe
+from ...measure.estimation import resolve_estimator
+from ...measure.scores import ScoringRule, as_rule
+from ...notions import Notion, as_notion
+from ...significance.multiple import holm
+from .measures import Measured, Measures
+from .parts import has_parts
+from .residual_bins import problems_of
+from .result import ComparedModel, Difference, ModelComparison, higher_is_better
+from .units import Units
+
+ADJUSTMENTS = ("holm", "bonferroni", "none")
+#: Below this many groups (Kish's, where they differ in weight) their t distribution is doubtful.
+FEW_GROUPS = 30
+#: Differences up to this are rounding.
+_ROUNDING = 1e-13
+
+
+@verb(grouped=True)
+def compare_models(
+    y_true: Any,
+    y_probs: Mapping[str, Any] | None = None,
+    *,
+    notion: str | Notion = "auto",
+    estimator: str | Estimator = "auto",
+    scores: Sequence[str | ScoringRule] = ("brier", "log-loss"),
+    reference: str | None = None,
+    level: float = 0.95,
+    n_resamples: int = 2000,
+    random_state: RandomState = 0,
+    adjust: str = "holm",
+    **inputs: Unpack[InputOptions],
+) -> ModelComparison:
+    r"""Compare models on the same rows: calibration error, proper scores and their parts, with intervals and p-values.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,), or mapping of names to Predictions
+        Observed labels. A mapping of :class:`Predictions` of the same rows stands for the first two arguments.
+    y_probs : mapping of names to array-likes of shape (n,) or (n, K)
+        Probabilities of each model, at least two, for the same rows; all of one shape. Predictions have labels of their
+        own: ``y_true`` is then None.
+    notion : str or Notion, default "auto"
+        What must be calibrated; see :func:`calibrant.calibration_error`. Any but the canonical one.
+    estimator : "auto" or Estimator, default "auto"
+        Estimator of the (L1) calibration error of each model, as :func:`calibrant.calibration_error`. Intervals are of
+        the error itself, and do not depend on it.
+    scores : sequence of {"brier", "log-loss", "spherical"} or scoring rules, default ("brier", "log-loss")
+        ``"brier"``: ``(p - o)²`` of two classes, ``Σ_k (p_k - o_k)²`` of more.
+    groups : array-like of shape (n,), optional
+        What must not be taken for independent rows: the game, patient or event that several rows are of. Scores do not
+        depend on it, only what is known of their noise and bias; calibration errors are those of
+        :func:`calibrant.calibration_error` with groups.
+    sample_weight, labels, pos_label
+        See :func:`calibrant.as_predictions`.
+    reference : str, optional
+        Compare every model to this one, instead of every pair.
+    level : float, default 0.95
+        Level of the intervals, each by itself.
+    n_resamples : int, default 2000
+        Bootstrap resamples, for the calibration error and the parts of scores.
+    random_state : int, Generator or None
+    adjust : {"holm", "bonferroni", "none"}, default "holm"
+        Adjustment of p-values for the number of pairs, within each measure.
+
+    Returns
+    -------
+    ModelComparison
+        ``str(comparison)``, ``.models``, ``.differences``, ``.difference(measure, model, other)``, ``.to_dict()``,
+        ``.to_frame()``. Measures, in order: ``calibration_error``, ``squared_calibration_error``; each score, and its
+        ``_miscalibration`` and ``_discrimination`` (those of :func:`calibrant.decompose`, CORP; only Brier's has them
+        for more than two classes); ``accuracy``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For fewer than two models or two independent units, models of different shapes or classes, groups that are
+        missing, the canonical notion.
+
+    Warns
+    -----
+    CalibrantWarning
+        For fewer than 30 groups, counted as Kish's effective number where they differ in weight.
+
+    Notes
+    -----
+    Every interval is ``middle ± t · se`` with its p-value from the same t, so both agree. Units are rows, or groups.
+
+    - *Scores, accuracy*: means of paired differences; ``se`` from the sums over units, degrees of freedom units - 1
+      (the test of Diebold & Mariano for independent units).
+    - *Squared calibration error*: over √n bins of equal counts, from products of residuals of different units, whose
+      noise does not correlate; so the middle is unbiased for what bins resolve, calibrated or not, and ``se`` holds
+      the noise of squares too, where that of gaps vanishes. At most 4096 bins for all classes together. The test to
+      trust of calibration.
+    - *Calibration error* (L1): over 2 ∛n bins of equal counts, what noise adds to absolute gaps taken off: the gaps
+      found, times λ, are such that samples around them give what the data do. For a single model that may lie below 0,
+      so that it is unbiased near calibration. ``se`` is the sum of both models', by resamples: wide, but right however
+      the two are correlated. Values are the estimator's; the default shrinks them, so that in small samples their
+      difference may lie outside of the interval.
+    - *Miscalibration, discrimination*: bootstrap of units for ``se``; beyond 2000 distinct scores neighbours are pooled
+      in resamples. An isotonic fit is better on its own rows than it is, the more so the more distinct scores a model
+      has: that bias is estimated by 100 draws of labels from a smooth map of each model's scores, and taken off. If
+      the truth has steps it is less, which ``se`` allows for: differences between models of many and of few scores are
+      detected late. With groups, labels of one are correlated as much as the residuals are, by normal latents of one
+      correlation.
+
+    What that covers is simulated in docs/comparing_models.md. A score of ∞ (probability 0 of the observed class) has no
+    interval. Cost, of n rows: O(n log n) a model, products of bins a pair, and
+    O(n_resamples · n) a model and class for the bootstrap: 10⁵ rows of two classes take 4 s of CPU a model, 10⁴ rows of
+    ten classes 2 s.
+
+    References
+    ----------
+    Diebold & Mariano (1995), *Comparing predictive accuracy*; Efron & Stein (1981), *The jackknife estimate of
+    variance*; Dimitriadis, Gneiting & Jordan (2021); Holm (1979).
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> y = rng.random(2000) < p
+    >>> found = cal.compare_models(y, {"right": p, "too sure": p**2 / (p**2 + (1 - p) ** 2)}, n_resamples=200)
+    >>> d = found.difference("brier", "right", "too sure")
+    >>> d.better, d.interval.high < 0
+    ('right', True)
+    """
+    names, models = _judged(y_true, y_probs, inputs)
+    reference = _judged_reference(reference, names)
+    check_choice("adjust", adjust, ADJUSTMENTS)
+    checked = check_level(level)
+    n_resamples = check_resamples(n_resamples)
+    first = models[0]
+    if first.weights is not None and not first.weights.all():
+        held = first.weights > 0
+        models = [p.subset(held) for p in models]
+    group = models[0].groups
+    units = Units.of(models[0])
+    if not units.size >= 2:
+        what = "rows with weight" if group is None else "groups with weight"
+        raise ValueError(f"a comparison needs at least two independent {what}; got {units.size:g}")
+    rng = _judged_random_state(random_state)
+    chosen, reader = _judged_notion(notion, estimator, models[0])
+    rules = _judged_rules(scores, models[0])
+    found = _measured(Measures(models, units), chosen, reader, rules, n_resamples, rng)
+    complaints = _complaints(units)
+    for text in complaints:
+        warnings.warn(text, CalibrantWarning, stacklevel=2)
+    pairs = [
+        (i, j)
+        for i in range(len(names))
+        for j in range(len(names))
+        if (i < j if reference is None else names[j] == reference != names[i])
+    ]
+    return ModelComparison(
+        models=tuple(
+            ComparedModel(name, {m: float(v.values[i]) for m, v in found.items()}) for i, name in enumerate(names)
+        ),
+        differences=tuple(d for m, v in found.items() for d in _differences(m, v, names, pairs, checked, adjust)),
+        level=checked,
+        adjust=adjust,
+        reference=reference,
+        notion=str(chosen),
+        estimator=describe(reader),
+        n_samples=first.n_samples,
+        n_groups=units.copies.size if units.grouped else None,
+        warnings=complaints,
+        n_classes=first.n_classes,
+    )
+
+
+def _judged(y_true: Any, y_probs: Any, inputs: InputOptions) -> tuple[list[str], list[Predictions]]:
+    """Names and predictions of the same rows, whose classes all come in the order of the first."""
+    if isinstance(y_true, Mapping):
+        if y_probs is not None:
+            raise TypeError(
+                "a mapping of Predictions says everything about the rows: y_probs must not be given with it"
+            )
+        y_true, y_probs = None, y_true
+    if not isinstance(y_probs, Mapping):
+        raise TypeError(f"y_probs must map names to probabilities; got {type(y_probs).__name__}")
+    names = [str(name) for name in y_probs]
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise ValueError(f"y_probs must hold at least two models of different names; got {names}")
+    alone = [isinstance(one, Predictions) for one in y_probs.values()]
+    if any(alone) and not all(alone):
+        raise TypeError(f"models must all be Predictions or all be arrays; {names[alone.index(False)]!r} is an array")
+    if any(alone) and y_true is not None:
+        raise TypeError("Predictions have labels of their own: y_true must not be given with them")
+    if not any(alone) and y_true is None:
+        raise TypeError("y_true must be given: the labels of the rows, unless every model is Predictions")
+    models: list[Predictions] = []
+    for name, one in zip(names, y_probs.values(), strict=True):
+        given = (one, None) if isinstance(one, Predictions) else (y_true, one)
+        try:
+            p = as_predictions(*given, **inputs)
+        except (ValueError, TypeError) as error:
+            raise type(error)(f"model {name!r}: {error}") from error
+        first = models[0] if models else p
+        models.append(_alike(p, name, first, names[0]))
+    return names, models
+
+
+def _alike(p: Predictions, name: str, first: Predictions, first_name: str) -> Predictions:
+    """Predictions with the classes in the order of the first model's; ValueError names what differs."""
+    if p.probs.ndim != first.probs.ndim:
+        raise ValueError(
+            f"models must have probabilities of one shape; {first_name!r} has {first.probs.shape}, {name!r} has "
+            f"{p.probs.shape}"
+        )
+    if set(p.classes) != set(first.classes):
+        raise ValueError(
+            f"models must have the same classes; {first_name!r} has {list(first.classes)!r}, {name!r} has "
+            f"{list(p.classes)!r}"
+        )
+    p = _in_order(p, first)
+    mine, others = (ones_or(one.weights, one.n_samples) for one in (p, first))
+    for what, same in (
+        ("number of rows", p.n_samples == first.n_samples),
+        ("labels", np.array_equal(p.codes, first.codes)),
+        ("sample_weight", np.array_equal(mine, others)),
+        ("pos_label", p.positive == first.positive),
+    ):
+        if not same:
+            raise ValueError(f"models must be of the same rows; {first_name!r} and {name!r} differ in their {what}")
+    return p
+
+
+def _in_order(p: Predictions, first: Predictions) -> Predictions:
+    """Predictions with the classes in the order of the first model's."""
+    if p.classes == first.classes:
+        return p
+    order = [p.classes.index(c) for c in first.classes]
+    place = np.argsort(order)
+    return replace(
+        p,
+        probs=p.probs if p.positive is not None else p.probs[:, order],
+        codes=place[p.codes.astype(np.intp)],
+        classes=first.classes,
+        positive=None if p.positive is None else int(place[p.positive]),
+        logs=None if p.logs is None else p.logs[:, order],
+    )
+
+
+def _judged_reference(reference: str | None, names: Sequence[str]) -> str | None:
+    if reference is not None and reference not in names:
+        raise ValueError(f"reference must be one of the models {list(names)}; got {reference!r}")
+    return reference
+
+
+def _judged_random_state(random_state: RandomState) -> np.random.Generator:
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"random_state must be None, an int of at least 0 or a numpy Generator; got {random_state!r}"
+        ) from None
+
+
+def _judged_notion(notion: str | Notion, estimator: str | Estimator, p: Predictions) -> tuple[Notion, Estimator]:
+    chosen = as_notion(notion, p)
+    reduction = problems_of(p, chosen)
+    if reduction.average == "max":
+        raise ValueError(f"models cannot be compared by {chosen!r}: a maximum over classes has no standard error")
+    return chosen, resolve_estimator(estimator, reduction, chosen.name, 1)
+
+
+def _judged_rules(scores: Any, p: Predictions) -> dict[str, ScoringRule]:
+    """Scoring rules by name."""
+    if isinstance(scores, (str, ScoringRule)) or not isinstance(scores, Iterable):
+        raise TypeError(f"scores must be a sequence, such as ('brier', 'log-loss'); got {scores!r}")
+    scores = list(scores)
+    for score in scores:
+        if not isinstance(score, (str, ScoringRule)):
+            raise TypeError(f"scores must be names or scoring rules; got {score!r}")
+    rules = {s if isinstance(s, str) else repr(s): as_rule(s, half=p.n_classes == 2) for s in scores}
+    for name, rule in rules.items():
+        if rule.binary and p.n_classes > 2:
+            raise ValueError(f"scores: {name} is of two classes; there are {p.n_classes}")
+    return rules
+
+
+def _measured(
+    measures: Measures,
+    notion: Notion,
+    estimator: Estimator,
+    rules: Mapping[str, ScoringRule],
+    n_resamples: int,
+    rng: np.random.Generator,
+) -> dict[str, Measured]:
+    """All measures, in the order in which they are shown."""
+    n_classes = measures.models[0].n_classes
+    taken_apart = {name: rule for name, rule in rules.items() if has_parts(rule, n_classes)}
+    resampled = measures.resampled(notion, estimator, taken_apart, n_resamples, rng)
+    found = {
+        "calibration_error": resampled.pop("calibration_error"),
+        "squared_calibration_error": measures.squared_error(notion),
+    }
+    for name, rule in rules.items():
+        found[name] = measures.score(rule)
+        for part in ("miscalibration", "discrimination"):
+            if f"{name}_{part}" in resampled:
+                found[f"{name}_{part}"] = resampled[f"{name}_{part}"]
+    found["accuracy"] = measures.accuracy()
+    return found
+
+
+def _complaints(units: Units) -> tuple[str, ...]:
+    """What is known against intervals and p-values."""
+    if not units.grouped or units.effective_size >= FEW_GROUPS:
+        return ()
+    groups, effective = units.copies.size, units.effective_size
+    counted = (
+        f"{groups} groups" if effective > groups - 0.5 else f"{groups} groups, as good as {effective:.1f} equal ones,"
+    )
+    return (f"{counted} are few: intervals and p-values rest on a t distribution that needs about {FEW_GROUPS}",)
+
+
+def _differences(
+    measure: str, found: Measured, names: Sequence[str], pairs: Sequence[tuple[int, int]], level: float, adjust: str
+) -> list[Difference]:
+    """Differences of one measure, with p-values adjusted for the pairs."""
+    from scipy.special import stdtr, stdtrit
+
+    t = float(stdtrit(found.df, (1 + level) / 2))
+    rows = []
+    for i, j in pairs:
+        with np.errstate(invalid="ignore"):
+            value = float(found.values[i] - found.values[j])
+        if not np.isfinite(value):
+            rows.append((value, float("nan"), float("nan"), Interval(float("nan"), float("nan")), float("nan")))
+            continue
+        with np.errstate(invalid="ignore"):  # weights beyond what floats hold leave nothing to tell
+            middle, se = float(found.centres[i] - found.centres[j]), found.se(i, j)
+        # Without any noise every row says the same.
+        far = 0.0 if abs(middle) <= _ROUNDING else abs(middle) / se if se > 0 else np.inf
+        pvalue = float(2 * stdtr(found.df, -far))
+        rows.append((value, middle, se, Interval(middle - t * se, middle + t * se), pvalue))
+    adjusted = adjusted_pvalues(np.array([row[-1] for row in rows]), adjust)
+    sign = -1 if higher_is_better(measure) else 1
+    out = []
+    for (i, j), (value, middle, se, interval, pvalue), each in zip(pairs, rows, adjusted, strict=True):
+        better = None if not each < 1 - level else names[i if sign * middle < 0 else j]
+        out.append(Difference(measure, names[i], names[j], value, middle, se, interval, pvalue, float(each), better))
+    return out
+
+
+def adjusted_pvalues(pvalues: FloatArray, adjust: str) -> FloatArray:
+    """P-values adjusted for their number by Holm's or Bonferroni's rule; NaN stays and does not count."""
+    if adjust == "holm":
+        return holm(pvalues)
+    return np.minimum(pvalues * np.count_nonzero(~np.isnan(pvalues)), 1.0) if adjust == "bonferroni" else pvalues

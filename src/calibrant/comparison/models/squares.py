@@ -1,0 +1,109 @@
+"""Squared calibration errors of several models on the same rows: unbiased, with the covariance of their noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ...data.predictions import Predictions
+from ...data.types import FloatArray
+from ...notions import Notion
+from .residual_bins import BinnedResiduals
+from .units import Units
+
+#: Bins of all problems of a model together: products of two models' bins are worked out pair by pair.
+MOST_BINS = 4096
+_BLOCK = 512
+#: Units whose pairs may be held.
+_MOST_UNITS = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Squares:
+    r"""Squared error of one model, over bins j of equal counts and pairs of different units u ≠ v.
+
+    .. math:: T = \sum_j \pi_j \frac{\sum_{u \ne v} r_{uj} r_{vj}}{\sum_{u \ne v} m_{uj} m_{vj}}
+
+    with :math:`r_{uj}` and :math:`m_{uj}` the sums of residuals ``o - s`` and of weights of a unit's rows in a bin, and
+    :math:`\pi_j` the bin's share of the weight. The noise of two units does not correlate, however that of rows within
+    a unit does: T is unbiased for :math:`\sum_j \pi_j E[o - s \mid j]^2`.
+
+    Attributes
+    ----------
+    value : float
+    influence : ndarray of shape (G,)
+        What T owes to one copy of each unit, paired with all others.
+    factor : ndarray of shape (B,)
+        What T counts a product of two units in a bin.
+    noise : sparse array of shape (B, G)
+        Residual sums less the bins' gaps.
+    """
+
+    value: float
+    influence: FloatArray
+    factor: FloatArray
+    noise: Any
+
+    @classmethod
+    def of(cls, p: Predictions, notion: Notion, units: Units) -> Squares:
+        """Of predictions whose rows all have weight; √n bins, for noise costs no bias here."""
+        found = BinnedResiduals.of(p, notion, units, np.sqrt, MOST_BINS)
+        residual, mass, bin_of = found.residual, found.mass, found.bin_of
+        gap, whole = found.sums(residual), found.sums(mass)
+        products, pairs = gap**2 - found.sums(residual**2), whole**2 - found.sums(mass**2)
+        # A bin with one unit has no pair: what of its gap is noise nothing tells, and it counts as 0.
+        several = pairs > 1e-9 * whole**2
+        pairs = np.where(several, pairs, np.inf)
+        factor = found.scale * whole / pairs
+        value = float(factor @ products)
+        others = np.where(several[bin_of], whole[bin_of] - mass, np.inf)
+        terms = 2 * residual * (gap[bin_of] - residual) / others - mass * (products / pairs)[bin_of]
+        influence = np.bincount(found.unit_of, weights=found.scale[bin_of] * terms, minlength=units.copies.size)
+        mean = np.divide(gap, whole, out=np.zeros(whole.shape), where=whole > 0)
+        noise = found.sparse(residual - mass * mean[bin_of])
+        return cls(value, influence - value * units.mass / units.total, factor, noise)
+
+    @cached_property
+    def of_pairs(self) -> FloatArray:
+        """What T owes to each pair of units, (G, G)."""
+        return np.asarray((self.noise.T @ self.noise.multiply(self.factor[:, None]).tocsr()).todense())
+
+
+def squares_covariance(models: Sequence[Squares], units: Units) -> tuple[FloatArray, FloatArray]:
+    r"""Covariance (M, M) of squared errors, and the part of it that remains where all models are calibrated.
+
+    .. math:: \sum_u \psi_u^2 - \tfrac12 \sum_{u \ne v} h_{uv}^2
+
+    of the influences ψ and of what T owes to pairs of units, h. Of squared gaps the influences hold the noise twice
+    (Efron & Stein 1981), of a gap that is not 0 once.
+    """
+    number = len(models)
+    pairs = np.empty((number, number))
+    for i, one in enumerate(models):
+        for j in range(i + 1):
+            pairs[i, j] = pairs[j, i] = _pair_covariance(one, models[j], units.copies)
+    whole = units.covariance(np.stack([m.influence for m in models]))
+    return whole - pairs, pairs
+
+
+def _pair_covariance(one: Squares, other: Squares, copies: FloatArray) -> float:
+    """``2 Σ_{u ≠ v} (Σ_j a_j r_uj r_vj)(Σ_k b_k q_uk q_vk)``, by the products of bins, or of units if these are fewer.
+
+    Either way sums over pairs of all copies, less those of a copy with itself.
+    """
+    if copies.size < min(one.factor.size, _MOST_UNITS):
+        first, second = one.of_pairs, other.of_pairs
+        return 2 * float(copies @ (first * second) @ copies - copies @ (np.diag(first) * np.diag(second)))
+    right = other.noise.multiply(copies).T.tocsr()
+    right_squared = other.noise.multiply(other.noise).multiply(copies).T.tocsr()
+    total = 0.0
+    for start in range(0, one.factor.size, _BLOCK):
+        rows = one.noise[start : start + _BLOCK]
+        a = one.factor[start : start + _BLOCK]
+        met = rows @ right
+        total += a @ (met.multiply(met) @ other.factor) - a @ (rows.multiply(rows) @ (right_squared @ other.factor))
+    return 2 * float(total)

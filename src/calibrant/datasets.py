@@ -1,0 +1,263 @@
+"""Predictions to try things on: synthetic problems with known calibration error, and scikit-learn's own data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from .data.types import AnyArray, FloatArray, Label, RandomState
+
+_MAPS = ("calibrated", "overconfident", "underconfident", "shifted", "wavy")
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Labels and predictions; ``truth`` is the exact L1 calibration error, NaN where unknown."""
+
+    y_true: AnyArray
+    y_prob: FloatArray
+    labels: tuple[Label, ...]
+    truth: float
+    description: str
+
+
+def true_map(scores: FloatArray, kind: str) -> FloatArray:
+    """``P(outcome | score)`` of :func:`make_scores`: logistic maps, a shift in logit space, or a sine."""
+    from scipy.special import expit, logit
+
+    if kind not in _MAPS:
+        raise ValueError(f"kind must be one of {', '.join(map(repr, _MAPS))}; got {kind!r}")
+    if kind == "calibrated":
+        return np.asarray(scores, dtype=np.float64)
+    if kind == "wavy":
+        return np.asarray(np.clip(scores + 0.1 * np.sin(3 * np.pi * scores) * 4 * scores * (1 - scores), 0, 1))
+    slope, shift = {"overconfident": (0.5, 0.0), "underconfident": (2.0, 0.0), "shifted": (1.0, -0.7)}[kind]
+    return np.asarray(expit(slope * logit(scores) + shift))
+
+
+def make_scores(
+    n_samples: int,
+    kind: str = "overconfident",
+    *,
+    a: float = 1.0,
+    b: float = 1.0,
+    random_state: RandomState = None,
+) -> Sample:
+    r"""Binary predictions with Beta(a, b) scores and a known map to outcomes.
+
+    .. math:: s \sim Beta(a, b), \quad o \sim Bernoulli(g(s)), \quad truth = E\,|g(s) - s|
+
+    Parameters
+    ----------
+    n_samples : int
+    kind : {"calibrated", "overconfident", "underconfident", "shifted", "wavy"}
+        The map g; see :func:`true_map`.
+    a, b : float
+        Parameters of the Beta distribution of scores.
+    random_state : int, Generator or None
+
+    Returns
+    -------
+    Sample
+        ``truth`` by quadrature, to about 1e-8.
+
+    Examples
+    --------
+    >>> from calibrant.datasets import make_scores
+    >>> round(make_scores(10, "overconfident", random_state=0).truth, 4)
+    0.0966
+    """
+    rng = np.random.default_rng(random_state)
+    scores = rng.beta(a, b, n_samples)
+    outcomes = (rng.random(n_samples) < true_map(scores, kind)).astype(np.int64)
+    return Sample(outcomes, scores, (0, 1), _truth(kind, a, b), f"{kind}, Beta({a:g}, {b:g}) scores")
+
+
+@cache
+def _truth(kind: str, a: float, b: float) -> float:
+    """``E|g(s) - s|`` over the quantiles of s: midpoints of 2·10⁵ steps of equal probability."""
+    from scipy.special import betaincinv
+
+    grid = betaincinv(a, b, (np.arange(200_000) + 0.5) / 200_000)
+    return float(np.abs(true_map(grid, kind) - grid).mean())
+
+
+#: The survey's classes: halves of normal distributions (mean, variance) of one feature; the third has only one.
+_SURVEY = (((64.0, 1280.0), (-4.0, 960.0)), ((4.0, 980.0), (-72.0, 1024.0)), ((0.0, 8.0), (0.0, 8.0)))
+_SURVEY_SLOPES = {"underconfident": 0.01, "overconfident": 0.05}
+_SURVEY_WEIGHTS = np.array([1.6, 0.6, 1.0])
+_SURVEY_CASES = (*_SURVEY_SLOPES, "three-class", "network")
+#: Classes of the network's two features: means, and factors whose products with their transposes are the covariances.
+_PLANE_MEANS = np.array([[0.0, 0.0], [2.0, 0.0], [0.6, 1.7]])
+_PLANE_FACTORS = np.array([[[1.0, 0.0], [0.0, 1.0]], [[1.2, 0.0], [0.4, 0.7]], [[0.8, 0.0], [-0.4, 1.1]]])
+_NETWORK_ROWS = 300
+
+
+def survey_posterior(x: Any, n_classes: int = 2) -> FloatArray:
+    """``P(class | x)`` in the synthetic cases of Silva Filho et al., equal priors; shape (n, 2) or (n, 3).
+
+    Class 1 is half N(64, 1280) and half N(-4, 960), class 2 half N(4, 980) and half N(-72, 1024), class 3 N(0, 8), with
+    variances. The last column of two classes is class 1, of which high x and so high scores are evidence.
+    """
+    logs = _survey_log_densities(x)[:, :n_classes]
+    density = np.exp(logs - logs.max(axis=1, keepdims=True))
+    posterior = density / density.sum(axis=1, keepdims=True)
+    return np.asarray(posterior[:, ::-1] if n_classes == 2 else posterior)
+
+
+def survey_true_map(scores: Any, case: str) -> FloatArray:
+    """``P(class 1 | score)`` of the survey's two-class cases, whose scores are ``1 / (1 + exp(-a x))``.
+
+    Scores count as 1e-5 to 1 - 1e-5: beyond, where no sample comes, the distributions' far tails turn the map back.
+    """
+    from scipy.special import logit
+
+    if case not in _SURVEY_SLOPES:
+        raise ValueError(f"case must be one of {', '.join(map(repr, _SURVEY_SLOPES))}; got {case!r}")
+    s = np.clip(np.asarray(scores, dtype=np.float64), 1e-5, 1 - 1e-5)
+    return survey_posterior(logit(s) / _SURVEY_SLOPES[case])[:, 1]
+
+
+def make_survey(n_samples: int, case: str = "overconfident", *, random_state: RandomState = None) -> Sample:
+    """The synthetic cases of Silva Filho et al., *Classifier calibration: a survey*: two or three classes.
+
+    Parameters
+    ----------
+    n_samples : int
+    case : {"underconfident", "overconfident", "three-class", "network"}
+        The first two: scores ``1 / (1 + exp(-a x))`` with a = 0.01 and 0.05. ``"three-class"``: true probabilities made
+        too sharp, and too high for one class (:func:`survey_distorted`; the survey's own scores are not published).
+        ``"network"``: new rows by a neural network that was fitted to few, in the place of the survey's own network,
+        which is not published either: the classes, normal in two features, and the network (16 hidden units, 300 rows,
+        always the same; scikit-learn's) are ours.
+    random_state : int, Generator or None
+
+    Returns
+    -------
+    Sample
+        ``y_true`` 1 and 0, or 0, 1 and 2; ``truth`` by quadrature for two classes, NaN for three.
+
+    Examples
+    --------
+    >>> from calibrant.datasets import make_survey
+    >>> round(make_survey(10, "underconfident", random_state=0).truth, 6)
+    0.11216
+    """
+    from scipy.special import expit
+
+    if case not in _SURVEY_CASES:
+        raise ValueError(f"case must be one of {', '.join(map(repr, _SURVEY_CASES))}; got {case!r}")
+    rng = np.random.default_rng(random_state)
+    if case == "network":
+        x, code = _plane_rows(n_samples, rng)
+        return Sample(code, _network().predict_proba(x), (0, 1, 2), float("nan"), "a neural network's three classes")
+    n_classes = 3 if case == "three-class" else 2
+    code = rng.integers(n_classes, size=n_samples)
+    mean, variance = np.moveaxis(np.array(_SURVEY)[code, rng.integers(2, size=n_samples)], -1, 0)
+    x = mean + np.sqrt(variance) * rng.standard_normal(n_samples)
+    if n_classes == 3:
+        scores = survey_distorted(survey_posterior(x, 3))
+        return Sample(code, scores, (0, 1, 2), float("nan"), "the survey's three classes")
+    scores = np.asarray(expit(_SURVEY_SLOPES[case] * x))
+    return Sample(1 - code, scores, (0, 1), _survey_truth(case), f"the survey's two classes, {case}")
+
+
+def _plane_rows(n_samples: int, rng: np.random.Generator) -> tuple[FloatArray, AnyArray]:
+    """Two features and the class of each row."""
+    code = rng.integers(3, size=n_samples)
+    noise = rng.standard_normal((n_samples, 2))
+    return _PLANE_MEANS[code] + np.einsum("nij,nj->ni", _PLANE_FACTORS[code], noise), code
+
+
+@cache
+def _network() -> Any:
+    """A network that knows its few rows too well, and so is over-confident on others."""
+    from sklearn.neural_network import MLPClassifier
+
+    x, code = _plane_rows(_NETWORK_ROWS, np.random.default_rng(0))
+    return MLPClassifier((16,), solver="lbfgs", alpha=1e-3, max_iter=5000, max_fun=100_000, random_state=0).fit(x, code)
+
+
+def _survey_log_densities(x: Any) -> FloatArray:
+    """Log density of each class, (n, 3)."""
+    x = np.asarray(x, dtype=np.float64).reshape(-1, 1, 1)
+    mean, variance = np.moveaxis(np.array(_SURVEY), -1, 0)
+    logs = -0.5 * ((x - mean) ** 2 / variance + np.log(2 * np.pi * variance))
+    return np.asarray(np.logaddexp.reduce(logs, axis=-1) - np.log(2))
+
+
+def survey_distorted(posterior: Any) -> FloatArray:
+    """Scores of the survey's three classes from true probabilities: squared, weighted by 1.6, 0.6 and 1, normalised."""
+    scores = np.asarray(posterior, dtype=np.float64) ** 2 * _SURVEY_WEIGHTS
+    return np.asarray(scores / scores.sum(axis=1, keepdims=True))
+
+
+def survey_restored(scores: Any) -> FloatArray:
+    """True probabilities of the survey's three classes from their scores: the inverse of :func:`survey_distorted`."""
+    posterior = np.sqrt(np.asarray(scores, dtype=np.float64) / _SURVEY_WEIGHTS)
+    return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
+
+
+@cache
+def _survey_truth(case: str) -> float:
+    """``E|P(class 1 | s) - s|`` by the trapezoid rule over x, whose integrand is smooth but where the gap turns."""
+    x = np.linspace(-500, 500, 2_000_001)
+    density = np.exp(_survey_log_densities(x)[:, :2]).mean(axis=1)
+    scores = 1 / (1 + np.exp(-_SURVEY_SLOPES[case] * x))
+    return float(np.trapezoid(density * np.abs(survey_posterior(x)[:, 1] - scores), x))
+
+
+def load_breast_cancer_predictions(model: Any = None, *, random_state: int = 0) -> Sample:
+    """Held-out predictions of a model (default: Gaussian naive Bayes) on scikit-learn's breast-cancer data.
+
+    Half of the 569 rows train it; ``y_prob`` is the probability of ``"malignant"`` on the other half.
+    """
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.naive_bayes import GaussianNB
+
+    data = load_breast_cancer()
+    names = np.asarray(data.target_names)[data.target]
+    y, classes, matrix, kind = _held_out(data.data, names, GaussianNB() if model is None else model, random_state)
+    column = list(classes).index("malignant")
+    return Sample(y, matrix[:, column], classes, float("nan"), f"{kind} on breast cancer")
+
+
+def load_even_digits_predictions(model: Any = None) -> Sample:
+    """Predictions whether a handwritten digit is even, of a model that did not see it (default: naive Bayes).
+
+    All 1797 of scikit-learn's digits by cross-validation in five parts; ``y_prob`` is the probability of ``"even"``.
+    The default, Bernoulli naive Bayes on dark and light pixels, counts neighbouring pixels as if each were news of its
+    own, and so is over-confident at both ends.
+    """
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import StratifiedKFold, cross_val_predict
+    from sklearn.naive_bayes import BernoulliNB
+
+    data = load_digits()
+    model = BernoulliNB(binarize=8) if model is None else model
+    y = np.where(data.target % 2 == 0, "even", "odd")
+    folds = StratifiedKFold(5, shuffle=True, random_state=0)
+    matrix = cross_val_predict(model, data.data, y, cv=folds, method="predict_proba")
+    kind = f"{type(model).__name__} on handwritten digits: is it even?"
+    return Sample(y, matrix[:, 0], ("even", "odd"), float("nan"), kind)
+
+
+def load_digits_predictions(model: Any = None, *, random_state: int = 0) -> Sample:
+    """Held-out predictions of a model (default: Gaussian naive Bayes) on scikit-learn's digits, ten classes."""
+    from sklearn.datasets import load_digits
+    from sklearn.naive_bayes import GaussianNB
+
+    data = load_digits()
+    y, classes, matrix, kind = _held_out(data.data, data.target, GaussianNB() if model is None else model, random_state)
+    return Sample(y, matrix, classes, float("nan"), f"{kind} on handwritten digits")
+
+
+def _held_out(x: AnyArray, y: AnyArray, model: Any, seed: int) -> tuple[AnyArray, tuple[Label, ...], FloatArray, str]:
+    from sklearn.model_selection import train_test_split
+
+    train_x, test_x, train_y, test_y = train_test_split(x, y, test_size=0.5, stratify=y, random_state=seed)
+    model.fit(train_x, train_y)
+    return test_y, tuple(model.classes_.tolist()), model.predict_proba(test_x), type(model).__name__

@@ -1,0 +1,285 @@
+"""`optimism_corrected`: calibration measures of a model on the rows of its fit, less what that flatters them by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..data.checks import check_int, check_level, check_resamples
+from ..data.frame import library_of
+from ..data.progress import counted, working
+from ..data.result import Table, came_in
+from ..data.types import AnyArray, FloatArray, Interval, Label, RandomState
+from ..estimators import CellEstimator
+from .clinical import MEASURES, CalibrationMeasures, calibration_measures
+
+#: Measures that are above and below what is right by chance; distances are only above.
+_SIGNED = ("observed_expected", "in_the_large", "intercept", "slope")
+#: A standard error of log odds above this is that of an estimate that does not end.
+_ENDLESS = 1e3
+_TRIES = 1000
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OptimismCorrected(Table):
+    """Calibration measures of a model, corrected for being taken on the rows of its fit.
+
+    Attributes
+    ----------
+    apparent : mapping of name to float
+        Measures of the model fitted to all rows, on these rows; names are those of :class:`CalibrationMeasures`.
+    optimism : mapping of name to float
+        Mean, over resamples, of what a model fitted to a resample measures there above what it measures on all rows.
+    corrected : mapping of name to float
+        ``apparent - optimism``.
+    intervals : mapping of name to Interval
+        Of what the fitted model would measure on other rows; for ``observed_expected``, ``in_the_large``, ``intercept``
+        and ``slope``, and NaN without a finite estimate.
+    level : float
+    n_resamples, n_samples : int
+    label : object
+        The class whose probability is judged.
+    warnings : tuple of str
+    """
+
+    apparent: Mapping[str, float]
+    optimism: Mapping[str, float]
+    corrected: Mapping[str, float]
+    intervals: Mapping[str, Interval]
+    level: float
+    n_resamples: int
+    n_samples: int
+    label: Label
+    warnings: tuple[str, ...] = ()
+
+    def _columns(self) -> dict[str, Any]:
+        none = Interval(float("nan"), float("nan"))
+        held = [self.intervals.get(name, none) for name in self.apparent]
+        return {
+            "measure": list(self.apparent),
+            "apparent": list(self.apparent.values()),
+            "optimism": list(self.optimism.values()),
+            "corrected": list(self.corrected.values()),
+            "low": [interval.low for interval in held],
+            "high": [interval.high for interval in held],
+        }
+
+    def __str__(self) -> str:
+        lines = [
+            f"Calibration measures corrected for optimism, {self.n_samples:,} rows, {self.n_resamples} resamples, "
+            f"{100 * self.level:g} % intervals",
+            f"  {'':<26}{'apparent':>9}{'optimism':>10}{'corrected':>11}",
+        ]
+        for name, words in MEASURES.items():
+            held = self.intervals.get(name)
+            ends = "" if held is None else f"   ({held.low:.4g} to {held.high:.4g})"
+            numbers = f"{self.apparent[name]:>9.4g}{self.optimism[name]:>10.3g}{self.corrected[name]:>11.4g}"
+            lines.append(f"  {words:<26}{numbers}{ends}")
+        return "\n".join([*lines, *(f"warning: {text}" for text in self.warnings)])
+
+
+def optimism_corrected(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    pos_label: Any = None,
+    sample_weight: Any = None,
+    estimator: str | CellEstimator = "adaptive",
+    level: float = 0.95,
+    n_resamples: int = 200,
+    n_jobs: int | None = 1,
+    random_state: RandomState = 0,
+) -> OptimismCorrected:
+    r"""Harrell's bootstrap: calibration of a model on new rows, estimated from the rows of its fit alone.
+
+    .. math:: \text{corrected} = M(f_D, D) - \frac1B \sum_b \big[ M(f_{D_b}, D_b) - M(f_{D_b}, D) \big]
+
+    with M a measure of a model on rows, D all rows, and :math:`D_b` as many drawn from them with replacement, to which
+    the whole model is fitted anew.
+
+    Parameters
+    ----------
+    model : scikit-learn classifier
+        With ``predict_proba``; clones of it are fitted. Whatever looked at the labels before, such as a selection of
+        features, belongs into it (``Pipeline``), else its optimism is not seen.
+    X : array-like, frame or sparse matrix of n rows
+    y : array-like of shape (n,)
+        Two classes.
+    pos_label : label, optional
+        Default the second of the model's ``classes_``.
+    sample_weight : array-like of shape (n,), optional
+        For the measures, and for ``fit`` where the model takes weights. Rows are drawn whatever their weight.
+    estimator
+        See :func:`calibration_measures`.
+    level : float, default 0.95
+    n_resamples : int, default 200
+        Fits.
+    n_jobs : int or None, default 1
+        Processes; None for one each processor. The result does not depend on it.
+    random_state : int, Generator or None
+        Of the resamples; the model's own is the model's.
+
+    Returns
+    -------
+    OptimismCorrected
+
+    Raises
+    ------
+    ValueError, TypeError
+
+    Notes
+    -----
+    A logistic regression's slope on its own rows is 1 whatever it learnt from their noise; corrected, it is below 1 as
+    on new rows. Intervals are pivotal: ``apparent`` less quantiles of the optimism over resamples, since the optimism
+    of a resample is the error that its apparent measure makes. They are too narrow where nearly all of a small sample
+    is learnt by heart; benchmarks/coverage/optimism.md says how often they hold. Distances (ICI, E50, …) have none:
+    they are biased upwards by noise, on resamples more than on rows.
+
+    A resample of one class is drawn anew. Where outcomes of a resample are separated by the model, its slope and
+    intercepts are infinite: they are left out, which a warning says. A model that is certain of all its rows, as a
+    forest may be, has NaN for them.
+
+    Cost: ``n_resamples + 1`` fits, and twice as many predictions of all rows.
+
+    References
+    ----------
+    Efron (1983); Harrell, Lee & Mark (1996), *Multivariable prognostic models*, Stat. Med. 15:361.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(150, 12))
+    >>> y = rng.random(150) < 1 / (1 + np.exp(-X[:, 0]))  # eleven features say nothing
+    >>> found = cal.optimism_corrected(LogisticRegression(C=100.0), X, y, n_resamples=30)
+    >>> bool(0.98 < found.apparent["slope"] < 1.02), bool(0.5 < found.corrected["slope"] < 0.9)
+    (True, True)
+    """
+    from joblib import Parallel, cpu_count, delayed
+    from sklearn.base import clone
+    from sklearn.utils import check_consistent_length
+    from sklearn.utils.validation import column_or_1d
+
+    level, number = check_level(level), check_resamples(n_resamples)
+    jobs = int(cpu_count()) if n_jobs is None else check_int("n_jobs", n_jobs, 1, instead="None or ")
+    if not (hasattr(model, "fit") and hasattr(model, "predict_proba") and hasattr(model, "get_params")):
+        raise TypeError(f"model must be a scikit-learn classifier with predict_proba; got {model!r}")
+    labels = column_or_1d(y)
+    weights = None if sample_weight is None else np.asarray(sample_weight)
+    check_consistent_length(X, labels, weights)
+    classes = np.unique(labels)
+    if len(classes) != 2:
+        raise ValueError(f"y must hold two classes; got {len(classes)}")
+    positive = classes[1] if pos_label is None else pos_label
+    if positive not in classes.tolist():
+        raise ValueError(f"pos_label must be one of {classes.tolist()!r}; got {pos_label!r}")
+    trial = _Trial(clone(model), X, labels, weights, classes, positive, estimator)
+    everything = np.arange(len(labels))
+    seeds = np.random.default_rng(random_state).integers(2**63, size=number).tolist()
+    with working("optimism_corrected"):
+        apparent = trial.measures(trial.fitted(everything), everything)
+        runs = Parallel(n_jobs=jobs, return_as="generator")(delayed(trial.optimism)(seed) for seed in seeds)
+        table = np.array(list(counted(runs, "resamples", number)))
+    ended = np.isfinite(table)
+    known = ended.sum(axis=0)
+    mean = np.divide(
+        np.where(ended, table, 0.0).sum(axis=0), known, out=np.full(len(MEASURES), np.nan), where=known > 0
+    )
+    corrected = apparent - mean
+    tail = (1 - level) / 2
+    intervals = {}
+    for i, name in enumerate(MEASURES):
+        if name in _SIGNED:
+            drawn = table[ended[:, i], i]
+            several = drawn.size > 1 and bool(np.isfinite(apparent[i]))
+            ends = apparent[i] - np.quantile(drawn, [1 - tail, tail]) if several else np.full(2, np.nan)
+            # A mean of skewed optimisms can lie outside of their quantiles.
+            intervals[name] = Interval(float(min(ends[0], corrected[i])), float(max(ends[1], corrected[i])))
+    lost = number - int(known.min())
+    warnings = [f"{lost} of {number} resamples are separated by their models: left out where a measure is infinite"]
+    if not np.isfinite(apparent).all():
+        warnings.append("the model separates all rows: its slope and intercepts are infinite")
+    found = OptimismCorrected(
+        apparent=_named(apparent),
+        optimism=_named(mean),
+        corrected=_named(corrected),
+        intervals=intervals,
+        level=level,
+        n_resamples=number,
+        n_samples=len(labels),
+        label=positive.item() if isinstance(positive, np.generic) else positive,
+        warnings=tuple(warnings if lost else warnings[1:]),
+    )
+    return came_in(library_of(X, y), found)
+
+
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """A model that is to be fitted, and all rows."""
+
+    model: Any
+    X: Any
+    y: AnyArray
+    weights: AnyArray | None
+    classes: AnyArray
+    positive: Any
+    estimator: Any
+
+    def fitted(self, rows: AnyArray) -> Any:
+        """A clone, fitted to some rows."""
+        from sklearn.base import clone
+        from sklearn.utils._indexing import _safe_indexing
+        from sklearn.utils.validation import has_fit_parameter
+
+        given = {}
+        if self.weights is not None and has_fit_parameter(self.model, "sample_weight"):
+            given["sample_weight"] = self.weights[rows]
+        return clone(self.model).fit(_safe_indexing(self.X, rows), self.y[rows], **given)
+
+    def measures(self, model: Any, rows: AnyArray) -> FloatArray:
+        """Measures of a fitted model on some rows; NaN where they are infinite."""
+        from sklearn.utils._indexing import _safe_indexing
+
+        column = list(model.classes_).index(self.positive)
+        p = np.asarray(model.predict_proba(_safe_indexing(self.X, rows)))[:, column]
+        m = calibration_measures(
+            self.y[rows],
+            p,
+            labels=self.classes.tolist(),
+            pos_label=self.positive,
+            sample_weight=None if self.weights is None else self.weights[rows],
+            estimator=self.estimator,
+            level=None,
+        )
+        return _numbers(m)
+
+    def optimism(self, seed: int) -> FloatArray:
+        """What a model fitted to a resample measures there above what it measures on all rows."""
+        from threadpoolctl import threadpool_limits
+
+        rng, n = np.random.default_rng(seed), len(self.y)
+        for _ in range(_TRIES):
+            rows = rng.integers(n, size=n)
+            if len(np.unique(self.y[rows])) == 2:
+                break
+        else:
+            raise ValueError(f"y must hold enough rows of both classes to be drawn: {_TRIES} resamples held only one")
+        with threadpool_limits(1):  # the number of threads must not change any sum's order
+            model = self.fitted(rows)
+            return np.asarray(self.measures(model, rows) - self.measures(model, np.arange(n)))
+
+
+def _named(values: FloatArray) -> dict[str, float]:
+    return dict(zip(MEASURES, map(float, values), strict=True))
+
+
+def _numbers(m: CalibrationMeasures) -> FloatArray:
+    values = {name: getattr(m, name) for name in MEASURES}
+    if not (m.slope_se < _ENDLESS and m.intercept_se < _ENDLESS):
+        values |= {"slope": np.nan, "intercept": np.nan}
+    return np.array([float(v) for v in values.values()])

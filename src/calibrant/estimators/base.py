@@ -1,0 +1,291 @@
+"""What an estimator is: a value that turns a problem into an error, and says what it cannot serve."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from ..data.problem import OneVsRest, Problem, Reduction, VectorProblem
+from ..data.types import AnyArray, FloatArray, IntArray
+from ..sums.smoothing import Smoother
+
+#: A smooth curve is drawn, and its largest gap sought, where a kernel weighs at least this many samples.
+MIN_LOCAL_SIZE = 0.5
+
+
+def supported(density: FloatArray, peak: float | FloatArray, norm: float) -> AnyArray:
+    """Where a smooth estimate counts: where there is density; for p = inf, half a sample within the kernel.
+
+    An integral gives the far tails of a kernel no weight, but a maximum would find its value there.
+    """
+    if np.isinf(norm):
+        return np.asarray(density >= MIN_LOCAL_SIZE * peak)
+    # The transform's rounding noise is about 1e-16 of the peak: below that there is no density.
+    return np.asarray(density > 1e-12 * density.max(axis=-1, keepdims=True, initial=0.0))
+
+
+class PowerAndSE(NamedTuple):
+    """``errorᵖ`` as estimated, signed where it is debiased, and its standard error: NaN without one."""
+
+    power: float
+    se: float
+
+    @classmethod
+    def nothing(cls) -> PowerAndSE:
+        """Where there is no number."""
+        return cls(float("nan"), float("nan"))
+
+    @classmethod
+    def of_terms(cls, terms: FloatArray, influence: FloatArray, mass: FloatArray, size: float) -> PowerAndSE:
+        """Mean of terms with weights ``mass``, and the standard error of the mean of another one's, their influence."""
+        total = float(mass.sum())
+        if not total > 0:
+            return cls.nothing()
+        centred = influence - (mass * influence).sum() / total
+        variance = float((mass * centred**2).sum()) / total
+        return cls(float((mass * terms).sum()) / total, float(np.sqrt(variance / max(size, 1.0))))
+
+
+class Estimator:
+    """Base class of estimators.
+
+    To add one: subclass, make it a frozen dataclass, and say how it reads rows (:meth:`power`, one problem at a time,
+    or :meth:`powers`, all side by side); one that reads sums derives from :class:`CellEstimator`. Export it in
+    ``calibrant.estimators`` and ``calibrant``, and add a row to ``tests/contract/table.py``.
+    """
+
+    #: "scalar" problems (one score a sample), "vector" ones (a probability vector a sample), or both.
+    serves: ClassVar[frozenset[str]] = frozenset({"scalar"})
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.power is Estimator.power and cls.powers is Estimator.powers:
+            raise TypeError(f"{cls.__name__} must define power(problem, norm) or powers(problems, norm)")
+
+    def power(self, problem: Any, norm: float) -> float:
+        """Return ``errorᵖ`` of one problem (see :func:`.norm.to_power`); signed where it is debiased."""
+        return float(self.powers(problem, norm).reshape(-1)[0])
+
+    def powers(self, problems: Problem | OneVsRest, norm: float) -> FloatArray:
+        """``errorᵖ`` of every problem, (R,)."""
+        return np.array([self.power(problem, norm) for problem in problems])
+
+    def square(self, problem: Any) -> float:
+        """Signed, never truncated estimate of ``error²``, for estimators that have one; ValueError for the others."""
+        raise ValueError(
+            f"estimator {self!r} has no unbiased square: use Binned(..., debias=True), or debias='kumar', 'brocker' or "
+            "'ferro-fricker', or CrossFit(...)"
+        )
+
+    def check(self, reduction: Reduction, notion: str) -> None:
+        """Raise ValueError when this estimator cannot serve the notion, naming what can."""
+        vector = isinstance(reduction, VectorProblem)
+        kind = ("drawn" if reduction.drawn else "vector") if isinstance(reduction, VectorProblem) else "scalar"
+        if kind in self.serves:
+            return
+        others = "DirichletKernel or SimplexBinned" if vector else "Binned, Density, ResidualKernel or AdaptiveKernel"
+        raise ValueError(f"estimator {type(self).__name__} cannot serve the notion {notion!r}: use {others}")
+
+
+class EstimatorWithSE(Estimator, ABC):
+    """An estimator that knows the standard error of its power."""
+
+    @abstractmethod
+    def power_and_se(self, problem: Any, norm: float) -> PowerAndSE:
+        """``errorᵖ`` and its standard error, NaN where there is none."""
+
+    def power(self, problem: Any, norm: float) -> float:
+        """``errorᵖ`` of one problem."""
+        return self.power_and_se(problem, norm).power
+
+    def inner(self, norm: float) -> float:
+        """Norm of the power that is estimated, where it is not the one asked for."""
+        return norm
+
+    def details(self, problem: Any, norm: float) -> dict[str, float]:
+        """What else is worth knowing of a problem."""
+        return {}
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A plug-in estimate taken apart: counts at scores, an optional smoothing of them, and quadrature weights.
+
+    Bins and kernels are the same thing here: gap = positives / counts - score after both have been smoothed by
+    ``smoother`` (None for bins); or, with ``residual``, (positives - score · counts) / counts after smoothing.
+    Curves, bands and intervals are computed from cells, so their cost does not depend on the number of rows.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (m,)
+        Score of each cell (NaN where an empty bin has none).
+    count, positive : ndarray of shape (m,)
+        Samples and positives a cell, in units of the effective sample size.
+    smoother : Smoother or None
+        How counts are smoothed; None for bins.
+    quadrature : ndarray of shape (m,)
+        Weight of each cell in sums.
+    residual : bool
+        Whether residuals are smoothed, rather than positives.
+    """
+
+    scores: FloatArray
+    count: FloatArray
+    positive: FloatArray
+    smoother: Smoother | None
+    quadrature: FloatArray
+    residual: bool = False
+
+    def apply(self, counts: FloatArray) -> FloatArray:
+        """Smooth counts (last axis), or return them as they are for bins."""
+        return counts if self.smoother is None else self.smoother(counts)
+
+    @cached_property
+    def density(self) -> FloatArray:
+        """Smoothed counts a cell; rounding noise of the transform is cut at 0."""
+        return np.maximum(self.apply(self.count), 0.0)
+
+    @cached_property
+    def local_size(self) -> FloatArray:
+        """Effective number of samples at a cell: those in the bin, or ``Σ K((s - s_i) / h) / K(0)``."""
+        return self.density if self.smoother is None else self.density / self.smoother.peak
+
+    @cached_property
+    def gap(self) -> FloatArray:
+        """Observed minus predicted; NaN where there is nothing."""
+        out: FloatArray = np.full(self.count.shape, np.nan)
+        present = self.density > 1e-12 * self.density.max(axis=-1, keepdims=True, initial=0.0)
+        np.divide(self.apply(self.outcome(self.positive, self.count)), self.density, out=out, where=present)
+        return out if self.residual else np.clip(out, 0, 1) - self.scores
+
+    @cached_property
+    def residual_gap(self) -> FloatArray:
+        """Smoothed residuals over smoothed counts, whatever the estimator smooths; 0 where there is nothing."""
+        return self.blur(self.positive - self.count * np.nan_to_num(self.scores))
+
+    def blur(self, residual: FloatArray) -> FloatArray:
+        """Residual sums a cell (…, m) to gaps."""
+        present = self.density > 1e-12 * self.density.max(axis=-1, keepdims=True, initial=0.0)
+        out: FloatArray = np.zeros(residual.shape)
+        np.divide(self.apply(residual), self.density, out=out, where=present)
+        return out
+
+    def outcome(self, positive: FloatArray, count: FloatArray) -> FloatArray:
+        """What is smoothed: positives, or residuals ``positives - score · count``."""
+        return positive - count * np.nan_to_num(self.scores) if self.residual else positive
+
+
+class Held(NamedTuple):
+    """Problems whose samples are drawn anew together.
+
+    Attributes
+    ----------
+    at : ndarray of shape (r,)
+        Their numbers.
+    reader : has ``read(sums, norm)``
+        The estimator, with all that was found in the data held.
+    sums : sums of one problem, or with a leading axis of the r
+    """
+
+    at: IntArray
+    reader: Any
+    sums: Any
+
+
+class CellEstimator(Estimator, ABC):
+    """An estimator computed from sums: they add, so it streams, resamples and reports, at a cost independent of n.
+
+    A subclass names the sums that it ``needs`` (``Grid()``, ``Bins(edges)``, ``DistinctScores()``, or a value of its
+    own with ``of(problem)``) and reads them with :meth:`read`. Data, draws, pieces and samples of a benchmark are all
+    read there.
+    """
+
+    @property
+    def needs(self) -> Any:
+        """Sums that are read, a hashable value; None where they depend on the data (:meth:`summarize` says how)."""
+        return None
+
+    def needs_on(self, domain: tuple[float, float]) -> Any:
+        """Sums that are read of scores in a domain: :attr:`needs`, unless that depends on the domain."""
+        return self.needs
+
+    def summarize(self, problem: Problem) -> Any:
+        """Sums of one problem or of many."""
+        needs = self.needs_on(problem.domain)
+        if needs is None:
+            raise TypeError(f"{type(self).__name__} must say which sums it needs, or define summarize(problem)")
+        return problem.sums(needs)
+
+    @abstractmethod
+    def read(self, sums: Any, norm: float) -> FloatArray:
+        """``errorᵖ`` from sums with leading axes (…), of that shape; see :func:`.norm.mean_power`."""
+
+    def powers(self, problems: Problem | OneVsRest, norm: float) -> FloatArray:
+        """``errorᵖ`` of every problem, (R,), some of them at a time."""
+        parts = [np.reshape(self.read(self.summarize(tile), norm), -1) for tile in problems.tiles()]
+        return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0), *parts])
+
+    def cells(self, sums: Any) -> Cells:
+        """Take the estimate of one problem apart, for its curve, bands and interval."""
+        drawn = self.drawn_as
+        if drawn is None or drawn is self:
+            raise TypeError(f"{self!r} has no cells of its own")
+        return drawn.cells(sums)
+
+    @property
+    def drawn_as(self) -> CellEstimator | None:
+        """Estimator whose cells are drawn as this one's reliability curve: itself, if its cells lie on scores.
+
+        None for residuals smoothed adaptively over the scores of its sums.
+        """
+        return None
+
+    def shown(self, sums: Any) -> Any:
+        """Sums of one problem as its curve shows them: as they are, or what this estimator makes of them."""
+        return sums
+
+    #: Whether :meth:`cells` lie where sums are drawn anew (``sums.atoms``), so that gaps are those that it resolves.
+    cells_are_atoms: ClassVar[bool] = False
+
+    def held(self, sums: Any) -> tuple[CellEstimator, Any]:
+        """What reads samples drawn anew, with all that was found in the data held, and the sums that are drawn.
+
+        ``sums.atoms`` are the scores, counts and positives of one problem; ``sums.redrawn(count, positive)`` many.
+        """
+        return self, sums
+
+    def held_together(self, sums: Any, problems: int, most: int) -> Iterator[Held]:
+        """:meth:`held` for many problems, of those together that are read together: about ``most`` cells at a time."""
+        return (Held(np.array([i]), *self.held(sums[i])) for i in range(problems))
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorDraws:
+    """Posterior of the errors of problems, (…) leading axes.
+
+    Attributes
+    ----------
+    powers : ndarray of shape (…, n_draws)
+        Draws of ``errorᵖ`` (see :func:`.norm.to_power`) of a model that is not exactly calibrated.
+    log_odds : ndarray of shape (…)
+        Log of the evidence for a deviation against that for exact calibration.
+    corrected : bool
+        Whether what each drawn map misses of the outcomes is in its error, which may then be below 0.
+    """
+
+    powers: FloatArray
+    log_odds: FloatArray
+    corrected: bool = False
+
+
+class PosteriorEstimator(CellEstimator):
+    """An estimator that knows how uncertain it is: its intervals come from draws, not from a bootstrap."""
+
+    @abstractmethod
+    def draws(self, sums: Any, norm: float, n_draws: int, rng: np.random.Generator) -> ErrorDraws:
+        """Draw the errors of all problems from their posteriors, each with noise of its own."""

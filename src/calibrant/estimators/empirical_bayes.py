@@ -1,0 +1,336 @@
+"""`EmpiricalBayes`: the posterior mean of the calibration error under a prior centred on perfect calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..data.types import AnyArray, FloatArray, IntArray
+from ..sums import Grid, GridMoments
+from ..sums.shared import Shared
+from . import laplace
+from .adaptive import AdaptiveKernel
+from .base import CellEstimator, ErrorDraws, PosteriorEstimator
+from .laplace import APART, ENDS, Component, Prior, RankCells
+from .laplace_draws import draw_gaps
+from .norm import LARGE_NORM
+
+#: Rank cells of fits made together, and such cells times draws: they stay in the cache.
+_BLOCK, _DRAWN = 1 << 14, 1 << 19
+#: Ranks times cells within this of a whole number are that number, in whatever order their sums were taken.
+_ROUNDING = 1e-9
+#: Shares of the rows, and rows, of a score inside the domain that has a coefficient of its own.
+_PILE, _LARGE_PILE, _FEWEST = 0.01, 0.2, 8.0
+#: How many times as many rows have it as share a score elsewhere.
+_TIMES = 5.0
+#: Components of a smaller posterior probability are left out of the number.
+_NEGLIGIBLE = 1e-4
+#: A sample size above which none is told from another.
+_HEAVIEST = 1e12
+#: What models are like: gaps of logits of 0.3 to 1 are the rule, smooth ones larger than rough ones, and an offset of
+#: all scores is rare, since models are fitted to base rates.
+TYPICAL = Prior(
+    (
+        Component(0.08, 1.0, 0.02),
+        Component(0.35, 0.4, 0.33),
+        Component(0.65, 1.0, 0.35),
+        Component(1.2, 1.5, 0.22),
+        Component(2.5, 1.5, 0.06),
+        Component(8.0, 1.5, 0.02),
+    ),
+    intercept=0.25,
+    slope=0.3,
+)
+#: The same for confidences, of which more maps are smooth: how often a model is right is a smoother function of what
+#: it says than how often one class comes. The smallest of the priors that none beat on the choosing half of real models
+#: and mixtures (benchmarks/arena/prior.md).
+TYPICAL_CONFIDENCE = Prior(
+    (
+        Component(0.08, 1.0, 0.03),
+        Component(0.3, 0.5, 0.29),
+        Component(0.65, 1.0, 0.32),
+        Component(0.65, 2.5, 0.08),
+        Component(1.2, 1.5, 0.20),
+        Component(2.5, 1.5, 0.06),
+        Component(8.0, 1.5, 0.02),
+    ),
+    intercept=0.3,
+    slope=0.4,
+)
+#: What is possible: rough and smooth maps of any size, with offsets and slopes nearly as large as any other term.
+WIDE = Prior(
+    (
+        Component(0.06, 1.0, 0.06),
+        Component(0.12, 1.0, 0.10),
+        Component(0.25, 0.3, 0.06),
+        Component(0.25, 1.0, 0.10),
+        Component(0.5, 0.3, 0.09),
+        Component(0.5, 1.0, 0.13),
+        Component(1.0, 0.3, 0.11),
+        Component(1.0, 1.0, 0.16),
+        Component(2.0, 0.3, 0.05),
+        Component(2.0, 1.0, 0.09),
+        Component(4.0, 1.0, 0.05),
+    ),
+    intercept=0.5,
+    slope=0.7,
+)
+PRIORS = {"typical": TYPICAL, "wide": WIDE}
+
+
+@dataclass(frozen=True)
+class EmpiricalBayes(PosteriorEstimator):
+    r"""Posterior mean of the calibration error; the default.
+
+    The recalibration map is logistic in smooth functions of the score,
+
+    .. math:: \mathrm{logit}\,P(o = 1 \mid s) = \mathrm{logit}\,s + \theta_0 + \sum_{k=1}^{K-1} \theta_k \cos(k \pi u)
+              + \theta_z z + \sum_a \theta_a [s = a],
+
+    with the rank u of the score, its standardised logit z, and ``K = 2 n^(1/3)`` up to 32, then ``2 n^(1/4) + 2``
+    (rounded up). Scores a with a term of their own are the two ends of the domain, and at most two others that stand
+    apart: 1 to 20 % of the rows have one, at least eight, and five times as many as share another. The prior says that
+    models are calibrated on average, and that smooth deviations are larger than wiggly ones: it is a mixture of normal
+    distributions with sd ``τ (1 + k)^(-decay)`` of θ_k, whose amplitudes and decays are averaged by their Laplace
+    evidence, so the data choose (hence the name). What is returned is
+
+    .. math:: E\Big[\frac1n \sum_i |P(o = 1 \mid s_i) - s_i|^p \,\Big|\, \text{data}\Big],
+
+    where the gap at a score is normal by the delta method and its absolute moments are those of a folded normal.
+
+    Parameters
+    ----------
+    prior : {"typical", "wide"} or Prior, default "typical"
+        ``"typical"``: what models are usually like, in the probability of a class or in a confidence (notions
+        ``"confidence"`` and ``"top-label"``), of which the maps are smoother. ``"wide"``: finds nothing impossible;
+        intervals always use it, since the number wants a prior that is right on average, and an interval one that
+        excludes nothing. Or a ``calibrant.estimators.Prior`` of your own.
+
+    Notes
+    -----
+    A binned or kernel estimate adds the noise of its cells to the error, so a sample of 30 gives 0.15 whatever the
+    model. Here noise is weighed against what models are known to be like, so small samples give about what is typical
+    (0.02 to 0.08), and large samples what the data say: K grows with n, and the estimate is consistent. Range [0, 1].
+    Bias: upwards for calibrated models and small n (it is never 0), downwards for large errors and small n. The
+    default prior was chosen on mixtures that the published results do not contain, and on half of an arena of real
+    models (docs/default.md).
+    Scores are taken at a resolution of 1/4096 of the domain. Its reliability curve is that of :class:`AdaptiveKernel`.
+    Of rows in groups, draws have beside the model's coefficients of the constant and the first two cosines what groups
+    have in common, a nuisance with the variance that their design effects say: neither evidence nor error.
+    Warns with :class:`ConvergenceWarning` should the fit not converge. Cost O(n + G + components · K³): 1 to 30 ms and
+    the pass over the rows.
+
+    References
+    ----------
+    MacKay (1992), *Bayesian interpolation* (evidence); Cox (1958) and Dalton (2013) for logistic recalibration; the
+    experiment is that of Posocco & Bonnefoy (2021), §5.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(20_000)
+    >>> y = rng.random(20_000) < p**2  # the truth is ∫|p² - p| dp = 1/6
+    >>> bool(abs(cal.calibration_error(y, p, estimator=cal.EmpiricalBayes()) - 1 / 6) < 0.01)
+    True
+    """
+
+    prior: str | Prior = "typical"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.prior, str) and self.prior in PRIORS:
+            return
+        if not isinstance(self.prior, Prior):
+            raise ValueError(f"prior must be {', '.join(map(repr, PRIORS))} or a Prior; got {self.prior!r}")
+
+    def law(self, low: float) -> Prior:
+        """The prior itself; a confidence is what has a domain that starts above 0."""
+        if self.prior == "typical" and low > 0:
+            return TYPICAL_CONFIDENCE
+        return PRIORS[self.prior] if isinstance(self.prior, str) else self.prior
+
+    @property
+    def drawn_as(self) -> CellEstimator:
+        """A kernel curve: ranks are no axis of a diagram."""
+        return AdaptiveKernel()
+
+    @property
+    def needs(self) -> Grid:
+        """Linear-binned counts."""
+        return Grid()
+
+    def read(self, sums: GridMoments, norm: float) -> FloatArray:
+        """``errorᵖ`` from grid counts."""
+        out: FloatArray = np.full(len(sums.rows), np.nan)
+        for some, cells in rank_cells(sums, _BLOCK):
+            out[some] = expected_power(cells, self.law(sums.low), norm)
+        return out.reshape(sums.shape)
+
+    def draws(self, sums: GridMoments, norm: float, n_draws: int, rng: np.random.Generator) -> ErrorDraws:
+        """Draw the errors under :data:`WIDE`, whatever the prior of the number, corrected for p ≤ 32."""
+        powers, log_odds = np.full((len(sums.rows), n_draws), np.nan), np.full(len(sums.rows), np.nan)
+        shared = Shared.of(sums.rows)
+        if shared is not None:  # as many rows as say the same of what is rough; what groups share, apart
+            sums = replace(sums.rows, squares=sums.rows.squares * shared.rough)
+        for some, cells in rank_cells(sums, max(1, _DRAWN // n_draws)):
+            if shared is not None:
+                cells = replace(cells, shared=shared.smooth[some] / shared.rough[some, None])
+            powers[some], log_odds[some] = draw_powers(cells, norm, n_draws, rng)
+        return ErrorDraws(powers.reshape(*sums.shape, n_draws), log_odds.reshape(sums.shape), norm <= LARGE_NORM)
+
+
+def rank_cells(grid: GridMoments, most: int) -> Iterator[tuple[IntArray, RankCells]]:
+    """Samples on grids in cells of nearly equal mass, for problems with as many cells, about ``most`` cells at a time.
+
+    A node is never split, so ties stay together. Problems without samples are left out.
+    """
+    g = grid.rows
+    sizes = np.asarray(g.effective_size, dtype=np.float64)
+    cells = np.array([laplace.n_cells(n) if n > 0 else 0 for n in sizes.tolist()])
+    for k in np.unique(cells[cells > 0]).tolist():
+        rows = np.flatnonzero(cells == k)
+        step = max(1, most // k)
+        for a in range(0, len(rows), step):
+            some = rows[a : a + step]
+            yield some, _in_cells(g if some.size == len(g) else g[some], k)
+
+
+def _in_cells(g: GridMoments, k: int) -> RankCells:
+    """Rank cells (R, k). Every sum is taken in the order of the nodes, so that it does not depend on what is empty."""
+    size = np.asarray(g.effective_size, dtype=np.float64)[:, None]
+    n = np.minimum(size, _HEAVIEST)  # beyond, sums of squares lose the prior to rounding
+    unit = np.asarray(g.unit)[:, None] * np.divide(n, size, out=np.ones(n.shape), where=size > 0)
+    mass = g.count * unit
+    moment = mass * (np.cumsum(mass, axis=-1) - mass / 2) / n
+    beside = np.diff(g.place, axis=-1) == 1
+    # A lone sample lies on two nodes: their mean rank, and so that of three neighbours, is the sample's.
+    rank = _three(moment, beside) / np.maximum(_three(mass, beside), np.finfo(float).tiny)
+    used = mass > 0
+    cell = (
+        np.minimum((np.where(used, rank, 0.0) * k + _ROUNDING).astype(np.intp), k - 1) + k * np.arange(len(g))[:, None]
+    )
+    flat = cell.reshape(-1)
+
+    def sums(values: FloatArray) -> FloatArray:
+        return np.bincount(flat, values.reshape(-1), minlength=len(g) * k).reshape(-1, k).astype(np.float64)
+
+    place = np.broadcast_to(g.place, mass.shape)
+    apart = [_at(place == end, mass, flat, k) for end in (0, g.cells)]
+    inside = np.where((place > 0) & (place < g.cells), mass, 0.0)
+    apart += [_at(on, mass, flat, k) for on in _piles(inside, n, beside)]
+    # Where a weight vanishes beside the others a node is empty, whatever its outcomes say.
+    positive = np.where(used, g.positive * unit, 0.0)
+    return from_sums(sums(mass), sums(positive), sums(mass * g.nodes), sums(mass * rank), np.stack(apart, -1), n[:, 0])
+
+
+def _at(on: AnyArray, mass: FloatArray, cell: IntArray, k: int) -> FloatArray:
+    """Samples on some nodes, (R, k): few problems have any."""
+    at = np.flatnonzero(on.reshape(-1))
+    found = np.bincount(cell[at], mass.reshape(-1)[at], minlength=len(mass) * k)
+    return np.asarray(found.reshape(-1, k), dtype=np.float64)
+
+
+def _piles(mass: FloatArray, total: FloatArray, beside: AnyArray) -> Iterator[AnyArray]:
+    """Nodes (R, m) of the scores inside the domain that stand apart, the heaviest first; of samples of total size.
+
+    A score lies on two nodes. It stands apart where it has 1 % of the rows to 20 %, at least eight of them, and five
+    times as many as share a score with a row elsewhere on average: where all scores are heavy, none stands apart.
+    """
+    if mass.shape[-1] < ENDS:
+        return
+    pair = mass[:, :-1] + mass[:, 1:] * beside
+    share, numbers = np.round(pair / total, 9), np.arange(mass.shape[-1])  # whatever the order in which rows came
+    for _ in range(APART - ENDS):
+        first = share.argmax(axis=-1)[:, None]
+        largest = np.take_along_axis(share, first, -1)
+        both = np.take_along_axis(np.broadcast_to(beside, share.shape), first, -1)
+        on = (numbers == first) | ((numbers == first + 1) & both)
+        rest = np.where(on, 0.0, mass)
+        usual = (rest**2).sum(axis=-1, keepdims=True) / np.maximum(rest.sum(axis=-1, keepdims=True), _ROUNDING)
+        heavy = largest * total >= np.maximum(_FEWEST, _TIMES * usual)
+        yield on & heavy & (largest >= _PILE) & (largest <= _LARGE_PILE)
+        share = np.where(np.abs(numbers[:-1] - first) > 1, share, 0.0)
+
+
+def _three(values: FloatArray, beside: AnyArray) -> FloatArray:
+    """Sum of every value and its neighbours on the nodes beside it."""
+    out = values.copy()
+    out[:, 1:] += values[:, :-1] * beside
+    out[:, :-1] += values[:, 1:] * beside
+    return out
+
+
+def from_sums(
+    count: FloatArray, positive: FloatArray, score: FloatArray, rank: FloatArray, apart: FloatArray, n: FloatArray
+) -> RankCells:
+    """Cells from sums of counts, positives, scores and ranks, (…, m), of counts at scores apart, (…, m, 2 to 4), sizes.
+
+    An empty cell has score and rank ½.
+    """
+    filled = count > 0
+    half = np.full(count.shape, 0.5)
+    return RankCells(
+        count,
+        positive,
+        np.divide(score, count, out=half.copy(), where=filled),
+        np.divide(rank, count, out=half, where=filled),
+        np.divide(apart, count[..., None], out=np.zeros(apart.shape), where=filled[..., None]),
+        n,
+    )
+
+
+def expected_power(cells: RankCells, prior: Prior, norm: float) -> FloatArray:
+    """Posterior mean of ``errorᵖ`` (of the error itself for p > 32), over leading axes."""
+    posteriors = laplace.fit(cells, prior)
+    weight = laplace.weights(prior, posteriors)
+    weight = np.where(weight > _NEGLIGIBLE, weight, 0.0)
+    weight /= weight.sum(axis=-1, keepdims=True)
+    share = cells.count / cells.count.sum(axis=-1, keepdims=True)
+    total = np.zeros(cells.count.shape[:-1])
+    for i, posterior in enumerate(posteriors):
+        if not weight[..., i].any():
+            continue
+        mean, sd = laplace.gaps(cells, posterior)
+        total += weight[..., i] * _moment(mean, sd, share, norm)
+    return total
+
+
+def _moment(mean: FloatArray, sd: FloatArray, share: FloatArray, norm: float) -> FloatArray:
+    """``E Σ share |gap|^p`` of normal gaps; E max |gap| for p = inf, taken as the largest expected size."""
+    from scipy.special import gamma, hyp1f1
+
+    size = folded(mean, sd)
+    if np.isinf(norm):
+        return np.asarray(np.where(share > 0, size, 0.0).max(axis=-1))
+    if norm == 1:
+        return np.asarray((share * size).sum(axis=-1))
+    if norm == 2:
+        return np.asarray((share * (mean**2 + sd**2)).sum(axis=-1))
+    if norm > LARGE_NORM:
+        largest = np.maximum(size.max(axis=-1, keepdims=True), np.finfo(float).tiny)
+        inner = (share * (size / largest) ** norm).sum(axis=-1)
+        return np.asarray(largest[..., 0] * inner ** (1 / norm))
+    ratio = np.divide(mean, sd, out=np.zeros_like(mean), where=sd > 0)
+    scale = 2 ** (norm / 2) * gamma((1 + norm) / 2) / np.sqrt(np.pi)
+    moment = sd**norm * scale * hyp1f1(-norm / 2, 0.5, -(ratio**2) / 2)
+    # Far from 0 the fold is nothing, and the series loses digits.
+    moment = np.where(np.abs(ratio) > 30, np.abs(mean) ** norm, moment)
+    return np.asarray((share * moment).sum(axis=-1))
+
+
+def folded(mean: FloatArray, sd: FloatArray) -> FloatArray:
+    """``E |X|`` for normal X."""
+    from scipy.special import erf
+
+    ratio = np.divide(np.abs(mean), sd, out=np.full(mean.shape, np.inf), where=sd > 0)
+    return np.asarray(sd * np.sqrt(2 / np.pi) * np.exp(-0.5 * ratio**2) + np.abs(mean) * erf(ratio / np.sqrt(2)))
+
+
+def draw_powers(
+    cells: RankCells, norm: float, n_draws: int, rng: np.random.Generator, prior: Prior = WIDE
+) -> tuple[FloatArray, FloatArray]:
+    """Draws of ``errorᵖ``, (…, n_draws), and the log odds of a deviation, (…)."""
+    drawn = draw_gaps(cells, prior, laplace.fit(cells, prior), n_draws, rng)
+    return drawn.mean_power(norm), drawn.log_odds

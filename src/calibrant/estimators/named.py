@@ -1,0 +1,99 @@
+"""Estimators by name: what commands and functions accept in place of a value, such as ``"binned:15:quantile"``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .adaptive import AdaptiveKernel
+from .base import Estimator
+from .beta import BetaKernel
+from .binned import STRATEGIES, Binned
+from .crossfit import CrossFit
+from .cumulative import Cumulative
+from .density import Density
+from .dirichlet import DirichletKernel
+from .empirical_bayes import EmpiricalBayes
+from .isotonic import Isotonic
+from .kernel_error import KernelCalibrationError
+from .parametric import Parametric
+from .residual import ResidualKernel
+from .simplex import SimplexBinned
+from .smooth import Smooth
+from .sweep import Sweep
+
+#: Names, and the parameters that what follows a colon stands for, in this order.
+NAMES: dict[str, tuple[type[Estimator], tuple[str, ...]]] = {
+    "adaptive": (AdaptiveKernel, ()),
+    "beta-kernel": (BetaKernel, ("bandwidth",)),
+    "binned": (Binned, ("n_bins",)),
+    "cross-fit": (CrossFit, ()),
+    "cumulative": (Cumulative, ("statistic",)),
+    "density": (Density, ("bandwidth", "kernel")),
+    "dirichlet-kernel": (DirichletKernel, ("bandwidth",)),
+    "empirical-bayes": (EmpiricalBayes, ()),
+    "isotonic": (Isotonic, ()),
+    "kernel": (KernelCalibrationError, ()),
+    "parametric": (Parametric, ("family",)),
+    "residual": (ResidualKernel, ("space",)),
+    "simplex-binned": (SimplexBinned, ("n_bins",)),
+    "smooth": (Smooth, ("bandwidth",)),
+    "sweep": (Sweep, ()),
+}
+#: Words that say of bins what they are, wherever they stand.
+_OF_BINS: dict[str, dict[str, Any]] = {
+    **{name: {"strategy": name} for name in STRATEGIES},
+    **{name: {"mapping": name} for name in ("hard", "linear", "linear-as-printed")},
+    "debias": {"debias": True},
+}
+
+
+def as_estimator(estimator: str | Estimator, auto: Estimator) -> Estimator:
+    """Judge an ``estimator`` argument: a value, a name, or ``"auto"``, which stands for ``auto``."""
+    if isinstance(estimator, str):
+        return auto if estimator == "auto" else estimator_named(estimator)
+    if not isinstance(estimator, Estimator):
+        hint = f": {estimator.__name__}()?" if isinstance(estimator, type) and issubclass(estimator, Estimator) else ""
+        raise TypeError(f"estimator must be 'auto', a name or an estimator such as Binned(15); got {estimator!r}{hint}")
+    return estimator
+
+
+def estimator_named(text: str) -> Estimator:
+    """The estimator of a name; ValueError, listing the names, for others.
+
+    Examples
+    --------
+    >>> from calibrant.estimators.named import estimator_named
+    >>> estimator_named("density:scott:triweight")
+    Density(bandwidth='scott', kernel='triweight')
+    >>> estimator_named("binned:sqrt:quantile").strategy
+    'quantile'
+    """
+    name, *parts = text.split(":")
+    kind, parameters = NAMES.get(name, (None, ()))
+    if kind is None:
+        raise ValueError(
+            f"estimator must be 'auto', an estimator such as Binned(15), or a name such as 'binned:15' or "
+            f"'density:scott:triweight' of {', '.join(map(repr, NAMES))}; got {text!r}"
+        )
+    options: dict[str, Any] = {}
+    free = list(parameters)
+    for part in parts:
+        if kind is Binned and part in _OF_BINS:
+            if options.keys() & _OF_BINS[part].keys():
+                raise ValueError(f"estimator says twice what its {next(iter(_OF_BINS[part]))} is: {text!r}")
+            options |= _OF_BINS[part]
+        elif free:
+            options[free.pop(0)] = _value(part)
+        else:
+            raise ValueError(f"estimator {name!r} takes {len(parameters)} values after its name; got {text!r}")
+    return kind(**options)
+
+
+def _value(text: str) -> Any:
+    """A whole number, a number, or a word."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

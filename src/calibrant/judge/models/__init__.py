@@ -1,7 +1,0 @@
-"""Comparing models: on the same rows (`compare_models`), and over several data sets (`rank_models`)."""
-
-from .compare import compare_models
-from .ranks import ModelRanks, rank_models
-from .result import ComparedModel, Difference, ModelComparison
-
-__all__ = ["ComparedModel", "Difference", "ModelComparison", "ModelRanks", "compare_models", "rank_models"]

@@ -1,0 +1,281 @@
+"""`murphy_curve`, `brier_curve`: the cost of acting on probabilities at every threshold; proper scores are mixtures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Literal, NamedTuple, Unpack
+
+import numpy as np
+
+from ..data.predictions import Predictions
+from ..data.result import Picture, Table
+from ..data.types import FloatArray, Label
+from ..data.validation import as_predictions
+from ..data.verbs import InputOptions, verb
+from ..data.weights import ones_or
+from ..estimators.isotonic import RowsByScore
+from ..measure.scores import matrix_of
+
+_THRESHOLDS = 501
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MurphyCurve(Picture, Table):
+    """Mean elementary score at each decision threshold.
+
+    Attributes
+    ----------
+    thresholds : ndarray of shape (m,)
+        Within (0, 1).
+    scores : ndarray of shape (m,)
+        Of acting where the probability is above the threshold c: ``(1 - c) P(o = 1, p ≤ c) + c P(o = 0, p > c)``.
+    base_rate : ndarray of shape (m,)
+        Of acting always or never, whichever the base rate says: what a forecast must beat to be of use at c.
+    label : object
+        The class that is acted upon.
+    n_samples : int
+    """
+
+    display: ClassVar[str] = "MurphyDisplay"
+
+    thresholds: FloatArray
+    scores: FloatArray
+    base_rate: FloatArray
+    label: Label
+    n_samples: int
+
+    def _columns(self) -> dict[str, Any]:
+        return {"threshold": self.thresholds, "score": self.scores, "base_rate": self.base_rate}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BrierCurve(MurphyCurve):
+    """Expected loss at each cost proportion: twice a :class:`MurphyCurve`, exact, so that its area is the Brier score.
+
+    Straight between ``thresholds``; where the curve jumps there are two of them, for either side.
+
+    Attributes
+    ----------
+    thresholds : ndarray of shape (m,)
+        Cost proportions c from 0 to 1.
+    scores : ndarray of shape (m,)
+        Expected loss of acting where the probability is above c.
+    base_rate : ndarray of shape (m,)
+        Of acting always or never, whichever the base rate says.
+    recalibrated : ndarray of shape (m,)
+        Of acting where the isotonic recalibration of the same rows is above c: the least that any threshold on the
+        scores could have had.
+    label : object
+    n_samples : int
+    """
+
+    display: ClassVar[str] = "BrierCurveDisplay"
+
+    recalibrated: FloatArray
+
+    @property
+    def brier_score(self) -> float:
+        """Area below the curve: the mean of ``(p - o)²``, 0–1."""
+        return float(np.trapezoid(self.scores, self.thresholds))
+
+    @property
+    def refinement(self) -> float:
+        """Area below the recalibrated curve: what better thresholds leave of the Brier score."""
+        return float(np.trapezoid(self.recalibrated, self.thresholds))
+
+    @property
+    def calibration(self) -> float:
+        """Area between the two: what the probabilities lose as thresholds (CORP's calibration part), at least 0."""
+        return max(self.brier_score - self.refinement, 0.0)
+
+    def _shown(self) -> Iterable[tuple[str, Any]]:
+        parts = ("brier_score", "refinement", "calibration")
+        return [*((name, getattr(self, name)) for name in parts), *super()._shown()]
+
+    def _columns(self) -> dict[str, Any]:
+        return {**super()._columns(), "recalibrated": self.recalibrated}
+
+
+@verb()
+def murphy_curve(
+    y_true: Any,
+    y_prob: Any = None,
+    thresholds: Any = None,
+    **inputs: Unpack[InputOptions],
+) -> MurphyCurve:
+    r"""Murphy diagram of binary probabilities (Ehm, Gneiting, Jordan & Krüger 2016).
+
+    .. math:: S(c) = (1-c)\, P(o = 1,\ p \le c) + c\, P(o = 0,\ p > c)
+
+    A forecast whose curve is nowhere above another's is better by every proper score; where curves cross, who is better
+    depends on the costs. The mean of ``(p - o)²`` is twice the area below the curve.
+
+    Parameters
+    ----------
+    y_true, y_prob, labels, pos_label, sample_weight
+        See :func:`calibrant.as_predictions`; two classes.
+    thresholds : array-like, optional
+        Default: 501 evenly spaced within (0, 1). Where a probability equals a threshold, half of it is acted upon.
+
+    Raises
+    ------
+    ValueError
+        For more than two classes, or thresholds outside (0, 1).
+
+    Notes
+    -----
+    Cost O(n log n + m log n).
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> curve = cal.murphy_curve([0, 1, 1], [0.2, 0.4, 0.9], [0.5])
+    >>> round(float(curve.scores[0]), 4)  # one of three is missed, at a cost of one half
+    0.1667
+    """
+    p = as_predictions(y_true, y_prob, **inputs)
+    rows = BinaryRows.of(p)
+    at = np.arange(1, _THRESHOLDS + 1) / (_THRESHOLDS + 1) if thresholds is None else check_thresholds(thresholds)
+    return MurphyCurve(
+        thresholds=at,
+        scores=(rows.losses(at, "left") + rows.losses(at, "right")) / 2,
+        base_rate=rows.without_scores(at),
+        label=rows.label,
+        n_samples=p.n_samples,
+    )
+
+
+@verb()
+def brier_curve(
+    y_true: Any,
+    y_prob: Any = None,
+    **inputs: Unpack[InputOptions],
+) -> BrierCurve:
+    r"""Brier curve: expected loss over the cost proportion c, where c is the threshold (Hernández-Orallo et al. 2011).
+
+    .. math:: B(c) = 2\,\{(1-c)\, \pi_1 F_1(c) + c\, \pi_0 (1 - F_0(c))\}, \qquad
+        \int_0^1 B(c)\, dc = \overline{(p - o)^2}
+
+    A miss costs 2 (1 - c) and a false alarm 2 c; F₁ and F₀ are the shares of the rows where the class happened, and of
+    the others, with probabilities up to c, and π₁ and π₀ their weights. So the curve shows at which costs the Brier
+    score arises, and its distance to the recalibrated curve where thresholds are off.
+
+    Parameters
+    ----------
+    y_true, y_prob, labels, pos_label, sample_weight
+        See :func:`calibrant.as_predictions`; two classes. Weights that give both classes one share make it the curve
+        over skews of the same paper.
+
+    Raises
+    ------
+    ValueError
+        For more than two classes.
+
+    Notes
+    -----
+    Twice the Murphy curve (:func:`murphy_curve`), and drawn exactly: straight lines between the distinct probabilities,
+    at which it jumps. The recalibrated curve has no jumps: it is the lower envelope of the cost lines, the cost curve
+    of the ROC curve's hull (Drummond & Holte 2006), seen from the same rows, and so optimistic. Range 0–2 at each c,
+    0–1 in area. Cost O(n log n).
+
+    References
+    ----------
+    Hernández-Orallo, Flach & Ferri (2011), *Brier curves: a new cost-based visualisation of classifier performance*.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> curve = cal.brier_curve([0, 1, 1], [0.2, 0.4, 0.9])
+    >>> round(curve.brier_score, 4), round(cal.brier_score([0, 1, 1], [0.2, 0.4, 0.9], scale="half"), 4)
+    (0.1367, 0.1367)
+    >>> curve.refinement  # some threshold between 0.2 and 0.4 tells the classes apart
+    0.0
+    """
+    p = as_predictions(y_true, y_prob, **inputs)
+    rows = BinaryRows.of(p)
+    better = rows.recalibrated()
+    inner = np.unique(np.concatenate([rows.scores, better.scores, [rows.base_rate]]))
+    inner = inner[(inner > 0) & (inner < 1)]
+    at = np.concatenate([[0.0], np.repeat(inner, 2), [1.0]])
+    return BrierCurve(
+        thresholds=at,
+        scores=2 * rows.at_jumps(at),
+        base_rate=2 * rows.without_scores(at),
+        label=rows.label,
+        n_samples=p.n_samples,
+        recalibrated=2 * better.at_jumps(at),
+    )
+
+
+class Shares(NamedTuple):
+    """Shares of the weight with scores below some thresholds: of rows where the class happened, and of the others."""
+
+    happened: FloatArray
+    others: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class BinaryRows:
+    """The class acted upon, its probabilities, whether it happened, and weights: what decisions are judged by."""
+
+    label: Label
+    scores: FloatArray
+    happened: FloatArray
+    weights: FloatArray
+
+    @classmethod
+    def of(cls, p: Predictions) -> BinaryRows:
+        """Of predictions of two classes; ValueError for more."""
+        if p.n_classes != 2:
+            raise ValueError(f"this is of two classes; got {p.n_classes}: judge them one against the rest")
+        k = 1 if p.positive is None else p.positive
+        weights = ones_or(p.weights, p.n_samples)
+        return cls(p.classes[k], matrix_of(p)[:, k], (p.codes == k).astype(np.float64), weights)
+
+    @cached_property
+    def base_rate(self) -> float:
+        """Share of the weight where the class happened."""
+        return float(self.weights @ self.happened / self.weights.sum())
+
+    @cached_property
+    def _running(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        order = np.argsort(self.scores, kind="stable")
+        share = self.weights / self.weights.sum()
+        each = (share * self.happened, share * (1 - self.happened))
+        happened, others = (np.concatenate([[0.0], np.cumsum(v[order])]) for v in each)
+        return self.scores[order], happened, others
+
+    def before(self, at: FloatArray, side: Literal["left", "right"]) -> Shares:
+        """Shares with scores below thresholds ("left"), or not above them ("right")."""
+        scores, happened, others = self._running
+        place = np.searchsorted(scores, at, side=side)
+        return Shares(happened[place], others[place])
+
+    def losses(self, at: FloatArray, side: Literal["left", "right"]) -> FloatArray:
+        """Mean elementary score at thresholds; rows on a threshold are acted upon ("left"), or not ("right")."""
+        below = self.before(at, side)
+        return np.asarray((1 - at) * below.happened + at * (self._running[2][-1] - below.others))
+
+    def at_jumps(self, at: FloatArray) -> FloatArray:
+        """Mean elementary score at 0, then on the left and on the right of each threshold, then at 1."""
+        out = self.losses(at, "right")
+        out[1::2] = self.losses(at[1::2], "left")
+        return out
+
+    def without_scores(self, at: FloatArray) -> FloatArray:
+        """Mean elementary score of acting always or never, whichever the base rate says."""
+        return np.asarray(np.minimum((1 - at) * self.base_rate, at * (1 - self.base_rate)))
+
+    def recalibrated(self) -> BinaryRows:
+        """The same rows with probabilities by isotonic regression of themselves."""
+        return replace(self, scores=RowsByScore.of(self.scores).fit(self.happened, self.weights))
+
+
+def check_thresholds(thresholds: Any) -> FloatArray:
+    """Judge decision thresholds."""
+    at = np.atleast_1d(np.asarray(thresholds, dtype=np.float64))
+    if at.ndim != 1 or at.size == 0 or not ((at > 0) & (at < 1)).all():
+        raise ValueError(f"thresholds must be numbers strictly between 0 and 1; got {thresholds!r}")
+    return at

@@ -1,0 +1,194 @@
+"""`confidence_direction`: how much of a calibration error is stated too high, and how much too low."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+import numpy as np
+
+from ..data.checks import check_level
+from ..data.problem import OneVsRest, Problem
+from ..data.result import Table
+from ..data.types import FloatArray, Interval, Label
+from ..data.validation import as_predictions
+from ..data.verbs import InputOptions, verb
+from ..estimators import CrossFit
+from ..measure.estimation import resolve_estimator
+from ..notions import Notion, as_notion
+
+_PARTS = ("over", "under", "error")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ConfidenceDirection(Table):
+    """A calibration error as the sum of its two directions, each a signed lower bound.
+
+    Attributes
+    ----------
+    over : float
+        Mean of ``s - o`` where other rows say that scores are too high: overconfidence.
+    under : float
+        Mean of ``o - s`` where they say that scores are too low: underconfidence.
+    error : float
+        ``over + under``, the cross-fitted calibration error.
+    intervals, standard_errors : mapping of name to Interval, and to float
+        Of these three.
+    per_class : mapping of label to mapping of name to float
+        The same of each of several problems.
+    level : float
+    notion, estimator : str
+    n_samples : int
+    """
+
+    over: float
+    under: float
+    error: float
+    intervals: Mapping[str, Interval]
+    standard_errors: Mapping[str, float]
+    per_class: Mapping[Label, Mapping[str, float]]
+    level: float
+    notion: str
+    estimator: str
+    n_samples: int
+
+    def _columns(self) -> dict[str, Any]:
+        rows = [{name: getattr(self, name) for name in _PARTS}, *self.per_class.values()]
+        return {
+            "label": ["all", *map(str, self.per_class)],
+            **{name: [row[name] for row in rows] for name in _PARTS},
+        }
+
+    def __str__(self) -> str:
+        lines = [f"Direction of the calibration error ({self.notion}), {self.n_samples:,} rows"]
+        for name, words in zip(_PARTS, ("stated too high", "stated too low", "together"), strict=True):
+            low, high = self.intervals[name]
+            lines.append(f"  {words:<16}{getattr(self, name):>9.4f}   ({low:.4f} to {high:.4f})")
+        return "\n".join(lines)
+
+
+@verb()
+def confidence_direction(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    notion: str | Notion = "auto",
+    estimator: str | CrossFit = "auto",
+    level: float = 0.95,
+    **inputs: Unpack[InputOptions],
+) -> ConfidenceDirection:
+    r"""Over- and underconfidence as two numbers whose sum is the calibration error.
+
+    .. math:: \text{over} = \frac1n \sum_{i:\, \hat g(s_i) < s_i} (s_i - o_i), \qquad
+              \text{under} = \frac1n \sum_{i:\, \hat g(s_i) > s_i} (o_i - s_i),
+
+    ĝ the recalibration map fitted to the folds that do not hold row i.
+
+    Parameters
+    ----------
+    y_true, y_prob, labels, pos_label, sample_weight
+        See :func:`calibrant.as_predictions`.
+    notion : str or Notion, default "auto"
+        As in :func:`calibration_error`; any but of vectors. For a notion of several problems (classes) the parts are
+        their means, so that a class stated too high and another stated too low do not cancel.
+    estimator : "auto" or CrossFit, default "auto"
+        Whose maps and folds; ``CrossFit()``. Its error with ``norm=1`` is the sum of the parts.
+    level : float, default 0.95
+        Of the intervals.
+
+    Returns
+    -------
+    ConfidenceDirection
+        ``over`` and ``under`` are in [-1, 1], about 0 for calibrated scores, and below 0 by chance.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For a notion of vectors, or one that takes the worst of several problems.
+
+    Notes
+    -----
+    With d = P(o = 1 | s) - s the mean of a row's term, given the other folds, is -d or d as they say, whichever is
+    right: so neither part exceeds in expectation the mean of d's negative or positive part, and both reach them as the
+    maps find the sign everywhere. Each is a lower bound.
+
+    Intervals are normal, of means over rows, folds taken for independent: they are for the parts by these maps, which
+    is what the lower bounds are in this sample. Their lower ends exceed the true parts in fewer samples than the level
+    says; their upper ends may lie below them where maps miss much. Coverage: benchmarks/coverage/clinical.md. Classes
+    that share their rows count as wholly dependent, which makes intervals long rather than short. Cost that of the
+    estimator, ``cv`` fits.
+
+    References
+    ----------
+    Błasiok, Gopalan, Hu & Nakkiran (2023), *A unifying theory of distance from calibration* (the error as a supremum of
+    means of rows).
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(20_000)
+    >>> found = cal.confidence_direction(rng.random(20_000) < p**2, p)  # every score is too high, by 1/6 on average
+    >>> bool(abs(found.over - 1 / 6) < 0.01), bool(abs(found.under) < 0.005)
+    (True, True)
+    """
+    level = check_level(level)
+    p = as_predictions(y_true, y_prob, **inputs)
+    chosen = as_notion(notion, p)
+    if not isinstance(estimator, CrossFit) and estimator != "auto":
+        raise TypeError(f"estimator must be 'auto' or CrossFit(...), whose folds are needed; got {estimator!r}")
+    if chosen.average == "max":
+        raise ValueError(f"notion {chosen.name!r} with average='max' has no parts that add up: use average='mean'")
+    reduction = chosen.reduce(p)
+    used = CrossFit() if isinstance(estimator, str) else estimator
+    resolve_estimator(used, reduction, chosen.name, 1)
+    if not isinstance(reduction, (Problem, OneVsRest)):
+        raise TypeError(f"notion {chosen.name!r} is of vectors, which have no direction")
+    means, errors = (np.array(v) for v in zip(*(_parts(used, problem) for problem in reduction), strict=True))  # (R, 3)
+    share = np.where(np.isnan(means[:, 2]), 0.0, np.array(reduction.shares))
+    share = share / share.sum() if share.sum() > 0 else np.full(len(share), np.nan)
+    values = np.where(share > 0, share * means.T, 0.0).sum(axis=1) if np.isfinite(share).all() else np.full(3, np.nan)
+    spread = np.where(share > 0, share * errors.T, 0.0)
+    se = spread.sum(axis=1) if reduction.dependent else np.sqrt((spread**2).sum(axis=1))
+    if not np.isfinite(values).all():
+        se = np.full(3, np.nan)
+    over, under = float(values[0]), float(values[1])
+    found = {"over": over, "under": under, "error": over + under}
+    each = [dict(zip(_PARTS, map(float, row), strict=True)) for row in means]
+    return ConfidenceDirection(
+        **found,
+        intervals={name: _around(found[name], s, p.effective_size, level) for name, s in zip(_PARTS, se, strict=True)},
+        standard_errors=dict(zip(_PARTS, map(float, se), strict=True)),
+        per_class={} if len(each) == 1 else dict(zip(reduction.labels, each, strict=True)),
+        level=level,
+        notion=chosen.name,
+        estimator=repr(used),
+        n_samples=p.n_samples,
+    )
+
+
+def _parts(estimator: CrossFit, problem: Problem) -> tuple[FloatArray, FloatArray]:
+    """Over- and underconfidence of one problem and their sum, and their standard errors, (3,) each."""
+    sums, squares, total = np.zeros(2), np.zeros(2), 0.0
+    for s, w, k, delta in estimator.folds(problem):
+        residual = k - w * s
+        square = k * (1 - s) ** 2 + (w - k) * s**2
+        sides = np.stack([delta < 0, delta > 0])
+        sums += np.array([-1.0, 1.0]) * (sides @ residual)
+        squares += sides @ square
+        total += float(w.sum())
+    if not total > 0:
+        return np.full(3, np.nan), np.full(3, np.nan)
+    mean = np.append(sums, sums.sum()) / total
+    spread = np.maximum(np.append(squares, squares.sum()) / total - mean**2, 0.0)
+    return mean, np.sqrt(spread / (total - 1)) if total > 1 else np.full(3, np.nan)
+
+
+def _around(value: float, se: float, size: float, level: float) -> Interval:
+    """Normal interval; of terms without spread, what so few rows cannot exclude."""
+    from scipy.special import ndtri
+
+    unseen = 1 - ((1 - level) / 2) ** (1 / size) if size > 0 else 1.0
+    reach = float(ndtri((1 + level) / 2)) * se if se != 0 else unseen
+    return Interval(max(value - reach, -1.0), min(value + reach, 1.0)) if reach == reach else Interval(reach, reach)

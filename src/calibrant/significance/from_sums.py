@@ -1,0 +1,309 @@
+"""The test of a report: smoothed residuals against those of a calibrated model, from sums alone, and its power."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from ..data.types import AnyArray, FloatArray, IntArray
+from ..estimators import ResidualKernel
+from ..estimators.base import Cells
+from ..estimators.norm import root
+from ..measure.inference.bands import poisson
+from ..measure.inference.intervals import spread_together
+from ..measure.question import Question, sums_up
+from ..sums import BinMoments, GridMoments, Smoother
+from .result import TestResult
+
+#: Draws for the p-value, and for the power; fewer with more classes than these, whose mean varies less.
+DRAWS, POWER_DRAWS, MANY = 999, 400, 10
+LEAST_DRAWS, LEAST_POWER_DRAWS = 199, 100
+#: Draws of each of so many problems that their sum is normal.
+FEW_DRAWS = 16
+#: Share of samples in which what is called detectable would be found.
+POWER = 0.8
+_READER = ResidualKernel()
+#: The true probability at each score.
+Map = Callable[[FloatArray], FloatArray]
+
+
+@dataclass(frozen=True)
+class Power:
+    """What a test of this many rows can see.
+
+    Attributes
+    ----------
+    detectable : float
+        Calibration error that the test would find in four of five samples like this one, if the log odds of all scores
+        are too large or too small by a factor, or too high or too low by a constant, whichever is hardest to see;
+        infinite where even the largest constant would be missed.
+    n_samples : int
+        Rows.
+    """
+
+    detectable: float
+    n_samples: int
+
+    def rows_for(self, error: float) -> float:
+        """About how many rows an error needs in order to be found as often: errors in sight fall with the root of n."""
+        return self.n_samples * (self.detectable / error) ** 2
+
+
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    """Problems that one kernel smooths: their counts (K, m), and smoothed residuals of calibrated draws, (K, R, m).
+
+    ``at`` are their places among all problems, ``known`` where they have samples, ``total`` their smoothed mass there.
+    """
+
+    at: IntArray
+    smoother: Smoother
+    score: FloatArray
+    count: FloatArray
+    known: AnyArray
+    total: FloatArray
+    noise: FloatArray
+    observed: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        at: Sequence[int],
+        cells: Sequence[Cells],
+        rates: Sequence[FloatArray],
+        n_draws: int,
+        rng: np.random.Generator,
+    ) -> _Drawn:
+        smoother = cells[0].smoother or Smoother(cells[0].count.size - 1, 1.0)
+        score, count = np.stack([np.nan_to_num(c.scores) for c in cells]), np.stack([c.count for c in cells])
+        positive = np.stack([c.positive for c in cells])
+        density = count @ smoother.matrix
+        known = density > 1e-12 * density.max(axis=-1, keepdims=True)
+        noise = np.empty((len(cells), n_draws, count.shape[1]))
+        for out, s, n, rate in zip(noise, score, count, rates, strict=True):
+            # Residuals of Bernoulli outcomes: Poisson draws of both kinds have the same mean, variance and skewness.
+            drawn = poisson(n * rate * s, n_draws, rng) * ((1 - s) / rate)
+            drawn -= poisson(n * rate * (1 - s), n_draws, rng) * (s / rate)
+            np.matmul(drawn, smoother.matrix, out=out)
+        observed = (positive - count * score) @ smoother.matrix
+        total = np.where(known, density, 0.0) @ smoother.quadrature
+        return cls(np.asarray(at), smoother, score, count, known, total, noise, observed)
+
+    def errors(self, smooth: FloatArray) -> FloatArray:
+        """Errors of smoothed residuals (K, R, m), (K, R)."""
+        size = np.abs(smooth)
+        if not self.known.all():
+            size *= self.known[:, None]
+        return np.asarray(size @ self.smoother.quadrature / self.total[:, None])
+
+    def shifted(self, truth: Map) -> tuple[FloatArray, FloatArray]:
+        """Smoothed mean residuals under another truth, (K, m), and its calibration errors, (K,)."""
+        gap = truth(self.score) - self.score
+        error = (self.count * np.abs(gap)).sum(axis=-1) / self.count.sum(axis=-1)
+        return (self.count * gap) @ self.smoother.matrix, error
+
+
+@dataclass(frozen=True, eq=False)
+class SumsTest:
+    """Test of calibration by smoothed residuals over ranks, from grids of counts, and what it could see.
+
+    Labels are drawn from the scores on the grid: cost O(R G) a problem, whatever the number of rows.
+
+    Attributes
+    ----------
+    drawn : sequence of drawn problems
+    question : Question
+        How the errors of problems become one; its level is one less the size of the test whose power is told.
+    n_samples : int
+    """
+
+    drawn: Sequence[_Drawn]
+    question: Question
+    n_samples: int
+
+    @classmethod
+    def of(
+        cls,
+        grids: Sequence[GridMoments],
+        bins: Sequence[BinMoments],
+        question: Question,
+        rng: np.random.Generator,
+        n_draws: int = DRAWS,
+    ) -> SumsTest:
+        """Draw calibrated residuals of every problem; bins say how weights differ from score to score.
+
+        So many draws in all, with more than :data:`MANY` classes fewer of each.
+        """
+        asked = replace(question, norm=1.0)
+        least = min(LEAST_DRAWS, n_draws)
+        draws = FEW_DRAWS if sums_up(asked) else max(int(n_draws / max(1.0, len(grids) / MANY)), least)
+        cells = [_READER.cells(grid) for grid in grids]
+        # Samples that a cell's outcomes vary like, a unit of its count: 1, unless weights differ from score to score.
+        rates = [_trials_a_unit(b, g, np.nan_to_num(c.scores)) for b, g, c in zip(bins, grids, cells, strict=True)]
+        alike: dict[Smoother | None, list[int]] = {}
+        for i, one in enumerate(cells):
+            alike.setdefault(one.smoother, []).append(i)
+        drawn = [_Drawn.of(at, [cells[i] for i in at], [rates[i] for i in at], draws, rng) for at in alike.values()]
+        rows = [grid.n_samples for grid in grids]
+        # One-vs-rest problems share their rows, others split them.
+        return cls(drawn, asked, max(rows) if question.dependent else sum(rows))
+
+    def _each(self, found: Sequence[FloatArray]) -> FloatArray:
+        """What every group of problems says, in the order of all problems."""
+        out = np.empty((len(self.question), *found[0].shape[1:]))
+        for group, values in zip(self.drawn, found, strict=True):
+            out[group.at] = values
+        return out
+
+    @property
+    def _usable(self) -> bool:
+        return all((group.total > 0).all() for group in self.drawn)
+
+    @cached_property
+    def _draws(self) -> FloatArray:
+        return drawn_together(self._each([group.errors(group.noise) for group in self.drawn]), self.question)
+
+    @property
+    def rejects_at(self) -> float:
+        """P-values up to this are called evidence: ``1 - level``, or the smallest that the draws can give."""
+        return max(1 - self.question.level, 1 / (self._draws.size + 1))
+
+    @cached_property
+    def _threshold(self) -> float:
+        """Errors above this have such a p-value."""
+        most = int(np.floor(self.rejects_at * (self._draws.size + 1) * (1 + 1e-12))) - 1
+        return float(np.sort(self._draws)[::-1][most])
+
+    @cached_property
+    def result(self) -> TestResult:
+        """Statistic and p-value; NaN without data."""
+        null = f"the probabilities are calibrated ({self.question.notion})"
+        if not self._usable:
+            return TestResult(float("nan"), float("nan"), null, "smoothed residuals over ranks", self.n_samples)
+        each = self._each([group.errors(group.observed[:, None]) for group in self.drawn])
+        observed = float(self.question.combine_draws(each)[0])
+        at_least = int((self._draws >= observed * (1 - 1e-12)).sum())
+        return TestResult(
+            statistic=observed,
+            pvalue=(at_least + 1) / (self._draws.size + 1),
+            null=null,
+            method=f"smoothed residuals over ranks, {self._draws.size} draws of a calibrated model",
+            n_samples=self.n_samples,
+            details={"expected": float(self._draws.mean())},
+            draws=self._draws,
+        )
+
+    @property
+    def rejects(self) -> bool:
+        """Whether the p-value is evidence; False without data."""
+        return self.result.pvalue <= self.rejects_at * (1 + 1e-9)
+
+    @property
+    def excess(self) -> float:
+        """By what the statistic exceeds all that is no evidence: above 0 exactly where the test rejects.
+
+        A lower limit of the calibration error at the test's level, as far as noise is as large as that of a calibrated
+        model: smoothing makes no mean absolute gap larger, and the estimate is at most the gap and its noise.
+        """
+        return self.result.statistic - self._threshold if self.rejects else 0.0
+
+    @cached_property
+    def power(self) -> Power:
+        """The error that it could see."""
+        if not self._usable:
+            return Power(float("nan"), self.n_samples)
+        found = [self._detectable(family) for family in (higher, lower, sharper, flatter)]
+        seen = all(known for _, known in found[:2])
+        # One row in n that is otherwise: where scores are certain, nothing else can be seen.
+        least = 1 - (1 - POWER) ** (1 / max(self.n_samples, 1))
+        return Power(max(least, *(error for error, _ in found)) if seen else float("inf"), self.n_samples)
+
+    def _seen(self, truth: Map) -> tuple[float, float]:
+        """Share of samples in which a truth is found, and its calibration error."""
+        few = max(int(POWER_DRAWS / max(1.0, len(self.question) / MANY)), LEAST_POWER_DRAWS)
+        moved = [group.shifted(truth) for group in self.drawn]
+        pairs = zip(self.drawn, moved, strict=True)
+        each = self._each([d.errors(d.noise[:, :few] + gap[:, None]) for d, (gap, _) in pairs])
+        found = _combined(each, self.question)
+        error = self.question.combine_draws(self._each([error for _, error in moved])[:, None])
+        return float((found > self._threshold).mean()), float(error[0])
+
+    def _detectable(self, family: Callable[[float], Map]) -> tuple[float, bool]:
+        """Least error of a family of truths that is seen with :data:`POWER`; the largest it has and False, if none."""
+        low, high = 0.0, 1.0
+        share, error = self._seen(family(1.0))
+        if share < POWER:
+            return error, False
+        for _ in range(10):
+            middle = (low + high) / 2
+            share, found = self._seen(family(middle))
+            if share >= POWER:
+                high, error = middle, found
+            else:
+                low = middle
+        return error, True
+
+
+def _combined(each: FloatArray, question: Question) -> FloatArray:
+    """Combined errors of draws of every problem (K, R); of a sum over many, a normal sample with its spread."""
+    if not sums_up(question):
+        return question.combine_draws(each)
+    from scipy.special import ndtri
+
+    share = np.array(question.shares)
+    spread = np.sqrt(share**2 @ each.var(axis=-1, ddof=1))
+    powers = np.asarray(share @ each.mean(axis=-1) + spread * ndtri((np.arange(DRAWS) + 0.5) / DRAWS))
+    return powers if question.norm == 1 else np.array([root(float(v), question.norm) for v in powers])
+
+
+def drawn_together(each: FloatArray, question: Question) -> FloatArray:
+    """:func:`_combined`, for classes against the rest, which were drawn by themselves, spread as if drawn together."""
+    draws = _combined(each, question)
+    if not question.dependent or len(each) < 2:
+        return draws
+    # Classes that hardly vary do not count: two that share all the noise are as one against the rest.
+    variance = np.array(question.shares) ** 2 * each.var(axis=-1)
+    if not variance.any():
+        return draws
+    widened = spread_together(max(float(variance.sum() ** 2 / (variance**2).sum()), 2.0))
+    return np.asarray(draws.mean() + widened * (draws - draws.mean()))
+
+
+def _trials_a_unit(bins: BinMoments, grid: GridMoments, score: FloatArray) -> FloatArray:
+    """Kish's effective size a unit of weight at some scores, by the bins they lie in, over that of all rows."""
+    if bins.integral or not grid.total > 0:
+        return np.ones(score.shape)
+    everywhere = grid.effective_size / grid.total
+    local = np.divide(bins.weight, bins.square, out=np.full(bins.weight.shape, everywhere), where=bins.square > 0)
+    edges = bins.edges.values
+    home = np.clip(np.searchsorted(edges, score, side="left") - 1, 0, local.size - 1)
+    return np.asarray(local[home] / everywhere)
+
+
+def sharper(amount: float) -> Map:
+    """Truth of a model whose log odds are too large by the factor ``1 / (1 - amount)``."""
+    return _on_log_odds(lambda z: (1 - amount) * z)
+
+
+def flatter(amount: float) -> Map:
+    """Truth of a model whose log odds are too small by a factor that grows from 1 to 20."""
+    return _on_log_odds(lambda z: (1 + 19 * amount**2) * z)
+
+
+def higher(amount: float) -> Map:
+    """Truth of a model whose log odds are too high by a constant that grows from 0 to 10 with ``amount`` in [0, 1]."""
+    return _on_log_odds(lambda z: z - 10 * amount**2)
+
+
+def lower(amount: float) -> Map:
+    """Truth of a model whose log odds are too low by such a constant."""
+    return _on_log_odds(lambda z: z + 10 * amount**2)
+
+
+def _on_log_odds(change: Map) -> Map:
+    from scipy.special import expit, logit
+
+    return lambda score: np.asarray(expit(change(logit(np.clip(score, 1e-9, 1 - 1e-9)))))

@@ -1,0 +1,55 @@
+"""`TestResult`: what every test returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from ..data.result import Picture
+from ..data.types import FloatArray
+
+
+@dataclass(frozen=True, repr=False)
+class TestResult(Picture):
+    """Result of a hypothesis test.
+
+    Attributes
+    ----------
+    statistic : float
+    pvalue : float
+        Probability, if the null hypothesis is true, of a statistic at least as extreme.
+    null : str
+        The null hypothesis, in words.
+    method : str
+    df : float or None
+        Degrees of freedom, where the statistic has a chi-squared distribution.
+    details : mapping of str to float
+        What else was found, such as a slope and its standard error.
+    warnings : tuple of str
+        Why the p-value may be off; empty where nothing is known against it.
+    n_samples : int
+    draws : ndarray of shape (R,) or None
+        Statistics of labels drawn under the null hypothesis, where the p-value was found among such. ``plot()`` shows
+        them, or the chi-squared distribution, beside the statistic.
+    """
+
+    display: ClassVar[str] = "NullDistributionDisplay"
+
+    __test__: ClassVar[bool] = False  # its name would make pytest collect it
+
+    statistic: float
+    pvalue: float
+    null: str
+    method: str
+    n_samples: int
+    df: float | None = None
+    details: Mapping[str, float] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    draws: FloatArray | None = field(default=None, repr=False, compare=False)
+
+    def __str__(self) -> str:
+        df = "" if self.df is None else f", df {self.df:g}"
+        lines = [f"{self.method}: statistic {self.statistic:.4g}{df}, p = {self.pvalue:.3g}", f"null: {self.null}"]
+        lines += [f"{name}: {value:.4g}" for name, value in self.details.items()]
+        return "\n".join([*lines, *(f"warning: {text}" for text in self.warnings)])

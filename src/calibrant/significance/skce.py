@@ -1,0 +1,192 @@
+"""`kernel_test`: is the kernel calibration error above what a calibrated model would show?"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Unpack
+
+import numpy as np
+
+from ..data.checks import check_choice, check_resamples
+from ..data.predictions import Predictions
+from ..data.problem import Problem, VectorProblem
+from ..data.types import AnyArray, FloatArray, RandomState
+from ..data.validation import as_predictions
+from ..data.verbs import InputOptions, verb
+from ..data.weights import ones_or
+from ..estimators import KernelCalibrationError
+from ..notions import Notion, as_notion
+from .flipped import Flips
+from .resampling import drawn_labels
+from .result import TestResult
+
+METHODS = ("resampling", "asymptotic")
+#: Rows of a block by default, at least and at most: large blocks find more, and cost more.
+LEAST_BLOCK, MOST_BLOCK = 10, 50
+
+
+@verb(grouped=True)
+def kernel_test(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    notion: str | Notion = "auto",
+    estimator: KernelCalibrationError | None = None,
+    method: str = "resampling",
+    n_resamples: int = 999,
+    random_state: RandomState = 0,
+    **inputs: Unpack[InputOptions],
+) -> TestResult:
+    r"""Test by the squared kernel calibration error (Widmann, Lindsten & Zachariah 2019).
+
+    .. math:: \mathrm{SKCE} = \frac{1}{n(n-1)} \sum_{i \ne j} κ(f_i, f_j)\, (y_i - f_i)^\top (y_j - f_j)
+
+    which is 0 on average for a calibrated model, and for no other.
+
+    Parameters
+    ----------
+    y_true, y_prob, labels, pos_label, sample_weight
+        See :func:`calibrant.as_predictions`.
+    notion : str or Notion, default "auto"
+        ``"auto"``: the positive class of a 1-D ``y_prob``, the whole vector (``"canonical"``) of a matrix. Also
+        ``"confidence"`` and ``ClassSpecific``.
+    estimator : KernelCalibrationError, optional
+        Kernel, bandwidth and distance; default ``KernelCalibrationError()``, and for ``"asymptotic"`` blocks of √n rows
+        (10 to 50).
+    method : {"resampling", "asymptotic"}, default "resampling"
+        ``"resampling"``: labels are drawn from the stated probabilities; exact for any n; O(n² K) a draw, of which
+        the kernels, its costliest part, are found once. ``"asymptotic"``: the mean over blocks of ``estimator.block``
+        rows dealt at random, by Student's t distribution of block means; O(n · block); one-sided, and weaker, the more
+        so the smaller the blocks (Zaremba, Gretton & Blaschko 2013).
+    n_resamples : int, default 999
+        Sets of labels; of rows in ``groups``, of signs of whole groups' residuals.
+    random_state : int, Generator or None
+
+    Returns
+    -------
+    TestResult
+        ``statistic``: SKCE (of blocks: divided by its standard error; of rows in groups: that of pairs of different
+        groups). ``details``: ``skce``, ``bandwidth``; ``df`` of blocks.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For notions of several problems; for another estimator.
+
+    Notes
+    -----
+    Cost and memory by ``method``, above: resampling holds n² numbers.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> P = rng.dirichlet([1, 1, 1], 600)
+    >>> y = (rng.random((600, 1)) > (P**2 / (P**2).sum(axis=1, keepdims=True)).cumsum(axis=1)).sum(axis=1)
+    >>> bool(cal.kernel_test(y, P, n_resamples=199, random_state=0).pvalue < 0.02)
+    True
+    """
+    check_choice("method", method, METHODS)
+    n_resamples = check_resamples(n_resamples, 1)
+    if estimator is not None and not isinstance(estimator, KernelCalibrationError):
+        raise TypeError(f"estimator must be a KernelCalibrationError; got {estimator!r}")
+    p = as_predictions(y_true, y_prob, **inputs)
+    if method == "asymptotic" and p.groups is not None:
+        raise ValueError("method 'asymptotic' takes all rows as independent: use 'resampling' for rows in groups")
+    if p.groups is not None and p.weights is not None:
+        p = p.subset(p.weights > 0)
+    reader = estimator or KernelCalibrationError()
+    if estimator is None and method == "asymptotic":
+        reader = KernelCalibrationError(block=min(max(math.isqrt(p.n_samples), LEAST_BLOCK), MOST_BLOCK))
+    rng = np.random.default_rng(random_state)
+    if method == "asymptotic":
+        if p.n_samples < 2 * reader.block:
+            raise ValueError(
+                f"method 'asymptotic' needs two blocks of {reader.block} rows; got {p.n_samples} rows: use 'resampling'"
+            )
+        p = p.subset(rng.permutation(p.n_samples))  # files are often sorted by label: blocks would be of one
+    chosen = as_notion("canonical" if notion == "auto" and p.positive is None else notion, p)
+    targets = list(chosen.targets(p))
+    if len(targets) != 1:
+        raise ValueError(f"notion {chosen.name!r} has several problems: test one class with ClassSpecific(label)")
+    reduction = chosen.reduce(p)
+    problem = reduction if isinstance(reduction, VectorProblem) else reduction[0]
+    if method == "asymptotic":
+        return _asymptotic(reader, chosen, problem, p, rng)
+    target, how = targets[0], "resampling under calibration"
+
+    def happened(codes: AnyArray) -> FloatArray:
+        hits = target.outcomes(codes).astype(np.float64)
+        return np.asarray(hits if chosen.vector else hits[:, None])
+
+    if p.groups is None:
+        codes = np.concatenate([p.codes[None].astype(np.int64), *drawn_labels(p, n_resamples, rng)])
+        found = reader.resampled(problem, lambda r: happened(codes[r]), len(codes))
+    else:
+        found = _flipped(reader, problem, p, (target.scores, happened(p.codes.astype(np.int64))), n_resamples, rng)
+        how = f"signs of {p.n_groups} groups"
+    skce = float(found[0])
+    at_least = int((found[1:] >= skce - 1e-12 * abs(skce)).sum())
+    return TestResult(
+        statistic=skce,
+        pvalue=(at_least + 1) / (n_resamples + 1) if np.isfinite(skce) else float("nan"),
+        null=f"the probabilities are calibrated ({chosen.name})",
+        method=f"kernel calibration error, {how}, {n_resamples} draws",
+        n_samples=p.n_samples,
+        draws=found[1:],
+        details={"skce": skce} | reader.details(problem, 2),
+    )
+
+
+def _flipped(
+    reader: KernelCalibrationError,
+    problem: Problem | VectorProblem,
+    p: Predictions,
+    rows: tuple[FloatArray, FloatArray],
+    n_draws: int,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """SKCE of pairs of rows of different groups, and of those with the signs of groups drawn, (1 + R,).
+
+    ``rows``: stated probabilities and what happened.
+    """
+    scores, hits = rows[0].astype(np.float64).reshape(len(rows[1]), -1), rows[1]
+    groups, weights = np.asarray(p.groups), ones_or(p.weights, p.n_samples)
+    residual = hits - scores
+    flips = Flips.of(groups, (residual**2).sum(axis=1), (scores * (1 - scores)).sum(axis=1), weights)
+    signs = np.concatenate(list(flips.signs(n_draws, rng, flips.n_groups)))
+
+    def outcomes(r: int) -> FloatArray:
+        return hits if r == 0 else scores + signs[r - 1][flips.group][:, None] * residual
+
+    found = reader.resampled(problem, outcomes, n_draws + 1)
+    inside = reader.within_groups(problem, hits, flips.group)
+    # A product of two signs of one group is 1, times c².
+    return np.asarray(found - inside * np.append(1.0, np.full(n_draws, flips.scale**2)))
+
+
+def _asymptotic(
+    reader: KernelCalibrationError,
+    notion: Notion,
+    problem: Problem | VectorProblem,
+    p: Predictions,
+    rng: np.random.Generator,
+) -> TestResult:
+    from dataclasses import replace
+
+    from scipy.special import stdtr
+
+    found = replace(reader, statistic="linear").power_and_se(problem, 2)
+    t = found.power / found.se if found.se > 0 else float("nan")
+    rows = p.n_samples if p.weights is None else int((p.weights > 0).sum())
+    freedom = max(rows // reader.block - 1, 1)
+    return TestResult(
+        statistic=float(t),
+        pvalue=float(stdtr(freedom, -t)),
+        null=f"the probabilities are calibrated ({notion.name})",
+        method=f"kernel calibration error of blocks of {reader.block} rows (Student's t)",
+        n_samples=p.n_samples,
+        df=float(freedom),
+        details={"skce": float(found.power)} | reader.details(problem, 2),
+        warnings=() if p.n_samples >= 200 else ("fewer than 200 rows: Student's distribution is doubtful",),
+    )
