@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("--kept", type=Path, help="what was found of each report")
     options = parser.parse_args()
     warnings.simplefilter("error")
-    warnings.simplefilter("ignore", cal.CalibrantWarning)
+    warnings.simplefilter("ignore", cal.exceptions.CalibrantWarning)
     kept: dict[int, tuple[str, str]] = {}
     if options.kept is not None and options.kept.exists():
         lines = options.kept.read_text(encoding="utf-8").splitlines()

@@ -32,7 +32,7 @@ def main() -> None:
     wrong: Counter[str] = Counter()
     start, made = time.monotonic(), 0
     warnings.simplefilter("error")
-    warnings.simplefilter("ignore", cal.CalibrantWarning)
+    warnings.simplefilter("ignore", cal.exceptions.CalibrantWarning)
     for case in np.random.default_rng(options.seed).permutation(len(cases)):
         if time.monotonic() - start > options.seconds:
             break

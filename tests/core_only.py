@@ -5,6 +5,7 @@ import io
 import sys
 from contextlib import redirect_stderr
 from functools import partial
+from types import ModuleType
 
 EXTRAS = ("matplotlib", "torch", "pandas", "pyarrow", "polars", "typer", "rich", "jinja2", "duckdb", "dask", "pyspark")
 
@@ -18,8 +19,13 @@ def main() -> None:
     for name in cal.__all__:
         if name.endswith("Display"):
             check(ImportError, "calibrant[plot]", partial(getattr, cal, name))
-        else:
-            getattr(cal, name)
+            continue
+        found = getattr(cal, name)
+        for public in found.__all__ if isinstance(found, ModuleType) else ():
+            if name in ("plot", "torch"):
+                check(ImportError, f"calibrant[{name}]", partial(getattr, found, public))
+            else:
+                getattr(found, public)
     report = cal.report([0, 1, 1, 0], [0.2, 0.7, 0.9, 0.4])
     str(report)
     report.to_dict()

@@ -91,7 +91,7 @@ def run(page: Path, which: str = "") -> list[str]:
     if which != "torch":
         given["frame"].to_csv("predictions.csv")
         for title, command in blocks(page.read_text(encoding="utf-8"), "bash").items():
-            told = subprocess.run([sys.executable, "-m", "calibrant.cli", *shlex.split(command)[1:]], check=False)
+            told = subprocess.run([sys.executable, "-m", "calibrant", *shlex.split(command)[1:]], check=False)
             if told.returncode != 0:
                 raise SystemExit(f"{title}: exit code {told.returncode}")
             ran.append(title)

@@ -71,7 +71,7 @@ def simplex_place(p):
 
 
 CASES = {
-    "class": (cal.ClassSpecific(1), lambda p, y: [(p[:, [1]], p[:, [1]], (y == 1)[:, None], None)]),
+    "class": (cal.notions.ClassSpecific(1), lambda p, y: [(p[:, [1]], p[:, [1]], (y == 1)[:, None], None)]),
     "confidence": (
         "confidence",
         lambda p, y: [((p.max(1)[:, None] - 1 / 3) * 1.5, p.max(1)[:, None], (y == p.argmax(1))[:, None], None)],
@@ -98,7 +98,9 @@ def test_pair_by_pair(name, weighted):
     y, p = y[keep], p[keep]
     w = np.random.default_rng(1).random(len(y)) + 0.1 if weighted else np.ones(len(y))
     notion, problems = CASES[name]
-    found = cal.adaptive_test(y, p, notion=notion, sample_weight=w if weighted else None, n_resamples=1, random_state=0)
+    found = cal.significance.adaptive_test(
+        y, p, notion=notion, sample_weight=w if weighted else None, n_resamples=1, random_state=0
+    )
     each = []
     predictions = cal.as_predictions(y, p)
     cut = [Scales.of(t, y, predictions.eps, w) for t in as_notion(notion, predictions).targets(predictions)]
@@ -124,10 +126,11 @@ def test_pair_by_pair(name, weighted):
 def test_draws_are_judged_as_the_labels_are(notion):
     """The p-value from draws made here, each tested alone."""
     y, p = several(60, power=1.8)
-    found = cal.adaptive_test(y, p, notion=notion, n_resamples=40, random_state=7)
+    found = cal.significance.adaptive_test(y, p, notion=notion, n_resamples=40, random_state=7)
     draws = (np.random.default_rng(7).random((40, 60))[:, :, None] > np.cumsum(p, axis=1)[None, :, :-1]).sum(axis=2)
     each = [
-        cal.adaptive_test(z, p, notion=notion, n_resamples=1, random_state=0, labels=[0, 1, 2]).statistic for z in draws
+        cal.significance.adaptive_test(z, p, notion=notion, n_resamples=1, random_state=0, labels=[0, 1, 2]).statistic
+        for z in draws
     ]
     assert found.pvalue == (np.sum(np.array(each) >= found.statistic - 1e-9) + 1) / 41
 
@@ -144,7 +147,9 @@ def test_size(draw):
             "sharp": lambda: rng.beta(0.2, 0.2, 150),
             "few values": lambda: rng.choice([0.1, 0.3, 0.31, 0.9], 150),
         }[draw]()
-        rejected += cal.adaptive_test(rng.random(150) < p, p, n_resamples=99, random_state=0).pvalue <= 0.05
+        rejected += (
+            cal.significance.adaptive_test(rng.random(150) < p, p, n_resamples=99, random_state=0).pvalue <= 0.05
+        )
     assert abs(rejected - 20) <= 4 * np.sqrt(400 * 0.05 * 0.95)
 
 
@@ -174,7 +179,7 @@ def test_finds_gaps_of_any_width():
         for i in range(20):
             p = rng.random(800)
             y = rng.random(800) < np.clip(p + gap(p), 0, 1)
-            found.append(cal.adaptive_test(y, p, n_resamples=99, random_state=i))
+            found.append(cal.significance.adaptive_test(y, p, n_resamples=99, random_state=i))
         assert sum(one.pvalue <= 0.05 for one in found) >= 18
         sides[name] = np.median([one.details["bins_a_side"] for one in found])
     assert sides["shift"] <= 4
@@ -184,8 +189,8 @@ def test_finds_gaps_of_any_width():
 @pytest.mark.parametrize("notion", ["confidence", "classwise", "top-label", "canonical"])
 def test_several_classes(notion):
     options = {"notion": notion, "n_resamples": 99, "random_state": 0}
-    assert cal.adaptive_test(*several(500, power=2.0), **options).pvalue == 0.01
-    assert cal.adaptive_test(*several(500, seed=5), **options).pvalue > 0.05
+    assert cal.significance.adaptive_test(*several(500, power=2.0), **options).pvalue == 0.01
+    assert cal.significance.adaptive_test(*several(500, seed=5), **options).pvalue > 0.05
 
 
 def test_canonical_sees_what_classes_hide():
@@ -203,7 +208,9 @@ def test_canonical_sees_what_classes_hide():
     for i in range(20):
         y = (rng.random((len(p), 1)) > truth.cumsum(axis=1)).sum(axis=1)
         for notion in rejected:
-            rejected[notion] += cal.adaptive_test(y, p, notion=notion, n_resamples=99, random_state=i).pvalue <= 0.05
+            rejected[notion] += (
+                cal.significance.adaptive_test(y, p, notion=notion, n_resamples=99, random_state=i).pvalue <= 0.05
+            )
     assert rejected["canonical"] >= 18
     assert rejected["classwise"] <= 5
 
@@ -238,8 +245,8 @@ def test_scales():
     p = rng.random(300)
     y = rng.random(300) < p
     for k in (1, 2, 4):
-        assert cal.adaptive_test(y, p, n_scales=k, n_resamples=9, random_state=0).details["n_scales"] == k
-    one = cal.adaptive_test(y, p, n_scales=1, n_resamples=9, random_state=0)
+        assert cal.significance.adaptive_test(y, p, n_scales=k, n_resamples=9, random_state=0).details["n_scales"] == k
+    one = cal.significance.adaptive_test(y, p, n_scales=1, n_resamples=9, random_state=0)
     r = y - p
     assert one.details["squared_error"] == pytest.approx((r.sum() ** 2 - r @ r) / 300**2)
 
@@ -252,12 +259,14 @@ def test_weights():
     options = {"n_resamples": 50, "random_state": 1}
     used = weights > 0
     for notion in ("confidence", "classwise", "top-label", "canonical"):
-        one = cal.adaptive_test(y, p, notion=notion, sample_weight=weights, **options)
-        other = cal.adaptive_test(y[used], p[used], notion=notion, sample_weight=7.3 * weights[used], **options)
+        one = cal.significance.adaptive_test(y, p, notion=notion, sample_weight=weights, **options)
+        other = cal.significance.adaptive_test(
+            y[used], p[used], notion=notion, sample_weight=7.3 * weights[used], **options
+        )
         assert one.statistic == pytest.approx(other.statistic, rel=1e-9)
         assert one.pvalue == other.pvalue
-        plain = cal.adaptive_test(y, p, notion=notion, **options)
-        heavy = cal.adaptive_test(y, p, notion=notion, sample_weight=np.full(120, 10**9), **options)
+        plain = cal.significance.adaptive_test(y, p, notion=notion, **options)
+        heavy = cal.significance.adaptive_test(y, p, notion=notion, sample_weight=np.full(120, 10**9), **options)
         assert heavy.statistic == pytest.approx(plain.statistic, rel=1e-9)
         assert heavy.pvalue == plain.pvalue
 
@@ -267,41 +276,45 @@ def test_order_and_names_do_not_matter():
     shuffle = np.random.default_rng(0).permutation(150)
     names = np.array(["b", "a", "c"])
     for notion in ("confidence", "classwise", "top-label", "canonical"):
-        one = cal.adaptive_test(y, p, notion=notion, n_resamples=5, random_state=0)
-        other = cal.adaptive_test(y[shuffle], p[shuffle], notion=notion, n_resamples=5, random_state=0)
+        one = cal.significance.adaptive_test(y, p, notion=notion, n_resamples=5, random_state=0)
+        other = cal.significance.adaptive_test(y[shuffle], p[shuffle], notion=notion, n_resamples=5, random_state=0)
         assert one.statistic == pytest.approx(other.statistic, rel=1e-9)
-        named = cal.adaptive_test(names[y], p, notion=notion, labels=["b", "a", "c"], n_resamples=5, random_state=0)
+        named = cal.significance.adaptive_test(
+            names[y], p, notion=notion, labels=["b", "a", "c"], n_resamples=5, random_state=0
+        )
         assert named.pvalue == one.pvalue
     two = np.column_stack([1 - p[:, 0], p[:, 0]])
-    assert cal.adaptive_test(y == 0, p[:, 0], n_resamples=9, random_state=0).statistic == pytest.approx(
-        cal.adaptive_test(y == 0, two, notion=cal.ClassSpecific(True), n_resamples=9, random_state=0).statistic
+    assert cal.significance.adaptive_test(y == 0, p[:, 0], n_resamples=9, random_state=0).statistic == pytest.approx(
+        cal.significance.adaptive_test(
+            y == 0, two, notion=cal.notions.ClassSpecific(True), n_resamples=9, random_state=0
+        ).statistic
     )
-    low = cal.adaptive_test(y == 0, p[:, 0].astype(np.float32), n_resamples=9, random_state=0)
+    low = cal.significance.adaptive_test(y == 0, p[:, 0].astype(np.float32), n_resamples=9, random_state=0)
     assert low.details["n_scales"] >= 3
 
 
 def test_impossible_outcomes():
     p = np.array([0.0, 0.0, 0.3, 0.6, 1.0])
-    found = cal.adaptive_test([0, 1, 1, 1, 1], p, n_resamples=19, random_state=0)
+    found = cal.significance.adaptive_test([0, 1, 1, 1, 1], p, n_resamples=19, random_state=0)
     assert found.statistic == np.inf
     assert found.pvalue == 0.05
     assert any("1 outcomes had stated probability 0" in text for text in found.warnings)
     assert found.to_dict()["statistic"] is None
-    fine = cal.adaptive_test([0, 0, 1, 1, 1], p, n_resamples=19, random_state=0)
+    fine = cal.significance.adaptive_test([0, 0, 1, 1, 1], p, n_resamples=19, random_state=0)
     assert np.isfinite(fine.statistic)
     assert fine.warnings == ()
     y, q = several(30)
     q[0] = [0, 0.5, 0.5]
     y[0] = 0
-    for notion in ("canonical", "classwise", cal.ClassSpecific(0)):
-        assert cal.adaptive_test(y, q, notion=notion, n_resamples=4, random_state=0).pvalue == 0.2
+    for notion in ("canonical", "classwise", cal.notions.ClassSpecific(0)):
+        assert cal.significance.adaptive_test(y, q, notion=notion, n_resamples=4, random_state=0).pvalue == 0.2
 
 
 @pytest.mark.parametrize(
     ("y", "p"), [([1], [0.4]), ([0, 1], [0.2, 0.2]), ([0, 1, 1], [0.0, 1.0, 1.0]), ([0, 1] * 20, [0.5] * 40)]
 )
 def test_few_rows(y, p):
-    found = cal.adaptive_test(y, p, n_resamples=9, random_state=0)
+    found = cal.significance.adaptive_test(y, p, n_resamples=9, random_state=0)
     assert 0.1 <= found.pvalue <= 1
     assert np.isfinite(found.statistic)
     if len(set(p)) == len(p) or set(p) <= {0.0, 1.0}:
@@ -315,21 +328,23 @@ def test_certain_rows_beside_others():
     rng = np.random.default_rng(0)
     p = np.concatenate([np.zeros(50), np.ones(50), rng.random(20)])
     y = (rng.random(120) < p).astype(int)
-    found = cal.adaptive_test(y, p, n_resamples=99, random_state=0)
+    found = cal.significance.adaptive_test(y, p, n_resamples=99, random_state=0)
     r = y - p
     t = (r.sum() ** 2 - r @ r) / 120**2
-    alone = cal.adaptive_test(y, p, n_scales=1, n_resamples=99, random_state=0)
+    alone = cal.significance.adaptive_test(y, p, n_scales=1, n_resamples=99, random_state=0)
     assert alone.details["squared_error"] == pytest.approx(t)
     assert found.details["n_scales"] > 1
 
 
 def test_same_seed_same_result():
     y, p = several(80)
-    one, other = (cal.adaptive_test(y, p, notion="classwise", n_resamples=30, random_state=4) for _ in range(2))
+    one, other = (
+        cal.significance.adaptive_test(y, p, notion="classwise", n_resamples=30, random_state=4) for _ in range(2)
+    )
     assert one == other
     assert "adaptive test" in str(one)
     generator = np.random.default_rng(4)
-    assert cal.adaptive_test(y, p, notion="classwise", n_resamples=30, random_state=generator) == one
+    assert cal.significance.adaptive_test(y, p, notion="classwise", n_resamples=30, random_state=generator) == one
 
 
 def test_blocks_of_draws():
@@ -337,10 +352,10 @@ def test_blocks_of_draws():
     from calibrant.significance import resampling
 
     y, p = several(50, power=1.3)
-    whole = cal.adaptive_test(y, p, notion="classwise", n_resamples=64, random_state=0)
+    whole = cal.significance.adaptive_test(y, p, notion="classwise", n_resamples=64, random_state=0)
     kept, resampling._TOGETHER = resampling._TOGETHER, 50 * 7
     try:
-        parts = cal.adaptive_test(y, p, notion="classwise", n_resamples=64, random_state=0)
+        parts = cal.significance.adaptive_test(y, p, notion="classwise", n_resamples=64, random_state=0)
     finally:
         resampling._TOGETHER = kept
     assert parts.pvalue == whole.pvalue
@@ -359,7 +374,7 @@ def test_blocks_of_draws():
 )
 def test_bad_arguments(options, words):
     with pytest.raises(ValueError, match=words):
-        cal.adaptive_test([0, 1], [0.2, 0.3], **options)
+        cal.significance.adaptive_test([0, 1], [0.2, 0.3], **options)
 
 
 def test_pairs_are_counted_once_a_bin():
@@ -367,7 +382,9 @@ def test_pairs_are_counted_once_a_bin():
     for y in itertools.product([0, 1], repeat=4):
         p = np.array([0.2, 0.3, 0.6, 0.9])
         r = np.array(y) - p
-        found = cal.adaptive_test(y, p, n_scales=2, n_resamples=1, random_state=0, labels=[0, 1], pos_label=1)
+        found = cal.significance.adaptive_test(
+            y, p, n_scales=2, n_resamples=1, random_state=0, labels=[0, 1], pos_label=1
+        )
         scales = {1: 2 * sum(r[i] * r[j] for i, j in itertools.combinations(range(4), 2)) / 16}
         scales[2] = (2 * r[0] * r[1] / 2 + 2 * r[2] * r[3] / 2) / 4
         assert found.details["squared_error"] == pytest.approx(scales[found.details["bins_a_side"]])
@@ -419,14 +436,14 @@ def test_many_rows(notion):
     q = rng.dirichlet(np.ones(k), 600_000)
     y = (rng.random((len(q), 1)) > q.cumsum(axis=1)).sum(axis=1)
     options = {"n_resamples": 19, "random_state": 0, "notion": notion}
-    fine = cal.adaptive_test(y, q, **options)
+    fine = cal.significance.adaptive_test(y, q, **options)
     assert fine.pvalue > 0.05
     assert fine.details["n_scales"] <= (18 if notion == "top-label" else 16)  # of a class there are fewer
     wave = 0.05 * np.sign(np.sin(200 * np.pi * q.max(axis=1)))
     moved = (rng.random(len(q)) < np.abs(wave)) * np.sign(wave)
     top = q.argmax(axis=1)
     y = np.where(moved > 0, top, np.where(moved < 0, (top + 1) % k, y))
-    assert cal.adaptive_test(y, q, **options).pvalue == 0.05
+    assert cal.significance.adaptive_test(y, q, **options).pvalue == 0.05
 
 
 def test_outcomes_that_share_rows_are_drawn_together():
@@ -444,7 +461,7 @@ def test_memory_is_that_of_the_rows():
         p = rng.random(n)
         y = (rng.random(n) < p).astype(np.int64)
         tracemalloc.start()
-        found = cal.adaptive_test(y, p, n_resamples=3, random_state=0)
+        found = cal.significance.adaptive_test(y, p, n_resamples=3, random_state=0)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         assert found.n_samples == n

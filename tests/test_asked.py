@@ -72,6 +72,6 @@ def test_a_comparison_names_the_goal_as_it_is_typed(tmp_path, capsys):
         assert theirs not in " ".join(text.split())
     file, page = tmp_path / "rows.csv", tmp_path / "compared.html"
     pl.DataFrame({"y_true": y, "y_prob": p}).write_csv(file)
-    assert theirs in said_by(capsys, "compare", file, "--methods", ",".join(few), "--html", page)
+    assert theirs in said_by(capsys, "compare", file, "--calibrators", ",".join(few), "--html", page)
     both = "the goal calibration (--goal, in Python goal=) weighs that"
     assert both in page.read_text(encoding="utf-8")

@@ -123,7 +123,7 @@ def test_classes_have_bands_of_their_own():
     rng = np.random.default_rng(4)
     q = rng.dirichlet([1, 1, 1], 400)
     y = (rng.random((400, 1)) > q.cumsum(axis=1)).sum(axis=1)
-    curves = cal.reliability_curves(y, q, estimator="isotonic", level=0.9, band="simultaneous")
+    curves = cal.reliability_curve(y, q, estimator="isotonic", level=0.9, band="simultaneous", notion="classwise")
     assert sorted(curves) == [0, 1, 2]
     assert all(curve.band == "simultaneous" for curve in curves.values())
 

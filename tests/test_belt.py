@@ -127,16 +127,16 @@ def refitted(n=400, seed=0, bend=0.0):
 
 def test_rows_of_the_fit_start_at_degree_two():
     y, p = refitted()
-    belt = cal.calibration_belt(y, p, devel="internal")
+    belt = cal.significance.calibration_belt(y, p, devel="internal")
     assert (belt.devel, belt.degree, belt.warnings) == ("internal", 2, ())
     assert belt.statistic == pytest.approx(2 * (fitted(2, y, p) - log_likelihood([0, 1], y, p)), rel=1e-5)
     assert belt.pvalue == pytest.approx(chi2.sf(belt.statistic, 1))
     assert "rows of the fit" in str(belt)
     assert belt.to_dict()["devel"] == "internal"
-    line = cal.calibration_belt(y, p, max_degree=1)  # which such a fit makes the diagonal itself
+    line = cal.significance.calibration_belt(y, p, max_degree=1)  # which such a fit makes the diagonal itself
     assert line.statistic == pytest.approx(0, abs=1e-7)
     assert line.pvalue == pytest.approx(1, abs=1e-6)
-    bent = cal.calibration_belt(*refitted(bend=-0.4), devel="internal")
+    bent = cal.significance.calibration_belt(*refitted(bend=-0.4), devel="internal")
     assert bent.pvalue < 0.001
     assert bent.below[0.95]
 
@@ -144,7 +144,9 @@ def test_rows_of_the_fit_start_at_degree_two():
 def test_belt_of_rows_of_the_fit_leaves_the_diagonal_only_where_the_test_rejects():
     left = rejected = 0
     for seed in range(30):
-        belt = cal.calibration_belt(*refitted(200, seed, -0.15), levels=(0.8, 0.95), n_points=41, devel="internal")
+        belt = cal.significance.calibration_belt(
+            *refitted(200, seed, -0.15), levels=(0.8, 0.95), n_points=41, devel="internal"
+        )
         for level in belt.levels:
             off = bool(belt.above[level] or belt.below[level])
             assert not off or belt.pvalue <= 1 - level
@@ -156,7 +158,7 @@ def test_belt_of_rows_of_the_fit_leaves_the_diagonal_only_where_the_test_rejects
 @pytest.mark.slow
 def test_size_on_rows_of_the_fit():
     p = [
-        cal.calibration_belt(*refitted(300, seed), n_points=2, levels=0.8, devel="internal").pvalue
+        cal.significance.calibration_belt(*refitted(300, seed), n_points=2, levels=0.8, devel="internal").pvalue
         for seed in range(500)
     ]
     for level in (0.05, 0.2, 0.5):
@@ -164,12 +166,12 @@ def test_size_on_rows_of_the_fit():
 
 
 def test_rows_that_no_such_model_was_fitted_to():
-    warned = cal.calibration_belt(*sample(), devel="internal").warnings
+    warned = cal.significance.calibration_belt(*sample(), devel="internal").warnings
     assert any("devel='internal' does not hold" in text for text in warned)
     with pytest.raises(ValueError, match="three different scores"):
-        cal.calibration_belt([0, 1, 0, 1], [0.3, 0.3, 0.6, 0.6], devel="internal")
+        cal.significance.calibration_belt([0, 1, 0, 1], [0.3, 0.3, 0.6, 0.6], devel="internal")
     with pytest.raises(ValueError, match="separated by polynomials of degree 2"):
-        cal.calibration_belt([0, 0, 1, 1, 0, 0], [0.1, 0.2, 0.4, 0.6, 0.8, 0.9], devel="internal")
+        cal.significance.calibration_belt([0, 0, 1, 1, 0, 0], [0.1, 0.2, 0.4, 0.6, 0.8, 0.9], devel="internal")
 
 
 def convolved(t, degree, selection):
@@ -214,7 +216,7 @@ def test_statistic_degree_and_coefficients_are_those_of_a_general_optimiser(data
     while degree < 4 and 2 * (peaks[degree + 1] - peaks[degree]) > K:
         degree += 1
     plain = log_likelihood([0, 1], y, p)
-    belt = cal.calibration_belt(y, p)
+    belt = cal.significance.calibration_belt(y, p)
     assert belt.degree == degree
     assert belt.statistic == pytest.approx(2 * (peaks[degree] - plain), rel=1e-6)
     assert belt.pvalue == survival(belt.statistic, degree, 0.95)
@@ -222,13 +224,13 @@ def test_statistic_degree_and_coefficients_are_those_of_a_general_optimiser(data
     np.testing.assert_allclose(
         belt.fitted, expit(np.polynomial.polynomial.polyval(logit(belt.scores), belt.coefficients)), rtol=1e-8
     )
-    assert cal.calibration_belt(y, p, max_degree=1).degree == 1
+    assert cal.significance.calibration_belt(y, p, max_degree=1).degree == 1
 
 
 def test_statistic_of_another_library():
     # pycaleva 0.8.2, CalibrationBelt(y, p, outsample=True).stats(), on the same rows. (With curved() it stops at
     # degree 1, since it takes the likelihood ratio with the wrong sign.)
-    belt = cal.calibration_belt(*sample())
+    belt = cal.significance.calibration_belt(*sample())
     assert belt.statistic == pytest.approx(15.501044040731244, rel=1e-11)
     assert belt.pvalue == pytest.approx(0.00043051774287672373, rel=1e-11)
 
@@ -239,20 +241,20 @@ def test_degree_is_chosen_by_the_likelihood_ratio():
     y = (rng.random(300) < expit(0.1 + logit(p) - 0.12 * logit(p) ** 2)).astype(int)
     ratio = 2 * (fitted(2, y, p) - fitted(1, y, p))
     assert K < ratio < 2 * K
-    assert cal.calibration_belt(y, p).degree == 2
+    assert cal.significance.calibration_belt(y, p).degree == 2
     for selection in (chi2.cdf(0.99 * ratio, 1), chi2.cdf(1.01 * ratio, 1)):
-        degree = cal.calibration_belt(y, p, selection=selection, max_degree=2).degree
+        degree = cal.significance.calibration_belt(y, p, selection=selection, max_degree=2).degree
         assert degree == (2 if selection < chi2.cdf(ratio, 1) else 1)
 
 
 def test_a_parabola_is_found():
-    assert cal.calibration_belt(*curved()).degree >= 2
+    assert cal.significance.calibration_belt(*curved()).degree >= 2
 
 
 @pytest.mark.parametrize("data", [sample(), curved(), sample(60, 5)], ids=["line", "parabola", "few"])
 def test_edges_are_extremes_over_the_region(data):
     y, p = data
-    belt = cal.calibration_belt(y, p, levels=(0.6, 0.95), n_points=21)
+    belt = cal.significance.calibration_belt(y, p, levels=(0.6, 0.95), n_points=21)
     z = logit(p)
     m, s = z.mean(), z.std()
     x = np.vander((z - m) / s, belt.degree + 1, increasing=True)
@@ -287,10 +289,10 @@ def test_edges_are_extremes_over_the_region(data):
 
 def test_nodes_stand_for_many_scores(monkeypatch):
     y, p = sample(20_000, 3)
-    few = cal.calibration_belt(y, p, n_points=31)
+    few = cal.significance.calibration_belt(y, p, n_points=31)
     assert LogitSums.of(logit(p), y, np.ones(len(y)), 4).nodes.size <= polynomial.MOST_NODES
     monkeypatch.setattr(polynomial, "MOST_NODES", 10**6)
-    every = cal.calibration_belt(y, p, n_points=31)
+    every = cal.significance.calibration_belt(y, p, n_points=31)
     assert few.statistic == pytest.approx(every.statistic, abs=1e-5)
     np.testing.assert_allclose(few.lower, every.lower, atol=1e-7)
     np.testing.assert_allclose(few.upper, every.upper, atol=1e-7)
@@ -300,33 +302,33 @@ def test_nodes_stand_for_many_scores(monkeypatch):
 def test_weights_are_repeats_and_scale_is_no_matter():
     y, p = sample(150)
     w = np.random.default_rng(1).integers(0, 4, 150)
-    one = cal.calibration_belt(y, p, sample_weight=w)
-    other = cal.calibration_belt(np.repeat(y, w), np.repeat(p, w))
+    one = cal.significance.calibration_belt(y, p, sample_weight=w)
+    other = cal.significance.calibration_belt(np.repeat(y, w), np.repeat(p, w))
     assert one.statistic == pytest.approx(other.statistic, rel=1e-9)
     np.testing.assert_allclose(one.lower, other.lower, rtol=1e-6)
     v = np.random.default_rng(2).random(150)
-    half, whole = (cal.calibration_belt(y, p, sample_weight=c * v) for c in (0.5, 30.0))
+    half, whole = (cal.significance.calibration_belt(y, p, sample_weight=c * v) for c in (0.5, 30.0))
     assert half.statistic == pytest.approx(whole.statistic, rel=1e-9)
     # Kish's effective size is below the number of rows: the same curve, a wider belt.
-    assert half.statistic < cal.calibration_belt(y, p, sample_weight=np.rint(1e6 * v)).statistic
+    assert half.statistic < cal.significance.calibration_belt(y, p, sample_weight=np.rint(1e6 * v)).statistic
 
 
 def test_classes_mirror_and_confidence():
     y, p = sample()
     names = np.where(y == 1, "ill", "well")
-    one = cal.calibration_belt(names, p, pos_label="ill")
-    other = cal.calibration_belt(names, 1 - p, pos_label="well")
+    one = cal.significance.calibration_belt(names, p, pos_label="ill")
+    other = cal.significance.calibration_belt(names, 1 - p, pos_label="well")
     np.testing.assert_allclose(one.lower, 1 - other.upper[:, ::-1], atol=1e-8)
     assert (one.label, other.label) == ("ill", "well")
     both = np.column_stack([p, 1 - p])  # of ill, of well
-    same = cal.calibration_belt(names, both, notion=cal.ClassSpecific("ill"))
+    same = cal.significance.calibration_belt(names, both, notion=cal.notions.ClassSpecific("ill"))
     np.testing.assert_allclose(same.upper, one.upper, rtol=1e-12)
-    sure = cal.calibration_belt(names, both)
+    sure = cal.significance.calibration_belt(names, both)
     assert sure.notion == "confidence"
     assert sure.label is None
     assert sure.scores[0] >= 0.5
     with pytest.raises(ValueError, match="several problems"):
-        cal.calibration_belt(names, both, notion="classwise")
+        cal.significance.calibration_belt(names, both, notion="classwise")
 
 
 # The test and the belt belong together ------------------------------------------------------------------------------
@@ -336,7 +338,7 @@ def test_belt_leaves_the_diagonal_only_where_the_test_rejects():
     left = rejected = 0
     for seed in range(60):
         y, p = sample(120, seed, power=1.0, shift=0.35)
-        belt = cal.calibration_belt(y, p, levels=(0.5, 0.8, 0.95), n_points=61)
+        belt = cal.significance.calibration_belt(y, p, levels=(0.5, 0.8, 0.95), n_points=61)
         for level in belt.levels:
             off = bool(belt.above[level] or belt.below[level])
             assert not off or belt.pvalue <= 1 - level
@@ -353,9 +355,9 @@ def test_size_and_simultaneous_coverage():
     for _ in range(repetitions):
         p = expit(rng.normal(-1, 1.3, n))
         right = expit(0.3 + 0.8 * logit(p))
-        calibrated = cal.calibration_belt((rng.random(n) < p).astype(int), p, levels=0.8, n_points=2)
+        calibrated = cal.significance.calibration_belt((rng.random(n) < p).astype(int), p, levels=0.8, n_points=2)
         rejected += calibrated.pvalue <= 0.1
-        belt = cal.calibration_belt((rng.random(n) < right).astype(int), p, levels=0.8, n_points=9)
+        belt = cal.significance.calibration_belt((rng.random(n) < right).astype(int), p, levels=0.8, n_points=9)
         curve = expit(0.3 + 0.8 * logit(belt.scores))
         held += bool(((belt.lower[0] <= curve) & (curve <= belt.upper[0])).all())
     assert rejected / repetitions == pytest.approx(0.1, abs=4 * np.sqrt(0.09 / repetitions))
@@ -363,7 +365,7 @@ def test_size_and_simultaneous_coverage():
 
 
 def test_belts_nest_and_hold_the_curve():
-    belt = cal.calibration_belt(*curved(), levels=(0.95, 0.5, 0.8))
+    belt = cal.significance.calibration_belt(*curved(), levels=(0.95, 0.5, 0.8))
     assert belt.levels == (0.5, 0.8, 0.95)
     assert (np.diff(belt.lower, axis=0) <= 0).all()
     assert (np.diff(belt.upper, axis=0) >= 0).all()
@@ -382,7 +384,7 @@ def test_ranges_are_where_the_belt_is_off():
     assert _ranges(z, np.full(5, -1.0)) == ()
     assert _ranges(z, np.ones(5))[0] == pytest.approx(expit([-2.0, 2.0]))
     assert _ranges(z, np.array([-1.0, np.nan, 1.0, np.nan, -1.0]))[0] == pytest.approx([0.5, 0.5])
-    belt = cal.calibration_belt(*sample(2000, power=0.5))
+    belt = cal.significance.calibration_belt(*sample(2000, power=0.5))
     for level, lower, upper in zip(belt.levels, belt.lower, belt.upper, strict=True):
         for ranges, off in ((belt.above[level], lower > belt.scores), (belt.below[level], upper < belt.scores)):
             inside = np.zeros(len(off), dtype=bool)
@@ -395,10 +397,10 @@ def test_zeros_and_ones_are_clipped_and_said():
     y, p = sample(300)
     p[:4] = [0, 0, 1, 1]
     y[:4] = [0, 0, 1, 1]
-    belt = cal.calibration_belt(y, p, clip=1e-3)
+    belt = cal.significance.calibration_belt(y, p, clip=1e-3)
     assert "4 scores" in belt.warnings[0]
     assert belt.scores[0] == pytest.approx(1e-3)
-    same = cal.calibration_belt(y, np.clip(p, 1e-3, 1 - 1e-3), clip=1e-3)
+    same = cal.significance.calibration_belt(y, np.clip(p, 1e-3, 1 - 1e-3), clip=1e-3)
     assert same.warnings == ()
     np.testing.assert_array_equal(same.upper, belt.upper)
     assert "warning: 4 scores" in str(belt)
@@ -408,17 +410,17 @@ def test_few_distinct_scores_and_no_finite_curve():
     rng = np.random.default_rng(0)
     p = rng.choice([0.2, 0.7], 200)
     y = (rng.random(200) < p**2).astype(int)
-    belt = cal.calibration_belt(y, p)
+    belt = cal.significance.calibration_belt(y, p)
     assert belt.degree == 1
     assert belt.fitted[[0, -1]] == pytest.approx([y[p == 0.2].mean(), y[p == 0.7].mean()])
     with pytest.raises(ValueError, match="all are equal"):
-        cal.calibration_belt([0, 1, 1], [0.3, 0.3, 0.3])
+        cal.significance.calibration_belt([0, 1, 1], [0.3, 0.3, 0.3])
     with pytest.raises(ValueError, match="separated by the scores"):
-        cal.calibration_belt([0, 0, 1, 1], [0.1, 0.2, 0.7, 0.8])
+        cal.significance.calibration_belt([0, 0, 1, 1], [0.1, 0.2, 0.7, 0.8])
     with pytest.raises(ValueError, match="separated by the scores"):
-        cal.calibration_belt([1, 1, 1], [0.1, 0.2, 0.7])
+        cal.significance.calibration_belt([1, 1, 1], [0.1, 0.2, 0.7])
     # A parabola separates these, a line does not.
-    ended = cal.calibration_belt([0, 0, 1, 1, 0, 0], [0.1, 0.2, 0.4, 0.6, 0.8, 0.9])
+    ended = cal.significance.calibration_belt([0, 0, 1, 1, 0, 0], [0.1, 0.2, 0.4, 0.6, 0.8, 0.9])
     assert ended.degree == 1
     assert "degree 2" in ended.warnings[0]
 
@@ -445,11 +447,11 @@ def test_few_distinct_scores_and_no_finite_curve():
 )
 def test_arguments_are_judged(options, message):
     with pytest.raises((TypeError, ValueError), match=message):
-        cal.calibration_belt(*sample(50), **options)
+        cal.significance.calibration_belt(*sample(50), **options)
 
 
 def test_text_and_json():
-    belt = cal.calibration_belt(*sample(2000, power=0.5), n_points=11)
+    belt = cal.significance.calibration_belt(*sample(2000, power=0.5), n_points=11)
     text = str(belt)
     assert "degree 1" in text
     assert "95 % belt: above the diagonal at scores of" in text
@@ -458,15 +460,15 @@ def test_text_and_json():
     assert held["belts"][1]["level"] == 0.95
     assert held["belts"][0]["lower"] == belt.lower[0].tolist()
     assert held["degree"] == 1
-    assert cal.calibration_belt(*sample(60, 4, 1.0, 0.0)).where(0.95) == "holds the diagonal"
+    assert cal.significance.calibration_belt(*sample(60, 4, 1.0, 0.0)).where(0.95) == "holds the diagonal"
     assert len(belt.scores) in (11, 12)
     assert (np.diff(belt.scores) >= 0).all()
 
 
 def test_levels_of_any_kind():
     y, p = sample()
-    wanted = cal.calibration_belt(y, p, levels=(0.9,), n_points=5)
+    wanted = cal.significance.calibration_belt(y, p, levels=(0.9,), n_points=5)
     for levels in (0.9, np.array(0.9), np.array([0.9]), np.float64(0.9), iter([0.9])):
-        got = cal.calibration_belt(y, p, levels=levels, n_points=5)
+        got = cal.significance.calibration_belt(y, p, levels=levels, n_points=5)
         assert got.levels == (0.9,)
         np.testing.assert_array_equal(got.lower, wanted.lower)

@@ -37,7 +37,7 @@ def test_by_loops_and_by_area(n, values, weighting, seed):
     y, p, w = rows(n, values, seed)
     w = {"none": np.ones(n), "whole": np.random.default_rng(seed).integers(0, 3, n), "any": w}[weighting]
     w[0] = 1
-    curve = cal.brier_curve(y, p, labels=[0, 1], sample_weight=None if weighting == "none" else w)
+    curve = cal.scores.brier_curve(y, p, labels=[0, 1], sample_weight=None if weighting == "none" else w)
     costs = np.random.default_rng(seed).random(7)
     found = at(curve, costs)
     np.testing.assert_allclose(found, [by_loops(c, y, p, w) for c in costs], atol=1e-12)
@@ -64,7 +64,7 @@ def by_cut(c, cut, y, p, w):
 
 
 def test_the_curve_of_recalibrated_scores_has_no_jumps():
-    curve = cal.brier_curve(*rows(300, 10)[:2])
+    curve = cal.scores.brier_curve(*rows(300, 10)[:2])
     jumps = curve.recalibrated[2:-1:2] - curve.recalibrated[1:-1:2]
     assert np.abs(jumps).max() < 1e-12
     assert np.abs(curve.scores[2:-1:2] - curve.scores[1:-1:2]).max() > 0.01
@@ -72,15 +72,15 @@ def test_the_curve_of_recalibrated_scores_has_no_jumps():
 
 def test_is_twice_the_murphy_curve():
     y, p, w = rows()
-    murphy = cal.murphy_curve(y, p, sample_weight=w)
-    curve = cal.brier_curve(y, p, sample_weight=w)
+    murphy = cal.scores.murphy_curve(y, p, sample_weight=w)
+    curve = cal.scores.brier_curve(y, p, sample_weight=w)
     np.testing.assert_allclose(at(curve, murphy.thresholds), 2 * murphy.scores, atol=1e-12)
-    assert isinstance(curve, cal.MurphyCurve)
+    assert isinstance(curve, cal.results.MurphyCurve)
 
 
 def test_areas_are_the_parts_of_corp():
     y, p, w = rows(values=20)
-    curve = cal.brier_curve(y, p, sample_weight=w)
+    curve = cal.scores.brier_curve(y, p, sample_weight=w)
     parts = cal.decompose(y, p, score=cal.scores.Brier("half"), sample_weight=w)
     assert curve.brier_score == pytest.approx(parts.total, abs=1e-12)
     assert curve.refinement == pytest.approx(parts.refinement, abs=1e-12)
@@ -89,7 +89,7 @@ def test_areas_are_the_parts_of_corp():
 
 def test_the_other_class_is_the_mirror_image():
     y, p, _ = rows(values=9)
-    one, other = cal.brier_curve(y, p), cal.brier_curve(y, 1 - p, pos_label=0)
+    one, other = cal.scores.brier_curve(y, p), cal.scores.brier_curve(y, 1 - p, pos_label=0)
     costs = np.array([0.05, 0.3, 0.62, 0.9])
     np.testing.assert_allclose(at(one, costs), at(other, 1 - costs), atol=1e-12)
     assert other.label == 0
@@ -100,21 +100,21 @@ def test_curves_over_skews_are_those_of_weights_that_balance():
     share = y.mean()
     w = np.where(y == 1, 0.5 / share, 0.5 / (1 - share))
     balanced = ((1 - p[y == 1]) ** 2).mean() / 2 + (p[y == 0] ** 2).mean() / 2
-    assert cal.brier_curve(y, p, sample_weight=w).brier_score == pytest.approx(balanced)
+    assert cal.scores.brier_curve(y, p, sample_weight=w).brier_score == pytest.approx(balanced)
 
 
 @pytest.mark.parametrize(
     ("y", "p", "score"), [([0, 1], [0.0, 1.0], 0), ([1, 0], [0.0, 1.0], 1), ([1, 1], [0.5] * 2, 0.25)]
 )
 def test_ends(y, p, score):
-    curve = cal.brier_curve(y, p, labels=[0, 1])
+    curve = cal.scores.brier_curve(y, p, labels=[0, 1])
     assert curve.brier_score == pytest.approx(score)
     assert curve.thresholds[[0, -1]].tolist() == [0, 1]
 
 
 def test_table_and_text():
     y, p, _ = rows(values=4)
-    curve = cal.brier_curve(y, p)
+    curve = cal.scores.brier_curve(y, p)
     frame = curve.to_frame("pandas")
     assert list(frame) == ["threshold", "score", "base_rate", "recalibrated"]
     assert len(frame) == len(curve.thresholds)
@@ -124,7 +124,7 @@ def test_table_and_text():
 
 def test_several_classes():
     with pytest.raises(ValueError, match="two classes; got 3"):
-        cal.brier_curve([0, 1, 2], np.full((3, 3), 1 / 3))
+        cal.scores.brier_curve([0, 1, 2], np.full((3, 3), 1 / 3))
 
 
 def test_display():
@@ -132,8 +132,8 @@ def test_display():
     import matplotlib.pyplot as plt
 
     y, p, _ = rows()
-    display = cal.BrierCurveDisplay.from_predictions(y, {"as it is": p, "sharper": p**1.5})
-    curve = cal.brier_curve(y, p**1.5)
+    display = cal.plot.BrierCurveDisplay.from_predictions(y, {"as it is": p, "sharper": p**1.5})
+    curve = cal.scores.brier_curve(y, p**1.5)
     drawn = {line.get_label(): line for line in display.ax_.lines}
     np.testing.assert_array_equal(drawn[f"sharper: area {curve.brier_score:.3f}"].get_ydata(), curve.scores)
     np.testing.assert_array_equal(drawn[f"recalibrated: area {curve.refinement:.3f}"].get_ydata(), curve.recalibrated)
@@ -141,5 +141,5 @@ def test_display():
     assert len(display.ax_.lines) == 5
     assert len(curve.plot(recalibrated=False).ax_.lines) == 2
     with pytest.raises(TypeError, match=r"BrierCurveDisplay draws what brier_curve\(\) gives; got MurphyCurve"):
-        cal.BrierCurveDisplay.from_result(cal.murphy_curve(y, p))
+        cal.plot.BrierCurveDisplay.from_result(cal.scores.murphy_curve(y, p))
     plt.close("all")

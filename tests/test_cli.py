@@ -103,11 +103,11 @@ def test_labels_option_and_integer_labels(capsys, tmp_path):
         ("binned:sqrt:quantile", cal.Binned("sqrt", "quantile")),
         ("binned:10:linear", cal.Binned(10, mapping="linear")),
         ("binned:debias", cal.Binned(debias=True)),
-        ("density", cal.Density()),
-        ("density:0.05:triweight", cal.Density(0.05, "triweight")),
-        ("density:scott", cal.Density("scott")),
-        ("residual", cal.ResidualKernel()),
-        ("residual:score", cal.ResidualKernel(space="score")),
+        ("density", cal.estimators.Density()),
+        ("density:0.05:triweight", cal.estimators.Density(0.05, "triweight")),
+        ("density:scott", cal.estimators.Density("scott")),
+        ("residual", cal.estimators.ResidualKernel()),
+        ("residual:score", cal.estimators.ResidualKernel(space="score")),
     ],
 )
 def test_estimators_by_name(capsys, tmp_path, binary, text, estimator):
@@ -124,7 +124,7 @@ def test_notions_by_name(capsys, tmp_path, animals, notion):
     animals.write_csv(tmp_path / "a.csv")
     code, out, err = run(capsys, "report", tmp_path / "a.csv", "--label", "truth", "--notion", notion, "--json")
     assert code == 0, err
-    name = cal.ClassSpecific("dog") if notion.endswith("dog") else notion
+    name = cal.notions.ClassSpecific("dog") if notion.endswith("dog") else notion
     P = animals.select("p_cat", "p_dog", "p_owl").to_numpy()
     assert json.loads(out)["headline"]["value"] == pytest.approx(
         cal.calibration_error(animals["truth"], P, notion=name), rel=1e-9
@@ -337,7 +337,7 @@ def test_row_numbers_are_those_of_the_file(capsys, tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_standard_input_and_exit_codes_of_the_real_command(tmp_path, binary):
     csv = binary.write_csv().encode()
-    command = [sys.executable, "-m", "calibrant.cli", "report", "-", "--label", "y", "--prob", "score", "--json"]
+    command = [sys.executable, "-m", "calibrant", "report", "-", "--label", "y", "--prob", "score", "--json"]
     done = subprocess.run(command, input=csv, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["n_samples"] == 4000
@@ -409,16 +409,16 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
 def test_what_matters_and_where_one_acts_are_options(capsys, tmp_path, binary, mode):
     binary.write_csv(tmp_path / "a.csv")
     given = ["report", tmp_path / "a.csv", "--label", "y", "--prob", "score", mode, "--json"]
-    code, out, _ = run(capsys, *given, "--material", 0.3, "--threshold", 0.25)
+    code, out, _ = run(capsys, *given, "--tolerance", 0.3, "--threshold", 0.25)
     found = json.loads(out)
     assert code == 0
-    assert (found["evidence"]["material"], found["evidence"]["matters"]) == (0.3, False)
+    assert (found["evidence"]["tolerance"], found["evidence"]["matters"]) == (0.3, False)
     assert "too small to matter to you (below 0.300)" in found["verdict"]
     low, high = found["gain"]["changed_interval"]
     assert 0 < low <= found["gain"]["changed"] <= high < 0.3
-    code, _, err = run(capsys, *given, "--material", 30)
+    code, _, err = run(capsys, *given, "--tolerance", 30)
     assert code == 2
-    assert "material must lie strictly between 0 and 1; got 30" in err
+    assert "tolerance must lie strictly between 0 and 1; got 30" in err
 
 
 def in_groups(n_groups=80, in_group=10):

@@ -23,7 +23,7 @@ def test_measures_are_their_definitions():
     assert m.e90 == pytest.approx(np.quantile(gap, 0.9, method="inverted_cdf"))
     assert m.emax == gap.max()
     assert m.observed_expected == pytest.approx((w * (y == "ill")).sum() / (w * p).sum())
-    cox = cal.cox_test(y, p, pos_label="ill", sample_weight=w)
+    cox = cal.significance.cox_test(y, p, pos_label="ill", sample_weight=w)
     assert (m.slope, m.intercept) == (cox.details["slope"], cox.details["intercept"])
     assert m.e50 <= m.e90 <= m.emax
     assert m.to_dict()["ici"] == m.ici

@@ -33,7 +33,7 @@ def test_example_serves_every_scalar_notion(in_the_large):
     for k in range(3):
         want = abs((y == k).mean() - q[:, k].mean())
         for norm in (1, 2, 50, np.inf):
-            got = cal.calibration_error(y, q, notion=cal.ClassSpecific(k), estimator=in_the_large(), norm=norm)
+            got = cal.calibration_error(y, q, notion=cal.notions.ClassSpecific(k), estimator=in_the_large(), norm=norm)
             assert got == pytest.approx(want, rel=1e-9)
     classwise = cal.calibration_error(y, q, notion="classwise", estimator=in_the_large())
     assert classwise == pytest.approx(np.mean([abs((y == k).mean() - q[:, k].mean()) for k in range(3)]))
@@ -61,7 +61,7 @@ def test_example_streams_resamples_and_reports(in_the_large):
     whole = cal.estimate(y, p, estimator=in_the_large(), random_state=0)
     pieces = cal.Accumulator()
     for a in range(0, 900, 300):
-        pieces.add(y[a : a + 300], p[a : a + 300])
+        pieces.update(y[a : a + 300], p[a : a + 300])
     assert pieces.estimate(in_the_large(), random_state=0).value == pytest.approx(whole.value, abs=1e-12)
     report = cal.report(y, p, estimator=in_the_large())
     assert report.headline.value == pytest.approx(whole.value, abs=1e-12)

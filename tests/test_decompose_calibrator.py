@@ -52,7 +52,7 @@ def test_a_naive_cross_validation(score, weighted):
         se = np.sqrt((share**2 @ (rows - mean) ** 2) * 400 / 399)
         assert getattr(d, part) == pytest.approx(mean, abs=1e-12)
         assert d.intervals[part] == pytest.approx([mean - t.ppf(0.95, 399) * se, mean + t.ppf(0.95, 399) * se])
-    assert d.method == "cross-fitted temperature"
+    assert d.estimator == "cross-fitted temperature"
 
 
 @pytest.mark.parametrize("calibrator", ["beta", "isotonic", BetaCalibration(), TemperatureScaling()], ids=str)
@@ -183,8 +183,8 @@ def test_the_number_of_folds_and_their_seed():
         ({"calibrator": "sharpen"}, ValueError, "name of a calibrator must be one of .*'sharpen'"),
         ({"calibrator": TemperatureScaling}, TypeError, "calibrator must be a name or one of"),
         ({"calibrator": 3}, TypeError, "calibrator must be a name or one of"),
-        ({"calibrator": "platt", "method": "binned"}, ValueError, "calibrator takes the place of method"),
-        ({"calibrator": "platt", "n_resamples": 9}, ValueError, "calibrator takes the place of method"),
+        ({"calibrator": "platt", "estimator": "binned"}, ValueError, "calibrator takes the place of estimator"),
+        ({"calibrator": "platt", "n_resamples": 9}, ValueError, "calibrator takes the place of estimator"),
         ({"calibrator": "platt", "cv": 1}, ValueError, "cv must be an int >= 2"),
     ],
 )

@@ -24,7 +24,7 @@ PARTS = ("total", "calibration", "refinement", "epistemic", "irreducible", "grou
 
 @pytest.mark.parametrize("score", TABLE_2)
 def test_table_2_of_the_survey(score):
-    d = cal.decompose(Y, S, score=score, method="exact", posterior=Q)
+    d = cal.decompose(Y, S, score=score, estimator="exact", posterior=Q)
     assert [getattr(d, part) for part in PARTS] == pytest.approx(TABLE_2[score], abs=1e-9)
 
 
@@ -42,12 +42,12 @@ def several(n=600, k=4, seed=0):
     return y, p / p.sum(axis=1, keepdims=True)
 
 
-@pytest.mark.parametrize("method", ["corp", "binned", "exact"])
+@pytest.mark.parametrize("estimator", ["corp", "binned", "exact"])
 @pytest.mark.parametrize("score", ["brier", "log-loss", "spherical", BetaFamily(0.5, 2.0), CostWeighted(0.4)], ids=str)
-def test_identities(method, score):
+def test_identities(estimator, score):
     y, p = binary(digits=1)
     inside = np.clip(p, 0.05, 0.95)
-    d = cal.decompose(y, inside, score=score, method=method, posterior=inside**1.5, n_bins=7)
+    d = cal.decompose(y, inside, score=score, estimator=estimator, posterior=inside**1.5, n_bins=7)
     assert d.total == pytest.approx(d.calibration + d.refinement + d.within, abs=1e-12)
     assert d.total == pytest.approx(d.miscalibration - d.discrimination + d.uncertainty + d.within, abs=1e-12)
     assert d.refinement == pytest.approx(d.grouping + d.irreducible, abs=1e-12)
@@ -59,7 +59,7 @@ def test_identities(method, score):
     from calibrant.scores import mean_score
 
     assert d.total == pytest.approx(mean_score(y, inside, name or score), abs=1e-12)
-    if method != "binned":
+    if estimator != "binned":
         assert d.within == 0
 
 
@@ -89,7 +89,9 @@ def test_one_brier_score_whoever_shows_it():
     for scores in (p, np.column_stack([1 - p, p])):
         assert cal.report(y, scores).brier == pytest.approx(shown, abs=1e-12)
         assert cal.decompose(y, scores).total == pytest.approx(shown, abs=1e-12)
-        assert cal.Accumulator().update(y, scores).decompose(method="binned").total == pytest.approx(shown, abs=1e-12)
+        assert cal.Accumulator().update(y, scores).decompose(estimator="binned").total == pytest.approx(
+            shown, abs=1e-12
+        )
         models = cal.compare_models(y, {"one": scores, "other": scores}, n_resamples=20)
         assert models.models[0].measures["brier"] == pytest.approx(shown, abs=1e-12)
         assert "Brier scores are (p-o)²" in " ".join(str(models).split())
@@ -97,9 +99,9 @@ def test_one_brier_score_whoever_shows_it():
 
 def test_classes_of_brier_add_up():
     y, p = several()
-    whole = {m: cal.decompose(y, p, method=m) for m in ("corp", "binned")}
-    for method, d in whole.items():
-        each = [cal.decompose(y == k, p[:, k], method=method) for k in range(4)]
+    whole = {m: cal.decompose(y, p, estimator=m) for m in ("corp", "binned")}
+    for estimator, d in whole.items():
+        each = [cal.decompose(y == k, p[:, k], estimator=estimator) for k in range(4)]
         for part in ("total", "calibration", "refinement", "discrimination", "uncertainty", "within"):
             assert getattr(d, part) == pytest.approx(sum(getattr(e, part) for e in each), abs=1e-12)
     half = cal.decompose(y, p, score=Brier("half"))
@@ -109,26 +111,28 @@ def test_classes_of_brier_add_up():
 def test_murphys_bins_by_hand():
     y = np.array([0, 1, 1, 0, 1, 1])
     p = np.array([0.1, 0.3, 0.4, 0.7, 0.8, 0.9])
-    d = cal.decompose(y, p, method="binned", n_bins=2)
+    d = cal.decompose(y, p, estimator="binned", n_bins=2)
     means, rates = np.array([0.8 / 3, 0.8]), np.array([2 / 3, 2 / 3])
     assert d.calibration == pytest.approx(((means - rates) ** 2).mean())
     assert d.refinement == pytest.approx((rates * (1 - rates)).mean())
     assert d.uncertainty == pytest.approx(2 / 3 * 1 / 3)
-    ends = cal.decompose([0, 1, 1, 0], [0.0, 0.3, 0.8, 1.0], method="binned", n_bins=2)  # 0 and 1 lie in the end bins
+    ends = cal.decompose(
+        [0, 1, 1, 0], [0.0, 0.3, 0.8, 1.0], estimator="binned", n_bins=2
+    )  # 0 and 1 lie in the end bins
     assert ends.calibration == pytest.approx(((0.15 - 0.5) ** 2 + (0.9 - 0.5) ** 2) / 2)
-    equal_mass = cal.decompose(y, p, method="binned", n_bins=2, strategy="quantile")
+    equal_mass = cal.decompose(y, p, estimator="binned", n_bins=2, strategy="quantile")
     assert equal_mass.calibration == pytest.approx(d.calibration)
 
 
-@pytest.mark.parametrize("method", ["corp", "binned", "exact"])
-def test_weights_are_repeats_and_order_is_no_matter(method):
+@pytest.mark.parametrize("estimator", ["corp", "binned", "exact"])
+def test_weights_are_repeats_and_order_is_no_matter(estimator):
     y, p = binary(200, digits=1)
     w = np.random.default_rng(2).integers(0, 4, 200)
     rows = np.repeat(np.arange(200), w)
     shuffled = np.random.default_rng(3).permutation(rows)
     one, other = (
-        cal.decompose(y, p, method=method, sample_weight=w),
-        cal.decompose(y[shuffled], p[shuffled], method=method),
+        cal.decompose(y, p, estimator=estimator, sample_weight=w),
+        cal.decompose(y[shuffled], p[shuffled], estimator=estimator),
     )
     for part in ("total", "calibration", "refinement", "uncertainty", "within"):
         assert getattr(one, part) == pytest.approx(getattr(other, part), abs=1e-12)
@@ -148,7 +152,7 @@ def test_quantile_bins_of_repeats():
     w = np.random.default_rng(2).integers(0, 4, 200)
     rows = np.repeat(np.arange(200), w)
     for n_bins in (7, "sqrt"):
-        options = {"method": "binned", "strategy": "quantile", "n_bins": n_bins}
+        options = {"estimator": "binned", "strategy": "quantile", "n_bins": n_bins}
         one, other = cal.decompose(y, p, sample_weight=w, **options), cal.decompose(y[rows], p[rows], **options)
         assert one.calibration == pytest.approx(other.calibration, abs=1e-12)
 
@@ -190,15 +194,15 @@ def test_intervals():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["corp", "binned", "exact"])
-def test_intervals_of_calibrated_forecasts_start_at_zero(method):
+@pytest.mark.parametrize("estimator", ["corp", "binned", "exact"])
+def test_intervals_of_calibrated_forecasts_start_at_zero(estimator):
     """In about one of twenty not: 80 samples, so at most 4 + 3 · 1.95 of them."""
     rng = np.random.default_rng(5)
     off = 0
     for _ in range(80):
         # Of many distinct scores, the isotonic fit's noise would reach above 0 in a quarter of the samples.
-        p = rng.random(500) if method == "corp" else rng.integers(0, 11, 200) / 10
-        d = cal.decompose(rng.random(p.size) < p, p, method=method, n_resamples=99, random_state=rng)
+        p = rng.random(500) if estimator == "corp" else rng.integers(0, 11, 200) / 10
+        d = cal.decompose(rng.random(p.size) < p, p, estimator=estimator, n_resamples=99, random_state=rng)
         off += d.intervals["calibration"].low > 0
     assert off <= 9
 
@@ -213,7 +217,7 @@ def test_intervals_of_several_classes():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"method": "bins"}, "method must be one of"),
+        ({"estimator": "bins"}, "estimator must be one of"),
         ({"score": "hinge"}, "score must be one of"),
         ({"n_resamples": -1}, "n_resamples must be"),
         ({"n_resamples": 5, "level": 1.0}, "level must lie"),
@@ -229,37 +233,37 @@ def test_bad_arguments(change, words):
 
 def test_scores_that_are_no_sum_over_classes():
     y, p = several()
-    with pytest.raises(ValueError, match="method='exact'"):
+    with pytest.raises(ValueError, match="estimator='exact'"):
         cal.decompose(y, p, score="log-loss")
     with pytest.raises(ValueError, match="two classes; got 4"):
-        cal.decompose(y, p, score=CostWeighted(0.5), method="exact")
+        cal.decompose(y, p, score=CostWeighted(0.5), estimator="exact")
 
 
 def test_murphy_curve_is_the_elementary_score():
     y, p = binary(300, digits=2)
     w = np.random.default_rng(1).random(300)
     at = np.array([0.05, 0.3, 0.5, 0.77])
-    curve = cal.murphy_curve(y, p, at, sample_weight=w)
+    curve = cal.scores.murphy_curve(y, p, at, sample_weight=w)
     from calibrant.scores import mean_score
 
     assert curve.scores == pytest.approx([mean_score(y, p, CostWeighted(float(c)), sample_weight=w) for c in at])
     base = np.average(y, weights=w)
     assert curve.base_rate == pytest.approx(np.minimum((1 - at) * base, at * (1 - base)))
-    fine = cal.murphy_curve(y, p, (np.arange(20_000) + 0.5) / 20_000)
+    fine = cal.scores.murphy_curve(y, p, (np.arange(20_000) + 0.5) / 20_000)
     assert 2 * fine.scores.mean() == pytest.approx(((p - y) ** 2).mean(), abs=1e-6)
-    flipped = cal.murphy_curve(y, 1 - p, 1 - at, sample_weight=w, pos_label=0)
+    flipped = cal.scores.murphy_curve(y, 1 - p, 1 - at, sample_weight=w, pos_label=0)
     assert flipped.scores == pytest.approx(curve.scores)
 
 
 @pytest.mark.parametrize("thresholds", [[0.0], [1.0], [], [[0.5]], [np.nan]])
 def test_bad_thresholds(thresholds):
     with pytest.raises(ValueError, match="thresholds must be"):
-        cal.murphy_curve([0, 1], [0.2, 0.8], thresholds)
+        cal.scores.murphy_curve([0, 1], [0.2, 0.8], thresholds)
 
 
 def test_murphy_of_several_classes():
     with pytest.raises(ValueError, match="two classes; got 4"):
-        cal.murphy_curve(*several(50))
+        cal.scores.murphy_curve(*several(50))
 
 
 def test_murphy_display():
@@ -267,9 +271,9 @@ def test_murphy_display():
     import matplotlib.pyplot as plt
 
     y, p = binary(300)
-    display = cal.MurphyDisplay.from_predictions(y, {"as it is": p, "sharper": p**1.5})
+    display = cal.plot.MurphyDisplay.from_predictions(y, {"as it is": p, "sharper": p**1.5})
     drawn = {line.get_label(): line.get_ydata() for line in display.ax_.lines}
-    assert drawn["sharper"] == pytest.approx(cal.murphy_curve(y, p**1.5).scores)
+    assert drawn["sharper"] == pytest.approx(cal.scores.murphy_curve(y, p**1.5).scores)
     assert set(drawn) == {"base rate", "as it is", "sharper"}
     assert display.ax_.get_ylim()[0] == 0
     plt.close("all")
@@ -287,10 +291,10 @@ def repeated(n_groups=200, in_group=8, seed=0, power=1.0):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["corp", "binned", "exact"])
-def test_whole_groups_are_resampled(method):
+@pytest.mark.parametrize("estimator", ["corp", "binned", "exact"])
+def test_whole_groups_are_resampled(estimator):
     y, p, group = repeated(power=2)
-    options = {"method": method, "n_resamples": 300}
+    options = {"estimator": estimator, "n_resamples": 300}
     rows, groups = (cal.decompose(y, p, groups=g, **options) for g in (None, group))
     for part in PARTS[:3]:
         assert getattr(rows, part) == getattr(groups, part)

@@ -50,7 +50,7 @@ def test_it_is_the_correlation_of_neighbours_in_cells(rounded):
 @pytest.mark.slow
 def test_repeats_are_warned_of_and_groups_settle_it():
     y, p, group = repeats()
-    with pytest.warns(cal.DependenceWarning, match="pass groups="):
+    with pytest.warns(cal.exceptions.DependenceWarning, match="pass groups="):
         said = cal.report(y, p)
     assert "taken as independent" in str(said)
     with warnings.catch_warnings():

@@ -38,7 +38,7 @@ def test_parts_are_sums_over_rows():
             terms[0, i] = p[i] - y[i]
         elif g > p[i]:
             terms[1, i] = y[i] - p[i]
-    found = cal.confidence_direction(y, p)
+    found = cal.significance.confidence_direction(y, p)
     assert (found.over, found.under) == pytest.approx(terms.mean(axis=1))
     every = np.vstack([terms, terms.sum(axis=0)])
     se = every.std(axis=1, ddof=1) / np.sqrt(len(p))
@@ -51,8 +51,8 @@ def test_parts_are_sums_over_rows():
 @pytest.mark.parametrize("regressor", ["isotonic", "logistic"])
 def test_parts_add_up_to_the_cross_fitted_error(notion, regressor):
     y, q = binary() if notion == "class-specific" else several()
-    fit = cal.CrossFit(regressor)
-    found = cal.confidence_direction(y, q, notion=notion, estimator=fit)
+    fit = cal.estimators.CrossFit(regressor)
+    found = cal.significance.confidence_direction(y, q, notion=notion, estimator=fit)
     assert found.over + found.under == found.error
     assert found.error == pytest.approx(cal.calibration_error(y, q, notion=notion, estimator=fit), abs=1e-12)
     assert set(found.per_class) == (set() if notion in ("class-specific", "confidence") else {0, 1, 2})
@@ -67,8 +67,8 @@ def test_weights_are_repeats(rows):
     y, w = np.array([int(o) for _, o, _ in rows]), np.array([v for _, _, v in rows])
     if not w.any():
         return
-    one = cal.confidence_direction(y, p, sample_weight=w, labels=[0, 1])
-    other = cal.confidence_direction(np.repeat(y, w), np.repeat(p, w), labels=[0, 1])
+    one = cal.significance.confidence_direction(y, p, sample_weight=w, labels=[0, 1])
+    other = cal.significance.confidence_direction(np.repeat(y, w), np.repeat(p, w), labels=[0, 1])
     assert [one.over, one.under] == pytest.approx([other.over, other.under], nan_ok=True)
     assert one.intervals["error"] == pytest.approx(other.intervals["error"], nan_ok=True)
 
@@ -78,10 +78,10 @@ def test_a_sharp_model_is_overconfident_and_a_flat_one_under():
     p = rng.uniform(0.5, 1, 5000)
     q = np.column_stack([1 - p, p])
     y = (rng.random(5000) < 0.5 + (p - 0.5) / 2).astype(int)
-    sharp = cal.confidence_direction(y, q, notion="confidence")
+    sharp = cal.significance.confidence_direction(y, q, notion="confidence")
     assert sharp.intervals["over"].low > 0
     assert abs(sharp.over - 0.125) < 0.03
-    flat = cal.confidence_direction((rng.random(5000) < 0.5 + p / 2).astype(int), q, notion="confidence")
+    flat = cal.significance.confidence_direction((rng.random(5000) < 0.5 + p / 2).astype(int), q, notion="confidence")
     assert flat.intervals["under"].low > 0
     assert flat.intervals["over"].low <= 0
 
@@ -89,20 +89,20 @@ def test_a_sharp_model_is_overconfident_and_a_flat_one_under():
 def test_arguments_text_and_json():
     y, q = several()
     with pytest.raises(TypeError, match="estimator must be 'auto' or CrossFit"):
-        cal.confidence_direction(y, q, estimator="binned")
+        cal.significance.confidence_direction(y, q, estimator="binned")
     with pytest.raises(ValueError, match="no parts that add up"):
-        cal.confidence_direction(y, q, notion=cal.Classwise("max"))
+        cal.significance.confidence_direction(y, q, notion=cal.notions.Classwise("max"))
     with pytest.raises((TypeError, ValueError), match="canonical"):
-        cal.confidence_direction(y, q, notion="canonical")
+        cal.significance.confidence_direction(y, q, notion="canonical")
     with pytest.raises(ValueError, match="level must lie"):
-        cal.confidence_direction(y, q, level=95)
-    found = cal.confidence_direction(y, q, notion="classwise")
+        cal.significance.confidence_direction(y, q, level=95)
+    found = cal.significance.confidence_direction(y, q, notion="classwise")
     assert "stated too high" in str(found)
     assert json.loads(json.dumps(found.to_dict()))["over"] == found.over
     assert len(found.to_frame("pandas")) == 4
-    alone = cal.confidence_direction([1], [0.4], labels=[0, 1])
+    alone = cal.significance.confidence_direction([1], [0.4], labels=[0, 1])
     assert np.isnan(alone.error)
-    certain = cal.confidence_direction([0, 1] * 20, [0.0, 1.0] * 20)
+    certain = cal.significance.confidence_direction([0, 1] * 20, [0.0, 1.0] * 20)
     assert certain.intervals["error"] == pytest.approx((-(1 - 0.025 ** (1 / 40)), 1 - 0.025 ** (1 / 40)))
 
 
@@ -124,5 +124,5 @@ def test_counts_beyond_the_library_are_dealt_with_the_same_moments(good, bad):
 def test_weights_of_billions_cross_fit():
     s = np.tile([0.2, 0.5, 0.8], 20)
     y = np.random.default_rng(0).random(60) < s
-    values = [cal.confidence_direction(y, s, sample_weight=np.full(60, w)).error for w in (1.0, 2.0**30)]
+    values = [cal.significance.confidence_direction(y, s, sample_weight=np.full(60, w)).error for w in (1.0, 2.0**30)]
     assert np.isfinite(values).all()

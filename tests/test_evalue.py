@@ -14,7 +14,7 @@ import calibrant as cal
 from calibrant.significance import betting
 
 #: Rows in the order given, as a monitor takes them.
-evalue_test = partial(cal.evalue_test, order="given")
+evalue_test = partial(cal.significance.evalue_test, order="given")
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_sequential_e_values_are_1_on_average(early):
     assert chance @ np.array(stopped) == pytest.approx(1, abs=1e-9)
 
 
-@pytest.mark.parametrize("notion", ["classwise", "confidence", cal.ClassSpecific(2)], ids=str)
+@pytest.mark.parametrize("notion", ["classwise", "confidence", cal.notions.ClassSpecific(2)], ids=str)
 def test_e_values_of_classes_are_1_on_average(early, notion):
     p = np.random.default_rng(0).dirichlet([1, 1, 1], 4)
     outcomes = every_outcome(4, 3)
@@ -77,7 +77,7 @@ def test_split_e_values_are_1_on_average(n_splits):
     p = np.array([0.3, 0.62, 0.05, 0.9, 0.5, 0.31, 0.31, 0.12])
     outcomes = every_outcome(8)
     chance = np.where(outcomes == 1, p, 1 - p).prod(axis=1)
-    options = {"method": "split", "n_splits": n_splits, "random_state": 5, "labels": [0, 1], "pos_label": 1}
+    options = {"algorithm": "split", "n_splits": n_splits, "random_state": 5, "labels": [0, 1], "pos_label": 1}
     e = np.array([evalue_test(y, p, **options).statistic for y in outcomes])
     assert chance @ e == pytest.approx(1, abs=1e-9)
     assert e.std() > 0.2
@@ -94,7 +94,7 @@ def test_guarantee(draw):
     assert (peaks >= 20).sum() <= 6 + 3 * np.sqrt(120 * 0.05 * 0.95)
     assert (peaks >= 2).any()
     splits = np.array(
-        [evalue_test(a, b, method="split", n_splits=3, random_state=0).statistic for a, b in zip(y, p, strict=True)]
+        [evalue_test(a, b, algorithm="split", n_splits=3, random_state=0).statistic for a, b in zip(y, p, strict=True)]
     )
     assert (splits >= 20).sum() <= 6 + 3 * np.sqrt(120 * 0.05 * 0.95)
 
@@ -108,14 +108,14 @@ LAWS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("method", ["sequential", "split"])
-def test_power(law, method):
+@pytest.mark.parametrize("algorithm", ["sequential", "split"])
+def test_power(law, algorithm):
     rng = np.random.default_rng(1)
     rejected = 0
     for i in range(20):
         p = rng.random(700)
         y = rng.random(700) < LAWS[law](p)
-        rejected += evalue_test(y, p, method=method, random_state=i).pvalue <= 0.05
+        rejected += evalue_test(y, p, algorithm=algorithm, random_state=i).pvalue <= 0.05
     assert rejected >= 18
 
 
@@ -169,7 +169,7 @@ def test_split_again():
     rng = np.random.default_rng(0)
     s = np.round(rng.random(80), 2).clip(0.01, 0.99)
     y = (rng.random(80) < s**1.5).astype(int)
-    found = evalue_test(y, s, method="split", n_splits=4, fraction=0.6, random_state=9)
+    found = evalue_test(y, s, algorithm="split", n_splits=4, fraction=0.6, random_state=9)
     draws, logs = np.random.default_rng(9), []
     for _ in range(4):
         rows = draws.permutation(80)
@@ -285,7 +285,7 @@ def test_labels_of_the_first_batch_hold():
 
 def test_classes_are_averaged():
     y, p = several(200, power=1.5)
-    each = [evalue_test(y, p, notion=cal.ClassSpecific(k)).details["e_value"] for k in range(3)]
+    each = [evalue_test(y, p, notion=cal.notions.ClassSpecific(k)).details["e_value"] for k in range(3)]
     found = evalue_test(y, p, notion="classwise")
     assert found.details["e_value"] == pytest.approx(np.mean(each), rel=1e-8)
 
@@ -303,8 +303,8 @@ def test_scores_of_0_and_1():
     all_ends = evalue_test([0, 1] * 20, [0.0, 1.0] * 20)
     assert (all_ends.statistic, all_ends.pvalue) == (1, 1)
     assert all_ends.details["log_e_value"] == pytest.approx(0, abs=1e-12)
-    for method in ("sequential", "split"):
-        options = {"method": method, "random_state": 0}
+    for algorithm in ("sequential", "split"):
+        options = {"algorithm": algorithm, "random_state": 0}
         right = evalue_test([0, 1] * 20, [0.0, 1.0] * 20, **options)
         assert right.pvalue == pytest.approx(1, abs=1e-12)
         wrong = evalue_test([0, 1] * 19 + [1, 1], [0.0, 1.0] * 20, **(options | {"n_splits": 50}))
@@ -325,7 +325,7 @@ def test_split_beside_scores_of_0_and_1():
     chance = np.where(outcomes == 1, p, 1 - p).prod(axis=1)
     outcomes, chance = outcomes[chance > 0], chance[chance > 0]
     for seed in range(6):  # splits that part the row of 0.01 from those of 0, and others
-        options = {"method": "split", "n_splits": 1, "random_state": seed, "labels": [0, 1], "pos_label": 1}
+        options = {"algorithm": "split", "n_splits": 1, "random_state": seed, "labels": [0, 1], "pos_label": 1}
         e = np.array([evalue_test(y, p, **options).statistic for y in outcomes])
         assert e.min() > 1e-6
         assert chance @ e == pytest.approx(1, abs=1e-9)
@@ -336,11 +336,11 @@ def test_scores_next_to_0_and_1():
     almost = np.array([5e-324, 1e-300, 1e-17, 1 - 2.3e-16, 1 - 1.2e-16])
     p = np.tile(almost, 40)
     y = (p > 0.5).astype(int)
-    for method in ("sequential", "split"):
-        fine = evalue_test(y, p, method=method, random_state=0)
+    for algorithm in ("sequential", "split"):
+        fine = evalue_test(y, p, algorithm=algorithm, random_state=0)
         assert fine.details["log_e_value"] == pytest.approx(0, abs=0.3)
         y[103] = 0
-        off = evalue_test(y, p, method=method, random_state=1)
+        off = evalue_test(y, p, algorithm=algorithm, random_state=1)
         assert np.isfinite(off.details["log_e_value"])
         y[103] = 1
 
@@ -379,17 +379,17 @@ def test_overflow():
     assert found.to_dict()["statistic"] is None
 
 
-@pytest.mark.parametrize("method", ["sequential", "split"])
-def test_weights(method):
+@pytest.mark.parametrize("algorithm", ["sequential", "split"])
+def test_weights(algorithm):
     """A weight is one unit of its size: equal ones are none, their scale says nothing, and those of 0 are left out."""
     y, p = several(80, power=1.5)
-    options = {"method": method, "random_state": 0}
+    options = {"algorithm": algorithm, "random_state": 0}
     plain = evalue_test(y, p, **options).details["log_e_value"]
     assert evalue_test(y, p, sample_weight=np.full(80, 1e9), **options).details["log_e_value"] == pytest.approx(plain)
     w = np.random.default_rng(0).integers(0, 3, 80)
     one, two = (evalue_test(y, p, sample_weight=c * w, **options).details["log_e_value"] for c in (1, 0.37))
     assert one == pytest.approx(two, rel=1e-9)
-    if method == "sequential":
+    if algorithm == "sequential":
         given = {"order": "given"}
         some = w > 0
         one = evalue_test(y, p, sample_weight=w, **given)
@@ -418,12 +418,12 @@ def test_weighted_bets_win_nothing_on_average():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"method": "random"}, "method must be one of 'sequential', 'split'; got 'random'"),
-        ({"method": np.array(["split", "split"])}, "method must be one of"),
-        ({"method": "split", "n_splits": 0}, "n_splits must be an int >= 1"),
+        ({"algorithm": "random"}, "algorithm must be one of 'sequential', 'split'; got 'random'"),
+        ({"algorithm": np.array(["split", "split"])}, "algorithm must be one of"),
+        ({"algorithm": "split", "n_splits": 0}, "n_splits must be an int >= 1"),
         ({"n_splits": 2.5}, "n_splits must be an int >= 1; got 2.5"),
-        ({"method": "split", "n_splits": True}, "n_splits must be an int >= 1"),
-        ({"method": "split", "fraction": 1.0}, "fraction must lie strictly between 0 and 1"),
+        ({"algorithm": "split", "n_splits": True}, "n_splits must be an int >= 1"),
+        ({"algorithm": "split", "fraction": 1.0}, "fraction must lie strictly between 0 and 1"),
         ({"notion": "canonical"}, "'canonical' has no e-value test"),
         ({"notion": "top-label"}, "'top-label' has no e-value test"),
     ],
@@ -435,8 +435,8 @@ def test_bad_arguments(options, words):
 
 def test_fraction_of_any_kind_of_number():
     data = several(40)
-    wanted = cal.evalue_test(*data, method="split", fraction=0.5, random_state=0)
-    assert cal.evalue_test(*data, method="split", fraction=np.float32(0.5), random_state=0) == wanted
+    wanted = cal.significance.evalue_test(*data, algorithm="split", fraction=0.5, random_state=0)
+    assert cal.significance.evalue_test(*data, algorithm="split", fraction=np.float32(0.5), random_state=0) == wanted
 
 
 def test_few_rows():
@@ -444,8 +444,8 @@ def test_few_rows():
     assert (one.statistic, one.pvalue) == (1, 1)
     assert any("too few to bet on" in text for text in one.warnings)
     with pytest.raises(ValueError, match="at least 2 rows; got 1"):
-        evalue_test([1], [0.4], method="split")
-    assert evalue_test([1, 0], [0.4, 0.4], method="split", random_state=0).pvalue <= 1
+        evalue_test([1], [0.4], algorithm="split")
+    assert evalue_test([1, 0], [0.4, 0.4], algorithm="split", random_state=0).pvalue <= 1
     constant = evalue_test([1, 0] * 100, [0.2] * 200)
     assert constant.pvalue < 1e-6
 
@@ -455,7 +455,7 @@ def test_results_read_well():
     text = str(evalue_test(y, p, notion="classwise"))
     assert "sequential e-value" in text
     assert "classwise" in text
-    assert "20 splits" in evalue_test(y, p, method="split", random_state=0).method
+    assert "20 splits" in evalue_test(y, p, algorithm="split", random_state=0).name
 
 
 def test_files_sorted_by_label_are_shuffled():
@@ -464,11 +464,11 @@ def test_files_sorted_by_label_are_shuffled():
     y = (rng.random(600) < p).astype(int)
     order = np.argsort(y, kind="stable")
     assert evalue_test(y[order], p[order]).pvalue < 1e-6  # the next label was no news
-    found = cal.evalue_test(y[order], p[order], random_state=1)
+    found = cal.significance.evalue_test(y[order], p[order], random_state=1)
     assert found.pvalue > 0.05
-    assert cal.evalue_test(y[order], p[order], random_state=1) == found
+    assert cal.significance.evalue_test(y[order], p[order], random_state=1) == found
     with pytest.raises(ValueError, match="order must be one of 'random', 'given'; got 'time'"):
-        cal.evalue_test(y, p, order="time")
+        cal.significance.evalue_test(y, p, order="time")
 
 
 def bets_of_groups(s, o, group):
@@ -504,7 +504,7 @@ def test_rows_of_a_group_are_one_bet(order):
     s = rng.uniform(0.02, 0.98, group.size)
     y = (rng.random(group.size) < s**2).astype(int)
     want = np.log(np.exp(bets_of_groups(s, y, group)).mean(axis=1))
-    found = cal.evalue_test(y, s, groups=group, order="given")
+    found = cal.significance.evalue_test(y, s, groups=group, order="given")
     assert found.details["log_e_value"] == pytest.approx(want[-1])
     assert found.details["log_e_max"] == pytest.approx(max(want.max(), 0))
     assert found.n_samples == group.size
@@ -543,12 +543,14 @@ def test_what_hangs_together_is_not_won_from():
         group = np.repeat(np.arange(40), 12)
         s = rng.random(40)[group]
         y = (rng.random(40)[group] < s).astype(int)
-        alone.append(cal.evalue_test(y, s, order="given").pvalue <= 0.05)
-        held.append(cal.evalue_test(y, s, groups=group, order="given").pvalue <= 0.05)
+        alone.append(cal.significance.evalue_test(y, s, order="given").pvalue <= 0.05)
+        held.append(cal.significance.evalue_test(y, s, groups=group, order="given").pvalue <= 0.05)
     assert np.mean(alone) > 0.5
     assert np.mean(held) <= 0.1
 
 
 def test_splits_take_no_groups():
-    with pytest.raises(ValueError, match="use method='sequential' for rows in groups"):
-        cal.evalue_test(np.arange(20) % 2, np.linspace(0.1, 0.9, 20), groups=np.arange(20) // 2, method="split")
+    with pytest.raises(ValueError, match="use algorithm='sequential' for rows in groups"):
+        cal.significance.evalue_test(
+            np.arange(20) % 2, np.linspace(0.1, 0.9, 20), groups=np.arange(20) // 2, algorithm="split"
+        )

@@ -230,7 +230,7 @@ def test_rare_outcomes_need_smaller_errors():
     s = rng.beta(0.5, 49.5, 5000)
     found = cal.report((rng.random(5000) < s).astype(int), s).evidence
     entropy = -(0.01 * np.log2(0.01) + 0.99 * np.log2(0.99))
-    assert found.material == pytest.approx(0.1 * np.sqrt(0.01 * 0.99 * entropy), rel=0.2)
+    assert found.tolerance == pytest.approx(0.1 * np.sqrt(0.01 * 0.99 * entropy), rel=0.2)
 
 
 def test_streamed_and_loaded_rows_have_the_same_evidence():
@@ -240,7 +240,7 @@ def test_streamed_and_loaded_rows_have_the_same_evidence():
     loaded = cal.report(y, s).evidence
     pieces = cal.Accumulator()
     for part in np.array_split(np.arange(3000), 7):
-        pieces.add(y[part], s[part])
+        pieces.update(y[part], s[part])
     from calibrant.reporting import report_from
 
     streamed = report_from(pieces).evidence
@@ -249,7 +249,7 @@ def test_streamed_and_loaded_rows_have_the_same_evidence():
     assert streamed.status == loaded.status
 
 
-@pytest.mark.filterwarnings("ignore::calibrant.DependenceWarning")  # repeats follow each other
+@pytest.mark.filterwarnings("ignore::calibrant.exceptions.DependenceWarning")  # repeats follow each other
 def test_whole_weights_are_repeats():
     rng = np.random.default_rng(6)
     s, w = rng.random(300), rng.integers(0, 4, 300)
@@ -263,7 +263,7 @@ def test_evidence_is_plain_data():
     rng = np.random.default_rng(7)
     s = rng.random(200)
     data = cal.report((rng.random(200) < s).astype(int), s).to_dict()["evidence"]
-    assert set(data) == {"status", "matters", "test", "detectable", "material", "rows_needed"}
+    assert set(data) == {"status", "matters", "test", "detectable", "tolerance", "rows_needed"}
     assert 0 < data["test"]["pvalue"] <= 1
 
 

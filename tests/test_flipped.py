@@ -16,13 +16,13 @@ FLIPPED = {
     "confidence": lambda y, p, **o: cal.calibration_test(y, p, estimator=cal.Binned(5), notion="confidence", **o),
     "brier": lambda y, p, **o: cal.calibration_test(y, p, estimator="brier", n_resamples=199, **o),
     "log-loss": lambda y, p, **o: cal.calibration_test(y, p, estimator="log-loss", n_resamples=199, **o),
-    "adaptive": lambda y, p, **o: cal.adaptive_test(y, p, n_resamples=199, **o),
-    "ks": lambda y, p, **o: cal.cumulative_test(y, p, statistic="ks", n_resamples=199, **o),
-    "kuiper": lambda y, p, **o: cal.cumulative_test(y, p, statistic="kuiper", n_resamples=199, **o),
-    "hosmer": lambda y, p, **o: cal.hosmer_lemeshow(y, p, n_resamples=199, df="external", **o),
-    "pearson": lambda y, p, **o: cal.pearson_test(y, np.round(p, 1), n_resamples=199, **o),
-    "spiegelhalter": lambda y, p, **o: cal.spiegelhalter_test(y, p, n_resamples=199, **o),
-    "cox": lambda y, p, **o: cal.cox_test(y, p, n_resamples=199, **o),
+    "adaptive": lambda y, p, **o: cal.significance.adaptive_test(y, p, n_resamples=199, **o),
+    "ks": lambda y, p, **o: cal.significance.cumulative_test(y, p, statistic="ks", n_resamples=199, **o),
+    "kuiper": lambda y, p, **o: cal.significance.cumulative_test(y, p, statistic="kuiper", n_resamples=199, **o),
+    "hosmer": lambda y, p, **o: cal.significance.hosmer_lemeshow_test(y, p, n_resamples=199, df="external", **o),
+    "pearson": lambda y, p, **o: cal.significance.pearson_test(y, np.round(p, 1), n_resamples=199, **o),
+    "spiegelhalter": lambda y, p, **o: cal.significance.spiegelhalter_test(y, p, n_resamples=199, **o),
+    "cox": lambda y, p, **o: cal.significance.cox_test(y, p, n_resamples=199, **o),
 }
 
 
@@ -134,8 +134,8 @@ def test_flipped_tests(name):
     assert np.isfinite(found.statistic)
     assert np.isfinite(found.draws).all()
     assert 0 < found.pvalue <= 1
-    assert "signs of" in found.method
-    assert "24 groups" in found.method
+    assert "signs of" in found.name
+    assert "24 groups" in found.name
     assert test(y, p, groups=[f"group {g}" for g in 100 - group]).pvalue == found.pvalue
     # Rows of every group in another order.
     order = np.concatenate([np.random.default_rng(g).permutation(6) + 6 * g for g in range(24)])
@@ -180,7 +180,7 @@ def test_flipped_tests_find_what_is_wrong(name):
 
 def test_cox_standard_errors_allow_for_groups():
     group, s, y = clustered(40, 6, tau=1.0)
-    found = cal.cox_test(y, s, groups=group, n_resamples=9)
+    found = cal.significance.cox_test(y, s, groups=group, n_resamples=9)
     z = np.log(s / (1 - s))
     theta = [found.details["intercept"], found.details["slope"]]
     fitted = 1 / (1 + np.exp(-theta[0] - theta[1] * z))
@@ -200,7 +200,7 @@ def test_groups_whose_residuals_cancel():
     """Both teams of a game: what one states too much the other states too little, and no standard error is NaN."""
     _, s, y = clustered(50, 1)
     both = cal.as_predictions(np.append(y, 1 - y), np.append(s, 1 - s), groups=np.tile(np.arange(50), 2))
-    found = cal.cox_test(both, n_resamples=99)
+    found = cal.significance.cox_test(both, n_resamples=99)
     assert np.isfinite([v for v in found.details.values() if isinstance(v, float)]).all()
     assert 0 < found.pvalue <= 1
 
@@ -208,7 +208,7 @@ def test_groups_whose_residuals_cancel():
 @pytest.mark.parametrize("n_groups", [3, 4, 9, 20])
 def test_the_adaptive_test_has_a_bin_for_every_four_groups(n_groups):
     group, s, y = clustered(n_groups, 120 // n_groups)
-    found = cal.adaptive_test(y, s, groups=group, n_resamples=99)
+    found = cal.significance.adaptive_test(y, s, groups=group, n_resamples=99)
     signs = scale_of(np.ones(len(s)), s, y) * drawn_signs(np.random.default_rng(0), (99, n_groups))
     levels = []
     for bins in (1, 2, 4, 8):
@@ -227,7 +227,7 @@ def test_what_cannot_be_tested_with_groups():
     with pytest.raises(ValueError, match="'canonical' cannot be tested with groups"):
         cal.calibration_test(y, p, groups=group, notion="canonical")
     with pytest.raises(TypeError, match=r"one by one.*use an estimator of bins"):
-        cal.calibration_test(y, p, groups=group, notion="confidence", estimator=cal.CrossFit())
+        cal.calibration_test(y, p, groups=group, notion="confidence", estimator=cal.estimators.CrossFit())
 
 
 @pytest.mark.parametrize("classes", [1, 3])
@@ -236,11 +236,11 @@ def test_kernel_tests_flip_pairs_of_different_groups(classes):
     group = rng.permutation(np.repeat(np.arange(12), 5))
     p = rng.random(60) if classes == 1 else rng.dirichlet(np.ones(classes), 60)
     y = (rng.random(60) < p).astype(int) if classes == 1 else rng.integers(0, classes, 60)
-    found = cal.kernel_test(y, p, groups=group, n_resamples=19, random_state=5)
+    found = cal.significance.kernel_test(y, p, groups=group, n_resamples=19, random_state=5)
     points = p[:, None] if classes == 1 else p
     hits = y[:, None].astype(float) if classes == 1 else np.eye(classes)[y]
     width = found.details["bandwidth"]
-    reader = cal.KernelCalibrationError()
+    reader = cal.estimators.KernelCalibrationError()
     kernel = reader._kernel(reader._distances(points, points), width)
     residual = hits - points
     scale = np.sqrt((points * (1 - points)).sum() / (residual**2).sum())
@@ -259,4 +259,6 @@ def test_kernel_tests_flip_pairs_of_different_groups(classes):
 
 def test_kernel_tests_by_blocks_take_no_groups():
     with pytest.raises(ValueError, match="use 'resampling' for rows in groups"):
-        cal.kernel_test(np.arange(40) % 2, np.linspace(0, 1, 40), groups=np.arange(40) // 2, method="asymptotic")
+        cal.significance.kernel_test(
+            np.arange(40) % 2, np.linspace(0, 1, 40), groups=np.arange(40) // 2, algorithm="asymptotic"
+        )

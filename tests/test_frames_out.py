@@ -18,12 +18,12 @@ TABLES = {
     "subgroup_calibration": lambda y, p: cal.subgroup_calibration(y, p, np.arange(400) % 2),
     "compare_models": lambda y, p: cal.compare_models(y, {"a": p, "b": p}),
     "compare_calibrators": lambda y, p: cal.compare_calibrators(y, p, candidates={"platt": PlattScaling()}, cv=2),
-    "calibration_belt": cal.calibration_belt,
+    "calibration_belt": cal.significance.calibration_belt,
     "decision_curve": cal.decision_curve,
-    "risk_coverage": cal.risk_coverage,
-    "murphy_curve": cal.murphy_curve,
-    "brier_curve": cal.brier_curve,
-    "confidence_direction": cal.confidence_direction,
+    "risk_coverage": cal.decisions.risk_coverage,
+    "murphy_curve": cal.scores.murphy_curve,
+    "brier_curve": cal.scores.brier_curve,
+    "confidence_direction": cal.significance.confidence_direction,
     "decompose": cal.decompose,
 }
 
@@ -66,6 +66,9 @@ def test_scores_win_and_predictions_remember(rows):
     assert library_of(cal.estimate(judged).to_frame()) == "polars"
     assert library_of(cal.report(judged.subset(slice(0, 100))).classes_frame()) == "polars"
     matrix = nw.from_dict({"0": (1 - p).tolist(), "1": p.tolist()}, backend="pyarrow").to_native()
+    sums = cal.Accumulator(notion="classwise").update(y.astype(str), matrix)
+    for curves in (cal.reliability_curve(y.astype(str), matrix, notion="classwise"), sums.reliability_curve()):
+        assert [library_of(curve.to_frame()) for curve in curves.values()] == ["pyarrow", "pyarrow"]
     assert library_of(cal.report(y.astype(str), matrix).classes_frame()) == "pyarrow"
 
 
@@ -74,7 +77,6 @@ OF_SUMS = {
     "sums": lambda sums: sums,
     "estimate": lambda sums: sums.estimate(),
     "curve": lambda sums: sums.reliability_curve(),
-    "curves": lambda sums: next(iter(sums.reliability_curves().values())),
     "report": lambda sums: sums.report(),
     "decompose": lambda sums: sums.decompose(),
 }
@@ -123,9 +125,9 @@ def test_a_model_corrected_for_optimism(library, rows):
     y, p = rows
     X = np.column_stack([p, p**2])
     frame = nw.from_dict({"a": X[:, 0].tolist(), "b": X[:, 1].tolist()}, backend=library).to_native()
-    plain = cal.optimism_corrected(LogisticRegression(), X, y, n_resamples=3)
+    plain = cal.decisions.optimism_corrected(LogisticRegression(), X, y, n_resamples=3)
     assert library_of(plain.to_frame()) == "pandas"
-    found = cal.optimism_corrected(LogisticRegression(), frame, y, n_resamples=3)
+    found = cal.decisions.optimism_corrected(LogisticRegression(), frame, y, n_resamples=3)
     assert library_of(found.to_frame()) == library
     # A frame's columns lie in memory in another order, so sums may differ in their last digits.
     got, want = ({c: r.to_frame()[c].to_numpy() for c in plain.to_frame().columns} for r in (found, plain))
@@ -134,5 +136,5 @@ def test_a_model_corrected_for_optimism(library, rows):
             np.testing.assert_allclose(got[column_name], values, rtol=1e-9)
         else:
             assert got[column_name].tolist() == values.tolist()
-    of_labels = cal.optimism_corrected(LogisticRegression(), X, column(y, library), n_resamples=3)
+    of_labels = cal.decisions.optimism_corrected(LogisticRegression(), X, column(y, library), n_resamples=3)
     assert library_of(of_labels.to_frame()) == library

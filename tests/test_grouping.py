@@ -122,10 +122,10 @@ def test_no_guess_gains_more_than_there_is(n, k, seed, weighted):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("score", ["brier", "log-loss"])
-@pytest.mark.parametrize("method", [{}, {"method": "binned"}, {"calibrator": "beta"}], ids=str)
-def test_known_truth(score, method):
+@pytest.mark.parametrize("estimator", [{}, {"estimator": "binned"}, {"calibrator": "beta"}], ids=str)
+def test_known_truth(score, estimator):
     x, y, s, c, q = hidden(2500)
-    d = cal.decompose(y, s, score=score, features=x, **method)
+    d = cal.decompose(y, s, score=score, features=x, **estimator)
     truth = (
         ((q - c) ** 2).mean() if score == "brier" else (q * np.log(q / c) + (1 - q) * np.log((1 - q) / (1 - c))).mean()
     )
@@ -134,7 +134,7 @@ def test_known_truth(score, method):
     assert 0 < d.grouping_lower < truth
     assert d.refinement == pytest.approx(d.grouping + d.irreducible, abs=1e-14)
     assert d.epistemic == pytest.approx(d.calibration + d.grouping + d.within, abs=1e-14)
-    plain = cal.decompose(y, s, score=score, **method)
+    plain = cal.decompose(y, s, score=score, **estimator)
     for part in ("total", "calibration", "refinement", "uncertainty", "within"):
         assert getattr(d, part) == getattr(plain, part)
     assert np.isnan(plain.grouping_lower)

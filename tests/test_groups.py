@@ -105,7 +105,7 @@ def test_groups_of_one_are_no_groups(notion):
     assert (found.value, found.interval) == (plain.value, plain.interval)
     assert cal.as_predictions(y, p, groups=np.arange(len(y))).groups is None
     w = np.random.default_rng(0).random(len(y))  # with weights they stay, with a design effect of Student's law alone
-    asked = cal.Confidence() if notion else cal.ClassSpecific(1)
+    asked = cal.notions.Confidence() if notion else cal.notions.ClassSpecific(1)
     design = asked.reduce(cal.as_predictions(y, p, sample_weight=w, groups=np.arange(len(y)))).design
     np.testing.assert_allclose(design, few(w), rtol=1e-9)
 
@@ -129,16 +129,16 @@ def test_kish():
 
 def test_what_many_problems_count_is_what_each_does():
     group, p, y = several(k=4)
-    together = cal.Classwise().reduce(cal.as_predictions(y, p, groups=group)).design
+    together = cal.notions.Classwise().reduce(cal.as_predictions(y, p, groups=group)).design
     for k in range(4):
-        one = cal.ClassSpecific(k).reduce(cal.as_predictions(y, p, groups=group)).design
+        one = cal.notions.ClassSpecific(k).reduce(cal.as_predictions(y, p, groups=group)).design
         np.testing.assert_allclose(together[k], one, rtol=1e-12)
-    tops = cal.TopLabel().reduce(cal.as_predictions(y, p, groups=group))
+    tops = cal.notions.TopLabel().reduce(cal.as_predictions(y, p, groups=group))
     for i, k in enumerate(np.unique(p.argmax(axis=1))):
         rows = p.argmax(axis=1) == k
         alone = design_effects(Problem(p[rows, k], y[rows] == k, domain=tops.domain), group_codes(group[rows]))
         np.testing.assert_allclose(tops.design[i], alone[0], rtol=1e-9)
-    every = cal.Canonical().reduce(cal.as_predictions(y, p, groups=group)).design
+    every = cal.notions.Canonical().reduce(cal.as_predictions(y, p, groups=group)).design
     assert every == pytest.approx(np.mean(together))
 
 
@@ -162,7 +162,10 @@ def test_numbers_with_groups(row):
             cal.estimate(y, s, groups=group, estimator=row.estimator, n_resamples=20)
 
 
-@pytest.mark.parametrize("estimator", [cal.SimplexBinned(), cal.SimplexBinned("cbrt"), cal.SimplexBinned(8, "row")])
+@pytest.mark.parametrize(
+    "estimator",
+    [cal.estimators.SimplexBinned(), cal.estimators.SimplexBinned("cbrt"), cal.estimators.SimplexBinned(8, "row")],
+)
 def test_canonical_intervals_widen(estimator):
     group, q, y = several(100, 8)
     p = q**2 / (q**2).sum(axis=1, keepdims=True)
@@ -175,7 +178,7 @@ def test_canonical_intervals_widen(estimator):
     assert found.interval.high - found.interval.low > plain.interval.high - plain.interval.low
 
 
-@pytest.mark.parametrize("estimator", ["auto", cal.Binned(10), cal.Binned(10, "quantile"), cal.Density(0.1)])
+@pytest.mark.parametrize("estimator", ["auto", cal.Binned(10), cal.Binned(10, "quantile"), cal.estimators.Density(0.1)])
 def test_repeated_rows_tell_what_the_rows_once_do(estimator):
     rng = np.random.default_rng(0)
     s = rng.random(300)
@@ -192,7 +195,7 @@ def test_repeated_rows_tell_what_the_rows_once_do(estimator):
         assert found.value == pytest.approx(once.value, abs=0.015)
 
 
-@pytest.mark.filterwarnings("ignore::calibrant.DependenceWarning")
+@pytest.mark.filterwarnings("ignore::calibrant.exceptions.DependenceWarning")
 def test_a_report_is_careful_of_events():
     rng = np.random.default_rng(3)
     path = rng.normal(size=(40, 61)).cumsum(axis=1)
@@ -349,14 +352,16 @@ def test_macro_averages_are_means_of_groups():
 # Functions that take rows as independent
 
 UNGROUPED = {
-    "calibration_belt": lambda *a, **o: cal.calibration_belt(*a, **o),
-    "risk_coverage": lambda *a, **o: cal.risk_coverage(*a, **o),
-    "confidence_direction": lambda *a, **o: cal.confidence_direction(*a, **o),
-    "murphy_curve": lambda *a, **o: cal.murphy_curve(*a, **o),
+    "calibration_belt": lambda *a, **o: cal.significance.calibration_belt(*a, **o),
+    "risk_coverage": lambda *a, **o: cal.decisions.risk_coverage(*a, **o),
+    "confidence_direction": lambda *a, **o: cal.significance.confidence_direction(*a, **o),
+    "murphy_curve": lambda *a, **o: cal.scores.murphy_curve(*a, **o),
     "decision_curve": lambda *a, **o: cal.decision_curve(*a, **o),
-    "brier_curve": lambda *a, **o: cal.brier_curve(*a, **o),
+    "brier_curve": lambda *a, **o: cal.scores.brier_curve(*a, **o),
     "expected_cost": lambda *a, **o: cal.expected_cost(*a, costs=[[0, 1], [2, 0]], **o),
-    "decision_calibration_error": lambda *a, **o: cal.decision_calibration_error(*a, thresholds=(0.2, 0.6), **o),
+    "decision_calibration_error": lambda *a, **o: cal.decisions.decision_calibration_error(
+        *a, thresholds=(0.2, 0.6), **o
+    ),
 }
 
 
@@ -368,5 +373,5 @@ def test_functions_without_groups_refuse_them(name):
     with pytest.raises(ValueError, match="takes all rows as independent, and these predictions have groups"):
         UNGROUPED[name](cal.as_predictions(y, s, groups=group))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", cal.CalibrantWarning)
+        warnings.simplefilter("ignore", cal.exceptions.CalibrantWarning)
         UNGROUPED[name](cal.as_predictions(y, s))

@@ -17,6 +17,7 @@ from calibrant import calibrators as c
 
 from .hostile.test_weights import CALIBRATORS, ESTIMATORS
 from .hostile.values import FUNCTIONS
+from .surface import NAMES
 
 FEW = {"n_resamples": 20}
 USES = {
@@ -26,11 +27,14 @@ USES = {
     "GroupCalibrator": lambda y, p: c.GroupCalibrator().fit(p, y, by=(p * 9).astype(int)).predict_proba(p, by=p > 2),
     "calibration_measures": cal.calibration_measures,
     "decision_curve": cal.decision_curve,
-    "calibration_belt": cal.calibration_belt,
-    "cumulative_test": cal.cumulative_test,
-    "kernel_test": lambda y, p: cal.kernel_test(y, p, **FEW),
-    "kernel_test by blocks": lambda y, p: cal.kernel_test(y, p, method="asymptotic"),
-    **{f"value: {e}": (lambda y, p, e=e: cal.calibration_error(y, p, estimator=getattr(cal, e)())) for e in ESTIMATORS},
+    "calibration_belt": cal.significance.calibration_belt,
+    "cumulative_test": cal.significance.cumulative_test,
+    "kernel_test": lambda y, p: cal.significance.kernel_test(y, p, **FEW),
+    "kernel_test by blocks": lambda y, p: cal.significance.kernel_test(y, p, algorithm="asymptotic"),
+    **{
+        f"value: {e}": (lambda y, p, e=e: cal.calibration_error(y, p, estimator=getattr(cal.estimators, e)()))
+        for e in ESTIMATORS
+    },
     **{f"fit: {k}": (lambda y, p, k=k: getattr(c, k)().fit(p, y).predict_proba(p)) for k in CALIBRATORS},
 }
 #: A step of Python for every distinct score.
@@ -97,10 +101,11 @@ def test_four_times_the_rows(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("use", ["calibration_error", "estimate classwise", "report", "reliability_curves"])
+@pytest.mark.parametrize("use", ["calibration_error", "estimate classwise", "report", "reliability_curve classwise"])
 def test_four_times_the_classes(use):
     """Steps of Python and memory grow with the classes at most; bins and cells of a class are bounded."""
-    chosen = {**FUNCTIONS, "reliability_curves": lambda y, p: cal.reliability_curves(y, p, **FEW)}[use]
+    curves = {"reliability_curve classwise": lambda y, p: cal.reliability_curve(y, p, notion="classwise", **FEW)}
+    chosen = (FUNCTIONS | curves)[use]
     counted = []
     for k in (20, 80):
         rng = np.random.default_rng(0)
@@ -114,7 +119,14 @@ def test_four_times_the_classes(use):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "use", [cal.estimate, cal.reliability_curve, cal.calibration_test, cal.adaptive_test, cal.subgroup_calibration]
+    "use",
+    [
+        cal.estimate,
+        cal.reliability_curve,
+        cal.calibration_test,
+        cal.significance.adaptive_test,
+        cal.subgroup_calibration,
+    ],
 )
 def test_more_draws_hold_no_more(use):
     """Draws are made some at a time, or hold five thousand numbers each."""
@@ -127,12 +139,12 @@ def test_more_draws_hold_no_more(use):
 def test_costs_are_stated():
     without = [
         name
-        for room in (cal, c)
-        for name in room.__all__
-        if (inspect.isfunction(use := getattr(room, name)) or _is_part(use))
+        for name, use in NAMES.items()
+        if name not in (*cal.benchmark.__all__, *cal.datasets.__all__)
+        and (inspect.isfunction(use) or _is_part(use))
         and not re.search(r"\b[Cc]osts?\b", use.__doc__ or "")
     ]
-    assert without == [
+    assert sorted(without) == [
         "default_candidates",
         "from_dict",
         "load_calibrator",
@@ -143,5 +155,5 @@ def test_costs_are_stated():
 
 
 def _is_part(use):
-    bases = (cal.Estimator, c.Calibrator, c.BinaryCalibrator)
+    bases = (cal.estimators.Estimator, c.Calibrator, c.BinaryCalibrator)
     return isinstance(use, type) and issubclass(use, bases) and not inspect.isabstract(use) and use not in bases

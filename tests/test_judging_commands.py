@@ -97,7 +97,7 @@ def test_several_classes_by_name_in_any_order(tmp_path, capsys):
         want = cal.compare_models(
             y,
             {"a": p, "b": q},
-            notion="auto" if notion == "auto" else cal.ClassSpecific("owl"),
+            notion="auto" if notion == "auto" else cal.notions.ClassSpecific("owl"),
             n_resamples=50,
             random_state=0,
         )
@@ -177,7 +177,7 @@ def test_complaints_are_one_line(options, message, path, capsys):
 
 
 def test_a_result_that_is_no_json_is_a_complaint_of_one_line(path, capsys, monkeypatch):
-    monkeypatch.setattr(cal.ModelComparison, "to_dict", lambda found: {"level": float("nan")})
+    monkeypatch.setattr(cal.results.ModelComparison, "to_dict", lambda found: {"level": float("nan")})
     code, out, err = run(capsys, "compare-models", path, "--label", "won", *MODELS, *FAST, "--json")
     assert (code, out) == (2, "")
     assert err.startswith("calibrant: Out of range float values are not JSON compliant")

@@ -283,7 +283,7 @@ def test_names_that_do_not_cover_the_labels(y, names):
 def test_integers_without_zero_may_count_from_one(y, k):
     rows = P3 if k != 2 else np.column_stack([P[:3], 1 - np.array(P[:3])])
     rows, k = (frame(["f0", "f1", "f2"]), 3) if k == "f" else (rows, k)
-    with pytest.warns(calibrant.LabelWarning, match=rf"read as 0 … {k - 1}; pass labels=range\({k}\)"):
+    with pytest.warns(calibrant.exceptions.LabelWarning, match=rf"read as 0 … {k - 1}; pass labels=range\({k}\)"):
         assert as_predictions(y, rows).classes == tuple(range(k))
     assert as_predictions(y, rows, labels=range(k)).codes.tolist() == [int(v) for v in y]
     assert as_predictions(y, rows, labels=range(1, k + 1)).codes.tolist() == [int(v) - 1 for v in y]

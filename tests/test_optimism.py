@@ -26,7 +26,7 @@ def rows(n=150, features=8, seed=0):
 @pytest.mark.slow
 def test_a_plain_loop_finds_the_same():
     X, y = rows()
-    found = cal.optimism_corrected(MODEL, X, y, n_resamples=12, random_state=3)
+    found = cal.decisions.optimism_corrected(MODEL, X, y, n_resamples=12, random_state=3)
 
     def measured(model, X, y):
         m = cal.calibration_measures(y, model.predict_proba(X)[:, 1], level=None)
@@ -53,17 +53,19 @@ def test_a_plain_loop_finds_the_same():
 @pytest.mark.slow
 def test_workers_change_nothing():
     X, y = rows(100, 3)
-    one = cal.optimism_corrected(MODEL, X, y, n_resamples=6)
-    assert cal.optimism_corrected(MODEL, X, y, n_resamples=6, n_jobs=2).to_dict() == one.to_dict()
+    one = cal.decisions.optimism_corrected(MODEL, X, y, n_resamples=6)
+    assert cal.decisions.optimism_corrected(MODEL, X, y, n_resamples=6, n_jobs=2).to_dict() == one.to_dict()
 
 
 def test_containers_and_classes_change_nothing():
     X, y = rows(100, 3)
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     scaled = make_pipeline(StandardScaler(), MODEL)
-    named = cal.optimism_corrected(scaled, frame, pd.Series(np.where(y == 1, "ill", "well")), n_resamples=4)
+    named = cal.decisions.optimism_corrected(scaled, frame, pd.Series(np.where(y == 1, "ill", "well")), n_resamples=4)
     assert named.label == "well"
-    ill = cal.optimism_corrected(scaled, frame, np.where(y == 1, "ill", "well"), pos_label="ill", n_resamples=4)
+    ill = cal.decisions.optimism_corrected(
+        scaled, frame, np.where(y == 1, "ill", "well"), pos_label="ill", n_resamples=4
+    )
     assert ill.corrected["slope"] == pytest.approx(named.corrected["slope"])
     assert ill.corrected["in_the_large"] == pytest.approx(-named.corrected["in_the_large"], abs=1e-6)
 
@@ -71,17 +73,17 @@ def test_containers_and_classes_change_nothing():
 def test_weights_are_carried():
     X, y = rows(120, 3)
     w = np.random.default_rng(0).integers(1, 4, 120).astype(float)
-    found = cal.optimism_corrected(MODEL, X, y, sample_weight=w, n_resamples=4)
+    found = cal.decisions.optimism_corrected(MODEL, X, y, sample_weight=w, n_resamples=4)
     p = LogisticRegression(C=100.0).fit(X, y, sample_weight=w).predict_proba(X)[:, 1]
     assert found.apparent["ici"] == cal.calibration_measures(y, p, sample_weight=w, level=None).ici
-    assert found.apparent["ici"] != cal.optimism_corrected(MODEL, X, y, n_resamples=4).apparent["ici"]
+    assert found.apparent["ici"] != cal.decisions.optimism_corrected(MODEL, X, y, n_resamples=4).apparent["ici"]
 
 
 @pytest.mark.slow
 def test_what_is_separated_is_said():
     X, y = rows(60, 20)
     forest = RandomForestClassifier(20, random_state=0)
-    found = cal.optimism_corrected(forest, X, y, n_resamples=5)
+    found = cal.decisions.optimism_corrected(forest, X, y, n_resamples=5)
     assert np.isnan(found.corrected["slope"])
     assert np.isnan(found.intervals["slope"]).all()
     assert any("separates all rows" in text for text in found.warnings)
@@ -94,7 +96,7 @@ def test_rare_classes_are_drawn_until_they_come():
     X, _ = rows(40, 2)
     rare = np.zeros(40, dtype=int)
     rare[:2] = 1
-    assert cal.optimism_corrected(MODEL, X, rare, n_resamples=10).n_resamples == 10
+    assert cal.decisions.optimism_corrected(MODEL, X, rare, n_resamples=10).n_resamples == 10
 
 
 @pytest.mark.parametrize(
@@ -113,7 +115,7 @@ def test_arguments_are_judged(change, message):
     X, y = rows()
     given = {"model": MODEL, "X": X, "y": y} | change
     with pytest.raises((TypeError, ValueError), match=message):
-        cal.optimism_corrected(given.pop("model"), given.pop("X"), given.pop("y"), **given)
+        cal.decisions.optimism_corrected(given.pop("model"), given.pop("X"), given.pop("y"), **given)
 
 
 @pytest.mark.slow
@@ -122,7 +124,7 @@ def test_corrected_slope_is_nearer_to_that_of_fresh_rows():
     gaps = []
     for seed in range(12):
         X, y = rows(120, 8, seed)
-        found = cal.optimism_corrected(MODEL, X, y, n_resamples=25)
+        found = cal.decisions.optimism_corrected(MODEL, X, y, n_resamples=25)
         truth = cal.calibration_measures(outcomes, MODEL.fit(X, y).predict_proba(fresh)[:, 1], level=None).slope
         gaps.append((found.apparent["slope"] - truth, found.corrected["slope"] - truth))
     apparent, corrected = np.mean(gaps, axis=0)

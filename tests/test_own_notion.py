@@ -14,7 +14,7 @@ from calibrant.notions import Target, as_notion
 N = 300
 
 
-class Second(cal.Notion):
+class Second(cal.notions.Notion):
     """One label a row: is the runner-up as likely as it says?"""
 
     name = "runner-up"
@@ -25,7 +25,7 @@ class Second(cal.Notion):
         yield Target(np.take_along_axis(p, who[:, None], axis=1)[:, 0], who)
 
 
-class TopTwo(cal.Notion):
+class TopTwo(cal.notions.Notion):
     """A set of labels a row: is one of the two likeliest as likely as both together?"""
 
     name = "top two"
@@ -38,7 +38,7 @@ class TopTwo(cal.Notion):
         yield Target(1 - p.min(axis=1), wanted)
 
 
-class Halves(cal.Notion):
+class Halves(cal.notions.Notion):
     """Problems that split the rows: class 0, where class 2 is likely and where it is not."""
 
     name = "halves"
@@ -51,7 +51,7 @@ class Halves(cal.Notion):
             yield Target(p[rows, 0], 0, rows, share=len(rows) / len(p))
 
 
-class Pairs(cal.Notion):
+class Pairs(cal.notions.Notion):
     """Problems of the same rows: either of two classes, for each pair."""
 
     name = "pairs"
@@ -65,7 +65,7 @@ class Pairs(cal.Notion):
             yield Target(1 - p[:, a], wanted)
 
 
-class Again(cal.Notion):
+class Again(cal.notions.Notion):
     """Vectors, as the canonical notion."""
 
     name = "vectors"
@@ -75,7 +75,7 @@ class Again(cal.Notion):
         yield Target(predictions.matrix, None)
 
 
-class Winner(cal.Notion):
+class Winner(cal.notions.Notion):
     """The confidence, said anew."""
 
     name = "confidence"
@@ -85,7 +85,7 @@ class Winner(cal.Notion):
         yield Target(p.confidence, p.predicted, domain=(1 / p.n_classes, 1.0))
 
 
-class Each(cal.Notion):
+class Each(cal.notions.Notion):
     """Class by class, said anew, without the package's own shortcut for it."""
 
     name = "classwise"
@@ -98,16 +98,18 @@ class Each(cal.Notion):
 
 #: Each verb of one problem, or of any notion.
 ONE = {
-    "evalue_test": lambda p, **o: cal.evalue_test(p, random_state=0, **o),
-    "evalue_test, split": lambda p, **o: cal.evalue_test(p, method="split", random_state=0, **o),
-    "cumulative_test": cal.cumulative_test,
-    "kernel_test": lambda p, **o: cal.kernel_test(p, n_resamples=49, random_state=0, **o),
-    "kernel_test, asymptotic": lambda p, **o: cal.kernel_test(p, method="asymptotic", random_state=0, **o),
-    "calibration_belt": cal.calibration_belt,
+    "evalue_test": lambda p, **o: cal.significance.evalue_test(p, random_state=0, **o),
+    "evalue_test, split": lambda p, **o: cal.significance.evalue_test(p, algorithm="split", random_state=0, **o),
+    "cumulative_test": cal.significance.cumulative_test,
+    "kernel_test": lambda p, **o: cal.significance.kernel_test(p, n_resamples=49, random_state=0, **o),
+    "kernel_test, asymptotic": lambda p, **o: cal.significance.kernel_test(
+        p, algorithm="asymptotic", random_state=0, **o
+    ),
+    "calibration_belt": cal.significance.calibration_belt,
 }
 ANY = {
     "calibration_test": lambda p, **o: cal.calibration_test(p, n_resamples=49, random_state=0, **o),
-    "adaptive_test": lambda p, **o: cal.adaptive_test(p, n_resamples=49, random_state=0, **o),
+    "adaptive_test": lambda p, **o: cal.significance.adaptive_test(p, n_resamples=49, random_state=0, **o),
 }
 BINS = {
     "calibration_test, bins": lambda p, **o: cal.calibration_test(
@@ -157,8 +159,8 @@ def test_the_same_said_anew_is_the_same(own, named, verbs):
     rows = predictions(1.5)
     for name, verb in verbs.items():
         assert number(verb(rows, notion=own)) == pytest.approx(number(verb(rows, notion=named)), rel=1e-12), name
-    mean = cal.evalue_test(rows, notion=Each(), random_state=0)
-    assert mean.statistic == cal.evalue_test(rows, notion="classwise", random_state=0).statistic
+    mean = cal.significance.evalue_test(rows, notion=Each(), random_state=0)
+    assert mean.statistic == cal.significance.evalue_test(rows, notion="classwise", random_state=0).statistic
 
 
 def test_tests_find_what_a_notion_asks_for():
@@ -198,7 +200,7 @@ def test_labels_drawn_anew_meet_the_same_scores():
     p = predictions()
     codes = np.roll(p.codes, 1)
     for name in ("class-specific", "confidence", "top-label", "classwise", "canonical"):
-        notion = cal.ClassSpecific(2) if name == "class-specific" else as_notion(name, p)
+        notion = cal.notions.ClassSpecific(2) if name == "class-specific" else as_notion(name, p)
         reducer = notion.reducer(p)
         found, wanted, before = reducer(codes), notion.reduce(replace(p, codes=codes)), reducer(p.codes)
         if name == "canonical":
@@ -214,13 +216,13 @@ def test_labels_drawn_anew_meet_the_same_scores():
 
 def test_rows_of_their_own_have_no_evalue():
     with pytest.raises(ValueError, match="'halves' has no e-value test"):
-        cal.evalue_test(predictions(), notion=Halves())
+        cal.significance.evalue_test(predictions(), notion=Halves())
     with pytest.raises(ValueError, match="'vectors' has no e-value test"):
-        cal.evalue_test(predictions(), notion=Again())
+        cal.significance.evalue_test(predictions(), notion=Again())
 
 
 def test_what_a_notion_must_say():
-    class Silent(cal.Notion):
+    class Silent(cal.notions.Notion):
         name = "silent"
 
     with pytest.raises(TypeError, match="targets"):

@@ -13,7 +13,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.calibrators import PlattScaling, load_calibrator, save_calibrator
-from calibrant.calibrators.select import METHODS
+from calibrant.calibrators.select import NAMED
 from calibrant.cli import repair
 from calibrant.data.tables import Table
 
@@ -62,7 +62,7 @@ def test_compare_is_the_library(binary, tmp_path, capsys):
     assert got == json.loads(json.dumps(wanted))
     assert min(seconds) > 0
     assert got["chosen"] == "temperature"
-    text = run(capsys, "compare", path, "--methods", "identity,beta,isotonic")[1]
+    text = run(capsys, "compare", path, "--calibrators", "identity,beta,isotonic")[1]
     assert [line[2:].split()[0] for line in text.splitlines() if line[:2] in ("> ", "  ") and "0." in line] == [
         "identity",
         "beta",
@@ -88,7 +88,7 @@ def test_compare_writes_a_page(animals, tmp_path, capsys):
     code, _, err = run(capsys, "compare", path, "--html", page)
     assert code == 2
     assert "--force" in err
-    assert run(capsys, "compare", path, "--html", page, "--force", "--methods", "identity")[0] == 0
+    assert run(capsys, "compare", path, "--html", page, "--force", "--calibrators", "identity")[0] == 0
 
 
 FORMATS = [n for n in WRITERS if "noname" not in n]
@@ -117,7 +117,7 @@ def test_fix_and_apply_in_every_format(name, binary, tmp_path, capsys):
 def test_columns_in_another_order_than_labels(animals, tmp_path, capsys):
     source, model, out = tmp_path / "a.parquet", tmp_path / "m.json", tmp_path / "o.parquet"
     animals.write_parquet(source)
-    code, text, err = run(capsys, "fix", source, "--save", model, "--method", "vector", "--json")
+    code, text, err = run(capsys, "fix", source, "--save", model, "--calibrator", "vector", "--json")
     assert code == 0, err
     assert json.loads(text)["comparison"]["chosen"] == "vector"
     assert run(capsys, "apply", model, source, "--out", out, "--suffix", "_new")[0] == 0
@@ -142,7 +142,7 @@ def test_positive_label_weights_and_margins(tmp_path, capsys):
     source, model, out = tmp_path / "m.csv", tmp_path / "m.json", tmp_path / "o.csv"
     frame.write_csv(source)
     options = ("--prob", "m", "--weight", "w", "--pos-label", "bad", "--input", "margin")
-    code, text, err = run(capsys, "fix", source, "--save", model, "--method", "platt", *options)
+    code, text, err = run(capsys, "fix", source, "--save", model, "--calibrator", "platt", *options)
     assert code == 0, err
     assert "identity" not in text  # margins are no probabilities
     repeated = frame[np.repeat(np.arange(2000), frame["w"].to_numpy())]
@@ -155,12 +155,12 @@ def test_positive_label_weights_and_margins(tmp_path, capsys):
     np.testing.assert_allclose(got, want.predict_proba(margin)[:, 1], atol=1e-7)
 
 
-@pytest.mark.parametrize("method", ["beta", *(pytest.param(m, marks=pytest.mark.slow) for m in METHODS if m != "beta")])
+@pytest.mark.parametrize("method", ["beta", *(pytest.param(m, marks=pytest.mark.slow) for m in NAMED if m != "beta")])
 def test_every_method_is_saved_and_applied(method, binary, animals, tmp_path, capsys):
     for frame, columns in ((binary, ["y_prob"]), (animals, ["p_owl", "p_cat", "p_dog"])):
         source, model, out = (tmp_path / f"{len(columns)}{end}" for end in (".parquet", ".json", "o.parquet"))
         frame.head(600).write_parquet(source)
-        code, _, err = run(capsys, "fix", source, "--save", model, "--method", method, "--cv", "2")
+        code, _, err = run(capsys, "fix", source, "--save", model, "--calibrator", method, "--cv", "2")
         assert code == 0, err
         assert run(capsys, "apply", model, source, "--out", out)[0] == 0
         p = pl.read_parquet(out).select(columns).to_numpy()
@@ -174,7 +174,9 @@ def test_labels_go_by_the_names_of_columns(animals, tmp_path, capsys):
     source = tmp_path / "a.parquet"
     animals.write_parquet(source)
     for labels in ("cat,dog,owl", "owl,cat,dog"):
-        code, out, err = run(capsys, "compare", source, "--labels", labels, "--methods", "identity,vector", "--json")
+        code, out, err = run(
+            capsys, "compare", source, "--labels", labels, "--calibrators", "identity,vector", "--json"
+        )
         assert code == 0, err
         found = json.loads(out)["calibrators"][0]
         report = json.loads(run(capsys, "report", source, "--labels", labels, "--json")[1])
@@ -190,14 +192,14 @@ def test_which_label_a_single_column_is_of(binary, tmp_path, capsys):
         pl.when(pl.col("y_true") == 1).then(pl.lit("yes")).otherwise(pl.lit("no")).alias("y_true")
     ).write_csv(named)
     plain, turned = (
-        json.loads(run(capsys, "compare", source, "--methods", "identity", "--json", *more)[1])["calibrators"][0][
+        json.loads(run(capsys, "compare", source, "--calibrators", "identity", "--json", *more)[1])["calibrators"][0][
             "log_loss"
         ]
         for more in ((), ("--labels", "1,0"))
     )
     assert plain == turned
     assert "--pos-label must say" in refused(capsys, "compare", named)
-    told = json.loads(run(capsys, "compare", named, "--methods", "identity", "--json", "--pos-label", "yes")[1])
+    told = json.loads(run(capsys, "compare", named, "--calibrators", "identity", "--json", "--pos-label", "yes")[1])
     assert told["calibrators"][0]["log_loss"] == pytest.approx(plain)
 
 
@@ -207,7 +209,7 @@ def test_a_method_that_would_not_be_chosen_is_saved_and_said_so(tmp_path, capsys
     p = rng.random(2000)
     source, model = tmp_path / "b.parquet", tmp_path / "m.json"
     pl.DataFrame({"y_true": rng.random(2000) < p, "y_prob": p}).write_parquet(source)
-    code, out, err = run(capsys, "fix", source, "--save", model, "--method", "isotonic")
+    code, out, err = run(capsys, "fix", source, "--save", model, "--calibrator", "isotonic")
     assert code == 0
     assert "Leave the probabilities alone" in out
     assert "isotonic is saved, as asked for; cross-validation chose identity" in err
@@ -219,7 +221,7 @@ def test_columns_in_another_order_in_the_new_file(animals, tmp_path, capsys):
     source, other, model = tmp_path / "a.parquet", tmp_path / "b.parquet", tmp_path / "m.json"
     animals.write_parquet(source)
     animals.select("p_dog", "p_owl", "y_true", "p_cat").write_parquet(other)
-    assert run(capsys, "fix", source, "--save", model, "--method", "vector")[0] == 0
+    assert run(capsys, "fix", source, "--save", model, "--calibrator", "vector")[0] == 0
     outs = []
     for i, (file, more) in enumerate(((source, ()), (other, ()), (other, ("--prob", "p_*")))):
         out = tmp_path / f"o{i}.parquet"
@@ -240,7 +242,7 @@ def test_columns_in_another_order_in_the_new_file(animals, tmp_path, capsys):
 def test_what_is_not_calibrated_is_written_as_it_was(binary, tmp_path, capsys):
     model, source = tmp_path / "m.json", tmp_path / "b.csv"
     binary.write_csv(tmp_path / "fit.csv")
-    assert run(capsys, "fix", tmp_path / "fit.csv", "--save", model, "--method", "platt")[0] == 0
+    assert run(capsys, "fix", tmp_path / "fit.csv", "--save", model, "--calibrator", "platt")[0] == 0
     source.write_text('id,zip,amount,flag,note,y_prob\n007,02134,1.10,True,"a, b",0.25\n008,00001,,False,,0.5\n')
     out = tmp_path / "out.csv"
     assert run(capsys, "apply", model, source, "--out", out)[0] == 0
@@ -258,7 +260,7 @@ def test_what_is_not_calibrated_is_written_as_it_was(binary, tmp_path, capsys):
 def test_no_output_replaces_what_is_read(binary, tmp_path, capsys):
     source, model = tmp_path / "b.csv", tmp_path / "m.json"
     binary.write_csv(source)
-    assert run(capsys, "fix", source, "--save", model, "--method", "platt")[0] == 0
+    assert run(capsys, "fix", source, "--save", model, "--calibrator", "platt")[0] == 0
     before = source.read_bytes(), model.read_bytes()
     assert "the file that is read" in refused(capsys, "fix", source, "--save", source, "--force")
     assert "the file that is read" in refused(capsys, "compare", source, "--html", source, "--force")
@@ -297,10 +299,10 @@ def refused(capsys, *args):
 def test_bad_input_is_one_clear_line(binary, tmp_path, capsys):
     source, model, out = tmp_path / "b.csv", tmp_path / "m.json", tmp_path / "o.csv"
     binary.write_csv(source)
-    assert run(capsys, "fix", source, "--save", model, "--method", "platt")[0] == 0
+    assert run(capsys, "fix", source, "--save", model, "--calibrator", "platt")[0] == 0
     assert "--force" in refused(capsys, "fix", source, "--save", model)
-    assert "venn-abers" in refused(capsys, "fix", source, "--save", tmp_path / "n.json", "--method", "magic")
-    assert "venn-abers" in refused(capsys, "compare", source, "--methods", "platt,magic")
+    assert "venn-abers" in refused(capsys, "fix", source, "--save", tmp_path / "n.json", "--calibrator", "magic")
+    assert "venn-abers" in refused(capsys, "compare", source, "--calibrators", "platt,magic")
     assert "no column 'p'" in refused(capsys, "compare", source, "--prob", "p")
     assert "label 'maybe' is not among" in refused(capsys, "compare", source, "--pos-label", "maybe")
     assert "--pos-label 7" in refused(capsys, "compare", source, "--pos-label", "7")
@@ -378,7 +380,7 @@ def test_a_killed_write_leaves_what_was_there(tmp_path):
     source, out = tmp_path / "b.parquet", tmp_path / "o.csv"
     pl.DataFrame({"y_prob": np.random.default_rng(0).random(8_000_000)}).write_parquet(source)
     out.write_text("what was there\n")
-    args = [sys.executable, "-m", "calibrant.cli", "apply", str(model), str(source), "--out", str(out), "--force"]
+    args = [sys.executable, "-m", "calibrant", "apply", str(model), str(source), "--out", str(out), "--force"]
     with subprocess.Popen(args, stderr=subprocess.PIPE) as process:
         end = time.monotonic() + 60
         while not any(f.suffix == ".tmp" and f.stat().st_size > 0 for f in tmp_path.iterdir()):
@@ -402,7 +404,7 @@ def test_memory_does_not_grow_with_the_file(command, sizes, most, tmp_path):
         pl.DataFrame({"y_true": y, "y_prob": p}).write_parquet(path)
         args = {
             "apply": ["apply", model, path, "--out", out, "--out-format", "csv"],
-            "fix": ["fix", path, "--save", out, "--method", "platt", "--max-rows", "100000"],
+            "fix": ["fix", path, "--save", out, "--calibrator", "platt", "--max-rows", "100000"],
         }[command]
         peaks.append(watched(*args)[1])
     # Held whole, six million more rows would be 100 MB to fit, and twelve million 200 MB to calibrate and 200 as text;
@@ -429,8 +431,10 @@ def test_fix_uses_what_compare_found(binary, tmp_path, capsys, monkeypatch):
     assert " ".join(found["verdict"].split()) in " ".join(out.split())
     assert "other rows" not in err
     assert once.read_text() == again.read_text()
-    code, out, err = run(capsys, "fix", source, "--from", told, "--save", once, "--method", "beta", "--json", "--force")
-    assert json.loads(out)["method"] == "beta"
+    code, out, err = run(
+        capsys, "fix", source, "--from", told, "--save", once, "--calibrator", "beta", "--json", "--force"
+    )
+    assert json.loads(out)["calibrator"] == "beta"
     assert json.loads(out)["comparison"] == found
     assert "cross-validation chose temperature" in err
     other = tmp_path / "other.parquet"
@@ -449,7 +453,7 @@ def test_fix_uses_what_compare_found(binary, tmp_path, capsys, monkeypatch):
 def test_a_damaged_comparison_is_one_clear_line(binary, animals, tmp_path, capsys):
     source, told, model = tmp_path / "b.parquet", tmp_path / "found.json", tmp_path / "m.json"
     binary.write_parquet(source)
-    assert run(capsys, "compare", source, "--methods", "identity,temperature", "--save", told)[0] == 0
+    assert run(capsys, "compare", source, "--calibrators", "identity,temperature", "--save", told)[0] == 0
     found = json.loads(told.read_text())
     for change, words in (
         ({"format": "other"}, "nothing that calibrant compare"),
@@ -476,7 +480,7 @@ def test_report_and_compare_have_one_brier_score(binary, tmp_path, capsys):
     source = tmp_path / "b.parquet"
     binary.write_parquet(source)
     report = json.loads(run(capsys, "report", source, "--json")[1])["brier"]
-    found = json.loads(run(capsys, "compare", source, "--methods", "identity", "--json", "--goal", "brier")[1])
+    found = json.loads(run(capsys, "compare", source, "--calibrators", "identity", "--json", "--goal", "brier")[1])
     assert found["calibrators"][0]["brier"] == pytest.approx(report)
     assert report == pytest.approx(float(((binary["y_prob"] - binary["y_true"]) ** 2).mean()))
     code, out, _ = run(capsys, "compare", source, "--goal", "calibration")

@@ -35,7 +35,7 @@ def sample(n=2000, k=6, seed=0, bad=None):
 
 def rows_of(y, p, labels=None, weight=None):
     labels = list(range(p.shape[1])) if labels is None else labels
-    sums = cal.Accumulator(labels=labels).add(y, p, sample_weight=weight)
+    sums = cal.Accumulator(labels=labels).update(y, p, sample_weight=weight)
     return {row.label: row for row in class_rows(sums, LEVEL)}
 
 
@@ -87,7 +87,7 @@ def test_pvalues_are_those_of_exact_laws_class_by_class(bad):
     order = sorted(naive, key=lambda k: naive[k])
     adjusted = np.maximum.accumulate([(5 - i) * found[k].pvalue for i, k in enumerate(order)])
     assert [found[k].adjusted for k in order] == pytest.approx(np.minimum(adjusted, 1))
-    assert all(row.marked == (row.adjusted <= 1 - LEVEL) for row in found.values())
+    assert all(row.significant == (row.adjusted <= 1 - LEVEL) for row in found.values())
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -200,8 +200,8 @@ def test_one_bad_class_is_marked_and_only_it():
     p = np.insert(shares * (1 - stated)[:, None], 4, stated, axis=1)
     y = labelled(np.insert(shares * 0.85, 4, 0.15, axis=1), rng)
     r = cal.report(y, p)
-    assert [row.label for row in r.per_class if row.marked] == [4]
-    (bad,) = (row for row in r.per_class if row.marked)
+    assert [row.label for row in r.per_class if row.significant] == [4]
+    (bad,) = (row for row in r.per_class if row.significant)
     assert bad.interval.low <= 0.1 <= bad.interval.high
     assert f"Class by class, 1 of the 10 is off: 4 ({bad.count:,.0f} rows)." in r.verdict
     assert "* 4 " in str(r)
@@ -211,7 +211,7 @@ def test_one_bad_class_is_marked_and_only_it():
 def test_calibrated_classes_do_not_stand_out():
     y, p = sample(5000, 8, seed=6)
     r = cal.report(y, p)
-    assert not any(row.marked for row in r.per_class)
+    assert not any(row.significant for row in r.per_class)
     assert "Class by class, none of the 8 stands out." in r.verdict
 
 
@@ -233,23 +233,23 @@ def test_absent_rare_and_certain_classes():
     y = labelled(q * [1, 1, 1, 0, 0] / (q * [1, 1, 1, 0, 0]).sum(axis=1, keepdims=True), rng)
     found = rows_of(y, p)
     assert found[3].count == 0  # four are expected
-    assert not found[3].marked
+    assert not found[3].significant
     assert found[3].interval.low <= found[3].ece <= found[3].interval.high
     never = found[4]  # said to be impossible, and it never came
     assert np.isnan([never.pvalue, never.adjusted]).all()
-    assert not never.marked
+    assert not never.significant
     assert never.interval.low == 0
     assert never.interval.high == pytest.approx(1 - 0.025 ** (1 / n))
     y[:30] = 4  # and now it does
     assert rows_of(y, p)[4].pvalue == 0
-    assert rows_of(y, p)[4].marked
+    assert rows_of(y, p)[4].significant
 
 
 def test_sentence_names_a_few_and_none_of_few_rows():
     y, p = sample(400, 3)
     (row, *_) = rows_of(y, p).values()
-    off = [replace(row, label=f"c{i}", count=100.0 + i, marked=True) for i in range(17)]
-    fine = [replace(row, label=f"f{i}", marked=False) for i in range(83)]
+    off = [replace(row, label=f"c{i}", count=100.0 + i, significant=True) for i in range(17)]
+    fine = [replace(row, label=f"f{i}", significant=False) for i in range(83)]
     text = class_sentence(off + fine)
     assert text == (
         "Class by class, 17 of the 100 are off: c0 (100 rows), c1 (101 rows), c2 (102 rows), c3 (103 rows), "
@@ -257,13 +257,13 @@ def test_sentence_names_a_few_and_none_of_few_rows():
     )
     assert class_sentence(off[:2] + fine) == "Class by class, 2 of the 85 are off: c0 (100 rows) and c1 (101 rows)."
     assert class_sentence(off[:1] + fine) == "Class by class, 1 of the 84 is off: c0 (100 rows)."
-    few = [replace(row, label="rare", count=19.0, marked=True)]
+    few = [replace(row, label="rare", count=19.0, significant=True)]
     assert "rare" not in class_sentence(few + off + fine)
     assert class_sentence(few + fine).endswith("1 of the 84 is off: one class of fewer than 20 rows.")
     assert class_sentence(few * 3 + fine).endswith("3 of the 86 are off: 3 classes of fewer than 20 rows each.")
     # Weights that are relative: rows are those of the effective size.
     assert "rare" in class_sentence(few + fine, unit=2.0)
-    assert class_sentence([replace(row, pvalue=float("nan"), marked=False)] * 3) == ""
+    assert class_sentence([replace(row, pvalue=float("nan"), significant=False)] * 3) == ""
 
 
 @pytest.mark.slow
@@ -273,14 +273,14 @@ def test_dict_json_and_frame_carry_the_fields():
     r = cal.report(names[y], p, labels=list(names))
     held = json.loads(json.dumps(r.to_dict(), allow_nan=False))["per_class"]
     assert [row["label"] for row in held] == [row.label for row in r.per_class]
-    assert [row["marked"] for row in held] == [row.marked for row in r.per_class]
+    assert [row["significant"] for row in held] == [row.significant for row in r.per_class]
     for row, kept in zip(r.per_class, held, strict=True):
         assert kept["interval"] == list(row.interval)
         assert (kept["pvalue"], kept["adjusted"]) == (row.pvalue, row.adjusted)
     frame = r.classes_frame("polars")
     assert frame["label"].to_list() == [row.label for row in r.per_class]
     assert frame["low"].to_list() == [row.interval.low for row in r.per_class]
-    assert frame["marked"].to_list() == [row.marked for row in r.per_class]
+    assert frame["significant"].to_list() == [row.significant for row in r.per_class]
     assert cal.report(y == 0, p[:, 0], labels=[False, True]).classes_frame("polars").height == 0
 
 
@@ -290,14 +290,14 @@ def test_page_marks_the_classes_that_are_off():
     names = np.array(["cat", "dog", "ferret", "<b>", "e"])
     r = cal.report(names[y], p, labels=list(names))
     page = r.to_html()
-    assert page.count('<b class="mark"') == sum(row.marked for row in r.per_class) > 0
+    assert page.count('<b class="mark"') == sum(row.significant for row in r.per_class) > 0
     assert "<td>&lt;b&gt;" in page
 
 
 def test_pieces_give_what_all_rows_give():
     y, p = sample(900, 11, seed=9, bad=3)
-    whole = cal.Accumulator(labels=range(11)).add(y, p)
-    pieces = cal.Accumulator(labels=range(11)).add(y[:400], p[:400]) + cal.Accumulator(labels=range(11)).add(
+    whole = cal.Accumulator(labels=range(11)).update(y, p)
+    pieces = cal.Accumulator(labels=range(11)).update(y[:400], p[:400]) + cal.Accumulator(labels=range(11)).update(
         y[400:], p[400:]
     )
     for one, two in zip(class_rows(whole, LEVEL), class_rows(pieces, LEVEL), strict=True):

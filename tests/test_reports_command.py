@@ -281,7 +281,7 @@ def test_sums_of_rows_in_groups(capsys, table, tmp_path):
 @pytest.mark.slow
 def test_sums_to_standard_output(folder):
     args = ["report", folder / "some-0.parquet", "--label", "y", "--prob", "p", "--sums", "-"]
-    done = subprocess.run([sys.executable, "-m", "calibrant.cli", *map(str, args)], capture_output=True, check=True)
+    done = subprocess.run([sys.executable, "-m", "calibrant", *map(str, args)], capture_output=True, check=True)
     assert cal.Accumulator.from_bytes(done.stdout).n_samples == 2000
     assert done.stderr.startswith(b"Calibration of")
 
@@ -326,9 +326,9 @@ REFUSED = {
         ["some-0.csv", "--engine", "polars", "--by", "region", "--sums", "x.sums"],
         "--sums is of all rows",
     ),
-    "by and material": (
-        ["some-0.csv", "--engine", "polars", "--by", "w", "--material", "0.1"],
-        "--material is of all rows",
+    "by and tolerance": (
+        ["some-0.csv", "--engine", "polars", "--by", "w", "--tolerance", "0.1"],
+        "--tolerance is of all rows",
     ),
     "by of a label": (["some-0.csv", "--engine", "polars", "--by", "y"], "this column is read as label already"),
     "by of nothing": (["some-0.csv", "--engine", "duckdb", "--by", "age"], "--by: no column 'age'"),
@@ -469,7 +469,7 @@ def test_a_real_ctrl_c_while_rows_are_read(tmp_path):
     command = [
         sys.executable,
         "-m",
-        "calibrant.cli",
+        "calibrant",
         "report",
         "-",
         "--sums",

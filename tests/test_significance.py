@@ -8,21 +8,22 @@ from scipy import special, stats
 from sklearn.linear_model import LogisticRegression
 
 import calibrant as cal
+from calibrant.significance import spiegelhalter_test
 from calibrant.significance.cumulative_sums import range_survival, sup_survival
 
 from .reference.test_survey import P as TABLE_3
 from .reference.test_survey import Y as TABLE_3_LABELS
 
 TESTS = {
-    "hosmer-lemeshow": lambda y, p: cal.hosmer_lemeshow(y, p, df="external"),
-    "spiegelhalter": cal.spiegelhalter_test,
-    "cox": cal.cox_test,
-    "ks": lambda y, p: cal.cumulative_test(y, p, statistic="ks"),
-    "kuiper": cal.cumulative_test,
+    "hosmer-lemeshow": lambda y, p: cal.significance.hosmer_lemeshow_test(y, p, df="external"),
+    "spiegelhalter": spiegelhalter_test,
+    "cox": cal.significance.cox_test,
+    "ks": lambda y, p: cal.significance.cumulative_test(y, p, statistic="ks"),
+    "kuiper": cal.significance.cumulative_test,
     "resampling": lambda y, p: cal.calibration_test(y, p, estimator=cal.Binned(10), n_resamples=99, random_state=0),
-    "kernel": lambda y, p: cal.kernel_test(y, p, n_resamples=39, random_state=0),
-    "kernel, blocks": lambda y, p: cal.kernel_test(
-        y, p, method="asymptotic", estimator=cal.KernelCalibrationError(block=20), random_state=0
+    "kernel": lambda y, p: cal.significance.kernel_test(y, p, n_resamples=39, random_state=0),
+    "kernel, blocks": lambda y, p: cal.significance.kernel_test(
+        y, p, algorithm="asymptotic", estimator=cal.estimators.KernelCalibrationError(block=20), random_state=0
     ),
 }
 
@@ -36,7 +37,7 @@ def several(n, k=3, power=1.0, seed=0):
 
 
 def test_table_8_of_the_survey():
-    found = cal.hosmer_lemeshow(TABLE_3_LABELS, TABLE_3, n_bins=5)
+    found = cal.significance.hosmer_lemeshow_test(TABLE_3_LABELS, TABLE_3, n_bins=5)
     assert found.statistic == pytest.approx(25.300429147356006, abs=1e-9)
     assert found.df == 6
     assert found.pvalue == pytest.approx(0.00030036902600005994, rel=1e-6)
@@ -81,11 +82,11 @@ def test_weights_are_repeats(name):
     w = rng.integers(0, 4, 200)
     rows = np.repeat(np.arange(200), w)
     functions = {
-        "hosmer-lemeshow": lambda *a, **k: cal.hosmer_lemeshow(*a, df="external", **k),
-        "spiegelhalter": cal.spiegelhalter_test,
-        "cox": cal.cox_test,
-        "ks": lambda *a, **k: cal.cumulative_test(*a, statistic="ks", **k),
-        "kuiper": cal.cumulative_test,
+        "hosmer-lemeshow": lambda *a, **k: cal.significance.hosmer_lemeshow_test(*a, df="external", **k),
+        "spiegelhalter": spiegelhalter_test,
+        "cox": cal.significance.cox_test,
+        "ks": lambda *a, **k: cal.significance.cumulative_test(*a, statistic="ks", **k),
+        "kuiper": cal.significance.cumulative_test,
         "resampling": lambda *a, **k: cal.calibration_test(*a, n_resamples=9, random_state=0, **k),
     }
     one = functions[name](y, p, sample_weight=w)
@@ -103,7 +104,7 @@ def test_weights_are_repeats(name):
         *itertools.product(
             ["class-specific", "confidence", "classwise"], [cal.Binned(7), cal.Binned("sqrt", "quantile")]
         ),
-        (cal.Classwise(average="max"), cal.Binned(5)),
+        (cal.notions.Classwise(average="max"), cal.Binned(5)),
     ],
     ids=str,
 )
@@ -112,7 +113,7 @@ def test_bins_of_all_draws_at_once_are_the_estimator(notion, estimator, norm):
     y, p = several(150, power=1.5)
     p[:5] = np.eye(3)[y[:5]]
     if notion == "class-specific":
-        notion = cal.ClassSpecific(2)
+        notion = cal.notions.ClassSpecific(2)
     w = np.random.default_rng(0).random(150)
     options = {"notion": notion, "norm": norm, "sample_weight": w, "n_resamples": 40, "random_state": 3}
     fast = cal.calibration_test(y, p, estimator=estimator, **options)
@@ -124,7 +125,7 @@ def test_bins_of_all_draws_at_once_are_the_estimator(notion, estimator, norm):
     assert fast.statistic == pytest.approx(want, abs=1e-12)
 
 
-class Slow(cal.Estimator):
+class Slow(cal.estimators.Estimator):
     """Another estimator's readings, under a name that no shortcut knows."""
 
     def __init__(self, inner):
@@ -141,7 +142,7 @@ class Slow(cal.Estimator):
         ("top-label", "auto"),
         ("canonical", "auto"),
         ("classwise", cal.EmpiricalBayes()),
-        ("confidence", cal.Cumulative("kuiper")),
+        ("confidence", cal.estimators.Cumulative("kuiper")),
         ("confidence", cal.Binned(10, debias=True)),
         ("confidence", cal.Binned(10, mapping="linear")),
     ],
@@ -156,11 +157,11 @@ def test_any_notion_and_estimator(notion, estimator):
     assert cal.calibration_test(y, p, **options) == wrong
 
 
-@pytest.mark.parametrize("notion", ["canonical", "confidence", cal.ClassSpecific(1)], ids=str)
+@pytest.mark.parametrize("notion", ["canonical", "confidence", cal.notions.ClassSpecific(1)], ids=str)
 def test_kernels_of_all_draws_at_once_are_the_estimator(notion):
     y, p = several(60, power=1.5)
-    kce = cal.KernelCalibrationError()
-    found = cal.kernel_test(y, p, notion=notion, n_resamples=30, random_state=7)
+    kce = cal.estimators.KernelCalibrationError()
+    found = cal.significance.kernel_test(y, p, notion=notion, n_resamples=30, random_state=7)
     assert found.statistic == pytest.approx(cal.squared_calibration_error(y, p, notion=notion, estimator=kce), rel=1e-9)
     rng = np.random.default_rng(7)
     draws = (rng.random((30, 60))[:, :, None] > np.cumsum(p, axis=1)[None, :, :-1]).sum(axis=2)
@@ -171,18 +172,23 @@ def test_kernels_of_all_draws_at_once_are_the_estimator(notion):
 def test_kernel_test_of_weights_and_vectors():
     y, p = several(400, power=2.0)
     w = np.random.default_rng(0).random(400)
-    assert cal.kernel_test(y, p, sample_weight=w, n_resamples=99, random_state=0).pvalue <= 0.03
+    assert cal.significance.kernel_test(y, p, sample_weight=w, n_resamples=99, random_state=0).pvalue <= 0.03
     y, p = several(1000, power=3.0)
-    blocks = cal.kernel_test(y, p, method="asymptotic", estimator=cal.KernelCalibrationError(block=40), random_state=0)
+    blocks = cal.significance.kernel_test(
+        y, p, algorithm="asymptotic", estimator=cal.estimators.KernelCalibrationError(block=40), random_state=0
+    )
     assert blocks.pvalue < 0.01
     assert blocks.df == 24
     assert blocks.pvalue == pytest.approx(stats.t.sf(blocks.statistic, 24))
     assert blocks.details["bandwidth"] > 0
-    few = cal.kernel_test(y[:50], p[:50], method="asymptotic", random_state=0)
+    few = cal.significance.kernel_test(y[:50], p[:50], algorithm="asymptotic", random_state=0)
     assert few.warnings
     assert few.df == 4  # blocks of ten
-    assert cal.kernel_test(y, p, method="asymptotic").df == 1000 // 31 - 1
-    assert cal.kernel_test(y, p, method="asymptotic", sample_weight=np.arange(1000) % 2).df == 500 // 31 - 1
+    assert cal.significance.kernel_test(y, p, algorithm="asymptotic").df == 1000 // 31 - 1
+    assert (
+        cal.significance.kernel_test(y, p, algorithm="asymptotic", sample_weight=np.arange(1000) % 2).df
+        == 500 // 31 - 1
+    )
 
 
 def test_blocks_of_a_file_sorted_by_label_are_dealt_at_random():
@@ -190,20 +196,20 @@ def test_blocks_of_a_file_sorted_by_label_are_dealt_at_random():
     p = rng.random(1000)
     y = (rng.random(1000) < p).astype(int)
     order = np.argsort(y, kind="stable")
-    found = cal.kernel_test(y[order], p[order], method="asymptotic", random_state=0)
+    found = cal.significance.kernel_test(y[order], p[order], algorithm="asymptotic", random_state=0)
     assert found.pvalue > 0.02
-    assert cal.kernel_test(y[order], p[order], method="asymptotic", random_state=0) == found
+    assert cal.significance.kernel_test(y[order], p[order], algorithm="asymptotic", random_state=0) == found
     with pytest.raises(ValueError, match="needs two blocks of 10 rows; got 15 rows: use 'resampling'"):
-        cal.kernel_test(y[:15], p[:15], method="asymptotic")
+        cal.significance.kernel_test(y[:15], p[:15], algorithm="asymptotic")
 
 
 def test_kernels_of_repeats():
     y, p = several(80, power=1.5)
     w = np.random.default_rng(0).integers(0, 4, 80)
     for weights in (w, w + 0.5):
-        found = cal.kernel_test(y, p, sample_weight=weights, n_resamples=19, random_state=0)
+        found = cal.significance.kernel_test(y, p, sample_weight=weights, n_resamples=19, random_state=0)
         want = cal.squared_calibration_error(
-            y, p, notion="canonical", estimator=cal.KernelCalibrationError(), sample_weight=weights
+            y, p, notion="canonical", estimator=cal.estimators.KernelCalibrationError(), sample_weight=weights
         )
         assert found.statistic == pytest.approx(want, rel=1e-9)
 
@@ -215,14 +221,17 @@ def test_cumulative_by_hand():
     order = np.argsort(p)
     walk = np.concatenate([[0], np.cumsum((w * (y - p))[order])])
     sigma = np.sqrt((w**2 * p * (1 - p)).sum())  # of relative weights: variances go with their squares
-    kuiper, ks = cal.cumulative_test(y, p, sample_weight=w), cal.cumulative_test(y, p, sample_weight=w, statistic="ks")
+    kuiper, ks = (
+        cal.significance.cumulative_test(y, p, sample_weight=w),
+        cal.significance.cumulative_test(y, p, sample_weight=w, statistic="ks"),
+    )
     assert kuiper.statistic == pytest.approx((walk.max() - walk.min()) / sigma)
     assert ks.statistic == pytest.approx(np.abs(walk).max() / sigma)
     assert ks.pvalue == pytest.approx(sup_survival(ks.statistic))
 
 
 def test_cox_of_a_single_score():
-    found = cal.cox_test([0, 1, 1, 1, 0, 1], np.full(6, 0.3))
+    found = cal.significance.cox_test([0, 1, 1, 1, 0, 1], np.full(6, 0.3))
     assert found.df == 1
     assert found.pvalue == found.details["in_the_large_pvalue"]
     assert np.isnan(found.details["slope"])
@@ -243,7 +252,7 @@ def test_hosmer_lemeshow_by_hand():
     rng = np.random.default_rng(0)
     p = rng.random(500)
     y = (rng.random(500) < p).astype(int)
-    found = cal.hosmer_lemeshow(y, p, n_bins=5)
+    found = cal.significance.hosmer_lemeshow_test(y, p, n_bins=5)
     edges = np.percentile(p, [20, 40, 60, 80])
     group = (p[:, None] > edges).sum(axis=1)
     total = 0.0
@@ -252,15 +261,17 @@ def test_hosmer_lemeshow_by_hand():
         total += (o - e) ** 2 / e + (o - e) ** 2 / (n - e)
     assert found.statistic == pytest.approx(total)
     assert found.pvalue == pytest.approx(stats.chi2.sf(total, 3))
-    assert cal.hosmer_lemeshow(y, p, n_bins=5, df="external").df == 5
-    assert cal.hosmer_lemeshow(y, p, n_bins=5, df=4).pvalue == pytest.approx(stats.chi2.sf(total, 4))
+    assert cal.significance.hosmer_lemeshow_test(y, p, n_bins=5, df="external").df == 5
+    assert cal.significance.hosmer_lemeshow_test(y, p, n_bins=5, df=4).pvalue == pytest.approx(stats.chi2.sf(total, 4))
 
 
 def test_hosmer_lemeshow_of_hard_cases():
-    impossible = cal.hosmer_lemeshow([1, 0, 1, 0, 1, 1], [0.0, 0.2, 0.4, 0.5, 0.6, 0.9], n_bins=6, df="external")
+    impossible = cal.significance.hosmer_lemeshow_test(
+        [1, 0, 1, 0, 1, 1], [0.0, 0.2, 0.4, 0.5, 0.6, 0.9], n_bins=6, df="external"
+    )
     assert impossible.statistic == np.inf
     assert impossible.pvalue == 0
-    constant = cal.hosmer_lemeshow([0, 1, 1, 0], [0.5] * 4)
+    constant = cal.significance.hosmer_lemeshow_test([0, 1, 1, 0], [0.5] * 4)
     assert np.isnan(constant.pvalue)
     assert any("coincide" in text for text in constant.warnings)
 
@@ -270,14 +281,14 @@ def test_spiegelhalter_by_hand():
     p = rng.random(300)
     y = (rng.random(300) < p).astype(int)
     z = ((y - p) * (1 - 2 * p)).sum() / np.sqrt(((1 - 2 * p) ** 2 * p * (1 - p)).sum())
-    found = cal.spiegelhalter_test(y, p)
+    found = spiegelhalter_test(y, p)
     assert found.statistic == pytest.approx(z)
     assert found.pvalue == pytest.approx(2 * stats.norm.sf(abs(z)))
-    matrix = cal.spiegelhalter_test(y, np.column_stack([1 - p, p]))
+    matrix = spiegelhalter_test(y, np.column_stack([1 - p, p]))
     assert matrix.statistic == pytest.approx(z)
-    assert np.isnan(cal.spiegelhalter_test([0, 1], [0.5, 0.5]).pvalue)
+    assert np.isnan(spiegelhalter_test([0, 1], [0.5, 0.5]).pvalue)
     y, q = several(3000)
-    draws = [cal.spiegelhalter_test((np.random.default_rng(i).random((3000, 1)) > q.cumsum(1)).sum(1), q).statistic
+    draws = [spiegelhalter_test((np.random.default_rng(i).random((3000, 1)) > q.cumsum(1)).sum(1), q).statistic
              for i in range(200)]  # fmt: skip
     assert np.std(draws) == pytest.approx(1, abs=0.2)
 
@@ -288,7 +299,7 @@ def test_cox_is_logistic_regression():
     y = (rng.random(800) < p**1.5).astype(int)
     z = np.log(p / (1 - p))
     peer = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(z[:, None], y)
-    found = cal.cox_test(y, p)
+    found = cal.significance.cox_test(y, p)
     assert found.details["slope"] == pytest.approx(peer.coef_[0, 0], abs=1e-5)
     assert found.details["intercept"] == pytest.approx(peer.intercept_[0], abs=1e-5)
     g = peer.predict_proba(z[:, None])[:, 1]
@@ -299,8 +310,8 @@ def test_cox_is_logistic_regression():
     assert [found.details["intercept_se"], found.details["slope_se"]] == pytest.approx(se, rel=1e-4)
     shifted = 1 / (1 + np.exp(-(z + found.details["in_the_large"])))
     assert shifted.sum() == pytest.approx(y.sum(), rel=1e-6)
-    assert any("separated" in text for text in cal.cox_test([0, 0, 1, 1], [0.1, 0.2, 0.7, 0.9]).warnings)
-    assert any("1e-12" in text for text in cal.cox_test([0, 1, 1, 0], [0.0, 0.2, 0.7, 0.9]).warnings)
+    assert any("separated" in text for text in cal.significance.cox_test([0, 0, 1, 1], [0.1, 0.2, 0.7, 0.9]).warnings)
+    assert any("1e-12" in text for text in cal.significance.cox_test([0, 1, 1, 0], [0.0, 0.2, 0.7, 0.9]).warnings)
 
 
 @pytest.mark.slow
@@ -320,24 +331,24 @@ def test_brownian_probabilities():
 
 def test_results_read_well():
     y, p = several(100)
-    found = cal.spiegelhalter_test(y, p)
+    found = spiegelhalter_test(y, p)
     assert "Spiegelhalter" in str(found)
     assert found.to_dict()["pvalue"] == found.pvalue
-    assert "df 2" in str(cal.cox_test([0, 1, 1, 0, 1], [0.2, 0.3, 0.7, 0.6, 0.4]))
+    assert "df 2" in str(cal.significance.cox_test([0, 1, 1, 0, 1], [0.2, 0.3, 0.7, 0.6, 0.4]))
 
 
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: cal.hosmer_lemeshow([0, 1], [0.2, 0.3], n_bins=2), "n_bins must be an int >= 3"),
-        (lambda: cal.hosmer_lemeshow([0, 1], [0.2, 0.3], df="many"), "df must be"),
-        (lambda: cal.cox_test(*several(20)), "two classes; got 3"),
-        (lambda: cal.cumulative_test(*several(20), notion="classwise"), "several problems"),
-        (lambda: cal.cumulative_test(*several(20), notion="canonical"), "several problems"),
-        (lambda: cal.cumulative_test([0, 1], [0.2, 0.3], statistic="ad"), "statistic"),
-        (lambda: cal.kernel_test([0, 1], [0.2, 0.3], method="exact"), "method must be"),
-        (lambda: cal.kernel_test([0, 1], [0.2, 0.3], n_resamples=0), "n_resamples must be"),
-        (lambda: cal.kernel_test(*several(20), notion="classwise"), "several problems"),
+        (lambda: cal.significance.hosmer_lemeshow_test([0, 1], [0.2, 0.3], n_bins=2), "n_bins must be an int >= 3"),
+        (lambda: cal.significance.hosmer_lemeshow_test([0, 1], [0.2, 0.3], df="many"), "df must be"),
+        (lambda: cal.significance.cox_test(*several(20)), "two classes; got 3"),
+        (lambda: cal.significance.cumulative_test(*several(20), notion="classwise"), "several problems"),
+        (lambda: cal.significance.cumulative_test(*several(20), notion="canonical"), "several problems"),
+        (lambda: cal.significance.cumulative_test([0, 1], [0.2, 0.3], statistic="ad"), "statistic"),
+        (lambda: cal.significance.kernel_test([0, 1], [0.2, 0.3], algorithm="exact"), "algorithm must be"),
+        (lambda: cal.significance.kernel_test([0, 1], [0.2, 0.3], n_resamples=0), "n_resamples must be"),
+        (lambda: cal.significance.kernel_test(*several(20), notion="classwise"), "several problems"),
         (lambda: cal.calibration_test([0, 1], [0.2, 0.3], n_resamples=0), "n_resamples must be"),
         (lambda: cal.calibration_test([0, 1], [0.2, 0.3], norm=0.5), "norm must be"),
         (lambda: cal.calibration_test([0, 1], [0.2, 0.3], estimator="ece"), "estimator must be"),
@@ -355,7 +366,7 @@ def test_cox_solves_its_equations_for_any_weights():
     y = rng.random(700) < p**1.4
     z = np.log(p) - np.log1p(-p)
     for w in (np.ones(700), rng.integers(0, 4, 700), rng.random(700), 1e-4 * rng.random(700)):
-        found = cal.cox_test(y, p, sample_weight=w)
+        found = cal.significance.cox_test(y, p, sample_weight=w)
         assert found.warnings == ()
         residual = w * (y - special.expit(found.details["intercept"] + found.details["slope"] * z))
         assert np.array([residual.sum(), residual @ z]) == pytest.approx(0, abs=1e-9 * w.sum())
@@ -405,7 +416,7 @@ def test_pearson_over_distinct_scores():
     vectors = np.array([[0.2, 0.3, 0.5], [0.6, 0.4, 0.0], [0.1, 0.1, 0.8]])
     at = rng.integers(0, 3, 600)
     y = (rng.random((600, 1)) > vectors[at].cumsum(axis=1)).sum(axis=1)
-    found = cal.pearson_test(y, vectors[at])
+    found = cal.significance.pearson_test(y, vectors[at])
     parts = []
     for m, v in enumerate(vectors):
         counts = np.bincount(y[at == m], minlength=3)
@@ -414,21 +425,21 @@ def test_pearson_over_distinct_scores():
     assert found.df == 2 + 1 + 2
     assert found.pvalue == pytest.approx(stats.chi2.sf(sum(parts), 5))
     assert found.details["distinct_scores"] == 3
-    drawn = cal.pearson_test(y, vectors[at], method="resampling", n_resamples=4999)
+    drawn = cal.significance.pearson_test(y, vectors[at], algorithm="resampling", n_resamples=4999)
     assert drawn.pvalue == pytest.approx(found.pvalue, abs=0.03)
     assert drawn.draws.mean() == pytest.approx(5, abs=0.2)
 
 
 def test_pearson_of_scores_that_do_not_repeat_is_exact():
     rejected = [
-        cal.pearson_test(rng.random(60) < p, p, n_resamples=99, random_state=1000 + i).pvalue <= 0.05
+        cal.significance.pearson_test(rng.random(60) < p, p, n_resamples=99, random_state=1000 + i).pvalue <= 0.05
         for i, rng in enumerate(map(np.random.default_rng, range(200)))
         for p in [rng.beta(0.5, 3, 60)]
     ]
     assert np.mean(rejected) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
     with pytest.raises(ValueError, match="whole numbers"):
-        cal.pearson_test([0, 1], [0.2, 0.5], sample_weight=[0.5, 1.2], method="resampling")
-    certain = cal.pearson_test([0, 1, 1], [0.0, 1.0, 1.0])
+        cal.significance.pearson_test([0, 1], [0.2, 0.5], sample_weight=[0.5, 1.2], algorithm="resampling")
+    certain = cal.significance.pearson_test([0, 1, 1], [0.0, 1.0, 1.0])
     assert np.isnan(certain.pvalue)
     assert "certain" in certain.warnings[0]
-    assert cal.pearson_test([1, 1, 0], [0.0, 0.5, 0.4], n_resamples=9).pvalue == 0.1
+    assert cal.significance.pearson_test([1, 1, 0], [0.0, 0.5, 0.4], n_resamples=9).pvalue == 0.1

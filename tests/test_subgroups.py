@@ -263,7 +263,7 @@ def test_heterogeneity_is_the_score_test():
     assert found.pvalue < 1e-4
     assert abs(columns.T @ (y - chance)).max() < 1e-5
     few = compared(rows_of(y[:60], p[:60]), codes[:60], 3, np.random.default_rng(0), pooled)
-    assert "1999 draws" in few.method
+    assert "1999 draws" in few.name
     single = compared(rows, np.zeros(2000, dtype=int), 1, np.random.default_rng(0))
     assert np.isnan(single.pvalue)
     assert "one group" in single.warnings[0]
@@ -381,7 +381,7 @@ def test_notions():
     assert (sure.notion, sure.label) == ("confidence", None)
     mine = group == 0
     assert sure.groups[0].base_rate == pytest.approx((names[q[mine].argmax(axis=1)] == y[mine]).mean())
-    dogs = cal.subgroup_calibration(y, q, group, notion=cal.ClassSpecific("dog"), **CHEAP)
+    dogs = cal.subgroup_calibration(y, q, group, notion=cal.notions.ClassSpecific("dog"), **CHEAP)
     assert dogs.groups[1].base_rate == pytest.approx((y[~mine] == "dog").mean())
     assert dogs.label == "dog"
     assert "Calibration of dog by group" in str(dogs)

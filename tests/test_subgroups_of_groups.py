@@ -79,7 +79,7 @@ def test_groups_widen_intervals_and_raise_pvalues():
         assert one.gap == other.gap
         assert np.ptp(one.gap_interval) > 1.3 * np.ptp(other.gap_interval)
         assert one.gap_interval.low < one.gap < one.gap_interval.high
-    assert "signs of 24 groups" in found.columns[0].heterogeneity.method
+    assert "signs of 24 groups" in found.columns[0].heterogeneity.name
     names = np.array([f"hospital {g}" for g in 23 - group])
     assert cal.subgroup_calibration(y, p, by, groups=names, **CHEAP).to_dict() == found.to_dict()
     given = cal.as_predictions(y, p, groups=group)

@@ -18,10 +18,10 @@ from calibrant.sums import Grid
 NOTIONS = ["auto", "class-specific:2", "classwise", "confidence", "top-label"]
 #: Estimators of every kind of sums that there is.
 KEPT = [
-    cal.Isotonic(),
-    cal.BetaKernel(),
-    cal.Parametric(),
-    cal.Sweep(),
+    cal.estimators.Isotonic(),
+    cal.estimators.BetaKernel(),
+    cal.estimators.Parametric(),
+    cal.estimators.Sweep(),
     cal.Binned([0, 0.2, 0.7, 1]),
     cal.Binned(8, mapping="linear"),
 ]
@@ -71,7 +71,7 @@ def test_the_same_object_again(notion, names, weights):
     if k == 2 and notion not in ("auto", "classwise", "confidence"):
         notion = "class-specific"
     elif names is not None and notion == "class-specific:2":
-        notion = cal.ClassSpecific(names[1])
+        notion = cal.notions.ClassSpecific(names[1])
     rng = np.random.default_rng(1)
     w = {None: None, "whole": rng.integers(0, 3, y.size), "relative": rng.random(y.size)}[weights]
     options = {"labels": names} if names is not None else {}
@@ -95,12 +95,12 @@ def test_sums_of_every_kind(estimator, n):
 
 def test_an_empty_one_keeps_its_settings():
     one = cal.Accumulator(
-        notion=cal.Classwise("max"),
+        notion=cal.notions.Classwise("max"),
         labels=["a", "b", "c"],
         sum_tolerance=0.1,
         from_logits=True,
         binned="binned:20",
-        estimators=[cal.EmpiricalBayes(), cal.Cumulative("kuiper")],
+        estimators=[cal.EmpiricalBayes(), cal.estimators.Cumulative("kuiper")],
     )
     again = cal.Accumulator.from_bytes(one.to_bytes())
     same(one, again)
@@ -148,7 +148,7 @@ def test_infinite_log_loss_comes_back():
     assert np.isinf(cal.Accumulator.from_bytes(one.to_bytes()).report().log_loss)
 
 
-class Own(cal.Notion):
+class Own(cal.notions.Notion):
     name = "own"
 
     def targets(self, predictions):
@@ -167,7 +167,9 @@ def test_what_has_no_name_elsewhere_is_refused():
         cal.Accumulator(estimators=[Mine(3)]).to_bytes()
 
 
-DATA = cal.Accumulator(estimators=[cal.Isotonic()]).update(*sample(60, 3), groups=np.arange(60) // 2).to_bytes()
+DATA = (
+    cal.Accumulator(estimators=[cal.estimators.Isotonic()]).update(*sample(60, 3), groups=np.arange(60) // 2).to_bytes()
+)
 
 
 @settings(max_examples=300, deadline=None)
@@ -330,11 +332,11 @@ def test_sums_that_no_rows_have(name):
 @pytest.mark.parametrize(
     ("estimator", "field", "words"),
     [
-        (cal.BetaKernel(), "mass", "must not be negative"),
-        (cal.BetaKernel(), "scores", r"scores must lie in \[0, 1\]|must not be negative"),
-        (cal.Parametric(), "logits", "logits must lie within"),
-        (cal.Parametric(), "positive", "leave its range"),
-        (cal.Parametric(), "squares", "must not be negative"),
+        (cal.estimators.BetaKernel(), "mass", "must not be negative"),
+        (cal.estimators.BetaKernel(), "scores", r"scores must lie in \[0, 1\]|must not be negative"),
+        (cal.estimators.Parametric(), "logits", "logits must lie within"),
+        (cal.estimators.Parametric(), "positive", "leave its range"),
+        (cal.estimators.Parametric(), "squares", "must not be negative"),
     ],
 )
 def test_sums_of_estimators_that_no_rows_have(estimator, field, words):

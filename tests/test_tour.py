@@ -14,7 +14,7 @@ SHOWN = {
     'cal.estimate(y, p["naive Bayes"])': ("95% interval", "<svg"),
     'cal.report(y, p["naive Bayes"]': ("Naive Bayes: even or odd", "miscalibration", "<svg"),
     "fig, (left, right)": ("image/png",),
-    "report = cal.report(digit": ("marked", "direction"),
+    "report = cal.report(digit": ("significant", "direction"),
     "ink = pd.qcut": ("little", "medium", "much"),
     'cal.compare_calibrators(y, p["naive Bayes"])': ("temperature", "log-loss"),
     "tumours = ": ("before 0.", "repaired 0."),

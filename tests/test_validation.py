@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant import Binned, Density, ResidualKernel, SimplexBinned, as_predictions
+from calibrant import Binned, as_predictions
+from calibrant.estimators import Density, ResidualKernel, SimplexBinned
 
 Y = [0, 1, 1, 0]
 P = [0.1, 0.9, 0.8, 0.2]
@@ -322,8 +323,8 @@ def test_subset():
         (lambda: SimplexBinned("auto"), ValueError, "got 'auto'"),
         (lambda: SimplexBinned(2.5), TypeError, "got 2.5"),
         (lambda: SimplexBinned(True), ValueError, "got True"),
-        (lambda: cal.Classwise("sum"), ValueError, "average must be one of 'power', 'mean', 'max'; got 'sum'"),
-        (lambda: cal.TopLabel("sum"), ValueError, "average must be one of"),
+        (lambda: cal.notions.Classwise("sum"), ValueError, "average must be one of 'power', 'mean', 'max'; got 'sum'"),
+        (lambda: cal.notions.TopLabel("sum"), ValueError, "average must be one of"),
     ],
 )
 def test_parts_judge_their_parameters(make, kind, text):
@@ -334,7 +335,10 @@ def test_parts_judge_their_parameters(make, kind, text):
 def test_parts_are_values():
     assert Binned(np.int64(10)) == Binned(10)
     assert Binned(np.linspace(0, 1, 3)) == Binned((0, 0.5, 1)) == Binned([0, 0.5, 1])
-    assert len({Binned(), Binned(15), Density(), Density("silverman"), cal.Confidence(), cal.Confidence()}) == 3
+    assert (
+        len({Binned(), Binned(15), Density(), Density("silverman"), cal.notions.Confidence(), cal.notions.Confidence()})
+        == 3
+    )
     with pytest.raises(AttributeError):
         Binned().n_bins = 3
 
@@ -352,9 +356,13 @@ def test_parts_are_values():
             ValueError,
             "notion must be one of 'auto', 'class-specific', 'classwise', 'confidence', ",
         ),
-        ({"notion": cal.Confidence}, ValueError, "or a Notion object; got <class"),
+        ({"notion": cal.notions.Confidence}, ValueError, "or a Notion object; got <class"),
         ({"notion": None}, ValueError, "got None"),
-        ({"notion": cal.ClassSpecific("zebra")}, ValueError, "ClassSpecific('zebra'): the labels are [0, 1, 2]"),
+        (
+            {"notion": cal.notions.ClassSpecific("zebra")},
+            ValueError,
+            "ClassSpecific('zebra'): the labels are [0, 1, 2]",
+        ),
         ({"notion": "class-specific"}, ValueError, "needs a label when there are 3 classes"),
         (
             {"estimator": "best"},
@@ -410,18 +418,12 @@ def test_resamples_are_counted(n_resamples):
             "estimator must be one of 'density', ",
         ),
         ({"estimator": SimplexBinned()}, "estimator must be one of"),
-        ({"notion": "classwise"}, "notion 'classwise' has no single curve: use ClassSpecific(label), 'confidence', or"),
-        ({"notion": "canonical"}, "notion 'canonical' has no single curve"),
+        ({"notion": "canonical"}, "notion 'canonical' has no curve: its score is a vector"),
     ],
 )
 def test_curves_judge_their_parameters(kwargs, text):
     with pytest.raises(ValueError, match=re.escape(text)):
         cal.reliability_curve(Y3, P3, **kwargs)
-
-
-def test_curves_of_the_canonical_notion():
-    with pytest.raises(ValueError, match="notion 'canonical' has no curves: its score is a vector"):
-        cal.reliability_curves(Y3, P3, notion="canonical")
 
 
 def test_scikit_learn_scorer():

@@ -8,9 +8,9 @@ import pytest
 from scipy.special import expit, logit, rel_entr
 
 import calibrant as cal
-from calibrant import Interval
 from calibrant.reporting.evidence import settled
 from calibrant.reporting.score_regions import regions
+from calibrant.results import Interval
 from calibrant.sums import BinMoments, uniform_edges
 
 
@@ -104,7 +104,7 @@ def test_a_bias_of_a_quarter_of_a_percent_is_real_and_too_small_to_matter():
     assert r.evidence.matters is False
     assert "real, too small to matter for most uses (below 0.050)" in r.verdict
     assert 0 < r.headline.interval.low < 0.0025 < r.headline.interval.high < 0.01
-    mine = cal.report(y, s, material=0.001)
+    mine = cal.report(y, s, tolerance=0.001)
     assert mine.evidence.matters is True
     assert "which matters (0.001 or more does)" in mine.verdict
     assert "too small to matter" not in mine.verdict
@@ -116,7 +116,7 @@ def test_what_matters_is_as_dear_at_any_base_rate():
     rng = np.random.default_rng(1)
     for rate in (0.5, 0.1, 0.02):
         found = cal.report((rng.random(40_000) < rate).astype(int), np.full(40_000, rate)).evidence
-        e, entropy = found.material, -rate * np.log(rate) - (1 - rate) * np.log(1 - rate)
+        e, entropy = found.tolerance, -rate * np.log(rate) - (1 - rate) * np.log(1 - rate)
         cost = float(rel_entr(rate, rate + e) + rel_entr(1 - rate, 1 - rate - e))
         assert cost / entropy == pytest.approx(0.0072, rel=0.25)
         assert e**2 <= 0.0101 * rate * (1 - rate)
@@ -127,11 +127,11 @@ def test_classes_against_the_rest_matter_from_as_much_as_two_classes_do():
     rng = np.random.default_rng(2)
     s = rng.random(2000)
     y = (rng.random(2000) < s).astype(int)
-    two = cal.report(y, np.column_stack([1 - s, s]), notion="classwise").evidence.material
-    assert two == pytest.approx(cal.report(y, s).evidence.material)
+    two = cal.report(y, np.column_stack([1 - s, s]), notion="classwise").evidence.tolerance
+    assert two == pytest.approx(cal.report(y, s).evidence.tolerance)
     q = rng.dirichlet(np.ones(10), 5000)
     ten = np.minimum((rng.random((5000, 1)) > q.cumsum(axis=1)).sum(axis=1), 9)
-    found = cal.report(ten, q, notion="classwise").evidence.material
+    found = cal.report(ten, q, notion="classwise").evidence.tolerance
     assert found == pytest.approx(0.1 * 0.2 * np.sqrt(0.9 / 2), rel=0.01)
 
 
@@ -209,7 +209,7 @@ def test_without_a_threshold_no_decision_is_counted():
     assert json.loads(json.dumps(r.to_dict()))["gain"]["brier"] == r.gain.brier
 
 
-@pytest.mark.parametrize("name", ["material", "threshold"])
+@pytest.mark.parametrize("name", ["tolerance", "threshold"])
 def test_bars_are_fractions(name):
     for wrong in (0, 1, -0.1, 5, "0.1", True):
         with pytest.raises(ValueError, match=f"{name} must lie strictly between 0 and 1; got"):

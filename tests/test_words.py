@@ -146,7 +146,7 @@ def rows():
         ("report",),
         ("subgroups", "--by", "region"),
         ("compare-models", "--model", "a=y_prob", "--model", "b=other", "--resamples", 50),
-        ("compare", "--methods", "identity,platt"),
+        ("compare", "--calibrators", "identity,platt"),
     ],
     ids=lambda command: command[0],
 )
@@ -171,16 +171,16 @@ def test_results_say_it_in_the_fields_words(rows):
         cal.report(y, p),
         cal.report(2 * (1 - y), q, notion="classwise"),
         cal.calibration_test(y, p, n_resamples=50),
-        cal.calibration_belt(y, p),
-        cal.kernel_test(y[:100], p[:100], method="asymptotic"),
-        cal.hosmer_lemeshow(y, p),
+        cal.significance.calibration_belt(y, p),
+        cal.significance.kernel_test(y[:100], p[:100], algorithm="asymptotic"),
+        cal.significance.hosmer_lemeshow_test(y, p),
         cal.decompose(y, p, level=0.95, random_state=0),
         cal.calibration_measures(y, p),
         cal.compare_models(y, {"a": p, "b": other}, n_resamples=50),
         cal.compare_calibrators(y, p, candidates={"identity": Identity(), "platt": PlattScaling()}),
         cal.subgroup_calibration(y, p, by=region),
-        cal.confidence_direction(2 * (1 - y), q, notion="confidence"),
-        cal.Accumulator().add(y, p),
+        cal.significance.confidence_direction(2 * (1 - y), q, notion="confidence"),
+        cal.Accumulator().update(y, p),
     ]
     for result in results:
         text = f"{result} {result!r} {result._repr_html_()} {getattr(result, 'warnings', '')}"

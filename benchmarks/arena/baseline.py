@@ -32,7 +32,7 @@ ESTIMATORS: dict[str, Any] = {
     "default": None,
     "Binned(15)": cal.Binned(15),
     "Binned(15), debiased": cal.Binned(15, debias=True),
-    "Smooth": cal.Smooth(),
+    "Smooth": cal.estimators.Smooth(),
 }
 #: Relative errors are of truths of at least this, and of at least so many standard errors.
 LEAST, CLEAR = 0.01, 3.0
@@ -171,7 +171,9 @@ def main() -> None:
     options = parser.parse_args()
     os.nice(10)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", cal.CalibrantWarning)  # scores of 0 and 1, samples that are all right
+        warnings.simplefilter(
+            "ignore", cal.exceptions.CalibrantWarning
+        )  # scores of 0 and 1, samples that are all right
         lines = run(options.cache, options.repetitions, options.only)
     text = page(lines, options.repetitions)
     print(text)

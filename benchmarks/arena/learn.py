@@ -212,7 +212,7 @@ def main() -> None:
     os.nice(10)
     folder, files = options.work / "fits", {}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", cal.CalibrantWarning)
+        warnings.simplefilter("ignore", cal.exceptions.CalibrantWarning)
         for one in sources(options.cache, options.mixtures, options.repetitions):
             if not options.fitted or (folder / f"{one.name}.npz").exists():
                 files[one.name, one.kin] = kept(one, folder)

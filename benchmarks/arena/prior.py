@@ -178,7 +178,7 @@ def main() -> None:
     rows: list[Row] = []
     count = 0
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", cal.CalibrantWarning)
+        warnings.simplefilter("ignore", cal.exceptions.CalibrantWarning)
         for one in chosen(sources, options.share):
             path = options.work / options.half / f"{one.name}.npz"
             if path.exists() or not options.kept:

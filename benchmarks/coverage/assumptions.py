@@ -311,7 +311,9 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, default=CACHE, help="folder of the arena (default %(default)s)")
     options = parser.parse_args()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", cal.CalibrantWarning)  # scores of 0 and 1, samples that are all right
+        warnings.simplefilter(
+            "ignore", cal.exceptions.CalibrantWarning
+        )  # scores of 0 and 1, samples that are all right
         for repetitions in sorted({min(50, options.repetitions), options.repetitions}):
             for n in SIZES:
                 for number, truth in enumerate((*TRUTHS, *MACHINES)):

@@ -86,7 +86,7 @@ CONSISTENCY = [(method, "consistency") for method in ("density", "residual", "ad
 SIMULTANEOUS = [("isotonic", "simultaneous"), ("binned", "simultaneous")]
 
 
-def in_bins(curve: cal.ReliabilityCurve, s: np.ndarray, values: np.ndarray) -> np.ndarray:
+def in_bins(curve: cal.results.ReliabilityCurve, s: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Mean of values over the rows of each bin."""
     home = np.clip(np.searchsorted(curve.edges, s, side="left") - 1, 0, len(curve.observed) - 1)
     count = np.bincount(home, minlength=len(curve.observed))

@@ -40,7 +40,7 @@ def cell(law: str, truth: str, n: int, repetitions: int) -> dict[str, float]:
         y = (rng.random(n) < TRUTHS[truth](p)).astype(int)
         if y.min() == y.max():
             continue
-        belt = cal.calibration_belt(y, p, n_points=41)
+        belt = cal.significance.calibration_belt(y, p, n_points=41)
         true = TRUTHS[truth](belt.scores)
         inside = ((belt.lower <= true) & (true <= belt.upper)).all(axis=1)
         left = [bool(belt.above[v] or belt.below[v]) for v in belt.levels]

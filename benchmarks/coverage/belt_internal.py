@@ -43,7 +43,10 @@ def shares(features: int, bend: float, n: int, repetitions: int) -> np.ndarray:
         y = (rng.random(n) < expit(-0.4 + line + bend * line**2)).astype(int)
         model = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-8).fit(x, y)
         p = model.predict_proba(x)[:, 1]
-        each = [cal.calibration_belt(y, p, levels=0.8, n_points=2, devel=d).pvalue for d in ("internal", "external")]
+        each = [
+            cal.significance.calibration_belt(y, p, levels=0.8, n_points=2, devel=d).pvalue
+            for d in ("internal", "external")
+        ]
         found.append([v <= 0.05 for v in each])
     return np.mean(found, axis=0)
 

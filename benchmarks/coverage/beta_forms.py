@@ -48,7 +48,7 @@ def main() -> None:
                         s = rng.beta(*shape, n).clip(1e-9, 1 - 1e-9)
                         y = rng.random(n) < true(s)
                         for j, form in enumerate(("first", "second")):
-                            one = cal.BetaKernel(bandwidth, form=form)
+                            one = cal.estimators.BetaKernel(bandwidth, form=form)
                             errors[i, j] = cal.calibration_error(y, s, estimator=one, labels=[0, 1]) - truth
                     first, second = np.sqrt((errors**2).mean(axis=0))
                     share = _ratio(errors)

@@ -76,7 +76,7 @@ def errors(p: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 def table(y: np.ndarray, p: np.ndarray) -> list:
     """Rows of the classes in their order."""
-    sums = cal.Accumulator(labels=range(p.shape[1])).add(y, p)
+    sums = cal.Accumulator(labels=range(p.shape[1])).update(y, p)
     return sorted(class_rows(sums, LEVEL), key=lambda row: row.label)
 
 
@@ -103,7 +103,7 @@ def calibrated(k: int, repetitions: int) -> None:
                 rows = table(labels(p, rng), p)
                 small = np.mean([row.pvalue <= 0.05 for row in rows])
                 held = np.mean([row.interval.low == 0 for row in rows])
-                found.append((any(row.marked for row in rows), small, held))
+                found.append((any(row.significant for row in rows), small, held))
             marked, small, held = np.array(found, dtype=float).T
             every += marked.tolist()
             print(f"| {k} | {name} | {n:,} | {reps} | {share(marked)} | {share(small)} | {share(held)} |", flush=True)
@@ -131,7 +131,7 @@ def one_bad(k: int, repetitions: int) -> None:
                 p = drawn(law(name, k), n, rng)
                 y = labels(truth(p, kind, shift), rng)
                 rows = table(y, p)
-                marks = [row.marked for row in rows]
+                marks = [row.significant for row in rows]
                 cover = [row.interval.low <= t <= row.interval.high for row, t in zip(rows, true, strict=True)]
                 found.append((marks[0], marks[0] and sum(marks) == 1, _kuiper(y, p), cover[0], np.mean(cover[1:])))
             shares = " | ".join(

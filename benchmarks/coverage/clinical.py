@@ -123,7 +123,7 @@ def direction(repetitions: int) -> None:
         "| scores | map | n | over: true part | mean | holds own, % | low end above truth, % | under: true part | mean "
         "| holds own, % | low end above truth, % |\n|---|---|--:|" + "--:|" * 8
     )
-    fit = cal.CrossFit()
+    fit = cal.estimators.CrossFit()
     for law, shape in SCORES.items():
         at = grid(shape)
         for name, true in MAPS.items():
@@ -134,8 +134,8 @@ def direction(repetitions: int) -> None:
                 for i in range(repetitions):
                     s, rng = scores_of(shape, n, i)
                     y = rng.random(n) < true(s)
-                    found = cal.confidence_direction(y, s, labels=[False, True], estimator=fit)
-                    problem = cal.ClassSpecific(True).reduce(cal.as_predictions(y, s, labels=[False, True]))
+                    found = cal.significance.confidence_direction(y, s, labels=[False, True], estimator=fit)
+                    problem = cal.notions.ClassSpecific(True).reduce(cal.as_predictions(y, s, labels=[False, True]))
                     # The maps of the folds at their own rows, where the true gap is known.
                     mine = np.zeros(2)
                     for fold in fit.folds(problem):

@@ -169,7 +169,7 @@ def main() -> None:
     hostile = [Hostile(t) for t in (*TRUTHS, *MACHINES) if not t.name.startswith("by a rule")]
     work += [(d, "confidence", (30, 100, 1000, 5000, 20_000), 8 * often) for d in hostile]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", cal.CalibrantWarning)
+        warnings.simplefilter("ignore", cal.exceptions.CalibrantWarning)
         many = Parallel(n_jobs=options.jobs, verbose=1)(delayed(cells)(*one) for one in work)
     found = [one for each in many for one in each]
     intro = Path(__file__).with_name("correction_intro.md").read_text(encoding="utf-8")

@@ -51,7 +51,7 @@ def errors(name: str, region: tuple[float, float], n: int, repetitions: int) -> 
     kept = []
     for _ in range(repetitions):
         p = rng.random(n)
-        found = cal.decision_calibration_error(
+        found = cal.decisions.decision_calibration_error(
             rng.random(n) < MAPS[name](p), p, thresholds=region, n_resamples=100, random_state=rng
         )
         pairs = ((found.error_interval, wanted[0]), (found.regret_interval, wanted[1]))

@@ -44,7 +44,7 @@ def main() -> None:
                 for _ in range(options.repetitions):
                     p = rng.random(n)
                     found = cal.decompose(
-                        rng.random(n) < p**power, p, method=method, n_resamples=options.resamples, random_state=rng
+                        rng.random(n) < p**power, p, estimator=method, n_resamples=options.resamples, random_state=rng
                     )
                     for part in PARTS:
                         low, high = found.intervals[part]

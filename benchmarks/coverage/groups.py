@@ -74,12 +74,12 @@ TESTS: dict[str, Callable[[Any], Any]] = {
     "calibration_test": lambda p: cal.calibration_test(p, **FEW),
     "… Binned(10)": lambda p: cal.calibration_test(p, estimator=cal.Binned(10), **FEW),
     "… Brier": lambda p: cal.calibration_test(p, estimator="brier", **FEW),
-    "adaptive": lambda p: cal.adaptive_test(p, **FEW),
-    "cumulative": lambda p: cal.cumulative_test(p, **FEW),
-    "Hosmer–Lemeshow": lambda p: cal.hosmer_lemeshow(p, df="external", **FEW),
-    "Pearson": lambda p: cal.pearson_test(p, **FEW),
-    "Spiegelhalter": lambda p: cal.spiegelhalter_test(p, **FEW),
-    "Cox": lambda p: cal.cox_test(p, **FEW),
+    "adaptive": lambda p: cal.significance.adaptive_test(p, **FEW),
+    "cumulative": lambda p: cal.significance.cumulative_test(p, **FEW),
+    "Hosmer–Lemeshow": lambda p: cal.significance.hosmer_lemeshow_test(p, df="external", **FEW),
+    "Pearson": lambda p: cal.significance.pearson_test(p, **FEW),
+    "Spiegelhalter": lambda p: cal.significance.spiegelhalter_test(p, **FEW),
+    "Cox": lambda p: cal.significance.cox_test(p, **FEW),
 }
 ESTIMATORS = {"default": "auto", "Binned(10, quantile)": cal.Binned(10, "quantile")}
 
@@ -239,7 +239,7 @@ def main() -> None:
     parser.add_argument("--kept", type=Path, default=Path("groups_kept.jsonl"), help="what repetitions found")
     parser.add_argument("--only-kept", action="store_true", help="run nothing, write the page of what is kept")
     options = parser.parse_args()
-    warnings.simplefilter("ignore", cal.CalibrantWarning)
+    warnings.simplefilter("ignore", cal.exceptions.CalibrantWarning)
     kept: dict[tuple[str, float, float], list[dict[str, Any]]] = defaultdict(list)
     known = set()
     if options.kept.exists():

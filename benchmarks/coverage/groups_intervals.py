@@ -30,7 +30,11 @@ REPORTED = {
     name: CASES[name]
     for name in ("40 events × 60 forecasts", "60 clusters × 10", "20 hospitals × 50", "21 hospitals, one with half")
 }
-ESTIMATORS = {"default": "auto", "Density": cal.Density(), "Binned(10, quantile)": cal.Binned(10, "quantile")}
+ESTIMATORS = {
+    "default": "auto",
+    "Density": cal.estimators.Density(),
+    "Binned(10, quantile)": cal.Binned(10, "quantile"),
+}
 TRUTHS = {"chosen on": [(1.0, 0.3), (1.0, 0.7), (0.7, 0.0)], "reported": [(1.0, 0.0), (1.0, 0.5), (1.5, 0.0)]}
 
 
@@ -67,7 +71,7 @@ def line(kind: str, name: str, at: tuple[float, float], repetitions: int) -> str
 
 def main() -> None:
     options = arguments.parser(__doc__, repetitions=100, write=True).parse_args()
-    warnings.simplefilter("ignore", cal.CalibrantWarning)
+    warnings.simplefilter("ignore", cal.exceptions.CalibrantWarning)
     lines = [
         "# Intervals of rows in groups, and of as many independent rows as say the same",
         "",

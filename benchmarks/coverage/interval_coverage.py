@@ -20,11 +20,11 @@ from calibrant.datasets import make_scores
 from .. import arguments
 
 ESTIMATORS = (
-    cal.ResidualKernel(),
+    cal.estimators.ResidualKernel(),
     cal.Binned(),
     cal.Binned(debias=True),
     cal.Binned("sqrt", "quantile"),
-    cal.Density(),
+    cal.estimators.Density(),
 )
 NAMES = ("ResidualKernel()", "Binned(15)", "Binned(15, debias=True)", "Binned('sqrt', 'quantile')", "Density()")
 KINDS = ("calibrated", "overconfident", "shifted", "wavy")

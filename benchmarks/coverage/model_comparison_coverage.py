@@ -171,7 +171,7 @@ def held(case: Case | Coarse, n: int, grouped: bool, repetitions: int, resamples
         rng = np.random.default_rng([n, grouped, repetition])
         y, stated, group = case.draw(n, rng, grouped)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", cal.CalibrantWarning)
+            warnings.simplefilter("ignore", cal.exceptions.CalibrantWarning)
             found = cal.compare_models(y, stated, groups=group, n_resamples=resamples, random_state=rng)
         for measure, truth in case.truth.items():
             low, high = found.difference(measure, "first", "second").interval

@@ -39,7 +39,7 @@ def main() -> None:
         for i in range(repetitions):
             X, y = rows(n, features, i)
             model = LogisticRegression(C=100.0)
-            corrected = cal.optimism_corrected(model, X, y, n_resamples=RESAMPLES)
+            corrected = cal.decisions.optimism_corrected(model, X, y, n_resamples=RESAMPLES)
             truth = cal.calibration_measures(outcomes, model.fit(X, y).predict_proba(fresh)[:, 1], level=None)
             for name, each in found.items():
                 low, high = corrected.intervals.get(name, (np.nan, np.nan))

@@ -34,23 +34,25 @@ MAPS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 DRAWS = 99
 TESTS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
-    "Hosmer–Lemeshow, external": lambda y, p: cal.hosmer_lemeshow(y, p, df="external").pvalue,
-    "Hosmer–Lemeshow, fit": lambda y, p: cal.hosmer_lemeshow(y, p).pvalue,
-    "Spiegelhalter": lambda y, p: cal.spiegelhalter_test(y, p).pvalue,
-    "Cox": lambda y, p: cal.cox_test(y, p).pvalue,
-    "cumulative, KS": lambda y, p: cal.cumulative_test(y, p, statistic="ks").pvalue,
-    "cumulative, Kuiper": lambda y, p: cal.cumulative_test(y, p).pvalue,
+    "Hosmer–Lemeshow, external": lambda y, p: cal.significance.hosmer_lemeshow_test(y, p, df="external").pvalue,
+    "Hosmer–Lemeshow, fit": lambda y, p: cal.significance.hosmer_lemeshow_test(y, p).pvalue,
+    "Spiegelhalter": lambda y, p: cal.significance.spiegelhalter_test(y, p).pvalue,
+    "Cox": lambda y, p: cal.significance.cox_test(y, p).pvalue,
+    "cumulative, KS": lambda y, p: cal.significance.cumulative_test(y, p, statistic="ks").pvalue,
+    "cumulative, Kuiper": lambda y, p: cal.significance.cumulative_test(y, p).pvalue,
     "resampling, residuals (default)": lambda y, p: (
         cal.calibration_test(y, p, n_resamples=DRAWS, random_state=0).pvalue
     ),
     "resampling, 15 bins": lambda y, p: (
         cal.calibration_test(y, p, estimator=cal.Binned(15), n_resamples=DRAWS, random_state=0).pvalue
     ),
-    "kernel, resampling": lambda y, p: cal.kernel_test(y, p, n_resamples=DRAWS, random_state=0).pvalue,
-    "kernel, blocks of √n rows": lambda y, p: cal.kernel_test(y, p, method="asymptotic", random_state=0).pvalue,
-    "adaptive": lambda y, p: cal.adaptive_test(y, p, n_resamples=DRAWS, random_state=0).pvalue,
-    "e-value, sequential": lambda y, p: cal.evalue_test(y, p, random_state=0).pvalue,
-    "e-value, split": lambda y, p: cal.evalue_test(y, p, method="split", random_state=0).pvalue,
+    "kernel, resampling": lambda y, p: cal.significance.kernel_test(y, p, n_resamples=DRAWS, random_state=0).pvalue,
+    "kernel, blocks of √n rows": lambda y, p: (
+        cal.significance.kernel_test(y, p, algorithm="asymptotic", random_state=0).pvalue
+    ),
+    "adaptive": lambda y, p: cal.significance.adaptive_test(y, p, n_resamples=DRAWS, random_state=0).pvalue,
+    "e-value, sequential": lambda y, p: cal.significance.evalue_test(y, p, random_state=0).pvalue,
+    "e-value, split": lambda y, p: cal.significance.evalue_test(y, p, algorithm="split", random_state=0).pvalue,
 }
 
 

@@ -22,7 +22,7 @@ SHAPES = {"flat": (1, 1), "rare": (0.5, 6)}
 ESTIMATORS = {
     "auto": "auto",
     "15 bins": cal.Binned(),
-    "density": cal.Density(),
+    "density": cal.estimators.Density(),
 }
 ALPHA, DRAWS = 0.05, 99
 

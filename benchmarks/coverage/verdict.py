@@ -7,7 +7,7 @@ samples are drawn less often (a fifth as often for 10⁵ rows, a tenth for 10⁶
 
 Scores are Beta distributed (or confidences of Dirichlet rows of 4 classes, the predicted class right with the chance
 that the map says), the map is the true frequency at each score. The truth of ``matters`` is whether ``E |g(s) - s|`` is
-at least the default of ``material`` at the true base rate; true gains are means over 10⁶ scores of another seed. No
+at least the default of ``tolerance`` at the true base rate; true gains are means over 10⁶ scores of another seed. No
 constant of the verdict was chosen on these truths.
 """
 
@@ -89,7 +89,7 @@ class Truth:
         bits = -float(xlogy(rate, rate) + xlogy(1 - rate, 1 - rate)) / np.log(2)
         return {
             "error": float(np.abs(g - s).mean()),
-            "material": 0.1 * float(np.sqrt(rate * (1 - rate) * bits)),
+            "tolerance": 0.1 * float(np.sqrt(rate * (1 - rate) * bits)),
             "brier": float(((g - s) ** 2).mean()),
             "log_loss": float((rel_entr(g, s) + rel_entr(1 - g, 1 - s)).mean()),
         }
@@ -176,7 +176,7 @@ def page(rows: list[dict[str, Any]]) -> Iterator[str]:
 
     known = {t.name: t.known for t in TRUTHS}
     fine = {t.name for t in TRUTHS if t.map is None}
-    matter = {name for name, k in known.items() if k["error"] >= k["material"]}
+    matter = {name for name, k in known.items() if k["error"] >= k["tolerance"]}
     yield "\n## All truths together\n"
     yield head
     yield line("calibrated, called miscalibrated (5 % is the level)", lambda r: r["truth"] in fine, is_wrong)
@@ -193,12 +193,12 @@ def page(rows: list[dict[str, Any]]) -> Iterator[str]:
         keep = lambda r, finite=finite: r["truth"] in finite  # noqa: E731
         yield line(f"interval of the {words} holds it", keep, lambda r, name=name: holds(r, known, name))
     yield "\n## Called miscalibrated, truth by truth\n"
-    yield "Error and what matters (the default of `material`) are exact.\n"
+    yield "Error and what matters (the default of `tolerance`) are exact.\n"
     columns = " | ".join(f"n = {n:,}" for n in sizes)
     yield f"| truth | error | matters from | {columns} |\n|---|---:|---:|" + "---:|" * len(sizes)
     for t in TRUTHS:
         k = known[t.name]
-        about = f"{t.name} | {k['error']:.4f} | {k['material']:.4f}"
+        about = f"{t.name} | {k['error']:.4f} | {k['tolerance']:.4f}"
         yield line(about, lambda r, t=t: r["truth"] == t.name, is_wrong)
     yield "\n## `matters`, truth by truth: True / False / None\n"
     yield f"| truth | error | matters from | {columns} |\n|---|---:|---:|" + "---:|" * len(sizes)
@@ -208,7 +208,7 @@ def page(rows: list[dict[str, Any]]) -> Iterator[str]:
         for n in sizes:
             said = [r["matters"] for r in rows if (r["truth"], r["n"]) == (t.name, n)]
             cells.append(" / ".join(f"{100 * said.count(v) / max(len(said), 1):.0f}" for v in (True, False, None)))
-        yield f"| {t.name} | {k['error']:.4f} | {k['material']:.4f} | " + " | ".join(cells) + " |"
+        yield f"| {t.name} | {k['error']:.4f} | {k['tolerance']:.4f} | " + " | ".join(cells) + " |"
     number = {n: sum(r["n"] == n for r in rows) for n in sizes}
     yield "\nReports: " + ", ".join(f"{number[n]:,} of {n:,} rows" for n in sizes) + "."
 

@@ -44,12 +44,12 @@ def show(name: str, y: np.ndarray, p: np.ndarray, pages: Path | None) -> tuple[f
 def pvalues(y: np.ndarray, p: np.ndarray) -> str:
     tests = {
         "resampling": cal.calibration_test(y, p, random_state=0),
-        "Hosmer–Lemeshow": cal.hosmer_lemeshow(y, p, df="external"),
-        "Spiegelhalter": cal.spiegelhalter_test(y, p),
-        "Cox": cal.cox_test(y, p),
-        "Kuiper": cal.cumulative_test(y, p),
-        "adaptive": cal.adaptive_test(y, p, random_state=0),
-        "belt": cal.calibration_belt(y, p),
+        "Hosmer–Lemeshow": cal.significance.hosmer_lemeshow_test(y, p, df="external"),
+        "Spiegelhalter": cal.significance.spiegelhalter_test(y, p),
+        "Cox": cal.significance.cox_test(y, p),
+        "Kuiper": cal.significance.cumulative_test(y, p),
+        "adaptive": cal.significance.adaptive_test(y, p, random_state=0),
+        "belt": cal.significance.calibration_belt(y, p),
     }
     return ", ".join(f"{name} {test.pvalue:.3g}" for name, test in tests.items())
 

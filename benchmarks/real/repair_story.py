@@ -35,8 +35,8 @@ STEPS: list[tuple[str, int | None]] = [
     ("fix fit.parquet --from found.json --save model.json", None),
     ("apply model.json check.parquet --out repaired.parquet", None),
     ("report repaired.parquet", 20),
-    ("compare repaired.parquet --methods identity,temperature,vector,matrix,isotonic", None),
-    ("compare fit.parquet --methods identity,temperature,isotonic", 8),
+    ("compare repaired.parquet --calibrators identity,temperature,vector,matrix,isotonic", None),
+    ("compare fit.parquet --calibrators identity,temperature,isotonic", 8),
     ("compare fit.parquet --goal calibration", 8),
     ("compare few.parquet", None),
 ]

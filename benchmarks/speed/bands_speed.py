@@ -32,7 +32,7 @@ def main() -> None:
         x, _, cep = corp_reliability(y, p)
         return x, *_uncertainty_band(x, cep, options.draws, "consistency", 0.025)
 
-    def ours() -> cal.ReliabilityCurve:
+    def ours() -> cal.results.ReliabilityCurve:
         return cal.reliability_curve(
             y, p, estimator="isotonic", level=0.95, band="consistency", n_resamples=options.draws, random_state=0
         )

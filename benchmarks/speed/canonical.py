@@ -106,9 +106,9 @@ def case(name: str, n: int, k: int):
         import calibrant as cal
 
         notion, _, variant = detail.partition(" ")
-        estimator = cal.DirichletKernel(H)
+        estimator = cal.estimators.DirichletKernel(H)
         if variant == "cross":
-            estimator = cal.DirichletKernel(H, "query", "cross", residual=True)
+            estimator = cal.estimators.DirichletKernel(H, "query", "cross", residual=True)
         return lambda: cal.calibration_error(y, p, notion=notion, estimator=estimator)
     import torch
 

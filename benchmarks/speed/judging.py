@@ -90,7 +90,7 @@ def resampling() -> Case:
     return Case(f"resampling test, {DRAWS} draws, 10⁴ × 3, class-wise ECE", "pycalib", ours, peer, same, remark)
 
 
-def hosmer_lemeshow() -> Case:
+def hosmer_lemeshow_test() -> Case:
     from calzone.metrics import hosmer_lemeshow_test
     from calzone.utils import reliability_diagram
 
@@ -99,7 +99,7 @@ def hosmer_lemeshow() -> Case:
     least = int(np.argmin(p))
 
     def ours() -> list[float]:
-        found = cal.hosmer_lemeshow(y, p, df="external")
+        found = cal.significance.hosmer_lemeshow_test(y, p, df="external")
         return [found.statistic, found.pvalue, found.df]
 
     def peer() -> list[float]:
@@ -119,7 +119,7 @@ def spiegelhalter() -> Case:
     both = np.column_stack([1 - p, p])
 
     def ours() -> list[float]:
-        found = cal.spiegelhalter_test(y, p)
+        found = cal.significance.spiegelhalter_test(y, p)
         return [found.statistic, found.pvalue]
 
     return Case("Spiegelhalter's z, 10⁵", "calzone-tool", ours, lambda: spiegelhalter_z_test(y, both), 1e-9)
@@ -132,7 +132,7 @@ def cox_calzone() -> Case:
     both = np.column_stack([1 - p, p])
 
     def ours() -> list[float]:
-        found = cal.cox_test(y, p).details
+        found = cal.significance.cox_test(y, p).details
         return [found["slope"], found["intercept"], found["slope_se"], found["intercept_se"]]
 
     def peer() -> list[float]:
@@ -152,7 +152,7 @@ def cox_statsmodels() -> Case:
     z = np.log(p) - np.log1p(-p)
 
     def ours() -> list[float]:
-        found = cal.cox_test(y, p)
+        found = cal.significance.cox_test(y, p)
         return [found.statistic, found.pvalue, found.details["slope"], found.details["in_the_large"]]
 
     def peer() -> list[float]:
@@ -229,7 +229,12 @@ def murphy() -> Case:
 
     remark = "100 thresholds, what `plot_murphy_diagram` computes"
     return Case(
-        "Murphy diagram, 10⁵", "model-diagnostics", lambda: cal.murphy_curve(y, p, at).scores, peer, 1e-10, remark
+        "Murphy diagram, 10⁵",
+        "model-diagnostics",
+        lambda: cal.scores.murphy_curve(y, p, at).scores,
+        peer,
+        1e-10,
+        remark,
     )
 
 
@@ -269,7 +274,7 @@ def scores_of_classes() -> Case:
 
 CASES: dict[str, Callable[[], Case]] = {
     "resampling": resampling,
-    "hosmer-lemeshow": hosmer_lemeshow,
+    "hosmer-lemeshow": hosmer_lemeshow_test,
     "spiegelhalter": spiegelhalter,
     "cox-calzone": cox_calzone,
     "cox-statsmodels": cox_statsmodels,
@@ -291,13 +296,17 @@ def alone() -> dict[str, Callable[[], Any]]:
     draws = {"random_state": 0}
     return {
         "`calibration_test`, 10⁴": lambda: cal.calibration_test(y, p, **draws),
-        "`cumulative_test`, 10⁴": lambda: cal.cumulative_test(y, p),
-        "`kernel_test`, asymptotic, 10⁴": lambda: cal.kernel_test(y, p, method="asymptotic"),
-        "`adaptive_test`, 10⁴": lambda: cal.adaptive_test(y, p, **draws),
-        "`adaptive_test`, class-wise, 10⁴ × 3": lambda: cal.adaptive_test(z, q, notion="classwise", **draws),
-        "`adaptive_test`, canonical, 10⁴ × 3": lambda: cal.adaptive_test(z, q, notion="canonical", **draws),
-        "`evalue_test`, sequential, 10⁴": lambda: cal.evalue_test(y, p),
-        "`evalue_test`, split, 10⁴": lambda: cal.evalue_test(y, p, method="split", **draws),
+        "`cumulative_test`, 10⁴": lambda: cal.significance.cumulative_test(y, p),
+        "`kernel_test`, asymptotic, 10⁴": lambda: cal.significance.kernel_test(y, p, algorithm="asymptotic"),
+        "`adaptive_test`, 10⁴": lambda: cal.significance.adaptive_test(y, p, **draws),
+        "`adaptive_test`, class-wise, 10⁴ × 3": lambda: cal.significance.adaptive_test(
+            z, q, notion="classwise", **draws
+        ),
+        "`adaptive_test`, canonical, 10⁴ × 3": lambda: cal.significance.adaptive_test(
+            z, q, notion="canonical", **draws
+        ),
+        "`evalue_test`, sequential, 10⁴": lambda: cal.significance.evalue_test(y, p),
+        "`evalue_test`, split, 10⁴": lambda: cal.significance.evalue_test(y, p, algorithm="split", **draws),
     }
 
 

@@ -36,9 +36,9 @@ def main() -> None:
     cal.report(replace(predictions, probs=p[:100], codes=predictions.codes[:100]), notion="classwise")  # imports
 
     parts = {}
-    estimators = {"empirical Bayes": cal.EmpiricalBayes(), "residuals over ranks": cal.ResidualKernel()}
+    estimators = {"empirical Bayes": cal.EmpiricalBayes(), "residuals over ranks": cal.estimators.ResidualKernel()}
     estimators |= {
-        "density": cal.Density(),
+        "density": cal.estimators.Density(),
         "15 bins": cal.Binned(),
         "15 quantile bins": cal.Binned(strategy="quantile"),
     }

@@ -45,7 +45,7 @@ def _binned(strategy: str, notion: str = "auto", norm: float = 1) -> Callable[[n
 
 
 def _density(y: np.ndarray, p: np.ndarray) -> float:
-    return cal.calibration_error(y, p, estimator=cal.Density())
+    return cal.calibration_error(y, p, estimator=cal.estimators.Density())
 
 
 def band(y: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

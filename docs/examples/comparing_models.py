@@ -39,7 +39,7 @@ def season(n_games: int = 400, reads: int = 6, seed: int = 0) -> tuple:
     return np.repeat(won, reads), {k: np.clip(v.reshape(-1), 1e-6, 1 - 1e-6) for k, v in models.items()}, game
 
 
-def ranks() -> cal.ModelRanks:
+def ranks() -> cal.results.ModelRanks:
     """Distance of calibration maps to the true one on twenty synthetic data sets."""
     tried = {
         "none": None,
@@ -56,7 +56,7 @@ def ranks() -> cal.ModelRanks:
             for name, one in tried.items():
                 said = at if one is None else one.fit(data.y_prob, data.y_true).predict_proba(at)[:, 1]
                 off[name].append(float(np.abs(said - true_map(at, kind)).mean()))
-    return cal.rank_models(off)
+    return cal.scores.rank_models(off)
 
 
 PAGE = """# Comparing models
@@ -85,7 +85,7 @@ no independent witnesses: `groups=game` says so.
   rows, is mostly the same {games} results six times over: with groups it is {squared_groups:.4f}.
 - **Several pairs** find a difference by chance more often than one does: p-values in brackets are adjusted (Holm).
 
-`cal.ModelComparisonDisplay(comparison).plot()` draws it:
+`cal.plot.ModelComparisonDisplay(comparison).plot()` draws it:
 
 ![Differences of three forecasters, with intervals](images/model_comparison.png)
 
@@ -123,7 +123,7 @@ What stays weak:
 
 ## Over several data sets
 
-Data sets are the units when methods are compared on many of them. `cal.rank_models(scores)` ranks the methods on
+Data sets are the units when methods are compared on many of them. `cal.scores.rank_models(scores)` ranks the methods on
 each, and tests the average ranks (Friedman; Iman and Davenport; Nemenyi), as Demšar (2006) proposes. Here five
 calibration maps on twenty synthetic data sets of 400 rows, by their distance to the true map:
 
@@ -131,7 +131,7 @@ calibration maps on twenty synthetic data sets of 400 rows, by their distance to
 {ranked}
 ```
 
-`cal.CriticalDifferenceDisplay(ranks).plot()`: bars join methods that do not differ significantly.
+`cal.plot.CriticalDifferenceDisplay(ranks).plot()`: bars join methods that do not differ significantly.
 
 ![Critical-difference diagram of five calibration maps](images/critical_difference.png)
 """
@@ -169,9 +169,9 @@ def main() -> None:
     found = cal.compare_models(y, models, groups=game, random_state=0)
     alone = cal.compare_models(y, models, random_state=0)
     of = ("log-loss", "live", "live, too sure")
-    save(cal.ModelComparisonDisplay(found).plot().figure_, images / "model_comparison.png")
+    save(cal.plot.ModelComparisonDisplay(found).plot().figure_, images / "model_comparison.png")
     ranked = ranks()
-    save(cal.CriticalDifferenceDisplay(ranked).plot().figure_, images / "critical_difference.png")
+    save(cal.plot.CriticalDifferenceDisplay(ranked).plot().figure_, images / "critical_difference.png")
     text = PAGE.format(
         games=len(np.unique(game)),
         raw=alone.models[2].measures["squared_calibration_error"],

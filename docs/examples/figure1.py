@@ -36,7 +36,7 @@ def scores() -> tuple[np.ndarray, np.ndarray]:
     return y_test, forest.predict_proba(X_test)[:, 1]
 
 
-def draw_densities(ax: plt.Axes, curve: cal.ReliabilityCurve) -> None:
+def draw_densities(ax: plt.Axes, curve: cal.results.ReliabilityCurve) -> None:
     """Panel 1: both densities."""
     ax.plot(curve.scores, curve.density, color=BLUE, lw=2, label="$f(s)$: all scores")
     positives = curve.density * curve.observed
@@ -47,7 +47,7 @@ def draw_densities(ax: plt.Axes, curve: cal.ReliabilityCurve) -> None:
     ax.legend(fontsize=8, loc="upper left", frameon=False)
 
 
-def draw_curve(ax: plt.Axes, curve: cal.ReliabilityCurve, bins: cal.ReliabilityCurve) -> None:
+def draw_curve(ax: plt.Axes, curve: cal.results.ReliabilityCurve, bins: cal.results.ReliabilityCurve) -> None:
     """Panel 2: the curve, its band and the binned diagram."""
     ax.plot([0, 1], [0, 1], color=GREY, lw=1.1, label="perfect calibration")
     ax.stairs(bins.observed, bins.edges, color=GREY, fill=True, alpha=0.22, label="binned diagram", zorder=0.5)
@@ -58,7 +58,7 @@ def draw_curve(ax: plt.Axes, curve: cal.ReliabilityCurve, bins: cal.ReliabilityC
     ax.legend(fontsize=8, loc="upper left", frameon=False)
 
 
-def draw_error(ax: plt.Axes, curve: cal.ReliabilityCurve, estimate: cal.Estimate) -> None:
+def draw_error(ax: plt.Axes, curve: cal.results.ReliabilityCurve, estimate: cal.results.Estimate) -> None:
     """Panel 3: the local calibration error, and the area that is the calibration error."""
     ax.axhline(0, color=GREY, lw=1.1)
     ax.plot(curve.scores, curve.lce, color=BLUE, lw=2, label="$LCE(s) = rel(s) - s$")
@@ -77,7 +77,7 @@ def main() -> None:
     y, p = scores()
     curve = cal.reliability_curve(y, p, estimator="density", level=0.95, random_state=0)
     bins = cal.reliability_curve(y, p, estimator=cal.Binned(10))
-    estimate = cal.estimate(y, p, estimator=cal.Density(), random_state=0)
+    estimate = cal.estimate(y, p, estimator=cal.estimators.Density(), random_state=0)
     figure, axes = plt.subplots(1, 3, figsize=(11.5, 4.1), layout="constrained")
     draw_densities(axes[0], curve)
     draw_curve(axes[1], curve, bins)

@@ -33,12 +33,12 @@ def scores() -> tuple[np.ndarray, np.ndarray]:
     return y_test, network.predict_proba(X_test)
 
 
-def readers(notion: str) -> dict[str, cal.Estimator]:
+def readers(notion: str) -> dict[str, cal.estimators.Estimator]:
     """Estimators: the published kernel with one bandwidth, bins as the literature has them, and the default."""
     if notion == "canonical":
-        kernel, bins, default = cal.DirichletKernel(H), cal.SimplexBinned(2, center="row"), "auto"
+        kernel, bins, default = cal.estimators.DirichletKernel(H), cal.estimators.SimplexBinned(2, center="row"), "auto"
     else:
-        kernel, bins, default = cal.BetaKernel(H), cal.Binned(15), "auto"
+        kernel, bins, default = cal.estimators.BetaKernel(H), cal.Binned(15), "auto"
     return {"published": kernel, "bins": bins, "default": default}
 
 

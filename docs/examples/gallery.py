@@ -29,6 +29,7 @@ from calibrant.calibrators import (
     select_calibrator,
 )
 from calibrant.datasets import load_digits_predictions, make_survey, survey_restored, survey_true_map
+from calibrant.plot import BrierCurveDisplay, CalibrationMapDisplay, SimplexDisplay, SimplexMapDisplay
 
 BINARY = {
     "Platt scaling": PlattScaling(),
@@ -50,7 +51,7 @@ def maps(case: str, images: Path) -> dict[str, float]:
     errors = {"the scores as they are": float(np.abs(new.y_prob - truth(new.y_prob)).mean())}
     for ax, (name, one) in zip(axes.flat, BINARY.items(), strict=True):
         fitted = one.fit(data.y_prob, data.y_true)
-        cal.CalibrationMapDisplay.from_calibrators(
+        CalibrationMapDisplay.from_calibrators(
             {name: fitted}, data.y_true, data.y_prob, truth=truth, ax=ax, histogram=None, legend=False
         )
         errors[name] = float(np.abs(fitted.predict_proba(new.y_prob)[:, 1] - truth(new.y_prob)).mean())
@@ -73,11 +74,11 @@ def simplex(images: Path) -> None:
     figure, axes = plt.subplots(2, 2, figsize=(9, 8.6), layout="constrained")
     for ax, (name, one) in zip(axes.flat, several.items(), strict=True):
         fitted = one.fit(data.y_prob, data.y_true)
-        cal.SimplexMapDisplay.from_calibrator(fitted, scores=data.y_prob, truth=survey_restored, ax=ax)
+        SimplexMapDisplay.from_calibrator(fitted, scores=data.y_prob, truth=survey_restored, ax=ax)
         ax.set_title(name, fontsize=10)
     save(figure, images / "gallery_simplex.png")
     fitted = several["Dirichlet, ODIR"]
-    display = cal.SimplexMapDisplay.from_calibrator(fitted, kind="heat", scores=data.y_prob)
+    display = SimplexMapDisplay.from_calibrator(fitted, kind="heat", scores=data.y_prob)
     save(display.figure_, images / "gallery_simplex_heat.png")
     test = make_survey(3000, "three-class", random_state=1)
     before = cal.ReliabilityDisplay.from_predictions(
@@ -98,11 +99,11 @@ def surfaces(images: Path) -> None:
     figure, axes = plt.subplots(2, 2, figsize=(10, 8), layout="constrained")
     for row, kind in zip(axes, ("histogram", "kernel"), strict=True):
         for ax, show in zip(row, ("density", "error"), strict=True):
-            kernel = cal.DirichletKernel(0.02, "query") if kind == "kernel" else None
-            cal.SimplexDisplay.from_predictions(y, stated, kind=kind, show=show, estimator=kernel, ax=ax)
+            kernel = cal.estimators.DirichletKernel(0.02, "query") if kind == "kernel" else None
+            SimplexDisplay.from_predictions(y, stated, kind=kind, show=show, estimator=kernel, ax=ax)
             ax.set_title(f"{kind}: {show}", fontsize=10)
     save(figure, images / "gallery_simplex_cells.png")
-    one = cal.SimplexDisplay.from_predictions(y, stated, kind="kernel", show="frequency", estimator=kernel)
+    one = SimplexDisplay.from_predictions(y, stated, kind="kernel", show="frequency", estimator=kernel)
     save(one.figure_, images / "gallery_simplex_frequency.png")
 
 
@@ -132,7 +133,7 @@ def paper_and_costs(images: Path) -> None:
     save(figure, images / "gallery_paper.png")
     fit, new = make_survey(ROWS, "overconfident", random_state=0), make_survey(3000, "overconfident", random_state=1)
     repaired = SplineCalibrator().fit(fit.y_prob, fit.y_true).predict_proba(new.y_prob)[:, 1]
-    curves = cal.BrierCurveDisplay.from_predictions(new.y_true, {"stated": new.y_prob, "after the spline": repaired})
+    curves = BrierCurveDisplay.from_predictions(new.y_true, {"stated": new.y_prob, "after the spline": repaired})
     save(curves.figure_, images / "gallery_brier.png")
 
 
@@ -143,7 +144,7 @@ survey*, with known truth ({rows} rows to fit).
 
 ## Calibration maps
 
-`cal.CalibrationMapDisplay.from_calibrators(fitted, y, p)` draws what a calibrator says for each score over the diagram
+`CalibrationMapDisplay.from_calibrators(fitted, y, p)` draws what a calibrator says for each score over the diagram
 of the scores: in grey the scores' own curve, band and bins, broad and pale the true map.
 
 ![Six maps of under-confident scores beside the true map: the spline's is nearest](images/gallery_underconfident.png)
@@ -161,7 +162,7 @@ noise.
 
 ## Three classes
 
-`cal.SimplexMapDisplay.from_calibrator(fitted, scores=P)` shows where points of the simplex go; the colour is the first
+`SimplexMapDisplay.from_calibrator(fitted, scores=P)` shows where points of the simplex go; the colour is the first
 choice afterwards, and a circle is where an arrow should have ended: the grey line is what is missing. The survey does
 not publish the scores of its three classes: here they are the true probabilities squared and weighted. They (grey) lie
 on a curve, for there is one feature: away from it arrows are faint, for there a map is an extrapolation.
@@ -172,7 +173,7 @@ on a curve, for there is one feature: away from it arrows are faint, for there a
 
 ![By how much the Dirichlet map changes each class's probability over the simplex](images/gallery_simplex_heat.png)
 
-`cal.SimplexDisplay.from_predictions(y, P, kind="histogram" or "kernel", show=…)` colours the simplex by what is there:
+`SimplexDisplay.from_predictions(y, P, kind="histogram" or "kernel", show=…)` colours the simplex by what is there:
 rows per area, class frequencies, or how far these are from what is stated. Here 4000 rows are sharpened; the canonical
 L1 error is the mean of the right panels over the rows, with the noise that is in it.
 
@@ -218,7 +219,7 @@ on its edge.
 
 ## At which costs
 
-`cal.BrierCurveDisplay.from_predictions(y, {{"stated": p, …}})` draws the expected loss where the cost proportion is the
+`BrierCurveDisplay.from_predictions(y, {{"stated": p, …}})` draws the expected loss where the cost proportion is the
 threshold. The area is the Brier score; the thin lines are what recalibration could reach on the same rows.
 
 ![Expected loss at every cost of scores as they are and after a spline](images/gallery_brier.png)

@@ -43,7 +43,7 @@ def picture(path: Path) -> None:
 def row(name: str, y: np.ndarray, s: np.ndarray, groups: object) -> None:
     p = cal.as_predictions(y, s, groups=groups)
     e = cal.estimate(p)
-    status, cox = cal.report(p).evidence.status, cal.cox_test(p).pvalue
+    status, cox = cal.report(p).evidence.status, cal.significance.cox_test(p).pvalue
     print(
         f"| {name} | {p.n_samples:,} | {p.n_groups:,} | {e.value:.4f} | {e.interval.low:.4f} to {e.interval.high:.4f} "
         f"| {status} | {cox:.3g} |"

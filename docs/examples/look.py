@@ -52,7 +52,7 @@ def models() -> dict[str, np.ndarray]:
     }
 
 
-def subgroups() -> cal.SubgroupReport:
+def subgroups() -> cal.results.SubgroupReport:
     """Errors of six parts of the rows, one after another."""
     return cal.subgroup_calibration(
         Y, EVEN.y_prob, np.array([f"part {i + 1}" for i in (np.arange(len(Y)) * 6 // len(Y))])
@@ -91,20 +91,20 @@ def ten_classes() -> plt.Figure:
 def simplex() -> plt.Figure:
     """Arrows, with the truth."""
     fitted = TemperatureScaling().fit(SURVEY.y_prob, SURVEY.y_true)
-    return cal.SimplexMapDisplay.from_calibrator(fitted, scores=SURVEY.y_prob, truth=survey_restored).figure_
+    return cal.plot.SimplexMapDisplay.from_calibrator(fitted, scores=SURVEY.y_prob, truth=survey_restored).figure_
 
 
 def maps() -> plt.Figure:
     """Two calibrators over the scores."""
     fitted = {"Platt": PlattScaling().fit(EVEN.y_prob, Y), "spline": SplineCalibrator().fit(EVEN.y_prob, Y)}
-    return cal.CalibrationMapDisplay.from_calibrators(fitted, Y, EVEN.y_prob).figure_
+    return cal.plot.CalibrationMapDisplay.from_calibrators(fitted, Y, EVEN.y_prob).figure_
 
 
 def ranked() -> plt.Figure:
     """Five methods on twelve data sets."""
     scores = np.add(np.random.default_rng(0).random((12, 5)), [0, 0.1, 0.3, 0.5, 0.5])
     names = ("isotonic", "Platt", "beta", "temperature", "none")
-    return cal.CriticalDifferenceDisplay.from_scores(dict(zip(names, scores.T, strict=True))).figure_
+    return cal.plot.CriticalDifferenceDisplay.from_scores(dict(zip(names, scores.T, strict=True))).figure_
 
 
 DISPLAYS: dict[str, Callable[[], plt.Figure]] = {
@@ -113,12 +113,14 @@ DISPLAYS: dict[str, Callable[[], plt.Figure]] = {
     "ten classes": ten_classes,
     "CalibrationMapDisplay": maps,
     "SimplexMapDisplay": simplex,
-    "SimplexDisplay": lambda: cal.SimplexDisplay.from_predictions(SURVEY.y_true, SURVEY.y_prob, show="error").figure_,
-    "BrierCurveDisplay": lambda: cal.BrierCurveDisplay.from_predictions(Y, models()).figure_,
-    "MurphyDisplay": lambda: cal.MurphyDisplay.from_predictions(Y, models()).figure_,
-    "DecisionCurveDisplay": lambda: cal.DecisionCurveDisplay.from_predictions(Y, models()).figure_,
-    "RiskCoverageDisplay": lambda: cal.RiskCoverageDisplay.from_predictions(Y, models()).figure_,
-    "CalibrationBeltDisplay": lambda: cal.CalibrationBeltDisplay.from_predictions(Y, EVEN.y_prob).figure_,
+    "SimplexDisplay": lambda: (
+        cal.plot.SimplexDisplay.from_predictions(SURVEY.y_true, SURVEY.y_prob, show="error").figure_
+    ),
+    "BrierCurveDisplay": lambda: cal.plot.BrierCurveDisplay.from_predictions(Y, models()).figure_,
+    "MurphyDisplay": lambda: cal.plot.MurphyDisplay.from_predictions(Y, models()).figure_,
+    "DecisionCurveDisplay": lambda: cal.plot.DecisionCurveDisplay.from_predictions(Y, models()).figure_,
+    "RiskCoverageDisplay": lambda: cal.plot.RiskCoverageDisplay.from_predictions(Y, models()).figure_,
+    "CalibrationBeltDisplay": lambda: cal.plot.CalibrationBeltDisplay.from_predictions(Y, EVEN.y_prob).figure_,
     "NullDistributionDisplay": lambda: cal.calibration_test(Y, EVEN.y_prob, random_state=0).plot().figure_,
     "ModelComparisonDisplay": lambda: cal.compare_models(Y, models(), n_resamples=200, random_state=0).plot().figure_,
     "CriticalDifferenceDisplay": ranked,

@@ -67,7 +67,7 @@ def maps(case: str, out: Path, dpi: int = 100) -> None:
     figure, axes = plt.subplots(2, 4, figsize=(15, 7.6), layout="constrained")
     figure.get_layout_engine().set(wspace=0.08)
     for (above, below), (name, one) in zip(axes.T, found.items(), strict=True):
-        cal.CalibrationMapDisplay.from_calibrators(
+        cal.plot.CalibrationMapDisplay.from_calibrators(
             {name: one},
             data.y_true,
             data.y_prob,
@@ -92,7 +92,7 @@ def arrows(case: str, out: Path, dpi: int = 100) -> None:
     data, _ = rows(case)
     figure, axes = plt.subplots(2, 4, figsize=(16, 8), layout="constrained")
     for ax, (name, one) in zip(axes.flat, fitted(SEVERAL, data).items(), strict=True):
-        cal.SimplexMapDisplay.from_calibrator(
+        cal.plot.SimplexMapDisplay.from_calibrator(
             one, scores=data.y_prob, truth=survey_restored if case == "three-class" else None, ax=ax
         )
         ax.set_title(name, fontsize=11)
@@ -104,7 +104,7 @@ def heat(case: str, names: dict[str, Any], path: Path, dpi: int = 100) -> None:
     data, _ = rows(case)
     figure, axes = plt.subplots(len(names), 3, figsize=(11.5, 3.9 * len(names)), layout="constrained", squeeze=False)
     for panels, (name, one) in zip(axes, fitted(names, data).items(), strict=True):
-        cal.SimplexMapDisplay.from_calibrator(one, kind="heat", scores=data.y_prob, ax=panels)
+        cal.plot.SimplexMapDisplay.from_calibrator(one, kind="heat", scores=data.y_prob, ax=panels)
         panels[0].text(-0.2, 0.43, name, fontsize=11, rotation=90, va="center")
     save(figure, path, dpi)
 

@@ -10,6 +10,25 @@ import numpy as np
 
 from .data.types import AnyArray, FloatArray, Label, RandomState
 
+__all__ = [
+    "Sample",
+    "load_breast_cancer_predictions",
+    "load_digits_predictions",
+    "load_even_digits_predictions",
+    "make_scores",
+    "make_survey",
+    "survey_distorted",
+    "survey_posterior",
+    "survey_restored",
+    "survey_true_map",
+    "true_map",
+]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
 _MAPS = ("calibrated", "overconfident", "underconfident", "shifted", "wavy")
 
 

@@ -23,6 +23,22 @@ from .data.predictions import Predictions
 from .data.problem import OneVsRest, Problem, Reduction, VectorProblem
 from .data.types import AnyArray, FloatArray, IntArray, Label
 
+__all__ = [
+    "Canonical",
+    "ClassSpecific",
+    "Classwise",
+    "Confidence",
+    "DrawnClass",
+    "Notion",
+    "Target",
+    "TopLabel",
+]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
 _AVERAGES = ("power", "mean", "max")
 
 
@@ -90,7 +106,7 @@ class Notion(ABC):
     as they say?
 
     >>> import numpy as np, calibrant as cal
-    >>> class TopTwo(cal.Notion):
+    >>> class TopTwo(cal.notions.Notion):
     ...     name = "top two"
     ...
     ...     def targets(self, predictions):
@@ -110,6 +126,11 @@ class Notion(ABC):
     splits: ClassVar[bool] = False
     vector: ClassVar[bool] = False
     drawn: ClassVar[bool] = False
+
+    @property
+    def per_class(self) -> bool:
+        """Whether there is a problem per class, rather than one."""
+        return self.dependent or self.splits
 
     @abstractmethod
     def targets(self, predictions: Predictions) -> Iterable[Target]:
@@ -194,7 +215,7 @@ class ClassSpecific(Notion):
     --------
     >>> import calibrant as cal
     >>> P = [[0.8, 0.2, 0.0], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6]]
-    >>> round(cal.calibration_error([0, 1, 2], P, notion=cal.ClassSpecific(1), estimator=cal.Binned(5)), 3)
+    >>> round(cal.calibration_error([0, 1, 2], P, notion=cal.notions.ClassSpecific(1), estimator=cal.Binned(5)), 3)
     0.267
     """
 

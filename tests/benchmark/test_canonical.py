@@ -19,10 +19,10 @@ from calibrant.benchmark.canonical import (
     PUBLISHED,
     TRIALS,
     Entry,
+    laws,
     published,
     run_canonical,
     run_sharpness,
-    vector_distributions,
 )
 from calibrant.benchmark.canonical.canonical_runner import CanonicalConfig, Item, estimates, evaluation_set
 from calibrant.benchmark.canonical.entries import read
@@ -39,7 +39,7 @@ def small(tmp_path_factory):
     """A small run, with truths from an eighth of the vectors."""
     folder = tmp_path_factory.mktemp("canonical")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(vector_distributions, "_DRAWS", vector_distributions._BLOCK)
+        patch.setattr(laws, "_DRAWS", laws._BLOCK)
         return folder, run_canonical(folder, estimators=FEW, **SMALL)
 
 
@@ -84,7 +84,7 @@ def test_readings_are_those_of_the_public_functions():
         "default": CURVES["default"],
         "published": CURVES["published"],
         "simplex-2": CURVES["simplex-2"],
-        "cv": Entry(cal.DirichletKernel("cv", "query", "cross", residual=True)),
+        "cv": Entry(cal.estimators.DirichletKernel("cv", "query", "cross", residual=True)),
     }
     found = estimates(item, config, entries)
     for number in range(2):
@@ -104,9 +104,11 @@ def test_readings_are_those_of_the_public_functions():
 
 def test_a_factor_multiplies_the_rule():
     problem = evaluation_set(Item(PUBLISHED[0], 100), 0, 0)
-    estimator = cal.DirichletKernel("auto", "query", "cross", residual=True)
+    estimator = cal.estimators.DirichletKernel("auto", "query", "cross", residual=True)
     wide = read(Entry(estimator, factor=4.0), problem, "l1", {})
-    by_hand = cal.DirichletKernel(4 * 1.5 * 100 ** (-2 / 7), "query", "cross", residual=True).power(problem, 1)
+    by_hand = cal.estimators.DirichletKernel(4 * 1.5 * 100 ** (-2 / 7), "query", "cross", residual=True).power(
+        problem, 1
+    )
     assert wide == pytest.approx(by_hand, abs=1e-14)
     assert wide != read(Entry(estimator), problem, "l1", {})
 
@@ -146,7 +148,7 @@ def test_two_processes_give_the_same(small, tmp_path):
 def test_estimators_can_be_added_and_none_is_read_twice(small):
     folder, frame = small
     pieces = {p: p.stat().st_mtime_ns for p in (folder / "pieces").iterdir()}
-    more = {**FEW, "simplex-3": cal.SimplexBinned(3)}
+    more = {**FEW, "simplex-3": cal.estimators.SimplexBinned(3)}
     added = run_canonical(folder, estimators=more, **SMALL)
     assert {p: p.stat().st_mtime_ns for p in pieces} == pieces
     assert added.filter(pl.col("estimator") != "simplex-3").equals(frame)
@@ -158,8 +160,8 @@ def test_a_killed_run_ends_with_the_same_results(small, tmp_path):
     _, frame = small
     code = (
         "from calibrant.benchmark.canonical import *\n"
-        "from calibrant.benchmark.canonical import vector_distributions\n"
-        "vector_distributions._DRAWS = vector_distributions._BLOCK\n"
+        "from calibrant.benchmark.canonical import vector_distributions as laws\n"
+        "laws._DRAWS = laws._BLOCK\n"
         "few = {'default': CURVES['default'], 'query-cross-residual-1': TRIALS['query-cross-residual-1']}\n"
         f"run_canonical({str(tmp_path)!r}, estimators=few, **{SMALL!r})"
     )
@@ -179,17 +181,17 @@ def test_another_configuration_is_refused(small):
     with pytest.raises(ValueError, match="differs in seed"):
         run_canonical(folder, estimators=FEW, **SMALL, seed=1)
     with pytest.raises(ValueError, match="'default' is auto"):
-        run_canonical(folder, estimators={"default": cal.SimplexBinned(4)}, **SMALL)
+        run_canonical(folder, estimators={"default": cal.estimators.SimplexBinned(4)}, **SMALL)
 
 
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
         (lambda: Entry(cal.Binned(15)), ValueError, "must serve the canonical notion"),
-        (lambda: Entry(cal.SimplexBinned(2), ("l3",)), ValueError, "measures must be some of"),
-        (lambda: Entry(cal.SimplexBinned(2), factor=2.0), ValueError, "factor"),
+        (lambda: Entry(cal.estimators.SimplexBinned(2), ("l3",)), ValueError, "measures must be some of"),
+        (lambda: Entry(cal.estimators.SimplexBinned(2), factor=2.0), ValueError, "factor"),
         (lambda: run_canonical("x", estimators={}), TypeError, "not empty"),
-        (lambda: run_canonical("x", estimators={"": cal.SimplexBinned(2)}), TypeError, "names"),
+        (lambda: run_canonical("x", estimators={"": cal.estimators.SimplexBinned(2)}), TypeError, "names"),
         (lambda: run_canonical("x", estimators={"a": 3}), TypeError, "got 3"),
         (lambda: run_canonical("x", sizes=()), ValueError, "sizes"),
         (lambda: run_canonical("x", most_sets=0), ValueError, "most_sets"),

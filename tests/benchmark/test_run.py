@@ -14,7 +14,7 @@ import calibrant as cal
 from calibrant.benchmark import OURS, PAPER_CURVES, Config, Entry, forget, load, paper_curves, predict, run, summary
 from calibrant.benchmark.pool import draw_pool
 from calibrant.benchmark.read import read_pool, statistics
-from calibrant.benchmark.results import COLUMNS, KEYS, MEASURES
+from calibrant.benchmark.saved_results import COLUMNS, KEYS, MEASURES
 from calibrant.benchmark.truth import truth_of
 
 TINY = Config(
@@ -32,8 +32,8 @@ TINY = Config(
 SOME = {
     "binned": cal.Binned(10),
     "linear": cal.Binned("sqrt", "quantile", "linear"),
-    "density": cal.Density(kernel="triweight"),
-    "residual": cal.ResidualKernel(),
+    "density": cal.estimators.Density(kernel="triweight"),
+    "residual": cal.estimators.ResidualKernel(),
     "l2": Entry(cal.Binned(10, debias=True), norm=2),
 }
 #: The same in a process of its own.
@@ -49,8 +49,8 @@ TINY = Config(classes=(2, 3), dimensions=(2,), mixtures=1, trainings=1, train_si
 SOME = {
     "binned": cal.Binned(10),
     "linear": cal.Binned("sqrt", "quantile", "linear"),
-    "density": cal.Density(kernel="triweight"),
-    "residual": cal.ResidualKernel(),
+    "density": cal.estimators.Density(kernel="triweight"),
+    "residual": cal.estimators.ResidualKernel(),
     "l2": Entry(cal.Binned(10, debias=True), norm=2),
 }
 whole, done = Store.write, []
@@ -258,7 +258,7 @@ def test_unfinished_estimators_are_not_results(tmp_path, monkeypatch):
         ({"estimators": [cal.Binned()]}, TypeError, "estimators must be a mapping"),
         ({"estimators": {"a": "binned"}}, TypeError, "must be estimators such as"),
         ({"estimators": {1: cal.Binned()}}, TypeError, "names of estimators"),
-        ({"estimators": {"a": cal.SimplexBinned()}}, ValueError, "confidence and class-wise"),
+        ({"estimators": {"a": cal.estimators.SimplexBinned()}}, ValueError, "confidence and class-wise"),
         ({"n_jobs": 0}, ValueError, "n_jobs must be"),
         ({"mode": "wrong"}, ValueError, "mode must be one of"),
     ],
@@ -289,7 +289,7 @@ def test_the_paper_s_curves():
     assert published["c30"].estimator == cal.Binned(30, mapping="linear-as-printed", span="domain")
     assert published["l30"] == corrected["l30"] == Entry(cal.Binned(30))
     assert published["acsqrt"].estimator == cal.Binned("sqrt", "quantile-as-published", "linear-as-printed")
-    assert corrected["d0.1"].estimator == cal.Density(0.1, "triweight")
+    assert corrected["d0.1"].estimator == cal.estimators.Density(0.1, "triweight")
     assert [published["d-silverman"].shared_bandwidth, corrected["d-silverman"].shared_bandwidth] == [True, False]
     with pytest.raises(ValueError, match="mode must be one of"):
         paper_curves("wrong")
@@ -307,7 +307,7 @@ def test_as_published_reuses_the_bandwidth_of_class_0(tmp_path):
         q = np.quantile(s[:, 0], [0.25, 0.75])
         h = min(s[:, 0].std(ddof=1), (q[1] - q[0]) / 1.34898) * 75**-0.2
         each = [
-            cal.calibration_error(drawn.labels[rows] == k, s[:, k], estimator=cal.Density(h, "triweight"))
+            cal.calibration_error(drawn.labels[rows] == k, s[:, k], estimator=cal.estimators.Density(h, "triweight"))
             for k in range(3)
         ]
         estimates.append(np.mean(each))
@@ -389,7 +389,7 @@ def test_command(capsys, monkeypatch, tmp_path):
     from calibrant.cli import main
 
     monkeypatch.setattr(Config, "quick", classmethod(lambda cls, mode="corrected", seed=0: TINY))
-    monkeypatch.setattr("calibrant.benchmark.runner.OURS", {"residual": Entry(cal.ResidualKernel())})
+    monkeypatch.setattr("calibrant.benchmark.runner.OURS", {"residual": Entry(cal.estimators.ResidualKernel())})
     arguments = ["calibrant", "benchmark", "--quick", "--out", str(tmp_path / "run"), "--jobs", "1"]
     monkeypatch.setattr(sys, "argv", arguments)
     with pytest.raises(SystemExit) as stop:

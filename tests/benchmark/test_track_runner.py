@@ -26,7 +26,7 @@ from calibrant.benchmark.track_runner import (
 )
 from calibrant.benchmark.tracks import distributions
 
-ESTIMATORS = {"l-15": cal.Binned(15), "rank": cal.ResidualKernel()}
+ESTIMATORS = {"l-15": cal.Binned(15), "rank": cal.estimators.ResidualKernel()}
 NAMES = ("uniform-overconfident", "bell-calibrated", "lenet5-raw-confidence", "k3-flat-tilted", "k3-sharp-calibrated")
 TINY = TrackConfig(("beta", "networks", "dirichlet"), (30, 60), n_sets=8, seed=3, names=NAMES)
 
@@ -197,7 +197,7 @@ def slow(*arguments):
     time.sleep(0.05)
     return whole(*arguments)
 track_runner.estimates_of = slow
-estimators = {"l-15": cal.Binned(15), "rank": cal.ResidualKernel()}
+estimators = {"l-15": cal.Binned(15), "rank": cal.estimators.ResidualKernel()}
 tracks = ("beta", "networks", "dirichlet")
 track_runner.run_tracks(tracks, out=sys.argv[1], sizes=(30, 60), n_sets=8, seed=3, names=%r, estimators=estimators)
 """
@@ -274,7 +274,7 @@ def test_summary_is_of_medians_and_alarms(run):
 def test_errors_shrink_with_the_size(tmp_path):
     """Track "consistency", its sizes cut short: the rank kernel's RMSE falls from each to the next."""
     options = {"n_sets": 20, "large_sizes": (200, 3_000, 50_000)}
-    frame = run_tracks(("consistency",), out=tmp_path, estimators={"rank": cal.ResidualKernel()}, **options)
+    frame = run_tracks(("consistency",), out=tmp_path, estimators={"rank": cal.estimators.ResidualKernel()}, **options)
     assert frame["size"].unique().sort().to_list() == [200, 3_000, 50_000]
     for _, group in frame.group_by("distribution", "notion"):
         rmse = group.sort("size")["rmse"].to_list()

@@ -266,7 +266,9 @@ def checked(calibrator, wanted):
 
 
 #: Separated data have no optimum, and absent classes make for a warning: the checks make both on purpose.
-SEPARATES = pytest.mark.filterwarnings("ignore::calibrant.ConvergenceWarning", "ignore::calibrant.LabelWarning")
+SEPARATES = pytest.mark.filterwarnings(
+    "ignore::calibrant.exceptions.ConvergenceWarning", "ignore::calibrant.exceptions.LabelWarning"
+)
 
 
 @SEPARATES

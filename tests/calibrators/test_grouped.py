@@ -201,7 +201,7 @@ def test_without_groups_it_is_the_common_map():
     np.testing.assert_allclose(fitted.predict_proba(s), plain, atol=1e-12)
     np.testing.assert_allclose(fitted.predict_proba(s, by=["x"] * 300), plain, atol=1e-12)
     grouped = c.GroupCalibrator().fit(s, y, by=np.arange(300) % 3)
-    with pytest.warns(cal.CalibrantWarning, match="pass by="):
+    with pytest.warns(cal.exceptions.CalibrantWarning, match="pass by="):
         p = grouped.predict_proba(s)
     np.testing.assert_array_equal(p, grouped.predict_proba(s, by=["unseen"] * 300))
     assert "svg" in grouped._repr_mimebundle_()["text/html"]  # without a warning

@@ -182,7 +182,9 @@ def test_folds_without_a_class_are_refused():
         c.CalibratedModel(GaussianNB(), c.TemperatureScaling(), cv=[(np.arange(11), [11])]).fit(X, y)
 
 
-@pytest.mark.filterwarnings("ignore::calibrant.ConvergenceWarning", "ignore::UserWarning", "ignore::FutureWarning")
+@pytest.mark.filterwarnings(
+    "ignore::calibrant.exceptions.ConvergenceWarning", "ignore::UserWarning", "ignore::FutureWarning"
+)
 @pytest.mark.parametrize(
     "model",
     [

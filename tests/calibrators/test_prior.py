@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-from calibrant import ConvergenceWarning
 from calibrant import calibrators as c
+from calibrant.exceptions import ConvergenceWarning
 
 from .table import several, two
 

@@ -14,8 +14,8 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
-from calibrant import ConvergenceWarning
 from calibrant import calibrators as c
+from calibrant.exceptions import ConvergenceWarning
 
 from .table import several, two
 

@@ -66,7 +66,7 @@ def test_values_are_those_of_each_model_alone():
         ("auto", "confidence"),
         ("classwise", "classwise"),
         ("top-label", "top-label"),
-        (cal.ClassSpecific(1), "class-specific:1"),
+        (cal.notions.ClassSpecific(1), "class-specific:1"),
     ],
 )
 def test_several_classes(notion, name):
@@ -198,13 +198,13 @@ def test_labels_by_name_in_any_order():
 
 def test_few_groups_warn():
     y, a, b, group = two(in_group=30)
-    with pytest.warns(cal.CalibrantWarning, match="10 groups are few"):
+    with pytest.warns(cal.exceptions.CalibrantWarning, match="10 groups are few"):
         found = cal.compare_models(y, {"a": a, "b": b}, groups=group, **FAST)
     assert found.warnings[0] in str(found)
     w = np.where(group == 0, 1e4, 1.0)
     _, *_, group = two(in_group=5)
     w = np.where(group == 0, 1e4, 1.0)
-    with pytest.warns(cal.CalibrantWarning, match=r"60 groups, as good as 1\.0 equal ones, are few"):
+    with pytest.warns(cal.exceptions.CalibrantWarning, match=r"60 groups, as good as 1\.0 equal ones, are few"):
         cal.compare_models(y, {"a": a, "b": b}, groups=group, sample_weight=w, **FAST)
 
 
@@ -256,7 +256,7 @@ def test_repeatable():
         ({"scores": "brier"}, TypeError, "scores must be a sequence"),
         ({"scores": ("bries",)}, ValueError, "score must be one of"),
         ({"notion": "canonical"}, ValueError, "cannot be compared by the notion 'canonical'"),
-        ({"notion": cal.Classwise("max")}, ValueError, "a maximum over classes has no standard error"),
+        ({"notion": cal.notions.Classwise("max")}, ValueError, "a maximum over classes has no standard error"),
         ({"scores": None}, TypeError, "scores must be a sequence, such as .*; got None"),
         ({"scores": 5}, TypeError, "scores must be a sequence, such as .*; got 5"),
         ({"scores": (["brier"],)}, TypeError, "scores must be names or scoring rules; got"),

@@ -12,8 +12,8 @@ from calibrant.comparison.models.overfit import N_DRAWS, overfits
 from calibrant.comparison.models.parts import MOST_CELLS, Parts
 from calibrant.comparison.models.squares import Squares, squares_covariance
 from calibrant.comparison.models.units import Units
+from calibrant.measure.scoring_rules import RULES, Brier
 from calibrant.notions import ClassSpecific, Classwise, Confidence, TopLabel
-from calibrant.scores import RULES, Brier
 
 from . import naive
 from .naive import in_groups

@@ -8,7 +8,7 @@ import calibrant as cal
 from calibrant.comparison.models.overfit import Column, latent_correlation, overfits, smooth_map
 from calibrant.comparison.models.parts import Mean
 from calibrant.comparison.models.units import Units
-from calibrant.scores import RULES, Brier
+from calibrant.measure.scoring_rules import RULES, Brier
 
 from .naive import in_groups
 

@@ -7,15 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import calibrant as cal
-from calibrant import (
+from calibrant import Binned, EmpiricalBayes
+from calibrant.estimators import (
     AdaptiveKernel,
     BetaKernel,
-    Binned,
+    CellEstimator,
     CrossFit,
     Cumulative,
     Density,
     DirichletKernel,
-    EmpiricalBayes,
     Estimator,
     Isotonic,
     Parametric,
@@ -24,7 +24,6 @@ from calibrant import (
     Smooth,
     Sweep,
 )
-from calibrant.estimators import CellEstimator
 
 from .naive import Sample, adaptive, binned, density, rank_residual, residual, simplex
 from .naive_bayes import empirical_bayes
@@ -219,15 +218,15 @@ ROWS = [
 
 #: Notions, and the truth of each on ``laws.miscalibrated`` as a multiple of its strength (see there).
 SCALAR_NOTIONS = {
-    "class-specific": (cal.ClassSpecific("b"), 16 / 81),
-    "classwise": (cal.Classwise(), 16 / 81),
-    "confidence": (cal.Confidence(), 5 / 18),
-    "top-label": (cal.TopLabel(), 5 / 18),
+    "class-specific": (cal.notions.ClassSpecific("b"), 16 / 81),
+    "classwise": (cal.notions.Classwise(), 16 / 81),
+    "confidence": (cal.notions.Confidence(), 5 / 18),
+    "top-label": (cal.notions.TopLabel(), 5 / 18),
 }
 VECTOR_NOTIONS = {
-    "canonical": (cal.Canonical(), 16 / 27),
+    "canonical": (cal.notions.Canonical(), 16 / 27),
     # 3 E[(s + t (1/3 - s)) |1/3 - s|] for s of density 2 (1 - s) and the strength t = 0.6
-    "drawn-class": (cal.DrawnClass(), 3 * (0.4 * 37 / 486 + 0.6 / 3 * 16 / 81)),
+    "drawn-class": (cal.notions.DrawnClass(), 3 * (0.4 * 37 / 486 + 0.6 / 3 * 16 / 81)),
 }
 
 NOTIONS = SCALAR_NOTIONS | VECTOR_NOTIONS

@@ -18,7 +18,7 @@ from .naive import samples, total
 from .table import CASES, NOTIONS, ROWS, SCALAR_NOTIONS, Row
 
 NAMES = np.array(["a", "b", "c"])
-pytestmark = pytest.mark.filterwarnings("ignore::calibrant.BandwidthWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::calibrant.exceptions.BandwidthWarning")
 WEIGHTS = ("unweighted", "whole", "relative")
 MANY = 40_000
 STRENGTH = 0.6
@@ -284,7 +284,7 @@ def test_binary_problems(row):
         for norm in row.norms:
             kwargs = {"estimator": row.estimator, "norm": norm, "sample_weight": w}
             one = error(o, p, **kwargs)
-            assert one == pytest.approx(error(o, two, notion=cal.ClassSpecific(1), **kwargs), abs=1e-12)
+            assert one == pytest.approx(error(o, two, notion=cal.notions.ClassSpecific(1), **kwargs), abs=1e-12)
             assert one == pytest.approx(error(1 - o, p, pos_label=0, **kwargs), abs=1e-12)
             assert error(o, p, notion="classwise", **kwargs) == pytest.approx(
                 error(o, two, notion="classwise", **kwargs), abs=1e-12

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.measure import scores
 from calibrant.data import validation
+
+from ..surface import NAMES
 
 N = 90
 #: What verbs need besides rows.
@@ -37,10 +38,7 @@ OTHERS = ("compare_calibrators",)
 def verbs() -> dict[str, Callable[..., Any]]:
     """Everything public whose first argument is ``y_true``: functions, and methods of classes by ``Class.method``."""
     found: dict[str, Callable[..., Any]] = {}
-    public = {name: getattr(cal, name) for name in cal.__all__} | {
-        name: value for name, value in vars(scores).items() if not name.startswith("_")
-    }
-    for name, value in public.items():
+    for name, value in NAMES.items():
         methods = [(m, f) for m, f in inspect.getmembers(value, callable) if not m.startswith("_")]
         own = [] if not inspect.isclass(value) else [(f"{name}.{m}", f) for m, f in methods]
         for called, verb in [(name, value), *own]:
@@ -85,7 +83,7 @@ def call(name: str, *given: Any, made_with: Mapping[str, Any] | None = None, **o
     verb = VERBS[name]
     if "self" not in inspect.signature(verb).parameters:
         return verb(*given, **options)
-    instance = getattr(cal, name.split(".")[0])(**(made_with or {}))
+    instance = NAMES[name.split(".")[0]](**(made_with or {}))
     found = verb(instance, *given, **options)
     return found.estimate(n_resamples=20, random_state=0) if found is instance else found
 

@@ -60,32 +60,32 @@ def everything():
         "row of a class": several.per_class[0],
         "curves": report.curves,
         "test": cal.calibration_test(y, p, n_resamples=50),
-        "test of a known law": cal.hosmer_lemeshow(y, p),
-        "test without either": cal.spiegelhalter_test(y, p),
-        "belt": cal.calibration_belt(y, p),
+        "test of a known law": cal.significance.hosmer_lemeshow_test(y, p),
+        "test without either": cal.significance.spiegelhalter_test(y, p),
+        "belt": cal.significance.calibration_belt(y, p),
         "decomposition": cal.decompose(y, p, level=0.95, random_state=0),
-        "murphy": cal.murphy_curve(y, p),
-        "brier curve": cal.brier_curve(y, p),
+        "murphy": cal.scores.murphy_curve(y, p),
+        "brier curve": cal.scores.brier_curve(y, p),
         "models": models,
         "model": models.models[0],
         "difference": models.differences[0],
-        "ranks": cal.rank_models({"a": [1, 2, 1, 3], "b": [2, 3, 2, 4], HOSTILE: [3, 1, 3, 5]}),
+        "ranks": cal.scores.rank_models({"a": [1, 2, 1, 3], "b": [2, 3, 2, 4], HOSTILE: [3, 1, 3, 5]}),
         "groups": groups,
         "column": groups.columns[0],
         "group": groups.groups[0],
         "difference of groups": groups.columns[0].largest_difference,
         "measures": cal.calibration_measures(y, p),
         "decisions": cal.decision_curve(y, p),
-        "coverage": cal.risk_coverage(k, q),
-        "direction": cal.confidence_direction(k, q, notion="classwise"),
-        "optimism": cal.optimism_corrected(LogisticRegression(), rng.normal(size=(N, 3)), y, n_resamples=5),
+        "coverage": cal.decisions.risk_coverage(k, q),
+        "direction": cal.significance.confidence_direction(k, q, notion="classwise"),
+        "optimism": cal.decisions.optimism_corrected(LogisticRegression(), rng.normal(size=(N, 3)), y, n_resamples=5),
         "cost": cost,
         "mean cost": cost.realised,
-        "decision error": cal.decision_calibration_error(y, p, thresholds=(0.1, 0.3)),
+        "decision error": cal.decisions.decision_calibration_error(y, p, thresholds=(0.1, 0.3)),
         "calibrators": compared,
         "calibrator": compared.rows[0],
         "selection": select_calibrator(p, y, candidates={"platt": PlattScaling(), HOSTILE: Identity()}),
-        "accumulator": cal.Accumulator().add(y, p),
+        "accumulator": cal.Accumulator().update(y, p),
         "groups of a frame": of_frame,
         "estimates of a frame": estimates,
         "estimate of a frame": estimates.groups[0],
@@ -305,7 +305,7 @@ def test_a_picture_draws_itself(result):
 
 def test_values_in_few_characters():
     assert short(np.float64(0.123456)) == "0.1235"
-    assert short(cal.Interval(0.0, 0.25)) == "(0, 0.25)"
+    assert short(cal.results.Interval(0.0, 0.25)) == "(0, 0.25)"
     assert short((0.1, "a", None)) == "(0.1, 'a', None)"
     assert short(np.zeros(3)) == "<array of 3>"
     assert short({"a": 1}) == "<dict of 1>"

@@ -13,7 +13,7 @@ from .table import ROWS
 
 SCALAR = [row for row in ROWS if "scalar" in row.estimator.serves]
 SIZES = (1, 2, 7, 8, 30, 257, 1200)
-pytestmark = pytest.mark.filterwarnings("ignore::calibrant.BandwidthWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::calibrant.exceptions.BandwidthWarning")
 
 
 def samples(kind: str, n: int, n_samples: int = 4):
@@ -72,7 +72,7 @@ def test_confidences_are_read_on_their_domain():
     rng = np.random.default_rng(0)
     q = rng.dirichlet([1, 1, 1], (5, 200))
     y = rng.integers(0, 3, (5, 200))
-    for estimator in (cal.EmpiricalBayes(), cal.Binned(10, span="domain"), cal.Density()):
+    for estimator in (cal.EmpiricalBayes(), cal.Binned(10, span="domain"), cal.estimators.Density()):
         read = read_samples(estimator, q.max(axis=-1), y == q.argmax(axis=-1), domain=(1 / 3, 1))
         alone = [cal.calibration_error(y[i], q[i], notion="confidence", estimator=estimator) for i in range(5)]
         assert read == pytest.approx(alone, abs=1e-12)
@@ -101,4 +101,4 @@ def test_bad_samples_are_named(change, message):
 
 def test_canonical_estimators_do_not_read_single_scores():
     with pytest.raises(TypeError, match="estimator must be one of single scores"):
-        read_samples(cal.SimplexBinned(), [[0.1]], [[0]])
+        read_samples(cal.estimators.SimplexBinned(), [[0.1]], [[0]])

@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.measure.scores import RULES, BetaFamily, CostWeighted, mean_score, score_samples
+from calibrant.measure.scoring_rules import RULES
 from calibrant.plot.base import Display
+from calibrant.scores import BetaFamily, CostWeighted, mean_score, score_samples
+
+from ..surface import NAMES
 
 FEW = {"n_resamples": 99}
 #: Name, options, and whether weights are repeats to it (not where a row is one unit that draws, or is bet on).
@@ -18,7 +21,7 @@ TESTS = {
     "cox_test": ({}, True),
     "cumulative_test": ({}, True),
     "evalue_test": ({}, False),
-    "hosmer_lemeshow": ({"df": "external"}, True),
+    "hosmer_lemeshow_test": ({"df": "external"}, True),
     "kernel_test": (FEW, False),
     "pearson_test": (FEW, True),
     "spiegelhalter_test": ({}, True),
@@ -32,7 +35,7 @@ def sample(seed, n=400, power=1.0):
 
 
 def test_every_test_is_in_the_table():
-    public = {n for n in cal.__all__ if n.endswith("_test") or n == "hosmer_lemeshow"}
+    public = {n for n in NAMES if n.endswith("_test")}
     assert public == set(TESTS)
 
 
@@ -42,16 +45,16 @@ def name(request):
 
 
 def run(name, *given, **options):
-    return getattr(cal, name)(*given, **TESTS[name][0], **options)
+    return NAMES[name](*given, **TESTS[name][0], **options)
 
 
 def test_a_test_says_what_it_found(name):
     y, p = sample(0)
     found = run(name, y, p)
-    assert isinstance(found, cal.TestResult)
+    assert isinstance(found, cal.significance.TestResult)
     assert 0 <= found.pvalue <= 1
     assert found.n_samples == 400
-    assert found.null and found.method  # noqa: PT018
+    assert found.null and found.name  # noqa: PT018
     again = run(name, y, p)
     assert (again.statistic, again.pvalue) == (found.statistic, found.pvalue)
 
@@ -93,15 +96,15 @@ def displays():
     y, p = sample(4, 300)
     q = np.clip(p + 0.05, 0.001, 0.999)
     return {
-        "BrierCurveDisplay": cal.brier_curve(y, p),
-        "CalibrationBeltDisplay": cal.calibration_belt(y, p),
-        "CriticalDifferenceDisplay": cal.rank_models({"a": [1, 2, 1], "b": [2, 3, 3], "c": [3, 1, 2]}),
+        "BrierCurveDisplay": cal.scores.brier_curve(y, p),
+        "CalibrationBeltDisplay": cal.significance.calibration_belt(y, p),
+        "CriticalDifferenceDisplay": cal.scores.rank_models({"a": [1, 2, 1], "b": [2, 3, 3], "c": [3, 1, 2]}),
         "DecisionCurveDisplay": cal.decision_curve(y, p),
         "ModelComparisonDisplay": cal.compare_models(y, {"a": p, "b": q}, n_resamples=50),
-        "MurphyDisplay": cal.murphy_curve(y, p),
+        "MurphyDisplay": cal.scores.murphy_curve(y, p),
         "NullDistributionDisplay": cal.calibration_test(y, p, n_resamples=50),
         "ReliabilityDisplay": cal.report(y, p),
-        "RiskCoverageDisplay": cal.risk_coverage(y, p),
+        "RiskCoverageDisplay": cal.decisions.risk_coverage(y, p),
         "SubgroupDisplay": cal.subgroup_calibration(y, p, by=np.where(p > 0.5, "$a_{b$", "<i>"), min_size=10),
     }
 
@@ -112,14 +115,14 @@ OF_CALIBRATORS = {"CalibrationMapDisplay", "SimplexDisplay", "SimplexMapDisplay"
 
 
 def test_every_display_is_in_the_table():
-    public = {n for n in cal.__all__ if n.endswith("Display")}
+    public = {n for n in NAMES if n.endswith("Display")}
     assert public == set(DISPLAYS) | OF_CALIBRATORS
-    assert {n for n in public if issubclass(getattr(cal, n), Display)} == set(DISPLAYS)
+    assert {n for n in public if issubclass(NAMES[n], Display)} == set(DISPLAYS)
 
 
 @pytest.mark.parametrize("name", DISPLAYS)
 def test_a_display_draws_what_it_holds(name):
-    kind, result = getattr(cal, name), DISPLAYS[name]
+    kind, result = NAMES[name], DISPLAYS[name]
     held = kind.of(result)
     assert not plt.get_fignums()  # nothing is drawn before it is asked for
     drawn = held.plot()
@@ -130,11 +133,11 @@ def test_a_display_draws_what_it_holds(name):
     plt.close("all")
 
 
-@pytest.mark.parametrize("name", [n for n in DISPLAYS if not getattr(cal, n).sizes_its_figure])
+@pytest.mark.parametrize("name", [n for n in DISPLAYS if not NAMES[n].sizes_its_figure])
 def test_a_display_draws_where_it_is_told(name):
     figure, axes = plt.subplots(1, 2, sharey=True)
     given = axes if name == "SubgroupDisplay" else axes[0]
-    drawn = getattr(cal, name).from_result(DISPLAYS[name], given)
+    drawn = NAMES[name].from_result(DISPLAYS[name], given)
     assert drawn.figure_ is figure
     assert plt.get_fignums() == [figure.number]
     plt.close("all")

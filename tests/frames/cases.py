@@ -66,7 +66,7 @@ class Case:
             o["labels"] = [name.removeprefix("p_") for name in prob]
         p = rows[names].to_numpy() if len(names) > 1 else rows[names[0]].to_numpy()
         weights, hospitals = (None if name is None else rows[name].to_numpy() for name in (weight, groups))
-        return cal.Accumulator(**o).add(rows[y].to_list(), p, weights, hospitals)
+        return cal.Accumulator(**o).update(rows[y].to_list(), p, weights, hospitals)
 
 
 def spoiled() -> pl.DataFrame:

@@ -60,7 +60,7 @@ def same(found: cal.Accumulator, wanted: cal.Accumulator, rows_of_cells: bool = 
                     # Offsets within a cell are found from scores, whose rounding is that much larger.
                     near = {"rtol": 1e-12, "atol": 1e-9} if name in ("count", "positive") else NEAR
                     np.testing.assert_allclose(a, b, **near, err_msg=f"{which}: {need} {name}")
-    for estimator in (cal.Binned(), cal.EmpiricalBayes(), cal.Density(), *wanted.estimators):
+    for estimator in (cal.Binned(), cal.EmpiricalBayes(), cal.estimators.Density(), *wanted.estimators):
         a, b = found.estimate(estimator, n_resamples=20), wanted.estimate(estimator, n_resamples=20)
         np.testing.assert_allclose((a.value, *a.interval), (b.value, *b.interval), rtol=1e-7, atol=1e-12)
         assert abs(a.value - b.value) < 1e-12

@@ -73,7 +73,7 @@ def test_a_relation_of_ones_own_connection(tmp_path):
             same(found, cal.from_frame(rows, label="y", prob=FOUR, notion=notion))
         query = own.sql(f"SELECT y = 'cat' AS y, p_cat AS p FROM '{tmp_path}/*.parquet'")
         found = cal.from_frame(query, **WHAT)
-        same(found, cal.Accumulator().add(rows["y"].to_numpy() == "cat", rows["p_cat"].to_numpy()))
+        same(found, cal.Accumulator().update(rows["y"].to_numpy() == "cat", rows["p_cat"].to_numpy()))
         decimals = own.sql("SELECT range % 2 AS y, 0.25::DECIMAL(4, 2) AS p FROM range(8)")
         assert cal.from_frame(decimals, **WHAT).totals.brier == pytest.approx(4 * 0.25**2 + 4 * 0.75**2)
 

@@ -23,7 +23,7 @@ def test_predicted_labels_are_no_probabilities(kind, columns):
     y, p = sample()
     hard = (p == p.max(axis=1, keepdims=True)).astype(kind)
     y, hard = (y == 1, hard[:, 1]) if columns == 1 else (y, hard)
-    with pytest.warns(cal.ScoreWarning, match=r"every score in y_prob is 0 or 1.*predict_proba"):
+    with pytest.warns(cal.exceptions.ScoreWarning, match=r"every score in y_prob is 0 or 1.*predict_proba"):
         cal.calibration_error(y, hard)
 
 
@@ -31,7 +31,7 @@ def test_one_soft_score_is_enough():
     p = np.tile([0.0, 1.0], 200_000)
     p[-1] = 0.999
     with warnings.catch_warnings():
-        warnings.simplefilter("error", cal.ScoreWarning)
+        warnings.simplefilter("error", cal.exceptions.ScoreWarning)
         cal.calibration_error(p > 0.5, p)
         cal.calibration_error([0, 1, 1], [0.0, 1.0, 1.0])  # three rows may well be certain
 
@@ -65,7 +65,7 @@ def test_columns_in_another_order_than_the_sorted_labels():
     """A matrix whose columns are low, mid, high was silently read as high, low, mid."""
     y, p = sample(400)
     names = np.array(["low", "mid", "high"])[y]
-    with pytest.warns(cal.LabelWarning, match=r"with labels=\['low', 'mid', 'high'\] it would be in \d+ %"):
+    with pytest.warns(cal.exceptions.LabelWarning, match=r"with labels=\['low', 'mid', 'high'\] it would be in \d+ %"):
         wrong = cal.calibration_error(names, p)
     right = cal.calibration_error(names, p, labels=["low", "mid", "high"])
     assert right < wrong / 3
@@ -84,7 +84,7 @@ def test_columns_in_order_are_never_doubted(k, n, concentration, seed, related):
     if len(np.unique(y)) < k:
         return
     with warnings.catch_warnings():
-        warnings.simplefilter("error", cal.LabelWarning)
+        warnings.simplefilter("error", cal.exceptions.LabelWarning)
         cal.as_predictions(names[y], p)
 
 
@@ -102,7 +102,9 @@ def test_one_label_and_the_probabilities_of_it(only, classes):
 
 def test_no_number_is_said():
     """NaN once came without a word."""
-    with pytest.warns(cal.UndefinedErrorWarning, match=r"Binned\(.*\) gives no number for 1 row .*needs more rows"):
+    with pytest.warns(
+        cal.exceptions.UndefinedErrorWarning, match=r"Binned\(.*\) gives no number for 1 row .*needs more rows"
+    ):
         assert np.isnan(cal.calibration_error([1], [0.7], estimator=cal.Binned(debias=True)))
-    with pytest.warns(cal.UndefinedErrorWarning):
+    with pytest.warns(cal.exceptions.UndefinedErrorWarning):
         cal.estimate([1], [0.7], estimator=cal.Binned(debias=True))

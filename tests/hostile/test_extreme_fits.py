@@ -25,7 +25,7 @@ SAMPLES = {
     "next to 0": (np.abs(np.column_stack([1 - 2e-300 * (1 + SOFT[:, 0]), *2 * [1e-300 * SOFT[:, 1]]])), CODES, None),
 }
 #: What says of itself that it did not converge, or that it had little to go by, said what it should.
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::calibrant.CalibrantWarning")]
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::calibrant.exceptions.CalibrantWarning")]
 
 
 @pytest.mark.parametrize("sample", SAMPLES)

@@ -105,7 +105,7 @@ def saved_sums():
 @pytest.mark.parametrize("sums", saved_sums(), ids=["bins", "grid"])
 def test_sums_that_were_tampered_with_are_refused_or_make_sense(sums):
     data = json.loads(json.dumps(sums.to_dict()))
-    reader = cal.Binned() if isinstance(sums, BinMoments) else cal.Density()
+    reader = cal.Binned() if isinstance(sums, BinMoments) else cal.estimators.Density()
     words = set()
     for path in places(data):
         for junk in (*JUNK, REMOVED, float("nan"), float("inf"), 10**30):

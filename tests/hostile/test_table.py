@@ -16,7 +16,7 @@ def judged(name, y, p, w, about=None):
     options = {**(about or {}), **({} if WEIGHTS[w] is None else {"sample_weight": WEIGHTS[w]})}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.simplefilter("ignore", cal.CalibrantWarning)
+        warnings.simplefilter("ignore", cal.exceptions.CalibrantWarning)
         return outcome(FUNCTIONS[name], TRUTHS[y], SCORES[p], options)
 
 

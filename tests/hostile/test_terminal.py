@@ -67,11 +67,11 @@ def test_commands_spell_names_out(command, tmp_path):
     args = {
         "report": ["report", str(path)],
         "subgroups": ["subgroups", str(path), "--by", "*group*", "--resamples", "50"],
-        "compare": ["compare", str(path), "--methods", "identity,platt"],
+        "compare": ["compare", str(path), "--calibrators", "identity,platt"],
         "nothing": ["report", str(path), "--prob", "nothing"],
         "missing": ["report", str(tmp_path / ("no" + name))],
     }[command]
-    done = subprocess.run([sys.executable, "-m", "calibrant.cli", *args], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-m", "calibrant", *args], capture_output=True, text=True, timeout=120)
     assert done.returncode == (2 if command in ("nothing", "missing") else 0), done.stderr
     clean(done.stdout)
     assert done.stderr.count("\n") <= 1

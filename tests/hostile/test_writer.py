@@ -24,7 +24,7 @@ from calibrant.cli.commands import app
 from calibrant.data import rewriting, writing
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals, links and limits of POSIX")
-COMMAND = (sys.executable, "-m", "calibrant.cli")
+COMMAND = (sys.executable, "-m", "calibrant")
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +45,8 @@ def run(*args):
 
 OUTPUTS = {
     "report": ("report", "{rows}", "--html", "{out}.html"),
-    "compare": ("compare", "{rows}", "--methods", "identity,platt", "--html", "{out}.html"),
-    "fix": ("fix", "{rows}", "--method", "platt", "--save", "{out}.json"),
+    "compare": ("compare", "{rows}", "--calibrators", "identity,platt", "--html", "{out}.html"),
+    "fix": ("fix", "{rows}", "--calibrator", "platt", "--save", "{out}.json"),
     "apply": ("apply", "{model}", "{rows}", "--out", "{out}.csv"),
     "subgroups": ("subgroups", "{rows}", "--by", "half", "--resamples", "50", "--plot", "{out}.png"),
 }
@@ -55,7 +55,7 @@ OUTPUTS = {
 @pytest.fixture(scope="module")
 def model(rows, tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "m.json"
-    assert run("fix", rows, "--method", "platt", "--save", path).exit_code == 0
+    assert run("fix", rows, "--calibrator", "platt", "--save", path).exit_code == 0
     return path
 
 

@@ -156,7 +156,14 @@ GROUPED = (
     "estimate classwise",
     "calibration_test",
 )
-GROUPED += ("reliability_curve", "adaptive_test", "hosmer_lemeshow", "pearson_test", "cox_test", "spiegelhalter_test")
+GROUPED += (
+    "reliability_curve",
+    "adaptive_test",
+    "hosmer_lemeshow_test",
+    "pearson_test",
+    "cox_test",
+    "spiegelhalter_test",
+)
 FEW = {"n_resamples": 20}
 #: Name, function of (y_true, y_prob, **options), and what makes it quick.
 FUNCTIONS = {
@@ -173,23 +180,23 @@ FUNCTIONS = {
     "decompose calibrator": lambda y, p, **o: cal.decompose(y, p, calibrator="temperature", **o),
     "decompose features": lambda y, p, **o: cal.decompose(y, p, features=np.arange(N)[:, None] % 4, **o),
     "calibration_test": lambda y, p, **o: cal.calibration_test(y, p, **FEW, **o),
-    "adaptive_test": lambda y, p, **o: cal.adaptive_test(y, p, **FEW, **o),
-    "evalue_test": cal.evalue_test,
-    "hosmer_lemeshow": cal.hosmer_lemeshow,
-    "pearson_test": cal.pearson_test,
-    "risk_coverage": cal.risk_coverage,
-    "confidence_direction": cal.confidence_direction,
-    "cox_test": cal.cox_test,
-    "spiegelhalter_test": cal.spiegelhalter_test,
-    "decision_calibration_error": lambda y, p, **o: cal.decision_calibration_error(
+    "adaptive_test": lambda y, p, **o: cal.significance.adaptive_test(y, p, **FEW, **o),
+    "evalue_test": cal.significance.evalue_test,
+    "hosmer_lemeshow_test": cal.significance.hosmer_lemeshow_test,
+    "pearson_test": cal.significance.pearson_test,
+    "risk_coverage": cal.decisions.risk_coverage,
+    "confidence_direction": cal.significance.confidence_direction,
+    "cox_test": cal.significance.cox_test,
+    "spiegelhalter_test": cal.significance.spiegelhalter_test,
+    "decision_calibration_error": lambda y, p, **o: cal.decisions.decision_calibration_error(
         y, p, thresholds=(0.2, 0.6), **FEW, **o
     ),
-    "brier_curve": lambda y, p, **o: cal.brier_curve(y, p, **o).brier_score,
+    "brier_curve": lambda y, p, **o: cal.scores.brier_curve(y, p, **o).brier_score,
     "brier_score": cal.scores.brier_score,
     "log_loss": cal.scores.log_loss,
     "compare_models": lambda y, p, **o: cal.compare_models(y, {"a": p, "b": p}, **FEW, **o),
     "subgroup_calibration": lambda y, p, **o: cal.subgroup_calibration(y, p, {"half": np.arange(N) % 2}, **FEW, **o),
-    "Accumulator": lambda y, p, **o: cal.Accumulator().add(y, p, **o).estimate(**FEW),
+    "Accumulator": lambda y, p, **o: cal.Accumulator().update(y, p, **o).estimate(**FEW),
     "PlattScaling": lambda y, p, **o: c.PlattScaling().fit(p, y, **o).predict_proba(p),
     "IsotonicCalibrator": lambda y, p, **o: c.IsotonicCalibrator().fit(p, y, **o).predict_proba(p),
     "TemperatureScaling": lambda y, p, **o: c.TemperatureScaling().fit(p, y, **o).predict_proba(p),
@@ -232,7 +239,7 @@ def outcome(function, y, p, options):
     except Exception as error:  # any other is a leak, warnings that were made errors among them
         return f"{type(error).__name__}: {error}"
     values = [found] if isinstance(found, float) else found if isinstance(found, np.ndarray) else []
-    if isinstance(found, cal.Estimate):
+    if isinstance(found, cal.results.Estimate):
         values = [found.value, *found.interval]
     bad = [v for v in np.ravel(values) if not (np.isfinite(v) or v == np.inf)]
     return f"not finite: {found}" if bad else None

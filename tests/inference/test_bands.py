@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant import Binned, Density, ResidualKernel
+from calibrant import Binned
+from calibrant.estimators import Density, ResidualKernel
 from calibrant.measure.inference.bands import quantiles, wilson_interval
 
 SMOOTH = [Density(), Density(0.05, "triweight"), ResidualKernel(space="score"), ResidualKernel()]
@@ -141,10 +142,10 @@ def test_curves_of_all_classes():
     rng = np.random.default_rng(0)
     P = rng.dirichlet([1, 1, 1], 500)
     y = np.array(["x", "y", "z"])[rng.integers(0, 3, 500)]
-    curves = cal.reliability_curves(y, P, level=0.9, n_resamples=20, random_state=0)
+    curves = cal.reliability_curve(y, P, level=0.9, n_resamples=20, random_state=0, notion="classwise")
     assert list(curves) == ["x", "y", "z"]
     for k, (label, curve) in enumerate(curves.items()):
-        alone = cal.reliability_curve(y, P, notion=cal.ClassSpecific(label))
+        alone = cal.reliability_curve(y, P, notion=cal.notions.ClassSpecific(label))
         np.testing.assert_array_equal(curve.observed, alone.observed)
         assert (curve.label, curve.notion, curve.n_samples) == (label, "classwise", 500)
         assert (curve.density.sum() * (curve.scores[1] - curve.scores[0])) == pytest.approx(1, abs=0.02)

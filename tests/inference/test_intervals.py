@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant import Binned, Density, ResidualKernel, SimplexBinned
+from calibrant import Binned
+from calibrant.estimators import Density, ResidualKernel, SimplexBinned
 
 LEVEL = 0.9
 
@@ -100,7 +101,7 @@ def test_parts_of_an_estimate():
         assert list(got.per_class) == labels
         assert (got.curve is not None) == (notion == "confidence")
         assert (got.notion, got.level, got.norm, got.n_samples) == (notion, 0.95, 1.0, 1500)
-        alone = [cal.calibration_error(y, P, notion=cal.ClassSpecific(k)) for k in labels]
+        alone = [cal.calibration_error(y, P, notion=cal.notions.ClassSpecific(k)) for k in labels]
         if notion == "classwise":
             assert list(got.per_class.values()) == pytest.approx(alone, abs=1e-12)
 
@@ -176,7 +177,7 @@ def test_other_norms():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("estimator", [cal.Isotonic(), cal.Cumulative()])
+@pytest.mark.parametrize("estimator", [cal.estimators.Isotonic(), cal.estimators.Cumulative()])
 def test_classes_of_different_numbers_of_distinct_scores(estimator):
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.ones(3), 20_000)

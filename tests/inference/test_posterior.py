@@ -141,7 +141,7 @@ def test_classes_that_are_all_as_wrong_are_covered(average):
     for seed in range(30):
         rows = rng.integers(len(stated), size=1000)
         y = (rng.random((1000, 1)) > right[rows].cumsum(axis=1)).sum(axis=1).clip(0, 9)
-        asked_of = cal.Classwise(average=average)
+        asked_of = cal.notions.Classwise(average=average)
         low, high = cal.estimate(y, stated[rows], notion=asked_of, labels=range(10), random_state=seed).interval
         held.append(low <= truth <= high)
     assert np.mean(held) >= 0.85

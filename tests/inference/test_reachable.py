@@ -5,7 +5,7 @@ import pytest
 
 import calibrant as cal
 
-ESTIMATORS = [cal.ResidualKernel(), cal.Binned(), cal.Binned(debias=True), cal.AdaptiveKernel()]
+ESTIMATORS = [cal.estimators.ResidualKernel(), cal.Binned(), cal.Binned(debias=True), cal.estimators.AdaptiveKernel()]
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
@@ -34,7 +34,7 @@ def test_value_and_simulation_use_one_grid():
     """Scores far below a coarse grid's step: the reading must be that of the grid that is simulated."""
     p = np.random.default_rng(1).beta(1, 5000, 100_000)
     y = (np.random.default_rng(2).random(100_000) < 0.5 * p).astype(int)
-    e = cal.estimate(y, p, estimator=cal.Density(), random_state=0)
+    e = cal.estimate(y, p, estimator=cal.estimators.Density(), random_state=0)
     assert e.interval.low <= 1.1e-4 <= e.interval.high
 
 
@@ -49,7 +49,7 @@ def test_large_norms_approach_the_maximum(norm):
     q = np.c_[1 - p, p]
     both = cal.calibration_error(y, q, estimator=cal.Binned(), norm=norm, notion="classwise")
     assert both == pytest.approx(got, rel=1e-9)
-    simplex = cal.calibration_error(y, q, estimator=cal.SimplexBinned(15), norm=norm, notion="canonical")
+    simplex = cal.calibration_error(y, q, estimator=cal.estimators.SimplexBinned(15), norm=norm, notion="canonical")
     # K = 2: the same bins, and both components carry the same gap.
     assert simplex == pytest.approx(got * 2 ** (1 / norm), rel=1e-9)
     e = cal.estimate(y, p, estimator=cal.Binned(), norm=norm, random_state=0)
@@ -75,7 +75,11 @@ def test_bandwidth_of_any_number_type(kind):
     rng = np.random.default_rng(0)
     p = rng.random(2000)
     y = rng.random(2000) < p
-    for make in (cal.ResidualKernel, lambda h: cal.ResidualKernel(h, "score"), cal.Density):
+    for make in (
+        cal.estimators.ResidualKernel,
+        lambda h: cal.estimators.ResidualKernel(h, "score"),
+        cal.estimators.Density,
+    ):
         assert make(kind(0.25)) == make(0.25)
         assert cal.calibration_error(y, p, estimator=make(kind(0.25))) == cal.calibration_error(
             y, p, estimator=make(0.25)

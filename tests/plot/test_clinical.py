@@ -31,8 +31,8 @@ def inside(figure):
 
 
 def test_belt_is_drawn():
-    belt = cal.calibration_belt(DATA.y_true, DATA.y_prob, n_points=31)
-    display = cal.CalibrationBeltDisplay(belt).plot()
+    belt = cal.significance.calibration_belt(DATA.y_true, DATA.y_prob, n_points=31)
+    display = cal.plot.CalibrationBeltDisplay(belt).plot()
     ax = display.ax_
     bands = [c.get_paths()[0].vertices for c in ax.collections]
     for level_at, vertices in zip((1, 0), bands, strict=True):  # the widest is drawn first
@@ -56,18 +56,18 @@ def test_belt_is_drawn():
 def test_belt_of_names_and_confidence():
     names = np.where(DATA.y_true == 1, "$ill$", "well")
     given = plt.subplots()[1]
-    display = cal.CalibrationBeltDisplay.from_predictions(
+    display = cal.plot.CalibrationBeltDisplay.from_predictions(
         names, DATA.y_prob, pos_label="$ill$", levels=(0.5, 0.8, 0.95), ax=given
     )
     assert display.ax_ is given
     assert given.get_xlabel() == r"Predicted probability of \$ill\$"
     assert len(given.collections) == 3
-    sure = cal.CalibrationBeltDisplay.from_predictions(names, np.column_stack([DATA.y_prob, 1 - DATA.y_prob]))
+    sure = cal.plot.CalibrationBeltDisplay.from_predictions(names, np.column_stack([DATA.y_prob, 1 - DATA.y_prob]))
     assert (sure.ax_.get_xlabel(), sure.ax_.get_ylabel()) == ("Confidence", "Accuracy")
 
 
 def test_decision_curves_are_drawn():
-    display = cal.DecisionCurveDisplay.from_predictions(
+    display = cal.plot.DecisionCurveDisplay.from_predictions(
         DATA.y_true, {"a": DATA.y_prob, "_b": DATA.y_prob**2}, sample_weight=np.arange(1, 801)
     )
     ax = display.ax_
@@ -86,7 +86,7 @@ def test_decision_curves_are_drawn():
 
 
 def test_decision_curves_many_few_and_rare():
-    many = cal.DecisionCurveDisplay.from_predictions(
+    many = cal.plot.DecisionCurveDisplay.from_predictions(
         DATA.y_true,
         {f"model {i}": DATA.y_prob ** (1 + i / 10) for i in range(12)},
         thresholds=np.linspace(0.05, 0.3, 20),
@@ -94,12 +94,12 @@ def test_decision_curves_many_few_and_rare():
     assert len(texts(many.ax_)) == 14
     assert many.ax_.get_xlim() == pytest.approx((0.0425, 0.3075))
     assert inside(many.figure_)
-    one = cal.DecisionCurveDisplay.from_predictions(DATA.y_true, DATA.y_prob, thresholds=[0.3])
+    one = cal.plot.DecisionCurveDisplay.from_predictions(DATA.y_true, DATA.y_prob, thresholds=[0.3])
     assert one.ax_.lines[-1].get_marker() == "o"
-    never = cal.DecisionCurveDisplay.from_predictions(np.zeros(50, int), np.linspace(0.1, 0.9, 50))
+    never = cal.plot.DecisionCurveDisplay.from_predictions(np.zeros(50, int), np.linspace(0.1, 0.9, 50))
     assert never.ax_.get_ylim()[0] < 0 < never.ax_.get_ylim()[1]
     with pytest.raises(ValueError, match="at least one"):
-        cal.DecisionCurveDisplay({})
+        cal.plot.DecisionCurveDisplay({})
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +111,7 @@ def report():
 
 
 def test_forest_is_the_report(report):
-    display = cal.SubgroupDisplay(report).plot()
+    display = cal.plot.SubgroupDisplay(report).plot()
     left, right = display.axes_
     names = [t.get_text() for t in left.get_yticklabels()]
     assert names == ["north", "south, a region with a ra…", "(missing)", "0", "1", "2"]
@@ -137,7 +137,7 @@ def test_adjusted_pvalues_fill(report):
     groups = tuple(
         replace(g, pvalue=0.01, adjusted=q) for g, q in zip(column.groups, (0.04, 0.06, float("nan")), strict=True)
     )
-    display = cal.SubgroupDisplay(replace(report, columns=(replace(column, groups=groups),))).plot()
+    display = cal.plot.SubgroupDisplay(replace(report, columns=(replace(column, groups=groups),))).plot()
     points = [line.get_markerfacecolor() for line in display.axes_[0].lines if line.get_marker() == "o"]
     assert [color == "white" for color in points] == [False, True, True]
 
@@ -145,15 +145,15 @@ def test_adjusted_pvalues_fill(report):
 def test_forest_of_two_and_of_twenty():
     options = {"estimator": cal.Binned(5), "n_resamples": 49}
     rng = np.random.default_rng(1)
-    two = cal.SubgroupDisplay.from_predictions(DATA.y_true, DATA.y_prob, rng.integers(0, 2, 800), **options)
+    two = cal.plot.SubgroupDisplay.from_predictions(DATA.y_true, DATA.y_prob, rng.integers(0, 2, 800), **options)
     assert two.axes_[0].get_yticks().tolist() == [0, 1]
-    twenty = cal.SubgroupDisplay.from_predictions(DATA.y_true, DATA.y_prob, rng.integers(0, 20, 800), **options)
+    twenty = cal.plot.SubgroupDisplay.from_predictions(DATA.y_true, DATA.y_prob, rng.integers(0, 20, 800), **options)
     assert twenty.figure_.get_figheight() > two.figure_.get_figheight() + 3
     twenty.figure_.canvas.draw()
     heights = sorted((t.get_window_extent() for t in twenty.axes_[0].get_yticklabels()), key=lambda e: e.y0)
     assert all(a.y1 <= b.y0 + 0.5 for a, b in pairwise(heights))
     axes = plt.subplots(1, 2, sharey=True)[1]
-    given = cal.SubgroupDisplay.from_predictions(
+    given = cal.plot.SubgroupDisplay.from_predictions(
         DATA.y_true, DATA.y_prob, rng.integers(0, 3, 800), axes=axes, **options
     )
     assert given.axes_[1] is axes[1]
@@ -161,6 +161,6 @@ def test_forest_of_two_and_of_twenty():
 
 def test_displays_of_something_else():
     with pytest.raises(TypeError, match="report must be a SubgroupReport; got int"):
-        cal.SubgroupDisplay(5)
+        cal.plot.SubgroupDisplay(5)
     with pytest.raises(TypeError, match="belt must be a CalibrationBelt; got int"):
-        cal.CalibrationBeltDisplay(5)
+        cal.plot.CalibrationBeltDisplay(5)

@@ -43,7 +43,7 @@ def inside(figure):
 @pytest.mark.parametrize("k", [2, 4, 7])
 def test_panels_hold_the_differences(k):
     found = compared(k)
-    display = cal.ModelComparisonDisplay(found).plot()
+    display = cal.plot.ModelComparisonDisplay(found).plot()
     assert len(display.axes_) == len(found.measures)
     for ax, measure in zip(display.axes_, found.measures, strict=True):
         intervals = [line.get_xdata() for line in ax.lines if line.get_linewidth() > 1.5 and line.get_marker() != "o"]
@@ -60,10 +60,10 @@ def test_panels_hold_the_differences(k):
 
 
 def test_sides_say_who_is_better():
-    display = cal.ModelComparisonDisplay(compared(2)).plot(measures=["brier", "accuracy"])
+    display = cal.plot.ModelComparisonDisplay(compared(2)).plot(measures=["brier", "accuracy"])
     assert display.axes_[0].get_xlabel() == "◀ model 0 better    |    model 1 better ▶"
     assert display.axes_[1].get_xlabel() == "◀ model 1 better    |    model 0 better ▶"
-    display = cal.ModelComparisonDisplay(compared(3, reference="model 1")).plot(
+    display = cal.plot.ModelComparisonDisplay(compared(3, reference="model 1")).plot(
         measures=["log-loss", "log-loss_discrimination"]
     )
     assert display.axes_[0].get_xlabel().startswith("◀ better than reference")
@@ -76,7 +76,7 @@ def test_infinite_scores_long_names_and_formulas():
     a, b = two.values()
     names = ("a model $x_1$ of which the name does not end for quite a while", "_b")
     given = dict(zip(names, (np.where(np.arange(len(y)) == 3, 1 - y[3], a), b), strict=True))
-    display = cal.ModelComparisonDisplay.from_predictions(
+    display = cal.plot.ModelComparisonDisplay.from_predictions(
         y, given, n_resamples=40, random_state=0, measures=["log-loss"]
     )
     assert [t.get_text() for t in display.axes_[0].texts] == ["no interval (∞)"]
@@ -85,14 +85,14 @@ def test_infinite_scores_long_names_and_formulas():
 
 def test_bad_arguments():
     with pytest.raises(TypeError, match="must be a ModelComparison"):
-        cal.ModelComparisonDisplay({})
+        cal.plot.ModelComparisonDisplay({})
     for measures in ([], "brier"):
         with pytest.raises(ValueError, match="measures must be some of"):
-            cal.ModelComparisonDisplay(compared(2)).plot(measures=measures)
+            cal.plot.ModelComparisonDisplay(compared(2)).plot(measures=measures)
     with pytest.raises(ValueError, match="measure must be one of"):
-        cal.ModelComparisonDisplay(compared(2)).plot(measures=["auc"])
+        cal.plot.ModelComparisonDisplay(compared(2)).plot(measures=["auc"])
     with pytest.raises(TypeError, match="must be a ModelRanks"):
-        cal.CriticalDifferenceDisplay([1, 2])
+        cal.plot.CriticalDifferenceDisplay([1, 2])
 
 
 @pytest.mark.parametrize(("k", "n"), [(2, 5), (3, 8), (9, 20), (15, 40)])
@@ -100,7 +100,7 @@ def test_critical_difference_diagram(k, n):
     rng = np.random.default_rng(k)
     scores = rng.standard_normal((n, k)) + np.linspace(0, 2, k)
     names = [f"a rather long name of calibrator {i}" if i % 3 == 0 else f"m{i}" for i in range(k)]
-    display = cal.CriticalDifferenceDisplay.from_scores(scores, models=names)
+    display = cal.plot.CriticalDifferenceDisplay.from_scores(scores, models=names)
     ranks, ax = display.ranks, display.ax_
     assert tuple(ax.get_xlim()) == (k, 1)  # the best on the right
     bars = [line for line in ax.lines if line.get_linewidth() > 3]
@@ -124,6 +124,6 @@ def test_critical_difference_diagram(k, n):
 
 
 def test_a_critical_difference_beyond_the_axis_is_said():
-    display = cal.CriticalDifferenceDisplay.from_scores([[1, 2], [2, 1]])
+    display = cal.plot.CriticalDifferenceDisplay.from_scores([[1, 2], [2, 1]])
     assert any("more than the axis holds" in t.get_text() for t in display.ax_.texts)
     inside(display.figure_)

@@ -132,7 +132,11 @@ def test_one_panel_holds_curve_band_bins_identity_strip_and_the_number():
 
 def test_number_follows_the_estimator():
     y, p = binary()
-    for method, estimator in (("binned", cal.Binned()), (cal.Density(0.1), cal.Density(0.1)), ("density", "auto")):
+    for method, estimator in (
+        ("binned", cal.Binned()),
+        (cal.estimators.Density(0.1), cal.estimators.Density(0.1)),
+        ("density", "auto"),
+    ):
         shown = Display.from_predictions(y, p, curve=method, random_state=0)
         assert shown.estimate.value == pytest.approx(cal.calibration_error(y, p, estimator=estimator), rel=1e-12)
         plt.close(shown.figure_)
@@ -258,12 +262,7 @@ def test_plot_computes_nothing(monkeypatch):
     def fail(*args, **kwargs):
         raise AssertionError("computed while drawing")
 
-    for where in (
-        "diagram.curve_from",
-        "diagram.estimate_from_sums",
-        "reliability_display.estimate_of",
-        "reliability_display.diagram_of",
-    ):
+    for where in ("diagram.curve_from", "diagram.estimate_from_sums", "display.estimate_of", "display.diagram_of"):
         monkeypatch.setattr(f"calibrant.plot.{where}", fail)
     again = Display(display.diagrams, display.estimate, name="again").plot(histogram=None, legend=False)
     assert again.ax_ is not display.ax_

@@ -41,7 +41,7 @@ def test_binary_with_string_labels(pos_label):
     assert a.ax_.get_xlabel() == f"Predicted probability of {pos_label or 'yes'}"
 
 
-@pytest.mark.parametrize("notion", ["auto", "classwise", "confidence", "top-label", cal.ClassSpecific("c")])
+@pytest.mark.parametrize("notion", ["auto", "classwise", "confidence", "top-label", cal.notions.ClassSpecific("c")])
 def test_multiclass(notion):
     model, X, y = fitted(3, ["a", "b", "c"])
     a = Display.from_estimator(model, X, y, notion=notion, random_state=0, n_resamples=30, name="m")

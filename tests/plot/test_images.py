@@ -99,7 +99,7 @@ def test_twelve_classes():
 def test_calibration_map(rows):
     y, p = rows
     fitted = {"Platt": PlattScaling().fit(p, y), "spline": SplineCalibrator().fit(p, y)}
-    return cal.CalibrationMapDisplay.from_calibrators(fitted, y, p).figure_
+    return cal.plot.CalibrationMapDisplay.from_calibrators(fitted, y, p).figure_
 
 
 @pytest.mark.parametrize("kind", ["arrows", "heat"])
@@ -108,23 +108,23 @@ def test_simplex_map(kind):
     data = make_survey(600, "three-class", random_state=0)
     fitted = TemperatureScaling().fit(data.y_prob, data.y_true)
     truth = survey_restored if kind == "arrows" else None
-    return cal.SimplexMapDisplay.from_calibrator(fitted, kind=kind, scores=data.y_prob, truth=truth).figure_
+    return cal.plot.SimplexMapDisplay.from_calibrator(fitted, kind=kind, scores=data.y_prob, truth=truth).figure_
 
 
 @pytest.mark.parametrize("show", ["density", "frequency", "error"])
 @compared()
 def test_simplex_cells(show):
     data = make_survey(600, "three-class", random_state=0)
-    return cal.SimplexDisplay.from_predictions(data.y_true, data.y_prob, show=show).figure_
+    return cal.plot.SimplexDisplay.from_predictions(data.y_true, data.y_prob, show=show).figure_
 
 
 @pytest.mark.parametrize(
     "display",
     [
-        cal.BrierCurveDisplay,
-        cal.MurphyDisplay,
-        cal.DecisionCurveDisplay,
-        cal.RiskCoverageDisplay,
+        cal.plot.BrierCurveDisplay,
+        cal.plot.MurphyDisplay,
+        cal.plot.DecisionCurveDisplay,
+        cal.plot.RiskCoverageDisplay,
     ],
     ids=lambda display: display.__name__,
 )
@@ -135,7 +135,7 @@ def test_curves(models, display):
 
 @compared()
 def test_belt(rows):
-    return cal.CalibrationBeltDisplay.from_predictions(*rows).figure_
+    return cal.plot.CalibrationBeltDisplay.from_predictions(*rows).figure_
 
 
 @compared()
@@ -145,18 +145,18 @@ def test_null_distribution(rows):
 
 @compared()
 def test_model_comparison(models):
-    return cal.ModelComparisonDisplay.from_predictions(*models, n_resamples=30, random_state=0).figure_
+    return cal.plot.ModelComparisonDisplay.from_predictions(*models, n_resamples=30, random_state=0).figure_
 
 
 @compared()
 def test_critical_difference():
     rng = np.random.default_rng(0)
     scores = {name: rng.random(12) + shift for name, shift in (("one", 0.0), ("two", 0.3), ("three", 0.35))}
-    return cal.CriticalDifferenceDisplay.from_scores(scores).figure_
+    return cal.plot.CriticalDifferenceDisplay.from_scores(scores).figure_
 
 
 @compared()
 def test_subgroups(rows):
     y, p = rows
     names = np.random.default_rng(1).choice(["north", "south", "a place with a long name"], len(y))
-    return cal.SubgroupDisplay(cal.subgroup_calibration(y, p, names)).plot().figure_
+    return cal.plot.SubgroupDisplay(cal.subgroup_calibration(y, p, names)).plot().figure_

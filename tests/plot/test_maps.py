@@ -38,7 +38,9 @@ def line(ax, name):
 @pytest.mark.parametrize("one", [PlattScaling(), IsotonicCalibrator(), VennAbers()], ids=repr)
 def test_lines_are_the_map(one):
     truth = partial(survey_true_map, case="overconfident")
-    display = cal.CalibrationMapDisplay.from_calibrators({"map": fitted(one)}, DATA.y_true, DATA.y_prob, truth=truth)
+    display = cal.plot.CalibrationMapDisplay.from_calibrators(
+        {"map": fitted(one)}, DATA.y_true, DATA.y_prob, truth=truth
+    )
     x, y = line(display.ax_, "map")
     np.testing.assert_array_equal(y, one.predict_proba(x)[:, 1])
     x, y = line(display.ax_, "true map")
@@ -55,7 +57,7 @@ def test_two_columns_names_and_axes():
     both = np.column_stack([1 - DATA.y_prob, DATA.y_prob])
     one, two = BetaCalibration().fit(both, DATA.y_true), fitted(BetaCalibration())
     ax = plt.subplots()[1]
-    display = cal.CalibrationMapDisplay.from_calibrators([one, two], ax=ax)
+    display = cal.plot.CalibrationMapDisplay.from_calibrators([one, two], ax=ax)
     assert display.ax_ is ax
     assert list(display.maps) == ["BetaCalibration", "BetaCalibration 2"]
     np.testing.assert_allclose(*display.maps.values(), atol=1e-6)
@@ -68,7 +70,7 @@ def test_columns_that_labels_put_in_another_order():
     frame = pandas.DataFrame({"p_yes": DATA.y_prob, "p_no": 1 - DATA.y_prob})
     one = PlattScaling(labels=["no", "yes"]).fit(frame, names)
     assert one.order_ is not None
-    display = cal.CalibrationMapDisplay.from_calibrators({"map": one})
+    display = cal.plot.CalibrationMapDisplay.from_calibrators({"map": one})
     assert (np.diff(display.maps["map"]) > 0).all()
     np.testing.assert_allclose(
         display.maps["map"], fitted(PlattScaling()).predict_proba(display.scores)[:, 1], atol=1e-6
@@ -77,7 +79,7 @@ def test_columns_that_labels_put_in_another_order():
 
 def test_nothing_is_cut_off_and_no_two_maps_look_alike():
     several = {f"map {i}": fitted(PlattScaling()) for i in range(9)}
-    display = cal.CalibrationMapDisplay.from_calibrators(several, DATA.y_true, DATA.y_prob)
+    display = cal.plot.CalibrationMapDisplay.from_calibrators(several, DATA.y_true, DATA.y_prob)
     display.figure_.canvas.draw()
     width, height = display.figure_.canvas.get_width_height()
     box = display.ax_.get_legend().get_window_extent()
@@ -93,35 +95,41 @@ def test_nothing_is_cut_off_and_no_two_maps_look_alike():
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda: cal.CalibrationMapDisplay.from_calibrators([]), ValueError, "at least one"),
-        (lambda: cal.CalibrationMapDisplay.from_calibrators([3]), TypeError, "fitted calibrators"),
+        (lambda: cal.plot.CalibrationMapDisplay.from_calibrators([]), ValueError, "at least one"),
+        (lambda: cal.plot.CalibrationMapDisplay.from_calibrators([3]), TypeError, "fitted calibrators"),
         (
-            lambda: cal.CalibrationMapDisplay.from_calibrators(fitted(TemperatureScaling(), THREE)),
+            lambda: cal.plot.CalibrationMapDisplay.from_calibrators(fitted(TemperatureScaling(), THREE)),
             ValueError,
             "two classes",
         ),
         (
-            lambda: cal.CalibrationMapDisplay.from_calibrators(
+            lambda: cal.plot.CalibrationMapDisplay.from_calibrators(
                 PlattScaling(input="margin").fit([-1.0, 2.0, 0.5, -2], [0, 1, 0, 1])
             ),
             ValueError,
             "input='margin'",
         ),
-        (lambda: cal.CalibrationMapDisplay.from_calibrators(fitted(PlattScaling()), [0, 1]), ValueError, "together"),
-        (lambda: cal.SimplexMapDisplay.from_calibrator(fitted(PlattScaling())), ValueError, "three classes"),
-        (lambda: cal.SimplexMapDisplay.from_calibrator(3), TypeError, "fitted calibrator"),
         (
-            lambda: cal.SimplexMapDisplay.from_calibrator(fitted(TemperatureScaling(), THREE), kind="map"),
+            lambda: cal.plot.CalibrationMapDisplay.from_calibrators(fitted(PlattScaling()), [0, 1]),
+            ValueError,
+            "together",
+        ),
+        (lambda: cal.plot.SimplexMapDisplay.from_calibrator(fitted(PlattScaling())), ValueError, "three classes"),
+        (lambda: cal.plot.SimplexMapDisplay.from_calibrator(3), TypeError, "fitted calibrator"),
+        (
+            lambda: cal.plot.SimplexMapDisplay.from_calibrator(fitted(TemperatureScaling(), THREE), kind="map"),
             ValueError,
             "kind must be one of",
         ),
         (
-            lambda: cal.SimplexMapDisplay.from_calibrator(fitted(TemperatureScaling(), THREE), n_steps=1),
+            lambda: cal.plot.SimplexMapDisplay.from_calibrator(fitted(TemperatureScaling(), THREE), n_steps=1),
             ValueError,
             "n_steps",
         ),
         (
-            lambda: cal.SimplexMapDisplay.from_calibrator(fitted(TemperatureScaling(), THREE), scores=[[0.2, 0.8]]),
+            lambda: cal.plot.SimplexMapDisplay.from_calibrator(
+                fitted(TemperatureScaling(), THREE), scores=[[0.2, 0.8]]
+            ),
             ValueError,
             r"shape \(n, 3\)",
         ),
@@ -134,7 +142,7 @@ def test_bad_arguments(make, error, words):
 
 def test_arrows_run_from_stated_to_calibrated():
     one = fitted(DirichletCalibration(), THREE)
-    display = cal.SimplexMapDisplay.from_calibrator(one, scores=THREE.y_prob, truth=survey_restored)
+    display = cal.plot.SimplexMapDisplay.from_calibrator(one, scores=THREE.y_prob, truth=survey_restored)
     children = display.axes_[0].get_children()
     (arrows,) = [a for a in children if isinstance(a, Quiver)]
     (misses,) = [a for a in children if isinstance(a, LineCollection)]
@@ -163,7 +171,7 @@ def test_columns_in_another_order_than_classes(labels):
     frame = pandas.DataFrame(P, columns=names)
     one = DirichletCalibration(labels=labels).fit(frame, y)
     assert (one.order_ is None) == (labels is None)
-    display = cal.SimplexMapDisplay.from_calibrator(one)  # without a warning that an array has no names
+    display = cal.plot.SimplexMapDisplay.from_calibrator(one)  # without a warning that an array has no names
     stated = dict(zip(display.classes, display.stated.T, strict=True))
     want = one.predict_proba(pandas.DataFrame({n: stated[n] for n in names}))
     np.testing.assert_allclose(display.calibrated, want, rtol=1e-12)
@@ -171,7 +179,7 @@ def test_columns_in_another_order_than_classes(labels):
 
 def test_heat_shows_the_change():
     one = fitted(DirichletCalibration(), THREE)
-    display = cal.SimplexMapDisplay.from_calibrator(one, kind="heat", scores=THREE.y_prob)
+    display = cal.plot.SimplexMapDisplay.from_calibrator(one, kind="heat", scores=THREE.y_prob)
     assert len(display.axes_) == 3
     change = one.predict_proba(display.stated) - display.stated
     for k, ax in enumerate(display.axes_):
@@ -187,7 +195,7 @@ def test_the_simplex_on_the_page():
     grid = simplex_grid(4)
     assert len(grid) == 15
     assert len(np.unique(grid.round(9), axis=0)) == 15
-    ax = cal.SimplexMapDisplay.from_calibrator(fitted(TemperatureScaling(), THREE)).axes_[0]
+    ax = cal.plot.SimplexMapDisplay.from_calibrator(fitted(TemperatureScaling(), THREE)).axes_[0]
     ax.figure.canvas.draw()
     words = [t.get_text() for t in ax.texts]
     assert words.count("0.2") == 3

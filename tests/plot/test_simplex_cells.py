@@ -17,11 +17,11 @@ WEIGHTS = RNG.integers(1, 4, 400)
 @pytest.mark.parametrize("n_bins", [1, 4, 7])
 def test_cells_make_the_binned_error(n_bins, weights):
     """Mean over rows of the cells' errors is the L1 error of ``SimplexBinned``; cells tile the triangle."""
-    display = cal.SimplexDisplay.from_predictions(Y, P, show="error", n_bins=n_bins, sample_weight=weights)
+    display = cal.plot.SimplexDisplay.from_predictions(Y, P, show="error", n_bins=n_bins, sample_weight=weights)
     assert len(display.cells) == n_bins**2
     share = display.density / display.density.sum()
     assert display.density.mean() == pytest.approx(1)
-    given = {"notion": "canonical", "estimator": cal.SimplexBinned(n_bins), "sample_weight": weights}
+    given = {"notion": "canonical", "estimator": cal.estimators.SimplexBinned(n_bins), "sample_weight": weights}
     assert np.nansum(share * display.error) == pytest.approx(cal.calibration_error(Y, P, **given), abs=1e-12)
     np.testing.assert_allclose(display.cells.sum(axis=2), 1)
     drawn = display.axes_[0].collections[-1]
@@ -32,8 +32,8 @@ def test_cells_make_the_binned_error(n_bins, weights):
 @pytest.mark.parametrize("orientation", ["data", "query"])
 def test_kernels(orientation):
     """Density and frequency by SciPy's Dirichlet density, at the centres of cells."""
-    kernel = cal.DirichletKernel(0.05, orientation)
-    display = cal.SimplexDisplay.from_predictions(Y, P, kind="kernel", show="frequency", estimator=kernel)
+    kernel = cal.estimators.DirichletKernel(0.05, orientation)
+    display = cal.plot.SimplexDisplay.from_predictions(Y, P, kind="kernel", show="frequency", estimator=kernel)
     centres = display.cells.mean(axis=1)
     for at in (0, 1000, 2500):
         x = centres[at]
@@ -50,18 +50,18 @@ def test_kernels(orientation):
 
 
 def test_where_there_are_no_rows_nothing_is_drawn():
-    display = cal.SimplexDisplay.from_predictions([0, 1, 2], np.eye(3) * 0.94 + 0.02, n_bins=5, show="error")
+    display = cal.plot.SimplexDisplay.from_predictions([0, 1, 2], np.eye(3) * 0.94 + 0.02, n_bins=5, show="error")
     assert np.isnan(display.error).sum() == 22
     assert len(display.axes_[0].collections[-1].get_paths()) == 3
-    kernel = cal.SimplexDisplay.from_predictions(
-        [0, 1, 2], np.eye(3) * 0.94 + 0.02, kind="kernel", estimator=cal.DirichletKernel(0.005)
+    kernel = cal.plot.SimplexDisplay.from_predictions(
+        [0, 1, 2], np.eye(3) * 0.94 + 0.02, kind="kernel", estimator=cal.estimators.DirichletKernel(0.005)
     )
     assert np.isnan(kernel.error).any()
     plt.close("all")
 
 
 def test_a_row_on_the_planes_at_a_third_is_in_a_neighbour():
-    display = cal.SimplexDisplay.from_predictions([0, 1, 2], np.full((3, 3), 1 / 3), n_bins=3)
+    display = cal.plot.SimplexDisplay.from_predictions([0, 1, 2], np.full((3, 3), 1 / 3), n_bins=3)
     assert display.density.max() == pytest.approx(9)
     plt.close("all")
 
@@ -78,9 +78,9 @@ def test_a_row_on_the_planes_at_a_third_is_in_a_neighbour():
 )
 def test_bad_arguments(given, error, words):
     with pytest.raises(error, match=words):
-        cal.SimplexDisplay.from_predictions(Y, P, **given)
+        cal.plot.SimplexDisplay.from_predictions(Y, P, **given)
 
 
 def test_other_than_three_classes():
     with pytest.raises(ValueError, match="three classes; y_prob has 2"):
-        cal.SimplexDisplay.from_predictions([0, 1, 0], [0.2, 0.8, 0.4])
+        cal.plot.SimplexDisplay.from_predictions([0, 1, 0], [0.2, 0.8, 0.4])

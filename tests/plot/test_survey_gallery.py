@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 SCRIPT = Path(__file__).parents[2] / "docs" / "examples" / "survey_gallery.py"
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::calibrant.CalibrantWarning")]
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::calibrant.exceptions.CalibrantWarning")]
 
 
 @pytest.fixture

@@ -54,7 +54,7 @@ def test_three_tenths(n_bins, dtype):
         two = [[0.3, 0.7], [0.7, 0.3]]
         for k in (0, 1):
             curve = cal.reliability_curve(
-                [0, 1], np.array(two, dtype=dtype), notion=cal.ClassSpecific(k), estimator=cal.Binned(n_bins)
+                [0, 1], np.array(two, dtype=dtype), notion=cal.notions.ClassSpecific(k), estimator=cal.Binned(n_bins)
             )
             assert np.flatnonzero(curve.count).tolist() == [n_bins * 3 // 10 - 1, n_bins * 7 // 10 - 1]
 

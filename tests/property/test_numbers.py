@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import calibrant as cal
-from calibrant import Binned, Density, ResidualKernel
+from calibrant import Binned
+from calibrant.estimators import Density, ResidualKernel
 
 quick = settings(deadline=None, derandomize=True, max_examples=40)
 few = settings(deadline=None, derandomize=True, max_examples=15)
@@ -107,9 +108,9 @@ def test_notions_agree_with_their_parts(sample):
     k = P.shape[1]
     part = Binned(7)
     options = {"labels": range(k), "estimator": part}
-    each = [cal.calibration_error(y, P, notion=cal.ClassSpecific(c), **options) for c in range(k)]
+    each = [cal.calibration_error(y, P, notion=cal.notions.ClassSpecific(c), **options) for c in range(k)]
     assert cal.calibration_error(y, P, notion="classwise", **options) == pytest.approx(np.mean(each))
-    worst = cal.calibration_error(y, P, notion=cal.Classwise("max"), **options)
+    worst = cal.calibration_error(y, P, notion=cal.notions.Classwise("max"), **options)
     assert worst == pytest.approx(max(each))
     confidence = cal.calibration_error(y, P, notion="confidence", **options)
     assert confidence <= cal.calibration_error(y, P, notion="top-label", **options) + 1e-12
@@ -117,7 +118,9 @@ def test_notions_agree_with_their_parts(sample):
     assert confidence == pytest.approx(cal.calibration_error(top == y, P.max(axis=1), estimator=part), abs=1e-9)
     # The canonical error of p = 1 bounds the sum over classes of any coarser look at the same cells.
     bias = sum(abs((y == c).mean() - P[:, c].mean()) for c in range(k))
-    canonical = cal.calibration_error(y, P, notion="canonical", labels=range(k), estimator=cal.SimplexBinned())
+    canonical = cal.calibration_error(
+        y, P, notion="canonical", labels=range(k), estimator=cal.estimators.SimplexBinned()
+    )
     assert bias <= canonical + 1e-9
 
 
@@ -187,6 +190,6 @@ def test_pieces_merge_to_the_whole_where_ranks_fall_between_cells(seed):
     y = (rng.random(p.size) < p).astype(int)
     w = np.full(p.size, rng.integers(1, 7) * 1000 + rng.integers(0, 2))
     cut = int(rng.integers(1, p.size))
-    one, two = (cal.Accumulator().add(y[s], p[s], sample_weight=w[s]) for s in (slice(cut), slice(cut, None)))
-    whole = cal.Accumulator().add(y, p, sample_weight=w)
+    one, two = (cal.Accumulator().update(y[s], p[s], sample_weight=w[s]) for s in (slice(cut), slice(cut, None)))
+    whole = cal.Accumulator().update(y, p, sample_weight=w)
     assert (one + two).estimate(n_resamples=2).value == pytest.approx(whole.estimate(n_resamples=2).value, abs=1e-12)

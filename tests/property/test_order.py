@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibrant import Binned, Cumulative, Isotonic, Smooth, Sweep, calibration_error
+from calibrant import Binned, calibration_error
+from calibrant.estimators import Cumulative, Isotonic, Smooth, Sweep
 from calibrant.estimators import sweep as sweep_module
 
 from ..contract.naive import Sample

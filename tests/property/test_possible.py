@@ -14,13 +14,13 @@ ESTIMATORS = (
     cal.EmpiricalBayes(prior="wide"),
     cal.Binned(),
     cal.Binned("sqrt", "quantile", debias=True),
-    cal.ResidualKernel(),
-    cal.ResidualKernel(space="score"),
-    cal.Density(),
-    cal.Smooth(),
-    cal.Sweep(),
-    cal.BetaKernel(),
-    cal.Isotonic(),
+    cal.estimators.ResidualKernel(),
+    cal.estimators.ResidualKernel(space="score"),
+    cal.estimators.Density(),
+    cal.estimators.Smooth(),
+    cal.estimators.Sweep(),
+    cal.estimators.BetaKernel(),
+    cal.estimators.Isotonic(),
 )
 
 
@@ -61,7 +61,7 @@ def test_cells_of_the_simplex_are_the_same_for_any_order_of_classes(k, steps, n,
     parts = rng.multinomial(steps * k, np.full(k, 1 / k), n)
     p, y, order = parts / parts.sum(axis=1, keepdims=True), rng.integers(0, k, n), rng.permutation(k)
     one, two = (
-        cal.calibration_error(labels, q, notion="canonical", labels=range(k), estimator=cal.SimplexBinned(m))
+        cal.calibration_error(labels, q, notion="canonical", labels=range(k), estimator=cal.estimators.SimplexBinned(m))
         for labels, q in ((y, p), (np.argsort(order)[y], p[:, order]))
     )
     assert one == pytest.approx(two, abs=1e-12)
@@ -97,7 +97,9 @@ def test_as_few_rows_as_none_says_what_may_be_unseen():
         assert cal.estimate(p.astype(int), p).interval.high >= 1 - 0.025 ** (1 / n) - 1e-15
 
 
-@pytest.mark.parametrize("estimator", [cal.Binned(), cal.Binned(5, "quantile"), cal.ResidualKernel(), cal.Density()])
+@pytest.mark.parametrize(
+    "estimator", [cal.Binned(), cal.Binned(5, "quantile"), cal.estimators.ResidualKernel(), cal.estimators.Density()]
+)
 @pytest.mark.slow
 def test_counts_drawn_anew_read_what_labels_drawn_anew_do(estimator):
     """Readings of a calibrated model, averaged over a hundred rare classes, against labels drawn row by row."""
@@ -109,7 +111,7 @@ def test_counts_drawn_anew_read_what_labels_drawn_anew_do(estimator):
         return np.minimum((p.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1), k - 1)
 
     read = np.array([cal.calibration_error(labels(), p, notion="classwise", estimator=estimator) for _ in range(30)])
-    reduction = cal.Classwise().reduce(cal.as_predictions(labels(), p))
+    reduction = cal.notions.Classwise().reduce(cal.as_predictions(labels(), p))
     sums = estimator.summarize(reduction[:])
     paths = sums_paths(estimator, sums, 1, 30, [np.random.default_rng(i) for i in range(k)], counts=True)
     drawn = np.mean([path.powers[0] for path in paths], axis=0)
@@ -119,8 +121,13 @@ def test_counts_drawn_anew_read_what_labels_drawn_anew_do(estimator):
 def test_problems_side_by_side_have_the_paths_of_each_alone():
     rng = np.random.default_rng(5)
     p = rng.dirichlet(np.ones(5), 300)
-    reduction = cal.Classwise().reduce(cal.as_predictions(rng.integers(0, 5, 300), p))
-    for estimator in (*ESTIMATORS[2:10], cal.Binned(4, mapping="linear"), cal.Parametric(), cal.AdaptiveKernel()):
+    reduction = cal.notions.Classwise().reduce(cal.as_predictions(rng.integers(0, 5, 300), p))
+    for estimator in (
+        *ESTIMATORS[2:10],
+        cal.Binned(4, mapping="linear"),
+        cal.estimators.Parametric(),
+        cal.estimators.AdaptiveKernel(),
+    ):
         sums = estimator.summarize(reduction[:])
         for counts in (False, True):
             noise = [[np.random.default_rng(i) for i in range(5)] for _ in range(2)]
@@ -166,15 +173,15 @@ def test_the_drawn_class_errs_at_most_half_as_much_as_all_together(k, n, m, norm
     y = rng.integers(0, k, n)
     about = {"labels": range(k), "norm": norm}
     for center in ("cell", "row"):
-        part = {**about, "estimator": cal.SimplexBinned(m, center)}
+        part = {**about, "estimator": cal.estimators.SimplexBinned(m, center)}
         drawn = cal.calibration_error(y, p, notion="drawn-class", **part)
-        every = cal.calibration_error(y, p, notion=cal.Canonical(), **part)
+        every = cal.calibration_error(y, p, notion=cal.notions.Canonical(), **part)
         assert drawn <= every * (0.5 if norm == 1 else (1 - 1 / k) ** 0.5) + 1e-12
-        e = cal.estimate(y, p, notion=cal.DrawnClass(), n_resamples=20, **part)
+        e = cal.estimate(y, p, notion=cal.notions.DrawnClass(), n_resamples=20, **part)
         assert e.value == pytest.approx(drawn, abs=1e-12)
         assert 0 <= e.interval.low <= e.value <= e.interval.high <= 1
     means, rows = (
-        cal.calibration_error(y, p, notion="canonical", estimator=cal.SimplexBinned(m, c), **about)
+        cal.calibration_error(y, p, notion="canonical", estimator=cal.estimators.SimplexBinned(m, c), **about)
         for c in ("cell", "row")
     )
     assert means <= rows + 1e-12
@@ -184,5 +191,7 @@ def test_of_two_classes_the_drawn_class_is_either():
     rng = np.random.default_rng(0)
     p = rng.random(500)
     y = (rng.random(500) < p**1.5).astype(int)
-    one = cal.calibration_error(y, np.column_stack([1 - p, p]), notion="drawn-class", estimator=cal.SimplexBinned(7))
+    one = cal.calibration_error(
+        y, np.column_stack([1 - p, p]), notion="drawn-class", estimator=cal.estimators.SimplexBinned(7)
+    )
     assert one == pytest.approx(cal.calibration_error(y, p, estimator=cal.Binned(7)), abs=1e-12)

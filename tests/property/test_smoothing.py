@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant import Density, ResidualKernel
 from calibrant.data.problem import Problem
+from calibrant.estimators import Density, ResidualKernel
 from calibrant.sums import KERNELS, GridMoments, Smoother
 
 from ..contract.naive import Sample, rank_residual
@@ -47,7 +47,7 @@ def test_the_largest_gap_is_sought_where_there_are_data():
     rng = np.random.default_rng(0)
     p = rng.uniform(0.4, 0.6, 20_000)
     y = rng.random(20_000) < p
-    for estimator in (cal.Density(0.01), ResidualKernel(0.01, "score")):
+    for estimator in (cal.estimators.Density(0.01), ResidualKernel(0.01, "score")):
         assert cal.calibration_error(y, p, estimator=estimator, norm=float("inf")) < 0.08
         far = cal.calibration_error(y, p - 0.3, estimator=estimator, norm=float("inf"))
         assert far == pytest.approx(0.3, abs=0.08)

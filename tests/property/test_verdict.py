@@ -70,7 +70,7 @@ def drawn(seed):
     elif kind == 2:
         options["sample_weight"] = rng.integers(0 if n > 5 else 1, 5, n) + (np.arange(n) == 0)
     if rng.random() < 0.3:
-        options["material"] = float(rng.uniform(0.001, 0.3))
+        options["tolerance"] = float(rng.uniform(0.001, 0.3))
     if rng.random() < 0.3:
         options["threshold"] = float(rng.uniform(0.01, 0.99))
     if rng.random() < 0.15:
@@ -102,7 +102,7 @@ def contradictions(report, y, p, options):
             assert (ends.low > 0) == wrong
             assert ends.low <= estimate.corrected <= ends.high
             assert estimate.value <= 0 or ends.low <= estimate.value <= ends.high
-    assert e.matters is (True if low >= e.material else False if high <= e.material else None)
+    assert e.matters is (True if low >= e.tolerance else False if high <= e.tolerance else None)
     assert (e.status == "no evidence") == (not wrong and e.matters is False)
     assert words.startswith(OPENINGS[e.status])
     printed = re.search(rf"{100 * level:g} % interval {NUMBER} to {NUMBER}\)", words)
@@ -172,21 +172,21 @@ def check(seeds):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(10))
-@pytest.mark.filterwarnings("ignore::calibrant.CalibrantWarning")
+@pytest.mark.filterwarnings("ignore::calibrant.exceptions.CalibrantWarning")
 def test_no_report_contradicts_itself(part):
     check(range(12 * part, 12 * (part + 1)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(20))
-@pytest.mark.filterwarnings("ignore::calibrant.CalibrantWarning")
+@pytest.mark.filterwarnings("ignore::calibrant.exceptions.CalibrantWarning")
 def test_none_of_many_reports_contradicts_itself(part):
     """More than these are checked by ``python -m benchmarks.contradictions``."""
     check(range(1000 + 25 * part, 1000 + 25 * (part + 1)))
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::calibrant.CalibrantWarning")
+@pytest.mark.filterwarnings("ignore::calibrant.exceptions.CalibrantWarning")
 def test_reports_that_once_went_wrong():
     """An error where an estimator finds no class of two rows; a region with the same percentage stated and observed."""
     check([6743, 6569, 7202, 7515, 9876])

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant import Binned, Density, ResidualKernel, calibration_error
+from calibrant import Binned, calibration_error
 from calibrant.data.problem import Problem
+from calibrant.estimators import Density, ResidualKernel
 from calibrant.sums import GridMoments, resolve_bandwidth
 
 STEP = 1 / 4096
@@ -145,7 +146,7 @@ def test_classes_that_never_come(notion):
     for estimator in ALL:
         got = calibration_error(y, P, notion=notion, estimator=estimator, labels=[0, 1, 2])
         assert got == pytest.approx(0, abs=close(estimator))
-    assert set(cal.reliability_curves(y, P, notion="top-label", labels=[0, 1, 2])) == {0}
+    assert set(cal.reliability_curve(y, P, notion="top-label", labels=[0, 1, 2])) == {0}
 
 
 def test_intervals_of_degenerate_samples():
@@ -162,7 +163,9 @@ def test_intervals_of_degenerate_samples():
 
 
 def test_isj_without_a_solution_says_so():
-    with pytest.warns(cal.BandwidthWarning, match=r"bandwidth='isj' has no solution .* Silverman's rule is used"):
+    with pytest.warns(
+        cal.exceptions.BandwidthWarning, match=r"bandwidth='isj' has no solution .* Silverman's rule is used"
+    ):
         value = calibration_error([0, 1], [0.2, 0.8], estimator=Density("isj"))
     assert value == pytest.approx(calibration_error([0, 1], [0.2, 0.8], estimator=Density("silverman")))
 

@@ -58,7 +58,7 @@ def published(f, y, h, p):
 @pytest.mark.parametrize("h", [0.02, 0.3])
 def test_as_published(h, p):
     f = softmax(LOGITS)
-    got = cal.calibration_error(LABELS, f, notion="canonical", estimator=cal.DirichletKernel(h), norm=p)
+    got = cal.calibration_error(LABELS, f, notion="canonical", estimator=cal.estimators.DirichletKernel(h), norm=p)
     assert got**p == pytest.approx(published(f, LABELS, h, p), abs=1e-12)
 
 
@@ -71,7 +71,7 @@ def test_blocks_of_weights_make_no_difference(orientation, debias, h, monkeypatc
     y, f, _ = sample(3, 90, rng)
     y, f = np.concatenate([y, 2 - y[:20]]), np.concatenate([f, f[:20]])
     w = rng.integers(1, 4, 110)
-    estimator = cal.DirichletKernel(h, orientation, debias)
+    estimator = cal.estimators.DirichletKernel(h, orientation, debias)
     problem = {"notion": "canonical", "estimator": estimator, "norm": 2, "sample_weight": w, "labels": range(3)}
     whole = cal.calibration_error(y, f, **problem)
     if debias is None and orientation == "data":
@@ -87,7 +87,7 @@ def test_rows_far_from_all_others(orientation, monkeypatch):
     """Their weights beside that of the row itself are nothing: they are summed relative to the largest."""
     rng = np.random.default_rng(8)
     y, f, _ = sample(4, 150, rng)
-    estimator = cal.DirichletKernel(1e-4, orientation, "square")
+    estimator = cal.estimators.DirichletKernel(1e-4, orientation, "square")
     w = rng.integers(1, 3, 150)
     problem = {"notion": "canonical", "estimator": estimator, "norm": 2, "labels": range(4), "sample_weight": w}
     seen = []
@@ -102,7 +102,7 @@ def test_rows_far_from_all_others(orientation, monkeypatch):
 def testthreads_change_nothing(monkeypatch):
     rng = np.random.default_rng(9)
     y, f, _ = sample(5, 1600, rng)
-    estimator = cal.DirichletKernel(0.05, "query", "cross", residual=True)
+    estimator = cal.estimators.DirichletKernel(0.05, "query", "cross", residual=True)
     with threadpool_limits(1):
         assert threads.allowed() == 1
         alone = cal.calibration_error(y, f, notion="canonical", estimator=estimator)
@@ -121,7 +121,7 @@ def test_an_error_in_a_thread_is_raised(monkeypatch):
 
 def test_marginal_and_confidence_are_the_binary_version():
     f = softmax(LOGITS)
-    estimator = cal.DirichletKernel(0.1)
+    estimator = cal.estimators.DirichletKernel(0.1)
     marginal = cal.calibration_error(LABELS, f, notion="classwise", estimator=estimator)
     each = [published(np.column_stack([1 - f[:, c], f[:, c]]), (c == LABELS).astype(int), 0.1, 1) / 2 for c in range(3)]
     assert marginal == pytest.approx(np.mean(each), abs=1e-12)
@@ -142,7 +142,7 @@ def test_squares_are_unbiased_where_the_kernel_cannot_blur():
         y = (rng.random((24, 1)) > chances[which].cumsum(axis=1)).sum(axis=1)
         for name in found:
             debias = None if name == "plug-in" else name
-            estimator = cal.DirichletKernel(0.001, "query", debias)
+            estimator = cal.estimators.DirichletKernel(0.001, "query", debias)
             problem = {"notion": "canonical", "estimator": estimator, "labels": [0, 1, 2]}
             if debias is None:
                 value = cal.calibration_error(y, points[which], norm=2, **problem) ** 2
@@ -190,7 +190,7 @@ def test_leave_one_out_bandwidths():
     rng = np.random.default_rng(0)
     y, f, _ = sample(3, 2000, rng)
     one = vectors(y, f)
-    right, wrong = (cal.DirichletKernel(rule).h(one, 1) for rule in ("loo", "loo-as-published"))
+    right, wrong = (cal.estimators.DirichletKernel(rule).h(one, 1) for rule in ("loo", "loo-as-published"))
     assert 1e-3 < right < 0.1
     assert wrong < right / 4
 
@@ -216,8 +216,8 @@ def test_the_published_bandwidth(case):
         log_k = np.log(f) @ (f / h).T - (gammaln(f / h + 1).sum(axis=1) - gammaln(1 / h + 3))
         np.fill_diagonal(log_k, -np.inf)
         best = max(best, ((logsumexp(log_k, axis=1) - np.log(149 * h)).sum(), h))
-    found = cal.DirichletKernel("loo-as-published", eps=1e-300)
-    at_best = cal.DirichletKernel(best[1], eps=1e-300)
+    found = cal.estimators.DirichletKernel("loo-as-published", eps=1e-300)
+    at_best = cal.estimators.DirichletKernel(best[1], eps=1e-300)
     given = {"notion": "canonical", "labels": [0, 1, 2]}
     assert found.h(vectors(y, f), 1) == pytest.approx(best[1], rel=1e-12)
     got, wanted = (cal.calibration_error(y, f, estimator=e, **given) for e in (found, at_best))
@@ -242,7 +242,7 @@ def test_details():
 
 def test_duplicates_single_samples_and_one_class():
     f = np.array([[0.2, 0.5, 0.3]])
-    estimator = cal.DirichletKernel(0.1)
+    estimator = cal.estimators.DirichletKernel(0.1)
     assert np.isnan(cal.calibration_error([1], f, notion="canonical", estimator=estimator, labels=[0, 1, 2]))
     twice = np.repeat(f, 2, axis=0)
     # Each sees the other only: the gap of the first is that of the other's outcome.
@@ -266,24 +266,26 @@ def test_duplicates_single_samples_and_one_class():
 )
 def test_bad_parts(arguments, words):
     with pytest.raises(ValueError, match=words):
-        cal.DirichletKernel(**arguments)
+        cal.estimators.DirichletKernel(**arguments)
     with pytest.raises(TypeError, match="bandwidth"):
-        cal.DirichletKernel(True)
+        cal.estimators.DirichletKernel(True)
     with pytest.raises(TypeError, match="residual"):
-        cal.DirichletKernel(residual="no")
+        cal.estimators.DirichletKernel(residual="no")
 
 
 @pytest.mark.parametrize(("debias", "norm"), [("square", 1), ("cross", 3)])
 def test_norms_that_have_no_such_debias(debias, norm):
     y, f, _ = sample(3, 20, np.random.default_rng(0))
     with pytest.raises(ValueError, match=f"debias='{debias}' is for norm"):
-        cal.calibration_error(y, f, notion="canonical", estimator=cal.DirichletKernel(0.1, debias=debias), norm=norm)
+        cal.calibration_error(
+            y, f, notion="canonical", estimator=cal.estimators.DirichletKernel(0.1, debias=debias), norm=norm
+        )
 
 
 def test_a_plug_in_has_no_interval():
     y, f, _ = sample(3, 50, np.random.default_rng(0))
     with pytest.raises(TypeError, match="use debias='cross'"):
-        cal.estimate(y, f, notion="canonical", estimator=cal.DirichletKernel(0.1))
+        cal.estimate(y, f, notion="canonical", estimator=cal.estimators.DirichletKernel(0.1))
 
 
 @pytest.mark.parametrize("orientation", ["data", "query"])
@@ -293,7 +295,7 @@ def test_the_grid_of_one_score_is_the_exact_sum(orientation, debias, residual, n
     rng = np.random.default_rng(6)
     p = rng.beta(0.7, 0.5, 3000)
     y = rng.random(3000) < p**1.3
-    estimator = cal.DirichletKernel(0.003, orientation, debias, residual)
+    estimator = cal.estimators.DirichletKernel(0.003, orientation, debias, residual)
     on_grid = cal.calibration_error(y, p, estimator=estimator, norm=norm)
     monkeypatch.setattr("calibrant.estimators.beta.ANGLE_CELLS", 4000)
     assert on_grid == pytest.approx(cal.calibration_error(y, p, estimator=estimator, norm=norm), abs=2e-5)
@@ -304,7 +306,7 @@ def test_logits_are_exact_where_probabilities_are_saturated():
     rng = np.random.default_rng(3)
     y = rng.integers(0, 3, 40)
     z = 200 * (np.eye(3)[y] + rng.normal(size=(40, 3)))
-    estimator = cal.DirichletKernel(0.05, "query")
+    estimator = cal.estimators.DirichletKernel(0.05, "query")
     problem = {"notion": "canonical", "estimator": estimator, "norm": 2}
     logs = z - z.max(axis=1, keepdims=True)
     logs -= np.log(np.exp(logs).sum(axis=1, keepdims=True))

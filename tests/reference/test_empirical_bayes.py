@@ -275,5 +275,5 @@ def test_weights_of_a_prior_are_scaled():
 def test_warns_when_it_does_not_converge(monkeypatch):
     monkeypatch.setattr(laplace, "_MAX_ITERATIONS", 1)
     s, o = drawn(200)
-    with pytest.warns(cal.ConvergenceWarning, match="did not converge in 1 steps"):
+    with pytest.warns(cal.exceptions.ConvergenceWarning, match="did not converge in 1 steps"):
         cal.calibration_error(o.astype(int), s, pos_label=1)

@@ -5,7 +5,7 @@ import pytest
 import calibrant as cal
 
 
-@pytest.mark.parametrize("make", [cal.Parametric, cal.BetaKernel])
+@pytest.mark.parametrize("make", [cal.estimators.Parametric, cal.estimators.BetaKernel])
 def test_eps(make):
     assert make(eps=0.1).eps == 0.1
     for eps in (0, -1, 0.11, 5, float("nan")):

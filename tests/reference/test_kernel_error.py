@@ -8,7 +8,7 @@ import pytest
 
 import calibrant as cal
 
-KCE = cal.KernelCalibrationError
+KCE = cal.estimators.KernelCalibrationError
 DISTANCE = {
     "total-variation": lambda a, b: 0.5 * sum(abs(u - v) for u, v in zip(a, b, strict=True)),
     "euclidean": math.dist,
@@ -57,7 +57,7 @@ def test_agrees_with_a_double_loop(kernel, distance, statistic, kind):
     assert square(y, P, kce, sample_weight=w) == pytest.approx(expected, abs=1e-12)
     s = P[:, 0]
     expected = naive(s[:, None], ((y == 0) - s)[:, None], kce, 0.3, w)
-    got = cal.squared_calibration_error(y, P, notion=cal.ClassSpecific(0), estimator=kce, sample_weight=w)
+    got = cal.squared_calibration_error(y, P, notion=cal.notions.ClassSpecific(0), estimator=kce, sample_weight=w)
     assert got == pytest.approx(expected, abs=1e-12)
 
 

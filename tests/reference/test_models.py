@@ -12,19 +12,19 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsRegressor
 
 import calibrant as cal
-from calibrant import (
+from calibrant import Binned, calibration_error, squared_calibration_error
+from calibrant.data.problem import Problem
+from calibrant.estimators import (
     AdaptiveKernel,
     BetaKernel,
-    Binned,
     CrossFit,
     Density,
     Parametric,
     ResidualKernel,
-    calibration_error,
-    squared_calibration_error,
+    beta,
+    left_out,
+    logitmap,
 )
-from calibrant.data.problem import Problem
-from calibrant.estimators import beta, left_out, logitmap
 from calibrant.estimators.base import Cells
 from calibrant.sums import Smoother, logistic_fit
 
@@ -114,7 +114,7 @@ def test_clip_level_decides_what_a_wrong_certainty_weighs():
 def test_a_fit_that_did_not_converge_says_so(monkeypatch):
     monkeypatch.setattr(logistic_fit, "_ITERATIONS", 1)
     s = np.linspace(0.01, 0.99, 99)
-    with pytest.warns(cal.ConvergenceWarning, match="did not converge in 1 steps for 1 of 1 samples"):
+    with pytest.warns(cal.exceptions.ConvergenceWarning, match="did not converge in 1 steps for 1 of 1 samples"):
         calibration_error(s > 0.5, s, estimator=Parametric(shrinkage=1.0))
 
 
@@ -355,10 +355,10 @@ def test_squares_combine_over_classes_without_a_cut():
     rng = np.random.default_rng(15)
     q = rng.dirichlet(np.ones(3), 300)
     y = np.minimum((rng.random((300, 1)) > np.cumsum(q, axis=1)).sum(axis=1), 2)
-    alone = [squared_calibration_error(y, q, notion=cal.ClassSpecific(k)) for k in range(3)]
+    alone = [squared_calibration_error(y, q, notion=cal.notions.ClassSpecific(k)) for k in range(3)]
     assert min(alone) < 0
     assert squared_calibration_error(y, q, notion="classwise") == pytest.approx(np.mean(alone), abs=1e-15)
-    assert squared_calibration_error(y, q, notion=cal.Classwise("max")) == max(alone)
+    assert squared_calibration_error(y, q, notion=cal.notions.Classwise("max")) == max(alone)
 
 
 @pytest.mark.parametrize("estimator", [Binned(), ResidualKernel(), Density(), Parametric(), BetaKernel()], ids=repr)
@@ -370,7 +370,7 @@ def test_what_has_no_unbiased_square_is_refused(estimator):
 def test_squares_judge_their_input():
     q = [[0.2, 0.8], [0.6, 0.4]]
     with pytest.raises(ValueError, match=r"SimplexBinned.* has no unbiased square"):
-        squared_calibration_error([0, 1], q, notion="canonical", estimator=cal.SimplexBinned())
+        squared_calibration_error([0, 1], q, notion="canonical", estimator=cal.estimators.SimplexBinned())
     with pytest.raises(ValueError, match="estimator must be 'auto', an estimator"):
         squared_calibration_error([0, 1], q, estimator="best")
     assert squared_calibration_error([0, 1] * 30, [0.4, 0.6] * 30, estimator=CrossFit()) > 0.1

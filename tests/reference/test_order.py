@@ -9,8 +9,9 @@ import pytest
 from sklearn.isotonic import IsotonicRegression
 
 import calibrant as cal
-from calibrant import Binned, Cumulative, Isotonic, Smooth, Sweep, calibration_error
+from calibrant import Binned, calibration_error
 from calibrant.data.problem import Problem
+from calibrant.estimators import Cumulative, Isotonic, Smooth, Sweep
 
 INF = float("inf")
 ALL = [Smooth(), Smooth(0.1), Sweep(), Sweep("uniform"), Isotonic(), Cumulative(), Cumulative("kuiper")]
@@ -277,7 +278,7 @@ def test_isotonic_curve():
     assert cal.calibration_error(y, p, estimator=Isotonic()) == pytest.approx(
         np.average(np.abs(curve.lce), weights=curve.count)
     )
-    per_class = cal.reliability_curves(y, p, estimator="isotonic")
+    per_class = cal.reliability_curve(y, p, estimator="isotonic", notion="classwise")
     np.testing.assert_array_equal(per_class[1].observed, curve.observed)
     banded = cal.reliability_curve(y, p, estimator="isotonic", level=0.9)
     np.testing.assert_array_equal(banded.observed, curve.observed)
@@ -377,7 +378,7 @@ def test_without_weight_there_is_no_number(estimator):
 
 def test_isotonic_curve_without_weight_is_nan():
     y, P = [0, 0, 1], [[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]]
-    curves = cal.reliability_curves(y, P, notion="top-label", estimator="isotonic", sample_weight=[1, 1, 0])
+    curves = cal.reliability_curve(y, P, notion="top-label", estimator="isotonic", sample_weight=[1, 1, 0])
     assert np.isfinite(curves[0].observed).all()
     if 1 in curves:
         assert np.isnan(curves[1].observed).all()
@@ -405,8 +406,8 @@ def test_smooth_takes_no_callable():
 def test_smooth_streams():
     y, p = sample(2, 500)
     sums = cal.Accumulator()
-    sums.add(y[:200], p[:200])
-    sums.add(y[200:], p[200:])
+    sums.update(y[:200], p[:200])
+    sums.update(y[200:], p[200:])
     assert sums.estimate(estimator=Smooth(), n_resamples=10).value == pytest.approx(
         calibration_error(y, p, estimator=Smooth()), abs=1e-12
     )

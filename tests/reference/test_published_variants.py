@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant import Binned, Density, calibration_error
+from calibrant import Binned, calibration_error
+from calibrant.estimators import Density
 from calibrant.sums import BinMoments, uniform_edges
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -96,7 +97,7 @@ def test_each_class_has_its_own_bandwidth():
     P = rng.dirichlet([0.2, 1, 5], 500)
     y = rng.integers(0, 3, 500)
     classwise = calibration_error(y, P, notion="classwise", estimator=Density())
-    alone = [calibration_error(y, P, notion=cal.ClassSpecific(k), estimator=Density()) for k in range(3)]
+    alone = [calibration_error(y, P, notion=cal.notions.ClassSpecific(k), estimator=Density()) for k in range(3)]
     assert classwise == pytest.approx(np.mean(alone), abs=1e-12)
 
 

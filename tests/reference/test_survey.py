@@ -59,7 +59,7 @@ def test_class_specific(k, ece, mce):
     assert exact_bins(scores, outcomes) == (ece, mce)
     for dtype, close in ((np.float64, 1e-12), (np.float32, 1e-6)):
         rows = P.astype(dtype)
-        kwargs = {"notion": cal.ClassSpecific(k), "estimator": BINS}
+        kwargs = {"notion": cal.notions.ClassSpecific(k), "estimator": BINS}
         assert calibration_error(Y, rows, **kwargs) == pytest.approx(float(ece), abs=close)
         assert calibration_error(Y, rows, norm=INF, **kwargs) == pytest.approx(float(mce), abs=close)
         one = calibration_error(np.array(outcomes), rows[:, k - 1], estimator=BINS)
@@ -76,10 +76,10 @@ def test_variants_of_the_classwise_maximum():
     """The maximum over classes, the mean of the class MCEs, and the worst class's ECE."""
     worst = calibration_error(Y, P, notion="classwise", estimator=BINS, norm=INF)
     assert worst == pytest.approx(float(F(17, 35)), abs=1e-12)
-    mean = calibration_error(Y, P, notion=cal.Classwise("mean"), estimator=BINS, norm=INF)
+    mean = calibration_error(Y, P, notion=cal.notions.Classwise("mean"), estimator=BINS, norm=INF)
     assert mean == pytest.approx(float((F(17, 35) + F(7, 30) + F(3, 10)) / 3), abs=1e-12)
     assert mean == pytest.approx(0.339683, abs=1e-6)
-    worst_ece = calibration_error(Y, P, notion=cal.Classwise("max"), estimator=BINS)
+    worst_ece = calibration_error(Y, P, notion=cal.notions.Classwise("max"), estimator=BINS)
     assert worst_ece == pytest.approx(float(F(91, 450)), abs=1e-12)
 
 
@@ -91,7 +91,7 @@ def test_confidence():
     value = calibration_error(Y, P, notion="confidence", estimator=BINS, norm=INF)
     assert value == pytest.approx(0.3, abs=1e-12)
     assert cal.expected_calibration_error(Y, P, n_bins=5) == pytest.approx(float(F(19, 90)), abs=1e-12)
-    assert cal.maximum_calibration_error(Y, P, n_bins=5) == pytest.approx(0.3, abs=1e-12)
+    assert cal.expected_calibration_error(Y, P, n_bins=5, norm=np.inf) == pytest.approx(0.3, abs=1e-12)
 
 
 def test_per_class_errors_of_an_estimate():
@@ -102,7 +102,7 @@ def test_per_class_errors_of_an_estimate():
 
 def test_bins_of_class_1():
     """The survey's table of bins: instances, mean score and frequency."""
-    curve = cal.reliability_curve(Y, P, notion=cal.ClassSpecific(1), estimator=BINS)
+    curve = cal.reliability_curve(Y, P, notion=cal.notions.ClassSpecific(1), estimator=BINS)
     assert curve.count.tolist() == [11, 7, 3, 7, 2]
     np.testing.assert_allclose(curve.scores, [1 / 10, 37 / 105, 17 / 30, 27 / 35, 19 / 20], atol=1e-12)
     np.testing.assert_allclose(curve.observed, [2 / 11, 3 / 7, 1 / 3, 2 / 7, 1], atol=1e-12)
@@ -128,7 +128,9 @@ def test_rain(n_bins, counts, ece, mce):
     outcomes = np.concatenate([[1] * r + [0] * (n - r) for _, n, r in RAIN])
     assert (len(scores), outcomes.sum()) == (123, 52)
     assert cal.expected_calibration_error(outcomes, scores, n_bins=n_bins) == pytest.approx(float(ece), abs=1e-12)
-    assert cal.maximum_calibration_error(outcomes, scores, n_bins=n_bins) == pytest.approx(float(mce), abs=1e-12)
+    assert cal.expected_calibration_error(outcomes, scores, n_bins=n_bins, norm=np.inf) == pytest.approx(
+        float(mce), abs=1e-12
+    )
     curve = cal.reliability_curve(outcomes, scores, estimator=Binned(n_bins))
     assert curve.count.tolist() == counts
     if n_bins == 10:
@@ -153,11 +155,11 @@ def test_a_model_that_is_classwise_but_not_confidence_calibrated():
         assert calibration_error(y, P, notion="classwise", estimator=estimator) == pytest.approx(0, abs=1e-15)
         # Of those predicted with confidence 0.4, half of all, 35 % are right.
         assert calibration_error(y, P, notion="confidence", estimator=estimator) == pytest.approx(0.025, abs=1e-15)
-    assert calibration_error(y, P, notion="canonical", estimator=cal.SimplexBinned(10)) > 0.1
+    assert calibration_error(y, P, notion="canonical", estimator=cal.estimators.SimplexBinned(10)) > 0.1
 
 
 def test_brier_and_log_loss_of_table_2():
-    from calibrant.scores import brier_per_sample, log_loss_per_sample
+    from calibrant.measure.scoring_rules import brier_per_sample, log_loss_per_sample
 
     scores = [tenths(9, 1, 0)] * 4 + [tenths(6, 2, 2)] * 6
     y = [0, 0, 0, 1, 0, 1, 1, 1, 2, 2]

@@ -54,7 +54,7 @@ def sample(n, k, seed=0, scale=1.5, dtype=torch.float64):
 
 def core(z, y, h, p, orientation, debias, residual):
     """The core's power."""
-    estimator = cal.DirichletKernel(h, orientation, debias, residual)
+    estimator = cal.estimators.DirichletKernel(h, orientation, debias, residual)
     problem = {"notion": "canonical", "estimator": estimator, "labels": range(z.shape[1]), "from_logits": True}
     if debias in ("square", "cross") and p == 2:
         return cal.squared_calibration_error(y.numpy(), z.double().numpy(), **problem)
@@ -95,7 +95,7 @@ def test_gradients_of_kernels_in_tiles(h, p, orientation, debias, residual, monk
 def test_marginal_and_top_label(notion, h, p, orientation, debias, residual):
     """The core's numbers of one score at a time, and slopes by finite differences."""
     z, y = sample(60, 4, seed=7)
-    estimator = cal.DirichletKernel(h, orientation, debias, residual)
+    estimator = cal.estimators.DirichletKernel(h, orientation, debias, residual)
     given = {"notion": notion, "estimator": estimator, "labels": range(4), "from_logits": True}
     if debias in ("square", "cross") and p == 2:
         expected = cal.squared_calibration_error(y.numpy(), z.numpy(), **given)
@@ -191,7 +191,7 @@ def test_gradients(name):
 def test_mmce_is_the_cores(tile, monkeypatch):
     monkeypatch.setattr("calibrant.torch.functional.TILE", tile)
     z, y = sample(50, 4)
-    kce = cal.KernelCalibrationError(bandwidth=0.4, statistic="biased")
+    kce = cal.estimators.KernelCalibrationError(bandwidth=0.4, statistic="biased")
     P = torch.softmax(z, dim=1).numpy()
     assert F.mmce(z, y).item() == pytest.approx(cal.calibration_error(y.numpy(), P, estimator=kce), abs=1e-12)
     square = cal.squared_calibration_error(y.numpy(), P, estimator=kce)

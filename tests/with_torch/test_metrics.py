@@ -16,9 +16,9 @@ ESTIMATORS = [
     cal.Binned(10, span="domain"),
     cal.Binned((0.0, 0.1, 0.35, 0.6, 0.9, 1.0)),
     cal.Binned(15, debias=True),
-    cal.Density(),
-    cal.ResidualKernel(),
-    cal.AdaptiveKernel(),
+    cal.estimators.Density(),
+    cal.estimators.ResidualKernel(),
+    cal.estimators.AdaptiveKernel(),
     cal.EmpiricalBayes(),
 ]
 
@@ -85,11 +85,15 @@ def test_forward_reset_and_pickle():
 
 def test_logits():
     p, y = sample()
-    probs, logits = (CalibrationError(cal.Density(), num_classes=4, from_logits=flag) for flag in (False, True))
+    probs, logits = (
+        CalibrationError(cal.estimators.Density(), num_classes=4, from_logits=flag) for flag in (False, True)
+    )
     probs.update(p, y)
     logits.update(p.log() + 3, y)
     assert logits.compute().item() == pytest.approx(probs.compute().item(), abs=1e-9)
-    one, other = (CalibrationError(cal.Density(), "class-specific", from_logits=flag) for flag in (False, True))
+    one, other = (
+        CalibrationError(cal.estimators.Density(), "class-specific", from_logits=flag) for flag in (False, True)
+    )
     one.update(p[:, 1], (y == 1).long())
     other.update(torch.logit(p[:, 1]), (y == 1).long())
     assert other.compute().item() == pytest.approx(one.compute().item(), abs=1e-9)
@@ -117,8 +121,8 @@ def test_nothing_is_nan():
         ({"num_classes": 3, "estimator": "bins"}, "estimator must be 'auto'"),
         ({"num_classes": 3, "estimator": cal.Binned("sqrt")}, "fixed edges and hard mapping"),
         ({"num_classes": 3, "estimator": cal.Binned(mapping="linear")}, "fixed edges and hard mapping"),
-        ({"num_classes": 3, "estimator": cal.Isotonic()}, "estimator must work on grid counts"),
-        ({"num_classes": 3, "estimator": cal.BetaKernel()}, "estimator must work on grid counts"),
+        ({"num_classes": 3, "estimator": cal.estimators.Isotonic()}, "estimator must work on grid counts"),
+        ({"num_classes": 3, "estimator": cal.estimators.BetaKernel()}, "estimator must work on grid counts"),
     ],
 )
 def test_bad_parts(arguments, words):

@@ -5,8 +5,8 @@ import io
 import numpy as np
 import pytest
 
-from calibrant import ConvergenceWarning
 from calibrant.calibrators import TemperatureScaling, VectorScaling
+from calibrant.exceptions import ConvergenceWarning
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from calibrant.benchmark import OURS, Config, load, paper_curves
-from calibrant.benchmark.results import DISTRIBUTION, MIXTURE
+from calibrant.benchmark.saved_results import DISTRIBUTION, MIXTURE
 from calibrant.benchmark.storage import Store
 
 from .stats import Number, Resampler, median

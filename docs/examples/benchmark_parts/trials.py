@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant import Binned, CrossFit, Density, EmpiricalBayes, Parametric, ResidualKernel
+from calibrant import Binned, EmpiricalBayes
 from calibrant.benchmark import Config, Entry
 from calibrant.benchmark.pool import TRUTH_BINS
 from calibrant.benchmark.storage import Store
 from calibrant.benchmark.truth import signs_of, truth_of
 from calibrant.data.problem import Problem
-from calibrant.estimators import Component, Estimator, Prior, laplace
+from calibrant.estimators import Component, CrossFit, Density, Estimator, Parametric, Prior, ResidualKernel, laplace
 from calibrant.estimators.empirical_bayes import TYPICAL, rank_cells
 
 from .runs import DEFAULT, NOTIONS

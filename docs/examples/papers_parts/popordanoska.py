@@ -50,7 +50,10 @@ def definition() -> str:
     y = rng.integers(3, size=150)
     gaps = [data.onehot(y[(q == f).all(axis=1)], 3).mean(axis=0) - f for f in q]
     theirs = [np.mean([np.abs(g) ** p for g in gaps] * np.array(3.0)) ** (1 / p) for p in (1, 2)]
-    ours = [cal.calibration_error(y, q, notion="canonical", estimator=cal.SimplexBinned(20), norm=p) for p in (1, 2)]
+    ours = [
+        cal.calibration_error(y, q, notion="canonical", estimator=cal.estimators.SimplexBinned(20), norm=p)
+        for p in (1, 2)
+    ]
     return agrees(ours, theirs, "p = 1 and 2, by counting equal vectors")
 
 
@@ -62,9 +65,9 @@ def binned() -> str:
     cells = [tuple(np.minimum(np.ceil(f * 5 - 1e-12).clip(1), 5)) for f in q]
     hot = data.onehot(y, 3)
     freq = np.array([hot[[c == own for c in cells]].mean(axis=0) for own in cells])
-    ours = cal.calibration_error(y, q, notion="canonical", estimator=cal.SimplexBinned(5, center="row"))
+    ours = cal.calibration_error(y, q, notion="canonical", estimator=cal.estimators.SimplexBinned(5, center="row"))
     said = agrees(ours, np.abs(freq - q).sum(axis=1).mean(), "by counting cells")
-    mean = cal.calibration_error(y, q, notion="canonical", estimator=cal.SimplexBinned(5))
+    mean = cal.calibration_error(y, q, notion="canonical", estimator=cal.estimators.SimplexBinned(5))
     return f"{said}; the default compares cell means, {number(mean)}, which is never more"
 
 
@@ -72,7 +75,10 @@ def binned() -> str:
 def kernel() -> str:
     y, q = _rows()
     theirs = [(np.abs(_conditional(y, q) - q) ** p).sum(axis=1).mean() ** (1 / p) for p in (1, 2)]
-    ours = [cal.calibration_error(y, q, notion="canonical", estimator=cal.DirichletKernel(H), norm=p) for p in (1, 2)]
+    ours = [
+        cal.calibration_error(y, q, notion="canonical", estimator=cal.estimators.DirichletKernel(H), norm=p)
+        for p in (1, 2)
+    ]
     return agrees(ours, theirs, "ratio of sums over all others, with SciPy's density", within=1e-10)
 
 
@@ -80,7 +86,7 @@ def kernel() -> str:
 def parity() -> str:
     stored = np.load(Path(__file__).resolve().parents[3] / "tests" / "reference" / "dirichlet_K4_N500.npz")
     f, y = stored["f"], stored["y"]
-    ours = cal.calibration_error(y, f, notion="canonical", estimator=cal.DirichletKernel(H))
+    ours = cal.calibration_error(y, f, notion="canonical", estimator=cal.estimators.DirichletKernel(H))
     return agrees(ours, 0.285811053039419, "with the value of the published code", within=1e-9)
 
 
@@ -91,7 +97,7 @@ def two_classes() -> str:
     for j in range(len(s)):
         w = np.delete(beta_law.pdf(s[j], s / H + 1, (1 - s) / H + 1), j)
         total += abs(w @ np.delete(y, j) / w.sum() - s[j])
-    ours = cal.calibration_error(y, s, estimator=cal.BetaKernel(H))
+    ours = cal.calibration_error(y, s, estimator=cal.estimators.BetaKernel(H))
     return agrees(ours, total / len(s), "by sums over pairs", within=1e-4)
 
 
@@ -106,7 +112,7 @@ def marginal() -> str:
         w = beta_law.pdf(s[:, None], s / H + 1, (1 - s) / H + 1)
         np.fill_diagonal(w, 0)
         found.append(np.abs(w @ o / w.sum(axis=1) - s).mean())
-    ours = cal.calibration_error(y, q, notion="class-wise", estimator=cal.BetaKernel(H))
+    ours = cal.calibration_error(y, q, notion="class-wise", estimator=cal.estimators.BetaKernel(H))
     said = agrees(ours, np.mean(found), "mean over classes; the paper adds them up", within=1e-4)
     return f"{said}, which is {number(float(np.sum(found)))}"
 
@@ -124,7 +130,9 @@ def equation_7() -> str:
     e, s2, s2y = w @ hot, two.sum(axis=1, keepdims=True), two @ hot
     square = (e**2 - s2y) / (1 - s2)
     theirs = (square - 2 * e * q + q**2).sum(axis=1).mean()
-    ours = cal.squared_calibration_error(y, q, notion="canonical", estimator=cal.DirichletKernel(H, debias="square"))
+    ours = cal.squared_calibration_error(
+        y, q, notion="canonical", estimator=cal.estimators.DirichletKernel(H, debias="square")
+    )
     agrees(ours, theirs, "pairs of different rows in numerator and denominator", within=1e-10)
     printed = ((e**2 - s2y) / (1 - s2y) - 2 * e * q + q**2).sum(axis=1).mean()
     return differs(
@@ -164,7 +172,7 @@ def ratio() -> str:
     hot, two, m = data.onehot(y, 3), w**2, len(y) - 1
     e = w @ hot
     corrected = e - m / (m - 1) * (e * two.sum(axis=1, keepdims=True) - two @ hot)
-    ours = cal.calibration_error(y, q, notion="canonical", estimator=cal.DirichletKernel(H, debias="ratio"))
+    ours = cal.calibration_error(y, q, notion="canonical", estimator=cal.estimators.DirichletKernel(H, debias="ratio"))
     return agrees(
         ours, np.abs(corrected - q).sum(axis=1).mean(), "`E - m/(m-1) (E s₂ - s₂y)`, row by row", within=1e-10
     )
@@ -178,7 +186,7 @@ def ratio() -> str:
 def bandwidth() -> str:
     y, q = data.vectors(400)
     ours, theirs = (
-        cal.calibration_error(y, q, notion="canonical", estimator=cal.DirichletKernel(rule))
+        cal.calibration_error(y, q, notion="canonical", estimator=cal.estimators.DirichletKernel(rule))
         for rule in ("loo", "loo-as-published")
     )
     return differs(
@@ -194,7 +202,7 @@ def memory() -> str:
     for n in (1000, 4000):
         y, q = data.vectors(n)
         tracemalloc.start()
-        cal.calibration_error(y, q, notion="canonical", estimator=cal.DirichletKernel(H))
+        cal.calibration_error(y, q, notion="canonical", estimator=cal.estimators.DirichletKernel(H))
         peaks.append(tracemalloc.get_traced_memory()[1] / 1e6)
         tracemalloc.stop()
     return holds(
@@ -216,13 +224,13 @@ def _results(estimator: str, name: str, measure: str) -> dict[int, float]:
 )
 def surfaces() -> str:
     y, q = data.vectors(400)
-    cells = cal.SimplexDisplay.from_predictions(y, q, kind="histogram", n_bins=5)
+    cells = cal.plot.SimplexDisplay.from_predictions(y, q, kind="histogram", n_bins=5)
     inside = [
         np.flatnonzero((np.linalg.solve(corners.T, q.T) > 0).all(axis=0)) for corners in cells.cells
     ]  # rows in a triangle have positive coordinates in its corners
     theirs = np.array([len(rows) / len(q) * len(inside) for rows in inside])
     agrees(cells.density, theirs, "rows a cell", within=1e-9)
-    surface = cal.SimplexDisplay.from_predictions(y, q, kind="kernel", estimator=cal.DirichletKernel(H))
+    surface = cal.plot.SimplexDisplay.from_predictions(y, q, kind="kernel", estimator=cal.estimators.DirichletKernel(H))
     centre = surface.cells.mean(axis=1)[::100]
     k = np.array([[dirichlet_law.pdf(at / at.sum(), f / H + 1) for f in q] for at in centre])
     frequency = k @ data.onehot(y, 3) / k.sum(axis=1, keepdims=True)
@@ -282,7 +290,7 @@ def figure_4() -> str:
     for n in (100, 800):
         rng = np.random.default_rng(0)
         rows = [rng.choice(len(y), n, replace=False) for _ in range(40)]
-        about = {"notion": "canonical", "estimator": cal.DirichletKernel(H), "labels": range(10)}
+        about = {"notion": "canonical", "estimator": cal.estimators.DirichletKernel(H), "labels": range(10)}
         low, mid, high = np.quantile([cal.calibration_error(y[r], q[r], **about) for r in rows], [0.025, 0.5, 0.975])
         said.append(f"{mid:.3f} ({low:.3f} to {high:.3f}) of {n} rows")
     return f"**measured**: canonical plug-in, median and 95 % of 40 subsets of digits: {'; '.join(said)}"
@@ -299,7 +307,7 @@ def loss() -> str:
     with torch.no_grad():
         up, down = (DirichletKernelLoss(H)(z + d, torch.tensor(y)) for d in (step, -step))
     agrees(float(z.grad[3, 1]), float(up - down) / 2e-6, "gradient", within=1e-7)
-    ours = cal.calibration_error(y, q, notion="canonical", estimator=cal.DirichletKernel(H))
+    ours = cal.calibration_error(y, q, notion="canonical", estimator=cal.estimators.DirichletKernel(H))
     return agrees(float(value.detach()), ours, "loss and NumPy's value; the gradient beside a difference", within=1e-10)
 
 

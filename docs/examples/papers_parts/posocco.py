@@ -43,7 +43,7 @@ def _counted(y: np.ndarray, q: np.ndarray) -> np.ndarray:
 )
 def canonical() -> str:
     y, q = _few_vectors()
-    ours = cal.calibration_error(y, q, notion="canonical", estimator=cal.SimplexBinned(20))
+    ours = cal.calibration_error(y, q, notion="canonical", estimator=cal.estimators.SimplexBinned(20))
     return agrees(ours, np.abs(_counted(y, q)).sum(axis=1).mean(), "Σ_c of the gaps, by counting equal vectors")
 
 
@@ -71,7 +71,7 @@ def confidence() -> str:
 def drawn_class() -> str:
     y, q = _few_vectors()
     gaps = np.abs(_counted(y, q))
-    ours = cal.calibration_error(y, q, notion="drawn-class", estimator=cal.SimplexBinned(20))
+    ours = cal.calibration_error(y, q, notion="drawn-class", estimator=cal.estimators.SimplexBinned(20))
     said = agrees(ours, gaps[np.arange(len(y)), y].mean(), "by counting equal vectors")
     return f"{said}; half of the canonical error bounds it: {number(gaps.sum(axis=1).mean() / 2)}"
 
@@ -195,7 +195,10 @@ def density() -> str:
     points, f, rel = _density_parts()
     theirs = np.trapezoid(f * np.abs(rel - points), points)
     return agrees(
-        cal.calibration_error(y, s, estimator=cal.Density(0.1)), theirs, "by sums over all samples", within=2e-4
+        cal.calibration_error(y, s, estimator=cal.estimators.Density(0.1)),
+        theirs,
+        "by sums over all samples",
+        within=2e-4,
     )
 
 
@@ -208,7 +211,7 @@ def silverman() -> str:
     y, s = data.binary()
     q1, q3 = np.quantile(s, [0.25, 0.75])
     h = min(s.std(ddof=1), (q3 - q1) / 1.34898) * (0.75 * len(s)) ** -0.2
-    ours, theirs = (cal.calibration_error(y, s, estimator=cal.Density(b)) for b in ("silverman", h))
+    ours, theirs = (cal.calibration_error(y, s, estimator=cal.estimators.Density(b)) for b in ("silverman", h))
     return agrees(
         ours, theirs, f"with h = {h:.4f} computed from the rows; quantiles are of the grid's counts", within=2e-4
     )
@@ -222,7 +225,7 @@ def silverman() -> str:
 def local_error() -> str:
     y, s = data.binary()
     points, _, rel = _density_parts()
-    curve = cal.reliability_curve(y, s, estimator=cal.Density(0.1))
+    curve = cal.reliability_curve(y, s, estimator=cal.estimators.Density(0.1))
     at = np.interp(curve.scores, points, rel)
     agrees(curve.lce, curve.observed - curve.scores, "LCE")
     return agrees(curve.observed, at, f"at {len(at)} scores, by sums over all samples", within=2e-3)
@@ -235,7 +238,7 @@ def local_error() -> str:
 )
 def band() -> str:
     y, s = data.binary()
-    curve = cal.reliability_curve(y, s, estimator=cal.Density(0.1), level=0.95, n_resamples=400)
+    curve = cal.reliability_curve(y, s, estimator=cal.estimators.Density(0.1), level=0.95, n_resamples=400)
     rng = np.random.default_rng(0)
     points = np.linspace(0.1, 0.8, 15)
     drawn = []
@@ -397,5 +400,5 @@ def beta_kernels() -> str:
     for j in range(len(s)):
         w = np.delete(kernels[:, j], j)
         total += abs(w @ np.delete(y, j) / w.sum() - s[j])
-    ours = cal.calibration_error(y, s, estimator=cal.BetaKernel(h, form="second"))
+    ours = cal.calibration_error(y, s, estimator=cal.estimators.BetaKernel(h, form="second"))
     return agrees(ours, total / len(s), "each sample from all others, by sums over pairs", within=1e-4)

@@ -29,12 +29,12 @@ def binary() -> str:
     return agrees(cal.calibration_error(y, s, estimator=cal.Binned(1000)), np.mean(gaps), "by counting equal scores")
 
 
-@PAPER.item("Table 1", "123 forecasts of rain in bins", "`expected_calibration_error`, `maximum_calibration_error`")
+@PAPER.item("Table 1", "123 forecasts of rain in bins", "`expected_calibration_error`, also with `norm=inf`")
 def table_1() -> str:
     s = np.concatenate([[c] * n for c, n, _ in data.RAIN])
     y = np.concatenate([[1] * r + [0] * (n - r) for _, n, r in data.RAIN])
     ours = [cal.expected_calibration_error(y, s, n_bins=b) for b in (10, 5, 2)]
-    ours += [cal.maximum_calibration_error(y, s, n_bins=b) for b in (10, 5, 2)]
+    ours += [cal.expected_calibration_error(y, s, n_bins=b, norm=np.inf) for b in (10, 5, 2)]
     exact = [Fraction(121, 2460)] * 2 + [Fraction(79, 2460), Fraction(15, 100), Fraction(1, 10), Fraction(61, 740)]
     return agrees(
         ours, [float(v) for v in exact], "ECE and MCE with 10, 5 and 2 bins: .0492, .0492, .0321; .15, .1, .0824"
@@ -55,7 +55,7 @@ def table_2() -> str:
         ("brier", (0.712, 0.195333, 0.516667, 0.262, 0.45, 0.066667)),
         ("log-loss", (1.117668, 0.285892, 0.831777, 0.476846, 0.640822, 0.190954)),
     ):
-        d = cal.decompose(y, s, score=score, method="exact", posterior=q)
+        d = cal.decompose(y, s, score=score, estimator="exact", posterior=q)
         ours = [d.total, d.calibration, d.refinement, d.epistemic, d.irreducible, d.grouping]
         agrees(ours, printed, score, within=1e-6)
         said.append(f"{score} {number(d.total)} = {number(d.calibration)} + {number(d.refinement)}")
@@ -73,7 +73,7 @@ def footnote() -> str:
     return agrees(ours, [0, 0.025], "errors 0 and .025 (of confidence .4, half of all, 35 % are right)")
 
 
-def _table_3(notion: str | cal.Notion, norm: float = 1) -> float:
+def _table_3(notion: str | cal.notions.Notion, norm: float = 1) -> float:
     return cal.calibration_error(data.LABELS_3, data.TABLE_3, notion=notion, estimator=cal.Binned(5), norm=norm)
 
 
@@ -81,7 +81,7 @@ def _table_3(notion: str | cal.Notion, norm: float = 1) -> float:
     "Bins of Table 3, class ECE", "five bins of Table 3: printed .1873, .147, .2017", "`notion=ClassSpecific(k)`"
 )
 def class_errors() -> str:
-    ours = [_table_3(cal.ClassSpecific(k)) for k in (1, 2, 3)]
+    ours = [_table_3(cal.notions.ClassSpecific(k)) for k in (1, 2, 3)]
     agrees(ours, [169 / 900, 131 / 900, 91 / 450], "in exact arithmetic")
     return differs(
         ours[0], 0.1873, "exact 169/900, 131/900, 91/450; the print comes from bin means rounded first", by=1e-4
@@ -102,7 +102,7 @@ def confidence() -> str:
 
 @PAPER.item("Bins of Table 3, maximum errors", "printed .48, mean over classes .34, confidence .3", "`norm=inf`")
 def maxima() -> str:
-    ours = [_table_3("class-wise", INF), _table_3(cal.Classwise("mean"), INF), _table_3("confidence", INF)]
+    ours = [_table_3("class-wise", INF), _table_3(cal.notions.Classwise("mean"), INF), _table_3("confidence", INF)]
     said = agrees(ours, [17 / 35, (17 / 35 + 7 / 30 + 3 / 10) / 3, 0.3], "17/35, their mean, 3/10")
     return said + "; .4857 where .48 is printed"
 
@@ -111,21 +111,23 @@ def maxima() -> str:
     "Reliability diagrams", "frequency and mean score of each bin", "`reliability_curve(…, estimator=Binned(5))`"
 )
 def diagrams() -> str:
-    curve = cal.reliability_curve(data.LABELS_3, data.TABLE_3, notion=cal.ClassSpecific(1), estimator=cal.Binned(5))
+    curve = cal.reliability_curve(
+        data.LABELS_3, data.TABLE_3, notion=cal.notions.ClassSpecific(1), estimator=cal.Binned(5)
+    )
     agrees(curve.scores, [1 / 10, 37 / 105, 17 / 30, 27 / 35, 19 / 20], "mean scores")
     return agrees(curve.observed, [2 / 11, 3 / 7, 1 / 3, 2 / 7, 1], "frequencies 2/11, 3/7, 1/3, 2/7, 1 of class 1")
 
 
-@PAPER.item("Table 8, Hosmer–Lemeshow", "C = 25.3, p = .0003", "`hosmer_lemeshow(…, n_bins=5)`")
-def hosmer_lemeshow() -> str:
-    found = cal.hosmer_lemeshow(data.LABELS_3, data.TABLE_3, n_bins=5)
+@PAPER.item("Table 8, Hosmer–Lemeshow", "C = 25.3, p = .0003", "`hosmer_lemeshow_test(…, n_bins=5)`")
+def hosmer_lemeshow_test() -> str:
+    found = cal.significance.hosmer_lemeshow_test(data.LABELS_3, data.TABLE_3, n_bins=5)
     agrees(found.pvalue, chi2.sf(found.statistic, 6), "p of 6 degrees of freedom")
     return agrees([found.statistic, found.pvalue], [25.300429, 0.000300369], "C = 25.3004, p = .000300", within=1e-6)
 
 
-@PAPER.item("Equation 21", "Hosmer–Lemeshow's statistic", "`hosmer_lemeshow`")
+@PAPER.item("Equation 21", "Hosmer–Lemeshow's statistic", "`hosmer_lemeshow_test`")
 def equation_21() -> str:
-    found = cal.hosmer_lemeshow(data.LABELS_3, data.TABLE_3, n_bins=5)
+    found = cal.significance.hosmer_lemeshow_test(data.LABELS_3, data.TABLE_3, n_bins=5)
     score = 1 - data.TABLE_3[:, 0]
     group = np.clip(np.searchsorted(np.percentile(score, range(0, 101, 20)), score - 1e-12) - 1, 0, 4)
     printed = 0.0
@@ -181,7 +183,7 @@ def pearson() -> str:
     s = np.clip(np.round(s, 1), 0.1, 0.9)
     values = np.unique(s)
     terms = [(y[s == v].sum() - v * (s == v).sum()) ** 2 / ((s == v).sum() * v * (1 - v)) for v in values]
-    found = cal.pearson_test(y, s, method="chi-squared")
+    found = cal.significance.pearson_test(y, s, algorithm="chi-squared")
     agrees(found.pvalue, chi2.sf(sum(terms), len(values)), "p", within=1e-10)
     return agrees(found.statistic, sum(terms), f"over {len(values)} scores", within=1e-9)
 
@@ -231,7 +233,7 @@ def probability_paper() -> str:
 @PAPER.item("Brier curves", "expected loss over costs; the area is the Brier score", "`brier_curve`")
 def brier_curve() -> str:
     y, s = data.binary()
-    curve = cal.brier_curve(y, s)
+    curve = cal.scores.brier_curve(y, s)
     c = np.array([0.13, 0.42, 0.77])
     loss = [2 * np.mean(np.where(y == 1, (1 - v) * (s <= v), v * (s > v))) for v in c]
     agrees([np.interp(v, curve.thresholds, curve.scores) for v in c], loss, "loss at three costs", within=1e-9)

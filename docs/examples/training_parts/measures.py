@@ -8,7 +8,7 @@ from scipy.special import log_softmax
 import calibrant as cal
 
 #: As published but for its bandwidth, which is the same for all methods.
-PLUG_IN = cal.DirichletKernel()
+PLUG_IN = cal.estimators.DirichletKernel()
 
 
 def measures(logits: np.ndarray, y: np.ndarray) -> dict[str, float]:

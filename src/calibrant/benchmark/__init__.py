@@ -1,22 +1,5 @@
 """The known-truth benchmark: how wrong is each estimator, on score distributions whose calibration error is known."""
 
-from .config import Config, Distribution
-from .curves import OURS, PAPER_CURVES, Entry, paper_curves
-from .read import read_samples
-from .results import load, summary
-from .runner import forget, predict, run
+import lazy_loader
 
-__all__ = [
-    "OURS",
-    "PAPER_CURVES",
-    "Config",
-    "Distribution",
-    "Entry",
-    "forget",
-    "load",
-    "paper_curves",
-    "predict",
-    "read_samples",
-    "run",
-    "summary",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -14,7 +14,7 @@ from .curves import OURS, Entries, Entry, as_entries, paper_curves
 from .experiment import Experiment, definitions_of
 from .pool import draw_pool
 from .read import read_pool
-from .results import KEYS, to_frame
+from .saved_results import KEYS, to_frame
 from .storage import Store, need_polars
 from .truth import NOTIONS
 from .work import check_jobs, spread

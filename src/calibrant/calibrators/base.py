@@ -16,7 +16,8 @@ from ..data import notebook
 from ..data.checks import is_real
 from ..data.progress import working
 from ..data.result import short
-from ..data.types import AnyArray, CalibrantWarning, FloatArray
+from ..data.types import AnyArray, FloatArray
+from ..exceptions import CalibrantWarning
 from .fields import Field, judge_common
 from .inputs import Sample, Scores, read_sample, read_scores
 
@@ -227,13 +228,13 @@ def rule_of(fitted: Sequence[Calibrator]) -> type[Calibrator]:
     return type(first) if same else Calibrator
 
 
-def predict_unnamed(calibrator: Calibrator, scores: FloatArray, method: str = "predict_proba") -> FloatArray:
-    """What a method says of an array, without scikit-learn's warning that the fit knew names of columns."""
+def predict_unnamed(calibrator: Calibrator, scores: FloatArray, response: str = "predict_proba") -> FloatArray:
+    """Response to an array, without scikit-learn's warning that the fit knew names of columns."""
     with warnings.catch_warnings():
         # An array has neither names nor groups to be checked, and callers know its columns.
         warnings.filterwarnings("ignore", message="X does not have valid feature names", category=UserWarning)
         warnings.filterwarnings("ignore", message="GroupCalibrator was fitted to groups", category=CalibrantWarning)
-        return np.asarray(getattr(calibrator, method)(scores))
+        return np.asarray(getattr(calibrator, response)(scores))
 
 
 def in_column_order(calibrator: Calibrator, p: FloatArray) -> FloatArray:

@@ -15,7 +15,8 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from ..data.checks import check_choice
 from ..data.predictions import Predictions
-from ..data.types import AnyArray, ConvergenceWarning, FloatArray
+from ..data.types import AnyArray, FloatArray
+from ..exceptions import ConvergenceWarning
 from ..measure.estimation import estimate
 from ..measure.result import Estimate
 from ..notions import Notion

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import helmert
 
-from ..data.types import AnyArray, ConvergenceWarning, FloatArray, IntArray
+from ..data.types import AnyArray, FloatArray, IntArray
+from ..exceptions import ConvergenceWarning
 
 #: Standard deviations that are tried: of slopes relative to the common one, and of contrasts of logits.
 _SLOPES = np.concatenate([[0.0], np.geomspace(0.02, 1.0, 12)])

@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..data.convert import to_array
 from ..data.progress import working
-from ..data.types import AnyArray, CalibrantWarning, FloatArray, IntArray
+from ..data.types import AnyArray, FloatArray, IntArray
+from ..exceptions import CalibrantWarning
 from .base import EPS, Calibrator
 from .deviations import Effects, Rows, contrasts, fit_effects
 from .fields import STEPS, Field, Fitted, Names, Number, Numbers

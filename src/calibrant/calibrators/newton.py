@@ -9,7 +9,8 @@ from typing import Protocol
 
 import numpy as np
 
-from ..data.types import ConvergenceWarning, FloatArray
+from ..data.types import FloatArray
+from ..exceptions import ConvergenceWarning
 
 #: Ends after the step whose decrement (twice what it promises to gain) is below this share of the objective.
 _DECREMENT = 1e-13

@@ -25,10 +25,11 @@ from scipy.special import expit, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from ..data.coded import Coder
-from ..data.types import CalibrantWarning, FloatArray
+from ..data.types import FloatArray
 from ..data.version import __version__
 from ..data.writing import check_free, write_json
 from ..estimators.estimator_codes import ESTIMATORS
+from ..exceptions import CalibrantWarning
 from .base import BinaryCalibrator, Calibrator, predict_unnamed
 from .fields import Later
 from .model import CalibratedModel
@@ -179,7 +180,7 @@ def load_calibrator(path: str | os.PathLike[str]) -> Calibrator:
 def _known() -> dict[str, type[Calibrator]]:
     from .. import calibrators
 
-    found = (getattr(calibrators, name) for name in calibrators.__all__ if name[0].isupper())
+    found = (getattr(calibrators, name) for name in dir(calibrators) if name[0].isupper())
     return {
         kind.__name__: kind
         for kind in found

@@ -119,7 +119,7 @@ def _composed() -> Calibrator:
 
 
 #: Calibrators by short names; those of two classes are used one against the rest where there are more.
-METHODS: Mapping[str, Callable[[], Calibrator]] = {
+NAMED: Mapping[str, Callable[[], Calibrator]] = {
     "identity": Identity,
     "temperature": TemperatureScaling,
     "ensemble-temperature": EnsembleTemperatureScaling,
@@ -154,9 +154,9 @@ def named_calibrator(name: str, n_classes: int) -> Calibrator:
     >>> named_calibrator("beta", 3)
     OneVsRest(calibrator=BetaCalibration())
     """
-    if name not in METHODS:
-        raise ValueError(f"the name of a calibrator must be one of {', '.join(METHODS)}; got {name!r}")
-    one = METHODS[name]()
+    if name not in NAMED:
+        raise ValueError(f"the name of a calibrator must be one of {', '.join(NAMED)}; got {name!r}")
+    one = NAMED[name]()
     return OneVsRest(one) if n_classes > 2 and isinstance(one, BinaryCalibrator) else one
 
 

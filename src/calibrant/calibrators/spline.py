@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..data.checks import check_int
-from ..data.types import CalibrantWarning, FloatArray
+from ..data.types import FloatArray
+from ..exceptions import CalibrantWarning
 from ..measure.curves import reliability_curve
 from ..measure.curves.reliability import curve_estimator
 from .base import EPS, BinaryCalibrator, check_eps, not_below

@@ -37,7 +37,7 @@ class Told:
 
 def read_comparison(path: Path) -> Told:
     """What `calibrant compare --save` or `--json` wrote; ValueError says what is wrong with anything else."""
-    from ..calibrators.select import METHODS
+    from ..calibrators.select import NAMED
 
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -50,8 +50,8 @@ def read_comparison(path: Path) -> Told:
     kinds = {"chosen": str, "verdict": str, "title": str, "digest": str, "input": str, "classes": list}
     if bad := [name for name, kind in kinds.items() if not isinstance(found.get(name), kind)]:
         raise ValueError(f"--from {path}: {', '.join(bad)} missing or of another kind")
-    if found["chosen"] not in METHODS:
-        raise ValueError(f"--from {path}: the choice must be one of {', '.join(METHODS)}; got {found['chosen']!r}")
+    if found["chosen"] not in NAMED:
+        raise ValueError(f"--from {path}: the choice must be one of {', '.join(NAMED)}; got {found['chosen']!r}")
     return Told(found["chosen"], found, "\n".join([found["title"], "", *textwrap.wrap(found["verdict"], 98)]))
 
 

@@ -19,8 +19,8 @@ import typer
 
 from ..data.asked import Asked
 from ..data.printable import printable, printable_lines
-from ..data.types import CalibrantWarning
 from ..data.writing import check_free, replacing, scratch_file
+from ..exceptions import CalibrantWarning
 
 R = TypeVar("R")
 #: Endings of the names of pictures that matplotlib writes.
@@ -36,7 +36,7 @@ _OPTIONS = (
     ),
     (r", such as labels=range\(1, \d+\)", " (they count from 1?)"),
     (r"labels=\[\.\.\.\]", "--labels a,b,c"),
-    (r"use PlattScaling\(input='margin'\)", "choose others with --methods, such as platt"),
+    (r"use PlattScaling\(input='margin'\)", "choose others with --calibrators, such as platt"),
     (r"input='(\w+)'", r"--input \1"),
     (r"\bpos_label=", "--pos-label "),
     (r", or pass an array to go by position", ""),

@@ -63,7 +63,7 @@ def compare_models_command(
     """Compare models whose probabilities for the same rows are columns of FILE."""
 
     def run() -> tuple[str, Output, Output]:
-        from ..comparison.models import compare_models
+        from ..comparison.models.compare import compare_models
 
         drawn = picture(plot, file, force=force)
         page = Output("--html", html, {"the file that is read": file, "the picture of --plot": plot}, force=force)

@@ -59,7 +59,7 @@ TitleOption = Annotated[str | None, typer.Option(help="Title of the comparison."
 
 def compare_command(
     file: FileArgument,
-    methods: Annotated[
+    calibrators: Annotated[
         str | None, typer.Option(help="Calibrators, from the simplest: a,b,c. Default: all that suit the classes.")
     ] = None,
     label: LabelOption = "y_true",
@@ -92,7 +92,7 @@ def compare_command(
         source = Source(file, file_format, label, prob, weight, labels, pos_label)
         options = {"input": kind, "cv": cv, "goal": goal, "level": level}
         columns, rows = _sample(source, max_rows)
-        found = _compare(columns, rows, methods, title=title or f"Calibrators of {source.name}", **options)
+        found = _compare(columns, rows, calibrators, title=title or f"Calibrators of {source.name}", **options)
         page.write(found.to_html)
         saved.write(lambda: json.dumps(found.to_dict(), allow_nan=False) + "\n")
         return as_text(found, as_json), page, saved
@@ -104,8 +104,9 @@ def compare_command(
 def fix_command(
     file: FileArgument,
     save: Annotated[Path, typer.Option(help="File (JSON) for the fitted calibrator.")],
-    method: Annotated[
-        str, typer.Option(help="auto (chosen by cross-validation), or the name of a calibrator: see compare --methods.")
+    calibrator: Annotated[
+        str,
+        typer.Option(help="auto (chosen by cross-validation), or the name of a calibrator: see compare --calibrators."),
     ] = "auto",
     comparison: Annotated[
         Path | None,
@@ -145,17 +146,17 @@ def fix_command(
         told = None if comparison is None else read_comparison(comparison)
         columns, rows = _sample(source, max_rows)
         if told is None:
-            alone = method in ("auto", "identity") or kind == "margin"
-            methods = None if method == "auto" else method if alone else f"identity,{method}"
+            alone = calibrator in ("auto", "identity") or kind == "margin"
+            calibrators = None if calibrator == "auto" else calibrator if alone else f"identity,{calibrator}"
             options = {"input": kind, "cv": cv, "goal": goal}
-            found = _compare(columns, rows, methods, title=title or f"Calibrators of {source.name}", **options)
+            found = _compare(columns, rows, calibrators, title=title or f"Calibrators of {source.name}", **options)
             page.write(found.to_html)
             told = Told(found.chosen, found.to_dict(), str(found))
-        name = told.chosen if method == "auto" else method
+        name = told.chosen if calibrator == "auto" else calibrator
         with numbered(rows.numbers):
             one = _fitted(name, columns, rows, kind, told)
         saved.write(lambda: json.dumps(to_dict(one), allow_nan=False, indent=1) + "\n")
-        about = {"saved": str(save), "method": name, "comparison": told.found} if as_json else None
+        about = {"saved": str(save), "calibrator": name, "comparison": told.found} if as_json else None
         text = json.dumps(about, allow_nan=False) if as_json else printable_lines(told.text)
         return text, name, told.chosen, saved, page
 
@@ -222,12 +223,12 @@ def _fitted(name: str, columns: Columns, rows: Rows, kind: str, told: Told) -> C
     return one.fit(rows.y_prob, rows.y_true.to_numpy(), rows.weight)
 
 
-def _compare(columns: Columns, rows: Rows, methods: str | None, **options: Any) -> CalibratorComparison:
+def _compare(columns: Columns, rows: Rows, calibrators: str | None, **options: Any) -> CalibratorComparison:
     from ..calibrators import named_calibrator
     from ..reporting.comparing_calibrators import compare_calibrators
 
     n_classes = max(len(columns.probs), 2)
-    candidates = None if methods is None else {m: named_calibrator(m, n_classes) for m in methods.split(",")}
+    candidates = None if calibrators is None else {m: named_calibrator(m, n_classes) for m in calibrators.split(",")}
     options |= {"candidates": candidates, "labels": _labels(columns)}
     with numbered(rows.numbers):
         # Probabilities with names, which labels may go by.

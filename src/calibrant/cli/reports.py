@@ -63,7 +63,7 @@ EstimatorOption = Annotated[
     ),
 ]
 LevelOption = Annotated[float, typer.Option(help="Level of intervals and bands.")]
-MaterialOption = Annotated[
+ToleranceOption = Annotated[
     float | None,
     typer.Option(help="Calibration error below which it does not matter; default: 0.05, less for rare outcomes."),
 ]
@@ -87,7 +87,7 @@ class Wanted:
 
     estimator: str
     level: float
-    material: float | None
+    tolerance: float | None
     threshold: float | None
     title: str | None
     as_json: bool
@@ -116,7 +116,7 @@ class Wanted:
         return {
             "estimator": self.chosen,
             "level": self.level,
-            "material": self.material,
+            "tolerance": self.tolerance,
             "threshold": self.threshold,
             "title": self.title or f"Calibration of {name}",
         }
@@ -155,7 +155,7 @@ def report_command(
     ] = "auto",
     estimator: EstimatorOption = "auto",
     level: LevelOption = 0.95,
-    material: MaterialOption = None,
+    tolerance: ToleranceOption = None,
     threshold: ThresholdOption = None,
     as_json: JsonOption = False,
     html: HtmlOption = None,
@@ -181,7 +181,7 @@ def report_command(
     """Report on the predictions in FILE, in the files of a pattern or folder, or of a query."""
 
     def run() -> tuple[str, tuple[Output, Output], Mapping[str, Estimate], Wanted]:
-        wanted = Wanted(estimator, level, material, threshold, title, as_json, html, sums, fail_above, fail_on, force)
+        wanted = Wanted(estimator, level, tolerance, threshold, title, as_json, html, sums, fail_above, fail_on, force)
         about = (label, prob, weight, labels, pos_label, groups, engine, by, sql, database)
         source = Source(file or "", file_format, *about)
         source.check()
@@ -206,7 +206,7 @@ def merge_command(
     ],
     estimator: EstimatorOption = "auto",
     level: LevelOption = 0.95,
-    material: MaterialOption = None,
+    tolerance: ToleranceOption = None,
     threshold: ThresholdOption = None,
     as_json: JsonOption = False,
     html: HtmlOption = None,
@@ -219,7 +219,7 @@ def merge_command(
     """Report on the rows of many machines from the sums that each saved: the same as of all rows at once."""
 
     def run() -> tuple[str, tuple[Output, Output], Mapping[str, Estimate], Wanted]:
-        wanted = Wanted(estimator, level, material, threshold, title, as_json, html, sums, fail_above, fail_on, force)
+        wanted = Wanted(estimator, level, tolerance, threshold, title, as_json, html, sums, fail_above, fail_on, force)
         outputs = wanted.outputs(lambda out: taken_among(out, files))
         merged = _merged(files)
         name = files[0].name if len(files) == 1 else f"{len(files)} shards"
@@ -277,7 +277,7 @@ def _by_engine(
     if sum_tolerance is not None:
         raise ValueError("--sum-tolerance is for files that are read without --engine")
     if source.by is not None:
-        of_all: dict[str, Any] = {"--html": wanted.html, "--sums": wanted.sums, "--material": wanted.material}
+        of_all: dict[str, Any] = {"--html": wanted.html, "--sums": wanted.sums, "--tolerance": wanted.tolerance}
         of_all |= {"--threshold": wanted.threshold, "--title": wanted.title}
         for option, value in of_all.items():
             if value is not None:

@@ -25,7 +25,7 @@ from .source import (
 )
 
 if TYPE_CHECKING:
-    from ..comparison.subgroups import SubgroupReport
+    from ..comparison.subgroups.result import SubgroupReport
 
 ByOption = Annotated[list[str], typer.Option("--by", help="Column of groups, or a glob; repeatable.")]
 NotionOption = Annotated[
@@ -61,7 +61,7 @@ def subgroups_command(
     """Is the model in FILE calibrated in each group? Intervals, and p-values corrected for their number."""
 
     def run() -> tuple[SubgroupReport, str, Output, Output]:
-        from ..comparison.subgroups import subgroup_calibration
+        from ..comparison.subgroups.build import subgroup_calibration
 
         drawn = picture(plot, file, force=force)
         page = Output("--html", html, {"the file that is read": file, "the picture of --plot": plot}, force=force)

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ..exceptions import DependenceWarning, LabelWarning, ScoreWarning
 from .dependence import serial_correlation
-from .types import AnyArray, DependenceWarning, FloatArray, IntArray, Label, LabelWarning, ScoreWarning
+from .types import AnyArray, FloatArray, IntArray, Label
 
 #: From so many rows on scores of 0 and 1 alone are taken for predicted labels.
 _ENOUGH = 8

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ..exceptions import LabelWarning
 from .columns import named_labels, named_order, some
-from .types import AnyArray, IntArray, Label, LabelWarning
+from .types import AnyArray, IntArray, Label
 
 _TILE = 1 << 17
 #: Whole numbers up to here are exact as floats.

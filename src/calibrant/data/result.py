@@ -90,8 +90,9 @@ def came_in(library: str | None, found: Found) -> Found:
 
     That is no field: the same numbers are the same value, whatever they came in.
     """
-    if isinstance(found, Tabular):
-        object.__setattr__(found, "_library", library)
+    for one in found.values() if isinstance(found, dict) else [found]:
+        if isinstance(one, Tabular):
+            object.__setattr__(one, "_library", library)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Type aliases and the warning classes of the whole library."""
+"""Type aliases of the whole library."""
 
 from __future__ import annotations
 
@@ -19,31 +19,3 @@ class Interval(NamedTuple):
 
     low: float
     high: float
-
-
-class CalibrantWarning(UserWarning):
-    """Base class of every warning that calibrant emits."""
-
-
-class LabelWarning(CalibrantWarning):
-    """Labels can be matched to columns in two ways; the message says which was taken and how to settle it."""
-
-
-class ScoreWarning(CalibrantWarning):
-    """Scores can be read, but are probably not probabilities; the message says what they look like."""
-
-
-class UndefinedErrorWarning(CalibrantWarning):
-    """An estimator gives no number for the rows it was given, and NaN is returned; the message says which."""
-
-
-class BandwidthWarning(CalibrantWarning):
-    """A bandwidth rule could not be applied as asked; the message says what was used instead."""
-
-
-class DependenceWarning(CalibrantWarning):
-    """Rows that were taken as independent follow each other as if they were not; the message says how to settle it."""
-
-
-class ConvergenceWarning(CalibrantWarning):
-    """An iteration ended before it had converged; the message says how far it came."""

@@ -1,1 +1,5 @@
-"""Decisions made from probabilities: thresholds, costs, net benefit, and errors where decisions turn."""
+"""Deciding by probabilities: clinical measures, decision curves, costs, thresholds, priors, risk–coverage, optimism."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

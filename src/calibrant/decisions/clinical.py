@@ -139,8 +139,8 @@ def calibration_measures(
     O:E: normal on the log scale; calibration in the large: normal; the variances of both are those of the residuals
     found, so that neither the scores nor the slope need be right. Intercept and slope: Wald's. Where outcomes are all
     the same or separated there is no interval of the log odds (NaN). Coverage is simulated in
-    benchmarks/coverage/clinical.md. For p-values of intercept and slope see :func:`calibrant.cox_test`. Cost O(n), and
-    draws on at most some 100 cells.
+    benchmarks/coverage/clinical.md. For p-values of intercept and slope see :func:`calibrant.significance.cox_test`.
+    Cost O(n), and draws on at most some 100 cells.
 
     References
     ----------

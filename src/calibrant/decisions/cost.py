@@ -15,7 +15,7 @@ from ..data.types import AnyArray, FloatArray, Interval, Label, RandomState
 from ..data.validation import as_predictions
 from ..data.verbs import InputOptions, verb
 from ..data.weights import of_variances, ones_or
-from ..measure.scores import matrix_of
+from ..measure.scoring_rules import matrix_of
 
 if TYPE_CHECKING:
     from ..calibrators import Calibrator

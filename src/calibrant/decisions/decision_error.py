@@ -156,8 +156,8 @@ def decision_calibration_error(
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(20_000)
     >>> y = rng.random(20_000) < np.where(p < 0.3, p, np.minimum(p**2 + 0.21, 1))  # right below 0.3
-    >>> low = cal.decision_calibration_error(y, p, thresholds=(0.05, 0.25), random_state=0)
-    >>> high = cal.decision_calibration_error(y, p, thresholds=(0.4, 0.6), random_state=0)
+    >>> low = cal.decisions.decision_calibration_error(y, p, thresholds=(0.05, 0.25), random_state=0)
+    >>> high = cal.decisions.decision_calibration_error(y, p, thresholds=(0.4, 0.6), random_state=0)
     >>> bool(low.error_interval.low == 0 and low.error < 0.02 and abs(high.error - 0.0367) < 0.01)
     True
     """

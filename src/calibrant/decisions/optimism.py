@@ -156,7 +156,7 @@ def optimism_corrected(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(150, 12))
     >>> y = rng.random(150) < 1 / (1 + np.exp(-X[:, 0]))  # eleven features say nothing
-    >>> found = cal.optimism_corrected(LogisticRegression(C=100.0), X, y, n_resamples=30)
+    >>> found = cal.decisions.optimism_corrected(LogisticRegression(C=100.0), X, y, n_resamples=30)
     >>> bool(0.98 < found.apparent["slope"] < 1.02), bool(0.5 < found.corrected["slope"] < 0.9)
     (True, True)
     """

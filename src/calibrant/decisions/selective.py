@@ -151,7 +151,7 @@ def risk_coverage(
     Examples
     --------
     >>> import calibrant as cal
-    >>> found = cal.risk_coverage([0, 1, 1, 0], [0.1, 0.9, 0.3, 0.6], pos_label=1)  # wrong: 0.3, 0.6
+    >>> found = cal.decisions.risk_coverage([0, 1, 1, 0], [0.1, 0.9, 0.3, 0.6], pos_label=1)  # wrong: 0.3, 0.6
     >>> round(found.aurc, 4), found.excess_aurc  # of the surest row, two, three, four: 0, 0, 1/3 and 1/2 are wrong
     (0.2083, 0.0)
     >>> found.augrc

@@ -34,7 +34,7 @@ def optimal_threshold(cost_fp: float, cost_fn: float, *, prior_shift: tuple[floa
 
     Examples
     --------
-    >>> from calibrant.decisions.thresholds import optimal_threshold
+    >>> from calibrant.decisions import optimal_threshold
     >>> optimal_threshold(1, 4)
     0.2
     >>> round(optimal_threshold(1, 1, prior_shift=(0.5, 0.1)), 3)  # rarer now: more evidence is needed
@@ -70,13 +70,17 @@ def shift_prior(y_prob: Any, old: Any, new: Any) -> FloatArray:
     -------
     ndarray of the shape of ``y_prob``
 
+    Notes
+    -----
+    Cost O(n K).
+
     References
     ----------
     Saerens, Latinne & Decaestecker (2002), *Adjusting the outputs of a classifier to new a priori probabilities*.
 
     Examples
     --------
-    >>> from calibrant.decisions.thresholds import shift_prior
+    >>> from calibrant.decisions import shift_prior
     >>> shift_prior([0.5, 0.9], 0.5, 0.1).round(3).tolist()
     [0.1, 0.5]
     """
@@ -112,7 +116,7 @@ def decide(y_prob: Any, costs: Any) -> AnyArray:
 
     Examples
     --------
-    >>> from calibrant.decisions.thresholds import decide
+    >>> from calibrant.decisions import decide
     >>> decide([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]], [[0, 1, 0.3], [5, 0, 0.3]]).tolist()  # 2: ask
     [2, 2, 1]
     """

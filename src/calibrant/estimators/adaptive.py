@@ -54,7 +54,7 @@ class AdaptiveKernel(CellEstimator):
     >>> import numpy as np, calibrant as cal
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(5000)
-    >>> curve = cal.reliability_curve(rng.random(5000) < p**2, p, estimator=cal.AdaptiveKernel())
+    >>> curve = cal.reliability_curve(rng.random(5000) < p**2, p, estimator=cal.estimators.AdaptiveKernel())
     >>> bool(abs(curve.at(0.5).observed[0] - 0.25) < 0.06)
     True
     """

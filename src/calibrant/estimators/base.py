@@ -12,6 +12,13 @@ import numpy as np
 
 from ..data.problem import OneVsRest, Problem, Reduction, VectorProblem
 from ..data.types import AnyArray, FloatArray, IntArray
+from ..sums import BinMoments as BinMoments
+from ..sums import Bins as Bins
+from ..sums import DistinctScores as DistinctScores
+from ..sums import Grid as Grid
+from ..sums import GridMoments as GridMoments
+from ..sums import QuantileBins as QuantileBins
+from ..sums import Runs as Runs
 from ..sums.smoothing import Smoother
 
 #: A smooth curve is drawn, and its largest gap sought, where a kernel weighs at least this many samples.

@@ -54,9 +54,9 @@ class Cumulative(CellEstimator):
     --------
     >>> import calibrant as cal
     >>> y, p = [1, 0, 0, 1], [0.2, 0.4, 0.6, 0.8]  # residuals 0.8, -0.4, -0.6, 0.2
-    >>> round(cal.calibration_error(y, p, estimator=cal.Cumulative()), 3)
+    >>> round(cal.calibration_error(y, p, estimator=cal.estimators.Cumulative()), 3)
     0.2
-    >>> round(cal.calibration_error(y, p, estimator=cal.Cumulative("kuiper")), 3)
+    >>> round(cal.calibration_error(y, p, estimator=cal.estimators.Cumulative("kuiper")), 3)
     0.25
     """
 

@@ -67,7 +67,7 @@ class Density(CellEstimator):
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(20_000)
     >>> y = rng.random(20_000) < p**2  # the truth is ∫|p² - p| dp = 1/6
-    >>> bool(abs(cal.calibration_error(y, p, estimator=cal.Density()) - 1 / 6) < 0.01)
+    >>> bool(abs(cal.calibration_error(y, p, estimator=cal.estimators.Density()) - 1 / 6) < 0.01)
     True
     """
 

@@ -87,7 +87,7 @@ class DirichletKernel(EstimatorWithSE):
     >>> rng = np.random.default_rng(0)
     >>> P = rng.dirichlet([1, 1, 1], 1000)
     >>> y = (rng.random((1000, 1)) > P.cumsum(axis=1)).sum(axis=1)  # calibrated
-    >>> plug_in = cal.DirichletKernel(0.01)
+    >>> plug_in = cal.estimators.DirichletKernel(0.01)
     >>> bool(cal.calibration_error(y, P, notion="canonical", estimator=plug_in) > 0.15)
     True
     >>> bool(abs(cal.squared_calibration_error(y, P, notion="canonical")) < 0.01)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from importlib import import_module
 from typing import Any
 
 from ..data.coded import Coder
@@ -12,9 +11,9 @@ from ..data.coded import Coder
 
 def _kind(name: str) -> Any:
     """Value class of a public name; None for others."""
-    # All names of this folder, which no file of it can import by itself.
-    public = import_module(__package__)
-    found = getattr(public, name) if name in public.__all__ else None
+    from .. import estimators  # all names of this folder, loaded as they are asked for
+
+    found = getattr(estimators, name) if name in dir(estimators) else None
     return found if isinstance(found, type) and is_dataclass(found) else None
 
 

@@ -45,7 +45,7 @@ class Isotonic(CellEstimator):
     --------
     >>> import calibrant as cal
     >>> y, p = [0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9]  # the fit is 0, ½, ½, 1
-    >>> round(cal.calibration_error(y, p, estimator=cal.Isotonic()), 3)
+    >>> round(cal.calibration_error(y, p, estimator=cal.estimators.Isotonic()), 3)
     0.1
     """
 

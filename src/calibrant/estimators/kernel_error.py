@@ -98,7 +98,7 @@ class KernelCalibrationError(EstimatorWithSE):
     >>> rng = np.random.default_rng(0)
     >>> P = rng.dirichlet([1, 1, 1], 500)
     >>> y = (rng.random((500, 1)) > P.cumsum(axis=1)).sum(axis=1)  # calibrated
-    >>> kce = cal.KernelCalibrationError()
+    >>> kce = cal.estimators.KernelCalibrationError()
     >>> bool(abs(cal.squared_calibration_error(y, P, notion="canonical", estimator=kce)) < 0.002)
     True
     """

@@ -22,7 +22,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..data.types import AnyArray, ConvergenceWarning, FloatArray, IntArray
+from ..data.types import AnyArray, FloatArray, IntArray
+from ..exceptions import ConvergenceWarning
 from .logitmap import expit, softplus_and_expit
 
 #: Scores that have a coefficient of their own: the two ends, and as many others.

@@ -91,7 +91,7 @@ def combine(
     average: str,
     dependent: bool = False,
 ) -> float:
-    """One error from the p-th powers of several problems; see :class:`calibrant.Classwise` for ``average``.
+    """One error from the p-th powers of several problems; see :class:`calibrant.notions.Classwise` for ``average``.
 
     A problem without a number (no data) is left out and the shares of the others are scaled up. ``dependent`` problems
     are the classes of a matrix, and what is found is not above what is possible.

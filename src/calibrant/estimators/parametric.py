@@ -237,7 +237,7 @@ class Parametric(CellEstimator):
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
     >>> y = rng.random(2000) < 1 / (1 + (1 / p - 1) ** 2)  # logit doubled: the truth is 0.0966
-    >>> bool(abs(cal.calibration_error(y, p, estimator=cal.Parametric()) - 0.0966) < 0.02)
+    >>> bool(abs(cal.calibration_error(y, p, estimator=cal.estimators.Parametric()) - 0.0966) < 0.02)
     True
     """
 

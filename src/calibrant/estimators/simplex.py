@@ -56,7 +56,7 @@ class SimplexBinned(Estimator):
     --------
     >>> import calibrant as cal
     >>> P = [[0.8, 0.1, 0.1], [0.8, 0.1, 0.1], [0.1, 0.8, 0.1]]
-    >>> round(cal.calibration_error([0, 1, 1], P, notion="canonical", estimator=cal.SimplexBinned(3)), 3)
+    >>> round(cal.calibration_error([0, 1, 1], P, notion="canonical", estimator=cal.estimators.SimplexBinned(3)), 3)
     0.667
     """
 

@@ -66,9 +66,10 @@ class Smooth(CellEstimator):
     Examples
     --------
     >>> import calibrant as cal
-    >>> round(cal.calibration_error([1, 1, 1], [0.5, 0.7, 0.9], estimator=cal.Smooth()), 3)  # all gaps of one sign
+    >>> smooth = cal.estimators.Smooth()
+    >>> round(cal.calibration_error([1, 1, 1], [0.5, 0.7, 0.9], estimator=smooth), 3)  # all gaps of one sign
     0.3
-    >>> round(cal.calibration_error([1, 0], [0.2, 0.8], estimator=cal.Smooth()), 3)
+    >>> round(cal.calibration_error([1, 0], [0.2, 0.8], estimator=smooth), 3)
     0.39
     """
 

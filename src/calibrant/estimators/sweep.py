@@ -60,9 +60,9 @@ class Sweep(CellEstimator):
     --------
     >>> import calibrant as cal
     >>> y, p = [0, 1, 0, 1, 1, 1], [0.1, 0.3, 0.4, 0.6, 0.8, 0.9]
-    >>> cal.reliability_curve(y, p, estimator=cal.Sweep()).observed.tolist()
+    >>> cal.reliability_curve(y, p, estimator=cal.estimators.Sweep()).observed.tolist()
     [0.0, 0.5, 1.0, 1.0]
-    >>> round(cal.calibration_error(y, p, estimator=cal.Sweep()), 3)
+    >>> round(cal.calibration_error(y, p, estimator=cal.estimators.Sweep()), 3)
     0.183
     """
 

@@ -58,14 +58,14 @@ class Batched:
         y, p, w = self.arrays(frame)
         groups = () if self.columns.groups is None else (frame[self.columns.groups].to_numpy(),)
         try:
-            total.add(y, p, w, *groups)
+            total.update(y, p, w, *groups)
         except (ValueError, TypeError):  # which leaves the sums as they were: some rows are bad, or more is wrong
             good = self.good(y, p, w)
             if good.all():
                 raise
             total.dropped += int(good.size - good.sum())
             if good.any():
-                total.add(_plain(y[good]), p[good], None if w is None else w[good], *(g[good] for g in groups))
+                total.update(_plain(y[good]), p[good], None if w is None else w[good], *(g[good] for g in groups))
 
     def arrays(self, batch: Any) -> tuple[AnyArray, FloatArray, FloatArray | None]:
         """Labels, probabilities and weights of a batch; what is null is None or NaN."""

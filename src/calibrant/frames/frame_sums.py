@@ -97,7 +97,7 @@ def from_frame(
     ``by`` (whose groups cost twice our own counts) are read batch by batch: in Dask's and Spark's workers, whose sums
     are added; from others in this process, some 16 MB at a time. Batches know 65536 cells, whatever ``n_cells``.
 
-    Sums agree with ``Accumulator().add`` up to the rounding of float64 addition, in float32 as in float64. Cost: one
+    Sums agree with ``Accumulator().update`` up to the rounding of float64 addition, in float32 as in float64. Cost: one
     pass over the columns, in constant memory; `docs/scale.md` has times.
 
     Examples

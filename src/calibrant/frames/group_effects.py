@@ -73,7 +73,7 @@ class RankCounts:
     counts: dict[str, AnyArray] = field(default_factory=dict)
     dropped: int = 0
 
-    def add(self, y: Any, p: Any, w: Any, groups: Any) -> None:
+    def update(self, y: Any, p: Any, w: Any, groups: Any) -> None:
         """Add rows; ValueError for bad ones, and then none."""
         for name, first, problems, _ in self.problems(y, p, w, groups):
             table = self.counts.setdefault(name, np.zeros((self.problems_of(name), RANK_TABLE), dtype=np.int64))
@@ -132,7 +132,7 @@ class GroupSums:
     rows: dict[str, FloatArray] = field(default_factory=dict)
     dropped: int = 0
 
-    def add(self, y: Any, p: Any, w: Any, groups: Any) -> None:
+    def update(self, y: Any, p: Any, w: Any, groups: Any) -> None:
         """Add rows; ValueError for bad ones, and then none."""
         keys, code = np.unique(groups, return_inverse=True)
         some = GroupSums(self.ranked, keys)

@@ -127,58 +127,32 @@ class Answers(Tabular, ABC):
         band: str = "confidence",
         n_resamples: int = 1000,
         random_state: RandomState = 0,
-    ) -> ReliabilityCurve:
-        """Observed frequency at every score, as :func:`calibrant.reliability_curve`; of a notion with one problem.
+    ) -> ReliabilityCurve | dict[Label, ReliabilityCurve]:
+        """Observed frequency at every score, as :func:`calibrant.reliability_curve`: one curve, or one of each class.
 
         Exact for bins that were kept and for smooth curves. The isotonic curve and bins of other edges are those of
         rows moved within a cell; simultaneous bands take the rows of a cell as one group, and allow for
-        where in it a score is. Cost as there, without the pass over the rows.
+        where in it a score is. Of a notion with a problem per class, isotonic curves and simultaneous bands of smooth
+        ones need the rows. Cost as there, without the pass over the rows.
 
-        Raises
-        ------
-        ValueError
-            For a notion with several problems: see :meth:`reliability_curves`.
+        Returns
+        -------
+        ReliabilityCurve, or dict of label to ReliabilityCurve
+            The notion decides, as in :func:`calibrant.reliability_curve`.
         """
-        drawn = self._drawn(estimator, level, band, n_resamples, random_state)
-        if len(self.question()) != 1:
-            raise ValueError(f"notion {self.notion.name!r} has no single curve: use reliability_curves()")
-        with working("Accumulator.reliability_curve"):
-            return next(iter(self._curves(drawn, self.required(), self.problems)))[1]
-
-    def reliability_curves(
-        self,
-        estimator: str | CellEstimator | Isotonic = "density",
-        *,
-        level: float | None = None,
-        band: str = "confidence",
-        n_resamples: int = 1000,
-        random_state: RandomState = 0,
-    ) -> dict[Label, ReliabilityCurve]:
-        """One curve a class, in class order: of the notion's problems if there are several, else of every class.
-
-        As :func:`calibrant.reliability_curves`; exact for bins that were kept and for smooth curves. Isotonic curves
-        and simultaneous bands of smooth ones need the rows. Cost that of :meth:`reliability_curve` for each class.
-        """
-        drawn = self._drawn(estimator, level, band, n_resamples, random_state)
-        own = self.by_class is None or len(self.problems) > 1
-        kept, problems = (self.required(), self.problems) if own else (self.by_class, self.class_sums)
-        with working("Accumulator.reliability_curves"):
-            return dict(counted(self._curves(drawn, kept, problems), "classes", len(problems)))
-
-    def _drawn(
-        self, estimator: Any, level: float | None, band: str, n_resamples: int, random_state: RandomState
-    ) -> Drawn:
         chosen = None if is_isotonic(estimator) else curve_estimator(estimator)
         self.required()
-        return Drawn(chosen, self.notion.name, level, band, n_resamples, random_state)
+        drawn = Drawn(chosen, self.notion.name, level, band, n_resamples, random_state)
+        with working("Accumulator.reliability_curve"):
+            curves = dict(counted(self._curves(drawn), "classes", len(self.problems)))
+        several = self.notion.per_class or len(curves) > 1
+        return curves if several else next(iter(curves.values()))
 
-    def _curves(
-        self, drawn: Drawn, kept: Kept | None, problems: dict[Label, ProblemSums]
-    ) -> Iterator[tuple[Label, ReliabilityCurve]]:
-        reader = drawn.estimator
+    def _curves(self, drawn: Drawn) -> Iterator[tuple[Label, ReliabilityCurve]]:
+        reader, problems = drawn.estimator, self.problems
         each: Iterator[Any] = iter([None] * len(problems))
         if reader is not None:
-            each = (part[i] for part in self.sums(reader, kept) for i in range(len(part)))
+            each = (part[i] for part in self.sums(reader) for i in range(len(part)))
         for one, summary in zip(problems.values(), each, strict=True):
             about = (one.label, one.domain, one.grid.n_samples)
             yield one.label, came_in(self._library, drawn.curve(*about, summary, partial(_groups, one)))
@@ -188,7 +162,7 @@ class Answers(Tabular, ABC):
         *,
         estimator: str | Estimator = "auto",
         level: float = 0.95,
-        material: float | None = None,
+        tolerance: float | None = None,
         threshold: float | None = None,
         random_state: RandomState = 0,
         title: str = "Calibration report",
@@ -202,7 +176,7 @@ class Answers(Tabular, ABC):
             "report",
             estimator=estimator,
             level=level,
-            material=material,
+            tolerance=tolerance,
             threshold=threshold,
             random_state=random_state,
             title=title,
@@ -253,13 +227,13 @@ class Answers(Tabular, ABC):
         found: TestResult = self._ask("calibration_test", estimator=estimator, **options)
         return found
 
-    def decompose(self, score: Any = "brier", *, method: str = "corp") -> Decomposition:
+    def decompose(self, score: Any = "brier", *, estimator: str = "corp") -> Decomposition:
         """Parts of a mean proper score, as :func:`calibrant.decompose`.
 
         Parameters
         ----------
         score : {"brier", "log-loss", "spherical"} or a scoring rule, default "brier"
-        method : {"corp", "binned"}, default "corp"
+        estimator : {"corp", "binned"}, default "corp"
             ``"corp"``: by isotonic regression of the cells, for two classes. Stated and observed probabilities are
             those of rows moved within a cell, which can only make ``refinement`` larger.
             ``"binned"``: frequencies of the bins that were kept. Exact; of more than two classes for Brier's score.
@@ -273,10 +247,10 @@ class Answers(Tabular, ABC):
         Raises
         ------
         ValueError
-            For ``method="exact"``, which needs the rows; for a score and classes as above; where no fine histogram was
-            kept.
+            For ``estimator="exact"``, which needs the rows; for a score and classes as above; where no fine histogram
+            was kept.
         """
-        found: Decomposition = self._ask("decompose", score=score, method=method)
+        found: Decomposition = self._ask("decompose", score=score, estimator=estimator)
         return found
 
     def fit(self, calibrator: str | Calibrator) -> Calibrator:

@@ -14,7 +14,7 @@ import numpy as np
 from ..data.checks import check_norm, check_resamples
 from ..data.predictions import Predictions
 from ..data.problem import Reduction, VectorProblem
-from ..data.types import FloatArray, Interval, RandomState, UndefinedErrorWarning
+from ..data.types import FloatArray, Interval, RandomState
 from ..data.validation import as_predictions
 from ..data.verbs import InputOptions, verb
 from ..estimators import CellEstimator, DirichletKernel, EmpiricalBayes, Estimator, SimplexBinned
@@ -22,6 +22,7 @@ from ..estimators.base import ErrorDraws, EstimatorWithSE, PosteriorEstimator
 from ..estimators.named import as_estimator
 from ..estimators.norm import root, to_power
 from ..estimators.path import Path
+from ..exceptions import UndefinedErrorWarning
 from ..notions import Notion, as_notion
 from .curves.from_cells import curve_from, describe
 from .inference.assumptions import Assumption, SmoothMap, as_assumption

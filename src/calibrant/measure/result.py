@@ -47,7 +47,9 @@ class ReliabilityCurve(Picture, Table):
     level : float or None
     label : object
         The class that the curve is of; None for a confidence.
-    notion, method : str
+    notion : str
+    estimator : str
+        What the curve was estimated by.
     n_samples : int
     band : str or None
         ``"confidence"`` (around the curve, for the truth at each score), ``"consistency"`` (around the diagonal: where
@@ -70,7 +72,7 @@ class ReliabilityCurve(Picture, Table):
     level: float | None
     label: Label
     notion: str
-    method: str
+    estimator: str
     n_samples: int
     band: str | None = None
     isotonic: bool = False
@@ -100,7 +102,7 @@ class ReliabilityCurve(Picture, Table):
         return notebook.folded("table", super()._words_html())
 
     def _shown(self) -> Iterable[tuple[str, Any]]:
-        names = ("label", "notion", "method", "band", "level", "n_samples", "scores", "observed", "lower", "upper")
+        names = ("label", "notion", "estimator", "band", "level", "n_samples", "scores", "observed", "lower", "upper")
         return ((name, getattr(self, name)) for name in names)
 
     @property
@@ -138,7 +140,7 @@ class ReliabilityCurve(Picture, Table):
 
     def __str__(self) -> str:
         what = "the predicted class" if self.label is None else f"class {printable(str(self.label))}"
-        head = f"Observed frequency of {what}, {self.n_samples:,} rows, {self.method}"
+        head = f"Observed frequency of {what}, {self.n_samples:,} rows, {self.estimator}"
         ends = self.scores if self.edges is None else self.edges
         at = np.linspace(ends[0], ends[-1], 11)
         found = self.at(np.clip(at, 0, 1))
@@ -149,11 +151,6 @@ class ReliabilityCurve(Picture, Table):
             band = "" if np.isnan(low) else f"   {low:.3f} to {high:.3f}"
             lines.append(f"{score:>7.3f}{'-' if np.isnan(observed) else f'{observed:.3f}':>10}{band}")
         return "\n".join([head, *lines])
-
-    @property
-    def estimator(self) -> str:
-        """What the curve was estimated by, as text."""
-        return self.method
 
     def at(self, scores: Any) -> CurvePoint:
         """Probability, and its interval, at scores the user holds.
@@ -192,7 +189,7 @@ class ReliabilityCurve(Picture, Table):
         out: dict[str, Any] = {name: [plain(v) for v in getattr(self, name)] for name in names}
         out["edges"] = None if self.edges is None else self.edges.tolist()
         out |= {"level": self.level, "band": self.band, "label": plain(self.label), "notion": self.notion}
-        out["method"] = self.method
+        out["estimator"] = self.estimator
         out["n_samples"] = self.n_samples
         return out
 

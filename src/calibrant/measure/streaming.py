@@ -58,7 +58,7 @@ class Accumulator(Answers, Shown):
 
     **Within a cell**: what needs more is made of the cells of that histogram, as if all rows of a cell had its mean
     score; so it is the number of rows of which each has a score within 1/65536 of its own (quantile bins, ``Isotonic``,
-    ``Parametric`` and others, isotonic curves, ``decompose(method="corp")``, binary calibrators); within 1/n_cells,
+    ``Parametric`` and others, isotonic curves, ``decompose(estimator="corp")``, binary calibrators); within 1/n_cells,
     where :func:`calibrant.from_frame` made the sums. Calibrators of one
     class against the rest are fitted to the grid, which shares each row between the two nodes around its score, 1/4096
     apart, and keeps its mean.
@@ -138,7 +138,7 @@ class Accumulator(Answers, Shown):
         """
         if isinstance(y_true, Predictions):
             given = as_predictions(y_true, y_prob, sample_weight=sample_weight, groups=groups)
-            return self.add_predictions(given)
+            return self._add(given, None if given.groups is None else np.empty(0, np.uint64))
         # The first piece settles the labels: a later one may lack some.
         settled = self.totals is not None
         predictions = as_predictions(
@@ -152,13 +152,6 @@ class Accumulator(Answers, Shown):
             groups=groups,
         )
         return self._add(predictions, None if groups is None else group_keys(groups))
-
-    #: The earlier name of :meth:`update`.
-    add = update
-
-    def add_predictions(self, predictions: Predictions) -> Accumulator:
-        """Add predictions that were validated before."""
-        return self._add(predictions, None if predictions.groups is None else np.empty(0, np.uint64))
 
     def _add(self, p: Predictions, keys: AnyArray | None) -> Accumulator:
         """Add predictions, whose groups have these hashes."""

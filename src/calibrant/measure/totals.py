@@ -9,7 +9,7 @@ import numpy as np
 from ..data.predictions import Predictions
 from ..data.problem import OneVsRest, Problem
 from ..data.types import AnyArray, FloatArray
-from .scores import brier_per_sample, log_loss_per_sample
+from .scoring_rules import brier_per_sample, log_loss_per_sample
 
 
 @dataclass(frozen=True, eq=False)

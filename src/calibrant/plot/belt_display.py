@@ -27,7 +27,7 @@ class CalibrationBeltDisplay(Display):
     >>> import matplotlib; matplotlib.use("Agg")
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(500)
-    >>> display = cal.CalibrationBeltDisplay.from_predictions(rng.random(500) < p, p)
+    >>> display = cal.plot.CalibrationBeltDisplay.from_predictions(rng.random(500) < p, p)
     >>> display.ax_.get_ylabel()
     'Observed frequency'
     """
@@ -52,7 +52,7 @@ class CalibrationBeltDisplay(Display):
             Or Predictions, which stand for both.
         ax : Axes, optional
         **options
-            Passed to :func:`calibrant.calibration_belt`.
+            Passed to :func:`calibrant.significance.calibration_belt`.
         """
         return cls(calibration_belt(y_true, y_prob, **options)).plot(ax)
 

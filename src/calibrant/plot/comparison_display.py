@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..comparison.models import Difference, ModelComparison, compare_models
-from ..comparison.models.result import higher_is_better, measure_text
+from ..comparison.models.compare import compare_models
+from ..comparison.models.result import Difference, ModelComparison, higher_is_better, measure_text
 from .base import Display
 from .style import GRID_COLOR, STYLES, font_scale, percent_text, plain_text
 
@@ -37,7 +37,7 @@ class ModelComparisonDisplay(Display):
     >>> import matplotlib; matplotlib.use("Agg")
     >>> y = [0, 0, 1, 0, 1, 1] * 20
     >>> a, b = [0.1, 0.2, 0.4, 0.6, 0.8, 0.9] * 20, [0.3, 0.1, 0.6, 0.7, 0.6, 0.9] * 20
-    >>> display = cal.ModelComparisonDisplay.from_predictions(y, {"a": a, "b": b}, n_resamples=50, random_state=0)
+    >>> display = cal.plot.ModelComparisonDisplay.from_predictions(y, {"a": a, "b": b}, n_resamples=50, random_state=0)
     >>> len(display.axes_), display.axes_[0].get_title()
     (9, 'Calibration error')
     """

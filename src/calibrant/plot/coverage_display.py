@@ -30,7 +30,7 @@ class RiskCoverageDisplay(CurveDisplay):
     >>> import calibrant as cal
     >>> import matplotlib; matplotlib.use("Agg")
     >>> y, p = [0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.4, 0.6, 0.8, 0.9]
-    >>> display = cal.RiskCoverageDisplay.from_predictions(y, {"model": p})
+    >>> display = cal.plot.RiskCoverageDisplay.from_predictions(y, {"model": p})
     >>> display.ax_.get_xlabel()
     'Coverage: share of rows accepted'
     """

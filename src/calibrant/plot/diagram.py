@@ -173,12 +173,12 @@ def check_curve(curve: Any, band: str) -> tuple[CellEstimator | Isotonic, str]:
     return drawn, band if isinstance(drawn, Binned) or band in BANDS[:3] else "confidence"
 
 
-def check_bins(bins: Any, method: CellEstimator | Isotonic) -> Binned | str | None:
+def check_bins(bins: Any, drawn: CellEstimator | Isotonic) -> Binned | str | None:
     """Judge the ``bins`` argument: the bins to draw, ``"auto"``, or None for none."""
     if bins is None or bins is False:
         return None
     if isinstance(bins, str) and bins == "auto":
-        return method if isinstance(method, Binned) else "auto"
+        return drawn if isinstance(drawn, Binned) else "auto"
     if isinstance(bins, str) and bins.partition(":")[0] == "binned":
         bins = estimator_named(bins)
     if isinstance(bins, Binned):
@@ -203,7 +203,7 @@ def diagram_of(
     problem: Problem,
     *,
     notion: str,
-    method: CellEstimator | Isotonic,
+    drawn: CellEstimator | Isotonic,
     estimator: CellEstimator,
     bins: Binned | str | None,
     level: float,
@@ -231,7 +231,7 @@ def diagram_of(
     fine = curve(Binned([0.0, *_fine_edges(problem.domain)[1:].tolist()]), None, band)
     histogram, papers = _by_scale(fine, problem.domain)
     return Diagram(
-        curve=curve(method, level, check_curve(method, band)[1]),
+        curve=curve(drawn, level, check_curve(drawn, band)[1]),
         bins=None if chosen is None else curve(chosen, level, band),
         histogram=histogram,
         estimate=estimate,

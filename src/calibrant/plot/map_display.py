@@ -52,7 +52,7 @@ class CalibrationMapDisplay:
     >>> from calibrant.datasets import make_scores
     >>> data = make_scores(500, "overconfident", random_state=0)
     >>> fitted = [c.fit(data.y_prob, data.y_true) for c in (BetaCalibration(), IsotonicCalibrator())]
-    >>> display = cal.CalibrationMapDisplay.from_calibrators(fitted, data.y_true, data.y_prob)
+    >>> display = cal.plot.CalibrationMapDisplay.from_calibrators(fitted, data.y_true, data.y_prob)
     >>> list(display.maps)
     ['BetaCalibration', 'IsotonicCalibrator']
     """

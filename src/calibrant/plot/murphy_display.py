@@ -23,7 +23,7 @@ class MurphyDisplay(CurveDisplay):
     >>> import calibrant as cal
     >>> import matplotlib; matplotlib.use("Agg")
     >>> y, p = [0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.4, 0.6, 0.8, 0.9]
-    >>> display = cal.MurphyDisplay.from_predictions(y, {"model": p})
+    >>> display = cal.plot.MurphyDisplay.from_predictions(y, {"model": p})
     >>> display.ax_.get_xlabel()
     'Decision threshold'
     """
@@ -65,7 +65,7 @@ class BrierCurveDisplay(MurphyDisplay):
     >>> import calibrant as cal
     >>> import matplotlib; matplotlib.use("Agg")
     >>> y, p = [0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.4, 0.6, 0.8, 0.9]
-    >>> display = cal.BrierCurveDisplay.from_predictions(y, {"model": p})
+    >>> display = cal.plot.BrierCurveDisplay.from_predictions(y, {"model": p})
     >>> display.ax_.get_legend().get_texts()[2].get_text()
     'model: area 0.137'
     """

@@ -44,7 +44,7 @@ class NullDistributionDisplay(Display):
         if not isinstance(result, TestResult):
             raise TypeError(f"result must be a TestResult; got {type(result).__name__}")
         if result.draws is None and result.df is None:
-            raise ValueError(f"this test has neither draws nor a chi-squared distribution to show: {result.method}")
+            raise ValueError(f"this test has neither draws nor a chi-squared distribution to show: {result.name}")
         if not np.isfinite(result.statistic):
             raise ValueError(f"the statistic is {result.statistic}: there is nothing to show beside the draws")
         self.result = result
@@ -88,7 +88,7 @@ class NullDistributionDisplay(Display):
             va="top",
             bbox={"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 1.5},
         )
-        ax.set_title(plain_text(r.method.split(",")[0], 60), fontsize=10)
+        ax.set_title(plain_text(r.name.split(",")[0], 60), fontsize=10)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

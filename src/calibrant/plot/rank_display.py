@@ -31,7 +31,7 @@ class CriticalDifferenceDisplay(Display):
     >>> import calibrant as cal
     >>> import matplotlib; matplotlib.use("Agg")
     >>> a, b, c = [0.1, 0.2, 0.1, 0.3], [0.2, 0.3, 0.2, 0.4], [0.3, 0.1, 0.3, 0.5]
-    >>> display = cal.CriticalDifferenceDisplay.from_scores({"a": a, "b": b, "c": c})
+    >>> display = cal.plot.CriticalDifferenceDisplay.from_scores({"a": a, "b": b, "c": c})
     >>> round(display.ranks.critical_difference, 3)
     1.657
     """
@@ -52,9 +52,9 @@ class CriticalDifferenceDisplay(Display):
         Parameters
         ----------
         scores
-            As :func:`calibrant.rank_models`.
+            As :func:`calibrant.scores.rank_models`.
         **options
-            Passed to :func:`calibrant.rank_models`.
+            Passed to :func:`calibrant.scores.rank_models`.
         """
         return cls(rank_models(scores, **options)).plot()
 

@@ -193,7 +193,7 @@ class ReliabilityDisplay(Display):
             diagram_of(
                 problems[i],
                 notion=notion_name,
-                method=drawn,
+                drawn=drawn,
                 estimator=chosen,
                 bins=bin_rule,
                 level=level,

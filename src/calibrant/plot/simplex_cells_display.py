@@ -51,7 +51,7 @@ class SimplexDisplay:
     >>> import matplotlib; matplotlib.use("Agg")
     >>> from calibrant.datasets import make_survey
     >>> data = make_survey(500, "three-class", random_state=0)
-    >>> display = cal.SimplexDisplay.from_predictions(data.y_true, data.y_prob, show="error", n_bins=6)
+    >>> display = cal.plot.SimplexDisplay.from_predictions(data.y_true, data.y_prob, show="error", n_bins=6)
     >>> len(display.cells)
     36
     """

@@ -52,7 +52,7 @@ class SimplexMapDisplay:
     >>> from calibrant.datasets import make_survey
     >>> data = make_survey(500, "three-class", random_state=0)
     >>> fitted = TemperatureScaling().fit(data.y_prob, data.y_true)
-    >>> display = cal.SimplexMapDisplay.from_calibrator(fitted)
+    >>> display = cal.plot.SimplexMapDisplay.from_calibrator(fitted)
     >>> display.stated.shape[1]
     3
     """

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..comparison.subgroups import SubgroupReport, subgroup_calibration
+from ..comparison.subgroups.build import subgroup_calibration
+from ..comparison.subgroups.result import SubgroupReport
 from .base import Display
 from .style import GRID_COLOR, class_text, percent_text, plain_text, style_of
 
@@ -33,7 +34,7 @@ class SubgroupDisplay(Display):
     >>> import matplotlib; matplotlib.use("Agg")
     >>> rng = np.random.default_rng(0)
     >>> p, sex = rng.random(400), rng.choice(["f", "m"], 400)
-    >>> display = cal.SubgroupDisplay(cal.subgroup_calibration(rng.random(400) < p, p, sex)).plot()
+    >>> display = cal.plot.SubgroupDisplay(cal.subgroup_calibration(rng.random(400) < p, p, sex)).plot()
     >>> [text.get_text() for text in display.axes_[0].get_yticklabels()]
     ['f', 'm']
     """

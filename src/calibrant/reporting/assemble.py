@@ -22,13 +22,13 @@ from ..measure.estimation import estimate_from_sums
 from ..measure.inference.steps import Groups
 from ..measure.kept import FINE_CELLS, ProblemSums
 from ..measure.result import Estimate, ReliabilityCurve
-from ..measure.scores import log_loss_per_sample
+from ..measure.scoring_rules import log_loss_per_sample
 from ..measure.streaming import Accumulator
 from ..notions import Classwise, Notion, as_notion
 from ..significance.from_sums import SumsTest
 from ..sums import BinMoments, uniform_edges
 from .classes import class_rows, class_sentence
-from .evidence import Evidence, check_material, settled
+from .evidence import Evidence, check_tolerance, settled
 from .gain import RepairGain, check_threshold
 from .made import Made
 from .report import Curves, Report
@@ -50,7 +50,7 @@ def report(
     notion: str | Notion = "auto",
     estimator: str | Estimator = "auto",
     level: float = 0.95,
-    material: float | None = None,
+    tolerance: float | None = None,
     threshold: float | None = None,
     random_state: RandomState = 0,
     title: str = "Calibration report",
@@ -68,7 +68,7 @@ def report(
         For the headline and the verdict.
     level : float, default 0.95
         Of intervals and bands; a p-value of at most ``1 - level`` is evidence.
-    material : float in (0, 1), optional
+    tolerance : float in (0, 1), optional
         Calibration error below which it does not matter to you. Default: ``0.1 sd √H`` with the standard deviation of
         the outcome and the entropy of its base rate in bits: 0.05 at a base rate of one half, 0.02 at 10 %, 0.003 at
         1 % (for classes against the rest ``2 / K`` of that). At the base rate an error of that size costs 0.7 % of the
@@ -85,7 +85,7 @@ def report(
     -------
     Report
         ``str(report)``, ``.to_dict()``, ``.to_frame()``, ``.to_html(path)``, ``.verdict``; ``.evidence.matters`` says
-        whether the error is ``material`` or more: True, False, or None where the data cannot say.
+        whether the error is ``tolerance`` or more: True, False, or None where the data cannot say.
 
     Raises
     ------
@@ -102,9 +102,8 @@ def report(
     is called miscalibrated, and how often ``matters`` is right, is simulated in ``benchmarks/coverage/verdict.md``.
 
     Every class of three or more is tested against the rest, and the verdict names those that are off: by counts of
-    outcomes in ranges of scores (:func:`.range_pvalues`), p-values adjusted by Holm's
-    rule. Their intervals are those of their 15 bins, by cumulants and not by draws
-    (:func:`calibrant.measure.inference.bin_intervals.binned_intervals`).
+    outcomes in ranges of scores (:func:`.range_pvalues`), p-values adjusted by Holm's rule. Their
+    intervals are those of their 15 bins, by cumulants and not by draws (:func:`.binned_intervals`).
 
     Cost: one pass over the rows for the sums, then a test, intervals and bands at a cost that grows with the number of
     classes and not with n: a fifth of a second for two classes, half a second for a hundred, one for a thousand; class
@@ -127,12 +126,12 @@ def report(
         if predictions.positive is None:
             score, outcome = predictions.confidence, predictions.predicted == predictions.codes
         warn_of_order(score, outcome)
-    sums = Accumulator(notion=notion).add_predictions(predictions)
+    sums = Accumulator(notion=notion).update(predictions)
     return report_from(
         sums,
         estimator=estimator,
         level=level,
-        material=material,
+        tolerance=tolerance,
         threshold=threshold,
         random_state=random_state,
         title=title,
@@ -145,7 +144,7 @@ def report_from(
     *,
     estimator: str | Estimator = "auto",
     level: float = 0.95,
-    material: float | None = None,
+    tolerance: float | None = None,
     threshold: float | None = None,
     random_state: RandomState = 0,
     title: str = "Calibration report",
@@ -157,7 +156,7 @@ def report_from(
     """
     totals = sums.required_totals()
     chosen = _estimator(estimator)
-    material, threshold = check_material(material), check_threshold(threshold)
+    tolerance, threshold = check_tolerance(tolerance), check_threshold(threshold)
     rng = np.random.default_rng(random_state)
     problems = sums.problems
     question = sums.question(1, level)
@@ -188,7 +187,7 @@ def report_from(
     test = SumsTest.of(grids, [one.bins for one in problems.values()], question, rng)
     estimates = {name: settled(one, test) for name, one in estimates.items()}
     headline = next(iter(estimates.values()))
-    evidence = Evidence.of(test, headline, grids, material)
+    evidence = Evidence.of(test, headline, grids, tolerance)
     seed = int(rng.integers(2**63))
     gain = RepairGain.of(sums.sums(_DEFAULT), question, headline.interval.low, threshold, seed)
     only = next(iter(problems.values())) if len(problems) == 1 else None
@@ -201,7 +200,7 @@ def report_from(
         for k, row in enumerate(table, start=1)
     }
     unit = (totals if rows is None else rows).effective_size / weight  # rows, and not what groups leave of them
-    found = Found(evidence, gain, totals.log_loss, material is not None, class_sentence(table, unit))
+    found = Found(evidence, gain, totals.log_loss, tolerance is not None, class_sentence(table, unit))
     said = sentences(only, curves, headline, found, table)
     return Report(
         n_samples=totals.n_samples,
@@ -225,12 +224,12 @@ def report_from(
         streamed=rows is None,
         n_cells=sums.required().histogram.edges.n_bins,
         n_groups=None if rows is None or rows.groups is None else rows.n_groups,
-        impossible=() if rows is None or not np.isinf(totals.log_loss) else _impossible(rows),
+        zero_probability_rows=() if rows is None or not np.isinf(totals.log_loss) else _zero_probability_rows(rows),
         title=title,
     )
 
 
-def _impossible(rows: Predictions) -> tuple[int, ...]:
+def _zero_probability_rows(rows: Predictions) -> tuple[int, ...]:
     """Rows whose label had a probability of 0."""
     lost = np.isinf(log_loss_per_sample(rows))
     return tuple(np.flatnonzero(lost if rows.weights is None else lost & (rows.weights > 0)).tolist())

@@ -55,7 +55,7 @@ def class_sentence(rows: Sequence[ClassRow], unit: float = 1.0) -> str:
     """
     if len(rows) <= 2 or all(np.isnan(row.pvalue) for row in rows):
         return ""
-    marked = [row for row in rows if row.marked]
+    marked = [row for row in rows if row.significant]
     if not marked:
         return f"Class by class, none of the {len(rows):,} stands out."
     sizes = [(row, round(row.count * unit)) for row in marked]

@@ -18,7 +18,7 @@ from ..data.printable import printable
 from ..data.result import Result, Table, plain
 from ..data.types import Label
 from ..measure.result import Estimate
-from ..measure.scores import brier_words
+from ..measure.scoring_rules import brier_words
 from .repair_verdict import verdict_of
 from .report import Report, write_page
 from .text import change_of, score_of, seconds_of

@@ -24,18 +24,18 @@ MATERIAL = 0.1
 class Evidence(Result):
     """Test of calibration, whether what it found matters, and what a test of so many rows can see.
 
-    Everything here and the interval of :attr:`calibrant.Report.headline` come from one decision, that of the test:
+    Everything here and the interval of :attr:`.Report.headline` come from one decision, that of the test:
 
-    ================  ==============  =======================  ==========================================
-    status            p-value         interval                 matters
-    ================  ==============  =======================  ==========================================
-    "miscalibrated"   ≤ 1 - level     starts above 0           True: it starts at ``material`` or above;
-                                                               False: it ends at ``material`` or below;
-                                                               None: ``material`` lies within
-    "no evidence"     above           0 to at most             False
-                                      ``material``
-    "undecided"       above           0 to above ``material``  None
-    ================  ==============  =======================  ==========================================
+    ================  ==============  ========================  ==========================================
+    status            p-value         interval                  matters
+    ================  ==============  ========================  ==========================================
+    "miscalibrated"   ≤ 1 - level     starts above 0            True: it starts at ``tolerance`` or above;
+                                                                False: it ends at ``tolerance`` or below;
+                                                                None: ``tolerance`` lies within
+    "no evidence"     above           0 to at most              False
+                                      ``tolerance``
+    "undecided"       above           0 to above ``tolerance``  None
+    ================  ==============  ========================  ==========================================
 
     Attributes
     ----------
@@ -44,14 +44,14 @@ class Evidence(Result):
         ``"no evidence"``: it is not, and the interval rules out errors that matter. ``"undecided"``: it is not, and
         they may be there; or there are no data.
     matters : bool or None
-        Whether the calibration error is ``material`` or more, by its interval; None where the data cannot say.
+        Whether the calibration error is ``tolerance`` or more, by its interval; None where the data cannot say.
     test : TestResult
         Smoothed residuals over ranks against labels drawn from the probabilities.
     detectable : float
         Calibration error that the test finds in four of five samples like this one, if it is too high, too low, over-
         or under-confident throughout; infinite where none is. Errors that alternate from score to score are harder to
         see. It is known before the outcomes are; the interval says what they leave possible, which may be less.
-    material : float
+    tolerance : float
         Calibration error from which on it matters: what was asked for, or 0.1 standard deviations of the outcome times
         the root of the entropy of its base rate in bits.
     rows_needed : float
@@ -63,14 +63,14 @@ class Evidence(Result):
     matters: bool | None
     test: TestResult
     detectable: float
-    material: float
+    tolerance: float
     rows_needed: float
 
     @classmethod
-    def of(cls, found: SumsTest, estimate: Estimate, grids: Sequence[GridMoments], material: float | None) -> Evidence:
+    def of(cls, found: SumsTest, estimate: Estimate, grids: Sequence[GridMoments], tolerance: float | None) -> Evidence:
         """Judge what was found, at the level of an estimate's :func:`settled` interval."""
         test, power = found.result, found.power
-        bar = usual_material(grids, found.question, power.n_samples) if material is None else material
+        bar = usual_tolerance(grids, found.question, power.n_samples) if tolerance is None else tolerance
         low, high = estimate.interval
         matters = None if np.isnan(test.pvalue) else True if low >= bar else False if high <= bar else None
         status = "miscalibrated" if found.rejects else "undecided" if matters is None else "no evidence"
@@ -83,7 +83,7 @@ class Evidence(Result):
         return cls(status, matters, test, power.detectable, bar, needed)
 
 
-def usual_material(grids: Sequence[GridMoments], question: Question, n_samples: float) -> float:
+def usual_tolerance(grids: Sequence[GridMoments], question: Question, n_samples: float) -> float:
     """``0.1 sd √H``, of the standard deviation of the outcome and the entropy of its base rate in bits.
 
     An error of that size where the base rate is said costs 0.7 % of the log-loss of saying it every time, whatever it
@@ -104,9 +104,9 @@ def usual_material(grids: Sequence[GridMoments], question: Question, n_samples: 
     return MATERIAL * question.largest * float(np.sqrt(variance * min(bits, 1.0)))
 
 
-def check_material(material: float | None) -> float | None:
-    """Judge the ``material`` argument."""
-    return None if material is None else check_fraction("material", material)
+def check_tolerance(tolerance: float | None) -> float | None:
+    """Judge the ``tolerance`` argument."""
+    return None if tolerance is None else check_fraction("tolerance", tolerance)
 
 
 def settled(estimate: Estimate, test: SumsTest) -> Estimate:

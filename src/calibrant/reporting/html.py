@@ -14,18 +14,18 @@ from ..data.digits import half_width, known, pvalue_text
 from ..data.notebook import drawing, strips
 from ..data.types import FloatArray, Label
 from ..measure.result import Estimate, ReliabilityCurve
-from ..measure.scores import brier_words
+from ..measure.scoring_rules import brier_words
 from .text import (
     change_of,
     class_digits,
     class_note,
     footnote,
-    impossible,
     in_groups,
     known_interval,
     repair,
     score_of,
     seconds_of,
+    zero_probability_text,
 )
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def render_inline(report: Report) -> str:
 def _about(report: Report) -> dict[str, Any]:
     return {
         "light": _LIGHTS.get((report.evidence.status, report.evidence.matters), _UNKNOWN),
-        "infinite": impossible(report) if np.isinf(report.log_loss) else "",
+        "infinite": zero_probability_text(report) if np.isinf(report.log_loss) else "",
         "footnote": footnote(report),
         "in_groups": in_groups(report),
         # Of two classes each is the other's mirror: what there is to say is said of the rows already.

@@ -41,7 +41,7 @@ class ClassRow(Result):
     adjusted : float
         P-value corrected for the number of classes, by Holm's rule: a calibrated model has any class marked in at most
         ``1 - level`` of all samples, however the classes depend on each other.
-    marked : bool
+    significant : bool
         Whether the class is off: ``adjusted`` is at most ``1 - level``.
     """
 
@@ -53,7 +53,7 @@ class ClassRow(Result):
     interval: Interval = _NO_INTERVAL
     pvalue: float = float("nan")
     adjusted: float = float("nan")
-    marked: bool = False
+    significant: bool = False
 
     @property
     def direction(self) -> str:
@@ -122,7 +122,7 @@ class Report(Picture, Table):
     title : str
     n_groups : int or None
         Groups that rows belong to; None where they were taken as independent.
-    impossible : tuple of int
+    zero_probability_rows : tuple of int
         Rows (from 0) whose label had a probability of 0, which make ``log_loss`` infinite; empty of streamed rows.
     asked : Asked
         From Python or by the command: what :attr:`advice` names is what can be typed there.
@@ -152,7 +152,7 @@ class Report(Picture, Table):
     title: str = "Calibration report"
     n_groups: int | None = None
     n_cells: int = 65536
-    impossible: tuple[int, ...] = ()
+    zero_probability_rows: tuple[int, ...] = ()
     asked: Asked = Asked.PYTHON
 
     @property
@@ -218,7 +218,7 @@ class Report(Picture, Table):
                     "interval": [plain(r.interval.low), plain(r.interval.high)],
                     "pvalue": plain(r.pvalue),
                     "adjusted": plain(r.adjusted),
-                    "marked": r.marked,
+                    "significant": r.significant,
                     "direction": r.direction,
                 }
                 for r in self.per_class
@@ -241,9 +241,9 @@ class Report(Picture, Table):
         """The class-wise table as a data frame, worst first; ``backend`` as in :meth:`to_frame`.
 
         Columns ``label``, ``count``, ``base_rate``, ``mean_prob``, ``ece``, ``low``, ``high``, ``pvalue``,
-        ``adjusted``, ``marked`` and ``direction``; no rows for a 1-D ``y_prob``.
+        ``adjusted``, ``significant`` and ``direction``; no rows for a 1-D ``y_prob``.
         """
-        names = ("count", "base_rate", "mean_prob", "ece", "pvalue", "adjusted", "marked", "direction")
+        names = ("count", "base_rate", "mean_prob", "ece", "pvalue", "adjusted", "significant", "direction")
         columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in self.per_class] for name in names}
         labels = {"label": [str(row.label) for row in self.per_class]}
         ends = {end: [getattr(row.interval, end) for row in self.per_class] for end in ("low", "high")}

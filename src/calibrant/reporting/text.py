@@ -12,7 +12,7 @@ import numpy as np
 from ..data.digits import half_width, known, pvalue_text, signed
 from ..data.printable import printable
 from ..measure.result import Estimate, ReliabilityCurve
-from ..measure.scores import brier_words
+from ..measure.scoring_rules import brier_words
 from .verdict import gain_digits
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def render(report: Report) -> str:
         f"classes    {len(r.classes)}  {_classes(r)}",
         f"accuracy   {r.accuracy:.4f}",
         f"Brier      {r.brier:.4f}  ({brier_words(len(r.classes))})",
-        f"log-loss   {r.log_loss:.4f}" + (f"  ({impossible(r)})" if np.isinf(r.log_loss) else ""),
+        f"log-loss   {r.log_loss:.4f}" + (f"  ({zero_probability_text(r)})" if np.isinf(r.log_loss) else ""),
         f"evidence   {_evidence(r)}",
         f"repair     {_repair(r)}",
         "",
@@ -82,11 +82,12 @@ def _class_table(r: Report) -> list[str]:
     for c in list(r.per_class)[:_WORST]:
         ece, low, high = class_digits(c)
         lines.append(
-            f"{'*' if c.marked else ' '} {_short(str(c.label), 17):<18}{c.count:>10,.0f}{ece:>8}{f'{low} – {high}':>18}"
+            f"{'*' if c.significant else ' '} {_short(str(c.label), 17):<18}{c.count:>10,.0f}{ece:>8}"
+            f"{f'{low} – {high}':>18}"
             f"{pvalue_text(c.adjusted):>8}{score(c.base_rate):>11}{score(c.mean_prob):>12}  {c.direction}"
         )
     if len(r.per_class) > _WORST:
-        off = sum(c.marked for c in r.per_class[_WORST:])
+        off = sum(c.significant for c in r.per_class[_WORST:])
         more = f"… and {len(r.per_class) - _WORST} more classes, of no larger ECE"
         lines.append(more + (f", {off} of them off" if off else ""))
     return [*lines, *textwrap.wrap(class_note(r), 98)]
@@ -119,19 +120,19 @@ def known_interval(e: Estimate) -> tuple[str, str, str]:
     return known(e.value, spread), known(e.interval.low, spread), known(e.interval.high, spread)
 
 
-def impossible(r: Report, most: int = 3) -> str:
+def zero_probability_text(r: Report, most: int = 3) -> str:
     """Why the log-loss is infinite, and which rows make it so, as far as they are known."""
-    if not r.impossible:
+    if not r.zero_probability_rows:
         return "a probability of 0 was given to the observed class"
-    named, more = ", ".join(map(str, r.impossible[:most])), len(r.impossible) - most
-    rows = f"rows {named} and {more:,} more" if more > 0 else f"row{'s' * (len(r.impossible) > 1)} {named}"
+    named, more = ", ".join(map(str, r.zero_probability_rows[:most])), len(r.zero_probability_rows) - most
+    rows = f"rows {named} and {more:,} more" if more > 0 else f"row{'s' * (len(r.zero_probability_rows) > 1)} {named}"
     return f"the observed class was given 0 in {rows}, from 0 on"
 
 
 def _evidence(r: Report) -> str:
     """The test behind the verdict."""
     test = r.evidence.test
-    return f"{r.evidence.status}: p = {test.pvalue:.3f} ({test.method})"
+    return f"{r.evidence.status}: p = {test.pvalue:.3f} ({test.name})"
 
 
 def repair(r: Report) -> str:

@@ -75,7 +75,7 @@ def sentences(
 def advice_of(report: Report) -> str:
     """What to do next; nothing where there was too little to judge."""
     evidence, estimate = report.evidence, report.headline
-    classes_off = any(row.marked for row in report.per_class)
+    classes_off = any(row.significant for row in report.per_class)
     if np.isnan(estimate.interval.high) or np.isnan(evidence.test.pvalue):
         return ""
     if evidence.status == "undecided":
@@ -85,7 +85,7 @@ def advice_of(report: Report) -> str:
     if evidence.status == "no evidence":
         return "Next: nothing to repair; look again when the data change."
     if evidence.matters is False:
-        return "Next: leave it as it is, or set material lower if such errors matter to you."
+        return "Next: leave it as it is, or set a smaller tolerance if such errors matter to you."
     if estimate.n_samples < FEW_TO_REPAIR:
         return "Next: repair with one or two parameters (temperature or logistic scaling), fitted on other rows."
     compare = report.asked.names("compare_calibrators(y_true, y_prob)", "calibrant compare")
@@ -105,7 +105,7 @@ def _undecided(evidence: Evidence, rows: str, p: str, up_to: str) -> list[str]:
     return [
         f"Not enough data to tell: these {rows} are compatible with a perfectly calibrated model ({p}), and with "
         f"probabilities that are off by up to {up_to}.",
-        f"An error of {_number(evidence.material)}, the least that would matter, is detected in four samples of five, "
+        f"An error of {_number(evidence.tolerance)}, the least that would matter, is detected in four samples of five, "
         f"or else ruled out, from about {_rows(evidence.rows_needed)} rows on.",
     ]
 
@@ -115,7 +115,7 @@ def _real(found: Found, estimate: Estimate, where: str, p: str, ends: str) -> li
     low, high = estimate.interval
     value = estimate.value if low <= estimate.value <= high else estimate.corrected
     off = f"On average the probabilities are off by {_number(value)} ({ends})"
-    enough = f"{_number(found.evidence.material)} or more"
+    enough = f"{_number(found.evidence.tolerance)} or more"
     if found.evidence.matters is False:
         where = f"real, {_small(found)}. {where[0].upper()}{where[1:]}"
     elif found.evidence.matters:
@@ -128,7 +128,7 @@ def _real(found: Found, estimate: Estimate, where: str, p: str, ends: str) -> li
 def _small(found: Found) -> str:
     """Words for an error below what matters."""
     uses = "to you" if found.given else "for most uses"
-    return f"too small to matter {uses} (below {_number(found.evidence.material)})"
+    return f"too small to matter {uses} (below {_number(found.evidence.tolerance)})"
 
 
 def _repair(found: Found, estimate: Estimate) -> str:

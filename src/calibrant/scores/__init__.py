@@ -1,10 +1,5 @@
 """Proper scores, their decompositions, Murphy and Brier curves, and ranks of models over data sets."""
 
-from typing import Any
+import lazy_loader
 
-from ..measure import scores
-
-
-def __getattr__(name: str) -> Any:
-    """What this module had when it was a name of :mod:`calibrant.measure.scores`."""
-    return getattr(scores, name)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

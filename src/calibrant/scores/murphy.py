@@ -16,7 +16,7 @@ from ..data.validation import as_predictions
 from ..data.verbs import InputOptions, verb
 from ..data.weights import ones_or
 from ..estimators.isotonic import RowsByScore
-from ..measure.scores import matrix_of
+from ..measure.scoring_rules import matrix_of
 
 _THRESHOLDS = 501
 
@@ -131,7 +131,7 @@ def murphy_curve(
     Examples
     --------
     >>> import calibrant as cal
-    >>> curve = cal.murphy_curve([0, 1, 1], [0.2, 0.4, 0.9], [0.5])
+    >>> curve = cal.scores.murphy_curve([0, 1, 1], [0.2, 0.4, 0.9], [0.5])
     >>> round(float(curve.scores[0]), 4)  # one of three is missed, at a cost of one half
     0.1667
     """
@@ -187,7 +187,7 @@ def brier_curve(
     Examples
     --------
     >>> import calibrant as cal
-    >>> curve = cal.brier_curve([0, 1, 1], [0.2, 0.4, 0.9])
+    >>> curve = cal.scores.brier_curve([0, 1, 1], [0.2, 0.4, 0.9])
     >>> round(curve.brier_score, 4), round(cal.brier_score([0, 1, 1], [0.2, 0.4, 0.9], scale="half"), 4)
     (0.1367, 0.1367)
     >>> curve.refinement  # some threshold between 0.2 and 0.4 tells the classes apart

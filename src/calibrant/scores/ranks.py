@@ -145,7 +145,7 @@ def rank_models(
     --------
     >>> import calibrant as cal
     >>> a, b, c = [0.1, 0.2, 0.1, 0.3], [0.2, 0.3, 0.2, 0.4], [0.3, 0.1, 0.3, 0.5]
-    >>> ranks = cal.rank_models({"a": a, "b": b, "c": c})
+    >>> ranks = cal.scores.rank_models({"a": a, "b": b, "c": c})
     >>> ranks.average_ranks.tolist(), round(ranks.friedman, 3), ranks.groups
     ([1.25, 2.25, 2.5], 3.5, (('a', 'b', 'c'),))
     """

@@ -99,7 +99,7 @@ def adaptive_test(
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(1000)
     >>> waves = np.clip(p + 0.15 * np.sin(20 * np.pi * p), 0, 1)
-    >>> found = cal.adaptive_test(rng.random(1000) < waves, p, random_state=0)
+    >>> found = cal.significance.adaptive_test(rng.random(1000) < waves, p, random_state=0)
     >>> bool(found.pvalue < 0.01), found.details["bins_a_side"] >= 16
     (True, True)
     """
@@ -147,7 +147,7 @@ def adaptive_test(
         statistic=observed,
         pvalue=(at_least + 1) / (n_resamples + 1),
         null=f"the probabilities are calibrated ({chosen.name})",
-        method=f"adaptive test of the squared calibration error, {how}",
+        name=f"adaptive test of the squared calibration error, {how}",
         n_samples=n_rows,
         details=_details(known, several=len(problems) > 1),
         warnings=tuple(warnings),

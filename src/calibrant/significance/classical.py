@@ -13,7 +13,7 @@ from ..data.types import AnyArray, FloatArray, RandomState
 from ..data.validation import as_predictions
 from ..data.verbs import InputOptions, verb
 from ..data.weights import of_variances, ones_or
-from ..measure.scores import matrix_of
+from ..measure.scoring_rules import matrix_of
 from ..sums.logistic_fit import DECREMENT, Counts, Point, logits_of, maximum
 from .flipped import Flips, share_at_least
 from .result import TestResult
@@ -55,7 +55,7 @@ def _percentiles(values: FloatArray, times: FloatArray, n_bins: int) -> FloatArr
 
 
 @verb(grouped=True)
-def hosmer_lemeshow(
+def hosmer_lemeshow_test(
     y_true: Any,
     y_prob: Any = None,
     *,
@@ -110,7 +110,7 @@ def hosmer_lemeshow(
     >>> import numpy as np, calibrant as cal
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
-    >>> result = cal.hosmer_lemeshow(rng.random(2000) < p**1.5, p, df="external")
+    >>> result = cal.significance.hosmer_lemeshow_test(rng.random(2000) < p**1.5, p, df="external")
     >>> bool(result.pvalue < 1e-6), result.df
     (True, 10.0)
     """
@@ -147,7 +147,7 @@ def hosmer_lemeshow(
         statistic=statistic,
         pvalue=float(chi2.sf(statistic, freedom)) if freedom >= 1 else float("nan"),
         null=null,
-        method=f"Hosmer–Lemeshow test, {n_groups} groups",
+        name=f"Hosmer–Lemeshow test, {n_groups} groups",
         n_samples=len(codes),
         df=float(freedom),
         warnings=tuple(warnings),
@@ -184,7 +184,7 @@ def pearson_test(
     y_true: Any,
     y_prob: Any = None,
     *,
-    method: str = "auto",
+    algorithm: str = "auto",
     n_resamples: int = 999,
     random_state: RandomState = 0,
     **inputs: Unpack[InputOptions],
@@ -199,7 +199,7 @@ def pearson_test(
     ----------
     y_true, y_prob, labels, pos_label, sample_weight
         See :func:`calibrant.as_predictions`. Weights that are no whole numbers are scaled to the effective sample size.
-    method : {"auto", "chi-squared", "resampling"}, default "auto"
+    algorithm : {"auto", "chi-squared", "resampling"}, default "auto"
         Of the p-value. ``"chi-squared"``: the distribution for many rows of each score. ``"resampling"``: counts drawn
         from the scores, exact for any n; for whole-number weights. ``"auto"``: by resampling where it is possible and
         more than a fifth of the expected counts are below 5, as for scores that hardly repeat.
@@ -233,17 +233,17 @@ def pearson_test(
     >>> import numpy as np, calibrant as cal
     >>> rng = np.random.default_rng(0)
     >>> p = rng.integers(1, 10, 2000) / 10
-    >>> result = cal.pearson_test(rng.random(2000) < p**1.5, p)
+    >>> result = cal.significance.pearson_test(rng.random(2000) < p**1.5, p)
     >>> bool(result.pvalue < 1e-6), result.df
     (True, 9.0)
     """
     from scipy.stats import chi2
 
-    check_choice("method", method, ("auto", "chi-squared", "resampling"))
+    check_choice("algorithm", algorithm, ("auto", "chi-squared", "resampling"))
     n_resamples = check_resamples(n_resamples, 1)
     p = as_predictions(y_true, y_prob, **inputs)
-    if method == "resampling" and not p.integral_weights:
-        raise ValueError("method='resampling' draws repeats: sample_weight must hold whole numbers")
+    if algorithm == "resampling" and not p.integral_weights:
+        raise ValueError("algorithm='resampling' draws repeats: sample_weight must hold whole numbers")
     matrix, codes, w, _ = _rows(p)
     matrix = matrix / matrix.sum(axis=1, keepdims=True)
     scores, group = np.unique(matrix, axis=0, return_inverse=True)
@@ -265,18 +265,18 @@ def pearson_test(
     if freedom < 1:
         pvalue = 0.0 if np.isinf(statistic) else float("nan")
         return TestResult(
-            statistic, pvalue, method="Pearson's test", warnings=("all scores are certain: 0 or 1",), **about
+            statistic, pvalue, name="Pearson's test", warnings=("all scores are certain: 0 or 1",), **about
         )
-    if method == "resampling" or (method == "auto" and few and p.integral_weights):
+    if algorithm == "resampling" or (algorithm == "auto" and few and p.integral_weights):
         rng, block = np.random.default_rng(random_state), max(1, _BLOCK // scores.size)
         parts = [min(block, n_resamples - a) for a in range(0, n_resamples, block)]
         counts = (rng.multinomial(size.astype(np.int64), scores, (n, len(scores))) for n in parts)
         draws = np.concatenate([_chi_squared(drawn.astype(np.float64), expected) for drawn in counts])
         at_least = int((draws >= statistic * (1 - 1e-12)).sum())
         how = f"Pearson's test, resampling under calibration, {n_resamples} draws"
-        return TestResult(statistic, (at_least + 1) / (n_resamples + 1), method=how, draws=draws, **about)
+        return TestResult(statistic, (at_least + 1) / (n_resamples + 1), name=how, draws=draws, **about)
     pvalue = float(chi2.sf(statistic, freedom))
-    return TestResult(statistic, pvalue, method="Pearson's test", df=float(freedom), warnings=tuple(few), **about)
+    return TestResult(statistic, pvalue, name="Pearson's test", df=float(freedom), warnings=tuple(few), **about)
 
 
 @verb(grouped=True)
@@ -322,7 +322,7 @@ def spiegelhalter_test(
     >>> import numpy as np, calibrant as cal
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
-    >>> bool(cal.spiegelhalter_test(rng.random(2000) < 0.25 + 0.5 * p, p).statistic > 5)
+    >>> bool(cal.significance.spiegelhalter_test(rng.random(2000) < 0.25 + 0.5 * p, p).statistic > 5)
     True
     """
     from scipy.stats import norm
@@ -342,20 +342,20 @@ def spiegelhalter_test(
     total = float(w_variance @ variance)
     known = total > 1e-20 * len(codes)
     z = float(w @ excess) / np.sqrt(total) if known else float("nan")
-    method, pvalue, draws = "Spiegelhalter's z-test", float(2 * norm.sf(abs(z))), None
+    name, pvalue, draws = "Spiegelhalter's z-test", float(2 * norm.sf(abs(z))), None
     if p.groups is not None and known:
         flips = Flips.of(_grouped(p), excess**2, variance, w)
         each = np.bincount(flips.group, w * excess)[:, None]
         spread = flips.scale * float(np.sqrt((each**2).sum()))
         rng = np.random.default_rng(random_state)
         draws = np.concatenate(list(flips.drawn(each, check_resamples(n_resamples, 1), rng)))[:, 0] / spread
-        z, method = float(w @ excess) / spread, f"Spiegelhalter's z, {_drawn_from(flips, draws)}"
+        z, name = float(w @ excess) / spread, f"Spiegelhalter's z, {_drawn_from(flips, draws)}"
         pvalue = share_at_least(np.abs(draws), abs(z))
     return TestResult(
         statistic=float(z),
         pvalue=pvalue,
         null="the Brier score is what the probabilities predict",
-        method=method,
+        name=name,
         n_samples=len(codes),
         draws=draws,
         warnings=() if known else ("the Brier score has no variance under the null hypothesis",),
@@ -410,7 +410,7 @@ def cox_test(
     >>> import numpy as np, calibrant as cal
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(4000)
-    >>> result = cal.cox_test(rng.random(4000) < 1 / (1 + (1 / p - 1) ** 0.5), p)  # log odds halved
+    >>> result = cal.significance.cox_test(rng.random(4000) < 1 / (1 + (1 / p - 1) ** 0.5), p)  # log odds halved
     >>> bool(abs(result.details["slope"] - 0.5) < 0.05 and result.pvalue < 1e-10)
     True
     """
@@ -440,7 +440,7 @@ def cox_test(
     plain = float(w @ (o * z - np.logaddexp(0, z)))
     statistic = max(2 * (likelihood - plain), 0.0)
     pvalue, large_pvalue = float(chi2.sf(statistic, 1 + varied)), float(chi2.sf(max(2 * (at_large - plain), 0.0), 1))
-    method, draws = "Cox's recalibration test (likelihood ratio)", None
+    name, draws = "Cox's recalibration test (likelihood ratio)", None
     df: float | None = 1.0 + varied
     if p.groups is not None:
         x = np.column_stack([np.ones_like(z), z])[:, : 1 + varied]
@@ -454,14 +454,14 @@ def cox_test(
         draws = np.einsum("ri,ri->r", drawn, np.linalg.solve(information, drawn.T).T)
         pvalue, df = share_at_least(draws, statistic), None
         large_pvalue = share_at_least(np.abs(drawn[:, 0]), abs(float(observed[0])))
-        method = f"Cox's recalibration test (score), {_drawn_from(flips, draws)}"
+        name = f"Cox's recalibration test (score), {_drawn_from(flips, draws)}"
         if varied:
             se = _sandwich(flips.group, x, o, w, free)
     return TestResult(
         statistic=statistic,
         pvalue=pvalue,
         null="the log odds have intercept 0 and slope 1",
-        method=method,
+        name=name,
         n_samples=len(codes),
         df=df,
         draws=draws,
@@ -523,7 +523,7 @@ def _by_groups(
         statistic,
         share_at_least(draws, statistic),
         null=null,
-        method=f"{how}, {_drawn_from(flips, draws)}",
+        name=f"{how}, {_drawn_from(flips, draws)}",
         n_samples=n,
         warnings=warnings,
         draws=draws,

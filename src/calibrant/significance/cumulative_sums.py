@@ -71,7 +71,7 @@ def cumulative_test(
     >>> import numpy as np, calibrant as cal
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(1000)
-    >>> bool(cal.cumulative_test(rng.random(1000) < p**1.5, p).pvalue < 1e-4)
+    >>> bool(cal.significance.cumulative_test(rng.random(1000) < p**1.5, p).pvalue < 1e-4)
     True
     """
     reader = Cumulative(statistic)
@@ -83,17 +83,17 @@ def cumulative_test(
     value = found / spread if spread > 0 else (float("inf") if found > 0 else float("nan"))
     survival = range_survival if statistic == "kuiper" else sup_survival
     pvalue = float("nan") if np.isnan(value) else survival(float(value))
-    method, draws = f"{'Kuiper' if statistic == 'kuiper' else 'Kolmogorov–Smirnov'} test of cumulative residuals", None
+    name, draws = f"{'Kuiper' if statistic == 'kuiper' else 'Kolmogorov–Smirnov'} test of cumulative residuals", None
     if p.groups is not None and spread > 0:
         rng = np.random.default_rng(random_state)
         draws = _flipped(problem, p.groups, statistic, check_resamples(n_resamples, 1), rng) / spread
         pvalue = share_at_least(draws, float(value))
-        method += f", {draws.size} draws of the signs of {p.n_groups} groups"
+        name += f", {draws.size} draws of the signs of {p.n_groups} groups"
     return TestResult(
         statistic=float(value),
         pvalue=pvalue,
         null="residuals have mean 0 at every score",
-        method=method,
+        name=name,
         n_samples=n,
         draws=draws,
         warnings=() if spread > 0 else ("all scores are 0 or 1: outcomes have no variance under the null hypothesis",),

@@ -129,7 +129,8 @@ def confidence_direction(
     >>> import numpy as np, calibrant as cal
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(20_000)
-    >>> found = cal.confidence_direction(rng.random(20_000) < p**2, p)  # every score is too high, by 1/6 on average
+    >>> y = rng.random(20_000) < p**2  # every score is too high, by 1/6 on average
+    >>> found = cal.significance.confidence_direction(y, p)
     >>> bool(abs(found.over - 1 / 6) < 0.01), bool(abs(found.under) < 0.005)
     (True, True)
     """

@@ -53,7 +53,7 @@ def calibration_test_of(
         statistic=statistic,
         pvalue=share_at_least(draws, statistic) if known else float("nan"),
         null=f"the probabilities are calibrated ({question.notion})",
-        method=f"{reader!r} from sums, {draws.size} draws of a calibrated model",
+        name=f"{reader!r} from sums, {draws.size} draws of a calibrated model",
         n_samples=question.n_samples,
         details={"expected": float(draws.mean())},
         draws=draws,

@@ -1,18 +1,15 @@
-"""`evalue_test` and `CalibrationMonitor`: evidence against calibration that may be looked at again and again."""
+"""`evalue_test`: evidence against calibration that may be looked at again and again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
 
-from ..data.checks import check_bool, check_choice, check_fraction, check_int
-from ..data.dependence import group_codes, group_keys, joined_groups, read_groups
+from ..data.checks import check_choice, check_fraction, check_int
+from ..data.dependence import group_codes
 from ..data.predictions import Predictions
 from ..data.problem import Problem
-from ..data.result import Shown
 from ..data.types import AnyArray, FloatArray, IntArray, RandomState
 from ..data.validation import as_predictions
 from ..data.verbs import InputOptions, verb
@@ -21,7 +18,7 @@ from ..notions import Notion, as_notion
 from .betting import FIRST, Wealth, split_log_ratios
 from .result import TestResult
 
-METHODS = ("sequential", "split")
+ALGORITHMS = ("sequential", "split")
 ORDERS = ("random", "given")
 
 
@@ -31,7 +28,7 @@ def evalue_test(
     y_prob: Any = None,
     *,
     notion: str | Notion = "auto",
-    method: str = "sequential",
+    algorithm: str = "sequential",
     order: str = "random",
     n_splits: int = 20,
     fraction: float = 0.5,
@@ -54,7 +51,7 @@ def evalue_test(
     notion : str or Notion, default "auto"
         The positive class, the confidence, ``ClassSpecific``, or ``"classwise"``, for which the classes' e-values are
         averaged: the mean of e-values is one.
-    method : {"sequential", "split"}, default "sequential"
+    algorithm : {"sequential", "split"}, default "sequential"
         ``"sequential"``: rows are bet on one after the other, each with alternatives fitted to those before it; the
         running E may be looked at after every row, and testing may stop when it pleases (``P(sup E ≥ 1/α) ≤ α``).
         ``"split"``: isotonic regression on a random part of the rows, read at the others, averaged over splits; the
@@ -106,166 +103,64 @@ def evalue_test(
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
     >>> y = rng.random(2000) < 0.25 + 0.5 * p
-    >>> bool(cal.evalue_test(y, p).pvalue < 1e-6), bool(cal.evalue_test(y, p, method="split").pvalue < 1e-6)
+    >>> from calibrant.significance import evalue_test
+    >>> bool(evalue_test(y, p).pvalue < 1e-6), bool(evalue_test(y, p, algorithm="split").pvalue < 1e-6)
     (True, True)
     """
-    check_choice("method", method, METHODS)
+    check_choice("algorithm", algorithm, ALGORITHMS)
     check_choice("order", order, ORDERS)
     n_splits, fraction = check_int("n_splits", n_splits, 1), check_fraction("fraction", fraction)
     p = as_predictions(y_true, y_prob, **inputs)
     rng = np.random.default_rng(random_state)
-    if method == "sequential":
-        monitor = CalibrationMonitor(notion=notion)
-        return monitor.update_predictions(p.subset(_shuffled(p, rng)) if order == "random" else p)
+    if algorithm == "sequential":
+        return SequentialBets(notion).bet(p.subset(_shuffled(p, rng)) if order == "random" else p)
     if p.groups is not None:
-        raise ValueError("method 'split' takes all rows as independent: use method='sequential' for rows in groups")
+        raise ValueError(
+            "algorithm 'split' takes all rows as independent: use algorithm='sequential' for rows in groups"
+        )
     chosen, n_rows = as_notion(notion, p), p.n_samples
     problems = _problems(chosen, _used(p))
     n_bets = problems[0].n_samples
     if n_bets < 2:
-        raise ValueError("method 'split' needs at least 2 rows; got 1")
+        raise ValueError("algorithm 'split' needs at least 2 rows; got 1")
     found = [split_log_ratios(one.scores, one.outcomes != 0, n_splits, fraction, rng, one.weights) for one in problems]
     log_e = float(log_mean_exp(np.concatenate(found)[:, None])[0])
     return _result(log_e, log_e, chosen, f"e-value of isotonic regression, {n_splits} splits", n_rows, n_bets)
 
 
-class CalibrationMonitor(Shown):
-    """Sequential test of calibration by betting, on rows as they arrive (:func:`evalue_test`).
-
-    Under calibration the e-value ever reaches 1/α with probability at most α, no matter when and how often it is looked
-    at: an alarm when :attr:`pvalue` falls to 0.01 is false once in a hundred monitors, for ever, not once in a hundred
-    looks. What was bet does not depend on how rows are cut into batches.
-
-    Parameters
-    ----------
-    notion : str or Notion, default "auto"
-        As :func:`evalue_test`.
-    labels, pos_label
-        As :func:`calibrant.as_predictions`; those of the first batch hold for all that follow.
-    sum_tolerance, from_logits
-        As :func:`calibrant.as_predictions`, for every batch.
+class SequentialBets:
+    """Bets on rows as they arrive, by alternatives that earlier rows suggest; what they have made of 1.
 
     Attributes
     ----------
-    n_samples : int
-        Rows seen, those of weight 0 left out.
-
-    Notes
-    -----
-    Calibrated is taken to mean: whatever came before, a row's label follows the probability stated for it; so the label
-    must not be known when the probability is stated. Rows of one group (``groups=`` of :meth:`update`) are one bet: a
-    group must lie in one batch whole. The state (sums in 512 cells a problem) does not grow with the
-    rows; it can be pickled. To watch for a change after a calm time, start a new monitor now and then: what an old one
-    has lost by betting on nothing must be won back first.
-
-    Examples
-    --------
-    >>> import numpy as np, calibrant as cal
-    >>> rng = np.random.default_rng(0)
-    >>> monitor = cal.CalibrationMonitor()
-    >>> for day in range(20):
-    ...     p = rng.random(300)
-    ...     if monitor.update(rng.random(300) < 0.2 + 0.6 * p, p).pvalue <= 0.01:
-    ...         break
-    >>> day < 10, monitor.e_max > 100
-    (True, True)
+    notion : str or Notion
+    n_samples, n_bets : int
+        Rows and bets so far, rows of weight 0 left out; rows of one group are one bet.
+    log_e, log_max : float
+        Logarithm of the wealth, and of the most that it ever was.
     """
 
-    def __init__(
-        self,
-        *,
-        notion: str | Notion = "auto",
-        labels: Sequence[Any] | None = None,
-        pos_label: Any = None,
-        sum_tolerance: float | None = None,
-        from_logits: bool = False,
-    ) -> None:
+    def __init__(self, notion: str | Notion) -> None:
         self.notion = notion
-        self.labels = labels
-        self.pos_label = pos_label
-        self.sum_tolerance = sum_tolerance
-        self.from_logits = check_bool("from_logits", from_logits)
-        self.n_samples = 0
-        self._columns = False
-        self._bets: list[Wealth] = []
-        self._log_e = 0.0
-        self._log_max = 0.0
-        self._n_bets = 0
-        self._groups: AnyArray | None = None
+        self.n_samples = self.n_bets = 0
+        self.log_e = self.log_max = 0.0
+        self._bettors: list[Wealth] = []
 
-    def _shown(self) -> Iterable[tuple[str, Any]]:
-        names = ("n_samples", "e_value", "e_max", "pvalue", "notion", "labels")
-        return ((name, getattr(self, name)) for name in names)
-
-    @property
-    def e_value(self) -> float:
-        """What betting has made of 1."""
-        return _exp(self._log_e)
-
-    @property
-    def e_max(self) -> float:
-        """The most it ever was."""
-        return _exp(self._log_max)
-
-    @property
-    def pvalue(self) -> float:
-        """``1 / e_max``: valid at any time."""
-        return float(np.exp(-self._log_max))
-
-    def update(self, y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, groups: Any = None) -> TestResult:
-        """Bet on further rows, in the order given; the result so far.
-
-        ``groups`` say which rows belong together (see :func:`calibrant.as_predictions`): each is bet on where its first
-        row is, and one that was seen in an earlier batch raises ValueError.
-        """
-        if isinstance(y_true, Predictions):
-            p = as_predictions(y_true, y_prob, sample_weight=sample_weight, groups=groups)
-            before = (None if self.labels is None else tuple(self.labels), self.pos_label)
-            now = (p.classes, None if p.positive is None else p.classes[p.positive])
-            for name, settled, given in zip(("labels", "pos_label"), before, now, strict=True):
-                if settled is not None and given != settled:
-                    raise ValueError(f"batches must have the same {name}: {settled!r} before, {given!r} now")
-            return self.update_predictions(p)
-        p = as_predictions(
-            y_true,
-            y_prob,
-            labels=self.labels,
-            pos_label=self.pos_label,
-            sample_weight=sample_weight,
-            sum_tolerance=self.sum_tolerance,
-            from_logits=self.from_logits,
-        )
-        if groups is None:
-            return self._bet(p, None)
-        # A batch may be a single group, as a day is.
-        codes = group_codes(np.asarray(read_groups(groups, p.n_samples)))
-        return self._bet(replace(p, groups=codes), group_keys(groups))
-
-    def update_predictions(self, p: Predictions) -> TestResult:
-        """Bet on predictions that were validated before."""
-        return self._bet(p, None if p.groups is None else np.empty(0, np.uint64))
-
-    def _bet(self, p: Predictions, keys: AnyArray | None) -> TestResult:
-        """Bet on predictions, whose groups have these hashes."""
-        seen = keys if self._n_bets == 0 else joined_groups(self._groups, keys)
-        if self._columns and p.positive is not None:
-            raise ValueError("y_prob must have a column a class, as in the first batch; got one column")
+    def bet(self, p: Predictions) -> TestResult:
+        """Bet on further rows, in the order given; the result so far."""
         chosen = as_notion(self.notion, p)
         p, starts = _in_order(_used(p))
         problems = _problems(chosen, p)
-        # Nothing is kept of rows that were refused above.
-        self._columns, self.labels = p.positive is None, p.classes
-        self.pos_label = None if p.positive is None else p.classes[p.positive]
-        self._bets = self._bets or [Wealth() for _ in problems]
+        self._bettors = self._bettors or [Wealth() for _ in problems]
         paths = [
-            bet.path(one.scores, one.outcomes != 0, one.weights, starts)
-            for bet, one in zip(self._bets, problems, strict=True)
+            one.path(problem.scores, problem.outcomes != 0, problem.weights, starts)
+            for one, problem in zip(self._bettors, problems, strict=True)
         ]
         mean = log_mean_exp(np.concatenate(paths))
-        self._log_e, self._log_max = float(mean[-1]), max(self._log_max, float(mean.max()))
-        self.n_samples, self._n_bets, self._groups = self.n_samples + p.n_samples, self._n_bets + mean.size, seen
+        self.log_e, self.log_max = float(mean[-1]), max(self.log_max, float(mean.max()))
+        self.n_samples, self.n_bets = self.n_samples + p.n_samples, self.n_bets + mean.size
         return _result(
-            self._log_e, self._log_max, chosen, "sequential e-value of logistic maps", self.n_samples, self._n_bets
+            self.log_e, self.log_max, chosen, "sequential e-value of logistic maps", self.n_samples, self.n_bets
         )
 
 
@@ -276,7 +171,8 @@ def log_mean_exp(values: FloatArray) -> FloatArray:
     return np.asarray(found)
 
 
-def _exp(value: float) -> float:
+def exp_of(value: float) -> float:
+    """Exponential; infinite where it overflows."""
     with np.errstate(over="ignore"):
         return float(np.exp(value))
 
@@ -314,14 +210,14 @@ def _used(p: Predictions) -> Predictions:
     return p if p.weights is None else p.subset(p.weights > 0)
 
 
-def _result(log_e: float, log_max: float, notion: Notion, method: str, n_rows: int, n_bets: int) -> TestResult:
+def _result(log_e: float, log_max: float, notion: Notion, name: str, n_rows: int, n_bets: int) -> TestResult:
     few = n_bets < 2 * FIRST
     return TestResult(
-        statistic=_exp(log_max),
+        statistic=exp_of(log_max),
         pvalue=float(min(1.0, np.exp(-log_max))),
         null=f"the probabilities are calibrated ({notion.name})",
-        method=method,
+        name=name,
         n_samples=n_rows,
-        details={"e_value": _exp(log_e), "e_max": _exp(log_max), "log_e_value": log_e, "log_e_max": log_max},
+        details={"e_value": exp_of(log_e), "e_max": exp_of(log_max), "log_e_value": log_e, "log_e_max": log_max},
         warnings=(f"{n_bets} rows are too few to bet on",) if few else (),
     )

@@ -190,7 +190,7 @@ class SumsTest:
             statistic=observed,
             pvalue=(at_least + 1) / (self._draws.size + 1),
             null=null,
-            method=f"smoothed residuals over ranks, {self._draws.size} draws of a calibrated model",
+            name=f"smoothed residuals over ranks, {self._draws.size} draws of a calibrated model",
             n_samples=self.n_samples,
             details={"expected": float(self._draws.mean())},
             draws=self._draws,

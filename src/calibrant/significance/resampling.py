@@ -18,7 +18,7 @@ from ..data.weights import ones_or
 from ..estimators import CellEstimator, Estimator, KernelCalibrationError, ResidualKernel, SimplexBinned
 from ..estimators.named import as_estimator
 from ..estimators.norm import combine_draws, root
-from ..measure.scores import RULES, ScoringRule, as_rule, matrix_of
+from ..measure.scoring_rules import RULES, ScoringRule, as_rule, matrix_of
 from ..notions import Notion, Target, as_notion
 from .flipped import Flips
 from .result import TestResult
@@ -112,7 +112,7 @@ def calibration_test(
         statistic=observed,
         pvalue=(at_least + 1) / (len(draws) + 1),
         null="the probabilities are calibrated" + ("" if isinstance(reader, ScoringRule) else f" ({chosen.name})"),
-        method=f"{how}, {reader!r}, {len(draws)} draws",
+        name=f"{how}, {reader!r}, {len(draws)} draws",
         n_samples=p.n_samples,
         details={
             "p_greater": greater / len(draws),

@@ -21,7 +21,7 @@ class TestResult(Picture):
         Probability, if the null hypothesis is true, of a statistic at least as extreme.
     null : str
         The null hypothesis, in words.
-    method : str
+    name : str
     df : float or None
         Degrees of freedom, where the statistic has a chi-squared distribution.
     details : mapping of str to float
@@ -41,7 +41,7 @@ class TestResult(Picture):
     statistic: float
     pvalue: float
     null: str
-    method: str
+    name: str
     n_samples: int
     df: float | None = None
     details: Mapping[str, float] = field(default_factory=dict)
@@ -50,6 +50,6 @@ class TestResult(Picture):
 
     def __str__(self) -> str:
         df = "" if self.df is None else f", df {self.df:g}"
-        lines = [f"{self.method}: statistic {self.statistic:.4g}{df}, p = {self.pvalue:.3g}", f"null: {self.null}"]
+        lines = [f"{self.name}: statistic {self.statistic:.4g}{df}, p = {self.pvalue:.3g}", f"null: {self.null}"]
         lines += [f"{name}: {value:.4g}" for name, value in self.details.items()]
         return "\n".join([*lines, *(f"warning: {text}" for text in self.warnings)])

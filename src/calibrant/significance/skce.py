@@ -20,7 +20,7 @@ from .flipped import Flips
 from .resampling import drawn_labels
 from .result import TestResult
 
-METHODS = ("resampling", "asymptotic")
+ALGORITHMS = ("resampling", "asymptotic")
 #: Rows of a block by default, at least and at most: large blocks find more, and cost more.
 LEAST_BLOCK, MOST_BLOCK = 10, 50
 
@@ -32,7 +32,7 @@ def kernel_test(
     *,
     notion: str | Notion = "auto",
     estimator: KernelCalibrationError | None = None,
-    method: str = "resampling",
+    algorithm: str = "resampling",
     n_resamples: int = 999,
     random_state: RandomState = 0,
     **inputs: Unpack[InputOptions],
@@ -53,7 +53,7 @@ def kernel_test(
     estimator : KernelCalibrationError, optional
         Kernel, bandwidth and distance; default ``KernelCalibrationError()``, and for ``"asymptotic"`` blocks of √n rows
         (10 to 50).
-    method : {"resampling", "asymptotic"}, default "resampling"
+    algorithm : {"resampling", "asymptotic"}, default "resampling"
         ``"resampling"``: labels are drawn from the stated probabilities; exact for any n; O(n² K) a draw, of which
         the kernels, its costliest part, are found once. ``"asymptotic"``: the mean over blocks of ``estimator.block``
         rows dealt at random, by Student's t distribution of block means; O(n · block); one-sided, and weaker, the more
@@ -75,7 +75,7 @@ def kernel_test(
 
     Notes
     -----
-    Cost and memory by ``method``, above: resampling holds n² numbers.
+    Cost and memory by ``algorithm``, above: resampling holds n² numbers.
 
     Examples
     --------
@@ -83,26 +83,27 @@ def kernel_test(
     >>> rng = np.random.default_rng(0)
     >>> P = rng.dirichlet([1, 1, 1], 600)
     >>> y = (rng.random((600, 1)) > (P**2 / (P**2).sum(axis=1, keepdims=True)).cumsum(axis=1)).sum(axis=1)
-    >>> bool(cal.kernel_test(y, P, n_resamples=199, random_state=0).pvalue < 0.02)
+    >>> bool(cal.significance.kernel_test(y, P, n_resamples=199, random_state=0).pvalue < 0.02)
     True
     """
-    check_choice("method", method, METHODS)
+    check_choice("algorithm", algorithm, ALGORITHMS)
     n_resamples = check_resamples(n_resamples, 1)
     if estimator is not None and not isinstance(estimator, KernelCalibrationError):
         raise TypeError(f"estimator must be a KernelCalibrationError; got {estimator!r}")
     p = as_predictions(y_true, y_prob, **inputs)
-    if method == "asymptotic" and p.groups is not None:
-        raise ValueError("method 'asymptotic' takes all rows as independent: use 'resampling' for rows in groups")
+    if algorithm == "asymptotic" and p.groups is not None:
+        raise ValueError("algorithm 'asymptotic' takes all rows as independent: use 'resampling' for rows in groups")
     if p.groups is not None and p.weights is not None:
         p = p.subset(p.weights > 0)
     reader = estimator or KernelCalibrationError()
-    if estimator is None and method == "asymptotic":
+    if estimator is None and algorithm == "asymptotic":
         reader = KernelCalibrationError(block=min(max(math.isqrt(p.n_samples), LEAST_BLOCK), MOST_BLOCK))
     rng = np.random.default_rng(random_state)
-    if method == "asymptotic":
+    if algorithm == "asymptotic":
         if p.n_samples < 2 * reader.block:
             raise ValueError(
-                f"method 'asymptotic' needs two blocks of {reader.block} rows; got {p.n_samples} rows: use 'resampling'"
+                f"algorithm 'asymptotic' needs two blocks of {reader.block} rows; got {p.n_samples} rows: use "
+                "'resampling'"
             )
         p = p.subset(rng.permutation(p.n_samples))  # files are often sorted by label: blocks would be of one
     chosen = as_notion("canonical" if notion == "auto" and p.positive is None else notion, p)
@@ -111,7 +112,7 @@ def kernel_test(
         raise ValueError(f"notion {chosen.name!r} has several problems: test one class with ClassSpecific(label)")
     reduction = chosen.reduce(p)
     problem = reduction if isinstance(reduction, VectorProblem) else reduction[0]
-    if method == "asymptotic":
+    if algorithm == "asymptotic":
         return _asymptotic(reader, chosen, problem, p, rng)
     target, how = targets[0], "resampling under calibration"
 
@@ -131,7 +132,7 @@ def kernel_test(
         statistic=skce,
         pvalue=(at_least + 1) / (n_resamples + 1) if np.isfinite(skce) else float("nan"),
         null=f"the probabilities are calibrated ({chosen.name})",
-        method=f"kernel calibration error, {how}, {n_resamples} draws",
+        name=f"kernel calibration error, {how}, {n_resamples} draws",
         n_samples=p.n_samples,
         draws=found[1:],
         details={"skce": skce} | reader.details(problem, 2),
@@ -184,7 +185,7 @@ def _asymptotic(
         statistic=float(t),
         pvalue=float(stdtr(freedom, -t)),
         null=f"the probabilities are calibrated ({notion.name})",
-        method=f"kernel calibration error of blocks of {reader.block} rows (Student's t)",
+        name=f"kernel calibration error of blocks of {reader.block} rows (Student's t)",
         n_samples=p.n_samples,
         df=float(freedom),
         details={"skce": float(found.power)} | reader.details(problem, 2),

@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..data.types import BandwidthWarning, FloatArray
+from ..data.types import FloatArray
+from ..exceptions import BandwidthWarning
 from .grid import GridMoments
 
 BandwidthRule: TypeAlias = str | float | Callable[[FloatArray, FloatArray], float]

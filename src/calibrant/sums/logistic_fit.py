@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..data.types import AnyArray, ConvergenceWarning, FloatArray
+from ..data.types import AnyArray, FloatArray
+from ..exceptions import ConvergenceWarning
 
 #: Newton's method ends after the step whose decrement (twice the expected gain in log-likelihood) is below this: it
 #: converges quadratically, so what is left is about its square.

@@ -34,7 +34,7 @@ def dirichlet_kernel_error(
     notion: str = "canonical",
     ignore_index: int = -100,
 ) -> Tensor:
-    r"""``errorᵖ`` of :class:`calibrant.DirichletKernel`, differentiable in the logits; the canonical notion by default.
+    r"""``errorᵖ`` of :class:`.DirichletKernel`, differentiable in the logits; the canonical notion by default.
 
     .. math:: \frac1n \sum_j \lVert \hat E_j - f_j \rVert_p^p, \qquad f = \mathrm{softmax}(z)
 
@@ -44,7 +44,7 @@ def dirichlet_kernel_error(
     target : Tensor of shape (N,)
         Class indices.
     bandwidth, orientation, debias, residual
-        As :class:`calibrant.DirichletKernel`; ``bandwidth`` is a number or ``"auto"``.
+        As :class:`calibrant.estimators.DirichletKernel`; ``bandwidth`` is a number or ``"auto"``.
     norm : float, default 1
         p ≥ 1, finite. The p-th power is returned: a root has no gradient at 0.
     notion : {"canonical", "classwise", "confidence"}, default "canonical"
@@ -145,7 +145,7 @@ def brier_sharpness(
     gamma : float, default 0.1
         γ ≥ 0; from 1 on it stands for no λ.
     bandwidth, orientation
-        As :class:`calibrant.DirichletKernel`; ``bandwidth`` is a number or ``"auto"``.
+        As :class:`calibrant.estimators.DirichletKernel`; ``bandwidth`` is a number or ``"auto"``.
     debias : {None, "square", "cross"}, default "square"
         How ``‖E[y | f]‖²`` is found from Ê of the other rows: ``Ê²``, which counts noise as sharpness; its unbiased
         square ``(Ê² - Σw²y) / (1 - Σw²)`` (the denominator as it should be, not as eq. 7 prints it); or
@@ -159,7 +159,7 @@ def brier_sharpness(
     Notes
     -----
     Cost O(N² K), memory O(N K) and a few tiles. The class frequencies' own ``‖mean y‖²`` is part of the sharpness here
-    and has no slope; :attr:`calibrant.Estimate.details` leaves it out.
+    and has no slope; :attr:`calibrant.results.Estimate.details` leaves it out.
 
     References
     ----------

@@ -11,14 +11,15 @@ import numpy as np
 
 from ...data.checks import check_choice, check_level, check_resamples
 from ...data.predictions import Predictions
-from ...data.types import CalibrantWarning, FloatArray, Interval, RandomState
+from ...data.types import FloatArray, Interval, RandomState
 from ...data.validation import as_predictions
 from ...data.verbs import InputOptions, verb
 from ...data.weights import ones_or
 from ...estimators import Estimator
+from ...exceptions import CalibrantWarning
 from ...measure.curves.from_cells import describe
 from ...measure.estimation import resolve_estimator
-from ...measure.scores import ScoringRule, as_rule
+from ...measure.scoring_rules import ScoringRule, as_rule
 from ...notions import Notion, as_notion
 from ...significance.multiple import holm
 from .measures import Measured, Measures

@@ -12,8 +12,7 @@ from ...data.predictions import Predictions
 from ...data.types import FloatArray
 from ...estimators import Estimator
 from ...estimators.norm import combine
-from ...measure.scores import ScoringRule
-from ...measure.scores import _samples as score_rows
+from ...measure.scoring_rules import ScoringRule, score_rows
 from ...measure.squared import DEFAULT
 from ...notions import Notion
 from .gaps import Gaps

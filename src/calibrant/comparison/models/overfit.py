@@ -12,7 +12,7 @@ from ...data.predictions import Predictions
 from ...data.progress import counted
 from ...data.types import AnyArray, FloatArray
 from ...estimators.isotonic import isotonic_means
-from ...measure.scores import ScoringRule, matrix_of
+from ...measure.scoring_rules import ScoringRule, matrix_of
 from ...sums.logistic_fit import Counts, Point, expit, maximum, warned
 from .parts import Mean, cells_of, columns_of, isotonic_fits
 from .units import Units

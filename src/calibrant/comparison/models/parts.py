@@ -12,8 +12,7 @@ from ...data.predictions import Predictions
 from ...data.types import AnyArray, FloatArray
 from ...data.weights import run_starts
 from ...estimators.isotonic import isotonic_means
-from ...measure.scores import Brier, ScoringRule, matrix_of
-from ...measure.scores import _samples as score_rows
+from ...measure.scoring_rules import Brier, ScoringRule, matrix_of, score_rows
 from .units import Units
 
 #: Most scores that are told apart in resamples: beyond, neighbours are pooled before the isotonic fit, which has

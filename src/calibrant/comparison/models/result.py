@@ -13,7 +13,7 @@ from ...data.digits import equals, half_width, known, pvalue_text, signed
 from ...data.printable import printable
 from ...data.result import Paged, Picture, Result, Section, plain
 from ...data.types import Interval
-from ...measure.scores import brier_words
+from ...measure.scoring_rules import brier_words
 
 _ERRORS = {
     "calibration_error": "calibration error",

@@ -36,7 +36,7 @@ class PooledMap(NamedTuple):
 
     @classmethod
     def of(cls, rows: Rows) -> PooledMap | None:
-        """The curve, its degree chosen as by :func:`calibrant.calibration_belt`; None without a finite one."""
+        """The curve, its degree chosen as by :func:`.calibration_belt`; None without a finite one."""
         size = effective_size(rows.weights, rows.scores.size, integral=rows.integral)
         size /= rows.design
         weights = rows.weights if size == rows.total else rows.weights * (size / rows.total)
@@ -165,7 +165,7 @@ def heterogeneity(
     if n_groups < 2 or pooled is None:
         why = "there is one group" if n_groups < 2 else "outcomes are all the same, or separated by the scores"
         nan = float("nan")
-        return TestResult(nan, nan, method="score test of group intercepts", warnings=(f"no test: {why}",), **about)
+        return TestResult(nan, nan, name="score test of group intercepts", warnings=(f"no test: {why}",), **about)
     # Members of a group less what columns say of them, without making them: their products are sums of groups.
     slopes = np.linalg.lstsq(sums.bent_all, sums.bent.T, rcond=None)[0]
     shared = sums.spread_bent @ slopes
@@ -183,7 +183,7 @@ def heterogeneity(
         columns, chance = pooled.at(rows.scores)
         reach = whiten[codes] - columns @ (slopes @ whiten)
         pvalue, how = _drawn(rows, chance, reach, statistic, rng), f"{_DRAWS} draws"
-    return TestResult(statistic, pvalue, method=f"score test of group intercepts, {how}", df=float(df), **about)
+    return TestResult(statistic, pvalue, name=f"score test of group intercepts, {how}", df=float(df), **about)
 
 
 def _flipped(

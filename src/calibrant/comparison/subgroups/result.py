@@ -165,7 +165,7 @@ class SubgroupReport(Picture, Paged):
         found = column.heterogeneity
         if found.pvalue != found.pvalue:
             return [f"groups compared: {found.warnings[0]}"]
-        out = [f"groups differ at the same score: p {equals(found.pvalue)} ({found.method})"]
+        out = [f"groups differ at the same score: p {equals(found.pvalue)} ({found.name})"]
         largest = column.largest_difference
         if largest is not None:
             value, low, high = (signed(v, half_width(*largest.interval)) for v in (largest.value, *largest.interval))

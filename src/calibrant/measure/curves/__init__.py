@@ -1,5 +1,5 @@
 """Reliability curves: observed frequency as a function of the score."""
 
-from .reliability import reliability_curve, reliability_curves
+from .reliability import reliability_curve
 
-__all__ = ["reliability_curve", "reliability_curves"]
+__all__ = ["reliability_curve"]

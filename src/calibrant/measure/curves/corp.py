@@ -16,9 +16,9 @@ from ..result import ReliabilityCurve
 from .band_kinds import Band
 
 
-def is_isotonic(method: Any) -> bool:
-    """Whether a ``method`` argument asks for the isotonic curve."""
-    return isinstance(method, Isotonic) or (isinstance(method, str) and method in ("isotonic", "corp"))
+def is_isotonic(estimator: Any) -> bool:
+    """Whether a ``estimator`` argument asks for the isotonic curve."""
+    return isinstance(estimator, Isotonic) or (isinstance(estimator, str) and estimator in ("isotonic", "corp"))
 
 
 def isotonic_curve(
@@ -83,7 +83,7 @@ def curve_of_groups(
         level=level,
         label=label,
         notion=notion,
-        method=repr(Isotonic()),
+        estimator=repr(Isotonic()),
         n_samples=n_samples,
         band=None if level is None else band,
         isotonic=True,

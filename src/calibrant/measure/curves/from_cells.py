@@ -60,7 +60,7 @@ def curve_from(
         level=level,
         label=label,
         notion=notion,
-        method=describe(estimator),
+        estimator=describe(estimator),
         n_samples=int(summary.n_samples),
         band=None if level is None else band,
     )

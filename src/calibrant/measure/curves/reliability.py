@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack, overload
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from ...data.validation import as_predictions
 from ...data.verbs import InputOptions, verb
 from ...estimators import AdaptiveKernel, Binned, CellEstimator, Density, Isotonic, ResidualKernel
 from ...estimators.named import NAMES, estimator_named
-from ...notions import Notion, as_notion
+from ...notions import Classwise, Notion, TopLabel, as_notion
 from ..inference.steps import MOST, Groups
 from ..result import ReliabilityCurve
 from .band_kinds import check_band
@@ -31,6 +31,32 @@ _OF_CURVES: dict[str, CellEstimator] = {
 }
 
 
+@overload
+def reliability_curve(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    notion: Literal["classwise", "class-wise", "top-label"] | Classwise | TopLabel,
+    estimator: str | CellEstimator | Isotonic = "density",
+    level: float | None = None,
+    band: str = "confidence",
+    n_resamples: int = 1000,
+    random_state: RandomState = 0,
+    **inputs: Unpack[InputOptions],
+) -> dict[Label, ReliabilityCurve]: ...
+@overload
+def reliability_curve(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    notion: str | Notion = "auto",
+    estimator: str | CellEstimator | Isotonic = "density",
+    level: float | None = None,
+    band: str = "confidence",
+    n_resamples: int = 1000,
+    random_state: RandomState = 0,
+    **inputs: Unpack[InputOptions],
+) -> ReliabilityCurve: ...
 @verb(grouped=True)
 def reliability_curve(
     y_true: Any,
@@ -43,7 +69,7 @@ def reliability_curve(
     n_resamples: int = 1000,
     random_state: RandomState = 0,
     **inputs: Unpack[InputOptions],
-) -> ReliabilityCurve:
+) -> ReliabilityCurve | dict[Label, ReliabilityCurve]:
     r"""Observed frequency of the outcome at every score, with a band.
 
     .. math:: rel(s) = P(o = 1 \mid s), \qquad LCE(s) = rel(s) - s
@@ -53,8 +79,8 @@ def reliability_curve(
     y_true, y_prob, labels, pos_label, sample_weight, sum_tolerance
         See :func:`as_predictions`.
     notion : str or Notion, default "auto"
-        A notion with one problem: the positive class, ``ClassSpecific(label)`` or ``"confidence"``. For all classes
-        at once see :func:`reliability_curves`.
+        The positive class, ``ClassSpecific(label)`` or ``"confidence"``: one curve. ``"classwise"`` or
+        ``"top-label"``: a curve of each class.
     estimator : {"density", "adaptive", "residual", "binned", "isotonic"}, other name or estimator, default "density"
         ``Density()``, ``AdaptiveKernel()``, ``ResidualKernel(space="score")``, ``Binned()``, ``Isotonic()`` (also
         ``"corp"``: one value for each distinct score), or one with parameters of your own.
@@ -76,14 +102,16 @@ def reliability_curve(
 
     Returns
     -------
-    ReliabilityCurve
+    ReliabilityCurve, or dict of label to ReliabilityCurve
         ``.scores``, ``.observed``, ``.lower``, ``.upper``, ``.median``, ``.density``, ``.lce``, ``.at(scores)``.
         NaN with less than half a sample within the kernel: the curve is never continued into a region without data.
+        For a notion with a problem per class a dictionary in class order; classes that are never predicted have no
+        top-label curve.
 
     Raises
     ------
     ValueError, TypeError
-        For bad input; for a notion with several problems.
+        For bad input; for the canonical notion, whose score is a vector.
 
     Notes
     -----
@@ -107,49 +135,8 @@ def reliability_curve(
     >>> curve = cal.reliability_curve(y, p, level=0.9, random_state=0)
     >>> bool(curve.at(0.5).lower[0] < 0.25 < curve.at(0.5).upper[0])
     True
-    """
-    reader = None if is_isotonic(estimator) else curve_estimator(estimator)
-    predictions = as_predictions(y_true, y_prob, **inputs)
-    chosen = as_notion(notion, predictions)
-    reduction = chosen.reduce(predictions)
-    if isinstance(reduction, VectorProblem) or len(reduction) != 1:
-        raise ValueError(
-            f"notion {chosen.name!r} has no single curve: use ClassSpecific(label), 'confidence', "
-            "or reliability_curves()"
-        )
-    problem = reduction[0]
-    return Drawn(reader, chosen.name, level, band, n_resamples, random_state).of_rows(problem)
-
-
-@verb(grouped=True)
-def reliability_curves(
-    y_true: Any,
-    y_prob: Any = None,
-    *,
-    notion: str | Notion = "classwise",
-    estimator: str | CellEstimator | Isotonic = "density",
-    level: float | None = None,
-    band: str = "confidence",
-    n_resamples: int = 1000,
-    random_state: RandomState = 0,
-    **inputs: Unpack[InputOptions],
-) -> dict[Label, ReliabilityCurve]:
-    """One curve a class, for ``"classwise"`` or ``"top-label"``; parameters as :func:`reliability_curve`.
-
-    Returns
-    -------
-    dict of label to ReliabilityCurve
-        In class order. Classes that are never predicted have no top-label curve.
-
-    Notes
-    -----
-    Cost that of :func:`reliability_curve` for every class.
-
-    Examples
-    --------
-    >>> import calibrant as cal
     >>> P = [[0.8, 0.2, 0.0], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6]]
-    >>> sorted(cal.reliability_curves([0, 1, 2], P))
+    >>> sorted(cal.reliability_curve([0, 1, 2], P, notion="classwise"))
     [0, 1, 2]
     """
     reader = None if is_isotonic(estimator) else curve_estimator(estimator)
@@ -157,8 +144,10 @@ def reliability_curves(
     chosen = as_notion(notion, predictions)
     reduction = chosen.reduce(predictions)
     if isinstance(reduction, VectorProblem):
-        raise ValueError(f"notion {chosen.name!r} has no curves: its score is a vector")
+        raise ValueError(f"notion {chosen.name!r} has no curve: its score is a vector; use 'confidence' or 'classwise'")
     drawn = Drawn(reader, chosen.name, level, band, n_resamples, random_state)
+    if len(reduction) == 1 and not chosen.per_class:
+        return drawn.of_rows(reduction[0])
     return {one.label: drawn.of_rows(one) for one in counted(reduction, "classes")}
 
 

@@ -13,7 +13,7 @@ from ...calibrators.inputs import Sample
 from ...calibrators.select import candidates_for
 from ...comparison.models.units import Units
 from ...data.types import AnyArray, FloatArray, Interval
-from ...measure.scores import ScoringRule
+from ...measure.scoring_rules import ScoringRule
 from .row_means import limits, mean_of
 
 

@@ -15,7 +15,7 @@ from ...comparison.models.units import Units
 from ...data.predictions import Predictions, effective_size
 from ...data.types import AnyArray, FloatArray, RandomState
 from ...data.weights import of_variances
-from ...measure.scores import Brier, Log, ScoringRule
+from ...measure.scoring_rules import Brier, Log, ScoringRule
 from ...notions import Classwise
 from .after_calibrator import RowParts, after_calibrator, judged_calibrator
 from .grouping import Grouping
@@ -116,7 +116,7 @@ class CrossFitted:
         found = Decomposition(
             **rows.parts(),
             score=score,
-            method=f"cross-fitted {name}",
+            estimator=f"cross-fitted {name}",
             n_samples=len(self._sample.codes),
             n_classes=self._stated.shape[1],
             intervals=rows.intervals(self.level),

@@ -14,12 +14,12 @@ from ...data.validation import as_predictions
 from ...data.verbs import InputOptions, verb
 from ...data.weights import ones_or
 from ...estimators import Binned
-from ...measure.scores import Brier, ScoringRule, as_rule, matrix_of
+from ...measure.scoring_rules import Brier, ScoringRule, as_rule, matrix_of
 from .observed import observer_of
 from .resampled_parts import Rows, resampled_intervals
 from .result import Decomposition
 
-METHODS = ("corp", "binned", "exact")
+ESTIMATORS = ("corp", "binned", "exact")
 
 
 @verb(grouped=True)
@@ -28,7 +28,7 @@ def decompose(
     y_prob: Any = None,
     *,
     score: str | ScoringRule = "brier",
-    method: str = "corp",
+    estimator: str = "corp",
     calibrator: Any = None,
     posterior: Any = None,
     features: Any = None,
@@ -56,13 +56,13 @@ def decompose(
         them together. Values are those of the rows but for ``calibrator`` and ``features``, whose folds differ.
     score : {"brier", "log-loss", "spherical"} or a scoring rule of :mod:`calibrant.scores`, default "brier"
         ``"brier"``: ``(p - o)²`` of two classes, ``Σ_k (p_k - o_k)²`` of more.
-    method : {"corp", "binned", "exact"}, default "corp"
+    estimator : {"corp", "binned", "exact"}, default "corp"
         How C is found. ``"corp"``: by isotonic regression (Dimitriadis, Gneiting & Jordan 2021), without a choice of
         bins; of two classes for any score, of more for Brier's, class by class. ``"binned"``: frequencies of bins of
         the score (Murphy 1973), likewise. ``"exact"``: frequencies of rows with equal probability vectors, for scores
         that take few values; any score, any number of classes.
     calibrator : str or calibrator of :mod:`calibrant.calibrators`, optional
-        In place of ``method``: C is what the calibrator makes of S on rows that it was not fitted to, by
+        In place of ``estimator``: C is what the calibrator makes of S on rows that it was not fitted to, by
         cross-validation. Any score, any number of classes. Names are those of
         :func:`calibrant.calibrators.named_calibrator`.
     posterior : array-like of the shape of ``y_prob``, optional
@@ -95,7 +95,7 @@ def decompose(
     ValueError
         For a score of two classes with more; for more than two classes with ``"corp"`` or ``"binned"`` and a score
         that is no sum over classes; for features with a score that is neither Brier's nor the log-loss, or together
-        with a posterior; for a calibrator together with another method or resamples.
+        with a posterior; for a calibrator together with another estimator or resamples.
 
     Notes
     -----
@@ -158,7 +158,7 @@ def decompose(
     >>> bool(0.005 < d.grouping < 0.012 and d.grouping_lower > 0 and abs(d.calibration) < 0.001)
     True
     """
-    check_choice("method", method, METHODS)
+    check_choice("estimator", estimator, ESTIMATORS)
     p = as_predictions(y_true, y_prob, **inputs)
     rule = as_rule(score, half=p.n_classes == 2)
     n_resamples, level, cv = check_resamples(n_resamples, 0), check_level(level), check_int("cv", cv, 2)
@@ -166,10 +166,10 @@ def decompose(
     true = None if posterior is None else _posterior(posterior, p)
     if true is not None and features is not None:
         raise ValueError("posterior says what features only hint at: features must not be given with it")
-    if calibrator is not None and (method != "corp" or n_resamples):
+    if calibrator is not None and (estimator != "corp" or n_resamples):
         raise ValueError(
-            "calibrator takes the place of method and n_resamples, which must not be given with it; got "
-            f"method={method!r}, n_resamples={n_resamples}"
+            "calibrator takes the place of estimator and n_resamples, which must not be given with it; got "
+            f"estimator={estimator!r}, n_resamples={n_resamples}"
         )
     name, gains = score if isinstance(score, str) else repr(score), None
     if calibrator is not None or features is not None:
@@ -179,21 +179,21 @@ def decompose(
         gains = None if features is None else crossed.gains(crossed.regions(features))
         if calibrator is not None:
             return crossed.parts(true, gains, name)
-    several = p.n_classes > 2 and method != "exact"
+    several = p.n_classes > 2 and estimator != "exact"
     if several and not isinstance(rule, Brier):
         raise ValueError(
-            f"{rule!r} of {p.n_classes} classes is no sum over classes: method {method!r} needs Brier's score, or use "
-            "method='exact' or a calibrator"
+            f"{rule!r} of {p.n_classes} classes is no sum over classes: estimator {estimator!r} needs Brier's score, "
+            "or use estimator='exact' or a calibrator"
         )
     stated, codes, weights = _counted(p)
-    observer = observer_of(stated, method, n_bins, strategy, p.eps, weights, integral=p.integral_weights)
+    observer = observer_of(stated, estimator, n_bins, strategy, p.eps, weights, integral=p.integral_weights)
     rows = Rows(rule, stated, codes, weights, observer, true, _units(p), p.integral_weights)
     parts = rows.parts()
     intervals = {}
     if n_resamples:
         intervals = resampled_intervals(rows, parts, n_resamples, level, np.random.default_rng(random_state))
     found = Decomposition(
-        **parts, score=name, method=method, n_samples=len(codes), n_classes=p.n_classes, intervals=intervals
+        **parts, score=name, estimator=estimator, n_samples=len(codes), n_classes=p.n_classes, intervals=intervals
     )
     return found if gains is None else crossed.bounded(found, gains)
 

@@ -11,7 +11,7 @@ from ...calibrators import Calibrator
 from ...calibrators.crossval import FLOOR, fit_quietly
 from ...calibrators.inputs import Sample
 from ...data.types import AnyArray, FloatArray, IntArray
-from ...measure.scores import ScoringRule
+from ...measure.scoring_rules import ScoringRule
 from .level_sets import level_sets
 from .regions import Regions
 

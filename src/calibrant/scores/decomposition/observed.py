@@ -18,7 +18,7 @@ Observer = Callable[[FloatArray], tuple[FloatArray, FloatArray | None]]
 
 def observer_of(
     stated: FloatArray,
-    method: str,
+    estimator: str,
     n_bins: int | str,
     strategy: str,
     eps: float,
@@ -28,11 +28,11 @@ def observer_of(
 ) -> Callable[[AnyArray], Observer]:
     """What finds observed frequencies, for any labels and weights of the same rows; scores are sorted here, once."""
     k = stated.shape[1]
-    if method == "exact":
+    if estimator == "exact":
         _, group = np.unique(stated, axis=0, return_inverse=True)
         return lambda codes: lambda weights: (_group_means(group.reshape(-1), codes, weights, k), None)
     columns = [1] if k == 2 else list(range(k))
-    if method == "corp":
+    if estimator == "corp":
         found = [RowsByScore.of(stated[:, c]) for c in columns]
         return lambda codes: (
             lambda weights: (

@@ -9,10 +9,10 @@ import numpy as np
 from ...data.checks import check_choice
 from ...data.weights import ones_or
 from ...measure.kept import ProblemSums
-from ...measure.scores import Brier, Log, ScoringRule, as_rule
+from ...measure.scoring_rules import Brier, Log, ScoringRule, as_rule
 from ...measure.streaming import Accumulator
 from ...sums import BinMoments
-from .decompose import METHODS
+from .decompose import ESTIMATORS
 from .observed import observer_of
 from .resampled_parts import Rows
 from .result import Decomposition
@@ -22,12 +22,12 @@ _SINGLE = Brier("half")
 _LARGEST = {"half": 1.0, "sum": 2.0}
 
 
-def decompose_sums(sums: Accumulator, *, score: Any = "brier", method: str = "corp") -> Decomposition:
+def decompose_sums(sums: Accumulator, *, score: Any = "brier", estimator: str = "corp") -> Decomposition:
     """See :meth:`calibrant.Accumulator.decompose`."""
-    check_choice("method", method, METHODS)
-    if method == "exact":
+    check_choice("estimator", estimator, ESTIMATORS)
+    if estimator == "exact":
         raise ValueError(
-            "method='exact' needs the rows, whose probability vectors sums do not tell apart: use 'binned'"
+            "estimator='exact' needs the rows, whose probability vectors sums do not tell apart: use 'binned'"
         )
     totals = sums.required_totals()
     k = len(sums.classes)
@@ -36,21 +36,21 @@ def decompose_sums(sums: Accumulator, *, score: Any = "brier", method: str = "co
         raise ValueError(
             f"{rule!r} of {k} classes is no sum over classes: sums can decompose Brier's score, or rows can"
         )
-    if k > 2 and method == "corp":
-        raise ValueError(f"method='corp' of {k} classes needs the rows: of sums use method='binned'")
+    if k > 2 and estimator == "corp":
+        raise ValueError(f"estimator='corp' of {k} classes needs the rows: of sums use estimator='binned'")
     problems = _problems(sums)
-    moments = [_fine(one) if method == "corp" else one.bins for one in problems]
+    moments = [_fine(one) if estimator == "corp" else one.bins for one in problems]
     if isinstance(rule, Brier) and k > 2:  # a sum over classes
-        each = [_parts(_SINGLE, m, one, method, first=False) for m, one in zip(moments, problems, strict=True)]
+        each = [_parts(_SINGLE, m, one, estimator, first=False) for m, one in zip(moments, problems, strict=True)]
         parts: dict[str, Any] = {name: _LARGEST[rule.scale] / 2 * sum(one[name] for one in each) for name in each[0]}
     else:
         first = sums.positive is None and problems[-1].label == sums.classes[0]
-        parts = _parts(rule, moments[-1], problems[-1], method, first=first)
+        parts = _parts(rule, moments[-1], problems[-1], estimator, first=first)
     if (total := _total(rule, sums)) is not None:
         binned = parts["total"]
         parts |= {"total": total, "within": total - binned if np.isfinite(binned) else 0.0}
     name = score if isinstance(score, str) else repr(score)
-    return Decomposition(**parts, score=name, method=method, n_samples=totals.n_samples, n_classes=k)
+    return Decomposition(**parts, score=name, estimator=estimator, n_samples=totals.n_samples, n_classes=k)
 
 
 def _problems(sums: Accumulator) -> list[ProblemSums]:
@@ -62,13 +62,15 @@ def _problems(sums: Accumulator) -> list[ProblemSums]:
 def _fine(one: ProblemSums) -> BinMoments:
     if one.fine is None:
         raise ValueError(
-            "method='corp' needs a fine histogram, which is kept with the notion 'class-specific', or the rows: of "
-            "these sums use method='binned'"
+            "estimator='corp' needs a fine histogram, which is kept with the notion 'class-specific', or the rows: of "
+            "these sums use estimator='binned'"
         )
     return one.fine
 
 
-def _parts(rule: ScoringRule, moments: BinMoments, one: ProblemSums, method: str, *, first: bool) -> dict[str, float]:
+def _parts(
+    rule: ScoringRule, moments: BinMoments, one: ProblemSums, estimator: str, *, first: bool
+) -> dict[str, float]:
     """Parts of one class, the first or not, against the rest, as if all rows of a bin had its mean score."""
     rows = moments.as_rows(one.domain)
     weights = ones_or(rows.weights, rows.n_samples)
@@ -78,7 +80,9 @@ def _parts(rule: ScoringRule, moments: BinMoments, one: ProblemSums, method: str
     if first:
         stated, codes = stated[:, ::-1], 1 - codes
     # Bins are told apart by their mean scores.
-    observer = observer_of(stated, "exact" if method == "binned" else method, 1, "uniform", 0.0, weights, integral=True)
+    observer = observer_of(
+        stated, "exact" if estimator == "binned" else estimator, 1, "uniform", 0.0, weights, integral=True
+    )
     return Rows(rule, stated, codes, weights, observer, None).parts()
 
 

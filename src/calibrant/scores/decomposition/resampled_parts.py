@@ -11,7 +11,7 @@ import numpy as np
 from ...comparison.models.overfit import latent_correlation
 from ...comparison.models.units import Units
 from ...data.types import AnyArray, FloatArray, Interval
-from ...measure.scores import Brier, ScoringRule
+from ...measure.scoring_rules import Brier, ScoringRule
 from .observed import Observer
 from .result import PARTS, Decomposition
 
@@ -83,7 +83,7 @@ def resampled_intervals(
     n = len(rows.codes)
 
     def whole(parts: dict[str, float]) -> Decomposition:
-        return Decomposition(**parts, score="", method="", n_samples=n, n_classes=0, intervals={})
+        return Decomposition(**parts, score="", estimator="", n_samples=n, n_classes=0, intervals={})
 
     known = whole(parts)
     drawn: dict[str, list[float]] = {name: [] for name in PARTS if np.isfinite(getattr(known, name))}

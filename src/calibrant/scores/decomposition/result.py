@@ -10,7 +10,7 @@ import numpy as np
 
 from ...data.result import Table, plain
 from ...data.types import Interval
-from ...measure.scores import brier_words
+from ...measure.scoring_rules import brier_words
 
 PARTS = (
     "total",
@@ -59,7 +59,7 @@ class Decomposition(Table):
     grouping_lower : float
         With features: the lower end of the one-sided interval of ``grouping``, which the grouping loss is above at the
         level. NaN without.
-    score, method : str
+    score, estimator : str
     n_samples, n_classes : int
     """
 
@@ -70,7 +70,7 @@ class Decomposition(Table):
     within: float
     irreducible: float
     score: str
-    method: str
+    estimator: str
     n_samples: int
     intervals: Mapping[str, Interval] = field(default_factory=dict)
     grouping_lower: float = float("nan")
@@ -112,12 +112,12 @@ class Decomposition(Table):
         return 1 - self.total / self.uncertainty if self.uncertainty > 0 else float("nan")
 
     def __str__(self) -> str:
-        lines = [f"{self.score} score of {self.n_samples:,} rows ({self.method})"]
+        lines = [f"{self.score} score of {self.n_samples:,} rows ({self.estimator})"]
         if self.score == "brier" and self.n_classes:
             lines[0] += f": {brier_words(self.n_classes)}"
         for name in PARTS:
             value = getattr(self, name)
-            if np.isnan(value) or (name == "within" and self.method != "binned"):
+            if np.isnan(value) or (name == "within" and self.estimator != "binned"):
                 continue
             interval = self.intervals.get(name)
             shown = "" if interval is None else f"   {interval.low:.4f} – {interval.high:.4f}"
@@ -129,6 +129,11 @@ class Decomposition(Table):
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, for JSON (NaN and infinities as None)."""
         out = {name: plain(getattr(self, name)) for name in PARTS}
-        out |= {"score": self.score, "method": self.method, "n_samples": self.n_samples, "n_classes": self.n_classes}
+        out |= {
+            "score": self.score,
+            "estimator": self.estimator,
+            "n_samples": self.n_samples,
+            "n_classes": self.n_classes,
+        }
         out |= {"grouping_lower": plain(self.grouping_lower)}
         return out | {"intervals": {k: [plain(v.low), plain(v.high)] for k, v in self.intervals.items()}}

@@ -222,7 +222,7 @@ def calibration_belt(
     >>> import numpy as np, calibrant as cal
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(4000)
-    >>> belt = cal.calibration_belt(rng.random(4000) < 1 / (1 + (1 / p - 1) ** 0.5), p)  # log odds halved
+    >>> belt = cal.significance.calibration_belt(rng.random(4000) < 1 / (1 + (1 / p - 1) ** 0.5), p)  # log odds halved
     >>> bool(belt.pvalue < 1e-6), belt.degree
     (True, 1)
     >>> bool(belt.above[0.95][0].high < 0.5 < belt.below[0.95][0].low)  # more often below one half, less often above

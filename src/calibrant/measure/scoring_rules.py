@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Unpack
 
 import numpy as np
 
 from ..data.checks import check_choice, check_fraction, is_real
 from ..data.predictions import Predictions
 from ..data.types import AnyArray, FloatArray
-from ..data.validation import as_predictions
-from ..data.verbs import InputOptions, verb
-from ..data.weights import mean
 
 SCALES = ("sum", "half")
 
@@ -172,41 +167,8 @@ def matrix_of(p: Predictions) -> FloatArray:
     return np.column_stack(both)
 
 
-def score_samples(
-    y_true: Any,
-    y_prob: Any = None,
-    score: str | ScoringRule = "brier",
-    *,
-    labels: Sequence[Any] | None = None,
-    pos_label: Any = None,
-    sum_tolerance: float | None = None,
-    from_logits: bool = False,
-) -> FloatArray:
-    """Score of each observation, (n,).
-
-    Parameters
-    ----------
-    y_true, y_prob, labels, pos_label, sum_tolerance, from_logits
-        See :func:`calibrant.as_predictions`.
-    score : {"brier", "log-loss", "spherical"} or ScoringRule, default "brier"
-        ``"brier"``: ``(p - o)²`` of a 1-D ``y_prob``, ``Σ_k (p_k - o_k)²`` of a matrix.
-
-    Examples
-    --------
-    >>> from calibrant.scores import score_samples
-    >>> score_samples([0, 1], [0.25, 0.5]).tolist()
-    [0.0625, 0.25]
-    """
-    inputs: InputOptions = {
-        "labels": labels,
-        "pos_label": pos_label,
-        "sum_tolerance": sum_tolerance,
-        "from_logits": from_logits,
-    }
-    return _samples(as_predictions(y_true, y_prob, **inputs), score)
-
-
-def _samples(p: Predictions, score: str | ScoringRule) -> FloatArray:
+def score_rows(p: Predictions, score: str | ScoringRule) -> FloatArray:
+    """Score of each row, (n,)."""
     rule = as_rule(score, half=p.positive is not None)
     codes = p.codes
     if p.logs is not None and isinstance(rule, Log):
@@ -218,79 +180,6 @@ def _samples(p: Predictions, score: str | ScoringRule) -> FloatArray:
 def _binary_order(p: Predictions, rule: ScoringRule) -> list[int] | None:
     """Columns of a rule that tells its two classes apart: the class of a single column is its second."""
     return [1, 0] if rule.binary and p.positive == 0 else None
-
-
-@verb(grouped=True)
-def mean_score(
-    y_true: Any,
-    y_prob: Any = None,
-    score: str | ScoringRule = "brier",
-    **inputs: Unpack[InputOptions],
-) -> float:
-    """Weighted mean of :func:`score_samples`."""
-    p = as_predictions(y_true, y_prob, **inputs)
-    return mean(_samples(p, score), p.weights)
-
-
-@verb(grouped=True)
-def brier_score(
-    y_true: Any,
-    y_prob: Any = None,
-    *,
-    scale: str = "sum",
-    **inputs: Unpack[InputOptions],
-) -> float:
-    """Brier score: the mean of ``Σ_k (p_k - o_k)²``.
-
-    Parameters
-    ----------
-    y_true, y_prob, labels, pos_label, sample_weight
-        See :func:`calibrant.as_predictions`.
-    scale : {"sum", "half"}, default "sum"
-        ``"sum"``: Brier's own, range 0–2, of two classes twice ``(p - o)²``. ``"half"``: range 0–1, of two classes
-        ``(p - o)²``.
-
-    Notes
-    -----
-    Cost O(n K).
-
-    References
-    ----------
-    Brier (1950), *Verification of forecasts expressed in terms of probability*.
-
-    Examples
-    --------
-    >>> import calibrant as cal
-    >>> cal.brier_score([0, 1], [0.25, 0.5], scale="half"), cal.brier_score([0, 1], [0.25, 0.5])
-    (0.15625, 0.3125)
-    """
-    return mean_score(y_true, y_prob, Brier(scale), **inputs)
-
-
-@verb(grouped=True)
-def log_loss(
-    y_true: Any,
-    y_prob: Any = None,
-    **inputs: Unpack[InputOptions],
-) -> float:
-    """Mean negative log-probability of the observed class, in nats; infinite where it was 0, never clipped.
-
-    Parameters
-    ----------
-    y_true, y_prob, labels, pos_label, sample_weight
-        See :func:`calibrant.as_predictions`.
-
-    Notes
-    -----
-    Cost O(n).
-
-    Examples
-    --------
-    >>> import calibrant as cal
-    >>> round(cal.log_loss([0, 1], [0.25, 0.5]), 6), cal.log_loss([0, 1], [1.0, 0.5])
-    (0.490415, inf)
-    """
-    return mean_score(y_true, y_prob, "log-loss", **inputs)
 
 
 def brier_per_sample(predictions: Predictions) -> FloatArray:

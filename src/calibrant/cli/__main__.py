@@ -1,5 +1,0 @@
-"""``python -m calibrant.cli``."""
-
-from . import main
-
-main()

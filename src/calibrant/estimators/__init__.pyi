@@ -1,0 +1,29 @@
+"""The public names of this module, each listed once; ``__init__.py`` loads a name when it is first used."""
+
+from .adaptive import AdaptiveKernel as AdaptiveKernel
+from .base import BinMoments as BinMoments
+from .base import Bins as Bins
+from .base import CellEstimator as CellEstimator
+from .base import DistinctScores as DistinctScores
+from .base import Estimator as Estimator
+from .base import Grid as Grid
+from .base import GridMoments as GridMoments
+from .base import PosteriorEstimator as PosteriorEstimator
+from .base import QuantileBins as QuantileBins
+from .base import Runs as Runs
+from .beta import BetaKernel as BetaKernel
+from .binned import Binned as Binned
+from .crossfit import CrossFit as CrossFit
+from .cumulative import Cumulative as Cumulative
+from .density import Density as Density
+from .dirichlet import DirichletKernel as DirichletKernel
+from .empirical_bayes import EmpiricalBayes as EmpiricalBayes
+from .isotonic import Isotonic as Isotonic
+from .kernel_error import KernelCalibrationError as KernelCalibrationError
+from .laplace import Component as Component
+from .laplace import Prior as Prior
+from .parametric import Parametric as Parametric
+from .residual import ResidualKernel as ResidualKernel
+from .simplex import SimplexBinned as SimplexBinned
+from .smooth import Smooth as Smooth
+from .sweep import Sweep as Sweep

@@ -1,0 +1,1 @@
+"""Whether a model is still calibrated, as rows arrive."""

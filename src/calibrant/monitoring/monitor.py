@@ -1,0 +1,140 @@
+"""`CalibrationMonitor`: a sequential test that may be looked at after every row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..data.checks import check_bool
+from ..data.dependence import group_codes, group_keys, joined_groups, read_groups
+from ..data.predictions import Predictions
+from ..data.result import Shown
+from ..data.types import AnyArray
+from ..data.validation import as_predictions
+from ..notions import Notion
+from ..significance.evalue import SequentialBets, exp_of
+from ..significance.result import TestResult
+
+
+class CalibrationMonitor(Shown):
+    """Sequential test of calibration by betting, on rows as they arrive (:func:`evalue_test`).
+
+    Under calibration the e-value ever reaches 1/α with probability at most α, no matter when and how often it is looked
+    at: an alarm when :attr:`pvalue` falls to 0.01 is false once in a hundred monitors, for ever, not once in a hundred
+    looks. What was bet does not depend on how rows are cut into batches.
+
+    Parameters
+    ----------
+    notion : str or Notion, default "auto"
+        As :func:`evalue_test`.
+    labels, pos_label
+        As :func:`calibrant.as_predictions`; those of the first batch hold for all that follow.
+    sum_tolerance, from_logits
+        As :func:`calibrant.as_predictions`, for every batch.
+
+    Notes
+    -----
+    Calibrated is taken to mean: whatever came before, a row's label follows the probability stated for it; so the label
+    must not be known when the probability is stated. Rows of one group (``groups=`` of :meth:`update`) are one bet: a
+    group must lie in one batch whole. The state (sums in 512 cells a problem) does not grow with the
+    rows; it can be pickled. To watch for a change after a calm time, start a new monitor now and then: what an old one
+    has lost by betting on nothing must be won back first.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> monitor = cal.CalibrationMonitor()
+    >>> for day in range(20):
+    ...     p = rng.random(300)
+    ...     if monitor.update(rng.random(300) < 0.2 + 0.6 * p, p).pvalue <= 0.01:
+    ...         break
+    >>> day < 10, monitor.e_max > 100
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        *,
+        notion: str | Notion = "auto",
+        labels: Sequence[Any] | None = None,
+        pos_label: Any = None,
+        sum_tolerance: float | None = None,
+        from_logits: bool = False,
+    ) -> None:
+        self.notion = notion
+        self.labels = labels
+        self.pos_label = pos_label
+        self.sum_tolerance = sum_tolerance
+        self.from_logits = check_bool("from_logits", from_logits)
+        self._columns = False
+        self._bets = SequentialBets(notion)
+        self._groups: AnyArray | None = None
+
+    def _shown(self) -> Iterable[tuple[str, Any]]:
+        names = ("n_samples", "e_value", "e_max", "pvalue", "notion", "labels")
+        return ((name, getattr(self, name)) for name in names)
+
+    @property
+    def n_samples(self) -> int:
+        """Rows seen, those of weight 0 left out."""
+        return self._bets.n_samples
+
+    @property
+    def e_value(self) -> float:
+        """What betting has made of 1."""
+        return exp_of(self._bets.log_e)
+
+    @property
+    def e_max(self) -> float:
+        """The most it ever was."""
+        return exp_of(self._bets.log_max)
+
+    @property
+    def pvalue(self) -> float:
+        """``1 / e_max``: valid at any time."""
+        return float(np.exp(-self._bets.log_max))
+
+    def update(self, y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, groups: Any = None) -> TestResult:
+        """Bet on further rows, in the order given; the result so far.
+
+        ``groups`` say which rows belong together (see :func:`calibrant.as_predictions`): each is bet on where its first
+        row is, and one that was seen in an earlier batch raises ValueError.
+        """
+        if isinstance(y_true, Predictions):
+            p = as_predictions(y_true, y_prob, sample_weight=sample_weight, groups=groups)
+            before = (None if self.labels is None else tuple(self.labels), self.pos_label)
+            now = (p.classes, None if p.positive is None else p.classes[p.positive])
+            for name, settled, given in zip(("labels", "pos_label"), before, now, strict=True):
+                if settled is not None and given != settled:
+                    raise ValueError(f"batches must have the same {name}: {settled!r} before, {given!r} now")
+            return self._bet(p, None if p.groups is None else np.empty(0, np.uint64))
+        p = as_predictions(
+            y_true,
+            y_prob,
+            labels=self.labels,
+            pos_label=self.pos_label,
+            sample_weight=sample_weight,
+            sum_tolerance=self.sum_tolerance,
+            from_logits=self.from_logits,
+        )
+        if groups is None:
+            return self._bet(p, None)
+        # A batch may be a single group, as a day is.
+        codes = group_codes(np.asarray(read_groups(groups, p.n_samples)))
+        return self._bet(replace(p, groups=codes), group_keys(groups))
+
+    def _bet(self, p: Predictions, keys: AnyArray | None) -> TestResult:
+        """Bet on predictions, whose groups have these hashes."""
+        seen = keys if self._bets.n_bets == 0 else joined_groups(self._groups, keys)
+        if self._columns and p.positive is not None:
+            raise ValueError("y_prob must have a column a class, as in the first batch; got one column")
+        found = self._bets.bet(p)
+        # Nothing is kept of rows that were refused above.
+        self._columns, self.labels = p.positive is None, p.classes
+        self.pos_label = None if p.positive is None else p.classes[p.positive]
+        self._groups = seen
+        return found

@@ -1,0 +1,65 @@
+"""Classes of results: what functions of this package return. (That of a test is `significance.TestResult`.)"""
+
+from __future__ import annotations
+
+from .calibrators.select import Selection
+from .comparison.models.result import ComparedModel, Difference, ModelComparison
+from .comparison.subgroups.result import Subgroup, SubgroupColumn, SubgroupReport
+from .data.types import Interval
+from .decisions.clinical import CalibrationMeasures, DecisionCurve
+from .decisions.cost import ExpectedCost, MeanCost
+from .decisions.decision_error import DecisionCalibrationError
+from .decisions.optimism import OptimismCorrected
+from .decisions.selective import RiskCoverage
+from .frames.frame_groups import FrameGroups, GroupEstimate, GroupEstimates
+from .measure.result import CurvePoint, Estimate, ReliabilityCurve
+from .reporting.comparison import CalibratorComparison, ComparedCalibrator
+from .reporting.evidence import Evidence
+from .reporting.gain import RepairGain
+from .reporting.report import ClassRow, Curves, Report
+from .scores.decomposition.result import Decomposition
+from .scores.murphy import BrierCurve, MurphyCurve
+from .scores.ranks import ModelRanks
+from .significance.belt.belt import CalibrationBelt
+from .significance.direction import ConfidenceDirection
+
+__all__ = [
+    "BrierCurve",
+    "CalibrationBelt",
+    "CalibrationMeasures",
+    "CalibratorComparison",
+    "ClassRow",
+    "ComparedCalibrator",
+    "ComparedModel",
+    "ConfidenceDirection",
+    "CurvePoint",
+    "Curves",
+    "DecisionCalibrationError",
+    "DecisionCurve",
+    "Decomposition",
+    "Difference",
+    "Estimate",
+    "Evidence",
+    "ExpectedCost",
+    "FrameGroups",
+    "GroupEstimate",
+    "GroupEstimates",
+    "Interval",
+    "MeanCost",
+    "ModelComparison",
+    "ModelRanks",
+    "MurphyCurve",
+    "OptimismCorrected",
+    "ReliabilityCurve",
+    "RepairGain",
+    "Report",
+    "RiskCoverage",
+    "Selection",
+    "Subgroup",
+    "SubgroupColumn",
+    "SubgroupReport",
+]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -1,0 +1,108 @@
+"""The public surface: what a newcomer finds, each name in one place."""
+
+import inspect
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import calibrant as cal
+
+from .surface import MODULES, NAMES, room
+
+TOP = {
+    "measure": "calibration_error estimate expected_calibration_error squared_calibration_error report "
+    "reliability_curve brier_score log_loss",
+    "judge": "calibration_test decompose compare_models subgroup_calibration calibration_measures decision_curve "
+    "expected_cost optimal_threshold",
+    "repair": "CalibratedModel AutoCalibrator TemperatureScaling compare_calibrators save_calibrator load_calibrator "
+    "shift_prior",
+    "scale": "Accumulator from_frame as_predictions Predictions",
+    "time": "CalibrationMonitor",
+    "pictures": "ReliabilityDisplay",
+    "values": "Binned EmpiricalBayes",
+    "modules": " ".join((*MODULES, "torch")),
+}
+#: Names of the top that a module has too, where the whole of its kind is.
+REPEATED = {
+    "calibrators": "AutoCalibrator CalibratedModel TemperatureScaling load_calibrator save_calibrator",
+    "decisions": "calibration_measures decision_curve expected_cost optimal_threshold shift_prior",
+    "estimators": "Binned EmpiricalBayes",
+    "plot": "ReliabilityDisplay",
+    "scores": "brier_score decompose log_loss",
+    "significance": "calibration_test",
+}
+
+
+def test_the_top_has_these_names_and_no_others():
+    assert set(cal.__all__) == set(" ".join(TOP.values()).split())
+    assert len(cal.__all__) <= 65
+    assert dir(cal) == sorted(cal.__all__)
+    assert cal.__version__
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_shows_its_names_and_nothing_else(name):
+    module = room(name)
+    assert getattr(cal, name) is module
+    assert dir(module) == sorted(module.__all__)
+    assert len(set(module.__all__)) == len(module.__all__)
+    assert not [public for public in module.__all__ if public.startswith("_")]
+    assert all(getattr(module, public) is not None for public in module.__all__)
+    assert module.__doc__
+
+
+def test_a_name_lives_in_one_place():
+    places = Counter(public for name in MODULES for public in room(name).__all__)
+    assert [public for public, times in places.items() if times > 1] == []
+    repeated = {name: set(room(name).__all__) & set(cal.__all__) for name in MODULES}
+    assert {name: found for name, found in repeated.items() if found} == {
+        k: set(v.split()) for k, v in REPEATED.items()
+    }
+    for name, found in repeated.items():
+        assert all(getattr(room(name), public) is getattr(cal, public) for public in found)
+
+
+def test_star_imports_load_what_is_listed():
+    """In a fresh interpreter: nothing that was loaded before helps."""
+    code = "from calibrant import *; from calibrant.{0} import *; import calibrant; print(len(calibrant.{0}.__all__))"
+    for name in ("estimators", "results"):
+        done = subprocess.run([sys.executable, "-c", code.format(name)], capture_output=True, text=True, check=True)
+        assert int(done.stdout) == len(room(name).__all__)
+
+
+def test_functions_return_what_results_lists():
+    """Every class of results is public, a test's among the tests."""
+    from calibrant.data.result import Paged, Picture, Result, Table
+
+    def below(kind):
+        return {kind}.union(*map(below, kind.__subclasses__()))
+
+    ours = {kind for kind in below(Result) if kind.__module__.startswith("calibrant.")}
+    public = {NAMES[name] for name in cal.results.__all__} | {cal.significance.TestResult}
+    hidden = {kind.__qualname__ for kind in ours - public - {Result, Table, Picture, Paged}}
+    assert hidden == {"Difference"}  # of subgroups: `Difference` is that of models
+
+
+def is_ours(value):
+    """A class that is made by calling it, rather than a warning."""
+    return inspect.isclass(value) and not issubclass(value, Warning)
+
+
+def test_no_importer_and_no_folder_that_image_slimming_deletes():
+    code = "import sys; before = list(sys.meta_path); import calibrant; print(sys.meta_path == before)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "True\n"
+    folders = {path.name for path in Path(cal.__file__).parent.rglob("*") if path.is_dir()}
+    assert not folders & {"test", "tests", "testing", "docs", "doc", "examples"}
+
+
+@pytest.mark.parametrize("name", sorted(n for n in NAMES if inspect.isfunction(NAMES[n]) or is_ours(NAMES[n])))
+def test_no_parameter_is_called_method(name):
+    assert "method" not in inspect.signature(NAMES[name]).parameters
+
+
+def test_the_package_is_a_command():
+    done = subprocess.run([sys.executable, "-m", "calibrant", "--version"], capture_output=True, text=True, check=True)
+    assert cal.__version__ in done.stdout
