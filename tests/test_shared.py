@@ -119,7 +119,7 @@ def test_draws_of_the_default_are_of_rows_that_say_what_is_rough():
     sd = []
     for parts in (None, [1.0, 1, 1, 1, 1], [4.0, 1, 1, 1, 1], [1.0, 4, 1, 1, 1]):
         some = replace(sums, parts=None if parts is None else np.array(parts))
-        drawn = EmpiricalBayes().draws(some, 1.0, 2000, np.random.default_rng(0))
+        drawn = EmpiricalBayes()._draws(some, 1.0, 2000, np.random.default_rng(0))
         sd.append(drawn.powers.std())
     assert sd[1] == pytest.approx(sd[0], rel=0.1)
     assert sd[2] == pytest.approx(sd[0] / 2, rel=0.15)  # as if of four thousand

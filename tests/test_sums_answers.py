@@ -158,7 +158,7 @@ def test_an_infinite_score():
 
 
 def of_cells(row):
-    return not row.calibrator.parts_rows
+    return not row.calibrator._parts_rows
 
 
 @pytest.mark.parametrize("row", BINARY, ids=str)

@@ -1,6 +1,7 @@
 """The public surface: what a newcomer finds, each name in one place."""
 
 import inspect
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -106,3 +107,38 @@ def test_no_parameter_is_called_method(name):
 def test_the_package_is_a_command():
     done = subprocess.run([sys.executable, "-m", "calibrant", "--version"], capture_output=True, text=True, check=True)
     assert cal.__version__ in done.stdout
+
+
+#: What scikit-learn demands of a classifier that transforms; its `set_…_request` follow from signatures.
+SCIKIT_LEARN = (
+    *("fit", "fit_transform", "get_feature_names_out", "get_metadata_routing", "get_params", "predict"),
+    *("predict_proba", "score", "set_output", "set_params", "transform"),
+)
+
+
+def made(kind):
+    """A value of a class, of which abstract ones have none."""
+    needed = [p for p in inspect.signature(kind).parameters.values() if p.default is p.empty and p.kind not in (2, 4)]
+    abstract = inspect.isabstract(kind) or kind in (cal.estimators.Estimator, cal.calibrators.Calibrator)
+    return kind if abstract else kind(*[None] * len(needed))
+
+
+def parts(room_name, base):
+    public = (getattr(room(room_name), name) for name in room(room_name).__all__)
+    return [value for value in public if inspect.isclass(value) and issubclass(value, base)]
+
+
+@pytest.mark.parametrize("kind", parts("estimators", cal.estimators.Estimator), ids=lambda kind: kind.__name__)
+def test_an_estimator_shows_its_parameters_and_three_verbs(kind):
+    parameters = set(inspect.signature(kind).parameters)
+    assert {name for name in dir(made(kind)) if not name.startswith("_")} - parameters <= {"power", "read", "summarize"}
+
+
+@pytest.mark.parametrize(
+    "kind", [*parts("calibrators", cal.calibrators.Calibrator), cal.CalibratedModel], ids=lambda kind: kind.__name__
+)
+def test_a_calibrator_shows_its_parameters_and_what_scikit_learn_demands(kind):
+    shown = {name for name in dir(made(kind)) if not name.startswith("_")}
+    asked = {name for name in shown if re.fullmatch(r"set_\w+_request", name)}
+    more = shown - set(inspect.signature(kind).parameters) - set(SCIKIT_LEARN) - asked
+    assert more <= {"predict_interval", "calibrator_"}

@@ -112,7 +112,7 @@ def split_of(one: Experiment, n: int, seed: int, folder: Path) -> Split:
         kept = {}
         for name, each in tried.items():
             kept["held " + name] = said_of(fold_fits(each, parts)[0], sample, folds).astype(np.float32)
-            kept["said " + name] = fit_quietly(each, sample).probabilities_of(rows.scores).astype(np.float32)
+            kept["said " + name] = fit_quietly(each, sample)._probabilities_of(rows.scores).astype(np.float32)
         with replacing(path) as temporary, temporary.open("wb") as file:
             np.savez(file, **kept)
     with np.load(path) as file:

@@ -138,7 +138,7 @@ def direction(repetitions: int) -> None:
                     problem = cal.notions.ClassSpecific(True).reduce(cal.as_predictions(y, s, labels=[False, True]))
                     # The maps of the folds at their own rows, where the true gap is known.
                     mine = np.zeros(2)
-                    for fold in fit.folds(problem):
+                    for fold in fit._folds(problem):
                         d = true(fold.scores) - fold.scores
                         mine += [-(d * fold.weight)[fold.delta < 0].sum(), (d * fold.weight)[fold.delta > 0].sum()]
                     for j, part in enumerate(("over", "under")):

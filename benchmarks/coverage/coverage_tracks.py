@@ -47,7 +47,7 @@ NOTIONS = {
 def credible(problems: tuple[Problem, ...], level: float, rng: np.random.Generator) -> list[tuple[float, float]]:
     """Posterior intervals of every sample of some problems, one a class."""
     estimator, k, n = cal.EmpiricalBayes(), len(problems), int(problems[0].counts[0])
-    drawn = [estimator.draws(estimator.summarize(p), 1, DRAWS, rng) for p in problems]
+    drawn = [estimator._draws(estimator.summarize(p), 1, DRAWS, rng) for p in problems]
     about = {"labels": (None,) * k, "shares": (1 / k,) * k, "average": "power", "dependent": k > 1}
     question = Question("classwise", 1.0, level, n_samples=n, size=float(n), **about)
     out = []

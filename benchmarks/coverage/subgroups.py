@@ -27,7 +27,7 @@ TRUTHS = ("calibrated", "one shifted", "one too flat")
 class InTheLarge(EstimatorWithSE):
     """Size of the mean residual: calibration errors are not looked at here (their coverage: docs/coverage.md)."""
 
-    def power_and_se(self, problem: Problem, norm: float) -> PowerAndSE:
+    def _power_and_se(self, problem: Problem, norm: float) -> PowerAndSE:
         residual = problem.outcomes - problem.scores
         return PowerAndSE(abs(float(residual.mean())), float(residual.std() / np.sqrt(residual.size)))
 

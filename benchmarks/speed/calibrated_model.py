@@ -39,8 +39,8 @@ MODELS = {
 class Alone(c.AutoCalibrator):
     """Chooses for each fold by that fold's rows."""
 
-    def fit_each(self, samples: list, more: list) -> list:
-        return c.Calibrator.fit_each(self, samples, more)
+    def _fit_each(self, samples: list, more: list) -> list:
+        return c.Calibrator._fit_each(self, samples, more)
 
 
 def calibrators(k: int) -> dict[str, c.Calibrator]:

@@ -19,10 +19,10 @@ from calibrant.benchmark.canonical import (
     PUBLISHED,
     TRIALS,
     Entry,
-    laws,
     published,
     run_canonical,
     run_sharpness,
+    vector_distributions,
 )
 from calibrant.benchmark.canonical.canonical_runner import CanonicalConfig, Item, estimates, evaluation_set
 from calibrant.benchmark.canonical.entries import read
@@ -39,7 +39,7 @@ def small(tmp_path_factory):
     """A small run, with truths from an eighth of the vectors."""
     folder = tmp_path_factory.mktemp("canonical")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(laws, "_DRAWS", laws._BLOCK)
+        patch.setattr(vector_distributions, "_DRAWS", vector_distributions._BLOCK)
         return folder, run_canonical(folder, estimators=FEW, **SMALL)
 
 
@@ -160,8 +160,8 @@ def test_a_killed_run_ends_with_the_same_results(small, tmp_path):
     _, frame = small
     code = (
         "from calibrant.benchmark.canonical import *\n"
-        "from calibrant.benchmark.canonical import vector_distributions as laws\n"
-        "laws._DRAWS = laws._BLOCK\n"
+        "from calibrant.benchmark.canonical import vector_distributions\n"
+        "vector_distributions._DRAWS = vector_distributions._BLOCK\n"
         "few = {'default': CURVES['default'], 'query-cross-residual-1': TRIALS['query-cross-residual-1']}\n"
         f"run_canonical({str(tmp_path)!r}, estimators=few, **{SMALL!r})"
     )

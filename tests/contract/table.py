@@ -67,8 +67,8 @@ class Row:
 
     def serves(self, notion: str) -> bool:
         if notion == "drawn-class":
-            return "drawn" in self.estimator.serves and getattr(self.estimator, "debias", None) != "cross"
-        return ("vector" if notion in VECTOR_NOTIONS else "scalar") in self.estimator.serves
+            return "drawn" in self.estimator._serves and getattr(self.estimator, "debias", None) != "cross"
+        return ("vector" if notion in VECTOR_NOTIONS else "scalar") in self.estimator._serves
 
     def slow(self, notion: str) -> bool:
         """Whether it is costly, and the notion has several problems, each read as a single one is."""

@@ -241,7 +241,7 @@ def test_different_summaries_do_not_merge(row):
 def test_one_pass_over_the_matrix_equals_one_class_at_a_time(row, notion, kind):
     reduction = _problems(notion, kind)
     for norm in row.norms:
-        together = row.estimator.powers(reduction, norm)
+        together = row.estimator._powers(reduction, norm)
         alone = [row.estimator.power(p, norm) for p in reduction]
         assert together == pytest.approx(alone, abs=1e-12)
     assert isinstance(reduction, OneVsRest) == (notion == "classwise")

@@ -11,7 +11,7 @@ from calibrant.data.problem import Problem
 
 from .table import ROWS
 
-SCALAR = [row for row in ROWS if "scalar" in row.estimator.serves]
+SCALAR = [row for row in ROWS if "scalar" in row.estimator._serves]
 SIZES = (1, 2, 7, 8, 30, 257, 1200)
 pytestmark = pytest.mark.filterwarnings("ignore::calibrant.exceptions.BandwidthWarning")
 
@@ -60,7 +60,7 @@ def test_groups_of_unequal_sizes_are_read_as_one_each(row):
     problems = Problem(s, o, starts=np.concatenate([[0], np.cumsum(counts)]))
     if "loo" in repr(row.estimator):
         problems = problems[2:5]
-    together = row.estimator.powers(problems, row.norms[0])
+    together = row.estimator._powers(problems, row.norms[0])
     alone = [row.estimator.power(one, row.norms[0]) for one in problems]
     assert together == pytest.approx(alone, abs=1e-12, nan_ok=True)
     assert [math.isnan(v) for v in alone] == [

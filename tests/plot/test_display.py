@@ -262,7 +262,12 @@ def test_plot_computes_nothing(monkeypatch):
     def fail(*args, **kwargs):
         raise AssertionError("computed while drawing")
 
-    for where in ("diagram.curve_from", "diagram.estimate_from_sums", "display.estimate_of", "display.diagram_of"):
+    for where in (
+        "diagram.curve_from",
+        "diagram.estimate_from_sums",
+        "reliability_display.estimate_of",
+        "reliability_display.diagram_of",
+    ):
         monkeypatch.setattr(f"calibrant.plot.{where}", fail)
     again = Display(display.diagrams, display.estimate, name="again").plot(histogram=None, legend=False)
     assert again.ax_ is not display.ax_

@@ -190,7 +190,7 @@ def test_leave_one_out_bandwidths():
     rng = np.random.default_rng(0)
     y, f, _ = sample(3, 2000, rng)
     one = vectors(y, f)
-    right, wrong = (cal.estimators.DirichletKernel(rule).h(one, 1) for rule in ("loo", "loo-as-published"))
+    right, wrong = (cal.estimators.DirichletKernel(rule)._h(one, 1) for rule in ("loo", "loo-as-published"))
     assert 1e-3 < right < 0.1
     assert wrong < right / 4
 
@@ -219,7 +219,7 @@ def test_the_published_bandwidth(case):
     found = cal.estimators.DirichletKernel("loo-as-published", eps=1e-300)
     at_best = cal.estimators.DirichletKernel(best[1], eps=1e-300)
     given = {"notion": "canonical", "labels": [0, 1, 2]}
-    assert found.h(vectors(y, f), 1) == pytest.approx(best[1], rel=1e-12)
+    assert found._h(vectors(y, f), 1) == pytest.approx(best[1], rel=1e-12)
     got, wanted = (cal.calibration_error(y, f, estimator=e, **given) for e in (found, at_best))
     assert got == pytest.approx(wanted, rel=1e-9)
     assert (best[1] < 1.1e-5) == (case in ("twice", "near a corner"))

@@ -291,8 +291,8 @@ def test_beta_bandwidths():
     rng = np.random.default_rng(13)
     s = rng.beta(2, 2, 500)
     counts = BetaKernel().summarize(Problem(s, (rng.random(500) < s).astype(float)))
-    assert BetaKernel().h(counts) == pytest.approx(0.17 * 500**-0.4)
-    assert 2e-3 < BetaKernel("loo").h(counts) < 0.2
+    assert BetaKernel()._h(counts) == pytest.approx(0.17 * 500**-0.4)
+    assert 2e-3 < BetaKernel("loo")._h(counts) < 0.2
     for bad, kind in ((0, ValueError), ("silverman", ValueError), (True, TypeError), (np.inf, ValueError)):
         with pytest.raises(kind, match="bandwidth must be 'auto', 'loo' or a positive finite number"):
             BetaKernel(bad)
@@ -425,7 +425,7 @@ def test_bandwidth_follows_the_outcomes():
         estimator = ResidualKernel("loo", space)
         widths = []
         for chance in (s, wavy):
-            cells = estimator.cells(estimator.summarize(Problem(s, (rng.random(4000) < chance).astype(float))))
+            cells = estimator._cells(estimator.summarize(Problem(s, (rng.random(4000) < chance).astype(float))))
             widths.append(cells.smoother.width / cells.smoother.cells)
         assert widths[0] > 0.3 > 0.1 > widths[1]
 

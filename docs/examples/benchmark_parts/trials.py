@@ -35,19 +35,19 @@ class Average(Estimator):
     second: Estimator
     share: float = 0.5
 
-    def powers(self, problems: Problem, norm: float) -> np.ndarray:
+    def _powers(self, problems: Problem, norm: float) -> np.ndarray:
         """The mean (of powers, which for norm 1 are the estimates)."""
-        return (1 - self.share) * self.first.powers(problems, norm) + self.share * self.second.powers(problems, norm)
+        return (1 - self.share) * self.first._powers(problems, norm) + self.share * self.second._powers(problems, norm)
 
 
 @dataclass(frozen=True)
 class SizeOfMean(Estimator):
     """Mean size of the posterior mean gap, ``Σ |E gap|``, where the default takes ``E Σ |gap|``."""
 
-    def powers(self, problems: Problem, norm: float) -> np.ndarray:
+    def _powers(self, problems: Problem, norm: float) -> np.ndarray:
         """From the posteriors of the default."""
         grids = EmpiricalBayes().summarize(problems)
-        prior = EmpiricalBayes().law(grids.low)
+        prior = EmpiricalBayes()._prior_for(grids.low)
         out = np.full(len(grids.rows), np.nan)
         for some, cells in rank_cells(grids, 1 << 12):
             posteriors = laplace.fit(cells, prior)

@@ -45,7 +45,7 @@ class Entry:
     def __post_init__(self) -> None:
         if not isinstance(self.estimator, Estimator):
             raise TypeError(f"estimators must be estimators such as Binned(15), or entries; got {self.estimator!r}")
-        if "scalar" not in self.estimator.serves:
+        if "scalar" not in self.estimator._serves:
             raise ValueError(f"estimators must serve confidence and class-wise problems; got {self.estimator!r}")
         if self.norm not in NORMS:
             raise ValueError(f"norm of an entry must be 1 or 2; got {self.norm!r}")

@@ -131,7 +131,7 @@ def read_samples(
     True
     """
     estimator = as_estimator(estimator, EmpiricalBayes()) if isinstance(estimator, str) else estimator
-    if not isinstance(estimator, Estimator) or "scalar" not in estimator.serves:
+    if not isinstance(estimator, Estimator) or "scalar" not in estimator._serves:
         raise TypeError(f"estimator must be one of single scores, such as Binned(15); got {estimator!r}")
     s, o = _table("scores", scores), _table("outcomes", outcomes)
     eps = float(np.finfo(s.dtype if s.dtype.kind == "f" else np.float64).eps)
@@ -149,7 +149,7 @@ def read_samples(
     p = check_norm(norm)
     about: dict[str, Any] = {"domain": (low, high), "eps": eps}
     if weights is None:
-        return _roots(estimator.powers(Problem.samples(s, o, **about), p), p)
+        return _roots(estimator._powers(Problem.samples(s, o, **about), p), p)
     w = np.asarray(weights, dtype=np.float64)
     if w.shape not in (s.shape, s.shape[1:]):
         raise ValueError(f"weights must have the shape of scores, {s.shape}, or {s.shape[1:]}; got {w.shape}")
@@ -161,7 +161,7 @@ def read_samples(
     for some, integral in ((whole, True), (~whole, False)):
         if some.any():
             problems = Problem.samples(s[some], o[some], w[some], integral=integral, **about)
-            out[some] = _roots(estimator.powers(problems, p), p)
+            out[some] = _roots(estimator._powers(problems, p), p)
     return out
 
 
@@ -187,10 +187,10 @@ def estimates_of(entry: Entry, problems: Sequence[Problem]) -> FloatArray:
     """The entry's estimate of every set: ``(mean over classes of errorᵖ)^(1/p)``, classes without a number left out."""
     estimator = entry.estimator
     if entry.shared_bandwidth and isinstance(estimator, Density):
-        h = estimator.widths(estimator.summarize(problems[0]))
-        each = [estimator.read_with(estimator.summarize(one), h, entry.norm) for one in problems]
+        h = estimator._widths(estimator.summarize(problems[0]))
+        each = [estimator._read_with(estimator.summarize(one), h, entry.norm) for one in problems]
     else:
-        each = [estimator.powers(one, entry.norm) for one in problems]
+        each = [estimator._powers(one, entry.norm) for one in problems]
     stacked = np.stack(each)
     known = ~np.isnan(stacked)
     total = np.where(known, stacked, 0.0).sum(axis=0)

@@ -47,19 +47,19 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
     input: str
     labels: Any
     #: Fitted attributes beside those of every calibrator, and what they mean: what a saved one must hold.
-    state: ClassVar[Mapping[str, Field]] = {}
+    _state: ClassVar[Mapping[str, Field]] = {}
     #: Whether pictures of the map show its ``predict_interval``.
-    draws_interval: ClassVar[bool] = False
+    _draws_interval: ClassVar[bool] = False
 
     @property
-    def parts_rows(self) -> bool:
+    def _parts_rows(self) -> bool:
         """Whether rows are parted into folds or halves, so that a row of some weight cannot stand for several."""
         held = [v if isinstance(v, (list, tuple)) else [v] for v in self.get_params(deep=False).values()]
-        return any(one.parts_rows for values in held for one in values if isinstance(one, Calibrator))
+        return any(one._parts_rows for values in held for one in values if isinstance(one, Calibrator))
 
     @property
-    def merges(self) -> bool:
-        """Whether several that were fitted to folds are taken together by a rule of their own: :meth:`merged`."""
+    def _merges(self) -> bool:
+        """Whether several that were fitted to folds are taken together by a rule of their own: :meth:`_merged`."""
         return False
 
     def fit(self, scores: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -77,18 +77,18 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         with working(f"{type(self).__name__}.fit"):
             return self._fit_judged(read_sample(self, scores, y, sample_weight, self.input, self.labels))
 
-    def fit_sample(self, sample: Sample, **more: Any) -> Self:
+    def _fit_sample(self, sample: Sample, **more: Any) -> Self:
         """As :meth:`fit`, of rows that were judged already, whose columns are in the order of their classes.
 
-        ``more`` is what :meth:`from_features` gives of these rows.
+        ``more`` is what :meth:`_from_features` gives of these rows.
         """
         self.order_ = None
         self.n_features_in_ = 1 if sample.scores.values.ndim == 1 else sample.scores.n_columns
         return self._fit_judged(sample, **more)
 
-    def fit_each(self, samples: Sequence[Sample], more: Sequence[Mapping[str, Any]]) -> list[Calibrator]:
+    def _fit_each(self, samples: Sequence[Sample], more: Sequence[Mapping[str, Any]]) -> list[Calibrator]:
         """A clone fitted to each of several samples: scores of models of other rows, which share no row."""
-        return [clone(self).fit_sample(sample, **m) for sample, m in zip(samples, more, strict=True)]
+        return [clone(self)._fit_sample(sample, **m) for sample, m in zip(samples, more, strict=True)]
 
     def _fit_judged(self, sample: Sample, **more: Any) -> Self:
         self.classes_ = np.asarray(sample.classes)
@@ -101,10 +101,10 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         check_is_fitted(self)
         return self._probabilities(read_scores(self, scores, self.input))
 
-    def probabilities_of(self, scores: Scores, **more: Any) -> FloatArray:
+    def _probabilities_of(self, scores: Scores, **more: Any) -> FloatArray:
         """As :meth:`predict_proba`, of scores that were judged already, in the order of the classes.
 
-        ``more`` is what :meth:`from_features` gives.
+        ``more`` is what :meth:`_from_features` gives.
         """
         return self._probabilities(scores)
 
@@ -118,14 +118,14 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         return self.predict_proba(scores)
 
     @classmethod
-    def merged(cls, said: Said, weights: FloatArray) -> FloatArray:
+    def _merged(cls, said: Said, weights: FloatArray) -> FloatArray:
         """Probabilities (n, K) of several fitted ones, each with scores and what else it wants: their weighted mean."""
-        out = weights[0] * said[0][0].probabilities_of(said[0][1], **said[0][2])
+        out = weights[0] * said[0][0]._probabilities_of(said[0][1], **said[0][2])
         for weight, (one, scores, more) in zip(weights[1:], said[1:], strict=True):
-            out = out + weight * one.probabilities_of(scores, **more)
+            out = out + weight * one._probabilities_of(scores, **more)
         return np.asarray(out)
 
-    def from_features(self, X: Any) -> dict[str, Any]:
+    def _from_features(self, X: Any) -> dict[str, Any]:
         """What ``fit`` and ``predict_proba`` want of a model's features beside its scores: mostly nothing."""
         return {}
 
@@ -169,11 +169,11 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
     def _check(self, sample: Sample) -> None:
         """Judge parameters and shape before anything is fitted; the base accepts everything."""
 
-    def judge_fitted(self) -> None:
+    def _judge_fitted(self) -> None:
         """Raise ValueError unless all fitted attributes are what they mean, and fit together."""
         held, sizes = dict(vars(self)), dict[str, int]()
         judge_common(held, sizes)
-        for name, field in self.state.items():
+        for name, field in self._state.items():
             field.judge(name, held[name], sizes)
         self._check_fitted()
 
@@ -224,7 +224,7 @@ class BinaryCalibrator(Calibrator):
 def rule_of(fitted: Sequence[Calibrator]) -> type[Calibrator]:
     """The class whose rule takes fitted ones together: their own, if they have one, else that of all."""
     first = fitted[0]
-    same = all(type(one) is type(first) and one.merges for one in fitted)
+    same = all(type(one) is type(first) and one._merges for one in fitted)
     return type(first) if same else Calibrator
 
 

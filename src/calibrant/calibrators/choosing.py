@@ -68,13 +68,13 @@ class Choosing:
         for name, one in counted(tried.items(), "candidates"):
             ones, seconds[name] = fold_fits(one, parts)
             fits[name] = ones
-            held[name] = np.concatenate([ones[i - 1].probabilities_of(part.scores) for i, part in enumerate(parts)])
+            held[name] = np.concatenate([ones[i - 1]._probabilities_of(part.scores) for i, part in enumerate(parts)])
         weights, table = self._weighed(held, tried, Sample.together(parts), seconds)
         fitted = []
         for i, (sample, part) in enumerate(zip(samples, parts, strict=True)):
             whole = part is sample
             ones = [fits[name][i] if whole else fit_quietly(tried[name], sample) for name in weights]
-            fitted.append(ones[0] if len(ones) == 1 else Mixture.of_fitted(ones, list(weights.values())))
+            fitted.append(ones[0] if len(ones) == 1 else Mixture._of_fitted(ones, list(weights.values())))
         return _heaviest(weights), fitted, table
 
     def _some(self, sample: Sample, parts: int = 1) -> Sample:

@@ -66,7 +66,7 @@ def fit_quietly(one: Calibrator, sample: Sample) -> Calibrator:
     with warnings.catch_warnings():
         # A candidate that cannot converge loses the comparison by its loss.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted: Calibrator = copy(one).fit_sample(sample)
+        fitted: Calibrator = copy(one)._fit_sample(sample)
     return fitted
 
 
@@ -90,7 +90,7 @@ def said_of(fits: list[Calibrator], sample: Sample, folds: Folds) -> FloatArray:
     """What the fit of each fold says of the rows that it did not see, (n, K)."""
     out = np.empty((sample.scores.n_rows, sample.n_classes))
     for fitted, (_, test) in zip(fits, folds, strict=True):
-        out[test] = fitted.probabilities_of(sample.part(test).scores)
+        out[test] = fitted._probabilities_of(sample.part(test).scores)
     return out
 
 

@@ -25,7 +25,7 @@ def fit_sums(sums: Accumulator, *, calibrator: str | Calibrator) -> Calibrator:
         raise TypeError(f"calibrator must be a calibrator such as PlattScaling(), or its name; got {calibrator!r}")
     if chosen.input != "probability":
         raise ValueError(f"calibrator must take probabilities, which sums are of; got input={chosen.input!r}")
-    if chosen.parts_rows:
+    if chosen._parts_rows:
         raise TypeError(
             f"{chosen!r} parts the rows into folds or halves, and sums have none: fit(scores, y) takes rows"
         )
@@ -68,7 +68,7 @@ def _one_vs_rest(chosen: OneVsRest, sums: Accumulator) -> OneVsRest:
     fitted.classes_ = np.asarray(sample.classes)
     fitted._check(sample)
     columns = [_rows(sums.class_sums[label]) for label in sample.classes]
-    fitted.fit_columns([s for s, _, _ in columns], [o for _, o, _ in columns], [w for _, _, w in columns])
+    fitted._fit_columns([s for s, _, _ in columns], [o for _, o, _ in columns], [w for _, _, w in columns])
     return fitted
 
 

@@ -95,8 +95,8 @@ class GaussianProcessCalibrator(BinaryCalibrator):
     True
     """
 
-    draws_interval: ClassVar[bool] = True
-    state: ClassVar[Mapping[str, Field]] = {
+    _draws_interval: ClassVar[bool] = True
+    _state: ClassVar[Mapping[str, Field]] = {
         "straight_sd_": Number(0),
         "bent_sd_": Number(0),
         "length_scale_": Number(_LENGTHS[0], _LENGTHS[-1]),

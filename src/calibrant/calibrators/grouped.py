@@ -96,7 +96,7 @@ class GroupCalibrator(Calibrator):
     """
 
     centre_: FloatArray
-    state: ClassVar[Mapping[str, Field]] = {
+    _state: ClassVar[Mapping[str, Field]] = {
         "common_": Fitted(),
         "groups_": Names(("G",)),
         "weights_": Numbers(("G",), 0),
@@ -140,9 +140,9 @@ class GroupCalibrator(Calibrator):
         with working("GroupCalibrator.fit"):
             return self._fit_judged(sample, names=names)
 
-    def fit_sample(self, sample: Sample, by: Any = None, **more: Any) -> Self:
+    def _fit_sample(self, sample: Sample, by: Any = None, **more: Any) -> Self:
         """As :meth:`fit`, of rows that were judged already; ``by`` has the groups of these rows."""
-        return super().fit_sample(sample, names=None if by is None else _names_of(by, len(sample.codes)))
+        return super()._fit_sample(sample, names=None if by is None else _names_of(by, len(sample.codes)))
 
     def predict_proba(self, scores: Any, by: Any = None) -> FloatArray:
         """Calibrated probabilities, (n, K), float64, in the order of ``classes_``.
@@ -152,9 +152,9 @@ class GroupCalibrator(Calibrator):
         """
         check_is_fitted(self)
         read = read_scores(self, scores, self.input)
-        return self.probabilities_of(read, by=by)
+        return self._probabilities_of(read, by=by)
 
-    def probabilities_of(self, scores: Scores, by: Any = None, **more: Any) -> FloatArray:
+    def _probabilities_of(self, scores: Scores, by: Any = None, **more: Any) -> FloatArray:
         """As :meth:`predict_proba`, of scores that were judged already."""
         if by is not None:
             return self._of_groups(scores, self._places(_names_of(by, scores.n_rows)))
@@ -170,7 +170,7 @@ class GroupCalibrator(Calibrator):
         """Most probable class of each row; the first of equals."""
         return np.asarray(self.classes_[self.predict_proba(scores, by).argmax(axis=1)])
 
-    def from_features(self, X: Any) -> dict[str, Any]:
+    def _from_features(self, X: Any) -> dict[str, Any]:
         """The groups of rows of features, where ``by`` names a column."""
         return {} if self.by is None else {"by": _safe_indexing(X, self.by, axis=1)}
 

@@ -87,7 +87,7 @@ class HistogramBinning(BinaryCalibrator):
     [0.5, 1.0]
     """
 
-    state: ClassVar[Mapping[str, Field]] = {
+    _state: ClassVar[Mapping[str, Field]] = {
         "range_": Numbers(("2",), ascending=True),
         "edges_": Numbers(("B+1",), ascending=True),
         "counts_": Numbers(("B",), 0),
@@ -172,7 +172,7 @@ class BayesianBinning(BinaryCalibrator):
     True
     """
 
-    state: ClassVar[Mapping[str, Field]] = {
+    _state: ClassVar[Mapping[str, Field]] = {
         "range_": Numbers(("2",), ascending=True),
         "n_bins_": Numbers(("M",), 1),
         "weights_": Numbers(("M",), *PROBABILITIES, total=1),
@@ -275,7 +275,7 @@ class ScalingBinning(BinaryCalibrator):
     5
     """
 
-    state: ClassVar[Mapping[str, Field]] = {
+    _state: ClassVar[Mapping[str, Field]] = {
         "scaler_": Fitted(),
         "edges_": Numbers(("B+1",), ascending=True),
         "values_": Numbers(("B",), *PROBABILITIES),
@@ -299,7 +299,7 @@ class ScalingBinning(BinaryCalibrator):
         self.labels = labels
 
     @property
-    def parts_rows(self) -> bool:
+    def _parts_rows(self) -> bool:
         """See :class:`Calibrator`."""
         return True
 

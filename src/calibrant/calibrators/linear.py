@@ -62,7 +62,7 @@ class VectorScaling(Calibrator):
     [1.0, 1.0, 1.0]
     """
 
-    state: ClassVar[Mapping[str, Field]] = {"coef_": Numbers(("K",)), "intercept_": Numbers(("K",)), **STEPS}
+    _state: ClassVar[Mapping[str, Field]] = {"coef_": Numbers(("K",)), "intercept_": Numbers(("K",)), **STEPS}
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class MatrixScaling(Calibrator):
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
 
-    state: ClassVar[Mapping[str, Field]] = {"coef_": Numbers(("K", "K")), "intercept_": Numbers(("K",)), **STEPS}
+    _state: ClassVar[Mapping[str, Field]] = {"coef_": Numbers(("K", "K")), "intercept_": Numbers(("K",)), **STEPS}
 
     def __init__(
         self,

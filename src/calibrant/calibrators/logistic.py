@@ -94,7 +94,7 @@ class PlattScaling(LaplaceMap):
     0.5
     """
 
-    state: ClassVar[Mapping[str, Field]] = {
+    _state: ClassVar[Mapping[str, Field]] = {
         "coef_": Number(),
         "intercept_": Number(),
         "covariance_": covariance_field("2"),
@@ -197,7 +197,7 @@ class BetaCalibration(LaplaceMap):
     True
     """
 
-    state: ClassVar[Mapping[str, Field]] = {
+    _state: ClassVar[Mapping[str, Field]] = {
         "a_": Number(),
         "b_": Number(),
         "c_": Number(),
@@ -314,7 +314,7 @@ class QuadraticLogit(LaplaceMap):
     [[0.5, 0.5]]
     """
 
-    state: ClassVar[Mapping[str, Field]] = {
+    _state: ClassVar[Mapping[str, Field]] = {
         "coef_": Numbers(("2",)),
         "intercept_": Number(),
         "covariance_": covariance_field("3"),

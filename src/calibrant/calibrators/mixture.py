@@ -68,7 +68,7 @@ class Mixture(Calibrator):
     [0.5, 0.5]
     """
 
-    state: ClassVar[Mapping[str, Field]] = {
+    _state: ClassVar[Mapping[str, Field]] = {
         "calibrators_": Several(Fitted()),
         "weights_": Numbers(("M",), *PROBABILITIES, total=1),
     }
@@ -87,7 +87,7 @@ class Mixture(Calibrator):
         self.labels = labels
 
     @classmethod
-    def of_fitted(cls, fitted: Sequence[Calibrator], weights: Sequence[float] | None = None) -> Mixture:
+    def _of_fitted(cls, fitted: Sequence[Calibrator], weights: Sequence[float] | None = None) -> Mixture:
         """The average of calibrators that were fitted already, to scores of one kind and the same classes."""
         first = fitted[0]
         out = cls([clone(one) for one in fitted], weights, input=first.input, labels=first.labels)
@@ -108,7 +108,7 @@ class Mixture(Calibrator):
 
     def _fit(self, sample: Sample) -> None:
         told = {"input": self.input, "labels": list(sample.classes)}
-        self.calibrators_ = [clone(one).set_params(**told).fit_sample(sample) for one in self.calibrators]
+        self.calibrators_ = [clone(one).set_params(**told)._fit_sample(sample) for one in self.calibrators]
         self.weights_ = self._shares()
 
     def _shares(self) -> FloatArray:
@@ -118,7 +118,7 @@ class Mixture(Calibrator):
 
     def _probabilities(self, scores: Scores) -> FloatArray:
         said = [(one, scores, dict[str, Any]()) for one in self.calibrators_]
-        return rule_of(self.calibrators_).merged(said, self.weights_)
+        return rule_of(self.calibrators_)._merged(said, self.weights_)
 
 
 def earned_weights(

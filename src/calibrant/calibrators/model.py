@@ -168,7 +168,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
             scores = np.empty((len(y), *part.shape[1:])) if scores is None else scores
             scores[test], seen[test] = part, True
         one = self._for_kind(kind, scores)
-        more = one.from_features(_safe_indexing(X, seen))
+        more = one._from_features(_safe_indexing(X, seen))
         one.fit(scores[seen], y[seen], None if weights is None else weights[seen], **more)
         self.pairs_ = [(self._fitted(np.arange(len(y)), X, y, passed), one)]
 
@@ -182,12 +182,12 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
             models.append(model)
             samples.append(read_sample(one, scores, y[test], held, one.input, one.labels))
             # Rows of no weight are no part of a sample.
-            more.append(one.from_features(_safe_indexing(X, test if held is None else test[held > 0])))
+            more.append(one._from_features(_safe_indexing(X, test if held is None else test[held > 0])))
         if np.bincount(np.concatenate([test for _, test in splits])).max() > 1:
             # Rows of several folds cannot be judged by the fit to another.
-            fitted = [clone(one).fit_sample(sample, **m) for sample, m in zip(samples, more, strict=True)]
+            fitted = [clone(one)._fit_sample(sample, **m) for sample, m in zip(samples, more, strict=True)]
             return list(zip(models, fitted, strict=True))
-        return list(zip(models, one.fit_each(samples, more), strict=True))
+        return list(zip(models, one._fit_each(samples, more), strict=True))
 
     def _fitted(self, rows: AnyArray, X: Any, y: AnyArray, passed: dict[str, Any]) -> Any:
         """The classifier, fitted to some rows."""
@@ -207,7 +207,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
     def _calibrator(self, model: Any, X: Any, y: AnyArray, weights: Any) -> Any:
         scores, kind = self._scores(model, X)
         one = self._for_kind(kind, scores)
-        return one.fit(scores, y, weights, **one.from_features(X))
+        return one.fit(scores, y, weights, **one._from_features(X))
 
     def _for_kind(self, kind: str, scores: FloatArray) -> Calibrator:
         """The calibrator, told what scores are and which column is whose."""
@@ -234,17 +234,17 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         """What maps scores of one classifier; see the attributes of the class."""
         check_is_fitted(self)
         fitted = [one for _, one in self.pairs_]
-        return fitted[0] if len(fitted) == 1 else Mixture.of_fitted(fitted)
+        return fitted[0] if len(fitted) == 1 else Mixture._of_fitted(fitted)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Calibrated probabilities, (n, K)."""
         check_is_fitted(self)
         said = [
-            (one, read_scores(one, self._scores(model, X)[0], one.input), one.from_features(X))
+            (one, read_scores(one, self._scores(model, X)[0], one.input), one._from_features(X))
             for model, one in self.pairs_
         ]
         rule = rule_of([one for one, _, _ in said])
-        return rule.merged(said, np.full(len(said), 1 / len(said)))
+        return rule._merged(said, np.full(len(said), 1 / len(said)))
 
     def predict(self, X: Any) -> AnyArray:
         """Most probable class of each row."""

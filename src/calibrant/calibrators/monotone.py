@@ -84,7 +84,7 @@ class IsotonicCalibrator(Knots):
     [0.0, 0.5, 1.0]
     """
 
-    state: ClassVar[Mapping[str, Field]] = {
+    _state: ClassVar[Mapping[str, Field]] = {
         "scores_": Numbers(("m",), ascending=True),
         "values_": Numbers(("m",), *PROBABILITIES, ascending=True),
         "cells_": Later(Numbers(("c", "4"))),
@@ -256,7 +256,7 @@ class VennAbers(BinaryCalibrator):
     [[0.5, 1.0]]
     """
 
-    state: ClassVar[Mapping[str, Field]] = {
+    _state: ClassVar[Mapping[str, Field]] = {
         "scores_": Numbers(("m",), ascending=True),
         "lower_": Numbers(("2m+1",), *PROBABILITIES, ascending=True),
         "upper_": Numbers(("2m+1",), *PROBABILITIES, ascending=True),
@@ -293,14 +293,14 @@ class VennAbers(BinaryCalibrator):
         return np.column_stack([self.lower_[at], self.upper_[at]])
 
     @property
-    def merges(self) -> bool:
+    def _merges(self) -> bool:
         """By geometric means."""
         return True
 
-    draws_interval: ClassVar[bool] = True
+    _draws_interval: ClassVar[bool] = True
 
     @classmethod
-    def merged(cls, said: Said, weights: FloatArray) -> FloatArray:
+    def _merged(cls, said: Said, weights: FloatArray) -> FloatArray:
         """Probabilities (n, 2) by geometric means of p₁ and of 1 - p₀."""
         ends = [one._ends(scores) for one, scores, _ in said]
         with np.errstate(divide="ignore"):  # an end may be 0: so is its geometric mean

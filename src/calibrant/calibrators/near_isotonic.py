@@ -79,7 +79,7 @@ class NearIsotonic(Knots):
     [0.0, 0.5, 0.5, 1.0]
     """
 
-    state: ClassVar[Mapping[str, Field]] = {
+    _state: ClassVar[Mapping[str, Field]] = {
         "scores_": Numbers(("m",), ascending=True),
         "values_": Numbers(("m",), *PROBABILITIES),
         "penalties_": Numbers(("M",), 0, ascending=True),

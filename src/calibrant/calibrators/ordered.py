@@ -78,7 +78,7 @@ class OrderPreserving(Calibrator):
     True
     """
 
-    state: ClassVar[Mapping[str, Field]] = {
+    _state: ClassVar[Mapping[str, Field]] = {
         "knots_": Numbers(("m",), 0, ascending=True),
         "slopes_": Numbers(("m",), _LEAST),
         **STEPS,

@@ -68,7 +68,7 @@ class OneVsOne(Calibrator):
     True
     """
 
-    state: ClassVar[Mapping[str, Field]] = {
+    _state: ClassVar[Mapping[str, Field]] = {
         "calibrators_": Several(Fitted(binary=True)),
         "weights_": Numbers(("M",), 0),
     }

@@ -96,8 +96,8 @@ def from_dict(data: Any) -> Calibrator:
             "saved it; fit and save the calibrator again"
         )
     out: Calibrator = _made(kind, parameters, f"the saved {kind.__name__}")
-    fitted = {name: None for name, field in kind.state.items() if isinstance(field, Later)} | dict(fitted)
-    wanted = set(kind.state) | {"classes_", "n_features_in_", "order_"}
+    fitted = {name: None for name, field in kind._state.items() if isinstance(field, Later)} | dict(fitted)
+    wanted = set(kind._state) | {"classes_", "n_features_in_", "order_"}
     extra = set(fitted) - wanted - {"feature_names_in_"}
     if extra or wanted - set(fitted):
         named = sorted(extra or wanted - set(fitted))[0]
@@ -107,7 +107,7 @@ def from_dict(data: Any) -> Calibrator:
     for name, value in fitted.items():
         setattr(out, name, _CODER.decode(value, name))
     try:
-        out.judge_fitted()
+        out._judge_fitted()
     except ValueError as error:
         raise ValueError(f"the saved {kind.__name__} is damaged: {error}") from error
     _try(out)

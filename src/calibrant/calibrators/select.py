@@ -240,7 +240,7 @@ def _selected(choosing: Choosing, sample: Sample, tried: Mapping[str, Calibrator
     for train, test in folds_of(sample.codes, choosing.cv, choosing.random_state):
         part = sample.part(train)
         inner = choosing.among(tried, part)[1]
-        p[test] = fit_quietly(inner, part).probabilities_of(sample.part(test).scores)
+        p[test] = fit_quietly(inner, part)._probabilities_of(sample.part(test).scores)
     return Selection(name, fitted, table, choosing.loss_of(p, sample))
 
 
@@ -294,7 +294,7 @@ class AutoCalibrator(Calibrator):
     True
     """
 
-    state: ClassVar[Mapping[str, Field]] = {"chosen_": Word(), "calibrator_": Fitted(), "table_": Several(Record())}
+    _state: ClassVar[Mapping[str, Field]] = {"chosen_": Word(), "calibrator_": Fitted(), "table_": Several(Record())}
 
     def __init__(
         self,
@@ -316,7 +316,7 @@ class AutoCalibrator(Calibrator):
         self.labels = labels
 
     @property
-    def parts_rows(self) -> bool:
+    def _parts_rows(self) -> bool:
         """See :class:`Calibrator`."""
         return True
 
@@ -358,10 +358,10 @@ class AutoCalibrator(Calibrator):
         found = _selected(self._choosing(), sample, candidates_for(sample, self.candidates), nested=False)
         self.chosen_, self.calibrator_, self.table_ = found.name, found.calibrator, found.table
 
-    def fit_each(self, samples: Sequence[Sample], more: Sequence[Mapping[str, Any]]) -> list[Calibrator]:
+    def _fit_each(self, samples: Sequence[Sample], more: Sequence[Mapping[str, Any]]) -> list[Calibrator]:
         """One choice for all: what was fitted to each sample is judged by the next, and fitted once."""
         if len(samples) < 2:
-            return super().fit_each(samples, more)
+            return super()._fit_each(samples, more)
         for sample in samples:
             self._check(sample)
         tried = candidates_for(samples[0], self.candidates)
@@ -375,7 +375,7 @@ class AutoCalibrator(Calibrator):
         return out
 
     def _probabilities(self, scores: Scores) -> FloatArray:
-        return self.calibrator_.probabilities_of(scores)
+        return self.calibrator_._probabilities_of(scores)
 
 
 def judged_sample(scores: Any, y: Any, sample_weight: Any, input: str, labels: Any) -> Sample:

@@ -78,7 +78,7 @@ class SplineCalibrator(LaplaceMap):
     True
     """
 
-    state: ClassVar[Mapping[str, Field]] = {
+    _state: ClassVar[Mapping[str, Field]] = {
         "knots_": Numbers((f"c+{_DEGREE + 1}",), ascending=True),
         "coef_": Numbers(("c",)),
         "covariance_": covariance_field("c"),
@@ -221,7 +221,7 @@ class CurveCalibrator(BinaryCalibrator):
     True
     """
 
-    state: ClassVar[Mapping[str, Field]] = {
+    _state: ClassVar[Mapping[str, Field]] = {
         "range_": Numbers(("2",), ascending=True),
         "scores_": Numbers(("m",), *PROBABILITIES, ascending=True),
         "values_": Numbers(("m",), *PROBABILITIES),
@@ -236,7 +236,7 @@ class CurveCalibrator(BinaryCalibrator):
         self.labels = labels
 
     @property
-    def parts_rows(self) -> bool:
+    def _parts_rows(self) -> bool:
         """See :class:`Calibrator`."""
         return self.cv > 1
 

@@ -73,7 +73,7 @@ class TemperatureScaling(Calibrator):
     2.0
     """
 
-    state: ClassVar[Mapping[str, Field]] = {
+    _state: ClassVar[Mapping[str, Field]] = {
         "temperature_": Number(0, infinite=True),
         "variance_": Later(Number(0, infinite=True)),
         **STEPS,
@@ -169,7 +169,7 @@ class EnsembleTemperatureScaling(Calibrator):
     True
     """
 
-    state: ClassVar[Mapping[str, Field]] = {
+    _state: ClassVar[Mapping[str, Field]] = {
         "temperature_": Number(0, infinite=True),
         "weights_": Numbers(("3",), *PROBABILITIES, total=1),
         **STEPS,

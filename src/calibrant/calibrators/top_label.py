@@ -59,7 +59,7 @@ class TopLabelCalibrator(Calibrator):
     [[0.5, 0.375, 0.125], [0.1875, 0.75, 0.0625]]
     """
 
-    state: ClassVar[Mapping[str, Field]] = {
+    _state: ClassVar[Mapping[str, Field]] = {
         "calibrators_": Several(Fitted(binary=True), "K"),
         "weights_": Numbers(("K",), 0),
     }

@@ -67,7 +67,7 @@ class OneVsRest(Calibrator):
     np.float64(1.0)
     """
 
-    state: ClassVar[Mapping[str, Field]] = {"calibrators_": Several(Fitted(binary=True))}
+    _state: ClassVar[Mapping[str, Field]] = {"calibrators_": Several(Fitted(binary=True))}
 
     def __init__(
         self,
@@ -93,13 +93,13 @@ class OneVsRest(Calibrator):
     def _fit(self, sample: Sample) -> None:
         k = sample.n_classes
         each = range(k) if k > 2 or self.shared else [1]
-        self.fit_columns(
+        self._fit_columns(
             [self._column(sample.scores, c) for c in each],
             [(sample.codes == c).astype(np.int64) for c in each],
             [sample.weights] * len(each),
         )
 
-    def fit_columns(
+    def _fit_columns(
         self, columns: Sequence[FloatArray], outcomes: Sequence[IntArray], weights: Sequence[FloatArray]
     ) -> None:
         """Fit to scores of each class, whether it came, and weights, whose rows need not be those of other classes."""
@@ -108,7 +108,7 @@ class OneVsRest(Calibrator):
             weights = [np.concatenate(weights)]
         one = clone(self.calibrator).set_params(input=self.input, labels=[0, 1])
         self.calibrators_ = [
-            copy(one).fit_sample(Sample(Scores(s, self.input), o, w, (0, 1)))
+            copy(one)._fit_sample(Sample(Scores(s, self.input), o, w, (0, 1)))
             for s, o, w in zip(columns, outcomes, weights, strict=True)
         ]
 
@@ -134,7 +134,7 @@ class OneVsRest(Calibrator):
 
     def _said(self, one: Calibrator, scores: Scores, c: int) -> FloatArray:
         """What the calibrator of a class makes of its scores."""
-        return one.probabilities_of(self._of_class(scores, c))
+        return one._probabilities_of(self._of_class(scores, c))
 
     def _of_class(self, scores: Scores, c: int) -> Scores:
         return Scores(self._column(scores, c), scores.kind)
@@ -148,12 +148,12 @@ class OneVsRest(Calibrator):
         return self._together(each, scores)
 
     @property
-    def merges(self) -> bool:
+    def _merges(self) -> bool:
         """Class by class, where the binary ones have a rule."""
-        return all(one.merges for one in self.calibrators_)
+        return all(one._merges for one in self.calibrators_)
 
     @classmethod
-    def merged(cls, said: Said, weights: FloatArray) -> FloatArray:
+    def _merged(cls, said: Said, weights: FloatArray) -> FloatArray:
         """Probabilities (n, K): each class by the rule of the binary calibrators, then divided by the sum."""
         first, scores, _ = said[0]
         k = len(first.classes_)
@@ -162,7 +162,7 @@ class OneVsRest(Calibrator):
         for c in [1] if alone else range(k):
             each = [one.calibrators_[c % len(one.calibrators_)] for one, _, _ in said]
             parts: Said = [(inner, one._of_class(s, c), {}) for inner, (one, s, _) in zip(each, said, strict=True)]
-            columns.append(rule_of(each).merged(parts, weights)[:, 1])
+            columns.append(rule_of(each)._merged(parts, weights)[:, 1])
         if alone:
             return np.column_stack([1 - columns[0], columns[0]])
         return np.asarray(first._together(np.column_stack(columns), scores))
@@ -214,7 +214,7 @@ class LabelSmoothing(Calibrator):
     True
     """
 
-    state: ClassVar[Mapping[str, Field]] = {"calibrator_": Fitted()}
+    _state: ClassVar[Mapping[str, Field]] = {"calibrator_": Fitted()}
 
     def __init__(
         self,
@@ -287,7 +287,7 @@ class Composed(Calibrator):
     True
     """
 
-    state: ClassVar[Mapping[str, Field]] = {"calibrators_": Several(Fitted())}
+    _state: ClassVar[Mapping[str, Field]] = {"calibrators_": Several(Fitted())}
 
     def __init__(self, calibrators: Sequence[Calibrator], *, input: str = "probability", labels: Any = None) -> None:
         self.calibrators = calibrators

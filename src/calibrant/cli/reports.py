@@ -243,7 +243,7 @@ def _from_file(
     with source.table() as table:
         columns = source.columns(table)
         asked = columns.notion(notion)
-        bins = wanted.chosen if isinstance(wanted.chosen, Binned) and wanted.chosen.fixed else Binned()
+        bins = wanted.chosen if isinstance(wanted.chosen, Binned) and wanted.chosen._fixed else Binned()
         sums = Accumulator(notion=asked, binned=bins, sum_tolerance=sum_tolerance, **columns.meaning)
         large = table.n_bytes > STREAM_ABOVE_BYTES and source.groups is None
         pieces = large if stream is None else stream
@@ -285,7 +285,7 @@ def _by_engine(
         if wanted.fail_on == "corrected":
             raise ValueError("--fail-on corrected is not told of groups: use value or low")
     check_option("--on-invalid", on_invalid, ("raise", "drop"))
-    fixed = isinstance(wanted.chosen, Binned) and wanted.chosen.fixed
+    fixed = isinstance(wanted.chosen, Binned) and wanted.chosen._fixed
     settings = {"notion": notion, "on_invalid": on_invalid, "binned": wanted.chosen if fixed else None}
     sums: Any = source.sums(settings)
     if sums.dropped:

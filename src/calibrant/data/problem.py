@@ -215,7 +215,7 @@ class Problem(Sequence["Problem"]):
         return parts[0] if len(parts) == 1 else tuple(np.concatenate(each) for each in zip(*parts, strict=True))
 
     def sums(self, needs: Any) -> Any:
-        """Sums that an estimator names (its ``needs``), made once for all that name them."""
+        """Sums of a name, such as ``Grid()``, made once for all estimators that read them."""
         if needs not in self._kept:
             self._kept[needs] = needs.of(self)
         return self._kept[needs]

@@ -171,7 +171,7 @@ def decision_calibration_error(
     rng = np.random.default_rng(random_state)
     cells, importance = _cells(problem, density)
     share = float(np.average(density.of_scores(problem), weights=problem.weights))
-    error, regret = _means(cells, importance, density, chosen.law(0.0))
+    error, regret = _means(cells, importance, density, chosen._prior_for(0.0))
     pvalue = _test(problem, density, rng)
     posteriors = laplace.fit(cells, WIDE)
     drawn = draw_gaps(cells, WIDE, posteriors, n_draws, rng)

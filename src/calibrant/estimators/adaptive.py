@@ -59,7 +59,7 @@ class AdaptiveKernel(CellEstimator):
     True
     """
 
-    cells_are_atoms: ClassVar[bool] = True
+    _cells_are_atoms: ClassVar[bool] = True
     wanted: float | str = 60.0
     widest: float = 0.1
 
@@ -72,13 +72,12 @@ class AdaptiveKernel(CellEstimator):
         if not 0 < self.widest <= 1:
             raise ValueError(f"widest must lie in (0, 1]; got {self.widest!r}")
 
-    @property
-    def needs(self) -> Grid:
+    def _needs(self, domain: tuple[float, float]) -> Grid:
         """Linear-binned counts."""
         return Grid()
 
     @property
-    def drawn_as(self) -> CellEstimator:
+    def _drawn_as(self) -> CellEstimator:
         """Its cells lie on scores."""
         return self
 
@@ -89,7 +88,7 @@ class AdaptiveKernel(CellEstimator):
         known = np.flatnonzero(g.count.any(axis=-1))
         if np.isinf(norm) or isinstance(self.wanted, str):  # a maximum reads single cells, and a search one problem
             for i in known.tolist():
-                cells = self.cells(g[i])
+                cells = self._cells(g[i])
                 out[i] = mean_power(np.nan_to_num(cells.gap), cells.density * cells.quadrature, norm)
         else:
             step = max(1, _BLOCK // (CELLS + 1))
@@ -135,21 +134,21 @@ class AdaptiveKernel(CellEstimator):
         gap = np.divide(smooth, density, out=np.zeros_like(smooth), where=held)
         return mean_power(gap, np.where(held, density * trapezoid(cells), 0.0), norm)
 
-    def cells(self, sums: GridMoments) -> Cells:
+    def _cells(self, sums: GridMoments) -> Cells:
         """Cells of the score axis and how residuals are smoothed along it."""
-        return self._cells(sums, self._wanted(sums))
+        return self._cells_of(sums, self._wanted(sums))
 
     def _wanted(self, sums: GridMoments) -> float:
         """Effective number of samples wanted at a score."""
-        return choose(_WANTED, lambda w: self._cells(sums, w)) if isinstance(self.wanted, str) else self.wanted
+        return choose(_WANTED, lambda w: self._cells_of(sums, w)) if isinstance(self.wanted, str) else self.wanted
 
-    def _cells(self, sums: GridMoments, wanted: float) -> Cells:
+    def _cells_of(self, sums: GridMoments, wanted: float) -> Cells:
         grid = sums.on(min(CELLS, sums.cells))
         scores, count, positive = grid.atoms
         smoother = self._smoother(grid, count, float(folded_scott(sums)), wanted)
         return AdaptiveCells(scores, count, positive, smoother, smoother.quadrature, residual=True)
 
-    def held(self, sums: GridMoments) -> tuple[CellEstimator, GridMoments]:
+    def _held(self, sums: GridMoments) -> tuple[CellEstimator, GridMoments]:
         """Bandwidths are found anew for every sample; what is drawn are the counts on the cells."""
         return replace(self, wanted=self._wanted(sums)), sums.on(min(CELLS, sums.cells))
 

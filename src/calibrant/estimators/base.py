@@ -59,41 +59,41 @@ class PowerAndSE(NamedTuple):
 
 
 class Estimator:
-    """Base class of estimators.
+    """Base class of estimators: frozen values that turn rows into an error.
 
-    To add one: subclass, make it a frozen dataclass, and say how it reads rows (:meth:`power`, one problem at a time,
-    or :meth:`powers`, all side by side); one that reads sums derives from :class:`CellEstimator`. Export it in
-    ``calibrant.estimators`` and ``calibrant``, and add a row to ``tests/contract/table.py``.
+    Most estimators read sums: they derive from :class:`CellEstimator`. One that needs the rows derives from this class
+    and defines :meth:`power`, or ``_powers``, which takes all problems side by side. The other names with an underscore
+    are for estimators of this package: what they do by default serves any other.
     """
 
     #: "scalar" problems (one score a sample), "vector" ones (a probability vector a sample), or both.
-    serves: ClassVar[frozenset[str]] = frozenset({"scalar"})
+    _serves: ClassVar[frozenset[str]] = frozenset({"scalar"})
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if cls.power is Estimator.power and cls.powers is Estimator.powers:
-            raise TypeError(f"{cls.__name__} must define power(problem, norm) or powers(problems, norm)")
+        if cls.power is Estimator.power and cls._powers is Estimator._powers:
+            raise TypeError(f"{cls.__name__} must define power(problem, norm) or _powers(problems, norm)")
 
     def power(self, problem: Any, norm: float) -> float:
         """Return ``errorᵖ`` of one problem (see :func:`.norm.to_power`); signed where it is debiased."""
-        return float(self.powers(problem, norm).reshape(-1)[0])
+        return float(self._powers(problem, norm).reshape(-1)[0])
 
-    def powers(self, problems: Problem | OneVsRest, norm: float) -> FloatArray:
+    def _powers(self, problems: Problem | OneVsRest, norm: float) -> FloatArray:
         """``errorᵖ`` of every problem, (R,)."""
         return np.array([self.power(problem, norm) for problem in problems])
 
-    def square(self, problem: Any) -> float:
+    def _square(self, problem: Any) -> float:
         """Signed, never truncated estimate of ``error²``, for estimators that have one; ValueError for the others."""
         raise ValueError(
             f"estimator {self!r} has no unbiased square: use Binned(..., debias=True), or debias='kumar', 'brocker' or "
             "'ferro-fricker', or CrossFit(...)"
         )
 
-    def check(self, reduction: Reduction, notion: str) -> None:
+    def _check(self, reduction: Reduction, notion: str) -> None:
         """Raise ValueError when this estimator cannot serve the notion, naming what can."""
         vector = isinstance(reduction, VectorProblem)
         kind = ("drawn" if reduction.drawn else "vector") if isinstance(reduction, VectorProblem) else "scalar"
-        if kind in self.serves:
+        if kind in self._serves:
             return
         others = "DirichletKernel or SimplexBinned" if vector else "Binned, Density, ResidualKernel or AdaptiveKernel"
         raise ValueError(f"estimator {type(self).__name__} cannot serve the notion {notion!r}: use {others}")
@@ -103,18 +103,18 @@ class EstimatorWithSE(Estimator, ABC):
     """An estimator that knows the standard error of its power."""
 
     @abstractmethod
-    def power_and_se(self, problem: Any, norm: float) -> PowerAndSE:
+    def _power_and_se(self, problem: Any, norm: float) -> PowerAndSE:
         """``errorᵖ`` and its standard error, NaN where there is none."""
 
     def power(self, problem: Any, norm: float) -> float:
         """``errorᵖ`` of one problem."""
-        return self.power_and_se(problem, norm).power
+        return self._power_and_se(problem, norm).power
 
-    def inner(self, norm: float) -> float:
+    def _inner(self, norm: float) -> float:
         """Norm of the power that is estimated, where it is not the one asked for."""
         return norm
 
-    def details(self, problem: Any, norm: float) -> dict[str, float]:
+    def _details(self, problem: Any, norm: float) -> dict[str, float]:
         """What else is worth knowing of a problem."""
         return {}
 
@@ -205,70 +205,100 @@ class Held(NamedTuple):
 
 
 class CellEstimator(Estimator, ABC):
-    """An estimator computed from sums: they add, so it streams, resamples and reports, at a cost independent of n.
+    """Base class of estimators that read sums: they stream, resample and report, at a cost independent of n.
 
-    A subclass names the sums that it ``needs`` (``Grid()``, ``Bins(edges)``, ``DistinctScores()``, or a value of its
-    own with ``of(problem)``) and reads them with :meth:`read`. Data, draws, pieces and samples of a benchmark are all
-    read there.
+    A subclass is a frozen dataclass and defines two methods:
+
+    ``_needs(domain)``
+        Names the sums that it reads of scores in ``domain``: ``Grid()``, ``Bins(edges)``, ``DistinctScores()``, or a
+        value of its own with ``of(problem)``. An estimator whose sums depend on the data (quantile edges) defines
+        ``summarize(problem)`` instead, which returns them.
+    ``read(sums, norm)``
+        Turns sums with leading axes (…) into ``errorᵖ``, (…). Data, draws, pieces and samples of a benchmark are all
+        read there.
+
+    Everything else, an interval and a place in a report too, follows. The other names with an underscore are for
+    estimators of this package: what they do by default serves any other.
+
+    Examples
+    --------
+    The difference between the base rate and the mean score, with an interval:
+
+    >>> from dataclasses import dataclass
+    >>> import numpy as np, calibrant as cal
+    >>> from calibrant.estimators import CellEstimator, Grid
+    >>> @dataclass(frozen=True)
+    ... class InTheLarge(CellEstimator):
+    ...     def _needs(self, domain):
+    ...         return Grid()
+    ...
+    ...     def read(self, sums, norm):
+    ...         gap = (sums.positive - sums.count * sums.nodes).sum(axis=-1)
+    ...         return np.abs(gap / sums.count.sum(axis=-1)) ** norm
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> found = cal.estimate(rng.random(2000) < 0.8 * p, p, estimator=InTheLarge())
+    >>> round(found.value, 2), bool(found.interval.low < 0.1 < found.interval.high)
+    (0.1, True)
     """
 
-    @property
-    def needs(self) -> Any:
-        """Sums that are read, a hashable value; None where they depend on the data (:meth:`summarize` says how)."""
-        return None
+    def _needs(self, domain: tuple[float, float]) -> Any:
+        """Sums that are read of scores in a domain, a hashable value; None where they depend on the data.
 
-    def needs_on(self, domain: tuple[float, float]) -> Any:
-        """Sums that are read of scores in a domain: :attr:`needs`, unless that depends on the domain."""
-        return self.needs
+        Where they do, :meth:`summarize` says how.
+        """
+        return None
 
     def summarize(self, problem: Problem) -> Any:
         """Sums of one problem or of many."""
-        needs = self.needs_on(problem.domain)
+        needs = self._needs(problem.domain)
         if needs is None:
-            raise TypeError(f"{type(self).__name__} must say which sums it needs, or define summarize(problem)")
+            raise TypeError(
+                f"{type(self).__name__} must say in _needs(domain) which sums it reads, or define summarize(problem)"
+            )
         return problem.sums(needs)
 
     @abstractmethod
     def read(self, sums: Any, norm: float) -> FloatArray:
         """``errorᵖ`` from sums with leading axes (…), of that shape; see :func:`.norm.mean_power`."""
 
-    def powers(self, problems: Problem | OneVsRest, norm: float) -> FloatArray:
+    def _powers(self, problems: Problem | OneVsRest, norm: float) -> FloatArray:
         """``errorᵖ`` of every problem, (R,), some of them at a time."""
         parts = [np.reshape(self.read(self.summarize(tile), norm), -1) for tile in problems.tiles()]
         return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0), *parts])
 
-    def cells(self, sums: Any) -> Cells:
+    def _cells(self, sums: Any) -> Cells:
         """Take the estimate of one problem apart, for its curve, bands and interval."""
-        drawn = self.drawn_as
+        drawn = self._drawn_as
         if drawn is None or drawn is self:
             raise TypeError(f"{self!r} has no cells of its own")
-        return drawn.cells(sums)
+        return drawn._cells(sums)
 
     @property
-    def drawn_as(self) -> CellEstimator | None:
+    def _drawn_as(self) -> CellEstimator | None:
         """Estimator whose cells are drawn as this one's reliability curve: itself, if its cells lie on scores.
 
         None for residuals smoothed adaptively over the scores of its sums.
         """
         return None
 
-    def shown(self, sums: Any) -> Any:
+    def _shown(self, sums: Any) -> Any:
         """Sums of one problem as its curve shows them: as they are, or what this estimator makes of them."""
         return sums
 
-    #: Whether :meth:`cells` lie where sums are drawn anew (``sums.atoms``), so that gaps are those that it resolves.
-    cells_are_atoms: ClassVar[bool] = False
+    #: Whether ``_cells`` lie where sums are drawn anew (``sums.atoms``), so that gaps are those that it resolves.
+    _cells_are_atoms: ClassVar[bool] = False
 
-    def held(self, sums: Any) -> tuple[CellEstimator, Any]:
+    def _held(self, sums: Any) -> tuple[CellEstimator, Any]:
         """What reads samples drawn anew, with all that was found in the data held, and the sums that are drawn.
 
         ``sums.atoms`` are the scores, counts and positives of one problem; ``sums.redrawn(count, positive)`` many.
         """
         return self, sums
 
-    def held_together(self, sums: Any, problems: int, most: int) -> Iterator[Held]:
-        """:meth:`held` for many problems, of those together that are read together: about ``most`` cells at a time."""
-        return (Held(np.array([i]), *self.held(sums[i])) for i in range(problems))
+    def _held_together(self, sums: Any, problems: int, most: int) -> Iterator[Held]:
+        """``_held`` for many problems, of those together that are read together: about ``most`` cells at a time."""
+        return (Held(np.array([i]), *self._held(sums[i])) for i in range(problems))
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,5 +324,5 @@ class PosteriorEstimator(CellEstimator):
     """An estimator that knows how uncertain it is: its intervals come from draws, not from a bootstrap."""
 
     @abstractmethod
-    def draws(self, sums: Any, norm: float, n_draws: int, rng: np.random.Generator) -> ErrorDraws:
+    def _draws(self, sums: Any, norm: float, n_draws: int, rng: np.random.Generator) -> ErrorDraws:
         """Draw the errors of all problems from their posteriors, each with noise of its own."""

@@ -276,7 +276,7 @@ class BetaKernel(CellEstimator):
     True
     """
 
-    cells_are_atoms: ClassVar[bool] = True
+    _cells_are_atoms: ClassVar[bool] = True
     bandwidth: str | float = "auto"
     eps: float = 1e-6
     form: str = "first"
@@ -286,12 +286,11 @@ class BetaKernel(CellEstimator):
         object.__setattr__(self, "bandwidth", check_width(self.bandwidth, ("auto", "loo")))
         object.__setattr__(self, "eps", check_eps(self.eps))
 
-    @property
-    def needs(self) -> Angles:
+    def _needs(self, domain: tuple[float, float]) -> Angles:
         """Sums over θ."""
         return Angles()
 
-    def h(self, sums: AngleCounts) -> FloatArray:
+    def _h(self, sums: AngleCounts) -> FloatArray:
         """Bandwidth of every problem, (…)."""
         if self.bandwidth == "auto":
             return np.asarray(AUTO * np.maximum(sums.effective_size, 1.0) ** -0.4)
@@ -312,7 +311,7 @@ class BetaKernel(CellEstimator):
         """``errorᵖ`` of the smoothed frequencies: from the grid of θ, for a maximum and few samples pair by pair."""
         shape = np.shape(sums.on_grid)
         rows = sums if shape else sums[None]
-        widths, size = self.h(rows), rows.effective_size
+        widths, size = self._h(rows), rows.effective_size
         out: FloatArray = np.full(widths.shape, np.nan)
         # Pair by pair also where the bandwidth was sought so: that cost twenty-five times as much.
         alone = (size > 0) & (np.isinf(norm) | (size < _SMALL) | (self.bandwidth == "loo"))
@@ -336,9 +335,9 @@ class BetaKernel(CellEstimator):
             out[i] = mean_power(gap.ravel(), np.where(known, one.mass, 0.0).ravel(), norm)
         return out.reshape(shape)
 
-    def held(self, sums: AngleCounts) -> tuple[BetaKernel, AngleCounts]:
+    def _held(self, sums: AngleCounts) -> tuple[BetaKernel, AngleCounts]:
         """The bandwidth found, and the counts of a coarse grid."""
-        h = float(self.h(sums))
+        h = float(self._h(sums))
         return replace(self, bandwidth=h), sums.binned(_coarse_cells(h))
 
     def _likelihood(self, counts: AngleCounts, h: float) -> float:
@@ -391,9 +390,9 @@ class BetaKernel(CellEstimator):
             log_density[:, here] = np.log(floor) + largest
         return np.clip(observed, 0, 1), known, log_density
 
-    def cells(self, sums: AngleCounts) -> Cells:
+    def _cells(self, sums: AngleCounts) -> Cells:
         """Nodes of a coarse grid of θ, with at least three steps to a kernel's standard deviation."""
-        h = float(self.h(sums))
+        h = float(self._h(sums))
         scores, count, positive = sums.binned(_coarse_cells(h)).atoms
         kernel = np.exp(log_kernel(scores, scores, h, self.eps, self.form))
         around = count @ kernel

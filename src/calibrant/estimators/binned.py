@@ -85,7 +85,7 @@ class Binned(CellEstimator):
     0.25
     """
 
-    cells_are_atoms: ClassVar[bool] = True
+    _cells_are_atoms: ClassVar[bool] = True
     n_bins: int | str | Sequence[float] = 15
     strategy: str = "uniform"
     mapping: str = "hard"
@@ -122,15 +122,15 @@ class Binned(CellEstimator):
             raise TypeError(f"{allowed}; got {self.debias!r}")
 
     @property
-    def fixed(self) -> bool:
+    def _fixed(self) -> bool:
         """Whether the edges do not depend on the data, so that sums of any pieces merge."""
         return isinstance(self.n_bins, tuple) or (isinstance(self.n_bins, int) and self.strategy == "uniform")
 
-    def needs_on(self, domain: tuple[float, float]) -> Bins | None:
+    def _needs(self, domain: tuple[float, float]) -> Bins | None:
         """Sums that are read of scores in a domain; None where the edges depend on the data."""
-        return Bins(self.edges_for(domain), self.mapping) if self.fixed else None
+        return Bins(self._edges_for(domain), self.mapping) if self._fixed else None
 
-    def edges_for(self, domain: tuple[float, float]) -> Edges:
+    def _edges_for(self, domain: tuple[float, float]) -> Edges:
         """Edges that need no data: explicit ones, or a number of uniform bins."""
         if isinstance(self.n_bins, tuple):
             return fixed_edges(self.n_bins)
@@ -140,10 +140,10 @@ class Binned(CellEstimator):
             )
         return uniform_edges(self.n_bins, domain if self.span == "domain" else (0.0, 1.0))
 
-    def edges(self, problem: Problem) -> Edges:
+    def _edges(self, problem: Problem) -> Edges:
         """Edges for the samples of one problem, or of many."""
-        if self.fixed:
-            return self.edges_for(problem.domain)
+        if self._fixed:
+            return self._edges_for(problem.domain)
         if self.strategy == "uniform":
             span = problem.domain if self.span == "domain" else (0.0, 1.0)
             n_bins = {resolve_n_bins(str(self.n_bins), float(n)) for n in np.unique(problem.sizes)}
@@ -156,23 +156,23 @@ class Binned(CellEstimator):
         """Bin sums of the samples of one problem, or of many."""
         if (sums := self._sums_of(problem)) is not None:
             return cast(BinMoments, problem.sums(sums))
-        edges = self.edges(problem)
+        edges = self._edges(problem)
         return joined([BinMoments.of(one, edges[i], self.mapping) for i, one in enumerate(problem)])
 
     def _sums_of(self, problem: Problem) -> Bins | QuantileBins | None:
         """The sums that these problems need; None where each has a number of uniform bins of its own."""
-        if self.strategy == "uniform" or self.fixed:
-            edges = self.edges(problem)
+        if self.strategy == "uniform" or self._fixed:
+            edges = self._edges(problem)
             return Bins(edges, self.mapping) if edges.values.ndim == 1 else None
         n_bins = self.n_bins if isinstance(self.n_bins, (int, str)) else len(self.n_bins) - 1
         return QuantileBins(n_bins, self.mapping, "last" if self.strategy == "quantile-as-published" else "spread")
 
-    def powers(self, problems: Problem | OneVsRest, norm: float) -> FloatArray:
+    def _powers(self, problems: Problem | OneVsRest, norm: float) -> FloatArray:
         """``errorᵖ`` of every problem; the plain ECE needs the residuals a bin only."""
         if norm != 1 or self.debias:
-            return super().powers(problems, norm)
-        if self.fixed:
-            return _mean_size(*problems.added(Bins(self.edges_for(problems.domain), self.mapping).residuals))
+            return super()._powers(problems, norm)
+        if self._fixed:
+            return _mean_size(*problems.added(Bins(self._edges_for(problems.domain), self.mapping).residuals))
         parts = []
         for tile in problems.tiles():
             sums = self._sums_of(tile)
@@ -186,25 +186,25 @@ class Binned(CellEstimator):
             return debiased_power(sums.gap, observed, sums.effective_size, sums.weight, norm, self.debias)
         return mean_power(sums.gap, sums.weight, norm)
 
-    def cells(self, sums: BinMoments) -> Cells:
+    def _cells(self, sums: BinMoments) -> Cells:
         """Bins as cells, counted in units of the effective sample size."""
         scores, count, positive = sums.atoms
         return Cells(scores, count, positive, None, np.ones(count.shape[-1]))
 
-    def held_together(self, sums: BinMoments, problems: int, most: int) -> Iterator[Held]:
+    def _held_together(self, sums: BinMoments, problems: int, most: int) -> Iterator[Held]:
         """As they are: a bin keeps its edges."""
         step = max(1, most // sums.weight.shape[-1])
         for a in range(0, problems, step):
             yield Held(np.arange(a, min(a + step, problems)), self, sums[a : a + step])
 
     @property
-    def drawn_as(self) -> Binned:
+    def _drawn_as(self) -> Binned:
         """Bins lie on scores."""
         return self
 
-    def square(self, problem: Problem) -> float:
+    def _square(self, problem: Problem) -> float:
         """Debiased square, signed; ValueError without ``debias``."""
-        return self.power(problem, 2) if self.debias else super().square(problem)
+        return self.power(problem, 2) if self.debias else super()._square(problem)
 
 
 def _mean_size(residual: FloatArray, total: FloatArray) -> FloatArray:

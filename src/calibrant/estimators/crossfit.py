@@ -112,7 +112,7 @@ class CrossFit(Estimator):
             if value < least:
                 raise ValueError(f"{name} must be an int >= {least}; got {value!r}")
 
-    def powers(self, problems: Problem | OneVsRest, norm: float) -> FloatArray:
+    def _powers(self, problems: Problem | OneVsRest, norm: float) -> FloatArray:
         """Mean of the terms of every problem, signed: the error itself for p = 1, its square for p = 2."""
         if norm not in (1, 2):
             raise ValueError(f"CrossFit is defined for norm 1 and 2; got norm={norm:g}")
@@ -154,12 +154,12 @@ class CrossFit(Estimator):
     def _one(self, problem: Problem, norm: float) -> float:
         """One problem, by any regressor."""
         value = total = 0.0
-        for fold in self.folds(problem):
+        for fold in self._folds(problem):
             value += float(fold.terms(norm).sum())
             total += float(fold.weight.sum())
         return value / total if total > 0 else float("nan")
 
-    def folds(self, problem: Problem) -> Iterator[Fold]:
+    def _folds(self, problem: Problem) -> Iterator[Fold]:
         """What each fold holds, beside the map of the others; folds that leave nothing to fit are left out."""
         parts = split(problem, self.cv, self.random_state)
         for fold in np.flatnonzero(parts.known()):
@@ -169,7 +169,7 @@ class CrossFit(Estimator):
                 delta = self._fitted(parts, int(fold), s) - s
                 yield Fold(s, parts.weight[fold][here], parts.positive[fold][here], delta)
 
-    def square(self, problem: Problem) -> float:
+    def _square(self, problem: Problem) -> float:
         """Signed square: in expectation at most the squared error."""
         return self.power(problem, 2)
 

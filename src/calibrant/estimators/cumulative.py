@@ -66,8 +66,7 @@ class Cumulative(CellEstimator):
         if self.statistic not in STATISTICS:
             raise ValueError(f"statistic must be one of {', '.join(map(repr, STATISTICS))}; got {self.statistic!r}")
 
-    @property
-    def needs(self) -> DistinctScores:
+    def _needs(self, domain: tuple[float, float]) -> DistinctScores:
         """Sums on each distinct score."""
         return DistinctScores()
 

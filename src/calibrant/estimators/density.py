@@ -71,7 +71,7 @@ class Density(CellEstimator):
     True
     """
 
-    cells_are_atoms: ClassVar[bool] = True
+    _cells_are_atoms: ClassVar[bool] = True
     bandwidth: BandwidthRule = "silverman"
     kernel: str = "gaussian"
 
@@ -79,21 +79,20 @@ class Density(CellEstimator):
         object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth, (*RULES, "loo")))
         check_kernel(self.kernel)
 
-    @property
-    def needs(self) -> Grid:
+    def _needs(self, domain: tuple[float, float]) -> Grid:
         """Linear-binned counts."""
         return Grid()
 
     @property
-    def drawn_as(self) -> Density:
+    def _drawn_as(self) -> Density:
         """Its cells lie on scores."""
         return self
 
     def read(self, sums: GridMoments, norm: float) -> FloatArray:
         """``errorᵖ`` from grid counts, on the coarsest grid with six cells a bandwidth; p = inf on the full grid."""
-        return self.read_with(sums, self.widths(sums), norm)
+        return self._read_with(sums, self._widths(sums), norm)
 
-    def read_with(self, sums: GridMoments, widths: FloatArray, norm: float) -> FloatArray:
+    def _read_with(self, sums: GridMoments, widths: FloatArray, norm: float) -> FloatArray:
         """:meth:`read` with given bandwidths, (…)."""
         g, h = sums.rows, np.reshape(widths, -1)
         out: FloatArray = np.empty(len(g))
@@ -126,13 +125,13 @@ class Density(CellEstimator):
             out = np.divide(out, total, out=np.full(out.shape, np.nan), where=total > 0)
         return out.reshape(sums.shape)
 
-    def cells(self, sums: GridMoments) -> Cells:
+    def _cells(self, sums: GridMoments) -> Cells:
         """Coarse grid with at least six cells a bandwidth, and how it is smoothed."""
-        return kernel_cells(sums, float(self.widths(sums)), self.kernel)
+        return kernel_cells(sums, float(self._widths(sums)), self.kernel)
 
-    def held_together(self, sums: GridMoments, problems: int, most: int) -> Iterator[Held]:
+    def _held_together(self, sums: GridMoments, problems: int, most: int) -> Iterator[Held]:
         """The bandwidths found, and the counts on the grids that they are read on."""
-        h = np.reshape(self.widths(sums), -1)
+        h = np.reshape(self._widths(sums), -1)
         for cells, some in by_cells(CELLS_PER_BANDWIDTH * (sums.high - sums.low) / h, COARSEST, sums.cells):
             grid = sums[some].on(cells)
             widths = narrowed(h[some], sums.step, grid.step)
@@ -144,7 +143,7 @@ class Density(CellEstimator):
                     rows = alike[a : a + step]
                     yield Held(some[rows], _Widths(self, widths[rows]), grid[rows].cropped(size))
 
-    def widths(self, sums: GridMoments) -> FloatArray:
+    def _widths(self, sums: GridMoments) -> FloatArray:
         """Bandwidth of each problem, (…)."""
         if self.bandwidth == "loo":
             return one_by_one(sums, lambda one: loo_width(one, self.kernel, residual=False))
@@ -158,9 +157,9 @@ class _Widths:
     estimator: Density
     widths: FloatArray
 
-    cells_are_atoms: ClassVar[bool] = True
+    _cells_are_atoms: ClassVar[bool] = True
 
-    def cells(self, sums: GridMoments) -> Cells:
+    def _cells(self, sums: GridMoments) -> Cells:
         """Nodes of the grid as cells."""
         scores, count, positive = sums.atoms
         # Each problem has a kernel of its own; they are asked for what smooths, and for nothing else.
@@ -172,7 +171,7 @@ class _Widths:
     def read(self, sums: GridMoments, norm: float) -> FloatArray:
         """``errorᵖ`` of blocks of samples, as many of each problem, one problem after the other."""
         each = number_as_often(self.widths, np.empty(len(sums) // sums.blocks))
-        return self.estimator.read_with(sums, np.tile(each, sums.blocks), norm)
+        return self.estimator._read_with(sums, np.tile(each, sums.blocks), norm)
 
 
 def cells_wanted(grid: GridMoments, h: FloatArray, norm: float) -> FloatArray:

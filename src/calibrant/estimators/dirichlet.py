@@ -99,7 +99,7 @@ class DirichletKernel(EstimatorWithSE):
     debias: str | None = None
     residual: bool = False
     eps: float = 1e-6
-    serves: ClassVar[frozenset[str]] = frozenset({"scalar", "vector", "drawn"})
+    _serves: ClassVar[frozenset[str]] = frozenset({"scalar", "vector", "drawn"})
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bandwidth", check_width(self.bandwidth, RULES))
@@ -111,26 +111,26 @@ class DirichletKernel(EstimatorWithSE):
             raise TypeError(f"residual must be True or False; got {self.residual!r}")
         object.__setattr__(self, "eps", check_eps(self.eps))
 
-    def square(self, problem: Any) -> float:
+    def _square(self, problem: Any) -> float:
         """Signed square, for the debiases that have one."""
         if self.debias not in ("square", "cross"):
-            return super().square(problem)
+            return super()._square(problem)
         return self.power(problem, 2)
 
-    def power_and_se(self, problem: Any, norm: float) -> PowerAndSE:
+    def _power_and_se(self, problem: Any, norm: float) -> PowerAndSE:
         """``errorᵖ``, and its standard error where it is an average of nearly independent terms."""
-        self.check_norm(norm)
+        self._check_norm(norm)
         if isinstance(problem, Problem):
             return dirichlet_line.power_and_se(self, problem, norm)
         if problem.drawn and self.debias in ("square", "cross"):
             raise ValueError(f"debias={self.debias!r} adds up all classes, and is not for one class alone")
         sample = Simplex.of(problem, self.eps)
-        values = self.values(sample)
+        values = self._values(sample)
         second = None if self.debias is None else values if self.debias == "ratio" else values**2
-        near = around(sample, values, self.h(sample, norm), self.orientation, second)
-        return self.reduced(near, sample, norm)
+        near = around(sample, values, self._h(sample, norm), self.orientation, second)
+        return self._reduced(near, sample, norm)
 
-    def reduced(self, near: Around, sample: Simplex, norm: float) -> PowerAndSE:
+    def _reduced(self, near: Around, sample: Simplex, norm: float) -> PowerAndSE:
         """Power and standard error from the neighbourhood of every sample."""
         gap = near.mean if self.residual else near.mean - sample.probs
         if near.second is None or near.concentration is None:
@@ -152,7 +152,7 @@ class DirichletKernel(EstimatorWithSE):
         terms = influence if self.debias == "cross" else square.sum(axis=1)
         return PowerAndSE.of_terms(terms, influence, np.where(known, sample.mass, 0.0), sample.size)
 
-    def details(self, problem: Any, norm: float) -> dict[str, float]:
+    def _details(self, problem: Any, norm: float) -> dict[str, float]:
         """What :attr:`Estimate.details` holds, of a vector problem.
 
         ``bandwidth``; ``neighbours``: effective number of samples around one, ``1 / Σw²``, on average; ``degenerate``:
@@ -165,7 +165,7 @@ class DirichletKernel(EstimatorWithSE):
             return {}
         sample = Simplex.of(problem, self.eps)
         outcome, total = sample.one_hot(), float(sample.mass.sum())
-        h = self.h(sample, norm)
+        h = self._h(sample, norm)
         concentration, known, _ = self._squares(sample, outcome, h)
         mass = np.where(known, sample.mass, 0.0)
         out = {"bandwidth": h, "degenerate": 1 - float(mass.sum()) / total}
@@ -189,7 +189,7 @@ class DirichletKernel(EstimatorWithSE):
         square = 2 * (near.mean * outcome).sum(axis=1) - (near.mean**2 - near.second).sum(axis=1) / rest
         return near.concentration, known, square
 
-    def h(self, sample: Simplex, norm: float) -> float:
+    def _h(self, sample: Simplex, norm: float) -> float:
         """Bandwidth for a sample."""
         k = sample.probs.shape[1]
         if not isinstance(self.bandwidth, str):
@@ -202,43 +202,43 @@ class DirichletKernel(EstimatorWithSE):
         return self._likeliest(sample)
 
     @property
-    def tried(self) -> FloatArray:
+    def _tried(self) -> FloatArray:
         """Bandwidths that the rule chooses from."""
         return PUBLISHED_BANDWIDTHS if self.bandwidth == "loo-as-published" else BANDWIDTHS
 
     def _likeliest(self, sample: Simplex) -> float:
         """Bandwidth of the largest leave-one-out likelihood of the probability vectors, as the rule reads it."""
         rows = _search_rows(sample)
-        likelihood = log_densities(sample, self.tried, self.orientation, rows) @ sample.mass[rows]
+        likelihood = log_densities(sample, self._tried, self.orientation, rows) @ sample.mass[rows]
         if self.bandwidth == "loo-as-published":
-            likelihood = likelihood - np.log(self.tried) * sample.mass[rows].sum()
-        return float(self.tried[int(np.argmax(likelihood))])
+            likelihood = likelihood - np.log(self._tried) * sample.mass[rows].sum()
+        return float(self._tried[int(np.argmax(likelihood))])
 
-    def width(self, counts: AngleCounts, norm: float) -> float:
+    def _width(self, counts: AngleCounts, norm: float) -> float:
         """Bandwidth for a sample of one score."""
         if not isinstance(self.bandwidth, str):
             return self.bandwidth
         if self.bandwidth == "auto":
             squares = self.debias in ("square", "cross") and norm == 2
             return auto(float(counts.effective_size), 2, squares=squares)
-        return dirichlet_line.search(self, counts, self.tried)
+        return dirichlet_line.search(self, counts, self._tried)
 
     def _predicting(self, sample: Simplex, rows: AnyArray) -> float:
         """Bandwidth that predicts outcomes best; of equals the widest."""
         loss = []
         outcome = sample.one_hot()
         for h in BANDWIDTHS:
-            near = around(sample, self.values(sample), float(h), self.orientation, rows=rows)
+            near = around(sample, self._values(sample), float(h), self.orientation, rows=rows)
             predicted = near.mean + sample.probs[rows] if self.residual else near.mean
             predicted[~near.known] = sample.probs[rows][~near.known]
             loss.append(float(sample.mass[rows] @ ((outcome[rows] - predicted) ** 2).sum(axis=1)))
         return float(BANDWIDTHS[int(np.argmin(loss))])
 
-    def values(self, sample: Simplex) -> FloatArray:
+    def _values(self, sample: Simplex) -> FloatArray:
         """What is smoothed, (n, K)."""
         return sample.residuals() if self.residual else sample.one_hot()
 
-    def check_norm(self, norm: float) -> None:
+    def _check_norm(self, norm: float) -> None:
         """Raise ValueError for a norm that the debias does not serve."""
         if self.debias == "square" and norm != 2:
             raise ValueError(f"debias='square' is for norm 2; got norm={norm:g}")

@@ -48,7 +48,7 @@ def power_and_se(estimator: DirichletKernel, problem: Problem, norm: float) -> P
     residual = _OUTCOME - scores
     values = _values(estimator, counts)
     second = values if estimator.debias == "ratio" else values**2
-    near = _around(counts, values, second, estimator.width(counts, norm), estimator)
+    near = _around(counts, values, second, estimator._width(counts, norm), estimator)
     gap = near.mean if estimator.residual else near.mean - scores
     mass = np.where(near.known, counts.mass, 0.0)
     s2 = near.concentration

@@ -145,19 +145,18 @@ class EmpiricalBayes(PosteriorEstimator):
         if not isinstance(self.prior, Prior):
             raise ValueError(f"prior must be {', '.join(map(repr, PRIORS))} or a Prior; got {self.prior!r}")
 
-    def law(self, low: float) -> Prior:
+    def _prior_for(self, low: float) -> Prior:
         """The prior itself; a confidence is what has a domain that starts above 0."""
         if self.prior == "typical" and low > 0:
             return TYPICAL_CONFIDENCE
         return PRIORS[self.prior] if isinstance(self.prior, str) else self.prior
 
     @property
-    def drawn_as(self) -> CellEstimator:
+    def _drawn_as(self) -> CellEstimator:
         """A kernel curve: ranks are no axis of a diagram."""
         return AdaptiveKernel()
 
-    @property
-    def needs(self) -> Grid:
+    def _needs(self, domain: tuple[float, float]) -> Grid:
         """Linear-binned counts."""
         return Grid()
 
@@ -165,10 +164,10 @@ class EmpiricalBayes(PosteriorEstimator):
         """``errorᵖ`` from grid counts."""
         out: FloatArray = np.full(len(sums.rows), np.nan)
         for some, cells in rank_cells(sums, _BLOCK):
-            out[some] = expected_power(cells, self.law(sums.low), norm)
+            out[some] = expected_power(cells, self._prior_for(sums.low), norm)
         return out.reshape(sums.shape)
 
-    def draws(self, sums: GridMoments, norm: float, n_draws: int, rng: np.random.Generator) -> ErrorDraws:
+    def _draws(self, sums: GridMoments, norm: float, n_draws: int, rng: np.random.Generator) -> ErrorDraws:
         """Draw the errors under :data:`WIDE`, whatever the prior of the number, corrected for p ≤ 32."""
         powers, log_odds = np.full((len(sums.rows), n_draws), np.nan), np.full(len(sums.rows), np.nan)
         shared = Shared.of(sums.rows)

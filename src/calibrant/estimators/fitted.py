@@ -46,9 +46,9 @@ class DrawnFromNodes(AdaptiveKernel):
     def __repr__(self) -> str:
         return repr(AdaptiveKernel(self.wanted, self.widest))
 
-    def cells(self, sums: Any) -> Cells:
+    def _cells(self, sums: Any) -> Cells:
         """Cells of the score axis."""
-        return super().cells(as_grid(sums))
+        return super()._cells(as_grid(sums))
 
 
 def as_grid(sums: Any) -> GridMoments:

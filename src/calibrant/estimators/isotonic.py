@@ -49,8 +49,7 @@ class Isotonic(CellEstimator):
     0.1
     """
 
-    @property
-    def needs(self) -> DistinctScores:
+    def _needs(self, domain: tuple[float, float]) -> DistinctScores:
         """Sums on each distinct score."""
         return DistinctScores()
 

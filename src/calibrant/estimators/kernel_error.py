@@ -108,7 +108,7 @@ class KernelCalibrationError(EstimatorWithSE):
     distance: str = "total-variation"
     statistic: str = "unbiased"
     block: int = 2
-    serves: ClassVar[frozenset[str]] = frozenset({"scalar", "vector"})
+    _serves: ClassVar[frozenset[str]] = frozenset({"scalar", "vector"})
 
     def __post_init__(self) -> None:
         for name, allowed in (("kernel", KERNELS), ("distance", DISTANCES), ("statistic", STATISTICS)):
@@ -118,19 +118,19 @@ class KernelCalibrationError(EstimatorWithSE):
         if isinstance(self.block, bool) or not isinstance(self.block, (int, np.integer)) or self.block < 2:
             raise ValueError(f"block must be an int >= 2; got {self.block!r}")
 
-    def inner(self, norm: float) -> float:
+    def _inner(self, norm: float) -> float:
         """It estimates a square."""
         return 2.0
 
     def power(self, problem: Any, norm: float) -> float:
         """The error to the p-th power."""
-        return to_power(root(self.square(problem), 2), norm)
+        return to_power(root(self._square(problem), 2), norm)
 
-    def square(self, problem: Any) -> float:
+    def _square(self, problem: Any) -> float:
         """SKCE."""
-        return self.power_and_se(problem, 2).power
+        return self._power_and_se(problem, 2).power
 
-    def power_and_se(self, problem: Any, norm: float) -> PowerAndSE:
+    def _power_and_se(self, problem: Any, norm: float) -> PowerAndSE:
         """SKCE and its standard error."""
         sample = _Sample.of(problem)
         if len(sample.weights) == 0:
@@ -138,11 +138,11 @@ class KernelCalibrationError(EstimatorWithSE):
         width = self._width(sample)
         return self._in_blocks(sample, width) if self.statistic == "linear" else self._in_pairs(sample, width)
 
-    def details(self, problem: Any, norm: float) -> dict[str, float]:
+    def _details(self, problem: Any, norm: float) -> dict[str, float]:
         """``bandwidth``."""
         return {"bandwidth": self._width(_Sample.of(problem))}
 
-    def resampled(
+    def _resampled(
         self, problem: Problem | VectorProblem, outcomes: Callable[[int], FloatArray], n_sets: int
     ) -> FloatArray:
         """SKCE by pairs of different samples, of sets of outcomes, (n_sets,): kernels are found once a tile.
@@ -174,7 +174,7 @@ class KernelCalibrationError(EstimatorWithSE):
         pairs = whole**2 - (whole if problem.integral else float(weights @ weights))
         return out / pairs if pairs > 0 else np.full(n_sets, np.nan)
 
-    def within_groups(self, problem: Problem | VectorProblem, outcomes: FloatArray, groups: IntArray) -> float:
+    def _within_groups(self, problem: Problem | VectorProblem, outcomes: FloatArray, groups: IntArray) -> float:
         """Part of SKCE (:meth:`resampled`) that pairs of different rows of one group have, of outcomes (n, K)."""
         points = _points(problem)
         weights = ones_or(problem.weights, len(points))

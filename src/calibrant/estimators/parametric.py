@@ -241,7 +241,7 @@ class Parametric(CellEstimator):
     True
     """
 
-    cells_are_atoms: ClassVar[bool] = True
+    _cells_are_atoms: ClassVar[bool] = True
     family: str = "logistic"
     shrinkage: float | str = "auto"
     eps: float = 1e-6
@@ -261,8 +261,7 @@ class Parametric(CellEstimator):
             object.__setattr__(self, "shrinkage", float(self.shrinkage))
         object.__setattr__(self, "eps", check_eps(self.eps))
 
-    @property
-    def needs(self) -> Logits:
+    def _needs(self, domain: tuple[float, float]) -> Logits:
         """Sums over the logit."""
         return Logits(self.eps)
 
@@ -284,13 +283,13 @@ class Parametric(CellEstimator):
                 out[rows] = mean_power(gaps(x, mass, hits, self.family, self.shrinkage, float(width)), mass, norm)
         return out.reshape(shape)
 
-    def cells(self, sums: LogitMoments) -> Cells:
+    def _cells(self, sums: LogitMoments) -> Cells:
         """Nodes of a coarse grid of the logit as cells, and the gap of the fitted map."""
         scores, count, positive = (v[None] for v in sums.binned(_REDRAWN_CELLS).atoms)
         gap = gaps(logits_of(scores, self.eps), count, positive, self.family, self.shrinkage, self._coarse)[0]
         return FittedCells(scores[0], count[0], positive[0], None, np.ones(count.size), fitted=gap)
 
-    def held(self, sums: LogitMoments) -> tuple[Parametric, LogitMoments]:
+    def _held(self, sums: LogitMoments) -> tuple[Parametric, LogitMoments]:
         """Maps are fitted anew to every sample; what is drawn are the counts of a coarse grid."""
         return self, sums.binned(_REDRAWN_CELLS)
 

@@ -67,7 +67,7 @@ class ResidualKernel(CellEstimator):
     True
     """
 
-    cells_are_atoms: ClassVar[bool] = True
+    _cells_are_atoms: ClassVar[bool] = True
     bandwidth: BandwidthRule = "auto"
     space: str = "rank"
     kernel: str = "gaussian"
@@ -84,13 +84,12 @@ class ResidualKernel(CellEstimator):
         if not isinstance(self.debias, (bool, np.bool_)):
             raise TypeError(f"debias must be True or False; got {self.debias!r}")
 
-    @property
-    def needs(self) -> Grid:
+    def _needs(self, domain: tuple[float, float]) -> Grid:
         """Linear-binned counts."""
         return Grid()
 
     @property
-    def drawn_as(self) -> CellEstimator:
+    def _drawn_as(self) -> CellEstimator:
         """Residuals over scores with a bandwidth that adapts, as ranks do: ranks are no axis of a diagram."""
         return self if self.space == "score" else AdaptiveKernel()
 
@@ -146,7 +145,7 @@ class ResidualKernel(CellEstimator):
         self, g: GridMoments
     ) -> Iterator[tuple[AnyArray, GridMoments, FloatArray, FloatArray, FloatArray, FloatArray]]:
         """Some problems, their counts on a grid, bandwidths in its steps, smoothed counts and residuals, transforms."""
-        h = np.reshape(self.widths(g), -1)
+        h = np.reshape(self._widths(g), -1)
         for cells, some in by_cells(CELLS_PER_BANDWIDTH * (g.high - g.low) / h, COARSEST, g.cells):
             part = g[some].on(cells)
             unit = np.asarray(part.unit)[:, None]
@@ -156,7 +155,7 @@ class ResidualKernel(CellEstimator):
             density, residual = smoothed(np.stack([count, part.positive * unit - count * part.nodes]), transform)
             yield some, part, width, density, residual, transform
 
-    def gaps(self, sums: GridMoments, at: FloatArray) -> FloatArray:
+    def _gaps(self, sums: GridMoments, at: FloatArray) -> FloatArray:
         """Smoothed residuals over smoothed counts, of problems side by side (R,) at scores (R, m); 0 without counts."""
         g = sums.rows
         out = np.zeros((len(g), at.shape[-1]))
@@ -169,25 +168,25 @@ class ResidualKernel(CellEstimator):
             out[some] = low + (position - cell) * (high - low)
         return out
 
-    def cells(self, sums: GridMoments) -> Cells:
+    def _cells(self, sums: GridMoments) -> Cells:
         """Cells of the score axis or of the rank axis, and how residuals are smoothed along it."""
         if self.space == "score":
-            return kernel_cells(sums, float(self.widths(sums)), self.kernel, residual=True)
+            return kernel_cells(sums, float(self._widths(sums)), self.kernel, residual=True)
         axis = sums.ranked
         width = np.unique(self._rank_widths(axis))
         if width.size > 1:
             raise ValueError(f"{self!r} has cells for problems of one size; got bandwidths of {width / RANK_CELLS}")
         return self._on_axis(axis, smoother_of(float(width[0]), self.kernel))
 
-    def held(self, sums: GridMoments) -> tuple[ResidualKernel, GridMoments]:
+    def _held(self, sums: GridMoments) -> tuple[ResidualKernel, GridMoments]:
         """The bandwidth over scores found, and the counts on the grid that it is read on."""
-        h = float(self.widths(sums))
+        h = float(self._widths(sums))
         return replace(self, bandwidth=h), on_cells(sums, h)
 
-    def held_together(self, sums: GridMoments | RankMoments, problems: int, most: int) -> Iterator[Held]:
+    def _held_together(self, sums: GridMoments | RankMoments, problems: int, most: int) -> Iterator[Held]:
         """Over ranks, all problems that have one bandwidth."""
         if self.space == "score":
-            yield from super().held_together(sums, problems, most)
+            yield from super()._held_together(sums, problems, most)
             return
         axis = sums.ranked
         widths = self._rank_widths(axis)
@@ -198,7 +197,7 @@ class ResidualKernel(CellEstimator):
             for a in range(0, len(alike), step):
                 yield Held(alike[a : a + step], reader, axis[alike[a : a + step]])
 
-    def widths(self, sums: GridMoments) -> FloatArray:
+    def _widths(self, sums: GridMoments) -> FloatArray:
         """Bandwidth over scores of each problem, (…)."""
         if self.bandwidth == "loo":
             return one_by_one(sums, lambda one: loo_width(one, self.kernel, residual=True))

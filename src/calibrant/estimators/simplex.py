@@ -62,7 +62,7 @@ class SimplexBinned(Estimator):
 
     n_bins: int | str = 5
     center: str = "cell"
-    serves: ClassVar[frozenset[str]] = frozenset({"vector", "drawn"})
+    _serves: ClassVar[frozenset[str]] = frozenset({"vector", "drawn"})
 
     def __post_init__(self) -> None:
         check_choice("center", self.center, ("cell", "row"))
@@ -80,7 +80,7 @@ class SimplexBinned(Estimator):
         """``errorᵖ`` of a vector problem."""
         return _Cut.of(self, problem).data(norm)
 
-    def path(self, problem: VectorProblem, norm: float, n_resamples: int, rng: np.random.Generator) -> Path:
+    def _path(self, problem: VectorProblem, norm: float, n_resamples: int, rng: np.random.Generator) -> Path:
         """What the estimator gives when the true gaps are a multiple of those found; see :mod:`..inference.intervals`.
 
         Draws come in blocks, and there are fewer of them when there are many numbers to a draw: memory is bounded.

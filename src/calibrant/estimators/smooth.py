@@ -73,7 +73,7 @@ class Smooth(CellEstimator):
     0.39
     """
 
-    cells_are_atoms: ClassVar[bool] = True
+    _cells_are_atoms: ClassVar[bool] = True
     bandwidth: BandwidthRule = "auto"
 
     def __post_init__(self) -> None:
@@ -81,13 +81,12 @@ class Smooth(CellEstimator):
             raise TypeError(f"bandwidth must be 'auto' or a number > 0; got {self.bandwidth!r}")
         object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth, ("auto",)))
 
-    @property
-    def needs(self) -> Grid:
+    def _needs(self, domain: tuple[float, float]) -> Grid:
         """Linear-binned counts."""
         return Grid()
 
     @property
-    def drawn_as(self) -> Smooth:
+    def _drawn_as(self) -> Smooth:
         """Its cells lie on scores."""
         return self
 
@@ -125,12 +124,12 @@ class Smooth(CellEstimator):
             out[some] = mean_power(gap, np.where(present, density * trapezoid(cells), 0.0), norm)
         return out
 
-    def cells(self, sums: GridMoments) -> Cells:
+    def _cells(self, sums: GridMoments) -> Cells:
         """Coarse grid over [0, 1] with at least six cells a bandwidth, and how it is smoothed."""
         grid = on_unit_interval(sums)
         return kernel_cells(grid, max(float(self._widths(grid.rows)[0]), grid.step), "gaussian", residual=True)
 
-    def held(self, sums: GridMoments) -> tuple[Smooth, GridMoments]:
+    def _held(self, sums: GridMoments) -> tuple[Smooth, GridMoments]:
         """The bandwidth found, and the counts on the grid that it is read on."""
         grid = on_unit_interval(sums)
         h = max(float(self._widths(grid.rows)[0]), grid.step)

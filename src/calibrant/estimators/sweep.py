@@ -72,21 +72,20 @@ class Sweep(CellEstimator):
         if self.strategy not in _STRATEGIES:
             raise ValueError(f"strategy must be one of {', '.join(map(repr, _STRATEGIES))}; got {self.strategy!r}")
 
-    @property
-    def needs(self) -> DistinctScores:
+    def _needs(self, domain: tuple[float, float]) -> DistinctScores:
         """Sums on each distinct score."""
         return DistinctScores()
 
     @property
-    def drawn_as(self) -> Sweep:
+    def _drawn_as(self) -> Sweep:
         """Its bins lie on scores."""
         return self
 
-    def edges(self, problem: Problem) -> Edges:
+    def _edges(self, problem: Problem) -> Edges:
         """Edges of the bins that the sweep ends with, of one problem: midway between the scores that they part."""
-        return self.binned(problem.sums(self.needs)).edges
+        return self._binned(problem.sums(self._needs(problem.domain))).edges
 
-    def binned(self, runs: Runs) -> BinMoments:
+    def _binned(self, runs: Runs) -> BinMoments:
         """Sums of the bins that the sweep of one problem ends with."""
         low, high = runs.domain if self.strategy == "quantile" else (0.0, 1.0)
         last = _sweep(runs, self.strategy, runs.eps)
@@ -118,21 +117,21 @@ class Sweep(CellEstimator):
                 gap = np.divide(residual, weight, out=np.zeros_like(residual), where=weight > 0)
                 out[some] = mean_power(gap, weight, norm)
         for i in alone.tolist():
-            found = self.binned(sums[i])
+            found = self._binned(sums[i])
             out[i] = mean_power(found.gap, found.weight, norm)
         return out.reshape(sums.shape)
 
-    def shown(self, sums: Runs) -> BinMoments:
+    def _shown(self, sums: Runs) -> BinMoments:
         """The bins found."""
-        return self.binned(sums)
+        return self._binned(sums)
 
-    def cells(self, sums: Runs | BinMoments) -> Cells:
+    def _cells(self, sums: Runs | BinMoments) -> Cells:
         """Bins of one problem as cells, counted in units of the effective sample size."""
-        return Binned().cells(sums if isinstance(sums, BinMoments) else self.binned(sums))
+        return Binned()._cells(sums if isinstance(sums, BinMoments) else self._binned(sums))
 
-    def held(self, sums: Runs) -> tuple[Binned, BinMoments]:
+    def _held(self, sums: Runs) -> tuple[Binned, BinMoments]:
         """The bins found."""
-        found = self.binned(sums)
+        found = self._binned(sums)
         return Binned(), found
 
 

@@ -154,7 +154,7 @@ def _batched(c: Columns, settings: dict[str, Any]) -> Sums:
 
 def _bins(given: Accumulator) -> list[Any]:
     """Sums that are asked for, but for the grid."""
-    named = [e.needs_on((0.0, 1.0)) for e in (given.binned, EmpiricalBayes(), *given.estimators)]
+    named = [e._needs((0.0, 1.0)) for e in (given.binned, EmpiricalBayes(), *given.estimators)]
     return [need for need in dict.fromkeys(named) if need is not None and need != Grid()]
 
 

@@ -218,7 +218,7 @@ def _answered(asked: Asked, n_resamples: int, rng: np.random.Generator) -> Estim
         if not isinstance(chosen, SimplexBinned):
             raise TypeError(f"estimate() cannot give an interval for {chosen!r} on the notion {question.notion!r}")
         largest = 1.0 if np.isinf(question.norm) or reduction.drawn else 2 ** (1 / question.norm)
-        path = chosen.path(reduction, question.norm, n_resamples, rng)
+        path = chosen._path(reduction, question.norm, n_resamples, rng)
         return _inverted(chosen, asked.powers, [path], question, largest=largest)
     if isinstance(chosen, CellEstimator):
         sums = (chosen.summarize(tile) for tile in reduction.tiles())
@@ -256,7 +256,7 @@ class Asked:
         """``errorᵖ`` of every problem, (R,)."""
         if isinstance(self.reduction, VectorProblem):
             return np.array([self.estimator.power(self.reduction, self.question.norm)])
-        return self.estimator.powers(self.reduction, self.question.norm)
+        return self.estimator._powers(self.reduction, self.question.norm)
 
 
 def ask(
@@ -288,7 +288,7 @@ def estimate_from_sums(
         some = range(max(0, min(len(powers[-1]), wanted - known)))
         part = sums if len(some) == len(powers[-1]) else sums[some.start : some.stop]
         if isinstance(estimator, PosteriorEstimator):
-            posteriors.append(estimator.draws(part, question.norm, _POSTERIOR * draws, rng))
+            posteriors.append(estimator._draws(part, question.norm, _POSTERIOR * draws, rng))
         else:
             noise = _noise(rng, len(some))
             paths += sums_paths(estimator, part, question.norm, resamples, noise, counts=adds_up(question))
@@ -381,8 +381,8 @@ def _read(estimator: EstimatorWithSE, problems: Sequence[Any], question: Questio
     from scipy.special import ndtri
 
     norm = question.norm
-    inner = estimator.inner(norm)
-    estimates = [estimator.power_and_se(problem, inner) for problem in problems]
+    inner = estimator._inner(norm)
+    estimates = [estimator._power_and_se(problem, inner) for problem in problems]
     power, se = np.array([e.power for e in estimates]), np.array([e.se for e in estimates])
     if (np.isnan(se) & ~np.isnan(power)).any():
         raise TypeError(
@@ -399,7 +399,7 @@ def _read(estimator: EstimatorWithSE, problems: Sequence[Any], question: Questio
     interval = Interval(max(low, 0.0), combined(np.maximum(power, 0.0) + z * se))
     found = Credible(interval, min(max(value, interval.low), interval.high), None)
     result = _result(estimator, _from(power, inner, norm), found, question)
-    return replace(result, details=estimator.details(problems[0], norm) if len(problems) == 1 else {})
+    return replace(result, details=estimator._details(problems[0], norm) if len(problems) == 1 else {})
 
 
 def _from(powers: FloatArray, inner: float, norm: float) -> FloatArray:
@@ -422,5 +422,5 @@ def _default(reduction: Reduction, norm: float) -> Estimator:
 def resolve_estimator(estimator: str | Estimator, reduction: Reduction, notion: str, norm: float = 1) -> Estimator:
     """Judge the ``estimator`` argument and check that it serves the notion."""
     chosen = as_estimator(estimator, _default(reduction, norm))
-    chosen.check(reduction, notion)
+    chosen._check(reduction, notion)
     return chosen

@@ -34,7 +34,7 @@ class ProblemSums:
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """Sums of a notion's problems, some of them together, by what names them (:attr:`CellEstimator.needs`)."""
+    """Sums of a notion's problems, some of them together, by what names them (``CellEstimator._needs``)."""
 
     labels: tuple[Label, ...]
     domain: tuple[float, float]

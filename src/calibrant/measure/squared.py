@@ -80,8 +80,8 @@ def squared_calibration_error(
     named = as_notion(notion, predictions)
     reduction = named.reduce(predictions)
     if isinstance(reduction, VectorProblem):
-        return resolve_estimator(estimator, reduction, named.name, 2).square(reduction)
+        return resolve_estimator(estimator, reduction, named.name, 2)._square(reduction)
     chosen = DEFAULT if estimator == "auto" else resolve_estimator(estimator, reduction, named.name, 2)
-    squares = [chosen.square(problem) for problem in reduction]
+    squares = [chosen._square(problem) for problem in reduction]
     # The squares are the errors to be averaged here: norm 1 takes no root, and so cuts nothing.
     return combine(squares, reduction.shares, 1, reduction.average)

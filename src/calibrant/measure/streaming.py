@@ -97,7 +97,7 @@ class Accumulator(Answers, Shown):
         estimators: Sequence[str | CellEstimator] = (),
     ) -> None:
         bins = as_estimator(binned, Binned()) if isinstance(binned, str) else binned
-        if bins is not None and not (isinstance(bins, Binned) and bins.fixed):
+        if bins is not None and not (isinstance(bins, Binned) and bins._fixed):
             raise ValueError(f"binned must be Binned(...) with fixed edges (uniform or explicit); got {bins!r}")
         named = [as_estimator(e, EmpiricalBayes()) for e in estimators]
         readers = [e for e in named if isinstance(e, CellEstimator)]
@@ -191,7 +191,7 @@ class Accumulator(Answers, Shown):
 
     def _needs(self, domain: tuple[float, float], *, fine: bool) -> list[Any]:
         """What is kept of scores in a domain."""
-        named = [e.needs_on(domain) for e in (self.binned, EmpiricalBayes(), *self.estimators)]
+        named = [e._needs(domain) for e in (self.binned, EmpiricalBayes(), *self.estimators)]
         return list(dict.fromkeys([n for n in named if n is not None] + ([FINE] if fine else [])))
 
     def __add__(self, other: Accumulator) -> Accumulator:
@@ -335,7 +335,7 @@ class Accumulator(Answers, Shown):
     def keeps(self, estimator: CellEstimator) -> bool:
         """Whether the sums that an estimator reads were kept."""
         kept = self.required()
-        return estimator.needs_on(kept.domain) in kept.parts[0]
+        return estimator._needs(kept.domain) in kept.parts[0]
 
     def sums(self, estimator: CellEstimator, kept: Kept | None = None) -> Iterator[Any]:
         """Sums that an estimator reads, some problems at a time; ValueError when they were not kept.
@@ -343,7 +343,7 @@ class Accumulator(Answers, Shown):
         Those of the notion's problems, or of others that were ``kept``.
         """
         held = self.required() if kept is None else kept
-        need = estimator.needs_on(held.domain)
+        need = estimator._needs(held.domain)
         for part in held.parts:
             if need in part:
                 found = part[need]
@@ -376,6 +376,6 @@ class Accumulator(Answers, Shown):
         return {} if self.by_class is None else self._ones(self.by_class)
 
     def _ones(self, kept: Kept) -> dict[Label, ProblemSums]:
-        bins = self.binned.needs_on(kept.domain)
+        bins = self.binned._needs(kept.domain)
         every = (kept.one(i, bins) for i in range(len(kept.labels)))
         return {one.label: one for one in every if one.grid.total > 0}

@@ -119,7 +119,7 @@ class CalibrationMapDisplay:
         maps, intervals = {}, {}
         for name, one in named.items():
             maps[name] = predict_unnamed(one, _shaped(one, nodes))[:, 1]
-            if one.draws_interval:
+            if one._draws_interval:
                 intervals[name] = np.asarray(predict_unnamed(one, _shaped(one, nodes), "predict_interval"))
         if (y_true is None) != (scores is None):
             raise ValueError("y_true and scores must be passed together: the diagram of the scores needs both")

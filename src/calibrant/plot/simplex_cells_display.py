@@ -211,7 +211,7 @@ def _of_kernels(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The same around points of the simplex."""
     sample = Simplex.of(problem, kernel.eps)
-    density, frequency = seen_from(points, sample, sample.one_hot(), kernel.h(sample, 1), kernel.orientation)
+    density, frequency = seen_from(points, sample, sample.one_hot(), kernel._h(sample, 1), kernel.orientation)
     density = density / 2  # An even one is 2! on this simplex.
     frequency[density < _LEAST_DENSITY] = np.nan
     return density, frequency, points

@@ -26,7 +26,7 @@ def class_rows(sums: Accumulator, level: float) -> list[ClassRow]:
     totals, kept = sums.required_totals(), sums.by_class
     if kept is None or not totals.weight > 0:
         return []
-    parts: list[BinMoments] = list(kept.sums(sums.binned.needs_on(kept.domain)))
+    parts: list[BinMoments] = list(kept.sums(sums.binned._needs(kept.domain)))
     tables: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _FIELDS}
     bins = replace(parts[0], **tables)
     errors = sums.binned.read(bins, 1)  # p-th powers of p = 1

@@ -235,4 +235,4 @@ def _as_they_are(sample: Sample) -> FloatArray | None:
     if sample.scores.kind == "margin":
         return None
     one = Identity(input=sample.scores.kind, labels=list(sample.classes))
-    return fit_quietly(one, sample).probabilities_of(sample.scores)
+    return fit_quietly(one, sample)._probabilities_of(sample.scores)

@@ -172,7 +172,7 @@ def confidence_direction(
 def _parts(estimator: CrossFit, problem: Problem) -> tuple[FloatArray, FloatArray]:
     """Over- and underconfidence of one problem and their sum, and their standard errors, (3,) each."""
     sums, squares, total = np.zeros(2), np.zeros(2), 0.0
-    for s, w, k, delta in estimator.folds(problem):
+    for s, w, k, delta in estimator._folds(problem):
         residual = k - w * s
         square = k * (1 - s) ** 2 + (w - k) * s**2
         sides = np.stack([delta < 0, delta > 0])

@@ -140,7 +140,7 @@ class SumsTest:
         asked = replace(question, norm=1.0)
         least = min(LEAST_DRAWS, n_draws)
         draws = FEW_DRAWS if sums_up(asked) else max(int(n_draws / max(1.0, len(grids) / MANY)), least)
-        cells = [_READER.cells(grid) for grid in grids]
+        cells = [_READER._cells(grid) for grid in grids]
         # Samples that a cell's outcomes vary like, a unit of its count: 1, unless weights differ from score to score.
         rates = [_trials_a_unit(b, g, np.nan_to_num(c.scores)) for b, g, c in zip(bins, grids, cells, strict=True)]
         alike: dict[Smoother | None, list[int]] = {}

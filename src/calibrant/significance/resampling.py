@@ -94,7 +94,7 @@ def calibration_test(
     rng = np.random.default_rng(random_state)
     if not isinstance(reader, ScoringRule):
         reader = _reader(reader, chosen)
-        reader.check(chosen.reduce(p), chosen.name)
+        reader._check(chosen.reduce(p), chosen.name)
     if p.groups is not None:
         flipped = _flipped_score(reader, p) if isinstance(reader, ScoringRule) else _flipped(reader, chosen, p, norm)
         observed, drawn = flipped(n_resamples, rng)
@@ -199,7 +199,7 @@ def _flipped(reader: Estimator, notion: Notion, p: Predictions, norm: float) -> 
             about = {"integral": p.integral_weights, "domain": t.domain, "eps": p.eps}
             outcomes = t.scores + signs[:, flips.group[at]] * r
             scores, w = np.broadcast_to(t.scores, outcomes.shape), None if p.weights is None else p.weights[at]
-            powers.append(reader.powers(Problem.samples(scores, outcomes, w, **about), norm))
+            powers.append(reader._powers(Problem.samples(scores, outcomes, w, **about), norm))
         return combine_draws(powers, shares, norm, notion.average)
 
     observed = float(errors(np.ones((1, flips.n_groups)))[0])
@@ -235,6 +235,6 @@ def _statistics(reader: Estimator, notion: Notion, p: Predictions, norm: float) 
         weights = p.weights if p.weights is None or target.rows is None else p.weights[target.rows]
         scores = np.broadcast_to(target.scores, outcomes.shape)
         about = {"integral": p.integral_weights, "domain": target.domain, "eps": p.eps}
-        return reader.powers(Problem.samples(scores, outcomes, weights, **about), norm)
+        return reader._powers(Problem.samples(scores, outcomes, weights, **about), norm)
 
     return lambda sets: combine_draws([powers(t, sets) for t in targets], shares, norm, notion.average)

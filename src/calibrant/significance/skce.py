@@ -122,7 +122,7 @@ def kernel_test(
 
     if p.groups is None:
         codes = np.concatenate([p.codes[None].astype(np.int64), *drawn_labels(p, n_resamples, rng)])
-        found = reader.resampled(problem, lambda r: happened(codes[r]), len(codes))
+        found = reader._resampled(problem, lambda r: happened(codes[r]), len(codes))
     else:
         found = _flipped(reader, problem, p, (target.scores, happened(p.codes.astype(np.int64))), n_resamples, rng)
         how = f"signs of {p.n_groups} groups"
@@ -135,7 +135,7 @@ def kernel_test(
         name=f"kernel calibration error, {how}, {n_resamples} draws",
         n_samples=p.n_samples,
         draws=found[1:],
-        details={"skce": skce} | reader.details(problem, 2),
+        details={"skce": skce} | reader._details(problem, 2),
     )
 
 
@@ -160,8 +160,8 @@ def _flipped(
     def outcomes(r: int) -> FloatArray:
         return hits if r == 0 else scores + signs[r - 1][flips.group][:, None] * residual
 
-    found = reader.resampled(problem, outcomes, n_draws + 1)
-    inside = reader.within_groups(problem, hits, flips.group)
+    found = reader._resampled(problem, outcomes, n_draws + 1)
+    inside = reader._within_groups(problem, hits, flips.group)
     # A product of two signs of one group is 1, times c².
     return np.asarray(found - inside * np.append(1.0, np.full(n_draws, flips.scale**2)))
 
@@ -177,7 +177,7 @@ def _asymptotic(
 
     from scipy.special import stdtr
 
-    found = replace(reader, statistic="linear").power_and_se(problem, 2)
+    found = replace(reader, statistic="linear")._power_and_se(problem, 2)
     t = found.power / found.se if found.se > 0 else float("nan")
     rows = p.n_samples if p.weights is None else int((p.weights > 0).sum())
     freedom = max(rows // reader.block - 1, 1)
@@ -188,6 +188,6 @@ def _asymptotic(
         name=f"kernel calibration error of blocks of {reader.block} rows (Student's t)",
         n_samples=p.n_samples,
         df=float(freedom),
-        details={"skce": float(found.power)} | reader.details(problem, 2),
+        details={"skce": float(found.power)} | reader._details(problem, 2),
         warnings=() if p.n_samples >= 200 else ("fewer than 200 rows: Student's distribution is doubtful",),
     )

@@ -377,7 +377,7 @@ def check_dirichlet(
     if isinstance(bandwidth, str) and bandwidth != "auto":
         raise ValueError(f"bandwidth must be 'auto' or a positive finite number; got {bandwidth!r}")
     check_choice("notion", notion, NOTIONS)
-    DirichletKernel(bandwidth, orientation, debias, residual).check_norm(norm)
+    DirichletKernel(bandwidth, orientation, debias, residual)._check_norm(norm)
     return _finite_norm(norm)
 
 

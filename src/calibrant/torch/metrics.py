@@ -149,7 +149,7 @@ def _resolved(estimator: str | Estimator) -> CellEstimator:
 
 def _sums_named(estimator: CellEstimator, domain: tuple[float, float]) -> _Grids | _Bins:
     """Sums of a size that rows do not change, as the estimator names them."""
-    needs = estimator.needs_on(domain)
+    needs = estimator._needs(domain)
     if isinstance(needs, Grid):
         return _Grids(domain)
     if isinstance(needs, Bins) and needs.mapping == "hard":

@@ -108,7 +108,7 @@ def estimates(problem: VectorProblem) -> dict[tuple[str, str], float]:
             if name == "square" and norm == 1:
                 continue
             seen = replace(near, second=None) if kernel.debias is None else near
-            out[name, measure] = float(kernel.reduced(seen, sample, norm).power)
+            out[name, measure] = float(kernel._reduced(seen, sample, norm).power)
         for name, binned in BINNED.items():
             out[name, measure] = float(binned.power(problem, norm))
     return out

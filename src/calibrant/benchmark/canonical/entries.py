@@ -115,7 +115,7 @@ def read(entry: Entry, problem: VectorProblem, measure: str, searched: dict[Any,
         estimator = replace(estimator, bandwidth=_bandwidth(entry, estimator, problem, norm, searched))
     has_square = isinstance(estimator, DirichletKernel) and estimator.debias in ("square", "cross")
     if measure == "squared" and has_square:
-        return float(estimator.square(problem))
+        return float(estimator._square(problem))
     return float(estimator.power(problem, norm))
 
 
@@ -129,5 +129,5 @@ def _bandwidth(
     # Likelihoods are of probability vectors alone: what is smoothed does not matter to them.
     key = (estimator.bandwidth, estimator.orientation, estimator.bandwidth == "cv" and estimator.residual)
     if key not in searched:
-        searched[key] = estimator.h(sample, norm)
+        searched[key] = estimator._h(sample, norm)
     return float(searched[key])

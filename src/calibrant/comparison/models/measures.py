@@ -96,7 +96,7 @@ class Measures:
         values = []
         for p in self.models:
             reduction = problems_of(p, notion)
-            squares = [DEFAULT.square(problem) for problem in reduction]
+            squares = [DEFAULT._square(problem) for problem in reduction]
             values.append(combine(squares, reduction.shares, 1, reduction.average))
         return Measured(np.array(values), np.array([s.value for s in found]), covariance, self._df, least)
 
@@ -145,4 +145,4 @@ class Measures:
 def _error_of(p: Predictions, notion: Notion, estimator: Estimator) -> float:
     """L1 calibration error."""
     reduction = problems_of(p, notion)
-    return combine(estimator.powers(reduction, 1), reduction.shares, 1, reduction.average, reduction.dependent)
+    return combine(estimator._powers(reduction, 1), reduction.shares, 1, reduction.average, reduction.dependent)

@@ -60,7 +60,7 @@ class BinnedResiduals:
         before, everything = 0, np.arange(p.n_samples)
         for problem, target in zip(reduction, notion.targets(p), strict=True):
             n_bins = int(np.clip(rule(problem.effective_size), 1, each))
-            edges = Binned(n_bins, "quantile").edges(problem)
+            edges = Binned(n_bins, "quantile")._edges(problem)
             cell = np.clip(edges.slots(problem.scores, problem.eps) - 1, 0, edges.n_bins - 1).astype(np.intp)
             rows = everything if target.rows is None else target.rows
             bins.append(cell + before)

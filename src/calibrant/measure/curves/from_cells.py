@@ -31,9 +31,9 @@ def curve_from(
 
     A smooth curve's simultaneous band needs groups of its rows.
     """
-    estimator = estimator.drawn_as or DrawnFromNodes()
-    summary = estimator.shown(summary)
-    cells = estimator.cells(summary)
+    estimator = estimator._drawn_as or DrawnFromNodes()
+    summary = estimator._shown(summary)
+    cells = estimator._cells(summary)
     found = Band.none(cells.count.size)
     edges = summary.edges.values if isinstance(summary, BinMoments) else None
     if edges is not None:

@@ -76,7 +76,7 @@ def sums_paths(
     """
     out: list[Any] = [None] * len(noise)
     with progress_bar("intervals of classes", len(noise)) as advance:
-        for held in estimator.held_together(sums, len(noise), max(1, _TOGETHER // (n_resamples * scales.size))):
+        for held in estimator._held_together(sums, len(noise), max(1, _TOGETHER // (n_resamples * scales.size))):
             own = [noise[i] for i in held.at]
             for i, path in zip(held.at, _paths(held, norm, n_resamples, own, counts, scales), strict=True):
                 out[i] = path
@@ -95,8 +95,8 @@ def _paths(
     reader, base = held.reader, held.sums
     scores, counted, positive = (np.atleast_2d(v) for v in base.atoms)  # (r, m)
     scores = np.nan_to_num(scores)
-    shown = reader.cells(base) if reader.cells_are_atoms else None
-    gap = np.atleast_2d(shown.residual_gap) if shown is not None else _RESIDUALS.gaps(as_grid(base), scores)
+    shown = reader._cells(base) if reader._cells_are_atoms else None
+    gap = np.atleast_2d(shown.residual_gap) if shown is not None else _RESIDUALS._gaps(as_grid(base), scores)
     chances = np.clip(scores + scales[:, None, None] * gap, 0, 1)  # (S, r, m)
     some = max(1, _MOST // max(scores.size, 1))  # draws that are held at a time
     n = min(n_resamples, max(_LEAST, some))
@@ -269,7 +269,7 @@ def row_path(estimator: Estimator, problem: Problem, norm: float, n_resamples: i
     The gaps are those of :class:`ResidualKernel` over scores, and the truth at a scale is what the estimator gives when
     the outcomes are the probabilities themselves. Scores are kept as they are: their own sampling noise is left out.
     """
-    gap = _RESIDUALS.gaps(_RESIDUALS.summarize(problem), problem.scores.astype(np.float64)[None])[0]
+    gap = _RESIDUALS._gaps(_RESIDUALS.summarize(problem), problem.scores.astype(np.float64)[None])[0]
     powers, truths = np.empty((SCALES.size, n_resamples)), np.empty(SCALES.size)
 
     def chance(scale: float) -> FloatArray:

@@ -42,7 +42,7 @@ class Grouping:
         cells = level_sets(self.stated[:, 1:] if self.stated.shape[1] == 2 else self.stated)
         for train, test in folds:
             fitted = fit_quietly(self.calibrator, self.sample.part(train))
-            recalibrated = np.maximum(fitted.probabilities_of(self.sample.scores), FLOOR)
+            recalibrated = np.maximum(fitted._probabilities_of(self.sample.scores), FLOOR)
             recalibrated /= recalibrated.sum(axis=1, keepdims=True)
             found = self._boosted(recalibrated, train, rng)
             # Means over a level set need no labels, so all rows make them; those of the fold alone are judged.
