@@ -7,7 +7,7 @@ from scipy.stats import beta
 import calibrant as cal
 from calibrant.data.problem import Problem
 from calibrant.measure.inference.isotonic_bands import simultaneous_band, steps
-from calibrant.measure.inference.steps import Groups
+from calibrant.measure.inference.tied_scores import TiedScores
 
 RNG = np.random.default_rng(0)
 P = RNG.random(800)
@@ -96,13 +96,13 @@ def test_the_simultaneous_band_of_many_rows_is_never_drawn_between_groups():
     p = rng.random(30_000)
     y = (rng.random(30_000) < p**2).astype(int)
     curve = cal.reliability_curve(y, p, estimator="isotonic", level=0.9, band="simultaneous")
-    groups = Groups.of(Problem(p, y))
-    lower, upper = simultaneous_band(groups, 0.9)
-    assert groups.size < 3000
-    assert groups.low[:64].tolist() == np.sort(p)[:64].tolist()  # the outermost rows stay by themselves
+    ties = TiedScores.of(Problem(p, y))
+    lower, upper = simultaneous_band(ties, 0.9)
+    assert ties.size < 3000
+    assert ties.low[:64].tolist() == np.sort(p)[:64].tolist()  # the outermost rows stay by themselves
     assert set(curve.lower) <= {0.0, *lower}
     assert set(curve.upper) <= {1.0, *upper}
-    assert np.array_equal(curve.lower, steps(groups, lower, upper, np.sort(p))[0])
+    assert np.array_equal(curve.lower, steps(ties, lower, upper, np.sort(p))[0])
 
 
 def test_between_two_scores_a_simultaneous_band_knows_what_they_know():

@@ -24,7 +24,9 @@ USES = {
     **FUNCTIONS,
     "subgroup_calibration": lambda y, p: cal.subgroup_calibration(y, p, {"half": np.arange(len(y)) % 2}, **FEW),
     "decompose features": lambda y, p: cal.decompose(y, p, features=np.arange(len(y))[:, None] % 4),
-    "GroupCalibrator": lambda y, p: c.GroupCalibrator().fit(p, y, by=(p * 9).astype(int)).predict_proba(p, by=p > 2),
+    "SubgroupCalibrator": lambda y, p: (
+        c.SubgroupCalibrator().fit(p, y, by=(p * 9).astype(int)).predict_proba(p, by=p > 2)
+    ),
     "calibration_measures": cal.calibration_measures,
     "decision_curve": cal.decision_curve,
     "calibration_belt": cal.significance.calibration_belt,

@@ -12,10 +12,10 @@ import pytest
 
 import calibrant as cal
 from calibrant.comparison.subgroups import build
-from calibrant.comparison.subgroups.group_sums import GroupSums, PooledMap
-from calibrant.comparison.subgroups.membership import read_groups
+from calibrant.comparison.subgroups.membership import read_subgroups
 from calibrant.comparison.subgroups.rows import Rows
-from calibrant.comparison.subgroups.statistics import group_pvalue
+from calibrant.comparison.subgroups.statistics import subgroup_pvalue
+from calibrant.comparison.subgroups.subgroup_sums import PooledMap, SubgroupSums
 from calibrant.data.predictions import Predictions
 from calibrant.significance import drawn
 from calibrant.significance.drawn import kuiper_pvalue
@@ -34,7 +34,7 @@ def test_groups_far_off_are_found_among_many():
     assert [g.value for g in found.rejected] == [7, 8]
     # 199 draws tell a p-value of 1/200 at best, 120 times which is no rejection: 20 · 120 / 0.05 draws do.
     assert found.rejected[0].pvalue == pytest.approx(1 / 48_001)
-    assert all(g.pvalue >= 1 / 200 for g in found.groups if g.value not in (7, 8))
+    assert all(g.pvalue >= 1 / 200 for g in found.subgroups if g.value not in (7, 8))
 
 
 class Counted(np.ndarray):
@@ -61,7 +61,9 @@ def test_rows_are_taken_once_a_column_whatever_the_number_of_groups(monkeypatch,
     monkeypatch.setattr(Predictions, "subset", lambda p, rows: taken.append(len(rows)) or subset(p, rows))
     monkeypatch.setattr(PooledMap, "at", lambda pooled, scores: mapped.append(scores.size) or at(pooled, scores))
     monkeypatch.setattr(
-        build, "read_groups", lambda *given: [replace(g, codes=g.codes.view(Counted)) for g in read_groups(*given)]
+        build,
+        "read_subgroups",
+        lambda *given: [replace(g, codes=g.codes.view(Counted)) for g in read_subgroups(*given)],
     )
     monkeypatch.setattr(Counted, "touched", 0)
     # Many groups of few rows are compared by draws, which want the map once more a column.
@@ -119,9 +121,9 @@ def test_draws_reach_below_what_is_asked_whatever_they_cost():
     rows = 2500
     s = np.full(rows, 0.5)
     group = Rows(s, np.ones(rows), np.ones(rows), np.ones(rows), True)
-    pvalue = group_pvalue(group, "kuiper", 99, np.random.default_rng(0), smallest=0.05 / 10)
+    pvalue = subgroup_pvalue(group, "kuiper", 99, np.random.default_rng(0), smallest=0.05 / 10)
     assert pvalue == pytest.approx(1 / 4001)
-    dear = group_pvalue(group, "kuiper", 99, np.random.default_rng(0), smallest=0.05 / 300)
+    dear = subgroup_pvalue(group, "kuiper", 99, np.random.default_rng(0), smallest=0.05 / 300)
     assert dear == pytest.approx(1 / 12_001)
 
 
@@ -133,7 +135,7 @@ def test_difference_of_single_rows_has_an_interval():
     assert found.interval == pytest.approx((0.8 - reach, 0.8 + reach), abs=1e-5)
     w = np.array([2.0, 3.0])
     rows = Rows(np.array([0.2, 0.2]), np.ones(2), w, w, True)
-    (variance,) = GroupSums.of(rows, [(np.zeros(2, dtype=int), 1)], None)[0].gap_variance
+    (variance,) = SubgroupSums.of(rows, [(np.zeros(2, dtype=int), 1)], None)[0].gap_variance
     assert variance == pytest.approx(5 * 0.16 / 25)
 
 
@@ -166,7 +168,7 @@ def test_difference_of_single_rows_has_an_interval():
 def test_values_of_any_kind_have_names_and_go_into_json(values, names, held):
     column = np.resize(values, 12) if isinstance(values, np.ndarray) else list(values) * 6
     found = cal.subgroup_calibration([0, 1] * 6, np.linspace(0.1, 0.9, 12), column, **CHEAP)
-    assert [g.name for g in found.groups] == names
+    assert [g.name for g in found.subgroups] == names
     groups = json.loads(json.dumps(found.to_dict(), allow_nan=False))["columns"][0]["groups"]
     assert [g["value"] for g in groups] == held
     assert all(f" {name} " in str(found) for name in names)
@@ -184,4 +186,4 @@ def test_values_of_any_kind_have_names_and_go_into_json(values, names, held):
 )
 def test_what_is_no_column_is_told(by, message):
     with pytest.raises(TypeError, match=message):
-        read_groups(by, 3)
+        read_subgroups(by, 3)

@@ -12,10 +12,10 @@ from scipy.special import expit, logit
 from scipy.stats import binom, chi2, false_discovery_control, norm
 
 import calibrant as cal
-from calibrant.comparison.subgroups.group_sums import GroupSums, PooledMap, heterogeneity
-from calibrant.comparison.subgroups.membership import read_groups
+from calibrant.comparison.subgroups.membership import read_subgroups
 from calibrant.comparison.subgroups.rows import Rows
-from calibrant.comparison.subgroups.statistics import characteristic_pmf, gap_interval, group_pvalue, outcomes_pmf
+from calibrant.comparison.subgroups.statistics import characteristic_pmf, gap_interval, outcomes_pmf, subgroup_pvalue
+from calibrant.comparison.subgroups.subgroup_sums import PooledMap, SubgroupSums, heterogeneity
 from calibrant.data.problem import Problem
 from calibrant.significance.cumulative_sums import range_survival
 from calibrant.significance.drawn import kuiper_pvalue
@@ -38,7 +38,7 @@ def rows_of(y, p, w=None, *, integral=True):
 
 def compared(rows, codes, n_groups, rng, pooled=None):
     pooled = PooledMap.of(rows) if pooled is None else pooled
-    return heterogeneity(rows, codes, pooled, GroupSums.of(rows, [(codes, n_groups)], pooled)[0], rng)
+    return heterogeneity(rows, codes, pooled, SubgroupSums.of(rows, [(codes, n_groups)], pooled)[0], rng)
 
 
 # Groups ----------------------------------------------------------------------------------------------------
@@ -47,23 +47,23 @@ def compared(rows, codes, n_groups, rng, pooled=None):
 def test_containers_of_groups():
     text = ["b", None, "a", "b"]
     for column in (text, np.array(text, dtype=object), pd.Series(text), pl.Series(text), pa.array(text)):
-        (found,) = read_groups(column, 4)
+        (found,) = read_subgroups(column, 4)
         assert found.names == ("a", "b", "(missing)")
         assert found.codes.tolist() == [1, 2, 0, 1]
         assert found.values == ("a", "b", None)
-    assert read_groups(pd.Series(text, name="sex"), 4)[0].name == "sex"
-    assert read_groups(pl.Series("sex", text), 4)[0].name == "sex"
+    assert read_subgroups(pd.Series(text, name="sex"), 4)[0].name == "sex"
+    assert read_subgroups(pl.Series("sex", text), 4)[0].name == "sex"
     for missing in (float("nan"), None, pd.NA, pd.NaT):
-        (found,) = read_groups(pd.Series([1, missing, 0, 1], dtype=object), 4)
+        (found,) = read_subgroups(pd.Series([1, missing, 0, 1], dtype=object), 4)
         assert found.names == ("0", "1", "(missing)")
-    (found,) = read_groups(np.array([2.0, np.nan, 0.5, 2.0]), 4)
+    (found,) = read_subgroups(np.array([2.0, np.nan, 0.5, 2.0]), 4)
     assert found.names == ("0.5", "2", "(missing)")
-    (found,) = read_groups(pd.Categorical(["x", "y", None, "x"]), 4)
+    (found,) = read_subgroups(pd.Categorical(["x", "y", None, "x"]), 4)
     assert found.names == ("x", "y", "(missing)")
-    assert read_groups(np.array([True, False, True, True]), 4)[0].names == ("False", "True")
-    assert read_groups([1, "1", 1, "1"], 4)[0].names == ("1 (int)", "1 (str)")
+    assert read_subgroups(np.array([True, False, True, True]), 4)[0].names == ("False", "True")
+    assert read_subgroups([1, "1", 1, "1"], 4)[0].names == ("1 (int)", "1 (str)")
     dates = pd.to_datetime(["2020-01-02", "2020-01-01", None, "2020-01-02"])
-    assert read_groups(dates, 4)[0].codes.tolist() == [1, 0, 2, 1]
+    assert read_subgroups(dates, 4)[0].codes.tolist() == [1, 0, 2, 1]
 
 
 def test_several_columns():
@@ -74,12 +74,12 @@ def test_several_columns():
         pl.DataFrame({"a": a, "b": b}),
         pa.table({"a": a, "b": b}),
     ):
-        first, second = read_groups(by, 3)
+        first, second = read_subgroups(by, 3)
         assert (first.name, second.name) == ("a", "b")
         assert first.names == ("x", "y")
         assert second.names == ("1", "(missing)")
-    assert [g.name for g in read_groups([np.array(a), np.array([1, 1, 2])], 3)] == ["column 0", "column 1"]
-    assert [g.name for g in read_groups(np.array([a, a]).T, 3)] == ["column 0", "column 1"]
+    assert [g.name for g in read_subgroups([np.array(a), np.array([1, 1, 2])], 3)] == ["column 0", "column 1"]
+    assert [g.name for g in read_subgroups(np.array([a, a]).T, 3)] == ["column 0", "column 1"]
 
 
 @pytest.mark.parametrize(
@@ -97,14 +97,14 @@ def test_several_columns():
 )
 def test_groups_are_judged(by, error, message):
     with pytest.raises(error, match=message):
-        read_groups(by, 3)
+        read_subgroups(by, 3)
 
 
 def test_too_many_groups():
     with pytest.raises(ValueError, match="more than 200 different values"):
-        read_groups(np.arange(300), 300)
+        read_subgroups(np.arange(300), 300)
     with pytest.raises(ValueError, match="more than 200 different values"):
-        read_groups(np.arange(300) / 7, 300)
+        read_subgroups(np.arange(300) / 7, 300)
 
 
 # Laws, intervals, tests ---------------------------------------------------------------------------------------------
@@ -171,12 +171,12 @@ def test_gap_test_is_exact_or_normal():
     rows = rows_of(np.arange(30) < 9, np.full(30, 0.15))
     wanted = min(1, 2 * min(binom.cdf(9, 30, 0.15), binom.sf(8, 30, 0.15)))
     rng = np.random.default_rng(0)
-    assert group_pvalue(rows, "in-the-large", 99, rng) == pytest.approx(wanted)
+    assert subgroup_pvalue(rows, "in-the-large", 99, rng) == pytest.approx(wanted)
     y, p, _ = sample(3000)
     z = (y - p).sum() / np.sqrt((p * (1 - p)).sum())
-    assert group_pvalue(rows_of(y, p), "in-the-large", 99, rng) == pytest.approx(2 * norm.sf(abs(z)))
-    assert np.isnan(group_pvalue(rows_of([1, 0] * 1500, [1.0, 0.0] * 1500), "in-the-large", 99, rng))
-    assert group_pvalue(rows_of([0, 0] * 1500, [1.0, 0.0] * 1500), "in-the-large", 99, rng) == 0
+    assert subgroup_pvalue(rows_of(y, p), "in-the-large", 99, rng) == pytest.approx(2 * norm.sf(abs(z)))
+    assert np.isnan(subgroup_pvalue(rows_of([1, 0] * 1500, [1.0, 0.0] * 1500), "in-the-large", 99, rng))
+    assert subgroup_pvalue(rows_of([0, 0] * 1500, [1.0, 0.0] * 1500), "in-the-large", 99, rng) == 0
 
 
 def slow_range(y, p, w):
@@ -290,8 +290,8 @@ def test_numbers_are_those_of_each_group_by_itself():
     y, p, group = sample()
     w = np.random.default_rng(1).random(600)
     found = cal.subgroup_calibration(y, p, group, sample_weight=w, estimator=cal.Binned(5))
-    assert [g.name for g in found.groups] == ["a", "b", "c"]
-    for g in found.groups:
+    assert [g.name for g in found.subgroups] == ["a", "b", "c"]
+    for g in found.subgroups:
         mine = group == g.name
         assert g.n_samples == mine.sum()
         assert g.base_rate == pytest.approx(np.average(y[mine], weights=w[mine]))
@@ -301,10 +301,10 @@ def test_numbers_are_those_of_each_group_by_itself():
         one = cal.estimate(y[mine], p[mine], sample_weight=w[mine], estimator=cal.Binned(5), random_state=1)
         assert g.error == pytest.approx(one.value)
         assert g.error_interval == pytest.approx(one.interval, abs=0.03)
-    pvalues = np.array([g.pvalue for g in found.groups])
-    assert [g.holm for g in found.groups] == pytest.approx(holm(pvalues))
-    assert [g.bh for g in found.groups] == pytest.approx(false_discovery_control(pvalues))
-    assert [g.adjusted for g in found.groups] == [g.holm for g in found.groups]
+    pvalues = np.array([g.pvalue for g in found.subgroups])
+    assert [g.holm for g in found.subgroups] == pytest.approx(holm(pvalues))
+    assert [g.bh for g in found.subgroups] == pytest.approx(false_discovery_control(pvalues))
+    assert [g.adjusted for g in found.subgroups] == [g.holm for g in found.subgroups]
 
 
 def test_columns_share_one_correction():
@@ -312,12 +312,12 @@ def test_columns_share_one_correction():
     other = np.random.default_rng(1).integers(0, 2, 600)
     both = cal.subgroup_calibration(y, p, {"g": group, "h": other}, adjust="bh", **CHEAP)
     assert [c.name for c in both.columns] == ["g", "h"]
-    assert len(both.groups) == 5
-    pvalues = np.array([g.pvalue for g in both.groups])
-    assert [g.holm for g in both.groups] == pytest.approx(holm(pvalues))
-    assert [g.adjusted for g in both.groups] == pytest.approx(benjamini_hochberg(pvalues))
+    assert len(both.subgroups) == 5
+    pvalues = np.array([g.pvalue for g in both.subgroups])
+    assert [g.holm for g in both.subgroups] == pytest.approx(holm(pvalues))
+    assert [g.adjusted for g in both.subgroups] == pytest.approx(benjamini_hochberg(pvalues))
     plain = cal.subgroup_calibration(y, p, group, adjust="none", **CHEAP)
-    assert [g.adjusted for g in plain.groups] == [g.pvalue for g in plain.groups]
+    assert [g.adjusted for g in plain.subgroups] == [g.pvalue for g in plain.subgroups]
 
 
 def test_off_group_and_difference_are_found():
@@ -328,13 +328,13 @@ def test_off_group_and_difference_are_found():
     assert column.heterogeneity.pvalue < 1e-6
     largest = column.largest_difference
     assert largest.second == "c"
-    gaps = {g.name: g.gap for g in found.groups}
+    gaps = {g.name: g.gap for g in found.subgroups}
     assert largest.value == pytest.approx(max(gaps.values()) - min(gaps.values()))
     assert largest.interval.low < 1 / 6 < largest.interval.high
     assert largest.interval.low > 0
     # Tukey's quantile for three means, infinite degrees of freedom: 3.314 (tables), over the root of 2.
     variances = {}
-    for g in found.groups:
+    for g in found.subgroups:
         r = (y - p)[group == g.name]
         variances[g.name] = r.var() / r.size
     reach = 3.314 / np.sqrt(2) * np.sqrt(variances[largest.first] + variances[largest.second])
@@ -352,7 +352,7 @@ def test_small_missing_and_weightless_groups_are_told():
     w = np.ones(400)
     w[9:12] = 0
     found = cal.subgroup_calibration(y, p, named, sample_weight=w, **CHEAP)
-    by_name = {g.name: g for g in found.groups}
+    by_name = {g.name: g for g in found.subgroups}
     assert list(by_name) == ["a", "b", "c", "out", "tiny", "(missing)"]
     assert by_name["(missing)"].value is None
     assert "7 rows, fewer than 50" in by_name["(missing)"].warnings[0]
@@ -363,9 +363,9 @@ def test_small_missing_and_weightless_groups_are_told():
     assert found.columns[0].largest_difference.first in ("a", "b", "c")
     assert "note: tiny: 2 rows" in str(found)
     lone = cal.subgroup_calibration([1, 0, 1], [0.4, 0.5, 0.6], ["x", "y", "z"], **CHEAP)
-    assert all(g.gap_interval.low <= g.gap <= g.gap_interval.high for g in lone.groups)
+    assert all(g.gap_interval.low <= g.gap <= g.gap_interval.high for g in lone.subgroups)
     sure = cal.subgroup_calibration([1, 1, 0, 1], [1.0, 1.0, 0.3, 0.4], ["s", "s", "t", "t"], **CHEAP)
-    assert "nothing to test" in " ".join(sure.groups[0].warnings)
+    assert "nothing to test" in " ".join(sure.subgroups[0].warnings)
     same = cal.subgroup_calibration([1, 1, 1], [0.4, 0.5, 0.6], ["x", "y", "y"], **CHEAP)
     assert "no test" in same.columns[0].heterogeneity.warnings[0]
     assert "groups compared: no test" in str(same)
@@ -380,13 +380,13 @@ def test_notions():
     sure = cal.subgroup_calibration(y, q, group, **CHEAP)
     assert (sure.notion, sure.label) == ("confidence", None)
     mine = group == 0
-    assert sure.groups[0].base_rate == pytest.approx((names[q[mine].argmax(axis=1)] == y[mine]).mean())
+    assert sure.subgroups[0].base_rate == pytest.approx((names[q[mine].argmax(axis=1)] == y[mine]).mean())
     dogs = cal.subgroup_calibration(y, q, group, notion=cal.notions.ClassSpecific("dog"), **CHEAP)
-    assert dogs.groups[1].base_rate == pytest.approx((y[~mine] == "dog").mean())
+    assert dogs.subgroups[1].base_rate == pytest.approx((y[~mine] == "dog").mean())
     assert dogs.label == "dog"
-    assert "Calibration of dog by group" in str(dogs)
+    assert "Calibration of dog by subgroup" in str(dogs)
     ill = cal.subgroup_calibration(np.where(y == "dog", "ill", "well"), q[:, 1], group, pos_label="ill", **CHEAP)
-    assert ill.groups[1].gap == pytest.approx(dogs.groups[1].gap)
+    assert ill.subgroups[1].gap == pytest.approx(dogs.subgroups[1].gap)
     with pytest.raises(ValueError, match="several problems"):
         cal.subgroup_calibration(y, q, group, notion="classwise")
 
@@ -400,7 +400,7 @@ def test_family_wise_error_of_calibrated_groups():
         y = (rng.random(240) < p).astype(int)
         for test in wrong:
             each = [rows_of(y[group == g], p[group == g]) for g in np.unique(group)]
-            pvalues = np.array([group_pvalue(rows, test, 199, rng) for rows in each])
+            pvalues = np.array([subgroup_pvalue(rows, test, 199, rng) for rows in each])
             wrong[test] += bool((holm(pvalues) <= 0.1).any())
     for count in wrong.values():
         assert count / repetitions < 0.1 + 3 * np.sqrt(0.09 / repetitions)
@@ -411,17 +411,17 @@ def test_same_seed_same_report_and_json_frame_text():
     one, other = (cal.subgroup_calibration(y, p, group, **CHEAP) for _ in range(2))
     assert one.to_dict() == other.to_dict()
     held = json.loads(json.dumps(one.to_dict(), allow_nan=False))
-    assert held["columns"][0]["groups"][2]["gap"] == one.groups[2].gap
+    assert held["columns"][0]["groups"][2]["gap"] == one.subgroups[2].gap
     for backend in ("polars", "pandas", "pyarrow"):
         frame = one.to_frame(backend)
         assert len(frame) == 3
     frame = one.to_frame("pandas")
-    assert frame["gap_low"].tolist() == [g.gap_interval.low for g in one.groups]
+    assert frame["gap_low"].tolist() == [g.gap_interval.low for g in one.subgroups]
     text = str(one)
     assert "largest difference of gaps" in text
     assert "correction: Holm" in text
     lines = [line for line in text.splitlines() if line.startswith(("* c", "  c"))]
-    assert f"{one.groups[2].gap:+.3f} (" in lines[0]  # digits that an interval of ± 0.08 allows
+    assert f"{one.subgroups[2].gap:+.3f} (" in lines[0]  # digits that an interval of ± 0.08 allows
     assert len({len(line) for line in text.splitlines() if "to" in line and ")" in line and "(" in line[40:60]}) <= 2
 
 

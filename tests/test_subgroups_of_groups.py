@@ -5,9 +5,9 @@ import pytest
 from scipy.stats import norm, t
 
 import calibrant as cal
-from calibrant.comparison.subgroups.group_sums import GroupSums, gap_covariance
 from calibrant.comparison.subgroups.rows import Rows
-from calibrant.comparison.subgroups.statistics import group_pvalue
+from calibrant.comparison.subgroups.statistics import subgroup_pvalue
+from calibrant.comparison.subgroups.subgroup_sums import SubgroupSums, gap_covariance
 from calibrant.data.problem import Problem
 
 CHEAP = {"estimator": cal.Binned(5), "n_resamples": 199}
@@ -44,7 +44,7 @@ def test_pvalues_of_rows_in_groups_against_all_signs(test, weighted):
     observed = statistic((y - p).astype(float)) * (1 - 1e-9)
     want = np.mean([statistic(scale * s[group] * (y - p)) >= observed for s in signs.T])
     rows = Rows.of(Problem(p, y, w, integral=not weighted), group)
-    got = group_pvalue(rows, test, 9999, np.random.default_rng(0))
+    got = subgroup_pvalue(rows, test, 9999, np.random.default_rng(0))
     assert got == pytest.approx(want, abs=4 * np.sqrt(want * (1 - want) / 9999) + 1e-4)
 
 
@@ -53,7 +53,7 @@ def test_gaps_of_subgroups_that_share_groups(weighted):
     y, p, group, by = hospitals()
     w = np.random.default_rng(2).random(y.size) if weighted else np.ones(y.size)
     rows = Rows.of(Problem(p, y, w if weighted else None, integral=not weighted), group)
-    (sums,) = GroupSums.of(rows, [(by, 3)], None)
+    (sums,) = SubgroupSums.of(rows, [(by, 3)], None)
     gap = np.array([np.average((y - p)[by == s], weights=w[by == s]) for s in range(3)])
     each = np.array(
         [
@@ -75,7 +75,7 @@ def test_gaps_of_subgroups_that_share_groups(weighted):
 def test_groups_widen_intervals_and_raise_pvalues():
     y, p, group, by = hospitals(tau=2.0)
     found, plain = (cal.subgroup_calibration(y, p, by, groups=g, **CHEAP) for g in (group, None))
-    for one, other in zip(found.groups, plain.groups, strict=True):
+    for one, other in zip(found.subgroups, plain.subgroups, strict=True):
         assert one.gap == other.gap
         assert np.ptp(one.gap_interval) > 1.3 * np.ptp(other.gap_interval)
         assert one.gap_interval.low < one.gap < one.gap_interval.high
@@ -95,7 +95,7 @@ def test_repeated_rows_are_groups():
     once = cal.subgroup_calibration(y, p, by, **CHEAP).columns[0]
     rows = np.repeat(np.arange(300), 20)
     many = cal.subgroup_calibration(y[rows], p[rows], by[rows], groups=rows, **CHEAP).columns[0]
-    for one, other in zip(once.groups, many.groups, strict=True):
+    for one, other in zip(once.subgroups, many.subgroups, strict=True):
         assert np.ptp(other.gap_interval) == pytest.approx(np.ptp(one.gap_interval), rel=0.15)
         assert np.ptp(other.error_interval) == pytest.approx(np.ptp(one.error_interval), rel=0.4, abs=0.02)
     assert np.ptp(many.largest_difference.interval) == pytest.approx(np.ptp(once.largest_difference.interval), rel=0.1)
@@ -104,7 +104,7 @@ def test_repeated_rows_are_groups():
 def test_subgroups_of_few_groups_say_so():
     y, p, group, _ = hospitals(n_groups=12)
     by = np.where(group == 0, "one", np.where(group < 4, "three", "eight"))
-    groups = {g.name: g for g in cal.subgroup_calibration(y, p, by, groups=group, **CHEAP).groups}
+    groups = {g.name: g for g in cal.subgroup_calibration(y, p, by, groups=group, **CHEAP).subgroups}
     assert groups["one"].pvalue == 1
     assert "rows of 1 groups: no p-value can be below 1" in groups["one"].warnings
     assert "rows of 3 groups: no p-value can be below 0.25" in groups["three"].warnings
@@ -127,8 +127,8 @@ def test_false_alarms_of_rows_in_groups(straddle):
     for seed in range(120):
         y, p, group, by = hospitals(n_groups=45, in_group=10, seed=seed, straddle=straddle)
         found = cal.subgroup_calibration(y, p, by, groups=group, **CHEAP)
-        each += [g.pvalue <= 0.05 for g in found.groups]
-        held += [g.gap_interval.low <= 0 <= g.gap_interval.high for g in found.groups]
+        each += [g.pvalue <= 0.05 for g in found.subgroups]
+        held += [g.gap_interval.low <= 0 <= g.gap_interval.high for g in found.subgroups]
         different.append(found.columns[0].heterogeneity.pvalue <= 0.05)
     # Subgroups of one sample share hospitals: 120 samples, taken for 120 independent tests.
     assert np.mean(each) < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 120)

@@ -64,8 +64,8 @@ def subgroups(case: str, *, straddle: bool, told: bool) -> str:
             y, p, by, groups=group if told else None, n_resamples=199, estimator=cal.Binned(5)
         )
         (column,) = found.columns
-        each += [g.pvalue <= 0.05 for g in column.groups]
-        held += [g.gap_interval.low <= 0 <= g.gap_interval.high for g in column.groups]
+        each += [g.pvalue <= 0.05 for g in column.subgroups]
+        held += [g.gap_interval.low <= 0 <= g.gap_interval.high for g in column.subgroups]
         off.append(bool(found.rejected))
         differ.append(column.heterogeneity.pvalue <= 0.05)
         largest = column.largest_difference

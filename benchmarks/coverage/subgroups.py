@@ -55,14 +55,14 @@ def cell(truth: str, groups: int, n: int, repetitions: int) -> dict[str, float]:
             found = cal.subgroup_calibration(
                 y, p, group, test=test, estimator=InTheLarge(), n_resamples=999, random_state=rng
             )
-            fine = [g.value != 1 or truth == "calibrated" for g in found.groups]
-            wrong = any(g.holm <= 0.05 for g, ok in zip(found.groups, fine, strict=True) if ok)
-            off = [g.holm <= 0.05 for g, ok in zip(found.groups, fine, strict=True) if not ok]
+            fine = [g.value != 1 or truth == "calibrated" for g in found.subgroups]
+            wrong = any(g.holm <= 0.05 for g, ok in zip(found.subgroups, fine, strict=True) if ok)
+            off = [g.holm <= 0.05 for g, ok in zip(found.subgroups, fine, strict=True) if not ok]
             row += [wrong, off[0] if off else np.nan]
         column = found.columns[0]
-        inside = [g.gap_interval.low <= gaps[g.value] <= g.gap_interval.high for g in found.groups]
+        inside = [g.gap_interval.low <= gaps[g.value] <= g.gap_interval.high for g in found.subgroups]
         pair = column.largest_difference
-        values = {g.name: gaps[g.value] for g in found.groups}
+        values = {g.name: gaps[g.value] for g in found.subgroups}
         true = values[pair.first] - values[pair.second]
         row += [np.mean(inside), pair.interval.low <= true <= pair.interval.high, column.heterogeneity.pvalue <= 0.05]
         kept.append(row)

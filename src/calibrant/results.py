@@ -11,7 +11,7 @@ from .decisions.cost import ExpectedCost, MeanCost
 from .decisions.decision_error import DecisionCalibrationError
 from .decisions.optimism import OptimismCorrected
 from .decisions.selective import RiskCoverage
-from .frames.frame_groups import FrameGroups, GroupEstimate, GroupEstimates
+from .frames.frame_subgroups import FrameSubgroups, SubgroupEstimate, SubgroupEstimates
 from .measure.result import CurvePoint, Estimate, ReliabilityCurve
 from .reporting.comparison import CalibratorComparison, ComparedCalibrator
 from .reporting.evidence import Evidence
@@ -41,9 +41,9 @@ __all__ = [
     "Estimate",
     "Evidence",
     "ExpectedCost",
-    "FrameGroups",
-    "GroupEstimate",
-    "GroupEstimates",
+    "FrameSubgroups",
+    "SubgroupEstimate",
+    "SubgroupEstimates",
     "Interval",
     "MeanCost",
     "ModelComparison",

@@ -83,8 +83,8 @@ ROWS = [
     Row(c.Mixture([c.TemperatureScaling(), c.MatrixScaling()], [1, 2]), many=True),
     Row(c.TopLabelCalibrator(), many=True, error=0.06, rises=False),
     Row(c.TopLabelCalibrator(c.BetaCalibration(), 20), many=True, error=0.06, rises=False),
-    Row(c.GroupCalibrator(), many=True),
-    Row(c.GroupCalibrator(c.OneVsRest(c.IsotonicCalibrator(), shared=True)), many=True, error=0.06),
+    Row(c.SubgroupCalibrator(), many=True),
+    Row(c.SubgroupCalibrator(c.OneVsRest(c.IsotonicCalibrator(), shared=True)), many=True, error=0.06),
     Row(c.LabelSmoothing(c.TemperatureScaling(), 0.01), many=True),
 ]
 BINARY = [row for row in ROWS if not row.many]

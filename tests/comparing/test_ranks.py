@@ -55,7 +55,7 @@ def test_demsar_worked_example():
     assert found.critical_difference == pytest.approx(1.12, abs=0.005)  # "2.291 √(4·5 / 6·14) = 1.12"
     assert cal.scores.rank_models(DEMSAR, models=names).critical_difference == pytest.approx(1.25, abs=0.005)
     # At 10 % "C4.5 is significantly worse than C4.5+m and C4.5+m+cf, the rest cannot be told apart".
-    assert found.groups == (("C4.5+m+cf", "C4.5+m", "C4.5+cf"), ("C4.5+cf", "C4.5"))
+    assert found.indistinguishable == (("C4.5+m+cf", "C4.5+m", "C4.5+cf"), ("C4.5+cf", "C4.5"))
 
 
 @pytest.mark.parametrize("alpha", list(Q))
@@ -108,7 +108,7 @@ def test_groups_are_the_largest_sets_without_a_difference():
             if ranks[names[-1]] - ranks[names[0]] < found.critical_difference:
                 sets.append(tuple(names))
     largest = [s for s in sets if not any(set(s) < set(t) for t in sets)]
-    assert list(found.groups) == largest
+    assert list(found.indistinguishable) == largest
     assert len(largest) > 1
 
 
@@ -137,7 +137,7 @@ def test_certain_order_and_complete_ties():
     assert certain.to_dict()["iman_davenport"] is None
     tied = cal.scores.rank_models([[1, 1, 1]] * 6)
     assert np.isnan(tied.friedman)
-    assert tied.groups == (("model 1", "model 2", "model 3"),)
+    assert tied.indistinguishable == (("model 1", "model 2", "model 3"),)
 
 
 @pytest.mark.parametrize("row", [[1, 2], [1, 2, 3], [1, 1, 2], [3, 1, 2, 2], [1, 2, 2, 2]])

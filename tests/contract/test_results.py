@@ -72,7 +72,7 @@ def everything():
         "ranks": cal.scores.rank_models({"a": [1, 2, 1, 3], "b": [2, 3, 2, 4], HOSTILE: [3, 1, 3, 5]}),
         "groups": groups,
         "column": groups.columns[0],
-        "group": groups.groups[0],
+        "subgroup": groups.subgroups[0],
         "difference of groups": groups.columns[0].largest_difference,
         "measures": cal.calibration_measures(y, p),
         "decisions": cal.decision_curve(y, p),
@@ -88,7 +88,7 @@ def everything():
         "accumulator": cal.Accumulator().update(y, p),
         "groups of a frame": of_frame,
         "estimates of a frame": estimates,
-        "estimate of a frame": estimates.groups[0],
+        "estimate of a frame": estimates.subgroups[0],
         "monitor": monitor,
         "predictions": cal.as_predictions(y, p),
     }
@@ -174,7 +174,7 @@ def test_numbers_and_names_of_a_notebook_are_those_of_the_result():
     html = found._repr_html_()
     assert "<b>" not in html
     assert html.count("&lt;b&gt;") >= 1
-    assert html.count("<tr class=on>") == sum(g.adjusted <= 0.05 for g in found.groups) == 3
+    assert html.count("<tr class=on>") == sum(g.adjusted <= 0.05 for g in found.subgroups) == 3
     one = cal.estimate(rng.random(900) < p**2, p)
     html = one._repr_html_()
     assert str(one) in html
@@ -227,7 +227,7 @@ def test_a_summary_of_groups_names_those_that_are_off():
     y = rng.random(6000) < np.where(group == 1, p**2, p)
     found = cal.subgroup_calibration(y, p, {"site": group})
     assert found.summary.startswith("1 of the 3 groups is off: 1 (happens less often than stated, error 0.1")
-    assert found.summary.endswith("Groups of site differ at the same score.")
+    assert found.summary.endswith("Subgroups of site differ at the same score.")
     fine = cal.subgroup_calibration(rng.random(6000) < p, p, {"site": group})
     assert fine.summary == "None of the 3 groups stands out at 0.05."
     # As many outcomes as stated, but too steep: which way a group is off is not said where its gap may be 0.

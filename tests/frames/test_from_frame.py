@@ -81,18 +81,18 @@ def test_estimates_of_groups_are_those_of_each_and_adjusted_together():
     y = rng.random(p.size) < np.where(day == 3, p**1.5, p)
     found = cal.from_frame(pl.DataFrame({"y": y, "p": p, "day": day}), **WHAT, by="day")
     table = found.estimate()
-    assert [g.value for g in table.groups] == [1, 2, 3, 4, 5]
+    assert [g.value for g in table.subgroups] == [1, 2, 3, 4, 5]
     assert [g.value for g in table.rejected] == [3]
-    for group in table.groups:
+    for group in table.subgroups:
         mine = day == group.value
         assert group.error == pytest.approx(cal.calibration_error(y[mine], p[mine]), abs=1e-12)
         assert group.error_interval.low <= group.error <= group.error_interval.high
         assert group.gap == pytest.approx(y[mine].mean() - p[mine].mean(), abs=1e-12)
         assert group.adjusted >= group.pvalue
     frame = table.to_frame("pandas")
-    assert list(frame["group"]) == ["1", "2", "3", "4", "5"]
+    assert list(frame["subgroup"]) == ["1", "2", "3", "4", "5"]
     plain = found.estimate(adjust="none")
-    assert [g.adjusted for g in plain.groups] == [g.pvalue for g in plain.groups]
+    assert [g.adjusted for g in plain.subgroups] == [g.pvalue for g in plain.subgroups]
 
 
 @pytest.mark.slow

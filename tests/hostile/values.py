@@ -215,8 +215,8 @@ FUNCTIONS = {
     ),
     "Mixture": lambda y, p, **o: c.Mixture([c.Identity(), c.TemperatureScaling()]).fit(p, y, **o).predict_proba(p),
     "TopLabelCalibrator": lambda y, p, **o: c.TopLabelCalibrator().fit(p, y, **o).predict_proba(p),
-    "GroupCalibrator": lambda y, p, **o: (
-        c.GroupCalibrator().fit(p, y, by=np.arange(N) % 3, **o).predict_proba(p, by=np.arange(N) % 3)
+    "SubgroupCalibrator": lambda y, p, **o: (
+        c.SubgroupCalibrator().fit(p, y, by=np.arange(N) % 3, **o).predict_proba(p, by=np.arange(N) % 3)
     ),
     "OneVsOne": lambda y, p, **o: c.OneVsOne(c.PlattScaling()).fit(p, y, **o).predict_proba(p),
     "OneVsRest": lambda y, p, **o: c.OneVsRest(c.BetaCalibration()).fit(p, y, **o).predict_proba(p),

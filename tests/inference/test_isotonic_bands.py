@@ -19,7 +19,7 @@ from calibrant.measure.inference.isotonic_bands import (
     simultaneous_band,
     steps,
 )
-from calibrant.measure.inference.steps import FEW, MOST, OUTER, Groups
+from calibrant.measure.inference.tied_scores import FEW, MOST, OUTER, TiedScores
 from calibrant.sums import BinMoments, uniform_edges
 
 
@@ -49,7 +49,7 @@ def test_binomial_consistency_is_made_of_binomial_quantiles(level):
 def test_groups_add_up_and_know_their_ends():
     s = np.array([0.5, 0.1, 0.5, 0.9, 0.1, 0.1])
     o = np.array([1, 0, 0, 1, 1, 0])
-    g = Groups.of(Problem(s, o))
+    g = TiedScores.of(Problem(s, o))
     assert g.score.tolist() == [0.1, 0.5, 0.9]
     assert g.count.tolist() == g.trials.tolist() == [3, 2, 1]
     assert g.positive.tolist() == [1, 1, 1]
@@ -58,8 +58,8 @@ def test_groups_add_up_and_know_their_ends():
 def test_whole_weights_are_repeats():
     rng = np.random.default_rng(3)
     s, o, w = rng.integers(0, 20, 60) / 20, rng.integers(0, 2, 60), rng.integers(0, 4, 60).astype(float)
-    repeated = Groups.of(Problem(np.repeat(s, w.astype(int)), np.repeat(o, w.astype(int))))
-    weighted = Groups.of(Problem(s, o, w, True))
+    repeated = TiedScores.of(Problem(np.repeat(s, w.astype(int)), np.repeat(o, w.astype(int))))
+    weighted = TiedScores.of(Problem(s, o, w, True))
     for name in ("low", "high", "score", "count", "positive", "trials"):
         assert getattr(weighted, name) == pytest.approx(getattr(repeated, name)), name
 
@@ -67,7 +67,7 @@ def test_whole_weights_are_repeats():
 def test_relative_weights_keep_the_variance_of_outcomes():
     rng = np.random.default_rng(4)
     s, w = np.repeat([0.3, 0.7], 500), rng.gamma(2.0, size=1000)
-    g = Groups.of(Problem(s, rng.integers(0, 2, 1000), w, False))
+    g = TiedScores.of(Problem(s, rng.integers(0, 2, 1000), w, False))
     assert g.count.sum() == pytest.approx(w.sum() ** 2 / (w**2).sum())  # Kish's effective size
     draws = g.drawn(g.score, 4000, rng)
     for k, p in enumerate((0.3, 0.7)):
@@ -78,7 +78,7 @@ def test_relative_weights_keep_the_variance_of_outcomes():
 
 def test_many_scores_are_put_together_in_order():
     problem, _ = sample(MOST + 1)
-    g, every = Groups.of(problem), Groups.of(problem, most=None)
+    g, every = TiedScores.of(problem), TiedScores.of(problem, most=None)
     assert every.size == MOST + 1
     assert FEW <= g.size <= FEW + 2 * OUTER
     assert g.count.sum() == every.count.sum() == g.trials.sum()
@@ -90,22 +90,22 @@ def test_many_scores_are_put_together_in_order():
 
 def test_groups_of_a_fine_histogram_are_those_of_rows():
     problem, _ = sample(100)
-    rows = Groups.of(problem)
-    fine = Groups.of_moments(BinMoments.of(problem, uniform_edges(65536)))
+    rows = TiedScores.of(problem)
+    fine = TiedScores.of_moments(BinMoments.of(problem, uniform_edges(65536)))
     assert fine.score == pytest.approx(rows.score)
     assert fine.positive == pytest.approx(rows.positive)
     assert ((fine.low <= fine.score) & (fine.score <= fine.high)).all()
 
 
-def naive_simultaneous(groups, level):
-    first, last = runs(groups.count)
-    lower, upper = np.zeros(groups.size), np.ones(groups.size)
+def naive_simultaneous(ties, level):
+    first, last = runs(ties.count)
+    lower, upper = np.zeros(ties.size), np.ones(ties.size)
     tail = (1 - level) / 2 / len(first)
     for a, b in zip(first, last, strict=True):
-        h, n = groups.positive[a : b + 1].sum(), groups.count[a : b + 1].sum()
+        h, n = ties.positive[a : b + 1].sum(), ties.count[a : b + 1].sum()
         low = beta.ppf(tail, h, n - h + 1) if h > 0 else 0.0
         high = beta.isf(tail, h + 1, n - h) if h < n else 1.0
-        for i in range(groups.size):
+        for i in range(ties.size):
             if i >= b:
                 lower[i] = max(lower[i], low)
             if i <= a:
@@ -116,8 +116,8 @@ def naive_simultaneous(groups, level):
 @pytest.mark.parametrize("n", [1, 2, 4, 7, 60])
 def test_the_simultaneous_band_is_the_best_of_all_runs(n):
     problem, _ = sample(n, seed=n)
-    groups = Groups.of(problem)
-    found, naive = simultaneous_band(groups, 0.9), naive_simultaneous(groups, 0.9)
+    ties = TiedScores.of(problem)
+    found, naive = simultaneous_band(ties, 0.9), naive_simultaneous(ties, 0.9)
     assert found[0] == pytest.approx(naive[0], abs=1e-10)
     assert found[1] == pytest.approx(naive[1], abs=1e-10)
 
@@ -127,23 +127,23 @@ def test_the_simultaneous_band_is_the_best_of_all_runs(n):
 def test_a_simultaneous_band_rises_and_is_no_number_outside_its_range(n, seed, values):
     rng = np.random.default_rng(seed)
     s = rng.integers(0, values, n) / (values - 1)
-    groups = Groups.of(Problem(s, rng.integers(0, 2, n)))
-    lower, upper = simultaneous_band(groups, 0.95)
+    ties = TiedScores.of(Problem(s, rng.integers(0, 2, n)))
+    lower, upper = simultaneous_band(ties, 0.95)
     assert (np.diff(lower) >= 0).all()
     assert (np.diff(upper) >= 0).all()
     assert ((lower >= 0) & (upper <= 1)).all()
-    first, last = runs(groups.count)
+    first, last = runs(ties.count)
     assert (first <= last).all()
-    assert last.max() == groups.size - 1
+    assert last.max() == ties.size - 1
     assert first.min() == 0
     assert len(set(zip(first.tolist(), last.tolist(), strict=True))) == len(first)
 
 
 def test_between_groups_a_simultaneous_band_takes_what_both_sides_say():
-    groups = Groups.of(Problem(np.array([0.2, 0.4, 0.8]), np.array([0, 1, 1])))
+    ties = TiedScores.of(Problem(np.array([0.2, 0.4, 0.8]), np.array([0, 1, 1])))
     lower, upper = np.array([0.1, 0.2, 0.3]), np.array([0.5, 0.6, 0.7])
     at = np.array([0.1, 0.2, 0.3, 0.4, 0.79, 0.8, 0.9])
-    low, high = steps(groups, lower, upper, at)
+    low, high = steps(ties, lower, upper, at)
     assert low.tolist() == [0, 0.1, 0.1, 0.2, 0.2, 0.3, 0.3]
     assert high.tolist() == [0.5, 0.5, 0.6, 0.6, 0.7, 0.7, 1]
 
@@ -151,9 +151,9 @@ def test_between_groups_a_simultaneous_band_takes_what_both_sides_say():
 def test_within_a_group_of_several_scores_its_neighbours_speak():
     """The bound of such a group holds at its outer ends only: an increasing curve may do anything in between."""
     ends = np.array([[0.1, 0.2], [0.4, 0.5]]).T
-    groups = Groups(*ends, ends.mean(axis=0), np.ones(2), np.ones(2), np.ones(2))
+    ties = TiedScores(*ends, ends.mean(axis=0), np.ones(2), np.ones(2), np.ones(2))
     lower, upper = np.array([0.3, 0.4]), np.array([0.6, 0.7])
-    low, high = steps(groups, lower, upper, np.array([0.1, 0.15, 0.2, 0.3, 0.4, 0.45, 0.5]))
+    low, high = steps(ties, lower, upper, np.array([0.1, 0.15, 0.2, 0.3, 0.4, 0.45, 0.5]))
     assert low.tolist() == [0, 0, 0.3, 0.3, 0.3, 0.3, 0.4]
     assert high.tolist() == [0.6, 0.7, 0.7, 0.7, 0.7, 1, 1]
 
@@ -176,7 +176,7 @@ def naive_ratio(problem, j, theta):
 @pytest.mark.parametrize("level", [0.5, 0.95])
 def test_likelihood_ratio_ends_solve_the_equation(level):
     problem, _ = sample(120, seed=5)
-    lower, upper = likelihood_ratio_band(Groups.of(problem), level)
+    lower, upper = likelihood_ratio_band(TiedScores.of(problem), level)
     limit = LIMIT[LIMIT_LEVELS.index(level)]
     for j in (30, 45, 60, 85):  # beyond the 120^(2/3) rows at either end
         _, fit = naive_ratio(problem, j, 0.5)
@@ -195,7 +195,7 @@ def test_near_both_ends_the_interval_reaches_as_far_as_exact_ones():
     order = np.argsort(problem.scores)
     o = problem.outcomes[order]
     reach = int(np.ceil(120 ** (2 / 3)))
-    lower, upper = likelihood_ratio_band(Groups.of(problem), 0.9)
+    lower, upper = likelihood_ratio_band(TiedScores.of(problem), 0.9)
     for j in (0, 3, 10):
         k = o[j : j + reach].sum()
         assert upper[j] >= beta.ppf(0.95, k + 1, reach - k) - 1e-9
@@ -211,9 +211,9 @@ def test_the_outermost_rows_are_covered_too():
     held = np.zeros(4)
     for _ in range(250):
         s = np.sort(0.3 + 0.4 * rng.random(300))
-        groups = Groups.of(Problem(s, (rng.random(300) < s).astype(int)))
+        ties = TiedScores.of(Problem(s, (rng.random(300) < s).astype(int)))
         at = np.array([0, 8, 291, 299])
-        lower, upper = likelihood_ratio_band(groups, 0.9, at)
+        lower, upper = likelihood_ratio_band(ties, 0.9, at)
         held += (lower[at] <= s[at]) & (s[at] <= upper[at])
     assert (held / 250 > 0.9 - 3 * np.sqrt(0.09 / 250)).all()
 
@@ -221,7 +221,7 @@ def test_the_outermost_rows_are_covered_too():
 def test_one_score_of_many_samples_has_the_interval_of_a_proportion():
     s = np.repeat([0.2, 0.8], 200)
     o = np.concatenate([np.arange(200) < 50, np.arange(200) < 150]).astype(int)
-    lower, upper = likelihood_ratio_band(Groups.of(Problem(s, o)), 0.95)
+    lower, upper = likelihood_ratio_band(TiedScores.of(Problem(s, o)), 0.95)
 
     def ratio(theta):
         return 2 * (binom.logpmf(50, 200, 0.25) - binom.logpmf(50, 200, theta)) - chi2.ppf(0.95, 1)
@@ -238,15 +238,15 @@ def test_the_limit_law_is_that_of_banerjee_and_wellner():
 
 def test_consistency_is_about_the_scores_and_not_the_outcomes():
     problem, _ = sample(400, power=3.0)
-    groups = Groups.of(problem)
-    one = consistency_band(groups, 0.9, 300, np.random.default_rng(0))
-    flipped = Groups.of(Problem(problem.scores, 1 - problem.outcomes))
+    ties = TiedScores.of(problem)
+    one = consistency_band(ties, 0.9, 300, np.random.default_rng(0))
+    flipped = TiedScores.of(Problem(problem.scores, 1 - problem.outcomes))
     other = consistency_band(flipped, 0.9, 300, np.random.default_rng(0))
     for a, b in zip(one, other, strict=True):
         assert np.array_equal(a, b)
     naive = np.array(
         [
-            isotonic_regression((np.random.default_rng([1, r]).random(400) < groups.score).astype(float)).x
+            isotonic_regression((np.random.default_rng([1, r]).random(400) < ties.score).astype(float)).x
             for r in range(2000)
         ]
     )
@@ -284,8 +284,8 @@ def test_likelihood_ratio_bands_cover_at_one_score():
     for _ in range(400):
         s = np.append(rng.random(300), 0.5)
         o = (rng.random(301) < 0.2 + 0.6 * s).astype(int)
-        groups = Groups.of(Problem(s, o))
-        j = int(np.searchsorted(groups.score, 0.5))
-        lower, upper = likelihood_ratio_band(groups, 0.9, np.array([j]))
+        ties = TiedScores.of(Problem(s, o))
+        j = int(np.searchsorted(ties.score, 0.5))
+        lower, upper = likelihood_ratio_band(ties, 0.9, np.array([j]))
         held += lower[j] <= 0.5 <= upper[j]
     assert abs(held / 400 - 0.9) < 4 * np.sqrt(0.9 * 0.1 / 400)

@@ -119,15 +119,15 @@ def test_forest_is_the_report(report):
     assert ticks == [1, 2, 3, 5, 6, 7]  # a heading before each column
     for ax, value, interval in ((left, "gap", "gap_interval"), (right, "error", "error_interval")):
         lines = [line for line in ax.lines if len(set(line.get_ydata())) == 1 and line.get_ydata()[0] in ticks]
-        for y, group in zip(ticks, report.groups, strict=True):
+        for y, group in zip(ticks, report.subgroups, strict=True):
             span, point = [line for line in lines if line.get_ydata()[0] == y]
             assert tuple(span.get_xdata()) == tuple(getattr(group, interval))
             assert point.get_xdata()[0] == getattr(group, value)
             assert (point.get_markerfacecolor() == "white") == (group.adjusted > 0.05)
         low, high = ax.get_xlim()
-        assert all(low <= v <= high for g in report.groups for v in getattr(g, interval))
+        assert all(low <= v <= high for g in report.subgroups for v in getattr(g, interval))
     shown = {t.get_text() for t in [*left.texts, *right.texts]}
-    assert {"region", "age", "rows", *(f"{g.n_samples:,}" for g in report.groups)} <= shown
+    assert {"region", "age", "rows", *(f"{g.n_samples:,}" for g in report.subgroups)} <= shown
     assert inside(display.figure_)
     assert left.get_ylim()[0] > left.get_ylim()[1]  # the first group is on top
 
@@ -135,7 +135,7 @@ def test_forest_is_the_report(report):
 def test_adjusted_pvalues_fill(report):
     column = report.columns[1]
     groups = tuple(
-        replace(g, pvalue=0.01, adjusted=q) for g, q in zip(column.groups, (0.04, 0.06, float("nan")), strict=True)
+        replace(g, pvalue=0.01, adjusted=q) for g, q in zip(column.subgroups, (0.04, 0.06, float("nan")), strict=True)
     )
     display = cal.plot.SubgroupDisplay(replace(report, columns=(replace(column, groups=groups),))).plot()
     points = [line.get_markerfacecolor() for line in display.axes_[0].lines if line.get_marker() == "o"]

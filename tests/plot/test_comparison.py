@@ -104,8 +104,8 @@ def test_critical_difference_diagram(k, n):
     ranks, ax = display.ranks, display.ax_
     assert tuple(ax.get_xlim()) == (k, 1)  # the best on the right
     bars = [line for line in ax.lines if line.get_linewidth() > 3]
-    assert len(bars) == len(ranks.groups)
-    for line, group in zip(bars, ranks.groups, strict=True):
+    assert len(bars) == len(ranks.indistinguishable)
+    for line, group in zip(bars, ranks.indistinguishable, strict=True):
         ends = sorted(ranks.average_ranks[ranks.models.index(m)] for m in (group[0], group[-1]))
         drawn = sorted(line.get_xdata())
         assert drawn[0] < ends[0] < ends[1] < drawn[1] or ends[0] == pytest.approx(ends[1])

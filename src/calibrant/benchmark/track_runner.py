@@ -77,8 +77,8 @@ class TrackConfig:
         out = []
         for track in self.tracks:
             chosen = [d for d in distributions(track) if self.names is None or d.name in self.names]
-            groups = [(size,) for size in self.large_sizes] if track == "consistency" else [self.sizes]
-            out += [Item(d, sizes) for d in chosen for sizes in groups]
+            parts = [(size,) for size in self.large_sizes] if track == "consistency" else [self.sizes]
+            out += [Item(d, sizes) for d in chosen for sizes in parts]
         return tuple(out)
 
     def sets_of(self, size: int) -> int:

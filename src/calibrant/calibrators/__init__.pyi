@@ -2,8 +2,8 @@
 
 from .base import BinaryCalibrator as BinaryCalibrator
 from .base import Calibrator as Calibrator
+from .by_subgroup import SubgroupCalibrator as SubgroupCalibrator
 from .gaussian_process import GaussianProcessCalibrator as GaussianProcessCalibrator
-from .grouped import GroupCalibrator as GroupCalibrator
 from .histogram import BayesianBinning as BayesianBinning
 from .histogram import HistogramBinning as HistogramBinning
 from .histogram import ScalingBinning as ScalingBinning

@@ -231,9 +231,11 @@ def rule_of(fitted: Sequence[Calibrator]) -> type[Calibrator]:
 def predict_unnamed(calibrator: Calibrator, scores: FloatArray, response: str = "predict_proba") -> FloatArray:
     """Response to an array, without scikit-learn's warning that the fit knew names of columns."""
     with warnings.catch_warnings():
-        # An array has neither names nor groups to be checked, and callers know its columns.
+        # An array has neither names nor subgroups to be checked, and callers know its columns.
         warnings.filterwarnings("ignore", message="X does not have valid feature names", category=UserWarning)
-        warnings.filterwarnings("ignore", message="GroupCalibrator was fitted to groups", category=CalibrantWarning)
+        warnings.filterwarnings(
+            "ignore", message="SubgroupCalibrator was fitted to subgroups", category=CalibrantWarning
+        )
         return np.asarray(getattr(calibrator, response)(scores))
 
 

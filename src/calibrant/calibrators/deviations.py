@@ -1,9 +1,9 @@
-r"""Deviations of groups from a common map, shrunk by empirical Bayes: a multinomial logistic model with random effects.
+r"""Deviations of subgroups from a common map: a multinomial logistic model with random effects, by empirical Bayes.
 
-Group g has logits :math:`z + a_g (z - c) + C \gamma_g`, z the common logarithms of probabilities, c their mean and C
+Subgroup g has logits :math:`z + a_g (z - c) + C \gamma_g`, z the common logarithms of probabilities, c their mean and C
 the K - 1 orthonormal contrasts of classes. Effects :math:`\theta_g = (a_g, \gamma_g)` are normal around their
 mean, with one standard deviation for slopes and one for contrasts (the names of classes do not matter), and the mean is
-normal around 0 with the same ones: where groups do not differ, nothing is left to add to the common map.
+normal around 0 with the same ones: where subgroups do not differ, nothing is left to add to the common map.
 
 References
 ----------
@@ -36,7 +36,7 @@ _NONE = 0.25
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows sorted by group.
+    """Rows sorted by subgroup.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Rows:
     targets : ndarray of shape (n, K)
     weights : ndarray of shape (n,)
     start : ndarray of shape (G,)
-        First row of each group.
+        First row of each subgroup.
     """
 
     z: FloatArray
@@ -57,10 +57,12 @@ class Rows:
     start: IntArray
 
     @classmethod
-    def of(cls, z: FloatArray, targets: FloatArray, weights: FloatArray, groups: AnyArray) -> tuple[Rows, FloatArray]:
-        """Rows in any order, with the group of each: each of 0 … G - 1 has some. Beside them the mean c, (K,)."""
-        order = np.argsort(groups, kind="stable")
-        start = np.flatnonzero(np.diff(groups[order], prepend=-1))
+    def of(
+        cls, z: FloatArray, targets: FloatArray, weights: FloatArray, subgroups: AnyArray
+    ) -> tuple[Rows, FloatArray]:
+        """Rows in any order, with the subgroup of each: each of 0 … G - 1 has some. Beside them the mean c, (K,)."""
+        order = np.argsort(subgroups, kind="stable")
+        start = np.flatnonzero(np.diff(subgroups[order], prepend=-1))
         centre = np.asarray(weights @ z / weights.sum())
         return cls(z[order], z[order] - centre, targets[order], weights[order], start), centre
 
@@ -100,7 +102,7 @@ def contrasts(k: int) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Effects:
-    """What groups deviate by.
+    """What subgroups deviate by.
 
     Attributes
     ----------
@@ -127,7 +129,8 @@ class Effects:
         """Warn where the mode was not reached."""
         if not self.converged:
             warnings.warn(
-                f"GroupCalibrator did not converge: after {self.n_iter} steps the gradient is {self.gradient_norm:.2g}",
+                f"SubgroupCalibrator did not converge: after {self.n_iter} steps the gradient is "
+                f"{self.gradient_norm:.2g}",
                 ConvergenceWarning,
                 stacklevel=5,
             )
@@ -136,12 +139,12 @@ class Effects:
 def fit_effects(rows: Rows) -> Effects:
     """Posterior modes of effects under the standard deviations of the largest approximate restricted likelihood.
 
-    The likelihood of each group is taken as normal about its present mode, standard deviations are chosen on a grid,
+    The likelihood of each subgroup is taken as normal about its present mode, standard deviations are chosen on a grid,
     modes are found anew, and so on until the choice stays. Cost some thirty passes of O(n K²), and grids of O(G K³).
     """
-    k, n_groups = rows.z.shape[1], len(rows.start)
+    k, n_subgroups = rows.z.shape[1], len(rows.start)
     m: FloatArray = np.zeros(k)
-    v: FloatArray = np.zeros((n_groups, k))
+    v: FloatArray = np.zeros((n_subgroups, k))
     sds, taken = np.array([0.1, 0.3]), 0
     for _ in range(_ROUNDS):
         t = _spread_of(sds, k)
@@ -196,7 +199,7 @@ def _evidence(curvature: FloatArray, pull: FloatArray, t: FloatArray) -> float:
     m, logdet = _centre(precision, weighted, t)
     mean = t * m
     off = pull - curvature @ mean
-    # t² (I + H t²)⁻¹ is symmetric: the gain by moving each group from the mean to its mode.
+    # t² (I + H t²)⁻¹ is symmetric: the gain by moving each subgroup from the mean to its mode.
     gain = float(np.einsum("gi,gi->", off, t**2 * (weighted - precision @ mean)))
     level = float(mean @ pull.sum(axis=0) - 0.5 * mean @ curvature.sum(axis=0) @ mean)
     return level + 0.5 * (gain - float(m @ m) - float(logdets.sum()) - logdet)

@@ -35,7 +35,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
     calibrator : Calibrator or "auto", default "auto"
         ``"auto"``: :class:`AutoCalibrator`, with "leave it alone" among the candidates; of several folds one choice for
         all, in which what is fitted to one fold is judged by the rows of the next. A binary calibrator serves several
-        classes as :class:`OneVsRest`. ``GroupCalibrator(by=COLUMN)`` reads its groups from a column of X.
+        classes as :class:`OneVsRest`. ``SubgroupCalibrator(by=COLUMN)`` reads its subgroups from a column of X.
     cv : int, splitter, "prefit" or "holdout", default 5
         Which rows the calibrator sees. Folds: each is scored by a model of the others. ``"holdout"``: a quarter of the
         rows, stratified; the model is fitted to the rest. ``"prefit"``: ``estimator`` is fitted already, on other rows

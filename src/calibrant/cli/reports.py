@@ -37,7 +37,7 @@ from .source import (
 )
 
 if TYPE_CHECKING:
-    from ..frames import FrameGroups
+    from ..frames import FrameSubgroups
     from ..measure.result import Estimate
     from ..measure.streaming import Accumulator
     from ..reporting import Report
@@ -268,7 +268,7 @@ def _by_engine(
     stream: bool | None,
     sum_tolerance: float | None,
 ) -> tuple[str, tuple[Output, Output], Mapping[str, Any]]:
-    """Report on what an engine reads; with ``--by`` a table of groups."""
+    """Report on what an engine reads; with ``--by`` a table of subgroups."""
     from ..estimators import Binned
 
     page, kept = outputs
@@ -281,9 +281,9 @@ def _by_engine(
         of_all |= {"--threshold": wanted.threshold, "--title": wanted.title}
         for option, value in of_all.items():
             if value is not None:
-                raise ValueError(f"{option} is of all rows, and --by makes one result a group: leave out one of them")
+                raise ValueError(f"{option} is of all rows, and --by makes one result per subgroup: leave one out")
         if wanted.fail_on == "corrected":
-            raise ValueError("--fail-on corrected is not told of groups: use value or low")
+            raise ValueError("--fail-on corrected is not told of subgroups: use value or low")
     check_option("--on-invalid", on_invalid, ("raise", "drop"))
     fixed = isinstance(wanted.chosen, Binned) and wanted.chosen._fixed
     settings = {"notion": notion, "on_invalid": on_invalid, "binned": wanted.chosen if fixed else None}
@@ -291,25 +291,25 @@ def _by_engine(
     if sums.dropped:
         warn(f"{sums.dropped:,} rows that cannot be read were left out")
     if source.by is not None:
-        return _groups(sums, wanted, outputs)
+        return _subgroups(sums, wanted, outputs)
     found = of_command(sums.report(**wanted.about(source.name)))
     kept.write(sums.to_bytes)
     page.write(found.to_html)
     return as_text(found, wanted.as_json), outputs, {"": found.headline}
 
 
-def _groups(
-    sums: FrameGroups, wanted: Wanted, outputs: tuple[Output, Output]
+def _subgroups(
+    sums: FrameSubgroups, wanted: Wanted, outputs: tuple[Output, Output]
 ) -> tuple[str, tuple[Output, Output], Mapping[str, Any]]:
-    """Estimates of groups."""
+    """Estimates of subgroups."""
     found = sums.estimate(wanted.chosen, level=wanted.level)
-    one_by_one = {f" of {g.name}": _AsEstimate(g.error, g.error_interval) for g in found.groups}
+    one_by_one = {f" of {g.name}": _AsEstimate(g.error, g.error_interval) for g in found.subgroups}
     return as_text(found, wanted.as_json), outputs, one_by_one
 
 
 @dataclass(frozen=True)
 class _AsEstimate:
-    """A group's error by the names of an estimate."""
+    """A subgroup's error by the names of an estimate."""
 
     value: float
     interval: Any

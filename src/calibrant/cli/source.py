@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..data.predictions import Predictions
     from ..data.tables import Headed, Table
     from ..data.types import AnyArray
-    from ..frames import FrameGroups
+    from ..frames import FrameSubgroups
     from ..measure.streaming import Accumulator
     from ..notions import Notion
 
@@ -29,7 +29,7 @@ EngineOption = Annotated[
     str | None,
     typer.Option(help="Engine: polars, duckdb, dask or spark. FILE may then be a pattern or a (partitioned) folder."),
 ]
-ByOption = Annotated[str | None, typer.Option(help="Column of groups: one result for each value. Needs --engine.")]
+ByOption = Annotated[str | None, typer.Option(help="Column of subgroups: one result for each value. Needs --engine.")]
 SqlOption = Annotated[str | None, typer.Option(help="A query in place of FILE. Needs --engine duckdb.")]
 DatabaseOption = Annotated[str | None, typer.Option(help="Database file of --sql, which is only read.")]
 FileArgument = Annotated[str, typer.Argument(help="CSV, Parquet, NDJSON or Arrow file; - reads standard input.")]
@@ -92,10 +92,10 @@ class Source:
             raise ValueError("--sql needs --engine duckdb")
         if self.engine is None and self.by is not None:
             raise ValueError(
-                "--by needs --engine, which makes one result a group in a pass; or use calibrant subgroups"
+                "--by needs --engine, which makes one result per subgroup in a pass; or use calibrant subgroups"
             )
         if self.by is not None and self.groups is not None:
-            raise ValueError("--by makes one result a group, and --groups is of all rows: leave out one of them")
+            raise ValueError("--by makes one result per subgroup, and --groups is of all rows: leave out one of them")
         several = not Path(self.path).exists() and has_magic(self.path)
         if self.engine is None and (several or (self.path and Path(self.path).is_dir())):
             what = "a pattern" if several else "a directory"
@@ -109,8 +109,8 @@ class Source:
 
         return taken_among(out, Files.of(self.path, self.file_format).paths)
 
-    def sums(self, settings: Mapping[str, Any]) -> Accumulator | FrameGroups:
-        """Sums of all rows, or of each group of --by, that the engine makes; settings are those of from_frame."""
+    def sums(self, settings: Mapping[str, Any]) -> Accumulator | FrameSubgroups:
+        """Sums of all rows, or of each subgroup of --by, that the engine makes; settings are those of from_frame."""
         from ..data.progress import working
         from ..frames import from_frame
         from .engines import opened

@@ -1,4 +1,4 @@
-"""The command that reports group by group: `calibrant subgroups FILE --by COLUMN`."""
+"""The command that reports subgroup by subgroup: `calibrant subgroups FILE --by COLUMN`."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from .source import (
 if TYPE_CHECKING:
     from ..comparison.subgroups.result import SubgroupReport
 
-ByOption = Annotated[list[str], typer.Option("--by", help="Column of groups, or a glob; repeatable.")]
+ByOption = Annotated[list[str], typer.Option("--by", help="Column of subgroups, or a glob; repeatable.")]
 NotionOption = Annotated[
     str, typer.Option(help="auto, class-specific:LABEL or confidence; auto: one column's class, else the confidence.")
 ]
-TestOption = Annotated[str, typer.Option(help="Test of each group: kuiper or in-the-large.")]
-AdjustOption = Annotated[str, typer.Option(help="Correction for the number of groups: holm, bh or none.")]
-PlotOption = Annotated[Path | None, typer.Option("--plot", help="Draw the groups into this file (PNG, SVG or PDF).")]
+TestOption = Annotated[str, typer.Option(help="Test of each subgroup: kuiper or in-the-large.")]
+AdjustOption = Annotated[str, typer.Option(help="Correction for the number of subgroups: holm, bh or none.")]
+PlotOption = Annotated[Path | None, typer.Option("--plot", help="Draw the subgroups into this file (PNG, SVG or PDF).")]
 
 
 def subgroups_command(
@@ -49,16 +49,16 @@ def subgroups_command(
     test: TestOption = "kuiper",
     adjust: AdjustOption = "holm",
     level: Annotated[float, typer.Option(help="Level of intervals.")] = 0.95,
-    min_size: Annotated[int, typer.Option(help="Rows below which a group is marked as small.", min=0)] = 50,
-    resamples: Annotated[int, typer.Option(help="Draws of the kuiper test; more for groups far off.", min=2)] = 1999,
+    min_size: Annotated[int, typer.Option(help="Rows below which a subgroup is marked as small.", min=0)] = 50,
+    resamples: Annotated[int, typer.Option(help="Draws of the kuiper test; more for subgroups far off.", min=2)] = 1999,
     as_json: JsonOption = False,
     plot: PlotOption = None,
     html: HtmlOption = None,
     file_format: FormatOption = None,
-    fail: Annotated[bool, typer.Option("--fail", help="Exit with 1 when a group is not calibrated.")] = False,
+    fail: Annotated[bool, typer.Option("--fail", help="Exit with 1 when a subgroup is not calibrated.")] = False,
     force: ReplaceOption = False,
 ) -> None:
-    """Is the model in FILE calibrated in each group? Intervals, and p-values corrected for their number."""
+    """Is the model in FILE calibrated in each subgroup? Intervals, and p-values corrected for their number."""
 
     def run() -> tuple[SubgroupReport, str, Output, Output]:
         from ..comparison.subgroups.build import subgroup_calibration
@@ -96,6 +96,6 @@ def subgroups_command(
     result, text, drawn, page = guarded(run)
     drawn.told(text, page)
     if fail and result.rejected:
-        names = ", ".join(printable(group.name) for group in result.rejected)
+        names = ", ".join(printable(subgroup.name) for subgroup in result.rejected)
         typer.echo(f"calibrant: not calibrated at {1 - level:.3g}: {names}", err=True)
         raise typer.Exit(1)

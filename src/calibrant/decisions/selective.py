@@ -193,7 +193,7 @@ class _Order:
     """Rows in falling order of confidence, equal ones together, in units of the effective sample size n.
 
     ``before``, ``wrong_before`` are the weights of the rows, and of those that are wrong, ahead of each distinct
-    confidence; ``group`` says which one a row has.
+    confidence; ``place`` says which one a row has.
     """
 
     confidence: FloatArray
@@ -201,7 +201,7 @@ class _Order:
     wrong: FloatArray
     before: FloatArray
     wrong_before: FloatArray
-    group: AnyArray
+    place: AnyArray
     row_wrong: FloatArray
     row_weight: FloatArray
     n: float
@@ -214,10 +214,10 @@ class _Order:
         n = p.effective_size
         w = w[used] * (n / w.sum())
         wrong = (p.predicted[used] != p.codes[used]).astype(np.float64)
-        negated, group = np.unique(-confidence[used], return_inverse=True)
-        weight, missed = (np.bincount(group, v).astype(np.float64) for v in (w, w * wrong))
+        negated, place = np.unique(-confidence[used], return_inverse=True)
+        weight, missed = (np.bincount(place, v).astype(np.float64) for v in (w, w * wrong))
         before, wrong_before = (np.cumsum(v) - v for v in (weight, missed))
-        return cls(-negated, weight, missed, before, wrong_before, group, wrong, w, n)
+        return cls(-negated, weight, missed, before, wrong_before, place, wrong, w, n)
 
     def areas(self) -> tuple[dict[str, float], dict[str, FloatArray]]:
         """The areas, and what each row adds to them: influence functions, up to a constant."""
@@ -238,8 +238,8 @@ class _Order:
         behind = float(pushed.sum()) - np.cumsum(pushed) + pushed / 2
         ahead = (self.wrong_before + self.wrong / 2) / n
         row = self.row_wrong
-        moved = {"aurc": row * loss[self.group] - behind[self.group], "augrc": row * accepted[self.group]}
-        moved["augrc"] += ahead[self.group]
+        moved = {"aurc": row * loss[self.place] - behind[self.place], "augrc": row * accepted[self.place]}
+        moved["augrc"] += ahead[self.place]
         values = {"aurc": aurc, "augrc": augrc}
         excess = {f"excess_{name}": values[name] - getattr(best, name) for name in values}
         values |= {name: value if value > _ROUNDING else 0.0 for name, value in excess.items()}

@@ -125,7 +125,7 @@ def _numbers(component: Iterable[Any]) -> list[Any]:
 
 @dataclass(frozen=True, eq=False)
 class RankCells:
-    """Samples grouped by rank; empty cells count 0.
+    """Samples by rank; empty cells count 0.
 
     Attributes
     ----------

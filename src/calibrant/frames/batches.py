@@ -30,7 +30,7 @@ class Batched:
     Attributes
     ----------
     start : callable
-        Makes sums of no rows, such as an accumulator: with ``add(y, p, w)``, and groups where there is a column, and
+        Makes sums of no rows, such as an accumulator: with ``update(y, p, w)``, and groups where there is a column, and
         ``dropped``.
     columns : Columns
         Without the frame, so that workers take it along.

@@ -21,7 +21,7 @@ from ..sums.grid import GRID_CELLS
 from .bad_rows import refuse
 from .batches import Sums, added
 from .frame_columns import Columns
-from .frame_groups import FrameGroups
+from .frame_subgroups import FrameSubgroups
 from .from_keys import decoded
 from .group_effects import hang_together
 from .keys import BAD, KeyTable, aggregate, no_group, without_group
@@ -48,7 +48,7 @@ def from_frame(
     on_invalid: str = "raise",
     binned: str | Binned | None = None,
     estimators: Sequence[str | CellEstimator] = (),
-) -> Accumulator | FrameGroups:
+) -> Accumulator | FrameSubgroups:
     """Sums of the rows of a frame, made by its own engine: the same numbers as in memory, from any number of rows.
 
     Parameters
@@ -81,7 +81,7 @@ def from_frame(
     Returns
     -------
     Accumulator
-        Or with ``by`` a mapping from value to Accumulator, whose ``.estimate()`` is a table of all groups. What
+        Or with ``by`` a mapping from value to Accumulator, whose ``.estimate()`` is a table of all subgroups. What
         ``.made`` says is how: ``"one grouped aggregation"`` or ``"batches of rows"``.
 
     Raises
@@ -94,8 +94,8 @@ def from_frame(
     One column of probabilities is one GROUP BY of the engine: by outcome, cell ``floor(s · n_cells)`` and bin, with
     rows, weights, scores and scores' offsets within cells added up. Counts on the grid, sums of bins and scoring rules
     follow exactly. Several columns, estimators with other bins than hard ones, and frames of pandas and Dask without
-    ``by`` (whose groups cost twice our own counts) are read batch by batch: in Dask's and Spark's workers, whose sums
-    are added; from others in this process, some 16 MB at a time. Batches know 65536 cells, whatever ``n_cells``.
+    ``by`` (whose subgroups cost twice our own counts) are read batch by batch: in Dask's and Spark's workers, whose
+    sums are added; from others in this process, some 16 MB at a time. Batches know 65536 cells, whatever ``n_cells``.
 
     Sums agree with ``Accumulator().update`` up to the rounding of float64 addition, in float32 as in float64. Cost: one
     pass over the columns, in constant memory; `docs/scale.md` has times.
@@ -190,7 +190,7 @@ def _filled(empty: Accumulator, c: Columns, table: KeyTable, needs: Sequence[Bin
     return empty
 
 
-def _judged(c: Columns, found: Sums, made: str, on_invalid: str) -> Accumulator | FrameGroups:
+def _judged(c: Columns, found: Sums, made: str, on_invalid: str) -> Accumulator | FrameSubgroups:
     """What was found, if there are rows and none of them is bad, or bad ones may be left out."""
     bad = sum(one.dropped for one in found.values())
     n = bad + sum(one.n_samples for one in found.values())
@@ -203,4 +203,4 @@ def _judged(c: Columns, found: Sums, made: str, on_invalid: str) -> Accumulator 
         if not one.required_totals().weight > 0 and c.by is None:
             raise ValueError(f"weight must not be all zero; column {c.weight!r} is")
         one.made = made
-    return read[None] if c.by is None else FrameGroups(c.by, read, bad)
+    return read[None] if c.by is None else FrameSubgroups(c.by, read, bad)

@@ -37,7 +37,7 @@ def hang_together(sums: Accumulator, c: Columns) -> None:
     c = replace(c, classes=sums.classes, positive=sums.positive, told=True)
     label = None if sums.positive is None else sums.classes[sums.positive]
     (ranked,) = added(c, partial(RankCounts, notion, sums.classes, label)).values()
-    (tally,) = added(c, partial(GroupSums, ranked)).values()
+    (tally,) = added(c, partial(SubgroupSums, ranked)).values()
     some = next(iter(tally.groups.values()))
     if (some[:, :, WAVES].sum(axis=0) > 0).sum() < 2:
         raise ValueError(
@@ -109,7 +109,7 @@ class RankCounts:
 
 
 @dataclass(eq=False)
-class GroupSums:
+class SubgroupSums:
     """Sums of residuals times cosines of ranks, of every group and problem; 64 bytes each.
 
     Attributes
@@ -135,7 +135,7 @@ class GroupSums:
     def update(self, y: Any, p: Any, w: Any, groups: Any) -> None:
         """Add rows; ValueError for bad ones, and then none."""
         keys, code = np.unique(groups, return_inverse=True)
-        some = GroupSums(self.ranked, keys)
+        some = SubgroupSums(self.ranked, keys)
         for name, first, problems, rows in self.ranked.problems(y, p, w, groups):
             some._take(name, first, problems, code.reshape(-1)[rows])
         found = self + some
@@ -165,11 +165,11 @@ class GroupSums:
         rows = self.rows.setdefault(name, np.zeros(r))
         rows[some] += np.bincount(row, weight > 0, minlength=count)
 
-    def __add__(self, other: GroupSums) -> GroupSums:
+    def __add__(self, other: SubgroupSums) -> SubgroupSums:
         if self.keys is None or other.keys is None:
             return other if self.keys is None else self
         keys = np.union1d(self.keys, other.keys)
-        out = GroupSums(self.ranked, keys)
+        out = SubgroupSums(self.ranked, keys)
         for one in (self, other):
             at = np.searchsorted(keys, np.asarray(one.keys))
             for name, table in one.groups.items():

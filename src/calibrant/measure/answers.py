@@ -20,7 +20,7 @@ from .curves.corp import is_isotonic
 from .curves.reliability import Drawn, curve_estimator
 from .estimation import estimate_from_sums
 from .inference.assumptions import Assumption, as_assumption
-from .inference.steps import Groups
+from .inference.tied_scores import TiedScores
 from .kept import Kept, ProblemSums
 from .question import Question
 from .result import Estimate, ReliabilityCurve
@@ -131,7 +131,7 @@ class Answers(Tabular, ABC):
         """Observed frequency at every score, as :func:`calibrant.reliability_curve`: one curve, or one of each class.
 
         Exact for bins that were kept and for smooth curves. The isotonic curve and bins of other edges are those of
-        rows moved within a cell; simultaneous bands take the rows of a cell as one group, and allow for
+        rows moved within a cell; simultaneous bands take the rows of a cell as tied, and allow for
         where in it a score is. Of a notion with a problem per class, isotonic curves and simultaneous bands of smooth
         ones need the rows. Cost as there, without the pass over the rows.
 
@@ -155,7 +155,7 @@ class Answers(Tabular, ABC):
             each = (part[i] for part in self.sums(reader) for i in range(len(part)))
         for one, summary in zip(problems.values(), each, strict=True):
             about = (one.label, one.domain, one.grid.n_samples)
-            yield one.label, came_in(self._library, drawn.curve(*about, summary, partial(_groups, one)))
+            yield one.label, came_in(self._library, drawn.curve(*about, summary, partial(_ties, one)))
 
     def report(
         self,
@@ -339,11 +339,11 @@ def _reader(estimator: str | Estimator) -> CellEstimator:
     return chosen
 
 
-def _groups(one: ProblemSums, most: int | None) -> Groups:
-    """Groups of neighbouring scores; ValueError where there is no fine histogram."""
+def _ties(one: ProblemSums, most: int | None) -> TiedScores:
+    """Runs of neighbouring scores; ValueError where there is no fine histogram."""
     if one.fine is None:
         raise ValueError(
             "isotonic curves and simultaneous bands of one of several problems need the rows: add them with the notion "
             f"'class-specific:{one.label}', or use bins"
         )
-    return Groups.of_moments(one.fine, most)
+    return TiedScores.of_moments(one.fine, most)

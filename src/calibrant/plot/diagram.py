@@ -19,7 +19,7 @@ from ..measure.curves.corp import is_isotonic, isotonic_curve
 from ..measure.curves.from_cells import curve_from
 from ..measure.curves.reliability import curve_estimator
 from ..measure.estimation import estimate_from_sums
-from ..measure.inference.steps import Groups
+from ..measure.inference.tied_scores import TiedScores
 from ..measure.question import Question
 from ..measure.result import Estimate, ReliabilityCurve
 from ..notions import Notion, as_notion
@@ -219,8 +219,8 @@ def diagram_of(
     def curve(of: CellEstimator | Isotonic, at: float | None, band: str) -> ReliabilityCurve:
         if isinstance(of, Isotonic):
             return isotonic_curve(problem, level=at, band=band, **options)
-        groups = Groups.of(problem) if band == "simultaneous" and not isinstance(of, Binned) else None
-        return curve_from(of, of.summarize(problem), label=problem.label, level=at, band=band, groups=groups, **options)
+        ties = TiedScores.of(problem) if band == "simultaneous" and not isinstance(of, Binned) else None
+        return curve_from(of, of.summarize(problem), label=problem.label, level=at, band=band, ties=ties, **options)
 
     size = problem.effective_size
     if estimate is None:

@@ -64,7 +64,9 @@ class CriticalDifferenceDisplay(Display):
 
         r, scale = self.ranks, font_scale()
         k = len(r.models)
-        bars = _levels([[float(r.average_ranks[r.models.index(m)]) for m in (g[0], g[-1])] for g in r.groups])
+        bars = _levels(
+            [[float(r.average_ranks[r.models.index(m)]) for m in (g[0], g[-1])] for g in r.indistinguishable]
+        )
         depth = _BAR * (1 + max((level for *_, level in bars), default=-1))
         worst_first = list(r.order)[::-1]
         left, right = worst_first[: k // 2], worst_first[k // 2 :][::-1]

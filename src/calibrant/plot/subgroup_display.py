@@ -1,4 +1,4 @@
-"""`SubgroupDisplay`: gaps and calibration errors of groups, with their intervals, as a forest plot."""
+"""`SubgroupDisplay`: gaps and calibration errors of subgroups, with their intervals, as a forest plot."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from ..comparison.subgroups.result import SubgroupReport
 from .base import Display
 from .style import GRID_COLOR, class_text, percent_text, plain_text, style_of
 
-#: Inches a group and a heading, and around the panels.
+#: Inches a subgroup and a heading, and around the panels.
 _ROW, _AROUND = 0.27, 1.45
-_LONGEST_GROUP = 26
+_LONGEST_SUBGROUP = 26
 
 
 class SubgroupDisplay(Display):
-    """Forest plot: a row a group, its gap in the large on the left, its calibration error on the right.
+    """Forest plot: a row a subgroup, its gap in the large on the left, its calibration error on the right.
 
-    Groups that are not calibrated by their adjusted p-values are filled, the others hollow. Numbers of rows stand at
-    the right; small groups are grey.
+    Subgroups that are not calibrated by their adjusted p-values are filled, the others hollow. Numbers of rows stand at
+    the right; small subgroups are grey.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class SubgroupDisplay(Display):
     def from_predictions(
         cls, y_true: Any, y_prob: Any = None, by: Any = None, *, axes: Any = None, **options: Any
     ) -> SubgroupDisplay:
-        """Draw the groups.
+        """Draw the subgroups.
 
         Parameters
         ----------
@@ -67,7 +67,7 @@ class SubgroupDisplay(Display):
     def size_of(report: SubgroupReport) -> tuple[float, float]:
         """Width and height in inches of a figure for a report."""
         headings = len(report.columns) if len(report.columns) > 1 else 0
-        return 7.6, _AROUND + _ROW * max(len(report.groups) + headings, 3)
+        return 7.6, _AROUND + _ROW * max(len(report.subgroups) + headings, 3)
 
     def plot(self, axes: Any = None) -> SubgroupDisplay:
         """Draw on two given axes that share their y, or on a new figure."""
@@ -90,7 +90,7 @@ class SubgroupDisplay(Display):
                 left.text(
                     -0.02,
                     y,
-                    plain_text(column.name, _LONGEST_GROUP),
+                    plain_text(column.name, _LONGEST_SUBGROUP),
                     transform=left.get_yaxis_transform(),
                     ha="right",
                     va="center",
@@ -98,12 +98,12 @@ class SubgroupDisplay(Display):
                     fontweight="bold",
                 )
                 y += 1
-            for group in column.groups:
-                off = group.adjusted <= 1 - report.level
-                color = "0.55" if group.warnings else style.color
+            for subgroup in column.subgroups:
+                off = subgroup.adjusted <= 1 - report.level
+                color = "0.55" if subgroup.warnings else style.color
                 for ax, value, interval in (
-                    (left, group.gap, group.gap_interval),
-                    (right, group.error, group.error_interval),
+                    (left, subgroup.gap, subgroup.gap_interval),
+                    (right, subgroup.error, subgroup.error_interval),
                 ):
                     ax.plot(list(interval), [y, y], color=color, linewidth=1.6, solid_capstyle="butt", zorder=2)
                     ax.plot(
@@ -120,15 +120,15 @@ class SubgroupDisplay(Display):
                 right.text(
                     1.02,
                     y,
-                    f"{group.n_samples:,}",
+                    f"{subgroup.n_samples:,}",
                     transform=right.get_yaxis_transform(),
                     ha="left",
                     va="center",
                     fontsize=8,
                 )
-                bounds += [abs(v) for v in (group.gap, *group.gap_interval) if np.isfinite(v)]
+                bounds += [abs(v) for v in (subgroup.gap, *subgroup.gap_interval) if np.isfinite(v)]
                 ticks.append(y)
-                names.append(plain_text(group.name, _LONGEST_GROUP))
+                names.append(plain_text(subgroup.name, _LONGEST_SUBGROUP))
                 y += 1
         left.set_yticks(ticks, names)
         left.tick_params(axis="y", length=0, labelsize=9)

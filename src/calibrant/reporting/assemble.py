@@ -16,10 +16,10 @@ from ..data.validation import as_predictions
 from ..data.verbs import InputOptions, verb
 from ..estimators import Binned, CellEstimator, Density, EmpiricalBayes, Estimator, ResidualKernel
 from ..estimators.named import as_estimator
-from ..measure.curves.corp import curve_of_groups
+from ..measure.curves.corp import curve_of_ties
 from ..measure.curves.from_cells import curve_from
 from ..measure.estimation import estimate_from_sums
-from ..measure.inference.steps import Groups
+from ..measure.inference.tied_scores import TiedScores
 from ..measure.kept import FINE_CELLS, ProblemSums
 from ..measure.result import Estimate, ReliabilityCurve
 from ..measure.scoring_rules import log_loss_per_sample
@@ -36,8 +36,8 @@ from .verdict import Found, sentences
 
 #: Bands are computed for this many classes, the worst ones; the others get bins with intervals.
 BANDED_CLASSES = 12
-#: Bands of a report, and groups of scores from which those of isotonic curves are found.
-BANDS, MOST_GROUPS = ("confidence", "consistency", "simultaneous"), 1024
+#: Bands of a report, and runs of scores from which those of isotonic curves are found.
+BANDS, MOST_TIES = ("confidence", "consistency", "simultaneous"), 1024
 _DEFAULT, _RESIDUAL, _DENSITY = EmpiricalBayes(), ResidualKernel(), Density()
 _BINNED, _QUANTILE = Binned(), Binned(15, "quantile")
 
@@ -262,7 +262,7 @@ def _curves(
     """Smooth, binned and isotonic curves of one problem, each made when it is asked for; the last from a histogram."""
     notion: Any = acc.notion
     kept = acc.binned
-    groups = None if fine is None else Groups.of_moments(fine, MOST_GROUPS)
+    ties = None if fine is None else TiedScores.of_moments(fine, MOST_TIES)
 
     def options(kind: int, name: str) -> dict[str, Any]:
         rng = np.random.default_rng([*seed, kind, BANDS.index(name)])
@@ -270,23 +270,23 @@ def _curves(
 
     def smooth(name: str, at: float | None) -> ReliabilityCurve:
         draws = 1000 if name == "confidence" else 400
-        return curve_from(_RESIDUAL, sums.grid, level=at, n_resamples=draws, groups=groups, **options(0, name))
+        return curve_from(_RESIDUAL, sums.grid, level=at, n_resamples=draws, ties=ties, **options(0, name))
 
     def binned(name: str) -> ReliabilityCurve:
         return curve_from(kept, sums.bins, level=level, n_resamples=2, **options(1, name))
 
-    def isotonic(name: str, groups: Groups) -> ReliabilityCurve:
+    def isotonic(name: str, ties: TiedScores) -> ReliabilityCurve:
         about: dict[str, Any] = {"domain": sums.domain, "n_samples": sums.grid.n_samples, "level": level}
-        return curve_of_groups(groups, n_resamples=400, **about, **options(2, name))
+        return curve_of_ties(ties, n_resamples=400, **about, **options(2, name))
 
     bins = Made({name: partial(binned, name) for name in BANDS})
     if not band:
         return Curves(Made({"confidence": partial(smooth, "confidence", None)}), bins)
-    drawn = BANDS if groups is not None else BANDS[:2]
+    drawn = BANDS if ties is not None else BANDS[:2]
     return Curves(
         Made({name: partial(smooth, name, level) for name in drawn}),
         bins,
-        Made({} if groups is None else {name: partial(isotonic, name, groups) for name in BANDS}),
+        Made({} if ties is None else {name: partial(isotonic, name, ties) for name in BANDS}),
     )
 
 

@@ -38,7 +38,7 @@ class ModelRanks(Picture, Table):
         Average ranks that differ by at least this are said to differ (Nemenyi), at ``level`` for all pairs together.
     pvalues : ndarray of shape (k, k)
         Nemenyi's, of each pair; they are of all pairs together already.
-    groups : tuple of tuples of str
+    indistinguishable : tuple of tuples of str
         Largest sets of models, the best first, of which no two differ; a model may be in several, or in none.
     level : float
     lower_is_better : bool
@@ -56,7 +56,7 @@ class ModelRanks(Picture, Table):
     iman_davenport_pvalue: float
     critical_difference: float
     pvalues: FloatArray
-    groups: tuple[tuple[str, ...], ...]
+    indistinguishable: tuple[tuple[str, ...], ...]
     level: float
     lower_is_better: bool
     n_sets: int
@@ -82,7 +82,7 @@ class ModelRanks(Picture, Table):
             p = "" if i == best else f"{self.pvalues[best, i]:.3g}"
             lines.append(f"{self.models[i]:<{width}}{self.average_ranks[i]:>14.3f}{p:>20}".rstrip())
         lines.append("")
-        lines += [f"not significantly different: {', '.join(group)}" for group in self.groups] or [
+        lines += [f"not significantly different: {', '.join(models)}" for models in self.indistinguishable] or [
             "every pair of models differs"
         ]
         return "\n".join(lines)
@@ -146,7 +146,7 @@ def rank_models(
     >>> import calibrant as cal
     >>> a, b, c = [0.1, 0.2, 0.1, 0.3], [0.2, 0.3, 0.2, 0.4], [0.3, 0.1, 0.3, 0.5]
     >>> ranks = cal.scores.rank_models({"a": a, "b": b, "c": c})
-    >>> ranks.average_ranks.tolist(), round(ranks.friedman, 3), ranks.groups
+    >>> ranks.average_ranks.tolist(), round(ranks.friedman, 3), ranks.indistinguishable
     ([1.25, 2.25, 2.5], 3.5, (('a', 'b', 'c'),))
     """
     from scipy.stats import chi2, f, rankdata, studentized_range
@@ -175,7 +175,7 @@ def rank_models(
         iman_davenport_pvalue=_agreement(ranks) if certain else float(f.sf(ratio, k - 1, (k - 1) * (n - 1))),
         critical_difference=float(cd),
         pvalues=pvalues,
-        groups=_groups(average, float(cd), names),
+        indistinguishable=_indistinguishable(average, float(cd), names),
         level=level,
         lower_is_better=lower_is_better,
         n_sets=n,
@@ -253,7 +253,7 @@ def _agreement(ranks: FloatArray) -> float:
     return float(np.exp(-(n - 1) * orders))
 
 
-def _groups(average: FloatArray, cd: float, names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+def _indistinguishable(average: FloatArray, cd: float, names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
     """Longest runs of models, in the order of their ranks, whose ends do not differ."""
     order = np.argsort(average, kind="stable")
     r = average[order]

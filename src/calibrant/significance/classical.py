@@ -69,14 +69,14 @@ def hosmer_lemeshow_test(
 
     .. math:: C = \sum_g \sum_k \frac{(O_{gk} - E_{gk})^2}{E_{gk}}
 
-    over groups g of rows and classes k, with observed counts O and sums of probabilities E.
+    over bins g of rows and classes k, with observed counts O and sums of probabilities E.
 
     Parameters
     ----------
     y_true, y_prob, labels, pos_label, sample_weight
         See :func:`calibrant.as_predictions`. Weights that are no whole numbers are scaled to the effective sample size.
     n_bins : int ≥ 3, default 10
-        Groups, by percentiles of one minus the probability of the first class (of the probability itself where
+        Bins, by percentiles of one minus the probability of the first class (of the probability itself where
         ``y_prob`` is 1-D), right-closed. Percentiles that coincide merge.
     df : {"fit", "external"} or int, default "fit"
         Degrees of freedom: ``(g - 2)(K - 1)`` for rows that the model was fitted to, ``g (K - 1)`` for others; of no
@@ -97,7 +97,7 @@ def hosmer_lemeshow_test(
 
     Notes
     -----
-    The result depends on the groups; with ties it can change with their convention. For rows that the model was not
+    The result depends on the bins; with ties it can change with their convention. For rows that the model was not
     fitted to, ``df="fit"`` rejects calibrated models too often: use ``"external"``. Cost O(n log n).
 
     References
@@ -124,39 +124,39 @@ def hosmer_lemeshow_test(
     score = 1 - matrix[:, 0] if k > 2 or p.positive is None else matrix[:, 1]
     edges = np.unique(_percentiles(score, w if p.integral_weights else np.ones(len(score)), n_bins))
     inner = edges[1:-1] if edges.size > 1 else edges[:0]
-    group = np.searchsorted(inner, score, side="left")
-    n_groups = int(group.max()) + 1
+    cell = np.searchsorted(inner, score, side="left")
+    found_bins = int(cell.max()) + 1
     expected: FloatArray = np.stack(
-        [np.bincount(group, weights=w * matrix[:, c], minlength=n_groups) for c in range(k)], axis=1
+        [np.bincount(cell, weights=w * matrix[:, c], minlength=found_bins) for c in range(k)], axis=1
     )
-    observed = _counts(group, codes, w, expected.shape)
+    observed = _counts(cell, codes, w, expected.shape)
     statistic = float(_chi_squared(observed, expected))
-    freedom = _freedom(df, n_groups, k)
+    freedom = _freedom(df, found_bins, k)
     warnings = []
-    if n_groups < n_bins:
-        warnings.append(f"percentiles of the scores coincide: {n_groups} groups in place of {n_bins}")
-    null = "outcomes in each group are as frequent as stated"
+    if found_bins < n_bins:
+        warnings.append(f"percentiles of the scores coincide: {found_bins} bins in place of {n_bins}")
+    null = "outcomes in each bin are as frequent as stated"
     if p.groups is not None:
-        how = f"Hosmer–Lemeshow statistic, {n_groups} groups of scores"
-        cells = (matrix, codes, w, group)
+        how = f"Hosmer–Lemeshow statistic, {found_bins} bins of scores"
+        cells = (matrix, codes, w, cell)
         return _by_groups(p, statistic, cells, expected, how, null, n_resamples, random_state, tuple(warnings))
     warnings += _few(expected)
     if freedom < 1:
-        warnings.append("too few groups for a p-value")
+        warnings.append("too few bins for a p-value")
     return TestResult(
         statistic=statistic,
         pvalue=float(chi2.sf(statistic, freedom)) if freedom >= 1 else float("nan"),
         null=null,
-        name=f"Hosmer–Lemeshow test, {n_groups} groups",
+        name=f"Hosmer–Lemeshow test, {found_bins} bins",
         n_samples=len(codes),
         df=float(freedom),
         warnings=tuple(warnings),
     )
 
 
-def _counts(group: AnyArray, codes: AnyArray, w: FloatArray, shape: tuple[int, ...]) -> FloatArray:
-    """Weight of each class in each group."""
-    return np.bincount(group * shape[1] + codes, w, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
+def _counts(cell: AnyArray, codes: AnyArray, w: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+    """Weight of each class in each cell."""
+    return np.bincount(cell * shape[1] + codes, w, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
 
 
 def _chi_squared(observed: FloatArray, expected: FloatArray) -> FloatArray:
@@ -173,9 +173,9 @@ def _few(expected: FloatArray) -> list[str]:
     return [f"{small} of {expected.size} expected counts are below {_SMALL:g}"] if small > 0.2 * expected.size else []
 
 
-def _freedom(df: Any, n_groups: int, k: int) -> int:
+def _freedom(df: Any, found_bins: int, k: int) -> int:
     if isinstance(df, str) and df in ("fit", "external"):
-        return (n_groups - 2 if df == "fit" else n_groups) * (k - 1)
+        return (found_bins - 2 if df == "fit" else found_bins) * (k - 1)
     return check_int("df", df, 1, instead="'fit', 'external' or ")
 
 
@@ -246,11 +246,11 @@ def pearson_test(
         raise ValueError("algorithm='resampling' draws repeats: sample_weight must hold whole numbers")
     matrix, codes, w, _ = _rows(p)
     matrix = matrix / matrix.sum(axis=1, keepdims=True)
-    scores, group = np.unique(matrix, axis=0, return_inverse=True)
-    group = group.reshape(-1)
-    size = np.bincount(group, w).astype(np.float64)
+    scores, cell = np.unique(matrix, axis=0, return_inverse=True)
+    cell = cell.reshape(-1)
+    size = np.bincount(cell, w).astype(np.float64)
     expected = size[:, None] * scores
-    statistic = float(_chi_squared(_counts(group, codes, w, expected.shape), expected))
+    statistic = float(_chi_squared(_counts(cell, codes, w, expected.shape), expected))
     freedom = int((scores > 0).sum() - len(scores))
     few = _few(expected[scores > 0])
     about: dict[str, Any] = {
@@ -259,7 +259,7 @@ def pearson_test(
         "details": {"distinct_scores": float(len(scores))},
     }
     if p.groups is not None and freedom >= 1:
-        cells = (matrix, codes, w, group)
+        cells = (matrix, codes, w, cell)
         how, null = "Pearson's statistic", about["null"]
         return _by_groups(p, statistic, cells, expected, how, null, n_resamples, random_state, tuple(few))
     if freedom < 1:

@@ -152,19 +152,19 @@ class SumsTest:
         return cls(drawn, asked, max(rows) if question.dependent else sum(rows))
 
     def _each(self, found: Sequence[FloatArray]) -> FloatArray:
-        """What every group of problems says, in the order of all problems."""
+        """What every part of the problems says, in the order of all problems."""
         out = np.empty((len(self.question), *found[0].shape[1:]))
-        for group, values in zip(self.drawn, found, strict=True):
-            out[group.at] = values
+        for part, values in zip(self.drawn, found, strict=True):
+            out[part.at] = values
         return out
 
     @property
     def _usable(self) -> bool:
-        return all((group.total > 0).all() for group in self.drawn)
+        return all((part.total > 0).all() for part in self.drawn)
 
     @cached_property
     def _draws(self) -> FloatArray:
-        return drawn_together(self._each([group.errors(group.noise) for group in self.drawn]), self.question)
+        return drawn_together(self._each([part.errors(part.noise) for part in self.drawn]), self.question)
 
     @property
     def rejects_at(self) -> float:
@@ -183,7 +183,7 @@ class SumsTest:
         null = f"the probabilities are calibrated ({self.question.notion})"
         if not self._usable:
             return TestResult(float("nan"), float("nan"), null, "smoothed residuals over ranks", self.n_samples)
-        each = self._each([group.errors(group.observed[:, None]) for group in self.drawn])
+        each = self._each([part.errors(part.observed[:, None]) for part in self.drawn])
         observed = float(self.question.combine_draws(each)[0])
         at_least = int((self._draws >= observed * (1 - 1e-12)).sum())
         return TestResult(
@@ -224,7 +224,7 @@ class SumsTest:
     def _seen(self, truth: Map) -> tuple[float, float]:
         """Share of samples in which a truth is found, and its calibration error."""
         few = max(int(POWER_DRAWS / max(1.0, len(self.question) / MANY)), LEAST_POWER_DRAWS)
-        moved = [group.shifted(truth) for group in self.drawn]
+        moved = [part.shifted(truth) for part in self.drawn]
         pairs = zip(self.drawn, moved, strict=True)
         each = self._each([d.errors(d.noise[:, :few] + gap[:, None]) for d, (gap, _) in pairs])
         found = _combined(each, self.question)

@@ -60,13 +60,13 @@ def split(problem: Problem, n_folds: int, seed: int) -> Parts:
         return Parts(runs.scores, weight, weight * runs.mean, True)
     s, o, w = _sorted_rows(problem)
     new = np.diff(s, prepend=np.nan) != 0
-    group = np.cumsum(new) - 1
-    order = np.lexsort((np.random.default_rng(seed).random(s.size), group))
+    run = np.cumsum(new) - 1
+    order = np.lexsort((np.random.default_rng(seed).random(s.size), run))
     fold = np.empty(s.size, dtype=np.intp)
     fold[order] = np.arange(s.size) % n_folds
     w = w * (w.sum() / (w @ w)) if w.size else w  # in units of the effective sample size
     scores = s[new]
-    slot = fold * scores.size + group
+    slot = fold * scores.size + run
     sums = [np.bincount(slot, v, minlength=n_folds * scores.size).astype(np.float64) for v in (w, w * o)]
     return Parts(scores, sums[0].reshape(n_folds, -1), sums[1].reshape(n_folds, -1), False)
 

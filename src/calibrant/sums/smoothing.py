@@ -176,7 +176,7 @@ def spectrum(cells: int, width: FloatArray, kernel: str) -> FloatArray:
 
 
 def by_cells(wanted: FloatArray, least: int, most: int, together: int | None = None) -> Iterator[tuple[int, AnyArray]]:
-    """Groups of problems by the smallest power of two, from ``least`` to ``most``, that is at least ``wanted`` cells.
+    """Problems by the smallest power of two, from ``least`` to ``most``, that is at least ``wanted`` cells.
 
     Of ``together`` problems, or of as many as stay in the cache.
     """

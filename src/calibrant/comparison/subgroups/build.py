@@ -21,11 +21,11 @@ from ...measure.curves.from_cells import describe
 from ...measure.estimation import estimate, resolve_estimator
 from ...notions import Notion, Target, as_notion, only_problem
 from ...significance.multiple import benjamini_hochberg, holm
-from .group_sums import GroupSums, PooledMap, gap_covariance, heterogeneity
-from .membership import Groups, read_groups
+from .membership import Subgroups, read_subgroups
 from .result import Difference, Subgroup, SubgroupColumn, SubgroupReport
 from .rows import Rows
-from .statistics import gap_interval, group_pvalue
+from .statistics import gap_interval, subgroup_pvalue
+from .subgroup_sums import PooledMap, SubgroupSums, gap_covariance, heterogeneity
 
 TESTS = {"kuiper": "Kuiper's, of residuals", "in-the-large": "of the gap"}
 ADJUSTMENTS = ("holm", "bh", "none")
@@ -47,7 +47,7 @@ def subgroup_calibration(
     random_state: RandomState = 0,
     **inputs: Unpack[InputOptions],
 ) -> SubgroupReport:
-    r"""Calibration group by group, with intervals and p-values that allow for the number of groups.
+    r"""Calibration subgroup by subgroup, with intervals and p-values that allow for the number of subgroups.
 
     .. math:: \text{gap}_g = \frac{\sum_{i \in g} w_i (o_i - s_i)}{\sum_{i \in g} w_i}
 
@@ -62,59 +62,60 @@ def subgroup_calibration(
         :func:`calibrant.as_predictions`). Intervals then allow for it, and p-values are those among draws of the signs
         of whole groups' residuals: with G groups in a subgroup none is below ``2^(1 - G)``.
     by : array-like of shape (n,), mapping, data frame, or list of columns
-        Group of each row: values of any kind that compare equal. Several columns are reported one after the other.
-        Missing values (None, NaN, null) are a group of their own, ``"(missing)"``.
+        Subgroup of each row: values of any kind that compare equal. Several columns are reported one after the other.
+        Missing values (None, NaN, null) are a subgroup of their own, ``"(missing)"``.
     notion : str or Notion, default "auto"
         A notion of one problem: the positive class, the confidence, or ``ClassSpecific``.
     estimator : "auto" or Estimator, default "auto"
         Of calibration errors and their intervals; see :func:`calibrant.estimate`.
     test : {"kuiper", "in-the-large"}, default "kuiper"
-        Of each group. ``"kuiper"``: the range of the running sum of residuals, which sees gaps of either sign at any
+        Of each subgroup. ``"kuiper"``: the range of the running sum of residuals, which sees gaps of either sign at any
         score, against labels drawn from the scores: exact for any number of rows (beyond ten million draws by its limit
         distribution). ``"in-the-large"``: the gap alone, exact up to 2000 rows, normal beyond.
     level : float, default 0.95
         Of each interval (they are not simultaneous), and one minus what adjusted p-values are compared with.
     adjust : {"holm", "bh", "none"}, default "holm"
-        Correction over all groups of all columns. Holm's keeps the probability of calling any calibrated group off
-        below ``1 - level``, however tests depend; ``"bh"`` the expected share of such groups among those called off.
+        Correction over all subgroups of all columns. Holm's keeps the probability of calling any calibrated subgroup
+        off below ``1 - level``, however tests depend; ``"bh"`` the expected share of such subgroups among those called
+        off.
     min_size : int, default 50
-        Groups with fewer rows are reported and tested as all others, with a warning, and are left out of the largest
+        Subgroups with fewer rows are reported and tested as all others, with a warning, and are left out of the largest
         difference while two others remain.
     n_resamples : int, default 1999
-        Draws of ``"kuiper"``. For a group that is off by more than all of them there are more draws, so that with any
-        number of groups each one can be called off: see Notes.
+        Draws of ``"kuiper"``. For a subgroup that is off by more than all of them there are more draws, so that with
+        any number of subgroups each one can be called off: see Notes.
     random_state : int, Generator or None, default 0
 
     Returns
     -------
     SubgroupReport
-        ``str(report)``, ``.to_dict()``, ``.to_frame()``, ``.columns``, ``.groups``, ``.rejected``.
+        ``str(report)``, ``.to_dict()``, ``.to_frame()``, ``.columns``, ``.subgroups``, ``.rejected``.
 
     Raises
     ------
     ValueError, TypeError
-        For bad input; for a column of more than 200 groups.
+        For bad input; for a column of more than 200 subgroups.
 
     Notes
     -----
-    Interval of a gap: given the scores, odds of all outcomes of the group are taken to be some multiple of the stated
-    ones; it holds the multiples under which the sum of outcomes is not extreme, by its exact distribution up to 200
-    rows, else by the score test. So it is never empty nor of length 0, and it is defined for a group in which nothing
-    happened.
+    Interval of a gap: given the scores, odds of all outcomes of the subgroup are taken to be some multiple of the
+    stated ones; it holds the multiples under which the sum of outcomes is not extreme, by its exact distribution up to
+    200 rows, else by the score test. So it is never empty nor of length 0, and it is defined for a subgroup in which
+    nothing happened.
 
-    ``heterogeneity`` is the score test of an intercept for each group added to a polynomial logistic curve through all
-    rows (degree chosen as by :func:`calibration_belt`): different mixes of scores do not count as a difference, a
-    different meaning of the same score does. It is by draws where a group has little information, and is blind to
+    ``heterogeneity`` is the score test of an intercept for each subgroup added to a polynomial logistic curve through
+    all rows (degree chosen as by :func:`calibration_belt`): different mixes of scores do not count as a difference, a
+    different meaning of the same score does. It is by draws where a subgroup has little information, and is blind to
     differences of slope. The interval of the largest difference of gaps is Tukey and Kramer's for all pairs at once, so
     choosing the pair costs nothing; gaps can differ because scores do.
 
-    With ``groups`` the interval of a gap is by the score test, with the design effect of the group's mean residual;
+    With ``groups`` the interval of a gap is by the score test, with the design effect of the subgroup's mean residual;
     p-values and heterogeneity are by draws of signs (residuals about the common curve, its fit linearised); and the
     largest difference allows for groups that lie in both subgroups, whose gaps then vary together.
 
-    Size, power and coverage: docs/clinical.md. Cost: one estimate a group and ``n_resamples`` draws a row; with G
-    groups ``20 G / (1 - level)`` draws where none of the first reached what was observed, but at most 20 million
-    numbers a group as long as ``2 G / (1 - level)`` draws are made.
+    Size, power and coverage: docs/clinical.md. Cost: one estimate a subgroup and ``n_resamples`` draws a row; with G
+    subgroups ``20 G / (1 - level)`` draws where none of the first reached what was observed, but at most 20 million
+    numbers a subgroup as long as ``2 G / (1 - level)`` draws are made.
 
     References
     ----------
@@ -129,7 +130,7 @@ def subgroup_calibration(
     >>> p, region = rng.random(6000), rng.choice(["north", "south", "west"], 6000)
     >>> y = rng.random(6000) < np.where(region == "west", p**1.4, p)
     >>> found = cal.subgroup_calibration(y, p, region)
-    >>> [group.name for group in found.rejected]
+    >>> [subgroup.name for subgroup in found.rejected]
     ['west']
     >>> bool(found.columns[0].heterogeneity.pvalue < 0.001)
     True
@@ -140,7 +141,7 @@ def subgroup_calibration(
     chosen = as_notion(notion, p)
     problem = only_problem(chosen, p)
     reader = resolve_estimator(estimator, problem, chosen.name)
-    columns = read_groups(by, p.n_samples)
+    columns = read_subgroups(by, p.n_samples)
     (target,) = chosen.targets(p)
     if target.rows is not None:
         columns = [replace(column, codes=column.codes[target.rows]) for column in columns]
@@ -153,20 +154,20 @@ def subgroup_calibration(
         level=check_level(level),
         min_size=check_int("min_size", min_size, 0),
         n_resamples=check_resamples(n_resamples),
-        n_groups=sum(len(column.values) for column in columns),
+        n_subgroups=sum(len(column.values) for column in columns),
         rng=np.random.default_rng(random_state),
     )
     found = list(work.columns(columns))
-    pvalues = np.array([group.pvalue for column in found for group in column.groups])
+    pvalues = np.array([subgroup.pvalue for column in found for subgroup in column.subgroups])
     corrected = {"holm": holm(pvalues), "bh": benjamini_hochberg(pvalues), "none": pvalues}
     finished, start = [], 0
     for column in found:
-        groups = []
-        for group in column.groups:
+        subgroups = []
+        for subgroup in column.subgroups:
             ours = {name: float(values[start]) for name, values in corrected.items()}
-            groups.append(replace(group, adjusted=ours[adjust], holm=ours["holm"], bh=ours["bh"]))
+            subgroups.append(replace(subgroup, adjusted=ours[adjust], holm=ours["holm"], bh=ours["bh"]))
             start += 1
-        finished.append(replace(column, groups=tuple(groups)))
+        finished.append(replace(column, subgroups=tuple(subgroups)))
     return SubgroupReport(
         columns=tuple(finished),
         test=TESTS[test],
@@ -181,7 +182,7 @@ def subgroup_calibration(
 
 @dataclass(frozen=True)
 class _Alone(Notion):
-    """One problem of another notion by itself, so that groups of its rows can be estimated."""
+    """One problem of another notion by itself, so that subgroups of its rows can be estimated."""
 
     name: str  # type: ignore[misc]  # of the other notion
     domain: tuple[float, float]
@@ -200,7 +201,7 @@ class _Alone(Notion):
 
 @dataclass(frozen=True, eq=False)
 class _Work:
-    """What all groups have in common."""
+    """What all subgroups have in common."""
 
     p: Predictions
     notion: _Alone
@@ -209,10 +210,10 @@ class _Work:
     level: float
     min_size: int
     n_resamples: int
-    n_groups: int
+    n_subgroups: int
     rng: np.random.Generator
 
-    def columns(self, columns: Sequence[Groups]) -> Iterator[SubgroupColumn]:
+    def columns(self, columns: Sequence[Subgroups]) -> Iterator[SubgroupColumn]:
         """One column after the other; p-values not yet corrected."""
         rows = self._rows(self.p)
         pooled = PooledMap.of(rows)
@@ -222,26 +223,30 @@ class _Work:
             held = np.flatnonzero(np.bincount(codes, minlength=len(column.values)))
             groupings.append((codes if held.size == len(column.values) else np.searchsorted(held, codes), held.size))
             weighty.append(held)
-        all_sums = GroupSums.of(rows, groupings, pooled)
+        all_sums = SubgroupSums.of(rows, groupings, pooled)
         for column, held, (codes, _), sums in zip(columns, weighty, groupings, all_sums, strict=True):
-            # Sorted by groups once: rows of a group are a slice, in the order in which they came.
+            # Sorted by subgroups once: rows of a subgroup are a slice, in the order in which they came.
             order = np.argsort(column.codes, kind="stable")
             parts = np.split(order, np.cumsum(np.bincount(column.codes, minlength=len(column.values)))[:-1])
-            each = counted(zip(column.names, column.values, parts, strict=True), f"groups of {column.name}", len(parts))
-            groups = [self._group(*about) for about in each]
+            each = counted(
+                zip(column.names, column.values, parts, strict=True), f"subgroups of {column.name}", len(parts)
+            )
+            subgroups = [self._subgroup(*about) for about in each]
             yield SubgroupColumn(
                 column.name,
-                tuple(groups),
+                tuple(subgroups),
                 heterogeneity(rows, codes, pooled, sums, self.rng),
                 self._largest(
-                    [groups[code] for code in held], sums.gap, self._gaps(rows, codes, sums, [parts[k] for k in held])
+                    [subgroups[code] for code in held],
+                    sums.gap,
+                    self._gaps(rows, codes, sums, [parts[k] for k in held]),
                 ),
             )
 
     def _rows(self, p: Predictions) -> Rows:
         return Rows.of(only_problem(self.notion, p), p.groups)
 
-    def _gaps(self, rows: Rows, codes: AnyArray, sums: GroupSums, parts: Sequence[AnyArray]) -> FloatArray:
+    def _gaps(self, rows: Rows, codes: AnyArray, sums: SubgroupSums, parts: Sequence[AnyArray]) -> FloatArray:
         """Covariances of the gaps of subgroups, (S, S)."""
         if rows.groups is None:
             return np.diag(sums.gap_variance)
@@ -250,7 +255,7 @@ class _Work:
         np.fill_diagonal(found, np.maximum(sums.gap_variance * designs, np.diag(found)))
         return found
 
-    def _group(self, name: str, value: Any, index: AnyArray) -> Subgroup:
+    def _subgroup(self, name: str, value: Any, index: AnyArray) -> Subgroup:
         p = self.p.subset(index)
         if not index.size or (p.weights is not None and not p.weights.any()):
             return _weightless(name, value, index.size)
@@ -259,8 +264,8 @@ class _Work:
         warnings = []
         if index.size < self.min_size:
             warnings.append(f"{index.size} rows, fewer than {self.min_size}: little can be said")
-        smallest = (1 - self.level) / self.n_groups
-        pvalue = group_pvalue(rows, self.test, self.n_resamples, self.rng, smallest)
+        smallest = (1 - self.level) / self.n_subgroups
+        pvalue = subgroup_pvalue(rows, self.test, self.n_resamples, self.rng, smallest)
         if rows.groups is not None and 2.0 ** (1 - (few := int(rows.groups.max()) + 1)) > smallest:
             warnings.append(f"rows of {few} groups: no p-value can be below {2.0 ** (1 - few):.2g}")
         if np.isnan(pvalue):
@@ -283,10 +288,14 @@ class _Work:
             warnings=tuple(warnings),
         )
 
-    def _largest(self, groups: Sequence[Subgroup], every_gap: FloatArray, covariance: FloatArray) -> Difference | None:
-        """Of all pairs of groups that are large enough, or of all groups if fewer than two are."""
-        among = np.array([i for i, group in enumerate(groups) if group.n_samples >= self.min_size], dtype=np.intp)
-        among = among if among.size >= 2 else np.arange(len(groups))
+    def _largest(
+        self, subgroups: Sequence[Subgroup], every_gap: FloatArray, covariance: FloatArray
+    ) -> Difference | None:
+        """Of all pairs of subgroups that are large enough, or of all subgroups if fewer than two are."""
+        among = np.array(
+            [i for i, subgroup in enumerate(subgroups) if subgroup.n_samples >= self.min_size], dtype=np.intp
+        )
+        among = among if among.size >= 2 else np.arange(len(subgroups))
         if among.size < 2:
             return None
         gaps, covariance = every_gap[among], covariance[np.ix_(among, among)]
@@ -297,7 +306,7 @@ class _Work:
         variance = covariance[high, high] + covariance[low, low] - 2 * covariance[high, low]
         reach = _all_pairs(self.level, gaps.size) * float(np.sqrt(variance))
         return Difference(
-            groups[among[high]].name, groups[among[low]].name, value, Interval(value - reach, value + reach)
+            subgroups[among[high]].name, subgroups[among[low]].name, value, Interval(value - reach, value + reach)
         )
 
 

@@ -1,4 +1,4 @@
-"""Which rows belong to which group: columns of any kind, with what is missing in a group of its own."""
+"""Which rows belong to which subgroup: columns of any kind, with what is missing in a subgroup of its own."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ...data.labels import _missing, _plain, _sort_key
 from ...data.types import AnyArray, Label
 
 MISSING, EMPTY = "(missing)", "(empty)"
-#: Groups in a column beyond which it is no column of groups.
-MOST_GROUPS = 200
+#: Subgroups in a column beyond which it is no column of subgroups.
+MOST_SUBGROUPS = 200
 #: Sixteen bits at most are sorted by counting.
 _CODE = np.uint16
 #: Rows read at a time.
@@ -21,16 +21,16 @@ _TILE = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
-class Groups:
-    """One column of groups.
+class Subgroups:
+    """One column of subgroups.
 
     Attributes
     ----------
     name : str
     codes : ndarray of shape (n,)
-        Index of each row's group.
+        Index of each row's subgroup.
     values : tuple
-        Of the groups, sorted; None last for rows without one.
+        Of the subgroups, sorted; None last for rows without one.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Groups:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the groups, as text; those that would read alike with their kind."""
+        """Of the subgroups, as text; those that would read alike with their kind."""
         texts = [MISSING if v is None else str(v) or EMPTY for v in self.values]
         return tuple(
             f"{t} ({type(v).__name__})" if texts.count(t) > 1 and v is not None and str(v) else t
@@ -47,7 +47,7 @@ class Groups:
         )
 
 
-def read_groups(by: Any, n_rows: int) -> list[Groups]:
+def read_subgroups(by: Any, n_rows: int) -> list[Subgroups]:
     """Judge the ``by`` argument."""
     columns = _columns(by)
     if not columns:
@@ -78,7 +78,7 @@ def _columns(by: Any) -> list[tuple[str, Any]]:
         return [(f"column {i}", by[:, i]) for i in range(by.shape[1])]
     if isinstance(by, (list, tuple)) and by and all(_is_column(v) for v in by):
         return [(str(getattr(v, "name", None) or f"column {i}"), v) for i, v in enumerate(by)]
-    return [(str(getattr(by, "name", None) or "group"), by)]
+    return [(str(getattr(by, "name", None) or "subgroup"), by)]
 
 
 def _is_column(value: Any) -> bool:
@@ -123,7 +123,7 @@ def _tiles(column: Any, shown: str) -> Iterator[AnyArray]:
 
 
 class _Seen:
-    """Groups that were met, numbered as they came."""
+    """Subgroups that were met, numbered as they came."""
 
     def __init__(self, shown: str) -> None:
         self.places: dict[Any, int] = {}
@@ -131,7 +131,7 @@ class _Seen:
         self._known: AnyArray | None = None
 
     def codes(self, values: AnyArray) -> AnyArray:
-        """Number of each value's group."""
+        """Number of each value's subgroup."""
         if values.dtype.kind == "O":
             return self._of_objects(values)
         # Looked up among sorted values that were met: rows are not sorted, and few are looked at one by one.
@@ -152,28 +152,28 @@ class _Seen:
             keys = list(zip(map(type, listed), listed, strict=True))
             numbers = {key: self._number(key[1]) for key in set(keys)}
         except TypeError as error:
-            raise TypeError(f"{self._shown} must hold values that can name a group; {error}") from None
+            raise TypeError(f"{self._shown} must hold values that can name a subgroup; {error}") from None
         return np.fromiter(map(numbers.__getitem__, keys), np.intp, len(keys))
 
     def _number(self, value: Any) -> int:
         key = None if _missing(value) else _plain(value)
         place = self.places.setdefault((type(key).__name__, key), len(self.places))
-        if place >= MOST_GROUPS:
+        if place >= MOST_SUBGROUPS:
             raise ValueError(
-                f"{self._shown} has more than {MOST_GROUPS} different values: cut a number, such as an age, into "
+                f"{self._shown} has more than {MOST_SUBGROUPS} different values: cut a number, such as an age, into "
                 "ranges first"
             )
         return place
 
 
-def _grouped(name: str, column: Any, shown: str) -> Groups:
+def _grouped(name: str, column: Any, shown: str) -> Subgroups:
     seen = _Seen(shown)
     codes = np.concatenate([seen.codes(values).astype(_CODE) for values in _tiles(column, shown)])
     try:
         known = sorted((k for k in seen.places if k[1] is not None), key=lambda k: _sort_key(k[1]))
     except TypeError as error:
-        raise TypeError(f"{shown} must hold values that can name a group; {error}") from None
+        raise TypeError(f"{shown} must hold values that can name a subgroup; {error}") from None
     order = [*known, *(k for k in seen.places if k[1] is None)]
     rank = np.empty(len(order), dtype=_CODE)
     rank[[seen.places[k] for k in order]] = np.arange(len(order))
-    return Groups(name, rank[codes], tuple(k[1] for k in order))
+    return Subgroups(name, rank[codes], tuple(k[1] for k in order))

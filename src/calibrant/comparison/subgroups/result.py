@@ -13,13 +13,13 @@ from ...data.result import Paged, Picture, Result, Section
 from ...data.types import Interval, Label
 from ...significance.result import TestResult
 
-#: Groups that a summary names.
+#: Subgroups that a summary names.
 _NAMED = 3
 
 
 @dataclass(frozen=True, repr=False)
 class Subgroup(Result):
-    """Calibration of one group.
+    """Calibration of one subgroup.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class Subgroup(Result):
         Calibration error.
     error_interval : Interval
     pvalue : float
-        Of the test that the group is calibrated.
+        Of the test that the subgroup is calibrated.
     adjusted : float
         The same by the correction that was asked for.
     holm, bh : float
@@ -63,7 +63,7 @@ class Subgroup(Result):
 
 @dataclass(frozen=True, repr=False)
 class Difference(Result):
-    """Gap of one group minus that of another, with an interval that allows for the choice among all pairs."""
+    """Gap of one subgroup minus that of another, with an interval that allows for the choice among all pairs."""
 
     first: str
     second: str
@@ -73,33 +73,33 @@ class Difference(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SubgroupColumn(Result):
-    """The groups of one column.
+    """The subgroups of one column.
 
     Attributes
     ----------
     name : str
-    groups : tuple of Subgroup
+    subgroups : tuple of Subgroup
     heterogeneity : TestResult
-        Are outcomes at a score as frequent in every group?
+        Are outcomes at a score as frequent in every subgroup?
     largest_difference : Difference or None
-        Between gaps in the large; None for a single group.
+        Between gaps in the large; None for a single subgroup.
     """
 
     name: str
-    groups: tuple[Subgroup, ...]
+    subgroups: tuple[Subgroup, ...]
     heterogeneity: TestResult
     largest_difference: Difference | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SubgroupReport(Picture, Paged):
-    """Calibration group by group.
+    """Calibration subgroup by subgroup.
 
     Attributes
     ----------
     columns : tuple of SubgroupColumn
     test, adjust : str
-        Test of each group, and the correction of ``adjusted``, over all groups of all columns together.
+        Test of each subgroup, and the correction of ``adjusted``, over all subgroups of all columns together.
     notion, estimator : str
     label : object
         The class that gaps are of; None for a confidence.
@@ -109,7 +109,7 @@ class SubgroupReport(Picture, Paged):
     """
 
     display: ClassVar[str] = "SubgroupDisplay"
-    title: ClassVar[str] = "Calibration by group"
+    title: ClassVar[str] = "Calibration by subgroup"
 
     columns: tuple[SubgroupColumn, ...]
     test: str
@@ -121,51 +121,55 @@ class SubgroupReport(Picture, Paged):
     n_samples: int
 
     @property
-    def groups(self) -> tuple[Subgroup, ...]:
+    def subgroups(self) -> tuple[Subgroup, ...]:
         """Of all columns, one after the other."""
-        return tuple(group for column in self.columns for group in column.groups)
+        return tuple(subgroup for column in self.columns for subgroup in column.subgroups)
 
     @property
     def rejected(self) -> tuple[Subgroup, ...]:
-        """Groups that are not calibrated, by adjusted p-values."""
-        return tuple(group for group in self.groups if group.adjusted <= 1 - self.level)
+        """Subgroups that are not calibrated, by adjusted p-values."""
+        return tuple(subgroup for subgroup in self.subgroups if subgroup.adjusted <= 1 - self.level)
 
     def __str__(self) -> str:
         about = "" if self.label is None else f" of {printable(str(self.label))}"
-        lines = [f"Calibration{about} by group: {self.n_samples:,} rows, {100 * self.level:g} % intervals"]
-        names = [printable(name) for name in [*(g.name for g in self.groups), *(c.name for c in self.columns)]]
+        lines = [f"Calibration{about} by subgroup: {self.n_samples:,} rows, {100 * self.level:g} % intervals"]
+        names = [printable(name) for name in [*(g.name for g in self.subgroups), *(c.name for c in self.columns)]]
         width = min(max(map(len, names)), 28)
         for column in self.columns:
             head = f"{_cut(column.name, width):<{width}}{'rows':>9}{'observed':>10}{'stated':>8}"
             lines += ["", f"  {head}  {'gap':^27}{'error':^26}{'p':>8}{'p adj.':>9}"]
-            lines += [self._line(group, width) for group in column.groups]
+            lines += [self._line(subgroup, width) for subgroup in column.subgroups]
             lines += [f"  {text}" for text in self._between(column)]
-            lines += [f"  note: {printable(g.name)}: {text}" for g in column.groups for text in g.warnings]
+            lines += [f"  note: {printable(g.name)}: {text}" for g in column.subgroups for text in g.warnings]
         return printable_lines("\n".join([*lines, "", self._key()]))
 
     def _key(self) -> str:
-        """What marked groups are."""
+        """What marked subgroups are."""
         how = {"holm": "Holm", "bh": "Benjamini and Hochberg", "none": "none"}[self.adjust]
         return f"* not calibrated at {1 - self.level:.3g}; test: {self.test}, correction: {how}"
 
-    def _line(self, group: Subgroup, width: int) -> str:
-        mark = "*" if group.adjusted <= 1 - self.level else " "
-        value, low, high = (signed(v, half_width(*group.gap_interval)) for v in (group.gap, *group.gap_interval))
+    def _line(self, subgroup: Subgroup, width: int) -> str:
+        mark = "*" if subgroup.adjusted <= 1 - self.level else " "
+        value, low, high = (
+            signed(v, half_width(*subgroup.gap_interval)) for v in (subgroup.gap, *subgroup.gap_interval)
+        )
         gap = f"{value} ({low} to {high})"
-        value, low, high = (known(v, half_width(*group.error_interval)) for v in (group.error, *group.error_interval))
+        value, low, high = (
+            known(v, half_width(*subgroup.error_interval)) for v in (subgroup.error, *subgroup.error_interval)
+        )
         error = f"{value} ({low} to {high})"
-        observed, stated = _means(group)
-        p, adjusted = pvalue_text(group.pvalue), pvalue_text(group.adjusted)
+        observed, stated = _means(subgroup)
+        p, adjusted = pvalue_text(subgroup.pvalue), pvalue_text(subgroup.adjusted)
         return (
-            f"{mark} {_cut(group.name, width):<{width}}{group.n_samples:>9,}{observed:>10}{stated:>8}"
+            f"{mark} {_cut(subgroup.name, width):<{width}}{subgroup.n_samples:>9,}{observed:>10}{stated:>8}"
             f"  {gap:<27}  {error:<24}{p:>8}{adjusted:>9}"
         )
 
     def _between(self, column: SubgroupColumn) -> list[str]:
         found = column.heterogeneity
         if found.pvalue != found.pvalue:
-            return [f"groups compared: {found.warnings[0]}"]
-        out = [f"groups differ at the same score: p {equals(found.pvalue)} ({found.name})"]
+            return [f"subgroups compared: {found.warnings[0]}"]
+        out = [f"subgroups differ at the same score: p {equals(found.pvalue)} ({found.name})"]
         largest = column.largest_difference
         if largest is not None:
             value, low, high = (signed(v, half_width(*largest.interval)) for v in (largest.value, *largest.interval))
@@ -175,67 +179,71 @@ class SubgroupReport(Picture, Paged):
 
     @property
     def summary(self) -> str:
-        """Which groups are off and in what direction, and whether groups differ at the same score."""
-        off = sorted(self.rejected, key=lambda group: group.adjusted)
-        n = len(self.groups)
+        """Which subgroups are off and in what direction, and whether subgroups differ at the same score."""
+        off = sorted(self.rejected, key=lambda subgroup: subgroup.adjusted)
+        n = len(self.subgroups)
         if not off:
-            said = f"None of the {n:,} groups stands out at {1 - self.level:.3g}."
+            said = f"None of the {n:,} subgroups stands out at {1 - self.level:.3g}."
         else:
             named = [f"{g.name} ({_way(g)}error {known(g.error, half_width(*g.error_interval))})" for g in off[:_NAMED]]
             more = f" and {len(off) - _NAMED:,} more" if len(off) > _NAMED else ""
             many = f"All {n:,}" if 1 < n == len(off) else f"{len(off):,} of the {n:,}"
-            said = f"{many} groups {'is' if len(off) == 1 else 'are'} off: {', '.join(named)}{more}."
+            said = f"{many} subgroups {'is' if len(off) == 1 else 'are'} off: {', '.join(named)}{more}."
         differ = [c.name for c in self.columns if c.heterogeneity.pvalue <= 1 - self.level]
         if differ:
-            said += f" Groups of {', '.join(differ)} differ at the same score."
+            said += f" Subgroups of {', '.join(differ)} differ at the same score."
         return said
 
     def _sections(self) -> list[Section]:
         out = []
         for column in self.columns:
-            groups = column.groups
+            subgroups = column.subgroups
             told: dict[str, list[Any]] = {
-                "group": [g.name for g in groups],
-                "rows": [g.n_samples for g in groups],
-                "observed": [_means(g)[0] for g in groups],
-                "stated": [_means(g)[1] for g in groups],
-                "gap": [g.gap for g in groups],
-                "gap_low": [g.gap_interval.low for g in groups],
-                "gap_high": [g.gap_interval.high for g in groups],
-                "error": [g.error for g in groups],
-                "error_low": [g.error_interval.low for g in groups],
-                "error_high": [g.error_interval.high for g in groups],
-                "p, adjusted": [pvalue_text(g.adjusted) for g in groups],
+                "subgroup": [g.name for g in subgroups],
+                "rows": [g.n_samples for g in subgroups],
+                "observed": [_means(g)[0] for g in subgroups],
+                "stated": [_means(g)[1] for g in subgroups],
+                "gap": [g.gap for g in subgroups],
+                "gap_low": [g.gap_interval.low for g in subgroups],
+                "gap_high": [g.gap_interval.high for g in subgroups],
+                "error": [g.error for g in subgroups],
+                "error_low": [g.error_interval.low for g in subgroups],
+                "error_high": [g.error_interval.high for g in subgroups],
+                "p, adjusted": [pvalue_text(g.adjusted) for g in subgroups],
             }
-            notes = [self._key(), *self._between(column), *(f"{g.name}: {text}" for g in groups for text in g.warnings)]
-            marked = [bool(g.adjusted <= 1 - self.level) for g in groups]
+            notes = [
+                self._key(),
+                *self._between(column),
+                *(f"{g.name}: {text}" for g in subgroups for text in g.warnings),
+            ]
+            marked = [bool(g.adjusted <= 1 - self.level) for g in subgroups]
             out.append(Section(column.name, told, marked, "; ".join(notes)))
         return out
 
     def _columns(self) -> dict[str, Any]:
         plain_names = ("n_samples", "base_rate", "mean_probability", "gap", "error", "pvalue", "adjusted", "holm", "bh")
         columns: dict[str, list[Any]] = {
-            "column": [column.name for column in self.columns for _ in column.groups],
-            "group": [group.name for group in self.groups],
+            "column": [column.name for column in self.columns for _ in column.subgroups],
+            "subgroup": [subgroup.name for subgroup in self.subgroups],
         }
-        columns |= {name: [getattr(group, name) for group in self.groups] for name in plain_names}
+        columns |= {name: [getattr(subgroup, name) for subgroup in self.subgroups] for name in plain_names}
         for name in ("gap_interval", "error_interval"):
             short = name.removesuffix("_interval")
-            columns[f"{short}_low"] = [getattr(group, name).low for group in self.groups]
-            columns[f"{short}_high"] = [getattr(group, name).high for group in self.groups]
-        columns["warnings"] = ["; ".join(group.warnings) for group in self.groups]
+            columns[f"{short}_low"] = [getattr(subgroup, name).low for subgroup in self.subgroups]
+            columns[f"{short}_high"] = [getattr(subgroup, name).high for subgroup in self.subgroups]
+        columns["warnings"] = ["; ".join(subgroup.warnings) for subgroup in self.subgroups]
         return columns
 
 
-def _means(group: Subgroup) -> tuple[str, str]:
+def _means(subgroup: Subgroup) -> tuple[str, str]:
     """What was observed and what was stated, with the digits that so many rows allow."""
-    spread = 0.5 / np.sqrt(group.n_samples)
-    return known(group.base_rate, spread), known(group.mean_probability, spread)
+    spread = 0.5 / np.sqrt(subgroup.n_samples)
+    return known(subgroup.base_rate, spread), known(subgroup.mean_probability, spread)
 
 
-def _way(group: Subgroup) -> str:
-    """The direction of a group's gap, observed less stated, in words; nothing where it may be 0."""
-    low, high = group.gap_interval
+def _way(subgroup: Subgroup) -> str:
+    """The direction of a subgroup's gap, observed less stated, in words; nothing where it may be 0."""
+    low, high = subgroup.gap_interval
     return "happens more often than stated, " if low > 0 else "happens less often than stated, " if high < 0 else ""
 
 

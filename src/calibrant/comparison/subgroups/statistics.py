@@ -1,4 +1,4 @@
-"""Statistics of one group: its gap in the large with an interval, and whether it is calibrated."""
+"""Statistics of one subgroup: its gap in the large with an interval, and whether it is calibrated."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .rows import Rows
 
 #: Rows up to which the distribution of a sum of outcomes is worked out, in intervals and in p-values.
 _EXACT_INTERVAL, _EXACT_TEST = 200, 2000
-#: Numbers drawn at most for one group's test: beyond, its limiting distribution is used.
+#: Numbers drawn at most for one subgroup's test: beyond, its limiting distribution is used.
 _MOST_DRAWN = 10_000_000
-#: How far below ``(1 - level) / groups`` p-values of draws should reach, the numbers drawn for that at most, and how
+#: How far below ``(1 - level) / subgroups`` p-values of draws should reach, the numbers drawn for that at most, and how
 #: far they reach whatever the cost.
 _FINE, _MORE_DRAWN, _COARSE = 20, 20_000_000, 2
-#: Cells of logits within which rows of a large group become two nodes each, and rows of which there must be so many:
+#: Cells of logits within which rows of a large subgroup become two nodes each, and rows of which there must be so many:
 #: means of chances are then right to some 1e-13.
 _CELLS, _LARGE = 4096, 1 << 14
 
@@ -66,7 +66,7 @@ def gap_interval(rows: Rows, level: float) -> Interval:
 
 
 def _nodes(z: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Logits and their weights; of a large group fewer, over which means of smooth functions are the same."""
+    """Logits and their weights; of a large subgroup fewer, over which means of smooth functions are the same."""
     if z.size < _LARGE:
         return z, weights
     inner = np.isfinite(z)
@@ -131,10 +131,10 @@ def outcomes_pmf(chances: FloatArray) -> FloatArray:
     return parts[0] if parts else np.ones(1)
 
 
-def group_pvalue(rows: Rows, test: str, n_resamples: int, rng: np.random.Generator, smallest: float = 1.0) -> float:
-    """p-value of a group by one of the tests that :func:`subgroup_calibration` offers.
+def subgroup_pvalue(rows: Rows, test: str, n_resamples: int, rng: np.random.Generator, smallest: float = 1.0) -> float:
+    """p-value of a subgroup by one of the tests that :func:`subgroup_calibration` offers.
 
-    ``smallest``: what it is compared with, 1 - level over the number of groups; draws are made to reach below.
+    ``smallest``: what it is compared with, 1 - level over the number of subgroups; draws are made to reach below.
     """
     if rows.groups is not None:
         return _flipped_pvalue(rows, rows.groups, test, n_resamples, rng, smallest)

@@ -10,7 +10,7 @@ from ...data.types import FloatArray
 from ...estimators.base import Cells
 from ..inference.bands import binomial_consistency, bootstrap_band, clopper_pearson, consistency_band, wilson_interval
 from ..inference.isotonic_bands import simultaneous_band, steps
-from ..inference.steps import Groups
+from ..inference.tied_scores import TiedScores
 
 #: Names of bands; the last two are confidence intervals of bins.
 BANDS = ("confidence", "consistency", "simultaneous", "wilson", "clopper-pearson")
@@ -54,14 +54,14 @@ def binned_band(band: str, scores: FloatArray, observed: FloatArray, size: Float
 
 
 def smooth_band(
-    band: str, cells: Cells, groups: Groups | None, level: float, n_resamples: int, rng: np.random.Generator
+    band: str, cells: Cells, ties: TiedScores | None, level: float, n_resamples: int, rng: np.random.Generator
 ) -> Band:
     """Band of a smooth curve; the simultaneous one is of the increasing curves that the rows allow."""
     if band == "consistency":
         return Band(*consistency_band(cells, level, n_resamples, rng))
     if band == "confidence":
         return Band(*bootstrap_band(cells, level, n_resamples, rng))
-    if groups is None or not groups.size:
+    if ties is None or not ties.size:
         return Band.none(cells.scores.size)
-    lower, upper = steps(groups, *simultaneous_band(groups, level), cells.scores)
+    lower, upper = steps(ties, *simultaneous_band(ties, level), cells.scores)
     return Band(lower, np.full(lower.shape, np.nan), upper)

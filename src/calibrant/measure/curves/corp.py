@@ -11,7 +11,7 @@ from ...data.types import FloatArray, Label
 from ...estimators import Isotonic
 from ...estimators.isotonic import isotonic_means
 from ..inference.isotonic_bands import consistency_band, likelihood_ratio_band, simultaneous_band, steps
-from ..inference.steps import MOST, Groups
+from ..inference.tied_scores import MOST, TiedScores
 from ..result import ReliabilityCurve
 from .band_kinds import Band
 
@@ -31,8 +31,8 @@ def isotonic_curve(
     band: str = "confidence",
 ) -> ReliabilityCurve:
     """Curve of one problem. Cost O(n log n), and that of the band."""
-    return curve_of_groups(
-        Groups.of(problem, most=None),
+    return curve_of_ties(
+        TiedScores.of(problem, most=None),
         domain=problem.domain,
         label=problem.label,
         notion=notion,
@@ -44,8 +44,8 @@ def isotonic_curve(
     )
 
 
-def curve_of_groups(
-    groups: Groups,
+def curve_of_ties(
+    ties: TiedScores,
     *,
     domain: tuple[float, float],
     label: Label,
@@ -56,7 +56,7 @@ def curve_of_groups(
     rng: np.random.Generator | None,
     band: str = "confidence",
 ) -> ReliabilityCurve:
-    """Curve with one value a group; steps lie midway between neighbouring scores."""
+    """Curve with one value per score; steps lie midway between neighbouring scores."""
     low, high = domain
     nothing: FloatArray = np.full(1, np.nan, dtype=np.float64)
     scores: FloatArray = nothing
@@ -64,11 +64,11 @@ def curve_of_groups(
     count: FloatArray = np.zeros(1)
     edges: FloatArray = np.array([low, high])
     found = Band.none(1)
-    if groups.size:
-        scores, count = groups.score, groups.count
-        observed = isotonic_means(groups.positive, count)
+    if ties.size:
+        scores, count = ties.score, ties.count
+        observed = isotonic_means(ties.positive, count)
         edges = np.concatenate([[low], _middles(scores), [high]])
-        found = Band.none(scores.size) if level is None else _band(band, groups, level, n_resamples, rng)
+        found = Band.none(scores.size) if level is None else _band(band, ties, level, n_resamples, rng)
     width = np.diff(edges)
     density = np.divide(count, width * count.sum(), out=np.zeros_like(count), where=(count > 0) & (width > 0))
     return ReliabilityCurve(
@@ -90,18 +90,18 @@ def curve_of_groups(
     )
 
 
-def _band(band: str, groups: Groups, level: float, n_resamples: int, rng: np.random.Generator | None) -> Band:
-    """Band at each group; of very many, found from fewer."""
-    few = groups.merged(MOST)
+def _band(band: str, ties: TiedScores, level: float, n_resamples: int, rng: np.random.Generator | None) -> Band:
+    """Band at each score; of very many, found from fewer."""
+    few = ties.merged(MOST)
     if band == "simultaneous":
-        lower, upper = steps(few, *simultaneous_band(few, level), groups.score)
+        lower, upper = steps(few, *simultaneous_band(few, level), ties.score)
         return Band(lower, np.full(lower.shape, np.nan), upper)
     if band == "consistency":
         found = Band(*consistency_band(few, level, n_resamples, np.random.default_rng(rng)))
     else:
         lower, upper = likelihood_ratio_band(few, level)
         found = Band(lower, np.full(lower.shape, np.nan), upper)
-    return found if few is groups else Band(*(np.interp(groups.score, few.score, v) for v in found))
+    return found if few is ties else Band(*(np.interp(ties.score, few.score, v) for v in found))
 
 
 def _middles(scores: FloatArray) -> FloatArray:

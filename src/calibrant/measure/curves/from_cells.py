@@ -10,7 +10,7 @@ from ...data.types import FloatArray, Label
 from ...estimators.base import MIN_LOCAL_SIZE, CellEstimator, Cells
 from ...estimators.fitted import DrawnFromNodes
 from ...sums import BinMoments
-from ..inference.steps import Groups
+from ..inference.tied_scores import TiedScores
 from ..result import ReliabilityCurve
 from .band_kinds import Band, binned_band, smooth_band
 
@@ -25,11 +25,11 @@ def curve_from(
     n_resamples: int,
     rng: np.random.Generator,
     band: str = "confidence",
-    groups: Groups | None = None,
+    ties: TiedScores | None = None,
 ) -> ReliabilityCurve:
     """Curve of one problem from its summary; cost independent of the number of rows.
 
-    A smooth curve's simultaneous band needs groups of its rows.
+    A smooth curve's simultaneous band needs the scores of its rows.
     """
     estimator = estimator._drawn_as or DrawnFromNodes()
     summary = estimator._shown(summary)
@@ -46,7 +46,7 @@ def curve_from(
         known = cells.local_size >= MIN_LOCAL_SIZE
         observed = np.clip(cells.scores + cells.gap, 0, 1)
         if level is not None:
-            found = smooth_band(band, cells, groups, level, n_resamples, rng)
+            found = smooth_band(band, cells, ties, level, n_resamples, rng)
         width = np.full(cells.count.shape, (cells.scores[-1] - cells.scores[0]) / (cells.scores.size - 1))
     return ReliabilityCurve(
         scores=cells.scores,

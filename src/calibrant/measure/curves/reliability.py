@@ -17,10 +17,10 @@ from ...data.verbs import InputOptions, verb
 from ...estimators import AdaptiveKernel, Binned, CellEstimator, Density, Isotonic, ResidualKernel
 from ...estimators.named import NAMES, estimator_named
 from ...notions import Classwise, Notion, TopLabel, as_notion
-from ..inference.steps import MOST, Groups
+from ..inference.tied_scores import MOST, TiedScores
 from ..result import ReliabilityCurve
 from .band_kinds import check_band
-from .corp import curve_of_groups, is_isotonic
+from .corp import curve_of_ties, is_isotonic
 from .from_cells import curve_from
 
 _OF_CURVES: dict[str, CellEstimator] = {
@@ -117,7 +117,7 @@ def reliability_curve(
     -----
     Cost: O(n + R · G log G) with G the grid (128 to 1024 cells, six a bandwidth): the band does not depend
     on n. Isotonic curves and simultaneous bands sort the rows; beyond 20 000 distinct scores, bands are found from
-    some 2000 groups of them. The percentile band describes sampling noise only, not the smoothing bias, and collapses
+    some 2000 runs of them. The percentile band describes sampling noise only, not the smoothing bias, and collapses
     where all nearby outcomes agree. What the bands cover is simulated in docs/bands.md.
 
     References
@@ -177,7 +177,7 @@ class Drawn:
         """Curve of one problem."""
         summary = None if self.estimator is None else self.estimator.summarize(problem)
         about = (problem.label, problem.domain, problem.n_samples)
-        return self.curve(*about, summary, partial(Groups.of, problem))
+        return self.curve(*about, summary, partial(TiedScores.of, problem))
 
     def curve(
         self,
@@ -185,15 +185,15 @@ class Drawn:
         domain: tuple[float, float],
         n_samples: int,
         summary: Any,
-        groups: Callable[[int | None], Groups],
+        ties: Callable[[int | None], TiedScores],
     ) -> ReliabilityCurve:
-        """Curve of sums, and of groups of neighbouring scores (so many at most) where these are needed."""
+        """Curve of sums, and of runs of neighbouring scores (so many at most) where these are needed."""
         if self.estimator is None:
             about: dict[str, Any] = {"domain": domain, "label": label, "n_samples": n_samples}
-            return curve_of_groups(groups(None), **about, **self.options)
+            return curve_of_ties(ties(None), **about, **self.options)
         rows = self.band == "simultaneous" and not isinstance(self.estimator, Binned)
-        found = groups(MOST) if rows and self.options["level"] is not None else None
-        return curve_from(self.estimator, summary, label=label, groups=found, **self.options)
+        found = ties(MOST) if rows and self.options["level"] is not None else None
+        return curve_from(self.estimator, summary, label=label, ties=found, **self.options)
 
 
 def curve_estimator(estimator: str | CellEstimator | Isotonic, name: str = "estimator") -> CellEstimator:

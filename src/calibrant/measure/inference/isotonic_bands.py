@@ -10,15 +10,15 @@ import numpy as np
 from ...data.types import AnyArray, FloatArray
 from ...estimators.isotonic import isotonic_means
 from .bands import clopper_pearson, quantiles
-from .steps import Groups
+from .tied_scores import TiedScores
 
 #: Scores at which resampled fits are kept, and those at which the likelihood ratio is inverted; straight in between.
 CONSISTENCY_POINTS, RATIO_POINTS = 512, 128
-#: Groups at either end that are points of their own.
+#: Scores at either end that are points of their own.
 OUTER = 16
 #: Draws worked on at a time.
 _TOGETHER = 1 << 20
-#: A group of this many samples with one score, pooled with no other, has the chi-squared distribution of a proportion.
+#: This many samples with one score, pooled with no other, has the chi-squared distribution of a proportion.
 _ATOM = 10.0
 #: Runs of fewer samples bound hardly anything, and each run that is tested widens all others.
 _LEAST = 5.0
@@ -29,25 +29,25 @@ LIMIT = (0.0, 0.065, 0.283, 0.436, 0.657, 0.991, 1.244, 1.611, 2.265, 2.96, 3.90
 
 
 def consistency_band(
-    groups: Groups, level: float, n_resamples: int, rng: np.random.Generator
+    ties: TiedScores, level: float, n_resamples: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Lower end, median and upper end of isotonic fits to outcomes drawn from the scores, at each group.
+    """Lower end, median and upper end of isotonic fits to outcomes drawn from the scores, at each score.
 
     Source: Bröcker & Smith (2007); Dimitriadis, Gneiting & Jordan (2021) for isotonic fits. Cost O(R m).
     """
-    at = _points(groups, CONSISTENCY_POINTS)
+    at = _points(ties, CONSISTENCY_POINTS)
     fits = np.empty((n_resamples, at.size))
-    together = max(1, _TOGETHER // max(groups.size, 1))
+    together = max(1, _TOGETHER // max(ties.size, 1))
     for first in range(0, n_resamples, together):
-        draws = groups.drawn(groups.score, min(together, n_resamples - first), rng)
+        draws = ties.drawn(ties.score, min(together, n_resamples - first), rng)
         for r, positive in enumerate(draws, first):
-            fits[r] = isotonic_means(positive, groups.count)[at]
-    lower, median, upper = (np.interp(groups.score, groups.score[at], v) for v in quantiles(fits, level))
+            fits[r] = isotonic_means(positive, ties.count)[at]
+    lower, median, upper = (np.interp(ties.score, ties.score[at], v) for v in quantiles(fits, level))
     return lower, median, upper
 
 
-def likelihood_ratio_band(groups: Groups, level: float, at: AnyArray | None = None) -> tuple[FloatArray, FloatArray]:
-    """Pointwise confidence interval of an increasing probability at each group, by inverting the likelihood ratio.
+def likelihood_ratio_band(ties: TiedScores, level: float, at: AnyArray | None = None) -> tuple[FloatArray, FloatArray]:
+    """Pointwise confidence interval of an increasing probability at each score, by inverting the likelihood ratio.
 
     A value is kept unless the best increasing curve through it is too much less likely than the best of all. The limit
     distribution of that ratio has no parameter, so nothing is resampled or smoothed (and a bootstrap of the isotonic
@@ -55,25 +55,25 @@ def likelihood_ratio_band(groups: Groups, level: float, at: AnyArray | None = No
     samples on either side: there the interval reaches at least as far as the exact ones of two runs, that of all
     samples up to the end, and that of n^(2/3) samples inwards.
 
-    Source: Banerjee & Wellner (2001), *Likelihood ratio tests for monotone functions*. Cost O(m) at each of some groups
+    Source: Banerjee & Wellner (2001), *Likelihood ratio tests for monotone functions*. Cost O(m) at each of some scores
     (``at``; by default :data:`RATIO_POINTS`), with straight lines in between.
     """
-    at = _points(groups, RATIO_POINTS) if at is None else at
-    fit = isotonic_means(groups.positive, groups.count)
-    most = float(_log_likelihood(groups.positive, groups.count, fit))
+    at = _points(ties, RATIO_POINTS) if at is None else at
+    fit = isotonic_means(ties.positive, ties.count)
+    most = float(_log_likelihood(ties.positive, ties.count, fit))
     lower, upper = np.empty(at.size), np.empty(at.size)
     for i, j in enumerate(at):
-        point = _Point.of(groups, int(j))
-        limit = most - _limit(groups, fit, int(j), level) / 2
+        point = _Point.of(ties, int(j))
+        limit = most - _limit(ties, fit, int(j), level) / 2
         lower[i], upper[i] = _ends(point.log_likelihood, limit, float(fit[j]))
-    low, high = _exact_at_ends(groups, at, level)
+    low, high = _exact_at_ends(ties, at, level)
     lower, upper = np.fmin(lower, low), np.fmax(upper, high)
-    return np.interp(groups.score, groups.score[at], lower), np.interp(groups.score, groups.score[at], upper)
+    return np.interp(ties.score, ties.score[at], lower), np.interp(ties.score, ties.score[at], upper)
 
 
-def _exact_at_ends(groups: Groups, at: AnyArray, level: float) -> tuple[FloatArray, FloatArray]:
-    """Exact bounds of the groups near either end, by runs before and behind; NaN elsewhere."""
-    positive, count = (np.concatenate([[0.0], np.cumsum(v)]) for v in (groups.positive, groups.count))
+def _exact_at_ends(ties: TiedScores, at: AnyArray, level: float) -> tuple[FloatArray, FloatArray]:
+    """Exact bounds of the scores near either end, by runs before and behind; NaN elsewhere."""
+    positive, count = (np.concatenate([[0.0], np.cumsum(v)]) for v in (ties.positive, ties.count))
     reach = float(count[-1]) ** (2 / 3)
     before, behind = count[at + 1], count[-1] - count[at]
     near = np.minimum(before, behind) <= reach
@@ -87,7 +87,7 @@ def _exact_at_ends(groups: Groups, at: AnyArray, level: float) -> tuple[FloatArr
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """One group, and the isotonic blocks (positives, counts, means) of the groups before and behind it alone."""
+    """One score, and the isotonic blocks (positives, counts, means) of those before and behind it alone."""
 
     positive: float
     count: float
@@ -95,12 +95,12 @@ class _Point:
     behind: tuple[FloatArray, FloatArray, FloatArray]
 
     @classmethod
-    def of(cls, groups: Groups, j: int) -> _Point:
+    def of(cls, ties: TiedScores, j: int) -> _Point:
         sides = (
-            _blocks(groups.positive[:j], groups.count[:j]),
-            _blocks(groups.positive[j + 1 :], groups.count[j + 1 :]),
+            _blocks(ties.positive[:j], ties.count[:j]),
+            _blocks(ties.positive[j + 1 :], ties.count[j + 1 :]),
         )
-        return cls(float(groups.positive[j]), float(groups.count[j]), *sides)
+        return cls(float(ties.positive[j]), float(ties.count[j]), *sides)
 
     def log_likelihood(self, theta: FloatArray) -> FloatArray:
         """That of the best increasing curves through each theta here: fits of both sides, cut off at theta."""
@@ -127,12 +127,12 @@ def _log_likelihood(positive: FloatArray, count: FloatArray, chance: FloatArray)
     return np.asarray(np.sum(xlogy(positive, chance) + xlog1py(count - positive, -chance), axis=0))
 
 
-def _limit(groups: Groups, fit: FloatArray, j: int, level: float) -> float:
-    """Quantile of the likelihood ratio at a group."""
+def _limit(ties: TiedScores, fit: FloatArray, j: int, level: float) -> float:
+    """Quantile of the likelihood ratio at a score."""
     from scipy.special import chdtri
 
     alone = (j == 0 or fit[j - 1] < fit[j]) and (j == fit.size - 1 or fit[j] < fit[j + 1])
-    if alone and groups.low[j] == groups.high[j] and groups.count[j] >= _ATOM:
+    if alone and ties.low[j] == ties.high[j] and ties.count[j] >= _ATOM:
         return float(chdtri(1, 1 - level))
     if level > LIMIT_LEVELS[-1]:  # the tail falls like that of a chi-squared distribution, whose quantiles are larger
         return float(LIMIT[-1] * chdtri(1, 1 - level) / chdtri(1, 1 - LIMIT_LEVELS[-1]))
@@ -153,34 +153,34 @@ def _ends(function: Callable[[FloatArray], FloatArray], limit: float, top: float
     return float(outside[0]), float(outside[1])
 
 
-def simultaneous_band(groups: Groups, level: float) -> tuple[FloatArray, FloatArray]:
+def simultaneous_band(ties: TiedScores, level: float) -> tuple[FloatArray, FloatArray]:
     r"""Band that holds every increasing P(o = 1 | s) at all scores at once with probability ``level``, for any n.
 
     .. math:: U_i = \min_{I:\, i \le \min I} u(I), \qquad L_i = \max_{I:\, \max I \le i} l(I)
 
-    over runs I of groups, with exact (Clopper–Pearson) bounds u and l, each at an error of ``(1 - level) / 2`` divided
+    over runs I of ties, with exact (Clopper–Pearson) bounds u and l, each at an error of ``(1 - level) / 2`` divided
     by the number of runs: the frequency in a run bounds all probabilities before it from above, all behind it from
     below. The runs, geometric in length and a quarter of it apart, depend on scores alone; with all m²/2 of them each
     bound would pay for many more.
 
-    Between groups the lower bound is that of the last group before, the upper one that of the first behind
+    Between scores the lower bound is that of the last score before, the upper one that of the first behind
     (:func:`steps`). Exact for rows and repeats; for other weights, as good as an effective sample size.
 
     Source: Dimitriadis, Dümbgen, Henzi, Puke & Ziegel (2023), *Honest calibration assessment for binary outcome
     predictions*. Cost O(m).
     """
-    first, last = runs(groups.count)
-    positive, count = (np.concatenate([[0.0], np.cumsum(v)]) for v in (groups.positive, groups.count))
+    first, last = runs(ties.count)
+    positive, count = (np.concatenate([[0.0], np.cumsum(v)]) for v in (ties.positive, ties.count))
     h, n = positive[last + 1] - positive[first], count[last + 1] - count[first]
     low, high = clopper_pearson(h, n, 1 - (1 - level) / first.size)
-    lower, upper = np.zeros(groups.size), np.ones(groups.size)
+    lower, upper = np.zeros(ties.size), np.ones(ties.size)
     np.maximum.at(lower, last, low)
     np.minimum.at(upper, first, high)
     return np.maximum.accumulate(lower), np.minimum.accumulate(upper[::-1])[::-1]
 
 
 def runs(count: FloatArray) -> tuple[AnyArray, AnyArray]:
-    """First and last group of the runs that are tested: all lengths 1, 2, 3, 4, 6, 8, 12, … that hold enough."""
+    """First and last score of the runs that are tested: all lengths 1, 2, 3, 4, 6, 8, 12, … that hold enough."""
     m = count.size
     total = np.concatenate([[0.0], np.cumsum(count)])
     found = [(np.zeros(1, dtype=np.intp), np.full(1, m - 1, dtype=np.intp))]
@@ -195,17 +195,17 @@ def runs(count: FloatArray) -> tuple[AnyArray, AnyArray]:
     return np.concatenate([f for f, _ in found]), np.concatenate([b for _, b in found])
 
 
-def steps(groups: Groups, lower: FloatArray, upper: FloatArray, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """A simultaneous band at any scores: what is known of an increasing curve from the groups on either side."""
-    before = np.searchsorted(groups.high, scores, side="right")
-    behind = np.searchsorted(groups.low, scores, side="left")
+def steps(ties: TiedScores, lower: FloatArray, upper: FloatArray, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """A simultaneous band at any scores: what is known of an increasing curve from the scores on either side."""
+    before = np.searchsorted(ties.high, scores, side="right")
+    behind = np.searchsorted(ties.low, scores, side="left")
     return np.concatenate([[0.0], lower])[before], np.append(upper, 1.0)[behind]
 
 
-def _points(groups: Groups, most: int) -> AnyArray:
-    """Groups that stand for all: every one where there are few, else evenly many samples apart, both ends included."""
-    if groups.size <= most:
-        return np.arange(groups.size)
-    running = np.cumsum(groups.count)
-    found = np.minimum(np.searchsorted(running, np.linspace(0, running[-1], most)), groups.size - 1)
-    return np.unique(np.concatenate([np.arange(OUTER), found, np.arange(groups.size - OUTER, groups.size)]))
+def _points(ties: TiedScores, most: int) -> AnyArray:
+    """Scores that stand for all: every one where there are few, else evenly many samples apart, both ends included."""
+    if ties.size <= most:
+        return np.arange(ties.size)
+    running = np.cumsum(ties.count)
+    found = np.minimum(np.searchsorted(running, np.linspace(0, running[-1], most)), ties.size - 1)
+    return np.unique(np.concatenate([np.arange(OUTER), found, np.arange(ties.size - OUTER, ties.size)]))

@@ -29,8 +29,8 @@ def observer_of(
     """What finds observed frequencies, for any labels and weights of the same rows; scores are sorted here, once."""
     k = stated.shape[1]
     if estimator == "exact":
-        _, group = np.unique(stated, axis=0, return_inverse=True)
-        return lambda codes: lambda weights: (_group_means(group.reshape(-1), codes, weights, k), None)
+        _, cell = np.unique(stated, axis=0, return_inverse=True)
+        return lambda codes: lambda weights: (_cell_means(cell.reshape(-1), codes, weights, k), None)
     columns = [1] if k == 2 else list(range(k))
     if estimator == "corp":
         found = [RowsByScore.of(stated[:, c]) for c in columns]
@@ -55,11 +55,11 @@ def _joined(columns: list[FloatArray]) -> FloatArray:
     return np.column_stack([1 - columns[0], columns[0]] if len(columns) == 1 else columns)
 
 
-def _group_means(group: AnyArray, codes: AnyArray, weights: FloatArray, k: int) -> FloatArray:
-    m = int(group.max()) + 1
-    sums = np.bincount(group * k + codes, weights=weights, minlength=m * k).reshape(m, k)
+def _cell_means(cell: AnyArray, codes: AnyArray, weights: FloatArray, k: int) -> FloatArray:
+    m = int(cell.max()) + 1
+    sums = np.bincount(cell * k + codes, weights=weights, minlength=m * k).reshape(m, k)
     whole = sums.sum(axis=1, keepdims=True)
-    return np.asarray(np.divide(sums, whole, out=np.zeros(sums.shape), where=whole > 0)[group])
+    return np.asarray(np.divide(sums, whole, out=np.zeros(sums.shape), where=whole > 0)[cell])
 
 
 def _slot_means(slot: AnyArray, values: FloatArray, weights: FloatArray) -> FloatArray:

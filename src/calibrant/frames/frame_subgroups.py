@@ -1,4 +1,4 @@
-"""`FrameGroups`: an accumulator for each value of a column, and what they say side by side."""
+"""`FrameSubgroups`: an accumulator for each value of a column, and what they say side by side."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from ..measure.streaming import Accumulator
 from ..significance.from_sums import DRAWS, SumsTest
 from ..significance.multiple import benjamini_hochberg, holm
 
-#: Draws of one group's test.
+#: Draws of one subgroup's test.
 _MOST_DRAWS = 20_000
 
 
 @dataclass(frozen=True, repr=False)
-class GroupEstimate(Result):
-    """What the rows of one group say.
+class SubgroupEstimate(Result):
+    """What the rows of one subgroup say.
 
     Attributes
     ----------
@@ -46,9 +46,9 @@ class GroupEstimate(Result):
         Calibration error.
     error_interval : Interval
     pvalue : float
-        Of the test that the group is calibrated (see :meth:`FrameGroups.estimate`).
+        Of the test that the subgroup is calibrated (see :meth:`FrameSubgroups.estimate`).
     adjusted : float
-        The same, corrected for the number of groups.
+        The same, corrected for the number of subgroups.
     """
 
     name: str
@@ -64,14 +64,14 @@ class GroupEstimate(Result):
 
 
 @dataclass(frozen=True, repr=False)
-class GroupEstimates(Table):
-    """Calibration errors of groups, with intervals and p-values corrected for their number.
+class SubgroupEstimates(Table):
+    """Calibration errors of subgroups, with intervals and p-values corrected for their number.
 
     Attributes
     ----------
     column : str
-        Whose values the groups are.
-    groups : tuple of GroupEstimate
+        Whose values the subgroups are.
+    subgroups : tuple of SubgroupEstimate
         In the order of their values, missing ones last.
     notion, estimator, adjust : str
     level : float
@@ -80,7 +80,7 @@ class GroupEstimates(Table):
     """
 
     column: str
-    groups: tuple[GroupEstimate, ...]
+    subgroups: tuple[SubgroupEstimate, ...]
     notion: str
     estimator: str
     adjust: str
@@ -88,16 +88,16 @@ class GroupEstimates(Table):
     n_samples: int
 
     @property
-    def rejected(self) -> tuple[GroupEstimate, ...]:
-        """Groups that are not calibrated, by adjusted p-values."""
-        return tuple(g for g in self.groups if g.adjusted <= 1 - self.level)
+    def rejected(self) -> tuple[SubgroupEstimate, ...]:
+        """Subgroups that are not calibrated, by adjusted p-values."""
+        return tuple(g for g in self.subgroups if g.adjusted <= 1 - self.level)
 
     def __str__(self) -> str:
-        width = min(max(len(printable(n)) for n in (self.column, *(g.name for g in self.groups))), 28)
+        width = min(max(len(printable(n)) for n in (self.column, *(g.name for g in self.subgroups))), 28)
         head = f"{printable(self.column)[:width]:<{width}}{'rows':>13}{'observed':>10}{'stated':>8}{'gap':>9}"
-        lines = [f"Calibration by group: {self.n_samples:,} rows, {100 * self.level:g} % intervals", ""]
+        lines = [f"Calibration by subgroup: {self.n_samples:,} rows, {100 * self.level:g} % intervals", ""]
         lines.append(f"  {head}  {'error':^26}{'p':>8}{'p adj.':>9}")
-        for g in self.groups:
+        for g in self.subgroups:
             value, low, high = (known(v, half_width(*g.error_interval)) for v in (g.error, *g.error_interval))
             spread = 0.5 / np.sqrt(g.n_samples)
             observed, stated = known(g.base_rate, spread), known(g.mean_probability, spread)
@@ -110,26 +110,29 @@ class GroupEstimates(Table):
         return printable_lines("\n".join(lines))
 
     def _marked(self) -> list[bool]:
-        return [bool(group.adjusted <= 1 - self.level) for group in self.groups]
+        return [bool(subgroup.adjusted <= 1 - self.level) for subgroup in self.subgroups]
 
     def _columns(self) -> dict[str, Any]:
         plain = ("n_samples", "base_rate", "mean_probability", "gap", "error", "pvalue", "adjusted")
-        out: dict[str, Any] = {"column": [self.column] * len(self.groups), "group": [g.name for g in self.groups]}
-        out |= {name: [getattr(g, name) for g in self.groups] for name in plain}
-        out["error_low"] = [g.error_interval.low for g in self.groups]
-        out["error_high"] = [g.error_interval.high for g in self.groups]
+        out: dict[str, Any] = {
+            "column": [self.column] * len(self.subgroups),
+            "subgroup": [g.name for g in self.subgroups],
+        }
+        out |= {name: [getattr(g, name) for g in self.subgroups] for name in plain}
+        out["error_low"] = [g.error_interval.low for g in self.subgroups]
+        out["error_high"] = [g.error_interval.high for g in self.subgroups]
         return out
 
 
-class FrameGroups(Shown, Mapping[Label, Accumulator]):
-    """Sums of each group of rows: a mapping from a column's value to its :class:`calibrant.Accumulator`.
+class FrameSubgroups(Shown, Mapping[Label, Accumulator]):
+    """Sums of each subgroup of rows: a mapping from a column's value to its :class:`calibrant.Accumulator`.
 
-    Groups without a row that can be read are left out. Missing values are a group of their own, None.
+    Subgroups without a row that can be read are left out. Missing values are a subgroup of their own, None.
     """
 
     def __init__(self, column: str, sums: Mapping[Label, Accumulator], dropped: int) -> None:
         self.column = column
-        #: Rows that were left out as bad, those of groups without another row too.
+        #: Rows that were left out as bad, those of subgroups without another row too.
         self.dropped = dropped
         self._sums = dict(sorted(sums.items(), key=lambda item: _order(item[0])))
 
@@ -143,13 +146,13 @@ class FrameGroups(Shown, Mapping[Label, Accumulator]):
         return len(self._sums)
 
     def _shown(self) -> Iterable[tuple[str, Any]]:
-        yield from {"column": self.column, "groups": tuple(self._sums), "n_samples": self.n_samples}.items()
+        yield from {"column": self.column, "subgroups": tuple(self._sums), "n_samples": self.n_samples}.items()
         if self.dropped:
             yield "dropped", self.dropped
 
     @property
     def n_samples(self) -> int:
-        """Rows of all groups."""
+        """Rows of all subgroups."""
         return sum(one.n_samples for one in self._sums.values())
 
     def estimate(
@@ -161,25 +164,25 @@ class FrameGroups(Shown, Mapping[Label, Accumulator]):
         adjust: str = "holm",
         n_resamples: int = 400,
         random_state: RandomState = 0,
-    ) -> GroupEstimates:
-        """Calibration error of every group, as :meth:`Accumulator.estimate`; ``.to_frame()`` is the table.
+    ) -> SubgroupEstimates:
+        """Calibration error of every subgroup, as :meth:`Accumulator.estimate`; ``.to_frame()`` is the table.
 
         P-values are those of a report's test: smoothed residuals over ranks, against draws of a calibrated model. There
-        are 999, with G groups ``2 G / (1 - level)`` if that is more and at most 20,000, so that one group that is off
-        stands out among up to 500. Cost: one estimate and these draws of 257 numbers a group, whatever the number of
-        rows.
+        are 999, with G subgroups ``2 G / (1 - level)`` if that is more and at most 20,000, so that one subgroup that is
+        off stands out among up to 500. Cost: one estimate and these draws of 257 numbers a subgroup, whatever the
+        number of rows.
 
         Parameters
         ----------
         estimator, norm, level, n_resamples, random_state
-            See :meth:`Accumulator.estimate`; every group has draws of its own.
+            See :meth:`Accumulator.estimate`; every subgroup has draws of its own.
         adjust : {"holm", "bh", "none"}, default "holm"
-            Correction for the number of groups, as in :func:`calibrant.subgroup_calibration`.
+            Correction for the number of subgroups, as in :func:`calibrant.subgroup_calibration`.
         """
         check_choice("adjust", adjust, ADJUSTMENTS)
         seeds = np.random.default_rng(random_state).integers(2**63, size=(len(self), 2))
         reader: Any = None if estimator is None else as_estimator(estimator, EmpiricalBayes())
-        # So many that a group by itself can be told from calibrated ones after the correction.
+        # So many that a subgroup by itself can be told from calibrated ones after the correction.
         draws = min(max(DRAWS, ceil(2 * len(self) / (1 - check_level(level)))), _MOST_DRAWS)
         found = []
         for (value, sums), (first, second) in zip(self.items(), seeds.tolist(), strict=True):
@@ -195,12 +198,12 @@ class FrameGroups(Shown, Mapping[Label, Accumulator]):
             found.append((value, numbers, estimate.interval, test.result.pvalue))
         pvalues = np.array([one[-1] for one in found])
         adjusted = {"holm": holm(pvalues), "bh": benjamini_hochberg(pvalues), "none": pvalues}[adjust]
-        groups = tuple(
-            GroupEstimate(_name(value), value, *numbers, interval, float(p), float(q))
+        subgroups = tuple(
+            SubgroupEstimate(_name(value), value, *numbers, interval, float(p), float(q))
             for (value, numbers, interval, p), q in zip(found, adjusted, strict=True)
         )
         about = (estimate.notion, estimate.estimator, adjust, level, self.n_samples)
-        return came_in(sums._library, GroupEstimates(self.column, groups, *about))
+        return came_in(sums._library, SubgroupEstimates(self.column, subgroups, *about))
 
 
 def _name(value: Label) -> str:

@@ -1,4 +1,4 @@
-"""`GroupCalibrator`: against written-out likelihoods, what it repairs, and how groups reach it."""
+"""`SubgroupCalibrator`: against written-out likelihoods, what it repairs, and how groups reach it."""
 
 import numpy as np
 import pandas as pd
@@ -35,7 +35,7 @@ def test_the_mode_of_the_likelihood_that_is_written_out(k):
     """With the standard deviations that were found: another optimiser, another parametrisation."""
     p, y, by, _ = sites(300, 0, k)
     w = np.random.default_rng(1).integers(1, 4, 300)
-    fitted = c.GroupCalibrator().fit(p, y, w, by=by)
+    fitted = c.SubgroupCalibrator().fit(p, y, w, by=by)
     assert fitted.slope_sd_ > 0
     assert fitted.shift_sd_ > 0.1
     q = fitted.common_.predict_proba(p)
@@ -82,7 +82,7 @@ def test_evidence_is_the_density_of_normal_estimates(k):
 def test_repairs_what_groups_differ_by(k):
     p, y, by, _ = sites(6000, 1, k)
     new, labels, at, q = sites(6000, 2, k)
-    fitted = c.GroupCalibrator().fit(p, y, by=by)
+    fitted = c.SubgroupCalibrator().fit(p, y, by=by)
     repaired = fitted.predict_proba(new, by=at)
     rows = np.arange(len(labels))
 
@@ -103,8 +103,8 @@ def test_small_groups_stay_near_the_others():
     by = np.arange(2000) % 5
     by[0], by[1:11] = 77, 88
     s[1:11], y[1:11] = np.linspace(0.4, 0.8, 10), 1
-    fitted = c.GroupCalibrator().fit(s, y, by=by)
-    assert fitted.weights_[fitted.groups_.tolist().index("77")] == 1
+    fitted = c.SubgroupCalibrator().fit(s, y, by=by)
+    assert fitted.weights_[fitted.subgroups_.tolist().index("77")] == 1
     at = np.linspace(0.01, 0.99, 50)
     unseen = fitted.predict_proba(at, by=["nobody"] * 50)[:, 1]
     for group, most in ((77, 0.1), (88, 0.3)):
@@ -116,14 +116,14 @@ def test_groups_that_do_not_differ_have_one_map():
     spreads = []
     for seed in range(8):
         s, y, _ = two(4000, seed)
-        fitted = c.GroupCalibrator().fit(s, y, by=np.random.default_rng(seed).integers(0, 20, 4000))
+        fitted = c.SubgroupCalibrator().fit(s, y, by=np.random.default_rng(seed).integers(0, 20, 4000))
         spreads.append((fitted.slope_sd_, fitted.shift_sd_))
     assert np.mean(spreads, axis=0).max() < 0.06
 
 
 def test_separated_classes_have_a_finite_map():
     s = np.concatenate([np.linspace(0.05, 0.4, 60), np.linspace(0.6, 0.95, 60)])
-    fitted = c.GroupCalibrator().fit(s, (s > 0.5).astype(int), by=np.arange(120) % 3)
+    fitted = c.SubgroupCalibrator().fit(s, (s > 0.5).astype(int), by=np.arange(120) % 3)
     assert np.abs(fitted.slopes_).max() < 10
     assert np.isfinite(fitted.predict_proba(s, by=np.arange(120) % 3)).all()
 
@@ -132,17 +132,17 @@ def test_separated_classes_have_a_finite_map():
 def test_weights_rows_and_names(k):
     p, y, by, _ = sites(240, 4, k)
     w = np.random.default_rng(0).integers(0, 3, 240)
-    one = c.GroupCalibrator().fit(p, y, w, by=by)
+    one = c.SubgroupCalibrator().fit(p, y, w, by=by)
     want = one.predict_proba(p, by=by)
-    repeated = c.GroupCalibrator().fit(np.repeat(p, w, axis=0), np.repeat(y, w), by=np.repeat(by, w))
+    repeated = c.SubgroupCalibrator().fit(np.repeat(p, w, axis=0), np.repeat(y, w), by=np.repeat(by, w))
     np.testing.assert_allclose(repeated.predict_proba(p, by=by), want, atol=2e-6)
     order = np.random.default_rng(1).permutation(240)
-    shuffled = c.GroupCalibrator().fit(p[order], y[order], w[order], by=by[order])
+    shuffled = c.SubgroupCalibrator().fit(p[order], y[order], w[order], by=by[order])
     np.testing.assert_allclose(shuffled.predict_proba(p, by=by), want, atol=2e-6)
     names = np.array(["zoo", "ant", "mid", "bee"])
-    renamed = c.GroupCalibrator().fit(p, y, w, by=names[by])
+    renamed = c.SubgroupCalibrator().fit(p, y, w, by=names[by])
     np.testing.assert_allclose(renamed.predict_proba(p, by=names[by]), want, atol=2e-6)
-    turned = c.GroupCalibrator().fit(p[:, ::-1], k - 1 - y, w, by=by)
+    turned = c.SubgroupCalibrator().fit(p[:, ::-1], k - 1 - y, w, by=by)
     np.testing.assert_allclose(turned.predict_proba(p[:, ::-1], by=by)[:, ::-1], want, atol=2e-6)
     again = c.from_dict(c.to_dict(renamed))
     np.testing.assert_array_equal(again.predict_proba(p, by=names[by]), renamed.predict_proba(p, by=names[by]))
@@ -160,8 +160,8 @@ def test_weights_rows_and_names(k):
 )
 def test_values_of_any_kind_name_groups(by, names):
     s, y, _ = two(80)
-    fitted = c.GroupCalibrator().fit(s, y, by=by)
-    assert fitted.groups_.tolist() == names
+    fitted = c.SubgroupCalibrator().fit(s, y, by=by)
+    assert fitted.subgroups_.tolist() == names
     assert np.isfinite(fitted.predict_proba(s, by=by)).all()
 
 
@@ -170,37 +170,37 @@ def test_within_a_model_groups_are_a_column_of_its_features():
     X = pd.DataFrame({"a": rng.normal(size=3000), "b": rng.normal(size=3000), "site": rng.choice(["n", "s"], 3000)})
     y = (rng.random(3000) < expit(X.a + np.where(X.site == "s", 2, 0))).astype(int)
     classifier = make_pipeline(make_column_transformer(("passthrough", ["a", "b"])), LogisticRegression())
-    model = c.CalibratedModel(classifier, c.GroupCalibrator(by="site"), cv=3, ensemble=False).fit(X, y)
-    assert model.calibrator_.groups_.tolist() == ["n", "s"]
+    model = c.CalibratedModel(classifier, c.SubgroupCalibrator(by="site"), cv=3, ensemble=False).fit(X, y)
+    assert model.calibrator_.subgroups_.tolist() == ["n", "s"]
     p = model.predict_proba(X)
     inner, one = model.pairs_[0]
     np.testing.assert_array_equal(p, one.predict_proba(inner.predict_proba(X), by=X.site))
     gap = [abs(p[X.site == s, 1].mean() - y[X.site == s].mean()) for s in ("n", "s")]
     assert max(gap) < 0.02
-    folds = c.CalibratedModel(classifier, c.GroupCalibrator(by="site"), cv=3).fit(X, y)
+    folds = c.CalibratedModel(classifier, c.SubgroupCalibrator(by="site"), cv=3).fit(X, y)
     each = [one.predict_proba(inner.predict_proba(X), by=X.site) for inner, one in folds.pairs_]
     np.testing.assert_allclose(folds.predict_proba(X), np.mean(each, axis=0))
-    numbers = c.CalibratedModel(LogisticRegression(), c.GroupCalibrator(by=1), cv=3)
+    numbers = c.CalibratedModel(LogisticRegression(), c.SubgroupCalibrator(by=1), cv=3)
     coded = np.column_stack([X.a, X.site == "s"])
-    assert numbers.fit(coded, y).pairs_[0][1].groups_.tolist() == ["0", "1"]
+    assert numbers.fit(coded, y).pairs_[0][1].subgroups_.tolist() == ["0", "1"]
 
 
 def test_groups_are_routed_through_pipelines():
     p, y, by, _ = sites(200, 5)
     with sklearn.config_context(enable_metadata_routing=True):
-        one = c.GroupCalibrator().set_fit_request(by=True).set_predict_proba_request(by=True)
+        one = c.SubgroupCalibrator().set_fit_request(by=True).set_predict_proba_request(by=True)
         pipeline = Pipeline([("repair", one)]).fit(p, y, by=by)
         through = pipeline.predict_proba(p, by=by)
-    np.testing.assert_array_equal(through, c.GroupCalibrator().fit(p, y, by=by).predict_proba(p, by=by))
+    np.testing.assert_array_equal(through, c.SubgroupCalibrator().fit(p, y, by=by).predict_proba(p, by=by))
 
 
 def test_without_groups_it_is_the_common_map():
     s, y, _ = two(300)
     plain = c.PlattScaling().fit(s, y).predict_proba(s)
-    fitted = c.GroupCalibrator().fit(s, y)
+    fitted = c.SubgroupCalibrator().fit(s, y)
     np.testing.assert_allclose(fitted.predict_proba(s), plain, atol=1e-12)
     np.testing.assert_allclose(fitted.predict_proba(s, by=["x"] * 300), plain, atol=1e-12)
-    grouped = c.GroupCalibrator().fit(s, y, by=np.arange(300) % 3)
+    grouped = c.SubgroupCalibrator().fit(s, y, by=np.arange(300) % 3)
     with pytest.warns(cal.exceptions.CalibrantWarning, match="pass by="):
         p = grouped.predict_proba(s)
     np.testing.assert_array_equal(p, grouped.predict_proba(s, by=["unseen"] * 300))
@@ -211,11 +211,11 @@ def test_without_groups_it_is_the_common_map():
 @pytest.mark.parametrize(
     ("calibrator", "by", "error", "words"),
     [
-        (c.GroupCalibrator("platt"), None, TypeError, "calibrator must be None or a calibrator"),
-        (c.GroupCalibrator(by=True), None, TypeError, "by must be the name or the number of a column"),
-        (c.GroupCalibrator(), [1, 2, 3], ValueError, "by must hold the group of each of 50 rows"),
+        (c.SubgroupCalibrator("platt"), None, TypeError, "calibrator must be None or a calibrator"),
+        (c.SubgroupCalibrator(by=True), None, TypeError, "by must be the name or the number of a column"),
+        (c.SubgroupCalibrator(), [1, 2, 3], ValueError, "by must hold the group of each of 50 rows"),
         (
-            c.GroupCalibrator(),
+            c.SubgroupCalibrator(),
             np.array([[1], *[{}] * 49], dtype=object),
             TypeError,
             "by must hold values that can name",
@@ -230,10 +230,10 @@ def test_bad_groups(calibrator, by, error, words):
 
 def test_damaged_files_are_refused():
     p, y, by, _ = sites(100, 6)
-    saved = c.to_dict(c.GroupCalibrator().fit(p, y, by=by))
+    saved = c.to_dict(c.SubgroupCalibrator().fit(p, y, by=by))
     for name, value, words in (
-        ("groups_", {"array": ["b", "a", "c", "d"], "dtype": "str"}, "different strings, ascending"),
-        ("groups_", {"array": [1, 2], "dtype": "int64"}, "array of strings"),
+        ("subgroups_", {"array": ["b", "a", "c", "d"], "dtype": "str"}, "different strings, ascending"),
+        ("subgroups_", {"array": [1, 2], "dtype": "int64"}, "array of strings"),
         ("weights_", {"array": [1.0], "dtype": "float64"}, "does not fit"),
     ):
         with pytest.raises(ValueError, match=words):

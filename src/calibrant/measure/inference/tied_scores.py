@@ -1,4 +1,4 @@
-"""`Groups`: samples in the order of their scores, equal or neighbouring scores together; what step curves need."""
+"""`TiedScores`: samples in the order of their scores, equal or neighbouring scores together; what step curves need."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from ...data.problem import Problem
 from ...data.types import AnyArray, FloatArray
 from ...sums import BinMoments
 
-#: With more distinct scores than this, bands are found from groups of neighbours: an isotonic fit pools far more.
+#: With more distinct scores than this, bands are found from runs of neighbours: an isotonic fit pools far more.
 MOST = 20_000
-#: Number of groups that are then made, and groups at either end that stay as they are: fits are steep there.
+#: Number of runs that are then made, and runs at either end that stay as they are: fits are steep there.
 FEW, OUTER = 2048, 64
 
 
 @dataclass(frozen=True, eq=False)
-class Groups:
-    """Sums over groups of neighbouring scores, ascending.
+class TiedScores:
+    """Sums over runs of tied or neighbouring scores, ascending.
 
     Attributes
     ----------
     low, high, score : ndarray of shape (m,)
-        Lowest, highest and mean score of each group.
+        Lowest, highest and mean score of each run.
     count, positive : ndarray of shape (m,)
         Samples and positives, in units of the effective sample size.
     trials : ndarray of shape (m,)
-        Whole numbers: draws with the variance of the group's outcomes are binomial with this many trials, times
+        Whole numbers: draws with the variance of the run's outcomes are binomial with this many trials, times
         ``count / trials``.
     """
 
@@ -39,8 +39,8 @@ class Groups:
     trials: FloatArray
 
     @classmethod
-    def of(cls, problem: Problem, most: int | None = MOST) -> Groups:
-        """Groups of equal scores; of neighbouring ones where there are more than ``most``. Cost O(n log n)."""
+    def of(cls, problem: Problem, most: int | None = MOST) -> TiedScores:
+        """TiedScores of equal scores; of neighbouring ones where there are more than ``most``. Cost O(n log n)."""
         scores, outcomes, weights = problem.scores, problem.outcomes, problem.weights
         if weights is not None and not weights.all():
             used = weights > 0
@@ -65,8 +65,8 @@ class Groups:
         return cls._made(at, at, at, weight * scale, np.add.reduceat(w * o, start) * scale, trials, most)
 
     @classmethod
-    def of_moments(cls, fine: BinMoments, most: int | None = MOST) -> Groups:
-        """Groups from the hard bins of a fine histogram, for rows that are gone."""
+    def of_moments(cls, fine: BinMoments, most: int | None = MOST) -> TiedScores:
+        """TiedScores from the hard bins of a fine histogram, for rows that are gone."""
         used = np.flatnonzero(fine.weight > 0)
         weight, total = fine.weight[used], float(fine.weight.sum())
         size = total if fine.integral else total**2 / float(fine.square.sum())
@@ -92,7 +92,7 @@ class Groups:
         positive: FloatArray,
         trials: FloatArray,
         most: int | None,
-    ) -> Groups:
+    ) -> TiedScores:
         found = cls(low, high, score, count, positive, trials)
         if not found.fewer:
             found = replace(found, trials=np.maximum(np.round(trials), 1.0))
@@ -100,18 +100,18 @@ class Groups:
 
     @property
     def size(self) -> int:
-        """Number of groups m."""
+        """Number of runs m."""
         return self.score.size
 
     @property
     def fewer(self) -> bool:
-        """Whether rows hang together so much that there are fewer trials than groups of scores."""
+        """Whether rows hang together so much that there are fewer trials than runs of scores."""
         return bool(self.trials.sum() < self.size * (1 - 1e-9))
 
-    def merged(self, most: int) -> Groups:
-        """These groups if there are no more than ``most``, else some :data:`FEW`, neighbours with equal counts.
+    def merged(self, most: int) -> TiedScores:
+        """These runs if there are no more than ``most``, else some :data:`FEW`, neighbours with equal counts.
 
-        No more than there are trials, if these are fewer: a group has at least one.
+        No more than there are trials, if these are fewer: a run has at least one.
         """
         outer = OUTER
         if self.fewer:
@@ -125,7 +125,7 @@ class Groups:
         begins[:outer] = begins[self.size - outer :] = True
         start = np.flatnonzero(begins)
         count = np.add.reduceat(self.count, start)
-        return Groups(
+        return TiedScores(
             self.low[start],
             self.high[np.append(start[1:], self.size) - 1],
             np.add.reduceat(self.score * self.count, start) / count,

@@ -1,4 +1,4 @@
-"""Sums over the rows of each group, all groups in one pass over tiles of rows; whether groups differ, from those."""
+"""Sums over the rows of each subgroup, all in one pass over tiles of rows; whether subgroups differ, from those."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .rows import Rows
 
 #: Rows worked on at a time: their features stay in the cache.
 _TILE = 1 << 14
-#: Information, in outcomes, below which a group's score statistic is not taken for normal.
+#: Information, in outcomes, below which a subgroup's score statistic is not taken for normal.
 _FEW = 10.0
 _DRAWS = 1999
 #: Numbers drawn at most.
@@ -29,7 +29,7 @@ _DEGREE = 4
 
 
 class PooledMap(NamedTuple):
-    """Polynomial logistic curve through all rows, of which groups may differ; without sums a constant."""
+    """Polynomial logistic curve through all rows, of which subgroups may differ; without sums a constant."""
 
     sums: LogitSums | None
     theta: FloatArray
@@ -60,8 +60,8 @@ class PooledMap(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class GroupSums:
-    r"""Sums of rows by groups, and of all rows; chances and columns are those of the pooled curve.
+class SubgroupSums:
+    r"""Sums of rows by subgroups, and of all rows; chances and columns are those of the pooled curve.
 
     Attributes
     ----------
@@ -94,10 +94,10 @@ class GroupSums:
     spread_all: FloatArray
 
     @classmethod
-    def of(cls, rows: Rows, groupings: Sequence[tuple[AnyArray, int]], pooled: PooledMap | None) -> list[GroupSums]:
-        """Of rows, and of the group of each and the number of groups by one grouping after the other."""
+    def of(cls, rows: Rows, groupings: Sequence[tuple[AnyArray, int]], pooled: PooledMap | None) -> list[SubgroupSums]:
+        """Of rows, and of the subgroup of each and the number of subgroups by one grouping after the other."""
         d = 0 if pooled is None else pooled.theta.size
-        by_group = [np.zeros((9 + 2 * d, number)) for _, number in groupings]
+        by_subgroup = [np.zeros((9 + 2 * d, number)) for _, number in groupings]
         score_all, bent_all, spread_all = np.zeros(d), np.zeros((d, d)), np.zeros((d, d))
         for start in range(0, rows.scores.size, _TILE):
             tile = rows.where(slice(start, start + _TILE))
@@ -113,12 +113,12 @@ class GroupSums:
                 score_all += left @ columns
                 bent_all += bent @ columns
                 spread_all += spread_bent @ columns
-            for totals, (codes, number) in zip(by_group, groupings, strict=True):
+            for totals, (codes, number) in zip(by_subgroup, groupings, strict=True):
                 place = codes[start : start + _TILE].astype(np.intp)
                 for total, feature in zip(totals, features, strict=False):
                     total += np.bincount(place, feature, number)
         found = []
-        for totals in by_group:
+        for totals in by_subgroup:
             fields = [*totals[:9], totals[9 : 9 + d].T, totals[9 + d :].T, score_all, bent_all, spread_all]
             found.append(cls(*fields))
         return found
@@ -130,7 +130,7 @@ class GroupSums:
 
     @property
     def gap_variance(self) -> FloatArray:
-        """Variance of each group's gap: that of its residuals, by the curve, or by its scores, whichever is largest.
+        """Variance of each subgroup's gap: that of its residuals, by the curve, or by its scores, whichever is largest.
 
         A single row has residuals without spread: its scores say what chance can do.
         """
@@ -138,7 +138,7 @@ class GroupSums:
         return np.asarray(np.maximum(np.maximum(centred, self.spread), self.stated) / self.weight**2)
 
 
-def gap_covariance(rows: Rows, codes: AnyArray, sums: GroupSums) -> FloatArray:
+def gap_covariance(rows: Rows, codes: AnyArray, sums: SubgroupSums) -> FloatArray:
     """Covariances of the gaps of subgroups that share groups of rows, (S, S)."""
     from scipy.sparse import csr_array
 
@@ -150,23 +150,23 @@ def gap_covariance(rows: Rows, codes: AnyArray, sums: GroupSums) -> FloatArray:
 
 
 def heterogeneity(
-    rows: Rows, codes: AnyArray, pooled: PooledMap | None, sums: GroupSums, rng: np.random.Generator
+    rows: Rows, codes: AnyArray, pooled: PooledMap | None, sums: SubgroupSums, rng: np.random.Generator
 ) -> TestResult:
-    """Score test of an intercept a group, added to one polynomial logistic curve for all.
+    """Score test of an intercept a subgroup, added to one polynomial logistic curve for all.
 
-    Where a group has little information, the statistic is compared with those of outcomes drawn from the common curve,
-    its fit to them linearised; of rows that hang together, with those of residuals of which whole groups of such rows
-    have changed their sign.
+    Where a subgroup has little information, the statistic is compared with those of outcomes drawn from the common
+    curve, its fit to them linearised; of rows that hang together, with those of residuals of which whole groups of such
+    rows have changed their sign.
     """
     from scipy.special import chdtrc
 
-    n_groups, n = sums.weight.size, rows.scores.size
-    about: dict[str, Any] = {"null": "outcomes at a score are as frequent in every group", "n_samples": n}
-    if n_groups < 2 or pooled is None:
-        why = "there is one group" if n_groups < 2 else "outcomes are all the same, or separated by the scores"
+    n_subgroups, n = sums.weight.size, rows.scores.size
+    about: dict[str, Any] = {"null": "outcomes at a score are as frequent in every subgroup", "n_samples": n}
+    if n_subgroups < 2 or pooled is None:
+        why = "there is one subgroup" if n_subgroups < 2 else "outcomes are all the same, or separated by the scores"
         nan = float("nan")
-        return TestResult(nan, nan, name="score test of group intercepts", warnings=(f"no test: {why}",), **about)
-    # Members of a group less what columns say of them, without making them: their products are sums of groups.
+        return TestResult(nan, nan, name="score test of subgroup intercepts", warnings=(f"no test: {why}",), **about)
+    # Members of a subgroup less what columns say of them, without making them: their products are sums of subgroups.
     slopes = np.linalg.lstsq(sums.bent_all, sums.bent.T, rcond=None)[0]
     shared = sums.spread_bent @ slopes
     covariance = np.diag(sums.spread) - shared - shared.T + slopes.T @ sums.spread_all @ slopes
@@ -183,7 +183,7 @@ def heterogeneity(
         columns, chance = pooled.at(rows.scores)
         reach = whiten[codes] - columns @ (slopes @ whiten)
         pvalue, how = _drawn(rows, chance, reach, statistic, rng), f"{_DRAWS} draws"
-    return TestResult(statistic, pvalue, name=f"score test of group intercepts, {how}", df=float(df), **about)
+    return TestResult(statistic, pvalue, name=f"score test of subgroup intercepts, {how}", df=float(df), **about)
 
 
 def _flipped(

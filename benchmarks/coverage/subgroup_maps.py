@@ -1,6 +1,6 @@
-"""Maps of groups where the truth is known: the common one, each group's alone, and `GroupCalibrator` between them.
+"""Maps of groups where the truth is known: the common one, each group's alone, and `SubgroupCalibrator` between them.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.coverage.group_maps [--repetitions 100] [--write FILE]
+    OMP_NUM_THREADS=1 python -m benchmarks.coverage.subgroup_maps [--repetitions 100] [--write FILE]
 
 Scores are Beta(0.8, 0.7) distributed (three classes: softmaxes of normal logits). Group g has the log odds
 ``0.7 exp(A_g) z + B_g``, A and B normal with the standard deviations of a column. What a map costs is its expected
@@ -41,7 +41,7 @@ def main() -> None:
     for k in (2, 3):
         lines.append(f"\n## {'Two' if k == 2 else 'Three'} classes\n")
         lines.append(
-            "| groups | sd of slopes, shifts | common | each alone | `GroupCalibrator` | minus the better one |"
+            "| groups | sd of slopes, shifts | common | each alone | `SubgroupCalibrator` | minus the better one |"
         )
         lines.append("|---|---|---:|---:|---:|---:|")
         for name, sizes in GROUPS.items():
@@ -60,7 +60,7 @@ HEAD = """
 # Maps of groups where the truth is known
 
 Written by
-`python -m benchmarks.coverage.group_maps --repetitions REPETITIONS --write benchmarks/coverage/group_maps.md`:
+`python -m benchmarks.coverage.subgroup_maps --repetitions REPETITIONS --write benchmarks/coverage/subgroup_maps.md`:
 log-loss of new rows above that of the truth, in thousandths, with standard errors; seeds are the numbers of the
 samples. The common map is `PlattScaling()` (three classes: `TemperatureScaling()`), fitted to all rows, or to each
 group's alone; scores are Beta(0.8, 0.7) distributed, or softmaxes of normal logits. Group g multiplies logits by
@@ -83,7 +83,7 @@ def _costs(k: int, sizes: list[int], spread: tuple[float, float], i: int) -> lis
     one = (c.PlattScaling if k == 2 else c.TemperatureScaling)(labels=list(range(k)))
     common = np.repeat(one.fit(p, y).predict_proba(new)[None], n_groups, axis=0)
     alone = np.stack([one.fit(p[groups == g], y[groups == g]).predict_proba(new) for g in range(n_groups)])
-    shrunk = c.GroupCalibrator(labels=list(range(k))).fit(p, y, by=groups)
+    shrunk = c.SubgroupCalibrator(labels=list(range(k))).fit(p, y, by=groups)
     ours = np.stack([shrunk.predict_proba(new, by=np.full(len(new), g)) for g in range(n_groups)])
     return [float(np.average(_divergence(truth, q), weights=sizes)) for q in (common, alone, ours)]
 

@@ -1,4 +1,4 @@
-"""A map for each group of rows, shrunk to the common one."""
+"""A map for each subgroup of rows, shrunk to the common one."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from .temperature import TemperatureScaling, softmax
 _MISSING, _ALL = "(missing)", "(all)"
 
 
-class GroupCalibrator(Calibrator):
-    r"""A map for each group, shrunk to the common one: repairs what :func:`calibrant.subgroup_calibration` finds.
+class SubgroupCalibrator(Calibrator):
+    r"""A map for each subgroup, shrunk to the common one: repairs what :func:`calibrant.subgroup_calibration` finds.
 
-    The common calibrator gives logits :math:`z = \log q`; those of group g are
+    The common calibrator gives logits :math:`z = \log q`; those of subgroup g are
 
     .. math:: z + a_g (z - c) + \gamma_g, \qquad a_g \sim N(\bar a, \sigma_a^2),\;
         \gamma_{gk} \sim N(\bar\gamma_k, \sigma_\gamma^2), \; \sum_k \gamma_{gk} = 0
 
-    with c the mean of z: for two classes a slope and a shift of the log odds. How much groups differ, σ, is learnt from
-    all of them (empirical Bayes), and decides how far a group may leave the others: by little where it has few rows, or
-    where groups hardly differ. A group that was not seen has the common map (with the mean effects).
+    with c the mean of z: for two classes a slope and a shift of the log odds. How much subgroups differ, σ, is learnt
+    from all of them (empirical Bayes), and decides how far a subgroup may leave the others: by little where it has few
+    rows, or where subgroups hardly differ. A subgroup that was not seen has the common map (with the mean effects).
 
     Parameters
     ----------
@@ -44,16 +44,16 @@ class GroupCalibrator(Calibrator):
         The common map, of as many classes as scores have; default :class:`PlattScaling` for two and
         :class:`TemperatureScaling` for more.
     by : str or int, optional
-        Column of a model's features that names the group, for use in :class:`CalibratedModel`. Otherwise groups go to
-        ``fit`` and ``predict_proba`` as ``by=``.
+        Column of a model's features that names the subgroup, for use in :class:`CalibratedModel`. Otherwise subgroups
+        go to ``fit`` and ``predict_proba`` as ``by=``.
     input, labels
         As :class:`TemperatureScaling`; they replace those of ``calibrator``.
 
     Attributes
     ----------
     common_ : fitted calibrator
-    groups_ : ndarray of shape (G,)
-        Names of groups as text, sorted; ``"(all)"`` alone where none were given.
+    subgroups_ : ndarray of shape (G,)
+        Names of subgroups as text, sorted; ``"(all)"`` alone where none were given.
     weights_ : ndarray of shape (G,)
         Weight of the rows of each.
     slopes_ : ndarray of shape (G,)
@@ -61,9 +61,9 @@ class GroupCalibrator(Calibrator):
     shifts_ : ndarray of shape (G, K)
         :math:`\gamma_g`; for two classes the shift of the log odds is the second minus the first.
     mean_slope_, mean_shift_ : float, ndarray of shape (K,)
-        Of a group that was not seen.
+        Of a subgroup that was not seen.
     slope_sd_, shift_sd_ : float
-        How much groups differ: :math:`\sigma_a, \sigma_\gamma`.
+        How much subgroups differ: :math:`\sigma_a, \sigma_\gamma`.
     centre_ : ndarray of shape (K,)
         c.
     gradient_norm_, n_iter_
@@ -71,12 +71,13 @@ class GroupCalibrator(Calibrator):
 
     Notes
     -----
-    Values of ``by`` are compared as text: 1, 1.0 and "1" are one group; None and NaN are a group of their own. A group
-    of one row is safe. σ² are posterior means, with a prior probability of a quarter that there is none, under
-    likelihoods that are taken as normal around each group's mode: with a handful of rows a group they come out too
-    small, and maps nearer to the common one than they might be. Eight rows more, of labels that the common map expects,
-    keep fits finite (as ``shrinkage="auto"``). ``benchmarks/coverage/group_maps.md`` has it beside a map for each group
-    alone, and the common one. Cost that of the common calibrator, some thirty passes of O(n K²), and O(G K³).
+    Values of ``by`` are compared as text: 1, 1.0 and "1" are one subgroup; None and NaN are a subgroup of their own. A
+    subgroup of one row is safe. σ² are posterior means, with a prior probability of a quarter that there is none, under
+    likelihoods that are taken as normal around each subgroup's mode: with a handful of rows a subgroup they come out
+    too small, and maps nearer to the common one than they might be. Eight rows more, of labels that the common map
+    expects, keep fits finite (as ``shrinkage="auto"``). ``benchmarks/coverage/subgroup_maps.md`` has it beside a map
+    for each subgroup alone, and the common one. Cost that of the common calibrator, some thirty passes of O(n K²), and
+    O(G K³).
 
     References
     ----------
@@ -86,11 +87,11 @@ class GroupCalibrator(Calibrator):
     Examples
     --------
     >>> import numpy as np
-    >>> from calibrant.calibrators import GroupCalibrator
+    >>> from calibrant.calibrators import SubgroupCalibrator
     >>> rng = np.random.default_rng(0)
     >>> p, site = rng.random(3000), rng.choice(["north", "south", "west"], 3000)
-    >>> odds = p / (1 - p) * np.where(site == "west", 3, 1)  # one group has three times the odds that are stated
-    >>> fitted = GroupCalibrator().fit(p, rng.random(3000) < odds / (1 + odds), by=site)
+    >>> odds = p / (1 - p) * np.where(site == "west", 3, 1)  # one subgroup has three times the odds that are stated
+    >>> fitted = SubgroupCalibrator().fit(p, rng.random(3000) < odds / (1 + odds), by=site)
     >>> fitted.predict_proba([0.5, 0.5], by=["north", "west"])[:, 1].round(1).tolist()
     [0.5, 0.8]
     """
@@ -98,7 +99,7 @@ class GroupCalibrator(Calibrator):
     centre_: FloatArray
     _state: ClassVar[Mapping[str, Field]] = {
         "common_": Fitted(),
-        "groups_": Names(("G",)),
+        "subgroups_": Names(("G",)),
         "weights_": Numbers(("G",), 0),
         "slopes_": Numbers(("G",)),
         "shifts_": Numbers(("G", "K")),
@@ -124,30 +125,30 @@ class GroupCalibrator(Calibrator):
         self.labels = labels
 
     def fit(self, scores: Any, y: Any, sample_weight: Any = None, by: Any = None) -> Self:
-        """Fit the common map and the groups' deviations.
+        """Fit the common map and the subgroups' deviations.
 
         Parameters
         ----------
         scores, y, sample_weight
             As :meth:`Calibrator.fit`.
         by : array-like of shape (n,), optional
-            Group of each row; without it all rows are one, and the map is the common one.
+            Subgroup of each row; without it all rows are one, and the map is the common one.
         """
         sample = read_sample(self, scores, y, sample_weight, self.input, self.labels)
         names = None if by is None else _names_of(by, len(y))
         if names is not None and sample_weight is not None:
             names = names[np.asarray(sample_weight, dtype=np.float64) > 0]
-        with working("GroupCalibrator.fit"):
+        with working("SubgroupCalibrator.fit"):
             return self._fit_judged(sample, names=names)
 
     def _fit_sample(self, sample: Sample, by: Any = None, **more: Any) -> Self:
-        """As :meth:`fit`, of rows that were judged already; ``by`` has the groups of these rows."""
+        """As :meth:`fit`, of rows that were judged already; ``by`` has the subgroups of these rows."""
         return super()._fit_sample(sample, names=None if by is None else _names_of(by, len(sample.codes)))
 
     def predict_proba(self, scores: Any, by: Any = None) -> FloatArray:
         """Calibrated probabilities, (n, K), float64, in the order of ``classes_``.
 
-        ``by`` has the group of each row; without it rows have the map of a group that was not seen, with a
+        ``by`` has the subgroup of each row; without it rows have the map of a subgroup that was not seen, with a
         CalibrantWarning where there were several in ``fit``.
         """
         check_is_fitted(self)
@@ -157,10 +158,10 @@ class GroupCalibrator(Calibrator):
     def _probabilities_of(self, scores: Scores, by: Any = None, **more: Any) -> FloatArray:
         """As :meth:`predict_proba`, of scores that were judged already."""
         if by is not None:
-            return self._of_groups(scores, self._places(_names_of(by, scores.n_rows)))
-        if len(self.groups_) > 1:
+            return self._of_subgroups(scores, self._places(_names_of(by, scores.n_rows)))
+        if len(self.subgroups_) > 1:
             warnings.warn(
-                "GroupCalibrator was fitted to groups and is given none: rows have the common map; pass by=",
+                "SubgroupCalibrator was fitted to subgroups and is given none: rows have the common map; pass by=",
                 CalibrantWarning,
                 stacklevel=3,
             )
@@ -171,7 +172,7 @@ class GroupCalibrator(Calibrator):
         return np.asarray(self.classes_[self.predict_proba(scores, by).argmax(axis=1)])
 
     def _from_features(self, X: Any) -> dict[str, Any]:
-        """The groups of rows of features, where ``by`` names a column."""
+        """The subgroups of rows of features, where ``by`` names a column."""
         return {} if self.by is None else {"by": _safe_indexing(X, self.by, axis=1)}
 
     def _check(self, sample: Sample) -> None:
@@ -192,10 +193,10 @@ class GroupCalibrator(Calibrator):
         k = sample.n_classes
         q = self.common_.predict_proba(sample.scores.values)
         if names is None:
-            self.groups_, self.weights_ = np.array([_ALL]), np.array([sample.total])
+            self.subgroups_, self.weights_ = np.array([_ALL]), np.array([sample.total])
             found, self.centre_ = Effects(np.zeros(k), np.zeros((1, k)), 0.0, 0.0, 0, 0.0, converged=True), np.zeros(k)
         else:
-            self.groups_, codes = np.unique(names, return_inverse=True)
+            self.subgroups_, codes = np.unique(names, return_inverse=True)
             self.weights_ = np.bincount(codes, sample.weights)
             targets = np.eye(k)[sample.codes]
             targets += share_of("auto", sample) * (q - targets)
@@ -208,18 +209,18 @@ class GroupCalibrator(Calibrator):
         found.warn()
 
     def _probabilities(self, scores: Scores) -> FloatArray:
-        return self._of_groups(scores, np.full(scores.n_rows, -1))
+        return self._of_subgroups(scores, np.full(scores.n_rows, -1))
 
-    def _of_groups(self, scores: Scores, places: IntArray) -> FloatArray:
-        """By the place of each row's group; -1 for none that was seen."""
+    def _of_subgroups(self, scores: Scores, places: IntArray) -> FloatArray:
+        """By the place of each row's subgroup; -1 for none that was seen."""
         slopes = np.append(self.slopes_, self.mean_slope_)[places]
         shifts = np.vstack([self.shifts_, self.mean_shift_])[places]
         z = _logits(self.common_.predict_proba(scores.values))
         return softmax(z + slopes[:, None] * (z - self.centre_) + shifts)
 
     def _places(self, names: AnyArray) -> IntArray:
-        at = np.minimum(np.searchsorted(self.groups_, names), len(self.groups_) - 1)
-        return np.where(self.groups_[at] == names, at, -1)
+        at = np.minimum(np.searchsorted(self.subgroups_, names), len(self.subgroups_) - 1)
+        return np.where(self.subgroups_[at] == names, at, -1)
 
 
 def _logits(q: FloatArray) -> FloatArray:
@@ -229,18 +230,18 @@ def _logits(q: FloatArray) -> FloatArray:
 
 
 def _names_of(by: Any, n: int) -> AnyArray:
-    """Groups as text, one a row."""
+    """Subgroups as text, one a row."""
     values, _ = to_array(by, "by")
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.shape != (n,):
-        raise ValueError(f"by must hold the group of each of {n} rows; got shape {values.shape}")
+        raise ValueError(f"by must hold the subgroup of each of {n} rows; got shape {values.shape}")
     if values.dtype.kind == "O":
         listed = values.tolist()
         try:
             text = {value: _text(value) for value in dict.fromkeys(listed)}
         except TypeError:
-            raise TypeError(f"by must hold values that can name a group, such as text; got {listed[0]!r}") from None
+            raise TypeError(f"by must hold values that can name a subgroup, such as text; got {listed[0]!r}") from None
         return np.array(list(map(text.__getitem__, listed)), dtype=str)
     known, place = np.unique(values, return_inverse=True)
     return np.array([_text(value) for value in known.tolist()], dtype=str)[place.reshape(-1)]
