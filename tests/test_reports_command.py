@@ -123,8 +123,8 @@ def test_partitions_are_columns_to_group_by(capsys, folder, table, engine, by):
     args = ("report", folder / "parts", "--engine", engine, "--label", "y", "--prob", "p", "--by", by)
     got = found(capsys, *args)
     values = sorted(table[by].unique().to_list())
-    assert [g["name"] for g in got["groups"]] == [str(v) for v in values]
-    for one, value in zip(got["groups"], values, strict=True):
+    assert [g["name"] for g in got["subgroups"]] == [str(v) for v in values]
+    for one, value in zip(got["subgroups"], values, strict=True):
         part = table.filter(pl.col(by) == value)
         assert one["n_samples"] == len(part)
         assert one["error"] == pytest.approx(cal.calibration_error(part["y"], part["p"]), rel=1e-9)
@@ -193,7 +193,7 @@ def test_a_query_of_a_database(capsys, database, table):
     assert got["n_samples"] == len(some)
     assert got["title"] == "Calibration of a query"
     assert got["headline"]["value"] == pytest.approx(cal.calibration_error(some["y"], some["p"]), rel=1e-9)
-    assert len(found(capsys, *args, "--by", "region")["groups"]) == 2
+    assert len(found(capsys, *args, "--by", "region")["subgroups"]) == 2
 
 
 @pytest.mark.engines

@@ -56,7 +56,7 @@ def test_options_reach_the_library(table, path, capsys):
         min_size=600,
     )
     assert got == json.loads(json.dumps(want.to_dict()))
-    assert "fewer than 600" in got["columns"][0]["groups"][0]["warnings"][0]
+    assert "fewer than 600" in got["columns"][0]["subgroups"][0]["warnings"][0]
 
 
 def test_probabilities_by_glob_leave_groups_out(tmp_path, capsys):
@@ -122,7 +122,7 @@ def test_groups_by_date_go_into_json(table, tmp_path, capsys):
     table.with_columns(day=day).write_parquet(out)
     code, text, err = run(capsys, "subgroups", out, "--by", "day", "--json")
     assert (code, err) == (0, "")
-    assert [g["value"] for g in json.loads(text)["columns"][0]["groups"]] == ["2020-01-01", "2020-01-02"]
+    assert [g["value"] for g in json.loads(text)["columns"][0]["subgroups"]] == ["2020-01-01", "2020-01-02"]
 
 
 def test_rows_in_groups(table, path, capsys):

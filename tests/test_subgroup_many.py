@@ -169,7 +169,7 @@ def test_values_of_any_kind_have_names_and_go_into_json(values, names, held):
     column = np.resize(values, 12) if isinstance(values, np.ndarray) else list(values) * 6
     found = cal.subgroup_calibration([0, 1] * 6, np.linspace(0.1, 0.9, 12), column, **CHEAP)
     assert [g.name for g in found.subgroups] == names
-    groups = json.loads(json.dumps(found.to_dict(), allow_nan=False))["columns"][0]["groups"]
+    groups = json.loads(json.dumps(found.to_dict(), allow_nan=False))["columns"][0]["subgroups"]
     assert [g["value"] for g in groups] == held
     assert all(f" {name} " in str(found) for name in names)
 
@@ -181,7 +181,7 @@ def test_values_of_any_kind_have_names_and_go_into_json(values, names, held):
         ({"a": None}, "by must be a column of values, one a row; got None"),
         ({"a": [1, 2, 1], "b": 7}, r"by\['b'\] must be a column of values, one a row; got 7"),
         ({"a": "xyx"}, "by must be a column of values, one a row; got 'xyx'"),
-        ([1j, 2j, 1j], "by must hold values that can name a group"),
+        ([1j, 2j, 1j], "by must hold values that can name a subgroup"),
     ],
 )
 def test_what_is_no_column_is_told(by, message):

@@ -90,7 +90,7 @@ def test_several_columns():
         ({}, ValueError, "at least one column"),
         ([1, 2], ValueError, r"one value a row \(3\); got 2"),
         ({"a": [1, 2, 3], "b": [1]}, ValueError, r"by\['b'\] must have one value a row"),
-        ([{1}, {2}, {3}], TypeError, "can name a group"),
+        ([{1}, {2}, {3}], TypeError, "can name a subgroup"),
         (np.zeros((3, 1, 1)), ValueError, "must be 1-D"),
         (pl.LazyFrame({"a": [1, 2, 3]}), TypeError, "lazy"),
     ],
@@ -266,7 +266,7 @@ def test_heterogeneity_is_the_score_test():
     assert "1999 draws" in few.name
     single = compared(rows, np.zeros(2000, dtype=int), 1, np.random.default_rng(0))
     assert np.isnan(single.pvalue)
-    assert "one group" in single.warnings[0]
+    assert "one subgroup" in single.warnings[0]
 
 
 @pytest.mark.slow
@@ -411,7 +411,7 @@ def test_same_seed_same_report_and_json_frame_text():
     one, other = (cal.subgroup_calibration(y, p, group, **CHEAP) for _ in range(2))
     assert one.to_dict() == other.to_dict()
     held = json.loads(json.dumps(one.to_dict(), allow_nan=False))
-    assert held["columns"][0]["groups"][2]["gap"] == one.subgroups[2].gap
+    assert held["columns"][0]["subgroups"][2]["gap"] == one.subgroups[2].gap
     for backend in ("polars", "pandas", "pyarrow"):
         frame = one.to_frame(backend)
         assert len(frame) == 3

@@ -1,11 +1,11 @@
-"""Maps of groups where the truth is known: the common one, each group's alone, and `SubgroupCalibrator` between them.
+"""Maps of subgroups where the truth is known: the common one, each subgroup's alone, and `SubgroupCalibrator` between them.
 
     OMP_NUM_THREADS=1 python -m benchmarks.coverage.subgroup_maps [--repetitions 100] [--write FILE]
 
-Scores are Beta(0.8, 0.7) distributed (three classes: softmaxes of normal logits). Group g has the log odds
+Scores are Beta(0.8, 0.7) distributed (three classes: softmaxes of normal logits). Subgroup g has the log odds
 ``0.7 exp(A_g) z + B_g``, A and B normal with the standard deviations of a column. What a map costs is its expected
 log-loss on new rows above that of the truth: a mean Kullback-Leibler divergence over fixed scores, weighted by the
-groups' sizes; probabilities count as 0.0001 at least.
+subgroups' sizes; probabilities count as 0.0001 at least.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from calibrant import calibrators as c
 
 from .. import arguments
 
-GROUPS = {
+SUBGROUPS = {
     "2 × 500": [500] * 2,
     "5 × 100": [100] * 5,
     "20 × 50": [50] * 20,
@@ -41,10 +41,10 @@ def main() -> None:
     for k in (2, 3):
         lines.append(f"\n## {'Two' if k == 2 else 'Three'} classes\n")
         lines.append(
-            "| groups | sd of slopes, shifts | common | each alone | `SubgroupCalibrator` | minus the better one |"
+            "| subgroups | sd of slopes, shifts | common | each alone | `SubgroupCalibrator` | minus the better one |"
         )
         lines.append("|---|---|---:|---:|---:|---:|")
-        for name, sizes in GROUPS.items():
+        for name, sizes in SUBGROUPS.items():
             for spread in SPREADS:
                 each = np.array([_costs(k, sizes, spread, i) for i in range(options.repetitions)]) * 1000
                 cells = [_mean(each[:, j]) for j in range(3)]
@@ -57,13 +57,13 @@ def main() -> None:
 
 
 HEAD = """
-# Maps of groups where the truth is known
+# Maps of subgroups where the truth is known
 
 Written by
 `python -m benchmarks.coverage.subgroup_maps --repetitions REPETITIONS --write benchmarks/coverage/subgroup_maps.md`:
 log-loss of new rows above that of the truth, in thousandths, with standard errors; seeds are the numbers of the
 samples. The common map is `PlattScaling()` (three classes: `TemperatureScaling()`), fitted to all rows, or to each
-group's alone; scores are Beta(0.8, 0.7) distributed, or softmaxes of normal logits. Group g multiplies logits by
+subgroup's alone; scores are Beta(0.8, 0.7) distributed, or softmaxes of normal logits. Subgroup g multiplies logits by
 0.7 exp(A) and shifts them by B, A and B normal. The last column is the difference, sample by sample, to the better of
 the two, which nobody knows beforehand.
 """
@@ -71,20 +71,20 @@ the two, which nobody knows beforehand.
 
 def _costs(k: int, sizes: list[int], spread: tuple[float, float], i: int) -> list[float]:
     rng = np.random.default_rng([i, k, len(sizes)])
-    n_groups = len(sizes)
-    slopes = 0.7 * np.exp(rng.normal(0, spread[0], n_groups))
-    shifts = rng.normal(0, spread[1], (n_groups, k)) * np.array([0] * (k - 1) + [1] if k == 2 else [1] * k)
-    groups = np.repeat(np.arange(n_groups), sizes)
-    z, at = _logits(rng, k, len(groups)), _logits(None, k, 400)
-    true = softmax(z * slopes[groups, None] + shifts[groups], axis=1)
+    n_subgroups = len(sizes)
+    slopes = 0.7 * np.exp(rng.normal(0, spread[0], n_subgroups))
+    shifts = rng.normal(0, spread[1], (n_subgroups, k)) * np.array([0] * (k - 1) + [1] if k == 2 else [1] * k)
+    subgroups = np.repeat(np.arange(n_subgroups), sizes)
+    z, at = _logits(rng, k, len(subgroups)), _logits(None, k, 400)
+    true = softmax(z * slopes[subgroups, None] + shifts[subgroups], axis=1)
     y = (rng.random((len(z), 1)) > true.cumsum(axis=1)).sum(axis=1).clip(0, k - 1)
     p, new = softmax(z, axis=1), softmax(at, axis=1)
     truth = softmax(at * slopes[:, None, None] + shifts[:, None], axis=2)
     one = (c.PlattScaling if k == 2 else c.TemperatureScaling)(labels=list(range(k)))
-    common = np.repeat(one.fit(p, y).predict_proba(new)[None], n_groups, axis=0)
-    alone = np.stack([one.fit(p[groups == g], y[groups == g]).predict_proba(new) for g in range(n_groups)])
-    shrunk = c.SubgroupCalibrator(labels=list(range(k))).fit(p, y, by=groups)
-    ours = np.stack([shrunk.predict_proba(new, by=np.full(len(new), g)) for g in range(n_groups)])
+    common = np.repeat(one.fit(p, y).predict_proba(new)[None], n_subgroups, axis=0)
+    alone = np.stack([one.fit(p[subgroups == g], y[subgroups == g]).predict_proba(new) for g in range(n_subgroups)])
+    shrunk = c.SubgroupCalibrator(labels=list(range(k))).fit(p, y, by=subgroups)
+    ours = np.stack([shrunk.predict_proba(new, by=np.full(len(new), g)) for g in range(n_subgroups)])
     return [float(np.average(_divergence(truth, q), weights=sizes)) for q in (common, alone, ours)]
 
 

@@ -2,8 +2,8 @@
 
     OMP_NUM_THREADS=1 python -m benchmarks.coverage.subgroups [--repetitions 400] [--write docs/clinical.md]
 
-Group sizes fall geometrically, the largest ten times the smallest; scores are Beta(1, 3) in one half of the groups and
-uniform in the other, so that groups differ in base rates. Where one is off, it is the second largest: its log odds are
+Subgroup sizes fall geometrically, the largest ten times the smallest; scores are Beta(1, 3) in one half of the subgroups and
+uniform in the other, so that subgroups differ in base rates. Where one is off, it is the second largest: its log odds are
 shifted by 0.5, or have 1.6 times the stated slope.
 """
 
@@ -32,28 +32,28 @@ class InTheLarge(EstimatorWithSE):
         return PowerAndSE(abs(float(residual.mean())), float(residual.std() / np.sqrt(residual.size)))
 
 
-def drawn(truth: str, groups: int, n: int, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
-    """Group, scores and true probabilities."""
-    share = np.geomspace(10, 1, groups)
-    group = rng.choice(groups, n, p=share / share.sum())
-    p = np.where(group % 2 == 0, rng.beta(1, 3, n), rng.random(n))
+def drawn(truth: str, subgroups: int, n: int, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+    """Subgroup, scores and true probabilities."""
+    share = np.geomspace(10, 1, subgroups)
+    subgroup = rng.choice(subgroups, n, p=share / share.sum())
+    p = np.where(subgroup % 2 == 0, rng.beta(1, 3, n), rng.random(n))
     z = logit(p)
     off = {"calibrated": z, "one shifted": z + 0.5, "one too flat": 1.6 * z}[truth]
-    return group, p, expit(np.where(group == 1, off, z))
+    return subgroup, p, expit(np.where(subgroup == 1, off, z))
 
 
-def cell(truth: str, groups: int, n: int, repetitions: int) -> dict[str, float]:
+def cell(truth: str, subgroups: int, n: int, repetitions: int) -> dict[str, float]:
     """Shares of samples."""
-    rng = np.random.default_rng([groups, n, *truth.encode()])
+    rng = np.random.default_rng([subgroups, n, *truth.encode()])
     kept = []
     for _ in range(repetitions):
-        group, p, right = drawn(truth, groups, n, rng)
+        subgroup, p, right = drawn(truth, subgroups, n, rng)
         y = (rng.random(n) < right).astype(int)
-        gaps = {g: float((right - p)[group == g].mean()) for g in np.unique(group)}
+        gaps = {g: float((right - p)[subgroup == g].mean()) for g in np.unique(subgroup)}
         row = []
         for test in ("kuiper", "in-the-large"):
             found = cal.subgroup_calibration(
-                y, p, group, test=test, estimator=InTheLarge(), n_resamples=999, random_state=rng
+                y, p, subgroup, test=test, estimator=InTheLarge(), n_resamples=999, random_state=rng
             )
             fine = [g.value != 1 or truth == "calibrated" for g in found.subgroups]
             wrong = any(g.holm <= 0.05 for g, ok in zip(found.subgroups, fine, strict=True) if ok)
@@ -73,11 +73,11 @@ def cell(truth: str, groups: int, n: int, repetitions: int) -> dict[str, float]:
 NOTE = """
 Written by `benchmarks/coverage/subgroups.py`: {repetitions} samples a row, in percent; standard error of an entry
 of 5 or 95 is
-{se:.1f}. *False* is the share of samples in which a calibrated group is called off at 5 % after Holm's
-correction, wanted at most 5; *found* that in which the group that is off is. *Gaps held*: share of 95 % intervals of
-gaps that hold the true one, given the scores (mean over groups); *difference held*: of the interval of the largest
-difference. *Groups differ*: heterogeneity rejected at 5 %, its size where all are calibrated. Group sizes fall from the
-first to a tenth of it; base rates differ between groups.
+{se:.1f}. *False* is the share of samples in which a calibrated subgroup is called off at 5 % after Holm's
+correction, wanted at most 5; *found* that in which the subgroup that is off is. *Gaps held*: share of 95 % intervals of
+gaps that hold the true one, given the scores (mean over subgroups); *difference held*: of the interval of the largest
+difference. *Subgroups differ*: heterogeneity rejected at 5 %, its size where all are calibrated. Subgroup sizes fall from the
+first to a tenth of it; base rates differ between subgroups.
 
 {table}
 
@@ -86,7 +86,7 @@ first to a tenth of it; base rates differ between groups.
 - Intervals of gaps are conservative up to 200 rows, where they are exact. The interval of the largest difference allows
   for all pairs.
 - Heterogeneity is a test of intercepts: different slopes move it only as far as they move outcomes at the scores that
-  the group has.
+  the subgroup has.
 - Rows that belong together (`groups=`) are simulated in
   [groups_elsewhere.md](../benchmarks/coverage/groups_elsewhere.md).
 """
@@ -96,15 +96,15 @@ def main() -> None:
     parser = arguments.parser(__doc__, repetitions=400, write=True)
     options = parser.parse_args()
     lines = [
-        "| truth | groups | rows | Kuiper: false | found | gap: false | found | gaps held | difference held | "
-        "groups differ |",
+        "| truth | subgroups | rows | Kuiper: false | found | gap: false | found | gaps held | difference held | "
+        "subgroups differ |",
         "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for truth in TRUTHS:
-        for groups, n in CASES:
-            found = cell(truth, groups, n, options.repetitions)
+        for subgroups, n in CASES:
+            found = cell(truth, subgroups, n, options.repetitions)
             shown = ["" if np.isnan(v) else f"{100 * v:.1f}" for v in found.values()]
-            lines.append(f"| {truth} | {groups} | {n} | " + " | ".join(shown) + " |")
+            lines.append(f"| {truth} | {subgroups} | {n} | " + " | ".join(shown) + " |")
             print(lines[-1], flush=True)
     se = 100 * np.sqrt(0.05 * 0.95 / options.repetitions)
     text = NOTE.format(repetitions=options.repetitions, se=se, table="\n".join(lines))

@@ -137,7 +137,7 @@ def test_adjusted_pvalues_fill(report):
     groups = tuple(
         replace(g, pvalue=0.01, adjusted=q) for g, q in zip(column.subgroups, (0.04, 0.06, float("nan")), strict=True)
     )
-    display = cal.plot.SubgroupDisplay(replace(report, columns=(replace(column, groups=groups),))).plot()
+    display = cal.plot.SubgroupDisplay(replace(report, columns=(replace(column, subgroups=groups),))).plot()
     points = [line.get_markerfacecolor() for line in display.axes_[0].lines if line.get_marker() == "o"]
     assert [color == "white" for color in points] == [False, True, True]
 

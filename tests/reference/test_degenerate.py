@@ -133,7 +133,7 @@ def test_quantile_bins_cut_atoms_off():
     """A tie of the smallest or largest score is a bin of its own, however the ranks fall."""
     p = np.r_[np.zeros(50), np.linspace(0.2, 0.8, 19), np.ones(131)]
     for n_bins in (4, 5, 15):
-        edges = Binned(n_bins, "quantile").edges(Problem(p, np.zeros(200)))
+        edges = Binned(n_bins, "quantile")._edges(Problem(p, np.zeros(200)))
         assert np.histogram(p, edges.values)[0].sum() == 200
         assert edges.values[1] == pytest.approx(0.1)
         assert edges.values[-2] == pytest.approx(0.9)

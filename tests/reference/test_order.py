@@ -217,11 +217,11 @@ def test_sweep_cuts_the_largest_score_off():
 def test_sweep_of_separated_samples_has_a_bin_for_each_score():
     p = np.array([0.1, 0.2, 0.2, 0.6, 0.9])
     y = np.array([0, 0, 0, 1, 1])
-    edges = Sweep().edges(Problem(p, y)).values
+    edges = Sweep()._edges(Problem(p, y)).values
     np.testing.assert_allclose(edges, [0, 0.15, 0.4, 0.75, 1])
     # Counts of a billion are no more work.
     w = np.array([10**9, 1, 2, 3, 10**9])
-    assert Sweep().edges(Problem(p, y, w.astype(float), True)).n_bins == 4
+    assert Sweep()._edges(Problem(p, y, w.astype(float), True)).n_bins == 4
     assert calibration_error(y, p, estimator=Sweep("uniform"), sample_weight=w) == pytest.approx(0.1, abs=1e-8)
 
 

@@ -37,7 +37,7 @@ class Entry:
     factor: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.estimator is not None and "vector" not in getattr(self.estimator, "serves", ()):
+        if self.estimator is not None and "vector" not in getattr(self.estimator, "_serves", ()):
             raise ValueError(f"estimators must serve the canonical notion, as DirichletKernel; got {self.estimator!r}")
         check_some("measures", self.measures, MEASURES)
         by_rule = isinstance(self.estimator, DirichletKernel) and self.estimator.bandwidth == "auto"
