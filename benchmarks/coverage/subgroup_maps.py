@@ -1,4 +1,4 @@
-"""Maps of subgroups where the truth is known: the common one, each subgroup's alone, and `SubgroupCalibrator` between them.
+"""Maps of subgroups where the truth is known: the common one, each one's alone, and `SubgroupCalibrator` between them.
 
     OMP_NUM_THREADS=1 python -m benchmarks.coverage.subgroup_maps [--repetitions 100] [--write FILE]
 

@@ -2,9 +2,9 @@
 
     OMP_NUM_THREADS=1 python -m benchmarks.coverage.subgroups [--repetitions 400] [--write docs/clinical.md]
 
-Subgroup sizes fall geometrically, the largest ten times the smallest; scores are Beta(1, 3) in one half of the subgroups and
-uniform in the other, so that subgroups differ in base rates. Where one is off, it is the second largest: its log odds are
-shifted by 0.5, or have 1.6 times the stated slope.
+Subgroup sizes fall geometrically, the largest ten times the smallest; scores are Beta(1, 3) in one half of the
+subgroups and uniform in the other, so that subgroups differ in base rates. Where one is off, it is the second largest:
+its log odds are shifted by 0.5, or have 1.6 times the stated slope.
 """
 
 from dataclasses import dataclass
@@ -76,8 +76,8 @@ of 5 or 95 is
 {se:.1f}. *False* is the share of samples in which a calibrated subgroup is called off at 5 % after Holm's
 correction, wanted at most 5; *found* that in which the subgroup that is off is. *Gaps held*: share of 95 % intervals of
 gaps that hold the true one, given the scores (mean over subgroups); *difference held*: of the interval of the largest
-difference. *Subgroups differ*: heterogeneity rejected at 5 %, its size where all are calibrated. Subgroup sizes fall from the
-first to a tenth of it; base rates differ between subgroups.
+difference. *Subgroups differ*: heterogeneity rejected at 5 %, its size where all are calibrated. Subgroup sizes fall
+from the first to a tenth of it; base rates differ between subgroups.
 
 {table}
 

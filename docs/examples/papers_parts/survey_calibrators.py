@@ -276,7 +276,7 @@ def venn_abers() -> str:
 def two_class_cases() -> str:
     from scipy.stats import norm
 
-    from calibrant.data import datasets
+    from calibrant import datasets
 
     x = np.linspace(-600, 600, 240_001)
     means = np.array(datasets._SURVEY)[:2]
