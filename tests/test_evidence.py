@@ -241,9 +241,8 @@ def test_streamed_and_loaded_rows_have_the_same_evidence():
     pieces = cal.Accumulator()
     for part in np.array_split(np.arange(3000), 7):
         pieces.update(y[part], s[part])
-    from calibrant.reporting import report_from
 
-    streamed = report_from(pieces).evidence
+    streamed = cal.report(pieces).evidence
     assert streamed.test.statistic == pytest.approx(loaded.test.statistic)
     assert streamed.test.pvalue == pytest.approx(loaded.test.pvalue, abs=0.02)
     assert streamed.status == loaded.status

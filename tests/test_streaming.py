@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.reporting import report_from
 
 
 def binary(n=3000, seed=0):
@@ -67,7 +66,7 @@ def test_merge_is_symmetric_and_equals_one():
 def test_report_of_pieces_equals_report_of_rows():
     y, p = multiclass()
     one = cal.report(y, p).to_dict()
-    two = report_from(pieces(y, p)).to_dict()
+    two = cal.report(pieces(y, p)).to_dict()
     assert one["brier"] == pytest.approx(two["brier"], rel=1e-12)
     assert one["log_loss"] == pytest.approx(two["log_loss"], rel=1e-12)
     assert one["accuracy"] == two["accuracy"]
@@ -367,7 +366,7 @@ def test_report_of_rows_in_groups_from_pieces():
     y, group = np.repeat(rng.random(200) < p[::10] ** 3, 10).astype(int), np.arange(2000) // 10
     sums = cal.Accumulator().update(y[:1000], p[:1000], groups=group[:1000])
     sums += cal.Accumulator().update(y[1000:], p[1000:], groups=group[1000:])
-    found, want, rows = report_from(sums), cal.report(y, p, groups=group), cal.report(y, p)
+    found, want, rows = cal.report(sums), cal.report(y, p, groups=group), cal.report(y, p)
     # The last is read from the cells of the fine histogram, whose rows hang together as the sums say.
     for name in ("empirical Bayes", "15 bins of equal width", "15 bins of equal mass"):
         pieces, whole, alone = (r.estimates[name].interval for r in (found, want, rows))

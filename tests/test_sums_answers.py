@@ -404,11 +404,10 @@ def test_diagrams(rows, panels):
 
 @pytest.mark.slow
 def test_the_report_is_that_of_the_sums():
-    from calibrant.reporting import report_from
 
     sums = in_pieces(*multiclass())
     found = sums.report(level=0.9, tolerance=0.1, threshold=0.6, title="Shards")
-    assert found.to_dict() == report_from(sums, level=0.9, tolerance=0.1, threshold=0.6, title="Shards").to_dict()
+    assert found.to_dict() == cal.report(sums, level=0.9, tolerance=0.1, threshold=0.6, title="Shards").to_dict()
     assert found.title == "Shards"
 
 
@@ -476,3 +475,47 @@ def test_estimates_take_names():
             getattr(cal.Accumulator(), ask)()
     with pytest.raises(ValueError, match="no rows were added yet"):
         cal.Accumulator().fit("platt")
+
+
+OF_SUMS = {
+    "calibration_error": {"estimator": "binned", "norm": 2},
+    "estimate": {"level": 0.9},
+    "reliability_curve": {"estimator": "binned"},
+    "report": {"level": 0.9, "title": "Shards"},
+    "calibration_test": {"n_resamples": 99},
+    "decompose": {"score": "brier", "estimator": "binned"},
+}
+
+
+def plain(found):
+    return found if isinstance(found, float) else found.to_dict()
+
+
+@pytest.mark.parametrize("name", OF_SUMS)
+def test_functions_take_sums_where_they_take_rows(name):
+    """A function of an Accumulator is the Accumulator's method, from Python's own point of view and in its numbers."""
+    sums, function = in_pieces(*binary()), getattr(cal, name)
+    found = plain(function(sums, **OF_SUMS[name]))
+    assert found == plain(getattr(sums, name)(**OF_SUMS[name])) == plain(function(y_true=sums, **OF_SUMS[name]))
+
+
+@pytest.mark.parametrize("name", OF_SUMS)
+def test_what_rows_have_settled_is_refused_beside_sums(name):
+    sums, function = in_pieces(*binary()), getattr(cal, name)
+    for settled in ({"y_prob": [0.1]}, {"labels": [0, 1]}, {"sample_weight": [1.0]}, {"groups": [1]}):
+        word = next(iter(settled))
+        with pytest.raises(
+            TypeError, match=rf"{name}\(\) of an Accumulator takes no '{word}': its rows have settled it"
+        ):
+            function(sums, **settled)
+    with pytest.raises(TypeError, match=rf"{name}\(\) got an unexpected keyword argument 'estimater'"):
+        function(sums, estimater="binned")
+
+
+def test_what_needs_rows_says_so():
+    sums = in_pieces(*binary())
+    with pytest.raises(TypeError, match=r"decompose\(\) of an Accumulator takes no 'n_bins': that needs the rows"):
+        cal.decompose(sums, n_bins=5)
+    for function in (cal.significance.cox_test, cal.calibration_measures, cal.brier_score, cal.subgroup_calibration):
+        with pytest.raises(TypeError, match=r"\(\) needs the rows, of which an Accumulator keeps sums only"):
+            function(sums)

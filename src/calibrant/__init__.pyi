@@ -12,6 +12,8 @@ from . import results as results
 from . import scores as scores
 from . import significance as significance
 from . import torch as torch
+from .accumulator import Accumulator as Accumulator
+from .accumulator import from_frame as from_frame
 from .calibrators import AutoCalibrator as AutoCalibrator
 from .calibrators import CalibratedModel as CalibratedModel
 from .calibrators import TemperatureScaling as TemperatureScaling
@@ -28,13 +30,11 @@ from .decisions import optimal_threshold as optimal_threshold
 from .decisions import shift_prior as shift_prior
 from .estimators import Binned as Binned
 from .estimators import EmpiricalBayes as EmpiricalBayes
-from .frames.frame_sums import from_frame as from_frame
 from .measure.curves.reliability import reliability_curve as reliability_curve
 from .measure.ece import expected_calibration_error as expected_calibration_error
 from .measure.estimation import calibration_error as calibration_error
 from .measure.estimation import estimate as estimate
 from .measure.squared import squared_calibration_error as squared_calibration_error
-from .measure.streaming import Accumulator as Accumulator
 from .monitoring.monitor import CalibrationMonitor as CalibrationMonitor
 from .plot import ReliabilityDisplay as ReliabilityDisplay
 from .reporting.assemble import report as report

@@ -37,9 +37,9 @@ from .source import (
 )
 
 if TYPE_CHECKING:
+    from ..accumulator import Accumulator
     from ..frames import FrameSubgroups
     from ..measure.result import Estimate
-    from ..measure.streaming import Accumulator
     from ..reporting import Report
 
 #: What ``--fail-above`` can judge.
@@ -219,11 +219,13 @@ def merge_command(
     """Report on the rows of many machines from the sums that each saved: the same as of all rows at once."""
 
     def run() -> tuple[str, tuple[Output, Output], Mapping[str, Estimate], Wanted]:
+        from ..reporting import report
+
         wanted = Wanted(estimator, level, tolerance, threshold, title, as_json, html, sums, fail_above, fail_on, force)
         outputs = wanted.outputs(lambda out: taken_among(out, files))
         merged = _merged(files)
         name = files[0].name if len(files) == 1 else f"{len(files)} shards"
-        found = of_command(merged.report(**wanted.about(name)))
+        found = of_command(report(merged, **wanted.about(name)))
         outputs[1].write(merged.to_bytes)
         outputs[0].write(found.to_html)
         return as_text(found, as_json), outputs, {"": found.headline}, wanted
@@ -236,8 +238,8 @@ def _from_file(
     source: Source, wanted: Wanted, kept: Output, notion: str, stream: bool | None, sum_tolerance: float | None
 ) -> Report:
     """Report on a file that is read here, whole or in pieces; its sums are written where they are asked for."""
+    from ..accumulator import Accumulator
     from ..estimators import Binned
-    from ..measure.streaming import Accumulator
     from ..reporting import report
 
     with source.table() as table:
@@ -248,7 +250,7 @@ def _from_file(
         large = table.n_bytes > STREAM_ABOVE_BYTES and source.groups is None
         pieces = large if stream is None else stream
         if pieces:
-            found = _streamed(columns, sums).report(**wanted.about(source.name))
+            found = report(_streamed(columns, sums), **wanted.about(source.name))
         else:
             rows = next(columns.pieces())
             predictions = columns.predictions(rows, sum_tolerance)
@@ -270,6 +272,7 @@ def _by_engine(
 ) -> tuple[str, tuple[Output, Output], Mapping[str, Any]]:
     """Report on what an engine reads; with ``--by`` a table of subgroups."""
     from ..estimators import Binned
+    from ..reporting import report
 
     page, kept = outputs
     if stream is not None:
@@ -292,7 +295,7 @@ def _by_engine(
         warn(f"{sums.dropped:,} rows that cannot be read were left out")
     if source.by is not None:
         return _subgroups(sums, wanted, outputs)
-    found = of_command(sums.report(**wanted.about(source.name)))
+    found = of_command(report(sums, **wanted.about(source.name)))
     kept.write(sums.to_bytes)
     page.write(found.to_html)
     return as_text(found, wanted.as_json), outputs, {"": found.headline}
@@ -327,7 +330,7 @@ def _streamed(columns: Columns, sums: Accumulator) -> Accumulator:
 
 def _merged(files: Sequence[Path]) -> Accumulator:
     """The sums of all files together; ValueError names a file that is none, or that does not go with the others."""
-    from ..measure.streaming import Accumulator
+    from ..accumulator import Accumulator
 
     merged, seen = Accumulator(), dict[bytes, Path]()
     with progress_bar("merging", len(files)) as advance:

@@ -173,8 +173,8 @@ class Picture(Result):
 def from_below(module: str, name: str) -> Any:
     """What a room below has under a name, loaded when it is asked for.
 
-    Rooms import from those above them. Results are above displays, and sums above what is made of them: these find what
-    they need by name, here and nowhere else.
+    Rooms import from those above them. Results are above displays and pages: they find theirs by name, here and nowhere
+    else.
     """
     return getattr(import_module(f"calibrant.{module}"), name)
 

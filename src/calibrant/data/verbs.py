@@ -6,12 +6,12 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any, ParamSpec, TypedDict, TypeVar
+from typing import Any, ParamSpec, TypedDict, TypeVar, cast
 
 from .frame import library_of
 from .predictions import Predictions
 from .progress import working
-from .result import came_in
+from .result import Tabular, came_in
 from .validation import as_predictions
 
 P = ParamSpec("P")
@@ -37,12 +37,19 @@ _OPTIONS = {
 }
 
 
-def verb(*, grouped: bool = False) -> Callable[[Callable[P, R]], Callable[P, R]]:
+class SumsOfRows(Tabular):
+    """What stands for rows that are gone: base class of :class:`calibrant.Accumulator`."""
+
+
+def verb(
+    *, grouped: bool = False, of_sums: Callable[..., Any] | None = None
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorate a function whose last argument is ``**inputs: Unpack[InputOptions]``.
 
     Its signature then names these options, as if it had written them out; an unknown keyword is a TypeError that names
     the function. Functions that say nothing of rows in groups (``grouped``) take none: they would answer as if all rows
-    were independent.
+    were independent. ``of_sums`` answers for an Accumulator in place of the rows, which have been interpreted when they
+    were added; without it an Accumulator is refused.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -53,6 +60,7 @@ def verb(*, grouped: bool = False) -> Callable[[Callable[P, R]], Callable[P, R]]
         every = [*own, *options]
         known = {p.name for p in every if p.kind is not p.POSITIONAL_ONLY}
         title = function.__qualname__.removesuffix(".__init__")
+        beside = None if of_sums is None else _beside_sums(title, own, of_sums)
 
         @functools.wraps(function)
         def called(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -61,6 +69,11 @@ def verb(*, grouped: bool = False) -> Callable[[Callable[P, R]], Callable[P, R]]
             if reads and not grouped:
                 _refuse_groups(function, (*args, *kwargs.values()))
             with working(title):
+                first = args[0] if args else kwargs.get("y_true")
+                if isinstance(first, SumsOfRows):
+                    if of_sums is None or beside is None:
+                        raise TypeError(f"{title}() needs the rows, of which an Accumulator keeps sums only")
+                    return cast(R, came_in(first._library, of_sums(first, **beside(args, kwargs))))
                 found = function(*args, **kwargs)
             return came_in(_library([kwargs.get("y_prob")], args[1:2], kwargs.values(), args), found)
 
@@ -69,6 +82,34 @@ def verb(*, grouped: bool = False) -> Callable[[Callable[P, R]], Callable[P, R]]
         return called
 
     return decorate
+
+
+#: What the rows that were added have settled, and where nothing is asked for.
+_SETTLED = {"y_prob": None, "notion": "auto"} | {name: p.default for name, p in _OPTIONS.items()}
+
+
+def _beside_sums(
+    title: str, own: Sequence[inspect.Parameter], of_sums: Callable[..., Any]
+) -> Callable[[Sequence[Any], Mapping[str, Any]], dict[str, Any]]:
+    """What takes the options beside an Accumulator out of a call."""
+    parameters = inspect.signature(of_sums).parameters
+    passed_on = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    known = {p.name for p in own if p.name != "y_true"} if passed_on else set(parameters)
+
+    def beside(args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        given = dict(zip((p.name for p in own), args, strict=False)) | dict(kwargs)
+        out = {}
+        for name, value in given.items():
+            if name in _SETTLED:
+                if value is not _SETTLED[name] and not (isinstance(value, str) and value == _SETTLED[name]):
+                    raise TypeError(f"{title}() of an Accumulator takes no {name!r}: its rows have settled it")
+            elif name in known:
+                out[name] = value
+            elif name != "y_true":
+                raise TypeError(f"{title}() of an Accumulator takes no {name!r}: that needs the rows")
+        return out
+
+    return beside
 
 
 def _library(*given: Iterable[Any]) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,8 +11,9 @@ import numpy as np
 
 from ..data.checks import check_resamples
 from ..data.progress import counted, working
-from ..data.result import Tabular, came_in, from_below
+from ..data.result import came_in
 from ..data.types import Label, RandomState
+from ..data.verbs import SumsOfRows
 from ..estimators import CellEstimator, EmpiricalBayes, Isotonic
 from ..estimators.base import Estimator
 from ..estimators.named import as_estimator
@@ -31,22 +32,21 @@ if TYPE_CHECKING:
     from ..scores.decomposition.result import Decomposition
     from ..significance.result import TestResult
 
-#: Verbs of rooms below this one: where they take sums in place of rows.
-_BELOW = {
-    "report": ("reporting.assemble", "report_from"),
-    "calibration_test": ("significance.drawn_in_cells", "calibration_test_of"),
-    "decompose": ("scores.decomposition.parts_of_sums", "decompose_sums"),
-    "fit": ("calibrators.fit_sums", "fit_sums"),
-}
 
-
-class Answers(Tabular, ABC):
+class Answers(SumsOfRows, ABC):
     """What is asked of sums. A subclass holds them."""
 
     display: ClassVar[str] = "ReliabilityDisplay"
 
     notion: Any
     by_class: Kept | None
+
+    #: What rooms below make of these sums; :mod:`calibrant.accumulator` attaches them.
+    report: Callable[..., Report]
+    calibration_test: Callable[..., TestResult]
+    decompose: Callable[..., Decomposition]
+    fit: Callable[..., Calibrator]
+    plot: Callable[..., Any]
 
     @abstractmethod
     def question(self, norm: float = 1, level: float = 0.95) -> Question:
@@ -157,138 +157,6 @@ class Answers(Tabular, ABC):
             about = (one.label, one.domain, one.grid.n_samples)
             yield one.label, came_in(self._library, drawn.curve(*about, summary, partial(_ties, one)))
 
-    def report(
-        self,
-        *,
-        estimator: str | Estimator = "auto",
-        level: float = 0.95,
-        tolerance: float | None = None,
-        threshold: float | None = None,
-        random_state: RandomState = 0,
-        title: str = "Calibration report",
-    ) -> Report:
-        """Everything a first look needs, as :func:`calibrant.report`; parameters as there.
-
-        Exact but for the bins of equal mass and the isotonic curve, which are those of rows moved within a cell.
-        Cost as there, without the pass over the rows.
-        """
-        found: Report = self._ask(
-            "report",
-            estimator=estimator,
-            level=level,
-            tolerance=tolerance,
-            threshold=threshold,
-            random_state=random_state,
-            title=title,
-        )
-        return found
-
-    def calibration_test(
-        self,
-        estimator: str | Estimator = "auto",
-        *,
-        norm: float = 1,
-        n_resamples: int = 999,
-        random_state: RandomState = 0,
-    ) -> TestResult:
-        r"""Is the calibration error larger than those of a calibrated model with these scores?
-
-        Outcomes are drawn in cells of the sums, ``n_resamples`` times, and not row by row as
-        :func:`calibrant.calibration_test` does; the p-value is again
-
-        .. math:: p = \frac{1 + \#\{r : T_r \ge T\}}{1 + R}.
-
-        Parameters
-        ----------
-        estimator : "auto" or one that reads sums, default "auto"
-            Of the statistic. ``"auto"``: smoothed residuals over ranks, the test of :meth:`report`.
-        norm : float ≥ 1, default 1
-        n_resamples : int, default 999
-            With more than ten classes ``"auto"`` draws fewer of each; of 64 or more, whose sum is normal, a few.
-        random_state : int, Generator or None
-
-        Returns
-        -------
-        TestResult
-            ``details``: the ``expected`` error of a calibrated model.
-
-        Notes
-        -----
-        Approximate: a cell's outcomes share one probability, and classes against the rest are drawn independently, the
-        spread of what they make together widened, which loses some power. ``benchmarks/coverage/sums_tests.md`` has
-        false alarms and power beside those of the test of rows. The same sums give the same p-value, in whatever
-        pieces they came. Cost ``n_resamples`` estimates from the sums, whatever the number of rows.
-
-        References
-        ----------
-        Vaicenavicius et al. (2019), *Evaluating model calibration in classification*.
-        """
-        options = {"norm": norm, "n_resamples": n_resamples, "random_state": random_state}
-        found: TestResult = self._ask("calibration_test", estimator=estimator, **options)
-        return found
-
-    def decompose(self, score: Any = "brier", *, estimator: str = "corp") -> Decomposition:
-        """Parts of a mean proper score, as :func:`calibrant.decompose`.
-
-        Parameters
-        ----------
-        score : {"brier", "log-loss", "spherical"} or a scoring rule, default "brier"
-        estimator : {"corp", "binned"}, default "corp"
-            ``"corp"``: by isotonic regression of the cells, for two classes. Stated and observed probabilities are
-            those of rows moved within a cell, which can only make ``refinement`` larger.
-            ``"binned"``: frequencies of the bins that were kept. Exact; of more than two classes for Brier's score.
-
-        Returns
-        -------
-        Decomposition
-            ``total`` is exact for Brier's score and the log-loss, and ``within`` what the spread of scores within bins
-            (or cells) adds to it.
-
-        Raises
-        ------
-        ValueError
-            For ``estimator="exact"``, which needs the rows; for a score and classes as above; where no fine histogram
-            was kept.
-        """
-        found: Decomposition = self._ask("decompose", score=score, estimator=estimator)
-        return found
-
-    def fit(self, calibrator: str | Calibrator) -> Calibrator:
-        """A calibrator fitted to all rows added; the one given stays as it is.
-
-        Parameters
-        ----------
-        calibrator : calibrator of :mod:`calibrant.calibrators`, or a name of one
-            Of two classes, or of one class of ``ClassSpecific``: any binary calibrator, fitted to rows moved within a
-            cell, which weigh as much as they did. Of more classes: ``OneVsRest`` of one (which a name
-            stands for), fitted class by class to scores on the grid, 1/4096 apart.
-
-        Returns
-        -------
-        Calibrator
-            It takes probabilities in the shape that was added.
-
-        Raises
-        ------
-        TypeError
-            Naming the calibrator, for one that needs the rows: of whole vectors (temperature, vector, matrix and
-            Dirichlet scaling of three classes or more), or one that parts rows into folds or halves.
-
-        Notes
-        -----
-        Cost that of the fit to at most 131072 weighted rows, whatever the number of rows.
-        """
-        found: Calibrator = self._ask("fit", calibrator=calibrator)
-        return found
-
-    def plot(self, ax: Any = None, *, level: float = 0.95, random_state: RandomState = 0, **options: Any) -> Any:
-        """Reliability diagram, as :meth:`report` draws it; needs matplotlib (extra ``plot``).
-
-        Curve and bins of the notion's problem with bands at ``level``, or a panel a class, worst first. Options are
-        those of :meth:`calibrant.ReliabilityDisplay.plot`. Cost that of :meth:`report`.
-        """
-        return self.report(level=level, random_state=random_state).plot(ax, **options)
-
     def to_frame(self, backend: str | None = None) -> Any:
         """One row a class and bin that was kept, as a data frame; cost its rows.
 
@@ -321,11 +189,6 @@ class Answers(Tabular, ABC):
                 for column, found in zip(columns.values(), (*constants, *(v.tolist() for v in values)), strict=True):
                     column += found
         return columns
-
-    def _ask(self, verb: str, **options: Any) -> Any:
-        """What a room below makes of these sums."""
-        with working(f"Accumulator.{verb}"):
-            return came_in(self._library, from_below(*_BELOW[verb])(self, **options))
 
 
 def _reader(estimator: str | Estimator) -> CellEstimator:

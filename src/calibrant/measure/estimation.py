@@ -37,7 +37,7 @@ _ESTIMATORS_OWN = SmoothMap()
 _POSTERIOR = 5
 
 
-@verb(grouped=True)
+@verb(grouped=True, of_sums=lambda sums, **options: sums.calibration_error(**options))
 def calibration_error(
     y_true: Any,
     y_prob: Any = None,
@@ -55,8 +55,8 @@ def calibration_error(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,), or Predictions
-        Observed labels; or predictions judged before, in place of both.
+    y_true : array-like of shape (n,), Predictions or Accumulator
+        Observed labels; or predictions judged before, or the sums of rows, in place of both.
     y_prob : array-like of shape (n,) or (n, K)
         Probability of ``pos_label``, or one column a class in ``labels`` order.
     notion : {"auto", "class-specific", "classwise", "confidence", "top-label", "canonical",
@@ -108,7 +108,7 @@ def calibration_error(
     return _known(asked.question.combine(asked.powers), asked.estimator, asked.question)
 
 
-@verb(grouped=True)
+@verb(grouped=True, of_sums=lambda sums, **options: sums.estimate(**options))
 def estimate(
     y_true: Any,
     y_prob: Any = None,

@@ -42,103 +42,6 @@ _DEFAULT, _RESIDUAL, _DENSITY = EmpiricalBayes(), ResidualKernel(), Density()
 _BINNED, _QUANTILE = Binned(), Binned(15, "quantile")
 
 
-@verb(grouped=True)
-def report(
-    y_true: Any,
-    y_prob: Any = None,
-    *,
-    notion: str | Notion = "auto",
-    estimator: str | Estimator = "auto",
-    level: float = 0.95,
-    tolerance: float | None = None,
-    threshold: float | None = None,
-    random_state: RandomState = 0,
-    title: str = "Calibration report",
-    **inputs: Unpack[InputOptions],
-) -> Report:
-    """Everything a first look needs: scores, calibration errors with intervals, classes, curves, a verdict.
-
-    Parameters
-    ----------
-    y_true, y_prob, labels, pos_label, sample_weight, sum_tolerance
-        See :func:`as_predictions`.
-    notion : str or Notion, default "auto"
-        Any notion but canonical; see :func:`calibration_error`.
-    estimator : "auto" or an estimator with cells, default "auto"
-        For the headline and the verdict.
-    level : float, default 0.95
-        Of intervals and bands; a p-value of at most ``1 - level`` is evidence.
-    tolerance : float in (0, 1), optional
-        Calibration error below which it does not matter to you. Default: ``0.1 sd √H`` with the standard deviation of
-        the outcome and the entropy of its base rate in bits: 0.05 at a base rate of one half, 0.02 at 10 %, 0.003 at
-        1 % (for classes against the rest ``2 / K`` of that). At the base rate an error of that size costs 0.7 % of the
-        log-loss of saying the base rate every time, and 1 % of the Brier score at most.
-    threshold : float in (0, 1), optional
-        Decision threshold: the score from which on you act, such as what
-        :func:`calibrant.decisions.thresholds.optimal_threshold` gives for your costs: the verdict then
-        tells the share of decisions that a repair would change.
-    random_state : int, Generator or None, default 0
-        Fixed, so that the same predictions give the same report.
-    title : str
-
-    Returns
-    -------
-    Report
-        ``str(report)``, ``.to_dict()``, ``.to_frame()``, ``.to_html(path)``, ``.verdict``; ``.evidence.matters`` says
-        whether the error is ``tolerance`` or more: True, False, or None where the data cannot say.
-
-    Raises
-    ------
-    ValueError, TypeError
-
-    Warns
-    -----
-    DependenceWarning
-        Where no ``groups`` were given and residuals of rows that follow each other, among similar scores, are alike.
-
-    Notes
-    -----
-    The test decides where intervals start: above 0 exactly where its p-value is evidence. How often a calibrated model
-    is called miscalibrated, and how often ``matters`` is right, is simulated in ``benchmarks/coverage/verdict.md``.
-
-    Every class of three or more is tested against the rest, and the verdict names those that are off: by counts of
-    outcomes in ranges of scores (:func:`.range_pvalues`), p-values adjusted by Holm's rule. Their
-    intervals are those of their 15 bins, by cumulants and not by draws (:func:`.binned_intervals`).
-
-    Cost: one pass over the rows for the sums, then a test, intervals and bands at a cost that grows with the number of
-    classes and not with n: a fifth of a second for two classes, half a second for a hundred, one for a thousand; class
-    by class more, two seconds for a hundred and some fifteen for a thousand.
-
-    Examples
-    --------
-    >>> import numpy as np, calibrant as cal
-    >>> rng = np.random.default_rng(0)
-    >>> p = rng.random(5000)
-    >>> r = cal.report(rng.random(5000) < p**2, p)
-    >>> print(r.verdict)  # doctest: +ELLIPSIS
-    Evidence of miscalibration (p = 0.001): scores from ... are too high: where the model says ..., it happens ...
-    >>> r.evidence.matters
-    True
-    """
-    predictions = as_predictions(y_true, y_prob, **inputs)
-    if predictions.groups is None and (predictions.weights is None or not np.ptp(predictions.weights)):
-        score, outcome = predictions.probs, predictions.codes == predictions.positive
-        if predictions.positive is None:
-            score, outcome = predictions.confidence, predictions.predicted == predictions.codes
-        warn_of_order(score, outcome)
-    sums = Accumulator(notion=notion).update(predictions)
-    return report_from(
-        sums,
-        estimator=estimator,
-        level=level,
-        tolerance=tolerance,
-        threshold=threshold,
-        random_state=random_state,
-        title=title,
-        rows=predictions,
-    )
-
-
 def report_from(
     sums: Accumulator,
     *,
@@ -226,6 +129,103 @@ def report_from(
         n_groups=None if rows is None or rows.groups is None else rows.n_groups,
         zero_probability_rows=() if rows is None or not np.isinf(totals.log_loss) else _zero_probability_rows(rows),
         title=title,
+    )
+
+
+@verb(grouped=True, of_sums=report_from)
+def report(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    notion: str | Notion = "auto",
+    estimator: str | Estimator = "auto",
+    level: float = 0.95,
+    tolerance: float | None = None,
+    threshold: float | None = None,
+    random_state: RandomState = 0,
+    title: str = "Calibration report",
+    **inputs: Unpack[InputOptions],
+) -> Report:
+    """Everything a first look needs: scores, calibration errors with intervals, classes, curves, a verdict.
+
+    Parameters
+    ----------
+    y_true, y_prob, labels, pos_label, sample_weight, sum_tolerance
+        See :func:`as_predictions`; or an :class:`Accumulator` in place of the rows.
+    notion : str or Notion, default "auto"
+        Any notion but canonical; see :func:`calibration_error`.
+    estimator : "auto" or an estimator with cells, default "auto"
+        For the headline and the verdict.
+    level : float, default 0.95
+        Of intervals and bands; a p-value of at most ``1 - level`` is evidence.
+    tolerance : float in (0, 1), optional
+        Calibration error below which it does not matter to you. Default: ``0.1 sd √H`` with the standard deviation of
+        the outcome and the entropy of its base rate in bits: 0.05 at a base rate of one half, 0.02 at 10 %, 0.003 at
+        1 % (for classes against the rest ``2 / K`` of that). At the base rate an error of that size costs 0.7 % of the
+        log-loss of saying the base rate every time, and 1 % of the Brier score at most.
+    threshold : float in (0, 1), optional
+        Decision threshold: the score from which on you act, such as what
+        :func:`calibrant.decisions.thresholds.optimal_threshold` gives for your costs: the verdict then
+        tells the share of decisions that a repair would change.
+    random_state : int, Generator or None, default 0
+        Fixed, so that the same predictions give the same report.
+    title : str
+
+    Returns
+    -------
+    Report
+        ``str(report)``, ``.to_dict()``, ``.to_frame()``, ``.to_html(path)``, ``.verdict``; ``.evidence.matters`` says
+        whether the error is ``tolerance`` or more: True, False, or None where the data cannot say.
+
+    Raises
+    ------
+    ValueError, TypeError
+
+    Warns
+    -----
+    DependenceWarning
+        Where no ``groups`` were given and residuals of rows that follow each other, among similar scores, are alike.
+
+    Notes
+    -----
+    The test decides where intervals start: above 0 exactly where its p-value is evidence. How often a calibrated model
+    is called miscalibrated, and how often ``matters`` is right, is simulated in ``benchmarks/coverage/verdict.md``.
+
+    Every class of three or more is tested against the rest, and the verdict names those that are off: by counts of
+    outcomes in ranges of scores (:func:`.range_pvalues`), p-values adjusted by Holm's rule. Their
+    intervals are those of their 15 bins, by cumulants and not by draws (:func:`.binned_intervals`).
+
+    Cost: one pass over the rows for the sums, then a test, intervals and bands at a cost that grows with the number of
+    classes and not with n: a fifth of a second for two classes, half a second for a hundred, one for a thousand; class
+    by class more, two seconds for a hundred and some fifteen for a thousand.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(5000)
+    >>> r = cal.report(rng.random(5000) < p**2, p)
+    >>> print(r.verdict)  # doctest: +ELLIPSIS
+    Evidence of miscalibration (p = 0.001): scores from ... are too high: where the model says ..., it happens ...
+    >>> r.evidence.matters
+    True
+    """
+    predictions = as_predictions(y_true, y_prob, **inputs)
+    if predictions.groups is None and (predictions.weights is None or not np.ptp(predictions.weights)):
+        score, outcome = predictions.probs, predictions.codes == predictions.positive
+        if predictions.positive is None:
+            score, outcome = predictions.confidence, predictions.predicted == predictions.codes
+        warn_of_order(score, outcome)
+    sums = Accumulator(notion=notion).update(predictions)
+    return report_from(
+        sums,
+        estimator=estimator,
+        level=level,
+        tolerance=tolerance,
+        threshold=threshold,
+        random_state=random_state,
+        title=title,
+        rows=predictions,
     )
 
 

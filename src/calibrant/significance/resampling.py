@@ -18,16 +18,74 @@ from ..data.weights import ones_or
 from ..estimators import CellEstimator, Estimator, KernelCalibrationError, ResidualKernel, SimplexBinned
 from ..estimators.named import as_estimator
 from ..estimators.norm import combine_draws, root
+from ..measure.inference.intervals import sums_paths
+from ..measure.question import Question, sums_up
 from ..measure.scoring_rules import RULES, ScoringRule, as_rule, matrix_of
 from ..notions import Notion, Target, as_notion
-from .flipped import Flips
+from .flipped import Flips, share_at_least
+from .from_sums import FEW_DRAWS, SumsTest, drawn_together
 from .result import TestResult
 
 #: Draws worked on at a time.
 _TOGETHER = 1 << 22
+_OF_SUMS = ResidualKernel()
+#: The only truth that is drawn: perfect calibration.
+_CALIBRATED = np.zeros(1)
 
 
-@verb(grouped=True)
+def _test_of_sums(
+    sums: Any,
+    *,
+    estimator: str | Estimator = "auto",
+    norm: float = 1,
+    n_resamples: int = 999,
+    random_state: RandomState = 0,
+) -> TestResult:
+    """Outcomes are drawn in their cells, whatever the number of rows."""
+    n_resamples, norm = check_resamples(n_resamples, 1), check_norm(norm)
+    reader = as_estimator(estimator, _OF_SUMS)
+    if not isinstance(reader, CellEstimator):
+        raise TypeError(
+            f"estimator must be one that reads sums, such as Binned(...) or Density(...); {reader!r} needs the rows: "
+            "use calibration_test(y_true, y_prob)"
+        )
+    rng = np.random.default_rng(random_state)
+    question = sums.question(norm)
+    if reader == _OF_SUMS and norm == 1:
+        problems = list(sums.problems.values())
+        grids, bins = [one.grid for one in problems], [one.bins for one in problems]
+        return SumsTest.of(grids, bins, question, rng, n_resamples).result
+    asked = question.informative
+    observed, each = _drawn_in_cells(reader, sums, asked, n_resamples, rng)
+    statistic, draws = asked.combine(observed), drawn_together(each, asked)
+    known = not (np.isnan(statistic) or np.isnan(draws).any())
+    return TestResult(
+        statistic=statistic,
+        pvalue=share_at_least(draws, statistic) if known else float("nan"),
+        null=f"the probabilities are calibrated ({question.notion})",
+        name=f"{reader!r} from sums, {draws.size} draws of a calibrated model",
+        n_samples=question.n_samples,
+        details={"expected": float(draws.mean())},
+        draws=draws,
+    )
+
+
+def _drawn_in_cells(
+    reader: CellEstimator, sums: Any, asked: Question, n_resamples: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """``errorᵖ`` of every problem, (K,), and of samples drawn from calibrated models with these scores, (K, R)."""
+    n = FEW_DRAWS if sums_up(asked) else n_resamples
+    paths: list[Any] = []
+    for part in sums.sums(reader):
+        some = part[: max(0, len(asked) - len(paths))] if len(part) + len(paths) > len(asked) else part
+        noise = [np.random.default_rng(seed) for seed in rng.integers(2**63, size=len(some))]
+        if noise:
+            paths += sums_paths(reader, some, asked.norm, n, noise, counts=True, scales=_CALIBRATED)
+    least = min(path.powers.shape[-1] for path in paths)
+    return np.array([path.observed for path in paths]), np.stack([path.powers[0, :least] for path in paths])
+
+
+@verb(grouped=True, of_sums=_test_of_sums)
 def calibration_test(
     y_true: Any,
     y_prob: Any = None,
@@ -51,7 +109,8 @@ def calibration_test(
     Parameters
     ----------
     y_true, y_prob, labels, pos_label, sample_weight
-        See :func:`calibrant.as_predictions`. Weights are those of the statistic; each row draws one label.
+        See :func:`calibrant.as_predictions`. Weights are those of the statistic; each row draws one label. Or an
+        :class:`calibrant.Accumulator` in place of the rows: outcomes are then drawn in the cells of its sums.
     notion : str or Notion, default "auto"
         What is tested; see :func:`calibrant.calibration_error`.
     estimator : "auto", Estimator, "brier", "log-loss", "spherical" or ScoringRule, default "auto"
@@ -71,6 +130,12 @@ def calibration_test(
     Notes
     -----
     Cost ``n_resamples`` estimates; for :class:`Binned` with hard bins about 10 ns a row, class and draw.
+
+    Of an Accumulator: ``"auto"`` is the test of :func:`calibrant.report`, and others are estimators that read sums. It
+    is approximate: a cell's outcomes share one probability, and classes against the rest are drawn independently, the
+    spread of what they make together widened, which loses some power. With more than ten classes ``"auto"`` draws fewer
+    of each; of 64 or more, whose sum is normal, a few. ``benchmarks/coverage/sums_tests.md`` has false alarms and power
+    beside those of the test of rows. The same sums give the same p-value, in whatever pieces they came.
 
     References
     ----------

@@ -57,7 +57,7 @@ def reliability_curve(
     random_state: RandomState = 0,
     **inputs: Unpack[InputOptions],
 ) -> ReliabilityCurve: ...
-@verb(grouped=True)
+@verb(grouped=True, of_sums=lambda sums, **options: sums.reliability_curve(**options))
 def reliability_curve(
     y_true: Any,
     y_prob: Any = None,
@@ -77,7 +77,7 @@ def reliability_curve(
     Parameters
     ----------
     y_true, y_prob, labels, pos_label, sample_weight, sum_tolerance
-        See :func:`as_predictions`.
+        See :func:`as_predictions`; or an :class:`Accumulator` in place of the rows.
     notion : str or Notion, default "auto"
         The positive class, ``ClassSpecific(label)`` or ``"confidence"``: one curve. ``"classwise"`` or
         ``"top-label"``: a curve of each class.

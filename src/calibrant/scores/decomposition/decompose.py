@@ -15,14 +15,13 @@ from ...data.verbs import InputOptions, verb
 from ...data.weights import ones_or
 from ...estimators import Binned
 from ...measure.scoring_rules import Brier, ScoringRule, as_rule, matrix_of
-from .observed import observer_of
+from .observed import ESTIMATORS, observer_of
+from .parts_of_sums import decompose_sums
 from .resampled_parts import Rows, resampled_intervals
 from .result import Decomposition
 
-ESTIMATORS = ("corp", "binned", "exact")
 
-
-@verb(grouped=True)
+@verb(grouped=True, of_sums=decompose_sums)
 def decompose(
     y_true: Any,
     y_prob: Any = None,

@@ -12,6 +12,8 @@ from ...data.types import AnyArray, FloatArray
 from ...estimators.isotonic import RowsByScore
 from ...sums import quantile_edges, resolve_n_bins, uniform_edges
 
+#: What observed frequencies are found by.
+ESTIMATORS = ("corp", "binned", "exact")
 #: Observed frequencies (n, K) and mean stated ones within bins (n, K) or None, given weights of the rows.
 Observer = Callable[[FloatArray], tuple[FloatArray, FloatArray | None]]
 

@@ -12,8 +12,7 @@ from ...measure.kept import ProblemSums
 from ...measure.scoring_rules import Brier, Log, ScoringRule, as_rule
 from ...measure.streaming import Accumulator
 from ...sums import BinMoments
-from .decompose import ESTIMATORS
-from .observed import observer_of
+from .observed import ESTIMATORS, observer_of
 from .resampled_parts import Rows
 from .result import Decomposition
 
@@ -23,7 +22,7 @@ _LARGEST = {"half": 1.0, "sum": 2.0}
 
 
 def decompose_sums(sums: Accumulator, *, score: Any = "brier", estimator: str = "corp") -> Decomposition:
-    """See :meth:`calibrant.Accumulator.decompose`."""
+    """Of an Accumulator: by isotonic regression of the cells of two classes, or by the bins that were kept."""
     check_choice("estimator", estimator, ESTIMATORS)
     if estimator == "exact":
         raise ValueError(
