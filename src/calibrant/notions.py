@@ -13,6 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any, ClassVar
 
 import numpy as np
@@ -194,7 +195,7 @@ def _problems(
         "eps": p.eps,
         "label": tuple(t.label for t in targets),
         "share": tuple(1 / len(targets) if t.share is None else t.share for t in targets),
-        "starts": np.concatenate([[0], np.cumsum([len(t.scores) for t in targets])]),
+        "starts": np.array([0, *accumulate(len(t.scores) for t in targets)]),
         "average": average,
         "dependent": dependent,
     }

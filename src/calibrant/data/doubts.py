@@ -15,7 +15,7 @@ from .types import AnyArray, FloatArray, IntArray, Label
 _ENOUGH = 8
 #: Standard errors by which another order of the columns must do better, on rows that did not choose it.
 _CLEARLY = 4.0
-_TILE = 1 << 17
+_FEW, _TILE = 64, 1 << 17
 #: Standard errors, and correlation, from which neighbouring rows are said to be alike.
 _ALIKE, _MUCH = 3.5, 0.05
 
@@ -46,10 +46,12 @@ def warn_of_labels(probs: FloatArray) -> None:
     flat = probs.reshape(-1)
     if len(probs) < _ENOUGH:
         return
-    for a in range(0, flat.size, _TILE):  # ends in the first tile where scores are soft
-        tile = flat[a : a + _TILE]
+    end, size = 0, _FEW
+    while end < flat.size:  # ends in the first tile where scores are soft, mostly a small one
+        tile = flat[end : end + size]
         if ((tile != 0) & (tile != 1)).any():
             return
+        end, size = end + size, _TILE
     warnings.warn(
         "every score in y_prob is 0 or 1: if these are predicted labels, pass probabilities (predict_proba) instead; a "
         "model that is always certain is calibrated only if it is always right",

@@ -147,7 +147,7 @@ class Problem(Sequence["Problem"]):
     @cached_property
     def counts(self) -> IntArray:
         """Rows of each problem, (R,)."""
-        return np.diff(self.bounds)
+        return self.bounds[1:] - self.bounds[:-1]
 
     @cached_property
     def row(self) -> IntArray:

@@ -64,7 +64,8 @@ def verb(
 
         @functools.wraps(function)
         def called(*args: P.args, **kwargs: P.kwargs) -> R:
-            for unknown in kwargs.keys() - known:
+            if not known.issuperset(kwargs):
+                unknown = next(name for name in kwargs if name not in known)
                 raise TypeError(f"{title}() got an unexpected keyword argument {unknown!r}")
             if reads and not grouped:
                 _refuse_groups(function, (*args, *kwargs.values()))
@@ -75,6 +76,8 @@ def verb(
                         raise TypeError(f"{title}() needs the rows, of which an Accumulator keeps sums only")
                     return cast(R, came_in(first._library, of_sums(first, **beside(args, kwargs))))
                 found = function(*args, **kwargs)
+            if not isinstance(found, (Tabular, dict)):  # a number has no table
+                return found
             return came_in(_library([kwargs.get("y_prob")], args[1:2], kwargs.values(), args), found)
 
         # inspect reads it from any function; the type of functions does not list it.

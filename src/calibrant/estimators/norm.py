@@ -96,6 +96,8 @@ def combine(
     A problem without a number (no data) is left out and the shares of the others are scaled up. ``dependent`` problems
     are the classes of a matrix, and what is found is not above what is possible.
     """
+    if len(powers) == 1:
+        return root(float(powers[0]), norm)
     values = np.asarray(powers, dtype=np.float64)[:, None]
     return float(combine_draws(values, shares, norm, average, dependent)[0])
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from ..data.verbs import InputOptions, verb
 from ..estimators import CellEstimator, DirichletKernel, EmpiricalBayes, Estimator, SimplexBinned
 from ..estimators.base import ErrorDraws, EstimatorWithSE, PosteriorEstimator
 from ..estimators.named import as_estimator
-from ..estimators.norm import root, to_power
+from ..estimators.norm import combine, root, to_power
 from ..estimators.path import Path
 from ..exceptions import UndefinedErrorWarning
 from ..notions import Notion, as_notion
@@ -99,13 +99,17 @@ def calibration_error(
     >>> cal.calibration_error([0, 1], [[1, 0], [0, 1]], notion="classwise", estimator=ece_a)
     0.0
     """
-    asked = ask(
-        as_predictions(y_true, y_prob, **inputs),
-        notion,
-        estimator,
-        norm,
-    )
-    return _known(asked.question.combine(asked.powers), asked.estimator, asked.question)
+    predictions = as_predictions(y_true, y_prob, **inputs)
+    chosen, p = as_notion(notion, predictions), check_norm(norm)
+    reduction = chosen.reduce(predictions)
+    reader = resolve_estimator(estimator, reduction, chosen.name, p)
+    # No question is asked of more than the number, so that a call on few rows costs little.
+    if isinstance(reduction, VectorProblem):
+        value = root(reader.power(reduction, p), p)
+    else:
+        powers = reader._powers(reduction, p)
+        value = combine(powers, reduction.shares, p, reduction.average, reduction.dependent)
+    return _known(value, reader, predictions.n_samples, chosen.name)
 
 
 @verb(grouped=True, of_sums=lambda sums, **options: sums.estimate(**options))
@@ -201,7 +205,7 @@ def estimate(
     found = (
         _answered(asked, n_resamples, rng) if interval is None else _assumed(asked, given, interval, n_resamples, rng)
     )
-    _known(found.value, asked.estimator, asked.question)
+    _known(found.value, asked.estimator, asked.question.n_samples, asked.question.notion)
     return found
 
 
@@ -302,13 +306,11 @@ def estimate_from_sums(
     return _result(estimator, values, credible(both, question.informative), question, curve)
 
 
-def _known(value: float, estimator: Estimator, question: Question) -> float:
+def _known(value: float, estimator: Estimator, n_samples: int, notion: str) -> float:
     """The value; a warning where there is none."""
     if np.isnan(value):
-        few = f"{question.n_samples} row{'s' if question.n_samples != 1 else ''}"
-        message = (
-            f"{estimator!r} gives no number for {few} (notion {question.notion!r}): it needs more rows; NaN is returned"
-        )
+        few = f"{n_samples} row{'s' if n_samples != 1 else ''}"
+        message = f"{estimator!r} gives no number for {few} (notion {notion!r}): it needs more rows; NaN is returned"
         warnings.warn(message, UndefinedErrorWarning, stacklevel=4)
     return value
 
@@ -421,6 +423,7 @@ def _default(reduction: Reduction, norm: float) -> Estimator:
 
 def resolve_estimator(estimator: str | Estimator, reduction: Reduction, notion: str, norm: float = 1) -> Estimator:
     """Judge the ``estimator`` argument and check that it serves the notion."""
-    chosen = as_estimator(estimator, _default(reduction, norm))
+    is_value = isinstance(estimator, Estimator)
+    chosen = cast(Estimator, estimator) if is_value else as_estimator(estimator, _default(reduction, norm))
     chosen._check(reduction, notion)
     return chosen

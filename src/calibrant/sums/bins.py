@@ -20,8 +20,6 @@ from .shares import MAPPINGS, linear_shares
 
 #: Rows worked on at a time: the temporary arrays stay in the cache.
 _TILE = 1 << 15
-#: Up to this many rows, one tile: fewer calls weigh more than the cache.
-_ONE_TILE = 1 << 17
 _BITS_OF_ONE = np.float64(1).view(np.int64)
 _FIELDS = ("weight", "score", "outcome", "square", "repeat")
 
@@ -266,10 +264,6 @@ def _ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
     return out
 
 
-def _tile_of(n: int) -> int:
-    return _ONE_TILE if n <= _ONE_TILE else _TILE
-
-
 def _slots(p: Problem, rows: slice, edges: Edges, size: int) -> AnyArray:
     """Slot ``problem · size + bin`` of some rows."""
     slots = edges.slots(p.scores[rows], p.eps)
@@ -292,9 +286,8 @@ def _hard_sums(p: Problem, edges: Edges) -> tuple[FloatArray, ...]:
     length = 2 * len(p) * size
     counts = np.zeros(length, dtype=np.int64 if p.weights is None else np.float64)
     score, square = np.zeros(length), np.zeros(length)
-    step = _tile_of(n)
-    for a in range(0, n, step):
-        rows = slice(a, a + step)
+    for a in range(0, n, _TILE):
+        rows = slice(a, a + _TILE)
         x = p.scores[rows]
         slots = _slots(p, rows, edges, 2 * size)
         slots += np.multiply(p.outcomes[rows], size, dtype=np.int32, casting="unsafe")
@@ -321,9 +314,8 @@ def _hard_sums_of_reals(p: Problem, edges: Edges) -> tuple[FloatArray, ...]:
     """Sums of hard bins of outcomes that are any numbers, as those of flipped residuals are."""
     size, n = edges.n_bins + 2, p.n_samples
     sums = np.zeros((4, len(p) * size))
-    step = _tile_of(n)
-    for a in range(0, n, step):
-        rows = slice(a, a + step)
+    for a in range(0, n, _TILE):
+        rows = slice(a, a + _TILE)
         index = _slots(p, rows, edges, size).astype(np.intp, copy=False)
         w = ones_or(None if p.weights is None else p.weights[rows], len(index))
         for row, values in zip(sums, (w, w * p.scores[rows], w * p.outcomes[rows], w * w), strict=True):
@@ -336,9 +328,8 @@ def _residuals(p: Problem, edges: Edges, mapping: str) -> tuple[FloatArray, Floa
     hard = mapping == "hard"
     size, n = edges.n_bins + (2 if hard else 1), p.n_samples
     sums = np.zeros(len(p) * size)
-    step = _tile_of(n)
-    for a in range(0, n, step):
-        rows = slice(a, a + step)
+    for a in range(0, n, _TILE):
+        rows = slice(a, a + _TILE)
         x = p.scores[rows]
         residual = _as_float(p.outcomes[rows])
         residual -= x if x.dtype == np.float64 else x.astype(np.float64)
@@ -352,13 +343,20 @@ def _residuals(p: Problem, edges: Edges, mapping: str) -> tuple[FloatArray, Floa
                 index = index + p.row[rows] * size
             up *= residual
             residual -= up
-            sums[1:] += np.bincount(index, up, minlength=sums.size)[:-1]
-        sums += np.bincount(index, residual, minlength=sums.size)
+            sums[1:] += _summed(index, up, sums.size)[:-1]
+        sums += _summed(index, residual, sums.size)
     total: FloatArray = p.counts.astype(np.float64)
     if p.weights is not None:
         total = np.bincount(p.row, p.weights, minlength=len(p)).astype(np.float64)
     table = sums.reshape(-1, size)
     return (edges.fold(table) if hard else table[:, :-1]), total
+
+
+def _summed(index: AnyArray, values: FloatArray, size: int) -> FloatArray:
+    """``np.bincount(index, values, size)``, which looks for the largest index first: a third of the time here."""
+    out = np.zeros(size)
+    np.add.at(out, index, values)
+    return out
 
 
 def _as_float(outcomes: AnyArray) -> FloatArray:
@@ -374,9 +372,8 @@ def _linear_sums(p: Problem, edges: Edges, mapping: str) -> tuple[FloatArray, ..
     """Sums where every sample is shared by two neighbouring bins."""
     size, n = edges.n_bins, p.n_samples
     sums = np.zeros((5, len(p) * (size + 1)))
-    step = _tile_of(n)
-    for a in range(0, n, step):
-        rows = slice(a, a + step)
+    for a in range(0, n, _TILE):
+        rows = slice(a, a + _TILE)
         x = p.scores[rows].astype(np.float64, copy=False)
         o = np.asarray(p.outcomes[rows], dtype=np.float64)
         w = None if p.weights is None else p.weights[rows]

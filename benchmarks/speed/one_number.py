@@ -1,0 +1,101 @@
+"""The plain binned ECE of one column beside ten lines of NumPy and relplot's, every call in a process of its own.
+
+    OMP_NUM_THREADS=1 python -m benchmarks.speed.one_number [--rounds 7] [--write benchmarks/speed/one_number.md]
+
+Memory that an earlier call left behind changes what a later one costs, so each measurement is a fresh process that
+warms up on the same rows; everybody takes turns. relplot counts a score that lies on an edge in the bin above it and we
+in the bin below, so scores keep off the edges, and all three must then give the same number. Needs relplot (PyPI).
+"""
+
+import json
+import statistics
+import subprocess
+import sys
+
+import numpy as np
+
+from .. import arguments
+
+BINS = 15
+SIZES = (1_000, 100_000, 1_000_000)
+#: Calls in a row by size: some tenths of a second.
+CALLS = {1_000: 2_000, 100_000: 200, 1_000_000: 20}
+
+
+def rows(n: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(n)
+    p = rng.random(n)
+    p = np.where(np.abs(p * BINS - np.round(p * BINS)) < 1e-6, p + 1e-5, p)
+    return (rng.random(n) < p).astype(np.int64), p
+
+
+def naive(y: np.ndarray, p: np.ndarray) -> float:
+    """What a person writes."""
+    place = np.minimum((p * BINS).astype(np.intp), BINS - 1)
+    return float(np.abs(np.bincount(place, y - p, BINS)).sum() / len(p))
+
+
+def ours(y: np.ndarray, p: np.ndarray) -> float:
+    import calibrant as cal
+
+    return cal.calibration_error(y, p, estimator=cal.Binned(BINS))
+
+
+def relplot(y: np.ndarray, p: np.ndarray) -> float:
+    from relplot.metrics import binnedECE
+
+    return float(binnedECE(p, y, nbins=BINS))
+
+
+WHO = {"calibrant": ours, "NumPy by hand": naive, "relplot": relplot}
+
+
+def measure(name: str, n: int) -> None:
+    """Print the value, and the least CPU seconds a call of several blocks; in a process of its own."""
+    from .timing import cpu_seconds
+
+    y, p = rows(n)
+    value = WHO[name](y, p)
+    number = CALLS[n]
+    cpu_seconds(lambda: WHO[name](y, p), max(2, number // 10))
+    best = min(cpu_seconds(lambda: WHO[name](y, p), max(1, number // 5)) for _ in range(5))
+    print(json.dumps({"value": value, "seconds": best}))
+
+
+def main() -> None:
+    options = arguments.parser(__doc__, rounds=7, write=True)
+    options.add_argument("--measure", nargs=2, metavar=("WHO", "ROWS"), help="one measurement, for the script itself")
+    given = options.parse_args()
+    if given.measure:
+        measure(given.measure[0], int(given.measure[1]))
+        return
+    lines = [
+        "# One number\n",
+        f"Written by `python -m benchmarks.speed.one_number --rounds {given.rounds}`: medians of as many processes"
+        " each, in turns.\n",
+        "| rows | calibrant, µs | NumPy by hand, µs | relplot, µs | calibrant / relplot (least – most of the turns) |",
+        "|--:|--:|--:|--:|--:|",
+    ]
+    for n in SIZES:
+        found: dict[str, list[dict[str, float]]] = {name: [] for name in WHO}
+        for _ in range(given.rounds):
+            for name, results in found.items():
+                command = [sys.executable, "-m", "benchmarks.speed.one_number", "--measure", name, str(n)]
+                results.append(json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
+        values = {name: results[0]["value"] for name, results in found.items()}
+        spread = max(values.values()) - min(values.values())
+        if spread > 1e-12:
+            raise SystemExit(f"they differ at {n} rows: {values}")
+        mid = {name: statistics.median(r["seconds"] for r in results) * 1e6 for name, results in found.items()}
+        ratios = [a["seconds"] / b["seconds"] for a, b in zip(found["calibrant"], found["relplot"], strict=True)]
+        lines.append(
+            f"| {n:,} | {mid['calibrant']:,.0f} | {mid['NumPy by hand']:,.0f} | {mid['relplot']:,.0f} | "
+            f"{statistics.median(ratios):.2f} ({min(ratios):.2f} – {max(ratios):.2f}) |"
+        )
+        print(lines[-1], flush=True)
+    if given.write is not None:
+        given.write.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
