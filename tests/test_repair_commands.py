@@ -74,7 +74,7 @@ def test_compare_is_the_library(binary, tmp_path, capsys):
 def test_compare_writes_a_page(animals, tmp_path, capsys):
     path, page = tmp_path / "a.parquet", tmp_path / "a.html"
     animals.write_parquet(path)
-    code, _, err = run(capsys, "compare", path, "--html", page, "--scoring", "brier", "--title", "<b>&")
+    code, _, err = run(capsys, "compare", path, "--html", page, "--goal", "brier", "--title", "<b>&")
     assert code == 0
     assert str(page) in err
     text = page.read_text(encoding="utf-8")

@@ -416,3 +416,15 @@ def test_sums_of_a_frame(cells, k):
     same(one, again)
     assert again.made == one.made != ""
     assert (again + cal.Accumulator().update(y, p)).n_samples == 1000
+
+
+def test_estimators_of_another_version_say_what_to_do():
+    """What an earlier version called otherwise: one sentence, and what to do."""
+    header, arrays = SEAL.open(
+        cal.Accumulator(estimators=[cal.estimators.Density()]).update([0, 1], [0.2, 0.7]).to_bytes()
+    )
+    text = json.dumps(header)
+    for old in (text.replace('"Density"', '"Gone"'), text.replace('"bandwidth"', '"method"')):
+        assert old != text
+        with pytest.raises(ValueError, match=r"; if another version of calibrant saved it, make it again$"):
+            cal.Accumulator.from_bytes(SEAL.close(json.loads(old), list(arrays)))

@@ -38,11 +38,10 @@ INSTEAD = {
     r"\bclass(es)? that came\b": "observed class",
     r"\bthe winner('s)?\b": "predicted class",
 }
-#: Where such a word is none of ours. Names are a contract: a parameter, columns, modules of earlier versions.
+#: Where such a word is none of ours. Names are a contract: a parameter, columns.
 FINE = (
     r"power law",
     r"``law``|\blaw : ScoreLaw|\\sim law\b|\blaw of a BinaryDistribution\b|\bfit_data_vs_law\b",
-    r"^(belt\.law|benchmark\.canonical\.laws|benchmark\.tracks\.laws|calibrators\.reading|reading)$",
     r"\.law\(low\)|\.(reading|readings)\b",  # methods and modules
     r"\breading (rows|with|files?|names?|of names)\b|\bleave the reading to\b|\b[Rr]eading (a|the) (report|file)",
     r"spoken vowels",  # what a data set holds

@@ -109,7 +109,7 @@ What follows from it:
 - The default resampling test is exact for every size. Of the tests that keep their size none is better for waves, and
   it is worst in no column.
 - The adaptive test is exact too. It is best, or next to it, for the narrow gap (local), and finds waves more often than
-  all but the default and the tests with fixed groups or bins.
+  all but the default and the tests with fixed bins.
 - E-values reject fewer calibrated models than they may (sequential at most {sequential:.1f} %, splits {split:.1f} %):
   that is their price. For N = 100 they find less than half of what the best tests find. For N = 500 the sequential one
   is level with the default for over- and underconfidence, and behind it in the other columns. It is the only one of the

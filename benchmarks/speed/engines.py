@@ -4,7 +4,7 @@
 
 Rows are a float32 score and an int8 label in Parquet files, made in DIR where they are missing; ten classes are ten
 float32 columns. Every engine runs in a process of its own, with one thread, and takes turns with itself: (a) the plain
-sums of labels, of scores, and the number of rows; (b) a plain GROUP BY of as many groups, with a number of rows and a
+sums of labels, of scores, and the number of rows; (b) a plain GROUP BY of as many keys, with a number of rows and a
 sum; (c) ``calibrant.from_frame``, all that a report reads. Seconds are of the processor, Java's included, and the
 best of the rounds counts. Needs `pip install calibrant[engines]` and, for Spark, Java.
 """

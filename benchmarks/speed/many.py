@@ -27,15 +27,15 @@ import calibrant as cal
 ROWS = 5_000_000
 
 
-def subgroups(groups: int, columns: int, scale: float, *, text: bool = False) -> Callable[[], Any]:
+def subgroups(number: int, columns: int, scale: float, *, text: bool = False) -> Callable[[], Any]:
     """Calibrated scores, split at random."""
     rng = np.random.default_rng(0)
     n = int(ROWS * scale)
     p = rng.beta(1, 3, n)
     y = (rng.random(n) < p).astype(int)
-    by = {f"column {i}": rng.integers(0, groups, n) for i in range(columns)}
+    by = {f"column {i}": rng.integers(0, number, n) for i in range(columns)}
     if text:
-        by = {name: np.array([f"region {g}" for g in range(groups)])[codes] for name, codes in by.items()}
+        by = {name: np.array([f"region {g}" for g in range(number)])[codes] for name, codes in by.items()}
     return lambda: cal.subgroup_calibration(y, p, by)
 
 
@@ -55,10 +55,10 @@ def models(number: int, notion: str) -> Callable[[], Any]:
 
 
 CALLS: dict[str, Callable[[float], Callable[[], Any]]] = {
-    "subgroup_calibration, 1 column of 5 groups": lambda scale: subgroups(5, 1, scale),
-    "subgroup_calibration, 1 column of 5 named groups": lambda scale: subgroups(5, 1, scale, text=True),
-    "subgroup_calibration, 3 columns of 5 groups": lambda scale: subgroups(5, 3, scale),
-    "subgroup_calibration, 1 column of 200 groups": lambda scale: subgroups(200, 1, scale),
+    "subgroup_calibration, 1 column of 5 subgroups": lambda scale: subgroups(5, 1, scale),
+    "subgroup_calibration, 1 column of 5 named subgroups": lambda scale: subgroups(5, 1, scale, text=True),
+    "subgroup_calibration, 3 columns of 5 subgroups": lambda scale: subgroups(5, 3, scale),
+    "subgroup_calibration, 1 column of 200 subgroups": lambda scale: subgroups(200, 1, scale),
     "compare_models, 2 models, 40 rows of 1000 classes": lambda _: models(2, "auto"),
     "compare_models, 3 models, 40 rows of 1000 classes": lambda _: models(3, "auto"),
     "compare_models, 3 models, 40 rows of 1000 classes, classwise": lambda _: models(3, "classwise"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .calibrators.select import Selection
 from .comparison.models.result import ComparedModel, Difference, ModelComparison
-from .comparison.subgroups.result import Subgroup, SubgroupColumn, SubgroupReport
+from .comparison.subgroups.result import Subgroup, SubgroupColumn, SubgroupDifference, SubgroupReport
 from .data.types import Interval
 from .decisions.clinical import CalibrationMeasures, DecisionCurve
 from .decisions.cost import ExpectedCost, MeanCost
@@ -57,6 +57,7 @@ __all__ = [
     "Selection",
     "Subgroup",
     "SubgroupColumn",
+    "SubgroupDifference",
     "SubgroupReport",
 ]
 

@@ -215,3 +215,22 @@ def test_files_of_version_1_stay_readable(name):
     assert written["saved"]["version"] == 1
     found = c.from_dict(written["saved"])
     np.testing.assert_allclose(found.predict_proba(np.array(written["at"])), written["says"], atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda d: d.update(name="GroupCalibrator"),
+        lambda d: d["parameters"].update(method="density"),
+        lambda d: d["parameters"].update(estimator={"estimator": {"name": "Gone", "fields": {}}}),
+        lambda d: d["parameters"].update(estimator={"estimator": {"name": "Binned", "fields": {"method": 3}}}),
+        lambda d: d["fitted"].update(old_=1.0),
+        lambda d: d["fitted"].pop("values_"),
+    ],
+)
+def test_names_of_another_version_say_what_to_do(damage):
+    saved = c.to_dict(fitted(Row(c.CurveCalibrator()))[0])
+    damage(saved)
+    with pytest.raises(ValueError, match=r"; if another version of calibrant saved it, make it again$") as caught:
+        c.from_dict(saved)
+    assert str(caught.value).count("make it again") == 1

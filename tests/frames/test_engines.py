@@ -85,9 +85,9 @@ def test_partitions_without_rows():
     found = cal.from_frame(frame[frame.p > 0.9], **WHAT)
     assert found.made == "batches of rows, dask"
     same(found, cal.from_frame(rows[rows.p > 0.9], **WHAT))
-    by_group = cal.from_frame(frame[frame.p > 0.9].assign(day=1), by="day", **WHAT)[1]
-    assert by_group.made == "one grouped aggregation, dask"
-    same(by_group, found)
+    by_subgroup = cal.from_frame(frame[frame.p > 0.9].assign(day=1), by="day", **WHAT)[1]
+    assert by_subgroup.made == "one aggregation, dask"
+    same(by_subgroup, found)
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 import numpy as np
 from scipy.special import logit
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from ..data import notebook
@@ -44,6 +45,11 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
     feature_names_in_ : ndarray, of frames with names
     """
 
+    # Scores are what X is elsewhere: no metadata that a pipeline could route.
+    __metadata_request__fit: ClassVar[Mapping[str, Any]] = {"scores": UNUSED}
+    __metadata_request__predict: ClassVar[Mapping[str, Any]] = {"scores": UNUSED}
+    __metadata_request__predict_proba: ClassVar[Mapping[str, Any]] = {"scores": UNUSED}
+    __metadata_request__transform: ClassVar[Mapping[str, Any]] = {"scores": UNUSED}
     input: str
     labels: Any
     #: Fitted attributes beside those of every calibrator, and what they mean: what a saved one must hold.

@@ -24,7 +24,7 @@ import numpy as np
 from scipy.special import expit, softmax
 from sklearn.utils.validation import check_is_fitted
 
-from ..data.coded import Coder
+from ..data.coded import Coder, reading_saved
 from ..data.types import FloatArray
 from ..data.version import __version__
 from ..data.writing import check_free, write_json
@@ -62,6 +62,7 @@ def to_dict(calibrator: Calibrator) -> dict[str, Any]:
     }
 
 
+@reading_saved()
 def from_dict(data: Any) -> Calibrator:
     """A calibrator from what :func:`to_dict` made.
 
@@ -83,18 +84,12 @@ def from_dict(data: Any) -> Calibrator:
         )
     kind = _known().get(str(data.get("name")))
     if kind is None:
-        raise ValueError(
-            f"the saved calibrator's name must be one of {', '.join(_known())}; got {data.get('name')!r}: if another "
-            "version of calibrant saved it, fit and save the calibrator again"
-        )
+        raise ValueError(f"the saved calibrator's name must be one of {', '.join(_known())}; got {data.get('name')!r}")
     parameters, fitted = (_mapping(data, key) for key in ("parameters", "fitted"))
     allowed = kind._get_param_names()
     unknown = sorted(set(parameters) - set(allowed))
     if unknown:
-        raise ValueError(
-            f"{kind.__name__} has no parameter {unknown[0]!r}: the file is damaged, or another version of calibrant "
-            "saved it; fit and save the calibrator again"
-        )
+        raise ValueError(f"{kind.__name__} has no parameter {unknown[0]!r}")
     out: Calibrator = _made(kind, parameters, f"the saved {kind.__name__}")
     fitted = {name: None for name, field in kind._state.items() if isinstance(field, Later)} | dict(fitted)
     wanted = set(kind._state) | {"classes_", "n_features_in_", "order_"}

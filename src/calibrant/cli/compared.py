@@ -46,7 +46,9 @@ def read_comparison(path: Path) -> Told:
     if not isinstance(found, dict) or found.get("format") != _FORMAT:
         raise ValueError(f"--from {path}: this is nothing that calibrant compare --save or --json wrote")
     if found.get("version") != _VERSION:
-        raise ValueError(f"--from {path}: version {found.get('version')!r} of the format is not known here")
+        raise ValueError(
+            f"--from {path}: version {found.get('version')!r} of the format is not known here; compare again"
+        )
     kinds = {"chosen": str, "verdict": str, "title": str, "digest": str, "input": str, "classes": list}
     if bad := [name for name, kind in kinds.items() if not isinstance(found.get(name), kind)]:
         raise ValueError(f"--from {path}: {', '.join(bad)} missing or of another kind")

@@ -47,9 +47,7 @@ InputOption = Annotated[
     str, typer.Option("--input", help="What the columns hold: probability, logit or margin (any real score).")
 ]
 CvOption = Annotated[int, typer.Option(help="Folds of the cross-validation.")]
-GoalOption = Annotated[
-    str, typer.Option("--goal", "--scoring", help="What decides: log-loss, brier, or calibration (its error).")
-]
+GoalOption = Annotated[str, typer.Option("--goal", help="What decides: log-loss, brier, or calibration (its error).")]
 MaxRowsOption = Annotated[
     int | None,
     typer.Option(help="Use at most so many rows, drawn at random. Default: a million, fewer with many classes.", min=2),

@@ -7,7 +7,8 @@ that a caller knows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,18 @@ import numpy as np
 from .types import AnyArray, FloatArray
 
 _DTYPES = ("float64", "float32", "int64", "int32", "bool")
+_AGAIN = "if another version of calibrant saved it, make it again"
+
+
+@contextmanager
+def reading_saved() -> Iterator[None]:
+    """ValueErrors of what was saved end with what to do; those of a later version say so themselves."""
+    try:
+        yield
+    except ValueError as error:
+        if _AGAIN in str(error) or "upgrade it" in str(error):
+            raise
+        raise ValueError(f"{error}; {_AGAIN}") from error
 
 
 @dataclass(frozen=True)

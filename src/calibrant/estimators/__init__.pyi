@@ -5,6 +5,7 @@ from .base import BinMoments as BinMoments
 from .base import Bins as Bins
 from .base import CellEstimator as CellEstimator
 from .base import DistinctScores as DistinctScores
+from .base import ErrorDraws as ErrorDraws
 from .base import Estimator as Estimator
 from .base import Grid as Grid
 from .base import GridMoments as GridMoments
@@ -22,6 +23,7 @@ from .isotonic import Isotonic as Isotonic
 from .kernel_error import KernelCalibrationError as KernelCalibrationError
 from .laplace import Component as Component
 from .laplace import Prior as Prior
+from .norm import to_power as to_power
 from .parametric import Parametric as Parametric
 from .residual import ResidualKernel as ResidualKernel
 from .simplex import SimplexBinned as SimplexBinned

@@ -214,8 +214,8 @@ class CellEstimator(Estimator, ABC):
         value of its own with ``of(problem)``. An estimator whose sums depend on the data (quantile edges) defines
         ``summarize(problem)`` instead, which returns them.
     ``read(sums, norm)``
-        Turns sums with leading axes (…) into ``errorᵖ``, (…). Data, draws, pieces and samples of a benchmark are all
-        read there.
+        Turns sums with leading axes (…) into ``errorᵖ``, (…), by :func:`.to_power`. Data, draws, pieces and samples of
+        a benchmark are all read there.
 
     Everything else, an interval and a place in a report too, follows. The other names with an underscore are for
     estimators of this package: what they do by default serves any other.
@@ -226,7 +226,7 @@ class CellEstimator(Estimator, ABC):
 
     >>> from dataclasses import dataclass
     >>> import numpy as np, calibrant as cal
-    >>> from calibrant.estimators import CellEstimator, Grid
+    >>> from calibrant.estimators import CellEstimator, Grid, to_power
     >>> @dataclass(frozen=True)
     ... class InTheLarge(CellEstimator):
     ...     def _needs(self, domain):
@@ -234,7 +234,7 @@ class CellEstimator(Estimator, ABC):
     ...
     ...     def read(self, sums, norm):
     ...         gap = (sums.positive - sums.count * sums.nodes).sum(axis=-1)
-    ...         return np.abs(gap / sums.count.sum(axis=-1)) ** norm
+    ...         return to_power(np.abs(gap / sums.count.sum(axis=-1)), norm)
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
     >>> found = cal.estimate(rng.random(2000) < 0.8 * p, p, estimator=InTheLarge())

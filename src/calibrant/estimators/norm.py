@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import overload
 
 import numpy as np
 
@@ -17,8 +18,24 @@ def is_linear(norm: float) -> bool:
     return norm == 1 or norm > LARGE_NORM
 
 
-def to_power(error: float, norm: float) -> float:
-    """What :meth:`Estimator.power` returns for an error: ``errorᵖ``, or the error itself for p = 1 and p > 32."""
+@overload
+def to_power(error: float, norm: float) -> float: ...
+@overload
+def to_power(error: FloatArray, norm: float) -> FloatArray: ...
+def to_power(error: float | FloatArray, norm: float) -> float | FloatArray:
+    """What :meth:`Estimator.power` and ``read`` return for errors: ``errorᵖ``; for p > 32, ∞ too, the error itself.
+
+    Parameters
+    ----------
+    error : float or ndarray
+    norm : float ≥ 1
+
+    Examples
+    --------
+    >>> from calibrant.estimators import to_power
+    >>> to_power(0.5, 2), to_power(0.5, float("inf"))
+    (0.25, 0.5)
+    """
     return error if is_linear(norm) else error**norm
 
 

@@ -82,7 +82,7 @@ def from_frame(
     -------
     Accumulator
         Or with ``by`` a mapping from value to Accumulator, whose ``.estimate()`` is a table of all subgroups. What
-        ``.made`` says is how: ``"one grouped aggregation"`` or ``"batches of rows"``.
+        ``.made`` says is how: ``"one aggregation"`` or ``"batches of rows"``.
 
     Raises
     ------
@@ -134,7 +134,7 @@ def from_frame(
     if found is None or (adds_up and any(one.dropped for one in found.values())):
         # Of rows that are not as they should this tells which labels they have.
         with working("from_frame"):
-            table, how = aggregate(columns, needs, n_cells), "one grouped aggregation"
+            table, how = aggregate(columns, needs, n_cells), "one aggregation"
         columns = columns if columns.told else _told(columns, table)
         found = {v: _filled(Accumulator(**settings), columns, t, needs, n_cells) for v, t in table.split().items()}
     for one in found.values():
@@ -166,7 +166,7 @@ def _adds_up(c: Columns, notion: Notion, needs: Sequence[Any]) -> bool:
 
 
 def _counts_better(c: Columns) -> bool:
-    """Whether batches take half the time: frames of pandas, whose groups cost more than our own counts."""
+    """Whether batches take half the time: frames of pandas, whose keys cost more than our own counts."""
     kind = c.frame.implementation
     return c.by is None and (kind.is_dask() or kind.is_pandas())
 

@@ -1,4 +1,4 @@
-"""One grouped aggregation for one column of probabilities: its key, what is added, and what makes a row bad."""
+"""One aggregation for one column of probabilities: its key, what is added, and what makes a row bad."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def without_group(c: Columns) -> tuple[int, int]:
 
 
 def aggregate(c: Columns, needs: Sequence[Bins], cells: int) -> KeyTable:
-    """Sums by key of the rows of a frame with one column of probabilities, by one grouped aggregation.
+    """Sums by key of the rows of a frame with one column of probabilities, by one aggregation.
 
     Rows are taken to be as they should; where some are not, or have other labels than 0 and 1, there is a second one,
     which looks at each row first.

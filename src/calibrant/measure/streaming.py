@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..data.checks import check_bool, check_level, check_norm
+from ..data.coded import reading_saved
 from ..data.dependence import group_keys, joined_groups
 from ..data.predictions import Predictions
 from ..data.problem import OneVsRest, Problem, VectorProblem
@@ -267,6 +268,7 @@ class Accumulator(Answers, Shown):
         return to_bytes(self._settings, {"dropped": self.dropped, "made": self.made}, rows, self._needs)
 
     @classmethod
+    @reading_saved()
     def from_bytes(cls, data: bytes) -> Accumulator:
         """The accumulator of :meth:`to_bytes`; nothing in the bytes is evaluated.
 

@@ -165,7 +165,7 @@ def report(
         log-loss of saying the base rate every time, and 1 % of the Brier score at most.
     threshold : float in (0, 1), optional
         Decision threshold: the score from which on you act, such as what
-        :func:`calibrant.decisions.thresholds.optimal_threshold` gives for your costs: the verdict then
+        :func:`calibrant.decisions.optimal_threshold` gives for your costs: the verdict then
         tells the share of decisions that a repair would change.
     random_state : int, Generator or None, default 0
         Fixed, so that the same predictions give the same report.
@@ -238,7 +238,9 @@ def _zero_probability_rows(rows: Predictions) -> tuple[int, ...]:
 def _estimator(estimator: str | Estimator) -> CellEstimator:
     chosen = as_estimator(estimator, _DEFAULT)
     if not isinstance(chosen, CellEstimator):
-        raise TypeError(f"a report needs an estimator with cells (Binned, Density); got {estimator!r}")
+        raise TypeError(
+            f"a report needs an estimator that reads sums, such as Binned() or Density(); got {estimator!r}"
+        )
     return chosen
 
 

@@ -42,7 +42,7 @@ def evalue_test(
     .. math:: E = \prod_i \Big(\frac{q_i}{p_i}\Big)^{o_i} \Big(\frac{1 - q_i}{1 - p_i}\Big)^{1 - o_i}
 
     which is 1 on average for a calibrated model, whatever q. So ``P(E ≥ 1/α) ≤ α``: E is what betting against the model
-    has made of 1, and 1/E is a p-value, with no groups and no asymptotics.
+    has made of 1, and 1/E is a p-value, with no bins and no asymptotics.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def evalue_test(
         known when their probabilities were stated: files are often sorted by label, and the next label is then no news.
     groups : array-like of shape (n,), optional
         Rows that belong together are one bet (sequential): the mean of theirs, which is 1 on average however they hang
-        together, by alternatives fitted to the groups before. Method ``"split"`` takes no groups.
+        together, by alternatives fitted to the groups before. Algorithm ``"split"`` takes no groups.
     n_splits : int, default 20
     fraction : float within (0, 1), default 0.5
         Of the rows, to which the isotonic map is fitted (split).

@@ -39,7 +39,7 @@ class Scaler(nn.Module, ABC):
         Returns
         -------
         self
-            With ``gradient_norm`` and ``n_iter`` of the fit. A :class:`calibrant.ConvergenceWarning` says when there is
+            With ``gradient_norm`` and ``n_iter`` of the fit. A :class:`.ConvergenceWarning` says when there is
             no optimum.
 
         Raises

@@ -22,7 +22,7 @@ from ...measure.estimation import estimate, resolve_estimator
 from ...notions import Notion, Target, as_notion, only_problem
 from ...significance.multiple import benjamini_hochberg, holm
 from .membership import Subgroups, read_subgroups
-from .result import Difference, Subgroup, SubgroupColumn, SubgroupReport
+from .result import Subgroup, SubgroupColumn, SubgroupDifference, SubgroupReport
 from .rows import Rows
 from .statistics import gap_interval, subgroup_pvalue
 from .subgroup_sums import PooledMap, SubgroupSums, gap_covariance, heterogeneity
@@ -217,14 +217,14 @@ class _Work:
         """One column after the other; p-values not yet corrected."""
         rows = self._rows(self.p)
         pooled = PooledMap.of(rows)
-        groupings, weighty = [], []
+        partitions, weighty = [], []
         for column in columns:
             codes = column.codes if self.p.weights is None else column.codes[self.p.weights > 0]
             held = np.flatnonzero(np.bincount(codes, minlength=len(column.values)))
-            groupings.append((codes if held.size == len(column.values) else np.searchsorted(held, codes), held.size))
+            partitions.append((codes if held.size == len(column.values) else np.searchsorted(held, codes), held.size))
             weighty.append(held)
-        all_sums = SubgroupSums.of(rows, groupings, pooled)
-        for column, held, (codes, _), sums in zip(columns, weighty, groupings, all_sums, strict=True):
+        all_sums = SubgroupSums.of(rows, partitions, pooled)
+        for column, held, (codes, _), sums in zip(columns, weighty, partitions, all_sums, strict=True):
             # Sorted by subgroups once: rows of a subgroup are a slice, in the order in which they came.
             order = np.argsort(column.codes, kind="stable")
             parts = np.split(order, np.cumsum(np.bincount(column.codes, minlength=len(column.values)))[:-1])
@@ -290,7 +290,7 @@ class _Work:
 
     def _largest(
         self, subgroups: Sequence[Subgroup], every_gap: FloatArray, covariance: FloatArray
-    ) -> Difference | None:
+    ) -> SubgroupDifference | None:
         """Of all pairs of subgroups that are large enough, or of all subgroups if fewer than two are."""
         among = np.array(
             [i for i, subgroup in enumerate(subgroups) if subgroup.n_samples >= self.min_size], dtype=np.intp
@@ -305,7 +305,7 @@ class _Work:
         value = float(gaps[high] - gaps[low])
         variance = covariance[high, high] + covariance[low, low] - 2 * covariance[high, low]
         reach = _all_pairs(self.level, gaps.size) * float(np.sqrt(variance))
-        return Difference(
+        return SubgroupDifference(
             subgroups[among[high]].name, subgroups[among[low]].name, value, Interval(value - reach, value + reach)
         )
 

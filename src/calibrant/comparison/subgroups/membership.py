@@ -61,7 +61,7 @@ def read_subgroups(by: Any, n_rows: int) -> list[Subgroups]:
             raise ValueError(f"{shown} must be 1-D; got shape {column.shape}")
         if len(column) != n_rows:
             raise ValueError(f"{shown} must have one value a row ({n_rows}); got {len(column)}")
-        found.append(_grouped(name, column, shown))
+        found.append(_subgroups_of(name, column, shown))
     return found
 
 
@@ -166,7 +166,7 @@ class _Seen:
         return place
 
 
-def _grouped(name: str, column: Any, shown: str) -> Subgroups:
+def _subgroups_of(name: str, column: Any, shown: str) -> Subgroups:
     seen = _Seen(shown)
     codes = np.concatenate([seen.codes(values).astype(_CODE) for values in _tiles(column, shown)])
     try:

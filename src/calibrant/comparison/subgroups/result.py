@@ -62,7 +62,7 @@ class Subgroup(Result):
 
 
 @dataclass(frozen=True, repr=False)
-class Difference(Result):
+class SubgroupDifference(Result):
     """Gap of one subgroup minus that of another, with an interval that allows for the choice among all pairs."""
 
     first: str
@@ -81,14 +81,14 @@ class SubgroupColumn(Result):
     subgroups : tuple of Subgroup
     heterogeneity : TestResult
         Are outcomes at a score as frequent in every subgroup?
-    largest_difference : Difference or None
+    largest_difference : SubgroupDifference or None
         Between gaps in the large; None for a single subgroup.
     """
 
     name: str
     subgroups: tuple[Subgroup, ...]
     heterogeneity: TestResult
-    largest_difference: Difference | None
+    largest_difference: SubgroupDifference | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)

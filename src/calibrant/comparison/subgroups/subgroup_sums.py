@@ -94,10 +94,10 @@ class SubgroupSums:
     spread_all: FloatArray
 
     @classmethod
-    def of(cls, rows: Rows, groupings: Sequence[tuple[AnyArray, int]], pooled: PooledMap | None) -> list[SubgroupSums]:
-        """Of rows, and of the subgroup of each and the number of subgroups by one grouping after the other."""
+    def of(cls, rows: Rows, partitions: Sequence[tuple[AnyArray, int]], pooled: PooledMap | None) -> list[SubgroupSums]:
+        """Of rows, and of the subgroup of each and the number of subgroups by one partition after the other."""
         d = 0 if pooled is None else pooled.theta.size
-        by_subgroup = [np.zeros((9 + 2 * d, number)) for _, number in groupings]
+        by_subgroup = [np.zeros((9 + 2 * d, number)) for _, number in partitions]
         score_all, bent_all, spread_all = np.zeros(d), np.zeros((d, d)), np.zeros((d, d))
         for start in range(0, rows.scores.size, _TILE):
             tile = rows.where(slice(start, start + _TILE))
@@ -113,7 +113,7 @@ class SubgroupSums:
                 score_all += left @ columns
                 bent_all += bent @ columns
                 spread_all += spread_bent @ columns
-            for totals, (codes, number) in zip(by_subgroup, groupings, strict=True):
+            for totals, (codes, number) in zip(by_subgroup, partitions, strict=True):
                 place = codes[start : start + _TILE].astype(np.intp)
                 for total, feature in zip(totals, features, strict=False):
                     total += np.bincount(place, feature, number)
