@@ -59,6 +59,8 @@ def test_names_and_defaults_are_the_same_everywhere():
     for name, value in NAMES.items():
         if callable(value) and name not in (*cal.results.__all__, *cal.exceptions.__all__):
             for key, p in inspect.signature(value).parameters.items():
+                if name == "to_power" and key == "error":  # an error, and not what finds it
+                    continue
                 assert key not in ("alpha", "error", "method", "scoring") or name in OF_A_PENALTY, (name, key)
                 if shared.get(key) and inspect.isfunction(value) and name not in DRAW_ROWS:
                     assert p.default in shared[key], (name, key, p.default)

@@ -169,7 +169,7 @@ def test_wrong_parameters():
         cal.report([0, 1], [0.2, 0.7], level=95)
     with pytest.raises(ValueError, match="estimator must be 'auto'"):
         cal.report([0, 1], [0.2, 0.7], estimator="best")
-    with pytest.raises(TypeError, match="needs an estimator with cells"):
+    with pytest.raises(TypeError, match="needs an estimator that reads sums"):
         cal.report([0, 1], [[0.2, 0.8], [0.3, 0.7]], estimator=cal.estimators.SimplexBinned())
     with pytest.raises(ValueError, match="canonical"):
         cal.report([0, 1], [[0.2, 0.8], [0.3, 0.7]], notion="canonical")

@@ -30,6 +30,10 @@ def to_power(error: float | FloatArray, norm: float) -> float | FloatArray:
     error : float or ndarray
     norm : float ≥ 1
 
+    Notes
+    -----
+    Cost O(1) a number.
+
     Examples
     --------
     >>> from calibrant.estimators import to_power
