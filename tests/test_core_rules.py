@@ -9,15 +9,15 @@ from scipy.stats import norm
 import calibrant as cal
 from calibrant import calibrators as c
 from calibrant.calibrators.choosing import Choosing
-from calibrant.calibrators.crossval import Evidence, _harms, folds_of
-from calibrant.comparison.subgroups.rows import Rows
+from calibrant.calibrators.crossval import HeldOutEvidence, _harms, folds_of
+from calibrant.comparison.subgroups.rows import ProblemRows
 from calibrant.comparison.subgroups.statistics import subgroup_pvalue
 from calibrant.data.problem import Problem
 from calibrant.estimators import Binned
 from calibrant.estimators.base import ErrorDraws
 from calibrant.measure.inference.posterior import _of_worst, credible
 from calibrant.measure.question import Question
-from calibrant.significance.flipped import Flips
+from calibrant.significance.sign_flips import Flips
 from calibrant.sums import GridMoments
 
 RNG = np.random.default_rng(0)
@@ -31,7 +31,7 @@ RNG = np.random.default_rng(0)
 def test_what_no_draw_reaches_has_one_over_the_draws(test, smallest, draws):
     """Residuals of one sign in twenty groups: of 2²⁰ signs two reach them, and no p-value is 0."""
     group = np.repeat(np.arange(20), 5)
-    rows = Rows.of(Problem(np.linspace(0.2, 0.4, 100), np.ones(100)), group)
+    rows = ProblemRows.of(Problem(np.linspace(0.2, 0.4, 100), np.ones(100)), group)
     found = subgroup_pvalue(rows, test, 199, np.random.default_rng(1), smallest)
     assert found == pytest.approx(1 / (1 + draws), rel=0.15 if draws > 199 else 1e-12)
 
@@ -40,7 +40,7 @@ def test_p_values_of_groups_count_the_observed_sample():
     """(1 + k) / (1 + n), k the draws that reach it."""
     group, p = np.repeat(np.arange(6), 4), np.linspace(0.1, 0.9, 24)
     y = (p + 0.3 * np.sin(np.arange(24)) > 0.55).astype(float)
-    rows = Rows.of(Problem(p, y), group)
+    rows = ProblemRows.of(Problem(p, y), group)
     flips = Flips.of(group, (y - p) ** 2, p * (1 - p), np.ones(24))
     total = np.bincount(group, y - p)
     (signs,) = flips.signs(99, np.random.default_rng(3), 24)
@@ -56,7 +56,7 @@ def test_the_normal_test_of_a_gap_has_the_variance_of_weighted_sums():
     y = (rng.random(3000) < p).astype(float)
     z = w @ (y - p) / np.sqrt(w**2 @ (p * (1 - p)))
     for scale in (1.0, 7.3):
-        rows = Rows.of(Problem(p, y, scale * w, integral=False))
+        rows = ProblemRows.of(Problem(p, y, scale * w, integral=False))
         assert subgroup_pvalue(rows, "in-the-large", 99, rng) == pytest.approx(2 * norm.sf(abs(z)), rel=1e-9)
 
 
@@ -110,7 +110,7 @@ def test_a_candidate_harms_that_worsens_a_score_by_more_than_one_standard_error(
     noise = np.tile([-1.0, 1.0], 200)  # its mean is 0, and the standard error of that 1 / 20
     worse = noise + factor / 20
     both = {"log-loss": plain, "brier": plain}
-    found = {"alone": Evidence(both, plain), "one": Evidence(both | {score: worse}, plain)}
+    found = {"alone": HeldOutEvidence(both, plain), "one": HeldOutEvidence(both | {score: worse}, plain)}
     assert _harms(found, "one", "alone", weights) is harms
 
 

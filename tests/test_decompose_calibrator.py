@@ -10,7 +10,7 @@ from sklearn.model_selection import StratifiedKFold
 import calibrant as cal
 from calibrant.calibrators import BetaCalibration, Identity, TemperatureScaling, VectorScaling
 from calibrant.calibrators.crossval import folds_of
-from calibrant.comparison.models.units import Units
+from calibrant.comparison.models.units import IndependentUnits
 from calibrant.scores.decomposition.row_means import limits
 
 from .test_decomposition import binary, several
@@ -127,7 +127,7 @@ def test_whole_weights_count_rows():
     rows = np.repeat(np.arange(50), w.astype(int))
 
     def units(n, weight):
-        return Units.of(cal.as_predictions(np.arange(n) % 2, np.full(n, 0.5), sample_weight=weight))
+        return IndependentUnits.of(cal.as_predictions(np.arange(n) % 2, np.full(n, 0.5), sample_weight=weight))
 
     one = limits(units(50, w), {"a": values}, 0.95)
     other = limits(units(len(rows), None), {"a": values[rows]}, 0.95)

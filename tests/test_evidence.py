@@ -8,7 +8,7 @@ from calibrant.data.problem import Problem
 from calibrant.datasets import true_map
 from calibrant.measure.question import Question
 from calibrant.reporting.verdict import _rows
-from calibrant.significance.from_sums import Power, SumsTest, flatter, higher, lower, sharper
+from calibrant.significance.report_test import Power, SumsTest, flatter, higher, lower, sharper
 from calibrant.sums import BinMoments, GridMoments, uniform_edges
 
 OPTIONS = {"notion": "class-specific", "average": "power", "dependent": False, "level": 0.95}

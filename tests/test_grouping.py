@@ -257,14 +257,14 @@ def test_bad_arguments(change, kind, words):
 def test_weights_count_in_every_region():
     """One step, by hand: rows of weight 3 are three rows."""
     from calibrant.calibrators import Identity
-    from calibrant.calibrators.inputs import Sample
+    from calibrant.calibrators.inputs import CalibrationSample
     from calibrant.scores.decomposition import grouping as module
     from calibrant.scores.decomposition.regions import Given
 
     _, y, s, _, _ = hidden(60)
     w = np.random.default_rng(1).integers(1, 4, 60).astype(float)
     told, code, train = np.column_stack([1 - s, s]), np.arange(60) % 3, np.arange(50)
-    sample = Sample.of(cal.as_predictions(y, s, sample_weight=w))
+    sample = CalibrationSample.of(cal.as_predictions(y, s, sample_weight=w))
     one = module.Grouping(cal.scores.Log(), sample, w, told, Identity(), Given(code))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "STEPS", 1)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.estimators.named import NAMES as ESTIMATORS
-from calibrant.estimators.named import estimator_named
+from calibrant.estimators.names import NAMES as ESTIMATORS
+from calibrant.estimators.names import estimator_named
 
 from .surface import NAMES
 

@@ -15,7 +15,7 @@ import calibrant as cal
 from calibrant.calibrators import PlattScaling, load_calibrator, save_calibrator
 from calibrant.calibrators.select import NAMED
 from calibrant.cli import repair
-from calibrant.data.tables import Table
+from calibrant.data.tables import FileTable
 
 from .test_cli import WRITERS, run, watched
 
@@ -103,7 +103,7 @@ def test_fix_and_apply_in_every_format(name, binary, tmp_path, capsys):
     assert code == 0, err
     assert "> temperature" in text
     assert run(capsys, "apply", model, source, "--out", out)[0] == 0
-    with Table(str(out)) as table:
+    with FileTable(str(out)) as table:
         got = next(table.batches())
     assert got.columns == binary.columns
     calibrator = load_calibrator(model)
@@ -345,7 +345,7 @@ def test_a_bad_row_is_named_by_its_number_in_the_file(binary, tmp_path, capsys, 
 def test_rows_are_drawn_alike_whatever_the_pieces(binary, tmp_path):
     path = tmp_path / "b.parquet"
     binary.write_parquet(path)
-    with Table(str(path)) as table:
+    with FileTable(str(path)) as table:
         draws = [table.sample(["y_true", "y_prob"], 400, 5, size) for size in (90, 1000, 10_000)]
         every, rows = table.sample(["y_true", "y_prob"], 3000, 5, 500)
         counts = np.zeros(3000)

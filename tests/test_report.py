@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.data.asked import Asked
+from calibrant.data.audience import Audience
 from calibrant.datasets import (
     load_breast_cancer_predictions,
     load_digits_predictions,
@@ -223,7 +223,7 @@ def test_verdict_of_the_docs(digits_report):
 
     page = Path(__file__).parent.parent / "docs" / "report.md"
     quoted = " ".join(line[2:] for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("> "))
-    assert quoted == replace(digits_report, asked=Asked.COMMAND).verdict
+    assert quoted == replace(digits_report, asked=Audience.COMMAND).verdict
 
 
 @pytest.mark.slow

@@ -13,12 +13,12 @@ import pytest
 import calibrant as cal
 from calibrant.comparison.subgroups import build
 from calibrant.comparison.subgroups.membership import read_subgroups
-from calibrant.comparison.subgroups.rows import Rows
+from calibrant.comparison.subgroups.rows import ProblemRows
 from calibrant.comparison.subgroups.statistics import subgroup_pvalue
 from calibrant.comparison.subgroups.subgroup_sums import PooledMap, SubgroupSums
 from calibrant.data.predictions import Predictions
-from calibrant.significance import drawn
-from calibrant.significance.drawn import kuiper_pvalue
+from calibrant.significance import kuiper
+from calibrant.significance.kuiper import kuiper_pvalue
 
 CHEAP = {"estimator": cal.Binned(5), "n_resamples": 199}
 
@@ -76,7 +76,7 @@ def test_rows_are_taken_once_a_column_whatever_the_number_of_groups(monkeypatch,
 
 @pytest.mark.slow
 def test_more_draws_only_where_none_was_as_large(monkeypatch):
-    monkeypatch.setattr(drawn, "_TOGETHER", 24 * 12)
+    monkeypatch.setattr(kuiper, "_TOGETHER", 24 * 12)
     s, n = np.full(12, 0.3), 99
     w = np.ones(12)
     # All scores equal: the range is |Σ (o - s)|; all twelve positive has chance 0.3^12, nine of twelve or more 0.0017.
@@ -120,7 +120,7 @@ def test_size_with_more_draws(alpha):
 def test_draws_reach_below_what_is_asked_whatever_they_cost():
     rows = 2500
     s = np.full(rows, 0.5)
-    group = Rows(s, np.ones(rows), np.ones(rows), np.ones(rows), True)
+    group = ProblemRows(s, np.ones(rows), np.ones(rows), np.ones(rows), True)
     pvalue = subgroup_pvalue(group, "kuiper", 99, np.random.default_rng(0), smallest=0.05 / 10)
     assert pvalue == pytest.approx(1 / 4001)
     dear = subgroup_pvalue(group, "kuiper", 99, np.random.default_rng(0), smallest=0.05 / 300)
@@ -134,7 +134,7 @@ def test_difference_of_single_rows_has_an_interval():
     reach = 1.959964 * np.sqrt(0.48)
     assert found.interval == pytest.approx((0.8 - reach, 0.8 + reach), abs=1e-5)
     w = np.array([2.0, 3.0])
-    rows = Rows(np.array([0.2, 0.2]), np.ones(2), w, w, True)
+    rows = ProblemRows(np.array([0.2, 0.2]), np.ones(2), w, w, True)
     (variance,) = SubgroupSums.of(rows, [(np.zeros(2, dtype=int), 1)], None)[0].gap_variance
     assert variance == pytest.approx(5 * 0.16 / 25)
 

@@ -13,12 +13,12 @@ from scipy.stats import binom, chi2, false_discovery_control, norm
 
 import calibrant as cal
 from calibrant.comparison.subgroups.membership import read_subgroups
-from calibrant.comparison.subgroups.rows import Rows
+from calibrant.comparison.subgroups.rows import ProblemRows
 from calibrant.comparison.subgroups.statistics import characteristic_pmf, gap_interval, outcomes_pmf, subgroup_pvalue
 from calibrant.comparison.subgroups.subgroup_sums import PooledMap, SubgroupSums, heterogeneity
 from calibrant.data.problem import Problem
 from calibrant.significance.cumulative_sums import range_survival
-from calibrant.significance.drawn import kuiper_pvalue
+from calibrant.significance.kuiper import kuiper_pvalue
 from calibrant.significance.multiple import benjamini_hochberg, holm
 
 CHEAP = {"estimator": cal.Binned(5), "n_resamples": 199}
@@ -33,7 +33,7 @@ def sample(n=600, seed=0, off="c"):
 
 
 def rows_of(y, p, w=None, *, integral=True):
-    return Rows.of(Problem(np.asarray(p, dtype=float), np.asarray(y), w, integral))
+    return ProblemRows.of(Problem(np.asarray(p, dtype=float), np.asarray(y), w, integral))
 
 
 def compared(rows, codes, n_groups, rng, pooled=None):

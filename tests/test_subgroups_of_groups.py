@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import norm, t
 
 import calibrant as cal
-from calibrant.comparison.subgroups.rows import Rows
+from calibrant.comparison.subgroups.rows import ProblemRows
 from calibrant.comparison.subgroups.statistics import subgroup_pvalue
 from calibrant.comparison.subgroups.subgroup_sums import SubgroupSums, gap_covariance
 from calibrant.data.problem import Problem
@@ -43,7 +43,7 @@ def test_pvalues_of_rows_in_groups_against_all_signs(test, weighted):
     signs = np.array(np.meshgrid(*[[-1, 1]] * 9)).reshape(9, -1)
     observed = statistic((y - p).astype(float)) * (1 - 1e-9)
     want = np.mean([statistic(scale * s[group] * (y - p)) >= observed for s in signs.T])
-    rows = Rows.of(Problem(p, y, w, integral=not weighted), group)
+    rows = ProblemRows.of(Problem(p, y, w, integral=not weighted), group)
     got = subgroup_pvalue(rows, test, 9999, np.random.default_rng(0))
     assert got == pytest.approx(want, abs=4 * np.sqrt(want * (1 - want) / 9999) + 1e-4)
 
@@ -52,7 +52,7 @@ def test_pvalues_of_rows_in_groups_against_all_signs(test, weighted):
 def test_gaps_of_subgroups_that_share_groups(weighted):
     y, p, group, by = hospitals()
     w = np.random.default_rng(2).random(y.size) if weighted else np.ones(y.size)
-    rows = Rows.of(Problem(p, y, w if weighted else None, integral=not weighted), group)
+    rows = ProblemRows.of(Problem(p, y, w if weighted else None, integral=not weighted), group)
     (sums,) = SubgroupSums.of(rows, [(by, 3)], None)
     gap = np.array([np.average((y - p)[by == s], weights=w[by == s]) for s in range(3)])
     each = np.array(
@@ -62,7 +62,7 @@ def test_gaps_of_subgroups_that_share_groups(weighted):
         ]
     )
     np.testing.assert_allclose(gap_covariance(rows, by, sums), each.T @ each * 24 / 23, rtol=1e-9)
-    one = Rows.of(Problem(p, y, w if weighted else None, integral=not weighted), group)
+    one = ProblemRows.of(Problem(p, y, w if weighted else None, integral=not weighted), group)
     mean = np.average(y - p, weights=w)
     total = np.array([(w * (y - p - mean))[group == g].sum() for g in range(24)])
     n = y.size

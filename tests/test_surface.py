@@ -1,5 +1,6 @@
 """The public surface: what a newcomer finds, each name in one place."""
 
+import ast
 import inspect
 import subprocess
 import sys
@@ -141,3 +142,14 @@ def test_a_calibrator_shows_its_parameters_and_what_scikit_learn_demands(kind):
     more = shown - set(inspect.signature(kind).parameters) - set(SCIKIT_LEARN)
     routed = {"set_predict_request", "set_predict_proba_request"} if "by" in shown else set()  # `by` can be routed
     assert more - routed <= {"predict_interval", "calibrator_"}
+
+
+def test_a_class_has_a_name_of_its_own():
+    """One class name, one meaning, in the whole package."""
+    named = Counter(
+        node.name
+        for path in Path(cal.__file__).parent.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ClassDef)
+    )
+    assert [name for name, times in named.items() if times > 1] == []

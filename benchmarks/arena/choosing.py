@@ -25,8 +25,8 @@ import numpy as np
 from scipy.stats import rankdata
 
 from calibrant.calibrators import mixture
-from calibrant.calibrators.crossval import SCORES, Evidence, fit_quietly, fold_fits, folds_of, losses_of, said_of
-from calibrant.calibrators.inputs import Sample
+from calibrant.calibrators.crossval import SCORES, HeldOutEvidence, fit_quietly, fold_fits, folds_of, losses_of, said_of
+from calibrant.calibrators.inputs import CalibrationSample
 from calibrant.calibrators.select import candidates_for, judged_sample
 from calibrant.data.writing import replacing, write_text
 
@@ -80,15 +80,15 @@ RULES = {
 class Split:
     """One draw of rows to fit: what candidates say of them, held out, and of rows to judge, with their classes."""
 
-    sample: Sample
+    sample: CalibrationSample
     held: dict[str, np.ndarray]
     said: dict[str, np.ndarray]
     truth: np.ndarray
 
     @cached_property
-    def found(self) -> dict[str, Evidence]:
+    def found(self) -> dict[str, HeldOutEvidence]:
         """What the held-out probabilities are worth."""
-        return {name: Evidence.of(p, self.sample) for name, p in self.held.items()}
+        return {name: HeldOutEvidence.of(p, self.sample) for name, p in self.held.items()}
 
     def losses(self, p: Any) -> list[float]:
         """Log-loss and Brier score of rows to judge."""

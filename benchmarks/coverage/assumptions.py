@@ -25,7 +25,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 import calibrant as cal
-from calibrant.benchmark.mixtures import Mixture
+from calibrant.benchmark.mixtures import ClassMixture
 from calibrant.benchmark.models import train, training_set
 from calibrant.data.writing import write_json, write_text
 from calibrant.measure.estimation import ask
@@ -138,9 +138,9 @@ class SupportVectorMachine:
     name: ClassVar[str] = "a support vector machine on two features"
 
     @cached_property
-    def _model(self) -> tuple[Mixture, Any]:
+    def _model(self) -> tuple[ClassMixture, Any]:
         rng = np.random.default_rng([22, self.seed])
-        mixture = Mixture.draw(2, 2, rng, low=-1.0)
+        mixture = ClassMixture.draw(2, 2, rng, low=-1.0)
         return mixture, train("svc", *training_set(mixture, 300, rng), random_state=self.seed)
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

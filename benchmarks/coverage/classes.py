@@ -19,7 +19,7 @@ from scipy.special import expit, logit
 
 import calibrant as cal
 from calibrant.reporting.classes import class_rows
-from calibrant.significance.drawn import kuiper_pvalue
+from calibrant.significance.kuiper import kuiper_pvalue
 from calibrant.significance.multiple import holm
 
 from .. import arguments

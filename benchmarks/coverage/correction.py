@@ -24,15 +24,15 @@ import numpy as np
 from joblib import Parallel, delayed
 
 import calibrant as cal
-from calibrant.benchmark.mixtures import Mixture
+from calibrant.benchmark.mixtures import ClassMixture
 from calibrant.benchmark.models import train, training_set
-from calibrant.benchmark.tracks import Truth, distributions
+from calibrant.benchmark.tracks import ExactTruth, distributions
 from calibrant.data.problem import Problem
 from calibrant.data.writing import write_text
 from calibrant.estimators import laplace
 from calibrant.estimators.base import ErrorDraws
 from calibrant.estimators.empirical_bayes import WIDE, rank_cells
-from calibrant.estimators.laplace_draws import Drawn, draw_gaps
+from calibrant.estimators.laplace_draws import DrawnMaps, draw_gaps
 from calibrant.measure.inference.posterior import credible
 from calibrant.measure.question import Question
 
@@ -68,7 +68,7 @@ class OfMixture:
         if self.found is None:
             rng = np.random.default_rng([77, self.seed])
             classes, features = (2, 5, 2, 7)[self.seed % 4], (2, 5, 7, 2, 7)[self.seed % 5]
-            mixture = Mixture.draw(features, classes, rng, low=(-1.0, 0.0)[self.seed % 2])
+            mixture = ClassMixture.draw(features, classes, rng, low=(-1.0, 0.0)[self.seed % 2])
             predict = train(self.model, *training_set(mixture, 300, rng), random_state=self.seed)
             x, y = mixture.sample(100_000, rng)
             self.found = np.asarray(predict(x)), y.astype(int)
@@ -101,8 +101,8 @@ class Hostile:
     def calibrated(self) -> bool:
         return self.name == "calibrated"
 
-    def truth(self, notion: str, norm: float) -> Truth:
-        return Truth(self.told.error)
+    def truth(self, notion: str, norm: float) -> ExactTruth:
+        return ExactTruth(self.told.error)
 
     def sample(self, n_sets: int, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         drawn = [self.told.sample(n, rng) for _ in range(n_sets)]
@@ -114,7 +114,7 @@ class Hostile:
         return (Problem.samples(scores.max(axis=-1), scores.argmax(axis=-1) == labels, domain=(0.5, 1.0)),)
 
 
-def ends(drawn: Drawn, n: int) -> list[tuple[float, float]]:
+def ends(drawn: DrawnMaps, n: int) -> list[tuple[float, float]]:
     """Intervals of one sample by every way."""
     question = Question("class-specific", 1.0, LEVEL, (1,), (1.0,), "power", False, n, float(n))
     plain = (drawn.share * np.abs(drawn.gap)).sum(axis=-1)

@@ -24,7 +24,7 @@ from joblib import Parallel, delayed
 
 import calibrant as cal
 from calibrant.benchmark.storage import replacing
-from calibrant.benchmark.tracks import Distribution, distributions
+from calibrant.benchmark.tracks import TrackDistribution, distributions
 from calibrant.data.problem import Problem
 from calibrant.estimators.base import ErrorDraws
 from calibrant.measure.inference import posterior
@@ -73,7 +73,7 @@ def bootstrap(problems: tuple[Problem, ...], r: int, level: float, rng: np.rando
     return float(low), float(high)
 
 
-def arguments(d: Distribution, scores: np.ndarray, labels: np.ndarray, notion: str) -> tuple[tuple, dict]:
+def arguments(d: TrackDistribution, scores: np.ndarray, labels: np.ndarray, notion: str) -> tuple[tuple, dict]:
     """What `estimate` takes for one sample."""
     if scores.ndim == 1:
         if notion == "confidence" and len(d.notions) > 1:
@@ -82,7 +82,9 @@ def arguments(d: Distribution, scores: np.ndarray, labels: np.ndarray, notion: s
     return (labels, scores), {"notion": notion, "labels": range(scores.shape[1])}
 
 
-def by_posterior(d: Distribution, notion: str, n: int, options: argparse.Namespace, rng: np.random.Generator) -> Pairs:
+def by_posterior(
+    d: TrackDistribution, notion: str, n: int, options: argparse.Namespace, rng: np.random.Generator
+) -> Pairs:
     """Intervals of `estimate(...)`, many at once."""
     found: Pairs = []
     for scores, labels in samples(d, n, options, rng):
@@ -97,7 +99,12 @@ def by_posterior(d: Distribution, notion: str, n: int, options: argparse.Namespa
 
 
 def by_inversion(
-    d: Distribution, notion: str, n: int, options: argparse.Namespace, rng: np.random.Generator, estimator: cal.Binned
+    d: TrackDistribution,
+    notion: str,
+    n: int,
+    options: argparse.Namespace,
+    rng: np.random.Generator,
+    estimator: cal.Binned,
 ) -> Pairs:
     """Intervals of a debiased L2 error."""
     found: Pairs = []
@@ -109,7 +116,9 @@ def by_inversion(
     return found
 
 
-def by_bootstrap(d: Distribution, notion: str, n: int, options: argparse.Namespace, rng: np.random.Generator) -> Pairs:
+def by_bootstrap(
+    d: TrackDistribution, notion: str, n: int, options: argparse.Namespace, rng: np.random.Generator
+) -> Pairs:
     """Percentile intervals of 15 bins."""
     found: Pairs = []
     for scores, labels in samples(d, n, options, rng):
@@ -128,14 +137,14 @@ METHODS: dict[str, tuple[int, Callable[..., Pairs]]] = {
 
 
 def samples(
-    d: Distribution, n: int, options: argparse.Namespace, rng: np.random.Generator
+    d: TrackDistribution, n: int, options: argparse.Namespace, rng: np.random.Generator
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Evaluation sets, a few at a time."""
     for start in range(0, options.repetitions, CHUNK):
         yield d.sample(min(CHUNK, options.repetitions - start), n, rng)
 
 
-def cell(d: Distribution, notion: str, n: int, options: argparse.Namespace) -> dict:
+def cell(d: TrackDistribution, notion: str, n: int, options: argparse.Namespace) -> dict:
     """Hits, lengths and sides of the misses of every method in one cell."""
     name = f"{d.track}-{d.name}-{notion}-{n}"
     path = Path(options.out) / f"{name}.json"

@@ -11,7 +11,7 @@ import numpy as np
 from calibrant.benchmark.config import Distribution
 from calibrant.benchmark.pool import Pool
 from calibrant.benchmark.storage import Store
-from calibrant.benchmark.tracks import Truth
+from calibrant.benchmark.tracks import ExactTruth
 from calibrant.benchmark.truth import NOTIONS, truth_of
 from calibrant.data.problem import Problem
 
@@ -41,9 +41,9 @@ class MixtureDistribution:
         """Predictions and sums."""
         return _pool(self.folder, self.distribution)
 
-    def truth(self, notion: str, norm: float) -> Truth:
+    def truth(self, notion: str, norm: float) -> ExactTruth:
         """The truth without the noise of bins."""
-        return Truth(truth_of(self.pool.truth, notion, norm).truth)
+        return ExactTruth(truth_of(self.pool.truth, notion, norm).truth)
 
     def sample(self, n_sets: int, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Probabilities (sets, n, C) and labels (sets, n)."""

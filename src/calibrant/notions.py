@@ -21,7 +21,7 @@ import numpy as np
 from .data.checks import check_choice
 from .data.dependence import design_parts
 from .data.predictions import Predictions
-from .data.problem import OneVsRest, Problem, Reduction, VectorProblem
+from .data.problem import OneVsRestProblems, Problem, Reduction, VectorProblem
 from .data.types import AnyArray, FloatArray, IntArray, Label
 
 __all__ = [
@@ -150,7 +150,7 @@ class Notion(ABC):
             every = Classwise().reduce(predictions)
             return replace(reduction, design=float(every.designs.mean()))
         groups = predictions.groups
-        if isinstance(reduction, OneVsRest):
+        if isinstance(reduction, OneVsRestProblems):
             found = np.concatenate([design_parts(t, np.tile(groups, len(t))) for t in reduction.tiles()])
         else:
             rows = [groups if t.rows is None else groups[t.rows] for t in self.targets(predictions)]
@@ -269,15 +269,15 @@ class Classwise(Notion):
         """K problems that share their rows."""
         return (one_vs_rest(predictions, k) for k in range(predictions.n_classes))
 
-    def reduce(self, predictions: Predictions) -> OneVsRest:
+    def reduce(self, predictions: Predictions) -> OneVsRestProblems:
         """See :meth:`Notion.reduce`."""
-        found: OneVsRest = self.designed(self.reducer(predictions)(predictions.codes), predictions)
+        found: OneVsRestProblems = self.designed(self.reducer(predictions)(predictions.codes), predictions)
         return found
 
-    def reducer(self, predictions: Predictions) -> Callable[[IntArray], OneVsRest]:
+    def reducer(self, predictions: Predictions) -> Callable[[IntArray], OneVsRestProblems]:
         """Columns are sliced out of the matrix only when they are asked for."""
         p, matrix = predictions, predictions.matrix
-        return lambda codes: OneVsRest(
+        return lambda codes: OneVsRestProblems(
             matrix, codes, p.weights, p.integral_weights, p.eps, p.classes, self.average, self.dependent
         )
 

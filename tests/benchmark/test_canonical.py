@@ -18,13 +18,13 @@ from calibrant.benchmark.canonical import (
     CURVES,
     PUBLISHED,
     TRIALS,
-    Entry,
+    CanonicalEntry,
     published,
     run_canonical,
     run_sharpness,
     vector_distributions,
 )
-from calibrant.benchmark.canonical.canonical_runner import CanonicalConfig, Item, estimates, evaluation_set
+from calibrant.benchmark.canonical.canonical_runner import CanonicalConfig, CanonicalItem, estimates, evaluation_set
 from calibrant.benchmark.canonical.entries import read
 from calibrant.benchmark.canonical.sharpness import POINT, simulate, squares
 from calibrant.cli.commands import app
@@ -79,12 +79,12 @@ def test_the_published_law_is_two_temperatures():
 
 
 def test_readings_are_those_of_the_public_functions():
-    item, config = Item(PUBLISHED[0], 80), CanonicalConfig(most_sets=2)
+    item, config = CanonicalItem(PUBLISHED[0], 80), CanonicalConfig(most_sets=2)
     entries = {
         "default": CURVES["default"],
         "published": CURVES["published"],
         "simplex-2": CURVES["simplex-2"],
-        "cv": Entry(cal.estimators.DirichletKernel("cv", "query", "cross", residual=True)),
+        "cv": CanonicalEntry(cal.estimators.DirichletKernel("cv", "query", "cross", residual=True)),
     }
     found = estimates(item, config, entries)
     for number in range(2):
@@ -103,14 +103,14 @@ def test_readings_are_those_of_the_public_functions():
 
 
 def test_a_factor_multiplies_the_rule():
-    problem = evaluation_set(Item(PUBLISHED[0], 100), 0, 0)
+    problem = evaluation_set(CanonicalItem(PUBLISHED[0], 100), 0, 0)
     estimator = cal.estimators.DirichletKernel("auto", "query", "cross", residual=True)
-    wide = read(Entry(estimator, factor=4.0), problem, "l1", {})
+    wide = read(CanonicalEntry(estimator, factor=4.0), problem, "l1", {})
     by_hand = cal.estimators.DirichletKernel(4 * 1.5 * 100 ** (-2 / 7), "query", "cross", residual=True).power(
         problem, 1
     )
     assert wide == pytest.approx(by_hand, abs=1e-14)
-    assert wide != read(Entry(estimator), problem, "l1", {})
+    assert wide != read(CanonicalEntry(estimator), problem, "l1", {})
 
 
 @pytest.mark.slow
@@ -124,7 +124,7 @@ def test_rows(small):
         & (pl.col("estimator") == "default")
         & (pl.col("measure") == "l1")
     ).to_dicts()[0]
-    item = Item(PUBLISHED[0], 60)
+    item = CanonicalItem(PUBLISHED[0], 60)
     by_hand = [read(CURVES["default"], evaluation_set(item, i, 0), "l1", {}) for i in range(3)]
     assert row["mean"] == pytest.approx(np.mean(by_hand))
     truth = published(4).truths["l1"]
@@ -187,9 +187,9 @@ def test_another_configuration_is_refused(small):
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda: Entry(cal.Binned(15)), ValueError, "must serve the canonical notion"),
-        (lambda: Entry(cal.estimators.SimplexBinned(2), ("l3",)), ValueError, "measures must be some of"),
-        (lambda: Entry(cal.estimators.SimplexBinned(2), factor=2.0), ValueError, "factor"),
+        (lambda: CanonicalEntry(cal.Binned(15)), ValueError, "must serve the canonical notion"),
+        (lambda: CanonicalEntry(cal.estimators.SimplexBinned(2), ("l3",)), ValueError, "measures must be some of"),
+        (lambda: CanonicalEntry(cal.estimators.SimplexBinned(2), factor=2.0), ValueError, "factor"),
         (lambda: run_canonical("x", estimators={}), TypeError, "not empty"),
         (lambda: run_canonical("x", estimators={"": cal.estimators.SimplexBinned(2)}), TypeError, "names"),
         (lambda: run_canonical("x", estimators={"a": 3}), TypeError, "got 3"),

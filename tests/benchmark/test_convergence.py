@@ -6,14 +6,14 @@ from scipy.stats import dirichlet
 
 import calibrant as cal
 from calibrant.benchmark.canonical import PUBLISHED, convergence, rate, run_convergence
-from calibrant.benchmark.canonical.canonical_runner import Item, evaluation_set
+from calibrant.benchmark.canonical.canonical_runner import CanonicalItem, evaluation_set
 from calibrant.benchmark.canonical.convergence import BANDWIDTH, BINNED, KERNELS, estimates, limits, repeats, spread_out
 
 SHARPENED, CALIBRATED = PUBLISHED[:2]
 
 
 def test_readings_are_those_of_the_library():
-    problem = evaluation_set(Item(SHARPENED, 60), 0, 3)
+    problem = evaluation_set(CanonicalItem(SHARPENED, 60), 0, 3)
     found = estimates(problem)
     for (name, measure), value in found.items():
         estimator = (KERNELS | BINNED)[name]

@@ -10,7 +10,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import SVC
 
 from calibrant.benchmark import Config, Distribution, models, pool
-from calibrant.benchmark.mixtures import Mixture
+from calibrant.benchmark.mixtures import ClassMixture
 from calibrant.benchmark.models import train, training_set
 from calibrant.benchmark.pool import TRUTH_BINS, TruthBins, draw_pool, mixture_of
 from calibrant.benchmark.truth import truth_of
@@ -29,7 +29,7 @@ MODELS = {
 @pytest.mark.parametrize(("classes", "dimensions"), [(2, 1), (2, 2), (5, 3), (7, 7)])
 def test_posterior_is_bayes_rule(classes, dimensions):
     rng = np.random.default_rng(classes + dimensions)
-    mixture = Mixture.draw(classes, dimensions, rng)
+    mixture = ClassMixture.draw(classes, dimensions, rng)
     X, _ = mixture.sample(1500, rng)
     density = np.zeros((1500, classes))
     for c in range(classes):
@@ -40,7 +40,7 @@ def test_posterior_is_bayes_rule(classes, dimensions):
 
 
 def test_posterior_far_from_every_mode():
-    mixture = Mixture.draw(3, 2, np.random.default_rng(0))
+    mixture = ClassMixture.draw(3, 2, np.random.default_rng(0))
     far = mixture.posterior(np.array([[300.0, -200.0], [-1e4, 1e4]]))
     assert np.isfinite(far).all()
     np.testing.assert_allclose(far.sum(axis=1), 1)
@@ -48,7 +48,7 @@ def test_posterior_far_from_every_mode():
 
 def test_labels_are_drawn_from_the_posterior():
     rng = np.random.default_rng(1)
-    mixture = Mixture.draw(4, 2, rng)
+    mixture = ClassMixture.draw(4, 2, rng)
     X, y = mixture.sample(200_000, rng)
     p = mixture.posterior(X)
     hit = y[:, None] == np.arange(4)
@@ -71,7 +71,7 @@ def test_means_lie_where_the_mode_says():
 @pytest.mark.parametrize("classes", [2, 5])
 def test_predictions_are_those_of_scikit_learn(model, classes):
     rng = np.random.default_rng(5)
-    mixture = Mixture.draw(classes, 3, rng)
+    mixture = ClassMixture.draw(classes, 3, rng)
     X, y = training_set(mixture, 200, rng)
     some, _ = mixture.sample(3000, rng)
     wanted = MODELS[model](7).fit(X, y).predict_proba(some)
@@ -88,7 +88,7 @@ def test_forest_of_impure_leaves_is_left_to_scikit_learn():
 
 def test_a_wrong_fast_prediction_is_refused(monkeypatch):
     rng = np.random.default_rng(5)
-    X, y = training_set(Mixture.draw(3, 2, rng), 200, rng)
+    X, y = training_set(ClassMixture.draw(3, 2, rng), 200, rng)
     pairs = models._pair_coefficients
     monkeypatch.setattr(models, "_pair_coefficients", lambda svc: pairs(svc)[:, ::-1])
     with pytest.raises(RuntimeError, match="differs by"):
@@ -96,7 +96,7 @@ def test_a_wrong_fast_prediction_is_refused(monkeypatch):
 
 
 def test_training_sets_hold_every_class():
-    mixture = Mixture.draw(7, 2, np.random.default_rng(0))
+    mixture = ClassMixture.draw(7, 2, np.random.default_rng(0))
     counts = [np.bincount(training_set(mixture, 45, np.random.default_rng(s))[1], minlength=7) for s in range(20)]
     assert np.min(counts) >= 5
     assert np.min([np.bincount(mixture.sample(45, np.random.default_rng(s))[1], minlength=7) for s in range(20)]) < 5

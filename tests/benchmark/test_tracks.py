@@ -15,7 +15,7 @@ from calibrant.benchmark.tracks import BinaryDistribution, ScalarDistribution, d
 from calibrant.benchmark.tracks.networks import fitted
 from calibrant.benchmark.tracks.quadrature import integrate, integrate_gap
 from calibrant.benchmark.tracks.score_mixtures import Atom, Beta, LogitNormal, ScoreLaw
-from calibrant.benchmark.tracks.true_maps import BetaMap, Identity, Logistic, Rippled, Spline, Wavy, spline_basis
+from calibrant.benchmark.tracks.true_maps import BetaMap, IdentityMap, Logistic, Rippled, Spline, Wavy, spline_basis
 from calibrant.datasets import make_scores, true_map
 
 SCALAR = ("beta", "networks", "imbalance", "consistency")
@@ -92,7 +92,7 @@ def test_truth_and_maps_are_those_of_make_scores(kind, shape):
     np.testing.assert_allclose(d.curve(logit(s)), true_map(s, kind), atol=1e-14)
 
 
-class Square(Identity):
+class Square(IdentityMap):
     def __call__(self, z):
         return expit(z) ** 2
 
@@ -281,7 +281,7 @@ def test_integral_splits_at_zeros_that_lie_on_nodes():
         (lambda: distributions("paper"), "track must be one of 'beta'"),
         (lambda: distributions("beta")[1].truth("canonical"), "notion of 'uniform-overconfident' must be one of"),
         (lambda: distributions("beta")[1].truth("confidence", np.inf), "norm must be a finite number"),
-        (lambda: BinaryDistribution("x", "x", ScoreLaw((Beta(1, 1),), low=0.5), Identity()), "must have low=0"),
+        (lambda: BinaryDistribution("x", "x", ScoreLaw((Beta(1, 1),), low=0.5), IdentityMap()), "must have low=0"),
         (lambda: integrate_gap(np.sin, np.cos, (1.0, 1.0), 1.0, 1), r"support must be an interval"),
     ],
 )
@@ -292,7 +292,7 @@ def test_bad_input_is_named(make, message):
 
 def test_maps_at_known_points():
     z = logit(np.array([0.2, 0.5, 0.9]))
-    np.testing.assert_allclose(Identity()(z), [0.2, 0.5, 0.9])
+    np.testing.assert_allclose(IdentityMap()(z), [0.2, 0.5, 0.9])
     np.testing.assert_allclose(BetaMap()(z), [0.2, 0.5, 0.9])
     np.testing.assert_allclose(BetaMap(2.0, 1.0, 0.0)(z), [0.2**2 / (0.2**2 + 0.8), 1 / 3, 0.81 / 0.91])
     np.testing.assert_allclose(Logistic(2.0)(z)[1:], [0.5, 0.81 / 0.82])

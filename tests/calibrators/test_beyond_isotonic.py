@@ -102,7 +102,7 @@ def test_models_that_cannot_matter_are_ruled_out_only_then(tile, monkeypatch):
     monkeypatch.setattr(near_isotonic, "_TILE", tile)
     s, y, _ = two(1500, 3)
     y = y[np.argsort(s)]
-    path = near_isotonic.Path.of(np.ones(1500), y.astype(float))
+    path = near_isotonic.PenaltyPath.of(np.ones(1500), y.astype(float))
     found = path.bic()
     models = [path.mean(path.penalties, row) for row in np.eye(len(path.penalties))]
     likelihood = np.array([(xlogy(y, p) + xlogy(1 - y, 1 - p)).sum() for p in models])

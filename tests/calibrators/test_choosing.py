@@ -10,7 +10,7 @@ from sklearn.naive_bayes import GaussianNB
 import calibrant as cal
 from calibrant import calibrators as c
 from calibrant.calibrators import choosing
-from calibrant.calibrators.crossval import Evidence, folds_of
+from calibrant.calibrators.crossval import HeldOutEvidence, folds_of
 from calibrant.calibrators.mixture import earned_weights
 from calibrant.calibrators.select import judged_sample
 from calibrant.calibrators.temperature import mixture_weights
@@ -51,7 +51,7 @@ def test_folds_share_a_choice_by_hand(load):
         name: float(np.mean(-np.log(np.maximum(p[np.arange(len(y)), together], 1e-6)))) for name, p in held.items()
     }
     sample = judged_sample(np.concatenate([p for p, _ in scored]), together, None, "probability", labels)
-    found = {name: Evidence.of(p, sample) for name, p in held.items()}
+    found = {name: HeldOutEvidence.of(p, sample) for name, p in held.items()}
     weights = earned_weights(held, found, sample, alone="identity", goal="log-loss")
     for (_, got), maps, (p, _) in zip(model.pairs_, fitted, scored, strict=True):
         want = sum(w * maps[name].predict_proba(p) for name, w in weights.items())

@@ -9,9 +9,9 @@ from calibrant import as_predictions
 from calibrant.comparison.models.gaps import Gaps
 from calibrant.comparison.models.measures import Measures
 from calibrant.comparison.models.overfit import N_DRAWS, overfits
-from calibrant.comparison.models.parts import MOST_CELLS, Parts
+from calibrant.comparison.models.parts import MOST_CELLS, ScoreParts
 from calibrant.comparison.models.squares import Squares, squares_covariance
-from calibrant.comparison.models.units import Units
+from calibrant.comparison.models.units import IndependentUnits
 from calibrant.measure.scoring_rules import RULES, Brier
 from calibrant.notions import ClassSpecific, Classwise, Confidence, TopLabel
 
@@ -31,7 +31,7 @@ def two(n=300, seed=0, in_group=None):
 
 def judged(y, *probs, groups=None, **options):
     models = [as_predictions(y, p, **options) for p in probs]
-    return models, Units.of(in_groups(models[0], groups))
+    return models, IndependentUnits.of(in_groups(models[0], groups))
 
 
 @pytest.mark.parametrize("in_group", [None, 4])
@@ -141,7 +141,7 @@ def test_parts_of_resamples_are_decompositions_of_repeated_rows(n_classes):
     (p,), units = judged(y, given)
     times = np.concatenate(list(units.draws(5, rng)), axis=1)
     assert (times.sum(axis=0) == 80).all()
-    read = Parts.of([p], rules, units).read(times)
+    read = ScoreParts.of([p], rules, units).read(times)
     for i, name in enumerate(rules):
         for r in range(5):
             rows = np.repeat(np.arange(80), times[:, r].astype(int))
@@ -153,8 +153,8 @@ def test_pooled_cells_change_little():
     y, a, _, _ = two(n=5000)
     (p,), units = judged(y, a)
     once = np.ones((5000, 1))
-    exact = Parts.of([p], {"log-loss": RULES["log-loss"]}, units, None).read(once)
-    pooled = Parts.of([p], {"log-loss": RULES["log-loss"]}, units).read(once)
+    exact = ScoreParts.of([p], {"log-loss": RULES["log-loss"]}, units, None).read(once)
+    pooled = ScoreParts.of([p], {"log-loss": RULES["log-loss"]}, units).read(once)
     assert len(np.unique(a)) > MOST_CELLS
     assert not np.array_equal(exact, pooled)
     np.testing.assert_allclose(pooled, exact, atol=5e-4)

@@ -7,7 +7,7 @@ from scipy import stats
 import calibrant as cal
 from calibrant.comparison.models.overfit import Column, latent_correlation, overfits, smooth_map
 from calibrant.comparison.models.parts import Mean
-from calibrant.comparison.models.units import Units
+from calibrant.comparison.models.units import IndependentUnits
 from calibrant.measure.scoring_rules import RULES, Brier
 
 from .naive import in_groups
@@ -17,7 +17,7 @@ RULE = {"brier": Brier("half"), "log-loss": RULES["log-loss"]}
 
 def gains(y, p, group=None, seed=0):
     given = cal.as_predictions(y, p)
-    return overfits([given], RULE, Units.of(in_groups(given, group)), seed)[:, 0].mean(axis=1)
+    return overfits([given], RULE, IndependentUnits.of(in_groups(given, group)), seed)[:, 0].mean(axis=1)
 
 
 @pytest.mark.parametrize("levels", [None, 5, 1])
@@ -50,7 +50,7 @@ def test_steps_are_the_lower_reading_and_right_where_the_truth_is_flat():
         truth = np.array([0.1, 0.5, 0.9])[np.minimum((3 * s).astype(int), 2)]
         y = (rng.random(1000) < truth).astype(int)
         given = cal.as_predictions(y, s)
-        units = Units.of(given)
+        units = IndependentUnits.of(given)
         fitted = np.mean((y - s) ** 2) - cal.decompose(y, s).miscalibration
         shown.append(np.mean((y - truth) ** 2) - fitted)
         for found, flat in ((smooth, False), (steps, True)):
@@ -78,7 +78,7 @@ def test_gains_depend_on_the_order_of_scores_alone():
     y = (rng.random(300) < p).astype(int)
     np.testing.assert_array_equal(gains(y, p), gains(y, p**3))
     models = [cal.as_predictions(y, s) for s in (p, p, np.sqrt(p))]
-    found = overfits(models, RULE, Units.of(models[0]), 0)
+    found = overfits(models, RULE, IndependentUnits.of(models[0]), 0)
     np.testing.assert_array_equal(found[:, 0], found[:, 1])
     np.testing.assert_array_equal(found[:, 0], found[:, 2])
 
@@ -94,7 +94,7 @@ def test_whole_weights_repeat_rows(in_group):
 
     def column(index, weight):
         given = cal.as_predictions(y[index], p[index], sample_weight=weight)
-        units = Units.of(in_groups(given, group[index] if in_group > 1 else None))
+        units = IndependentUnits.of(in_groups(given, group[index] if in_group > 1 else None))
         return Column.of(p[index], y[index] == 1, units, whole=True)
 
     one, other = column(np.arange(150), w), column(rows, None)
@@ -115,7 +115,7 @@ def test_weights_that_are_no_counts_scale_away():
     found = []
     for factor in (1, 1e-4):
         given = cal.as_predictions(y, p, sample_weight=w * factor)
-        found.append(overfits([given], RULE, Units.of(given), 0))
+        found.append(overfits([given], RULE, IndependentUnits.of(given), 0))
     np.testing.assert_allclose(found[0], found[1], rtol=1e-6, atol=1e-12)
 
 
@@ -141,7 +141,7 @@ def test_latent_correlations_are_found_again(rho):
     q = rng.uniform(0.05, 0.95, group.size)
     latent = np.sqrt(rho) * rng.standard_normal(6000)[group] + np.sqrt(1 - rho) * rng.standard_normal(group.size)
     y = latent < stats.norm.ppf(q)
-    units = Units.of(in_groups(cal.as_predictions(y, q), group))
+    units = IndependentUnits.of(in_groups(cal.as_predictions(y, q), group))
     assert latent_correlation(q, y, units, whole=True) == pytest.approx(rho, abs=0.03)
 
 

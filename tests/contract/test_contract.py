@@ -10,7 +10,7 @@ import pytest
 
 import calibrant as cal
 from calibrant import calibration_error as error
-from calibrant.data.problem import OneVsRest
+from calibrant.data.problem import OneVsRestProblems
 from calibrant.notions import as_notion
 from calibrant.sums import BinMoments
 
@@ -244,7 +244,7 @@ def test_one_pass_over_the_matrix_equals_one_class_at_a_time(row, notion, kind):
         together = row.estimator._powers(reduction, norm)
         alone = [row.estimator.power(p, norm) for p in reduction]
         assert together == pytest.approx(alone, abs=1e-12)
-    assert isinstance(reduction, OneVsRest) == (notion == "classwise")
+    assert isinstance(reduction, OneVsRestProblems) == (notion == "classwise")
 
 
 @pytest.mark.parametrize("row", [r for r in ROWS if not r.serves("confidence") or not r.serves("canonical")], ids=str)

@@ -22,7 +22,7 @@ from calibrant.calibrators import (
     select_calibrator,
 )
 from calibrant.data import notebook
-from calibrant.data.result import WIDEST, Paged, Picture, Result, Shown, Table, Tabular, short
+from calibrant.data.result import WIDEST, Paged, Picture, Printable, Result, Table, Tabular, short
 from calibrant.measure.answers import Answers
 
 N = 400
@@ -110,8 +110,8 @@ def test_every_result_of_the_package_is_in_the_table():
     for module in pkgutil.walk_packages(cal.__path__, "calibrant."):
         if "torch" not in module.name and not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    concrete = {c for c in subclasses(Shown) if c.__module__.startswith("calibrant.")} - {
-        Shown,
+    concrete = {c for c in subclasses(Printable) if c.__module__.startswith("calibrant.")} - {
+        Printable,
         Result,
         Table,
         Picture,

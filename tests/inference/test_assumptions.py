@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 import calibrant as cal
 from calibrant.data.validation import as_predictions
 from calibrant.measure.estimation import ask
-from calibrant.measure.inference import pooled_gaps, sign_bets
+from calibrant.measure.inference import betting_bound, pooled_gaps
 from calibrant.measure.inference.assumptions import BoundedVariation, NoAssumption, SameSign, SmoothMap, as_assumption
+from calibrant.measure.inference.betting_bound import lower_bound
 from calibrant.measure.inference.pooled_gaps import same_scores, upper_bound, upper_bound_of_rows
 from calibrant.measure.inference.rows_alike import RowsAlike
-from calibrant.measure.inference.sign_bets import lower_bound
 
 EVERY = ["none", "bins", "bins:4", "variation:0.3", "variation:2"]
 
@@ -99,11 +99,11 @@ def test_the_lower_bound_for_every_truth(found):
     theta = mass @ np.abs(chance - scores)
 
     def wealth(s, o):
-        bet, x = sign_bets._bets(alike(s, o), np.arange(s.size))
-        return np.prod(1 + np.minimum(bet, sign_bets._LARGEST / (1 + theta)) * (x - theta))
+        bet, x = betting_bound._bets(alike(s, o), np.arange(s.size))
+        return np.prod(1 + np.minimum(bet, betting_bound._LARGEST / (1 + theta)) * (x - theta))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sign_bets, "_FIRST", 1)
+        patch.setattr(betting_bound, "_FIRST", 1)
         assert mean_over_samples(scores, mass, chance, 4, wealth) <= 1 + 1e-12
 
 
@@ -177,7 +177,7 @@ def naive_lower(s, o, place, delta):
 
 
 def test_the_lower_bound_has_a_twin(monkeypatch):
-    monkeypatch.setattr(sign_bets, "_ORDERS", 1)
+    monkeypatch.setattr(betting_bound, "_ORDERS", 1)
     for seed in range(2):
         rng = np.random.default_rng(seed)
         s = rng.random(150).round(seed + 1)

@@ -6,7 +6,7 @@ import pytest
 import calibrant as cal
 from calibrant.datasets import make_scores
 from calibrant.estimators.base import ErrorDraws
-from calibrant.estimators.laplace_draws import Drawn
+from calibrant.estimators.laplace_draws import DrawnMaps
 from calibrant.measure.inference.posterior import SPIKE, credible, threshold, widening
 from calibrant.measure.question import Question
 
@@ -153,7 +153,7 @@ def test_what_a_map_misses_is_added(norm):
     rng = np.random.default_rng(0)
     gap, share = rng.normal(size=(1, 5, 3)), np.array([0.2, 0.3, 0.5])
     missed = 0.1 * rng.normal(size=(1, 5, 3))
-    found = Drawn(gap, np.broadcast_to(share, gap.shape), missed, np.zeros(1)).mean_power(norm)
+    found = DrawnMaps(gap, np.broadcast_to(share, gap.shape), missed, np.zeros(1)).mean_power(norm)
     for d in range(5):
         moved = sum(
             w * (abs(g) ** norm + (abs(g + 1e-7) ** norm - abs(g - 1e-7) ** norm) / 2e-7 * m / w)

@@ -22,7 +22,7 @@ from calibrant.estimators import (
     Parametric,
     ResidualKernel,
     beta,
-    left_out,
+    leave_one_out,
     logitmap,
 )
 from calibrant.estimators.base import Cells
@@ -413,7 +413,7 @@ def test_likelihood_leaves_each_sample_out(residual):
         chance = smoother.smooth(counts(others, value))[at[i]] / density + (nodes[at[i]] if residual else 0.0)
         chance = min(max(chance, 1 / 62), 61 / 62)
         expected += np.log(chance if o[i] else 1 - chance)
-    assert left_out.log_likelihood(cells) == pytest.approx(expected, abs=1e-9)
+    assert leave_one_out.log_likelihood(cells) == pytest.approx(expected, abs=1e-9)
 
 
 def test_bandwidth_follows_the_outcomes():

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-class Item(Protocol):
+class WorkItem(Protocol):
     """One unit of work: its results are stored together."""
 
     @property
@@ -70,7 +70,7 @@ def definitions_of(entries: Mapping[str, Any]) -> dict[str, str]:
     return {name: entry.definition for name, entry in entries.items()}
 
 
-def _read(store: Store, read: Callable[[Any, list[str]], pl.DataFrame], job: tuple[Item, list[str]]) -> None:
+def _read(store: Store, read: Callable[[Any, list[str]], pl.DataFrame], job: tuple[WorkItem, list[str]]) -> None:
     """Read one item with some estimators and keep the piece."""
     item, names = job
     store.add_piece(item.name, names, read(item, names))

@@ -17,7 +17,7 @@ _TILE = 1 << 10
 
 
 @dataclass(frozen=True, eq=False)
-class Mixture:
+class ClassMixture:
     r"""C equally likely classes, each an even mixture of ``modes`` normal distributions in D dimensions.
 
     .. math:: x \mid c \sim \frac{1}{m} \sum_{j=1}^m N(\mu_{cj}, A_{cj}^T A_{cj})
@@ -46,7 +46,7 @@ class Mixture:
     factors: FloatArray
 
     @classmethod
-    def draw(cls, classes: int, dimensions: int, rng: np.random.Generator, *, low: float = 0.0) -> Mixture:
+    def draw(cls, classes: int, dimensions: int, rng: np.random.Generator, *, low: float = 0.0) -> ClassMixture:
         """A mixture with means uniform on [low, 1] and entries of A uniform on [-0.3, 0.3]."""
         shape = (classes, MODES_A_CLASS, dimensions)
         return cls(rng.uniform(low, 1.0, shape), rng.uniform(-0.3, 0.3, (*shape, dimensions)))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..data.types import AnyArray, FloatArray, IntArray
-from .mixtures import Mixture
+from .mixtures import ClassMixture
 
 Predict = Callable[[FloatArray], FloatArray]
 
@@ -26,7 +26,7 @@ _CHECKED_ROWS = 512
 _TILE = 1 << 9
 
 
-def training_set(mixture: Mixture, n: int, rng: np.random.Generator) -> tuple[FloatArray, IntArray]:
+def training_set(mixture: ClassMixture, n: int, rng: np.random.Generator) -> tuple[FloatArray, IntArray]:
     """Draw n points of the mixture, again until every class has five of them (at n = 300, practically at once)."""
     while True:
         X, y = mixture.sample(n, rng)

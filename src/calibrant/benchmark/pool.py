@@ -12,7 +12,7 @@ import numpy as np
 
 from ..data.types import AnyArray, FloatArray, IntArray
 from .config import Config, Distribution
-from .mixtures import Mixture
+from .mixtures import ClassMixture
 from .models import train, training_set
 
 #: Bins over [0, 1] behind a truth, as published.
@@ -73,10 +73,12 @@ class Pool:
     truth: TruthBins
 
 
-def mixture_of(config: Config, distribution: Distribution) -> Mixture:
+def mixture_of(config: Config, distribution: Distribution) -> ClassMixture:
     """The distribution's mixture."""
     low = 0.0 if config.mode == "corrected" else -1.0
-    return Mixture.draw(distribution.classes, distribution.dimensions, config.rng_of_mixture(distribution), low=low)
+    return ClassMixture.draw(
+        distribution.classes, distribution.dimensions, config.rng_of_mixture(distribution), low=low
+    )
 
 
 def draw_pool(config: Config, distribution: Distribution) -> Pool:

@@ -12,7 +12,7 @@ from ..data.checks import check_norm
 from ..data.problem import TILE, Problem
 from ..data.types import AnyArray, FloatArray
 from ..estimators import Density, EmpiricalBayes, Estimator
-from ..estimators.named import as_estimator
+from ..estimators.names import as_estimator
 from ..estimators.norm import is_linear
 from .config import Config, Distribution
 from .curves import Entry

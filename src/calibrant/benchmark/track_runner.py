@@ -20,7 +20,7 @@ from .curves import OURS, Entries, Entry, as_entries, paper_curves
 from .experiment import Experiment, definitions_of
 from .read import Row, estimates_of, statistics
 from .storage import Store
-from .tracks import TRACKS, Distribution, distributions
+from .tracks import TRACKS, TrackDistribution, distributions
 
 if TYPE_CHECKING:
     import polars as pl
@@ -72,13 +72,13 @@ class TrackConfig:
             raise ValueError(f"names must be names of distributions of {', '.join(self.tracks)}; got {self.names!r}")
 
     @property
-    def items(self) -> tuple[Item, ...]:
+    def items(self) -> tuple[TrackItem, ...]:
         """Units of work: a distribution with all its sizes, or with one for the large sizes."""
         out = []
         for track in self.tracks:
             chosen = [d for d in distributions(track) if self.names is None or d.name in self.names]
             parts = [(size,) for size in self.large_sizes] if track == "consistency" else [self.sizes]
-            out += [Item(d, sizes) for d in chosen for sizes in parts]
+            out += [TrackItem(d, sizes) for d in chosen for sizes in parts]
         return tuple(out)
 
     def sets_of(self, size: int) -> int:
@@ -90,10 +90,10 @@ class TrackConfig:
         return described(self, "numpy", "scipy", format=FORMAT)
 
 
-class Item(NamedTuple):
+class TrackItem(NamedTuple):
     """One unit of work: a piece of results is one file."""
 
-    distribution: Distribution
+    distribution: TrackDistribution
     sizes: tuple[int, ...]
 
     @property
@@ -196,7 +196,7 @@ def summarize(results: pl.DataFrame) -> pl.DataFrame:
 
 
 def evaluation_sets(
-    distribution: Distribution, size: int, config: TrackConfig
+    distribution: TrackDistribution, size: int, config: TrackConfig
 ) -> Sequence[tuple[int, np.random.Generator]]:
     """Numbers of sets, and their generators, chunk by chunk: a function of the cell and the seed only."""
     count = config.sets_of(size)
@@ -210,7 +210,7 @@ def evaluation_sets(
 
 
 def estimates(
-    distribution: Distribution, size: int, config: TrackConfig, entries: Entries
+    distribution: TrackDistribution, size: int, config: TrackConfig, entries: Entries
 ) -> dict[tuple[str, str], tuple[FloatArray, float]]:
     """Errors that estimators give for one size's sets, and seconds, by (notion, name)."""
     keys = [(notion, name) for notion in distribution.notions for name in entries]
@@ -235,7 +235,7 @@ def _alarms(values: FloatArray) -> dict[str, float]:
     return {"reading_p95": float(np.quantile(known, 0.95)) if some else float("nan"), **shares}
 
 
-def _read(config: TrackConfig, entries: Entries, item: Item, names: list[str]) -> pl.DataFrame:
+def _read(config: TrackConfig, entries: Entries, item: TrackItem, names: list[str]) -> pl.DataFrame:
     """Rows of one item and the named estimators."""
     import polars as pl
 

@@ -37,7 +37,7 @@ _CLEAR = 2.5
 
 
 @dataclass(frozen=True)
-class Truth:
+class BinnedTruth:
     """Calibration error of a distribution: without the noise of bins, and the two plain plug-ins."""
 
     truth: float
@@ -45,7 +45,7 @@ class Truth:
     label_truth: float
 
 
-def truth_of(bins: TruthBins, notion: str, norm: float) -> Truth:
+def truth_of(bins: TruthBins, notion: str, norm: float) -> BinnedTruth:
     """Truth of one notion and norm; classes combine as ``(mean of p-th powers)^(1/p)``."""
     n_classes = bins.sums.shape[1] - 1
     if not bins.sums[:, :, :, 0].sum(axis=(1, 2)).all():
@@ -53,7 +53,7 @@ def truth_of(bins: TruthBins, notion: str, norm: float) -> Truth:
     problems = [n_classes] if notion == "confidence" else range(n_classes)
     powers = np.array([_powers(bins.sums[:, k], norm) for k in problems]).mean(axis=0)
     values = np.maximum(powers, 0.0) ** (1 / norm)
-    return Truth(float(values[0]), float(values[1]), float(values[2]))
+    return BinnedTruth(float(values[0]), float(values[1]), float(values[2]))
 
 
 def _powers(halves: FloatArray, norm: float) -> tuple[float, float, float]:

@@ -20,8 +20,8 @@ from .monotone import IsotonicCalibrator as IsotonicCalibrator
 from .monotone import RocHullCalibrator as RocHullCalibrator
 from .monotone import VennAbers as VennAbers
 from .near_isotonic import NearIsotonic as NearIsotonic
+from .one_vs_one import OneVsOne as OneVsOne
 from .ordered import OrderPreserving as OrderPreserving
-from .pairs import OneVsOne as OneVsOne
 from .saving import from_dict as from_dict
 from .saving import load_calibrator as load_calibrator
 from .saving import save_calibrator as save_calibrator

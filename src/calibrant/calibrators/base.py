@@ -19,8 +19,8 @@ from ..data.progress import working
 from ..data.result import short
 from ..data.types import AnyArray, FloatArray
 from ..exceptions import CalibrantWarning
-from .fields import Field, judge_common
-from .inputs import Sample, Scores, read_sample, read_scores
+from .inputs import CalibrationSample, Scores, read_sample, read_scores
+from .saved_state import Field, judge_common
 
 #: Where probabilities are clipped before a logarithm is taken.
 EPS = 1e-12
@@ -83,7 +83,7 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         with working(f"{type(self).__name__}.fit"):
             return self._fit_judged(read_sample(self, scores, y, sample_weight, self.input, self.labels))
 
-    def _fit_sample(self, sample: Sample, **more: Any) -> Self:
+    def _fit_sample(self, sample: CalibrationSample, **more: Any) -> Self:
         """As :meth:`fit`, of rows that were judged already, whose columns are in the order of their classes.
 
         ``more`` is what :meth:`_from_features` gives of these rows.
@@ -92,11 +92,11 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         self.n_features_in_ = 1 if sample.scores.values.ndim == 1 else sample.scores.n_columns
         return self._fit_judged(sample, **more)
 
-    def _fit_each(self, samples: Sequence[Sample], more: Sequence[Mapping[str, Any]]) -> list[Calibrator]:
+    def _fit_each(self, samples: Sequence[CalibrationSample], more: Sequence[Mapping[str, Any]]) -> list[Calibrator]:
         """A clone fitted to each of several samples: scores of models of other rows, which share no row."""
         return [clone(self)._fit_sample(sample, **m) for sample, m in zip(samples, more, strict=True)]
 
-    def _fit_judged(self, sample: Sample, **more: Any) -> Self:
+    def _fit_judged(self, sample: CalibrationSample, **more: Any) -> Self:
         self.classes_ = np.asarray(sample.classes)
         self._check(sample)
         self._fit(sample, **more)
@@ -172,7 +172,7 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         lead = notebook.paragraph(f"{type(self).__name__}, fitted; classes {short(self.classes_.tolist())}")
         return lead + rows
 
-    def _check(self, sample: Sample) -> None:
+    def _check(self, sample: CalibrationSample) -> None:
         """Judge parameters and shape before anything is fitted; the base accepts everything."""
 
     def _judge_fitted(self) -> None:
@@ -187,7 +187,7 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         """Judge what fits together beyond sizes."""
 
     @abstractmethod
-    def _fit(self, sample: Sample) -> None:
+    def _fit(self, sample: CalibrationSample) -> None:
         """Set fitted attributes."""
 
     @abstractmethod
@@ -201,7 +201,7 @@ class BinaryCalibrator(Calibrator):
     Subclasses define ``_map(scores)``: probabilities of the second class, (n,).
     """
 
-    def _check(self, sample: Sample) -> None:
+    def _check(self, sample: CalibrationSample) -> None:
         if sample.scores.n_columns != 2:
             raise ValueError(
                 f"Only binary classification is supported by {type(self).__name__}, scores of two classes; these have "

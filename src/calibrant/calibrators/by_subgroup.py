@@ -16,11 +16,11 @@ from ..data.progress import working
 from ..data.types import AnyArray, FloatArray, IntArray
 from ..exceptions import CalibrantWarning
 from .base import EPS, Calibrator
-from .deviations import Effects, Rows, contrasts, fit_effects
-from .fields import STEPS, Field, Fitted, Names, Number, Numbers
-from .inputs import Sample, Scores, read_sample, read_scores
+from .deviations import Effects, SubgroupRows, contrasts, fit_effects
+from .inputs import CalibrationSample, Scores, read_sample, read_scores
 from .logistic import PlattScaling
 from .prior import share_of
+from .saved_state import STEPS, Field, Fitted, Names, Number, Numbers
 from .temperature import TemperatureScaling, softmax
 
 _MISSING, _ALL = "(missing)", "(all)"
@@ -141,7 +141,7 @@ class SubgroupCalibrator(Calibrator):
         with working("SubgroupCalibrator.fit"):
             return self._fit_judged(sample, names=names)
 
-    def _fit_sample(self, sample: Sample, by: Any = None, **more: Any) -> Self:
+    def _fit_sample(self, sample: CalibrationSample, by: Any = None, **more: Any) -> Self:
         """As :meth:`fit`, of rows that were judged already; ``by`` has the subgroups of these rows."""
         return super()._fit_sample(sample, names=None if by is None else _names_of(by, len(sample.codes)))
 
@@ -175,7 +175,7 @@ class SubgroupCalibrator(Calibrator):
         """The subgroups of rows of features, where ``by`` names a column."""
         return {} if self.by is None else {"by": _safe_indexing(X, self.by, axis=1)}
 
-    def _check(self, sample: Sample) -> None:
+    def _check(self, sample: CalibrationSample) -> None:
         if self.calibrator is not None and not isinstance(self.calibrator, Calibrator):
             raise TypeError(
                 f"calibrator must be None or a calibrator such as TemperatureScaling(); got {self.calibrator!r}"
@@ -183,7 +183,7 @@ class SubgroupCalibrator(Calibrator):
         if self.by is not None and (isinstance(self.by, bool) or not isinstance(self.by, (str, int))):
             raise TypeError(f"by must be the name or the number of a column of features, or None; got {self.by!r}")
 
-    def _fit(self, sample: Sample, names: AnyArray | None = None) -> None:
+    def _fit(self, sample: CalibrationSample, names: AnyArray | None = None) -> None:
         default = PlattScaling() if sample.n_classes == 2 else TemperatureScaling()
         one = default if self.calibrator is None else clone(self.calibrator)
         labels = np.asarray(sample.classes)
@@ -200,7 +200,7 @@ class SubgroupCalibrator(Calibrator):
             self.weights_ = np.bincount(codes, sample.weights)
             targets = np.eye(k)[sample.codes]
             targets += share_of("auto", sample) * (q - targets)
-            rows, self.centre_ = Rows.of(_logits(q), targets, sample.weights, codes)
+            rows, self.centre_ = SubgroupRows.of(_logits(q), targets, sample.weights, codes)
             found = fit_effects(rows)
         self.slopes_, self.shifts_ = found.each[:, 0], found.each[:, 1:] @ contrasts(k)
         self.mean_slope_, self.mean_shift_ = float(found.mean[0]), found.mean[1:] @ contrasts(k)

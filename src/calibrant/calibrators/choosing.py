@@ -12,9 +12,19 @@ from sklearn.utils import check_random_state
 from ..data.progress import counted
 from ..data.types import FloatArray
 from .base import Calibrator
-from .crossval import Evidence, chosen_of, error_of, fit_quietly, fold_fits, folds_of, losses_of, said_of, shown_scale
+from .crossval import (
+    HeldOutEvidence,
+    chosen_of,
+    error_of,
+    fit_quietly,
+    fold_fits,
+    folds_of,
+    losses_of,
+    said_of,
+    shown_scale,
+)
 from .identity import Identity
-from .inputs import Sample
+from .inputs import CalibrationSample
 from .mixture import Mixture, earned_weights, of_weights
 
 #: The rule that takes several candidates, with weights.
@@ -33,14 +43,16 @@ class Choosing:
     rule: str
     random_state: Any
 
-    def loss_of(self, p: FloatArray, sample: Sample) -> float:
+    def loss_of(self, p: FloatArray, sample: CalibrationSample) -> float:
         """What the goal says of probabilities (n, K) of a sample's rows."""
         if self.goal == "calibration":
             return error_of(p, sample).value
         scale = shown_scale(self.goal, sample.n_classes)
         return scale * float(np.average(losses_of(p, sample.codes, self.goal), weights=sample.weights))
 
-    def among(self, tried: Mapping[str, Calibrator], sample: Sample) -> tuple[str, Calibrator, list[dict[str, Any]]]:
+    def among(
+        self, tried: Mapping[str, Calibrator], sample: CalibrationSample
+    ) -> tuple[str, Calibrator, list[dict[str, Any]]]:
         """Name of the choice, what is to be fitted to all rows, and the table."""
         some = self._some(sample)
         folds = folds_of(some.codes, self.cv, self.random_state)
@@ -54,7 +66,7 @@ class Choosing:
         return _heaviest(weights), of_weights(tried, weights, sample), table
 
     def across(
-        self, tried: Mapping[str, Calibrator], samples: Sequence[Sample]
+        self, tried: Mapping[str, Calibrator], samples: Sequence[CalibrationSample]
     ) -> tuple[str, list[Calibrator], list[dict[str, Any]]]:
         """Name of the choice, what is fitted to each sample, and the table.
 
@@ -69,7 +81,7 @@ class Choosing:
             ones, seconds[name] = fold_fits(one, parts)
             fits[name] = ones
             held[name] = np.concatenate([ones[i - 1]._probabilities_of(part.scores) for i, part in enumerate(parts)])
-        weights, table = self._weighed(held, tried, Sample.together(parts), seconds)
+        weights, table = self._weighed(held, tried, CalibrationSample.together(parts), seconds)
         fitted = []
         for i, (sample, part) in enumerate(zip(samples, parts, strict=True)):
             whole = part is sample
@@ -77,7 +89,7 @@ class Choosing:
             fitted.append(ones[0] if len(ones) == 1 else Mixture._of_fitted(ones, list(weights.values())))
         return _heaviest(weights), fitted, table
 
-    def _some(self, sample: Sample, parts: int = 1) -> Sample:
+    def _some(self, sample: CalibrationSample, parts: int = 1) -> CalibrationSample:
         """The rows that weights are learnt from, where there are so many such samples."""
         n, most = sample.scores.n_rows, MOST * sample.n_classes // parts
         if self.rule != AVERAGE or n <= most:
@@ -88,13 +100,15 @@ class Choosing:
         self,
         held: Mapping[str, FloatArray],
         tried: Mapping[str, Calibrator],
-        sample: Sample,
+        sample: CalibrationSample,
         seconds: Mapping[str, float],
     ) -> tuple[dict[str, float], list[dict[str, Any]]]:
         """Weights of the candidates that have any, and the table, by what was said of rows held out."""
         alone = next((name for name, one in tried.items() if isinstance(one, Identity)), None)
         by_error = self.goal == "calibration"
-        found = {name: Evidence.of(p, sample, error_of(p, sample) if by_error else None) for name, p in held.items()}
+        found = {
+            name: HeldOutEvidence.of(p, sample, error_of(p, sample) if by_error else None) for name, p in held.items()
+        }
         rule = "best" if self.rule == AVERAGE and not by_error else self.rule
         chosen, table = chosen_of(found, sample, self.goal, rule, alone)
         weights = {chosen: 1.0}

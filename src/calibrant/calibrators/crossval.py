@@ -21,7 +21,7 @@ from ..measure.estimation import estimate
 from ..measure.result import Estimate
 from ..notions import Notion
 from .base import Calibrator
-from .inputs import Sample
+from .inputs import CalibrationSample
 
 #: Proper scores.
 SCORES = ("log-loss", "brier")
@@ -61,7 +61,7 @@ def folds_of(
         return list(split.split(np.zeros(len(codes)), codes))
 
 
-def fit_quietly(one: Calibrator, sample: Sample) -> Calibrator:
+def fit_quietly(one: Calibrator, sample: CalibrationSample) -> Calibrator:
     """A copy fitted to a sample; what is given is not fitted."""
     with warnings.catch_warnings():
         # A candidate that cannot converge loses the comparison by its loss.
@@ -73,20 +73,20 @@ def fit_quietly(one: Calibrator, sample: Sample) -> Calibrator:
 Folds = list[tuple[AnyArray, AnyArray]]
 
 
-def held_out(one: Calibrator, sample: Sample, folds: Folds) -> tuple[FloatArray, float]:
+def held_out(one: Calibrator, sample: CalibrationSample, folds: Folds) -> tuple[FloatArray, float]:
     """Probabilities of each row by a fit that did not see it, (n, K), and the mean seconds of a fit."""
     fits, seconds = fold_fits(one, (sample.part(train) for train, _ in folds))
     return said_of(fits, sample, folds), seconds
 
 
-def fold_fits(one: Calibrator, parts: Iterable[Sample]) -> tuple[list[Calibrator], float]:
+def fold_fits(one: Calibrator, parts: Iterable[CalibrationSample]) -> tuple[list[Calibrator], float]:
     """A fit to each of several samples, and the mean seconds of a fit."""
     start = perf_counter()
     fits = [fit_quietly(one, part) for part in parts]
     return fits, (perf_counter() - start) / len(fits)
 
 
-def said_of(fits: list[Calibrator], sample: Sample, folds: Folds) -> FloatArray:
+def said_of(fits: list[Calibrator], sample: CalibrationSample, folds: Folds) -> FloatArray:
     """What the fit of each fold says of the rows that it did not see, (n, K)."""
     out = np.empty((sample.scores.n_rows, sample.n_classes))
     for fitted, (_, test) in zip(fits, folds, strict=True):
@@ -110,7 +110,7 @@ def paired(losses: FloatArray, others: FloatArray, weights: FloatArray) -> tuple
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class HeldOutEvidence:
     """What held-out probabilities of a candidate are worth: losses of rows by each proper score, and whether right.
 
     ``error`` is their calibration error, where it was asked for.
@@ -121,18 +121,18 @@ class Evidence:
     error: Estimate | None = None
 
     @classmethod
-    def of(cls, p: FloatArray, sample: Sample, error: Estimate | None = None) -> Evidence:
+    def of(cls, p: FloatArray, sample: CalibrationSample, error: Estimate | None = None) -> HeldOutEvidence:
         """Of probabilities (n, K) of a sample's rows."""
         losses = {score: losses_of(p, sample.codes, score) for score in SCORES}
         return cls(losses, np.asarray(p.argmax(axis=1) == sample.codes, dtype=np.float64), error)
 
 
-def error_of(p: FloatArray, sample: Sample, notion: str | Notion = "auto", level: float = 0.95) -> Estimate:
+def error_of(p: FloatArray, sample: CalibrationSample, notion: str | Notion = "auto", level: float = 0.95) -> Estimate:
     """Calibration error by the default estimator; draws are fixed, as in a report: the same rows, the same interval."""
     return estimate(as_they_came(p, sample), None, notion=notion, level=level, random_state=0)
 
 
-def as_they_came(p: FloatArray, sample: Sample) -> Predictions:
+def as_they_came(p: FloatArray, sample: CalibrationSample) -> Predictions:
     """Probabilities of a sample's rows, (n, K), in the shape that its scores have; they need no judging."""
     one = sample.scores.values.ndim == 1
     said = np.ascontiguousarray(p[:, 1]) if one else p
@@ -146,7 +146,7 @@ def shown_scale(goal: str, n_classes: int) -> float:
 
 
 def chosen_of(
-    found: Mapping[str, Evidence], sample: Sample, goal: str, rule: str, alone: str | None
+    found: Mapping[str, HeldOutEvidence], sample: CalibrationSample, goal: str, rule: str, alone: str | None
 ) -> tuple[str, list[dict[str, Any]]]:
     """The choice by a rule, and a row for each candidate: its mean loss, its difference to the least, and the se.
 
@@ -170,7 +170,7 @@ def chosen_of(
     return least["name"] if rule == "best" else within[0], shown
 
 
-def _scores(found: Mapping[str, Evidence], weights: FloatArray, goal: str) -> list[dict[str, Any]]:
+def _scores(found: Mapping[str, HeldOutEvidence], weights: FloatArray, goal: str) -> list[dict[str, Any]]:
     mean = {name: float(weights @ one.losses[goal]) for name, one in found.items()}
     best = min(mean, key=lambda name: mean[name])
     table: list[dict[str, Any]] = []
@@ -180,7 +180,7 @@ def _scores(found: Mapping[str, Evidence], weights: FloatArray, goal: str) -> li
     return table
 
 
-def _errors(found: Mapping[str, Evidence], weights: FloatArray, goal: str) -> list[dict[str, Any]]:
+def _errors(found: Mapping[str, HeldOutEvidence], weights: FloatArray, goal: str) -> list[dict[str, Any]]:
     """Rows of the same labels err alike, so one standard error, the candidate's own, is about that of a difference."""
     table: list[dict[str, Any]] = []
     for name, one in found.items():
@@ -192,7 +192,7 @@ def _errors(found: Mapping[str, Evidence], weights: FloatArray, goal: str) -> li
     return table
 
 
-def _harms(found: Mapping[str, Evidence], name: str, alone: str | None, weights: FloatArray) -> bool:
+def _harms(found: Mapping[str, HeldOutEvidence], name: str, alone: str | None, weights: FloatArray) -> bool:
     if alone is None:
         return False
     changes = [paired(found[name].losses[score], found[alone].losses[score], weights) for score in SCORES]

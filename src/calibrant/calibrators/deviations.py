@@ -35,7 +35,7 @@ _NONE = 0.25
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class SubgroupRows:
     """Rows sorted by subgroup.
 
     Attributes
@@ -59,7 +59,7 @@ class Rows:
     @classmethod
     def of(
         cls, z: FloatArray, targets: FloatArray, weights: FloatArray, subgroups: AnyArray
-    ) -> tuple[Rows, FloatArray]:
+    ) -> tuple[SubgroupRows, FloatArray]:
         """Rows in any order, with the subgroup of each: each of 0 … G - 1 has some. Beside them the mean c, (K,)."""
         order = np.argsort(subgroups, kind="stable")
         start = np.flatnonzero(np.diff(subgroups[order], prepend=-1))
@@ -136,7 +136,7 @@ class Effects:
             )
 
 
-def fit_effects(rows: Rows) -> Effects:
+def fit_effects(rows: SubgroupRows) -> Effects:
     """Posterior modes of effects under the standard deviations of the largest approximate restricted likelihood.
 
     The likelihood of each subgroup is taken as normal about its present mode, standard deviations are chosen on a grid,
@@ -205,7 +205,9 @@ def _evidence(curvature: FloatArray, pull: FloatArray, t: FloatArray) -> float:
     return level + 0.5 * (gain - float(m @ m) - float(logdets.sum()) - logdet)
 
 
-def _modes(rows: Rows, m: FloatArray, v: FloatArray, t: FloatArray) -> tuple[FloatArray, FloatArray, int, float, bool]:
+def _modes(
+    rows: SubgroupRows, m: FloatArray, v: FloatArray, t: FloatArray
+) -> tuple[FloatArray, FloatArray, int, float, bool]:
     """Standard effects m and v of the largest penalised likelihood, effects being ``t (m + v)``, by Newton's method."""
 
     def objective(m: FloatArray, v: FloatArray) -> tuple[float, FloatArray, FloatArray]:

@@ -7,8 +7,8 @@ from sklearn.base import clone
 
 from ..data.types import AnyArray, FloatArray, Label
 from ..data.weights import ones_or
-from ..measure.kept import ProblemSums
 from ..measure.streaming import Accumulator
+from ..measure.sums_by_class import ProblemSums
 from .base import BinaryCalibrator, Calibrator
 from .inputs import read_sample
 from .select import named_calibrator

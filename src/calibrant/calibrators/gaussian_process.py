@@ -15,11 +15,11 @@ from ..data.checks import check_int, check_level
 from ..data.types import FloatArray
 from ..sums.logistic_fit import expit
 from .base import EPS, BinaryCalibrator, check_eps
-from .fields import STEPS, Field, Number, Numbers
-from .inputs import Sample, Scores, read_scores
+from .inputs import CalibrationSample, Scores, read_scores
 from .logistic import standard
 from .monotone import cells, points
 from .newton import Solution, minimise, sigmoid_objective
+from .saved_state import STEPS, Field, Number, Numbers
 
 #: Standard deviations tried: of the shift and the change of slope, and of what is neither; in log odds.
 _STRAIGHT = (0.1, 0.3, 1.0, 3.0)
@@ -122,14 +122,14 @@ class GaussianProcessCalibrator(BinaryCalibrator):
         check_int("max_points", self.max_points, 10)
         check_eps(self.eps)
 
-    def _fit(self, sample: Sample) -> None:
+    def _fit(self, sample: CalibrationSample) -> None:
         z, weight, positive = points(sample.scores.log_odds(self.eps), sample.outcomes(), sample.weights)
         self.centre_, self.scale_ = standard(z, weight)
         start = cells(weight, self.max_points)
         z, positive = np.add.reduceat(weight * z, start), np.add.reduceat(positive, start)
         weight = np.add.reduceat(weight, start)
         z /= weight
-        rows = Rows((z - self.centre_) / self.scale_, z, weight, positive)
+        rows = KernelRows((z - self.centre_) / self.scale_, z, weight, positive)
         straight_only = np.empty((len(z), 0))
         tried = [(*rows.fitted(straight_only, a, 0.0), a, 0.0, _LENGTHS[-1]) for a in _STRAIGHT]
         for length in _LENGTHS:
@@ -181,7 +181,7 @@ class GaussianProcessCalibrator(BinaryCalibrator):
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class KernelRows:
     """Log odds, in standard units and as they are, with the weight and the positive weight on each."""
 
     u: FloatArray

@@ -13,10 +13,10 @@ from ..data.checks import check_choice, check_fraction, is_whole
 from ..data.types import FloatArray
 from ..sums import Edges, fixed_edges, quantile_edges, resolve_n_bins, uniform_edges
 from .base import BinaryCalibrator, Calibrator, not_below
-from .fields import PROBABILITIES, Field, Fitted, Numbers, Several
-from .inputs import Sample, Scores
+from .information_edges import informative_edges
+from .inputs import CalibrationSample, Scores
 from .logistic import PlattScaling
-from .mutual import informative_edges
+from .saved_state import PROBABILITIES, Field, Fitted, Numbers, Several
 
 STRATEGIES = ("uniform", "quantile", "i-max")
 
@@ -24,7 +24,7 @@ STRATEGIES = ("uniform", "quantile", "i-max")
 _LARGEST_SIZE = 1e7
 
 
-class Units:
+class UnitScores:
     """Scores moved to [0, 1]: probabilities as they are, logits by the logistic function, margins by their range."""
 
     def __init__(self, scores: Scores, low: float, high: float) -> None:
@@ -37,7 +37,7 @@ class Units:
         self.values = s
 
     @classmethod
-    def of(cls, scores: Scores) -> Units:
+    def of(cls, scores: Scores) -> UnitScores:
         """Of the scores that a calibrator is fitted to."""
         s = scores.of_positive()
         return cls(scores, float(s.min()), float(s.max()))
@@ -111,8 +111,8 @@ class HistogramBinning(BinaryCalibrator):
         check_bins(self.n_bins)
         check_choice("strategy", self.strategy, STRATEGIES)
 
-    def _fit(self, sample: Sample) -> None:
-        units = Units.of(sample.scores)
+    def _fit(self, sample: CalibrationSample) -> None:
+        units = UnitScores.of(sample.scores)
         self.range_ = np.array([units.low, units.high])
         edges = edges_for(units.values, sample.weights, self.n_bins, self.strategy)
         count, positive = sums(edges, units.values, sample.weights, sample.outcomes())
@@ -121,7 +121,7 @@ class HistogramBinning(BinaryCalibrator):
         self.values_ = filled(self.edges_, count, positive)
 
     def _map(self, scores: Scores) -> FloatArray:
-        units = Units(scores, float(self.range_[0]), float(self.range_[1]))
+        units = UnitScores(scores, float(self.range_[0]), float(self.range_[1]))
         # What edges the fit made: rules make uniform or exact ones, and a user's are neither.
         made = _counts(self.n_bins) or isinstance(self.n_bins, str)
         edges = Edges(self.edges_, made and self.strategy == "uniform", made and self.strategy != "uniform")
@@ -189,10 +189,10 @@ class BayesianBinning(BinaryCalibrator):
         if not_below("prior_size", self.prior_size, 0.0) == 0:
             raise ValueError(f"prior_size must be a finite number > 0; got {self.prior_size!r}")
 
-    def _fit(self, sample: Sample) -> None:
+    def _fit(self, sample: CalibrationSample) -> None:
         from scipy.special import betaln
 
-        units = Units.of(sample.scores)
+        units = UnitScores.of(sample.scores)
         self.range_ = np.array([units.low, units.high])
         o, w = sample.outcomes(), sample.weights
         n = min(sample.total, _LARGEST_SIZE)
@@ -224,7 +224,7 @@ class BayesianBinning(BinaryCalibrator):
                 raise ValueError(f"model {i} must have {n} values between {n + 1} edges")
 
     def _map(self, scores: Scores) -> FloatArray:
-        units = Units(scores, float(self.range_[0]), float(self.range_[1]))
+        units = UnitScores(scores, float(self.range_[0]), float(self.range_[1]))
         out = np.zeros(units.values.size)
         for weight, edges, values in zip(self.weights_, self.edges_, self.values_, strict=True):
             if weight > 1e-9:
@@ -309,7 +309,7 @@ class ScalingBinning(BinaryCalibrator):
         if self.scaler is not None and not isinstance(self.scaler, Calibrator):
             raise TypeError(f"scaler must be a calibrator such as PlattScaling(); got {self.scaler!r}")
 
-    def _fit(self, sample: Sample) -> None:
+    def _fit(self, sample: CalibrationSample) -> None:
         rng = check_random_state(self.random_state)
         n = sample.scores.n_rows
         first = np.zeros(n, dtype=bool)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..data.types import FloatArray
 from .base import EPS, Calibrator
-from .inputs import Sample, Scores
+from .inputs import CalibrationSample, Scores
 from .temperature import softmax
 
 
@@ -35,11 +35,11 @@ class Identity(Calibrator):
         self.input = input
         self.labels = labels
 
-    def _check(self, sample: Sample) -> None:
+    def _check(self, sample: CalibrationSample) -> None:
         if sample.scores.kind == "margin":
             raise ValueError("margins are no probabilities, and cannot be left alone: use PlattScaling(input='margin')")
 
-    def _fit(self, sample: Sample) -> None:
+    def _fit(self, sample: CalibrationSample) -> None:
         """There is nothing to fit."""
 
     def _probabilities(self, scores: Scores) -> FloatArray:

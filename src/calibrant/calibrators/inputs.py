@@ -83,7 +83,7 @@ class Scores:
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class CalibrationSample:
     """Scores with labels and weights; rows of weight 0 are left out.
 
     Attributes
@@ -104,7 +104,7 @@ class Sample:
     found: dict[Any, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, p: Predictions) -> Sample:
+    def of(cls, p: Predictions) -> CalibrationSample:
         """Of predictions; a single column is of the second class. Relative weights add up to effective rows."""
         if p.weights is not None and not p.weights.all():
             p = p.subset(p.weights > 0)
@@ -127,23 +127,25 @@ class Sample:
         return float(self.weights.sum())
 
     @classmethod
-    def together(cls, parts: Sequence[Sample]) -> Sample:
+    def together(cls, parts: Sequence[CalibrationSample]) -> CalibrationSample:
         """Rows of several samples of the same classes and kind of scores."""
         scores = Scores(np.concatenate([one.scores.values for one in parts]), parts[0].scores.kind)
         codes, weights = (np.concatenate([getattr(one, name) for one in parts]) for name in ("codes", "weights"))
         return cls(scores, codes, weights, parts[0].classes)
 
-    def part(self, rows: AnyArray | slice) -> Sample:
+    def part(self, rows: AnyArray | slice) -> CalibrationSample:
         """Some of the rows."""
         scores = Scores(self.scores.values[rows], self.scores.kind)
-        return Sample(scores, self.codes[rows], self.weights[rows], self.classes)
+        return CalibrationSample(scores, self.codes[rows], self.weights[rows], self.classes)
 
     def outcomes(self) -> FloatArray:
         """1.0 where the second class was observed."""
         return np.asarray(self.codes == 1, dtype=np.float64)
 
 
-def read_sample(owner: BaseEstimator, scores: Any, y: Any, sample_weight: Any, kind: str, labels: Any) -> Sample:
+def read_sample(
+    owner: BaseEstimator, scores: Any, y: Any, sample_weight: Any, kind: str, labels: Any
+) -> CalibrationSample:
     """Judge what ``fit`` was given, and set what scikit-learn wants to know of the features."""
     check_choice("input", kind, INPUTS)
     columns = _names(scores)
@@ -163,7 +165,7 @@ def read_sample(owner: BaseEstimator, scores: Any, y: Any, sample_weight: Any, k
     used = weights > 0
     if not used.all():
         values, codes, weights = values[used], codes[used], weights[used]
-    return Sample(Scores(values, kind), codes, weights, classes)
+    return CalibrationSample(Scores(values, kind), codes, weights, classes)
 
 
 def read_scores(owner: BaseEstimator, scores: Any, kind: str) -> Scores:

@@ -14,9 +14,9 @@ from ..data.checks import check_level
 from ..data.types import FloatArray
 from ..sums.logistic_fit import expit
 from .base import BinaryCalibrator
-from .fields import Later, Numbers
-from .inputs import Sample, Scores, read_scores
+from .inputs import CalibrationSample, Scores, read_scores
 from .prior import effective_rows
+from .saved_state import Later, Numbers
 
 #: Information that is none, and what is added to correlations: where rows say nothing the interval is all of [0, 1].
 _NOTHING, _ROUNDING = 1e-100, 1e-12
@@ -46,7 +46,7 @@ class LaplaceMap(BinaryCalibrator):
 
     def _measure(
         self,
-        sample: Sample,
+        sample: CalibrationSample,
         *,
         free: FloatArray | None = None,
         penalty: FloatArray | float = 0.0,

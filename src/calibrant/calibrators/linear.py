@@ -10,10 +10,10 @@ import numpy as np
 from ..data.checks import check_choice
 from ..data.types import FloatArray
 from .base import EPS, Calibrator, check_eps, not_below
-from .fields import STEPS, Field, Numbers
-from .inputs import Sample, Scores
+from .inputs import CalibrationSample, Scores
 from .newton import MANY_DEAR, Solution, minimise, minimise_large, part_of
 from .prior import check_shrinkage, prior_shares, share_of
+from .saved_state import STEPS, Field, Numbers
 from .temperature import softmax, temperature_of
 
 #: Parameters up to which Newton's method is used: beyond, the Hessian is larger than the data.
@@ -79,11 +79,11 @@ class VectorScaling(Calibrator):
         self.labels = labels
         self.eps = eps
 
-    def _check(self, sample: Sample) -> None:
+    def _check(self, sample: CalibrationSample) -> None:
         check_eps(self.eps)
         check_shrinkage(self.shrinkage)
 
-    def _fit(self, sample: Sample) -> None:
+    def _fit(self, sample: CalibrationSample) -> None:
         z = sample.scores.logs(self.eps).astype(np.float64)
         k = z.shape[1]
         strength = k**2 / sample.total if isinstance(self.shrinkage, str) else self.shrinkage
@@ -158,7 +158,7 @@ class MatrixScaling(Calibrator):
         self.labels = labels
         self.eps = eps
 
-    def _check(self, sample: Sample) -> None:
+    def _check(self, sample: CalibrationSample) -> None:
         check_eps(self.eps)
         check_shrinkage(self.shrinkage)
 
@@ -175,7 +175,7 @@ class MatrixScaling(Calibrator):
         """Rows of the prior."""
         return "auto" if isinstance(self.shrinkage, str) else 0.0
 
-    def _fit(self, sample: Sample) -> None:
+    def _fit(self, sample: CalibrationSample) -> None:
         z = self._features(sample.scores)
         k = z.shape[1]
         penalty = self._penalty(k, sample.total)
@@ -259,7 +259,7 @@ class DirichletCalibration(MatrixScaling):
         self.labels = labels
         self.eps = eps
 
-    def _check(self, sample: Sample) -> None:
+    def _check(self, sample: CalibrationSample) -> None:
         check_eps(self.eps)
         check_choice("penalty", self.penalty, PENALTIES)
         check_shrinkage(self.shrinkage)
@@ -314,7 +314,7 @@ class Quadratic:
 class _Softmax:
     """Mean log-loss of a softmax whose logits are linear in the parameters, and a quadratic penalty."""
 
-    def __init__(self, sample: Sample, pull: FloatArray | None) -> None:
+    def __init__(self, sample: CalibrationSample, pull: FloatArray | None) -> None:
         self.codes, self.share = sample.codes, sample.weights / sample.total
         self.rows = np.arange(len(self.codes))
         self.k = sample.n_classes
@@ -348,7 +348,7 @@ class _Softmax:
 class MatrixObjective(_Softmax):
     """For ``softmax(W [z, 1])``; parameters are W, (K, K + 1), row by row."""
 
-    def __init__(self, z: FloatArray, sample: Sample, penalty: Quadratic, pull: FloatArray | None) -> None:
+    def __init__(self, z: FloatArray, sample: CalibrationSample, penalty: Quadratic, pull: FloatArray | None) -> None:
         super().__init__(sample, pull)
         self.features = np.column_stack([z, np.ones(len(z))])
         self.penalty = penalty
@@ -391,7 +391,9 @@ class MatrixObjective(_Softmax):
 class VectorObjective(_Softmax):
     """For ``softmax(v z + b)``; parameters are v and, with an intercept, b; the penalty is half a quadratic form."""
 
-    def __init__(self, z: FloatArray, sample: Sample, strength: float, pull: FloatArray | None, *, free: bool) -> None:
+    def __init__(
+        self, z: FloatArray, sample: CalibrationSample, strength: float, pull: FloatArray | None, *, free: bool
+    ) -> None:
         super().__init__(sample, pull)
         self.z, self.free, self.strength = z, free, 2 * strength / z.shape[1]
         self.seen = self._gathered(self.observed())
@@ -446,7 +448,7 @@ class VectorObjective(_Softmax):
         return times, diagonal + self.strength
 
 
-def _pull(z: FloatArray, sample: Sample, rows: float | str) -> FloatArray | None:
+def _pull(z: FloatArray, sample: CalibrationSample, rows: float | str) -> FloatArray | None:
     """What so many rows of the prior change of weighted targets."""
     share = share_of(rows, sample)
     if share == 0:
@@ -461,6 +463,6 @@ def _minimised(objective: MatrixObjective | VectorObjective, start: FloatArray) 
     return minimise(objective, start) if len(start) <= _NEWTON else minimise_large(objective, start)
 
 
-def _slope(sample: Sample, eps: float) -> float:
+def _slope(sample: CalibrationSample, eps: float) -> float:
     """Where fits start: the inverse temperature."""
     return float(np.clip(temperature_of(sample, eps, "auto").x[0], 1e-3, 1e3))

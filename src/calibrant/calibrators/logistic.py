@@ -11,11 +11,11 @@ from ..data.checks import check_bool, check_choice
 from ..data.types import FloatArray
 from ..sums.logistic_fit import expit
 from .base import EPS, check_eps
-from .fields import PROBABILITIES, STEPS, Field, Number, Numbers
-from .inputs import Sample, Scores
+from .inputs import CalibrationSample, Scores
 from .laplace_map import LaplaceMap, covariance_field
 from .newton import Solution, minimise, minimise_bounded, part_of, sigmoid_objective
 from .prior import check_shrinkage, shrunk
+from .saved_state import PROBABILITIES, STEPS, Field, Number, Numbers
 
 BETA_PARAMETERS = ("abm", "am", "ab", "a")
 SOLVERS = ("maximum-likelihood", "closed-form")
@@ -124,7 +124,7 @@ class PlattScaling(LaplaceMap):
         check_choice("solver", self.solver, SOLVERS)
         check_shrinkage(self.shrinkage)
 
-    def _fit(self, sample: Sample) -> None:
+    def _fit(self, sample: CalibrationSample) -> None:
         z, o, w = sample.scores.log_odds(self.eps), sample.outcomes(), sample.weights
         targets = o
         if self.smoothing:
@@ -226,7 +226,7 @@ class BetaCalibration(LaplaceMap):
         check_choice("parameters", self.parameters, BETA_PARAMETERS)
         check_shrinkage(self.shrinkage)
 
-    def _fit(self, sample: Sample) -> None:
+    def _fit(self, sample: CalibrationSample) -> None:
         up, down = self._columns(sample.scores)
         o, w = shrunk(sample.outcomes(), sample, self.shrinkage, self.eps), sample.weights
         same, free = self.parameters in ("am", "a"), self.parameters in ("abm", "am")
@@ -338,7 +338,7 @@ class QuadraticLogit(LaplaceMap):
         check_eps(self.eps)
         check_shrinkage(self.shrinkage)
 
-    def _fit(self, sample: Sample) -> None:
+    def _fit(self, sample: CalibrationSample) -> None:
         z, w = sample.scores.log_odds(self.eps), sample.weights
         o = shrunk(sample.outcomes(), sample, self.shrinkage, self.eps)
         centre, scale = standard(z, w)

@@ -10,10 +10,10 @@ from sklearn.base import clone
 
 from ..data.types import FloatArray
 from .base import Calibrator, not_below, rule_of
-from .crossval import FLOOR, SCORES, Evidence
-from .fields import PROBABILITIES, Field, Fitted, Numbers, Several
-from .inputs import Sample, Scores
+from .crossval import FLOOR, SCORES, HeldOutEvidence
+from .inputs import CalibrationSample, Scores
 from .prior import share_of
+from .saved_state import PROBABILITIES, Field, Fitted, Numbers, Several
 
 #: Weights are proportional to ``exp(-n loss / 10)``, with ``log-loss + 2 Brier`` as the loss: either score has a say.
 _POWER, _OF_BRIER = 0.1, 2.0
@@ -95,7 +95,7 @@ class Mixture(Calibrator):
         out.calibrators_, out.weights_ = list(fitted), out._shares()
         return out
 
-    def _check(self, sample: Sample) -> None:
+    def _check(self, sample: CalibrationSample) -> None:
         given = self.calibrators
         if not isinstance(given, (list, tuple)) or not given or not all(isinstance(c, Calibrator) for c in given):
             raise TypeError(f"calibrators must be a list of one or more calibrators; got {given!r}")
@@ -106,7 +106,7 @@ class Mixture(Calibrator):
         if sum(not_below("weights", w, 0.0) for w in self.weights) <= 0:
             raise ValueError("weights must not all be 0")
 
-    def _fit(self, sample: Sample) -> None:
+    def _fit(self, sample: CalibrationSample) -> None:
         told = {"input": self.input, "labels": list(sample.classes)}
         self.calibrators_ = [clone(one).set_params(**told)._fit_sample(sample) for one in self.calibrators]
         self.weights_ = self._shares()
@@ -122,7 +122,12 @@ class Mixture(Calibrator):
 
 
 def earned_weights(
-    held: Mapping[str, FloatArray], found: Mapping[str, Evidence], sample: Sample, *, alone: str | None, goal: str
+    held: Mapping[str, FloatArray],
+    found: Mapping[str, HeldOutEvidence],
+    sample: CalibrationSample,
+    *,
+    alone: str | None,
+    goal: str,
 ) -> dict[str, float]:
     r"""Weights of calibrators by the probabilities (n, K) that they gave for rows held out, and what these are worth.
 
@@ -156,13 +161,13 @@ def earned_weights(
     )
 
 
-def _log_weight(name: str, found: Evidence, sample: Sample) -> float:
+def _log_weight(name: str, found: HeldOutEvidence, sample: CalibrationSample) -> float:
     """What a calibrator's weight is before it is shared."""
     before = _LIKELIER.get(name, 0.0) if sample.n_classes == 2 else 0.0
     return before - _POWER * float(sample.weights @ (found.losses["log-loss"] + _OF_BRIER * found.losses["brier"]))
 
 
-def _part(alone: FloatArray, mixed: FloatArray, sample: Sample, score: str, factor: float) -> float:
+def _part(alone: FloatArray, mixed: FloatArray, sample: CalibrationSample, score: str, factor: float) -> float:
     """What the gain of a score grants, from 0 to 1."""
     gain = _each_loss(alone, score) - _each_loss(mixed, score)
     rows, share = sample.weights / sample.total, share_of("auto", sample)
@@ -186,7 +191,7 @@ def _each_loss(p: FloatArray, score: str) -> FloatArray:
     return np.asarray(np.einsum("ij,ij->i", p, p)[:, None] - 2 * p + 1)
 
 
-def of_weights(tried: Mapping[str, Calibrator], weights: Mapping[str, float], sample: Sample) -> Calibrator:
+def of_weights(tried: Mapping[str, Calibrator], weights: Mapping[str, float], sample: CalibrationSample) -> Calibrator:
     """An unfitted mixture of candidates; of one alone, that one."""
     if len(weights) == 1:
         return tried[next(iter(weights))]

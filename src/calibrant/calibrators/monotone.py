@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from ..data.checks import check_bool, check_choice, check_level
 from ..data.types import AnyArray, FloatArray, IntArray
 from .base import BinaryCalibrator, Said
-from .fields import PROBABILITIES, Field, Later, Numbers
-from .inputs import Sample, Scores, read_scores
+from .inputs import CalibrationSample, Scores, read_scores
+from .saved_state import PROBABILITIES, Field, Later, Numbers
 
 #: Cells of neighbouring rows that are kept for intervals.
 _CELLS = 500
@@ -111,7 +111,7 @@ class IsotonicCalibrator(Knots):
         if self.centred and self.interpolation != "linear":
             raise ValueError("centred=True joins points by lines: it needs interpolation='linear'")
 
-    def _fit(self, sample: Sample) -> None:
+    def _fit(self, sample: CalibrationSample) -> None:
         s, weight, positive = points(sample.scores.of_positive(), sample.outcomes(), sample.weights)
         value, start = self._pools(weight, positive)
         self.cells_ = _cells_of(s, weight, positive, sample.weights)
@@ -266,7 +266,7 @@ class VennAbers(BinaryCalibrator):
         self.input = input
         self.labels = labels
 
-    def _fit(self, sample: Sample) -> None:
+    def _fit(self, sample: CalibrationSample) -> None:
         s, weight, positive = points(sample.scores.of_positive(), sample.outcomes(), sample.weights)
         self.scores_ = s
         self.upper_ = _with_one_more(weight, positive)

@@ -11,9 +11,9 @@ import numpy as np
 
 from ..data.checks import is_real
 from ..data.types import FloatArray, IntArray
-from .fields import PROBABILITIES, Field, Numbers
-from .inputs import Sample
+from .inputs import CalibrationSample
 from .monotone import Knots, points
+from .saved_state import PROBABILITIES, Field, Numbers
 
 SELECTIONS = ("bic-average", "bic")
 #: Merges whose penalties differ by no more than rounding are at one.
@@ -109,9 +109,9 @@ class NearIsotonic(Knots):
         if not isinstance(self.select, str) or self.select not in SELECTIONS:
             raise ValueError(f"select must be 'bic-average', 'bic' or a number >= 0; got {self.select!r}")
 
-    def _fit(self, sample: Sample) -> None:
+    def _fit(self, sample: CalibrationSample) -> None:
         s, weight, positive = points(sample.scores.of_positive(), sample.outcomes(), sample.weights)
-        path = Path.of(weight, positive)
+        path = PenaltyPath.of(weight, positive)
         penalties = path.penalties
         if isinstance(self.select, str):
             behind = path.bic()
@@ -135,7 +135,7 @@ class NearIsotonic(Knots):
 
 
 @dataclass(frozen=True, eq=False)
-class Path:
+class PenaltyPath:
     """All near-isotonic fits, as a tree of pieces: those of equal neighbours first, then those that merging makes.
 
     Attributes
@@ -165,7 +165,7 @@ class Path:
     first: IntArray
 
     @classmethod
-    def of(cls, weights: FloatArray, positives: FloatArray) -> Path:
+    def of(cls, weights: FloatArray, positives: FloatArray) -> PenaltyPath:
         """By a heap of the penalties at which neighbours meet."""
         share = positives / weights
         start = np.flatnonzero(np.concatenate([[True], share[1:] != share[:-1]]))

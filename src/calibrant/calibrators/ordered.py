@@ -10,9 +10,9 @@ import numpy as np
 from ..data.checks import check_int
 from ..data.types import AnyArray, FloatArray
 from .base import EPS, Calibrator, check_eps, not_below
-from .fields import STEPS, Field, Numbers
-from .inputs import Sample, Scores
+from .inputs import CalibrationSample, Scores
 from .newton import Solution, minimise_bounded, part_of
+from .saved_state import STEPS, Field, Numbers
 from .spline import quantiles
 from .temperature import softmax
 
@@ -99,19 +99,19 @@ class OrderPreserving(Calibrator):
         self.labels = labels
         self.eps = eps
 
-    def _check(self, sample: Sample) -> None:
+    def _check(self, sample: CalibrationSample) -> None:
         check_int("n_knots", self.n_knots, 0)
         not_below("alpha", self.alpha, 0.0)
         check_eps(self.eps)
 
-    def _fit(self, sample: Sample) -> None:
+    def _fit(self, sample: CalibrationSample) -> None:
         behind = _behind(sample.scores, self.eps)
         part = part_of(len(behind)) or slice(None)
         self.knots_ = _knots(behind[part], sample.weights[part], self.n_knots)
-        loss = _Loss(behind, sample.codes, sample.weights, self.knots_, self.alpha)
+        loss = _OrderedLoss(behind, sample.codes, sample.weights, self.knots_, self.alpha)
         start: FloatArray = np.ones(len(self.knots_))
         if part != slice(None):
-            some = _Loss(behind[part], sample.codes[part], sample.weights[part], self.knots_, self.alpha)
+            some = _OrderedLoss(behind[part], sample.codes[part], sample.weights[part], self.knots_, self.alpha)
             start = _solved(some, start).x
         found = _solved(loss, start).warn("OrderPreserving")
         self.slopes_ = found.x
@@ -140,11 +140,11 @@ def _knots(behind: FloatArray, weights: FloatArray, n_knots: int) -> FloatArray:
     return np.unique(np.concatenate([[0.0], inner]))
 
 
-def _solved(loss: _Loss, start: FloatArray) -> Solution:
+def _solved(loss: _OrderedLoss, start: FloatArray) -> Solution:
     return minimise_bounded(loss, start, np.full(len(start), _LEAST))
 
 
-class _Loss:
+class _OrderedLoss:
     """Mean log-loss and penalty with derivatives in the slopes, in which logits are linear; tile by tile."""
 
     def __init__(

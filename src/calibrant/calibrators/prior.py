@@ -20,7 +20,7 @@ from scipy.special import expit
 from ..data.checks import check_choice
 from ..data.types import FloatArray
 from .base import not_below
-from .inputs import Sample
+from .inputs import CalibrationSample
 
 #: Rows of ``shrinkage="auto"``, and where scores are margins: shares of classes tell less than probabilities.
 ROWS, OF_MARGINS = 8.0, 0.5
@@ -34,13 +34,13 @@ def check_shrinkage(shrinkage: Any) -> None:
         not_below("shrinkage", shrinkage, 0.0)
 
 
-def prior_rows(shrinkage: float | str, sample: Sample) -> float:
+def prior_rows(shrinkage: float | str, sample: CalibrationSample) -> float:
     """The prior's rows, m."""
     rule = OF_MARGINS if sample.scores.kind == "margin" else ROWS
     return float(rule if isinstance(shrinkage, str) else shrinkage)
 
 
-def effective_rows(shrinkage: float | str, sample: Sample) -> float:
+def effective_rows(shrinkage: float | str, sample: CalibrationSample) -> float:
     """The prior's rows and the sample's: of relative weights their effective number (Kish), of whole ones their sum."""
     w = sample.weights
     part = w / w.sum()
@@ -48,19 +48,19 @@ def effective_rows(shrinkage: float | str, sample: Sample) -> float:
     return own + prior_rows(shrinkage, sample)
 
 
-def share_of(shrinkage: float | str, sample: Sample) -> float:
+def share_of(shrinkage: float | str, sample: CalibrationSample) -> float:
     """The prior's share of all rows, ``m / (n + m)``."""
     rows = prior_rows(shrinkage, sample)
     return rows / (sample.total + rows)
 
 
-def prior_shares(sample: Sample) -> FloatArray:
+def prior_shares(sample: CalibrationSample) -> FloatArray:
     """What the rows of the prior expect where scores are margins: the shares of the classes, (K,), none of them 0."""
     count = np.bincount(sample.codes, weights=sample.weights, minlength=sample.n_classes)
     return np.asarray((count + 1) / (count.sum() + sample.n_classes))
 
 
-def shrunk(targets: FloatArray, sample: Sample, shrinkage: float | str, eps: float) -> FloatArray:
+def shrunk(targets: FloatArray, sample: CalibrationSample, shrinkage: float | str, eps: float) -> FloatArray:
     """Targets of the second of two classes, with the prior's rows among them."""
     share = share_of(shrinkage, sample)
     if share == 0:

@@ -6,7 +6,7 @@
      "parameters": {"smoothing": true, "input": "probability", "labels": null, "eps": 1e-12},
      "fitted": {"classes_": {"array": [0, 1], "dtype": "int64"}, "coef_": 0.93, "intercept_": -0.02, "…": 0}}
 
-``name`` is one of the calibrators of this package. Values are coded as :mod:`calibrant.data.coded` says, and there are
+``name`` is one of the calibrators of this package. Values are coded as :mod:`calibrant.data.codec` says, and there are
 ``{"calibrator": {…}}`` (as the whole) and ``{"estimator": {"name": …, "fields": {…}}}`` for an estimator of
 :mod:`calibrant.estimators`. A file whose names this version lacks is refused, saying that it must be made again.
 """
@@ -24,15 +24,15 @@ import numpy as np
 from scipy.special import expit, softmax
 from sklearn.utils.validation import check_is_fitted
 
-from ..data.coded import Coder, reading_saved
+from ..data.codec import Codec, reading_saved
 from ..data.types import FloatArray
 from ..data.version import __version__
 from ..data.writing import check_free, write_json
 from ..estimators.estimator_codes import ESTIMATORS
 from ..exceptions import CalibrantWarning
 from .base import BinaryCalibrator, Calibrator, predict_unnamed
-from .fields import Later
 from .model import CalibratedModel
+from .saved_state import Later
 
 FORMAT, VERSION = "calibrant-calibrator", 1
 
@@ -203,7 +203,7 @@ def _part_of(value: Mapping[str, Any], name: str) -> Any:
     return ESTIMATORS.made(value, name)
 
 
-_CODER = Coder(_part, _part_of)
+_CODER = Codec(_part, _part_of)
 
 
 def _made(kind: type[Calibrator], arguments: Mapping[str, Any], name: str) -> Any:

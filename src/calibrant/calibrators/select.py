@@ -13,22 +13,22 @@ from sklearn.base import clone
 from ..data import notebook
 from ..data.checks import check_choice, check_int
 from ..data.predictions import Predictions
+from ..data.public_function import verb
 from ..data.result import Table, one_line
 from ..data.types import FloatArray
-from ..data.verbs import verb
 from .base import BinaryCalibrator, Calibrator
 from .choosing import AVERAGE, Choosing
 from .crossval import RULES, check_goal, fit_quietly, folds_of
-from .fields import Field, Fitted, Record, Several, Word
 from .gaussian_process import GaussianProcessCalibrator
 from .histogram import BayesianBinning, HistogramBinning, ScalingBinning
 from .identity import Identity
-from .inputs import Sample, Scores, read_sample
+from .inputs import CalibrationSample, Scores, read_sample
 from .linear import DirichletCalibration, MatrixScaling, VectorScaling
 from .logistic import BetaCalibration, PlattScaling, QuadraticLogit
 from .monotone import IsotonicCalibrator, RocHullCalibrator, VennAbers
 from .near_isotonic import NearIsotonic
 from .ordered import OrderPreserving
+from .saved_state import Field, Fitted, MappingField, Several, Word
 from .spline import CurveCalibrator, SplineCalibrator
 from .temperature import EnsembleTemperatureScaling, TemperatureScaling
 from .wrappers import Composed, OneVsRest
@@ -231,7 +231,9 @@ def select_calibrator(
     return _selected(Choosing(cv, goal, rule, random_state), sample, candidates_for(sample, candidates), nested=nested)
 
 
-def _selected(choosing: Choosing, sample: Sample, tried: Mapping[str, Calibrator], *, nested: bool) -> Selection:
+def _selected(
+    choosing: Choosing, sample: CalibrationSample, tried: Mapping[str, Calibrator], *, nested: bool
+) -> Selection:
     name, one, table = choosing.among(tried, sample)
     fitted = fit_quietly(one, sample)
     if not nested:
@@ -294,7 +296,11 @@ class AutoCalibrator(Calibrator):
     True
     """
 
-    _state: ClassVar[Mapping[str, Field]] = {"chosen_": Word(), "calibrator_": Fitted(), "table_": Several(Record())}
+    _state: ClassVar[Mapping[str, Field]] = {
+        "chosen_": Word(),
+        "calibrator_": Fitted(),
+        "table_": Several(MappingField()),
+    }
 
     def __init__(
         self,
@@ -346,7 +352,7 @@ class AutoCalibrator(Calibrator):
         why = f"{_WHY[self.rule]} {self.goal} of rows held out"
         return notebook.paragraph(f"AutoCalibrator chose {self.chosen_}: {why}") + rows
 
-    def _check(self, sample: Sample) -> None:
+    def _check(self, sample: CalibrationSample) -> None:
         check_choice("rule", self.rule, (*RULES, AVERAGE))
         check_int("cv", self.cv, 2)
         check_goal(self.goal)
@@ -354,11 +360,11 @@ class AutoCalibrator(Calibrator):
     def _choosing(self) -> Choosing:
         return Choosing(self.cv, check_goal(self.goal), self.rule, self.random_state)
 
-    def _fit(self, sample: Sample) -> None:
+    def _fit(self, sample: CalibrationSample) -> None:
         found = _selected(self._choosing(), sample, candidates_for(sample, self.candidates), nested=False)
         self.chosen_, self.calibrator_, self.table_ = found.name, found.calibrator, found.table
 
-    def _fit_each(self, samples: Sequence[Sample], more: Sequence[Mapping[str, Any]]) -> list[Calibrator]:
+    def _fit_each(self, samples: Sequence[CalibrationSample], more: Sequence[Mapping[str, Any]]) -> list[Calibrator]:
         """One choice for all: what was fitted to each sample is judged by the next, and fitted once."""
         if len(samples) < 2:
             return super()._fit_each(samples, more)
@@ -378,7 +384,7 @@ class AutoCalibrator(Calibrator):
         return self.calibrator_._probabilities_of(scores)
 
 
-def judged_sample(scores: Any, y: Any, sample_weight: Any, input: str, labels: Any) -> Sample:
+def judged_sample(scores: Any, y: Any, sample_weight: Any, input: str, labels: Any) -> CalibrationSample:
     """Scores and labels as they are before any calibrator; Predictions stand for everything."""
     if not isinstance(scores, Predictions):
         return read_sample(Identity(), scores, y, sample_weight, input, labels)
@@ -390,10 +396,10 @@ def judged_sample(scores: Any, y: Any, sample_weight: Any, input: str, labels: A
     }
     if extra := [name for name, value in given.items() if value is not None]:
         raise TypeError(f"Predictions say everything about the rows: {', '.join(extra)} must not be given with them")
-    return Sample.of(scores)
+    return CalibrationSample.of(scores)
 
 
-def candidates_for(sample: Sample, candidates: Mapping[str, Calibrator] | None) -> dict[str, Calibrator]:
+def candidates_for(sample: CalibrationSample, candidates: Mapping[str, Calibrator] | None) -> dict[str, Calibrator]:
     """Candidates ready for a sample: the default ones, or those given, judged, with its labels and kind of scores."""
     if candidates is None:
         tried = default_candidates(sample.n_classes, sample.scores.kind)

@@ -14,12 +14,12 @@ from ..exceptions import CalibrantWarning
 from ..measure.curves import reliability_curve
 from ..measure.curves.reliability import curve_estimator
 from .base import EPS, BinaryCalibrator, check_eps, not_below
-from .fields import PROBABILITIES, STEPS, Field, Numbers
-from .histogram import Units
-from .inputs import Sample, Scores
+from .histogram import UnitScores
+from .inputs import CalibrationSample, Scores
 from .laplace_map import LaplaceMap, covariance_field
 from .newton import MANY_DEAR, Solution, minimise_bounded, part_of, sigmoid_objective
 from .prior import check_shrinkage, shrunk
+from .saved_state import PROBABILITIES, STEPS, Field, Numbers
 
 _DEGREE = 3
 _CURVE_NODES = 513
@@ -108,7 +108,7 @@ class SplineCalibrator(LaplaceMap):
         check_int("n_knots", self.n_knots, 0)
         check_shrinkage(self.shrinkage)
 
-    def _fit(self, sample: Sample) -> None:
+    def _fit(self, sample: CalibrationSample) -> None:
         z, w = sample.scores.log_odds(self.eps), sample.weights
         o = shrunk(sample.outcomes(), sample, self.shrinkage, self.eps)
         low, high = float(z.min()), float(z.max())
@@ -244,8 +244,8 @@ class CurveCalibrator(BinaryCalibrator):
         curve_estimator(self.estimator)
         check_int("cv", self.cv, 1)
 
-    def _fit(self, sample: Sample) -> None:
-        units = Units.of(sample.scores)
+    def _fit(self, sample: CalibrationSample) -> None:
+        units = UnitScores.of(sample.scores)
         self.range_ = np.array([units.low, units.high])
         u, o, w = units.values, sample.outcomes(), sample.weights
         folds = min(self.cv, len(u))
@@ -272,7 +272,7 @@ class CurveCalibrator(BinaryCalibrator):
         return np.asarray(np.interp(self.scores_, curve.scores[known], rising))
 
     def _map(self, scores: Scores) -> FloatArray:
-        units = Units(scores, float(self.range_[0]), float(self.range_[1]))
+        units = UnitScores(scores, float(self.range_[0]), float(self.range_[1]))
         return np.asarray(np.interp(units.values, self.scores_, self.values_))
 
 

@@ -14,10 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 from ..data.checks import check_level
 from ..data.types import FloatArray
 from .base import EPS, Calibrator, check_eps
-from .fields import PROBABILITIES, STEPS, Field, Later, Number, Numbers
-from .inputs import Sample, Scores, read_scores
+from .inputs import CalibrationSample, Scores, read_scores
 from .newton import Solution, minimise, minimise_bounded, part_of
 from .prior import check_shrinkage, effective_rows, prior_shares, share_of
+from .saved_state import PROBABILITIES, STEPS, Field, Later, Number, Numbers
 
 #: Numbers worked on at a time.
 _TILE = 1 << 17
@@ -92,15 +92,17 @@ class TemperatureScaling(Calibrator):
         self.labels = labels
         self.eps = eps
 
-    def _check(self, sample: Sample) -> None:
+    def _check(self, sample: CalibrationSample) -> None:
         check_eps(self.eps)
         check_shrinkage(self.shrinkage)
 
-    def _fit(self, sample: Sample) -> None:
+    def _fit(self, sample: CalibrationSample) -> None:
         found = temperature_of(sample, self.eps, self.shrinkage).warn("TemperatureScaling")
         self.temperature_ = 1 / float(found.x[0]) if found.x[0] > 0 else float("inf")
         self.gradient_norm_, self.n_iter_ = found.gradient_norm, found.n_iter
-        curve = _Loss(sample.scores.logs(self.eps), np.zeros(len(sample.codes)), sample.weights)(found.x, True)[2]
+        curve = _TemperatureLoss(sample.scores.logs(self.eps), np.zeros(len(sample.codes)), sample.weights)(
+            found.x, True
+        )[2]
         information = effective_rows(self.shrinkage, sample) * float(np.asarray(curve)[0, 0])
         self.variance_ = 1 / information if information > _NOTHING else float("inf")
 
@@ -188,11 +190,11 @@ class EnsembleTemperatureScaling(Calibrator):
         self.labels = labels
         self.eps = eps
 
-    def _check(self, sample: Sample) -> None:
+    def _check(self, sample: CalibrationSample) -> None:
         check_eps(self.eps)
         check_shrinkage(self.shrinkage)
 
-    def _fit(self, sample: Sample) -> None:
+    def _fit(self, sample: CalibrationSample) -> None:
         z, w = sample.scores.logs(self.eps), sample.weights
         found = temperature_of(sample, self.eps, self.shrinkage).warn("EnsembleTemperatureScaling")
         self.temperature_ = 1 / float(found.x[0]) if found.x[0] > 0 else float("inf")
@@ -212,7 +214,7 @@ def softmax(z: FloatArray) -> FloatArray:
     return np.asarray(special.softmax(z, axis=1))
 
 
-def own_logits(z: FloatArray, sample: Sample, shrinkage: float | str) -> FloatArray:
+def own_logits(z: FloatArray, sample: CalibrationSample, shrinkage: float | str) -> FloatArray:
     """How far the logit of its own class lies behind the largest of a row: its mean where the prior shares the row."""
     share = share_of(shrinkage, sample)
     out = np.empty(len(z))
@@ -225,7 +227,7 @@ def own_logits(z: FloatArray, sample: Sample, shrinkage: float | str) -> FloatAr
     return out
 
 
-def temperature_of(sample: Sample, eps: float, shrinkage: float | str) -> Solution:
+def temperature_of(sample: CalibrationSample, eps: float, shrinkage: float | str) -> Solution:
     """The inverse temperature of a sample's rows, found once however many calibrators need it."""
     key = ("temperature", eps, shrinkage)
     if key not in sample.found:
@@ -237,7 +239,7 @@ def temperature_of(sample: Sample, eps: float, shrinkage: float | str) -> Soluti
 
 def fit_temperature(z: FloatArray, own: FloatArray, weights: FloatArray) -> Solution:
     """The inverse temperature of least mean log-loss; 0 where no positive one is better than uniform predictions."""
-    loss = _Loss(z, own, weights)
+    loss = _TemperatureLoss(z, own, weights)
     part = part_of(len(own))
     start = np.ones(1) if part is None else fit_temperature(z[part], own[part], weights[part]).x
     # Where a part of the rows says that scores mean something, all rows need not be asked.
@@ -260,7 +262,7 @@ def _tiles(z: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
         yield slice(a, a + d.shape[1]), d
 
 
-class _Loss:
+class _TemperatureLoss:
     """Mean log-loss of ``softmax(β z)`` with its derivatives in β, tile by tile."""
 
     def __init__(self, z: FloatArray, own: FloatArray, weights: FloatArray) -> None:

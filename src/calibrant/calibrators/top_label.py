@@ -11,9 +11,9 @@ from sklearn.base import clone
 
 from ..data.types import FloatArray, IntArray
 from .base import EPS, BinaryCalibrator, Calibrator, not_below
-from .fields import Field, Fitted, Numbers, Several
-from .inputs import Sample, Scores
+from .inputs import CalibrationSample, Scores
 from .logistic import PlattScaling
+from .saved_state import Field, Fitted, Numbers, Several
 
 
 class TopLabelCalibrator(Calibrator):
@@ -77,14 +77,14 @@ class TopLabelCalibrator(Calibrator):
         self.input = input
         self.labels = labels
 
-    def _check(self, sample: Sample) -> None:
+    def _check(self, sample: CalibrationSample) -> None:
         not_below("min_rows", self.min_rows, 0)
         if self.calibrator is not None and not isinstance(self.calibrator, BinaryCalibrator):
             raise TypeError(
                 f"calibrator must be None or a binary calibrator such as PlattScaling(); got {self.calibrator!r}"
             )
 
-    def _fit(self, sample: Sample) -> None:
+    def _fit(self, sample: CalibrationSample) -> None:
         log_p, top = _first(sample.scores)
         confidence = _confidence(log_p, top)
         right = (sample.codes == top).astype(np.int64)

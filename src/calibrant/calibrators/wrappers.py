@@ -13,8 +13,8 @@ from sklearn.base import clone
 from ..data.checks import check_bool, check_choice
 from ..data.types import FloatArray, IntArray
 from .base import EPS, BinaryCalibrator, Calibrator, Said, rule_of
-from .fields import Field, Fitted, Several
-from .inputs import Sample, Scores
+from .inputs import CalibrationSample, Scores
+from .saved_state import Field, Fitted, Several
 
 NORMALISATIONS = ("sum", "none")
 #: By what equal values of a shared map differ, times the probability.
@@ -84,13 +84,13 @@ class OneVsRest(Calibrator):
         self.input = input
         self.labels = labels
 
-    def _check(self, sample: Sample) -> None:
+    def _check(self, sample: CalibrationSample) -> None:
         check_choice("normalisation", self.normalisation, NORMALISATIONS)
         check_bool("shared", self.shared)
         if not isinstance(self.calibrator, BinaryCalibrator):
             raise TypeError(f"calibrator must be a binary calibrator such as PlattScaling(); got {self.calibrator!r}")
 
-    def _fit(self, sample: Sample) -> None:
+    def _fit(self, sample: CalibrationSample) -> None:
         k = sample.n_classes
         each = range(k) if k > 2 or self.shared else [1]
         self._fit_columns(
@@ -108,7 +108,7 @@ class OneVsRest(Calibrator):
             weights = [np.concatenate(weights)]
         one = clone(self.calibrator).set_params(input=self.input, labels=[0, 1])
         self.calibrators_ = [
-            copy(one)._fit_sample(Sample(Scores(s, self.input), o, w, (0, 1)))
+            copy(one)._fit_sample(CalibrationSample(Scores(s, self.input), o, w, (0, 1)))
             for s, o, w in zip(columns, outcomes, weights, strict=True)
         ]
 
@@ -229,13 +229,13 @@ class LabelSmoothing(Calibrator):
         self.input = input
         self.labels = labels
 
-    def _check(self, sample: Sample) -> None:
+    def _check(self, sample: CalibrationSample) -> None:
         if not isinstance(self.calibrator, Calibrator):
             raise TypeError(f"calibrator must be a calibrator such as TemperatureScaling(); got {self.calibrator!r}")
         if isinstance(self.amount, bool) or not isinstance(self.amount, (int, float)) or not 0 <= self.amount < 1:
             raise ValueError(f"amount must be a number >= 0 and < 1; got {self.amount!r}")
 
-    def _fit(self, sample: Sample) -> None:
+    def _fit(self, sample: CalibrationSample) -> None:
         k, n = sample.n_classes, sample.scores.n_rows
         share = np.full((n, k), self.amount / k)
         share[np.arange(n), sample.codes] += 1 - self.amount
@@ -294,12 +294,12 @@ class Composed(Calibrator):
         self.input = input
         self.labels = labels
 
-    def _check(self, sample: Sample) -> None:
+    def _check(self, sample: CalibrationSample) -> None:
         given = self.calibrators
         if not isinstance(given, (list, tuple)) or not given or not all(isinstance(c, Calibrator) for c in given):
             raise TypeError(f"calibrators must be a list of one or more calibrators; got {given!r}")
 
-    def _fit(self, sample: Sample) -> None:
+    def _fit(self, sample: CalibrationSample) -> None:
         labels = np.asarray(sample.classes)[sample.codes]
         values, kind, self.calibrators_ = sample.scores.values, self.input, []
         for one in self.calibrators:

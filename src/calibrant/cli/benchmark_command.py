@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .endings import check_option
+from .output import check_option
 
 if TYPE_CHECKING:
     import polars as pl

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from .endings import Output, guarded, of_command
 from .judging import compare_models_command
+from .output import Output, guarded, of_command
 from .repair import apply_command, compare_command, fix_command
 from .reports import merge_command, report_command
 from .source import ReplaceOption

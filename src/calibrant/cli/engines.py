@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..data.tables import FORMATS, Headed, format_of
-from .endings import check_option
+from .output import check_option
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .endings import Output, as_text, draw, guarded, picture
+from .output import Output, as_text, draw, guarded, picture
 from .source import (
-    Columns,
     FileArgument,
+    FileColumns,
     FormatOption,
     GroupsOption,
     HtmlOption,
@@ -27,7 +27,7 @@ from .source import (
 
 if TYPE_CHECKING:
     from ..data.predictions import Predictions
-    from ..data.tables import Table
+    from ..data.tables import FileTable
 
 
 def compare_models_command(
@@ -96,7 +96,7 @@ def compare_models_command(
     drawn.told(text, page)
 
 
-def _models(source: Source, table: Table, options: Sequence[str]) -> dict[str, Columns]:
+def _models(source: Source, table: FileTable, options: Sequence[str]) -> dict[str, FileColumns]:
     """Columns of each model, by its name; as many for each."""
     from ..data.columns import some
 
@@ -105,7 +105,7 @@ def _models(source: Source, table: Table, options: Sequence[str]) -> dict[str, C
             "give at least two models, such as --model a=p_a --model b=p_b; columns of "
             f"{table.name} are {some(table.columns, most=12)}"
         )
-    found: dict[str, Columns] = {}
+    found: dict[str, FileColumns] = {}
     for text in options:
         name, patterns = _named(text, table.columns)
         if name in found:
@@ -123,7 +123,7 @@ def _models(source: Source, table: Table, options: Sequence[str]) -> dict[str, C
     return found
 
 
-def _judged(models: dict[str, Columns], frame: Any) -> dict[str, Predictions]:
+def _judged(models: dict[str, FileColumns], frame: Any) -> dict[str, Predictions]:
     """Predictions of each model; a complaint names it."""
     from ..data.tables import as_numbers
 

@@ -13,12 +13,13 @@ import typer
 
 from ..data.printable import printable, printable_lines
 from ..data.progress import progress_bar
-from .compared import Told, read_comparison
-from .endings import Output, as_text, check_option, guarded, of_command, tell_written
+from .output import Output, as_text, check_option, guarded, of_command, tell_written
+from .saved_comparison import SavedComparison, read_comparison
 from .source import (
     PIECE_ROWS,
-    Columns,
     FileArgument,
+    FileColumns,
+    FileRows,
     FormatOption,
     HtmlOption,
     JsonOption,
@@ -27,7 +28,6 @@ from .source import (
     PosLabelOption,
     ProbOption,
     ReplaceOption,
-    Rows,
     Source,
     WeightOption,
     numbered,
@@ -35,7 +35,7 @@ from .source import (
 
 if TYPE_CHECKING:
     from ..calibrators import Calibrator
-    from ..data.tables import Table
+    from ..data.tables import FileTable
     from ..data.types import AnyArray
     from ..reporting import CalibratorComparison
 
@@ -149,7 +149,7 @@ def fix_command(
             options = {"input": kind, "cv": cv, "goal": goal}
             found = _compare(columns, rows, calibrators, title=title or f"Calibrators of {source.name}", **options)
             page.write(found.to_html)
-            told = Told(found.chosen, found.to_dict(), str(found))
+            told = SavedComparison(found.chosen, found.to_dict(), str(found))
         name = told.chosen if calibrator == "auto" else calibrator
         with numbered(rows.numbers):
             one = _fitted(name, columns, rows, kind, told)
@@ -196,7 +196,7 @@ def apply_command(
     typer.echo(f"wrote {where}: {rows:,} rows", err=True)
 
 
-def _sample(source: Source, max_rows: int | None) -> tuple[Columns, Rows]:
+def _sample(source: Source, max_rows: int | None) -> tuple[FileColumns, FileRows]:
     """Rows to compare or fit with."""
     with source.table() as table:
         columns = source.columns(table)
@@ -208,7 +208,7 @@ def _sample(source: Source, max_rows: int | None) -> tuple[Columns, Rows]:
     return columns, rows
 
 
-def _fitted(name: str, columns: Columns, rows: Rows, kind: str, told: Told) -> Calibrator:
+def _fitted(name: str, columns: FileColumns, rows: FileRows, kind: str, told: SavedComparison) -> Calibrator:
     """A calibrator of that name, fitted to all rows; they must be of the classes that were compared."""
     from ..calibrators import named_calibrator
     from ..calibrators.select import judged_sample
@@ -221,7 +221,7 @@ def _fitted(name: str, columns: Columns, rows: Rows, kind: str, told: Told) -> C
     return one.fit(rows.y_prob, rows.y_true.to_numpy(), rows.weight)
 
 
-def _compare(columns: Columns, rows: Rows, calibrators: str | None, **options: Any) -> CalibratorComparison:
+def _compare(columns: FileColumns, rows: FileRows, calibrators: str | None, **options: Any) -> CalibratorComparison:
     from ..calibrators import named_calibrator
     from ..reporting.comparing_calibrators import compare_calibrators
 
@@ -234,7 +234,7 @@ def _compare(columns: Columns, rows: Rows, calibrators: str | None, **options: A
     return of_command(found)
 
 
-def _labels(columns: Columns) -> list[Any] | None:
+def _labels(columns: FileColumns) -> list[Any] | None:
     """Labels of the columns; of a single one both, the one that it is the probability of last."""
     if len(columns.probs) > 1:
         return columns.labels
@@ -251,7 +251,7 @@ def _labels(columns: Columns) -> list[Any] | None:
     return [v for v in both if v != columns.positive] + [columns.positive]
 
 
-def _fitted_columns(calibrator: Calibrator, source: Source, table: Table) -> list[str]:
+def _fitted_columns(calibrator: Calibrator, source: Source, table: FileTable) -> list[str]:
     """Columns that the calibrator is applied to: those it was fitted to, if they are there and none are named."""
     names = [str(name) for name in getattr(calibrator, "feature_names_in_", ())]
     known = bool(names) and set(names) <= set(table.columns)
@@ -268,7 +268,7 @@ def _fitted_columns(calibrator: Calibrator, source: Source, table: Table) -> lis
 
 
 def _apply(
-    calibrator: Calibrator, table: Table, written: dict[str, str], output: Output, out_format: str | None
+    calibrator: Calibrator, table: FileTable, written: dict[str, str], output: Output, out_format: str | None
 ) -> int:
     """Write calibrated rows; returns how many. ``written``: what each column is called in the new file."""
     from ..data.tables import FORMATS, format_of
@@ -288,7 +288,7 @@ def _apply(
 
 
 def _rewritten(
-    calibrator: Calibrator, table: Table, written: dict[str, str], path: Path, advance: Callable[[int], None]
+    calibrator: Calibrator, table: FileTable, written: dict[str, str], path: Path, advance: Callable[[int], None]
 ) -> int:
     """CSV to CSV or NDJSON to NDJSON: what is not calibrated stays as it is, byte for byte."""
     from ..data.rewriting import csv_records, json_records, rewrite
@@ -306,7 +306,7 @@ def _rewritten(
 
 def _converted(
     calibrator: Calibrator,
-    table: Table,
+    table: FileTable,
     written: dict[str, str],
     path: Path,
     file_format: str,

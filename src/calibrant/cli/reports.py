@@ -12,14 +12,14 @@ import typer
 
 from ..data.printable import printable
 from ..data.progress import progress_bar
-from .endings import Output, as_text, check_option, guarded, of_command, warn
+from .output import Output, as_text, check_option, guarded, of_command, warn
 from .source import (
     PIECE_ROWS,
     STREAM_ABOVE_BYTES,
     ByOption,
-    Columns,
     DatabaseOption,
     EngineOption,
+    FileColumns,
     FormatOption,
     GroupsOption,
     HtmlOption,
@@ -107,7 +107,7 @@ class Wanted:
     @cached_property
     def chosen(self) -> Any:
         """The estimator."""
-        from ..estimators.named import estimator_named
+        from ..estimators.names import estimator_named
 
         return self.estimator if self.estimator == "auto" else estimator_named(self.estimator)
 
@@ -318,7 +318,7 @@ class _AsEstimate:
     interval: Any
 
 
-def _streamed(columns: Columns, sums: Accumulator) -> Accumulator:
+def _streamed(columns: FileColumns, sums: Accumulator) -> Accumulator:
     """Add all rows, piece by piece."""
     with progress_bar("reading rows", columns.table.n_rows()) as advance:
         for rows in columns.pieces(PIECE_ROWS):

@@ -15,7 +15,7 @@ import typer
 
 if TYPE_CHECKING:
     from ..data.predictions import Predictions
-    from ..data.tables import Headed, Table
+    from ..data.tables import FileTable, Headed
     from ..data.types import AnyArray
     from ..frames import FrameSubgroups
     from ..measure.streaming import Accumulator
@@ -134,11 +134,11 @@ class Source:
                     **{**aside, **settings, **options},
                 )
 
-    def table(self, *, as_text: bool = False) -> Table:
+    def table(self, *, as_text: bool = False) -> FileTable:
         """The file, to be closed."""
-        from ..data.tables import Table
+        from ..data.tables import FileTable
 
-        return Table(self.path, self.file_format, as_text=as_text)
+        return FileTable(self.path, self.file_format, as_text=as_text)
 
     def probability_columns(self, table: Headed, aside: Collection[str] = ()) -> list[str]:
         """Columns of probabilities, without some others."""
@@ -148,7 +148,7 @@ class Source:
             raise ValueError(f"--prob {' '.join(patterns)}: names no column but the label's and the weight's")
         return found
 
-    def columns(self, table: Table, aside: Collection[str] = ()) -> Columns:
+    def columns(self, table: FileTable, aside: Collection[str] = ()) -> FileColumns:
         """Columns of the file, where patterns leave some aside; ValueError says what is missing or at odds."""
         from ..data.columns import named_labels, some
         from ..data.labels import labels_in_order
@@ -178,11 +178,11 @@ class Source:
                 f"column {label!r} has {len(seen)} labels ({some(seen)}) but there is one column of probabilities, "
                 f"{probs[0]!r}: name a column a label with --prob"
             )
-        return Columns(table, label, probs, weight, groups, seen, given, positive)
+        return FileColumns(table, label, probs, weight, groups, seen, given, positive)
 
 
 @dataclass(frozen=True)
-class Columns:
+class FileColumns:
     """Columns of an open file, and what its labels are.
 
     Attributes
@@ -198,7 +198,7 @@ class Columns:
         The label that a single column is the probability of, where that was said.
     """
 
-    table: Table
+    table: FileTable
     label: str
     probs: list[str]
     weight: str | None
@@ -221,7 +221,7 @@ class Columns:
         """A notion that was typed."""
         return typed_notion(text, self.seen if self.labels is None else self.labels)
 
-    def pieces(self, size: int | None = None) -> Iterator[Rows]:
+    def pieces(self, size: int | None = None) -> Iterator[FileRows]:
         """Rows by pieces of ``size`` (None: all at once)."""
         start = 0
         for batch in self.table.batches(self.names, size):
@@ -229,7 +229,7 @@ class Columns:
                 yield self.rows(batch, range(start, start + batch.height))
                 start += batch.height
 
-    def predictions(self, rows: Rows | None = None, sum_tolerance: float | None = None) -> Predictions:
+    def predictions(self, rows: FileRows | None = None, sum_tolerance: float | None = None) -> Predictions:
         """Some rows, or all, judged."""
         from ..data.validation import as_predictions
 
@@ -237,17 +237,17 @@ class Columns:
         options: dict[str, Any] = {"sample_weight": rows.weight, "sum_tolerance": sum_tolerance, **self.meaning}
         return as_predictions(rows.y_true, rows.y_prob, groups=rows.groups, **options)
 
-    def rows(self, frame: Any, numbers: Sequence[int] | AnyArray) -> Rows:
+    def rows(self, frame: Any, numbers: Sequence[int] | AnyArray) -> FileRows:
         """Rows of a frame that holds the columns."""
         from ..data.tables import score_columns
 
         weight = None if self.weight is None else frame[self.weight].to_numpy()
         groups = None if self.groups is None else frame[self.groups]
-        return Rows(frame[self.label], score_columns(frame, self.probs), weight, numbers, groups)
+        return FileRows(frame[self.label], score_columns(frame, self.probs), weight, numbers, groups)
 
 
 @dataclass(frozen=True)
-class Rows:
+class FileRows:
     """Rows of a file: labels, probabilities (a frame), weights, and their numbers in the file."""
 
     y_true: Any

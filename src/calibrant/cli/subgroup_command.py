@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..data.printable import printable
-from .endings import Output, as_text, draw, guarded, picture
+from .output import Output, as_text, draw, guarded, picture
 from .source import (
     FileArgument,
     FormatOption,

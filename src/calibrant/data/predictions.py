@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .result import Shown
+from .result import Printable
 from .types import AnyArray, FloatArray, IntArray, Label
 
 #: Probabilities worked on at a time: they stay in the cache.
@@ -34,7 +34,7 @@ COUNTED = 2.0**53
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Predictions(Shown):
+class Predictions(Printable):
     """Validated predictions: probabilities, label codes, weights and classes.
 
     Build one with :func:`as_predictions`; the constructor checks nothing.

@@ -282,7 +282,7 @@ def _sorted(p: Problem) -> tuple[FloatArray, FloatArray, FloatArray | None]:
 
 
 @dataclass(frozen=True, eq=False)
-class OneVsRest(Sequence[Problem]):
+class OneVsRestProblems(Sequence[Problem]):
     """The K one-vs-rest problems of a probability matrix, cut out some classes at a time."""
 
     probs: FloatArray
@@ -405,7 +405,7 @@ class VectorProblem:
         return effective_size(self.weights, self.n_samples, integral=self.integral) / (self.design or 1.0)
 
 
-Reduction = Problem | OneVsRest | VectorProblem
+Reduction = Problem | OneVsRestProblems | VectorProblem
 
 
 def is_vector(reduction: Any) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 import numpy as np
 
 from . import notebook
-from .frame import to_frame
+from .to_frame import to_frame
 from .types import Interval
 
 Found = TypeVar("Found")
@@ -21,7 +21,7 @@ WIDEST = 200
 _LONGEST_PART, _LONGEST_LINE, _FEW = 60, 400, 6
 
 
-class Shown:
+class Printable:
     """What shows itself: ``repr`` is one line of at most 200 characters, ``str`` readable text, and so is its HTML."""
 
     @abstractmethod
@@ -51,7 +51,7 @@ class Shown:
         return notebook.preformatted(str(self))
 
 
-class Result(Shown):
+class Result(Printable):
     """Base of frozen results. A subclass says what differs; ``to_dict()`` is what JSON can hold."""
 
     def _shown(self) -> Iterable[tuple[str, Any]]:

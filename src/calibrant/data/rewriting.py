@@ -20,7 +20,7 @@ _decode = json.JSONDecoder().raw_decode
 
 
 @dataclass(frozen=True)
-class Record(ABC):
+class FileRecord(ABC):
     """One record of a file as it is written: a row, or what holds none (a header, an empty line)."""
 
     is_row: bool
@@ -37,7 +37,7 @@ class Record(ABC):
 def rewrite(
     source: Path,
     target: Path,
-    records: Callable[[IO[bytes]], Iterator[Record]],
+    records: Callable[[IO[bytes]], Iterator[FileRecord]],
     columns: Mapping[str, str],
     values: Callable[[list[list[str | None]], int], Sequence[Sequence[str]]],
 ) -> int:
@@ -68,8 +68,8 @@ def rewrite(
     return start
 
 
-def _blocks(records: Iterator[Record]) -> Iterator[list[Record]]:
-    block: list[Record] = []
+def _blocks(records: Iterator[FileRecord]) -> Iterator[list[FileRecord]]:
+    block: list[FileRecord] = []
     for record in records:
         block.append(record)
         if len(block) >= _ROWS:
@@ -83,7 +83,7 @@ def _blocks(records: Iterator[Record]) -> Iterator[list[Record]]:
 
 
 @dataclass(frozen=True)
-class _JsonRecord(Record):
+class _JsonRecord(FileRecord):
     """A line, and from where to where the value of each name stands in it."""
 
     line: str
@@ -111,7 +111,7 @@ class _JsonRecord(Record):
         return line.encode("utf-8", "surrogateescape")
 
 
-def json_records(file: IO[bytes]) -> Iterator[Record]:
+def json_records(file: IO[bytes]) -> Iterator[FileRecord]:
     """Lines of NDJSON; ValueError, with its number, for one that is no object."""
     for number, line in enumerate(file, start=1):
         text = line.decode("utf-8", "surrogateescape")
@@ -150,7 +150,7 @@ def _match(pattern: re.Pattern[str], line: str, at: int, what: str) -> re.Match[
 
 
 @dataclass(frozen=True)
-class _CsvRecord(Record):
+class _CsvRecord(FileRecord):
     """Fields as they are written, quotes included, and how the line ends."""
 
     fields: list[bytes]
@@ -182,7 +182,7 @@ class _CsvHeader(_CsvRecord):
         return [_quoted(name, self.separator) for name in values]
 
 
-def csv_records(file: IO[bytes], separator: str, columns: Sequence[str]) -> Iterator[Record]:
+def csv_records(file: IO[bytes], separator: str, columns: Sequence[str]) -> Iterator[FileRecord]:
     """Records of CSV; one in quotes may go over several lines. ``columns`` are the names of its fields, in order."""
     mark, places = separator.encode(), {name: i for i, name in enumerate(columns)}
     held, rows, width = b"", 0, None

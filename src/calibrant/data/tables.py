@@ -72,7 +72,7 @@ class Headed:
         return found[0]
 
 
-class Table(Headed):
+class FileTable(Headed):
     """A file of predictions, scanned lazily.
 
     Parameters
@@ -131,7 +131,7 @@ class Table(Headed):
         """Remove the temporary copy of standard input."""
         self._spool.close()
 
-    def __enter__(self) -> Table:
+    def __enter__(self) -> FileTable:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:

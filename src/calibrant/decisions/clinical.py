@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 
 from ..data.checks import check_level, check_resamples
+from ..data.public_function import InputOptions, verb
 from ..data.result import Picture, Result, Table
 from ..data.types import FloatArray, Interval, Label, RandomState
 from ..data.validation import as_predictions
-from ..data.verbs import InputOptions, verb
 from ..estimators import CellEstimator
 from ..measure.curves import reliability_curve
 from ..notions import ClassSpecific, only_problem

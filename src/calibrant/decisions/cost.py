@@ -10,16 +10,16 @@ import numpy as np
 
 from ..data.checks import check_int, check_level, is_whole
 from ..data.predictions import Predictions
+from ..data.public_function import InputOptions, verb
 from ..data.result import Result
 from ..data.types import AnyArray, FloatArray, Interval, Label, RandomState
 from ..data.validation import as_predictions
-from ..data.verbs import InputOptions, verb
 from ..data.weights import of_variances, ones_or
 from ..measure.scoring_rules import matrix_of
 
 if TYPE_CHECKING:
     from ..calibrators import Calibrator
-    from ..calibrators.inputs import Sample
+    from ..calibrators.inputs import CalibrationSample
 
 
 @dataclass(frozen=True, repr=False)
@@ -193,10 +193,10 @@ def expected_cost(
     realised, stated = table[codes, taken], expected[rows, taken]
     after, who = None, None
     if calibrator is not None:
-        from ..calibrators.inputs import Sample, Scores
+        from ..calibrators.inputs import CalibrationSample, Scores
 
         values = matrix[:, 1] if p.n_classes == 2 else matrix
-        sample = Sample(Scores(values, "probability"), codes, mean.weights, tuple(range(p.n_classes)))
+        sample = CalibrationSample(Scores(values, "probability"), codes, mean.weights, tuple(range(p.n_classes)))
         new, who = _cross_fitted(sample, calibrator, cv, random_state)
         after = table[codes, (new @ table).argmin(axis=1)]
     always = mean.weights @ table[codes]
@@ -257,7 +257,7 @@ def _variance(matrix: FloatArray, table: FloatArray, taken: AnyArray) -> FloatAr
     return np.asarray((matrix * (costs - mean) ** 2).sum(axis=1))
 
 
-def _cross_fitted(sample: Sample, calibrator: Any, cv: int, random_state: Any) -> tuple[FloatArray, str]:
+def _cross_fitted(sample: CalibrationSample, calibrator: Any, cv: int, random_state: Any) -> tuple[FloatArray, str]:
     """Probabilities of each row by a calibrator fitted to other folds, and its name."""
     from sklearn.model_selection import KFold
 

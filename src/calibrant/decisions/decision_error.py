@@ -10,10 +10,10 @@ import numpy as np
 
 from ..data.checks import check_level, check_resamples
 from ..data.problem import Problem
+from ..data.public_function import InputOptions, verb
 from ..data.result import Result
 from ..data.types import FloatArray, Interval, Label, RandomState
 from ..data.validation import as_predictions
-from ..data.verbs import InputOptions, verb
 from ..data.weights import ones_or
 from ..estimators import EmpiricalBayes, laplace
 from ..estimators.base import ErrorDraws
@@ -24,7 +24,7 @@ from ..measure.inference.posterior import credible
 from ..measure.question import Question
 from ..notions import ClassSpecific, only_problem
 from ..scores.murphy import BinaryRows
-from ..significance.drawn import kuiper_pvalue
+from ..significance.kuiper import kuiper_pvalue
 from ..sums.edges import EDGE_UNITS
 from ..sums.grid import GRID_CELLS
 

@@ -11,10 +11,10 @@ import numpy as np
 from ..data.checks import check_level
 from ..data.convert import to_array
 from ..data.predictions import Predictions
+from ..data.public_function import InputOptions, verb
 from ..data.result import Picture, Table
 from ..data.types import AnyArray, FloatArray, Interval
 from ..data.validation import as_predictions
-from ..data.verbs import InputOptions, verb
 from ..data.weights import ones_or
 
 #: Areas below this are 0, but for rounding; a factor beyond e to this is no different from that.

@@ -13,7 +13,7 @@ from ..sums import Grid, GridMoments, Smoother
 from ..sums.bandwidth import folded_scott
 from ..sums.smoothing import peak_of, spectrum, trapezoid
 from .base import CellEstimator, Cells
-from .left_out import choose
+from .leave_one_out import choose
 from .norm import mean_power
 
 #: Cells of the score axis, and kernels that are tried from the narrowest to the widest.

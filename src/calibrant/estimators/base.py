@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ..data.problem import OneVsRest, Problem, Reduction, VectorProblem
+from ..data.problem import OneVsRestProblems, Problem, Reduction, VectorProblem
 from ..data.types import AnyArray, FloatArray, IntArray
 from ..sums import BinMoments as BinMoments
 from ..sums import Bins as Bins
@@ -78,7 +78,7 @@ class Estimator:
         """Return ``errorᵖ`` of one problem (see :func:`.norm.to_power`); signed where it is debiased."""
         return float(self._powers(problem, norm).reshape(-1)[0])
 
-    def _powers(self, problems: Problem | OneVsRest, norm: float) -> FloatArray:
+    def _powers(self, problems: Problem | OneVsRestProblems, norm: float) -> FloatArray:
         """``errorᵖ`` of every problem, (R,)."""
         return np.array([self.power(problem, norm) for problem in problems])
 
@@ -187,7 +187,7 @@ class Cells:
         return positive - count * np.nan_to_num(self.scores) if self.residual else positive
 
 
-class Held(NamedTuple):
+class ResampleInputs(NamedTuple):
     """Problems whose samples are drawn anew together.
 
     Attributes
@@ -262,7 +262,7 @@ class CellEstimator(Estimator, ABC):
     def read(self, sums: Any, norm: float) -> FloatArray:
         """``errorᵖ`` from sums with leading axes (…), of that shape; see :func:`.norm.mean_power`."""
 
-    def _powers(self, problems: Problem | OneVsRest, norm: float) -> FloatArray:
+    def _powers(self, problems: Problem | OneVsRestProblems, norm: float) -> FloatArray:
         """``errorᵖ`` of every problem, (R,), some of them at a time."""
         parts = [np.reshape(self.read(self.summarize(tile), norm), -1) for tile in problems.tiles()]
         return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0), *parts])
@@ -296,9 +296,9 @@ class CellEstimator(Estimator, ABC):
         """
         return self, sums
 
-    def _held_together(self, sums: Any, problems: int, most: int) -> Iterator[Held]:
+    def _held_together(self, sums: Any, problems: int, most: int) -> Iterator[ResampleInputs]:
         """``_held`` for many problems, of those together that are read together: about ``most`` cells at a time."""
-        return (Held(np.array([i]), *self._held(sums[i])) for i in range(problems))
+        return (ResampleInputs(np.array([i]), *self._held(sums[i])) for i in range(problems))
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,10 +13,10 @@ from ..data.problem import Problem
 from ..data.types import AnyArray, FloatArray, IntArray
 from ..data.weights import ones_or
 from ..sums import DistinctScores, Runs
+from ..sums.field_checks import need, need_shape
 from ..sums.grid import share_out
-from ..sums.judged import need, need_shape
 from .base import CellEstimator, Cells
-from .fitted import FittedCells, check_eps, check_width, shared_counts
+from .model_cells import FittedCells, check_eps, check_width, shared_counts
 from .norm import mean_power
 
 #: Cells of the arcsine grid, and the number of samples up to which there is no grid.

@@ -9,12 +9,12 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from ..data.problem import OneVsRest, Problem
+from ..data.problem import OneVsRestProblems, Problem
 from ..data.types import FloatArray
 from ..sums import BinMoments, Bins, Edges, fixed_edges, resolve_n_bins, uniform_edges
 from ..sums.quantiles import QuantileBins, joined, stacked
 from ..sums.shares import MAPPINGS
-from .base import CellEstimator, Cells, Held
+from .base import CellEstimator, Cells, ResampleInputs
 from .norm import mean_power
 
 #: Sums of so many bins still fit into memory.
@@ -167,7 +167,7 @@ class Binned(CellEstimator):
         n_bins = self.n_bins if isinstance(self.n_bins, (int, str)) else len(self.n_bins) - 1
         return QuantileBins(n_bins, self.mapping, "last" if self.strategy == "quantile-as-published" else "spread")
 
-    def _powers(self, problems: Problem | OneVsRest, norm: float) -> FloatArray:
+    def _powers(self, problems: Problem | OneVsRestProblems, norm: float) -> FloatArray:
         """``errorᵖ`` of every problem; the plain ECE needs the residuals a bin only."""
         if norm != 1 or self.debias:
             return super()._powers(problems, norm)
@@ -191,11 +191,11 @@ class Binned(CellEstimator):
         scores, count, positive = sums.atoms
         return Cells(scores, count, positive, None, np.ones(count.shape[-1]))
 
-    def _held_together(self, sums: BinMoments, problems: int, most: int) -> Iterator[Held]:
+    def _held_together(self, sums: BinMoments, problems: int, most: int) -> Iterator[ResampleInputs]:
         """As they are: a bin keeps its edges."""
         step = max(1, most // sums.weight.shape[-1])
         for a in range(0, problems, step):
-            yield Held(np.arange(a, min(a + step, problems)), self, sums[a : a + step])
+            yield ResampleInputs(np.arange(a, min(a + step, problems)), self, sums[a : a + step])
 
     @property
     def _drawn_as(self) -> Binned:

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..data.problem import OneVsRest, Problem
+from ..data.problem import OneVsRestProblems, Problem
 from ..data.types import AnyArray, FloatArray
 from ..data.weights import are_binary
 from ..sums import DistinctScores, Runs
-from ..sums.folds import Parts, dealt, split
+from ..sums.folds import FoldParts, dealt, split
 from .base import Estimator
 from .isotonic import isotonic_means
 from .logitmap import columns_of, expit, fit, logits_of
@@ -112,7 +112,7 @@ class CrossFit(Estimator):
             if value < least:
                 raise ValueError(f"{name} must be an int >= {least}; got {value!r}")
 
-    def _powers(self, problems: Problem | OneVsRest, norm: float) -> FloatArray:
+    def _powers(self, problems: Problem | OneVsRestProblems, norm: float) -> FloatArray:
         """Mean of the terms of every problem, signed: the error itself for p = 1, its square for p = 2."""
         if norm not in (1, 2):
             raise ValueError(f"CrossFit is defined for norm 1 and 2; got norm={norm:g}")
@@ -173,7 +173,7 @@ class CrossFit(Estimator):
         """Signed square: in expectation at most the squared error."""
         return self.power(problem, 2)
 
-    def _fitted(self, parts: Parts, fold: int, at: FloatArray) -> FloatArray:
+    def _fitted(self, parts: FoldParts, fold: int, at: FloatArray) -> FloatArray:
         """ĝ of the samples outside a fold, at given scores."""
         weight, positive = parts.without(fold)
         used = weight > 0

@@ -11,10 +11,10 @@ import numpy as np
 from ..data.types import FloatArray
 from ..sums import KERNELS, BandwidthRule, Grid, GridMoments, Smoother, resolve_bandwidth
 from ..sums.bandwidth import RULES, one_by_one
-from ..sums.redrawn import number_as_often
+from ..sums.resample import number_as_often
 from ..sums.smoothing import Smoothers, by_cells, peak_of, smoothed, spectrum, trapezoid
-from .base import CellEstimator, Cells, Held, supported
-from .left_out import WIDTHS, choose
+from .base import CellEstimator, Cells, ResampleInputs, supported
+from .leave_one_out import WIDTHS, choose
 from .norm import mean_power
 
 #: Grid cells a bandwidth: a coarse grid is still this fine, which keeps discretisation far below noise.
@@ -40,7 +40,7 @@ class Density(CellEstimator):
     bandwidth : {"silverman", "scott", "isj", "loo"}, float or callable, default "silverman"
         Standard deviation of the kernel in score units, or the rule that finds it from the scores. ``"loo"`` finds it
         from the outcomes: the width among ``2^(-k/2)`` of the domain, k = 0 … 18, under which they are likeliest, each
-        predicted from the other samples (:mod:`calibrant.estimators.left_out`). A callable
+        predicted from the other samples (:mod:`calibrant.estimators.leave_one_out`). A callable
         gets ``(scores, weights)``: the grid nodes in use and the counts on them. Each problem (class) has its own.
         A bandwidth below the grid step 1/4096 (of the domain) is raised to it.
     kernel : {"gaussian", "triweight", "epanechnikov", "cosine"}, default "gaussian"
@@ -129,7 +129,7 @@ class Density(CellEstimator):
         """Coarse grid with at least six cells a bandwidth, and how it is smoothed."""
         return kernel_cells(sums, float(self._widths(sums)), self.kernel)
 
-    def _held_together(self, sums: GridMoments, problems: int, most: int) -> Iterator[Held]:
+    def _held_together(self, sums: GridMoments, problems: int, most: int) -> Iterator[ResampleInputs]:
         """The bandwidths found, and the counts on the grids that they are read on."""
         h = np.reshape(self._widths(sums), -1)
         for cells, some in by_cells(CELLS_PER_BANDWIDTH * (sums.high - sums.low) / h, COARSEST, sums.cells):
@@ -141,7 +141,7 @@ class Density(CellEstimator):
                 step = max(1, most // size)
                 for a in range(0, len(alike), step):
                     rows = alike[a : a + step]
-                    yield Held(some[rows], _Widths(self, widths[rows]), grid[rows].cropped(size))
+                    yield ResampleInputs(some[rows], _Widths(self, widths[rows]), grid[rows].cropped(size))
 
     def _widths(self, sums: GridMoments) -> FloatArray:
         """Bandwidth of each problem, (…)."""

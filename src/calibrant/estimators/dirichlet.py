@@ -12,9 +12,9 @@ from ..data.types import AnyArray, FloatArray
 from . import dirichlet_line
 from .base import EstimatorWithSE, PowerAndSE
 from .beta import AngleCounts
-from .fitted import check_eps, check_width
+from .model_cells import check_eps, check_width
 from .norm import vector_power
-from .simplex_kernel import LEAST, ORIENTATIONS, Around, Simplex, around, log_densities
+from .simplex_kernel import LEAST, ORIENTATIONS, LeaveOneOutMeans, Simplex, around, log_densities
 
 RULES = ("auto", "cv", "loo", "loo-as-published")
 DEBIASES = (None, "ratio", "square", "cross")
@@ -130,7 +130,7 @@ class DirichletKernel(EstimatorWithSE):
         near = around(sample, values, self._h(sample, norm), self.orientation, second)
         return self._reduced(near, sample, norm)
 
-    def _reduced(self, near: Around, sample: Simplex, norm: float) -> PowerAndSE:
+    def _reduced(self, near: LeaveOneOutMeans, sample: Simplex, norm: float) -> PowerAndSE:
         """Power and standard error from the neighbourhood of every sample."""
         gap = near.mean if self.residual else near.mean - sample.probs
         if near.second is None or near.concentration is None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from ..data.coded import Coder
+from ..data.codec import Codec
 
 
 def _kind(name: str) -> Any:
@@ -36,4 +36,4 @@ def _made(value: Mapping[str, Any], name: str) -> Any:
 
 
 #: Codes estimators, and what they hold.
-ESTIMATORS = Coder(_part, _made)
+ESTIMATORS = Codec(_part, _made)

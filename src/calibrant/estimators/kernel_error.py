@@ -12,7 +12,7 @@ from ..data.problem import Problem, VectorProblem
 from ..data.types import FloatArray, IntArray
 from ..data.weights import ones_or
 from .base import EstimatorWithSE, PowerAndSE
-from .fitted import check_width
+from .model_cells import check_width
 from .norm import root, to_power
 
 KERNELS = ("laplace", "gaussian")

@@ -17,7 +17,7 @@ _HALF_CORRECTED = 25.0
 _AS_DRAWN = 0.5
 
 
-class Drawn(NamedTuple):
+class DrawnMaps(NamedTuple):
     """Draws from a posterior.
 
     Attributes
@@ -57,7 +57,7 @@ class Drawn(NamedTuple):
 
 def draw_gaps(
     cells: RankCells, prior: Prior, posteriors: list[Posterior], n_draws: int, rng: np.random.Generator
-) -> Drawn:
+) -> DrawnMaps:
     """Draw gaps and shares of the cells from the posterior.
 
     Components are drawn in proportion to their evidence (systematically: each gets its share of the draws), maps from
@@ -105,7 +105,7 @@ def draw_gaps(
     total = mass.sum(axis=-1, keepdims=True)
     missed *= (cells.size / (np.asarray(cells.size) + _HALF_CORRECTED))[..., None, None] / total
     mass /= total
-    return Drawn(gap, mass, missed, log_mean_evidence(prior, posteriors) + log_mean)
+    return DrawnMaps(gap, mass, missed, log_mean_evidence(prior, posteriors) + log_mean)
 
 
 def _own(cells: RankCells, prior: Prior, theta: FloatArray, moved: FloatArray, rng: np.random.Generator) -> FloatArray:

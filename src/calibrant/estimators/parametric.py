@@ -10,10 +10,10 @@ import numpy as np
 from ..data.problem import Problem
 from ..data.types import FloatArray
 from ..sums import DistinctScores
-from ..sums.judged import need, need_shape, need_within
+from ..sums.field_checks import need, need_shape, need_within
 from .base import CellEstimator, Cells
-from .fitted import FittedCells, check_eps, shared_counts
 from .logitmap import FAMILIES, expit, gaps, logits_of
+from .model_cells import FittedCells, check_eps, shared_counts
 from .norm import mean_power
 
 #: Grid cells over the clipped logits, and the number of samples up to which there is no grid.

@@ -15,9 +15,9 @@ from ..sums.bandwidth import RULES, one_by_one
 from ..sums.rank_axis import RANK_CELLS
 from ..sums.smoothing import by_cells, peak_of, smoothed, spectrum, trapezoid
 from .adaptive import AdaptiveKernel
-from .base import CellEstimator, Cells, Held, supported
+from .base import CellEstimator, Cells, ResampleInputs, supported
 from .density import CELLS_PER_BANDWIDTH, COARSEST, check_bandwidth, check_kernel, kernel_cells, loo_width, on_cells
-from .left_out import WIDTHS, choose
+from .leave_one_out import WIDTHS, choose
 from .norm import mean_power
 
 #: Half of Silverman's rule for a uniform sample, at size 1.
@@ -183,7 +183,7 @@ class ResidualKernel(CellEstimator):
         h = float(self._widths(sums))
         return replace(self, bandwidth=h), on_cells(sums, h)
 
-    def _held_together(self, sums: GridMoments | RankMoments, problems: int, most: int) -> Iterator[Held]:
+    def _held_together(self, sums: GridMoments | RankMoments, problems: int, most: int) -> Iterator[ResampleInputs]:
         """Over ranks, all problems that have one bandwidth."""
         if self.space == "score":
             yield from super()._held_together(sums, problems, most)
@@ -195,7 +195,7 @@ class ResidualKernel(CellEstimator):
             alike = np.flatnonzero(widths == width)
             reader = replace(self, bandwidth=width / RANK_CELLS)
             for a in range(0, len(alike), step):
-                yield Held(alike[a : a + step], reader, axis[alike[a : a + step]])
+                yield ResampleInputs(alike[a : a + step], reader, axis[alike[a : a + step]])
 
     def _widths(self, sums: GridMoments) -> FloatArray:
         """Bandwidth over scores of each problem, (…)."""

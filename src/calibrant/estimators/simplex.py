@@ -15,7 +15,7 @@ from ..sums import resolve_n_bins
 from ..sums.edges import EDGE_UNITS
 from .base import Estimator
 from .norm import vector_power
-from .path import SCALES, Path
+from .truth_path import SCALES, TruthPath
 
 #: Numbers drawn for an interval in all, and held at once.
 _DRAWN_NUMBERS, _BLOCK_NUMBERS = 4_000_000, 1_000_000
@@ -80,7 +80,7 @@ class SimplexBinned(Estimator):
         """``errorᵖ`` of a vector problem."""
         return _Cut.of(self, problem).data(norm)
 
-    def _path(self, problem: VectorProblem, norm: float, n_resamples: int, rng: np.random.Generator) -> Path:
+    def _path(self, problem: VectorProblem, norm: float, n_resamples: int, rng: np.random.Generator) -> TruthPath:
         """What the estimator gives when the true gaps are a multiple of those found; see :mod:`..inference.intervals`.
 
         Draws come in blocks, and there are fewer of them when there are many numbers to a draw: memory is bounded.
@@ -104,7 +104,7 @@ class SimplexBinned(Estimator):
                 powers[i, rows] = cut.read(chance + shake, count, norm)
         # What a cell blurs is not known: the truth is that of its means.
         truths = np.array([vector_power(c - mean, cut.mass, norm, c if cut.drawn else None) for c in chances])
-        return Path(powers, truths, cut.data(norm))
+        return TruthPath(powers, truths, cut.data(norm))
 
 
 @dataclass(frozen=True, eq=False)

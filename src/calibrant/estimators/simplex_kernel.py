@@ -87,7 +87,7 @@ class Simplex:
 
 
 @dataclass(frozen=True, eq=False)
-class Around:
+class LeaveOneOutMeans:
     """Weighted means over the other samples around each of m samples; weights w of a sample sum to 1.
 
     Attributes
@@ -115,7 +115,7 @@ def around(
     orientation: str,
     second: FloatArray | None = None,
     rows: AnyArray | None = None,
-) -> Around:
+) -> LeaveOneOutMeans:
     """Average values (n, K) around some samples (all by default), each without itself.
 
     Cost O(m n K), memory O(n K) and a tile.
@@ -128,9 +128,9 @@ def around(
     known = total[:, 0] > 0
     mean = np.divide(sums[:, :-1], total, out=np.zeros((m, k)), where=known[:, None])
     if second is None:
-        return Around(mean, None, None, known)
+        return LeaveOneOutMeans(mean, None, None, known)
     square_sums = np.divide(square_sums, total**2, out=np.zeros((m, k + 1)), where=known[:, None])
-    return Around(mean, square_sums[:, :-1], square_sums[:, -1], known)
+    return LeaveOneOutMeans(mean, square_sums[:, :-1], square_sums[:, -1], known)
 
 
 def log_densities(sample: Simplex, bandwidths: FloatArray, orientation: str, rows: AnyArray) -> FloatArray:

@@ -6,13 +6,13 @@ from typing import Any, NoReturn
 
 import narwhals.stable.v2 as nw
 
-from .frame_columns import Columns, collected
+from .frame_columns import FrameColumns, collected
 from .keys import bad_conditions
 
 _REASON = "_calibrant_reason"
 
 
-def refuse(c: Columns, n_bad: int, n: int) -> NoReturn:
+def refuse(c: FrameColumns, n_bad: int, n: int) -> NoReturn:
     """ValueError with the number of bad rows, what is wrong with them, and one of them."""
     conditions = bad_conditions(c)
     reason: Any = nw.lit(len(conditions))

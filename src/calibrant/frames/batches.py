@@ -12,7 +12,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from ..data.types import AnyArray, FloatArray, Label
-from .frame_columns import Columns, known
+from .frame_columns import FrameColumns, known
 from .keys import weight_fits
 
 #: Numbers of a batch, about: some 16 MB, and at least so many rows.
@@ -37,7 +37,7 @@ class Batched:
     """
 
     start: Callable[[], Any]
-    columns: Columns
+    columns: FrameColumns
 
     def __call__(self, batches: Iterable[Any]) -> Sums:
         """Sums of batches, frames of any library that has them in memory, by the value of a column if there is one."""
@@ -96,7 +96,7 @@ def merged(one: Sums, other: Sums) -> Sums:
     return {v: one[v] + other[v] if v in one and v in other else (one.get(v) or other[v]) for v in {**one, **other}}
 
 
-def added(c: Columns, start: Callable[[], Any]) -> Sums:
+def added(c: FrameColumns, start: Callable[[], Any]) -> Sums:
     """Sums of all rows of a frame, batch by batch, by the value of a column if there is one."""
     work = Batched(start, replace(c, frame=None))
     rows = max(_NUMBERS // len(c.names), _FEWEST)

@@ -22,7 +22,7 @@ MOST_CLASSES = 1000
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class FrameColumns:
     """Columns of a frame: what they are called, what they hold, and which label each probability is of.
 
     Attributes
@@ -60,7 +60,7 @@ class Columns:
     groups: str | None = None
 
     @classmethod
-    def of(cls, frame: Any, roles: Mapping[str, Any], labels: Any, pos: Any) -> Columns:
+    def of(cls, frame: Any, roles: Mapping[str, Any], labels: Any, pos: Any) -> FrameColumns:
         """Judge the arguments against the frame's schema; reads rows only where labels must be looked up.
 
         ``roles`` are the names of columns by the argument that names them.
@@ -117,7 +117,7 @@ class Columns:
             )
         return found
 
-    def _single(self, labels: Any, pos: Any) -> Columns:
+    def _single(self, labels: Any, pos: Any) -> FrameColumns:
         """One column: labels that were given, that go without saying, or that are looked up."""
         kind = self.kind
         plain = kind.is_integer() or kind.is_float() or kind == nw.Boolean
@@ -131,7 +131,7 @@ class Columns:
         check_one_column(self.probs[0], found.classes, found.classes[1 if found.positive is None else found.positive])
         return found
 
-    def _several(self, labels: Any, pos: Any) -> Columns:
+    def _several(self, labels: Any, pos: Any) -> FrameColumns:
         k = len(self.probs)
         if pos is not None:
             raise ValueError(
@@ -147,12 +147,12 @@ class Columns:
         named = named_labels(self.probs, seen, None)
         return replace(self, classes=tuple(labels_in_order(seen, k) if named is None else named))
 
-    def with_labels(self, seen: AnyArray) -> Columns:
+    def with_labels(self, seen: AnyArray) -> FrameColumns:
         """These, of a single column whose labels are told by the rows, once they are."""
         _, classes, positive = encode_binary(seen, None, 1)
         return replace(self, classes=classes, positive=positive, told=True)
 
-    def looked_up(self) -> Columns:
+    def looked_up(self) -> FrameColumns:
         """These with known labels: looked up where they are not."""
         return self if self.told else self.with_labels(np.asarray(self.seen()))
 

@@ -14,13 +14,13 @@ from ..comparison.subgroups.membership import MISSING
 from ..data.checks import check_choice, check_level
 from ..data.digits import half_width, known, pvalue_text, signed
 from ..data.printable import printable, printable_lines
-from ..data.result import Result, Shown, Table, came_in
+from ..data.result import Printable, Result, Table, came_in
 from ..data.types import Interval, Label, RandomState
 from ..estimators import CellEstimator, EmpiricalBayes
-from ..estimators.named import as_estimator
+from ..estimators.names import as_estimator
 from ..measure.streaming import Accumulator
-from ..significance.from_sums import DRAWS, SumsTest
 from ..significance.multiple import benjamini_hochberg, holm
+from ..significance.report_test import DRAWS, SumsTest
 
 #: Draws of one subgroup's test.
 _MOST_DRAWS = 20_000
@@ -124,7 +124,7 @@ class SubgroupEstimates(Table):
         return out
 
 
-class FrameSubgroups(Shown, Mapping[Label, Accumulator]):
+class FrameSubgroups(Printable, Mapping[Label, Accumulator]):
     """Sums of each subgroup of rows: a mapping from a column's value to its :class:`calibrant.Accumulator`.
 
     Subgroups without a row that can be read are left out. Missing values are a subgroup of their own, None.

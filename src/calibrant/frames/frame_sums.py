@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..data.checks import check_choice
-from ..data.frame import library_of
 from ..data.progress import working
 from ..data.result import came_in
+from ..data.to_frame import library_of
 from ..estimators import Binned, CellEstimator, EmpiricalBayes
 from ..measure.streaming import Accumulator
 from ..notions import ClassSpecific, Notion, as_notion
@@ -20,7 +20,7 @@ from ..sums import Bins, Grid
 from ..sums.grid import GRID_CELLS
 from .bad_rows import refuse
 from .batches import Sums, added
-from .frame_columns import Columns
+from .frame_columns import FrameColumns
 from .frame_subgroups import FrameSubgroups
 from .from_keys import decoded
 from .group_effects import hang_together
@@ -118,7 +118,7 @@ def from_frame(
     settings: dict[str, Any] = {"notion": notion, "binned": binned, "estimators": estimators}
     given = Accumulator(**settings, labels=labels, pos_label=pos_label)
     roles = {"label": label, "prob": prob, "weight": weight, "by": by, "groups": groups}
-    everything = Columns.of(frame, roles, labels, pos_label)
+    everything = FrameColumns.of(frame, roles, labels, pos_label)
     lost, n = (0, 0) if groups is None else without_group(everything)
     if lost and (on_invalid == "raise" or lost == n):
         refuse(everything, lost, n)
@@ -146,7 +146,7 @@ def from_frame(
     return sums
 
 
-def _batched(c: Columns, settings: dict[str, Any]) -> Sums:
+def _batched(c: FrameColumns, settings: dict[str, Any]) -> Sums:
     """Sums of batches, whose labels are known."""
     positive = None if c.positive is None else c.classes[c.positive]
     return added(c, partial(Accumulator, **settings, labels=c.classes, pos_label=positive))
@@ -158,20 +158,20 @@ def _bins(given: Accumulator) -> list[Any]:
     return [need for need in dict.fromkeys(named) if need is not None and need != Grid()]
 
 
-def _adds_up(c: Columns, notion: Notion, needs: Sequence[Any]) -> bool:
+def _adds_up(c: FrameColumns, notion: Notion, needs: Sequence[Any]) -> bool:
     """Whether sums by key tell all that is kept."""
     bins = [need for need in needs if isinstance(need, Bins) and need.mapping == "hard"]
     hard = len(bins) == len(needs) and all(b.edges.uniform or b.edges.n_bins <= _MOST_EDGES for b in bins)
     return hard and c.positive is not None and isinstance(notion, ClassSpecific) and notion.index(c.empty) == c.positive
 
 
-def _counts_better(c: Columns) -> bool:
+def _counts_better(c: FrameColumns) -> bool:
     """Whether batches take half the time: frames of pandas, whose keys cost more than our own counts."""
     kind = c.frame.implementation
     return c.by is None and (kind.is_dask() or kind.is_pandas())
 
 
-def _told(c: Columns, table: KeyTable) -> Columns:
+def _told(c: FrameColumns, table: KeyTable) -> FrameColumns:
     """The labels that rows tell: 1, and either 0 or -1."""
     codes = np.unique(table.outcome[table.outcome != BAD])
     if not codes.size:
@@ -179,7 +179,7 @@ def _told(c: Columns, table: KeyTable) -> Columns:
     return c.with_labels(np.array([0, 1, 0, -1])[codes])
 
 
-def _filled(empty: Accumulator, c: Columns, table: KeyTable, needs: Sequence[Bins], cells: int) -> Accumulator:
+def _filled(empty: Accumulator, c: FrameColumns, table: KeyTable, needs: Sequence[Bins], cells: int) -> Accumulator:
     """An accumulator with the rows of a table."""
     bad = table.outcome == BAD
     empty.dropped = int(table.sums["n"][bad].sum())
@@ -190,7 +190,7 @@ def _filled(empty: Accumulator, c: Columns, table: KeyTable, needs: Sequence[Bin
     return empty
 
 
-def _judged(c: Columns, found: Sums, made: str, on_invalid: str) -> Accumulator | FrameSubgroups:
+def _judged(c: FrameColumns, found: Sums, made: str, on_invalid: str) -> Accumulator | FrameSubgroups:
     """What was found, if there are rows and none of them is bad, or bad ones may be left out."""
     bad = sum(one.dropped for one in found.values())
     n = bad + sum(one.n_samples for one in found.values())

@@ -9,14 +9,16 @@ import numpy as np
 
 from ..data.predictions import COUNTED
 from ..data.types import AnyArray, FloatArray, Label
-from ..measure.kept import Kept, fine_on
+from ..measure.sums_by_class import SumsByClass, fine_on
 from ..measure.totals import Totals
 from ..sums import BinMoments, Bins, Grid, GridMoments
 from ..sums.grid import GRID_CELLS, fold
 from .keys import HIT, KeyTable
 
 
-def decoded(table: KeyTable, needs: Sequence[Bins], cells: int, label: Label, positive: int) -> tuple[Totals, Kept]:
+def decoded(
+    table: KeyTable, needs: Sequence[Bins], cells: int, label: Label, positive: int
+) -> tuple[Totals, SumsByClass]:
     """Totals and kept sums of the rows of a table, none of them bad."""
     weighted = "w" in table.sums
     n = table.sums["n"]
@@ -47,7 +49,7 @@ def decoded(table: KeyTable, needs: Sequence[Bins], cells: int, label: Label, po
         0.0, 1.0, count[None], positives[None], np.array([total[0]]), np.array([total[1]]), np.array([rows]), integral
     )
     part[fine] = binned(fine, at)
-    kept = Kept((label,), (0.0, 1.0), (part,), fine)
+    kept = SumsByClass((label,), (0.0, 1.0), (part,), fine)
     sides = np.array([float(weight @ (1 - hit)), float(weight @ hit)])
     stated = np.array([total[0] - float(score.sum()), float(score.sum())])
     # A score of one half goes to the first class.

@@ -20,24 +20,24 @@ from ..data.dependence import (
     read_groups,
 )
 from ..data.predictions import Predictions
-from ..data.problem import OneVsRest, Problem
+from ..data.problem import OneVsRestProblems, Problem
 from ..data.types import AnyArray, FloatArray, IntArray, Label
 from ..data.validation import as_predictions
 from ..data.weights import ones_or
-from ..measure.kept import aligned
 from ..measure.streaming import Accumulator
+from ..measure.sums_by_class import aligned
 from ..notions import Classwise, Notion
 from .batches import added
-from .frame_columns import Columns
+from .frame_columns import FrameColumns
 
 
-def hang_together(sums: Accumulator, c: Columns) -> None:
+def hang_together(sums: Accumulator, c: FrameColumns) -> None:
     """Give sums of a frame's rows what groups of rows share; they took rows for independent until now."""
     notion, totals = sums.notion, sums.required_totals()
     c = replace(c, classes=sums.classes, positive=sums.positive, told=True)
     label = None if sums.positive is None else sums.classes[sums.positive]
     (ranked,) = added(c, partial(RankCounts, notion, sums.classes, label)).values()
-    (tally,) = added(c, partial(SubgroupSums, ranked)).values()
+    (tally,) = added(c, partial(GroupSums, ranked)).values()
     some = next(iter(tally.groups.values()))
     if (some[:, :, WAVES].sum(axis=0) > 0).sum() < 2:
         raise ValueError(
@@ -98,18 +98,18 @@ class RankCounts:
             rows = [every if t.rows is None else t.rows for t in self.notion.targets(given)]
             whole = aligned(reduction, given) if self.notion.splits else reduction
             yield "kept", 0, whole, np.concatenate(rows)
-        classes = reduction if isinstance(reduction, OneVsRest) else self._classes(given)
+        classes = reduction if isinstance(reduction, OneVsRestProblems) else self._classes(given)
         first = 0
         for tile in () if classes is None else classes.tiles():
             yield "by_class", first, tile, np.tile(every, len(tile))
             first += len(tile)
 
-    def _classes(self, given: Predictions) -> OneVsRest | None:
+    def _classes(self, given: Predictions) -> OneVsRestProblems | None:
         return None if given.positive is not None else Classwise().reduce(given)
 
 
 @dataclass(eq=False)
-class SubgroupSums:
+class GroupSums:
     """Sums of residuals times cosines of ranks, of every group and problem; 64 bytes each.
 
     Attributes
@@ -135,7 +135,7 @@ class SubgroupSums:
     def update(self, y: Any, p: Any, w: Any, groups: Any) -> None:
         """Add rows; ValueError for bad ones, and then none."""
         keys, code = np.unique(groups, return_inverse=True)
-        some = SubgroupSums(self.ranked, keys)
+        some = GroupSums(self.ranked, keys)
         for name, first, problems, rows in self.ranked.problems(y, p, w, groups):
             some._take(name, first, problems, code.reshape(-1)[rows])
         found = self + some
@@ -165,11 +165,11 @@ class SubgroupSums:
         rows = self.rows.setdefault(name, np.zeros(r))
         rows[some] += np.bincount(row, weight > 0, minlength=count)
 
-    def __add__(self, other: SubgroupSums) -> SubgroupSums:
+    def __add__(self, other: GroupSums) -> GroupSums:
         if self.keys is None or other.keys is None:
             return other if self.keys is None else self
         keys = np.union1d(self.keys, other.keys)
-        out = SubgroupSums(self.ranked, keys)
+        out = GroupSums(self.ranked, keys)
         for one in (self, other):
             at = np.searchsorted(keys, np.asarray(one.keys))
             for name, table in one.groups.items():

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..data.types import AnyArray, FloatArray, Label
 from ..sums import Bins, Edges
-from .frame_columns import Columns, collected, known
+from .frame_columns import FrameColumns, collected, known
 
 #: Codes of outcomes: not the label, the label, a bad row, and the label -1.
 OTHER, HIT, BAD, MINUS = range(4)
@@ -63,7 +63,7 @@ class KeyTable:
         return {value: self.where(np.array(places)) for value, places in number.items()}
 
 
-def bad_conditions(c: Columns) -> list[tuple[str, Any]]:
+def bad_conditions(c: FrameColumns) -> list[tuple[str, Any]]:
     """What may be wrong with a row, and when, in order: for the second query that says what is."""
     label = nw.col(c.label)
     found: list[tuple[str, Any]] = [(f"{c.label!r} is missing", label.is_null())]
@@ -85,21 +85,21 @@ def bad_conditions(c: Columns) -> list[tuple[str, Any]]:
     return found
 
 
-def no_group(c: Columns) -> Any:
+def no_group(c: FrameColumns) -> Any:
     """Whether a row's group is missing."""
     group = nw.col(str(c.groups))
     missing = group.is_null()
     return missing | group.is_nan() if c.frame.collect_schema()[c.groups].is_float() else missing
 
 
-def without_group(c: Columns) -> tuple[int, int]:
+def without_group(c: FrameColumns) -> tuple[int, int]:
     """Rows whose group is missing, and all rows."""
     lost = c.frame.select(_calibrant_g=no_group(c).cast(nw.Int64), _calibrant_n=nw.lit(1, nw.Int64))
     table = collected(lost.select(nw.col("_calibrant_g").sum(), nw.col("_calibrant_n").sum()))
     return int(table["_calibrant_g"].to_list()[0] or 0), int(table["_calibrant_n"].to_list()[0] or 0)
 
 
-def aggregate(c: Columns, needs: Sequence[Bins], cells: int) -> KeyTable:
+def aggregate(c: FrameColumns, needs: Sequence[Bins], cells: int) -> KeyTable:
     """Sums by key of the rows of a frame with one column of probabilities, by one aggregation.
 
     Rows are taken to be as they should; where some are not, or have other labels than 0 and 1, there is a second one,
@@ -115,7 +115,7 @@ def aggregate(c: Columns, needs: Sequence[Bins], cells: int) -> KeyTable:
     return _aggregated(frame, {name: nw.col(_PREFIX + name) for name in first}, c, needs, cells)
 
 
-def _as_they_are(c: Columns) -> dict[str, Any]:
+def _as_they_are(c: FrameColumns) -> dict[str, Any]:
     """Score, outcome and weight of a row, and whether they can be."""
     s, o = nw.col(c.probs[0]), nw.col(c.label)
     found = {"s": s, "o": o, "good": _between(s, 0, 1)}
@@ -129,7 +129,7 @@ def _as_they_are(c: Columns) -> dict[str, Any]:
     return found
 
 
-def _looked_at(c: Columns) -> dict[str, Any]:
+def _looked_at(c: FrameColumns) -> dict[str, Any]:
     """Score, outcome and weight; 0 in bad rows, whose outcome says so. Noise beyond [0, 1] is moved onto the ends."""
     probability, label, positive = nw.col(c.probs[0]).cast(c.scores), nw.col(c.label), c.positive or 0
     good = _between(probability, -c.range_tolerance, 1 + c.range_tolerance)
@@ -146,7 +146,7 @@ def _looked_at(c: Columns) -> dict[str, Any]:
     return found
 
 
-def _aggregated(frame: Any, row: dict[str, Any], c: Columns, needs: Sequence[Bins], cells: int) -> KeyTable:
+def _aggregated(frame: Any, row: dict[str, Any], c: FrameColumns, needs: Sequence[Bins], cells: int) -> KeyTable:
     """One GROUP BY. Keys are whole numbers in the scores' own arithmetic where that holds them, and cast once."""
     sizes, steps = [need.edges.n_bins + 2 for need in needs], 2 * cells + 1
     largest = _OUTCOMES * float(np.prod(sizes)) * steps
@@ -204,7 +204,7 @@ def _is_any(value: Any, allowed: Sequence[Any]) -> Any:
     return found
 
 
-def _slot(edges: Edges, s: Any, x: Any, c: Columns) -> Any:
+def _slot(edges: Edges, s: Any, x: Any, c: FrameColumns) -> Any:
     """What :meth:`Edges.slots` says, with the roundings of the scores' dtype."""
     if not edges.uniform:
         return reduce(add, ((x > float(v)).cast(nw.Float64) for v in edges.limits(c.eps)), x * 0.0 + 1.0)

@@ -11,20 +11,20 @@ import numpy as np
 
 from ..data.checks import check_resamples
 from ..data.progress import counted, working
+from ..data.public_function import SumsOfRows
 from ..data.result import came_in
 from ..data.types import Label, RandomState
-from ..data.verbs import SumsOfRows
 from ..estimators import CellEstimator, EmpiricalBayes, Isotonic
 from ..estimators.base import Estimator
-from ..estimators.named import as_estimator
+from ..estimators.names import as_estimator
 from .curves.corp import is_isotonic
-from .curves.reliability import Drawn, curve_estimator
+from .curves.reliability import CurveSpec, curve_estimator
 from .estimation import estimate_from_sums
 from .inference.assumptions import Assumption, as_assumption
 from .inference.tied_scores import TiedScores
-from .kept import Kept, ProblemSums
 from .question import Question
 from .result import Estimate, ReliabilityCurve
+from .sums_by_class import ProblemSums, SumsByClass
 
 if TYPE_CHECKING:
     from ..calibrators import Calibrator
@@ -39,7 +39,7 @@ class Answers(SumsOfRows, ABC):
     display: ClassVar[str] = "ReliabilityDisplay"
 
     notion: Any
-    by_class: Kept | None
+    by_class: SumsByClass | None
 
     #: What rooms below make of these sums; :mod:`calibrant.accumulator` attaches them.
     report: Callable[..., Report]
@@ -53,11 +53,11 @@ class Answers(SumsOfRows, ABC):
         """What is asked of the rows added."""
 
     @abstractmethod
-    def sums(self, estimator: CellEstimator, kept: Kept | None = None) -> Iterator[Any]:
+    def sums(self, estimator: CellEstimator, kept: SumsByClass | None = None) -> Iterator[Any]:
         """Sums that an estimator reads, some problems at a time; ValueError when they were not kept."""
 
     @abstractmethod
-    def required(self) -> Kept:
+    def required(self) -> SumsByClass:
         """Sums of the notion's problems; ValueError when nothing was added."""
 
     @property
@@ -142,13 +142,13 @@ class Answers(SumsOfRows, ABC):
         """
         chosen = None if is_isotonic(estimator) else curve_estimator(estimator)
         self.required()
-        drawn = Drawn(chosen, self.notion.name, level, band, n_resamples, random_state)
+        drawn = CurveSpec(chosen, self.notion.name, level, band, n_resamples, random_state)
         with working("Accumulator.reliability_curve"):
             curves = dict(counted(self._curves(drawn), "classes", len(self.problems)))
         several = self.notion.per_class or len(curves) > 1
         return curves if several else next(iter(curves.values()))
 
-    def _curves(self, drawn: Drawn) -> Iterator[tuple[Label, ReliabilityCurve]]:
+    def _curves(self, drawn: CurveSpec) -> Iterator[tuple[Label, ReliabilityCurve]]:
         reader, problems = drawn.estimator, self.problems
         each: Iterator[Any] = iter([None] * len(problems))
         if reader is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Unpack
 
-from ..data.verbs import InputOptions, verb
+from ..data.public_function import InputOptions, verb
 from ..estimators import Binned
 from ..notions import Notion
 from .estimation import calibration_error

@@ -14,14 +14,14 @@ import numpy as np
 from ..data.checks import check_norm, check_resamples
 from ..data.predictions import Predictions
 from ..data.problem import Reduction, VectorProblem
+from ..data.public_function import InputOptions, verb
 from ..data.types import FloatArray, Interval, RandomState
 from ..data.validation import as_predictions
-from ..data.verbs import InputOptions, verb
 from ..estimators import CellEstimator, DirichletKernel, EmpiricalBayes, Estimator, SimplexBinned
 from ..estimators.base import ErrorDraws, EstimatorWithSE, PosteriorEstimator
-from ..estimators.named import as_estimator
+from ..estimators.names import as_estimator
 from ..estimators.norm import combine, root, to_power
-from ..estimators.path import Path
+from ..estimators.truth_path import TruthPath
 from ..exceptions import UndefinedErrorWarning
 from ..notions import Notion, as_notion
 from .curves.from_cells import curve_from, describe
@@ -209,7 +209,7 @@ def estimate(
     return found
 
 
-def _answered(asked: Asked, n_resamples: int, rng: np.random.Generator) -> Estimate:
+def _answered(asked: Query, n_resamples: int, rng: np.random.Generator) -> Estimate:
     question, chosen, reduction = asked.question, asked.estimator, asked.reduction
     if reduction.design is not None and not isinstance(chosen, CellEstimator | SimplexBinned):
         raise TypeError(
@@ -233,7 +233,7 @@ def _answered(asked: Asked, n_resamples: int, rng: np.random.Generator) -> Estim
 
 
 def _assumed(
-    asked: Asked, assumption: Assumption, interval: Interval, n_resamples: int, rng: np.random.Generator
+    asked: Query, assumption: Assumption, interval: Interval, n_resamples: int, rng: np.random.Generator
 ) -> Estimate:
     """The number with the interval of an assumption: no posterior, and nothing drawn but the curve's band."""
     question, chosen, powers = asked.question, asked.estimator, asked.powers
@@ -248,7 +248,7 @@ def _assumed(
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class Query:
     """Predictions, the question asked of them, and who answers it."""
 
     reduction: Reduction
@@ -265,13 +265,13 @@ class Asked:
 
 def ask(
     predictions: Predictions, notion: str | Notion, estimator: str | Estimator, norm: float, level: float = 0.95
-) -> Asked:
+) -> Query:
     """Judge what is asked of predictions."""
     chosen = as_notion(notion, predictions)
     p = check_norm(norm)
     reduction = chosen.reduce(predictions)
     answers = resolve_estimator(estimator, reduction, chosen.name, p)
-    return Asked(reduction, answers, Question.of(predictions, reduction, chosen.name, p, level))
+    return Query(reduction, answers, Question.of(predictions, reduction, chosen.name, p, level))
 
 
 def estimate_from_sums(
@@ -280,7 +280,7 @@ def estimate_from_sums(
     """:func:`estimate` from sums of the question's problems, some at a time: the same in memory and out of it."""
     powers: list[FloatArray] = []
     posteriors: list[ErrorDraws] = []
-    paths: list[Path] = []
+    paths: list[TruthPath] = []
     curve: Callable[[], ReliabilityCurve] | None = None
     draws, wanted = few_draws(question, n_resamples), len(question.informative)
     resamples = min(fewest(wanted), draws) if sums_up(question) else draws
@@ -336,7 +336,7 @@ def _curve(estimator: CellEstimator, sums: Any, question: Question, n_resamples:
 def _inverted(
     estimator: Estimator,
     powers: FloatArray,
-    paths: Sequence[Path],
+    paths: Sequence[TruthPath],
     question: Question,
     curve: Callable[[], ReliabilityCurve] | None = None,
     largest: float | None = None,

@@ -1,7 +1,7 @@
 r"""Accumulators as bytes: a format that is checked when it is read and never executes anything.
 
-The bytes are those of :mod:`calibrant.data.sealed`: ``CALSUMS\n``, a version, a header in JSON, arrays compressed by
-zlib, a digest. The header is
+The bytes are those of :mod:`calibrant.data.binary_format`: ``CALSUMS\n``, a version, a header in JSON, arrays
+compressed by zlib, a digest. The header is
 
 .. code-block:: json
 
@@ -18,7 +18,7 @@ zlib, a digest. The header is
 what the settings say is kept: ``binned``, ``EmpiricalBayes``'s grid, those of ``estimators``; then, where ``fine`` is
 not null but its number of cells and their ends, the fine histogram.
 Their fields are those of the classes of :mod:`calibrant.sums`; ``{"array": 3}`` is the fourth array. Values are coded
-as :mod:`calibrant.data.coded` says; estimators by name, and only those of :mod:`calibrant.estimators`.
+as :mod:`calibrant.data.codec` says; estimators by name, and only those of :mod:`calibrant.estimators`.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from typing import Any
 import numpy as np
 
 from .. import notions
-from ..data.coded import Coder
-from ..data.sealed import Seal
+from ..data.binary_format import BinaryFormat
+from ..data.codec import Codec
 from ..data.types import AnyArray
 from ..estimators.estimator_codes import ESTIMATORS
 from ..sums import BinMoments, Bins, Grid
-from ..sums.judged import judged, need, need_shape
+from ..sums.field_checks import judged, need, need_shape
 from ..sums.packed import pack, unpack
-from .kept import TOGETHER, Kept, fine_on
+from .sums_by_class import TOGETHER, SumsByClass, fine_on
 from .totals import Totals
 
-SEAL = Seal(b"CALSUMS\n", 1, "an Accumulator")
+SEAL = BinaryFormat(b"CALSUMS\n", 1, "an Accumulator")
 #: Notions whose sums can be kept, by the names of their classes.
 _NOTIONS = {
     kind.__name__: kind for kind in (notions.ClassSpecific, notions.Classwise, notions.Confidence, notions.TopLabel)
@@ -63,7 +63,7 @@ def _made(value: Mapping[str, Any], name: str) -> Any:
     return ESTIMATORS.made(value, name)
 
 
-_CODER = Coder(_notion, _made)
+_CODER = Codec(_notion, _made)
 
 
 def to_bytes(
@@ -98,7 +98,7 @@ def _totals(totals: Totals, put: Any) -> dict[str, Any]:
     }
 
 
-def _kept(kept: Kept, needs: Any, put: Any) -> dict[str, Any]:
+def _kept(kept: SumsByClass, needs: Any, put: Any) -> dict[str, Any]:
     names, edges = _names(kept, needs), kept.histogram.edges
     return {
         "labels": _CODER.encode(kept.labels, "labels"),
@@ -108,7 +108,7 @@ def _kept(kept: Kept, needs: Any, put: Any) -> dict[str, Any]:
     }
 
 
-def _names(kept: Kept, needs: Any) -> list[Any]:
+def _names(kept: SumsByClass, needs: Any) -> list[Any]:
     """What names the sums that are kept, in order."""
     return [*needs(kept.domain, fine=False), *([kept.histogram] if kept.fine else [])]
 
@@ -159,7 +159,9 @@ def rows_of(rows: Any, arrays: Mapping[int, AnyArray], notion: Any, needs: Any) 
     }
 
 
-def _agree(notion: Any, classes: tuple[Any, ...], positive: int | None, kept: Kept, by_class: Kept | None) -> None:
+def _agree(
+    notion: Any, classes: tuple[Any, ...], positive: int | None, kept: SumsByClass, by_class: SumsByClass | None
+) -> None:
     """The problems are those of the notion."""
     need(type(notion) in _NOTIONS.values(), "notion must be that of the rows")
     if isinstance(notion, notions.ClassSpecific):
@@ -172,7 +174,7 @@ def _agree(notion: Any, classes: tuple[Any, ...], positive: int | None, kept: Ke
     need(by_class is None or (by_class.labels == classes and not by_class.fine), "by_class must be of all labels")
 
 
-def _add_up(kept: Kept, weight: float, *, every: bool) -> None:
+def _add_up(kept: SumsByClass, weight: float, *, every: bool) -> None:
     """The problems have all rows: each of them, or together."""
     mass = np.concatenate([np.asarray(grid.total) for grid in kept.sums(Grid())])
     held = mass if every else mass.sum()
@@ -212,7 +214,7 @@ def _totals_of(data: Any, arrays: Mapping[int, AnyArray], k: int) -> Totals:
         return Totals(n_samples=held.whole("n_samples"), **values)
 
 
-def _kept_of(data: Any, arrays: Mapping[int, AnyArray], needs: Any) -> Kept:
+def _kept_of(data: Any, arrays: Mapping[int, AnyArray], needs: Any) -> SumsByClass:
     with judged("Kept", data) as held:
         labels, parts = _labels(held.data["labels"]), held.data["parts"]
         low, high = (float(end) for end in held.numbers("domain"))
@@ -227,7 +229,7 @@ def _kept_of(data: Any, arrays: Mapping[int, AnyArray], needs: Any) -> Kept:
         need(isinstance(parts, list) and len(parts) == len(sizes), "parts must hold all problems")
         names = [*needs((low, high), fine=False), *fine]
         found = tuple(_part(part, names, (low, high), size, arrays) for part, size in zip(parts, sizes, strict=True))
-        return Kept(labels, (low, high), found, *fine)
+        return SumsByClass(labels, (low, high), found, *fine)
 
 
 def _part(

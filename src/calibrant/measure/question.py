@@ -9,7 +9,7 @@ import numpy as np
 
 from ..data.checks import check_level, check_norm
 from ..data.predictions import Predictions
-from ..data.problem import OneVsRest, Problem, VectorProblem
+from ..data.problem import OneVsRestProblems, Problem, VectorProblem
 from ..data.types import FloatArray, Label
 from ..estimators.norm import LARGE_NORM, combine, combine_draws, largest_error, roots
 
@@ -58,7 +58,7 @@ class Question:
     def of(
         cls,
         predictions: Predictions,
-        reduction: Problem | OneVsRest | VectorProblem,
+        reduction: Problem | OneVsRestProblems | VectorProblem,
         notion: str,
         norm: Any,
         level: Any = 0.95,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from ..data.problem import VectorProblem
+from ..data.public_function import InputOptions, verb
 from ..data.validation import as_predictions
-from ..data.verbs import InputOptions, verb
 from ..estimators import Binned, Estimator
 from ..estimators.norm import combine
 from ..notions import Notion, as_notion

@@ -9,30 +9,30 @@ from typing import Any
 import numpy as np
 
 from ..data.checks import check_bool, check_level, check_norm
-from ..data.coded import reading_saved
+from ..data.codec import reading_saved
 from ..data.dependence import group_keys, joined_groups
 from ..data.predictions import Predictions
-from ..data.problem import OneVsRest, Problem, VectorProblem
-from ..data.result import Shown
+from ..data.problem import OneVsRestProblems, Problem, VectorProblem
+from ..data.result import Printable
 from ..data.types import AnyArray, Label
 from ..data.validation import as_predictions
 from ..estimators import Binned, CellEstimator, EmpiricalBayes
-from ..estimators.named import as_estimator
+from ..estimators.names import as_estimator
 from ..notions import Classwise, Notion, as_notion
 from ..sums import Grid
-from ..sums.judged import judged
+from ..sums.field_checks import judged
 from .answers import Answers
-from .kept import FINE, Kept, ProblemSums, added, aligned
 from .merging import merged_settings
 from .packing import from_bytes, rows_of, to_bytes
 from .question import Question
+from .sums_by_class import FINE, ProblemSums, SumsByClass, added, aligned
 from .totals import Totals
 
 #: Attributes that hold what was seen.
 _SEEN = ("classes", "positive", "totals", "kept", "by_class", "groups")
 
 
-class Accumulator(Answers, Shown):
+class Accumulator(Answers, Printable):
     """Calibration of predictions that arrive in pieces: constant memory, mergeable, the same numbers as at once.
 
     Parameters
@@ -114,8 +114,8 @@ class Accumulator(Answers, Shown):
         self.classes: tuple[Label, ...] = ()
         self.positive: int | None = None
         self.totals: Totals | None = None
-        self.kept: Kept | None = None
-        self.by_class: Kept | None = None
+        self.kept: SumsByClass | None = None
+        self.by_class: SumsByClass | None = None
         #: Hashes of the groups added so far, sorted; None where rows are independent.
         self.groups: AnyArray | None = None
         #: Rows that were left out as bad, and how the sums were made, where not by :meth:`update`.
@@ -168,15 +168,15 @@ class Accumulator(Answers, Shown):
             raise ValueError(
                 f"notion {notion.name!r} cannot be streamed or reported: use estimate(..., notion={notion.name!r})"
             )
-        every = reduction if isinstance(reduction, OneVsRest) else self._by_class(p)
+        every = reduction if isinstance(reduction, OneVsRestProblems) else self._by_class(p)
         kept = by_class = None
         if every is not None:
-            by_class = Kept.of(every, self._needs((0.0, 1.0), fine=False))
+            by_class = SumsByClass.of(every, self._needs((0.0, 1.0), fine=False))
         if every is reduction:
             kept = by_class
         elif isinstance(reduction, Problem):
             whole = aligned(reduction, p) if notion.splits else reduction
-            kept = Kept.of(whole, self._needs(reduction.domain, fine=len(whole) == 1 and not notion.splits))
+            kept = SumsByClass.of(whole, self._needs(reduction.domain, fine=len(whole) == 1 and not notion.splits))
         totals = Totals.of(p, reduction)
         if self.totals is not None:
             totals, kept, by_class = self.totals + totals, added(self.kept, kept), added(self.by_class, by_class)
@@ -186,7 +186,7 @@ class Accumulator(Answers, Shown):
         self._library = self._library or p.library
         return self
 
-    def _by_class(self, p: Predictions) -> OneVsRest | None:
+    def _by_class(self, p: Predictions) -> OneVsRestProblems | None:
         """One problem a class, for the tables of a report; of two classes and one column there is nothing to tell."""
         return None if p.positive is not None else Classwise().reduce(p)
 
@@ -339,7 +339,7 @@ class Accumulator(Answers, Shown):
         kept = self.required()
         return estimator._needs(kept.domain) in kept.parts[0]
 
-    def sums(self, estimator: CellEstimator, kept: Kept | None = None) -> Iterator[Any]:
+    def sums(self, estimator: CellEstimator, kept: SumsByClass | None = None) -> Iterator[Any]:
         """Sums that an estimator reads, some problems at a time; ValueError when they were not kept.
 
         Those of the notion's problems, or of others that were ``kept``.
@@ -361,7 +361,7 @@ class Accumulator(Answers, Shown):
             if mass.any():
                 yield found if mass.all() else found[np.flatnonzero(mass)]
 
-    def required(self) -> Kept:
+    def required(self) -> SumsByClass:
         """Sums of the notion's problems; ValueError when nothing was added."""
         if self.kept is None:
             raise ValueError("no rows were added yet")
@@ -377,7 +377,7 @@ class Accumulator(Answers, Shown):
         """Sums of each class against the rest, in class order; empty for two classes and one column."""
         return {} if self.by_class is None else self._ones(self.by_class)
 
-    def _ones(self, kept: Kept) -> dict[Label, ProblemSums]:
+    def _ones(self, kept: SumsByClass) -> dict[Label, ProblemSums]:
         bins = self.binned._needs(kept.domain)
         every = (kept.one(i, bins) for i in range(len(kept.labels)))
         return {one.label: one for one in every if one.grid.total > 0}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..data.predictions import Predictions
-from ..data.problem import OneVsRest, Problem
+from ..data.problem import OneVsRestProblems, Problem
 from ..data.types import AnyArray, FloatArray
 from .scoring_rules import brier_per_sample, log_loss_per_sample
 
@@ -28,7 +28,7 @@ class Totals:
     weighted: bool
 
     @classmethod
-    def of(cls, p: Predictions, problems: Problem | OneVsRest) -> Totals:
+    def of(cls, p: Predictions, problems: Problem | OneVsRestProblems) -> Totals:
         """Sums of validated predictions, and of the problems that were made of them."""
         w, independent = p.weights, problems.design is None
         weight = float(p.n_samples if w is None else w.sum())

@@ -11,7 +11,7 @@ import numpy as np
 from ..data.checks import check_bool
 from ..data.dependence import group_codes, group_keys, joined_groups, read_groups
 from ..data.predictions import Predictions
-from ..data.result import Shown
+from ..data.result import Printable
 from ..data.types import AnyArray
 from ..data.validation import as_predictions
 from ..notions import Notion
@@ -19,7 +19,7 @@ from ..significance.evalue import SequentialBets, exp_of
 from ..significance.result import TestResult
 
 
-class CalibrationMonitor(Shown):
+class CalibrationMonitor(Printable):
     """Sequential test of calibration by betting, on rows as they arrive (:func:`evalue_test`).
 
     Under calibration the e-value ever reaches 1/α with probability at most α, no matter when and how often it is looked

@@ -10,10 +10,10 @@ import numpy as np
 
 from ..data.checks import is_whole
 from ..data.predictions import Predictions
-from ..data.problem import OneVsRest, Problem, VectorProblem
+from ..data.problem import OneVsRestProblems, Problem, VectorProblem
 from ..data.types import FloatArray, Interval, Label
 from ..estimators import Binned, CellEstimator, Isotonic
-from ..estimators.named import estimator_named
+from ..estimators.names import estimator_named
 from ..measure.curves.band_kinds import BANDS, check_band
 from ..measure.curves.corp import is_isotonic, isotonic_curve
 from ..measure.curves.from_cells import curve_from
@@ -154,7 +154,7 @@ def _counted(curve: ReliabilityCurve, edges: FloatArray) -> ReliabilityCurve:
     return replace(curve, count=np.diff(below) * curve.n_samples, edges=edges)
 
 
-def problems_of(predictions: Predictions, notion: str | Notion) -> tuple[Problem | OneVsRest, str]:
+def problems_of(predictions: Predictions, notion: str | Notion) -> tuple[Problem | OneVsRestProblems, str]:
     """Problems to draw and the notion's name; raises ValueError for a notion without curves."""
     chosen = as_notion(notion, predictions)
     reduction = chosen.reduce(predictions)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..data.public_function import verb
 from ..data.types import FloatArray, RandomState
-from ..data.verbs import verb
 from .axes import is_own
 from .figure import arrange_single
 from .panels import BELOW

@@ -8,9 +8,9 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from ..data.public_function import InputOptions, verb
 from ..data.types import Label, RandomState
 from ..data.validation import as_predictions
-from ..data.verbs import InputOptions, verb
 from ..estimators import Binned, CellEstimator, Estimator, Isotonic
 from ..measure.estimation import estimate as estimate_of
 from ..measure.estimation import resolve_estimator

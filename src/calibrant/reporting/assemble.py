@@ -8,29 +8,29 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ..data.doubts import warn_of_order
+from ..data.input_warnings import warn_of_order
 from ..data.predictions import Predictions
 from ..data.progress import counted
+from ..data.public_function import InputOptions, verb
 from ..data.types import Label, RandomState
 from ..data.validation import as_predictions
-from ..data.verbs import InputOptions, verb
 from ..estimators import Binned, CellEstimator, Density, EmpiricalBayes, Estimator, ResidualKernel
-from ..estimators.named import as_estimator
+from ..estimators.names import as_estimator
 from ..measure.curves.corp import curve_of_ties
 from ..measure.curves.from_cells import curve_from
 from ..measure.estimation import estimate_from_sums
 from ..measure.inference.tied_scores import TiedScores
-from ..measure.kept import FINE_CELLS, ProblemSums
 from ..measure.result import Estimate, ReliabilityCurve
 from ..measure.scoring_rules import log_loss_per_sample
 from ..measure.streaming import Accumulator
+from ..measure.sums_by_class import FINE_CELLS, ProblemSums
 from ..notions import Classwise, Notion, as_notion
-from ..significance.from_sums import SumsTest
+from ..significance.report_test import SumsTest
 from ..sums import BinMoments, uniform_edges
 from .classes import class_rows, class_sentence
 from .evidence import Evidence, check_tolerance, settled
 from .gain import RepairGain, check_threshold
-from .made import Made
+from .lazy_mapping import LazyMapping
 from .report import Curves, Report
 from .verdict import Found, sentences
 
@@ -281,14 +281,14 @@ def _curves(
         about: dict[str, Any] = {"domain": sums.domain, "n_samples": sums.grid.n_samples, "level": level}
         return curve_of_ties(ties, n_resamples=400, **about, **options(2, name))
 
-    bins = Made({name: partial(binned, name) for name in BANDS})
+    bins = LazyMapping({name: partial(binned, name) for name in BANDS})
     if not band:
-        return Curves(Made({"confidence": partial(smooth, "confidence", None)}), bins)
+        return Curves(LazyMapping({"confidence": partial(smooth, "confidence", None)}), bins)
     drawn = BANDS if ties is not None else BANDS[:2]
     return Curves(
-        Made({name: partial(smooth, name, level) for name in drawn}),
+        LazyMapping({name: partial(smooth, name, level) for name in drawn}),
         bins,
-        Made({} if ties is None else {name: partial(isotonic, name, ties) for name in BANDS}),
+        LazyMapping({} if ties is None else {name: partial(isotonic, name, ties) for name in BANDS}),
     )
 
 

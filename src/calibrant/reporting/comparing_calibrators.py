@@ -11,7 +11,7 @@ import numpy as np
 from ..calibrators import Calibrator, Identity
 from ..calibrators.crossval import (
     RULES,
-    Evidence,
+    HeldOutEvidence,
     as_they_came,
     check_goal,
     chosen_of,
@@ -23,14 +23,14 @@ from ..calibrators.crossval import (
     said_of,
     shown_scale,
 )
-from ..calibrators.inputs import Sample
+from ..calibrators.inputs import CalibrationSample
 from ..calibrators.select import candidates_for, judged_sample
 from ..data.checks import check_choice, check_int
 from ..data.convert import to_array
 from ..data.predictions import Predictions
 from ..data.progress import progress_bar
+from ..data.public_function import verb
 from ..data.types import FloatArray
-from ..data.verbs import verb
 from ..notions import Notion
 from .assemble import report
 from .comparison import CalibratorComparison, ComparedCalibrator
@@ -122,15 +122,15 @@ def compare_calibrators(
     tried = candidates_for(sample, candidates)
     folds = folds_of(sample.codes, cv, random_state)
     plain = _as_they_are(sample)
-    before = None if plain is None else Evidence.of(plain, sample)
+    before = None if plain is None else HeldOutEvidence.of(plain, sample)
     fits: dict[str, list[Calibrator]] = {}
     seconds: dict[str, float] = {}
-    found: dict[str, Evidence] = {}
+    found: dict[str, HeldOutEvidence] = {}
     with progress_bar("fitting calibrators", len(tried), shown=progress) as advance:
         for name, one in tried.items():
             fits[name], seconds[name] = fold_fits(one, (sample.part(train) for train, _ in folds))
             p = said_of(fits[name], sample, folds)
-            found[name] = Evidence.of(p, sample, error_of(p, sample, notion, level))
+            found[name] = HeldOutEvidence.of(p, sample, error_of(p, sample, notion, level))
             advance(1)
     alone = next((name for name, one in tried.items() if isinstance(one, Identity)), None)
     chosen, table = chosen_of(found, sample, goal, rule, alone)
@@ -165,10 +165,10 @@ def compare_calibrators(
 
 def _row(
     row: dict[str, Any],
-    own: Evidence,
-    chosen: Evidence,
-    before: Evidence | None,
-    sample: Sample,
+    own: HeldOutEvidence,
+    chosen: HeldOutEvidence,
+    before: HeldOutEvidence | None,
+    sample: CalibrationSample,
     *,
     seconds: float,
     goal: str,
@@ -201,7 +201,7 @@ def _row(
     )
 
 
-def digest_of(sample: Sample) -> str:
+def digest_of(sample: CalibrationSample) -> str:
     """Tells the rows of a sample from others: scores, labels and weights."""
     parts = (sample.scores.values, sample.codes.astype(np.int64), sample.weights)
     state = blake2b(repr(sample.classes).encode(), digest_size=16)
@@ -230,7 +230,7 @@ def _refuse_swapped(y_true: Any, y_prob: Any) -> None:
         )
 
 
-def _as_they_are(sample: Sample) -> FloatArray | None:
+def _as_they_are(sample: CalibrationSample) -> FloatArray | None:
     """Probabilities as they came, (n, K); None where scores are no probabilities."""
     if sample.scores.kind == "margin":
         return None

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ..calibrators import Calibrator
-from ..data.asked import Asked
+from ..data.audience import Audience
 from ..data.digits import half_width, known
 from ..data.printable import printable
 from ..data.result import Result, Table, plain
@@ -118,7 +118,7 @@ class CalibratorComparison(Table):
     title: str = "Comparison of calibrators"
     candidates: Mapping[str, Calibrator] = field(default_factory=dict)
     digest: str = ""
-    asked: Asked = Asked.PYTHON
+    asked: Audience = Audience.PYTHON
 
     def calibrator(self, name: str | None = None) -> Calibrator:
         """The choice, or the candidate of a name, ready to be fitted: nothing that was compared is fitted again.

@@ -12,7 +12,7 @@ from ..data.result import Result
 from ..data.types import Interval
 from ..measure.question import Question
 from ..measure.result import Estimate
-from ..significance.from_sums import SumsTest
+from ..significance.report_test import SumsTest
 from ..significance.result import TestResult
 from ..sums import GridMoments
 

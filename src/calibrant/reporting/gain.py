@@ -14,7 +14,7 @@ from ..estimators import laplace
 from ..estimators.base import ErrorDraws
 from ..estimators.empirical_bayes import WIDE, rank_cells
 from ..estimators.laplace import RankCells
-from ..estimators.laplace_draws import Drawn, draw_gaps
+from ..estimators.laplace_draws import DrawnMaps, draw_gaps
 from ..measure.inference.posterior import credible
 from ..measure.question import Question, few_draws
 from ..sums import GridMoments
@@ -112,7 +112,7 @@ def _draws(
     return (log_odds, *gains)
 
 
-def _changed(cells: RankCells, drawn: Drawn, threshold: float) -> FloatArray:
+def _changed(cells: RankCells, drawn: DrawnMaps, threshold: float) -> FloatArray:
     """Shares of rows on another side of a threshold before and after, (…, D).
 
     Rows of a cell lie evenly between the middles of it and its neighbours, and what is right is linear there; beside

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Shown:
+class DiagramView:
     """What stands above a diagram."""
 
     title: str
@@ -33,7 +33,7 @@ def render_diagram(diagrams: Sequence[Diagram], estimate: Estimate | None, name:
     said = "" if estimate is None else f"Calibration error {_told(estimate)}, {100 * estimate.level:g} % interval"
     return page_of(
         "diagram.html",
-        Shown("Reliability diagram" if name is None else name, said),
+        DiagramView("Reliability diagram" if name is None else name, said),
         np.nan if level is None else level,
         [{"views": views}],
         "ReliabilityDisplay",

@@ -8,9 +8,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ..data.asked import Asked
-from ..data.frame import to_frame
+from ..data.audience import Audience
 from ..data.result import Picture, Result, Table, plain
+from ..data.to_frame import to_frame
 from ..data.types import Interval, Label
 from ..data.writing import check_free, write_text
 from ..measure.result import Estimate, ReliabilityCurve
@@ -153,7 +153,7 @@ class Report(Picture, Table):
     n_groups: int | None = None
     n_cells: int = 65536
     zero_probability_rows: tuple[int, ...] = ()
-    asked: Asked = Asked.PYTHON
+    asked: Audience = Audience.PYTHON
 
     @property
     def advice(self) -> str:

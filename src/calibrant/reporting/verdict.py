@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..data.asked import Asked
+from ..data.audience import Audience
 from ..data.types import Interval
-from ..measure.kept import ProblemSums
 from ..measure.result import Estimate
+from ..measure.sums_by_class import ProblemSums
 from .evidence import Evidence
 from .gain import RepairGain
 from .score_regions import regions
@@ -89,7 +89,7 @@ def advice_of(report: Report) -> str:
     if estimate.n_samples < FEW_TO_REPAIR:
         return "Next: repair with one or two parameters (temperature or logistic scaling), fitted on other rows."
     compare = report.asked.names("compare_calibrators(y_true, y_prob)", "calibrant compare")
-    fit = "it, or AutoCalibrator," if report.asked is Asked.PYTHON else "it"
+    fit = "it, or AutoCalibrator," if report.asked is Audience.PYTHON else "it"
     return (
         f"Next: {compare} finds the calibrator that repairs it best and says what it leaves; fit {fit} on other rows "
         "than these."

@@ -10,10 +10,10 @@ from typing import Any, ClassVar, Literal, NamedTuple, Unpack
 import numpy as np
 
 from ..data.predictions import Predictions
+from ..data.public_function import InputOptions, verb
 from ..data.result import Picture, Table
 from ..data.types import FloatArray, Label
 from ..data.validation import as_predictions
-from ..data.verbs import InputOptions, verb
 from ..data.weights import ones_or
 from ..estimators.isotonic import RowsByScore
 from ..measure.scoring_rules import matrix_of

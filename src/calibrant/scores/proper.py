@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Unpack
 
+from ..data.public_function import InputOptions, verb
 from ..data.types import FloatArray
 from ..data.validation import as_predictions
-from ..data.verbs import InputOptions, verb
 from ..data.weights import mean
 from ..measure.scoring_rules import BetaFamily as BetaFamily
 from ..measure.scoring_rules import Brier as Brier

@@ -10,9 +10,9 @@ import numpy as np
 
 from ..data.checks import check_bool, check_level
 from ..data.convert import to_array
+from ..data.public_function import verb
 from ..data.result import Picture, Table
 from ..data.types import AnyArray, FloatArray
-from ..data.verbs import verb
 
 
 @dataclass(frozen=True, eq=False, repr=False)

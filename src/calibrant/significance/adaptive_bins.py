@@ -9,15 +9,15 @@ import numpy as np
 
 from ..data.checks import check_int, check_resamples
 from ..data.predictions import Predictions
+from ..data.public_function import InputOptions, verb
 from ..data.types import FloatArray, RandomState
 from ..data.validation import as_predictions
-from ..data.verbs import InputOptions, verb
 from ..data.weights import ones_or
 from ..notions import Notion, Target, as_notion
-from .flipped import Flips
 from .resampling import drawn_labels
 from .result import TestResult
 from .scales import MANY_ROWS, Scales, impossible
+from .sign_flips import Flips
 
 #: Of rows in groups, scales have at most one bin for so many groups.
 GROUPS_A_BIN = 4

@@ -9,14 +9,14 @@ import numpy as np
 from ..data.checks import check_choice, check_int, check_resamples
 from ..data.dependence import few_units, group_codes
 from ..data.predictions import Predictions
+from ..data.public_function import InputOptions, verb
 from ..data.types import AnyArray, FloatArray, RandomState
 from ..data.validation import as_predictions
-from ..data.verbs import InputOptions, verb
 from ..data.weights import of_variances, ones_or
 from ..measure.scoring_rules import matrix_of
 from ..sums.logistic_fit import DECREMENT, Counts, Point, logits_of, maximum
-from .flipped import Flips, share_at_least
 from .result import TestResult
+from .sign_flips import Flips, share_at_least
 
 #: Expected counts below this make a chi-squared distribution doubtful.
 _SMALL = 5.0

@@ -8,14 +8,14 @@ import numpy as np
 
 from ..data.checks import check_resamples
 from ..data.problem import Problem
+from ..data.public_function import InputOptions, verb
 from ..data.types import FloatArray, IntArray, RandomState
 from ..data.validation import as_predictions
-from ..data.verbs import InputOptions, verb
 from ..data.weights import of_variances, ones_or, run_starts
 from ..estimators import Cumulative
 from ..notions import Notion, as_notion, only_problem
-from .flipped import Flips, share_at_least
 from .result import TestResult
+from .sign_flips import Flips, share_at_least
 
 #: Below this range of a Brownian motion the probability of a larger one is 1 to 12 digits.
 _SURELY = 0.5

@@ -9,11 +9,11 @@ from typing import Any, Unpack
 import numpy as np
 
 from ..data.checks import check_level
-from ..data.problem import OneVsRest, Problem
+from ..data.problem import OneVsRestProblems, Problem
+from ..data.public_function import InputOptions, verb
 from ..data.result import Table
 from ..data.types import FloatArray, Interval, Label
 from ..data.validation import as_predictions
-from ..data.verbs import InputOptions, verb
 from ..estimators import CrossFit
 from ..measure.estimation import resolve_estimator
 from ..notions import Notion, as_notion
@@ -144,7 +144,7 @@ def confidence_direction(
     reduction = chosen.reduce(p)
     used = CrossFit() if isinstance(estimator, str) else estimator
     resolve_estimator(used, reduction, chosen.name, 1)
-    if not isinstance(reduction, (Problem, OneVsRest)):
+    if not isinstance(reduction, (Problem, OneVsRestProblems)):
         raise TypeError(f"notion {chosen.name!r} is of vectors, which have no direction")
     means, errors = (np.array(v) for v in zip(*(_parts(used, problem) for problem in reduction), strict=True))  # (R, 3)
     share = np.where(np.isnan(means[:, 2]), 0.0, np.array(reduction.shares))

@@ -10,9 +10,9 @@ from ..data.checks import check_choice, check_fraction, check_int
 from ..data.dependence import group_codes
 from ..data.predictions import Predictions
 from ..data.problem import Problem
+from ..data.public_function import InputOptions, verb
 from ..data.types import AnyArray, FloatArray, IntArray, RandomState
 from ..data.validation import as_predictions
-from ..data.verbs import InputOptions, verb
 from ..data.weights import run_starts
 from ..notions import Notion, as_notion
 from .betting import FIRST, Wealth, split_log_ratios

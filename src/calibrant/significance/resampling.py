@@ -11,20 +11,20 @@ from ..data.checks import check_norm, check_resamples
 from ..data.predictions import Predictions
 from ..data.problem import Problem
 from ..data.progress import counted
+from ..data.public_function import InputOptions, verb
 from ..data.types import AnyArray, FloatArray, RandomState
 from ..data.validation import as_predictions
-from ..data.verbs import InputOptions, verb
 from ..data.weights import ones_or
 from ..estimators import CellEstimator, Estimator, KernelCalibrationError, ResidualKernel, SimplexBinned
-from ..estimators.named import as_estimator
+from ..estimators.names import as_estimator
 from ..estimators.norm import combine_draws, root
 from ..measure.inference.intervals import sums_paths
 from ..measure.question import Question, sums_up
 from ..measure.scoring_rules import RULES, ScoringRule, as_rule, matrix_of
 from ..notions import Notion, Target, as_notion
-from .flipped import Flips, share_at_least
-from .from_sums import FEW_DRAWS, SumsTest, drawn_together
+from .report_test import FEW_DRAWS, SumsTest, drawn_together
 from .result import TestResult
+from .sign_flips import Flips, share_at_least
 
 #: Draws worked on at a time.
 _TOGETHER = 1 << 22

@@ -10,15 +10,15 @@ import numpy as np
 from ..data.checks import check_choice, check_resamples
 from ..data.predictions import Predictions
 from ..data.problem import Problem, VectorProblem
+from ..data.public_function import InputOptions, verb
 from ..data.types import AnyArray, FloatArray, RandomState
 from ..data.validation import as_predictions
-from ..data.verbs import InputOptions, verb
 from ..data.weights import ones_or
 from ..estimators import KernelCalibrationError
 from ..notions import Notion, as_notion
-from .flipped import Flips
 from .resampling import drawn_labels
 from .result import TestResult
+from .sign_flips import Flips
 
 ALGORITHMS = ("resampling", "asymptotic")
 #: Rows of a block by default, at least and at most: large blocks find more, and cost more.

@@ -12,10 +12,10 @@ from ..data.checks import check_choice
 from ..data.problem import Problem
 from ..data.types import AnyArray, FloatArray
 from ..data.weights import are_binary, ones_or
+from .design_effects import added_parts, check_parts, held_parts, written
 from .edges import Edges
-from .judged import judged, need, need_shape, need_within
-from .redrawn import as_often, number_as_often
-from .shared import added_parts, check_parts, held_parts, written
+from .field_checks import judged, need, need_shape, need_within
+from .resample import as_often, number_as_often
 from .shares import MAPPINGS, linear_shares
 
 #: Rows worked on at a time: the temporary arrays stay in the cache.

@@ -14,7 +14,7 @@ from . import DistinctScores, Runs
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class FoldParts:
     """Weights and positives of each distinct score, fold by fold.
 
     Attributes
@@ -43,7 +43,7 @@ class Parts:
         return np.asarray([np.delete(mass, f).sum() > 0 for f in range(mass.size)])
 
 
-def split(problem: Problem, n_folds: int, seed: int) -> Parts:
+def split(problem: Problem, n_folds: int, seed: int) -> FoldParts:
     """Deal a problem's samples out to folds.
 
     In ascending order of score, sample i (of repeats, where weights count them) goes to fold i modulo ``n_folds``.
@@ -54,10 +54,10 @@ def split(problem: Problem, n_folds: int, seed: int) -> Parts:
         runs = problem.sums(DistinctScores())
         whole = (problem.outcomes == 0) | (problem.outcomes == 1)
         if whole.all():
-            return Parts(runs.scores, *dealt(runs, n_folds, seed), True)
+            return FoldParts(runs.scores, *dealt(runs, n_folds, seed), True)
         # Probabilities in place of outcomes: every fold gets its expected part.
         weight = _places(runs, n_folds)
-        return Parts(runs.scores, weight, weight * runs.mean, True)
+        return FoldParts(runs.scores, weight, weight * runs.mean, True)
     s, o, w = _sorted_rows(problem)
     new = np.diff(s, prepend=np.nan) != 0
     run = np.cumsum(new) - 1
@@ -68,7 +68,7 @@ def split(problem: Problem, n_folds: int, seed: int) -> Parts:
     scores = s[new]
     slot = fold * scores.size + run
     sums = [np.bincount(slot, v, minlength=n_folds * scores.size).astype(np.float64) for v in (w, w * o)]
-    return Parts(scores, sums[0].reshape(n_folds, -1), sums[1].reshape(n_folds, -1), False)
+    return FoldParts(scores, sums[0].reshape(n_folds, -1), sums[1].reshape(n_folds, -1), False)
 
 
 def _places(runs: Runs, n_folds: int) -> FloatArray:

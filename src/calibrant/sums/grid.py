@@ -12,10 +12,10 @@ import numpy as np
 from ..data.problem import Problem
 from ..data.types import AnyArray, FloatArray, IntArray
 from ..data.weights import are_binary, ones_or
-from .judged import judged, need, need_shape, need_within
+from .design_effects import added_parts, check_parts, held_parts, written
+from .field_checks import judged, need, need_shape, need_within
 from .rank_axis import RANK_CELLS, RankMoments
-from .redrawn import as_often, number_as_often
-from .shared import added_parts, check_parts, held_parts, written
+from .resample import as_often, number_as_often
 
 #: Grid cells over the domain; on [0, 1] the step is 0.00024, finer than the published code's 0.00037.
 GRID_CELLS = 4096

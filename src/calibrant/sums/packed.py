@@ -11,7 +11,7 @@ import numpy as np
 from ..data.problem import Problem
 from ..data.types import AnyArray
 from .bins import Bins
-from .judged import judged, need
+from .field_checks import judged, need
 
 #: What the sums themselves find in rows, and not those who name them.
 _FOUND = ("eps", "n_samples")

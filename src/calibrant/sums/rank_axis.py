@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..data.types import FloatArray
-from .redrawn import as_often, number_as_often
+from .resample import as_often, number_as_often
 
 #: Cells of the rank axis; the bandwidth is above one cell up to n = 10⁷, and one cell beyond.
 RANK_CELLS = 256

@@ -11,8 +11,8 @@ import numpy as np
 
 from ..data.problem import Problem
 from ..data.types import AnyArray, FloatArray, IntArray
-from .judged import need, need_shape, need_within
-from .shared import added_parts, check_parts
+from .design_effects import added_parts, check_parts
+from .field_checks import need, need_shape, need_within
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ TILE = 1 << 19
 LOG2E = math.log2(math.e)
 
 
-class Around(NamedTuple):
+class NeighbourMeans(NamedTuple):
     """``Σ w v`` around every sample without itself; ``Σ w² v'`` and ``Σ w²`` where there are values v'."""
 
     mean: Tensor
@@ -34,7 +34,7 @@ def log_probabilities(logits: Tensor) -> tuple[Tensor, Tensor]:
 
 def around(
     logs: Tensor, probs: Tensor, values: Tensor, h: float, orientation: str, second: Tensor | None = None
-) -> Around:
+) -> NeighbourMeans:
     """Average values (N, K) around every sample; memory O(N K) and a few tiles, in the backward pass too."""
     n = probs.shape[0]
     ones = probs.new_ones(n, 1)
@@ -47,7 +47,7 @@ def around(
     second = second.clone() if second is values else second
     # torch leaves apply() untyped
     mean, squares, concentration = _Averages.apply(left, right, values, second)  # type: ignore[no-untyped-call]  # torch's
-    return Around(mean, squares, concentration)
+    return NeighbourMeans(mean, squares, concentration)
 
 
 class _Averages(torch.autograd.Function):

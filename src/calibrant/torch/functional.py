@@ -16,7 +16,7 @@ from ..estimators import DirichletKernel
 from ..estimators.dirichlet import auto
 from ..estimators.simplex_kernel import LEAST
 from ._checks import check_pair
-from ._kernel import TILE, Around, around, log_probabilities
+from ._kernel import TILE, NeighbourMeans, around, log_probabilities
 
 REDUCTIONS = ("mean", "sum", "none")
 NOTIONS = ("canonical", "classwise", "confidence")
@@ -109,7 +109,7 @@ def _kernel_power(logs: Tensor, outcome: Tensor, kernel: DirichletKernel, p: flo
     return torch.where(known, terms, torch.zeros_like(terms)).sum() / known.sum().clamp(min=1)
 
 
-def _unbiased_square(near: Around) -> tuple[Tensor, Tensor]:
+def _unbiased_square(near: NeighbourMeans) -> tuple[Tensor, Tensor]:
     """``(Ê² - Σw²y) / (1 - Σw²)``, (N, K), and where there is one; squares were asked for."""
     known = 1 - near.concentration > LEAST
     rest = torch.where(known, 1 - near.concentration, torch.ones_like(near.concentration))[:, None]

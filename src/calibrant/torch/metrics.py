@@ -12,7 +12,7 @@ from torchmetrics import Metric
 
 from ..data.checks import check_norm
 from ..estimators import Binned, CellEstimator, EmpiricalBayes, Estimator
-from ..estimators.named import as_estimator
+from ..estimators.names import as_estimator
 from ..estimators.norm import combine
 from ..sums import BinMoments, Bins, Grid
 from ..sums.edges import EDGE_UNITS, Edges

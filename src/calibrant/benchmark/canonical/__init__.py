@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .canonical_runner import CanonicalConfig, run_canonical, run_default
 from .convergence import rate, run_convergence
-from .entries import CURVES, MEASURES, TRIALS, Entry
+from .entries import CURVES, MEASURES, TRIALS, CanonicalEntry
 from .sharpness import run_sharpness
 from .vector_distributions import PUBLISHED, VectorDistribution, others, published
 
@@ -14,7 +14,7 @@ __all__ = [
     "PUBLISHED",
     "TRIALS",
     "CanonicalConfig",
-    "Entry",
+    "CanonicalEntry",
     "VectorDistribution",
     "others",
     "published",

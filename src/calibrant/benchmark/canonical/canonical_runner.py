@@ -21,8 +21,8 @@ from ...notions import as_notion
 from ..config import check_sizes, described
 from ..experiment import Experiment, definitions_of
 from ..read import Row, statistics
-from ..tracks import Truth
-from .entries import CURVES, TRIALS, Entries, Entry, as_entries, read
+from ..tracks import ExactTruth
+from .entries import CURVES, TRIALS, CanonicalEntry, Entries, as_entries, read
 from .vector_distributions import PUBLISHED, VectorDistribution, others
 
 if TYPE_CHECKING:
@@ -67,10 +67,10 @@ class CanonicalConfig:
             check_int(field, getattr(self, field), least)
 
     @property
-    def items(self) -> tuple[Item, ...]:
+    def items(self) -> tuple[CanonicalItem, ...]:
         """Units of work, the longest first: they take nearly all of the time, and should not be waited for alone."""
-        of_paper = [Item(d, size) for d in PUBLISHED for size in self.sizes]
-        rest = [Item(d, size) for d in others() for size in self.other_sizes]
+        of_paper = [CanonicalItem(d, size) for d in PUBLISHED for size in self.sizes]
+        rest = [CanonicalItem(d, size) for d in others() for size in self.other_sizes]
         return tuple(sorted(of_paper + rest, key=lambda item: -item.size))
 
     def sets_of(self, size: int) -> int:
@@ -82,7 +82,7 @@ class CanonicalConfig:
         return described(self, "numpy", "scipy", track="canonical", format=FORMAT)
 
 
-class Item(NamedTuple):
+class CanonicalItem(NamedTuple):
     """One unit of work: a distribution at a size; a piece of results is one file."""
 
     distribution: VectorDistribution
@@ -102,7 +102,7 @@ def run_canonical(
     most_sets: int = 50,
     seed: int = 0,
     rows: int = ROWS,
-    estimators: Mapping[str, Estimator | Entry] | None = None,
+    estimators: Mapping[str, Estimator | CanonicalEntry] | None = None,
     n_jobs: int | None = None,
     progress: bool = False,
 ) -> pl.DataFrame:
@@ -169,13 +169,13 @@ def run_default(
     )
 
 
-def entries_of(item: Item) -> Entries:
+def entries_of(item: CanonicalItem) -> Entries:
     """Estimators that read an item where none are named."""
     entries = dict(CURVES) if item.distribution in PUBLISHED else {"default": CURVES["default"]}
     return entries | (TRIALS if item.size in TRIAL_SIZES or item.distribution not in PUBLISHED else {})
 
 
-def evaluation_set(item: Item, number: int, seed: int) -> VectorProblem:
+def evaluation_set(item: CanonicalItem, number: int, seed: int) -> VectorProblem:
     """One evaluation set: a function of the cell, its number and the seed only."""
     cell = zlib.crc32(item.name.encode())
     rng = np.random.default_rng(np.random.SeedSequence([seed, cell, number]))
@@ -187,7 +187,9 @@ def evaluation_set(item: Item, number: int, seed: int) -> VectorProblem:
     return reduction
 
 
-def estimates(item: Item, config: CanonicalConfig, entries: Entries) -> dict[tuple[str, str], tuple[FloatArray, float]]:
+def estimates(
+    item: CanonicalItem, config: CanonicalConfig, entries: Entries
+) -> dict[tuple[str, str], tuple[FloatArray, float]]:
     """What entries give for every set of an item, and seconds a set, by (name, measure)."""
     count = config.sets_of(item.size)
     keys = [(name, measure) for name, entry in entries.items() for measure in entry.measures]
@@ -204,12 +206,12 @@ def estimates(item: Item, config: CanonicalConfig, entries: Entries) -> dict[tup
 
 
 @cache
-def _truths(distribution: VectorDistribution) -> dict[str, Truth]:
+def _truths(distribution: VectorDistribution) -> dict[str, ExactTruth]:
     """Truths, once a process: a distribution serves several items."""
     return distribution.truths
 
 
-def _read(config: CanonicalConfig, chosen: Entries | None, item: Item, names: list[str]) -> pl.DataFrame:
+def _read(config: CanonicalConfig, chosen: Entries | None, item: CanonicalItem, names: list[str]) -> pl.DataFrame:
     """Rows of one item and the named estimators."""
     import polars as pl
 

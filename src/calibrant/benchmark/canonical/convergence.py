@@ -18,7 +18,7 @@ from ...estimators.norm import vector_power
 from ...estimators.simplex_kernel import Simplex, around
 from ..config import check_sizes
 from ..experiment import Experiment
-from .canonical_runner import Item, evaluation_set
+from .canonical_runner import CanonicalItem, evaluation_set
 from .vector_distributions import PUBLISHED, VectorDistribution
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def run_convergence(
         "track": "convergence", "format": FORMAT, "sizes": list(sizes), "repetitions": repetitions,
         "weights": weights, "seed": seed, "bandwidth": BANDWIDTH, "versions": {"numpy": np.__version__},
     }  # fmt: skip
-    items = [Item(distribution, size) for size in sorted(sizes) for distribution in PUBLISHED]
+    items = [CanonicalItem(distribution, size) for size in sorted(sizes) for distribution in PUBLISHED]
     estimators = {name: repr(estimator) for name, estimator in (KERNELS | BINNED).items()}
     read = partial(_read, repetitions, weights, seed)
     keys = ("distribution", "size", "estimator", "measure")
@@ -166,7 +166,7 @@ def spread_out(distribution: VectorDistribution, bits: int) -> FloatArray:
     return distribution.sharpened(np.maximum(uniform, np.finfo(float).tiny))
 
 
-def _read(repetitions: int, weights: float, seed: int, item: Item, names: list[str]) -> pl.DataFrame:
+def _read(repetitions: int, weights: float, seed: int, item: CanonicalItem, names: list[str]) -> pl.DataFrame:
     """Rows of one item and the named estimators."""
     import polars as pl
 

@@ -19,7 +19,7 @@ _NORMS = {"l1": 1.0, "squared": 2.0}
 
 
 @dataclass(frozen=True)
-class Entry:
+class CanonicalEntry:
     """One estimator of a run.
 
     Parameters
@@ -51,17 +51,17 @@ class Entry:
         return f"{named}, {'+'.join(self.measures)}" + (f", bandwidth × {self.factor:g}" if self.factor != 1 else "")
 
 
-Entries = dict[str, Entry]
+Entries = dict[str, CanonicalEntry]
 #: The curves of the paper's Figure 2a. Simplex bins: about √n equal cells, and 2 or 5 cuts an edge.
 CURVES: Entries = {
-    "published": Entry(DirichletKernel("loo-as-published")),
-    "plug-in": Entry(DirichletKernel("loo")),
-    "ratio": Entry(DirichletKernel("loo", debias="ratio")),
-    "square": Entry(DirichletKernel("auto", "query", "square"), ("squared",)),
-    "default": Entry(None),
-    "simplex-sqrt": Entry(SimplexBinned("sqrt")),
-    "simplex-2": Entry(SimplexBinned(2)),
-    "simplex-5": Entry(SimplexBinned(5)),
+    "published": CanonicalEntry(DirichletKernel("loo-as-published")),
+    "plug-in": CanonicalEntry(DirichletKernel("loo")),
+    "ratio": CanonicalEntry(DirichletKernel("loo", debias="ratio")),
+    "square": CanonicalEntry(DirichletKernel("auto", "query", "square"), ("squared",)),
+    "default": CanonicalEntry(None),
+    "simplex-sqrt": CanonicalEntry(SimplexBinned("sqrt")),
+    "simplex-2": CanonicalEntry(SimplexBinned(2)),
+    "simplex-5": CanonicalEntry(SimplexBinned(5)),
 }
 
 
@@ -74,21 +74,21 @@ def _trials() -> Entries:
         for factor in (0.25, 1.0, 4.0):
             estimator = DirichletKernel("auto", "query", debias, residual)
             measures = MEASURES if debias == "cross" else ("l1",)
-            out[f"query-{name}-{factor:g}"] = Entry(estimator, measures, factor)
-        out[f"data-{name}-1"] = Entry(DirichletKernel("auto", "data", debias, residual), ("l1",))
+            out[f"query-{name}-{factor:g}"] = CanonicalEntry(estimator, measures, factor)
+        out[f"data-{name}-1"] = CanonicalEntry(DirichletKernel("auto", "data", debias, residual), ("l1",))
     for debias, residual in ((None, True), ("ratio", True), ("cross", True)):
-        out[f"query-{debias or 'plug-in'}-residual-cv"] = Entry(
+        out[f"query-{debias or 'plug-in'}-residual-cv"] = CanonicalEntry(
             DirichletKernel("cv", "query", debias, residual), ("l1",)
         )
-    out["query-square-1"] = Entry(DirichletKernel("auto", "query", "square"), ("squared",))
-    out["query-square-residual-1"] = Entry(DirichletKernel("auto", "query", "square", True), ("squared",))
+    out["query-square-1"] = CanonicalEntry(DirichletKernel("auto", "query", "square"), ("squared",))
+    out["query-square-residual-1"] = CanonicalEntry(DirichletKernel("auto", "query", "square", True), ("squared",))
     return out
 
 
 TRIALS: Entries = _trials()
 
 
-def as_entries(estimators: Mapping[str, Estimator | Entry]) -> Entries:
+def as_entries(estimators: Mapping[str, Estimator | CanonicalEntry]) -> Entries:
     """Judge the ``estimators`` argument: a mapping of names to estimators or entries."""
     if not isinstance(estimators, Mapping) or not estimators:
         raise TypeError(f"estimators must be a mapping of names to estimators, not empty; got {estimators!r}")
@@ -96,13 +96,13 @@ def as_entries(estimators: Mapping[str, Estimator | Entry]) -> Entries:
     for name, given in estimators.items():
         if not isinstance(name, str) or not name:
             raise TypeError(f"names of estimators must be strings; got {name!r}")
-        if not isinstance(given, (Entry, Estimator)):
+        if not isinstance(given, (CanonicalEntry, Estimator)):
             raise TypeError(f"estimators must be estimators such as DirichletKernel(), or entries; got {given!r}")
-        out[name] = given if isinstance(given, Entry) else Entry(given)
+        out[name] = given if isinstance(given, CanonicalEntry) else CanonicalEntry(given)
     return out
 
 
-def read(entry: Entry, problem: VectorProblem, measure: str, searched: dict[Any, Any]) -> float:
+def read(entry: CanonicalEntry, problem: VectorProblem, measure: str, searched: dict[Any, Any]) -> float:
     """``E ‖gap‖₁`` or ``E ‖gap‖₂²`` as an entry estimates it, signed where it is debiased.
 
     ``searched`` keeps what was found in searches for this problem's bandwidths: they do not depend on what is read.
@@ -120,7 +120,7 @@ def read(entry: Entry, problem: VectorProblem, measure: str, searched: dict[Any,
 
 
 def _bandwidth(
-    entry: Entry, estimator: DirichletKernel, problem: VectorProblem, norm: float, searched: dict[Any, Any]
+    entry: CanonicalEntry, estimator: DirichletKernel, problem: VectorProblem, norm: float, searched: dict[Any, Any]
 ) -> float:
     if estimator.bandwidth == "auto":
         squares = norm == 2 and estimator.debias in ("square", "cross")

@@ -14,7 +14,7 @@ from ...data.checks import check_int, check_positive
 from ...data.types import FloatArray
 from ..config import check_sizes
 from ..experiment import Experiment
-from .canonical_runner import Item
+from .canonical_runner import CanonicalItem
 from .convergence import spread_out
 from .vector_distributions import published
 
@@ -79,14 +79,14 @@ def run_sharpness(
         "track": "sharpness", "format": FORMAT, "sizes": list(sizes), "repetitions": repetitions, "seed": seed,
         "point": list(POINT), "bandwidth": bandwidth, "versions": {"numpy": np.__version__},
     }  # fmt: skip
-    items = [Item(published(len(POINT)), size) for size in sorted(sizes, reverse=True)]
+    items = [CanonicalItem(published(len(POINT)), size) for size in sorted(sizes, reverse=True)]
     estimators = {name: name for name in ESTIMATORS}
     work = dict.fromkeys(items, estimators)
     read = partial(_read, repetitions, bandwidth, seed)
     return Experiment("sharpness", config, work, read, ("size", "estimator")).run(out, n_jobs, progress=progress)
 
 
-def _read(repetitions: int, bandwidth: float, seed: int, item: Item, names: list[str]) -> pl.DataFrame:
+def _read(repetitions: int, bandwidth: float, seed: int, item: CanonicalItem, names: list[str]) -> pl.DataFrame:
     """Rows of one size and the named estimators."""
     import polars as pl
 

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from ...data.types import AnyArray, FloatArray
-from ..tracks import DirichletDistribution, Truth, distributions
+from ..tracks import DirichletDistribution, ExactTruth, distributions
 from ..tracks.dirichlet_track import dirichlet
 from ..tracks.vector_maps import Softened, VectorMap
 
@@ -65,10 +65,10 @@ class VectorDistribution:
         return p, np.minimum(above.sum(axis=1), self.n_classes - 1)
 
     @cached_property
-    def truths(self) -> dict[str, Truth]:
+    def truths(self) -> dict[str, ExactTruth]:
         """``E ‖gap‖₁`` as ``"l1"`` and ``E ‖gap‖₂²`` as ``"squared"``, from 2²¹ vectors; 0 where calibrated."""
         if self.calibrated:
-            return {"l1": Truth(0.0), "squared": Truth(0.0)}
+            return {"l1": ExactTruth(0.0), "squared": ExactTruth(0.0)}
         rng = np.random.default_rng(zlib.crc32(self.name.encode()))
         sums = np.zeros((2, 2))
         for _ in range(_DRAWS // _BLOCK):
@@ -78,7 +78,7 @@ class VectorDistribution:
             sums += np.stack([each.sum(axis=1), (each**2).sum(axis=1)], axis=1)
         mean, square = sums.T / _DRAWS
         se = np.sqrt((square - mean**2) / _DRAWS)
-        return {key: Truth(float(mean[i]), float(se[i])) for i, key in enumerate(("l1", "squared"))}
+        return {key: ExactTruth(float(mean[i]), float(se[i])) for i, key in enumerate(("l1", "squared"))}
 
 
 def published(k: int, *, calibrated: bool = False) -> VectorDistribution:

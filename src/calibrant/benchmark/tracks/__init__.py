@@ -15,12 +15,19 @@ from collections.abc import Callable
 
 from ...data.checks import check_choice
 from .dirichlet_track import DirichletDistribution, dirichlets
-from .distribution import NORMS, BinaryDistribution, ConfidenceDistribution, Distribution, ScalarDistribution, Truth
+from .distribution import (
+    NORMS,
+    BinaryDistribution,
+    ConfidenceDistribution,
+    ExactTruth,
+    ScalarDistribution,
+    TrackDistribution,
+)
 from .networks import networks
 from .synthetic import beta, consistency, imbalance
 
 #: Builders of the tracks, by name.
-TRACKS: dict[str, Callable[[], tuple[Distribution, ...]]] = {
+TRACKS: dict[str, Callable[[], tuple[TrackDistribution, ...]]] = {
     "beta": beta,
     "networks": networks,
     "dirichlet": dirichlets,
@@ -29,7 +36,7 @@ TRACKS: dict[str, Callable[[], tuple[Distribution, ...]]] = {
 }
 
 
-def distributions(track: str) -> tuple[Distribution, ...]:
+def distributions(track: str) -> tuple[TrackDistribution, ...]:
     """Distributions of a track.
 
     Raises
@@ -56,8 +63,8 @@ __all__ = [
     "BinaryDistribution",
     "ConfidenceDistribution",
     "DirichletDistribution",
-    "Distribution",
+    "TrackDistribution",
     "ScalarDistribution",
-    "Truth",
+    "ExactTruth",
     "distributions",
 ]

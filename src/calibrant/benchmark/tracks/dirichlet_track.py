@@ -14,7 +14,7 @@ from scipy.special import expit
 
 from ...data.problem import Problem
 from ...data.types import AnyArray, FloatArray
-from .distribution import Distribution, Truth
+from .distribution import ExactTruth, TrackDistribution
 from .score_mixtures import Beta
 from .vector_maps import Confused, Softened, VectorMap
 
@@ -30,7 +30,7 @@ _STEP = 2 * np.cosh(_GRID) * (_GRID[1] - _GRID[0])
 
 
 @dataclass(frozen=True)
-class DirichletDistribution(Distribution):
+class DirichletDistribution(TrackDistribution):
     r"""``P ~ Σ_m w_m Dirichlet(α_m)``, ``Y ~ Categorical(q(P))``; notions ``"confidence"`` and ``"classwise"``.
 
     .. math:: truth_k = \int |E[q_k(P) \mid P_k = s] - s|\, f_k(s)\, ds, \qquad
@@ -94,15 +94,15 @@ class DirichletDistribution(Distribution):
         right = scores.argmax(axis=-1) == labels
         return (Problem.samples(np.maximum(scores.max(axis=-1), low), right, domain=(low, 1.0)),)
 
-    def truth(self, notion: str, norm: float = 1) -> Truth:
+    def truth(self, notion: str, norm: float = 1) -> ExactTruth:
         """By Monte-Carlo over the other classes' shares and quadrature over the score; 0 where calibrated."""
         self.check(notion, norm)
         if self.calibrated:
-            return Truth(0.0)
+            return ExactTruth(0.0)
         signed, density = self._gaps[notion]
         whole = _error(signed.mean(axis=-1), density.mean(axis=-1), norm)
         parts = [_error(signed[..., r], density[..., r], norm) for r in range(REPLICATES)]
-        return Truth(whole, float(np.std(parts, ddof=1) / np.sqrt(REPLICATES)))
+        return ExactTruth(whole, float(np.std(parts, ddof=1) / np.sqrt(REPLICATES)))
 
     @cached_property
     def _gaps(self) -> dict[str, tuple[FloatArray, FloatArray]]:
@@ -203,9 +203,9 @@ def _error(signed: FloatArray, density: FloatArray, norm: float) -> float:
 
 
 @cache
-def dirichlets() -> tuple[Distribution, ...]:
+def dirichlets() -> tuple[TrackDistribution, ...]:
     """Three distributions × five maps × 3, 5 and 10 classes."""
-    out: list[Distribution] = []
+    out: list[TrackDistribution] = []
     for k in (3, 5, 10):
         zero = (0.0,) * k
         tilt = tuple(np.linspace(0.6, -0.6, k).tolist())

@@ -15,20 +15,20 @@ from ...data.problem import Problem
 from ...data.types import AnyArray, FloatArray
 from .quadrature import integrate, integrate_gap
 from .score_mixtures import ScoreLaw
-from .true_maps import Identity, TrueMap
+from .true_maps import IdentityMap, TrueMap
 
 #: Norms of :attr:`Distribution.truths`.
 NORMS = (1, 2)
 
 
-class Truth(NamedTuple):
+class ExactTruth(NamedTuple):
     """A true calibration error and the standard error with which it is known (0 where it is a quadrature)."""
 
     value: float
     standard_error: float = 0.0
 
 
-class Distribution(ABC):
+class TrackDistribution(ABC):
     """Predictions and labels with known calibration error.
 
     Attributes
@@ -71,11 +71,11 @@ class Distribution(ABC):
         """Reduce evaluation sets to the problems of a notion: one a class for ``"classwise"``, else a single one."""
 
     @abstractmethod
-    def truth(self, notion: str, norm: float = 1) -> Truth:
+    def truth(self, notion: str, norm: float = 1) -> ExactTruth:
         """Error ``(E |gap|^p)^(1/p)`` of a notion."""
 
     @cached_property
-    def truths(self) -> dict[tuple[str, float], Truth]:
+    def truths(self) -> dict[tuple[str, float], ExactTruth]:
         """Truth of every notion for norms 1 and 2."""
         return {(notion, norm): self.truth(notion, norm) for notion in self.notions for norm in NORMS}
 
@@ -93,7 +93,7 @@ class Distribution(ABC):
 
 
 @dataclass(frozen=True)
-class ScalarDistribution(Distribution):
+class ScalarDistribution(TrackDistribution):
     r"""One score a sample and a known map to outcomes; what the score is of is the subclass's to say.
 
     .. math:: s \sim law, \quad o \sim Bernoulli(g(s)), \quad truth = (E\,|g(s) - s|^p)^{1/p}
@@ -119,7 +119,7 @@ class ScalarDistribution(Distribution):
     @property
     def calibrated(self) -> bool:
         """Whether the map is the identity and every atom's frequency its score."""
-        return isinstance(self.curve, Identity) and all(atom.frequency == atom.score for atom in self.law.atoms)
+        return isinstance(self.curve, IdentityMap) and all(atom.frequency == atom.score for atom in self.law.atoms)
 
     def sample(self, n_sets: int, n: int, rng: np.random.Generator) -> tuple[FloatArray, AnyArray]:
         """Scores and outcomes, each of shape (n_sets, n)."""
@@ -189,12 +189,12 @@ class BinaryDistribution(ScalarDistribution):
         up = scores > 0.5
         return (Problem.samples(np.where(up, scores, 1 - scores), labels == up, domain=(0.5, 1.0)),)
 
-    def truth(self, notion: str, norm: float = 1) -> Truth:
+    def truth(self, notion: str, norm: float = 1) -> ExactTruth:
         """By quadrature."""
         self.check(notion, norm)
         if self.calibrated:
-            return Truth(0.0)
-        return Truth(self._direct(norm) if notion == "class-specific" else self._folded(norm))
+            return ExactTruth(0.0)
+        return ExactTruth(self._direct(norm) if notion == "class-specific" else self._folded(norm))
 
     def _folded(self, norm: float) -> float:
         """Error of ``max(s, 1 - s)``: the gap at a confidence mixes those at s and, with its sign turned, at 1 - s."""
@@ -226,10 +226,10 @@ class ConfidenceDistribution(ScalarDistribution):
         self.check(notion, 1)
         return (Problem.samples(scores, labels, domain=(self.law.low, 1.0)),)
 
-    def truth(self, notion: str, norm: float = 1) -> Truth:
+    def truth(self, notion: str, norm: float = 1) -> ExactTruth:
         """By quadrature."""
         self.check(notion, norm)
-        return Truth(0.0 if self.calibrated else self._direct(norm))
+        return ExactTruth(0.0 if self.calibrated else self._direct(norm))
 
 
 def _root(power: float, norm: float) -> float:

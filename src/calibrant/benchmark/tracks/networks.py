@@ -7,9 +7,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from .distribution import BinaryDistribution, ConfidenceDistribution, Distribution
+from .distribution import BinaryDistribution, ConfidenceDistribution, TrackDistribution
 from .score_mixtures import LogitNormal, ScoreLaw
-from .true_maps import Identity, Spline, TrueMap
+from .true_maps import IdentityMap, Spline, TrueMap
 
 
 def fitted() -> list[dict[str, Any]]:
@@ -19,20 +19,20 @@ def fitted() -> list[dict[str, Any]]:
 
 
 @cache
-def networks() -> tuple[Distribution, ...]:
+def networks() -> tuple[TrackDistribution, ...]:
     """Confidence and one-vs-rest scores: ``raw`` as the network gives them, ``scaled`` by its best temperature.
 
     And ``ideal``: the scaled scores with outcomes that agree with them exactly. Scores are rounded to float32, so
     that those of the sharper networks have a quarter of their confidences at exactly 1.
     """
-    out: list[Distribution] = []
+    out: list[TrackDistribution] = []
     for row in fitted():
         parts = zip(row["means"], row["sds"], strict=True)
         scores = ScoreLaw(tuple(LogitNormal(m, s) for m, s in parts), tuple(row["weights"]), (), row["low"])
         spline = Spline(tuple(row["knots"]), tuple(row["coefficients"]), tuple(row["limits"]))
         curves: dict[str, TrueMap] = {row["name"]: spline}
         if "-scaled-" in row["name"]:
-            curves[row["name"].replace("-scaled-", "-ideal-")] = Identity()
+            curves[row["name"].replace("-scaled-", "-ideal-")] = IdentityMap()
         for name, curve in curves.items():
             if name.endswith("-confidence"):
                 out.append(ConfidenceDistribution(name, "networks", scores, curve, row["n_classes"], digits32=True))

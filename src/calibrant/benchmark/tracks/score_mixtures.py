@@ -21,7 +21,7 @@ LARGEST_LOGIT = 700.0
 LOG_TAIL = -36.0
 
 
-class Component(Protocol):
+class ScoreComponent(Protocol):
     """One component of a score distribution, on (0, 1)."""
 
     def draw(self, size: int, rng: np.random.Generator) -> FloatArray:
@@ -146,7 +146,7 @@ class ScoreLaw:
         Least score: 0, or 1/K for the confidence in K classes.
     """
 
-    components: tuple[Component, ...]
+    components: tuple[ScoreComponent, ...]
     weights: tuple[float, ...] = (1.0,)
     atoms: tuple[Atom, ...] = ()
     low: float = 0.0

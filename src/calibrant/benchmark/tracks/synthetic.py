@@ -7,9 +7,9 @@ from functools import cache
 
 from scipy.optimize import brentq
 
-from .distribution import BinaryDistribution, Distribution
+from .distribution import BinaryDistribution, TrackDistribution
 from .score_mixtures import Atom, Beta, ScoreLaw
-from .true_maps import BetaMap, Identity, Logistic, Rippled, TrueMap, Wavy
+from .true_maps import BetaMap, IdentityMap, Logistic, Rippled, TrueMap, Wavy
 
 #: Distributions of the score: even, both ends, mostly right, middle, sharply skewed, mostly low.
 SHAPES = {
@@ -22,7 +22,7 @@ SHAPES = {
 }
 #: The maps of :func:`calibrant.datasets.true_map`, one of beta calibration, and waves that reach the ends.
 MAPS: dict[str, TrueMap] = {
-    "calibrated": Identity(),
+    "calibrated": IdentityMap(),
     "overconfident": Logistic(0.5),
     "underconfident": Logistic(2.0),
     "shifted": Logistic(1.0, -0.7),
@@ -34,7 +34,7 @@ RARE = 0.01
 
 
 @cache
-def beta() -> tuple[Distribution, ...]:
+def beta() -> tuple[TrackDistribution, ...]:
     """Beta scores × true maps, then distributions with atoms at 0 and 1."""
     plain = [
         BinaryDistribution(f"{shape}-{kind}", "beta", ScoreLaw((Beta(*ab),)), curve)
@@ -47,8 +47,8 @@ def beta() -> tuple[Distribution, ...]:
     wrong = (Atom(0.0, 0.15, 0.04), Atom(1.0, 0.15, 0.93))
     most = (Atom(0.0, 0.5, 0.02), Atom(1.0, 0.35, 0.9))
     with_atoms = [
-        BinaryDistribution("atoms-calibrated", "beta", ScoreLaw(middle, (1.0,), right), Identity()),
-        BinaryDistribution("atoms-only-wrong", "beta", ScoreLaw(middle, (1.0,), wrong), Identity()),
+        BinaryDistribution("atoms-calibrated", "beta", ScoreLaw(middle, (1.0,), right), IdentityMap()),
+        BinaryDistribution("atoms-only-wrong", "beta", ScoreLaw(middle, (1.0,), wrong), IdentityMap()),
         BinaryDistribution("atoms-overconfident", "beta", ScoreLaw(ends, (1.0,), wrong), Logistic(0.5)),
         BinaryDistribution("atoms-wavy", "beta", ScoreLaw(middle, (1.0,), right), Wavy(0.1, 3.0)),
         BinaryDistribution("mostly-atoms-overconfident", "beta", ScoreLaw(ends, (1.0,), most), Logistic(0.5)),
@@ -56,14 +56,14 @@ def beta() -> tuple[Distribution, ...]:
             "mostly-atoms-calibrated",
             "beta",
             ScoreLaw(ends, (1.0,), (Atom(0.0, 0.5, 0.0), Atom(1.0, 0.35, 1.0))),
-            Identity(),
+            IdentityMap(),
         ),
     ]
     return (*plain, *with_atoms)
 
 
 @cache
-def imbalance() -> tuple[Distribution, ...]:
+def imbalance() -> tuple[TrackDistribution, ...]:
     """Scores of a class that one sample in a hundred belongs to. Shifts are solved so that the base rate is 1 %."""
     few = (RARE - 0.5 / 150.5) / (2 / 7 - 0.5 / 150.5)
     shapes = {
@@ -85,7 +85,7 @@ def imbalance() -> tuple[Distribution, ...]:
     }
     rows: list[tuple[str, ScoreLaw, TrueMap]] = []
     for shape, scores in shapes.items():
-        rows.append((f"{shape}-calibrated", scores, Identity()))
+        rows.append((f"{shape}-calibrated", scores, IdentityMap()))
         rows += [(f"{shape}-{kind}", scores, _at_base_rate(scores, family)) for kind, family in families.items()]
     rows += [
         (shape, scores, _at_base_rate(scores, lambda shift: Logistic(1.0, shift))) for shape, scores in inflated.items()
@@ -94,7 +94,7 @@ def imbalance() -> tuple[Distribution, ...]:
 
 
 @cache
-def consistency() -> tuple[Distribution, ...]:
+def consistency() -> tuple[TrackDistribution, ...]:
     """One smooth, one wavy, one with atoms, one calibrated: estimates must approach the truth as n grows."""
     chosen = {
         "smooth": "u-shaped-overconfident",

@@ -25,7 +25,7 @@ class TrueMap(ABC):
 
 
 @dataclass(frozen=True)
-class Identity(TrueMap):
+class IdentityMap(TrueMap):
     """A calibrated model: the probability is the score."""
 
     def __call__(self, z: FloatArray) -> FloatArray:

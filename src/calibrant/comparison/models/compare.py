@@ -11,9 +11,9 @@ import numpy as np
 
 from ...data.checks import check_choice, check_level, check_resamples
 from ...data.predictions import Predictions
+from ...data.public_function import InputOptions, verb
 from ...data.types import FloatArray, Interval, RandomState
 from ...data.validation import as_predictions
-from ...data.verbs import InputOptions, verb
 from ...data.weights import ones_or
 from ...estimators import Estimator
 from ...exceptions import CalibrantWarning
@@ -26,7 +26,7 @@ from .measures import Measured, Measures
 from .parts import has_parts
 from .residual_bins import problems_of
 from .result import ComparedModel, Difference, ModelComparison, higher_is_better
-from .units import Units
+from .units import IndependentUnits
 
 ADJUSTMENTS = ("holm", "bonferroni", "none")
 #: Below this many groups (Kish's, where they differ in weight) their t distribution is doubtful.
@@ -154,7 +154,7 @@ def compare_models(
         held = first.weights > 0
         models = [p.subset(held) for p in models]
     group = models[0].groups
-    units = Units.of(models[0])
+    units = IndependentUnits.of(models[0])
     if not units.size >= 2:
         what = "rows with weight" if group is None else "groups with weight"
         raise ValueError(f"a comparison needs at least two independent {what}; got {units.size:g}")
@@ -324,7 +324,7 @@ def _measured(
     return found
 
 
-def _complaints(units: Units) -> tuple[str, ...]:
+def _complaints(units: IndependentUnits) -> tuple[str, ...]:
     """What is known against intervals and p-values."""
     if not units.grouped or units.effective_size >= FEW_GROUPS:
         return ()

@@ -12,7 +12,7 @@ from ...data.predictions import Predictions
 from ...data.types import FloatArray
 from ...notions import Notion
 from .residual_bins import BinnedResiduals
-from .units import Units
+from .units import IndependentUnits
 
 #: Bins of all problems of a model together.
 MOST_BINS = 4096
@@ -41,7 +41,7 @@ class Gaps:
     influence: Any
 
     @classmethod
-    def of(cls, p: Predictions, notion: Notion, units: Units) -> Gaps:
+    def of(cls, p: Predictions, notion: Notion, units: IndependentUnits) -> Gaps:
         """Of predictions whose rows all have weight; 2 ∛n bins, for noise must be small beside gaps."""
         found = BinnedResiduals.of(p, notion, units, lambda n: 2 * np.cbrt(n) + 1e-9, MOST_BINS)
         residual, whole = found.sums(found.residual), found.sums(found.mass)

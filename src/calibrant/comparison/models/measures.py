@@ -17,10 +17,10 @@ from ...measure.squared import DEFAULT
 from ...notions import Notion
 from .gaps import Gaps
 from .overfit import N_DRAWS, overfits
-from .parts import Parts
+from .parts import ScoreParts
 from .residual_bins import problems_of
 from .squares import Squares, squares_covariance
-from .units import Units
+from .units import IndependentUnits
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ class Measures:
     """Measures of several models' predictions, all of whose rows have weight, for the same outcomes."""
 
     models: Sequence[Predictions]
-    units: Units
+    units: IndependentUnits
 
     @cached_property
     def _df(self) -> float:
@@ -110,7 +110,7 @@ class Measures:
     ) -> dict[str, Measured]:
         """Measures whose noise is told by resamples of units: calibration error, and parts of scores."""
         gaps = [Gaps.of(p, notion, self.units) for p in self.models]
-        parts = Parts.of(self.models, rules, self.units)
+        parts = ScoreParts.of(self.models, rules, self.units)
         noise: list[list[FloatArray]] = [[] for _ in gaps]
         drawn: list[FloatArray] = []
         for times in self.units.draws(n_resamples, rng):
@@ -127,7 +127,7 @@ class Measures:
         error = Measured(values, np.array([middle for middle, _ in found]), worst, self._df)
         with np.errstate(invalid="ignore"):  # of scores of ∞, which have no interval
             draws, once = np.concatenate(drawn, axis=-1), self.units.copies[:, None]
-            exact = Parts.of(self.models, rules, self.units, None).read(once)[..., 0]
+            exact = ScoreParts.of(self.models, rules, self.units, None).read(once)[..., 0]
             seed = int(rng.integers(2**63))
             bias = overfits(self.models, rules, self.units, seed)
             # If the truth has steps, the bias is less: how much less is as unknown as noise is.

@@ -15,7 +15,7 @@ from ...estimators.isotonic import isotonic_means
 from ...measure.scoring_rules import ScoringRule, matrix_of
 from ...sums.logistic_fit import Counts, Point, expit, maximum, warned
 from .parts import Mean, cells_of, columns_of, isotonic_fits
-from .units import Units
+from .units import IndependentUnits
 
 #: Draws of labels. What they leave of noise in a mean is a tenth of the noise of one sample.
 N_DRAWS = 100
@@ -35,7 +35,12 @@ _HIGHEST = 0.999
 
 
 def overfits(
-    models: Sequence[Predictions], rules: Mapping[str, ScoringRule], units: Units, seed: int, *, steps: bool = False
+    models: Sequence[Predictions],
+    rules: Mapping[str, ScoringRule],
+    units: IndependentUnits,
+    seed: int,
+    *,
+    steps: bool = False,
 ) -> FloatArray:
     r"""What isotonic fits gain by being judged on the rows that they were fitted to, (S, M, draws); the mean counts.
 
@@ -97,11 +102,13 @@ class Column:
     weight: FloatArray
     map: FloatArray
     correlation: float
-    units: Units
+    units: IndependentUnits
     whole: bool
 
     @classmethod
-    def of(cls, scores: FloatArray, happened: AnyArray, units: Units, *, whole: bool, steps: bool = False) -> Column:
+    def of(
+        cls, scores: FloatArray, happened: AnyArray, units: IndependentUnits, *, whole: bool, steps: bool = False
+    ) -> Column:
         """Of a class's scores and whether it happened."""
         mass = units.row_mass
         cell, number = cells_of(scores, units, _MOST_CELLS)
@@ -159,7 +166,7 @@ def smooth_map(positive: FloatArray, weight: FloatArray, rows: float) -> FloatAr
     return np.asarray(isotonic_means(q * weight, weight), dtype=np.float64)
 
 
-def latent_correlation(q: FloatArray, happened: AnyArray, units: Units, *, whole: bool) -> float:
+def latent_correlation(q: FloatArray, happened: AnyArray, units: IndependentUnits, *, whole: bool) -> float:
     r"""Correlation of normal latents whose labels would hang together within groups as the residuals do.
 
     .. math:: \sum_{i \ne j} (y_i - q_i)(y_j - q_j) = \sum_{i \ne j} \sum_{t \ge 1} \frac{\rho^t}{t}

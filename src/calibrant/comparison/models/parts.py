@@ -13,7 +13,7 @@ from ...data.types import AnyArray, FloatArray
 from ...data.weights import run_starts
 from ...estimators.isotonic import isotonic_means
 from ...measure.scoring_rules import Brier, ScoringRule, matrix_of, score_rows
-from .units import Units
+from .units import IndependentUnits
 
 #: Most scores that are told apart in resamples: beyond, neighbours are pooled before the isotonic fit, which has
 #: about the cube root of n steps anyway.
@@ -33,7 +33,7 @@ def columns_of(p: Predictions) -> Sequence[int]:
     return np.unique(p.codes).tolist() if p.n_classes > 2 else [1 if p.positive is None else p.positive]
 
 
-def cells_of(scores: FloatArray, units: Units, most: int | None) -> tuple[AnyArray, int]:
+def cells_of(scores: FloatArray, units: IndependentUnits, most: int | None) -> tuple[AnyArray, int]:
     """Cell of each row, ascending with the score, and how many there are: at most ``most``, of about equal weights."""
     _, cell = np.unique(scores, return_inverse=True)
     cell = cell.reshape(-1)
@@ -77,7 +77,7 @@ def isotonic_fits(positive: FloatArray, weight: FloatArray, problem: AnyArray) -
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class TiedCells:
     """Some classes of one model, laid end to end: sums of weights and of outcomes at their scores, by units.
 
     Attributes
@@ -93,7 +93,7 @@ class Cells:
     problem: AnyArray
 
     @classmethod
-    def of(cls, columns: Sequence[tuple[AnyArray, int, AnyArray]], units: Units) -> Cells:
+    def of(cls, columns: Sequence[tuple[AnyArray, int, AnyArray]], units: IndependentUnits) -> TiedCells:
         """Of the cell of each row, their number, and whether the class came: of every class."""
         from scipy.sparse import vstack
 
@@ -127,28 +127,28 @@ class Refinements:
     n_classes : int
     """
 
-    tiles: tuple[Cells, ...]
+    tiles: tuple[TiedCells, ...]
     rules: dict[str, ScoringRule]
     n_classes: int
 
     @classmethod
     def of(
-        cls, p: Predictions, rules: dict[str, ScoringRule], units: Units, most: int | None = MOST_CELLS
+        cls, p: Predictions, rules: dict[str, ScoringRule], units: IndependentUnits, most: int | None = MOST_CELLS
     ) -> Refinements:
         """Of predictions whose rows all have weight; ``most`` cells a class at most, None for all distinct scores."""
         matrix = matrix_of(p)
-        tiles: list[Cells] = []
+        tiles: list[TiedCells] = []
         waiting: list[tuple[AnyArray, int, AnyArray]] = []
         size = 0
         for k in columns_of(p) if rules else ():
             cell, number = cells_of(matrix[:, k], units, most)
             if waiting and size + number > _TOGETHER:
-                tiles.append(Cells.of(waiting, units))
+                tiles.append(TiedCells.of(waiting, units))
                 waiting, size = [], 0
             waiting.append((cell, number, p.codes == k))
             size += number
         if waiting:
-            tiles.append(Cells.of(waiting, units))
+            tiles.append(TiedCells.of(waiting, units))
         return cls(tuple(tiles), rules, p.n_classes)
 
     def read(self, times: FloatArray) -> dict[str, tuple[FloatArray, FloatArray]]:
@@ -173,7 +173,7 @@ class Refinements:
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class ScoreParts:
     """Miscalibration and discrimination of several models by several scores.
 
     Attributes
@@ -187,16 +187,16 @@ class Parts:
 
     fits: tuple[Refinements, ...]
     losses: FloatArray
-    units: Units
+    units: IndependentUnits
 
     @classmethod
     def of(
         cls,
         models: Sequence[Predictions],
         rules: Mapping[str, ScoringRule],
-        units: Units,
+        units: IndependentUnits,
         most: int | None = MOST_CELLS,
-    ) -> Parts:
+    ) -> ScoreParts:
         """Of predictions whose rows all have weight."""
         losses = np.empty((len(rules), len(models), units.copies.size))
         for i, rule in enumerate(rules.values()):

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from ...data.predictions import Predictions
-from ...data.problem import OneVsRest, Problem, VectorProblem
+from ...data.problem import OneVsRestProblems, Problem, VectorProblem
 from ...data.types import AnyArray, FloatArray
 from ...estimators import Binned
 from ...notions import Notion
-from .units import Units
+from .units import IndependentUnits
 
 
-def problems_of(p: Predictions, notion: Notion) -> Problem | OneVsRest:
+def problems_of(p: Predictions, notion: Notion) -> Problem | OneVsRestProblems:
     """The 1-D problems of a notion; ValueError for one of vectors."""
     reduction = notion.reduce(p)
     if isinstance(reduction, VectorProblem):
@@ -47,11 +47,11 @@ class BinnedResiduals:
     residual: FloatArray
     mass: FloatArray
     scale: FloatArray
-    units: Units
+    units: IndependentUnits
 
     @classmethod
     def of(
-        cls, p: Predictions, notion: Notion, units: Units, rule: Callable[[float], float], most: int
+        cls, p: Predictions, notion: Notion, units: IndependentUnits, rule: Callable[[float], float], most: int
     ) -> BinnedResiduals:
         """Of predictions whose rows all have weight; ``rule`` gives the number of bins for a sample size."""
         reduction = problems_of(p, notion)

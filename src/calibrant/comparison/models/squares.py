@@ -13,7 +13,7 @@ from ...data.predictions import Predictions
 from ...data.types import FloatArray
 from ...notions import Notion
 from .residual_bins import BinnedResiduals
-from .units import Units
+from .units import IndependentUnits
 
 #: Bins of all problems of a model together: products of two models' bins are worked out pair by pair.
 MOST_BINS = 4096
@@ -49,7 +49,7 @@ class Squares:
     noise: Any
 
     @classmethod
-    def of(cls, p: Predictions, notion: Notion, units: Units) -> Squares:
+    def of(cls, p: Predictions, notion: Notion, units: IndependentUnits) -> Squares:
         """Of predictions whose rows all have weight; √n bins, for noise costs no bias here."""
         found = BinnedResiduals.of(p, notion, units, np.sqrt, MOST_BINS)
         residual, mass, bin_of = found.residual, found.mass, found.bin_of
@@ -73,7 +73,7 @@ class Squares:
         return np.asarray((self.noise.T @ self.noise.multiply(self.factor[:, None]).tocsr()).todense())
 
 
-def squares_covariance(models: Sequence[Squares], units: Units) -> tuple[FloatArray, FloatArray]:
+def squares_covariance(models: Sequence[Squares], units: IndependentUnits) -> tuple[FloatArray, FloatArray]:
     r"""Covariance (M, M) of squared errors, and the part of it that remains where all models are calibrated.
 
     .. math:: \sum_u \psi_u^2 - \tfrac12 \sum_{u \ne v} h_{uv}^2

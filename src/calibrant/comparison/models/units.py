@@ -20,7 +20,7 @@ _TOGETHER = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
-class Units:
+class IndependentUnits:
     """Independent units that rows belong to.
 
     Attributes
@@ -41,7 +41,7 @@ class Units:
     grouped: bool
 
     @classmethod
-    def of(cls, p: Predictions) -> Units:
+    def of(cls, p: Predictions) -> IndependentUnits:
         """Units of predictions whose rows all have weight."""
         weight = ones_or(p.weights, p.n_samples)
         if p.groups is not None:

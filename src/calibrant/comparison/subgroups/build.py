@@ -13,9 +13,9 @@ from ...data.checks import check_choice, check_int, check_level, check_resamples
 from ...data.predictions import Predictions
 from ...data.problem import Problem
 from ...data.progress import counted
+from ...data.public_function import InputOptions, verb
 from ...data.types import AnyArray, FloatArray, IntArray, Interval, Label, RandomState
 from ...data.validation import as_predictions
-from ...data.verbs import InputOptions, verb
 from ...estimators import Estimator
 from ...measure.curves.from_cells import describe
 from ...measure.estimation import estimate, resolve_estimator
@@ -23,7 +23,7 @@ from ...notions import Notion, Target, as_notion, only_problem
 from ...significance.multiple import benjamini_hochberg, holm
 from .membership import Subgroups, read_subgroups
 from .result import Subgroup, SubgroupColumn, SubgroupDifference, SubgroupReport
-from .rows import Rows
+from .rows import ProblemRows
 from .statistics import gap_interval, subgroup_pvalue
 from .subgroup_sums import PooledMap, SubgroupSums, gap_covariance, heterogeneity
 
@@ -243,10 +243,10 @@ class _Work:
                 ),
             )
 
-    def _rows(self, p: Predictions) -> Rows:
-        return Rows.of(only_problem(self.notion, p), p.groups)
+    def _rows(self, p: Predictions) -> ProblemRows:
+        return ProblemRows.of(only_problem(self.notion, p), p.groups)
 
-    def _gaps(self, rows: Rows, codes: AnyArray, sums: SubgroupSums, parts: Sequence[AnyArray]) -> FloatArray:
+    def _gaps(self, rows: ProblemRows, codes: AnyArray, sums: SubgroupSums, parts: Sequence[AnyArray]) -> FloatArray:
         """Covariances of the gaps of subgroups, (S, S)."""
         if rows.groups is None:
             return np.diag(sums.gap_variance)

@@ -12,7 +12,7 @@ from ...data.types import FloatArray, IntArray
 from ...data.weights import of_variances, ones_or
 
 
-class Rows(NamedTuple):
+class ProblemRows(NamedTuple):
     """Scores, outcomes, weights, and weights of variances: those themselves for repeats, else their squares.
 
     Of rows in groups also their codes, and the design effect of the mean residual.
@@ -27,7 +27,7 @@ class Rows(NamedTuple):
     design: float = 1.0
 
     @classmethod
-    def of(cls, problem: Problem, groups: IntArray | None = None) -> Rows:
+    def of(cls, problem: Problem, groups: IntArray | None = None) -> ProblemRows:
         """Rows of a problem that count."""
         design = 1.0
         s: FloatArray = problem.scores.astype(np.float64, copy=False)
@@ -44,10 +44,10 @@ class Rows(NamedTuple):
             design = float(design_effects(counted, groups, (1.0,))[0])
         return cls(s, o, w, of_variances(w, integral=problem.integral), problem.integral, groups, design)
 
-    def where(self, some: Any) -> Rows:
+    def where(self, some: Any) -> ProblemRows:
         """Some of the rows."""
         s, o, w = self.scores[some], self.outcomes[some], self.weights[some]
-        return Rows(s, o, w, w if self.times is self.weights else self.times[some], self.integral)
+        return ProblemRows(s, o, w, w if self.times is self.weights else self.times[some], self.integral)
 
     @property
     def total(self) -> float:

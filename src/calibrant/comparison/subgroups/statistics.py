@@ -10,9 +10,9 @@ import numpy as np
 from ...data.types import FloatArray, IntArray, Interval
 from ...data.weights import repeats, run_starts
 from ...significance.belt.polynomial import compressed
-from ...significance.drawn import kuiper_pvalue, ranges
-from ...significance.flipped import Flips
-from .rows import Rows
+from ...significance.kuiper import kuiper_pvalue, ranges
+from ...significance.sign_flips import Flips
+from .rows import ProblemRows
 
 #: Rows up to which the distribution of a sum of outcomes is worked out, in intervals and in p-values.
 _EXACT_INTERVAL, _EXACT_TEST = 200, 2000
@@ -26,7 +26,7 @@ _FINE, _MORE_DRAWN, _COARSE = 20, 20_000_000, 2
 _CELLS, _LARGE = 4096, 1 << 14
 
 
-def gap_interval(rows: Rows, level: float) -> Interval:
+def gap_interval(rows: ProblemRows, level: float) -> Interval:
     r"""Interval for the gap in the large: outcomes of odds :math:`e^a` times as large as stated, for which a is it?
 
     Those a whose sum of outcomes is not extreme, as mean gaps: by the exact distribution of the sum up to 200 rows,
@@ -94,7 +94,7 @@ def characteristic_pmf(chances: FloatArray) -> FloatArray:
 
 
 def _flipped_pvalue(
-    rows: Rows, groups: IntArray, test: str, n_draws: int, rng: np.random.Generator, smallest: float
+    rows: ProblemRows, groups: IntArray, test: str, n_draws: int, rng: np.random.Generator, smallest: float
 ) -> float:
     """p-value by signs of whole groups of rows; more draws where none of the first reaches what was observed."""
     residual = rows.outcomes - rows.scores
@@ -131,7 +131,9 @@ def outcomes_pmf(chances: FloatArray) -> FloatArray:
     return parts[0] if parts else np.ones(1)
 
 
-def subgroup_pvalue(rows: Rows, test: str, n_resamples: int, rng: np.random.Generator, smallest: float = 1.0) -> float:
+def subgroup_pvalue(
+    rows: ProblemRows, test: str, n_resamples: int, rng: np.random.Generator, smallest: float = 1.0
+) -> float:
     """p-value of a subgroup by one of the tests that :func:`subgroup_calibration` offers.
 
     ``smallest``: what it is compared with, 1 - level over the number of subgroups; draws are made to reach below.

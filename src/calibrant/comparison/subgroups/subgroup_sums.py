@@ -12,10 +12,10 @@ from ...data.predictions import effective_size
 from ...data.types import AnyArray, FloatArray
 from ...significance.belt.belt import fit_polynomial
 from ...significance.belt.polynomial import LogitSums
-from ...significance.flipped import Flips, share_at_least
 from ...significance.result import TestResult
+from ...significance.sign_flips import Flips, share_at_least
 from ...sums.logistic_fit import expit, logits_of
-from .rows import Rows
+from .rows import ProblemRows
 
 #: Rows worked on at a time: their features stay in the cache.
 _TILE = 1 << 14
@@ -35,7 +35,7 @@ class PooledMap(NamedTuple):
     theta: FloatArray
 
     @classmethod
-    def of(cls, rows: Rows) -> PooledMap | None:
+    def of(cls, rows: ProblemRows) -> PooledMap | None:
         """The curve, its degree chosen as by :func:`.calibration_belt`; None without a finite one."""
         size = effective_size(rows.weights, rows.scores.size, integral=rows.integral)
         size /= rows.design
@@ -94,7 +94,9 @@ class SubgroupSums:
     spread_all: FloatArray
 
     @classmethod
-    def of(cls, rows: Rows, partitions: Sequence[tuple[AnyArray, int]], pooled: PooledMap | None) -> list[SubgroupSums]:
+    def of(
+        cls, rows: ProblemRows, partitions: Sequence[tuple[AnyArray, int]], pooled: PooledMap | None
+    ) -> list[SubgroupSums]:
         """Of rows, and of the subgroup of each and the number of subgroups by one partition after the other."""
         d = 0 if pooled is None else pooled.theta.size
         by_subgroup = [np.zeros((9 + 2 * d, number)) for _, number in partitions]
@@ -138,7 +140,7 @@ class SubgroupSums:
         return np.asarray(np.maximum(np.maximum(centred, self.spread), self.stated) / self.weight**2)
 
 
-def gap_covariance(rows: Rows, codes: AnyArray, sums: SubgroupSums) -> FloatArray:
+def gap_covariance(rows: ProblemRows, codes: AnyArray, sums: SubgroupSums) -> FloatArray:
     """Covariances of the gaps of subgroups that share groups of rows, (S, S)."""
     from scipy.sparse import csr_array
 
@@ -150,7 +152,7 @@ def gap_covariance(rows: Rows, codes: AnyArray, sums: SubgroupSums) -> FloatArra
 
 
 def heterogeneity(
-    rows: Rows, codes: AnyArray, pooled: PooledMap | None, sums: SubgroupSums, rng: np.random.Generator
+    rows: ProblemRows, codes: AnyArray, pooled: PooledMap | None, sums: SubgroupSums, rng: np.random.Generator
 ) -> TestResult:
     """Score test of an intercept a subgroup, added to one polynomial logistic curve for all.
 
@@ -187,7 +189,7 @@ def heterogeneity(
 
 
 def _flipped(
-    rows: Rows,
+    rows: ProblemRows,
     codes: AnyArray,
     pooled: PooledMap,
     slopes: FloatArray,
@@ -206,7 +208,9 @@ def _flipped(
     return share_at_least(draws, statistic), f"{_DRAWS} draws of the signs of {flips.n_groups} groups"
 
 
-def _drawn(rows: Rows, chance: FloatArray, reach: FloatArray, statistic: float, rng: np.random.Generator) -> float:
+def _drawn(
+    rows: ProblemRows, chance: FloatArray, reach: FloatArray, statistic: float, rng: np.random.Generator
+) -> float:
     """p-value of a statistic by outcomes drawn with their chances."""
     whole = rows.weights.astype(np.int64) if rows.integral else None
     at_least, done, together = 0, 0, max(1, (1 << 21) // rows.scores.size)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...data.types import FloatArray, Label
 from ...estimators.base import MIN_LOCAL_SIZE, CellEstimator, Cells
-from ...estimators.fitted import DrawnFromNodes
+from ...estimators.model_cells import DrawnFromNodes
 from ...sums import BinMoments
 from ..inference.tied_scores import TiedScores
 from ..result import ReliabilityCurve

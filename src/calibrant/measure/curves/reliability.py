@@ -11,11 +11,11 @@ import numpy as np
 from ...data.checks import check_level, check_resamples
 from ...data.problem import Problem, VectorProblem
 from ...data.progress import counted
+from ...data.public_function import InputOptions, verb
 from ...data.types import Label, RandomState
 from ...data.validation import as_predictions
-from ...data.verbs import InputOptions, verb
 from ...estimators import AdaptiveKernel, Binned, CellEstimator, Density, Isotonic, ResidualKernel
-from ...estimators.named import NAMES, estimator_named
+from ...estimators.names import NAMES, estimator_named
 from ...notions import Classwise, Notion, TopLabel, as_notion
 from ..inference.tied_scores import MOST, TiedScores
 from ..result import ReliabilityCurve
@@ -145,13 +145,13 @@ def reliability_curve(
     reduction = chosen.reduce(predictions)
     if isinstance(reduction, VectorProblem):
         raise ValueError(f"notion {chosen.name!r} has no curve: its score is a vector; use 'confidence' or 'classwise'")
-    drawn = Drawn(reader, chosen.name, level, band, n_resamples, random_state)
+    drawn = CurveSpec(reader, chosen.name, level, band, n_resamples, random_state)
     if len(reduction) == 1 and not chosen.per_class:
         return drawn.of_rows(reduction[0])
     return {one.label: drawn.of_rows(one) for one in counted(reduction, "classes")}
 
 
-class Drawn:
+class CurveSpec:
     """How curves are made: judged options, and one source of randomness for all of them."""
 
     def __init__(

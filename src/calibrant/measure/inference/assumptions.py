@@ -32,9 +32,9 @@ from ...data.problem import Reduction, VectorProblem
 from ...data.types import Interval
 from ...sums import uniform_edges
 from ..question import Question
+from .betting_bound import lower_bound
 from .pooled_gaps import Pools, same_scores, upper_bound, upper_bound_of_rows
 from .rows_alike import Part, RowsAlike
-from .sign_bets import lower_bound
 
 #: Shares of ``1 - level``: of the lower end, of the upper end for every truth, and of the one under an assumption.
 LOW, FREE, NARROW = 0.5, 0.3, 0.2

@@ -19,7 +19,8 @@ Approximations, all of them felt:
 * the shape of the gaps is taken from the data, after the estimator's own smoothing: what a bin or a kernel averages
   away is not put back, so an estimator that blurs much covers the blurred error and not the true one;
 * outcomes within a cell share one probability and are drawn as normal; of rows in groups also with what groups have in
-  common: shifts and two smooth parts of the residuals have design effects of their own (:mod:`calibrant.sums.shared`);
+  common: shifts and two smooth parts of the residuals have design effects of their own
+  (:mod:`calibrant.sums.design_effects`);
 * classes of a one-vs-rest problem are drawn independently and the spread of their mean is widened by
   :math:`\sqrt{1 + 0.876/(K-1)}`, the factor for exchangeable classes under calibration (for K = 2 the two problems are
   each other's mirror image and one stands for both).
@@ -39,14 +40,14 @@ import numpy as np
 from ...data.problem import Problem
 from ...data.progress import counted, progress_bar
 from ...data.types import AnyArray, FloatArray, Interval
-from ...estimators.base import CellEstimator, Estimator, Held
-from ...estimators.fitted import as_grid
+from ...estimators.base import CellEstimator, Estimator, ResampleInputs
+from ...estimators.model_cells import as_grid
 from ...estimators.norm import mean_power, root
-from ...estimators.path import SCALES, Path
 from ...estimators.residual import ResidualKernel
-from ...sums.shared import Shared
+from ...estimators.truth_path import SCALES, TruthPath
+from ...sums.design_effects import Shared
 from ..question import Question, sums_up
-from .unified import reach
+from .acceptance_region import reach
 
 #: Numbers drawn at a time at most, but for so many samples.
 _MOST, _LEAST = 1 << 22, 100
@@ -66,7 +67,7 @@ def sums_paths(
     *,
     counts: bool = False,
     scales: FloatArray = SCALES,
-) -> list[Path]:
+) -> list[TruthPath]:
     """Paths of an estimator that reads sums, of problems side by side, each with noise of its own.
 
     Outcomes in a cell are drawn as normal, or as ``counts``: where a sum over many classes with few positives each is
@@ -85,13 +86,13 @@ def sums_paths(
 
 
 def _paths(
-    held: Held,
+    held: ResampleInputs,
     norm: float,
     n_resamples: int,
     noise: Sequence[np.random.Generator],
     counts: bool,
     scales: FloatArray,
-) -> Iterator[Path]:
+) -> Iterator[TruthPath]:
     reader, base = held.reader, held.sums
     scores, counted, positive = (np.atleast_2d(v) for v in base.atoms)  # (r, m)
     scores = np.nan_to_num(scores)
@@ -111,7 +112,7 @@ def _paths(
         expected = (counted * chances).reshape(-1, scores.shape[-1])
         truths = reader.read(base.redrawn(counted, expected), norm).reshape(scales.size, -1)
     data = reader.read(base.redrawn(counted, positive), norm)
-    return (Path(powers[:, i], truths[:, i], float(data[i])) for i in range(len(data)))
+    return (TruthPath(powers[:, i], truths[:, i], float(data[i])) for i in range(len(data)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,7 +264,9 @@ class CountedDraws(Draws):
         return np.asarray(self.positives[truth])
 
 
-def row_path(estimator: Estimator, problem: Problem, norm: float, n_resamples: int, rng: np.random.Generator) -> Path:
+def row_path(
+    estimator: Estimator, problem: Problem, norm: float, n_resamples: int, rng: np.random.Generator
+) -> TruthPath:
     """Path of any estimator of rows, by drawing outcomes for every row: cost ``11 n_resamples`` estimates.
 
     The gaps are those of :class:`ResidualKernel` over scores, and the truth at a scale is what the estimator gives when
@@ -284,10 +287,10 @@ def row_path(estimator: Estimator, problem: Problem, norm: float, n_resamples: i
             powers[i, r] = read((uniform < chance(scale)).astype(np.float64))
     for i, scale in enumerate(SCALES):
         truths[i] = read(chance(scale))
-    return Path(powers, truths, estimator.power(problem, norm))
+    return TruthPath(powers, truths, estimator.power(problem, norm))
 
 
-def invert(paths: Sequence[Path], question: Question, largest: float) -> tuple[Interval, float]:
+def invert(paths: Sequence[TruthPath], question: Question, largest: float) -> tuple[Interval, float]:
     """Interval and median-unbiased value for the combined error of a question's problems."""
     nothing = Interval(float("nan"), float("nan")), float("nan")
     observed = question.combine(np.array([p.observed for p in paths]))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...data.problem import OneVsRest, Problem
+from ...data.problem import OneVsRestProblems, Problem
 from ...data.types import AnyArray, FloatArray, IntArray
 from ..question import Question
 
@@ -51,7 +51,7 @@ class RowsAlike:
     classes: int
 
     @classmethod
-    def of(cls, reduction: Problem | OneVsRest, question: Question) -> RowsAlike:
+    def of(cls, reduction: Problem | OneVsRestProblems, question: Question) -> RowsAlike:
         """Those of a question's problems; of two classes that mirror each other, the first."""
         wanted = len(question.informative)
         shared = question.dependent and wanted > 1

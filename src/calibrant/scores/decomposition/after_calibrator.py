@@ -9,15 +9,15 @@ import numpy as np
 
 from ...calibrators import Calibrator, named_calibrator
 from ...calibrators.crossval import held_out
-from ...calibrators.inputs import Sample
+from ...calibrators.inputs import CalibrationSample
 from ...calibrators.select import candidates_for
-from ...comparison.models.units import Units
+from ...comparison.models.units import IndependentUnits
 from ...data.types import AnyArray, FloatArray, Interval
 from ...measure.scoring_rules import ScoringRule
 from .row_means import limits, mean_of
 
 
-def judged_calibrator(calibrator: Any, sample: Sample) -> Calibrator:
+def judged_calibrator(calibrator: Any, sample: CalibrationSample) -> Calibrator:
     """Judge the ``calibrator`` argument: a name or a value, made ready for a sample."""
     one = named_calibrator(calibrator, sample.n_classes) if isinstance(calibrator, str) else calibrator
     if not isinstance(one, Calibrator):
@@ -40,7 +40,7 @@ class RowParts:
     refinement: FloatArray
     uncertainty: FloatArray
     irreducible: FloatArray | None
-    units: Units
+    units: IndependentUnits
 
     def parts(self) -> dict[str, float]:
         """Means over rows."""
@@ -82,7 +82,11 @@ class RowParts:
 
 
 def after_calibrator(
-    rule: ScoringRule, sample: Sample, stated: FloatArray, one: Calibrator, folds: list[tuple[AnyArray, AnyArray]]
+    rule: ScoringRule,
+    sample: CalibrationSample,
+    stated: FloatArray,
+    one: Calibrator,
+    folds: list[tuple[AnyArray, AnyArray]],
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Losses of each row: of the scores, of a calibrator fitted to the other folds, and of the base rates."""
     calibrated, _ = held_out(one, sample, folds)

@@ -10,8 +10,8 @@ import numpy as np
 
 from ...calibrators import Calibrator
 from ...calibrators.crossval import folds_of
-from ...calibrators.inputs import Sample
-from ...comparison.models.units import Units
+from ...calibrators.inputs import CalibrationSample
+from ...comparison.models.units import IndependentUnits
 from ...data.predictions import Predictions, effective_size
 from ...data.types import AnyArray, FloatArray, RandomState
 from ...data.weights import of_variances
@@ -53,8 +53,8 @@ class CrossFitted:
     random_state: RandomState
 
     @cached_property
-    def _sample(self) -> Sample:
-        return Sample.of(self.p)
+    def _sample(self) -> CalibrationSample:
+        return CalibrationSample.of(self.p)
 
     @cached_property
     def _stated(self) -> FloatArray:
@@ -71,9 +71,9 @@ class CrossFitted:
         return folds_of(self._sample.codes, self.cv, seed, groups)
 
     @cached_property
-    def _units(self) -> Units:
+    def _units(self) -> IndependentUnits:
         w = self.p.weights
-        return Units.of(self.p if w is None or w.all() else self.p.subset(w > 0))
+        return IndependentUnits.of(self.p if w is None or w.all() else self.p.subset(w > 0))
 
     @cached_property
     def _design(self) -> float:

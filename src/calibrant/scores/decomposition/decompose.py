@@ -6,18 +6,18 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ...comparison.models.units import Units
+from ...comparison.models.units import IndependentUnits
 from ...data.checks import check_choice, check_int, check_level, check_resamples
 from ...data.predictions import Predictions
+from ...data.public_function import InputOptions, verb
 from ...data.types import AnyArray, FloatArray, RandomState
 from ...data.validation import as_predictions
-from ...data.verbs import InputOptions, verb
 from ...data.weights import ones_or
 from ...estimators import Binned
 from ...measure.scoring_rules import Brier, ScoringRule, as_rule, matrix_of
 from .observed import ESTIMATORS, observer_of
 from .parts_of_sums import decompose_sums
-from .resampled_parts import Rows, resampled_intervals
+from .resampled_parts import ScoredRows, resampled_intervals
 from .result import Decomposition
 
 
@@ -186,7 +186,7 @@ def decompose(
         )
     stated, codes, weights = _counted(p)
     observer = observer_of(stated, estimator, n_bins, strategy, p.eps, weights, integral=p.integral_weights)
-    rows = Rows(rule, stated, codes, weights, observer, true, _units(p), p.integral_weights)
+    rows = ScoredRows(rule, stated, codes, weights, observer, true, _units(p), p.integral_weights)
     parts = rows.parts()
     intervals = {}
     if n_resamples:
@@ -197,9 +197,9 @@ def decompose(
     return found if gains is None else crossed.bounded(found, gains)
 
 
-def _units(p: Predictions) -> Units | None:
+def _units(p: Predictions) -> IndependentUnits | None:
     """What the rows that count belong to; None where they are independent."""
-    return None if p.groups is None else Units.of(p if p.weights is None else p.subset(p.weights > 0))
+    return None if p.groups is None else IndependentUnits.of(p if p.weights is None else p.subset(p.weights > 0))
 
 
 def _counted(p: Predictions) -> tuple[FloatArray, AnyArray, FloatArray]:

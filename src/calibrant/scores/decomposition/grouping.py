@@ -9,7 +9,7 @@ import numpy as np
 
 from ...calibrators import Calibrator
 from ...calibrators.crossval import FLOOR, fit_quietly
-from ...calibrators.inputs import Sample
+from ...calibrators.inputs import CalibrationSample
 from ...data.types import AnyArray, FloatArray, IntArray
 from ...measure.scoring_rules import ScoringRule
 from .level_sets import level_sets
@@ -26,7 +26,7 @@ class Grouping:
     """What the gain of features is read from: a sample, regions, a calibrator of its scores, and folds."""
 
     rule: ScoringRule
-    sample: Sample
+    sample: CalibrationSample
     weights: FloatArray  # in rows
     stated: FloatArray
     calibrator: Calibrator

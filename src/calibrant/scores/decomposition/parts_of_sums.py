@@ -8,12 +8,12 @@ import numpy as np
 
 from ...data.checks import check_choice
 from ...data.weights import ones_or
-from ...measure.kept import ProblemSums
 from ...measure.scoring_rules import Brier, Log, ScoringRule, as_rule
 from ...measure.streaming import Accumulator
+from ...measure.sums_by_class import ProblemSums
 from ...sums import BinMoments
 from .observed import ESTIMATORS, observer_of
-from .resampled_parts import Rows
+from .resampled_parts import ScoredRows
 from .result import Decomposition
 
 _SINGLE = Brier("half")
@@ -82,7 +82,7 @@ def _parts(
     observer = observer_of(
         stated, "exact" if estimator == "binned" else estimator, 1, "uniform", 0.0, weights, integral=True
     )
-    return Rows(rule, stated, codes, weights, observer, None).parts()
+    return ScoredRows(rule, stated, codes, weights, observer, None).parts()
 
 
 def _total(rule: ScoringRule, sums: Accumulator) -> float | None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...comparison.models.overfit import latent_correlation
-from ...comparison.models.units import Units
+from ...comparison.models.units import IndependentUnits
 from ...data.types import AnyArray, FloatArray, Interval
 from ...measure.scoring_rules import Brier, ScoringRule
 from .observed import Observer
@@ -20,7 +20,7 @@ _CLIP = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class ScoredRows:
     """Stated probabilities, what happened, and what finds the observed frequencies: all that parts are made of."""
 
     rule: ScoringRule
@@ -30,7 +30,7 @@ class Rows:
     observer: Callable[[AnyArray], Observer]
     true: FloatArray | None
     #: What rows belong to, where they are not independent; and whether weights are numbers of rows.
-    units: Units | None = None
+    units: IndependentUnits | None = None
     whole: bool = True
 
     def resamples(self, number: int, rng: np.random.Generator) -> Iterator[AnyArray]:
@@ -77,7 +77,7 @@ def realised(rule: ScoringRule, p: FloatArray, codes: AnyArray) -> FloatArray:
 
 
 def resampled_intervals(
-    rows: Rows, parts: dict[str, float], n_resamples: int, level: float, rng: np.random.Generator
+    rows: ScoredRows, parts: dict[str, float], n_resamples: int, level: float, rng: np.random.Generator
 ) -> dict[str, Interval]:
     """Basic bootstrap intervals: as far from the estimate, on the other side, as resamples are from it."""
     n = len(rows.codes)
@@ -109,7 +109,7 @@ def resampled_intervals(
     return out
 
 
-def _calibrations_of_calibrated(rows: Rows, n_draws: int, rng: np.random.Generator) -> FloatArray:
+def _calibrations_of_calibrated(rows: ScoredRows, n_draws: int, rng: np.random.Generator) -> FloatArray:
     """The calibration that these scores would show if they were true: labels are drawn from them.
 
     Those of a group hang together as the residuals do: by normal latents of one correlation, the largest of any class
@@ -135,7 +135,7 @@ def _calibrations_of_calibrated(rows: Rows, n_draws: int, rng: np.random.Generat
     return out
 
 
-def _correlation(rows: Rows) -> float:
+def _correlation(rows: ScoredRows) -> float:
     """Largest correlation of the latents of one class against the rest; of two classes one is enough."""
     if rows.units is None:
         return 0.0

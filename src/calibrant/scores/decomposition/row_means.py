@@ -6,17 +6,17 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ...comparison.models.units import Units
+from ...comparison.models.units import IndependentUnits
 from ...data.types import FloatArray, Interval
 
 
-def mean_of(units: Units, values: FloatArray) -> float:
+def mean_of(units: IndependentUnits, values: FloatArray) -> float:
     """Weighted mean."""
     return float(units.row_mass @ values / units.total)
 
 
 def limits(
-    units: Units, values: Mapping[str, FloatArray], level: float, *, sides: int = 2, least: float = 0.0
+    units: IndependentUnits, values: Mapping[str, FloatArray], level: float, *, sides: int = 2, least: float = 0.0
 ) -> dict[str, Interval]:
     """Intervals ``mean ± t · se`` of means over independent units; of one side, the upper end is infinite.
 

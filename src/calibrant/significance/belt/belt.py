@@ -10,10 +10,10 @@ import numpy as np
 
 from ...data.checks import check_choice, check_fraction, check_int, check_level, is_real
 from ...data.problem import Problem
+from ...data.public_function import InputOptions, verb
 from ...data.result import Picture, Table, plain
 from ...data.types import FloatArray, Interval, Label
 from ...data.validation import as_predictions
-from ...data.verbs import InputOptions, verb
 from ...data.weights import ones_or
 from ...notions import Notion, as_notion, only_problem
 from ...sums.logistic_fit import expit, logits_of

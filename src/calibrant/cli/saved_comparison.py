@@ -15,7 +15,7 @@ _FORMAT, _VERSION = "calibrant-comparison", 1
 
 
 @dataclass(frozen=True)
-class Told:
+class SavedComparison:
     """The choice, the comparison as JSON holds it, and what to print of it."""
 
     chosen: str
@@ -35,7 +35,7 @@ class Told:
             typer.echo("calibrant: the comparison of --from is of other rows than these, which are fitted to", err=True)
 
 
-def read_comparison(path: Path) -> Told:
+def read_comparison(path: Path) -> SavedComparison:
     """What `calibrant compare --save` or `--json` wrote; ValueError says what is wrong with anything else."""
     from ..calibrators.select import NAMED
 
@@ -54,7 +54,9 @@ def read_comparison(path: Path) -> Told:
         raise ValueError(f"--from {path}: {', '.join(bad)} missing or of another kind")
     if found["chosen"] not in NAMED:
         raise ValueError(f"--from {path}: the choice must be one of {', '.join(NAMED)}; got {found['chosen']!r}")
-    return Told(found["chosen"], found, "\n".join([found["title"], "", *textwrap.wrap(found["verdict"], 98)]))
+    return SavedComparison(
+        found["chosen"], found, "\n".join([found["title"], "", *textwrap.wrap(found["verdict"], 98)])
+    )
 
 
 def _some(classes: list[Any]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..data.predictions import Predictions
-from ..data.problem import OneVsRest, Problem
+from ..data.problem import OneVsRestProblems, Problem
 from ..data.types import AnyArray, FloatArray, Label
 from ..sums import BinMoments, Bins, Grid, GridMoments, uniform_edges
 
@@ -33,7 +33,7 @@ class ProblemSums:
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
+class SumsByClass:
     """Sums of a notion's problems, some of them together, by what names them (``CellEstimator._needs``)."""
 
     labels: tuple[Label, ...]
@@ -43,7 +43,7 @@ class Kept:
     histogram: Bins = FINE
 
     @classmethod
-    def of(cls, problems: Problem | OneVsRest, needs: Sequence[Any]) -> Kept:
+    def of(cls, problems: Problem | OneVsRestProblems, needs: Sequence[Any]) -> SumsByClass:
         """Sums of rows."""
         parts = []
         for a in range(0, len(problems), TOGETHER):
@@ -52,7 +52,7 @@ class Kept:
         domain = problems.domain if isinstance(problems, Problem) else (0.0, 1.0)
         return cls(problems.labels, domain, tuple(parts))
 
-    def __add__(self, other: Kept) -> Kept:
+    def __add__(self, other: SumsByClass) -> SumsByClass:
         if self.histogram != other.histogram:
             cells = math.gcd(self.histogram.edges.n_bins, other.histogram.edges.n_bins)
             return self.coarsened(cells) + other.coarsened(cells)
@@ -65,7 +65,7 @@ class Kept:
         """Whether there is a fine histogram."""
         return bool(self.parts) and self.histogram in self.parts[0]
 
-    def in_groups(self, effects: FloatArray) -> Kept:
+    def in_groups(self, effects: FloatArray) -> SumsByClass:
         """Sums of rows that hang together, where these took them for independent; design effects are (problems, 5)."""
         parts = []
         for i, part in enumerate(self.parts):
@@ -74,7 +74,7 @@ class Kept:
             parts.append({need: sums.in_groups(some, each) for need, sums in part.items()})
         return replace(self, parts=tuple(parts))
 
-    def coarsened(self, cells: int) -> Kept:
+    def coarsened(self, cells: int) -> SumsByClass:
         """The same with fewer fine cells, which divide those kept."""
         edges = self.histogram.edges
         every = np.arange(0, edges.n_bins + 1, edges.n_bins // cells)
@@ -123,6 +123,6 @@ def aligned(problems: Problem, p: Predictions) -> Problem:
     return replace(problems, label=p.classes, share=shares, starts=starts, design=design, effects=effects)
 
 
-def added(a: Kept | None, b: Kept | None) -> Kept | None:
+def added(a: SumsByClass | None, b: SumsByClass | None) -> SumsByClass | None:
     """Sums of both pieces, or of the one that has some."""
     return a + b if a is not None and b is not None else a if b is None else b

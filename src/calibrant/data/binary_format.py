@@ -40,7 +40,7 @@ _DTYPES = frozenset({"f8", "f4", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1",
 
 
 @dataclass(frozen=True)
-class Seal:
+class BinaryFormat:
     """A format: its first eight bytes, its version, and what it holds, in words.
 
     Parameters

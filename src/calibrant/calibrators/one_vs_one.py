@@ -11,8 +11,8 @@ from sklearn.base import clone
 from ..data.checks import check_choice
 from ..data.types import FloatArray, IntArray
 from .base import EPS, BinaryCalibrator, Calibrator
-from .fields import Field, Fitted, Numbers, Several
-from .inputs import Sample, Scores
+from .inputs import CalibrationSample, Scores
+from .saved_state import Field, Fitted, Numbers, Several
 from .temperature import softmax
 
 COUPLINGS = ("quadratic", "likelihood")
@@ -86,12 +86,12 @@ class OneVsOne(Calibrator):
         self.input = input
         self.labels = labels
 
-    def _check(self, sample: Sample) -> None:
+    def _check(self, sample: CalibrationSample) -> None:
         check_choice("coupling", self.coupling, COUPLINGS)
         if not isinstance(self.calibrator, BinaryCalibrator):
             raise TypeError(f"calibrator must be a binary calibrator such as PlattScaling(); got {self.calibrator!r}")
 
-    def _fit(self, sample: Sample) -> None:
+    def _fit(self, sample: CalibrationSample) -> None:
         parts = []
         for i, j in _pairs(sample.n_classes):
             rows = (sample.codes == i) | (sample.codes == j)

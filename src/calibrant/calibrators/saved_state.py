@@ -144,7 +144,7 @@ class Word(Field):
 
 
 @dataclass(frozen=True)
-class Record(Field):
+class MappingField(Field):
     """A mapping from names."""
 
     def judge(self, name: str, value: Any, sizes: Sizes) -> None:

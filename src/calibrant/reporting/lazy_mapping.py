@@ -9,7 +9,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Made(Mapping[K, V]):
+class LazyMapping(Mapping[K, V]):
     """Names and what makes their values, each once. What makes them holds all it needs: no rows, and its own seed."""
 
     def __init__(self, makers: Mapping[K, Callable[[], V]]) -> None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..data.types import FloatArray
-from .judged import Held, need, need_shape
+from .field_checks import CheckedFields, need, need_shape
 
 
 class Shared(NamedTuple):
@@ -51,7 +51,7 @@ def written(parts: FloatArray | None) -> dict[str, Any]:
     return {} if parts is None else {"parts": parts.tolist()}
 
 
-def held_parts(held: Held) -> FloatArray | None:
+def held_parts(held: CheckedFields) -> FloatArray | None:
     """Inverse of :func:`written`."""
     return None if held.data.get("parts") is None else held.numbers("parts")
 

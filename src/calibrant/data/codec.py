@@ -32,7 +32,7 @@ def reading_saved() -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Coder:
+class Codec:
     """How values become JSON, and JSON values.
 
     Parameters

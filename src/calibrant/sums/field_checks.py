@@ -16,7 +16,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class Held:
+class CheckedFields:
     """Fields of serialised sums; all methods raise ValueError, KeyError or TypeError for what is not there."""
 
     data: Mapping[str, Any]
@@ -70,12 +70,12 @@ def need_shape(shape: tuple[int, ...], **fields: AnyArray) -> None:
 
 
 @contextmanager
-def judged(name: str, data: Any) -> Iterator[Held]:
+def judged(name: str, data: Any) -> Iterator[CheckedFields]:
     """Fields of serialised sums of a kind; whatever is wrong with them becomes a ValueError that says which."""
     if not isinstance(data, Mapping):
         raise ValueError(f"not a serialised {name}: {str(data)[:40]!r}")
     try:
         with np.errstate(all="ignore"):
-            yield Held(data)
+            yield CheckedFields(data)
     except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"not a serialised {name}: {error}") from error

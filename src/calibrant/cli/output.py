@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast
 import polars as pl
 import typer
 
-from ..data.asked import Asked
+from ..data.audience import Audience
 from ..data.printable import printable, printable_lines
 from ..data.writing import check_free, replacing, scratch_file
 from ..exceptions import CalibrantWarning
@@ -82,7 +82,7 @@ def _end_cleanly() -> None:
 
 def of_command(result: R) -> R:
     """A report or a comparison whose advice names what can be typed here."""
-    return cast(R, replace(cast(Any, result), asked=Asked.COMMAND))
+    return cast(R, replace(cast(Any, result), asked=Audience.COMMAND))
 
 
 def as_text(result: Any, as_json: bool) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 
-class Asked(Enum):
+class Audience(Enum):
     """From Python, by the command, or by the command for a page, which others read too."""
 
     PYTHON = "python"
@@ -13,9 +13,9 @@ class Asked(Enum):
     PAGE = "page"
 
     @property
-    def for_page(self) -> Asked:
+    def for_page(self) -> Audience:
         """The same for an exported page."""
-        return Asked.PYTHON if self is Asked.PYTHON else Asked.PAGE
+        return Audience.PYTHON if self is Audience.PYTHON else Audience.PAGE
 
     def names(self, call: str, command: str) -> str:
         """A call of Python, its command, or the command and the call."""
@@ -24,4 +24,4 @@ class Asked(Enum):
     def option(self, name: str) -> str:
         """``goal=`` or ``--goal``."""
         call, command = f"{name}=", f"--{name}"
-        return f"{command}, in Python {call}" if self is Asked.PAGE else self.names(call, command)
+        return f"{command}, in Python {call}" if self is Audience.PAGE else self.names(call, command)

@@ -62,7 +62,7 @@ def estimator_named(text: str) -> Estimator:
 
     Examples
     --------
-    >>> from calibrant.estimators.named import estimator_named
+    >>> from calibrant.estimators.names import estimator_named
     >>> estimator_named("density:scott:triweight")
     Density(bandwidth='scott', kernel='triweight')
     >>> estimator_named("binned:sqrt:quantile").strategy

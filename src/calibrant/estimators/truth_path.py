@@ -13,7 +13,7 @@ SCALES = np.array([0.0, 0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0])
 
 
 @dataclass(frozen=True, eq=False)
-class Path:
+class TruthPath:
     """Estimates and truths along :data:`SCALES`.
 
     Attributes
