@@ -99,7 +99,7 @@ def test_rows_far_from_all_others(orientation, monkeypatch):
     assert cal.calibration_error(y, f, **problem) == pytest.approx(value, rel=1e-9)
 
 
-def testthreads_change_nothing(monkeypatch):
+def test_threads_change_nothing(monkeypatch):
     rng = np.random.default_rng(9)
     y, f, _ = sample(5, 1600, rng)
     estimator = cal.estimators.DirichletKernel(0.05, "query", "cross", residual=True)

@@ -1,4 +1,4 @@
-"""What commands read: options that name a file and its columns (`Source`), what they are (`Columns`), and rows."""
+"""What commands read: options that name a file and its columns (`Source`), what they are (`FileColumns`), and rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Columns`: which columns of a frame are read, and what its labels are. Judged once, before any row is read."""
+"""`FrameColumns`: which columns of a frame are read, and what its labels are. Judged once, before any row is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Kept`: the sums of a notion's problems, by what estimators name them."""
+"""`SumsByClass`: the sums of a notion's problems, by what estimators name them."""
 
 from __future__ import annotations
 

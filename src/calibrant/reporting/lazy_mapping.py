@@ -1,4 +1,4 @@
-"""`Made`: a mapping whose values are made when they are first asked for."""
+"""`LazyMapping`: a mapping whose values are computed when they are first read."""
 
 from __future__ import annotations
 
