@@ -35,8 +35,8 @@ class ClassMixture:
     Examples
     --------
     >>> import numpy as np
-    >>> from calibrant.benchmark.mixtures import Mixture
-    >>> mixture = Mixture.draw(3, 2, np.random.default_rng(0))
+    >>> from calibrant.benchmark.mixtures import ClassMixture
+    >>> mixture = ClassMixture.draw(3, 2, np.random.default_rng(0))
     >>> X, y = mixture.sample(5, np.random.default_rng(1))
     >>> mixture.posterior(X).sum(axis=1).round(12)
     array([1., 1., 1., 1., 1.])
