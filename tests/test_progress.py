@@ -103,13 +103,13 @@ def test_terminal_is_left_clean_by_what_is_raised():
 def test_verbs_say_how_far_they_are():
     said = _on_terminal("""
         import numpy as np, calibrant as cal
-        from calibrant.comparison.models.units import Units
-        draws = Units.draws
+        from calibrant.comparison.models.units import IndependentUnits
+        draws = IndependentUnits.draws
         def slowly(self, *args):
             for one in draws(self, *args):
                 wait()
                 yield one
-        Units.draws = slowly
+        IndependentUnits.draws = slowly
         p = np.random.default_rng(0).random(3000)
         cal.compare_models(p > 0.4, {"a": p, "b": p**2}, n_resamples=2000)
     """)
