@@ -129,9 +129,14 @@ def parts(room_name, base):
 
 
 @pytest.mark.parametrize("kind", parts("estimators", cal.estimators.Estimator), ids=lambda kind: kind.__name__)
-def test_an_estimator_shows_its_parameters_and_three_verbs(kind):
+def test_an_estimator_shows_its_parameters_and_four_verbs(kind):
     parameters = set(inspect.signature(kind).parameters)
-    assert {name for name in dir(made(kind)) if not name.startswith("_")} - parameters <= {"power", "read", "summarize"}
+    assert {name for name in dir(made(kind)) if not name.startswith("_")} - parameters <= {
+        "fit",
+        "power",
+        "read",
+        "summarize",
+    }
 
 
 @pytest.mark.parametrize(

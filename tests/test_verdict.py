@@ -25,13 +25,6 @@ def too_sharp(s):
     return expit(logit(s) / 2)
 
 
-class Decided:
-    """A test that rejects or not, by so much."""
-
-    def __init__(self, excess):
-        self.rejects, self.excess = excess > 0, excess
-
-
 @pytest.mark.parametrize(
     ("low", "value", "excess", "expected"),
     [
@@ -48,10 +41,10 @@ def test_the_test_decides_where_the_interval_starts(low, value, excess, expected
     s = rng.random(100)
     estimate = cal.estimate((rng.random(100) < s).astype(int), s, random_state=0)
     given = replace(estimate, value=value, interval=Interval(low, 0.1), corrected=0.0)
-    found = settled(given, Decided(excess))
+    found = settled(given, excess)
     assert found.interval == (expected, 0.1)
     assert found.corrected == expected
-    unknown = settled(replace(given, value=np.nan, interval=Interval(np.nan, np.nan)), Decided(excess))
+    unknown = settled(replace(given, value=np.nan, interval=Interval(np.nan, np.nan)), excess)
     assert unknown.interval.low > 0 or not excess
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
@@ -262,6 +262,10 @@ class CellEstimator(Estimator, ABC):
     def read(self, sums: Any, norm: float) -> FloatArray:
         """``errorᵖ`` from sums with leading axes (…), of that shape; see :func:`.norm.mean_power`."""
 
+    def fit(self, sums: Any) -> FittedSums:
+        """What is found in sums: value, curve and interval read it."""
+        return FittedSums(self, sums)
+
     def _powers(self, problems: Problem | OneVsRestProblems, norm: float) -> FloatArray:
         """``errorᵖ`` of every problem, (R,), some of them at a time."""
         parts = [np.reshape(self.read(self.summarize(tile), norm), -1) for tile in problems.tiles()]
@@ -302,6 +306,35 @@ class CellEstimator(Estimator, ABC):
 
 
 @dataclass(frozen=True, eq=False)
+class FittedSums:
+    """Sums as an estimator reads them: each number is computed once, whoever asks for it.
+
+    Attributes
+    ----------
+    estimator : CellEstimator
+    sums : sums of problems, with a leading axis
+    """
+
+    estimator: CellEstimator
+    sums: Any
+    _known: dict[float, FloatArray] = field(default_factory=dict, init=False, repr=False)
+
+    def powers(self, norm: float) -> FloatArray:
+        """``errorᵖ`` of every problem."""
+        if norm not in self._known:
+            self._known[norm] = self.estimator.read(self.sums, norm)
+        return self._known[norm]
+
+    def first(self, problems: int) -> FittedSums:
+        """Of the first ones of the problems."""
+        return self.estimator.fit(self.sums[:problems])
+
+
+#: Draws (…, n) of what follows from recalibration maps, from the cells of problems and their drawn maps.
+Functional = Callable[[Any, Any], FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
 class ErrorDraws:
     """Posterior of the errors of problems, (…) leading axes.
 
@@ -313,16 +346,49 @@ class ErrorDraws:
         Log of the evidence for a deviation against that for exact calibration.
     corrected : bool
         Whether what each drawn map misses of the outcomes is in its error, which may then be below 0.
+    functionals : tuple of ndarray
+        Of the same maps, what was to be told of them beside their errors; with leading axes (…) too.
     """
 
     powers: FloatArray
     log_odds: FloatArray
     corrected: bool = False
+    functionals: tuple[FloatArray, ...] = ()
+
+    @classmethod
+    def joined(cls, parts: Sequence[ErrorDraws]) -> ErrorDraws:
+        """Draws of several parts of the problems, one part after the other."""
+        powers, log_odds = (np.concatenate(each) for each in zip(*((d.powers, d.log_odds) for d in parts), strict=True))
+        functionals = tuple(np.concatenate(each) for each in zip(*(d.functionals for d in parts), strict=True))
+        return cls(powers, log_odds, parts[0].corrected, functionals)
 
 
 class PosteriorEstimator(CellEstimator):
     """An estimator that knows how uncertain it is: its intervals come from draws, not from a bootstrap."""
 
+    def fit(self, sums: Any) -> FittedPosterior:
+        """What is found in sums: value, curve, draws and interval read it."""
+        return FittedPosterior(self, sums)
+
     @abstractmethod
-    def _draws(self, sums: Any, norm: float, n_draws: int, rng: np.random.Generator) -> ErrorDraws:
-        """Draw the errors of all problems from their posteriors, each with noise of its own."""
+    def _draws(
+        self, sums: Any, norm: float, n_draws: int, rng: np.random.Generator, functionals: Sequence[Functional] = ()
+    ) -> ErrorDraws:
+        """Draw the errors of all problems from their posteriors, each with noise of its own; and functionals of them.
+
+        A posterior takes much memory: it is fitted for some problems at a time, all is read off the same draws, and it
+        is forgotten.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class FittedPosterior(FittedSums):
+    """Sums as an estimator with a posterior reads them."""
+
+    estimator: PosteriorEstimator
+
+    def draws(
+        self, norm: float, n_draws: int, rng: np.random.Generator, functionals: Sequence[Functional] = ()
+    ) -> ErrorDraws:
+        """Draws of the errors of all problems, and of functionals of the same maps."""
+        return self.estimator._draws(self.sums, norm, n_draws, rng, functionals)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +12,7 @@ from ..sums import Grid, GridMoments
 from ..sums.design_effects import Shared
 from . import laplace
 from .adaptive import AdaptiveKernel
-from .base import CellEstimator, ErrorDraws, PosteriorEstimator
+from .base import CellEstimator, ErrorDraws, Functional, PosteriorEstimator
 from .laplace import APART, ENDS, Component, Prior, RankCells
 from .laplace_draws import draw_gaps
 from .norm import LARGE_NORM
@@ -167,17 +167,43 @@ class EmpiricalBayes(PosteriorEstimator):
             out[some] = expected_power(cells, self._prior_for(sums.low), norm)
         return out.reshape(sums.shape)
 
-    def _draws(self, sums: GridMoments, norm: float, n_draws: int, rng: np.random.Generator) -> ErrorDraws:
+    def _draws(
+        self,
+        sums: GridMoments,
+        norm: float,
+        n_draws: int,
+        rng: np.random.Generator,
+        functionals: Sequence[Functional] = (),
+    ) -> ErrorDraws:
         """Draw the errors under :data:`WIDE`, whatever the prior of the number, corrected for p ≤ 32."""
         powers, log_odds = np.full((len(sums.rows), n_draws), np.nan), np.full(len(sums.rows), np.nan)
+        values: list[list[FloatArray]] = [[] for _ in functionals]
+        places: list[IntArray] = []
         shared = Shared.of(sums.rows)
         if shared is not None:  # as many rows as say the same of what is rough; what groups share, apart
             sums = replace(sums.rows, squares=sums.rows.squares * shared.rough)
         for some, cells in rank_cells(sums, max(1, _DRAWN // n_draws)):
             if shared is not None:
                 cells = replace(cells, shared=shared.smooth[some] / shared.rough[some, None])
-            powers[some], log_odds[some] = draw_powers(cells, norm, n_draws, rng)
-        return ErrorDraws(powers.reshape(*sums.shape, n_draws), log_odds.reshape(sums.shape), norm <= LARGE_NORM)
+            drawn = draw_gaps(cells, WIDE, laplace.fit(cells, WIDE), n_draws, rng)
+            powers[some], log_odds[some] = drawn.mean_power(norm), drawn.log_odds
+            places.append(some)
+            for found, functional in zip(values, functionals, strict=True):
+                found.append(functional(cells, drawn))
+        return ErrorDraws(
+            powers.reshape(*sums.shape, n_draws),
+            log_odds.reshape(sums.shape),
+            norm <= LARGE_NORM,
+            tuple(_placed(places, found, sums.shape) for found in values),
+        )
+
+
+def _placed(places: Sequence[IntArray], found: Sequence[FloatArray], shape: tuple[int, ...]) -> FloatArray:
+    """What was found of some problems after others, (…, n), in the order of all; NaN where there are no samples."""
+    out = np.full((int(np.prod(shape)), found[0].shape[-1] if found else 1), np.nan)
+    for some, values in zip(places, found, strict=True):
+        out[some] = values
+    return out.reshape(*shape, -1)
 
 
 def rank_cells(grid: GridMoments, most: int) -> Iterator[tuple[IntArray, RankCells]]:
@@ -325,11 +351,3 @@ def folded(mean: FloatArray, sd: FloatArray) -> FloatArray:
 
     ratio = np.divide(np.abs(mean), sd, out=np.full(mean.shape, np.inf), where=sd > 0)
     return np.asarray(sd * np.sqrt(2 / np.pi) * np.exp(-0.5 * ratio**2) + np.abs(mean) * erf(ratio / np.sqrt(2)))
-
-
-def draw_powers(
-    cells: RankCells, norm: float, n_draws: int, rng: np.random.Generator, prior: Prior = WIDE
-) -> tuple[FloatArray, FloatArray]:
-    """Draws of ``errorᵖ``, (…, n_draws), and the log odds of a deviation, (…)."""
-    drawn = draw_gaps(cells, prior, laplace.fit(cells, prior), n_draws, rng)
-    return drawn.mean_power(norm), drawn.log_odds

@@ -35,6 +35,10 @@ class DrawnMaps(NamedTuple):
     missed: FloatArray
     log_odds: FloatArray
 
+    def every(self, step: int) -> DrawnMaps:
+        """One draw in so many."""
+        return self._replace(**{name: getattr(self, name)[..., ::step, :] for name in ("gap", "share", "missed")})
+
     def mean(self, value: FloatArray, slope: FloatArray) -> FloatArray:
         """Draws (…, n_draws) of the mean of a function of the gap, with its values and slopes at the gaps drawn.
 

@@ -18,7 +18,7 @@ from ..data.public_function import InputOptions, verb
 from ..data.types import FloatArray, Interval, RandomState
 from ..data.validation import as_predictions
 from ..estimators import CellEstimator, DirichletKernel, EmpiricalBayes, Estimator, SimplexBinned
-from ..estimators.base import ErrorDraws, EstimatorWithSE, PosteriorEstimator
+from ..estimators.base import ErrorDraws, EstimatorWithSE, FittedPosterior, FittedSums, Functional
 from ..estimators.names import as_estimator
 from ..estimators.norm import combine, root, to_power
 from ..estimators.truth_path import TruthPath
@@ -34,7 +34,7 @@ from .result import Estimate, ReliabilityCurve
 #: What intervals take for granted where nothing else is named.
 _ESTIMATORS_OWN = SmoothMap()
 #: Draws from a posterior for every resample that other intervals take: they cost less.
-_POSTERIOR = 5
+POSTERIOR = 5
 
 
 @verb(grouped=True, of_sums=lambda sums, **options: sums.calibration_error(**options))
@@ -278,32 +278,43 @@ def estimate_from_sums(
     estimator: CellEstimator, parts: Iterable[Any], question: Question, n_resamples: int, rng: np.random.Generator
 ) -> Estimate:
     """:func:`estimate` from sums of the question's problems, some at a time: the same in memory and out of it."""
+    return estimate_from_fits(map(estimator.fit, parts), question, n_resamples, rng)[0]
+
+
+def estimate_from_fits(
+    fits: Iterable[FittedSums],
+    question: Question,
+    n_resamples: int,
+    rng: np.random.Generator,
+    functionals: Sequence[Functional] = (),
+) -> tuple[Estimate, ErrorDraws]:
+    """:func:`estimate_from_sums` of sums that were fitted; and draws of the posterior, if there is one."""
     powers: list[FloatArray] = []
     posteriors: list[ErrorDraws] = []
     paths: list[TruthPath] = []
     curve: Callable[[], ReliabilityCurve] | None = None
     draws, wanted = few_draws(question, n_resamples), len(question.informative)
     resamples = min(fewest(wanted), draws) if sums_up(question) else draws
-    for sums in parts:
-        powers.append(estimator.read(sums, question.norm))
+    known = 0
+    for fit in fits:
+        estimator = fit.estimator
+        powers.append(fit.powers(question.norm))
         if len(question) == 1:
-            curve = partial(_curve, estimator, sums[0], question, n_resamples, int(rng.integers(2**63)))
-        known = sum(len(p) for p in powers[:-1])
-        some = range(max(0, min(len(powers[-1]), wanted - known)))
-        part = sums if len(some) == len(powers[-1]) else sums[some.start : some.stop]
-        if isinstance(estimator, PosteriorEstimator):
-            posteriors.append(estimator._draws(part, question.norm, _POSTERIOR * draws, rng))
+            curve = partial(_curve, estimator, fit.sums[0], question, n_resamples, int(rng.integers(2**63)))
+        problems = len(powers[-1])
+        some = max(0, min(problems, wanted - known))
+        known += problems
+        part = fit if some == problems else fit.first(some)
+        if isinstance(part, FittedPosterior):
+            posteriors.append(part.draws(question.norm, POSTERIOR * draws, rng, functionals))
         else:
-            noise = _noise(rng, len(some))
-            paths += sums_paths(estimator, part, question.norm, resamples, noise, counts=adds_up(question))
+            noise = _noise(rng, some)
+            paths += sums_paths(estimator, part.sums, question.norm, resamples, noise, counts=adds_up(question))
     values = np.concatenate(powers)
     if not posteriors:
-        return _inverted(estimator, values, paths, question, curve)
-    powers_drawn, log_odds = (
-        np.concatenate(each) for each in zip(*((d.powers, d.log_odds) for d in posteriors), strict=True)
-    )
-    both = ErrorDraws(powers_drawn, log_odds, posteriors[0].corrected)
-    return _result(estimator, values, credible(both, question.informative), question, curve)
+        return _inverted(estimator, values, paths, question, curve), ErrorDraws(np.empty((0, 0)), np.empty(0))
+    drawn = ErrorDraws.joined(posteriors)
+    return _result(estimator, values, credible(drawn, question.informative), question, curve), drawn
 
 
 def _known(value: float, estimator: Estimator, n_samples: int, notion: str) -> float:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from ..measure.result import Estimate
 from ..significance.report_test import SumsTest
 from ..significance.result import TestResult
 from ..sums import GridMoments
+from .lazy_mapping import LazyMapping
 
 #: What matters at a base rate of one half, as a share of the outcome's standard deviation.
 MATERIAL = 0.1
@@ -62,25 +64,59 @@ class Evidence(Result):
     status: str
     matters: bool | None
     test: TestResult
-    detectable: float
     tolerance: float
-    rows_needed: float
+    _power: Mapping[str, tuple[float, float]] = field(repr=False, compare=False)
+
+    @property
+    def detectable(self) -> float:
+        """Computed when it is first read."""
+        return self._power["power"][0]
+
+    @property
+    def rows_needed(self) -> float:
+        """Computed when it is first read."""
+        return self._power["power"][1]
+
+    def _shown(self) -> Iterable[tuple[str, Any]]:
+        names = ("status", "matters", "test", "detectable", "tolerance", "rows_needed")
+        return ((name, getattr(self, name)) for name in names)
 
     @classmethod
-    def of(cls, found: SumsTest, estimate: Estimate, grids: Sequence[GridMoments], tolerance: float | None) -> Evidence:
-        """Judge what was found, at the level of an estimate's :func:`settled` interval."""
-        test, power = found.result, found.power
-        bar = usual_tolerance(grids, found.question, power.n_samples) if tolerance is None else tolerance
+    def of(
+        cls,
+        found: SumsTest,
+        estimate: Estimate,
+        grids: Sequence[GridMoments],
+        tolerance: float | None,
+        drawn_again: Callable[[], SumsTest],
+    ) -> Evidence:
+        """Judge what was found, at the level of an estimate's :func:`settled` interval.
+
+        The draws of the test are many: if its power is read later, they are ``drawn_again``.
+        """
+        test = found.result
+        bar = usual_tolerance(grids, found.question, found.n_samples) if tolerance is None else tolerance
         low, high = estimate.interval
         matters = None if np.isnan(test.pvalue) else True if low >= bar else False if high <= bar else None
         status = "miscalibrated" if found.rejects else "undecided" if matters is None else "no evidence"
-        needed = power.rows_for(bar)
-        if status == "undecided" and high > bar:
-            # The interval must shrink as well, with the root of n.
-            needed = max(needed, power.n_samples * (high / bar) ** 2)
-        elif status == "no evidence":
-            needed = min(needed, power.n_samples)
-        return cls(status, matters, test, power.detectable, bar, needed)
+        power: Mapping[str, tuple[float, float]]
+        if status == "undecided":  # the verdict tells it
+            power = {"power": _power_of(found, bar, status, high)}
+        else:
+            power = LazyMapping({"power": lambda: _power_of(drawn_again(), bar, status, high)})
+        return cls(status, matters, test, bar, power)
+
+
+def _power_of(test: SumsTest, bar: float, status: str, high: float) -> tuple[float, float]:
+    """The error that a test detects, and the rows that one as large as the bar needs."""
+    power = test.power
+    needed = power.rows_for(bar)
+    if status == "undecided" and high > bar:
+        # The interval must shrink as well, with the root of n.
+        needed = max(needed, power.n_samples * (high / bar) ** 2)
+    elif status == "no evidence":
+        needed = min(needed, power.n_samples)
+    return power.detectable, needed
 
 
 def usual_tolerance(grids: Sequence[GridMoments], question: Question, n_samples: float) -> float:
@@ -109,18 +145,18 @@ def check_tolerance(tolerance: float | None) -> float | None:
     return None if tolerance is None else check_fraction("tolerance", tolerance)
 
 
-def settled(estimate: Estimate, test: SumsTest) -> Estimate:
-    """An estimate whose interval starts above 0 exactly where the test rejects.
+def settled(estimate: Estimate, excess: float) -> Estimate:
+    """An estimate whose interval starts above 0 exactly where the test rejects, by its :attr:`.SumsTest.excess`.
 
     The test decides, for its size is exact whatever the prior and the estimator. Where it does not reject, the interval
     starts at 0, and so holds the truth more often. Where it does and the interval started at 0, it starts at what the
     statistic exceeds its threshold by, a lower limit of its own, or at the value if that is less (but above 0).
     """
     low, high = estimate.interval
-    if not test.rejects:
+    if not excess > 0:
         low = 0.0 if low > 0 else low
     elif not low > 0:
-        low = min(test.excess, estimate.value) if estimate.value > 0 else test.excess
+        low = min(excess, estimate.value) if estimate.value > 0 else excess
         high = max(high, low) if high == high else 1.0
     corrected = min(max(estimate.corrected, low), high) if estimate.corrected == estimate.corrected else low
     return replace(estimate, interval=Interval(low, high), corrected=corrected)

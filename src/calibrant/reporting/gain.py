@@ -1,28 +1,22 @@
-"""`RepairGain`: what a perfect repair would gain, by the posterior that the default estimator has of the gaps."""
+"""`RepairGain`: what a perfect repair would gain, by the maps that the default estimator draws."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from ..data.checks import check_fraction
 from ..data.result import Result
 from ..data.types import AnyArray, FloatArray, Interval
-from ..estimators import laplace
-from ..estimators.base import ErrorDraws
-from ..estimators.empirical_bayes import WIDE, rank_cells
+from ..estimators.base import ErrorDraws, Functional
 from ..estimators.laplace import RankCells
-from ..estimators.laplace_draws import DrawnMaps, draw_gaps
+from ..estimators.laplace_draws import DrawnMaps
+from ..measure.estimation import POSTERIOR
 from ..measure.inference.posterior import credible
-from ..measure.question import Question, few_draws
-from ..sums import GridMoments
+from ..measure.question import Question
 
-#: Draws from the posterior of a single problem.
-DRAWS = 400
-#: Rank cells worked on at a time, times draws.
-_TOGETHER = 1 << 19
 #: A drawn chance is taken for so far from 0 and 1 at least where logits are.
 _EDGE = 1e-12
 #: Parts that a cell's scores are cut into, to tell which side of a threshold they are on.
@@ -61,29 +55,22 @@ class RepairGain(Result):
     changed_interval: Interval | None = None
 
     @classmethod
-    def of(
-        cls, sums: Iterable[GridMoments], question: Question, low: float, threshold: float | None, seed: int
-    ) -> RepairGain:
-        """Draw the gaps of a question's problems; ``low`` is the least calibration error, 0 for none.
+    def of(cls, draws: ErrorDraws, question: Question, low: float, threshold: float | None) -> RepairGain:
+        """Read the :func:`gain_functionals` of draws; ``low`` is the least calibration error, 0 for none.
 
         An error e costs e² of Brier's score at least (Jensen), and 2 e² of log-loss (Pinsker).
         """
-        rng = np.random.default_rng(seed)
         asked = question.informative
-        parts, left = [], len(asked)
-        for part in sums:
-            some = part.rows[: min(left, len(part.rows))]
-            left -= len(some)
-            parts.append(_draws(some, few_draws(asked, DRAWS), threshold, rng))
-            if not left:
-                break
-        log_odds, brier, log_loss, *moved = (np.concatenate(each) for each in zip(*parts, strict=True))
-        changed = _read(ErrorDraws(moved[0], log_odds), asked, low, 0.0) if moved else (None, None)
-        brier_gain, log_gain = (
-            _read(ErrorDraws(brier, log_odds, corrected=True), asked, low, low**2),
-            _read(ErrorDraws(log_loss, log_odds, corrected=True), asked, low, 2 * low**2),
-        )
-        return cls(*log_gain, *brier_gain, threshold, *changed)
+        each = [ErrorDraws(values, draws.log_odds, corrected=i < 2) for i, values in enumerate(draws.functionals)]
+        found = [_read(one, asked, low, least) for one, least in zip(each, (low**2, 2 * low**2, 0.0), strict=False)]
+        (brier, log_loss), changed = found[:2], found[2] if threshold is not None else (None, None)
+        return cls(*log_loss, *brier, threshold, *changed)
+
+
+def gain_functionals(threshold: float | None) -> list[Functional]:
+    """What drawn maps say of gains in Brier's score and in log-loss, and of decisions if there is a threshold."""
+    gains = [_brier, _log_loss] + ([] if threshold is None else [partial(_changed, threshold=threshold)])
+    return [partial(_thinned, gain) for gain in gains]
 
 
 def check_threshold(threshold: float | None) -> float | None:
@@ -91,25 +78,22 @@ def check_threshold(threshold: float | None) -> float | None:
     return None if threshold is None else check_fraction("threshold", threshold)
 
 
-def _draws(
-    sums: GridMoments, n_draws: int, threshold: float | None, rng: np.random.Generator
-) -> tuple[FloatArray, ...]:
-    """Log odds of a deviation (R,), and draws of the gains in Brier's score and log-loss and of changes, (R, D)."""
+def _thinned(gain: Functional, cells: RankCells, drawn: DrawnMaps) -> FloatArray:
+    """As many draws of a gain as other intervals take: they cost more than those of an error."""
+    return gain(cells, drawn.every(POSTERIOR))
+
+
+def _brier(cells: RankCells, drawn: DrawnMaps) -> FloatArray:
+    return drawn.mean_power(2)
+
+
+def _log_loss(cells: RankCells, drawn: DrawnMaps) -> FloatArray:
     from scipy.special import expit, logit, rel_entr
 
-    log_odds = np.full(len(sums), np.nan)
-    gains = [np.full((len(sums), n_draws), np.nan) for _ in range(2 if threshold is None else 3)]
-    for some, cells in rank_cells(sums, max(1, _TOGETHER // n_draws)):
-        drawn = draw_gaps(cells, WIDE, laplace.fit(cells, WIDE), n_draws, rng)
-        stated = expit(cells.logit)[..., None, :]
-        right = np.clip(stated + drawn.gap, 0.0, 1.0)
-        divergence = rel_entr(right, stated) + rel_entr(1 - right, 1 - stated)
-        log_odds[some] = drawn.log_odds
-        gains[0][some] = drawn.mean_power(2)
-        gains[1][some] = drawn.mean(divergence, logit(np.clip(right, _EDGE, 1 - _EDGE)) - logit(stated))
-        if threshold is not None:
-            gains[2][some] = _changed(cells, drawn, threshold)
-    return (log_odds, *gains)
+    stated = expit(cells.logit)[..., None, :]
+    right = np.clip(stated + drawn.gap, 0.0, 1.0)
+    divergence = rel_entr(right, stated) + rel_entr(1 - right, 1 - stated)
+    return drawn.mean(divergence, logit(np.clip(right, _EDGE, 1 - _EDGE)) - logit(stated))
 
 
 def _changed(cells: RankCells, drawn: DrawnMaps, threshold: float) -> FloatArray:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..data.digits import half_width, known, pvalue_text
+from ..data.digits import pvalue_text
 from ..data.notebook import drawing, strips
 from ..data.types import FloatArray, Label
 from ..measure.result import Estimate, ReliabilityCurve
@@ -19,6 +19,7 @@ from .text import (
     change_of,
     class_digits,
     class_note,
+    error_rows,
     footnote,
     in_groups,
     known_interval,
@@ -75,6 +76,7 @@ def _about(report: Report) -> dict[str, Any]:
         "by_class": report.per_class if len(report.classes) > 2 else (),
         "listed": _LISTED,
         "class_note": class_note(report),
+        "errors": error_rows(report),
         **_TABLES,
         "score": score_of(report.n_samples),
         "repair": repair(report),
@@ -87,16 +89,11 @@ def _strips_of(rows: Iterable[Estimate | ClassRow]) -> list[str]:
     return strips(*zip(*told, strict=True)) if told else []
 
 
-def _corrected(e: Estimate) -> str:
-    return known(e.corrected, half_width(*e.interval))
-
-
 #: What tables of a page are written with.
 _TABLES = {
     "pvalue_text": pvalue_text,
     "known_interval": known_interval,
     "class_digits": class_digits,
-    "corrected": _corrected,
     "strips": _strips_of,
 }
 

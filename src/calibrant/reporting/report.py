@@ -97,7 +97,9 @@ class Report(Picture, Table):
     headline : Estimate
         Calibration error by the chosen estimator.
     estimates : mapping of name to Estimate
-        The main estimators side by side, and the maximum calibration error.
+        The main estimators side by side, and the maximum calibration error. Each is computed when it is first read.
+    values : mapping of name to float
+        The same without intervals, which of many classes take longer than all else.
     per_class : tuple of ClassRow
         Class-wise table, worst first, with an interval and a test of each class; empty for a 1-D ``y_prob``. As a data
         frame: :meth:`classes_frame`.
@@ -146,6 +148,7 @@ class Report(Picture, Table):
     per_class: Sequence[ClassRow] = ()
     curves: Curves | None = None
     class_curves: Mapping[Label, Curves] = field(default_factory=dict)
+    values: Mapping[str, float] = field(default_factory=dict)
     positive: Label = None
     weighted: bool = False
     streamed: bool = False

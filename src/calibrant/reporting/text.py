@@ -5,12 +5,13 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ..data.digits import half_width, known, pvalue_text, signed
 from ..data.printable import printable
+from ..measure.question import MANY
 from ..measure.result import Estimate, ReliabilityCurve
 from ..measure.scoring_rules import brier_words
 from .verdict import gain_digits
@@ -42,7 +43,7 @@ def render(report: Report) -> str:
         "",
         f"{'calibration error (' + r.notion + ')':<46}{'value':>9}{'interval':>20}{'corrected':>12}",
     ]
-    lines += [_row(name, e) for name, e in r.estimates.items()]
+    lines += [row.text() for row in error_rows(r)]
     if r.bins is not None:
         lines += ["", *_diagram(r.bins, "rows" if r.n_groups is None else "as rows")]
     if r.per_class:
@@ -108,10 +109,33 @@ def class_note(r: Report) -> str:
     )
 
 
-def _row(name: str, e: Estimate) -> str:
-    value, low, high = known_interval(e)
-    corrected = known(e.corrected, half_width(*e.interval))
-    return f"{_short(name, 45):<46}{value:>9}{f'{low} – {high}':>20}{corrected:>12}"
+class ErrorRow(NamedTuple):
+    """A line of the table of estimators; without an interval, only its name and value."""
+
+    name: str
+    value: str
+    interval: str = ""
+    corrected: str = ""
+    estimate: Estimate | None = None
+
+    @classmethod
+    def of(cls, name: str, e: Estimate) -> ErrorRow:
+        """With the digits that the interval allows."""
+        value, low, high = known_interval(e)
+        return cls(name, value, f"{low} – {high}", known(e.corrected, half_width(*e.interval)), e)
+
+    def text(self) -> str:
+        """At most 100 columns."""
+        return f"{_short(self.name, 45):<46}{self.value:>9}{self.interval:>20}{self.corrected:>12}".rstrip()
+
+
+def error_rows(r: Report) -> list[ErrorRow]:
+    """Estimators, the headline's first; of many classes, the others come without intervals, which take long."""
+    if len(r.headline.per_class) < MANY:
+        return [ErrorRow.of(name, e) for name, e in r.estimates.items()]
+    (first, _), *others = r.values.items()
+    spread = half_width(*r.headline.interval)
+    return [ErrorRow.of(first, r.headline), *(ErrorRow(name, known(value, spread)) for name, value in others)]
 
 
 def known_interval(e: Estimate) -> tuple[str, str, str]:
@@ -162,6 +186,8 @@ def footnote(r: Report) -> str:
         "below its value; they start at 0 unless the p-value is evidence of miscalibration. 'corrected' is the "
         "median-unbiased value. The gain of a repair is that of replacing each score by the true frequency at it."
     )
+    if len(r.headline.per_class) >= MANY:
+        note += " Of so many classes, only the first estimator's interval is shown: the table of estimators has all."
     if r.streamed:
         note += f" Rows were streamed: edges of equal-mass bins are rounded to 1/{r.n_cells}."
     if r.n_groups is None:
