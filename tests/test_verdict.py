@@ -9,7 +9,7 @@ from scipy.special import expit, logit, rel_entr
 
 import calibrant as cal
 from calibrant.reporting.evidence import settled
-from calibrant.reporting.score_regions import regions
+from calibrant.reporting.verdict import regions
 from calibrant.results import Interval
 from calibrant.sums import BinMoments, uniform_edges
 

@@ -32,9 +32,9 @@ from .estimators import Binned as Binned
 from .estimators import EmpiricalBayes as EmpiricalBayes
 from .measure.curves.reliability import reliability_curve as reliability_curve
 from .measure.ece import expected_calibration_error as expected_calibration_error
+from .measure.ece import squared_calibration_error as squared_calibration_error
 from .measure.estimation import calibration_error as calibration_error
 from .measure.estimation import estimate as estimate
-from .measure.squared import squared_calibration_error as squared_calibration_error
 from .monitoring.monitor import CalibrationMonitor as CalibrationMonitor
 from .plot import ReliabilityDisplay as ReliabilityDisplay
 from .reporting.assemble import report as report

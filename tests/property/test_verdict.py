@@ -8,7 +8,7 @@ import pytest
 from scipy.special import expit, logit
 
 import calibrant as cal
-from calibrant.reporting.score_regions import LEAST_ROWS
+from calibrant.reporting.verdict import LEAST_ROWS
 
 OPENINGS = {
     "miscalibrated": "Evidence of miscalibration (p = ",

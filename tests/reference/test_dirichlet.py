@@ -8,7 +8,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 import calibrant as cal
-from calibrant.estimators import simplex_kernel, threads
+from calibrant.estimators import simplex_kernel
 
 #: The first rows of a sample of K = 3, logits rounded to two digits, and what a plain double loop makes of them.
 LOGITS = np.array(
@@ -104,19 +104,19 @@ def test_threads_change_nothing(monkeypatch):
     y, f, _ = sample(5, 1600, rng)
     estimator = cal.estimators.DirichletKernel(0.05, "query", "cross", residual=True)
     with threadpool_limits(1):
-        assert threads.allowed() == 1
+        assert simplex_kernel.allowed() == 1
         alone = cal.calibration_error(y, f, notion="canonical", estimator=estimator)
-    monkeypatch.setattr(threads, "allowed", lambda: 2)
+    monkeypatch.setattr(simplex_kernel, "allowed", lambda: 2)
     seen = set()
-    threads.in_threads(lambda start: seen.add(threading.get_ident()) or time.sleep(0.01), range(20), 1 << 30)
+    simplex_kernel.in_threads(lambda start: seen.add(threading.get_ident()) or time.sleep(0.01), range(20), 1 << 30)
     assert len(seen) == 2
     assert cal.calibration_error(y, f, notion="canonical", estimator=estimator) == alone
 
 
 def test_an_error_in_a_thread_is_raised(monkeypatch):
-    monkeypatch.setattr(threads, "allowed", lambda: 2)
+    monkeypatch.setattr(simplex_kernel, "allowed", lambda: 2)
     with pytest.raises(ZeroDivisionError):
-        threads.in_threads(lambda start: 1 // start, range(3), 1 << 30)
+        simplex_kernel.in_threads(lambda start: 1 // start, range(3), 1 << 30)
 
 
 def test_marginal_and_confidence_are_the_binary_version():

@@ -15,10 +15,10 @@ from .base import Runs as Runs
 from .beta import BetaKernel as BetaKernel
 from .binned import Binned as Binned
 from .crossfit import CrossFit as CrossFit
-from .cumulative import Cumulative as Cumulative
 from .density import Density as Density
 from .dirichlet import DirichletKernel as DirichletKernel
 from .empirical_bayes import EmpiricalBayes as EmpiricalBayes
+from .isotonic import Cumulative as Cumulative
 from .isotonic import Isotonic as Isotonic
 from .kernel_error import KernelCalibrationError as KernelCalibrationError
 from .laplace import Component as Component

@@ -9,11 +9,10 @@ from .base import Estimator
 from .beta import BetaKernel
 from .binned import STRATEGIES, Binned
 from .crossfit import CrossFit
-from .cumulative import Cumulative
 from .density import Density
 from .dirichlet import DirichletKernel
 from .empirical_bayes import EmpiricalBayes
-from .isotonic import Isotonic
+from .isotonic import Cumulative, Isotonic
 from .kernel_error import KernelCalibrationError
 from .parametric import Parametric
 from .residual import ResidualKernel

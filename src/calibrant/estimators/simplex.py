@@ -13,9 +13,8 @@ from ..data.types import AnyArray, FloatArray
 from ..data.weights import ones_or
 from ..sums import resolve_n_bins
 from ..sums.edges import EDGE_UNITS
-from .base import Estimator
+from .base import SCALES, Estimator, TruthPath
 from .norm import vector_power
-from .truth_path import SCALES, TruthPath
 
 #: Numbers drawn for an interval in all, and held at once.
 _DRAWN_NUMBERS, _BLOCK_NUMBERS = 4_000_000, 1_000_000

@@ -18,10 +18,9 @@ from ..data.public_function import InputOptions, verb
 from ..data.types import FloatArray, Interval, RandomState
 from ..data.validation import as_predictions
 from ..estimators import CellEstimator, DirichletKernel, EmpiricalBayes, Estimator, SimplexBinned
-from ..estimators.base import ErrorDraws, EstimatorWithSE, FittedPosterior, FittedSums, Functional
+from ..estimators.base import ErrorDraws, EstimatorWithSE, FittedPosterior, FittedSums, Functional, TruthPath
 from ..estimators.names import as_estimator
 from ..estimators.norm import combine, root, to_power
-from ..estimators.truth_path import TruthPath
 from ..exceptions import UndefinedErrorWarning
 from ..notions import Notion, as_notion
 from .curves.from_cells import curve_from, describe

@@ -12,8 +12,8 @@ from ...data.predictions import Predictions
 from ...data.types import FloatArray
 from ...estimators import Estimator
 from ...estimators.norm import combine
+from ...measure.ece import DEFAULT
 from ...measure.scoring_rules import ScoringRule, score_rows
-from ...measure.squared import DEFAULT
 from ...notions import Notion
 from .gaps import Gaps
 from .overfit import N_DRAWS, overfits

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...data.types import FloatArray
-from ...estimators.truth_path import SCALES
+from ...estimators.base import SCALES
 from ...sums import BinMoments
 from .intervals import accepted
 
