@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
 
 import numpy as np
+
+T = TypeVar("T")
+
+#: Characters of a value that an error shows; of a longer one it shows the type.
+_LONGEST = 200
 
 
 def is_real(value: Any) -> bool:
@@ -26,19 +31,76 @@ def check_int(name: str, value: Any, least: int, most: int | None = None, *, ins
     return int(value)
 
 
-def check_positive(name: str, value: Any) -> float:
-    """Judge an argument that must be a finite number above 0."""
-    if not is_real(value) or not 0 < float(value) < np.inf:
-        raise ValueError(f"{name} must be a number above 0; got {value!r}")
+def check_number(
+    name: str,
+    value: Any,
+    *,
+    least: float = -np.inf,
+    above: float = -np.inf,
+    most: float = np.inf,
+    below: float = np.inf,
+    instead: str = "",
+) -> float:
+    """Judge an argument that must be a finite number within limits.
+
+    The limits ``least`` and ``most`` are allowed themselves, ``above`` and ``below`` are not.
+    ``instead`` says what else is allowed, as ``"'auto' or "``.
+    """
+    if not is_real(value) or not (np.isfinite(value) and least <= value <= most and above < value < below):
+        limits = [
+            f"{word} {limit:g}"
+            for word, limit in ((">=", least), ("above", above), ("<=", most), ("below", below))
+            if np.isfinite(limit)
+        ]
+        wanted = f"a number {' and '.join(limits)}" if limits else "a finite number"
+        raise ValueError(f"{name} must be {instead}{wanted}; got {value!r}")
     return float(value)
 
 
-def check_choice(name: str, value: Any, allowed: Iterable[str]) -> str:
-    """Judge an argument that must be one of some names."""
-    names = tuple(allowed)
-    if not isinstance(value, str) or value not in names:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, names))}; got {value!r}")
+def check_positive(name: str, value: Any, *, instead: str = "") -> float:
+    """Judge an argument that must be a finite number above 0."""
+    return check_number(name, value, above=0, instead=instead)
+
+
+def check_choice(name: str, value: Any, allowed: Iterable[T], *, instead: str = "") -> T:
+    """Judge an argument that must be one of some names, numbers or None; ``instead`` says what else is allowed."""
+    choices = tuple(allowed)
+    for choice in choices:
+        if isinstance(value, type(choice)) and value == choice:
+            return choice
+    raise ValueError(f"{name} must be {instead}one of {', '.join(map(repr, choices))}; got {value!r}")
+
+
+def check_type(name: str, value: Any, kind: type | tuple[type, ...], wanted: str = "") -> Any:
+    """Judge an argument that must be of a type; ``wanted`` says so in words."""
+    if not isinstance(value, kind):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        received = repr(value)
+        if len(received) > _LONGEST:  # of a frame or an array: its type says more
+            received = type(value).__name__
+        raise TypeError(f"{name} must be {wanted or ' or '.join(k.__name__ for k in kinds)}; got {received}")
     return value
+
+
+def check_names(name: str, values: Any, kind: type | tuple[type, ...] = object, wanted: str = "") -> dict[str, Any]:
+    """Judge an argument that must map names to values of a type, one at least; ``wanted`` is the plural of it."""
+    if not isinstance(values, Mapping) or not values:
+        raise TypeError(f"{name} must be a mapping of names to {wanted or 'values'}, not empty; got {values!r}")
+    for key, value in values.items():
+        check_type(f"names of {name}", key, str, "strings")
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} must be {wanted or 'values'}; {key!r} is {value!r}")
+    return dict(values)
+
+
+def check_random_state(random_state: Any) -> np.random.Generator:
+    """Judge the ``random_state`` argument: the generator that it names."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"random_state must be None, an int >= 0 or a numpy Generator; got {random_state!r}"
+        ) from None
 
 
 def check_some(name: str, values: Any, allowed: Iterable[str]) -> None:
