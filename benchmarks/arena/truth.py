@@ -3,7 +3,7 @@ r"""Calibration errors that are known: of a pool of labelled rows with a standar
 **A pool.** ``E|P(o = 1 | s) - s|`` of n rows is ``(1/n) Σ_i sign_i · (o_i - s_i)`` with the true sign of the gap at
 s_i. The plug-in, which takes the sign from the same rows, adds the absolute noise of every bin. Here rows are dealt
 into parts at random; the sign at a row's score is found without the part that holds the row, in bins that never split
-ties and over ever more neighbours while it is in doubt (`calibrant.benchmark.truth.signs_of`). So the noise has mean
+ties and over ever more neighbours while it is in doubt (`calibrant.benchmark.pool.signs_of`). So the noise has mean
 0, and a sign that is not found costs twice the gap there: the expectation never exceeds the truth, and is lower where
 gaps are too small or too short to be seen in the pool. Five parts, because four fifths of a few thousand rows find
 more signs than halves do. Deals are repeated, and what is averaged is each row's sign. The standard error is that of
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.benchmark.truth import signs_of
+from calibrant.benchmark.pool import signs_of
 from calibrant.calibrators import NearIsotonic
 
 #: How often rows are dealt out, into how many parts, and rows a bin in which a sign is looked for first.

@@ -25,8 +25,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 import calibrant as cal
-from calibrant.benchmark.mixtures import ClassMixture
-from calibrant.benchmark.models import train, training_set
+from calibrant.benchmark.mixtures import ClassMixture, train, training_set
 from calibrant.data.writing import write_json, write_text
 from calibrant.measure.estimation import ask
 from calibrant.measure.inference.assumptions import as_assumption

@@ -24,8 +24,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 import calibrant as cal
-from calibrant.benchmark.mixtures import ClassMixture
-from calibrant.benchmark.models import train, training_set
+from calibrant.benchmark.mixtures import ClassMixture, train, training_set
 from calibrant.benchmark.tracks import ExactTruth, distributions
 from calibrant.data.problem import Problem
 from calibrant.data.writing import write_text

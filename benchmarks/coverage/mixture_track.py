@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from calibrant.benchmark.config import Distribution
-from calibrant.benchmark.pool import Pool
+from calibrant.benchmark.pool import NOTIONS, Pool, truth_of
 from calibrant.benchmark.storage import Store
 from calibrant.benchmark.tracks import ExactTruth
-from calibrant.benchmark.truth import NOTIONS, truth_of
 from calibrant.data.problem import Problem
 
 

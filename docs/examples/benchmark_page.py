@@ -22,7 +22,7 @@ from benchmark_parts.summed import Summed
 
 import calibrant
 from calibrant.benchmark import summary
-from calibrant.benchmark.saved_results import MEASURES
+from calibrant.benchmark.runner import MEASURES
 
 FIGURE_2 = """
 ## Figure 2, in both interpretations

@@ -19,10 +19,10 @@ from calibrant.benchmark.canonical import (
     PUBLISHED,
     TRIALS,
     CanonicalEntry,
+    entries,
     published,
     run_canonical,
     run_sharpness,
-    vector_distributions,
 )
 from calibrant.benchmark.canonical.canonical_runner import CanonicalConfig, CanonicalItem, estimates, evaluation_set
 from calibrant.benchmark.canonical.entries import read
@@ -39,24 +39,24 @@ def small(tmp_path_factory):
     """A small run, with truths from an eighth of the vectors."""
     folder = tmp_path_factory.mktemp("canonical")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(vector_distributions, "_DRAWS", vector_distributions._BLOCK)
+        patch.setattr(entries, "_DRAWS", entries._BLOCK)
         return folder, run_canonical(folder, estimators=FEW, **SMALL)
 
 
 @pytest.mark.slow
 def test_truths_are_those_of_the_literature():
     """Popordanoska et al.'s experiment: K = 4 reads 0.2336 ± 4e-5 (L1) and 0.02237 (square) elsewhere."""
-    truths = published(4).truths
+    truths = published(4).canonical_truths
     assert truths["l1"].value == pytest.approx(0.2336, abs=4 * np.hypot(4e-5, truths["l1"].standard_error))
     assert truths["squared"].value == pytest.approx(0.02237, abs=4e-5)
-    assert published(8, calibrated=True).truths["l1"].value == 0
+    assert published(8, calibrated=True).canonical_truths["l1"].value == 0
 
 
 @pytest.mark.parametrize("law", [*PUBLISHED, *canonical.others()], ids=lambda law: law.name)
 def test_labels_follow_the_map(law):
     """Mean of the residual against the map, and of one product, both of which vanish only for the right map."""
     rng = np.random.default_rng(1)
-    p, y = law.sample(60_000, rng)
+    p, y = law.draw(60_000, rng)
     np.testing.assert_allclose(p.sum(axis=1), 1, atol=1e-12)
     residual = np.eye(law.n_classes)[y] - law.curve(p)
     for product in (residual, residual * p):
@@ -127,7 +127,7 @@ def test_rows(small):
     item = CanonicalItem(PUBLISHED[0], 60)
     by_hand = [read(CURVES["default"], evaluation_set(item, i, 0), "l1", {}) for i in range(3)]
     assert row["mean"] == pytest.approx(np.mean(by_hand))
-    truth = published(4).truths["l1"]
+    truth = published(4).canonical_truths["l1"]
     assert row["truth"] == pytest.approx(truth.value, abs=4 * row["truth_se"])
     assert truth.standard_error < row["truth_se"] < 1e-3
     assert row["bias"] == pytest.approx(np.mean(by_hand) - row["truth"])
@@ -160,8 +160,8 @@ def test_a_killed_run_ends_with_the_same_results(small, tmp_path):
     _, frame = small
     code = (
         "from calibrant.benchmark.canonical import *\n"
-        "from calibrant.benchmark.canonical import vector_distributions\n"
-        "vector_distributions._DRAWS = vector_distributions._BLOCK\n"
+        "from calibrant.benchmark.canonical import entries\n"
+        "entries._DRAWS = entries._BLOCK\n"
         "few = {'default': CURVES['default'], 'query-cross-residual-1': TRIALS['query-cross-residual-1']}\n"
         f"run_canonical({str(tmp_path)!r}, estimators=few, **{SMALL!r})"
     )

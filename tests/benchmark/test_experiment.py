@@ -81,9 +81,8 @@ def tracks(folder: Path, n_bins: int) -> pl.DataFrame:
     return run_tracks(("beta",), out=folder, estimators={"bins": cal.Binned(n_bins)}, **options)
 
 
-def test_forgetting_serves_tracks_too_even_those_begun_without_a_list_of_estimators(tmp_path):
+def test_forgetting_serves_tracks_too(tmp_path):
     ten = tracks(tmp_path, 10)
-    (tmp_path / "estimators.json").unlink()  # as runs of tracks were stored before
     with pytest.raises(ValueError, match=r"'bins' is Binned\(n_bins=10.*forget"):
         tracks(tmp_path, 15)
     forget(tmp_path, ["bins"])

@@ -9,11 +9,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import SVC
 
-from calibrant.benchmark import Config, Distribution, models, pool
-from calibrant.benchmark.mixtures import ClassMixture
-from calibrant.benchmark.models import train, training_set
-from calibrant.benchmark.pool import TRUTH_BINS, TruthBins, draw_pool, mixture_of
-from calibrant.benchmark.truth import truth_of
+from calibrant.benchmark import Config, Distribution, pool
+from calibrant.benchmark.mixtures import ClassMixture, train, training_set
+from calibrant.benchmark.pool import TRUTH_BINS, TruthBins, draw_pool, mixture_of, truth_of
 
 TINY = Config(
     classes=(2, 3), dimensions=(2,), mixtures=1, trainings=1, pool=9000, rows=6000, sizes=(30, 100), sets=40, seed=3
@@ -75,24 +73,7 @@ def test_predictions_are_those_of_scikit_learn(model, classes):
     X, y = training_set(mixture, 200, rng)
     some, _ = mixture.sample(3000, rng)
     wanted = MODELS[model](7).fit(X, y).predict_proba(some)
-    np.testing.assert_allclose(train(model, X, y, 7)(some), wanted, rtol=0, atol=1e-9)
-
-
-def test_forest_of_impure_leaves_is_left_to_scikit_learn():
-    rng = np.random.default_rng(0)
-    X = np.repeat(rng.random((40, 2)), 5, axis=0)
-    y = rng.integers(0, 2, 200)  # equal points of both classes: no leaf can be pure
-    fitted = RandomForestClassifier(20, random_state=0).fit(X, y)
-    np.testing.assert_array_equal(models.fast_forest(fitted, X)(X), fitted.predict_proba(X))
-
-
-def test_a_wrong_fast_prediction_is_refused(monkeypatch):
-    rng = np.random.default_rng(5)
-    X, y = training_set(ClassMixture.draw(3, 2, rng), 200, rng)
-    pairs = models._pair_coefficients
-    monkeypatch.setattr(models, "_pair_coefficients", lambda svc: pairs(svc)[:, ::-1])
-    with pytest.raises(RuntimeError, match="differs by"):
-        train("svc", X, y, 0)
+    np.testing.assert_allclose(train(model, X, y, 7)(some), wanted, rtol=0, atol=0)
 
 
 def test_training_sets_hold_every_class():

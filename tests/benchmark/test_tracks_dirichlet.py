@@ -9,7 +9,7 @@ from scipy.stats import beta, kstest
 
 from calibrant.benchmark.tracks import DirichletDistribution, distributions
 from calibrant.benchmark.tracks.dirichlet_track import dirichlet
-from calibrant.benchmark.tracks.vector_maps import Confused, Softened
+from calibrant.benchmark.tracks.true_maps import Confused, Softened
 
 EVERY = {d.name: d for d in distributions("dirichlet")}
 ONE_OF_EACH = [
@@ -66,7 +66,7 @@ def test_truth_is_what_brute_force_finds(name, notion, norm):
 
 @pytest.mark.parametrize("name", ONE_OF_EACH)
 def test_standard_errors_are_at_most_a_fifth_of_a_percent(name):
-    for truth in EVERY[name].truths.values():
+    for truth in (EVERY[name].truth(notion, norm) for notion in EVERY[name].notions for norm in (1, 2)):
         assert 0 < truth.standard_error < 0.002 * truth.value
 
 
@@ -130,7 +130,7 @@ def test_winning_has_probability_one():
 def test_calibrated_vectors(name):
     d = EVERY[name]
     assert d.calibrated
-    assert set(d.truths.values()) == {(0.0, 0.0)}
+    assert {d.truth(notion, norm) for notion in d.notions for norm in (1, 2)} == {(0.0, 0.0)}
     p, y = d.sample(1, 40_000, np.random.default_rng(1))
     hits = y[0][:, None] == np.arange(d.n_classes)
     z = (hits - p[0]).sum(axis=0) / np.sqrt((p[0] * (1 - p[0])).sum(axis=0))

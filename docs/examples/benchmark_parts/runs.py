@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from calibrant.benchmark import OURS, Config, load, paper_curves
-from calibrant.benchmark.saved_results import DISTRIBUTION, MIXTURE
+from calibrant.benchmark.runner import DISTRIBUTION, MIXTURE
 from calibrant.benchmark.storage import Store
 
 from .stats import Number, Resampler, median
@@ -47,7 +47,7 @@ class Run:
         folder = Path(folder)
         store = Store.existing(folder)
         config = store.config
-        versions = json.loads((folder / "config.json").read_text(encoding="utf-8"))["config"]["versions"]
+        versions = json.loads((folder / "config.json").read_text(encoding="utf-8"))["versions"]
         frame = load(folder)
         curves = tuple(paper_curves(config.mode))
         seen = frame["estimator"].unique().to_list()

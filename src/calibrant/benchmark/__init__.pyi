@@ -8,7 +8,7 @@ from .curves import Entry as Entry
 from .curves import paper_curves as paper_curves
 from .read import read_samples as read_samples
 from .runner import forget as forget
+from .runner import load as load
 from .runner import predict as predict
 from .runner import run as run
-from .saved_results import load as load
-from .saved_results import summary as summary
+from .runner import summary as summary

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
+from ..data.checks import check_choice
 from ..estimators import (
     AdaptiveKernel,
     BetaKernel,
@@ -21,7 +23,9 @@ from ..estimators import (
     Sweep,
 )
 from .config import MODES
-from .truth import NORMS
+from .pool import NORMS
+
+E = TypeVar("E")
 
 
 @dataclass(frozen=True)
@@ -78,9 +82,7 @@ def paper_curves(mode: str = "corrected") -> Entries:
     >>> list(paper_curves())[:4], len(paper_curves())
     (['l10', 'l30', 'lsqrt', 'a10'], 15)
     """
-    if mode not in MODES:
-        raise ValueError(f"mode must be one of {', '.join(map(repr, MODES))}; got {mode!r}")
-    published = mode == "as-published"
+    published = check_choice("mode", mode, MODES) == "as-published"
     linear = "linear-as-printed" if published else "linear"
     entries: Entries = {}
     for name, (strategy, shares) in _STRATEGIES.items():
@@ -128,9 +130,16 @@ OURS: dict[str, Entry] = {
 
 def as_entries(estimators: Mapping[str, Estimator | Entry]) -> Entries:
     """Judge the ``estimators`` argument: a mapping of names to estimators or entries."""
+    return named_entries(estimators, Entry)
+
+
+def named_entries(estimators: Mapping[str, Estimator | E], kind: type[E]) -> dict[str, E]:
+    """Estimators as entries of a kind, by name."""
     if not isinstance(estimators, Mapping) or not estimators:
         raise TypeError(f"estimators must be a mapping of names to estimators, not empty; got {estimators!r}")
-    wrong = [name for name in estimators if not isinstance(name, str) or not name]
-    if wrong:
-        raise TypeError(f"names of estimators must be strings; got {wrong[0]!r}")
-    return {name: e if isinstance(e, Entry) else Entry(e) for name, e in estimators.items()}
+    for name, given in estimators.items():
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"names of estimators must be strings; got {name!r}")
+        if not isinstance(given, (kind, Estimator)):
+            raise TypeError(f"estimators must be estimators such as Binned(15), or entries; got {given!r}")
+    return {name: e if isinstance(e, kind) else kind(e) for name, e in estimators.items()}  # type: ignore[call-arg]

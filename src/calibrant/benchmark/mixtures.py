@@ -1,17 +1,24 @@
-"""`Mixture`: classes that are mixtures of normal distributions, whose posterior is therefore known."""
+"""Classes that are mixtures of normal distributions, whose posterior is known, and the models trained on them."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import Any, cast
 
 import numpy as np
 
 from ..data.types import AnyArray, FloatArray, IntArray
 
+Predict = Callable[[FloatArray], FloatArray]
+
 #: Modes of a class.
 MODES_A_CLASS = 4
+#: Fewest points of each class in a training set: the support vector machine is calibrated in five folds.
+FEWEST = 5
 # Rows whose posterior is computed at a time: C · modes · D numbers a row stay in the cache.
 _TILE = 1 << 10
 
@@ -97,3 +104,37 @@ class ClassMixture:
             density = np.exp(log, out=log).reshape(modes, classes, -1).sum(axis=0)
             np.divide(density, density.sum(axis=0), out=out[a : a + _TILE].T)
         return out
+
+
+def training_set(mixture: ClassMixture, n: int, rng: np.random.Generator) -> tuple[FloatArray, IntArray]:
+    """Draw n points of the mixture, again until every class has five of them (at n = 300, practically at once)."""
+    while True:
+        X, y = mixture.sample(n, rng)
+        if np.bincount(y, minlength=mixture.n_classes).min() >= FEWEST:
+            return X, y
+
+
+def train(model: str, X: FloatArray, y: IntArray, random_state: int) -> Predict:
+    """Train a model; returns its ``X -> probabilities`` of shape (n, C), float64.
+
+    ``SVC`` gives probabilities through ``CalibratedClassifierCV(SVC(), ensemble=False)``, which replaces the
+    deprecated ``SVC(probability=True)``.
+    """
+    from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.naive_bayes import GaussianNB
+    from sklearn.svm import SVC
+
+    build: dict[str, Callable[[], Any]] = {
+        "logistic": lambda: LogisticRegression(random_state=random_state),
+        "bayes": GaussianNB,
+        "svc": lambda: CalibratedClassifierCV(SVC(random_state=random_state), ensemble=False),
+        "forest": lambda: RandomForestClassifier(random_state=random_state, n_jobs=1),
+    }
+    with warnings.catch_warnings():
+        # The library's defaults are what is measured, 100 iterations of logistic regression included.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted = build[model]().fit(X, y)
+    return cast(Predict, fitted.predict_proba)

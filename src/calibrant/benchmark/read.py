@@ -16,8 +16,7 @@ from ..estimators.names import as_estimator
 from ..estimators.norm import is_linear
 from .config import Config, Distribution
 from .curves import Entry
-from .pool import Pool
-from .truth import NOTIONS, truth_of
+from .pool import NOTIONS, Pool, truth_of
 
 Row: TypeAlias = dict[str, Any]
 

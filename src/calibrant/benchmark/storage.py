@@ -44,7 +44,7 @@ class Store:
         store = cls(Path(folder))
         path = store.folder / "config.json"
         if path.exists():
-            store._check_same(_inner(content), store.stored())
+            store._check_same(content, store.stored())
         elif any((store.folder / name).exists() for name in ("pieces", "predictions")):
             raise ValueError(f"out: {folder} holds pieces of a run but no config.json. Choose another folder")
         else:
@@ -63,9 +63,12 @@ class Store:
         """The configuration, as it is in ``config.json``."""
         path = self.folder / "config.json"
         try:
-            return _inner(json.loads(path.read_text(encoding="utf-8")))
-        except (ValueError, AttributeError) as error:
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
             raise ValueError(f"out: {path} is not the configuration of a benchmark run: {error}") from error
+        if not isinstance(found, dict):
+            raise ValueError(f"out: {path} is not the configuration of a benchmark run: it holds no mapping")
+        return found
 
     @property
     def config(self) -> Config:
@@ -86,14 +89,8 @@ class Store:
 
     def definitions(self) -> dict[str, str]:
         """What each estimator name of this run stands for."""
-        import polars as pl
-
         path = self.folder / "estimators.json"
-        if path.exists():
-            return dict(json.loads(path.read_text(encoding="utf-8")))
-        # Runs of tracks were begun without that file; their pieces say it.
-        told = [p for p in self.pieces() if "definition" in pl.read_parquet_schema(p)]
-        return {k: v for p in told for k, v in pl.read_parquet(p, columns=["estimator", "definition"]).iter_rows()}
+        return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
 
     def define(self, definitions: Mapping[str, str]) -> None:
         """Add estimator names; ValueError when one stands for something else already."""
@@ -195,8 +192,3 @@ class Store:
         """Remove what killed processes left half-written."""
         for rest in self.folder.rglob(".*.tmp"):
             rest.unlink(missing_ok=True)
-
-
-def _inner(content: Any) -> dict[str, Any]:
-    """The configuration in a file: runs of the mixtures keep it under a name."""
-    return dict(content.get("config", content))

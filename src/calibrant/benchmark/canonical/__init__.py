@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from .canonical_runner import CanonicalConfig, run_canonical, run_default
 from .convergence import rate, run_convergence
-from .entries import CURVES, MEASURES, TRIALS, CanonicalEntry
+from .entries import (
+    CURVES,
+    MEASURES,
+    PUBLISHED,
+    TRIALS,
+    CanonicalEntry,
+    VectorDistribution,
+    others,
+    published,
+)
 from .sharpness import run_sharpness
-from .vector_distributions import PUBLISHED, VectorDistribution, others, published
 
 __all__ = [
     "CURVES",

@@ -22,8 +22,17 @@ from ..config import check_sizes, described
 from ..experiment import Experiment, definitions_of
 from ..read import Row, statistics
 from ..tracks import ExactTruth
-from .entries import CURVES, TRIALS, CanonicalEntry, Entries, as_entries, read
-from .vector_distributions import PUBLISHED, VectorDistribution, others
+from .entries import (
+    CURVES,
+    PUBLISHED,
+    TRIALS,
+    CanonicalEntry,
+    Entries,
+    VectorDistribution,
+    as_entries,
+    others,
+    read,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -179,7 +188,7 @@ def evaluation_set(item: CanonicalItem, number: int, seed: int) -> VectorProblem
     """One evaluation set: a function of the cell, its number and the seed only."""
     cell = zlib.crc32(item.name.encode())
     rng = np.random.default_rng(np.random.SeedSequence([seed, cell, number]))
-    p, y = item.distribution.sample(item.size, rng)
+    p, y = item.distribution.draw(item.size, rng)
     predictions = as_predictions(y, p, labels=list(range(item.distribution.n_classes)))
     reduction = as_notion("canonical", predictions).reduce(predictions)
     if not isinstance(reduction, VectorProblem):
@@ -208,7 +217,7 @@ def estimates(
 @cache
 def _truths(distribution: VectorDistribution) -> dict[str, ExactTruth]:
     """Truths, once a process: a distribution serves several items."""
-    return distribution.truths
+    return distribution.canonical_truths
 
 
 def _read(config: CanonicalConfig, chosen: Entries | None, item: CanonicalItem, names: list[str]) -> pl.DataFrame:

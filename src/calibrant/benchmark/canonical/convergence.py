@@ -19,7 +19,7 @@ from ...estimators.simplex_kernel import Simplex, around
 from ..config import check_sizes
 from ..experiment import Experiment
 from .canonical_runner import CanonicalItem, evaluation_set
-from .vector_distributions import PUBLISHED, VectorDistribution
+from .entries import PUBLISHED, VectorDistribution
 
 if TYPE_CHECKING:
     import polars as pl
@@ -172,7 +172,7 @@ def _read(repetitions: int, weights: float, seed: int, item: CanonicalItem, name
 
     count = repeats(item.size, repetitions, weights)
     found = [estimates(evaluation_set(item, number, seed)) for number in range(count)]
-    seen, truths = limits(item.distribution, _LIMIT_BITS), item.distribution.truths
+    seen, truths = limits(item.distribution, _LIMIT_BITS), item.distribution.canonical_truths
     rows = []
     for (name, measure), limit in seen.items():
         if name not in names or (name, measure) not in found[0]:

@@ -16,7 +16,7 @@ from ..config import check_sizes
 from ..experiment import Experiment
 from .canonical_runner import CanonicalItem
 from .convergence import spread_out
-from .vector_distributions import published
+from .entries import published
 
 if TYPE_CHECKING:
     import polars as pl
@@ -122,7 +122,7 @@ def simulate(size: int, repetitions: int, seed: int, bandwidth: float = BANDWIDT
     for start in range(0, repetitions, most):
         count = min(most, repetitions - start)
         rng = np.random.default_rng(np.random.SeedSequence([seed, size, start]))
-        f, y = distribution.sample(count * size, rng)
+        f, y = distribution.draw(count * size, rng)
         out[start : start + count] = squares(
             _log_kernel(f, bandwidth).reshape(count, size), np.eye(len(POINT))[y].reshape(count, size, -1)
         )

@@ -16,15 +16,13 @@ from collections.abc import Callable
 from ...data.checks import check_choice
 from .dirichlet_track import DirichletDistribution, dirichlets
 from .distribution import (
-    NORMS,
     BinaryDistribution,
     ConfidenceDistribution,
     ExactTruth,
     ScalarDistribution,
     TrackDistribution,
 )
-from .networks import networks
-from .synthetic import beta, consistency, imbalance
+from .synthetic import beta, consistency, imbalance, networks
 
 #: Builders of the tracks, by name.
 TRACKS: dict[str, Callable[[], tuple[TrackDistribution, ...]]] = {
@@ -58,7 +56,6 @@ def distributions(track: str) -> tuple[TrackDistribution, ...]:
 
 
 __all__ = [
-    "NORMS",
     "TRACKS",
     "BinaryDistribution",
     "ConfidenceDistribution",

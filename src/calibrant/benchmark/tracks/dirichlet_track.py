@@ -16,7 +16,7 @@ from ...data.problem import Problem
 from ...data.types import AnyArray, FloatArray
 from .distribution import ExactTruth, TrackDistribution
 from .score_mixtures import Beta
-from .vector_maps import Confused, Softened, VectorMap
+from .true_maps import Confused, Softened, VectorMap
 
 #: Replicates of the Monte-Carlo part of a truth, and draws in each; their spread is its standard error.
 REPLICATES, DRAWS = 8, 1 << 15
@@ -79,11 +79,19 @@ class DirichletDistribution(TrackDistribution):
 
     def sample(self, n_sets: int, n: int, rng: np.random.Generator) -> tuple[FloatArray, AnyArray]:
         """Vectors (n_sets, n, K) and labels (n_sets, n)."""
-        kind = np.searchsorted(np.cumsum(self.weights)[:-1], rng.random(n_sets * n), side="right")
-        p = dirichlet(np.asarray(self.alphas)[kind], rng)
-        above = rng.random(n_sets * n)[:, None] > np.cumsum(self.curve(p), axis=1)
-        labels = np.minimum(above.sum(axis=1), self.n_classes - 1)
+        p, labels = self.draw(n_sets * n, rng)
         return p.reshape(n_sets, n, -1), labels.reshape(n_sets, n)
+
+    def draw(self, n: int, rng: np.random.Generator) -> tuple[FloatArray, AnyArray]:
+        """Vectors (n, K) and labels (n,)."""
+        p = self.vectors(n, rng)
+        above = rng.random(n)[:, None] > np.cumsum(self.curve(p), axis=1)
+        return p, np.minimum(above.sum(axis=1), self.n_classes - 1)
+
+    def vectors(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Vectors (n, K)."""
+        kind = np.searchsorted(np.cumsum(self.weights)[:-1], rng.random(n), side="right")
+        return dirichlet(np.asarray(self.alphas)[kind], rng)
 
     def problems(self, scores: FloatArray, labels: AnyArray, notion: str) -> tuple[Problem, ...]:
         """One problem a class, or that of the predicted class; the first class wins a tie."""

@@ -1,15 +1,18 @@
-"""Tracks of synthetic score distributions: "beta", "imbalance" and "consistency"."""
+"""Tracks of one score a row: "beta", "imbalance", "consistency", and "networks", fitted to real image classifiers."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import cache
+from importlib.resources import files
+from typing import Any
 
 from scipy.optimize import brentq
 
-from .distribution import BinaryDistribution, TrackDistribution
-from .score_mixtures import Atom, Beta, ScoreLaw
-from .true_maps import BetaMap, IdentityMap, Logistic, Rippled, TrueMap, Wavy
+from .distribution import BinaryDistribution, ConfidenceDistribution, TrackDistribution
+from .score_mixtures import Atom, Beta, LogitNormal, ScoreLaw
+from .true_maps import BetaMap, IdentityMap, Logistic, Rippled, Spline, TrueMap, Wavy
 
 #: Distributions of the score: even, both ends, mostly right, middle, sharply skewed, mostly low.
 SHAPES = {
@@ -116,3 +119,34 @@ def _at_base_rate(scores: ScoreLaw, family: Callable[[float], TrueMap], rate: fl
         return BinaryDistribution("", "", scores, family(shift)).base_rate - rate
 
     return family(float(brentq(excess, -20.0, 20.0, xtol=1e-12)))
+
+
+def fitted() -> list[dict[str, Any]]:
+    """Fitted numbers, a problem a row, with ``fit_data_vs_law``: estimates from data and distribution, side by side."""
+    rows: list[dict[str, Any]] = json.loads(files(__package__).joinpath("networks.json").read_text())
+    return rows
+
+
+@cache
+def networks() -> tuple[TrackDistribution, ...]:
+    """Confidence and one-vs-rest scores: ``raw`` as the network gives them, ``scaled`` by its best temperature.
+
+    And ``ideal``: the scaled scores with outcomes that agree with them exactly. Scores are rounded to float32, so
+    that those of the sharper networks have a quarter of their confidences at exactly 1.
+    """
+    out: list[TrackDistribution] = []
+    for row in fitted():
+        parts = zip(row["means"], row["sds"], strict=True)
+        scores = ScoreLaw(tuple(LogitNormal(m, s) for m, s in parts), tuple(row["weights"]), (), row["low"])
+        spline = Spline(tuple(row["knots"]), tuple(row["coefficients"]), tuple(row["limits"]))
+        curves: dict[str, TrueMap] = {row["name"]: spline}
+        if "-scaled-" in row["name"]:
+            curves[row["name"].replace("-scaled-", "-ideal-")] = IdentityMap()
+        for name, curve in curves.items():
+            if name.endswith("-confidence"):
+                out.append(ConfidenceDistribution(name, "networks", scores, curve, row["n_classes"], digits32=True))
+            else:
+                out.append(
+                    BinaryDistribution(name, "networks", scores, curve, row["n_classes"], digits32=True, folds=False)
+                )
+    return tuple(out)
