@@ -11,7 +11,7 @@ from calibrant.data.problem import Problem
 from calibrant.estimators import empirical_bayes, laplace
 from calibrant.estimators.empirical_bayes import TYPICAL, rank_cells
 from calibrant.estimators.laplace import Prior
-from calibrant.sums import GridMoments
+from calibrant.sums import GridMoments, logistic_fit
 
 
 def cells_of(s, o, weights=None):
@@ -79,10 +79,10 @@ def test_parts_of_the_curvature():
     terms = laplace.n_terms(700)
     assert cells.waves == pytest.approx(np.cos(np.pi * np.outer(cells.rank, np.arange(2 * terms - 1))), abs=1e-13)
     rng = np.random.default_rng(1)
-    weight = rng.random(cells.count.size)
-    held = laplace._Held(*(a[None] for a in (cells.design, cells.waves, cells.others, *[cells.count] * 3)))
-    plain = (cells.design.T * weight) @ cells.design
-    assert held.curvature(weight[None])[0] == pytest.approx(plain, abs=1e-12)
+    chance, mass = rng.random(cells.count.size), 4 * np.ones(cells.count.size)
+    counts = laplace.RankCounts(*(a[None] for a in (cells.design.T, mass, mass, cells.waves, cells.others)))
+    plain = (cells.design.T * (mass * chance * (1 - chance))) @ cells.design
+    assert counts.information(chance[None])[0] == pytest.approx(plain, abs=1e-12)
     precision = plain + np.eye(len(plain))
     posterior = laplace.Posterior(np.zeros(len(plain)), precision, np.zeros(()))
     wanted = np.einsum("ij,jk,ik->i", cells.design, np.linalg.inv(precision), cells.design)
@@ -273,7 +273,7 @@ def test_weights_of_a_prior_are_scaled():
 
 
 def test_warns_when_it_does_not_converge(monkeypatch):
-    monkeypatch.setattr(laplace, "_MAX_ITERATIONS", 1)
+    monkeypatch.setattr(logistic_fit, "_ITERATIONS", 1)
     s, o = drawn(200)
     with pytest.warns(cal.exceptions.ConvergenceWarning, match="did not converge in 1 steps"):
         cal.calibration_error(o.astype(int), s, pos_label=1)

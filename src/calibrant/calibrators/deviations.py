@@ -21,15 +21,15 @@ from scipy.linalg import helmert
 
 from ..data.types import AnyArray, FloatArray, IntArray
 from ..exceptions import ConvergenceWarning
+from .newton import Curvature, Solution, minimise
 
 #: Standard deviations that are tried: of slopes relative to the common one, and of contrasts of logits.
 _SLOPES = np.concatenate([[0.0], np.geomspace(0.02, 1.0, 12)])
 _SHIFTS = np.concatenate([[0.0], np.geomspace(0.02, 3.0, 14)])
-_ROUNDS, _STEPS, _HALVINGS = 12, 50, 40
+_ROUNDS = 12
 _ROUNDING = 1e-13
 #: Changes of standard deviations that are none.
 _SAME = 1e-3
-_DECREMENT = 1e-11
 #: Prior probability of no spread at all, of either.
 _NONE = 0.25
 
@@ -143,24 +143,26 @@ def fit_effects(rows: SubgroupRows) -> Effects:
     modes are found anew, and so on until the choice stays. Cost some thirty passes of O(n K²), and grids of O(G K³).
     """
     k, n_subgroups = rows.z.shape[1], len(rows.start)
-    m: FloatArray = np.zeros(k)
-    v: FloatArray = np.zeros((n_subgroups, k))
+    x: FloatArray = np.zeros((1 + n_subgroups) * k)
     sds, taken = np.array([0.1, 0.3]), 0
     for _ in range(_ROUNDS):
         t = _spread_of(sds, k)
-        m, v, passes, norm, done = _modes(rows, m, v, t)
-        taken += passes
-        theta = t * (m + v)
+        found = _modes(rows, x, t)
+        taken += found.n_iter
+        theta = t * (found.x[:k] + found.x[k:].reshape(-1, k))
         _, gradient, curvature = rows.likelihood(theta)
         chosen = _chosen(curvature, np.einsum("gij,gj->gi", curvature, theta) + gradient)
+        x = found.x
         if np.abs(chosen - sds).max() <= _SAME:
             break
         new = _spread_of(chosen, k)
-        ratio = np.divide(t, new, out=np.zeros(k), where=new > 0)
-        m, v, sds = ratio * m, ratio * v, chosen
+        x = x * np.tile(np.divide(t, new, out=np.zeros(k), where=new > 0), 1 + n_subgroups)
+        sds = chosen
     t = _spread_of(sds, k)
-    m, v, passes, norm, done = _modes(rows, m, v, t)
-    return Effects(t * m, t * (m + v), float(sds[0]), float(sds[1]), taken + passes, norm, done)
+    found = _modes(rows, x, t)
+    m, v = found.x[:k], found.x[k:].reshape(-1, k)
+    effects = t * m, t * (m + v), float(sds[0]), float(sds[1])
+    return Effects(*effects, taken + found.n_iter, found.gradient_norm, found.converged)
 
 
 def _chosen(curvature: FloatArray, pull: FloatArray) -> FloatArray:
@@ -205,39 +207,25 @@ def _evidence(curvature: FloatArray, pull: FloatArray, t: FloatArray) -> float:
     return level + 0.5 * (gain - float(m @ m) - float(logdets.sum()) - logdet)
 
 
-def _modes(
-    rows: SubgroupRows, m: FloatArray, v: FloatArray, t: FloatArray
-) -> tuple[FloatArray, FloatArray, int, float, bool]:
-    """Standard effects m and v of the largest penalised likelihood, effects being ``t (m + v)``, by Newton's method."""
+def _modes(rows: SubgroupRows, start: FloatArray, t: FloatArray) -> Solution:
+    """Standard effects m and v, one after the other, of the largest penalised likelihood, effects being ``t (m + v)``.
 
-    def objective(m: FloatArray, v: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        value, gradient, curvature = rows.likelihood(t * (m + v))
-        return value - 0.5 * float((v**2).sum() + m @ m), gradient, curvature
+    The objective is minus the penalised log-likelihood, divided by the total weight.
+    """
+    k, total = len(t), float(rows.weights.sum())
 
-    value, gradient, curvature = objective(m, v)
-    taken, done = 0, False
-    while taken < _STEPS and not done:
-        taken += 1
+    def objective(x: FloatArray, curved: bool) -> tuple[float, FloatArray, Curvature]:
+        m, v = x[:k], x[k:].reshape(-1, k)
         theta = t * (m + v)
-        pull = np.einsum("gij,gj->gi", curvature, theta) + gradient
-        precision, weighted, _ = _marginal(curvature, pull, t)
-        new_m, _ = _centre(precision, weighted, t)
-        new_v = t * (weighted - precision @ (t * new_m))
-        slope = float(((t * (new_m + new_v) - theta) * gradient).sum())
-        slope -= float((v * (new_v - v)).sum() + m @ (new_m - m))
-        small = slope <= _DECREMENT * (1 + abs(value))
-        length = 1.0
-        for _ in range(_HALVINGS):
-            at = m + length * (new_m - m), v + length * (new_v - v)
-            trial = objective(*at)
-            if trial[0] >= value + 1e-4 * length * slope - 1e-13 * abs(value):
-                break
-            length /= 2
-        else:
-            done = small
-            break
-        m, v = at
-        value, gradient, curvature = trial
-        done = small
-    left = max(float(np.abs(t * gradient.sum(axis=0) - m).max()), float(np.abs(t * gradient - v).max(initial=0.0)))
-    return m, v, taken, left / float(rows.weights.sum()), done
+        value, gradient, curvature = rows.likelihood(theta)
+        slope = np.concatenate([m - t * gradient.sum(axis=0), (v - t * gradient).ravel()])
+
+        def step(_gradient: FloatArray) -> FloatArray:
+            pull = np.einsum("gij,gj->gi", curvature, theta) + gradient
+            precision, weighted, _logdets = _marginal(curvature, pull, t)
+            new_m, _logdet = _centre(precision, weighted, t)
+            return np.concatenate([new_m, (t * (weighted - precision @ (t * new_m))).ravel()]) - x
+
+        return (0.5 * float(x @ x) - value) / total, slope / total, step
+
+    return minimise(objective, start)

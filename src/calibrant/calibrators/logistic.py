@@ -13,7 +13,7 @@ from ..sums.logistic_fit import expit
 from .base import EPS, check_eps
 from .inputs import CalibrationSample, Scores
 from .laplace_map import LaplaceMap, covariance_field
-from .newton import Solution, minimise, minimise_bounded, part_of, sigmoid_objective
+from .newton import Solution, minimise, part_of, sigmoid_objective
 from .prior import check_shrinkage, shrunk
 from .saved_state import PROBABILITIES, STEPS, Field, Number, Numbers
 
@@ -239,8 +239,8 @@ class BetaCalibration(LaplaceMap):
         start = np.concatenate([np.ones(len(shapes)), np.zeros(1 if free else 0)])
         part = part_of(len(o))
         if part is not None:
-            start = minimise_bounded(sigmoid_objective(columns[part], o[part], w[part]), start, lower).x
-        found = minimise_bounded(sigmoid_objective(columns, o, w), start, lower).warn("BetaCalibration")
+            start = minimise(sigmoid_objective(columns[part], o[part], w[part]), start, lower).x
+        found = minimise(sigmoid_objective(columns, o, w), start, lower).warn("BetaCalibration")
         self.a_, self.b_ = float(found.x[0]), float(found.x[len(shapes) - 1])
         self.c_ = float(found.x[-1]) if free else float((self.a_ - self.b_) * np.log(2))
         self.m_ = _crossing(self.a_, self.b_, self.c_)

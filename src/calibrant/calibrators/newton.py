@@ -5,11 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
 
-from ..data.types import FloatArray
+from ..data.types import FloatArray, IntArray
 from ..exceptions import ConvergenceWarning
 
 #: Ends after the step whose decrement (twice what it promises to gain) is below this share of the objective.
@@ -23,8 +24,11 @@ _DAMPING = 1e-12
 #: A mean log-loss that only separated classes reach: it falls for ever as parameters grow.
 _SEPARATED = 1e-7
 
-#: The objective and its gradient, and its Hessian where asked for.
-Objective = Callable[[FloatArray, bool], tuple[float, FloatArray, FloatArray | None]]
+#: The Hessian, or what makes Newton's step of a gradient (of functions without bounds).
+Curvature = FloatArray | Callable[[FloatArray], FloatArray]
+#: The objective and its gradient, and its curvature where asked for.
+Objective = Callable[[FloatArray, bool], tuple[float, FloatArray, Curvature | None]]
+WithHessian = Callable[[FloatArray, bool], tuple[float, FloatArray, FloatArray | None]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,31 +65,26 @@ class Solution:
         return self
 
 
-def minimise(objective: Objective, start: FloatArray) -> Solution:
-    """Minimise a convex function by Newton's method with step halving; cost ``iterations · (Hessian + p³)``."""
-    return minimise_bounded(objective, start, np.full(len(start), -np.inf))
+def minimise(objective: Objective, start: FloatArray, lower: FloatArray | None = None) -> Solution:
+    """Minimise a convex function by Newton's method with step halving; cost ``iterations · (Hessian + p³)``.
 
-
-def minimise_bounded(objective: Objective, start: FloatArray, lower: FloatArray) -> Solution:
-    """Minimise with lower bounds, by projected Newton steps; the gradient reported is that of what is free to move.
+    With lower bounds by projected steps; the gradient reported is that of what is free to move.
 
     References
     ----------
     Bertsekas (1982), *Projected Newton methods for optimization problems with simple constraints*.
     """
+    lower = np.full(len(start), -np.inf) if lower is None else lower
     x = np.maximum(np.asarray(start, dtype=np.float64), lower)
-    value, gradient, hessian = objective(x, True)
+    value, gradient, curvature = objective(x, True)
     done, taken = False, 0
     while taken < _ITERATIONS:
         taken += 1
-        if hessian is None:
-            raise RuntimeError("the Hessian was asked for")
         near = min(1e-6, float(np.abs(x - np.maximum(x - gradient, lower)).max()))
         held = (x <= lower + near) & (gradient > 0)
-        direction = np.where(held, lower - x, 0.0)
-        free = np.flatnonzero(~held)
-        direction[free] = _direction(hessian[np.ix_(free, free)], gradient[free])
-        decrement = -float(direction[free] @ gradient[free])
+        direction = _direction(curvature, gradient, np.flatnonzero(~held))
+        direction[held] = (lower - x)[held]
+        decrement = -float(direction[~held] @ gradient[~held])
         small = decrement <= _DECREMENT * (1e-3 + abs(value))
         length, moved = 1.0, False
         for _ in range(_HALVINGS):
@@ -97,35 +96,41 @@ def minimise_bounded(objective: Objective, start: FloatArray, lower: FloatArray)
                 moved = True
                 break
             length /= 2
+        noise = decrement <= _NOISE * (1e-3 + abs(value))
         if not moved:
             # No better number exists in floating point: the optimum, if the promised gain is rounding noise.
-            done = decrement <= _NOISE * (1e-3 + abs(value))
+            done = noise
             break
-        reached = np.array_equal(trial, np.maximum(x + direction, lower))
-        stuck = new >= value and decrement <= _NOISE * (1e-3 + abs(value))
+        done = (new >= value and noise) or (small and length == 1.0)
         x, value, gradient = trial, new, new_gradient
-        if stuck or (reached and small):
-            done = True
+        if done:
             break
-        hessian = objective(x, True)[2] if ahead is None else ahead
+        curvature = objective(x, True)[2] if ahead is None else ahead
     violation = np.where(x <= lower, np.maximum(-gradient, 0.0), np.abs(gradient))
     return Solution(x, value, float(violation.max(initial=0.0)), taken, done)
 
 
-def _direction(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
-    """Newton's step; flat directions are damped, more if the matrix does not factor."""
+def _direction(curvature: Curvature | None, gradient: FloatArray, free: IntArray) -> FloatArray:
+    """Newton's step of the free components, 0 for others; flat directions are damped, more if nothing factors."""
     from scipy.linalg.lapack import dpotrf, dpotrs
 
-    if not len(gradient):
-        return gradient
-    size = float(np.diag(hessian).max(initial=0.0))
-    damping = _DAMPING * max(size, 1e-100)  # steps along what is flat stay finite
+    if curvature is None:
+        raise RuntimeError("the curvature was asked for")
+    if not isinstance(curvature, np.ndarray):
+        return curvature(gradient)
+    out, slope = np.zeros(len(gradient)), gradient[free]
+    if not free.size:
+        return out
+    hessian = curvature[np.ix_(free, free)]
+    damping = _DAMPING * max(float(np.diag(hessian).max(initial=0.0)), 1e-100)  # steps along what is flat stay finite
     for _ in range(12):
-        factor, failed = dpotrf(hessian + damping * np.eye(len(gradient)), lower=True)
+        factor, failed = dpotrf(hessian + damping * np.eye(free.size), lower=True)
         if not failed:
-            return np.asarray(-dpotrs(factor, gradient, lower=True)[0])
+            out[free] = -dpotrs(factor, slope, lower=True)[0]
+            return out
         damping *= 100
-    return -gradient
+    out[free] = -slope
+    return out
 
 
 class Curved(Protocol):
@@ -142,33 +147,17 @@ class Curved(Protocol):
 
 def minimise_large(objective: Curved, start: FloatArray) -> Solution:
     """Minimise by Newton's method with steps from conjugate gradients: some hundred products with the Hessian."""
-    x = np.asarray(start, dtype=np.float64)
-    value, gradient, _ = objective(x, False)
-    done, taken, first = False, 0, float(np.linalg.norm(gradient))
-    while taken < _ITERATIONS:
-        taken += 1
-        times, diagonal = objective.product(x)
-        size = float(np.linalg.norm(gradient))
-        accuracy = min(0.1, np.sqrt(size / max(first, 1e-300)))
-        direction = _conjugate_gradients(times, diagonal, gradient, max(accuracy, 1e-4))
-        decrement = -float(direction @ gradient)
-        length, moved = 1.0, False
-        for _ in range(_HALVINGS):
-            trial = x + length * direction
-            new, new_gradient, _ = objective(trial, False)
-            if new <= value - 1e-4 * length * decrement + 1e-15 * abs(value):
-                moved = True
-                break
-            length /= 2
-        if not moved:
-            done = decrement <= _NOISE * (1e-3 + abs(value))
-            break
-        stuck = new >= value and decrement <= _NOISE * (1e-3 + abs(value))
-        x, value, gradient = trial, new, new_gradient
-        if stuck or decrement <= _DECREMENT * (1e-3 + abs(value)):
-            done = True
-            break
-    return Solution(x, value, float(np.abs(gradient).max(initial=0.0)), taken, done)
+    first = max(float(np.linalg.norm(objective(np.asarray(start, dtype=np.float64), False)[1])), 1e-300)
+
+    def step(x: FloatArray, gradient: FloatArray) -> FloatArray:
+        accuracy = min(0.1, np.sqrt(float(np.linalg.norm(gradient)) / first))
+        return _conjugate_gradients(*objective.product(x), gradient, max(accuracy, 1e-4))
+
+    def by_products(x: FloatArray, curved: bool) -> tuple[float, FloatArray, Curvature | None]:
+        value, gradient, _ = objective(x, False)
+        return value, gradient, partial(step, x) if curved else None
+
+    return minimise(by_products, start)
 
 
 def _conjugate_gradients(
@@ -198,7 +187,7 @@ def _conjugate_gradients(
 
 def sigmoid_objective(
     columns: FloatArray, targets: FloatArray, weights: FloatArray, offset: FloatArray | float = 0.0
-) -> Objective:
+) -> WithHessian:
     """Mean weighted log-loss of ``σ(columns @ θ + offset)`` against targets in [0, 1]."""
     share = weights / weights.sum()
 

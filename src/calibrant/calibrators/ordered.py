@@ -11,7 +11,7 @@ from ..data.checks import check_int
 from ..data.types import AnyArray, FloatArray
 from .base import EPS, Calibrator, check_eps, not_below
 from .inputs import CalibrationSample, Scores
-from .newton import Solution, minimise_bounded, part_of
+from .newton import Solution, minimise, part_of
 from .saved_state import STEPS, Field, Numbers
 from .spline import quantiles
 from .temperature import softmax
@@ -141,7 +141,7 @@ def _knots(behind: FloatArray, weights: FloatArray, n_knots: int) -> FloatArray:
 
 
 def _solved(loss: _OrderedLoss, start: FloatArray) -> Solution:
-    return minimise_bounded(loss, start, np.full(len(start), _LEAST))
+    return minimise(loss, start, np.full(len(start), _LEAST))
 
 
 class _OrderedLoss:

@@ -17,7 +17,7 @@ from .base import EPS, BinaryCalibrator, check_eps, not_below
 from .histogram import UnitScores
 from .inputs import CalibrationSample, Scores
 from .laplace_map import LaplaceMap, covariance_field
-from .newton import MANY_DEAR, Solution, minimise_bounded, part_of, sigmoid_objective
+from .newton import MANY_DEAR, Solution, minimise, part_of, sigmoid_objective
 from .prior import check_shrinkage, shrunk
 from .saved_state import PROBABILITIES, STEPS, Field, Numbers
 
@@ -169,7 +169,7 @@ class SplineCalibrator(LaplaceMap):
                 bent = curvature @ x
                 return value + 0.5 * float(bent @ x), gradient + bent, None if hessian is None else hessian + curvature
 
-            return minimise_bounded(objective, start, np.concatenate([[-np.inf], np.zeros(m - 1)]))
+            return minimise(objective, start, np.concatenate([[-np.inf], np.zeros(m - 1)]))
 
         start = np.concatenate([[self.knots_[0]], np.ones(m - 1)])
         part = part_of(len(o), MANY_DEAR)

@@ -15,7 +15,7 @@ from ..data.checks import check_level
 from ..data.types import FloatArray
 from .base import EPS, Calibrator, check_eps
 from .inputs import CalibrationSample, Scores, read_scores
-from .newton import Solution, minimise, minimise_bounded, part_of
+from .newton import Solution, minimise, part_of
 from .prior import check_shrinkage, effective_rows, prior_shares, share_of
 from .saved_state import PROBABILITIES, STEPS, Field, Later, Number, Numbers
 
@@ -308,5 +308,5 @@ def mixture_weights(seen: FloatArray, weights: FloatArray) -> tuple[FloatArray, 
         return value, 1 - weights @ ratio / total, hessian
 
     k = seen.shape[1]
-    found = minimise_bounded(objective, np.full(k, 1 / k), np.zeros(k))
+    found = minimise(objective, np.full(k, 1 / k), np.zeros(k))
     return found.x / found.x.sum(), found.gradient_norm, found.n_iter

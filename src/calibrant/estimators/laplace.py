@@ -14,7 +14,6 @@ one fit, or thousands.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -22,23 +21,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..data.types import AnyArray, FloatArray, IntArray
-from ..exceptions import ConvergenceWarning
-from .logitmap import expit, softplus_and_expit
+from ..data.types import FloatArray, IntArray
+from ..sums.logistic_fit import Counts, Point, bounded_maximum, expit
 
 #: Scores that have a coefficient of their own: the two ends, and as many others.
 ENDS = 2
 APART = ENDS + 2
 #: Rank cells a coefficient.
 _CELLS_A_TERM = 4
-_MAX_ITERATIONS = 100
 #: Cosines up to which their number grows fast.
 _MANY_TERMS = 32
 #: From this sample size on nothing about a model grows with it.
 LARGEST_SIZE = 1e7
 #: A kind of outcome that is never expected is taken for expected so often: it may come all the same.
 _LEAST_EXPECTED = 1e-3
-_TOLERANCE = 1e-3
 #: Prior sd of coefficients of a calibrated model, as good as 0.
 _NOTHING = 1e-6
 #: Largest change of a logit in one step: beyond, the quadratic approximation of the likelihood means little.
@@ -218,37 +214,26 @@ class RankCells:
         return np.concatenate([self.waves[..., : self.terms], self.others], axis=-1)
 
 
-class _Held(NamedTuple):
-    """What a fit needs of each sample."""
+@dataclass(frozen=True, eq=False)
+class RankCounts(Counts):
+    """Counts whose first columns are cosines, of which products are sums: ``waves`` (R, m, 2K - 1), and the others."""
 
-    design: FloatArray
     waves: FloatArray
     others: FloatArray
-    mass: FloatArray
-    positive: FloatArray
-    filled: FloatArray
 
-    def of(self, rows: AnyArray) -> _Held:
-        """Some of the samples."""
-        return _Held(*(values[rows] for values in self))
-
-    def value(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Log-likelihood (R,) of logits eta (R, m), and the chances they stand for."""
-        growth, chance = softplus_and_expit(eta)
-        return (self.positive * eta - self.mass * growth).sum(axis=-1), chance
-
-    def curvature(self, weight: FloatArray) -> FloatArray:
-        """``Σ_j w_j x_j x_jᵀ`` of the basis functions x, (R, P, P), for weights (R, m): O(m P) for the cosines."""
+    def information(self, chance: FloatArray) -> FloatArray:
+        """``Σ mass g (1 - g) x xᵀ`` of the columns x, (R, P, P): O(m P) for the cosines."""
+        weight = self.mass * chance * (1 - chance)
         terms = self.waves.shape[-1] // 2 + 1
         moment = (weight[:, None, :] @ self.waves)[:, 0]
         moment *= 0.5
         both = np.concatenate([moment[:, :0:-1], moment], axis=1)  # j = -2(K-1) … 2(K-1)
-        out = np.empty((len(weight), *[self.design.shape[-1]] * 2))
+        out = np.empty((len(weight), *[self.columns.shape[1]] * 2))
         # Entry (k, l) of the sums is j = k + l, and of the differences j = l - k: windows of the same numbers.
         sums, differences = _windows(moment, terms, 0, 1), _windows(both, terms, 2 * terms - 2, -1)
         np.add(sums, differences, out=out[:, :terms, :terms])
         for i in range(self.others.shape[-1]):
-            border = ((self.others[..., i] * weight)[:, None, :] @ self.design)[:, 0]
+            border = ((self.others[..., i] * weight)[:, None, :] @ self.columns.swapaxes(-1, -2))[:, 0]
             out[:, terms + i, :] = border
             out[:, :terms, terms + i] = border[:, :terms]
         return out
@@ -285,45 +270,24 @@ class Posterior:
         return np.swapaxes(np.linalg.inv(np.linalg.cholesky(self.precision)), -1, -2)
 
 
-class _Mode(NamedTuple):
-    """Where a fit has come to.
-
-    Attributes
-    ----------
-    theta : ndarray of shape (R, P)
-        Coefficients.
-    eta : ndarray of shape (R, m)
-        The logits that they make.
-    information : ndarray of shape (R, P, P)
-        Curvature of the likelihood, there or one small step before.
-    """
-
-    theta: FloatArray
-    eta: FloatArray
-    information: FloatArray
-
-
 def fit(cells: RankCells, prior: Prior) -> list[Posterior]:
     """Posterior of every component, each started at the mode of the one before."""
-    shape = cells.count.shape[:-1]
-    filled = (cells.count > 0).astype(np.float64)
-    matrices, rows = (cells.design, cells.waves, cells.others), (cells.count, cells.positive, filled)
-    held = _Held(*(a.reshape(-1, *a.shape[-2:]) for a in matrices), *(a.reshape(-1, a.shape[-1]) for a in rows))
-    logit = cells.logit.reshape(held.mass.shape)
-    calibrated, chance = held.value(logit)
-    size = cells.terms_used.size
-    start = np.zeros((len(logit), size))
-    mode = _Mode(start, logit, held.curvature(held.mass * chance * (1 - chance)))
+    shape, size = cells.count.shape[:-1], cells.terms_used.size
+    design, waves, others = (a.reshape(-1, *a.shape[-2:]) for a in (cells.design, cells.waves, cells.others))
+    count, positive, logit = (a.reshape(-1, a.shape[-1]) for a in (cells.count, cells.positive, cells.logit))
+    counts = RankCounts(design.swapaxes(-1, -2), count, positive, waves, others)
+    mode = calibrated = Point.at(np.zeros((len(count), size)), logit, counts)
     out: list[Posterior] = []
     moved = None if cells.moved is None else cells.moved.reshape(-1, size)
 
-    def fitted(spread: FloatArray, start: _Mode) -> tuple[_Mode, FloatArray, FloatArray]:
+    def fitted(spread: FloatArray, start: Point) -> tuple[Point, FloatArray, FloatArray]:
         precision = precisions(spread, moved)
-        mode, value = _laplace(held, precision, start)
+        mode = bounded_maximum(counts, precision, start, _LARGEST_STEP)
         curvature = mode.information + precision[..., None] * np.eye(size)
         lower = np.linalg.cholesky(curvature)
         log_determinant = 2 * np.log(np.diagonal(lower, axis1=-2, axis2=-1)).sum(axis=-1)
-        return mode, curvature, value - calibrated + 0.5 * (np.log(precision).sum(axis=-1) - log_determinant)
+        gain = mode.likelihood - 0.5 * quadratic(mode.theta, precision) - calibrated.likelihood
+        return mode, curvature, gain + 0.5 * (np.log(precision).sum(axis=-1) - log_determinant)
 
     # What groups share is there in a calibrated model too: it is no evidence against it.
     null = 0.0 if moved is None else fitted(np.full(size, _NOTHING), mode)[2]
@@ -334,70 +298,6 @@ def fit(cells: RankCells, prior: Prior) -> list[Posterior]:
             Posterior(mode.theta.reshape(*shape, size), curvature.reshape(*shape, size, size), evidence.reshape(shape))
         )
     return out
-
-
-def _laplace(held: _Held, precision: FloatArray, start: _Mode) -> tuple[_Mode, FloatArray]:
-    """Mode by Newton's method with bounded steps, and the log posterior there but for a constant.
-
-    Steps that lower the posterior are halved. The objective is strictly concave, so this converges from anywhere.
-    """
-    diagonal = np.arange(precision.shape[-1])
-    out, top = _Mode(*(values.copy() for values in start)), np.empty(len(start.theta))
-
-    def shrunk(likelihood: FloatArray, theta: FloatArray) -> FloatArray:
-        return np.asarray(likelihood - 0.5 * quadratic(theta, precision))
-
-    active, (theta, eta, information) = np.arange(len(top)), start
-    going: AnyArray = np.ones(len(top), dtype=bool)
-    likelihood, chance = held.value(eta)
-    value = shrunk(likelihood, theta)
-    for iteration in range(_MAX_ITERATIONS):
-        expected = held.mass * chance
-        gradient = ((held.positive - expected)[:, None, :] @ held.design)[:, 0] - precision * theta
-        if iteration:  # the first is known from the component before
-            information = held.curvature(expected * (1 - chance))
-        hessian = information.copy()
-        hessian[:, diagonal, diagonal] += precision
-        step = np.linalg.solve(hessian, gradient[..., None])[..., 0]
-        move = (held.design @ step[..., None])[..., 0]
-        largest = np.abs(move * held.filled).max(axis=-1)
-        ended = largest < _TOLERANCE
-        scale = np.minimum(1.0, _LARGEST_STEP / np.maximum(largest, _TOLERANCE))
-        for _ in range(40):
-            new_theta, new_eta = theta + scale[:, None] * step, eta + scale[:, None] * move
-            likelihood, chance = held.value(new_eta)
-            new = shrunk(likelihood, new_theta)
-            worse = (new < value - 1e-9 * (1 + np.abs(value))) & ~ended
-            if not worse.any():
-                break
-            scale = np.where(worse, scale / 2, scale)
-        theta, eta, value = new_theta, new_eta, new
-        # The next step of a sample that has converged would be of the order of this one's square. What it has come to
-        # is kept at once, so that no sample depends on the others; it is left out when many are, for that copies.
-        new_ones = ended & going
-        if new_ones.any():
-            if new_ones.all() and len(new_ones) == len(top):
-                return _Mode(theta, eta, information), value
-            done, going = active[new_ones], going & ~ended
-            for values, now in zip(out, (theta, eta, information), strict=True):
-                values[done] = now[new_ones]
-            top[done] = value[new_ones]
-            if not going.any():
-                return out, top
-            if 4 * going.sum() < 3 * going.size:
-                active, held, theta, eta = active[going], held.of(going), theta[going], eta[going]
-                precision = precision if precision.ndim == 1 else precision[going]
-                value, chance, going = value[going], chance[going], going[going]
-    for values, now in zip(out, (theta, eta, information), strict=True):
-        values[active[going]] = now[going]
-    top[active[going]] = value[going]
-    warnings.warn(
-        f"the recalibration map did not converge in {_MAX_ITERATIONS} steps (last change of a logit "
-        f"{largest.max():.2g}); its error may be slightly off",
-        ConvergenceWarning,
-        stacklevel=3,
-    )
-    return out, top
 
 
 def _scores(prior: Prior, posteriors: list[Posterior]) -> FloatArray:

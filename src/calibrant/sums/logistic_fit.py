@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import NamedTuple
+from dataclasses import dataclass, fields, replace
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from ..exceptions import ConvergenceWarning
 #: Newton's method ends after the step whose decrement (twice the expected gain in log-likelihood) is below this: it
 #: converges quadratically, so what is left is about its square.
 DECREMENT = 1e-9
+#: With bounded steps it ends after one that changes no logit by more than this.
+_SMALLEST_STEP = 1e-3
 _ITERATIONS = 100
 _HALVINGS = 40
 
@@ -39,16 +42,31 @@ def softplus_and_expit(z: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.maximum(np.log(both, out=both), z), grown
 
 
-class Counts(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Counts:
     """What a fit needs of R samples: columns (R, k, m), and weights of all rows and of positive ones (R, m)."""
 
     columns: FloatArray
     mass: FloatArray
     positive: FloatArray
 
-    def of(self, samples: AnyArray) -> Counts:
+    def of(self, samples: AnyArray) -> Self:
         """Some of the samples."""
-        return Counts(*(values[samples] for values in self))
+        return replace(self, **{f.name: getattr(self, f.name)[samples] for f in fields(self)})
+
+    def logits(self, theta: FloatArray) -> FloatArray:
+        """Sums ``θ · columns``, (R, m)."""
+        return np.asarray((theta[:, None, :] @ self.columns)[:, 0])
+
+    def likelihood(self, logit: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Log-likelihood (R,) of logits (R, m), and the chances they stand for."""
+        growth, chance = softplus_and_expit(logit)
+        return (self.positive * logit - self.mass * growth).sum(axis=-1), chance
+
+    def information(self, chance: FloatArray) -> FloatArray:
+        """``Σ mass g (1 - g) z zᵀ`` of the columns z, (R, k, k)."""
+        weight = self.mass * chance * (1 - chance)
+        return np.asarray((self.columns * weight[:, None]) @ self.columns.swapaxes(-1, -2))
 
 
 class Point(NamedTuple):
@@ -63,10 +81,9 @@ class Point(NamedTuple):
     @classmethod
     def at(cls, theta: FloatArray, offset: FloatArray, counts: Counts) -> Point:
         """All of it, from coefficients and what they are added to, (R, m)."""
-        logit = offset + (theta[:, None, :] @ counts.columns)[:, 0] if theta.any() else offset
-        growth, chance = softplus_and_expit(logit)
-        likelihood = (counts.positive * logit - counts.mass * growth).sum(axis=-1)
-        return cls(theta, logit, chance, likelihood, _information(counts, chance))
+        logit = offset + counts.logits(theta) if theta.any() else offset
+        likelihood, chance = counts.likelihood(logit)
+        return cls(theta, logit, chance, likelihood, counts.information(chance))
 
     def of(self, samples: AnyArray) -> Point:
         """Some of the samples."""
@@ -76,11 +93,6 @@ class Point(NamedTuple):
         """Take some of the samples from elsewhere."""
         for mine, new in zip(self, point, strict=True):
             mine[samples] = new
-
-
-def _information(counts: Counts, chance: FloatArray) -> FloatArray:
-    """``Σ mass g (1 - g) z zᵀ`` of the columns z, (R, k, k)."""
-    return (counts.columns * (counts.mass * chance * (1 - chance))[:, None]) @ counts.columns.swapaxes(-1, -2)
 
 
 def fit(
@@ -100,13 +112,13 @@ def fit(
     return warned(*maximum(counts, precision, Point.at(theta, offset, counts))).theta
 
 
-def warned(point: Point, decrement: FloatArray) -> Point:
+def warned(point: Point, left: FloatArray, end: float = DECREMENT) -> Point:
     """The point; a warning where the search for it did not end."""
-    going = decrement > DECREMENT
+    going = left > end
     if going.any():
         warnings.warn(
             f"the logistic fit did not converge in {_ITERATIONS} steps for {int(going.sum())} of {going.size} samples "
-            f"(decrement {float(decrement.max()):.3g})",
+            f"({'decrement' if end == DECREMENT else 'last change of a logit'} {float(left.max()):.3g})",
             ConvergenceWarning,
             stacklevel=4,
         )
@@ -114,55 +126,91 @@ def warned(point: Point, decrement: FloatArray) -> Point:
 
 
 def maximum(counts: Counts, precision: float | FloatArray, start: Point) -> tuple[Point, FloatArray]:
-    """The largest penalised likelihood, from any point, and each sample's last decrement; by steps that are halved.
+    """The largest penalised likelihood, from any point, and each sample's last decrement.
 
-    ``precision``: one divided by the prior variance of all coefficients, or of each one, (k,); 0 is no prior. Where a
-    decrement stays above :data:`DECREMENT`, there was no end to the search.
+    ``precision``: one divided by the prior variance of all coefficients, or of each one, (k,) or (R, k); 0 is no prior.
+    Where a decrement stays above :data:`DECREMENT`, there was no end to the search.
     """
-    live = (counts.columns**2).max(axis=-1) > 0
-    diagonal = np.where(live, precision, 1.0)
-    if np.any(np.asarray(precision) == 0):
+    point, left = _newton(counts, precision, start, np.inf)
+    return point._replace(information=counts.information(point.chance)), left
+
+
+def bounded_maximum(counts: Counts, precision: float | FloatArray, start: Point, longest: float) -> Point:
+    """The same by steps that change no logit by more than ``longest``, to within a last step of 1/1000.
+
+    The information is that of the point before the last step, which spares its last computation; so is that of
+    ``start``.
+    """
+    point, left = _newton(counts, precision, start, longest)
+    return warned(point, left, _SMALLEST_STEP)
+
+
+def _newton(counts: Counts, precision: float | FloatArray, start: Point, longest: float) -> tuple[Point, FloatArray]:
+    """Newton's method; steps are halved while they lower the objective, which is concave: it ends from anywhere.
+
+    The information returned is that of the point before the last step. Beside it each sample's last decrement, or of
+    bounded steps the largest change of a logit.
+    """
+    costs: FloatArray = np.broadcast_to(np.asarray(precision, dtype=np.float64), start.theta.shape)
+    diagonal = costs
+    if not costs.all():
         # Without a prior the curvature vanishes where outcomes are separated; steps need some, the maximum does not.
-        diagonal = diagonal + 1e-14 * counts.mass.sum(axis=-1)[:, None]
-    k = np.arange(live.shape[1])
-    out = point = start
-    # Samples that have converged are left out; the rest is copied only when there are some.
-    active, everything = np.arange(len(live)), True
-    left = np.full(len(live), np.inf)
-    for _ in range(_ITERATIONS):
-        gradient = ((counts.positive - counts.mass * point.chance)[:, None, :] @ counts.columns.swapaxes(-1, -2))[:, 0]
-        gradient -= precision * point.theta
+        live = (counts.columns**2).max(axis=-1) > 0
+        diagonal = np.where(live, costs, 1.0) + 1e-14 * counts.mass.sum(axis=-1)[:, None]
+    k = np.arange(costs.shape[-1])
+    end = DECREMENT if np.isinf(longest) else _SMALLEST_STEP
+    active, going = np.arange(len(costs)), np.ones(len(costs), dtype=bool)
+    left, point, out = np.full(len(costs), np.inf), start, None
+    for iteration in range(_ITERATIONS):
+        if iteration:
+            point = point._replace(information=counts.information(point.chance))
+        residual = counts.positive - counts.mass * point.chance
+        gradient = (residual[:, None, :] @ counts.columns.swapaxes(-1, -2))[:, 0] - costs * point.theta
         hessian = point.information.copy()
         hessian[:, k, k] += diagonal
         step = np.linalg.solve(hessian, gradient[..., None])[..., 0]
-        left[active] = decrement = (step * gradient).sum(axis=-1)
-        point = _stepped(counts, precision, point, step)
-        if everything:
-            out = point
+        move = counts.logits(step)
+        if np.isinf(longest):
+            last, length = (step * gradient).sum(axis=-1), np.ones(len(step))
         else:
-            out.put(active, point)
-        going = decrement > DECREMENT
+            last = np.abs(np.where(counts.mass > 0, move, 0.0)).max(axis=-1)
+            length = np.minimum(1.0, longest / np.maximum(last, end))
+        point = _stepped(counts, costs, point, step, move, length)
+        left[active[going]] = last[going]
+        # The next step of a sample that has converged would be of the order of this one's square. What it has come to
+        # is kept at once, so that no sample depends on the others; it is left out when many are, for that copies.
+        ended = going & (last <= end)
+        if not ended.any():
+            continue
+        if ended.all() and len(ended) == len(left):
+            return point, left
+        if out is None:
+            out = Point(*(values.copy() for values in point))
+        else:
+            out.put(active[ended], point.of(ended))
+        going = going & ~ended
         if not going.any():
-            break
-        if not going.all():
-            if everything:  # from here on what has converged must stay as it is
-                out, everything = Point(*(values.copy() for values in out)), False
-            active, counts, point, diagonal = active[going], counts.of(going), point.of(going), diagonal[going]
+            return out, left
+        if 4 * going.sum() < 3 * going.size:
+            active, counts, point = active[going], counts.of(going), point.of(going)
+            costs, diagonal, going = costs[going], diagonal[going], going[going]
+    if out is None:
+        return point, left
+    out.put(active[going], point.of(going))
     return out, left
 
 
-def _stepped(counts: Counts, precision: float | FloatArray, point: Point, step: FloatArray) -> Point:
+def _stepped(
+    counts: Counts, precision: FloatArray, point: Point, step: FloatArray, move: FloatArray, length: FloatArray
+) -> Point:
     """The point after a step, which is halved while the penalised likelihood falls, and 0 if it always does."""
     value = point.likelihood - 0.5 * (precision * point.theta**2).sum(axis=-1)
     least = value - 1e-12 * (1 + np.abs(value))
-    move = (step[:, None, :] @ counts.columns)[:, 0]
-    length: FloatArray = np.ones(len(step))
     for tries in range(_HALVINGS + 1):
         theta, logit = point.theta + length[:, None] * step, point.logit + length[:, None] * move
-        growth, chance = softplus_and_expit(logit)
-        likelihood = (counts.positive * logit - counts.mass * growth).sum(axis=-1)
+        likelihood, chance = counts.likelihood(logit)
         good = likelihood - 0.5 * (precision * theta**2).sum(axis=-1) >= least
         if good.all():
             break
         length = np.where(good, length, 0.5 * length if tries < _HALVINGS - 1 else 0.0)
-    return Point(theta, logit, chance, likelihood, _information(counts, chance))
+    return Point(theta, logit, chance, likelihood, point.information)
