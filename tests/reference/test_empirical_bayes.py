@@ -80,7 +80,7 @@ def test_parts_of_the_curvature():
     assert cells.waves == pytest.approx(np.cos(np.pi * np.outer(cells.rank, np.arange(2 * terms - 1))), abs=1e-13)
     rng = np.random.default_rng(1)
     chance, mass = rng.random(cells.count.size), 4 * np.ones(cells.count.size)
-    counts = laplace.RankCounts(*(a[None] for a in (cells.design.T, mass, mass, cells.waves, cells.others)))
+    counts = laplace.CosineCounts(*(a[None] for a in (cells.design.T, mass, mass, cells.waves, cells.others)))
     plain = (cells.design.T * (mass * chance * (1 - chance))) @ cells.design
     assert counts.information(chance[None])[0] == pytest.approx(plain, abs=1e-12)
     precision = plain + np.eye(len(plain))

@@ -215,7 +215,7 @@ class RankCells:
 
 
 @dataclass(frozen=True, eq=False)
-class RankCounts(Counts):
+class CosineCounts(Counts):
     """Counts whose first columns are cosines, of which products are sums: ``waves`` (R, m, 2K - 1), and the others."""
 
     waves: FloatArray
@@ -275,7 +275,7 @@ def fit(cells: RankCells, prior: Prior) -> list[Posterior]:
     shape, size = cells.count.shape[:-1], cells.terms_used.size
     design, waves, others = (a.reshape(-1, *a.shape[-2:]) for a in (cells.design, cells.waves, cells.others))
     count, positive, logit = (a.reshape(-1, a.shape[-1]) for a in (cells.count, cells.positive, cells.logit))
-    counts = RankCounts(design.swapaxes(-1, -2), count, positive, waves, others)
+    counts = CosineCounts(design.swapaxes(-1, -2), count, positive, waves, others)
     mode = calibrated = Point.at(np.zeros((len(count), size)), logit, counts)
     out: list[Posterior] = []
     moved = None if cells.moved is None else cells.moved.reshape(-1, size)
