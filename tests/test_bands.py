@@ -6,8 +6,8 @@ from scipy.stats import beta
 
 import calibrant as cal
 from calibrant.data.problem import Problem
-from calibrant.measure.inference.isotonic_bands import simultaneous_band, steps
-from calibrant.measure.inference.tied_scores import TiedScores
+from calibrant.measure.bands import simultaneous_band, steps
+from calibrant.measure.tied_scores import TiedScores
 
 RNG = np.random.default_rng(0)
 P = RNG.random(800)

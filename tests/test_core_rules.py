@@ -15,7 +15,7 @@ from calibrant.comparison.subgroups.statistics import subgroup_pvalue
 from calibrant.data.problem import Problem
 from calibrant.estimators import Binned
 from calibrant.estimators.base import ErrorDraws
-from calibrant.measure.inference.posterior import _of_worst, credible
+from calibrant.measure.posterior import _of_worst, credible
 from calibrant.measure.question import Question
 from calibrant.significance.sign_flips import Flips
 from calibrant.sums import GridMoments

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant.data.problem import Problem
-from calibrant.measure.inference.bin_intervals import _quantiles, binned_intervals
-from calibrant.reporting.assemble import class_rows, class_sentence
+from calibrant.reporting.class_table import _quantiles, binned_intervals, class_rows, class_sentence
 from calibrant.significance.score_ranges import range_pvalues, upper_tails
 from calibrant.sums import BinMoments, uniform_edges
 

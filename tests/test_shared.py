@@ -12,7 +12,7 @@ from calibrant.data.dependence import design_effects, design_parts, group_codes
 from calibrant.estimators import laplace
 from calibrant.estimators.empirical_bayes import WIDE, EmpiricalBayes, rank_cells
 from calibrant.estimators.laplace_draws import draw_gaps
-from calibrant.measure.inference.intervals import NormalDraws
+from calibrant.measure.intervals import NormalDraws
 from calibrant.sums import BinMoments, Bins, DistinctScores, Grid, GridMoments, QuantileBins, uniform_edges
 from calibrant.sums.design_effects import Shared
 

@@ -27,9 +27,9 @@ from scipy.special import expit, logit
 import calibrant as cal
 from calibrant.benchmark.mixtures import ClassMixture, train, training_set
 from calibrant.data.writing import write_json, write_text
+from calibrant.measure.assumptions import as_assumption
+from calibrant.measure.bounds import RowsAlike
 from calibrant.measure.estimation import ask
-from calibrant.measure.inference.assumptions import as_assumption
-from calibrant.measure.inference.rows_alike import RowsAlike
 
 from .. import arguments
 from ..arena.halves import REPORTING

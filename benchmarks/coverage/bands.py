@@ -4,7 +4,7 @@
     OMP_NUM_THREADS=1 python -m benchmarks.coverage.bands --limit
 
 `--limit` simulates the limiting distribution of the likelihood ratio of a monotone function at one point; its quantiles
-are in `calibrant.measure.inference.isotonic_bands`.
+are in `calibrant.measure.bands`.
 """
 
 import warnings
@@ -18,7 +18,7 @@ from scipy.optimize import isotonic_regression
 
 import calibrant as cal
 from calibrant.datasets import true_map
-from calibrant.measure.inference.isotonic_bands import LIMIT, LIMIT_LEVELS
+from calibrant.measure.bands import LIMIT, LIMIT_LEVELS
 
 from .. import arguments
 

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 import calibrant as cal
-from calibrant.reporting.assemble import class_rows
+from calibrant.reporting.class_table import class_rows
 from calibrant.significance.kuiper import kuiper_pvalue
 from calibrant.significance.multiple import holm
 

@@ -32,7 +32,7 @@ from calibrant.estimators import laplace
 from calibrant.estimators.base import ErrorDraws
 from calibrant.estimators.empirical_bayes import WIDE, rank_cells
 from calibrant.estimators.laplace_draws import DrawnMaps, draw_gaps
-from calibrant.measure.inference.posterior import credible
+from calibrant.measure.posterior import credible
 from calibrant.measure.question import Question
 
 from .. import arguments

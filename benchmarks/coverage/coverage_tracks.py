@@ -27,7 +27,7 @@ from calibrant.benchmark.storage import replacing
 from calibrant.benchmark.tracks import TrackDistribution, distributions
 from calibrant.data.problem import Problem
 from calibrant.estimators.base import ErrorDraws
-from calibrant.measure.inference import posterior
+from calibrant.measure import posterior
 from calibrant.measure.question import Question
 
 from ..arguments import parser as new_parser

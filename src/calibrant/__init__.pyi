@@ -30,11 +30,11 @@ from .decisions import optimal_threshold as optimal_threshold
 from .decisions import shift_prior as shift_prior
 from .estimators import Binned as Binned
 from .estimators import EmpiricalBayes as EmpiricalBayes
-from .measure.curves.reliability import reliability_curve as reliability_curve
 from .measure.ece import expected_calibration_error as expected_calibration_error
 from .measure.ece import squared_calibration_error as squared_calibration_error
 from .measure.estimation import calibration_error as calibration_error
 from .measure.estimation import estimate as estimate
+from .measure.reliability import reliability_curve as reliability_curve
 from .monitoring.monitor import CalibrationMonitor as CalibrationMonitor
 from .plot import ReliabilityDisplay as ReliabilityDisplay
 from .reporting.assemble import report as report

@@ -12,12 +12,10 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant.data.validation import as_predictions
+from calibrant.measure import bounds
+from calibrant.measure.assumptions import BoundedVariation, NoAssumption, SameSign, SmoothMap, as_assumption
+from calibrant.measure.bounds import RowsAlike, lower_bound, same_scores, upper_bound, upper_bound_of_rows
 from calibrant.measure.estimation import ask
-from calibrant.measure.inference import betting_bound, pooled_gaps
-from calibrant.measure.inference.assumptions import BoundedVariation, NoAssumption, SameSign, SmoothMap, as_assumption
-from calibrant.measure.inference.betting_bound import lower_bound
-from calibrant.measure.inference.pooled_gaps import same_scores, upper_bound, upper_bound_of_rows
-from calibrant.measure.inference.rows_alike import RowsAlike
 
 EVERY = ["none", "bins", "bins:4", "variation:0.3", "variation:2"]
 
@@ -57,7 +55,7 @@ def law(rng):
 def upper_e_value(pools, bet, theta, norm=1):
     def value(s, o):
         rows = alike(s, o)
-        total = pooled_gaps._Sums.of(rows.parts[0], pools(rows.parts[0]), norm).total(bet)
+        total = bounds._PoolSums.of(rows.parts[0], pools(rows.parts[0]), norm).total(bet)
         return exp(-total) / (1 + theta * np.expm1(-bet)) ** s.size
 
     return value
@@ -99,11 +97,11 @@ def test_the_lower_bound_for_every_truth(found):
     theta = mass @ np.abs(chance - scores)
 
     def wealth(s, o):
-        bet, x = betting_bound._bets(alike(s, o), np.arange(s.size))
-        return np.prod(1 + np.minimum(bet, betting_bound._LARGEST / (1 + theta)) * (x - theta))
+        bet, x = bounds._bets_of(alike(s, o), np.arange(s.size))
+        return np.prod(1 + np.minimum(bet, bounds._LARGEST / (1 + theta)) * (x - theta))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(betting_bound, "_FIRST", 1)
+        patch.setattr(bounds, "_FIRST", 1)
         assert mean_over_samples(scores, mass, chance, 4, wealth) <= 1 + 1e-12
 
 
@@ -112,8 +110,8 @@ def test_the_lower_bound_for_every_truth(found):
 
 def naive_upper(s, o, pool, delta, moves=0.0):
     n, ends = len(s), []
-    for variance, share in zip(pooled_gaps.VARIANCES, pooled_gaps.SHARES, strict=True):
-        bet = sqrt(2 * log(1 / (pooled_gaps.USUAL * share)) / (n * variance))
+    for variance, share in zip(bounds.VARIANCES, bounds.SHARES, strict=True):
+        bet = sqrt(2 * log(1 / (bounds.USUAL * share)) / (n * variance))
         total, largest = 0.0, 0
         for code in set(pool):
             rows = [i for i in range(n) if pool[i] == code]
@@ -177,7 +175,7 @@ def naive_lower(s, o, place, delta):
 
 
 def test_the_lower_bound_has_a_twin(monkeypatch):
-    monkeypatch.setattr(betting_bound, "_ORDERS", 1)
+    monkeypatch.setattr(bounds, "_ORDERS", 1)
     for seed in range(2):
         rng = np.random.default_rng(seed)
         s = rng.random(150).round(seed + 1)

@@ -8,7 +8,7 @@ import pytest
 import calibrant as cal
 from calibrant import Binned
 from calibrant.estimators import Density, ResidualKernel
-from calibrant.measure.inference.bands import quantiles, wilson_interval
+from calibrant.measure.bands import quantiles, wilson_interval
 
 SMOOTH = [Density(), Density(0.05, "triweight"), ResidualKernel(space="score"), ResidualKernel()]
 

@@ -9,17 +9,18 @@ from scipy.stats import beta, binom, chi2
 
 import calibrant as cal
 from calibrant.data.problem import Problem
-from calibrant.measure.inference.bands import binomial_consistency, clopper_pearson
-from calibrant.measure.inference.isotonic_bands import (
+from calibrant.measure.bands import (
     LIMIT,
     LIMIT_LEVELS,
-    consistency_band,
+    binomial_consistency,
+    clopper_pearson,
+    isotonic_consistency_band,
     likelihood_ratio_band,
     runs,
     simultaneous_band,
     steps,
 )
-from calibrant.measure.inference.tied_scores import FEW, MOST, OUTER, TiedScores
+from calibrant.measure.tied_scores import FEW, MOST, OUTER, TiedScores
 from calibrant.sums import BinMoments, uniform_edges
 
 
@@ -239,9 +240,9 @@ def test_the_limit_law_is_that_of_banerjee_and_wellner():
 def test_consistency_is_about_the_scores_and_not_the_outcomes():
     problem, _ = sample(400, power=3.0)
     ties = TiedScores.of(problem)
-    one = consistency_band(ties, 0.9, 300, np.random.default_rng(0))
+    one = isotonic_consistency_band(ties, 0.9, 300, np.random.default_rng(0))
     flipped = TiedScores.of(Problem(problem.scores, 1 - problem.outcomes))
-    other = consistency_band(flipped, 0.9, 300, np.random.default_rng(0))
+    other = isotonic_consistency_band(flipped, 0.9, 300, np.random.default_rng(0))
     for a, b in zip(one, other, strict=True):
         assert np.array_equal(a, b)
     naive = np.array(

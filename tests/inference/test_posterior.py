@@ -7,7 +7,7 @@ import calibrant as cal
 from calibrant.datasets import make_scores
 from calibrant.estimators.base import ErrorDraws
 from calibrant.estimators.laplace_draws import DrawnMaps
-from calibrant.measure.inference.posterior import SPIKE, credible, threshold, widening
+from calibrant.measure.posterior import SPIKE, credible, threshold, widening
 from calibrant.measure.question import Question
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from calibrant.measure.inference.intervals import reach
+from calibrant.measure.intervals import reach
 
 
 @pytest.mark.parametrize("level", [0.3, 0.68, 0.9, 0.95, 0.99])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant.estimators.norm import combine, combine_draws
-from calibrant.measure.inference.intervals import sums_paths
+from calibrant.measure.intervals import sums_paths
 
 ESTIMATORS = (
     cal.EmpiricalBayes(),

@@ -11,8 +11,7 @@ import numpy as np
 from ..data.checks import check_int
 from ..data.types import FloatArray
 from ..exceptions import CalibrantWarning
-from ..measure.curves import reliability_curve
-from ..measure.curves.reliability import curve_estimator
+from ..measure.reliability import curve_estimator, reliability_curve
 from .base import EPS, BinaryCalibrator, check_eps, not_below
 from .histogram import UnitScores
 from .inputs import CalibrationSample, Scores

@@ -14,7 +14,7 @@ from ..data.result import Picture, Result, Table
 from ..data.types import FloatArray, Interval, Label, RandomState
 from ..data.validation import as_predictions
 from ..estimators import CellEstimator
-from ..measure.curves import reliability_curve
+from ..measure.reliability import reliability_curve
 from ..notions import ClassSpecific, only_problem
 from ..scores.murphy import BinaryRows, check_thresholds
 from . import measure_intervals

@@ -20,7 +20,7 @@ from ..estimators.base import ErrorDraws
 from ..estimators.empirical_bayes import WIDE, from_sums
 from ..estimators.laplace import Prior, RankCells
 from ..estimators.laplace_draws import draw_gaps
-from ..measure.inference.posterior import credible
+from ..measure.posterior import credible
 from ..measure.question import Question
 from ..notions import ClassSpecific, only_problem
 from ..scores.murphy import BinaryRows

@@ -14,7 +14,7 @@ from ..estimators import EmpiricalBayes, laplace
 from ..estimators.base import ErrorDraws
 from ..estimators.empirical_bayes import WIDE, rank_cells
 from ..estimators.laplace_draws import draw_gaps
-from ..measure.inference.posterior import credible
+from ..measure.posterior import credible
 from ..measure.question import Question
 from ..sums.logistic_fit import expit, logits_of
 

@@ -80,7 +80,7 @@ class SimplexBinned(Estimator):
         return _Cut.of(self, problem).data(norm)
 
     def _path(self, problem: VectorProblem, norm: float, n_resamples: int, rng: np.random.Generator) -> TruthPath:
-        """What the estimator gives when the true gaps are a multiple of those found; see :mod:`..inference.intervals`.
+        """What the estimator gives when the true gaps are a multiple of those found; see :mod:`..measure.intervals`.
 
         Draws come in blocks, and there are fewer of them when there are many numbers to a draw: memory is bounded.
         """

@@ -17,14 +17,14 @@ from ..data.types import Label, RandomState
 from ..estimators import CellEstimator, EmpiricalBayes, Isotonic
 from ..estimators.base import Estimator
 from ..estimators.names import as_estimator
-from .curves.corp import is_isotonic
-from .curves.reliability import CurveSpec, curve_estimator
+from .assumptions import Assumption, as_assumption
+from .curve_from_sums import is_isotonic
 from .estimation import estimate_from_sums
-from .inference.assumptions import Assumption, as_assumption
-from .inference.tied_scores import TiedScores
 from .question import Question
+from .reliability import CurveSpec, curve_estimator
 from .result import Estimate, ReliabilityCurve
 from .sums_by_class import ProblemSums, SumsByClass
+from .tied_scores import TiedScores
 
 if TYPE_CHECKING:
     from ..calibrators import Calibrator

@@ -23,10 +23,10 @@ from ..estimators.names import as_estimator
 from ..estimators.norm import combine, root, to_power
 from ..exceptions import UndefinedErrorWarning
 from ..notions import Notion, as_notion
-from .curves.from_cells import curve_from, describe
-from .inference.assumptions import Assumption, SmoothMap, as_assumption
-from .inference.intervals import invert, row_path, sums_paths
-from .inference.posterior import Credible, credible
+from .assumptions import Assumption, SmoothMap, as_assumption
+from .curve_from_sums import curve_from, describe
+from .intervals import invert, row_path, sums_paths
+from .posterior import Credible, credible
 from .question import Question, adds_up, few_draws, fewest, sums_up
 from .result import Estimate, ReliabilityCurve
 
@@ -158,13 +158,13 @@ def estimate(
     -----
     ``EmpiricalBayes``, the default, has a posterior: the interval holds ``level`` of it, corrected for what its maps
     miss of the outcomes (norm ≤ 32), starts at exactly 0 when the model may well be calibrated, and ``.calibrated`` is
-    the probability of that (see :mod:`calibrant.measure.inference.posterior`). Cost: ``5 n_resamples`` draws on rank
+    the probability of that (see :mod:`calibrant.measure.posterior`). Cost: ``5 n_resamples`` draws on rank
     cells.
 
     For all others the interval inverts a test along the path from perfect calibration to the gaps found, so it accounts
     for the estimator's noise and leaks: it starts at exactly 0 when the data are compatible with calibration, and is
     widened to hold the value where that is mere bias. What the estimator blurs is not put back, and classes are treated
-    as exchangeable: see :mod:`calibrant.measure.inference.intervals`. Neither value nor interval is above what K
+    as exchangeable: see :mod:`calibrant.measure.intervals`. Neither value nor interval is above what K
     classes of a matrix can have, ``(2 / K)^(1/p)``. Cost: 11 scales × ``n_resamples`` draws on bins or grid cells a
     problem (fewer draws beyond 8 problems), independent of n; on occupied cells × K for the canonical notion.
     Estimators without cells draw outcomes for every row, at most 100 times a scale. Coverage of both is simulated in

@@ -14,14 +14,13 @@ from ..data.problem import OneVsRestProblems, Problem, VectorProblem
 from ..data.types import FloatArray, Interval, Label
 from ..estimators import Binned, CellEstimator, Isotonic
 from ..estimators.names import estimator_named
-from ..measure.curves.band_kinds import BANDS, check_band
-from ..measure.curves.corp import is_isotonic, isotonic_curve
-from ..measure.curves.from_cells import curve_from
-from ..measure.curves.reliability import curve_estimator
+from ..measure.bands import BANDS, check_band
+from ..measure.curve_from_sums import curve_from, is_isotonic, isotonic_curve
 from ..measure.estimation import estimate_from_sums
-from ..measure.inference.tied_scores import TiedScores
 from ..measure.question import Question
+from ..measure.reliability import curve_estimator
 from ..measure.result import Estimate, ReliabilityCurve
+from ..measure.tied_scores import TiedScores
 from ..notions import Notion, as_notion
 from .scale import PAPERS, SCALES
 

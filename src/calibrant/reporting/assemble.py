@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, Unpack
@@ -13,88 +13,28 @@ from ..data.input_warnings import warn_of_order
 from ..data.predictions import Predictions
 from ..data.progress import counted
 from ..data.public_function import InputOptions, verb
-from ..data.types import Interval, Label, RandomState
+from ..data.types import Label, RandomState
 from ..data.validation import as_predictions
 from ..estimators import Binned, CellEstimator, Density, EmpiricalBayes, Estimator, ResidualKernel
 from ..estimators.base import FittedSums
 from ..estimators.names import as_estimator
-from ..measure.curves.corp import curve_of_ties
-from ..measure.curves.from_cells import curve_from
+from ..measure.curve_from_sums import curve_from, curve_of_ties
 from ..measure.estimation import estimate_from_fits
-from ..measure.inference.bin_intervals import binned_intervals
-from ..measure.inference.tied_scores import TiedScores
 from ..measure.question import Question
 from ..measure.result import Estimate, ReliabilityCurve
 from ..measure.scoring_rules import log_loss_per_sample
 from ..measure.streaming import Accumulator
 from ..measure.sums_by_class import FINE_CELLS, ProblemSums
+from ..measure.tied_scores import TiedScores
 from ..notions import Classwise, Notion, as_notion
-from ..significance.multiple import holm
 from ..significance.report_test import SumsTest
-from ..significance.score_ranges import range_pvalues
 from ..sums import BinMoments, GridMoments, uniform_edges
+from .class_table import class_rows, class_sentence
 from .evidence import Evidence, check_tolerance, settled
 from .gain import RepairGain, check_threshold, gain_functionals
 from .lazy_mapping import LazyMapping
-from .report import ClassRow, Curves, Report
+from .report import Curves, Report
 from .verdict import Found, sentences
-
-#: A class of fewer rows is not named, and so many are at most.
-LEAST_ROWS, NAMED = 20, 5
-_FIELDS = ("weight", "score", "outcome", "square", "repeat", "n_samples")
-
-
-def class_rows(sums: Accumulator, level: float) -> list[ClassRow]:
-    """Per-class table, worst first; empty for two classes and one column. All classes are judged side by side."""
-    totals, kept = sums.required_totals(), sums.by_class
-    if kept is None or not totals.weight > 0:
-        return []
-    parts: list[BinMoments] = list(kept.sums(sums.binned._needs(kept.domain)))
-    tables: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _FIELDS}
-    bins = replace(parts[0], **tables)
-    errors = sums.binned.read(bins, 1)  # p-th powers of p = 1
-    low, high = binned_intervals(bins, level)
-    pvalues = range_pvalues(bins)
-    # Holm's: a calibrated model has any class marked in at most 1 - level of all samples, however tests depend. The
-    # columns of a row add up to 1, so what is needed for Benjamini and Hochberg's need not hold.
-    adjusted = holm(pvalues)
-    marked = adjusted <= 1 - level
-    rates, stated = totals.class_weight / totals.weight, totals.prob_sum / totals.weight
-    shown = np.maximum(errors, 0.0)
-    ends = np.fmin(low, shown), np.fmax(high, shown)
-    order = np.argsort(-errors, kind="stable")
-    columns = (totals.class_weight, rates, stated, errors, *ends, pvalues, adjusted)
-    numbers = np.stack(columns)[:, order].T.tolist()
-    return [
-        ClassRow(sums.classes[k], count, rate, mean, error, Interval(bottom, top), p, corrected, bool(marked[k]))
-        for k, (count, rate, mean, error, bottom, top, p, corrected) in zip(order, numbers, strict=True)
-    ]
-
-
-def class_sentence(rows: Sequence[ClassRow], unit: float = 1.0) -> str:
-    """Which classes are off, the worst first, or that none is; nothing of two classes, which are one question.
-
-    ``unit``: rows that a unit of weight stands for, the effective sample size over all weight.
-    """
-    if len(rows) <= 2 or all(np.isnan(row.pvalue) for row in rows):
-        return ""
-    marked = [row for row in rows if row.significant]
-    if not marked:
-        return f"Class by class, none of the {len(rows):,} stands out."
-    sizes = [(row, round(row.count * unit)) for row in marked]
-    named = [f"{row.label} ({size:,} rows)" for row, size in sizes if size >= LEAST_ROWS][:NAMED]
-    rest = len(marked) - len(named)
-    if not named:
-        few = f"fewer than {LEAST_ROWS} rows"
-        what = f"one class of {few}" if rest == 1 else f"{rest:,} classes of {few} each"
-    elif rest:
-        what = f"{', '.join(named)} and {rest:,} more"
-    else:
-        what = ", ".join(named[:-1]) + " and " * (len(named) > 1) + named[-1]
-    verb = "is" if len(marked) == 1 else "are"
-    of_all = f"all {len(rows):,}" if len(marked) == len(rows) else f"{len(marked):,} of the {len(rows):,}"
-    return f"Class by class, {of_all} {verb} off: {what}."
-
 
 #: Bands are computed for this many classes, the worst ones; the others get bins with intervals.
 BANDED_CLASSES = 12

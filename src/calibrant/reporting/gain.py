@@ -14,7 +14,7 @@ from ..estimators.base import ErrorDraws, Functional
 from ..estimators.laplace import RankCells
 from ..estimators.laplace_draws import DrawnMaps
 from ..measure.estimation import POSTERIOR
-from ..measure.inference.posterior import credible
+from ..measure.posterior import credible
 from ..measure.question import Question
 
 #: A drawn chance is taken for so far from 0 and 1 at least where logits are.

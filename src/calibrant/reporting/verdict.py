@@ -10,7 +10,7 @@ import numpy as np
 
 from ..data.audience import Audience
 from ..data.types import AnyArray, Interval
-from ..measure.inference.bands import wilson_interval
+from ..measure.bands import wilson_interval
 from ..measure.result import Estimate, ReliabilityCurve
 from ..measure.sums_by_class import ProblemSums
 from ..sums import BinMoments

@@ -12,8 +12,8 @@ from ..data.types import AnyArray, FloatArray, IntArray
 from ..estimators import ResidualKernel
 from ..estimators.base import Cells
 from ..estimators.norm import root
-from ..measure.inference.bands import poisson
-from ..measure.inference.intervals import spread_together
+from ..measure.bands import poisson
+from ..measure.intervals import spread_together
 from ..measure.question import Question, sums_up
 from ..sums import BinMoments, GridMoments, Smoother
 from .result import TestResult

@@ -18,7 +18,7 @@ from ..data.weights import ones_or
 from ..estimators import CellEstimator, Estimator, KernelCalibrationError, ResidualKernel, SimplexBinned
 from ..estimators.names import as_estimator
 from ..estimators.norm import combine_draws, root
-from ..measure.inference.intervals import sums_paths
+from ..measure.intervals import sums_paths
 from ..measure.question import Question, sums_up
 from ..measure.scoring_rules import RULES, ScoringRule, as_rule, matrix_of
 from ..notions import Notion, Target, as_notion

@@ -17,7 +17,7 @@ from ...data.validation import as_predictions
 from ...data.weights import ones_or
 from ...estimators import Estimator
 from ...exceptions import CalibrantWarning
-from ...measure.curves.from_cells import describe
+from ...measure.curve_from_sums import describe
 from ...measure.estimation import resolve_estimator
 from ...measure.scoring_rules import ScoringRule, as_rule
 from ...notions import Notion, as_notion

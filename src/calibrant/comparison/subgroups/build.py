@@ -17,7 +17,7 @@ from ...data.public_function import InputOptions, verb
 from ...data.types import AnyArray, FloatArray, IntArray, Interval, Label, RandomState
 from ...data.validation import as_predictions
 from ...estimators import Estimator
-from ...measure.curves.from_cells import describe
+from ...measure.curve_from_sums import describe
 from ...measure.estimation import estimate, resolve_estimator
 from ...notions import Notion, Target, as_notion, only_problem
 from ...significance.multiple import benjamini_hochberg, holm

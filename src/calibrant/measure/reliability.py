@@ -8,20 +8,19 @@ from typing import Any, Literal, Unpack, overload
 
 import numpy as np
 
-from ...data.checks import check_level, check_resamples
-from ...data.problem import Problem, VectorProblem
-from ...data.progress import counted
-from ...data.public_function import InputOptions, verb
-from ...data.types import Label, RandomState
-from ...data.validation import as_predictions
-from ...estimators import AdaptiveKernel, Binned, CellEstimator, Density, Isotonic, ResidualKernel
-from ...estimators.names import NAMES, estimator_named
-from ...notions import Classwise, Notion, TopLabel, as_notion
-from ..inference.tied_scores import MOST, TiedScores
-from ..result import ReliabilityCurve
-from .band_kinds import check_band
-from .corp import curve_of_ties, is_isotonic
-from .from_cells import curve_from
+from ..data.checks import check_level, check_resamples
+from ..data.problem import Problem, VectorProblem
+from ..data.progress import counted
+from ..data.public_function import InputOptions, verb
+from ..data.types import Label, RandomState
+from ..data.validation import as_predictions
+from ..estimators import AdaptiveKernel, Binned, CellEstimator, Density, Isotonic, ResidualKernel
+from ..estimators.names import NAMES, estimator_named
+from ..notions import Classwise, Notion, TopLabel, as_notion
+from .bands import check_band
+from .curve_from_sums import curve_from, curve_of_ties, is_isotonic
+from .result import ReliabilityCurve
+from .tied_scores import MOST, TiedScores
 
 _OF_CURVES: dict[str, CellEstimator] = {
     "density": Density(),

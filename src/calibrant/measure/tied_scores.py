@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...data.problem import Problem
-from ...data.types import AnyArray, FloatArray
-from ...sums import BinMoments
+from ..data.problem import Problem
+from ..data.types import AnyArray, FloatArray
+from ..sums import BinMoments
 
 #: With more distinct scores than this, bands are found from runs of neighbours: an isotonic fit pools far more.
 MOST = 20_000

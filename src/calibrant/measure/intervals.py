@@ -11,7 +11,7 @@ applied with all its bias, and the interval holds the true errors of all λ at w
 observed is not extreme. So the interval starts at exactly 0 whenever the data are compatible with calibration, and
 noise and leaks of the estimator are inverted; it may lie below the estimate (what is shown is widened to hold that).
 ``corrected`` is the true error at the λ whose median estimate is the observed one. What is extreme is judged on one
-side at calibration and on two sides far from it (see :mod:`.unified`): else calibrated models would be covered more
+side at calibration and on two sides far from it (:func:`reach`): else calibrated models would be covered more
 often than the level says.
 
 Approximations, all of them felt:
@@ -38,15 +38,15 @@ from typing import Any
 
 import numpy as np
 
-from ...data.problem import Problem
-from ...data.progress import counted, progress_bar
-from ...data.types import AnyArray, FloatArray, Interval
-from ...estimators.base import SCALES, CellEstimator, Estimator, ResampleInputs, TruthPath
-from ...estimators.model_cells import as_grid
-from ...estimators.norm import mean_power, root
-from ...estimators.residual import ResidualKernel
-from ...sums.design_effects import Shared
-from ..question import Question, sums_up
+from ..data.problem import Problem
+from ..data.progress import counted, progress_bar
+from ..data.types import AnyArray, FloatArray, Interval
+from ..estimators.base import SCALES, CellEstimator, Estimator, ResampleInputs, TruthPath
+from ..estimators.model_cells import as_grid
+from ..estimators.norm import mean_power, root
+from ..estimators.residual import ResidualKernel
+from ..sums.design_effects import Shared
+from .question import Question, sums_up
 
 _NODES = 129
 

@@ -25,9 +25,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...data.types import FloatArray, Interval
-from ...estimators.base import ErrorDraws
-from ..question import Question
+from ..data.types import FloatArray, Interval
+from ..estimators.base import ErrorDraws
+from .question import Question
 
 #: Prior probability of exact calibration.
 SPIKE = 0.1

@@ -5,7 +5,7 @@
     with simulated coverage (docs/coverage.md), and of no use for gaps that change faster than the estimator sees.
 ``"none"``
     Nothing but independent rows. The lower end is a bet on the side of the gap, learnt from earlier rows
-    (:mod:`.sign_bets`); the upper end allows that all that is unexplained is a gap (:mod:`.pooled_gaps`).
+    (bets on its side); the upper end allows that all that is unexplained is a gap (both in :mod:`.bounds`).
 ``"bins"``, ``"bins:B"``
     The gap does not change its sign within each of B bins of equal width over [0, 1] (15): the model is too sure or
     too unsure there, but not both. Then the error is that of the bins.
@@ -27,14 +27,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...data.checks import check_int, check_positive
-from ...data.problem import Reduction, VectorProblem
-from ...data.types import Interval
-from ...sums import uniform_edges
-from ..question import Question
-from .betting_bound import lower_bound
-from .pooled_gaps import Pools, same_scores, upper_bound, upper_bound_of_rows
-from .rows_alike import Part, RowsAlike
+from ..data.checks import check_int, check_positive
+from ..data.problem import Reduction, VectorProblem
+from ..data.types import Interval
+from ..sums import uniform_edges
+from .bounds import Part, Pools, RowsAlike, lower_bound, same_scores, upper_bound, upper_bound_of_rows
+from .question import Question
 
 #: Shares of ``1 - level``: of the lower end, of the upper end for every truth, and of the one under an assumption.
 LOW, FREE, NARROW = 0.5, 0.3, 0.2
@@ -178,7 +176,7 @@ def as_assumption(assume: str | Assumption) -> Assumption:
 
     Examples
     --------
-    >>> from calibrant.measure.inference.assumptions import as_assumption
+    >>> from calibrant.measure.assumptions import as_assumption
     >>> as_assumption("variation:0.5")
     BoundedVariation(limit=0.5)
     >>> str(as_assumption("bins"))

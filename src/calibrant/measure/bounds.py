@@ -1,0 +1,351 @@
+r"""Bounds of the calibration error for every truth, and smaller upper ones where gaps of pooled rows have one sign.
+
+Lower bound: bets on the side of the gap, learnt from earlier rows
+------------------------------------------------------------------
+Rows come one after the other, in an order of chance. Before each row a function h with values in [-1, 1] is found
+from the rows before it: by the sign of their residuals in bins, softly where it is in doubt. With
+``X_i = h(S_i)(O_i - S_i)``
+
+.. math:: E[X_i \mid earlier\ rows] = E[h(S)(P(O = 1 \mid S) - S)] \le E|P(O = 1 \mid S) - S| = \theta,
+
+whatever the distribution of score and outcome, however well or badly h was learnt. So for every ``m ≥ θ`` and bets
+``0 ≤ λ_i < 1 / (1 + m)``, chosen from earlier rows, the wealth
+
+.. math:: W(m) = \prod_i (1 + \lambda_i (X_i - m))
+
+is not negative and 1 at most on average, and so is its mean over several orders of the rows. By Markov's inequality it
+exceeds 1/δ with probability δ at most: the bound is the least m at which it does not. W falls in m, for bets that do
+not depend on m and for those that are a share of ``1 / (1 + m)``, so the least m is found by bisection.
+
+K classes that share rows: ``X_i = ½ Σ_k h_k(S_ik)(O_ik - S_ik)``, in [-1, 1] because the residuals of a row add up to
+``2 (1 - s_y)`` in size, and bounds ``½ Σ_k E|gap_k|``.
+
+Upper bounds: rows pooled by their scores
+-----------------------------------------
+Let scores be put into pools by the scores alone, so that the gap ``g = P(o = 1 | s) - s`` has one sign σ in each. With
+``a = 1 - e^{-λ}`` and the logarithm ``φ_±(s) = log E e^{∓λ(B - s)}``, B = 1 with probability s, of what calibrated
+outcomes would do,
+
+.. math:: E[e^{-\lambda \sigma (o - s)} \mid s] = e^{\varphi_\sigma(s)} \Big(1 - \frac{a\,|g|}{1 - a s_\sigma}\Big)
+          \le e^{\varphi_\sigma(s)} (1 - a\,|g|), \qquad s_+ = s,\ s_- = 1 - s,
+
+while a row by itself has ``E[e^{-λ|o - s|} | s] ≤ 1 - a E[|o - s| | s] ≤ 1 - a |g|``. As ``|Σ(o - s)| ≥ σ Σ(o - s)``,
+products over all rows give, with θ = E|g|,
+
+.. math:: E \exp(-T) \le E \prod_i (1 - a\,|g(S_i)|) = (1 - a\theta)^n, \qquad
+          T = \sum_{pools} \Big(\lambda \Big|\sum (o - s)\Big| + \max_\pm \sum \varphi_\pm(s)\Big)
+            + \sum_{alone} \lambda |o - s|,
+
+so that by Markov's inequality, with probability at least 1 - δ,
+
+.. math:: \theta \le \frac{1 - \exp(-(T + \log 1/\delta) / n)}{1 - e^{-\lambda}} \approx
+          \frac1n \Big(\sum_{pools} \Big|\sum (o - s)\Big| + \sum_{alone} |o - s|\Big) + margin.
+
+It is exact for every n, and outcomes of a pool are not asked to be alike. Which rows are pooled and which stay alone
+is decided by scores only. λ is one of five, each with its share of δ.
+
+**Every truth.** Rows of one and the same score are a pool without any assumption. Where no score repeats the bound is
+that of ``E|o - s|``, and no valid one is below that: n rows with different scores look the same under the distribution
+of (s, o) and under one of finitely many scores, drawn from it, each with an outcome of its own, whose error is
+``E|o - s|``.
+
+**Signs may change.** Where the gap has total variation V at most, it moves within a pool by ``v_j``, ``Σ v_j ≤ V``
+for pools that are neighbouring scores. If it has both signs, rows of the rarer kind (rows times size) hold
+``m_j v_j / 4`` at most of m_j rows. For those the factor is ``1 + (e^λ - 1)|g| ≤ (1 - a|g|) e^{(a + e^λ - 1)|g|}``,
+so T grows by ``(a + e^λ - 1) · V/4 · max_j m_j``: some V/2 of the largest pool's share.
+
+**Norms.** ``|g|^p ≤ |g|``, and ``E|g|^p ≤ E|o - s|^p``: the same for θᵖ with ``|o - s|^p`` of rows alone.
+
+**K classes.** The geometric mean of their e-values is below their mean, and log(1 - aθ) is concave: T, θ are means over
+classes. For rows alone the bound is that of ``½ Σ_k |o_k - s_k|^p``, which lies in [0, 1].
+
+References
+----------
+Waudby-Smith & Ramdas (2024), *Estimating means of bounded random variables by betting*.
+For what cannot be had: Gupta, Podkopaev & Ramdas (2020), *Distribution-free binary classification: prediction sets,
+confidence intervals and calibration*, and Barber (2020), *Is distribution-free inference possible for binary
+regression?*; Lee, Huang, Hassani & Dobriban (2023), *T-Cal: an optimal test for the calibration of predictive models*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ..data.problem import OneVsRestProblems, Problem
+from ..data.types import AnyArray, FloatArray, IntArray
+from .question import Question
+
+#: Rows before the first bet, and how much their number grows from one fit of the signs to the next.
+_FIRST, _GROWTH = 8, 1.25
+#: Largest bet, as a share of 1 / (1 + m), where one row can cost all.
+_LARGEST = 0.9
+#: Finest bins: 2⁸ of equal mass; and rows a bin has at least.
+_FINEST, _ROWS = 8, 3
+#: What earlier blocks still say when bins of one size are chosen.
+_MEMORY = 0.8
+#: The δ that bets are made for; those of other levels are the same, so that bounds of higher levels are never larger.
+_USUAL = 0.025
+#: Variance of X before there are rows, and the rows it counts as.
+_GUESS, _GUESSED = 0.1, 8
+#: Orders of the rows, fewer where there are many.
+_ORDERS, _IN_ALL = 4, 200_000
+#: Variances of ``o - s`` that bets are made for, and the share of δ that each has.
+VARIANCES = (0.25, 0.06, 0.015, 0.004, 0.001)
+SHARES = (0.5, 0.25, 0.125, 0.0625, 0.0625)
+#: The δ that bets are made for; those of other levels are the same, so that bounds of higher levels are never smaller.
+USUAL = 0.0125
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Rows of one problem.
+
+    Attributes
+    ----------
+    scores, residuals : ndarray of shape (m,)
+        s and o - s.
+    rows : ndarray of shape (m,)
+        Which of the n rows each is.
+    typed : ndarray of shape (m,)
+        Scores in the dtype they came in, and ``eps``, its rounding unit, for edges of bins.
+    """
+
+    scores: FloatArray
+    residuals: FloatArray
+    rows: IntArray
+    typed: FloatArray
+    eps: float
+
+
+@dataclass(frozen=True, eq=False)
+class RowsAlike:
+    """Independent rows that count alike, of R problems.
+
+    Attributes
+    ----------
+    parts : tuple of Part
+    n : int
+        Rows, each as often as its whole-number weight says.
+    classes : int
+        Problems that share the rows: K of K classes, each against the rest; 1 where problems split them.
+    """
+
+    parts: tuple[Part, ...]
+    n: int
+    classes: int
+
+    @classmethod
+    def of(cls, reduction: Problem | OneVsRestProblems, question: Question) -> RowsAlike:
+        """Those of a question's problems; of two classes that mirror each other, the first."""
+        wanted = len(question.informative)
+        shared = question.dependent and wanted > 1
+        parts = tuple(_parts(list(reduction)[:wanted], shared=question.dependent))
+        return cls(parts, parts[0].rows.size if shared else sum(p.rows.size for p in parts), wanted if shared else 1)
+
+
+def _parts(problems: list[Problem], *, shared: bool) -> Iterator[Part]:
+    first = 0
+    for one in problems:
+        typed, outcomes = one.scores, np.asarray(one.outcomes, dtype=np.float64)
+        if one.weights is not None:
+            times = one.weights.astype(np.intp)
+            typed, outcomes = np.repeat(typed, times), np.repeat(outcomes, times)
+        scores = typed.astype(np.float64)
+        rows: AnyArray = np.arange(first, first + scores.size)
+        yield Part(scores, outcomes - scores, rows, typed, one.eps)
+        first += 0 if shared else scores.size
+
+
+def lower_bound(rows: RowsAlike, delta: float, rng: np.random.Generator) -> float:
+    """Lower bound, of level ``1 - delta``, of the mean over rows of ``|gap|`` (of K classes: of half its sum).
+
+    Cost O(orders · n log n) a class; four orders of the rows, one where there are 10⁵.
+    """
+    from scipy.optimize import brentq
+    from scipy.special import logsumexp
+
+    n, needed = rows.n, float(np.log(1 / delta))
+    if n <= _FIRST:
+        return 0.0
+    orders = int(np.clip(_IN_ALL // (n * len(rows.parts)), 1, _ORDERS))
+    every = [_bets_of(rows, rng.permutation(n)) for _ in range(orders)]
+
+    def excess(m: float) -> float:
+        won = [np.log1p(np.minimum(bet, _LARGEST / (1 + m)) * (x - m)).sum() for bet, x in every]
+        return float(logsumexp(won) - np.log(orders)) - needed
+
+    return 0.0 if excess(0.0) <= 0 else float(brentq(excess, 0.0, 1.0, xtol=1e-9))
+
+
+def _bets_of(rows: RowsAlike, place: AnyArray) -> tuple[FloatArray, FloatArray]:
+    """Bets and X of all rows but the first, in one order."""
+    sides = [_LearntSides(part, place[part.rows]) for part in rows.parts]
+    factor, seen, squares = 1.0 if rows.classes == 1 else 0.5, float(_GUESSED), _GUESSED * _GUESS
+    x, bet = np.zeros((2, rows.n))
+    start = _FIRST
+    while start < rows.n:
+        stop = min(rows.n, max(start + 1, int(np.ceil(_GROWTH * start))))
+        for one in sides:
+            where, values = one.next(start, stop)
+            x[start:stop][where] += factor * values
+        bet[start:stop] = np.sqrt(-2 * np.log(_USUAL) * seen / (rows.n * max(squares, 1e-12)))
+        seen, squares = seen + stop - start, squares + float(x[start:stop] @ x[start:stop])
+        start = stop
+    return bet[_FIRST:], x[_FIRST:]
+
+
+class _LearntSides:
+    """The side of one problem's gap, learnt from rows in an order of chance, in 1, 2, 4, … bins of equal mass.
+
+    Bins are those of the rows so far, found anew whenever these have doubled; equal scores are in one.
+    """
+
+    def __init__(self, part: Part, place: AnyArray) -> None:
+        order = np.argsort(place)
+        self.place = place[order]
+        self.scores, self.residuals = part.scores[order], part.residuals[order]
+        self.squares, self.stated = self.residuals**2, self.scores * (1 - self.scores)
+        self.gains: FloatArray = np.zeros(1)
+        self.seen = self.taken = self.depth = 0
+        self.edges: FloatArray = np.empty(0)
+        self.cell: AnyArray = np.empty(0, np.intp)
+        self.sums: FloatArray = np.zeros((3, 1))
+
+    def next(self, start: int, stop: int) -> tuple[AnyArray, FloatArray]:
+        """Places behind ``start`` of the problem's rows from there to ``stop``, and their X."""
+        a, b = np.searchsorted(self.place, [start, stop])
+        where, residual = self.place[a:b] - start, self.residuals[a:b]
+        if a == b or a == 0:
+            return where, np.zeros(b - a)
+        self._learn(int(a), int(b))
+        cell = self.cell[a:b]
+        every = np.stack([side[cell >> (self.depth - i)] * residual for i, side in enumerate(self._sides())])
+        best = every[int(np.argmax(self.gains))]
+        self.gains = _MEMORY * self.gains + every.sum(axis=1)
+        return where, best
+
+    def _learn(self, a: int, b: int) -> None:
+        """Sums of the first a rows in the finest bins, and the bins of all rows up to b."""
+        if a >= 2 * self.seen:
+            ranked = np.sort(self.scores[:a])
+            self.depth = int(min(_FINEST, np.log2(max(a / _ROWS, 1))))
+            self.edges = ranked[(np.arange(1, 1 << self.depth) * a) >> self.depth]
+            # Finer bins begin where coarser ones stand.
+            self.gains = np.pad(self.gains, (0, self.depth + 1 - self.gains.size), mode="edge")
+            self.cell, self.sums, self.seen, self.taken = self.cell[:0], np.zeros((3, 1 << self.depth)), a, 0
+        self.cell = np.append(self.cell, np.searchsorted(self.edges, self.scores[self.cell.size : b]))
+        new = slice(self.taken, a)
+        for sums, values in zip(self.sums, (self.residuals, self.squares, self.stated), strict=True):
+            sums += np.bincount(self.cell[new], values[new], minlength=sums.size)
+        self.taken = a
+
+    def _sides(self) -> list[FloatArray]:
+        """Side of the gap, in [-1, 1], in the bins of each size, from the coarsest to the finest."""
+        from scipy.special import erf
+
+        sums, sides = self.sums, []
+        for level in range(self.depth + 1):
+            gap, squares, stated = sums if level == 0 else sums.reshape(3, -1, 1 << level).sum(axis=2)
+            # A bin without a single error says little: its variance is at least what its scores say.
+            noise = np.sqrt(2 * np.maximum(squares, stated))
+            sides.append(erf(np.divide(gap, noise, out=np.zeros_like(gap), where=noise > 0)))
+        return sides[::-1]
+
+
+class Pools(NamedTuple):
+    """The pool of each row, (m,), and how much the gap may vary over all pools of more than one score."""
+
+    codes: AnyArray
+    variation: float = 0.0
+
+
+def same_scores(part: Part) -> Pools:
+    """Rows of one score."""
+    return Pools(np.unique(part.scores, return_inverse=True)[1].reshape(-1))
+
+
+def upper_bound(rows: RowsAlike, pools: Callable[[Part], Pools], norm: float, delta: float) -> float:
+    """Upper bound, of level ``1 - delta``, of ``E|gap|^p``, the mean over classes.
+
+    Cost O(n log n) for each class.
+    """
+    every = [(_PoolSums.of(part, pools(part), norm)) for part in rows.parts]
+    ends = []
+    for bet, needed in _exponents(rows.n, delta):
+        total = sum(one.total(bet) for one in every)
+        ends.append(_end(bet, total / (rows.n * rows.classes) + needed / rows.n))
+    return min(*ends, 1.0)
+
+
+def upper_bound_of_rows(rows: RowsAlike, norm: float, delta: float) -> float:
+    """Upper bound, of level ``1 - delta``, of ``E|gap|^p`` from ``|o - s|^p`` of rows, the mean over classes."""
+    half = 2.0 if rows.classes > 1 else 1.0
+    mean = sum(float((np.abs(part.residuals) ** norm).sum()) for part in rows.parts) / (half * rows.n)
+    return min(*(_end(bet, bet * mean + needed / rows.n) for bet, needed in _exponents(rows.n, delta)), 1.0) * (
+        half / rows.classes
+    )
+
+
+def _exponents(n: int, delta: float) -> list[tuple[float, float]]:
+    """Each λ, and ``log 1/δ`` of its share."""
+    each = zip(VARIANCES, SHARES, strict=True)
+    return [(float(np.sqrt(-2 * np.log(USUAL * w) / (n * v))), float(-np.log(delta * w))) for v, w in each]
+
+
+def _end(bet: float, exponent: float) -> float:
+    return float(np.expm1(-exponent) / np.expm1(-bet))
+
+
+class _PoolSums(NamedTuple):
+    """Sums of the rows of each pool."""
+
+    scores: FloatArray
+    codes: AnyArray
+    rows: AnyArray
+    gap: FloatArray
+    alone: FloatArray
+    #: What ``|Σ(o - s)|`` and ``Σ|o - s|^p`` are of calibrated outcomes: by scores alone.
+    gap_expected: FloatArray
+    alone_expected: FloatArray
+    #: Rows of pools of more than one score.
+    varying: AnyArray
+    variation: float
+
+    @classmethod
+    def of(cls, part: Part, pools: Pools, norm: float) -> _PoolSums:
+        s, r, codes = part.scores, part.residuals, pools.codes
+        size = int(codes.max(initial=-1)) + 1
+
+        def add(values: FloatArray) -> FloatArray:
+            return np.asarray(np.bincount(codes, values, minlength=size), dtype=np.float64)
+
+        count = np.bincount(codes, minlength=size)
+        low, high = np.full(size, np.inf), np.full(size, -np.inf)
+        np.minimum.at(low, codes, s)
+        np.maximum.at(high, codes, s)
+        stated = s * (1 - s) * ((1 - s) ** (norm - 1) + s ** (norm - 1))
+        return cls(
+            s,
+            codes,
+            count,
+            np.abs(add(r)),
+            add(np.abs(r) ** norm),
+            np.sqrt(2 / np.pi * add(s * (1 - s))),
+            add(stated),
+            np.where(high > low, count, 0),
+            pools.variation,
+        )
+
+    def total(self, bet: float) -> float:
+        """T, with each pool taken together or its rows alone, whichever looks smaller for calibrated outcomes."""
+        a, back = -np.expm1(-bet), np.expm1(bet)
+        sides = (bet * s + np.log(1 - s + s * np.exp(-bet)) for s in (self.scores, 1 - self.scores))
+        up, down = (np.bincount(self.codes, v, minlength=self.rows.size) for v in sides)
+        cost = np.maximum(up, down)
+        pooled = (self.rows > 1) & (bet * self.gap_expected + cost < bet * self.alone_expected)
+        moved = (a + back) * self.variation / 4 * np.where(pooled, self.varying, 0).max(initial=0)
+        return float(np.where(pooled, bet * self.gap + cost, bet * self.alone).sum() + moved)
