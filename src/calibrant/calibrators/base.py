@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, fields
+from functools import partial
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -14,7 +16,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from ..data import notebook
-from ..data.checks import is_real
+from ..data.checks import check_number, check_type, is_real
 from ..data.progress import working
 from ..data.result import short
 from ..data.types import AnyArray, FloatArray
@@ -30,13 +32,25 @@ Said: TypeAlias = "Sequence[tuple[Any, Scores, Mapping[str, Any]]]"
 _DRAWN = {"probability": lambda p: p, "logit": lambda p: logit(np.clip(p, EPS, 1 - EPS))}
 
 
+def parameter(default: Any, check: Callable[[str, Any], Any]) -> Any:
+    """A parameter of a calibrator: its default, and ``check(name, value)``, which raises where the value is none."""
+    return field(default=default, metadata=checked_by(check))
+
+
+def checked_by(check: Callable[[str, Any], Any]) -> dict[str, Any]:
+    """What a field of a required parameter says of its check."""
+    return {"check": check}
+
+
+@dataclass(eq=False, repr=False)
 class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Base class of calibrators: maps a classifier's scores to probabilities.
 
     Subclasses define ``_fit(sample)``, which sets fitted attributes, and ``_probabilities(scores)``, of shape (n, K).
-    Their parameters ``input`` and ``labels`` say what scores are: ``"probability"`` (1-D: of the second class; 2-D:
-    rows that sum to 1), ``"logit"`` (log odds, or rows of a softmax) or ``"margin"`` (any real score, such as those of
-    ``decision_function``), and which label belongs to which column.
+    Their parameters are fields of a dataclass, each with its check (:func:`parameter`); what several must be together
+    ``_check_parameters`` adds. ``input`` and ``labels`` say what scores are: ``"probability"`` (1-D: of the second
+    class; 2-D: rows that sum to 1), ``"logit"`` (log odds, or rows of a softmax) or ``"margin"`` (any real score, such
+    as those of ``decision_function``), and which label belongs to which column.
 
     Attributes
     ----------
@@ -50,8 +64,9 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
     __metadata_request__predict: ClassVar[Mapping[str, Any]] = {"scores": UNUSED}
     __metadata_request__predict_proba: ClassVar[Mapping[str, Any]] = {"scores": UNUSED}
     __metadata_request__transform: ClassVar[Mapping[str, Any]] = {"scores": UNUSED}
-    input: str
-    labels: Any
+    _: KW_ONLY
+    input: str = "probability"
+    labels: Any = None
     #: Fitted attributes beside those of every calibrator, and what they mean: what a saved one must hold.
     _state: ClassVar[Mapping[str, Field]] = {}
     #: Whether pictures of the map show its ``predict_interval``.
@@ -173,14 +188,21 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         return lead + rows
 
     def _check(self, sample: CalibrationSample) -> None:
-        """Judge parameters and shape before anything is fitted; the base accepts everything."""
+        """Judge parameters and shape before anything is fitted."""
+        self._check_parameters()
+
+    def _check_parameters(self) -> None:
+        """Judge parameters, each by its own check."""
+        for one in fields(self):
+            if check := one.metadata.get("check"):
+                check(one.name, getattr(self, one.name))
 
     def _judge_fitted(self) -> None:
         """Raise ValueError unless all fitted attributes are what they mean, and fit together."""
         held, sizes = dict(vars(self)), dict[str, int]()
         judge_common(held, sizes)
-        for name, field in self._state.items():
-            field.judge(name, held[name], sizes)
+        for name, meaning in self._state.items():
+            meaning.judge(name, held[name], sizes)
         self._check_fitted()
 
     def _check_fitted(self) -> None:
@@ -207,10 +229,7 @@ class BinaryCalibrator(Calibrator):
                 f"Only binary classification is supported by {type(self).__name__}, scores of two classes; these have "
                 f"{sample.scores.n_columns} columns: use OneVsRest({type(self).__name__}(...))"
             )
-        self._check_parameters()
-
-    def _check_parameters(self) -> None:
-        """Judge parameters."""
+        super()._check(sample)
 
     @abstractmethod
     def _map(self, scores: Scores) -> FloatArray:
@@ -255,20 +274,30 @@ def in_column_order(calibrator: Calibrator, p: FloatArray) -> FloatArray:
     return out
 
 
-def check_eps(eps: Any) -> float:
-    """Judge ``eps``."""
-    if not is_real(eps) or not 0 < eps < 0.5:
-        raise ValueError(f"eps must be a number above 0 and below 0.5; got {eps!r}")
-    return float(eps)
+#: Where probabilities are clipped.
+check_eps = partial(check_number, above=0, below=0.5)
 
 
-def not_below(name: str, value: Any, least: float) -> float:
-    """Judge a finite number of at least something."""
+def check_not_negative(name: str, value: Any) -> float:
+    """Judge a finite number of at least 0."""
     if not is_real(value):
-        raise TypeError(f"{name} must be a number >= {least:g}; got {value!r}")
-    if not (np.isfinite(value) and value >= least):
-        raise ValueError(f"{name} must be a finite number >= {least:g}; got {value!r}")
+        raise TypeError(f"{name} must be a number >= 0; got {value!r}")
+    if not (np.isfinite(value) and value >= 0):
+        raise ValueError(f"{name} must be a finite number >= 0; got {value!r}")
     return float(value)
+
+
+def check_calibrator(name: str, value: Any, *, binary: bool = False, optional: bool = False) -> None:
+    """Judge a calibrator that another one is made of."""
+    wanted = "a binary calibrator such as PlattScaling()" if binary else "a calibrator such as TemperatureScaling()"
+    if not (optional and value is None):
+        check_type(name, value, BinaryCalibrator if binary else Calibrator, "None or " * optional + wanted)
+
+
+def check_calibrators(name: str, value: Any) -> None:
+    """Judge a list of calibrators."""
+    if not isinstance(value, (list, tuple)) or not value or not all(isinstance(one, Calibrator) for one in value):
+        raise TypeError(f"{name} must be a list of one or more calibrators; got {value!r}")
 
 
 def _is_numeric(value: Any) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,7 +17,7 @@ from ..data.convert import to_array
 from ..data.progress import working
 from ..data.types import AnyArray, FloatArray, IntArray
 from ..exceptions import CalibrantWarning
-from .base import EPS, Calibrator
+from .base import EPS, Calibrator, check_calibrator, parameter
 from .deviations import Effects, SubgroupRows, contrasts, fit_effects
 from .inputs import CalibrationSample, Scores, read_sample, read_scores
 from .logistic import PlattScaling
@@ -26,6 +28,12 @@ from .temperature import TemperatureScaling, softmax
 _MISSING, _ALL = "(missing)", "(all)"
 
 
+def _check_column(name: str, value: Any) -> None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, (str, int))):
+        raise TypeError(f"{name} must be the name or the number of a column of features, or None; got {value!r}")
+
+
+@dataclass(eq=False, repr=False)
 class SubgroupCalibrator(Calibrator):
     r"""A map for each subgroup, shrunk to the common one: repairs what :func:`calibrant.subgroup_calibration` finds.
 
@@ -96,7 +104,9 @@ class SubgroupCalibrator(Calibrator):
     [0.5, 0.8]
     """
 
-    centre_: FloatArray
+    calibrator: Calibrator | None = parameter(None, partial(check_calibrator, optional=True))
+    by: str | int | None = parameter(None, _check_column)
+
     _state: ClassVar[Mapping[str, Field]] = {
         "common_": Fitted(),
         "subgroups_": Names(("G",)),
@@ -110,19 +120,6 @@ class SubgroupCalibrator(Calibrator):
         "centre_": Numbers(("K",)),
         **STEPS,
     }
-
-    def __init__(
-        self,
-        calibrator: Calibrator | None = None,
-        by: str | int | None = None,
-        *,
-        input: str = "probability",
-        labels: Any = None,
-    ) -> None:
-        self.calibrator = calibrator
-        self.by = by
-        self.input = input
-        self.labels = labels
 
     def fit(self, scores: Any, y: Any, sample_weight: Any = None, by: Any = None) -> Self:
         """Fit the common map and the subgroups' deviations.
@@ -175,14 +172,6 @@ class SubgroupCalibrator(Calibrator):
         """The subgroups of rows of features, where ``by`` names a column."""
         return {} if self.by is None else {"by": _safe_indexing(X, self.by, axis=1)}
 
-    def _check(self, sample: CalibrationSample) -> None:
-        if self.calibrator is not None and not isinstance(self.calibrator, Calibrator):
-            raise TypeError(
-                f"calibrator must be None or a calibrator such as TemperatureScaling(); got {self.calibrator!r}"
-            )
-        if self.by is not None and (isinstance(self.by, bool) or not isinstance(self.by, (str, int))):
-            raise TypeError(f"by must be the name or the number of a column of features, or None; got {self.by!r}")
-
     def _fit(self, sample: CalibrationSample, names: AnyArray | None = None) -> None:
         default = PlattScaling() if sample.n_classes == 2 else TemperatureScaling()
         one = default if self.calibrator is None else clone(self.calibrator)
@@ -194,7 +183,8 @@ class SubgroupCalibrator(Calibrator):
         q = self.common_.predict_proba(sample.scores.values)
         if names is None:
             self.subgroups_, self.weights_ = np.array([_ALL]), np.array([sample.total])
-            found, self.centre_ = Effects(np.zeros(k), np.zeros((1, k)), 0.0, 0.0, 0, 0.0, converged=True), np.zeros(k)
+            found = Effects(np.zeros(k), np.zeros((1, k)), 0.0, 0.0, 0, 0.0, converged=True)
+            self.centre_: FloatArray = np.zeros(k)
         else:
             self.subgroups_, codes = np.unique(names, return_inverse=True)
             self.weights_ = np.bincount(codes, sample.weights)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from operator import itemgetter
 from typing import Any, ClassVar
 
@@ -14,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..data.checks import check_int, check_level
 from ..data.types import FloatArray
 from ..sums.logistic_fit import expit
-from .base import EPS, BinaryCalibrator, check_eps
+from .base import EPS, BinaryCalibrator, check_eps, parameter
 from .inputs import CalibrationSample, Scores, read_scores
 from .logistic import standard
 from .monotone import cells, points
@@ -34,6 +35,7 @@ _LEFT, _MOST = 1e-6, 100
 _TILE = 1 << 20
 
 
+@dataclass(eq=False, repr=False)
 class GaussianProcessCalibrator(BinaryCalibrator):
     r"""Gaussian process calibration: :math:`\operatorname{logit} P(1 \mid s) = z + f(z)`, z = logit s.
 
@@ -95,6 +97,10 @@ class GaussianProcessCalibrator(BinaryCalibrator):
     True
     """
 
+    max_points: int = parameter(2000, partial(check_int, least=10))
+    _: KW_ONLY
+    eps: float = parameter(EPS, check_eps)
+
     _draws_interval: ClassVar[bool] = True
     _state: ClassVar[Mapping[str, Field]] = {
         "straight_sd_": Number(0),
@@ -109,18 +115,6 @@ class GaussianProcessCalibrator(BinaryCalibrator):
         "covariance_": Numbers(("r+2", "r+2")),
         **STEPS,
     }
-
-    def __init__(
-        self, max_points: int = 2000, *, input: str = "probability", labels: Any = None, eps: float = EPS
-    ) -> None:
-        self.max_points = max_points
-        self.input = input
-        self.labels = labels
-        self.eps = eps
-
-    def _check_parameters(self) -> None:
-        check_int("max_points", self.max_points, 10)
-        check_eps(self.eps)
 
     def _fit(self, sample: CalibrationSample) -> None:
         z, weight, positive = points(sample.scores.log_odds(self.eps), sample.outcomes(), sample.weights)

@@ -3,25 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from ..data.checks import check_choice, check_fraction, is_whole
+from ..data.checks import check_choice, check_fraction, check_positive, is_whole
 from ..data.types import FloatArray
 from ..sums import Edges, fixed_edges, quantile_edges, resolve_n_bins, uniform_edges
-from .base import BinaryCalibrator, Calibrator, not_below
+from .base import BinaryCalibrator, Calibrator, check_calibrator, parameter
 from .information_edges import informative_edges
 from .inputs import CalibrationSample, Scores
 from .logistic import PlattScaling
 from .saved_state import PROBABILITIES, Field, Fitted, Numbers, Several
 
-STRATEGIES = ("uniform", "quantile", "i-max")
-
 #: From this sample size on models have no more bins: cost follows rows, and never the size of their weights.
 _LARGEST_SIZE = 1e7
+
+
+def check_bins(name: str, value: Any) -> None:
+    """Judge ``n_bins``: a number, a rule, or edges from 0 to 1."""
+    words = f"{name} must be an int >= 1, 'sqrt', 'cbrt' or edges that ascend from 0 to 1; got {value!r}"
+    if isinstance(value, str) or is_whole(value):
+        good = value in ("sqrt", "cbrt") if isinstance(value, str) else value >= 1
+    else:
+        try:
+            edges = np.asarray(value, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise TypeError(words) from error
+        good = edges.ndim == 1 and len(edges) > 1 and bool((np.diff(edges) > 0).all())
+        good = good and (edges[0], edges[-1]) == (0.0, 1.0)
+    if not good:
+        raise ValueError(words)
 
 
 class UnitScores:
@@ -43,6 +59,7 @@ class UnitScores:
         return cls(scores, float(s.min()), float(s.max()))
 
 
+@dataclass(eq=False, repr=False)
 class HistogramBinning(BinaryCalibrator):
     r"""Histogram binning: the frequency of the second class in the bin of the score.
 
@@ -87,29 +104,15 @@ class HistogramBinning(BinaryCalibrator):
     [0.5, 1.0]
     """
 
+    n_bins: int | str | Sequence[float] = parameter(10, check_bins)
+    strategy: str = parameter("quantile", partial(check_choice, allowed=("uniform", "quantile", "i-max")))
+
     _state: ClassVar[Mapping[str, Field]] = {
         "range_": Numbers(("2",), ascending=True),
         "edges_": Numbers(("B+1",), ascending=True),
         "counts_": Numbers(("B",), 0),
         "values_": Numbers(("B",), *PROBABILITIES),
     }
-
-    def __init__(
-        self,
-        n_bins: int | str | Sequence[float] = 10,
-        strategy: str = "quantile",
-        *,
-        input: str = "probability",
-        labels: Any = None,
-    ) -> None:
-        self.n_bins = n_bins
-        self.strategy = strategy
-        self.input = input
-        self.labels = labels
-
-    def _check_parameters(self) -> None:
-        check_bins(self.n_bins)
-        check_choice("strategy", self.strategy, STRATEGIES)
 
     def _fit(self, sample: CalibrationSample) -> None:
         units = UnitScores.of(sample.scores)
@@ -123,11 +126,12 @@ class HistogramBinning(BinaryCalibrator):
     def _map(self, scores: Scores) -> FloatArray:
         units = UnitScores(scores, float(self.range_[0]), float(self.range_[1]))
         # What edges the fit made: rules make uniform or exact ones, and a user's are neither.
-        made = _counts(self.n_bins) or isinstance(self.n_bins, str)
+        made = is_whole(self.n_bins) or isinstance(self.n_bins, str)
         edges = Edges(self.edges_, made and self.strategy == "uniform", made and self.strategy != "uniform")
         return np.asarray(self.values_[bin_of(edges, units.values)])
 
 
+@dataclass(eq=False, repr=False)
 class BayesianBinning(BinaryCalibrator):
     r"""Bayesian binning into quantiles (BBQ): histogram binnings of many sizes, averaged by their evidence.
 
@@ -172,6 +176,8 @@ class BayesianBinning(BinaryCalibrator):
     True
     """
 
+    prior_size: float = parameter(2.0, check_positive)
+
     _state: ClassVar[Mapping[str, Field]] = {
         "range_": Numbers(("2",), ascending=True),
         "n_bins_": Numbers(("M",), 1),
@@ -179,15 +185,6 @@ class BayesianBinning(BinaryCalibrator):
         "edges_": Several(Numbers(("B+1",), ascending=True)),
         "values_": Several(Numbers(("B",), *PROBABILITIES)),
     }
-
-    def __init__(self, prior_size: float = 2.0, *, input: str = "probability", labels: Any = None) -> None:
-        self.prior_size = prior_size
-        self.input = input
-        self.labels = labels
-
-    def _check_parameters(self) -> None:
-        if not_below("prior_size", self.prior_size, 0.0) == 0:
-            raise ValueError(f"prior_size must be a finite number > 0; got {self.prior_size!r}")
 
     def _fit(self, sample: CalibrationSample) -> None:
         from scipy.special import betaln
@@ -232,6 +229,7 @@ class BayesianBinning(BinaryCalibrator):
         return out / float(self.weights_[self.weights_ > 1e-9].sum())
 
 
+@dataclass(eq=False, repr=False)
 class ScalingBinning(BinaryCalibrator):
     r"""Scaling-binning: a parametric map, discretised so that its calibration error can be known.
 
@@ -275,39 +273,22 @@ class ScalingBinning(BinaryCalibrator):
     5
     """
 
+    scaler: Calibrator | None = parameter(None, partial(check_calibrator, optional=True))
+    n_bins: int = parameter(10, check_bins)
+    _: KW_ONLY
+    fit_share: float = parameter(0.5, check_fraction)
+    random_state: Any = 0
+
     _state: ClassVar[Mapping[str, Field]] = {
         "scaler_": Fitted(),
         "edges_": Numbers(("B+1",), ascending=True),
         "values_": Numbers(("B",), *PROBABILITIES),
     }
 
-    def __init__(
-        self,
-        scaler: Calibrator | None = None,
-        n_bins: int = 10,
-        *,
-        fit_share: float = 0.5,
-        random_state: Any = 0,
-        input: str = "probability",
-        labels: Any = None,
-    ) -> None:
-        self.scaler = scaler
-        self.n_bins = n_bins
-        self.fit_share = fit_share
-        self.random_state = random_state
-        self.input = input
-        self.labels = labels
-
     @property
     def _parts_rows(self) -> bool:
         """See :class:`Calibrator`."""
         return True
-
-    def _check_parameters(self) -> None:
-        check_bins(self.n_bins)
-        check_fraction("fit_share", self.fit_share)
-        if self.scaler is not None and not isinstance(self.scaler, Calibrator):
-            raise TypeError(f"scaler must be a calibrator such as PlattScaling(); got {self.scaler!r}")
 
     def _fit(self, sample: CalibrationSample) -> None:
         rng = check_random_state(self.random_state)
@@ -331,32 +312,9 @@ class ScalingBinning(BinaryCalibrator):
         return np.asarray(self.values_[bin_of(Edges(self.edges_, exact=True), g)])
 
 
-def check_bins(n_bins: Any) -> None:
-    """Judge ``n_bins``: a number, a rule, or edges from 0 to 1."""
-    words = "n_bins must be an int >= 1, 'sqrt', 'cbrt' or edges that ascend from 0 to 1"
-    if isinstance(n_bins, str):
-        if n_bins not in ("sqrt", "cbrt"):
-            raise ValueError(f"{words}; got {n_bins!r}")
-        return
-    if _counts(n_bins):
-        if n_bins < 1:
-            raise ValueError(f"{words}; got {n_bins!r}")
-        return
-    try:
-        edges = np.asarray(n_bins, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{words}; got {n_bins!r}") from error
-    if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all() or (edges[0], edges[-1]) != (0.0, 1.0):
-        raise ValueError(f"{words}; got {n_bins!r}")
-
-
-def _counts(n_bins: Any) -> bool:
-    return is_whole(n_bins)
-
-
 def edges_for(values: FloatArray, weights: FloatArray, n_bins: Any, strategy: str) -> Edges:
     """Edges of bins for values in [0, 1]."""
-    if not _counts(n_bins) and not isinstance(n_bins, str):
+    if not is_whole(n_bins) and not isinstance(n_bins, str):
         return fixed_edges(n_bins)
     total = float(weights.sum())
     number = resolve_n_bins(cast("int | str", n_bins), total)

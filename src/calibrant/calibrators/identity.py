@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..data.types import FloatArray
@@ -30,10 +28,6 @@ class Identity(Calibrator):
     >>> Identity().fit([0.2, 0.7], [0, 1]).predict_proba([0.7]).round(3).tolist()
     [[0.3, 0.7]]
     """
-
-    def __init__(self, *, input: str = "probability", labels: Any = None) -> None:
-        self.input = input
-        self.labels = labels
 
     def _check(self, sample: CalibrationSample) -> None:
         if sample.scores.kind == "margin":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from ..data.checks import check_level
 from ..data.types import FloatArray
 from ..sums.logistic_fit import expit
-from .base import BinaryCalibrator
+from .base import EPS, BinaryCalibrator, check_eps, parameter
 from .inputs import CalibrationSample, Scores, read_scores
-from .prior import effective_rows
+from .prior import check_shrinkage, effective_rows
 from .saved_state import Later, Numbers
 
 #: Information that is none, and what is added to correlations: where rows say nothing the interval is all of [0, 1].
@@ -27,14 +28,16 @@ def covariance_field(size: str) -> Later:
     return Later(Numbers((size, size)))
 
 
+@dataclass(eq=False, repr=False)
 class LaplaceMap(BinaryCalibrator):
     r"""A map ``σ(v · β)`` with v the columns of a score, and a normal posterior of β around the fit.
 
     Subclasses define ``_design(scores)``, the columns (n, p), and ``_coefficients()``, (p,).
     """
 
-    covariance_: FloatArray | None
-    shrinkage: float | str
+    _: KW_ONLY
+    shrinkage: float | str = parameter("auto", check_shrinkage)
+    eps: float = parameter(EPS, check_eps)
 
     @abstractmethod
     def _design(self, scores: Scores) -> FloatArray:

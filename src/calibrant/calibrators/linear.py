@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ..data.checks import check_choice
 from ..data.types import FloatArray
-from .base import EPS, Calibrator, check_eps, not_below
+from .base import EPS, Calibrator, check_eps, check_not_negative, parameter
 from .inputs import CalibrationSample, Scores
 from .newton import MANY_DEAR, Solution, minimise, minimise_large, part_of
 from .prior import check_shrinkage, prior_shares, share_of
@@ -18,9 +20,9 @@ from .temperature import softmax, temperature_of
 
 #: Parameters up to which Newton's method is used: beyond, the Hessian is larger than the data.
 _NEWTON = 700
-PENALTIES = ("odir", "l2")
 
 
+@dataclass(eq=False, repr=False)
 class VectorScaling(Calibrator):
     r"""Vector scaling: :math:`\operatorname{softmax}(v \odot z + b)`, a slope and an intercept for each class.
 
@@ -62,26 +64,12 @@ class VectorScaling(Calibrator):
     [1.0, 1.0, 1.0]
     """
 
+    shrinkage: float | str = parameter("auto", check_shrinkage)
+    _: KW_ONLY
+    intercept: bool = True
+    eps: float = parameter(EPS, check_eps)
+
     _state: ClassVar[Mapping[str, Field]] = {"coef_": Numbers(("K",)), "intercept_": Numbers(("K",)), **STEPS}
-
-    def __init__(
-        self,
-        shrinkage: float | str = "auto",
-        *,
-        intercept: bool = True,
-        input: str = "probability",
-        labels: Any = None,
-        eps: float = EPS,
-    ) -> None:
-        self.shrinkage = shrinkage
-        self.intercept = intercept
-        self.input = input
-        self.labels = labels
-        self.eps = eps
-
-    def _check(self, sample: CalibrationSample) -> None:
-        check_eps(self.eps)
-        check_shrinkage(self.shrinkage)
 
     def _fit(self, sample: CalibrationSample) -> None:
         z = sample.scores.logs(self.eps).astype(np.float64)
@@ -99,6 +87,7 @@ class VectorScaling(Calibrator):
         return softmax(scores.logs(self.eps).astype(np.float64) * self.coef_ + self.intercept_)
 
 
+@dataclass(eq=False, repr=False)
 class MatrixScaling(Calibrator):
     r"""Matrix scaling: :math:`\operatorname{softmax}(W z + b)`, multinomial logistic regression of the logits.
 
@@ -143,24 +132,11 @@ class MatrixScaling(Calibrator):
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
 
+    shrinkage: float | str = parameter("auto", check_shrinkage)
+    _: KW_ONLY
+    eps: float = parameter(EPS, check_eps)
+
     _state: ClassVar[Mapping[str, Field]] = {"coef_": Numbers(("K", "K")), "intercept_": Numbers(("K",)), **STEPS}
-
-    def __init__(
-        self,
-        shrinkage: float | str = "auto",
-        *,
-        input: str = "probability",
-        labels: Any = None,
-        eps: float = EPS,
-    ) -> None:
-        self.shrinkage = shrinkage
-        self.input = input
-        self.labels = labels
-        self.eps = eps
-
-    def _check(self, sample: CalibrationSample) -> None:
-        check_eps(self.eps)
-        check_shrinkage(self.shrinkage)
 
     def _features(self, scores: Scores) -> FloatArray:
         return scores.logs(self.eps).astype(np.float64)
@@ -196,6 +172,12 @@ class MatrixScaling(Calibrator):
         return softmax(self._features(scores) @ self.coef_.T + self.intercept_)
 
 
+def _check_strength(name: str, value: Any) -> None:
+    if value is not None:
+        check_not_negative(name, value)
+
+
+@dataclass(eq=False, repr=False)
 class DirichletCalibration(MatrixScaling):
     r"""Dirichlet calibration: :math:`\operatorname{softmax}(W \log p + b)`, with off-diagonal and intercept penalties.
 
@@ -240,32 +222,11 @@ class DirichletCalibration(MatrixScaling):
     [1.0, 1.0, 1.0]
     """
 
-    def __init__(
-        self,
-        penalty: str = "odir",
-        strength: float = 1e-3,
-        intercept_strength: float | None = None,
-        *,
-        shrinkage: float | str = "auto",
-        input: str = "probability",
-        labels: Any = None,
-        eps: float = EPS,
-    ) -> None:
-        self.penalty = penalty
-        self.strength = strength
-        self.intercept_strength = intercept_strength
-        self.shrinkage = shrinkage
-        self.input = input
-        self.labels = labels
-        self.eps = eps
-
-    def _check(self, sample: CalibrationSample) -> None:
-        check_eps(self.eps)
-        check_choice("penalty", self.penalty, PENALTIES)
-        check_shrinkage(self.shrinkage)
-        not_below("strength", self.strength, 0.0)
-        if self.intercept_strength is not None:
-            not_below("intercept_strength", self.intercept_strength, 0.0)
+    penalty: str = parameter("odir", partial(check_choice, allowed=("odir", "l2")))
+    strength: float = parameter(1e-3, check_not_negative)
+    intercept_strength: float | None = parameter(None, _check_strength)
+    _: KW_ONLY
+    shrinkage: float | str = parameter("auto", check_shrinkage)
 
     def _features(self, scores: Scores) -> FloatArray:
         return scores.log_probabilities(self.eps)

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
 from ..data.checks import check_bool, check_choice
 from ..data.types import FloatArray
 from ..sums.logistic_fit import expit
-from .base import EPS, check_eps
+from .base import parameter
 from .inputs import CalibrationSample, Scores
 from .laplace_map import LaplaceMap, covariance_field
 from .newton import Solution, minimise, part_of, sigmoid_objective
-from .prior import check_shrinkage, shrunk
+from .prior import shrunk
 from .saved_state import PROBABILITIES, STEPS, Field, Number, Numbers
 
-BETA_PARAMETERS = ("abm", "am", "ab", "a")
-SOLVERS = ("maximum-likelihood", "closed-form")
 #: Spread, as a share of the largest score, that is rounding.
 _ROUNDING = 8 * np.finfo(np.float64).eps
 
 
+@dataclass(eq=False, repr=False)
 class PlattScaling(LaplaceMap):
     r"""Logistic map of the score: :math:`P(1 \mid s) = \sigma(a s + b)`.
 
@@ -94,35 +95,16 @@ class PlattScaling(LaplaceMap):
     0.5
     """
 
+    _: KW_ONLY
+    smoothing: bool = parameter(True, check_bool)
+    solver: str = parameter("maximum-likelihood", partial(check_choice, allowed=("maximum-likelihood", "closed-form")))
+
     _state: ClassVar[Mapping[str, Field]] = {
         "coef_": Number(),
         "intercept_": Number(),
         "covariance_": covariance_field("2"),
         **STEPS,
     }
-
-    def __init__(
-        self,
-        *,
-        smoothing: bool = True,
-        solver: str = "maximum-likelihood",
-        shrinkage: float | str = "auto",
-        input: str = "probability",
-        labels: Any = None,
-        eps: float = EPS,
-    ) -> None:
-        self.smoothing = smoothing
-        self.solver = solver
-        self.shrinkage = shrinkage
-        self.input = input
-        self.labels = labels
-        self.eps = eps
-
-    def _check_parameters(self) -> None:
-        check_eps(self.eps)
-        check_bool("smoothing", self.smoothing)
-        check_choice("solver", self.solver, SOLVERS)
-        check_shrinkage(self.shrinkage)
 
     def _fit(self, sample: CalibrationSample) -> None:
         z, o, w = sample.scores.log_odds(self.eps), sample.outcomes(), sample.weights
@@ -152,6 +134,7 @@ class PlattScaling(LaplaceMap):
         return expit(self.coef_ * scores.log_odds(self.eps) + self.intercept_)
 
 
+@dataclass(eq=False, repr=False)
 class BetaCalibration(LaplaceMap):
     r"""Beta calibration: :math:`\operatorname{logit} P(1 \mid s) = a \log s - b \log(1 - s) + c`, a, b ≥ 0.
 
@@ -197,6 +180,8 @@ class BetaCalibration(LaplaceMap):
     True
     """
 
+    parameters: str = parameter("abm", partial(check_choice, allowed=("abm", "am", "ab", "a")))
+
     _state: ClassVar[Mapping[str, Field]] = {
         "a_": Number(),
         "b_": Number(),
@@ -205,26 +190,6 @@ class BetaCalibration(LaplaceMap):
         "covariance_": covariance_field("3"),
         **STEPS,
     }
-
-    def __init__(
-        self,
-        parameters: str = "abm",
-        *,
-        shrinkage: float | str = "auto",
-        input: str = "probability",
-        labels: Any = None,
-        eps: float = EPS,
-    ) -> None:
-        self.parameters = parameters
-        self.shrinkage = shrinkage
-        self.input = input
-        self.labels = labels
-        self.eps = eps
-
-    def _check_parameters(self) -> None:
-        check_eps(self.eps)
-        check_choice("parameters", self.parameters, BETA_PARAMETERS)
-        check_shrinkage(self.shrinkage)
 
     def _fit(self, sample: CalibrationSample) -> None:
         up, down = self._columns(sample.scores)
@@ -320,23 +285,6 @@ class QuadraticLogit(LaplaceMap):
         "covariance_": covariance_field("3"),
         **STEPS,
     }
-
-    def __init__(
-        self,
-        *,
-        shrinkage: float | str = "auto",
-        input: str = "probability",
-        labels: Any = None,
-        eps: float = EPS,
-    ) -> None:
-        self.shrinkage = shrinkage
-        self.input = input
-        self.labels = labels
-        self.eps = eps
-
-    def _check_parameters(self) -> None:
-        check_eps(self.eps)
-        check_shrinkage(self.shrinkage)
 
     def _fit(self, sample: CalibrationSample) -> None:
         z, w = sample.scores.log_odds(self.eps), sample.weights

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
 
 from ..data.types import FloatArray
-from .base import Calibrator, not_below, rule_of
+from .base import Calibrator, check_calibrators, check_not_negative, checked_by, rule_of
 from .crossval import FLOOR, SCORES, HeldOutEvidence
 from .inputs import CalibrationSample, Scores
 from .prior import share_of
@@ -28,6 +29,7 @@ _OWN, _OTHER, _OF_ONE_ROW = 0.5, 0.05, 3.0
 _NOTHING = 1e-60
 
 
+@dataclass(eq=False, repr=False)
 class Mixture(Calibrator):
     r"""Weighted average of calibrators: :math:`\sum_j w_j\, q_j`, of the probabilities that each of them gives.
 
@@ -68,23 +70,13 @@ class Mixture(Calibrator):
     [0.5, 0.5]
     """
 
+    calibrators: Sequence[Calibrator] = field(metadata=checked_by(check_calibrators))
+    weights: Sequence[float] | None = None
+
     _state: ClassVar[Mapping[str, Field]] = {
         "calibrators_": Several(Fitted()),
         "weights_": Numbers(("M",), *PROBABILITIES, total=1),
     }
-
-    def __init__(
-        self,
-        calibrators: Sequence[Calibrator],
-        weights: Sequence[float] | None = None,
-        *,
-        input: str = "probability",
-        labels: Any = None,
-    ) -> None:
-        self.calibrators = calibrators
-        self.weights = weights
-        self.input = input
-        self.labels = labels
 
     @classmethod
     def _of_fitted(cls, fitted: Sequence[Calibrator], weights: Sequence[float] | None = None) -> Mixture:
@@ -95,15 +87,14 @@ class Mixture(Calibrator):
         out.calibrators_, out.weights_ = list(fitted), out._shares()
         return out
 
-    def _check(self, sample: CalibrationSample) -> None:
-        given = self.calibrators
-        if not isinstance(given, (list, tuple)) or not given or not all(isinstance(c, Calibrator) for c in given):
-            raise TypeError(f"calibrators must be a list of one or more calibrators; got {given!r}")
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         if self.weights is None:
             return
-        if not isinstance(self.weights, (list, tuple, np.ndarray)) or len(self.weights) != len(given):
-            raise ValueError(f"weights must be {len(given)} numbers, one a calibrator; got {self.weights!r}")
-        if sum(not_below("weights", w, 0.0) for w in self.weights) <= 0:
+        number = len(self.calibrators)
+        if not isinstance(self.weights, (list, tuple, np.ndarray)) or len(self.weights) != number:
+            raise ValueError(f"weights must be {number} numbers, one a calibrator; got {self.weights!r}")
+        if sum(check_not_negative("weights", w) for w in self.weights) <= 0:
             raise ValueError("weights must not all be 0")
 
     def _fit(self, sample: CalibrationSample) -> None:

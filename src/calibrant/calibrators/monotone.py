@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,9 +12,9 @@ from scipy.special import betaincinv
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ..data.checks import check_bool, check_choice, check_level
+from ..data.checks import check_bool, check_choice, check_level, check_number
 from ..data.types import AnyArray, FloatArray, IntArray
-from .base import BinaryCalibrator, Said
+from .base import BinaryCalibrator, Said, parameter
 from .inputs import CalibrationSample, Scores, read_scores
 from .saved_state import PROBABILITIES, Field, Later, Numbers
 
@@ -20,18 +22,20 @@ from .saved_state import PROBABILITIES, Field, Later, Numbers
 _CELLS = 500
 
 
+def _check_clip(name: str, value: Any) -> None:
+    if value is not None:
+        check_number(name, value, least=0, below=0.5, instead="None or ")
+
+
+@dataclass(eq=False, repr=False)
 class Knots(BinaryCalibrator):
     """A map through knots, ``scores_`` and ``values_``, with ways to read it between them and to clip it."""
 
-    interpolation: str
-    clip: float | None
-    scores_: FloatArray
-    values_: FloatArray
-
-    def _check_parameters(self) -> None:
-        check_choice("interpolation", self.interpolation, ("linear", "step"))
-        if self.clip is not None and (isinstance(self.clip, bool) or not 0 <= self.clip < 0.5):
-            raise ValueError(f"clip must be None or a number >= 0 and < 0.5; got {self.clip!r}")
+    scores_: FloatArray = field(init=False)
+    values_: FloatArray = field(init=False)
+    _: KW_ONLY
+    interpolation: str = parameter("linear", partial(check_choice, allowed=("linear", "step")))
+    clip: float | None = parameter(None, _check_clip)
 
     def _map(self, scores: Scores) -> FloatArray:
         s = scores.of_positive()
@@ -42,6 +46,7 @@ class Knots(BinaryCalibrator):
         return np.asarray(p if self.clip is None else np.clip(p, self.clip, 1 - self.clip))
 
 
+@dataclass(eq=False, repr=False)
 class IsotonicCalibrator(Knots):
     r"""Isotonic regression: the non-decreasing map of least squared error (and of least log-loss).
 
@@ -84,30 +89,17 @@ class IsotonicCalibrator(Knots):
     [0.0, 0.5, 1.0]
     """
 
+    _: KW_ONLY
+    centred: bool = parameter(False, check_bool)
+
     _state: ClassVar[Mapping[str, Field]] = {
         "scores_": Numbers(("m",), ascending=True),
         "values_": Numbers(("m",), *PROBABILITIES, ascending=True),
         "cells_": Later(Numbers(("c", "4"))),
     }
 
-    def __init__(
-        self,
-        *,
-        interpolation: str = "linear",
-        centred: bool = False,
-        clip: float | None = None,
-        input: str = "probability",
-        labels: Any = None,
-    ) -> None:
-        self.interpolation = interpolation
-        self.centred = centred
-        self.clip = clip
-        self.input = input
-        self.labels = labels
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_bool("centred", self.centred)
         if self.centred and self.interpolation != "linear":
             raise ValueError("centred=True joins points by lines: it needs interpolation='linear'")
 
@@ -261,10 +253,6 @@ class VennAbers(BinaryCalibrator):
         "lower_": Numbers(("2m+1",), *PROBABILITIES, ascending=True),
         "upper_": Numbers(("2m+1",), *PROBABILITIES, ascending=True),
     }
-
-    def __init__(self, *, input: str = "probability", labels: Any = None) -> None:
-        self.input = input
-        self.labels = labels
 
     def _fit(self, sample: CalibrationSample) -> None:
         s, weight, positive = points(sample.scores.of_positive(), sample.outcomes(), sample.weights)

@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..data.checks import is_real
+from ..data.checks import check_number
 from ..data.types import FloatArray, IntArray
+from .base import parameter
 from .inputs import CalibrationSample
 from .monotone import Knots, points
 from .saved_state import PROBABILITIES, Field, Numbers
 
-SELECTIONS = ("bic-average", "bic")
 #: Merges whose penalties differ by no more than rounding are at one.
 _ROUNDING = 1e-12
 #: Models of a weight below exp(-40) of the best one's are left out.
@@ -24,6 +24,12 @@ _NEGLIGIBLE = 40.0
 _TILE = 1 << 15
 
 
+def _check_select(name: str, value: Any) -> None:
+    if value not in ("bic-average", "bic"):
+        check_number(name, value, least=0, instead="'bic-average', 'bic' or ")
+
+
+@dataclass(eq=False, repr=False)
 class NearIsotonic(Knots):
     r"""Near-isotonic regression, by default the average over its whole path (ENIR).
 
@@ -79,6 +85,8 @@ class NearIsotonic(Knots):
     [0.0, 0.5, 0.5, 1.0]
     """
 
+    select: str | float = parameter("bic-average", _check_select)
+
     _state: ClassVar[Mapping[str, Field]] = {
         "scores_": Numbers(("m",), ascending=True),
         "values_": Numbers(("m",), *PROBABILITIES),
@@ -86,28 +94,6 @@ class NearIsotonic(Knots):
         "n_pools_": Numbers(("M",), 1),
         "weights_": Numbers(("M",), *PROBABILITIES, total=1),
     }
-
-    def __init__(
-        self,
-        select: str | float = "bic-average",
-        *,
-        interpolation: str = "linear",
-        clip: float | None = None,
-        input: str = "probability",
-        labels: Any = None,
-    ) -> None:
-        self.select = select
-        self.interpolation = interpolation
-        self.clip = clip
-        self.input = input
-        self.labels = labels
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if is_real(self.select) and 0 <= float(self.select) < np.inf:
-            return
-        if not isinstance(self.select, str) or self.select not in SELECTIONS:
-            raise ValueError(f"select must be 'bic-average', 'bic' or a number >= 0; got {self.select!r}")
 
     def _fit(self, sample: CalibrationSample) -> None:
         s, weight, positive = points(sample.scores.of_positive(), sample.outcomes(), sample.weights)

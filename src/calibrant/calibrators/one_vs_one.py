@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 from sklearn.base import clone
 
 from ..data.checks import check_choice
 from ..data.types import FloatArray, IntArray
-from .base import EPS, BinaryCalibrator, Calibrator
+from .base import EPS, BinaryCalibrator, Calibrator, check_calibrator, checked_by, parameter
 from .inputs import CalibrationSample, Scores
 from .saved_state import Field, Fitted, Numbers, Several
 from .temperature import softmax
 
-COUPLINGS = ("quadratic", "likelihood")
 #: How near to 0 and 1 probabilities of pairs may be: beyond, systems of equations are singular.
 _LEAST = 1e-7
 #: Numbers worked on at a time.
@@ -23,6 +24,7 @@ _TILE = 1 << 20
 _STEPS, _SMALL, _LONGEST = 100, 1e-12, 2.0
 
 
+@dataclass(eq=False, repr=False)
 class OneVsOne(Calibrator):
     r"""A binary calibrator for each pair of classes, on the rows of the two, coupled to probabilities of all.
 
@@ -68,28 +70,13 @@ class OneVsOne(Calibrator):
     True
     """
 
+    calibrator: BinaryCalibrator = field(metadata=checked_by(partial(check_calibrator, binary=True)))
+    coupling: str = parameter("quadratic", partial(check_choice, allowed=("quadratic", "likelihood")))
+
     _state: ClassVar[Mapping[str, Field]] = {
         "calibrators_": Several(Fitted(binary=True)),
         "weights_": Numbers(("M",), 0),
     }
-
-    def __init__(
-        self,
-        calibrator: BinaryCalibrator,
-        coupling: str = "quadratic",
-        *,
-        input: str = "probability",
-        labels: Any = None,
-    ) -> None:
-        self.calibrator = calibrator
-        self.coupling = coupling
-        self.input = input
-        self.labels = labels
-
-    def _check(self, sample: CalibrationSample) -> None:
-        check_choice("coupling", self.coupling, COUPLINGS)
-        if not isinstance(self.calibrator, BinaryCalibrator):
-            raise TypeError(f"calibrator must be a binary calibrator such as PlattScaling(); got {self.calibrator!r}")
 
     def _fit(self, sample: CalibrationSample) -> None:
         parts = []

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
 from ..data.checks import check_int
 from ..data.types import AnyArray, FloatArray
-from .base import EPS, Calibrator, check_eps, not_below
+from .base import EPS, Calibrator, check_eps, check_not_negative, parameter
 from .inputs import CalibrationSample, Scores
 from .newton import Solution, minimise, part_of
 from .saved_state import STEPS, Field, Numbers
@@ -22,6 +24,7 @@ _LEAST = 1e-3
 _TILE = 1 << 18
 
 
+@dataclass(eq=False, repr=False)
 class OrderPreserving(Calibrator):
     r"""Order-preserving map: :math:`\operatorname{softmax}(g(z - \max z))` with one rising, piecewise linear g.
 
@@ -78,31 +81,16 @@ class OrderPreserving(Calibrator):
     True
     """
 
+    n_knots: int = parameter(6, partial(check_int, least=0))
+    alpha: float = parameter(10.0, check_not_negative)
+    _: KW_ONLY
+    eps: float = parameter(EPS, check_eps)
+
     _state: ClassVar[Mapping[str, Field]] = {
         "knots_": Numbers(("m",), 0, ascending=True),
         "slopes_": Numbers(("m",), _LEAST),
         **STEPS,
     }
-
-    def __init__(
-        self,
-        n_knots: int = 6,
-        alpha: float = 10.0,
-        *,
-        input: str = "probability",
-        labels: Any = None,
-        eps: float = EPS,
-    ) -> None:
-        self.n_knots = n_knots
-        self.alpha = alpha
-        self.input = input
-        self.labels = labels
-        self.eps = eps
-
-    def _check(self, sample: CalibrationSample) -> None:
-        check_int("n_knots", self.n_knots, 0)
-        not_below("alpha", self.alpha, 0.0)
-        check_eps(self.eps)
 
     def _fit(self, sample: CalibrationSample) -> None:
         behind = _behind(sample.scores, self.eps)

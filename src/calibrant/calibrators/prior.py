@@ -19,19 +19,19 @@ from scipy.special import expit
 
 from ..data.checks import check_choice
 from ..data.types import FloatArray
-from .base import not_below
+from .base import check_not_negative
 from .inputs import CalibrationSample
 
 #: Rows of ``shrinkage="auto"``, and where scores are margins: shares of classes tell less than probabilities.
 ROWS, OF_MARGINS = 8.0, 0.5
 
 
-def check_shrinkage(shrinkage: Any) -> None:
+def check_shrinkage(name: str, value: Any) -> None:
     """Judge ``shrinkage``: "auto", or a number of at least 0."""
-    if isinstance(shrinkage, str):
-        check_choice("shrinkage", shrinkage, ("auto",))
+    if isinstance(value, str):
+        check_choice(name, value, ("auto",))
     else:
-        not_below("shrinkage", shrinkage, 0.0)
+        check_not_negative(name, value)
 
 
 def prior_rows(shrinkage: float | str, sample: CalibrationSample) -> float:

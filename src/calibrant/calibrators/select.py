@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -16,9 +16,9 @@ from ..data.predictions import Predictions
 from ..data.public_function import verb
 from ..data.result import Table, one_line
 from ..data.types import FloatArray
-from .base import BinaryCalibrator, Calibrator
+from .base import BinaryCalibrator, Calibrator, parameter
 from .choosing import AVERAGE, Choosing
-from .crossval import RULES, check_goal, fit_quietly, folds_of
+from .crossval import GOALS, RULES, fit_quietly, folds_of
 from .gaussian_process import GaussianProcessCalibrator
 from .histogram import BayesianBinning, HistogramBinning, ScalingBinning
 from .identity import Identity
@@ -224,7 +224,7 @@ def select_calibrator(
     >>> select_calibrator(p, rng.random(2000) < p).name  # calibrated: left alone
     'identity'
     """
-    goal = check_goal(goal)
+    check_choice("goal", goal, GOALS)
     check_choice("rule", rule, (*RULES, AVERAGE))
     check_int("cv", cv, 2)
     sample = judged_sample(scores, y, sample_weight, input, labels)
@@ -246,6 +246,7 @@ def _selected(
     return Selection(name, fitted, table, choosing.loss_of(p, sample))
 
 
+@dataclass(eq=False, repr=False)
 class AutoCalibrator(Calibrator):
     r"""Average of calibrators, shrunk to the identity by cross-validated evidence, so that repair does no harm.
 
@@ -296,30 +297,18 @@ class AutoCalibrator(Calibrator):
     True
     """
 
+    candidates: Mapping[str, Calibrator] | None = None
+    _: KW_ONLY
+    cv: int = parameter(5, partial(check_int, least=2))
+    goal: str = parameter("log-loss", partial(check_choice, allowed=GOALS))
+    rule: str = parameter(AVERAGE, partial(check_choice, allowed=(*RULES, AVERAGE)))
+    random_state: Any = 0
+
     _state: ClassVar[Mapping[str, Field]] = {
         "chosen_": Word(),
         "calibrator_": Fitted(),
         "table_": Several(MappingField()),
     }
-
-    def __init__(
-        self,
-        candidates: Mapping[str, Calibrator] | None = None,
-        *,
-        cv: int = 5,
-        goal: str = "log-loss",
-        rule: str = AVERAGE,
-        random_state: Any = 0,
-        input: str = "probability",
-        labels: Any = None,
-    ) -> None:
-        self.candidates = candidates
-        self.cv = cv
-        self.goal = goal
-        self.rule = rule
-        self.random_state = random_state
-        self.input = input
-        self.labels = labels
 
     @property
     def _parts_rows(self) -> bool:
@@ -352,13 +341,8 @@ class AutoCalibrator(Calibrator):
         why = f"{_WHY[self.rule]} {self.goal} of rows held out"
         return notebook.paragraph(f"AutoCalibrator chose {self.chosen_}: {why}") + rows
 
-    def _check(self, sample: CalibrationSample) -> None:
-        check_choice("rule", self.rule, (*RULES, AVERAGE))
-        check_int("cv", self.cv, 2)
-        check_goal(self.goal)
-
     def _choosing(self) -> Choosing:
-        return Choosing(self.cv, check_goal(self.goal), self.rule, self.random_state)
+        return Choosing(self.cv, self.goal, self.rule, self.random_state)
 
     def _fit(self, sample: CalibrationSample) -> None:
         found = _selected(self._choosing(), sample, candidates_for(sample, self.candidates), nested=False)

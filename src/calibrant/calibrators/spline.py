@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,18 +14,19 @@ from ..data.checks import check_int
 from ..data.types import FloatArray
 from ..exceptions import CalibrantWarning
 from ..measure.reliability import curve_estimator, reliability_curve
-from .base import EPS, BinaryCalibrator, check_eps, not_below
+from .base import BinaryCalibrator, check_not_negative, parameter
 from .histogram import UnitScores
 from .inputs import CalibrationSample, Scores
 from .laplace_map import LaplaceMap, covariance_field
 from .newton import MANY_DEAR, Solution, minimise, part_of, sigmoid_objective
-from .prior import check_shrinkage, shrunk
+from .prior import shrunk
 from .saved_state import PROBABILITIES, STEPS, Field, Numbers
 
 _DEGREE = 3
 _CURVE_NODES = 513
 
 
+@dataclass(eq=False, repr=False)
 class SplineCalibrator(LaplaceMap):
     r"""Monotone cubic spline of the log odds z: :math:`\operatorname{logit} P(1 \mid s) = \sum_j \beta_j B_j(z)`.
 
@@ -77,35 +80,15 @@ class SplineCalibrator(LaplaceMap):
     True
     """
 
+    n_knots: int = parameter(6, partial(check_int, least=0))
+    alpha: float = parameter(1.0, check_not_negative)
+
     _state: ClassVar[Mapping[str, Field]] = {
         "knots_": Numbers((f"c+{_DEGREE + 1}",), ascending=True),
         "coef_": Numbers(("c",)),
         "covariance_": covariance_field("c"),
         **STEPS,
     }
-
-    def __init__(
-        self,
-        n_knots: int = 6,
-        alpha: float = 1.0,
-        *,
-        shrinkage: float | str = "auto",
-        input: str = "probability",
-        labels: Any = None,
-        eps: float = EPS,
-    ) -> None:
-        self.n_knots = n_knots
-        self.alpha = alpha
-        self.shrinkage = shrinkage
-        self.input = input
-        self.labels = labels
-        self.eps = eps
-
-    def _check_parameters(self) -> None:
-        check_eps(self.eps)
-        not_below("alpha", self.alpha, 0.0)
-        check_int("n_knots", self.n_knots, 0)
-        check_shrinkage(self.shrinkage)
 
     def _fit(self, sample: CalibrationSample) -> None:
         z, w = sample.scores.log_odds(self.eps), sample.weights
@@ -179,6 +162,7 @@ class SplineCalibrator(LaplaceMap):
         return np.asarray(0.5 + 0.5 * np.tanh(0.5 * (self._basis(z) @ self.coef_)))
 
 
+@dataclass(eq=False, repr=False)
 class CurveCalibrator(BinaryCalibrator):
     r"""The reliability curve as a map: smoothed, projected onto rising functions, and cross-fitted.
 
@@ -220,28 +204,19 @@ class CurveCalibrator(BinaryCalibrator):
     True
     """
 
+    estimator: Any = parameter("adaptive", lambda _, value: curve_estimator(value))
+    cv: int = parameter(5, partial(check_int, least=1))
+
     _state: ClassVar[Mapping[str, Field]] = {
         "range_": Numbers(("2",), ascending=True),
         "scores_": Numbers(("m",), *PROBABILITIES, ascending=True),
         "values_": Numbers(("m",), *PROBABILITIES),
     }
 
-    def __init__(
-        self, estimator: Any = "adaptive", cv: int = 5, *, input: str = "probability", labels: Any = None
-    ) -> None:
-        self.estimator = estimator
-        self.cv = cv
-        self.input = input
-        self.labels = labels
-
     @property
     def _parts_rows(self) -> bool:
         """See :class:`Calibrator`."""
         return self.cv > 1
-
-    def _check_parameters(self) -> None:
-        curve_estimator(self.estimator)
-        check_int("cv", self.cv, 1)
 
     def _fit(self, sample: CalibrationSample) -> None:
         units = UnitScores.of(sample.scores)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..data.checks import check_level
 from ..data.types import FloatArray
-from .base import EPS, Calibrator, check_eps
+from .base import EPS, Calibrator, check_eps, parameter
 from .inputs import CalibrationSample, Scores, read_scores
 from .newton import Solution, minimise, part_of
 from .prior import check_shrinkage, effective_rows, prior_shares, share_of
@@ -27,6 +28,7 @@ _NOTHING, _SHARPEST, _NODES = 1e-100, 1e6, 17
 _MEANINGFUL = 0.01
 
 
+@dataclass(eq=False, repr=False)
 class TemperatureScaling(Calibrator):
     r"""Temperature scaling: :math:`\operatorname{softmax}(z / T)`, one number for all classes.
 
@@ -73,28 +75,15 @@ class TemperatureScaling(Calibrator):
     2.0
     """
 
+    _: KW_ONLY
+    shrinkage: float | str = parameter("auto", check_shrinkage)
+    eps: float = parameter(EPS, check_eps)
+
     _state: ClassVar[Mapping[str, Field]] = {
         "temperature_": Number(0, infinite=True),
         "variance_": Later(Number(0, infinite=True)),
         **STEPS,
     }
-
-    def __init__(
-        self,
-        *,
-        shrinkage: float | str = "auto",
-        input: str = "probability",
-        labels: Any = None,
-        eps: float = EPS,
-    ) -> None:
-        self.shrinkage = shrinkage
-        self.input = input
-        self.labels = labels
-        self.eps = eps
-
-    def _check(self, sample: CalibrationSample) -> None:
-        check_eps(self.eps)
-        check_shrinkage(self.shrinkage)
 
     def _fit(self, sample: CalibrationSample) -> None:
         found = temperature_of(sample, self.eps, self.shrinkage).warn("TemperatureScaling")
@@ -131,6 +120,7 @@ class TemperatureScaling(Calibrator):
         return np.asarray(ends[:, 1] if z.shape[1] == 2 else ends)
 
 
+@dataclass(eq=False, repr=False)
 class EnsembleTemperatureScaling(Calibrator):
     r"""Ensemble temperature scaling: temperature scaling, the scores as they are and equal probabilities, mixed.
 
@@ -171,28 +161,15 @@ class EnsembleTemperatureScaling(Calibrator):
     True
     """
 
+    _: KW_ONLY
+    shrinkage: float | str = parameter("auto", check_shrinkage)
+    eps: float = parameter(EPS, check_eps)
+
     _state: ClassVar[Mapping[str, Field]] = {
         "temperature_": Number(0, infinite=True),
         "weights_": Numbers(("3",), *PROBABILITIES, total=1),
         **STEPS,
     }
-
-    def __init__(
-        self,
-        *,
-        shrinkage: float | str = "auto",
-        input: str = "probability",
-        labels: Any = None,
-        eps: float = EPS,
-    ) -> None:
-        self.shrinkage = shrinkage
-        self.input = input
-        self.labels = labels
-        self.eps = eps
-
-    def _check(self, sample: CalibrationSample) -> None:
-        check_eps(self.eps)
-        check_shrinkage(self.shrinkage)
 
     def _fit(self, sample: CalibrationSample) -> None:
         z, w = sample.scores.logs(self.eps), sample.weights

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import softmax
 from sklearn.base import clone
 
 from ..data.types import FloatArray, IntArray
-from .base import EPS, BinaryCalibrator, Calibrator, not_below
+from .base import EPS, BinaryCalibrator, Calibrator, check_calibrator, check_not_negative, parameter
 from .inputs import CalibrationSample, Scores
 from .logistic import PlattScaling
 from .saved_state import Field, Fitted, Numbers, Several
 
 
+@dataclass(eq=False, repr=False)
 class TopLabelCalibrator(Calibrator):
     r"""A map for each predicted class, from its confidence to how often it is right: repairs ``notion="top-label"``.
 
@@ -59,30 +62,13 @@ class TopLabelCalibrator(Calibrator):
     [[0.5, 0.375, 0.125], [0.1875, 0.75, 0.0625]]
     """
 
+    calibrator: BinaryCalibrator | None = parameter(None, partial(check_calibrator, binary=True, optional=True))
+    min_rows: float = parameter(50, check_not_negative)
+
     _state: ClassVar[Mapping[str, Field]] = {
         "calibrators_": Several(Fitted(binary=True), "K"),
         "weights_": Numbers(("K",), 0),
     }
-
-    def __init__(
-        self,
-        calibrator: BinaryCalibrator | None = None,
-        min_rows: float = 50,
-        *,
-        input: str = "probability",
-        labels: Any = None,
-    ) -> None:
-        self.calibrator = calibrator
-        self.min_rows = min_rows
-        self.input = input
-        self.labels = labels
-
-    def _check(self, sample: CalibrationSample) -> None:
-        not_below("min_rows", self.min_rows, 0)
-        if self.calibrator is not None and not isinstance(self.calibrator, BinaryCalibrator):
-            raise TypeError(
-                f"calibrator must be None or a binary calibrator such as PlattScaling(); got {self.calibrator!r}"
-            )
 
     def _fit(self, sample: CalibrationSample) -> None:
         log_p, top = _first(sample.scores)

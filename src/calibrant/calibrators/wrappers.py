@@ -4,23 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import softmax
 from sklearn.base import clone
 
-from ..data.checks import check_bool, check_choice
+from ..data.checks import check_bool, check_choice, check_number
 from ..data.types import FloatArray, IntArray
-from .base import EPS, BinaryCalibrator, Calibrator, Said, rule_of
+from .base import (
+    EPS,
+    BinaryCalibrator,
+    Calibrator,
+    Said,
+    check_calibrator,
+    check_calibrators,
+    checked_by,
+    parameter,
+    rule_of,
+)
 from .inputs import CalibrationSample, Scores
 from .saved_state import Field, Fitted, Several
 
-NORMALISATIONS = ("sum", "none")
 #: By what equal values of a shared map differ, times the probability.
 _TELLS_APART = 1e-9
 
 
+@dataclass(eq=False, repr=False)
 class OneVsRest(Calibrator):
     r"""A binary calibrator for each class against the others.
 
@@ -67,28 +79,12 @@ class OneVsRest(Calibrator):
     np.float64(1.0)
     """
 
+    calibrator: BinaryCalibrator = field(metadata=checked_by(partial(check_calibrator, binary=True)))
+    normalisation: str = parameter("sum", partial(check_choice, allowed=("sum", "none")))
+    _: KW_ONLY
+    shared: bool = parameter(False, check_bool)
+
     _state: ClassVar[Mapping[str, Field]] = {"calibrators_": Several(Fitted(binary=True))}
-
-    def __init__(
-        self,
-        calibrator: BinaryCalibrator,
-        normalisation: str = "sum",
-        *,
-        shared: bool = False,
-        input: str = "probability",
-        labels: Any = None,
-    ) -> None:
-        self.calibrator = calibrator
-        self.normalisation = normalisation
-        self.shared = shared
-        self.input = input
-        self.labels = labels
-
-    def _check(self, sample: CalibrationSample) -> None:
-        check_choice("normalisation", self.normalisation, NORMALISATIONS)
-        check_bool("shared", self.shared)
-        if not isinstance(self.calibrator, BinaryCalibrator):
-            raise TypeError(f"calibrator must be a binary calibrator such as PlattScaling(); got {self.calibrator!r}")
 
     def _fit(self, sample: CalibrationSample) -> None:
         k = sample.n_classes
@@ -182,6 +178,7 @@ class OneVsRest(Calibrator):
         return np.asarray(each / total)
 
 
+@dataclass(eq=False, repr=False)
 class LabelSmoothing(Calibrator):
     r"""Any calibrator, fitted to smoothed labels: :math:`(1 - \varepsilon)` on the observed class, ε shared by all.
 
@@ -214,26 +211,10 @@ class LabelSmoothing(Calibrator):
     True
     """
 
+    calibrator: Calibrator = field(metadata=checked_by(check_calibrator))
+    amount: float = parameter(0.05, partial(check_number, least=0, below=1))
+
     _state: ClassVar[Mapping[str, Field]] = {"calibrator_": Fitted()}
-
-    def __init__(
-        self,
-        calibrator: Calibrator,
-        amount: float = 0.05,
-        *,
-        input: str = "probability",
-        labels: Any = None,
-    ) -> None:
-        self.calibrator = calibrator
-        self.amount = amount
-        self.input = input
-        self.labels = labels
-
-    def _check(self, sample: CalibrationSample) -> None:
-        if not isinstance(self.calibrator, Calibrator):
-            raise TypeError(f"calibrator must be a calibrator such as TemperatureScaling(); got {self.calibrator!r}")
-        if isinstance(self.amount, bool) or not isinstance(self.amount, (int, float)) or not 0 <= self.amount < 1:
-            raise ValueError(f"amount must be a number >= 0 and < 1; got {self.amount!r}")
 
     def _fit(self, sample: CalibrationSample) -> None:
         k, n = sample.n_classes, sample.scores.n_rows
@@ -249,6 +230,7 @@ class LabelSmoothing(Calibrator):
         return np.asarray(self.calibrator_.predict_proba(scores.values))
 
 
+@dataclass(eq=False, repr=False)
 class Composed(Calibrator):
     r"""Calibrators one after the other: each is fitted to what the one before makes of the same rows.
 
@@ -287,17 +269,9 @@ class Composed(Calibrator):
     True
     """
 
+    calibrators: Sequence[Calibrator] = field(metadata=checked_by(check_calibrators))
+
     _state: ClassVar[Mapping[str, Field]] = {"calibrators_": Several(Fitted())}
-
-    def __init__(self, calibrators: Sequence[Calibrator], *, input: str = "probability", labels: Any = None) -> None:
-        self.calibrators = calibrators
-        self.input = input
-        self.labels = labels
-
-    def _check(self, sample: CalibrationSample) -> None:
-        given = self.calibrators
-        if not isinstance(given, (list, tuple)) or not given or not all(isinstance(c, Calibrator) for c in given):
-            raise TypeError(f"calibrators must be a list of one or more calibrators; got {given!r}")
 
     def _fit(self, sample: CalibrationSample) -> None:
         labels = np.asarray(sample.classes)[sample.codes]
