@@ -425,7 +425,7 @@ def test_fix_uses_what_compare_found(binary, tmp_path, capsys, monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("nothing is compared again")
 
-    monkeypatch.setattr(repair, "_compare", refuse)
+    monkeypatch.setattr(repair.FitOptions, "compare", refuse)
     code, out, err = run(capsys, "fix", source, "--from", told, "--save", once)
     assert code == 0, err
     assert " ".join(found["verdict"].split()) in " ".join(out.split())

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from .output import check_option
 
@@ -23,15 +25,20 @@ _MOST_SIZES = 6
 _CANONICAL = {"mean": "mean estimate", "bias": "bias", "rmse": "root mean squared error"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class BenchmarkOptions:
     """Options that every benchmark has."""
 
-    out: Path | None
-    quick: bool
-    jobs: int | None
-    seed: int
-    show: str | None
+    quick: Annotated[bool, typer.Option("--quick", help="The same structure in minutes.")] = False
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of the run; one that was stopped goes on. Default: named by the mode.")
+    ] = None
+    jobs: Annotated[int | None, typer.Option(help="Processes; default: one for each processor.")] = None
+    seed: Annotated[int, typer.Option(help="Root of all seeds.")] = 0
+    show: Annotated[
+        str | None,
+        typer.Option(help="Table to print: rel (default), abs or bias; of canonical: mean (default), bias or rmse."),
+    ] = None
 
     def shown(self, option: str, allowed: Collection[str]) -> str:
         """What tables show: the first that is allowed, unless something was asked for."""
@@ -44,6 +51,33 @@ class BenchmarkOptions:
     def sized(self, **quick: Any) -> dict[str, Any]:
         """What a run takes, with other sizes where it is to be quick."""
         return {"n_jobs": self.jobs, "seed": self.seed, "progress": True, **(quick if self.quick else {})}
+
+
+def benchmark_command(
+    options: BenchmarkOptions,
+    mode: Annotated[str, typer.Option(help="corrected or as-published.")] = "corrected",
+    sets: Annotated[int | None, typer.Option(help="Evaluation sets a size; default 200, or 60 with --quick.")] = None,
+    keep_predictions: Annotated[
+        bool, typer.Option("--keep-predictions", help="Keep predictions (11 GB), to add estimators later.")
+    ] = False,
+    track: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Instead of the mixtures: beta, networks, dirichlet, imbalance, consistency, repeatable; or canonical"
+        ),
+    ] = None,
+) -> None:
+    """Measure how wrong each estimator is where the true calibration error is known."""
+    if not track:
+        mixtures(options, mode, sets=sets, keep_predictions=keep_predictions)
+    elif mode != "corrected" or keep_predictions or sets is not None:
+        raise ValueError("--mode, --sets and --keep-predictions are for the mixtures: tracks have none of them")
+    elif "canonical" not in track:
+        tracks(options, track)
+    elif len(set(track)) > 1:
+        raise ValueError("--track canonical runs by itself: its problems are vectors, and its estimators others")
+    else:
+        canonical(options)
 
 
 def mixtures(options: BenchmarkOptions, mode: str, *, sets: int | None, keep_predictions: bool) -> None:

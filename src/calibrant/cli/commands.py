@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import MISSING, fields, is_dataclass
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
-from .judging import compare_models_command
+from .benchmark_command import benchmark_command
+from .comparing import compare_models_command, subgroups_command
 from .output import Output, guarded, of_command
 from .repair import apply_command, compare_command, fix_command
 from .reports import merge_command, report_command
-from .source import ReplaceOption
-from .subgroup_command import subgroups_command
+from .source import Without
 
 app = typer.Typer(
     name="calibrant",
@@ -33,82 +36,67 @@ def root(version: Annotated[bool, typer.Option("--version", help="Print the vers
         raise typer.Exit
 
 
-app.command("report")(report_command)
-app.command("merge")(merge_command)
-app.command("compare")(compare_command)
-app.command("compare-models")(compare_models_command)
-app.command("fix")(fix_command)
-app.command("apply")(apply_command)
-app.command("subgroups")(subgroups_command)
-
-
-@app.command("demo")
 def demo_command(
     out: Annotated[Path, typer.Option(help="Folder for the HTML pages.")] = Path(),
-    force: ReplaceOption = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there already.")] = False,
 ) -> None:
     """Train two models on scikit-learn's handwritten digits (even or odd; which of ten) and report on them."""
-    guarded(lambda: _demo(out, force))
-
-
-@app.command("benchmark")
-def benchmark_command(
-    quick: Annotated[bool, typer.Option("--quick", help="The same structure in minutes.")] = False,
-    mode: Annotated[str, typer.Option(help="corrected or as-published.")] = "corrected",
-    out: Annotated[
-        Path | None, typer.Option(help="Folder of the run; one that was stopped goes on. Default: named by the mode.")
-    ] = None,
-    jobs: Annotated[int | None, typer.Option(help="Processes; default: one for each processor.")] = None,
-    seed: Annotated[int, typer.Option(help="Root of all seeds.")] = 0,
-    sets: Annotated[int | None, typer.Option(help="Evaluation sets a size; default 200, or 60 with --quick.")] = None,
-    keep_predictions: Annotated[
-        bool, typer.Option("--keep-predictions", help="Keep predictions (11 GB), to add estimators later.")
-    ] = False,
-    show: Annotated[
-        str | None,
-        typer.Option(help="Table to print: rel (default), abs or bias; of canonical: mean (default), bias or rmse."),
-    ] = None,
-    track: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Instead of the mixtures: beta, networks, dirichlet, imbalance, consistency, repeatable; or canonical"
-        ),
-    ] = None,
-) -> None:
-    """Measure how wrong each estimator is where the true calibration error is known."""
-    from .benchmark_command import BenchmarkOptions, canonical, mixtures, tracks
-
-    options = BenchmarkOptions(out, quick, jobs, seed, show)
-
-    def run() -> None:
-        if not track:
-            mixtures(options, mode, sets=sets, keep_predictions=keep_predictions)
-        elif mode != "corrected" or keep_predictions or sets is not None:
-            raise ValueError("--mode, --sets and --keep-predictions are for the mixtures: tracks have none of them")
-        elif "canonical" not in track:
-            tracks(options, track)
-        elif len(set(track)) > 1:
-            raise ValueError("--track canonical runs by itself: its problems are vectors, and its estimators others")
-        else:
-            canonical(options)
-
-    guarded(run)
-
-
-def _demo(out: Path, force: bool) -> None:
     from ..datasets import load_digits_predictions, load_even_digits_predictions
     from ..reporting import report
 
     out.mkdir(parents=True, exist_ok=True)
-    pages = {
-        name: Output("the page", out / f"calibrant-demo-{name}.html", {}, force=force)
-        for name in ("even-digits", "digits")
-    }
+    pages = [
+        Output("the page", out / f"calibrant-demo-{name}.html", {}, force=force) for name in ("even-digits", "digits")
+    ]
     even, digits = load_even_digits_predictions(), load_digits_predictions()
-    for page, data, options in (
-        (pages["even-digits"], even, {"pos_label": "even"}),
-        (pages["digits"], digits, {"labels": digits.labels}),
-    ):
+    labels: list[dict[str, Any]] = [{"pos_label": "even"}, {"labels": digits.labels}]
+    for page, data, options in zip(pages, (even, digits), labels, strict=True):
         result = of_command(report(data.y_true, data.y_prob, title=data.description, **options))
         page.write(result.to_html)
         typer.echo(f"{result}\n\nopen {page.path} in a browser for the interactive page\n")
+
+
+def _add(name: str, function: Callable[..., None]) -> None:
+    """Add a command; a parameter that is a dataclass stands for its fields, an option each."""
+    hints = get_type_hints(function, include_extras=True)
+    options: list[Parameter] = []
+    values: dict[str, tuple[Any, list[str]]] = {}
+    for parameter in signature(function).parameters.values():
+        kind, *marks = get_args(hints[parameter.name]) or (hints[parameter.name],)
+        if not is_dataclass(kind):
+            options.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[parameter.name]))
+            continue
+        without = {option for mark in marks if isinstance(mark, Without) for option in mark}
+        taken = [field for field in fields(kind) if field.name not in without]
+        values[parameter.name] = kind, [field.name for field in taken]
+        types = get_type_hints(kind, include_extras=True)
+        for field in taken:
+            default = Parameter.empty if field.default is MISSING else field.default
+            options.append(Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=types[field.name]))
+
+    def run(**given: Any) -> None:
+        def action() -> None:
+            for parameter, (kind, names) in values.items():
+                given[parameter] = kind(**{option: given.pop(option) for option in names})
+            function(**given)
+
+        guarded(action)
+
+    run.__doc__ = function.__doc__
+    run.__annotations__ = {option.name: option.annotation for option in options}
+    vars(run)["__signature__"] = Signature(options)
+    app.command(name)(run)
+
+
+for _name, _function in (
+    ("report", report_command),
+    ("merge", merge_command),
+    ("compare", compare_command),
+    ("compare-models", compare_models_command),
+    ("fix", fix_command),
+    ("apply", apply_command),
+    ("subgroups", subgroups_command),
+    ("demo", demo_command),
+    ("benchmark", benchmark_command),
+):
+    _add(_name, _function)

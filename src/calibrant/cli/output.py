@@ -10,9 +10,9 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast
 
 import polars as pl
 import typer
@@ -25,6 +25,8 @@ from ..exceptions import CalibrantWarning
 R = TypeVar("R")
 #: Endings of the names of pictures that matplotlib writes.
 _PICTURES = (".png", ".pdf", ".svg")
+#: What files of some options are.
+_CONTENTS = {"html": "page", "plot": "picture"}
 #: What the library calls things, and what the command calls them.
 _OPTIONS = (
     (r"pass another `binned` to the Accumulator", "read the file whole with --load"),
@@ -57,6 +59,8 @@ def guarded(action: Callable[[], Any]) -> Any:
             warnings.simplefilter("always", CalibrantWarning)
             warnings.showwarning = tell
             return action()
+    except BrokenPipeError:
+        raise
     except (ValueError, TypeError, OSError, ImportError, pl.exceptions.PolarsError) as error:
         message = _in_options(" ".join(str(error).split()))
         if isinstance(error, pl.exceptions.PolarsError):
@@ -80,14 +84,22 @@ def _end_cleanly() -> None:
                 signal.signal(number, end)
 
 
+@dataclass(frozen=True, kw_only=True)
+class PrintOptions:
+    """What is printed, and the page beside it."""
+
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False
+    html: Annotated[Path | None, typer.Option(help="Write a page here; - is standard output.")] = None
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there already.")] = False
+
+    def text_of(self, result: Any) -> str:
+        """What a command prints of a result."""
+        return json.dumps(result.to_dict(), allow_nan=False) if self.as_json else printable_lines(str(result))
+
+
 def of_command(result: R) -> R:
     """A report or a comparison whose advice names what can be typed here."""
     return cast(R, replace(cast(Any, result), asked=Audience.COMMAND))
-
-
-def as_text(result: Any, as_json: bool) -> str:
-    """What a command prints of a result."""
-    return json.dumps(result.to_dict(), allow_nan=False) if as_json else printable_lines(str(result))
 
 
 def warn(text: str) -> None:
@@ -106,15 +118,21 @@ def check_option(option: str, value: str, allowed: Iterable[str]) -> str:
 class Output:
     """A file that a command is to write, ``-`` for standard output; refused before anything is computed.
 
-    ``taken`` are the files that it may not be: what is read, and what is written beside it.
+    ``taken`` are the files that it may not be: what is read, and what is written beside it; of many, a list.
     """
 
     def __init__(self, option: str, path: Path | None, taken: Mapping[str, Any], *, force: bool) -> None:
         self.path = path
         self.force = force
         if path is not None and not self.standard:
+            single = {
+                what: next((f for f in other if path.exists() and path.samefile(f)), None)
+                if isinstance(other, (list, tuple))
+                else other
+                for what, other in taken.items()
+            }
             try:
-                check_free(path, force=force, advice="pass --force", taken=taken)
+                check_free(path, force=force, advice="pass --force", taken=single)
             except (OSError, ValueError) as error:
                 raise type(error)(f"{option} {error}") from None
 
@@ -141,38 +159,44 @@ class Output:
         """Write a text or bytes, if there is anywhere to write them to."""
         if self.path is not None:
             with self.temporary() as temporary:
-                made = content()
-                temporary.write_bytes(made.encode() if isinstance(made, str) else made)
+                written = content()
+                temporary.write_bytes(written.encode() if isinstance(written, str) else written)
 
-    def told(self, text: str, *others: Output) -> None:
+    def draw(self, result: Any) -> None:
+        """Draw a result without a screen, if there is anywhere to draw it."""
+        if self.path is not None:
+            import matplotlib
+
+            matplotlib.use("Agg")
+            figure = result.plot().figure_
+            kind = "png" if self.standard else self.path.suffix.lower().removeprefix(".")
+            with self.temporary() as temporary:
+                figure.savefig(temporary, format=kind, dpi=150)
+
+
+class Outputs:
+    """All files that a command writes: none of those that it reads, nor of each other."""
+
+    def __init__(self, read: Mapping[str, Any], *, force: bool, **paths: Path | None) -> None:
+        taken = dict(read)
+        self._files = {}
+        for name, path in paths.items():
+            if name == "plot" and path is not None and str(path) != "-" and path.suffix.lower() not in _PICTURES:
+                raise ValueError(f"--plot must name a file ending in {', '.join(_PICTURES)}; got {path}")
+            self._files[name] = Output(f"--{name}", path, taken, force=force)
+            taken[f"the {_CONTENTS.get(name, 'file')} of --{name}"] = path
+        if len(piped := [name for name, file in self._files.items() if file.standard]) > 1:
+            raise ValueError(f"--{' and --'.join(piped)} cannot both be standard output")
+
+    def __getitem__(self, name: str) -> Output:
+        return self._files[name]
+
+    def show(self, text: str) -> None:
         """Print what was found, on standard error where standard output holds a file, and say what was written."""
-        typer.echo(text, err=any(one.standard for one in (self, *others)))
-        tell_written(*(None if one.standard else one.path for one in (self, *others)))
-
-
-def picture(path: Path | None, file: str, *, force: bool) -> Output:
-    """Where a picture is drawn; refused if its name tells no format."""
-    if path is not None and str(path) != "-" and path.suffix.lower() not in _PICTURES:
-        raise ValueError(f"--plot must name a file ending in {', '.join(_PICTURES)}; got {path}")
-    return Output("--plot", path, {"the file that is read": file}, force=force)
-
-
-def draw(display: Any, output: Output) -> None:
-    """Draw into a file, without a screen."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    figure = display.plot().figure_
-    with output.temporary() as temporary:
-        kind = "png" if output.standard else str(output.path).lower().rpartition(".")[2]
-        figure.savefig(temporary, format=kind, dpi=150)
-
-
-def tell_written(*paths: Path | None) -> None:
-    """Say on standard error which files were written."""
-    for path in paths:
-        if path is not None:
-            typer.echo(f"wrote {printable(str(path))}", err=True)
+        typer.echo(text, err=any(file.standard for file in self._files.values()))
+        for file in self._files.values():
+            if file.path is not None and not file.standard:
+                typer.echo(f"wrote {printable(str(file.path))}", err=True)
 
 
 def _in_options(message: str) -> str:

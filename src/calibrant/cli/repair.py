@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import textwrap
 from collections.abc import Callable, Iterator
-from functools import partial
+from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,25 +16,8 @@ import typer
 
 from ..data.printable import printable, printable_lines
 from ..data.progress import progress_bar
-from .output import Output, as_text, check_option, guarded, of_command, tell_written
-from .saved_comparison import SavedComparison, read_comparison
-from .source import (
-    PIECE_ROWS,
-    FileArgument,
-    FileColumns,
-    FileRows,
-    FormatOption,
-    HtmlOption,
-    JsonOption,
-    LabelOption,
-    LabelsOption,
-    PosLabelOption,
-    ProbOption,
-    ReplaceOption,
-    Source,
-    WeightOption,
-    numbered,
-)
+from .output import Output, Outputs, PrintOptions, check_option, of_command
+from .source import PIECE_ROWS, FileColumns, FileRows, Source, Without, numbered
 
 if TYPE_CHECKING:
     from ..calibrators import Calibrator
@@ -42,66 +28,85 @@ if TYPE_CHECKING:
 #: Numbers that a fit is given at most by default: beyond, more rows change little.
 _MOST_NUMBERS = 20_000_000
 _MOST_ROWS = 1_000_000
+#: As in ``reporting/comparison.py``, which this command need not load.
+_FORMAT, _VERSION = "calibrant-comparison", 1
 
-InputOption = Annotated[
-    str, typer.Option("--input", help="What the columns hold: probability, logit or margin (any real score).")
-]
-CvOption = Annotated[int, typer.Option(help="Folds of the cross-validation.")]
-GoalOption = Annotated[str, typer.Option("--goal", help="What decides: log-loss, brier, or calibration (its error).")]
-MaxRowsOption = Annotated[
-    int | None,
-    typer.Option(help="Use at most so many rows, drawn at random. Default: a million, fewer with many classes.", min=2),
-]
-TitleOption = Annotated[str | None, typer.Option(help="Title of the comparison.")]
+
+#: Rows of a fit are all of one kind: no groups.
+LabelledSource = Annotated[Source, Without({"groups"})]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitOptions(PrintOptions):
+    """How calibrators are cross-validated."""
+
+    kind: Annotated[
+        str, typer.Option("--input", help="What the columns hold: probability, logit or margin (any real score).")
+    ] = "probability"
+    cv: Annotated[int, typer.Option(help="Folds of the cross-validation.")] = 5
+    goal: Annotated[str, typer.Option(help="What decides: log-loss, brier, or calibration (its error).")] = "log-loss"
+    max_rows: Annotated[
+        int | None,
+        typer.Option(
+            help="Use at most so many rows, drawn at random. Default: a million, fewer with many classes.", min=2
+        ),
+    ] = None
+    title: Annotated[str | None, typer.Option(help="Title of the comparison.")] = None
+
+    def outputs(self, read: dict[str, Any], save: Path | None) -> Outputs:
+        """Files for the page and for what is saved."""
+        return Outputs(read, force=self.force, html=self.html, save=save)
+
+    def compare(
+        self, source: Source, columns: FileColumns, rows: FileRows, calibrators: str | None, level: float = 0.95
+    ) -> CalibratorComparison:
+        """Cross-validate calibrators by their names, None for all that suit."""
+        from ..calibrators import named_calibrator
+        from ..reporting.comparing_calibrators import compare_calibrators
+
+        n_classes = max(len(columns.probs), 2)
+        names = None if calibrators is None else calibrators.split(",")
+        with numbered(rows.numbers):
+            # Probabilities with names, which labels may go by.
+            found = compare_calibrators(
+                rows.y_true.to_numpy(),
+                rows.y_prob,
+                sample_weight=rows.weight,
+                candidates=None if names is None else {name: named_calibrator(name, n_classes) for name in names},
+                labels=_labels(columns),
+                title=self.title or f"Calibrators of {source.name}",
+                input=self.kind,
+                cv=self.cv,
+                goal=self.goal,
+                level=level,
+            )
+        return of_command(found)
 
 
 def compare_command(
-    file: FileArgument,
+    source: LabelledSource,
+    options: FitOptions,
     calibrators: Annotated[
         str | None, typer.Option(help="Calibrators, from the simplest: a,b,c. Default: all that suit the classes.")
     ] = None,
-    label: LabelOption = "y_true",
-    prob: ProbOption = None,
-    weight: WeightOption = None,
-    labels: LabelsOption = None,
-    pos_label: PosLabelOption = None,
-    kind: InputOption = "probability",
-    cv: CvOption = 5,
-    goal: GoalOption = "log-loss",
     level: Annotated[float, typer.Option(help="Level of intervals and bands.")] = 0.95,
-    max_rows: MaxRowsOption = None,
-    as_json: JsonOption = False,
-    html: HtmlOption = None,
     save: Annotated[
         Path | None, typer.Option(help="File (JSON) for what was found: `calibrant fix --from` uses it.")
     ] = None,
-    file_format: FormatOption = None,
-    title: TitleOption = None,
-    force: ReplaceOption = False,
 ) -> None:
     """Cross-validate calibrators on the predictions in FILE: what would repair them, and by how much?"""
-
-    def run() -> tuple[str, Output, Output]:
-        read = {"the file that is read": file}
-        saved = Output("--save", save, {**read, "the page of --html": html}, force=force)
-        page = Output("--html", html, read, force=force)
-        if saved.standard and page.standard:
-            raise ValueError("--save and --html cannot both be standard output")
-        source = Source(file, file_format, label, prob, weight, labels, pos_label)
-        options = {"input": kind, "cv": cv, "goal": goal, "level": level}
-        columns, rows = _sample(source, max_rows)
-        found = _compare(columns, rows, calibrators, title=title or f"Calibrators of {source.name}", **options)
-        page.write(found.to_html)
-        saved.write(lambda: json.dumps(found.to_dict(), allow_nan=False) + "\n")
-        return as_text(found, as_json), page, saved
-
-    text, page, saved = guarded(run)
-    page.told(text, saved)
+    outputs = options.outputs({"the file that is read": source.file}, save)
+    columns, rows = _sample(source, options.max_rows)
+    found = options.compare(source, columns, rows, calibrators, level)
+    outputs["html"].write(found.to_html)
+    outputs["save"].write(lambda: json.dumps(found.to_dict(), allow_nan=False) + "\n")
+    outputs.show(options.text_of(found))
 
 
 def fix_command(
-    file: FileArgument,
+    source: LabelledSource,
     save: Annotated[Path, typer.Option(help="File (JSON) for the fitted calibrator.")],
+    options: FitOptions,
     calibrator: Annotated[
         str,
         typer.Option(help="auto (chosen by cross-validation), or the name of a calibrator: see compare --calibrators."),
@@ -110,90 +115,106 @@ def fix_command(
         Path | None,
         typer.Option("--from", help="What `calibrant compare --save` (or --json) wrote: its choice is fitted, once."),
     ] = None,
-    label: LabelOption = "y_true",
-    prob: ProbOption = None,
-    weight: WeightOption = None,
-    labels: LabelsOption = None,
-    pos_label: PosLabelOption = None,
-    kind: InputOption = "probability",
-    cv: CvOption = 5,
-    goal: GoalOption = "log-loss",
-    max_rows: MaxRowsOption = None,
-    as_json: JsonOption = False,
-    html: HtmlOption = None,
-    file_format: FormatOption = None,
-    title: TitleOption = None,
-    force: ReplaceOption = False,
 ) -> None:
     """Fit a calibrator to the predictions in FILE and save it; `calibrant apply` uses it.
 
     What it achieves is cross-validated, as `calibrant compare` does; what is saved is fitted to all rows.
     """
+    from ..calibrators import to_dict
 
-    def run() -> tuple[str, str, str, Output, Output]:
-        from ..calibrators import to_dict
-
-        read = {"the file that is read": file, "the comparison": comparison}
-        saved = Output("--save", save, {**read, "the page of --html": html}, force=force)
-        page = Output("--html", html, read, force=force)
-        if saved.standard and page.standard:
-            raise ValueError("--save and --html cannot both be standard output")
-        if comparison is not None and html is not None:
-            raise ValueError("--html is a page of the comparison: pass it to calibrant compare, and not with --from")
-        source = Source(file, file_format, label, prob, weight, labels, pos_label)
-        told = None if comparison is None else read_comparison(comparison)
-        columns, rows = _sample(source, max_rows)
-        if told is None:
-            alone = calibrator in ("auto", "identity") or kind == "margin"
-            calibrators = None if calibrator == "auto" else calibrator if alone else f"identity,{calibrator}"
-            options = {"input": kind, "cv": cv, "goal": goal}
-            found = _compare(columns, rows, calibrators, title=title or f"Calibrators of {source.name}", **options)
-            page.write(found.to_html)
-            told = SavedComparison(found.chosen, found.to_dict(), str(found))
-        name = told.chosen if calibrator == "auto" else calibrator
-        with numbered(rows.numbers):
-            one = _fitted(name, columns, rows, kind, told)
-        saved.write(lambda: json.dumps(to_dict(one), allow_nan=False, indent=1) + "\n")
-        about = {"saved": str(save), "calibrator": name, "comparison": told.found} if as_json else None
-        text = json.dumps(about, allow_nan=False) if as_json else printable_lines(told.text)
-        return text, name, told.chosen, saved, page
-
-    text, used, chosen, saved, page = guarded(run)
-    typer.echo(text, err=saved.standard or page.standard)
-    if used != chosen:
-        typer.echo(f"calibrant: {used} is saved, as asked for; cross-validation chose {chosen}", err=True)
-    tell_written(*(output.path for output in (saved, page) if not output.standard))
+    outputs = options.outputs({"the file that is read": source.file, "the comparison": comparison}, save)
+    if comparison is not None and options.html is not None:
+        raise ValueError("--html is a page of the comparison: pass it to calibrant compare, and not with --from")
+    saved = None if comparison is None else read_comparison(comparison)
+    columns, rows = _sample(source, options.max_rows)
+    if saved is None:
+        alone = calibrator in ("auto", "identity") or options.kind == "margin"
+        names = None if calibrator == "auto" else calibrator if alone else f"identity,{calibrator}"
+        found = options.compare(source, columns, rows, names)
+        outputs["html"].write(found.to_html)
+        saved = SavedComparison(found.chosen, found.to_dict(), str(found))
+    name = saved.chosen if calibrator == "auto" else calibrator
+    with numbered(rows.numbers):
+        fitted = _fitted(name, columns, rows, options.kind, saved)
+    outputs["save"].write(lambda: json.dumps(to_dict(fitted), allow_nan=False, indent=1) + "\n")
+    content = {"saved": str(save), "calibrator": name, "comparison": saved.found}
+    outputs.show(json.dumps(content, allow_nan=False) if options.as_json else printable_lines(saved.text))
+    if name != saved.chosen:
+        typer.echo(f"calibrant: {name} is saved, as asked for; cross-validation chose {saved.chosen}", err=True)
 
 
 def apply_command(
     model: Annotated[Path, typer.Argument(help="Calibrator saved by calibrant fix.")],
-    file: FileArgument,
+    source: Annotated[Source, Without({"label", "weight", "groups", "labels", "pos_label"})],
     out: Annotated[Path, typer.Option(help="File for the rows with calibrated probabilities; - is standard output.")],
-    prob: ProbOption = None,
     suffix: Annotated[
         str, typer.Option(help="Add columns named with this ending, instead of replacing those of the scores.")
     ] = "",
-    file_format: FormatOption = None,
     out_format: Annotated[
         str | None, typer.Option(help="csv, parquet, ndjson or arrow; default: told from the name, else as FILE.")
     ] = None,
-    force: ReplaceOption = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there already.")] = False,
 ) -> None:
     """Write the rows of FILE with calibrated probabilities, by pieces: FILE may be larger than memory."""
+    from ..calibrators import load_calibrator
 
-    def run() -> int:
-        from ..calibrators import load_calibrator
-
-        output = Output("--out", out, {"the file that is read": file, "the calibrator": model}, force=force)
-        calibrator = load_calibrator(model)
-        source = Source(file, file_format, prob=prob)
-        with source.table(as_text=True) as table:
-            columns = _fitted_columns(calibrator, source, table)
-            return _apply(calibrator, table, {name: name + suffix for name in columns}, output, out_format)
-
-    rows = guarded(run)
-    where = "standard output" if str(out) == "-" else printable(str(out))
+    output = Output("--out", out, {"the file that is read": source.file, "the calibrator": model}, force=force)
+    calibrator = load_calibrator(model)
+    with source.table(as_text=True) as table:
+        columns = _fitted_columns(calibrator, source, table)
+        rows = _apply(calibrator, table, {name: name + suffix for name in columns}, output, out_format)
+    where = "standard output" if output.standard else printable(str(out))
     typer.echo(f"wrote {where}: {rows:,} rows", err=True)
+
+
+@dataclass(frozen=True)
+class SavedComparison:
+    """The choice, the comparison as JSON holds it, and what to print of it."""
+
+    chosen: str
+    found: dict[str, Any]
+    text: str
+
+    def check(self, classes: tuple[Any, ...], kind: str, digest: str) -> None:
+        """ValueError for other classes or scores than those compared; other rows of these are said."""
+        if kind != self.found["input"]:
+            raise ValueError(f"--from is a comparison of --input {self.found['input']}; got --input {kind}")
+        if list(classes) != self.found["classes"]:
+            raise ValueError(
+                f"--from is a comparison for the classes {_listed(self.found['classes'])}, and these rows have "
+                f"{_listed(list(classes))}"
+            )
+        if digest != self.found["digest"]:
+            typer.echo("calibrant: the comparison of --from is of other rows than these, which are fitted to", err=True)
+
+
+def read_comparison(path: Path) -> SavedComparison:
+    """What `calibrant compare --save` or `--json` wrote; ValueError says what is wrong with anything else."""
+    from ..calibrators.select import NAMED
+
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"--from {path}: this is no JSON ({error})") from error
+    if not isinstance(found, dict) or found.get("format") != _FORMAT:
+        raise ValueError(f"--from {path}: this is nothing that calibrant compare --save or --json wrote")
+    if found.get("version") != _VERSION:
+        raise ValueError(
+            f"--from {path}: version {found.get('version')!r} of the format is not known here; compare again"
+        )
+    kinds = {"chosen": str, "verdict": str, "title": str, "digest": str, "input": str, "classes": list}
+    if bad := [name for name, kind in kinds.items() if not isinstance(found.get(name), kind)]:
+        raise ValueError(f"--from {path}: {', '.join(bad)} missing or of another kind")
+    if found["chosen"] not in NAMED:
+        raise ValueError(f"--from {path}: the choice must be one of {', '.join(NAMED)}; got {found['chosen']!r}")
+    return SavedComparison(
+        found["chosen"], found, "\n".join([found["title"], "", *textwrap.wrap(found["verdict"], 98)])
+    )
+
+
+def _listed(classes: list[Any]) -> str:
+    shown = ", ".join(map(str, classes[:6]))
+    return f"{shown}, … ({len(classes)})" if len(classes) > 6 else shown
 
 
 def _sample(source: Source, max_rows: int | None) -> tuple[FileColumns, FileRows]:
@@ -208,30 +229,17 @@ def _sample(source: Source, max_rows: int | None) -> tuple[FileColumns, FileRows
     return columns, rows
 
 
-def _fitted(name: str, columns: FileColumns, rows: FileRows, kind: str, told: SavedComparison) -> Calibrator:
+def _fitted(name: str, columns: FileColumns, rows: FileRows, kind: str, saved: SavedComparison) -> Calibrator:
     """A calibrator of that name, fitted to all rows; they must be of the classes that were compared."""
     from ..calibrators import named_calibrator
     from ..calibrators.select import judged_sample
     from ..reporting.comparing_calibrators import digest_of
 
     sample = judged_sample(rows.y_prob, rows.y_true.to_numpy(), rows.weight, kind, _labels(columns))
-    told.judge(sample.classes, kind, digest_of(sample))
-    one = named_calibrator(name, len(sample.classes))
-    one.set_params(input=kind, labels=list(sample.classes))
-    return one.fit(rows.y_prob, rows.y_true.to_numpy(), rows.weight)
-
-
-def _compare(columns: FileColumns, rows: FileRows, calibrators: str | None, **options: Any) -> CalibratorComparison:
-    from ..calibrators import named_calibrator
-    from ..reporting.comparing_calibrators import compare_calibrators
-
-    n_classes = max(len(columns.probs), 2)
-    candidates = None if calibrators is None else {m: named_calibrator(m, n_classes) for m in calibrators.split(",")}
-    options |= {"candidates": candidates, "labels": _labels(columns)}
-    with numbered(rows.numbers):
-        # Probabilities with names, which labels may go by.
-        found = compare_calibrators(rows.y_true.to_numpy(), rows.y_prob, sample_weight=rows.weight, **options)
-    return of_command(found)
+    saved.check(sample.classes, kind, digest_of(sample))
+    fitted = named_calibrator(name, len(sample.classes))
+    fitted.set_params(input=kind, labels=list(sample.classes))
+    return fitted.fit(rows.y_prob, rows.y_true.to_numpy(), rows.weight)
 
 
 def _labels(columns: FileColumns) -> list[Any] | None:
@@ -268,63 +276,33 @@ def _fitted_columns(calibrator: Calibrator, source: Source, table: FileTable) ->
 
 
 def _apply(
-    calibrator: Calibrator, table: FileTable, written: dict[str, str], output: Output, out_format: str | None
+    calibrator: Calibrator, table: FileTable, names: dict[str, str], output: Output, out_format: str | None
 ) -> int:
-    """Write calibrated rows; returns how many. ``written``: what each column is called in the new file."""
+    """Write calibrated rows; returns how many. ``names``: what each column is called in the new file.
+
+    Fields of CSV that are not calibrated are written as the text that they are, in quotes where these are needed.
+    """
+    from polars.io.plugins import register_io_source
+
     from ..data.tables import FORMATS, format_of
 
     out = Path(str(output.path))
     chosen = check_option("--out-format", out_format or format_of(out) or table.file_format, FORMATS)
-    for old, new in written.items():
+    for old, new in names.items():
         if new != old and new in table.columns:
             raise ValueError(f"--suffix {new.removeprefix(old)!r}: there is a column {new!r} already")
     separator = table.separator if output.standard else "\t" if out.suffix.lower() == ".tsv" else ","
-    bar = progress_bar("calibrating rows", table.n_rows())
-    with bar as advance, output.temporary() as temporary:
-        same = chosen == table.file_format and (chosen == "ndjson" or separator == table.separator)
-        if same and chosen in ("csv", "ndjson"):
-            return _rewritten(calibrator, table, written, temporary, advance)
-        return _converted(calibrator, table, written, temporary, chosen, separator, advance)
-
-
-def _rewritten(
-    calibrator: Calibrator, table: FileTable, written: dict[str, str], path: Path, advance: Callable[[int], None]
-) -> int:
-    """CSV to CSV or NDJSON to NDJSON: what is not calibrated stays as it is, byte for byte."""
-    from ..data.rewriting import csv_records, json_records, rewrite
-
-    def values(texts: list[list[str | None]], start: int) -> list[list[str]]:
-        batch = pl.DataFrame(dict(zip(written, texts, strict=True)), schema=dict.fromkeys(written, pl.String))
-        with numbered(range(start, start + batch.height)):
-            p = _probabilities(calibrator, batch, list(written))
-        advance(batch.height)
-        return [list(map(repr, column)) for column in p.T.tolist()]
-
-    of_csv = partial(csv_records, separator=table.separator, columns=table.columns)
-    return rewrite(table.path, path, of_csv if table.file_format == "csv" else json_records, written, values)
-
-
-def _converted(
-    calibrator: Calibrator,
-    table: FileTable,
-    written: dict[str, str],
-    path: Path,
-    file_format: str,
-    separator: str,
-    advance: Callable[[int], None],
-) -> int:
-    """From any format to any other."""
     schema = table.schema
-    kinds = {new: schema[old] if schema[old].is_float() else pl.Float64() for old, new in written.items()}
+    kinds = {new: schema[old] if schema[old].is_float() else pl.Float64() for old, new in names.items()}
     failed: list[ValueError] = []
     rows = 0
 
-    def calibrated() -> Iterator[pl.DataFrame]:
+    def calibrated(*_: object) -> Iterator[pl.DataFrame]:
         nonlocal rows
         for batch in table.batches(None, PIECE_ROWS):
             try:
                 with numbered(range(rows, rows + batch.height)):
-                    p = _probabilities(calibrator, batch, list(written))
+                    p = _probabilities(calibrator, batch, list(names))
             except ValueError as error:
                 failed.append(error)
                 raise
@@ -332,13 +310,36 @@ def _converted(
             advance(batch.height)
             yield batch.with_columns([pl.Series(n, p[:, i], dtype=t) for i, (n, t) in enumerate(kinds.items())])
 
-    try:
-        _write(calibrated, schema | kinds, path, file_format, separator)
-    except (ValueError, TypeError, pl.exceptions.PolarsError) as error:
-        if failed:  # the complaint about a row comes back as it was or wrapped
-            raise failed[0] from error
-        raise
+    frame = register_io_source(calibrated, schema=schema | kinds)
+    others: dict[str, Callable[..., Any]] = {
+        "parquet": frame.sink_parquet,
+        "ndjson": frame.sink_ndjson,
+        "arrow": frame.sink_ipc,
+    }
+    with progress_bar("calibrating rows", table.n_rows()) as advance, output.temporary() as temporary:
+        try:
+            if chosen == "csv":
+                header = StringIO()
+                added = [new for old, new in names.items() if new != old]
+                csv.writer(header, delimiter=separator, lineterminator="\n").writerow(_names(table) + added)
+                with temporary.open("wb", buffering=0) as file:
+                    file.write(header.getvalue().encode())
+                    frame.sink_csv(file, separator=separator, include_header=False)
+            else:
+                others[chosen](temporary)
+        except (ValueError, TypeError, pl.exceptions.PolarsError) as error:
+            if failed:  # the complaint about a row comes back as it was or wrapped
+                raise failed[0] from error
+            raise
     return rows
+
+
+def _names(table: FileTable) -> list[str]:
+    """Names of columns; of CSV as they are in the file, for Polars gives other names to those that are there twice."""
+    if table.file_format != "csv":
+        return table.columns
+    with table.path.open(encoding="utf-8-sig", newline="") as file:
+        return next(csv.reader(file, delimiter=table.separator))
 
 
 def _probabilities(calibrator: Calibrator, batch: Any, columns: list[str]) -> AnyArray:
@@ -352,23 +353,3 @@ def _probabilities(calibrator: Calibrator, batch: Any, columns: list[str]) -> An
     if len(columns) == 1:
         return p[:, 1:]
     return in_column_order(calibrator, p)
-
-
-def _write(
-    batches: Callable[[], Iterator[pl.DataFrame]], schema: dict[str, Any], path: Path, file_format: str, separator: str
-) -> None:
-    """Write frames to a file as they come."""
-    from polars.io.plugins import register_io_source
-
-    def source(*_: object) -> Iterator[pl.DataFrame]:
-        return batches()
-
-    frame = register_io_source(source, schema=schema)
-    if file_format == "csv":
-        frame.sink_csv(path, separator=separator)
-    elif file_format == "parquet":
-        frame.sink_parquet(path)
-    elif file_format == "ndjson":
-        frame.sink_ndjson(path)
-    else:
-        frame.sink_ipc(path)

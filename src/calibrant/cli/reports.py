@@ -5,36 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from glob import has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..data.printable import printable
-from ..data.progress import progress_bar
-from .output import Output, as_text, check_option, guarded, of_command, warn
-from .source import (
-    PIECE_ROWS,
-    STREAM_ABOVE_BYTES,
-    ByOption,
-    DatabaseOption,
-    EngineOption,
-    FileColumns,
-    FormatOption,
-    GroupsOption,
-    HtmlOption,
-    JsonOption,
-    LabelOption,
-    LabelsOption,
-    PosLabelOption,
-    ProbOption,
-    ReplaceOption,
-    Source,
-    SqlOption,
-    WeightOption,
-    numbered,
-    taken_among,
-)
+from ..data.progress import progress_bar, working
+from .engines import Files, opened
+from .output import Outputs, PrintOptions, check_option, of_command, warn
+from .source import PIECE_ROWS, STREAM_ABOVE_BYTES, Source, numbered, typed, typed_notion
 
 if TYPE_CHECKING:
     from ..accumulator import Accumulator
@@ -42,67 +23,128 @@ if TYPE_CHECKING:
     from ..measure.result import Estimate
     from ..reporting import Report
 
-#: What ``--fail-above`` can judge.
-_JUDGED: dict[str, Callable[[Estimate], float]] = {
+#: What ``--fail-above`` can compare.
+_COMPARED: dict[str, Callable[[Estimate], float]] = {
     "value": lambda e: e.value,
     "corrected": lambda e: e.corrected,
     "low": lambda e: e.interval.low,
 }
 
-FileOption = Annotated[
-    str | None,
-    typer.Argument(
-        help="CSV, Parquet, NDJSON or Arrow file; - reads standard input. With --engine a pattern, a folder."
-    ),
-]
-EstimatorOption = Annotated[
-    str,
-    typer.Option(
-        help="auto, binned[:N][:quantile][:linear][:debias], density[:BANDWIDTH[:KERNEL]], residual[:score], "
-        "smooth, sweep, isotonic or another estimator's name."
-    ),
-]
-LevelOption = Annotated[float, typer.Option(help="Level of intervals and bands.")]
-ToleranceOption = Annotated[
-    float | None,
-    typer.Option(help="Calibration error below which it does not matter; default: 0.05, less for rare outcomes."),
-]
-ThresholdOption = Annotated[
-    float | None, typer.Option(help="Decision threshold (a score): tells how many decisions a repair changes.")
-]
-SumsOption = Annotated[
-    Path | None, typer.Option("--sums", help="Write the sums of all rows here, for calibrant merge; - as above.")
-]
-FailAboveOption = Annotated[float | None, typer.Option(help="Exit with 1 when the calibration error is above this.")]
-FailOnOption = Annotated[
-    str,
-    typer.Option(help="What --fail-above judges: value (noise included), corrected, or low (end of the interval)."),
-]
-TitleOption = Annotated[str | None, typer.Option(help="Title of the report.")]
+
+@dataclass(frozen=True, kw_only=True)
+class EngineSource(Source):
+    """A file, or files or a query that an engine reads."""
+
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="CSV, Parquet, NDJSON or Arrow file; - reads standard input. With --engine a pattern, a folder.",
+            show_default=False,
+        ),
+    ] = ""
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            help="Engine: polars, duckdb, dask or spark. FILE may then be a pattern or a (partitioned) folder."
+        ),
+    ] = None
+    by: Annotated[str | None, typer.Option(help="Column of subgroups: one result for each value. Needs --engine.")] = (
+        None
+    )
+    sql: Annotated[str | None, typer.Option(help="A query in place of FILE. Needs --engine duckdb.")] = None
+    database: Annotated[str | None, typer.Option(help="Database file of --sql, which is only read.")] = None
+
+    def __post_init__(self) -> None:
+        if (self.sql is None) == (not self.file):
+            raise ValueError("give FILE, or --sql with a query: one of both")
+        if self.database is not None and self.sql is None:
+            raise ValueError("--database is what --sql asks: give --sql")
+        if self.engine is None and self.sql is not None:
+            raise ValueError("--sql needs --engine duckdb")
+        if self.engine is None and self.by is not None:
+            raise ValueError(
+                "--by needs --engine, which makes one result per subgroup in a pass; or use calibrant subgroups"
+            )
+        if self.by is not None and self.groups is not None:
+            raise ValueError("--by makes one result per subgroup, and --groups is of all rows: leave out one of them")
+        if self.engine is None and (self._is_pattern or (self.file and Path(self.file).is_dir())):
+            what = "a pattern" if self._is_pattern else "a directory"
+            raise ValueError(f"{self.file} is {what}: give a file, or --engine polars for all files that it names")
+
+    @property
+    def _is_pattern(self) -> bool:
+        return has_magic(self.file) and not Path(self.file).exists()
+
+    @property
+    def name(self) -> str:
+        """For titles."""
+        return "a query" if self.sql is not None else self.file if self._is_pattern else super().name
+
+    def files_read(self) -> dict[str, Any]:
+        """Files among which no output may be."""
+        if self.engine is None or self.sql is not None:
+            return {"the file that is read": self.file or None, "the database that is read": self.database}
+        return {"a file that is read": Files.of(self.file, self.file_format).paths}
+
+    def sums(self, settings: Mapping[str, Any]) -> Accumulator | FrameSubgroups:
+        """Sums of all rows, or of each subgroup of --by, that the engine makes; settings are those of from_frame."""
+        from ..frames import from_frame
+
+        with opened(str(self.engine), self.file or None, self.file_format, self.sql, self.database) as lazy:
+            label = lazy.find_one(self.label, "--label")
+            named = {"weight": self.weight, "by": self.by, "groups": self.groups}
+            aside = {role: lazy.find_one(c, f"--{role}") for role, c in named.items() if c is not None}
+            probs = self.probability_columns(lazy, {label, *aside.values()})
+            kind = [lazy.example(label)]
+            options = {
+                "labels": None if self.labels is None else [typed(v, kind) for v in self.labels.split(",")],
+                "pos_label": None if self.pos_label is None else typed(self.pos_label, kind),
+                "notion": typed_notion(settings["notion"], kind),
+            }
+            with working(f"reading with {self.engine}"):
+                return from_frame(
+                    lazy.frame,
+                    label=label,
+                    prob=probs[0] if len(probs) == 1 else probs,
+                    **{**aside, **settings, **options},
+                )
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What a report is to say and where it goes, as the options of these names were typed; judged when it is made."""
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions(PrintOptions):
+    """What a report is to say and where it goes."""
 
-    estimator: str
-    level: float
-    tolerance: float | None
-    threshold: float | None
-    title: str | None
-    as_json: bool
-    html: Path | None
-    sums: Path | None
-    fail_above: float | None
-    fail_on: str
-    force: bool
+    estimator: Annotated[
+        str,
+        typer.Option(
+            help="auto, binned[:N][:quantile][:linear][:debias], density[:BANDWIDTH[:KERNEL]], residual[:score], "
+            "smooth, sweep, isotonic or another estimator's name."
+        ),
+    ] = "auto"
+    level: Annotated[float, typer.Option(help="Level of intervals and bands.")] = 0.95
+    tolerance: Annotated[
+        float | None,
+        typer.Option(help="Calibration error below which it does not matter; default: 0.05, less for rare outcomes."),
+    ] = None
+    threshold: Annotated[
+        float | None, typer.Option(help="Decision threshold (a score): tells how many decisions a repair changes.")
+    ] = None
+    sums: Annotated[
+        Path | None, typer.Option(help="Write the sums of all rows here, for calibrant merge; - as above.")
+    ] = None
+    fail_above: Annotated[float | None, typer.Option(help="Exit with 1 when the calibration error is above this.")] = (
+        None
+    )
+    fail_on: Annotated[
+        str,
+        typer.Option(help="What --fail-above judges: value (noise included), corrected, or low (end of the interval)."),
+    ] = "value"
+    title: Annotated[str | None, typer.Option(help="Title of the report.")] = None
 
     def __post_init__(self) -> None:
         if self.fail_above is not None and not 0 <= self.fail_above <= 1:
             raise ValueError(f"--fail-above must lie in [0, 1]; got {self.fail_above}")
-        check_option("--fail-on", self.fail_on, _JUDGED)
-        if self.html is not None and self.html == self.sums:
-            raise ValueError(f"--html and --sums are both {self.html}: they are two files")
+        check_option("--fail-on", self.fail_on, _COMPARED)
 
     @cached_property
     def chosen(self) -> Any:
@@ -111,30 +153,37 @@ class Wanted:
 
         return self.estimator if self.estimator == "auto" else estimator_named(self.estimator)
 
-    def about(self, name: str) -> dict[str, Any]:
-        """What the library is told."""
-        return {
-            "estimator": self.chosen,
-            "level": self.level,
-            "tolerance": self.tolerance,
-            "threshold": self.threshold,
-            "title": self.title or f"Calibration of {name}",
-        }
+    @property
+    def bins(self) -> Any:
+        """The estimator where sums are to be of its bins, else None."""
+        from ..estimators import Binned
 
-    def outputs(self, taken: Callable[[Path | None], Mapping[str, Any]]) -> tuple[Output, Output]:
-        """Files for the page and for the sums, which may not be those ``taken``."""
-        named = (("--html", self.html), ("--sums", self.sums))
-        page, sums = (Output(option, path, taken(path), force=self.force) for option, path in named)
-        return page, sums
+        return self.chosen if isinstance(self.chosen, Binned) and self.chosen._fixed else None
 
-    def end(self, text: str, outputs: tuple[Output, Output], found: Mapping[str, Estimate]) -> None:
-        """Print, and exit with 1 where an error is too large; estimates by what they are of."""
-        page, sums = outputs
-        page.told(text, sums)
+    def outputs(self, read: Mapping[str, Any]) -> Outputs:
+        """Files for the page and for the sums."""
+        return Outputs(read, force=self.force, html=self.html, sums=self.sums)
+
+    def report(self, rows: Any, name: str, **options: Any) -> Report:
+        """The library's report on rows or sums."""
+        from ..reporting import report
+
+        settings: dict[str, Any] = {"estimator": self.chosen, "level": self.level, "tolerance": self.tolerance}
+        settings |= {"threshold": self.threshold, "title": self.title or f"Calibration of {name}"}
+        return of_command(report(rows, None, **settings, **options))
+
+    def finish(self, found: Report, sums: Accumulator, outputs: Outputs) -> None:
+        """Write the files and print; exit with 1 where the error is too large."""
+        outputs["sums"].write(sums.to_bytes)
+        outputs["html"].write(found.to_html)
+        outputs.show(self.text_of(found))
+        self.fail({"": _COMPARED[self.fail_on](found.headline)})
+
+    def fail(self, errors: Mapping[str, float]) -> None:
+        """Exit with 1 where an error is above what was allowed; errors by what they are of."""
         if self.fail_above is None:
             return
-        judged = {of: _JUDGED[self.fail_on](one) for of, one in found.items()}
-        above = {of: value for of, value in judged.items() if not value <= self.fail_above}
+        above = {of: value for of, value in errors.items() if not value <= self.fail_above}
         for of, value in above.items():
             what = f"calibration error {value:.4f} ({self.fail_on}){printable(of)}"
             typer.echo(f"calibrant: {what} is above {self.fail_above:g}", err=True)
@@ -143,189 +192,95 @@ class Wanted:
 
 
 def report_command(
-    file: FileOption = None,
-    label: LabelOption = "y_true",
-    prob: ProbOption = None,
-    weight: WeightOption = None,
-    groups: GroupsOption = None,
-    labels: LabelsOption = None,
-    pos_label: PosLabelOption = None,
+    source: EngineSource,
+    options: ReportOptions,
     notion: Annotated[
         str, typer.Option(help="auto, class-specific:LABEL, class-wise, confidence or top-label.")
     ] = "auto",
-    estimator: EstimatorOption = "auto",
-    level: LevelOption = 0.95,
-    tolerance: ToleranceOption = None,
-    threshold: ThresholdOption = None,
-    as_json: JsonOption = False,
-    html: HtmlOption = None,
-    sums: SumsOption = None,
-    fail_above: FailAboveOption = None,
-    fail_on: FailOnOption = "value",
-    file_format: FormatOption = None,
     stream: Annotated[
         bool | None,
         typer.Option("--stream/--load", help="Read in pieces; default: above 256 MB, but never with --groups."),
     ] = None,
-    engine: EngineOption = None,
-    by: ByOption = None,
-    sql: SqlOption = None,
-    database: DatabaseOption = None,
     on_invalid: Annotated[
         str, typer.Option(help="With --engine, what to do with rows that cannot be read: raise, or drop them.")
     ] = "raise",
     sum_tolerance: Annotated[float | None, typer.Option(help="How far rows may sum from 1.")] = None,
-    title: TitleOption = None,
-    force: ReplaceOption = False,
 ) -> None:
     """Report on the predictions in FILE, in the files of a pattern or folder, or of a query."""
-
-    def run() -> tuple[str, tuple[Output, Output], Mapping[str, Estimate], Wanted]:
-        wanted = Wanted(estimator, level, tolerance, threshold, title, as_json, html, sums, fail_above, fail_on, force)
-        about = (label, prob, weight, labels, pos_label, groups, engine, by, sql, database)
-        source = Source(file or "", file_format, *about)
-        source.check()
-        outputs = wanted.outputs(source.taken)
-        if engine is not None:
-            return (*_by_engine(source, wanted, outputs, notion, on_invalid, stream, sum_tolerance), wanted)
+    outputs = options.outputs(source.files_read() if options.html or options.sums else {})
+    if source.engine is None:
         if on_invalid != "raise":
             raise ValueError("--on-invalid is for --engine: without it rows that cannot be read are refused")
-        if stream and groups is not None:
+        if stream and source.groups is not None:
             raise ValueError("--stream reads in pieces, which would part groups: leave it out, or read with --engine")
-        found = of_command(_from_file(source, wanted, outputs[1], notion, stream, sum_tolerance))
-        outputs[0].write(found.to_html)
-        return as_text(found, as_json), outputs, {"": found.headline}, wanted
-
-    text, outputs, found, wanted = guarded(run)
-    wanted.end(text, outputs, found)
+        options.finish(*_from_file(source, options, notion, stream, sum_tolerance), outputs)
+        return
+    for option, value in (("--stream and --load are", stream), ("--sum-tolerance is", sum_tolerance)):
+        if value is not None:
+            raise ValueError(f"{option} for files that are read without --engine")
+    check_option("--on-invalid", on_invalid, ("raise", "drop"))
+    if source.by is not None:
+        _check_by(options)
+    sums: Any = source.sums({"notion": notion, "on_invalid": on_invalid, "binned": options.bins})
+    if sums.dropped:
+        warn(f"{sums.dropped:,} rows that cannot be read were left out")
+    if source.by is None:
+        options.finish(options.report(sums, source.name), sums, outputs)
+        return
+    found = sums.estimate(options.chosen, level=options.level)
+    outputs.show(options.text_of(found))
+    low = options.fail_on == "low"
+    options.fail({f" of {g.name}": g.error_interval.low if low else g.error for g in found.subgroups})
 
 
 def merge_command(
     files: Annotated[
         list[Path], typer.Argument(help="Sums that calibrant report --sums wrote, or Accumulator.to_bytes.")
     ],
-    estimator: EstimatorOption = "auto",
-    level: LevelOption = 0.95,
-    tolerance: ToleranceOption = None,
-    threshold: ThresholdOption = None,
-    as_json: JsonOption = False,
-    html: HtmlOption = None,
-    sums: SumsOption = None,
-    fail_above: FailAboveOption = None,
-    fail_on: FailOnOption = "value",
-    title: TitleOption = None,
-    force: ReplaceOption = False,
+    options: ReportOptions,
 ) -> None:
     """Report on the rows of many machines from the sums that each saved: the same as of all rows at once."""
+    outputs = options.outputs({"a file that is read": files})
+    merged = _merged(files)
+    name = files[0].name if len(files) == 1 else f"{len(files)} shards"
+    options.finish(options.report(merged, name), merged, outputs)
 
-    def run() -> tuple[str, tuple[Output, Output], Mapping[str, Estimate], Wanted]:
-        from ..reporting import report
 
-        wanted = Wanted(estimator, level, tolerance, threshold, title, as_json, html, sums, fail_above, fail_on, force)
-        outputs = wanted.outputs(lambda out: taken_among(out, files))
-        merged = _merged(files)
-        name = files[0].name if len(files) == 1 else f"{len(files)} shards"
-        found = of_command(report(merged, **wanted.about(name)))
-        outputs[1].write(merged.to_bytes)
-        outputs[0].write(found.to_html)
-        return as_text(found, as_json), outputs, {"": found.headline}, wanted
-
-    text, outputs, found, wanted = guarded(run)
-    wanted.end(text, outputs, found)
+def _check_by(options: ReportOptions) -> None:
+    """Refuse what is of all rows beside subgroups."""
+    for name in ("html", "sums", "tolerance", "threshold", "title"):
+        if getattr(options, name) is not None:
+            raise ValueError(f"--{name} is of all rows, and --by makes one result per subgroup: leave one out")
+    if options.fail_on == "corrected":
+        raise ValueError("--fail-on corrected is not told of subgroups: use value or low")
 
 
 def _from_file(
-    source: Source, wanted: Wanted, kept: Output, notion: str, stream: bool | None, sum_tolerance: float | None
-) -> Report:
-    """Report on a file that is read here, whole or in pieces; its sums are written where they are asked for."""
+    source: Source, options: ReportOptions, notion: str, stream: bool | None, sum_tolerance: float | None
+) -> tuple[Report, Accumulator]:
+    """Report on a file that is read here, whole or in pieces, and its sums where they are asked for."""
     from ..accumulator import Accumulator
     from ..estimators import Binned
-    from ..reporting import report
 
     with source.table() as table:
         columns = source.columns(table)
-        asked = columns.notion(notion)
-        bins = wanted.chosen if isinstance(wanted.chosen, Binned) and wanted.chosen._fixed else Binned()
-        sums = Accumulator(notion=asked, binned=bins, sum_tolerance=sum_tolerance, **columns.meaning)
+        chosen = columns.notion(notion)
+        sums = Accumulator(
+            notion=chosen, binned=options.bins or Binned(), sum_tolerance=sum_tolerance, **columns.meaning
+        )
         large = table.n_bytes > STREAM_ABOVE_BYTES and source.groups is None
-        pieces = large if stream is None else stream
-        if pieces:
-            found = report(_streamed(columns, sums), **wanted.about(source.name))
-        else:
-            rows = next(columns.pieces())
-            predictions = columns.predictions(rows, sum_tolerance)
-            found = report(predictions, None, notion=asked, **wanted.about(source.name))
-            if kept.path is not None:
-                sums.update(rows.y_true, rows.y_prob, rows.weight, rows.groups)
-    kept.write(sums.to_bytes)
-    return found
-
-
-def _by_engine(
-    source: Source,
-    wanted: Wanted,
-    outputs: tuple[Output, Output],
-    notion: str,
-    on_invalid: str,
-    stream: bool | None,
-    sum_tolerance: float | None,
-) -> tuple[str, tuple[Output, Output], Mapping[str, Any]]:
-    """Report on what an engine reads; with ``--by`` a table of subgroups."""
-    from ..estimators import Binned
-    from ..reporting import report
-
-    page, kept = outputs
-    if stream is not None:
-        raise ValueError("--stream and --load are for files that are read without --engine")
-    if sum_tolerance is not None:
-        raise ValueError("--sum-tolerance is for files that are read without --engine")
-    if source.by is not None:
-        of_all: dict[str, Any] = {"--html": wanted.html, "--sums": wanted.sums, "--tolerance": wanted.tolerance}
-        of_all |= {"--threshold": wanted.threshold, "--title": wanted.title}
-        for option, value in of_all.items():
-            if value is not None:
-                raise ValueError(f"{option} is of all rows, and --by makes one result per subgroup: leave one out")
-        if wanted.fail_on == "corrected":
-            raise ValueError("--fail-on corrected is not told of subgroups: use value or low")
-    check_option("--on-invalid", on_invalid, ("raise", "drop"))
-    fixed = isinstance(wanted.chosen, Binned) and wanted.chosen._fixed
-    settings = {"notion": notion, "on_invalid": on_invalid, "binned": wanted.chosen if fixed else None}
-    sums: Any = source.sums(settings)
-    if sums.dropped:
-        warn(f"{sums.dropped:,} rows that cannot be read were left out")
-    if source.by is not None:
-        return _subgroups(sums, wanted, outputs)
-    found = of_command(report(sums, **wanted.about(source.name)))
-    kept.write(sums.to_bytes)
-    page.write(found.to_html)
-    return as_text(found, wanted.as_json), outputs, {"": found.headline}
-
-
-def _subgroups(
-    sums: FrameSubgroups, wanted: Wanted, outputs: tuple[Output, Output]
-) -> tuple[str, tuple[Output, Output], Mapping[str, Any]]:
-    """Estimates of subgroups."""
-    found = sums.estimate(wanted.chosen, level=wanted.level)
-    one_by_one = {f" of {g.name}": _AsEstimate(g.error, g.error_interval) for g in found.subgroups}
-    return as_text(found, wanted.as_json), outputs, one_by_one
-
-
-@dataclass(frozen=True)
-class _AsEstimate:
-    """A subgroup's error by the names of an estimate."""
-
-    value: float
-    interval: Any
-
-
-def _streamed(columns: FileColumns, sums: Accumulator) -> Accumulator:
-    """Add all rows, piece by piece."""
-    with progress_bar("reading rows", columns.table.n_rows()) as advance:
-        for rows in columns.pieces(PIECE_ROWS):
-            with numbered(rows.numbers):
-                sums.update(rows.y_true, rows.y_prob, rows.weight)
-            advance(len(rows.y_true))
-    return sums
+        if large if stream is None else stream:
+            with progress_bar("reading rows", table.n_rows()) as advance:
+                for rows in columns.pieces(PIECE_ROWS):
+                    with numbered(rows.numbers):
+                        sums.update(rows.y_true, rows.y_prob, rows.weight)
+                    advance(len(rows.y_true))
+            return options.report(sums, source.name), sums
+        rows = next(columns.pieces())
+        found = options.report(columns.predictions(rows, sum_tolerance), source.name, notion=chosen)
+        if options.sums is not None:
+            sums.update(rows.y_true, rows.y_prob, rows.weight, rows.groups)
+        return found, sums
 
 
 def _merged(files: Sequence[Path]) -> Accumulator:

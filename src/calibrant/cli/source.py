@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from glob import has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,128 +15,52 @@ if TYPE_CHECKING:
     from ..data.predictions import Predictions
     from ..data.tables import FileTable, Headed
     from ..data.types import AnyArray
-    from ..frames import FrameSubgroups
-    from ..measure.streaming import Accumulator
     from ..notions import Notion
 
 #: Files above this size are streamed in pieces instead of being loaded.
 STREAM_ABOVE_BYTES = 256 * 2**20
 PIECE_ROWS = 500_000
 
-EngineOption = Annotated[
-    str | None,
-    typer.Option(help="Engine: polars, duckdb, dask or spark. FILE may then be a pattern or a (partitioned) folder."),
-]
-ByOption = Annotated[str | None, typer.Option(help="Column of subgroups: one result for each value. Needs --engine.")]
-SqlOption = Annotated[str | None, typer.Option(help="A query in place of FILE. Needs --engine duckdb.")]
-DatabaseOption = Annotated[str | None, typer.Option(help="Database file of --sql, which is only read.")]
-FileArgument = Annotated[str, typer.Argument(help="CSV, Parquet, NDJSON or Arrow file; - reads standard input.")]
-LabelOption = Annotated[str, typer.Option(help="Column of observed labels.")]
-ProbOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="Column of probabilities: one (binary), several, or a glob such as 'p_*'. Default: y_prob, else p_*."
-    ),
-]
-WeightOption = Annotated[str | None, typer.Option(help="Column of sample weights.")]
-GroupsOption = Annotated[
-    str | None, typer.Option(help="Column of the group of each row (a game, a patient): its rows are not independent.")
-]
-HtmlOption = Annotated[Path | None, typer.Option(help="Write a page here; - is standard output.")]
-LabelsOption = Annotated[
-    str | None, typer.Option(help="Labels, a,b,c: of the columns so named, else of the columns in order.")
-]
-PosLabelOption = Annotated[str | None, typer.Option(help="Label that a single column is the probability of.")]
-FormatOption = Annotated[
-    str | None, typer.Option("--format", help="csv, parquet, ndjson or arrow; default: told from the file.")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-ReplaceOption = Annotated[bool, typer.Option("--force", help="Replace a file that is there already.")]
+
+class Without(frozenset[str]):
+    """Options that a command lacks, beside the dataclass that declares them."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Source:
-    """A file of predictions and what the options of these names say of it, as they were typed."""
+    """A file of predictions and what is said of it: the options of these names, as they were typed."""
 
-    path: str
-    file_format: str | None = None
-    label: str = "y_true"
-    prob: Sequence[str] | None = None
-    weight: str | None = None
-    labels: str | None = None
-    pos_label: str | None = None
-    groups: str | None = None
-    engine: str | None = None
-    by: str | None = None
-    sql: str | None = None
-    database: str | None = None
+    file: Annotated[str, typer.Argument(help="CSV, Parquet, NDJSON or Arrow file; - reads standard input.")]
+    label: Annotated[str, typer.Option(help="Column of observed labels.")] = "y_true"
+    prob: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Column of probabilities: one (binary), several, or a glob such as 'p_*'. Default: y_prob, else p_*."
+        ),
+    ] = None
+    weight: Annotated[str | None, typer.Option(help="Column of sample weights.")] = None
+    groups: Annotated[
+        str | None,
+        typer.Option(help="Column of the group of each row (a game, a patient): its rows are not independent."),
+    ] = None
+    labels: Annotated[
+        str | None, typer.Option(help="Labels, a,b,c: of the columns so named, else of the columns in order.")
+    ] = None
+    pos_label: Annotated[str | None, typer.Option(help="Label that a single column is the probability of.")] = None
+    file_format: Annotated[
+        str | None, typer.Option("--format", help="csv, parquet, ndjson or arrow; default: told from the file.")
+    ] = None
 
     @property
     def name(self) -> str:
         """For titles."""
-        if self.sql is not None:
-            return "a query"
-        if has_magic(self.path) and not Path(self.path).exists():
-            return self.path
-        return "standard input" if self.path == "-" else Path(self.path).name
-
-    def check(self) -> None:
-        """ValueError for options that do not go together."""
-        if (self.sql is None) == (not self.path):
-            raise ValueError("give FILE, or --sql with a query: one of both")
-        if self.database is not None and self.sql is None:
-            raise ValueError("--database is what --sql asks: give --sql")
-        if self.engine is None and self.sql is not None:
-            raise ValueError("--sql needs --engine duckdb")
-        if self.engine is None and self.by is not None:
-            raise ValueError(
-                "--by needs --engine, which makes one result per subgroup in a pass; or use calibrant subgroups"
-            )
-        if self.by is not None and self.groups is not None:
-            raise ValueError("--by makes one result per subgroup, and --groups is of all rows: leave out one of them")
-        several = not Path(self.path).exists() and has_magic(self.path)
-        if self.engine is None and (several or (self.path and Path(self.path).is_dir())):
-            what = "a pattern" if several else "a directory"
-            raise ValueError(f"{self.path} is {what}: give a file, or --engine polars for all files that it names")
-
-    def taken(self, out: Path | None) -> dict[str, Any]:
-        """Files that are read, among which an output may not be, as far as it needs to be told."""
-        if self.engine is None or self.sql is not None or out is None:
-            return {"the file that is read": self.path or None, "the database that is read": self.database}
-        from .engines import Files
-
-        return taken_among(out, Files.of(self.path, self.file_format).paths)
-
-    def sums(self, settings: Mapping[str, Any]) -> Accumulator | FrameSubgroups:
-        """Sums of all rows, or of each subgroup of --by, that the engine makes; settings are those of from_frame."""
-        from ..data.progress import working
-        from ..frames import from_frame
-        from .engines import opened
-
-        with opened(str(self.engine), self.path or None, self.file_format, self.sql, self.database) as lazy:
-            label = lazy.find_one(self.label, "--label")
-            named = {"weight": self.weight, "by": self.by, "groups": self.groups}
-            aside = {role: lazy.find_one(c, f"--{role}") for role, c in named.items() if c is not None}
-            probs = self.probability_columns(lazy, {label, *aside.values()})
-            kind = [lazy.example(label)]
-            options = {
-                "labels": None if self.labels is None else [typed(v, kind) for v in self.labels.split(",")],
-                "pos_label": None if self.pos_label is None else typed(self.pos_label, kind),
-                "notion": typed_notion(settings["notion"], kind),
-            }
-            with working(f"reading with {self.engine}"):
-                return from_frame(
-                    lazy.frame,
-                    label=label,
-                    prob=probs[0] if len(probs) == 1 else probs,
-                    **{**aside, **settings, **options},
-                )
+        return "standard input" if self.file == "-" else Path(self.file).name
 
     def table(self, *, as_text: bool = False) -> FileTable:
         """The file, to be closed."""
         from ..data.tables import FileTable
 
-        return FileTable(self.path, self.file_format, as_text=as_text)
+        return FileTable(self.file, self.file_format, as_text=as_text)
 
     def probability_columns(self, table: Headed, aside: Collection[str] = ()) -> list[str]:
         """Columns of probabilities, without some others."""
@@ -265,12 +187,6 @@ def numbered(numbers: Sequence[int] | AnyArray) -> Iterator[None]:
     except (ValueError, TypeError) as error:
         pattern = r"\brow (\d+)\b"
         raise ValueError(re.sub(pattern, lambda row: f"row {numbers[int(row[1])]}", str(error), count=1)) from error
-
-
-def taken_among(out: Path | None, files: Iterable[str | Path]) -> dict[str, Any]:
-    """The one of many files that are read that an output would replace."""
-    there = out is not None and out.exists()
-    return {"a file that is read": next((f for f in files if there and os.path.samefile(f, str(out))), None)}
 
 
 def typed_notion(text: str, seen: list[Any]) -> str | Notion:

@@ -1,0 +1,175 @@
+"""The commands that compare predictions: `calibrant compare-models`, and `calibrant subgroups`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..data.printable import printable
+from .output import Outputs, PrintOptions
+from .source import FileColumns, Source
+
+if TYPE_CHECKING:
+    from ..data.predictions import Predictions
+    from ..data.tables import FileTable
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelsSource(Source):
+    """A file with the probabilities of several models for the same rows."""
+
+    prob: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model",
+            help="A model, repeatable: NAME=COLUMN (binary), NAME=COLUMN,COLUMN,… or NAME='p_*' (a column a label); "
+            "or COLUMN alone, by its name.",
+        ),
+    ] = None
+
+
+def compare_models_command(
+    source: ModelsSource,
+    options: PrintOptions,
+    notion: Annotated[
+        str, typer.Option(help="auto, class-specific:LABEL, classwise, confidence or top-label.")
+    ] = "auto",
+    scores: Annotated[str, typer.Option(help="Proper scores, a,b,c: brier, log-loss, spherical.")] = "brier,log-loss",
+    reference: Annotated[str | None, typer.Option(help="Compare every model to this one, not every pair.")] = None,
+    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
+    resamples: Annotated[int, typer.Option(help="Bootstrap resamples.")] = 2000,
+    adjust: Annotated[
+        str, typer.Option(help="Adjustment of p-values for the number of pairs: holm, bonferroni or none.")
+    ] = "holm",
+    plot: Annotated[Path | None, typer.Option(help="Draw the differences here (PNG, PDF or SVG).")] = None,
+) -> None:
+    """Compare models whose probabilities for the same rows are columns of FILE."""
+    from ..comparison.models.compare import compare_models
+
+    outputs = Outputs({"the file that is read": source.file}, force=options.force, plot=plot, html=options.html)
+    with source.table() as table:
+        models = _models(source, table)
+        chosen = next(iter(models.values())).notion(notion)
+        frame = next(table.batches([name for columns in models.values() for name in columns.names]))
+        found = compare_models(
+            _predictions(models, frame),
+            notion=chosen,
+            scores=[name.strip() for name in scores.split(",")] if scores else [],
+            reference=reference,
+            level=level,
+            n_resamples=resamples,
+            random_state=0,
+            adjust=adjust,
+        )
+    outputs["plot"].draw(found)
+    outputs["html"].write(found.to_html)
+    outputs.show(options.text_of(found))
+
+
+def subgroups_command(
+    source: Source,
+    by: Annotated[list[str], typer.Option("--by", help="Column of subgroups, or a glob; repeatable.")],
+    options: PrintOptions,
+    notion: Annotated[
+        str,
+        typer.Option(help="auto, class-specific:LABEL or confidence; auto: one column's class, else the confidence."),
+    ] = "auto",
+    test: Annotated[str, typer.Option(help="Test of each subgroup: kuiper or in-the-large.")] = "kuiper",
+    adjust: Annotated[str, typer.Option(help="Correction for the number of subgroups: holm, bh or none.")] = "holm",
+    level: Annotated[float, typer.Option(help="Level of intervals.")] = 0.95,
+    min_size: Annotated[int, typer.Option(help="Rows below which a subgroup is marked as small.", min=0)] = 50,
+    resamples: Annotated[int, typer.Option(help="Draws of the kuiper test; more for subgroups far off.", min=2)] = 1999,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", help="Draw the subgroups into this file (PNG, SVG or PDF).")
+    ] = None,
+    fail: Annotated[bool, typer.Option("--fail", help="Exit with 1 when a subgroup is not calibrated.")] = False,
+) -> None:
+    """Is the model in FILE calibrated in each subgroup? Intervals, and p-values corrected for their number."""
+    from ..comparison.subgroups.build import subgroup_calibration
+
+    outputs = Outputs({"the file that is read": source.file}, force=options.force, plot=plot, html=options.html)
+    with source.table() as table:
+        subgroups = list(dict.fromkeys(c for pattern in by for c in table.find(pattern, "--by")))
+        columns = source.columns(table, aside=subgroups)
+        clash = [c for c in subgroups if c in (columns.label, columns.weight, columns.groups)]
+        if clash:
+            raise ValueError(f"--by {clash[0]}: this is the column of labels or of weights, or that of --groups")
+        frame = next(table.batches(subgroups))
+        found = subgroup_calibration(
+            columns.predictions(),
+            None,
+            {name: frame[name] for name in subgroups},
+            notion=columns.notion(notion),
+            test=test,
+            adjust=adjust,
+            level=level,
+            min_size=min_size,
+            n_resamples=resamples,
+        )
+    outputs["plot"].draw(found)
+    outputs["html"].write(found.to_html)
+    outputs.show(options.text_of(found))
+    if fail and found.rejected:
+        names = ", ".join(printable(subgroup.name) for subgroup in found.rejected)
+        typer.echo(f"calibrant: not calibrated at {1 - level:.3g}: {names}", err=True)
+        raise typer.Exit(1)
+
+
+def _models(source: ModelsSource, table: FileTable) -> dict[str, FileColumns]:
+    """Columns of each model, by its name; as many for each."""
+    from ..data.columns import some
+
+    options = source.prob or []
+    if len(options) < 2:
+        raise ValueError(
+            "give at least two models, such as --model a=p_a --model b=p_b; columns of "
+            f"{table.name} are {some(table.columns, most=12)}"
+        )
+    found: dict[str, FileColumns] = {}
+    for text in options:
+        name, patterns = _named(text, table.columns)
+        if name in found:
+            raise ValueError(f"--model: there are two models called {name!r}")
+        try:
+            columns = replace(source, prob=patterns).columns(table)
+        except ValueError as error:
+            raise ValueError(str(error).replace("--prob", "--model")) from error
+        found[name] = columns
+        first = next(iter(found.values()))
+        if len(columns.probs) != len(first.probs):
+            raise ValueError(
+                f"--model {name}: it has {len(columns.probs)} columns, and the first model {len(first.probs)}"
+            )
+    return found
+
+
+def _predictions(models: dict[str, FileColumns], frame: Any) -> dict[str, Predictions]:
+    """Predictions of each model; a complaint names it."""
+    from ..data.tables import as_numbers
+
+    found = {}
+    for name, columns in models.items():
+        try:
+            rows = columns.rows(as_numbers(frame, columns.probs), range(frame.height))
+            found[name] = columns.predictions(rows)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"model {name!r}: {error}") from error
+    return found
+
+
+def _named(text: str, columns: Sequence[str]) -> tuple[str, list[str]]:
+    """Name of a model, and what names its columns: ``a=p_a``, ``a=p_x,p_y``, ``a=p_*``, or a column by itself."""
+    if text in columns:
+        return text, [text]
+    name, told, patterns = text.partition("=")
+    if not told or not name.strip() or not patterns.strip():
+        raise ValueError(
+            f"--model must be NAME=COLUMN, NAME=COLUMN,COLUMN,… or a column; {text!r} is neither that nor a column"
+        )
+    if patterns in columns:
+        return name.strip(), [patterns]
+    return name.strip(), [p.strip() for p in patterns.split(",")]
