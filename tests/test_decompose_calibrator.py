@@ -11,7 +11,7 @@ import calibrant as cal
 from calibrant.calibrators import BetaCalibration, Identity, TemperatureScaling, VectorScaling
 from calibrant.calibrators.crossval import folds_of
 from calibrant.comparison.models.units import IndependentUnits
-from calibrant.scores.decomposition.row_means import limits
+from calibrant.scores.cross_fitted import limits
 
 from .test_decomposition import binary, several
 

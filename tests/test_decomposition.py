@@ -7,8 +7,7 @@ from sklearn.isotonic import IsotonicRegression
 import calibrant as cal
 from calibrant.comparison.models.units import IndependentUnits
 from calibrant.scores import BetaFamily, Brier, CostWeighted
-from calibrant.scores.decomposition.observed import observer_of
-from calibrant.scores.decomposition.resampled_parts import ScoredRows, _calibrations_of_calibrated
+from calibrant.scores.parts import ScoredRows, isotonic
 
 # Table 2 of Silva Filho et al.: ten rows with true posterior Q and stated S.
 Y = [0, 0, 0, 1, 0, 1, 1, 1, 2, 2]
@@ -332,14 +331,13 @@ def test_labels_drawn_for_groups_hang_together_as_residuals_do(k):
         return (rng.random((80, 1)) > np.cumsum(q[::10], axis=1)[:, :-1]).sum(axis=1)[group]
 
     def rows(codes, units):
-        observer = observer_of(q, "corp", 10, "uniform", 1e-16, np.ones(800), integral=True)
-        return ScoredRows(Brier("sum"), q, codes, np.ones(800), observer, None, units)
+        return ScoredRows(Brier("sum"), q, codes, np.ones(800), isotonic(q), None, units)
 
     y = shared()
     units = IndependentUnits.of(cal.as_predictions(y, q, groups=group, labels=list(range(k))))
     want = np.mean([rows(shared(), None).parts()["calibration"] for _ in range(60)])
-    together = _calibrations_of_calibrated(rows(y, units), 60, rng).mean()
-    alone = _calibrations_of_calibrated(rows(y, None), 60, rng).mean()
+    together = rows(y, units).calibrations_of_calibrated(60, rng).mean()
+    alone = rows(y, None).calibrations_of_calibrated(60, rng).mean()
     assert together == pytest.approx(want, rel=0.2)
     assert alone < 0.4 * want
 

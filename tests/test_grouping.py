@@ -10,8 +10,8 @@ from sklearn.model_selection import StratifiedKFold
 import calibrant as cal
 from calibrant.calibrators import QuadraticLogit
 from calibrant.datasets import make_survey, survey_posterior, survey_restored
-from calibrant.scores.decomposition.grouping import _levelled
-from calibrant.scores.decomposition.level_sets import level_sets
+from calibrant.scores import grouping_loss
+from calibrant.scores.grouping import _levelled, level_sets
 
 
 def hidden(n=2000, seed=0, gain=1.0):
@@ -90,16 +90,16 @@ def test_a_naive_bound_by_regions():
             gains[rows] = loss(told, y[rows], "log-loss") - loss(q[rows], y[rows], "log-loss")
             each = [loss(told, label, "log-loss") - loss(q[rows], label, "log-loss") for label in (0, 1)]
             noise[rows] = told * (1 - told) * (each[1] - each[0]) ** 2  # of a gain that takes two values
-    d = cal.decompose(y, s, score="log-loss", features=code)
-    assert d.grouping == pytest.approx(gains.mean(), abs=1e-10)
+    found = grouping_loss(y, s, code, score="log-loss")
+    assert found.value == pytest.approx(gains.mean(), abs=1e-10)
     se = max(gains.std(ddof=1) / 20, np.sqrt(noise.mean()) / 20)
     from scipy.stats import t
 
     half = t.ppf(0.975, 399) * se
-    assert d.intervals["grouping"] == pytest.approx([gains.mean() - half, gains.mean() + half])
-    assert d.grouping_lower == pytest.approx(gains.mean() - t.ppf(0.95, 399) * se)
-    named = cal.decompose(y, s, score="log-loss", features=np.array(["a", "b", "c", "d"])[code])
-    assert named.to_dict() == d.to_dict()
+    assert found.interval == pytest.approx([gains.mean() - half, gains.mean() + half])
+    assert found.lower == pytest.approx(gains.mean() - t.ppf(0.95, 399) * se)
+    named = grouping_loss(y, s, np.array(["a", "b", "c", "d"])[code], score="log-loss")
+    assert named.to_dict() == found.to_dict()
 
 
 @settings(max_examples=50, deadline=None)
@@ -122,22 +122,17 @@ def test_no_guess_gains_more_than_there_is(n, k, seed, weighted):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("score", ["brier", "log-loss"])
-@pytest.mark.parametrize("estimator", [{}, {"estimator": "binned"}, {"calibrator": "beta"}], ids=str)
-def test_known_truth(score, estimator):
+@pytest.mark.parametrize("calibrator", ["auto", "beta"])
+def test_known_truth(score, calibrator):
     x, y, s, c, q = hidden(2500)
-    d = cal.decompose(y, s, score=score, features=x, **estimator)
+    found = grouping_loss(y, s, x, score=score, calibrator=calibrator)
     truth = (
         ((q - c) ** 2).mean() if score == "brier" else (q * np.log(q / c) + (1 - q) * np.log((1 - q) / (1 - c))).mean()
     )
-    se = (d.intervals["grouping"].high - d.grouping) / 1.96
-    assert 0.6 * truth < d.grouping < truth + 2 * se
-    assert 0 < d.grouping_lower < truth
-    assert d.refinement == pytest.approx(d.grouping + d.irreducible, abs=1e-14)
-    assert d.epistemic == pytest.approx(d.calibration + d.grouping + d.within, abs=1e-14)
-    plain = cal.decompose(y, s, score=score, **estimator)
-    for part in ("total", "calibration", "refinement", "uncertainty", "within"):
-        assert getattr(d, part) == getattr(plain, part)
-    assert np.isnan(plain.grouping_lower)
+    se = (found.interval.high - found.value) / 1.96
+    assert 0.6 * truth < found.value < truth + 2 * se
+    assert 0 < found.lower < truth
+    assert found.calibrator == ("quadratic" if calibrator == "auto" else "beta")
 
 
 @pytest.mark.slow
@@ -147,10 +142,10 @@ def test_scores_that_are_a_function_of_the_posterior(score):
     found = make_survey(3000, "three-class", random_state=0)
     q = survey_restored(found.y_prob)
     x = np.column_stack([np.log(q + 1e-9), np.random.default_rng(0).normal(size=3000)])
-    d = cal.decompose(found.y_true, found.y_prob, score=score, calibrator="temperature", features=x)
-    assert -0.02 < d.grouping < 1e-3
-    assert d.grouping_lower < 0
-    assert d.calibration > 0.01
+    bound = grouping_loss(found.y_true, found.y_prob, x, score=score, calibrator="temperature")
+    assert -0.02 < bound.value < 1e-3
+    assert bound.lower < 0
+    assert cal.decompose(found.y_true, found.y_prob, score=score, calibrator="temperature").calibration > 0.01
 
 
 @pytest.mark.slow
@@ -163,17 +158,14 @@ def test_features_of_three_classes():
     q /= q.sum(axis=1, keepdims=True)
     y = np.array(["a", "b", "c"])[(rng.random((1500, 1)) > q.cumsum(axis=1)).sum(axis=1)]
     s = survey_posterior(x[:, 0], 3)
-    d = cal.decompose(y, s, features=x)
-    assert 0.02 < d.grouping_lower < d.grouping
-    back = cal.decompose(y, s[:, ::-1], labels=["c", "b", "a"], features=x)
-    assert back.grouping_lower > 0.02
-    assert back.total == pytest.approx(d.total)
+    found = grouping_loss(y, s, x)
+    assert 0.02 < found.lower < found.value
+    assert grouping_loss(y, s[:, ::-1], x, labels=["c", "b", "a"]).lower > 0.02
 
 
 def test_a_second_models_scores_are_features():
     x, y, s, _, q = hidden()
-    d = cal.decompose(y, s, features=np.clip(q + 0.05 * x[:, 2], 0, 1)[:, None])
-    assert d.grouping_lower > 0
+    assert grouping_loss(y, s, np.clip(q + 0.05 * x[:, 2], 0, 1)[:, None]).lower > 0
 
 
 @pytest.mark.slow
@@ -183,15 +175,15 @@ def test_tables_of_every_kind():
     x[::7, 1] = np.nan
     town = np.array(["bonn", "aachen", "celle"])[(x[:, 2] > 0).astype(int) + (x[:, 3] > 0)]
     code = np.unique(town, return_inverse=True)[1]
-    want = cal.decompose(y, s, features=np.column_stack([x, code])).to_dict()
+    want = grouping_loss(y, s, np.column_stack([x, code])).to_dict()
     frame = pandas.DataFrame(x).rename(columns=str).assign(town=town)
-    assert cal.decompose(y, s, features=frame).to_dict() == want
-    assert cal.decompose(y, s, features=frame.astype({"town": "category"})).to_dict() == want
+    assert grouping_loss(y, s, frame).to_dict() == want
+    assert grouping_loss(y, s, frame.astype({"town": "category"})).to_dict() == want
     columns = {f"x{i}": [None if np.isnan(v) else v for v in x[:, i]] for i in range(4)} | {"town": town}
-    assert cal.decompose(y, s, features=polars.DataFrame(columns)).to_dict() == want
-    assert cal.decompose(y, s, features=np.column_stack([x.astype(object), town])).to_dict() == want
+    assert grouping_loss(y, s, polars.DataFrame(columns)).to_dict() == want
+    assert grouping_loss(y, s, np.column_stack([x.astype(object), town])).to_dict() == want
     days = np.datetime64("2020-01-01", "D") + code
-    assert cal.decompose(y, s, features=pandas.DataFrame(x).assign(day=days).rename(columns=str)).to_dict() == want
+    assert grouping_loss(y, s, pandas.DataFrame(x).assign(day=days).rename(columns=str)).to_dict() == want
 
 
 @pytest.mark.slow
@@ -199,34 +191,31 @@ def test_rows_without_weight_do_not_count():
     x, y, s, _, _ = hidden(600)
     w = (np.arange(600) % 3 > 0).astype(float)
     for features in (x, (x[:, 1] > 0).astype(int)):
-        one = cal.decompose(y, s, features=features, sample_weight=w)
-        other = cal.decompose(y[w > 0], s[w > 0], features=features[w > 0])
-        assert one.grouping == pytest.approx(other.grouping, abs=1e-12)
-        assert one.intervals["grouping"] == pytest.approx(other.intervals["grouping"])
+        one = grouping_loss(y, s, features, sample_weight=w)
+        other = grouping_loss(y[w > 0], s[w > 0], features[w > 0])
+        assert one.value == pytest.approx(other.value, abs=1e-12)
+        assert one.interval == pytest.approx(other.interval)
 
 
 def test_the_scale_of_relative_weights_is_no_matter():
     x, y, s, _, _ = hidden(600)
     w = np.random.default_rng(0).random(600) + 0.1
-    one, other = (cal.decompose(y, s, features=x[:, 1] > 0, sample_weight=w * scale) for scale in (1.0, 7.3))
-    assert one.grouping == pytest.approx(other.grouping, abs=1e-12)
-    assert one.grouping != cal.decompose(y, s, features=x[:, 1] > 0).grouping
+    one, other = (grouping_loss(y, s, x[:, 1] > 0, sample_weight=w * scale) for scale in (1.0, 7.3))
+    assert one.value == pytest.approx(other.value, abs=1e-12)
+    assert one.value != grouping_loss(y, s, x[:, 1] > 0).value
 
 
-def test_resamples_and_the_bound_stand_beside_each_other():
+def test_what_is_shown():
     x, y, s, _, _ = hidden(400)
-    plain = cal.decompose(y, s, n_resamples=30)
-    d = cal.decompose(y, s, n_resamples=30, features=x)
-    assert {**d.intervals, "grouping": None} == {**plain.intervals, "grouping": None}
-    assert d.to_dict()["grouping_lower"] == d.grouping_lower
-    assert f"lower bound: above {d.grouping_lower:.4f}" in str(d)
-    assert "lower bound" not in str(plain)
+    found = grouping_loss(y, s, x[:, 1] > 0)
+    assert f"above {found.lower:.4f} at 95 %" in str(found)
+    assert found.to_dict()["lower"] == found.lower
 
 
 @pytest.mark.slow
 def test_the_seed():
     x, y, s, _, _ = hidden(400)
-    found = [cal.decompose(y, s, features=x, random_state=seed).grouping for seed in (0, 0, 1)]
+    found = [grouping_loss(y, s, x, random_state=seed).value for seed in (0, 0, 1)]
     assert found[0] == found[1] != found[2]
 
 
@@ -244,31 +233,33 @@ X, Y, S = (v[:40] for v in hidden(40)[:3])
         ({"features": X * 1e300}, ValueError, "features must be finite numbers below"),
         ({"features": X + 0j}, TypeError, "features must be numbers or categories"),
         ({"features": [None] * 40}, ValueError, "features must not be missing; row 0"),
-        ({"features": X, "score": "spherical"}, ValueError, "Brier's score and of the log-loss"),
-        ({"features": X, "posterior": S}, ValueError, "features must not be given with"),
+        ({"features": X, "score": "spherical"}, ValueError, "score must be Brier's score or the log-loss"),
+        ({}, TypeError, "features must be given"),
         ({"features": X, "cv": 0}, ValueError, "cv must be"),
     ],
 )
 def test_bad_arguments(change, kind, words):
     with pytest.raises(kind, match=words):
-        cal.decompose(Y, S, **change)
+        grouping_loss(Y, S, **change)
 
 
 def test_weights_count_in_every_region():
     """One step, by hand: rows of weight 3 are three rows."""
     from calibrant.calibrators import Identity
     from calibrant.calibrators.inputs import CalibrationSample
-    from calibrant.scores.decomposition import grouping as module
-    from calibrant.scores.decomposition.regions import Given
+    from calibrant.scores import cross_fitted
+    from calibrant.scores import grouping as module
+    from calibrant.scores.feature_regions import Given
 
     _, y, s, _, _ = hidden(60)
     w = np.random.default_rng(1).integers(1, 4, 60).astype(float)
     told, code, train = np.column_stack([1 - s, s]), np.arange(60) % 3, np.arange(50)
     sample = CalibrationSample.of(cal.as_predictions(y, s, sample_weight=w))
-    one = module.Grouping(cal.scores.Log(), sample, w, told, Identity(), Given(code))
+    fits = cross_fitted.CrossFitted(sample, told, None, Identity(), "identity", [])
+    one = module.FeatureGains(cal.scores.Log(), fits, w, Given(code))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "STEPS", 1)
-        patch.setattr(module.Grouping, "_mean", lambda self, p, rows: -float(p is not told))
+        patch.setattr(module.FeatureGains, "_mean", lambda self, p, rows: -float(p is not told))
         found = one._boosted(told, train, np.random.default_rng(0))[:, 1]
     rows = np.random.default_rng(0).permutation(train)[10:]
     for r in range(3):

@@ -1,4 +1,4 @@
-"""The lower bound of the grouping loss by `decompose(..., features=...)`, where the posterior is known.
+"""The lower bound of the grouping loss by `scores.grouping_loss`, where the posterior is known.
 
     python -m benchmarks.coverage.grouping [--repetitions 100] [--sizes 500 2000]
 
@@ -126,11 +126,12 @@ def row(name: str, made: object, score: str, n: int, true: tuple[float, float], 
         sample = made(rng, n)  # type: ignore[operator]
         k = sample.posterior.shape[1]
         y = (rng.random((n, 1)) > sample.posterior.cumsum(axis=1)).sum(axis=1).clip(0, k - 1)
-        about = {"score": score, "labels": list(range(k)), "features": sample.features, "calibrator": calibrator}
+        about = {"score": score, "labels": list(range(k)), "calibrator": calibrator}
         d = cal.decompose(y, sample.stated, **about)
-        half = (d.intervals["grouping"].high - d.grouping) / 1.96
+        bound = cal.scores.grouping_loss(y, sample.stated, sample.features, **about)
+        half = (bound.interval.high - bound.value) / 1.96
         low, high = d.intervals["calibration"]
-        found[r] = d.grouping, half, d.grouping_lower > truth, d.grouping_lower > 0, d.calibration, low <= off <= high
+        found[r] = bound.value, half, bound.lower > truth, bound.lower > 0, d.calibration, low <= off <= high
     mean, sd = found.mean(axis=0), found.std(axis=0, ddof=1)
     se = sd / np.sqrt(repetitions)
     share = [f"{100 * mean[i]:.0f} ± {100 * np.sqrt(mean[i] * (1 - mean[i]) / repetitions):.1f} %" for i in (2, 3, 5)]

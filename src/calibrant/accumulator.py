@@ -13,7 +13,7 @@ from .measure.streaming import Accumulator as Accumulator
 if TYPE_CHECKING:
     from .calibrators import Calibrator
     from .reporting import Report
-    from .scores.decomposition.result import Decomposition
+    from .scores.parts import Decomposition
     from .significance.result import TestResult
 
 

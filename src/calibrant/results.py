@@ -17,8 +17,9 @@ from .reporting.comparison import CalibratorComparison, ComparedCalibrator
 from .reporting.evidence import Evidence
 from .reporting.gain import RepairGain
 from .reporting.report import ClassRow, Curves, Report
-from .scores.decomposition.result import Decomposition
+from .scores.grouping import GroupingLoss
 from .scores.murphy import BrierCurve, MurphyCurve
+from .scores.parts import Decomposition
 from .scores.ranks import ModelRanks
 from .significance.belt.belt import CalibrationBelt
 from .significance.direction import ConfidenceDirection
@@ -42,6 +43,7 @@ __all__ = [
     "Evidence",
     "ExpectedCost",
     "FrameSubgroups",
+    "GroupingLoss",
     "SubgroupEstimate",
     "SubgroupEstimates",
     "Interval",

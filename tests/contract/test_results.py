@@ -64,6 +64,7 @@ def everything():
         "test without either": cal.significance.spiegelhalter_test(y, p),
         "belt": cal.significance.calibration_belt(y, p),
         "decomposition": cal.decompose(y, p, level=0.95, random_state=0),
+        "grouping loss": cal.scores.grouping_loss(y, p, p[:, None] > 0.5),
         "murphy": cal.scores.murphy_curve(y, p),
         "brier curve": cal.scores.brier_curve(y, p),
         "models": models,

@@ -300,7 +300,7 @@ def while_training() -> str:
 @PAPER.item(
     "Grouping loss",
     "what rows of equal scores differ by; needs the posterior",
-    "`decompose(…, features=X)`: a lower bound",
+    "`scores.grouping_loss(y, p, X)`: a lower bound",
 )
 def grouping() -> str:
     rng = np.random.default_rng(10)
@@ -308,12 +308,11 @@ def grouping() -> str:
     posterior = expit(2 * x[:, 0] + 2 * x[:, 1])
     s = np.mean([expit(2 * x[:, 0] + 2 * v) for v in rng.normal(size=2000)], axis=0)
     y = (rng.random(4000) < posterior).astype(int)
-    found = cal.decompose(y, s, features=x)
-    scale = found.total / np.mean((s - y) ** 2)
-    truth = scale * np.mean((posterior - s) ** 2)
+    found = cal.scores.grouping_loss(y, s, x)
+    truth = np.mean((posterior - s) ** 2)
     return holds(
-        0.5 * truth < found.grouping < truth + 0.01 and found.grouping_lower > 0,
-        f"true {truth:.4f}, bound {found.grouping:.4f}, above {found.grouping_lower:.4f} with 95 % confidence",
+        0.5 * truth < found.value < truth + 0.01 and found.lower > 0,
+        f"true {truth:.4f}, bound {found.value:.4f}, above {found.lower:.4f} with 95 % confidence",
     )
 
 

@@ -29,7 +29,7 @@ from .tied_scores import TiedScores
 if TYPE_CHECKING:
     from ..calibrators import Calibrator
     from ..reporting import Report
-    from ..scores.decomposition.result import Decomposition
+    from ..scores.parts import Decomposition
     from ..significance.result import TestResult
 
 

@@ -1,6 +1,7 @@
 """The public names of this module, each listed once; ``__init__.py`` loads a name when it is first used."""
 
-from .decomposition.decompose import decompose as decompose
+from .decomposition import decompose as decompose
+from .grouping import grouping_loss as grouping_loss
 from .murphy import brier_curve as brier_curve
 from .murphy import murphy_curve as murphy_curve
 from .proper import BetaFamily as BetaFamily

@@ -6,19 +6,94 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ...comparison.models.units import IndependentUnits
-from ...data.checks import check_choice, check_int, check_level, check_resamples
-from ...data.predictions import Predictions
-from ...data.public_function import InputOptions, verb
-from ...data.types import AnyArray, FloatArray, RandomState
-from ...data.validation import as_predictions
-from ...data.weights import ones_or
-from ...estimators import Binned
-from ...measure.scoring_rules import Brier, ScoringRule, as_rule, matrix_of
-from .observed import ESTIMATORS, observer_of
-from .parts_of_sums import decompose_sums
-from .resampled_parts import ScoredRows, resampled_intervals
-from .result import Decomposition
+from ..comparison.models.units import IndependentUnits
+from ..data.checks import check_choice, check_int, check_level, check_random_state, check_resamples
+from ..data.predictions import Predictions
+from ..data.public_function import InputOptions, verb
+from ..data.types import AnyArray, FloatArray, RandomState
+from ..data.validation import as_predictions
+from ..data.weights import ones_or
+from ..estimators import Binned
+from ..measure.scoring_rules import Brier, Log, ScoringRule, as_rule, matrix_of
+from ..measure.streaming import Accumulator
+from ..measure.sums_by_class import ProblemSums
+from ..sums import BinMoments
+from .parts import Decomposition, ScoredRows, binned, equal_vectors, isotonic
+
+#: What observed frequencies are found by.
+ESTIMATORS = ("corp", "binned", "exact")
+#: Largest values of Brier's score by its scale.
+_LARGEST = {"half": 1.0, "sum": 2.0}
+
+
+def decompose_sums(sums: Accumulator, *, score: Any = "brier", estimator: str = "corp") -> Decomposition:
+    """Of an Accumulator: by isotonic regression of the cells of two classes, or by the bins that were kept."""
+    check_choice("estimator", estimator, ESTIMATORS)
+    if estimator == "exact":
+        raise ValueError(
+            "estimator='exact' needs the rows, whose probability vectors sums do not tell apart: use 'binned'"
+        )
+    totals = sums.required_totals()
+    k = len(sums.classes)
+    rule = as_rule(score, half=k == 2)
+    if k > 2 and not isinstance(rule, Brier):
+        raise ValueError(
+            f"{rule!r} of {k} classes is no sum over classes: sums can decompose Brier's score, or rows can"
+        )
+    if k > 2 and estimator == "corp":
+        raise ValueError(f"estimator='corp' of {k} classes needs the rows: of sums use estimator='binned'")
+    problems = _problems(sums)
+    if isinstance(rule, Brier) and k > 2:  # a sum over classes
+        each = [_parts_of_class(Brier("half"), one, estimator, first=False) for one in problems]
+        parts: dict[str, Any] = {name: _LARGEST[rule.scale] / 2 * sum(one[name] for one in each) for name in each[0]}
+    else:
+        first = sums.positive is None and problems[-1].label == sums.classes[0]
+        parts = _parts_of_class(rule, problems[-1], estimator, first=first)
+    if (total := _total(rule, sums)) is not None:
+        binned = parts["total"]
+        parts |= {"total": total, "within": total - binned if np.isfinite(binned) else 0.0}
+    name = score if isinstance(score, str) else repr(score)
+    return Decomposition(**parts, score=name, estimator=estimator, n_samples=totals.n_samples, n_classes=k)
+
+
+def _problems(sums: Accumulator) -> list[ProblemSums]:
+    """Problems of the classes: of two the second one's, if there is a fine histogram of either; else one a class."""
+    fine = [one for one in sums.problems.values() if one.fine is not None and one.label in sums.classes]
+    return fine if fine and len(sums.classes) == 2 else list((sums.class_sums or sums.problems).values())
+
+
+def _fine(one: ProblemSums) -> BinMoments:
+    if one.fine is None:
+        raise ValueError(
+            "estimator='corp' needs a fine histogram, which is kept with the notion 'class-specific', or the rows: of "
+            "these sums use estimator='binned'"
+        )
+    return one.fine
+
+
+def _parts_of_class(rule: ScoringRule, one: ProblemSums, estimator: str, *, first: bool) -> dict[str, Any]:
+    """Parts of one class, the first or not, against the rest, as if all rows of a bin had its mean score."""
+    rows = (_fine(one) if estimator == "corp" else one.bins).as_rows(one.domain)
+    weights = ones_or(rows.weights, rows.n_samples)
+    used = weights > 0
+    s, codes, weights = rows.scores[used].astype(np.float64), (rows.outcomes[used] > 0).astype(np.intp), weights[used]
+    stated = np.column_stack([1 - s, s])
+    if first:
+        stated, codes = stated[:, ::-1], 1 - codes
+    # Bins are told apart by their mean scores.
+    observer = isotonic(stated) if estimator == "corp" else equal_vectors(stated)
+    return ScoredRows(rule, stated, codes, weights, observer).parts()
+
+
+def _total(rule: ScoringRule, sums: Accumulator) -> float | None:
+    """The mean score itself, where it was kept; None where it was not."""
+    totals = sums.required_totals()
+    if isinstance(rule, Log):
+        return totals.log_loss / totals.weight
+    if not isinstance(rule, Brier):
+        return None
+    kept = "half" if sums.positive is not None else "sum"
+    return totals.brier / totals.weight * _LARGEST[rule.scale] / _LARGEST[kept]
 
 
 @verb(grouped=True, of_sums=decompose_sums)
@@ -30,7 +105,6 @@ def decompose(
     estimator: str = "corp",
     calibrator: Any = None,
     posterior: Any = None,
-    features: Any = None,
     cv: int = 5,
     n_bins: int | str = 10,
     strategy: str = "uniform",
@@ -52,7 +126,7 @@ def decompose(
         See :func:`calibrant.as_predictions`.
     groups : array-like of shape (n,), optional
         Rows that belong together (see :func:`calibrant.as_predictions`): whole groups are resampled, and folds keep
-        them together. Values are those of the rows but for ``calibrator`` and ``features``, whose folds differ.
+        them together. Values are those of the rows but for ``calibrator``, whose folds differ.
     score : {"brier", "log-loss", "spherical"} or a scoring rule of :mod:`calibrant.scores`, default "brier"
         ``"brier"``: ``(p - o)²`` of two classes, ``Σ_k (p_k - o_k)²`` of more.
     estimator : {"corp", "binned", "exact"}, default "corp"
@@ -66,13 +140,9 @@ def decompose(
         :func:`calibrant.calibrators.named_calibrator`.
     posterior : array-like of the shape of ``y_prob``, optional
         True class probabilities Q of each row, where they are known.
-    features : array-like or data frame of shape (n, d), or array-like of n region codes, optional
-        Where Q is not known: what the model may have missed, for a lower bound of the grouping loss. Columns are
-        numbers, which may be missing, or categories; a second model's scores may be among them. 1-D: the region of each
-        row, by whole numbers or names. For Brier's score and the log-loss.
     cv : int ≥ 2, default 5
-        Folds of ``calibrator`` and ``features``, stratified; fewer where a class has fewer rows, but two. A row is
-        in one fold, whatever its weight.
+        Folds of ``calibrator``, stratified; fewer where a class has fewer rows, but two. A row is in one fold, whatever
+        its weight.
     n_bins, strategy
         Of ``"binned"``: a number, ``"sqrt"`` or ``"cbrt"``, of equal width ("uniform") or equal mass ("quantile").
     n_resamples : int, default 0
@@ -93,8 +163,7 @@ def decompose(
     ------
     ValueError
         For a score of two classes with more; for more than two classes with ``"corp"`` or ``"binned"`` and a score
-        that is no sum over classes; for features with a score that is neither Brier's nor the log-loss, or together
-        with a posterior; for a calibrator together with another estimator or resamples.
+        that is no sum over classes; for a calibrator together with another estimator or resamples.
 
     Notes
     -----
@@ -111,34 +180,16 @@ def decompose(
     resamples; where a mean is infinite there is none. ``uncertainty`` is that of the sample's own base rates. Cost
     ``cv`` fits, and O(n K): 10⁴ rows of 1000 classes and temperature take seconds.
 
-    **With features** ``grouping`` is how much better than its level sets a model with features tells what happened.
-    Small trees, boosted on the other folds from recalibrated scores (those of ``calibrator``, else ``"quadratic"`` of
-    two classes and ``"temperature"`` of more), make probabilities q of features and scores; given regions take the
-    place of trees. Rows that were told nearly the same, some ten or more, make a level set, and the gain is
-
-    .. math:: \frac{1}{n} \sum_i \ell(\bar q_i, y_i) - \ell(q_i, y_i),
-
-    where :math:`\bar q` are the recalibrated scores scaled to the mean of q in the level set. Divergences of Brier's
-    score and of the log-loss are convex in both arguments, so whatever q is, its gain over its own mean is on average
-    at most what level sets hide: a **lower bound** of the grouping loss, with a bias of at most what calibration
-    varies within a level set. It lies below the truth by what the features lack, by what the trees do not find, and by
-    up to a tenth for the size of level sets; of features that say nothing it is around or slightly below 0, and is
-    shown with its sign. The grouping loss is that given all of S, for more than two classes too, where that of
-    class-by-class C is larger still. ``irreducible`` is an upper bound as far as the refinement is right.
-    The interval is of the gain of the trees that were found, and at least as wide as labels drawn from the level sets
-    make it: its upper end bounds nothing. How often the one-sided ``grouping_lower`` is above the truth is simulated in
-    ``benchmarks/coverage/grouping.md``: hardly ever where there is a grouping loss, and where there is none about as
-    often as the level says, or more: of the log-loss of three classes in one of eight samples at a level of 0.95.
-    Cost: ``cv`` times at most 100 trees of 2·10⁴ rows, each with O(n K): a second or so for 10⁴ rows of two classes.
+    Where the posterior is not known, :func:`calibrant.scores.grouping_loss` bounds the grouping part of the refinement
+    from below.
 
     References
     ----------
     Murphy (1973), *A new vector partition of the probability score*; Bröcker (2009), *Reliability, sufficiency, and the
     decomposition of proper scores*; Kull & Flach (2015), *Novel decompositions of proper scoring rules*; Silva Filho et
-    al. (2023), §3.2; Perez-Lebel, Le Morvan & Varoquaux (2023), *Beyond calibration: estimating the grouping loss of
-    modern neural networks*, for a bound by regions of features within level sets; Berta, Bach & Jordan (2025),
-    *Rethinking early stopping: refine, then calibrate*, for refinement as what a calibrator leaves; Bayle, Bayle,
-    Janson & Mackey (2020), *Cross-validation confidence intervals for test error*.
+    al. (2023), §3.2; Berta, Bach & Jordan (2025), *Rethinking early stopping: refine, then calibrate*, for refinement
+    as what a calibrator leaves; Bayle, Bayle, Janson & Mackey (2020), *Cross-validation confidence intervals for test
+    error*.
 
     Examples
     --------
@@ -148,53 +199,42 @@ def decompose(
     >>> d = cal.decompose(rng.random(20_000) < p**2, p)  # the truth: 1/30, and E p² (1 - p²) = 2/15
     >>> bool(abs(d.calibration - 1 / 30) < 0.003 and abs(d.refinement - 2 / 15) < 0.003)
     True
-
-    Half of the rows are told too much, half too little, and p is right on average: a grouping loss of 0.01.
-
-    >>> p, side = 0.2 + 0.6 * rng.random(4000), rng.integers(2, size=4000)
-    >>> y = rng.random(4000) < p + 0.2 * side - 0.1
-    >>> d = cal.decompose(y, p, features=side, calibrator="beta")
-    >>> bool(0.005 < d.grouping < 0.012 and d.grouping_lower > 0 and abs(d.calibration) < 0.001)
-    True
     """
     check_choice("estimator", estimator, ESTIMATORS)
     p = as_predictions(y_true, y_prob, **inputs)
     rule = as_rule(score, half=p.n_classes == 2)
     n_resamples, level, cv = check_resamples(n_resamples, 0), check_level(level), check_int("cv", cv, 2)
-    Binned(n_bins, strategy)  # judges both
+    bins = Binned(n_bins, strategy)
     true = None if posterior is None else _posterior(posterior, p)
-    if true is not None and features is not None:
-        raise ValueError("posterior says what features only hint at: features must not be given with it")
-    if calibrator is not None and (estimator != "corp" or n_resamples):
-        raise ValueError(
-            "calibrator takes the place of estimator and n_resamples, which must not be given with it; got "
-            f"estimator={estimator!r}, n_resamples={n_resamples}"
-        )
-    name, gains = score if isinstance(score, str) else repr(score), None
-    if calibrator is not None or features is not None:
+    name = score if isinstance(score, str) else repr(score)
+    if calibrator is not None:
+        if estimator != "corp" or n_resamples:
+            raise ValueError(
+                "calibrator takes the place of estimator and n_resamples, which must not be given with it; got "
+                f"estimator={estimator!r}, n_resamples={n_resamples}"
+            )
         from .cross_fitted import CrossFitted  # scikit-learn, which the other ways do without
 
-        crossed = CrossFitted(p, rule, calibrator, cv, level, random_state)
-        gains = None if features is None else crossed.gains(crossed.regions(features))
-        if calibrator is not None:
-            return crossed.parts(true, gains, name)
-    several = p.n_classes > 2 and estimator != "exact"
-    if several and not isinstance(rule, Brier):
+        return CrossFitted.of(p, calibrator, cv, random_state).decomposition(rule, true, level, name)
+    if p.n_classes > 2 and estimator != "exact" and not isinstance(rule, Brier):
         raise ValueError(
             f"{rule!r} of {p.n_classes} classes is no sum over classes: estimator {estimator!r} needs Brier's score, "
             "or use estimator='exact' or a calibrator"
         )
     stated, codes, weights = _counted(p)
-    observer = observer_of(stated, estimator, n_bins, strategy, p.eps, weights, integral=p.integral_weights)
+    if estimator == "binned":
+        observer = binned(stated, bins, weights, eps=p.eps, integral=p.integral_weights)
+    else:
+        observer = isotonic(stated) if estimator == "corp" else equal_vectors(stated)
     rows = ScoredRows(rule, stated, codes, weights, observer, true, _units(p), p.integral_weights)
-    parts = rows.parts()
-    intervals = {}
-    if n_resamples:
-        intervals = resampled_intervals(rows, parts, n_resamples, level, np.random.default_rng(random_state))
-    found = Decomposition(
-        **parts, score=name, estimator=estimator, n_samples=len(codes), n_classes=p.n_classes, intervals=intervals
+    return Decomposition(
+        **rows.parts(),
+        score=name,
+        estimator=estimator,
+        n_samples=len(codes),
+        n_classes=p.n_classes,
+        intervals=rows.intervals(level, n_resamples, check_random_state(random_state)) if n_resamples else {},
     )
-    return found if gains is None else crossed.bounded(found, gains)
 
 
 def _units(p: Predictions) -> IndependentUnits | None:

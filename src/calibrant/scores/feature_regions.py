@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ...data.convert import to_array
-from ...data.dependence import read_groups
-from ...data.types import AnyArray, FloatArray, IntArray
+from ..data.convert import to_array
+from ..data.dependence import read_groups
+from ..data.types import AnyArray, FloatArray, IntArray
 
 #: Of a tree: levels, rows of a leaf at least, and rows that are enough to find it.
 DEPTH, LEAF, ENOUGH = 3, 10, 20_000

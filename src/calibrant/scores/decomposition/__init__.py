@@ -1,1 +1,0 @@
-"""What of a mean score is miscalibration, what discrimination, and what a better model could gain."""

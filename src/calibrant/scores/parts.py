@@ -1,0 +1,325 @@
+"""`Decomposition`: the parts of a mean score, as means of realised scores; intervals by resampling rows or groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ..comparison.models.overfit import latent_correlation
+from ..comparison.models.units import IndependentUnits
+from ..data.problem import Problem
+from ..data.result import Table, jsonable
+from ..data.types import AnyArray, FloatArray, Interval
+from ..estimators import Binned
+from ..estimators.isotonic import RowsByScore
+from ..measure.scoring_rules import Brier, ScoringRule, brier_words
+
+PARTS = (
+    "total",
+    "calibration",
+    "refinement",
+    "discrimination",
+    "uncertainty",
+    "within",
+    "grouping",
+    "epistemic",
+    "irreducible",
+    "skill",
+)
+#: Parts that may be below 0.
+_SIGNED = ("skill", "within", "grouping", "epistemic")
+#: Probabilities of 0 and 1 have no latent: taken for this and one less this.
+_CLIP = 1e-9
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Decomposition(Table):
+    r"""A mean score and its parts.
+
+    With S the stated probabilities, C those that were observed where S was said, and :math:`\bar o` the base rates:
+
+    Attributes
+    ----------
+    total : float
+        Mean score, of S: ``calibration + refinement`` (``+ within`` for bins) and ``calibration - discrimination +
+        uncertainty``.
+    calibration, miscalibration : float
+        What S loses against C: 0 for a calibrated forecast. Two names of one part.
+    refinement : float
+        Score of C.
+    discrimination : float
+        What C gains on the base rates (resolution).
+    uncertainty : float
+        Score of the base rates.
+    within : float
+        With bins: what the spread of scores within bins adds; 0 otherwise.
+    grouping, epistemic, irreducible : float
+        With a posterior Q: ``irreducible`` is the score of Q, ``epistemic`` what S loses against it, ``grouping`` what
+        C does, so that ``refinement = grouping + irreducible`` and ``epistemic = calibration + grouping``. NaN without
+        (see :func:`calibrant.scores.grouping_loss` for a lower bound).
+    skill : float
+        ``1 - total / uncertainty``: 0 for the base rates, 1 for certainty that comes true.
+    intervals : mapping of str to Interval
+        Of each part, where resamples were asked for or a calibrator was.
+    score, estimator : str
+    n_samples, n_classes : int
+    """
+
+    total: float
+    calibration: float
+    refinement: float
+    uncertainty: float
+    within: float
+    irreducible: float
+    score: str
+    estimator: str
+    n_samples: int
+    intervals: Mapping[str, Interval] = field(default_factory=dict)
+    n_classes: int = 0
+
+    def _columns(self) -> dict[str, Any]:
+        nothing = Interval(float("nan"), float("nan"))
+        ends = [self.intervals.get(name, nothing) for name in PARTS]
+        return {
+            "part": PARTS,
+            "value": [getattr(self, name) for name in PARTS],
+            "low": [e.low for e in ends],
+            "high": [e.high for e in ends],
+        }
+
+    @property
+    def miscalibration(self) -> float:
+        """The same as ``calibration``."""
+        return self.calibration
+
+    @property
+    def discrimination(self) -> float:
+        """``uncertainty - refinement``."""
+        return self.uncertainty - self.refinement
+
+    @property
+    def grouping(self) -> float:
+        """``refinement - irreducible``; NaN without a posterior."""
+        return self.refinement - self.irreducible
+
+    @property
+    def epistemic(self) -> float:
+        """``total - irreducible``; NaN without a posterior."""
+        return self.total - self.irreducible
+
+    @property
+    def skill(self) -> float:
+        """``1 - total / uncertainty``; NaN where one class only was seen."""
+        return 1 - self.total / self.uncertainty if self.uncertainty > 0 else float("nan")
+
+    def __str__(self) -> str:
+        lines = [f"{self.score} score of {self.n_samples:,} rows ({self.estimator})"]
+        if self.score == "brier" and self.n_classes:
+            lines[0] += f": {brier_words(self.n_classes)}"
+        for name in PARTS:
+            value = getattr(self, name)
+            if np.isnan(value) or (name == "within" and self.estimator != "binned"):
+                continue
+            interval = self.intervals.get(name)
+            shown = "" if interval is None else f"   {interval.low:.4f} – {interval.high:.4f}"
+            lines.append(f"  {name:<16}{value:>10.4f}{shown}")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, for JSON (NaN and infinities as None)."""
+        names = (*PARTS, "score", "estimator", "n_samples", "n_classes", "intervals")
+        return {name: jsonable(getattr(self, name)) for name in names}
+
+
+#: Observed frequencies (n, K), and mean stated ones within bins (n, K) or None, given codes and weights of the rows.
+Observer = Callable[[AnyArray, FloatArray], tuple[FloatArray, FloatArray | None]]
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredRows:
+    """Stated probabilities, what happened, and what finds the observed frequencies: all that parts are made of.
+
+    Attributes
+    ----------
+    rule : ScoringRule
+    stated : ndarray of shape (n, K)
+    codes : ndarray of shape (n,)
+    weights : ndarray of shape (n,)
+    observer : Observer
+    true : ndarray of shape (n, K) or None
+        The posterior, where it is known.
+    units : IndependentUnits or None
+        What rows belong to, where they are not independent.
+    integral : bool
+        Whether weights are numbers of rows.
+    """
+
+    rule: ScoringRule
+    stated: FloatArray
+    codes: AnyArray
+    weights: FloatArray
+    observer: Observer
+    true: FloatArray | None = None
+    units: IndependentUnits | None = None
+    integral: bool = True
+
+    def parts(self, used: Any = slice(None)) -> dict[str, Any]:
+        """Parts as means of realised scores, of the rows used."""
+        observed, within = self.observer(self.codes, self.weights)
+        codes, weights = self.codes[used], self.weights[used]
+        share = weights / weights.sum()
+        base: FloatArray = np.bincount(codes, weights=share, minlength=self.stated.shape[1]).astype(np.float64)[None]
+
+        def mean(p: FloatArray) -> float:
+            return float(share @ realised(self.rule, p[used], codes))
+
+        total, refinement = mean(self.stated), mean(observed)
+        # A bin is judged by the mean of its scores: how they differ within it is no matter of calibration.
+        binned = total if within is None else mean(within)
+        return {
+            "total": total,
+            "calibration": binned - refinement,
+            "refinement": refinement,
+            "uncertainty": float(self.rule.expected(base, base)[0]),
+            "within": 0.0 if within is None else total - binned,
+            "irreducible": float("nan") if self.true is None else mean(self.true),
+        }
+
+    def resamples(self, number: int, rng: np.random.Generator) -> Iterator[AnyArray]:
+        """How often each row is drawn, or the group that it is of, (n,) each."""
+        n = len(self.codes)
+        units = self.units or IndependentUnits(np.arange(n), np.ones(n), np.ones(n), False)
+        for drawn in units.draws(number, rng):
+            yield from (times[units.of_row] for times in drawn.T)
+
+    def intervals(self, level: float, n_resamples: int, rng: np.random.Generator) -> dict[str, Interval]:
+        """Basic bootstrap intervals: as far from the estimate, on the other side, as resamples are from it."""
+        known = self._derived(self.parts())
+        drawn: dict[str, list[float]] = {name: [] for name, value in known.items() if np.isfinite(value)}
+        for times in self.resamples(n_resamples, rng):
+            with np.errstate(invalid="ignore"):
+                resampled = self._derived(replace(self, weights=self.weights * times).parts(times > 0))
+            for name, values in drawn.items():
+                values.append(resampled[name])
+        out = {}
+        for name, values in drawn.items():
+            estimate = known[name]
+            low, high = (float(v) for v in np.nanquantile(values, [(1 - level) / 2, (1 + level) / 2]))
+            if name == "uncertainty":  # a flat top, which percentiles stay below and reflections overshoot: both
+                low, high = min(low, 2 * estimate - high), max(high, 2 * estimate - low)
+            elif name != "total":
+                low, high = 2 * estimate - high, 2 * estimate - low
+            floor = -np.inf if name in _SIGNED else 0.0
+            out[name] = Interval(max(low, floor), max(high, floor))
+        if "calibration" in out:
+            null = self.calibrations_of_calibrated(n_resamples, rng)
+            if known["calibration"] <= float(np.quantile(null, level)):
+                out["calibration"] = Interval(0.0, max(out["calibration"].high, known["calibration"]))
+        return out
+
+    def _derived(self, parts: dict[str, Any]) -> dict[str, float]:
+        """All parts, also those that follow from others."""
+        found = Decomposition(**parts, score="", estimator="", n_samples=len(self.codes))
+        return {name: getattr(found, name) for name in PARTS}
+
+    def calibrations_of_calibrated(self, n_draws: int, rng: np.random.Generator) -> FloatArray:
+        """The calibration that these scores would show if they were true: labels are drawn from them.
+
+        Those of a group hang together as the residuals do: by normal latents of one correlation, the largest of any
+        class against the rest; what a latent makes of several classes depends on their order, which is drawn too.
+        """
+        from scipy.special import ndtr
+
+        n, k = self.stated.shape
+        running, order = np.cumsum(self.stated, axis=1)[:, :-1], np.arange(k)
+        held, units = self._correlation, self.units
+        out = np.empty(n_draws)
+        for i in range(n_draws):
+            if units is None or held == 0:
+                place = rng.random((n, 1))
+            else:
+                shared = np.sqrt(held) * rng.standard_normal(units.copies.size)[units.of_row]
+                place = ndtr(shared + np.sqrt(1 - held) * rng.standard_normal(n))[:, None]
+                if k > 2:
+                    order = rng.permutation(k)
+                    running = np.cumsum(self.stated[:, order], axis=1)[:, :-1]
+            codes = order[(place > running).sum(axis=1)]
+            out[i] = replace(self, codes=codes, true=None).parts()["calibration"]
+        return out
+
+    @property
+    def _correlation(self) -> float:
+        """Largest correlation of the latents of one class against the rest; of two classes one is enough."""
+        if self.units is None:
+            return 0.0
+        k = self.stated.shape[1]
+        stated = np.clip(self.stated, _CLIP, 1 - _CLIP)
+        return max(
+            latent_correlation(stated[:, i], self.codes == i, self.units, whole=self.integral)
+            for i in (range(k) if k > 2 else [1])
+        )
+
+
+def realised(rule: ScoringRule, p: FloatArray, codes: AnyArray) -> FloatArray:
+    """Losses; of Brier's score also where rows do not sum to 1, for frequencies were found class by class."""
+    if not isinstance(rule, Brier):
+        return rule.losses(p, codes)
+    own = np.take_along_axis(p, codes[:, None], axis=1)[:, 0]
+    # Of two classes the other one is as far off.
+    whole = 2 * (1 - own) ** 2 if p.shape[1] == 2 else np.einsum("ij,ij->i", p, p) - 2 * own + 1
+    return np.asarray(whole if rule.scale == "sum" else whole / 2)
+
+
+def equal_vectors(stated: FloatArray) -> Observer:
+    """Frequencies of rows with equal probability vectors."""
+    k = stated.shape[1]
+    _, cell = np.unique(stated, axis=0, return_inverse=True)
+    cell = cell.reshape(-1)
+    m = int(cell.max()) + 1
+
+    def observer(codes: AnyArray, weights: FloatArray) -> tuple[FloatArray, None]:
+        sums = np.bincount(cell * k + codes, weights=weights, minlength=m * k).reshape(m, k)
+        whole = sums.sum(axis=1, keepdims=True)
+        return np.divide(sums, whole, out=np.zeros(sums.shape), where=whole > 0)[cell], None
+
+    return observer
+
+
+def isotonic(stated: FloatArray) -> Observer:
+    """Isotonic regression, class by class; scores are sorted here, once."""
+    columns = _columns_of(stated)
+    found = {c: RowsByScore.of(stated[:, c]) for c in columns}
+    return lambda codes, weights: (_joined([one.fit(codes == c, weights) for c, one in found.items()]), None)
+
+
+def binned(stated: FloatArray, bins: Binned, weights: FloatArray, *, eps: float, integral: bool) -> Observer:
+    """Frequencies and mean scores of bins, class by class."""
+    slots = {}
+    for c in _columns_of(stated):
+        edges = bins._edges(Problem(stated[:, c], np.zeros(len(stated)), weights, integral, eps=eps))
+        slots[c] = np.clip(edges.slots(stated[:, c], eps) - 1, 0, edges.n_bins - 1)
+
+    def observer(codes: AnyArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        observed = [_slot_means(slot, (codes == c).astype(np.float64), weights) for c, slot in slots.items()]
+        return _joined(observed), _joined([_slot_means(slot, stated[:, c], weights) for c, slot in slots.items()])
+
+    return observer
+
+
+def _columns_of(stated: FloatArray) -> list[int]:
+    """Classes that frequencies are found for: of two the second."""
+    return [1] if stated.shape[1] == 2 else list(range(stated.shape[1]))
+
+
+def _joined(columns: list[FloatArray]) -> FloatArray:
+    """Columns side by side; of two classes the first is the rest."""
+    return np.column_stack([1 - columns[0], columns[0]] if len(columns) == 1 else columns)
+
+
+def _slot_means(slot: AnyArray, values: FloatArray, weights: FloatArray) -> FloatArray:
+    whole = np.bincount(slot, weights=weights)
+    means = np.divide(np.bincount(slot, weights=weights * values), whole, out=np.zeros(whole.shape), where=whole > 0)
+    return np.asarray(means[slot])
