@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from calibrant.benchmark import Config
+from calibrant.benchmark.experiment import Store
 from calibrant.benchmark.pool import NOTIONS, truth_of
-from calibrant.benchmark.storage import Store
 from calibrant.data.problem import Problem
 
 from .reading import Experiment, draw, experiments

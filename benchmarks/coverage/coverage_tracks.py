@@ -23,9 +23,9 @@ import numpy as np
 from joblib import Parallel, delayed
 
 import calibrant as cal
-from calibrant.benchmark.storage import replacing
 from calibrant.benchmark.tracks import TrackDistribution, distributions
 from calibrant.data.problem import Problem
+from calibrant.data.writing import replacing
 from calibrant.estimators.base import ErrorDraws
 from calibrant.measure import posterior
 from calibrant.measure.question import Question

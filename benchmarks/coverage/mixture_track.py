@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from calibrant.benchmark.config import Distribution
+from calibrant.benchmark.experiment import Store
 from calibrant.benchmark.pool import NOTIONS, Pool, truth_of
-from calibrant.benchmark.storage import Store
 from calibrant.benchmark.tracks import ExactTruth
 from calibrant.data.problem import Problem
 

@@ -15,7 +15,7 @@ import numpy as np
 
 import calibrant as cal
 from calibrant import calibrators as c
-from calibrant.benchmark.storage import replacing
+from calibrant.data.writing import replacing
 
 from .. import arguments
 

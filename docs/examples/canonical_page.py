@@ -17,8 +17,7 @@ from benchmark_parts.stats import table
 from matplotlib import pyplot as plt
 from pictures import COLORS, OURS, TRUTH, look, name_ends, save, sizes_axis
 
-from calibrant.benchmark.canonical import CURVES, TRIALS
-from calibrant.benchmark.canonical.canonical_runner import CanonicalConfig
+from calibrant.benchmark.canonical import CURVES, TRIALS, CanonicalConfig
 from calibrant.measure.estimation import canonical_default
 
 #: Short name, colour and line of every curve: a family has one colour.

@@ -16,8 +16,8 @@ from benchmark_parts.stats import Number, table
 from matplotlib import pyplot as plt
 from pictures import COLORS, OTHER, OURS, look, name_ends, save, sizes_axis
 
-from calibrant.benchmark.canonical import rate, run_convergence, run_sharpness
-from calibrant.benchmark.canonical.convergence import SIZES
+from calibrant.benchmark.convergence import SIZES, rate, run_convergence
+from calibrant.benchmark.sharpness import run_sharpness
 
 #: Words in tables, words in pictures, colour and line.
 STYLE = {

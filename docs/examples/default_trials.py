@@ -16,7 +16,7 @@ from benchmark_parts.stats import table
 from benchmark_parts.trials import TRIALS, config, entries, known_sign
 
 from calibrant.benchmark import paper_curves, run
-from calibrant.benchmark.storage import Store
+from calibrant.benchmark.experiment import Store
 
 _HEAD = """# Candidates for the default
 

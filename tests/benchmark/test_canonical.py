@@ -18,15 +18,16 @@ from calibrant.benchmark.canonical import (
     CURVES,
     PUBLISHED,
     TRIALS,
+    CanonicalConfig,
     CanonicalEntry,
-    entries,
+    CanonicalItem,
+    estimates,
+    evaluation_set,
     published,
+    read,
     run_canonical,
-    run_sharpness,
 )
-from calibrant.benchmark.canonical.canonical_runner import CanonicalConfig, CanonicalItem, estimates, evaluation_set
-from calibrant.benchmark.canonical.entries import read
-from calibrant.benchmark.canonical.sharpness import POINT, simulate, squares
+from calibrant.benchmark.sharpness import POINT, run_sharpness, simulate, squares
 from calibrant.cli.commands import app
 
 SMALL = {"sizes": (60, 2000), "other_sizes": (40,), "most_sets": 3, "n_jobs": 1}
@@ -39,7 +40,7 @@ def small(tmp_path_factory):
     """A small run, with truths from an eighth of the vectors."""
     folder = tmp_path_factory.mktemp("canonical")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(entries, "_DRAWS", entries._BLOCK)
+        patch.setattr(canonical, "_DRAWS", canonical._BLOCK)
         return folder, run_canonical(folder, estimators=FEW, **SMALL)
 
 
@@ -160,8 +161,8 @@ def test_a_killed_run_ends_with_the_same_results(small, tmp_path):
     _, frame = small
     code = (
         "from calibrant.benchmark.canonical import *\n"
-        "from calibrant.benchmark.canonical import entries\n"
-        "entries._DRAWS = entries._BLOCK\n"
+        "from calibrant.benchmark import canonical\n"
+        "canonical._DRAWS = canonical._BLOCK\n"
         "few = {'default': CURVES['default'], 'query-cross-residual-1': TRIALS['query-cross-residual-1']}\n"
         f"run_canonical({str(tmp_path)!r}, estimators=few, **{SMALL!r})"
     )

@@ -5,9 +5,19 @@ import pytest
 from scipy.stats import dirichlet
 
 import calibrant as cal
-from calibrant.benchmark.canonical import PUBLISHED, convergence, rate, run_convergence
-from calibrant.benchmark.canonical.canonical_runner import CanonicalItem, evaluation_set
-from calibrant.benchmark.canonical.convergence import BANDWIDTH, BINNED, KERNELS, estimates, limits, repeats, spread_out
+from calibrant.benchmark import convergence
+from calibrant.benchmark.canonical import PUBLISHED, CanonicalItem, evaluation_set
+from calibrant.benchmark.convergence import (
+    BANDWIDTH,
+    BINNED,
+    KERNELS,
+    estimates,
+    limits,
+    rate,
+    repeats,
+    run_convergence,
+    spread_out,
+)
 
 SHARPENED, CALIBRATED = PUBLISHED[:2]
 

@@ -11,8 +11,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.benchmark import forget
-from calibrant.benchmark.experiment import Experiment
-from calibrant.benchmark.storage import Store
+from calibrant.benchmark.experiment import Experiment, Store
 from calibrant.benchmark.track_runner import run_tracks
 
 

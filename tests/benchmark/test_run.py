@@ -41,7 +41,7 @@ import os, signal, sys
 import polars as pl
 import calibrant as cal
 from calibrant.benchmark import Config, Entry, run
-from calibrant.benchmark.storage import Store
+from calibrant.benchmark.experiment import Store
 
 TINY = Config(classes=(2, 3), dimensions=(2,), mixtures=1, trainings=1, train_size=60, pool=9000, rows=6000,
               sizes=(30, 100), sets=20, seed=3)

@@ -12,8 +12,8 @@ import numpy as np
 import polars as pl
 
 from calibrant.benchmark import OURS, Config, load, paper_curves
+from calibrant.benchmark.experiment import Store
 from calibrant.benchmark.runner import DISTRIBUTION, MIXTURE
-from calibrant.benchmark.storage import Store
 
 from .stats import Number, Resampler, median
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from calibrant import Binned, EmpiricalBayes
 from calibrant.benchmark import Config, Entry
+from calibrant.benchmark.experiment import Store
 from calibrant.benchmark.pool import TRUTH_BINS, signs_of, truth_of
-from calibrant.benchmark.storage import Store
 from calibrant.data.problem import Problem
 from calibrant.estimators import Component, CrossFit, Density, Estimator, Parametric, Prior, ResidualKernel, laplace
 from calibrant.estimators.empirical_bayes import TYPICAL, rank_cells

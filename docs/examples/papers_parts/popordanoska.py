@@ -255,7 +255,7 @@ def figure_2a() -> str:
     "Rates of convergence", "bias of the plug-in falls as 1/n, an error as 1/√n", "[convergence.md](convergence.md)"
 )
 def rates() -> str:
-    from calibrant.benchmark.canonical import rate
+    from calibrant.benchmark.convergence import rate
 
     with (RUNS / "convergence.csv").open(encoding="utf-8") as lines:
         rows = [r for r in csv.DictReader(lines) if r["distribution"] == "k4-sharpened"]

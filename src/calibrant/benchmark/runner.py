@@ -14,10 +14,9 @@ from ..data.types import AnyArray, FloatArray
 from ..estimators import Estimator
 from .config import Config, Distribution
 from .curves import OURS, Entries, Entry, as_entries, paper_curves
-from .experiment import Experiment, check_jobs, definitions_of, spread
+from .experiment import Experiment, Store, check_jobs, definitions_of, need_polars, spread
 from .pool import NOTIONS, draw_pool
 from .read import STATISTICS, Row, read_pool
-from .storage import Store, need_polars
 
 if TYPE_CHECKING:
     import polars as pl

@@ -17,9 +17,8 @@ from ..data.types import FloatArray
 from ..estimators.base import Estimator
 from .config import check_sizes, described
 from .curves import OURS, Entries, Entry, as_entries, paper_curves
-from .experiment import Experiment, definitions_of
+from .experiment import Experiment, Store, definitions_of
 from .read import Row, estimates_of, statistics
-from .storage import Store
 from .tracks import TRACKS, TrackDistribution, distributions
 
 if TYPE_CHECKING:

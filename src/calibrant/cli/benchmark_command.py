@@ -107,7 +107,8 @@ def tracks(options: BenchmarkOptions, names: Sequence[str]) -> None:
 
 def canonical(options: BenchmarkOptions) -> None:
     """Track "canonical": estimates beside the truth, and the bias of sharpness at a point."""
-    from ..benchmark.canonical import run_canonical, run_default, run_sharpness
+    from ..benchmark.canonical import run_canonical, run_default
+    from ..benchmark.sharpness import run_sharpness
 
     show = options.shown("--show with --track canonical", _CANONICAL)
     folder = options.folder("canonical")

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import gammaln, softmax
 
-from ...data.checks import check_int, check_positive
-from ...data.types import FloatArray
-from ..config import check_sizes
-from ..experiment import Experiment
-from .canonical_runner import CanonicalItem
+from ..data.checks import check_int, check_positive
+from ..data.types import FloatArray
+from .canonical import CanonicalItem, published
+from .config import check_sizes
 from .convergence import spread_out
-from .entries import published
+from .experiment import Experiment
 
 if TYPE_CHECKING:
     import polars as pl

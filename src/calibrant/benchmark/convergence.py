@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...data.checks import check_int, check_positive
-from ...data.problem import VectorProblem
-from ...data.types import AnyArray, FloatArray
-from ...estimators import DirichletKernel, SimplexBinned
-from ...estimators.norm import vector_power
-from ...estimators.simplex_kernel import Simplex, around
-from ..config import check_sizes
-from ..experiment import Experiment
-from .canonical_runner import CanonicalItem, evaluation_set
-from .entries import PUBLISHED, VectorDistribution
+from ..data.checks import check_int, check_positive
+from ..data.problem import VectorProblem
+from ..data.types import AnyArray, FloatArray
+from ..estimators import DirichletKernel, SimplexBinned
+from ..estimators.norm import vector_power
+from ..estimators.simplex_kernel import Simplex, around
+from .canonical import PUBLISHED, CanonicalItem, VectorDistribution, evaluation_set
+from .config import check_sizes
+from .experiment import Experiment
 
 if TYPE_CHECKING:
     import polars as pl
@@ -141,7 +140,7 @@ def limits(distribution: VectorDistribution, bits: int) -> dict[tuple[str, str],
 
 def _binned_limit(binned: SimplexBinned, probs: FloatArray, mean: FloatArray, norm: float) -> float:
     """The same of cells."""
-    from ...estimators.simplex import simplex_cells
+    from ..estimators.simplex import simplex_cells
 
     if not isinstance(binned.n_bins, int):
         raise TypeError(f"only a fixed number of cuts has a limit; got {binned!r}")
