@@ -1,10 +1,10 @@
 """How far a call is: a bar on the terminal or in the notebook, from its third second on.
 
-Whatever a user calls opens a call (``working``, which :func:`calibrant.data.public_function.verb` does for every verb),
-and loops inside of it say how far they are (``counted``, ``progress_bar``). The outermost call is shown with its first
-loop, so there is one bar at most, by a thread that sleeps for the first two seconds. It is for the eyes of whoever
-waits: shown where standard error is a terminal or the cell of a notebook, in the main thread of the main process, and
-where rich is there; never in files, pipes, captured output, tests and workers.
+Whatever a user calls opens a call (``working``, which :func:`calibrant.data.public_function.verb` does for every
+public function), and loops inside of it say how far they are (``counted``, ``progress_bar``). The outermost call
+is shown with its first loop, so there is one bar at most, by a thread that sleeps for the first two seconds. It is for
+the eyes of whoever waits: shown where standard error is a terminal or the cell of a notebook, in the main thread of the
+main process, and where rich is there; never in files, pipes, captured output, tests and workers.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from time import perf_counter, sleep
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib import import_module
+from time import perf_counter
 from typing import Any, TypeVar
-
-from .progress_bars import Bar, NotebookBar, TerminalBar
 
 T = TypeVar("T")
 
@@ -35,43 +34,21 @@ def working(title: str, *, shown: bool | None = None) -> Iterator[None]:
     ``shown``: None after two seconds where somebody can see it, True at once, False not at all. What is within another
     call is part of that one, which True and False then are about.
     """
-    call = _opened(title, shown)
+    global _call
+    if not _in_main_thread() or (shown is None and (_call is not None or not _is_visible())):
+        yield
+        return
+    outer = _call
+    call = _call = _Call(title) if outer is None else outer
+    call.hide()
+    if shown is not False:
+        call.show(at_once=bool(shown))
     try:
         yield
     finally:
-        if call is not None:
-            _close(call)
-
-
-@contextmanager
-def progress_bar(title: str, total: int, *, shown: bool | None = None) -> Iterator[Callable[[int], None]]:
-    """Yields what advances the bar by some steps; ``shown`` as of :func:`working`."""
-    with working(title, shown=shown):
-        call = _mine()
-        if call is None:
-            yield lambda steps: None
-            return
-        loop = call.begin(title, total)
-        try:
-            yield loop.advance
-        finally:
-            call.end(loop)
-
-
-def counted(items: Iterable[T], title: str, total: int | None = None) -> Iterator[T]:
-    """The items, one after the other, each a step of the call that is going on; ``total`` is their number."""
-    call = _mine()
-    if call is None:
-        yield from items
-        return
-    # Items without a length come with a total: who gives neither is told by len.
-    loop = call.begin(title, len(items) if total is None else total)  # type: ignore[arg-type]
-    try:
-        for item in items:
-            yield item
-            loop.done += 1
-    finally:
-        call.end(loop)
+        if outer is None:
+            _call = None
+            call.hide()
 
 
 @dataclass(slots=True, eq=False)
@@ -86,101 +63,162 @@ class _Loop:
         self.done += number
 
 
-@dataclass(slots=True, eq=False)
+@contextmanager
+def _loop(title: str, total: int) -> Iterator[_Loop]:
+    """A loop of the call that is going on, if any."""
+    call, loop = _call if _in_main_thread() else None, _Loop(title, total)
+    if call is None:
+        yield loop
+        return
+    call.loops.append(loop)
+    try:
+        yield loop
+    finally:
+        call.last = loop
+        if loop in call.loops:
+            call.loops.remove(loop)
+
+
+@contextmanager
+def progress_bar(title: str, total: int, *, shown: bool | None = None) -> Iterator[Callable[[int], None]]:
+    """Yields what advances the bar by some steps; ``shown`` as of :func:`working`."""
+    with working(title, shown=shown), _loop(title, total) as loop:
+        yield loop.advance
+
+
+def counted(items: Iterable[T], title: str, total: int | None = None) -> Iterator[T]:
+    """The items, one after the other, each a step of the call that is going on; ``total`` is their number."""
+    # Items without a length come with a total: who gives neither is told by len.
+    with _loop(title, len(items) if total is None else total) as loop:  # type: ignore[arg-type]
+        for item in items:
+            yield item
+            loop.done += 1
+
+
 class _Call:
-    """The outermost call, and the loops that are going on in it; ``bar`` is None where nothing is to be shown."""
+    """The outermost call, the loops that are going on in it, and the thread that draws it."""
 
-    title: str
-    bar: Bar | None
-    forced: bool = False
-    began: float = field(default_factory=perf_counter)
-    loops: list[_Loop] = field(default_factory=list)
+    def __init__(self, title: str) -> None:
+        self.title = title
+        self.began = perf_counter()
+        self.loops: list[_Loop] = []
+        self.last: _Loop | None = None
+        self.bar: _Bar | None = None
+        self.thread: threading.Thread | None = None
+        self._ended = threading.Event()
 
-    def begin(self, title: str, total: int) -> _Loop:
-        loop = _Loop(title, total)
-        self.loops.append(loop)
-        if self.forced:
-            self.draw()
-        return loop
+    def show(self, *, at_once: bool) -> None:
+        """Draw it from now on and leave the last picture, or after some seconds and until it is hidden."""
+        if at_once:
+            import_module("rich")  # who asks for a bar is told that it is missing
+        self._ended = threading.Event()
+        self.thread = threading.Thread(target=self._draw, args=(at_once,), name="calibrant progress", daemon=True)
+        self.thread.start()
 
-    def end(self, loop: _Loop) -> None:
-        if self.forced:
-            self.draw()
-        if loop in self.loops:
-            self.loops.remove(loop)
+    def hide(self) -> None:
+        """Stop drawing it; nothing is left when this returns."""
+        self._ended.set()
+        if self.thread is not None:
+            self.thread.join()
 
-    def draw(self) -> None:
-        """Show the first loop that has steps to count, if any."""
-        with _lock:
-            if self.bar is None or self is not _call:
-                return
-            loop = next((one for one in tuple(self.loops) if one.total > 1 or self.forced), None)
+    def _draw(self, at_once: bool) -> None:
+        ended = self._ended
+        if not at_once and ended.wait(DELAY):
+            return
+        with suppress(ImportError, OSError, ValueError):  # no rich; a terminal that went away, a file that was closed
+            bar = _Bar(stays=at_once)
             try:
-                if loop is None:
-                    self.bar.draw(self.title, 0, None, self.began)
-                else:
-                    about = loop.title if loop.title == self.title else f"{self.title}: {loop.title}"
-                    self.bar.draw(about, loop.done, loop.total, self.began)
-            except (ImportError, OSError, ValueError):  # no rich; a terminal that went away, a file that was closed
-                self.bar = None
-                if self.forced:
-                    raise
+                self._draw_on(bar, at_once)
+                self.bar = bar
+                while not ended.wait(OFTEN):
+                    self._draw_on(bar, at_once)
+                self._draw_on(bar, at_once)  # how it ended, where that stays
+            finally:
+                bar.close()
+
+    def _draw_on(self, bar: _Bar, at_once: bool) -> None:
+        """The first loop that has steps to count, if any."""
+        loop = next((one for one in tuple(self.loops) if one.total > 1 or at_once), self.last if at_once else None)
+        if loop is None:
+            bar.draw(self.title, 0, None, self.began)
+        else:
+            title = loop.title if loop.title == self.title else f"{self.title}: {loop.title}"
+            bar.draw(title, loop.done, loop.total, self.began)
+
+
+class _Bar:
+    """What rich draws: on a terminal, or in the cell of a notebook by a display that is updated (it needs no widgets).
+
+    ``stays`` leaves the last picture, also in a file; else nothing is left.
+    """
+
+    def __init__(self, *, stays: bool) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        self._title: tuple[str, int | None] | None = None
+        self._handle: Any = None
+        self._progress = Progress(
+            *(TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[steps]}")),
+            *(TimeElapsedColumn(), TextColumn("{task.fields[left]}"), TimeRemainingColumn()),
+            console=Console(file=sys.stderr),
+            auto_refresh=False,
+            transient=not stays,
+            get_time=perf_counter,
+            speed_estimate_period=600.0,
+            redirect_stdout=False,  # what others print is not caught: it would be lost where they change sys.stdout
+            redirect_stderr=False,
+        )
+
+    def draw(self, title: str, done: int, total: int | None, began: float) -> None:
+        """Show what goes on, how far it is and since when; without a ``total`` only that it goes on."""
+        progress = self._progress
+        if self._title != (title, total):
+            for task in progress.task_ids:
+                progress.remove_task(task)
+            progress.add_task(title, total=total, steps="", left="" if total is None else "left")
+            progress.tasks[0].start_time = began
+            self._title = title, total
+        progress.update(progress.task_ids[0], completed=done, steps="" if total is None else f"{done}/{total}")
+        if not _in_notebook():
+            progress.start()
+            progress.refresh()
+            return
+        table = progress.make_tasks_table(progress.tasks)
+        if self._handle is None:
+            self._handle = import_module("IPython.display").DisplayHandle()
+            self._handle.display(table)
+        else:
+            self._handle.update(table)
+
+    def close(self) -> None:
+        """Take it away, but for what stays."""
+        if self._handle is not None:
+            self._handle.update({"text/plain": ""}, raw=True)
+        elif self._title is not None:
+            self._progress.stop()
 
 
 _call: _Call | None = None
-_lock = threading.RLock()
-_begun = threading.Event()
-_watcher: threading.Thread | None = None
-
-
-def _opened(title: str, shown: bool | None) -> _Call | None:
-    """The call that begins, or None where it is part of another or where there is nobody to see it."""
-    global _call
-    if not _in_main_thread() or (shown is None and _call is not None):
-        return None
-    bar = None if shown is False else _bar(shown)
-    if _call is not None:
-        _call.bar, _call.forced = (bar, True) if shown else (None, False)
-        return None
-    if bar is None and shown is None:
-        return None
-    _call = call = _Call(title, bar, bool(shown))
-    if bar is not None:
-        _watch()
-    return call
-
-
-def _close(call: _Call) -> None:
-    global _call
-    with _lock:
-        _call = None
-        if call.bar is not None:
-            call.bar.close()
-
-
-def _mine() -> _Call | None:
-    """The call that is going on, where this is its thread."""
-    return _call if _call is not None and _in_main_thread() else None
 
 
 def _in_main_thread() -> bool:
     return threading.get_ident() == threading.main_thread().ident
 
 
-def _bar(shown: bool | None) -> Bar | None:
-    """Where the call can be seen, if it can."""
+def _in_notebook() -> bool:
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    notebook = getattr(shell, "kernel", None) is not None and type(sys.stderr).__module__.startswith("ipykernel")
-    if shown:
-        return NotebookBar() if notebook else TerminalBar(sys.stderr, stays=True)
-    if not notebook and not _is_terminal(sys.stderr):
-        return None
+    return getattr(shell, "kernel", None) is not None and type(sys.stderr).__module__.startswith("ipykernel")
+
+
+def _is_visible() -> bool:
+    """Whether somebody sees a call that did not ask to be shown."""
+    if not _in_notebook() and not _is_terminal(sys.stderr):
+        return False
     processes: Any = sys.modules.get("multiprocessing.process")
     if processes is not None and processes.current_process().name != "MainProcess":
-        return None
-    if "PYTEST_CURRENT_TEST" in os.environ or os.environ.get(VARIABLE, "").lower() in OFF:
-        return None
-    return NotebookBar() if notebook else TerminalBar(sys.stderr)
+        return False
+    return "PYTEST_CURRENT_TEST" not in os.environ and os.environ.get(VARIABLE, "").lower() not in OFF
 
 
 def _is_terminal(stream: Any) -> bool:
@@ -188,36 +226,3 @@ def _is_terminal(stream: Any) -> bool:
         return bool(stream.isatty())
     except (AttributeError, ValueError):  # none at all, or one that was closed
         return False
-
-
-def _watch() -> None:
-    """Wake the thread that draws, or start it: it sleeps while nothing goes on, so quick calls cost next to nothing."""
-    global _watcher
-    if _watcher is None:
-        _watcher = threading.Thread(target=_watching, name="calibrant progress", daemon=True)
-        _watcher.start()
-    if not _begun.is_set():
-        _begun.set()
-
-
-def _watching() -> None:
-    while True:
-        _begun.wait()
-        while (call := _call) is not None:
-            left = call.began + DELAY - perf_counter()
-            if left <= 0:
-                call.draw()
-            sleep(max(left, OFTEN))
-        _begun.clear()
-        if _call is not None:  # begun in between
-            _begun.set()
-
-
-def _forget() -> None:
-    """In a process that was forked, where the thread that draws is not."""
-    global _call, _watcher, _lock
-    _call, _watcher, _lock = None, None, threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
