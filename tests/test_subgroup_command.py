@@ -97,7 +97,6 @@ def test_plot_and_exit_code(path, tmp_path, capsys):
         (("--by", "w", "--weight", "w"), "column of labels or of weights"),
         (("--by", "age", "--test", "z"), "test must be one of"),
         (("--by", "age", "--level", "95"), "level must lie"),
-        (("--by", "y_prob", "--prob", "age"), "more than 200 different values"),
         (("--by", "age", "--plot", "x.gif"), "--plot must name a file ending in .png, .pdf, .svg"),
         (("--by", "age", "--plot", "nowhere/x.png"), "there is no folder nowhere"),
     ],

@@ -12,10 +12,10 @@ from scipy.special import expit, logit
 from scipy.stats import binom, chi2, false_discovery_control, norm
 
 import calibrant as cal
-from calibrant.comparison.subgroups.membership import read_subgroups
-from calibrant.comparison.subgroups.rows import ProblemRows
-from calibrant.comparison.subgroups.statistics import characteristic_pmf, gap_interval, outcomes_pmf, subgroup_pvalue
-from calibrant.comparison.subgroups.subgroup_sums import PooledMap, SubgroupSums, heterogeneity
+from calibrant.comparison.subgroups.build import SubgroupsOfRows
+from calibrant.comparison.subgroups.heterogeneity import PooledMap, SubgroupTotals, heterogeneity
+from calibrant.comparison.subgroups.membership import Subgroups, read_subgroups
+from calibrant.comparison.subgroups.statistics import gap_intervals, outcomes_pmf, subgroup_pvalues
 from calibrant.data.problem import Problem
 from calibrant.significance.cumulative_sums import range_survival
 from calibrant.significance.kuiper import kuiper_pvalue
@@ -32,13 +32,25 @@ def sample(n=600, seed=0, off="c"):
     return (rng.random(n) < np.where(group == off, p**2, p)).astype(int), p, group
 
 
-def rows_of(y, p, w=None, *, integral=True):
-    return ProblemRows.of(Problem(np.asarray(p, dtype=float), np.asarray(y), w, integral))
+def cells_of(y, p, w=None, *, integral=True, codes=None, groups=None):
+    """Cells of subgroups, of one where no codes are given."""
+    codes = np.zeros(len(p), dtype=int) if codes is None else np.asarray(codes)
+    column = Subgroups("subgroup", codes, tuple(range(int(codes.max()) + 1)))
+    problem = Problem(np.asarray(p, dtype=float), np.asarray(y), w, integral)
+    return SubgroupsOfRows.of(problem, column, groups).cells
 
 
-def compared(rows, codes, n_groups, rng, pooled=None):
-    pooled = PooledMap.of(rows) if pooled is None else pooled
-    return heterogeneity(rows, codes, pooled, SubgroupSums.of(rows, [(codes, n_groups)], pooled)[0], rng)
+def gap_interval(y, p, w=None, *, integral=True, level=0.95):
+    return tuple(gap_intervals(cells_of(y, p, w, integral=integral), level)[0])
+
+
+def subgroup_pvalue(y, p, test, n_resamples, rng):
+    return subgroup_pvalues(cells_of(y, p), test, n_resamples, rng)[0]
+
+
+def compared(cells, rng, pooled=None):
+    pooled = PooledMap.of(cells) if pooled is None else pooled
+    return heterogeneity(cells, pooled, SubgroupTotals.of(cells, pooled), cells.scores.size, rng)
 
 
 # Groups ----------------------------------------------------------------------------------------------------
@@ -100,13 +112,6 @@ def test_groups_are_judged(by, error, message):
         read_subgroups(by, 3)
 
 
-def test_too_many_groups():
-    with pytest.raises(ValueError, match="more than 200 different values"):
-        read_subgroups(np.arange(300), 300)
-    with pytest.raises(ValueError, match="more than 200 different values"):
-        read_subgroups(np.arange(300) / 7, 300)
-
-
 # Laws, intervals, tests ---------------------------------------------------------------------------------------------
 
 
@@ -118,16 +123,17 @@ def test_law_of_a_sum_of_outcomes():
         o = (bits >> np.arange(12)) & 1
         wanted[o.sum()] += np.prod(np.where(o, p, 1 - p))
     np.testing.assert_allclose(outcomes_pmf(p), wanted, rtol=1e-11)
-    for n in (1, 2, 11, 12):
-        np.testing.assert_allclose(characteristic_pmf(p[:n]), outcomes_pmf(p[:n]), atol=1e-14)
+    both = np.stack([p[:11], np.append(p[:8], np.zeros(3))])
+    np.testing.assert_allclose(outcomes_pmf(both)[0], outcomes_pmf(p[:11]), rtol=1e-12)
+    np.testing.assert_allclose(outcomes_pmf(both)[1, :9], outcomes_pmf(p[:8]), rtol=1e-12)
 
 
 def test_exact_interval_is_clopper_and_pearson_for_equal_scores():
     for hits in (0, 3, 20):
-        rows = rows_of(np.arange(20) < hits, np.full(20, 0.3))
         low = 0.0 if hits == 0 else brentq(lambda q, k=hits: binom.sf(k - 1, 20, q) - 0.025, 1e-9, 1 - 1e-9)
         high = 1.0 if hits == 20 else brentq(lambda q, k=hits: binom.cdf(k, 20, q) - 0.025, 1e-9, 1 - 1e-9)
-        assert gap_interval(rows, 0.95) == pytest.approx((low - 0.3, high - 0.3), abs=1e-6)
+        found = gap_interval(np.arange(20) < hits, np.full(20, 0.3))
+        assert found == pytest.approx((low - 0.3, high - 0.3), abs=1e-8)
 
 
 def test_score_interval_is_wilsons_for_equal_scores():
@@ -135,22 +141,21 @@ def test_score_interval_is_wilsons_for_equal_scores():
     share = hits / n
     centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z / (1 + z**2 / n) * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    found = gap_interval(rows_of(np.arange(n) < hits, np.full(n, 0.1)), 0.9)
+    found = gap_interval(np.arange(n) < hits, np.full(n, 0.1), level=0.9)
     assert found == pytest.approx((centre - half - 0.1, centre + half - 0.1), abs=1e-6)
 
 
 def test_intervals_of_odd_groups():
     # An outcome that the scores call impossible: no odds explain it, and the interval still holds the gap.
-    rows = rows_of([1, 0, 1], [0.0, 0.4, 0.6])
-    low, high = gap_interval(rows, 0.95)
-    assert low < rows.gap <= high
-    assert np.isnan(gap_interval(rows_of([1, 0], [1.0, 0.0]), 0.95).low)
+    low, high = gap_interval([1, 0, 1], [0.0, 0.4, 0.6])
+    assert low < 1 / 3 <= high
+    assert np.isnan(gap_interval([1, 0], [1.0, 0.0])[0])
     y, p, _ = sample(60)
     w = np.random.default_rng(0).integers(0, 4, 60)
-    one = gap_interval(rows_of(y, p, w.astype(float)), 0.95)
-    assert one == pytest.approx(gap_interval(rows_of(np.repeat(y, w), np.repeat(p, w)), 0.95))
+    one = gap_interval(y, p, w.astype(float))
+    assert one == pytest.approx(gap_interval(np.repeat(y, w), np.repeat(p, w)))
     v = np.random.default_rng(1).random(60)
-    half, whole = (gap_interval(rows_of(y, p, c * v, integral=False), 0.95) for c in (0.1, 7.0))
+    half, whole = (gap_interval(y, p, c * v, integral=False) for c in (0.1, 7.0))
     assert half == pytest.approx(whole, abs=1e-6)
 
 
@@ -161,22 +166,22 @@ def test_coverage_of_gaps(n):
     for _ in range(repetitions):
         p = rng.beta(1, 6, n)
         right = expit(0.4 + 0.8 * logit(p))
-        low, high = gap_interval(rows_of(rng.random(n) < right, p), 0.9)
+        low, high = gap_interval(rng.random(n) < right, p, level=0.9)
         held += low <= (right - p).mean() <= high
     assert held / repetitions > 0.9 - 3 * np.sqrt(0.09 / repetitions)
     assert n < 200 or held / repetitions < 0.9 + 3 * np.sqrt(0.09 / repetitions)
 
 
 def test_gap_test_is_exact_or_normal():
-    rows = rows_of(np.arange(30) < 9, np.full(30, 0.15))
+    nine = np.arange(30) < 9, np.full(30, 0.15)
     wanted = min(1, 2 * min(binom.cdf(9, 30, 0.15), binom.sf(8, 30, 0.15)))
     rng = np.random.default_rng(0)
-    assert subgroup_pvalue(rows, "in-the-large", 99, rng) == pytest.approx(wanted)
+    assert subgroup_pvalue(*nine, "in-the-large", 99, rng) == pytest.approx(wanted)
     y, p, _ = sample(3000)
     z = (y - p).sum() / np.sqrt((p * (1 - p)).sum())
-    assert subgroup_pvalue(rows_of(y, p), "in-the-large", 99, rng) == pytest.approx(2 * norm.sf(abs(z)))
-    assert np.isnan(subgroup_pvalue(rows_of([1, 0] * 1500, [1.0, 0.0] * 1500), "in-the-large", 99, rng))
-    assert subgroup_pvalue(rows_of([0, 0] * 1500, [1.0, 0.0] * 1500), "in-the-large", 99, rng) == 0
+    assert subgroup_pvalue(y, p, "in-the-large", 99, rng) == pytest.approx(2 * norm.sf(abs(z)))
+    assert np.isnan(subgroup_pvalue([1, 0] * 1500, [1.0, 0.0] * 1500, "in-the-large", 99, rng))
+    assert subgroup_pvalue([0, 0] * 1500, [1.0, 0.0] * 1500, "in-the-large", 99, rng) == 0
 
 
 def slow_range(y, p, w):
@@ -247,9 +252,9 @@ def test_corrections():
 def test_heterogeneity_is_the_score_test():
     y, p, group = sample(2000, 3)
     codes = np.searchsorted(["a", "b", "c"], group)
-    rows = rows_of(y, p)
-    pooled = PooledMap.of(rows)
-    found = compared(rows, codes, 3, np.random.default_rng(0))
+    cells = cells_of(y, p, codes=codes)
+    pooled = PooledMap.of(cells)
+    found = compared(cells, np.random.default_rng(0))
     columns, chance = pooled.at(p)
     # The information matrix of curve and two intercepts, whole, and its Schur complement.
     x = np.column_stack([columns, codes == 1, codes == 2]).astype(float)
@@ -261,10 +266,10 @@ def test_heterogeneity_is_the_score_test():
     assert found.df == 2
     assert found.pvalue == pytest.approx(chi2.sf(found.statistic, 2))
     assert found.pvalue < 1e-4
-    assert abs(columns.T @ (y - chance)).max() < 1e-5
-    few = compared(rows_of(y[:60], p[:60]), codes[:60], 3, np.random.default_rng(0), pooled)
+    assert abs(columns.T @ (y - chance)).max() < 1e-4  # of cells of scores
+    few = compared(cells_of(y[:60], p[:60], codes=codes[:60]), np.random.default_rng(0), pooled)
     assert "1999 draws" in few.name
-    single = compared(rows, np.zeros(2000, dtype=int), 1, np.random.default_rng(0))
+    single = compared(cells_of(y, p), np.random.default_rng(0))
     assert np.isnan(single.pvalue)
     assert "one subgroup" in single.warnings[0]
 
@@ -278,7 +283,7 @@ def test_size_of_heterogeneity_with_other_mixes_of_scores(n):
         codes = rng.choice(3, n, p=[0.6, 0.3, 0.1])
         p = np.where(codes == 0, rng.beta(1, 3, n), rng.random(n))
         y = rng.random(n) < expit(0.5 + 0.6 * logit(p))  # off, but for all groups alike
-        found = compared(rows_of(y, p), codes, 3, rng)
+        found = compared(cells_of(y, p, codes=codes), rng)
         rejected += found.pvalue <= 0.1
     assert rejected / repetitions < 0.1 + 3 * np.sqrt(0.09 / repetitions)
 
@@ -297,7 +302,7 @@ def test_numbers_are_those_of_each_group_by_itself():
         assert g.base_rate == pytest.approx(np.average(y[mine], weights=w[mine]))
         assert g.mean_probability == pytest.approx(np.average(p[mine], weights=w[mine]))
         assert g.gap == pytest.approx(g.base_rate - g.mean_probability)
-        assert g.gap_interval == pytest.approx(gap_interval(rows_of(y[mine], p[mine], w[mine], integral=False), 0.95))
+        assert g.gap_interval == pytest.approx(gap_interval(y[mine], p[mine], w[mine], integral=False))
         one = cal.estimate(y[mine], p[mine], sample_weight=w[mine], estimator=cal.Binned(5), random_state=1)
         assert g.error == pytest.approx(one.value)
         assert g.error_interval == pytest.approx(one.interval, abs=0.03)
@@ -399,8 +404,8 @@ def test_family_wise_error_of_calibrated_groups():
         p = rng.beta(0.7, 2, 240)
         y = (rng.random(240) < p).astype(int)
         for test in wrong:
-            each = [rows_of(y[group == g], p[group == g]) for g in np.unique(group)]
-            pvalues = np.array([subgroup_pvalue(rows, test, 199, rng) for rows in each])
+            codes = np.unique(group, return_inverse=True)[1]
+            pvalues = subgroup_pvalues(cells_of(y, p, codes=codes), test, 199, rng)
             wrong[test] += bool((holm(pvalues) <= 0.1).any())
     for count in wrong.values():
         assert count / repetitions < 0.1 + 3 * np.sqrt(0.09 / repetitions)

@@ -5,10 +5,10 @@ import pytest
 from scipy.stats import norm, t
 
 import calibrant as cal
-from calibrant.comparison.subgroups.rows import ProblemRows
-from calibrant.comparison.subgroups.statistics import subgroup_pvalue
-from calibrant.comparison.subgroups.subgroup_sums import SubgroupSums, gap_covariance
-from calibrant.data.problem import Problem
+from calibrant.comparison.subgroups.heterogeneity import SubgroupTotals, difference_variance
+from calibrant.comparison.subgroups.statistics import subgroup_pvalues
+
+from .test_subgroups import cells_of
 
 CHEAP = {"estimator": cal.Binned(5), "n_resamples": 199}
 
@@ -43,17 +43,18 @@ def test_pvalues_of_rows_in_groups_against_all_signs(test, weighted):
     signs = np.array(np.meshgrid(*[[-1, 1]] * 9)).reshape(9, -1)
     observed = statistic((y - p).astype(float)) * (1 - 1e-9)
     want = np.mean([statistic(scale * s[group] * (y - p)) >= observed for s in signs.T])
-    rows = ProblemRows.of(Problem(p, y, w, integral=not weighted), group)
-    got = subgroup_pvalue(rows, test, 9999, np.random.default_rng(0))
-    assert got == pytest.approx(want, abs=4 * np.sqrt(want * (1 - want) / 9999) + 1e-4)
+    cells = cells_of(y, p, w, integral=not weighted, groups=group)
+    (got,) = subgroup_pvalues(cells, test, 9999, np.random.default_rng(0))
+    assert got == pytest.approx(want, abs=4 * want / np.sqrt(500) + 1e-4)  # drawing ends with the 500th as large
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_gaps_of_subgroups_that_share_groups(weighted):
     y, p, group, by = hospitals()
     w = np.random.default_rng(2).random(y.size) if weighted else np.ones(y.size)
-    rows = ProblemRows.of(Problem(p, y, w if weighted else None, integral=not weighted), group)
-    (sums,) = SubgroupSums.of(rows, [(by, 3)], None)
+    about = {"w": w if weighted else None, "integral": not weighted, "groups": group}
+    cells = cells_of(y, p, codes=by, **about)
+    totals = SubgroupTotals.of(cells, None)
     gap = np.array([np.average((y - p)[by == s], weights=w[by == s]) for s in range(3)])
     each = np.array(
         [
@@ -61,15 +62,19 @@ def test_gaps_of_subgroups_that_share_groups(weighted):
             for g in range(24)
         ]
     )
-    np.testing.assert_allclose(gap_covariance(rows, by, sums), each.T @ each * 24 / 23, rtol=1e-9)
-    one = ProblemRows.of(Problem(p, y, w if weighted else None, integral=not weighted), group)
+    shared = each.T @ each * 24 / 23
+    own = np.maximum(totals.gap_variance * cells.design, np.diag(shared))
+    for i, j in ((0, 1), (2, 0)):
+        wanted = own[i] + own[j] - 2 * shared[i, j]
+        assert difference_variance(cells, totals, i, j) == pytest.approx(wanted, rel=1e-9)
+    (design,) = cells_of(y, p, **about).design
     mean = np.average(y - p, weights=w)
     total = np.array([(w * (y - p - mean))[group == g].sum() for g in range(24)])
     n = y.size
     plain = (w**2 * (y - p - mean) ** 2).sum() * n / (n - 1)
     mass = np.bincount(group, w)
     few = (t.ppf(0.975, mass.sum() ** 2 / (mass**2).sum() - 1) / norm.ppf(0.975)) ** 2
-    assert one.design == pytest.approx((total**2).sum() * 24 / 23 / plain * few, rel=1e-9)
+    assert design == pytest.approx((total**2).sum() * 24 / 23 / plain * few, rel=1e-9)
 
 
 def test_groups_widen_intervals_and_raise_pvalues():

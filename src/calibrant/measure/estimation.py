@@ -202,13 +202,14 @@ def estimate(
     )
     interval = given.interval(asked.reduction, asked.question, rng)
     found = (
-        _answered(asked, n_resamples, rng) if interval is None else _assumed(asked, given, interval, n_resamples, rng)
+        answered(asked, n_resamples, rng) if interval is None else _assumed(asked, given, interval, n_resamples, rng)
     )
     _known(found.value, asked.estimator, asked.question.n_samples, asked.question.notion)
     return found
 
 
-def _answered(asked: Query, n_resamples: int, rng: np.random.Generator) -> Estimate:
+def answered(asked: Query, n_resamples: int, rng: np.random.Generator) -> Estimate:
+    """The number, with the interval that its estimator gives."""
     question, chosen, reduction = asked.question, asked.estimator, asked.reduction
     if reduction.design is not None and not isinstance(chosen, CellEstimator | SimplexBinned):
         raise TypeError(

@@ -1,7 +1,9 @@
-"""`subgroup_calibration`: the public function."""
+"""`subgroup_calibration`: the public function; and the one engine that reports on subgroups, of rows or of sums."""
 
 from __future__ import annotations
 
+import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -10,23 +12,31 @@ from typing import Any, Unpack
 import numpy as np
 
 from ...data.checks import check_choice, check_int, check_level, check_resamples
-from ...data.predictions import Predictions
+from ...data.dependence import design_effects, design_parts
 from ...data.problem import Problem
-from ...data.progress import counted
+from ...data.progress import progress_bar
 from ...data.public_function import InputOptions, verb
 from ...data.types import AnyArray, FloatArray, IntArray, Interval, Label, RandomState
 from ...data.validation import as_predictions
-from ...estimators import Estimator
+from ...estimators import CellEstimator, Estimator
+from ...estimators.base import ErrorDraws, FittedPosterior
+from ...exceptions import UndefinedErrorWarning
 from ...measure.curve_from_sums import describe
-from ...measure.estimation import estimate, resolve_estimator
-from ...notions import Notion, Target, as_notion, only_problem
+from ...measure.estimation import POSTERIOR, Query, answered, resolve_estimator
+from ...measure.intervals import invert, sums_paths
+from ...measure.posterior import credible
+from ...measure.question import Question
+from ...notions import Notion, as_notion, only_problem
 from ...significance.multiple import benjamini_hochberg, holm
-from .membership import Subgroups, read_subgroups
+from .cells import SubgroupCells
+from .heterogeneity import PooledMap, SubgroupTotals, difference_variance, heterogeneity
+from .membership import Subgroups, names_of, read_subgroups
 from .result import Subgroup, SubgroupColumn, SubgroupDifference, SubgroupReport
-from .rows import ProblemRows
-from .statistics import gap_interval, subgroup_pvalue
-from .subgroup_sums import PooledMap, SubgroupSums, gap_covariance, heterogeneity
+from .statistics import gap_intervals, subgroup_pvalues
 
+#: Subgroups up to which intervals of errors have as many draws as one of :func:`estimate`, which those are, and those
+#: of more subgroups.
+FEW_SUBGROUPS, N_DRAWS, FEW_DRAWS = 50, 400, 80
 TESTS = {"kuiper": "Kuiper's, of residuals", "in-the-large": "of the gap"}
 ADJUSTMENTS = ("holm", "bh", "none")
 
@@ -94,7 +104,7 @@ def subgroup_calibration(
     Raises
     ------
     ValueError, TypeError
-        For bad input; for a column of more than 200 subgroups.
+        For bad input.
 
     Notes
     -----
@@ -135,179 +145,281 @@ def subgroup_calibration(
     >>> bool(found.columns[0].heterogeneity.pvalue < 0.001)
     True
     """
-    check_choice("test", test, TESTS)
-    check_choice("adjust", adjust, ADJUSTMENTS)
+    check = SubgroupOptions.judged(test, level, adjust, min_size, n_resamples)
     p = as_predictions(y_true, y_prob, **inputs)
     chosen = as_notion(notion, p)
     problem = only_problem(chosen, p)
     reader = resolve_estimator(estimator, problem, chosen.name)
     columns = read_subgroups(by, p.n_samples)
     (target,) = chosen.targets(p)
+    groups = p.groups
     if target.rows is not None:
         columns = [replace(column, codes=column.codes[target.rows]) for column in columns]
-    together = p.groups if p.groups is None or target.rows is None else p.groups[target.rows]
-    work = _Work(
-        p=_Alone.predictions(problem, together),
-        notion=_Alone(chosen.name, problem.domain, problem.label),
-        reader=reader,
-        test=test,
-        level=check_level(level),
-        min_size=check_int("min_size", min_size, 0),
-        n_resamples=check_resamples(n_resamples),
-        n_subgroups=sum(len(column.values) for column in columns),
-        rng=np.random.default_rng(random_state),
-    )
-    found = list(work.columns(columns))
-    pvalues = np.array([subgroup.pvalue for column in found for subgroup in column.subgroups])
-    corrected = {"holm": holm(pvalues), "bh": benjamini_hochberg(pvalues), "none": pvalues}
-    finished, start = [], 0
-    for column in found:
-        subgroups = []
-        for subgroup in column.subgroups:
-            ours = {name: float(values[start]) for name, values in corrected.items()}
-            subgroups.append(replace(subgroup, adjusted=ours[adjust], holm=ours["holm"], bh=ours["bh"]))
-            start += 1
-        finished.append(replace(column, subgroups=tuple(subgroups)))
-    return SubgroupReport(
-        columns=tuple(finished),
-        test=TESTS[test],
-        adjust=adjust,
-        notion=chosen.name,
-        estimator=describe(reader),
-        label=problem.label,
-        level=work.level,
-        n_samples=p.n_samples,
-    )
+        groups = None if groups is None else groups[target.rows]
+    rows = (SubgroupsOfRows.of(problem, column, groups) for column in columns)
+    about = (chosen.name, problem.label, p.n_samples)
+    return assess(list(rows), reader, about, check, np.random.default_rng(random_state))
 
 
 @dataclass(frozen=True)
-class _Alone(Notion):
-    """One problem of another notion by itself, so that subgroups of its rows can be estimated."""
+class SubgroupOptions:
+    """What is asked of subgroups; see :func:`subgroup_calibration`."""
 
-    name: str  # type: ignore[misc]  # of the other notion
-    domain: tuple[float, float]
-    label: Label
+    test: str
+    level: float
+    adjust: str
+    min_size: int
+    n_resamples: int
 
-    @staticmethod
-    def predictions(problem: Problem, groups: IntArray | None) -> Predictions:
-        """Scores as probabilities of the outcome."""
-        p = Predictions(problem.scores, problem.outcomes, problem.weights, (0, 1), 1, problem.eps)
-        return replace(p, groups=groups)
-
-    def targets(self, predictions: Predictions) -> Iterator[Target]:
-        """The same scores and outcomes, where they came from."""
-        yield Target(predictions.probs, 1, domain=self.domain, label=self.label)
+    @classmethod
+    def judged(cls, test: Any, level: Any, adjust: Any, min_size: Any, n_resamples: Any) -> SubgroupOptions:
+        """The options, if they are what they should be."""
+        check_choice("test", test, TESTS)
+        check_choice("adjust", adjust, ADJUSTMENTS)
+        size = check_int("min_size", min_size, 0)
+        return cls(test, check_level(level), adjust, size, check_resamples(n_resamples))
 
 
 @dataclass(frozen=True, eq=False)
-class _Work:
-    """What all subgroups have in common."""
+class SubgroupProblems(ABC):
+    """The subgroups of one column as problems side by side: all that a report on them reads.
 
-    p: Predictions
-    notion: _Alone
-    reader: Estimator
-    test: str
-    level: float
-    min_size: int
-    n_resamples: int
-    n_subgroups: int
-    rng: np.random.Generator
+    Attributes
+    ----------
+    name : str
+        Of the column.
+    values : tuple
+        Of the subgroups, sorted.
+    n_samples : ndarray of shape (G,)
+        Rows of each.
+    held : ndarray of int
+        The subgroups with weight, which alone have cells and sums.
+    cells : SubgroupCells
+    design : float
+        Design effect of the mean residual of all rows.
+    """
 
-    def columns(self, columns: Sequence[Subgroups]) -> Iterator[SubgroupColumn]:
-        """One column after the other; p-values not yet corrected."""
-        rows = self._rows(self.p)
-        pooled = PooledMap.of(rows)
-        partitions, weighty = [], []
+    name: str
+    values: tuple[Label, ...]
+    n_samples: IntArray
+    held: IntArray
+    cells: SubgroupCells
+    design: float
+
+    @abstractmethod
+    def parts(self, estimator: CellEstimator) -> Iterator[Any]:
+        """Sums that an estimator reads, of some subgroups after others."""
+
+    @abstractmethod
+    def each(self) -> Iterator[Problem]:
+        """Rows of each subgroup, for estimators that do not read sums."""
+
+
+@dataclass(frozen=True, eq=False)
+class SubgroupsOfRows(SubgroupProblems):
+    """Those of rows, sorted by subgroup once: a subgroup's are a slice."""
+
+    problem: Problem
+
+    @classmethod
+    def of(cls, problem: Problem, column: Subgroups, groups: IntArray | None) -> SubgroupsOfRows:
+        """Rows by the subgroups of a column; those without weight do not count."""
+        n_samples = np.bincount(column.codes, minlength=len(column.values))
+        codes, p = column.codes, replace(problem, design=None, effects=None, starts=None)
+        if p.weights is not None and not p.weights.all():
+            used = p.weights > 0
+            p = replace(p, scores=p.scores[used], outcomes=p.outcomes[used], weights=p.weights[used])
+            codes, groups = codes[used], None if groups is None else groups[used]
+        number = np.bincount(codes, minlength=len(column.values))
+        held = np.flatnonzero(number)
+        # Sixteen bits at most are sorted by counting.
+        order = np.argsort(codes.astype(np.uint16) if number.size <= 1 << 16 else codes, kind="stable")
+        weights = None if p.weights is None else p.weights[order]
+        starts = np.concatenate([[0], np.cumsum(number[held])])
+        p = replace(p, scores=p.scores[order], outcomes=p.outcomes[order], weights=weights, starts=starts)
+        mean, design = None, 1.0
+        if groups is not None:
+            groups = groups[order]
+            mean = design_effects(p, groups, (1.0,))
+            design = float(design_effects(replace(p, starts=None), groups, (1.0,))[0])
+            effects = design_parts(p, groups)
+            p = replace(p, design=tuple(effects[:, 0].tolist()), effects=effects)
+        cells = SubgroupCells.of_rows(p, groups, mean)
+        return cls(column.name, column.values, n_samples, held, cells, design, p)
+
+    def parts(self, estimator: CellEstimator) -> Iterator[Any]:
+        """Sums of tiles of rows."""
+        return (estimator.summarize(tile) for tile in self.problem.tiles())
+
+    def each(self) -> Iterator[Problem]:
+        """One subgroup after the other."""
+        return iter(self.problem)
+
+
+def assess(
+    columns: Sequence[SubgroupProblems],
+    reader: Estimator,
+    about: tuple[str, Label, int],
+    options: SubgroupOptions,
+    rng: np.random.Generator,
+) -> SubgroupReport:
+    """Report on the subgroups of some columns; ``about`` are the notion, the class, and the number of rows."""
+    notion, label, n_samples = about
+    total = sum(len(column.values) for column in columns)
+    smallest = (1 - options.level) / max(total, 1)
+    n_draws = N_DRAWS if total <= FEW_SUBGROUPS else FEW_DRAWS
+    found: list[SubgroupColumn] = []
+    with progress_bar("subgroups", total) as advance:
         for column in columns:
-            codes = column.codes if self.p.weights is None else column.codes[self.p.weights > 0]
-            held = np.flatnonzero(np.bincount(codes, minlength=len(column.values)))
-            partitions.append((codes if held.size == len(column.values) else np.searchsorted(held, codes), held.size))
-            weighty.append(held)
-        all_sums = SubgroupSums.of(rows, partitions, pooled)
-        for column, held, (codes, _), sums in zip(columns, weighty, partitions, all_sums, strict=True):
-            # Sorted by subgroups once: rows of a subgroup are a slice, in the order in which they came.
-            order = np.argsort(column.codes, kind="stable")
-            parts = np.split(order, np.cumsum(np.bincount(column.codes, minlength=len(column.values)))[:-1])
-            each = counted(
-                zip(column.names, column.values, parts, strict=True), f"subgroups of {column.name}", len(parts)
+            asked = Question(notion, 1.0, options.level, (label,), (1.0,), "power", False, 0, 0.0)
+            errors = _errors(column, reader, asked, n_draws, rng)
+            pvalues = subgroup_pvalues(column.cells, options.test, options.n_resamples, rng, smallest)
+            found.append(_column(column, errors, pvalues, options, smallest, rng))
+            advance(len(column.values))
+    every = np.array([subgroup.pvalue for column in found for subgroup in column.subgroups])
+    corrected = {"holm": holm(every), "bh": benjamini_hochberg(every), "none": every}
+    each = iter(zip(*(corrected[name].tolist() for name in (options.adjust, "holm", "bh")), strict=True))
+    finished = []
+    for one in found:
+        subgroups = [
+            replace(subgroup, adjusted=adjusted, holm=by_holm, bh=bh)
+            for subgroup, (adjusted, by_holm, bh) in zip(one.subgroups, each, strict=False)
+        ]
+        finished.append(replace(one, subgroups=tuple(subgroups)))
+    return SubgroupReport(
+        columns=tuple(finished),
+        test=TESTS[options.test],
+        adjust=options.adjust,
+        notion=notion,
+        estimator=describe(reader),
+        label=label,
+        level=options.level,
+        n_samples=n_samples,
+    )
+
+
+def _errors(
+    column: SubgroupProblems, reader: Estimator, question: Question, n_draws: int, rng: np.random.Generator
+) -> FloatArray:
+    """Calibration error of each subgroup with weight, and the ends of its interval, (H, 3)."""
+    sizes = (column.cells.size / column.cells.design).tolist()
+    asked = [
+        replace(question, n_samples=n, size=size)
+        for n, size in zip(column.n_samples[column.held].tolist(), sizes, strict=True)
+    ]
+    if isinstance(reader, CellEstimator):
+        found = _errors_of_sums(column, reader, asked, n_draws, rng)
+    else:
+        queries = (Query(problem, reader, own) for problem, own in zip(column.each(), asked, strict=True))
+        estimates = (answered(query, n_draws, rng) for query in queries)
+        found = np.array([(e.value, *e.interval) for e in estimates])
+    if np.isnan(found[:, 0]).any():
+        none = int(np.isnan(found[:, 0]).sum())
+        text = f"{reader!r} gives no number for {none} of {len(found)} subgroups of {column.name}: it needs more rows"
+        warnings.warn(text, UndefinedErrorWarning, stacklevel=5)
+    return found
+
+
+def _errors_of_sums(
+    column: SubgroupProblems, reader: CellEstimator, asked: Sequence[Question], n_draws: int, rng: np.random.Generator
+) -> FloatArray:
+    powers: list[float] = []
+    intervals: list[Interval] = []
+    for sums in column.parts(reader):
+        fit = reader.fit(sums)
+        some = asked[len(powers) : len(powers) + len(sums)]
+        powers += fit.powers(1.0).tolist()
+        if isinstance(fit, FittedPosterior):
+            drawn = fit.draws(1.0, POSTERIOR * n_draws, rng)
+            each = (
+                ErrorDraws(v[None], o[None], drawn.corrected) for v, o in zip(drawn.powers, drawn.log_odds, strict=True)
             )
-            subgroups = [self._subgroup(*about) for about in each]
-            yield SubgroupColumn(
-                column.name,
-                tuple(subgroups),
-                heterogeneity(rows, codes, pooled, sums, self.rng),
-                self._largest(
-                    [subgroups[code] for code in held],
-                    sums.gap,
-                    self._gaps(rows, codes, sums, [parts[k] for k in held]),
-                ),
-            )
+            intervals += [credible(one, own).interval for one, own in zip(each, some, strict=True)]
+        else:
+            noise = [np.random.default_rng(seed) for seed in rng.integers(2**63, size=len(some))]
+            paths = sums_paths(reader, sums, 1.0, n_draws, noise)
+            intervals += [invert([path], own, 1.0)[0] for path, own in zip(paths, some, strict=True)]
+    value, (low, high) = np.array(powers), np.array(intervals).T
+    # What is told as error and interval lies within it: see `estimate`.
+    shown = np.maximum(value, 0.0)
+    return np.stack([value, np.fmin(low, shown), np.fmax(high, shown)], axis=-1)
 
-    def _rows(self, p: Predictions) -> ProblemRows:
-        return ProblemRows.of(only_problem(self.notion, p), p.groups)
 
-    def _gaps(self, rows: ProblemRows, codes: AnyArray, sums: SubgroupSums, parts: Sequence[AnyArray]) -> FloatArray:
-        """Covariances of the gaps of subgroups, (S, S)."""
-        if rows.groups is None:
-            return np.diag(sums.gap_variance)
-        found = gap_covariance(rows, codes, sums)
-        designs = np.array([self._rows(self.p.subset(index)).design for index in parts])
-        np.fill_diagonal(found, np.maximum(sums.gap_variance * designs, np.diag(found)))
-        return found
-
-    def _subgroup(self, name: str, value: Any, index: AnyArray) -> Subgroup:
-        p = self.p.subset(index)
-        if not index.size or (p.weights is not None and not p.weights.any()):
-            return _weightless(name, value, index.size)
-        rows = self._rows(p)
-        found = estimate(p, None, notion=self.notion, estimator=self.reader, level=self.level, random_state=self.rng)
-        warnings = []
-        if index.size < self.min_size:
-            warnings.append(f"{index.size} rows, fewer than {self.min_size}: little can be said")
-        smallest = (1 - self.level) / self.n_subgroups
-        pvalue = subgroup_pvalue(rows, self.test, self.n_resamples, self.rng, smallest)
-        if rows.groups is not None and 2.0 ** (1 - (few := int(rows.groups.max()) + 1)) > smallest:
-            warnings.append(f"rows of {few} groups: no p-value can be below {2.0 ** (1 - few):.2g}")
-        if np.isnan(pvalue):
-            warnings.append("all scores are 0 or 1, and all are right: there is nothing to test")
-        nan = float("nan")
-        return Subgroup(
-            name=name,
-            value=value,
-            n_samples=int(index.size),
-            base_rate=float(rows.weights @ rows.outcomes / rows.total),
-            mean_probability=float(rows.weights @ rows.scores / rows.total),
-            gap=rows.gap,
-            gap_interval=gap_interval(rows, self.level),
-            error=found.value,
-            error_interval=found.interval,
+def _column(
+    column: SubgroupProblems,
+    errors: FloatArray,
+    pvalues: FloatArray,
+    options: SubgroupOptions,
+    smallest: float,
+    rng: np.random.Generator,
+) -> SubgroupColumn:
+    """The subgroups of a column beside each other; p-values not yet corrected."""
+    cells = column.cells
+    pooled = PooledMap.of(cells, column.design)
+    totals = SubgroupTotals.of(cells, pooled)
+    intervals, names, nan = gap_intervals(cells, options.level), names_of(column.values), float("nan")
+    few_groups = _few_groups(cells)
+    nothing = Interval(nan, nan)
+    subgroups = [
+        Subgroup(name, value, n, nan, nan, nan, nothing, nan, nothing, nan, nan, nan, nan, ("all rows have weight 0",))
+        for name, value, n in zip(names, column.values, column.n_samples.tolist(), strict=True)
+    ]
+    numbers = (totals.weight, cells.added(cells.weights * cells.outcomes), cells.added(cells.weights * cells.scores))
+    rows = zip(column.held.tolist(), *(v.tolist() for v in (*numbers, intervals, errors, pvalues)), strict=True)
+    for i, (place, weight, outcomes, scores, gap_interval, error, pvalue) in enumerate(rows):
+        notes = []
+        if column.n_samples[place] < options.min_size:
+            notes.append(f"{column.n_samples[place]} rows, fewer than {options.min_size}: little can be said")
+        if few_groups is not None and 2.0 ** (1 - (few := int(few_groups[i]))) > smallest:
+            notes.append(f"rows of {few} groups: no p-value can be below {2.0 ** (1 - few):.2g}")
+        if pvalue != pvalue:
+            notes.append("all scores are 0 or 1, and all are right: there is nothing to test")
+        subgroups[place] = replace(
+            subgroups[place],
+            base_rate=outcomes / weight,
+            mean_probability=scores / weight,
+            gap=float(totals.gap[i]),
+            gap_interval=Interval(*gap_interval),
+            error=error[0],
+            error_interval=Interval(*error[1:]),
             pvalue=pvalue,
-            adjusted=nan,
-            holm=nan,
-            bh=nan,
-            warnings=tuple(warnings),
+            warnings=tuple(notes),
         )
+    return SubgroupColumn(
+        column.name,
+        tuple(subgroups),
+        heterogeneity(cells, pooled, totals, int(column.n_samples[column.held].sum()), rng),
+        _largest(column, totals, [subgroups[place] for place in column.held], options),
+    )
 
-    def _largest(
-        self, subgroups: Sequence[Subgroup], every_gap: FloatArray, covariance: FloatArray
-    ) -> SubgroupDifference | None:
-        """Of all pairs of subgroups that are large enough, or of all subgroups if fewer than two are."""
-        among = np.array(
-            [i for i, subgroup in enumerate(subgroups) if subgroup.n_samples >= self.min_size], dtype=np.intp
-        )
-        among = among if among.size >= 2 else np.arange(len(subgroups))
-        if among.size < 2:
-            return None
-        gaps, covariance = every_gap[among], covariance[np.ix_(among, among)]
-        high, low = int(np.argmax(gaps)), int(np.argmin(gaps))
-        if high == low:
-            high = 1 - low if low < 2 else 0
-        value = float(gaps[high] - gaps[low])
-        variance = covariance[high, high] + covariance[low, low] - 2 * covariance[high, low]
-        reach = _all_pairs(self.level, gaps.size) * float(np.sqrt(variance))
-        return SubgroupDifference(
-            subgroups[among[high]].name, subgroups[among[low]].name, value, Interval(value - reach, value + reach)
-        )
+
+def _few_groups(cells: SubgroupCells) -> AnyArray | None:
+    """Groups of dependent rows in each subgroup."""
+    if cells.groups is None:
+        return None
+    pairs = np.unique(np.stack([cells.subgroup, cells.groups]), axis=1)
+    return np.bincount(pairs[0], minlength=cells.n_subgroups)
+
+
+def _largest(
+    column: SubgroupProblems, totals: SubgroupTotals, subgroups: Sequence[Subgroup], options: SubgroupOptions
+) -> SubgroupDifference | None:
+    """Of all pairs of subgroups that are large enough, or of all subgroups if fewer than two are."""
+    among = np.flatnonzero(column.n_samples[column.held] >= options.min_size)
+    among = among if among.size >= 2 else np.arange(len(subgroups))
+    if among.size < 2:
+        return None
+    gaps = totals.gap[among]
+    high, low = int(np.argmax(gaps)), int(np.argmin(gaps))
+    if high == low:
+        high = 1 - low if low < 2 else 0
+    first, second = int(among[high]), int(among[low])
+    value = float(gaps[high] - gaps[low])
+    variance = difference_variance(column.cells, totals, first, second)
+    reach = _all_pairs(options.level, gaps.size) * float(np.sqrt(variance))
+    return SubgroupDifference(
+        subgroups[first].name, subgroups[second].name, value, Interval(value - reach, value + reach)
+    )
 
 
 @cache
@@ -316,9 +428,3 @@ def _all_pairs(level: float, number: int) -> float:
     from scipy.stats import studentized_range
 
     return float(studentized_range.ppf(level, number, np.inf) / np.sqrt(2))
-
-
-def _weightless(name: str, value: Any, size: int) -> Subgroup:
-    nan = float("nan")
-    none = Interval(nan, nan)
-    return Subgroup(name, value, size, nan, nan, nan, none, nan, none, nan, nan, nan, nan, ("all rows have weight 0",))

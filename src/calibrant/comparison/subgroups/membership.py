@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +13,6 @@ from ...data.labels import _missing, _plain, _sort_key
 from ...data.types import AnyArray, Label
 
 MISSING, EMPTY = "(missing)", "(empty)"
-#: Subgroups in a column beyond which it is no column of subgroups.
-MOST_SUBGROUPS = 200
-#: Sixteen bits at most are sorted by counting.
-_CODE = np.uint16
 #: Rows read at a time.
 _TILE = 1 << 16
 
@@ -39,12 +36,18 @@ class Subgroups:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the subgroups, as text; those that would read alike with their kind."""
-        texts = [MISSING if v is None else str(v) or EMPTY for v in self.values]
-        return tuple(
-            f"{t} ({type(v).__name__})" if texts.count(t) > 1 and v is not None and str(v) else t
-            for t, v in zip(texts, self.values, strict=True)
-        )
+        """Of the subgroups, as text."""
+        return names_of(self.values)
+
+
+def names_of(values: Sequence[Label]) -> tuple[str, ...]:
+    """Of the values of subgroups, as text; those that would read alike with their kind."""
+    texts = [MISSING if v is None else str(v) or EMPTY for v in values]
+    number = Counter(texts)
+    return tuple(
+        f"{t} ({type(v).__name__})" if number[t] > 1 and v is not None and str(v) else t
+        for t, v in zip(texts, values, strict=True)
+    )
 
 
 def read_subgroups(by: Any, n_rows: int) -> list[Subgroups]:
@@ -157,23 +160,17 @@ class _Seen:
 
     def _number(self, value: Any) -> int:
         key = None if _missing(value) else _plain(value)
-        place = self.places.setdefault((type(key).__name__, key), len(self.places))
-        if place >= MOST_SUBGROUPS:
-            raise ValueError(
-                f"{self._shown} has more than {MOST_SUBGROUPS} different values: cut a number, such as an age, into "
-                "ranges first"
-            )
-        return place
+        return self.places.setdefault((type(key).__name__, key), len(self.places))
 
 
 def _subgroups_of(name: str, column: Any, shown: str) -> Subgroups:
     seen = _Seen(shown)
-    codes = np.concatenate([seen.codes(values).astype(_CODE) for values in _tiles(column, shown)])
+    codes = np.concatenate([seen.codes(values) for values in _tiles(column, shown)])
     try:
         known = sorted((k for k in seen.places if k[1] is not None), key=lambda k: _sort_key(k[1]))
     except TypeError as error:
         raise TypeError(f"{shown} must hold values that can name a subgroup; {error}") from None
     order = [*known, *(k for k in seen.places if k[1] is None)]
-    rank = np.empty(len(order), dtype=_CODE)
+    rank = np.empty(len(order), dtype=np.intp)
     rank[[seen.places[k] for k in order]] = np.arange(len(order))
     return Subgroups(name, rank[codes], tuple(k[1] for k in order))

@@ -1,161 +1,319 @@
-"""Statistics of one subgroup: its gap in the large with an interval, and whether it is calibrated."""
+"""Statistics of subgroups side by side: their gaps in the large with intervals, and whether they are calibrated."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 
-from ...data.types import FloatArray, IntArray, Interval
-from ...data.weights import repeats, run_starts
-from ...significance.belt.polynomial import compressed
-from ...significance.kuiper import kuiper_pvalue, ranges
-from ...significance.sign_flips import Flips
-from .rows import ProblemRows
+from ...data.types import AnyArray, FloatArray, IntArray
+from ...significance.cumulative_sums import range_survival
+from ...significance.kuiper import ranges
+from ...sums.logistic_fit import expit
+from .cells import CellTable, SubgroupCells, binomials
 
 #: Rows up to which the distribution of a sum of outcomes is worked out, in intervals and in p-values.
 _EXACT_INTERVAL, _EXACT_TEST = 200, 2000
-#: Numbers drawn at most for one subgroup's test: beyond, its limiting distribution is used.
+#: Numbers drawn at most for one subgroup's first draws: beyond, the limiting distribution is used.
 _MOST_DRAWN = 10_000_000
+#: Subgroups up to which p-values are draws alone.
+_FEW_SUBGROUPS = 50
 #: How far below ``(1 - level) / subgroups`` p-values of draws should reach, the numbers drawn for that at most, and how
 #: far they reach whatever the cost.
 _FINE, _MORE_DRAWN, _COARSE = 20, 20_000_000, 2
-#: Cells of logits within which rows of a large subgroup become two nodes each, and rows of which there must be so many:
-#: means of chances are then right to some 1e-13.
-_CELLS, _LARGE = 4096, 1 << 14
+#: Share of the draws asked for that have to be as large as what was observed for drawing to end; at least so many.
+_ENOUGH, _LEAST = 0.05, 10
+#: Numbers drawn at a time, and draws of the first round.
+_TOGETHER, _FIRST = 1 << 19, 32
 
 
-def gap_interval(rows: ProblemRows, level: float) -> Interval:
-    r"""Interval for the gap in the large: outcomes of odds :math:`e^a` times as large as stated, for which a is it?
+def gap_intervals(cells: SubgroupCells, level: float) -> FloatArray:
+    r"""Intervals (G, 2) for gaps in the large: of which a may outcomes have odds :math:`e^a` times as large as stated?
 
     Those a whose sum of outcomes is not extreme, as mean gaps: by the exact distribution of the sum up to 200 rows,
     which makes the interval conservative, else by the score test, whose variance is that of a and not of the estimate.
     Of rows in groups by the latter, with the design effect of the mean residual.
     """
-    from scipy.special import expit, logit, ndtri
+    out = np.full((cells.n_subgroups, 2), np.nan)
+    for table in cells.tables():
+        counted = table.integral and table.groups is None
+        exact: AnyArray = np.asarray(table.total <= (_EXACT_INTERVAL if counted else 0))
+        for some, found in ((exact, _exact_excess), (~exact, _normal_excess)):
+            if some.any():
+                part = table.where(some)
+                out[part.at] = _interval(part, found(part, (1 - level) / 2))
+    return out
 
-    z = logit(rows.scores)
-    if not np.isfinite(z).any():
-        return Interval(float("nan"), float("nan"))
-    tail = (1 - level) / 2
-    exact = rows.groups is None and rows.integral and rows.total <= _EXACT_INTERVAL
-    observed = float(rows.weights @ rows.outcomes)
-    k, again = round(observed), repeats(rows.weights) if exact else None
-    nodes, mass = _nodes(z, rows.weights)
-    same = rows.times is rows.weights
-    nodes_of_variance, times = (nodes, mass) if same else _nodes(z, rows.times)
 
-    def excess(a: float, side: int) -> float:
-        """Above 0 where a is too far down (side 1) or up (side -1) for what was seen."""
-        p = expit(nodes + a)
-        if exact:
-            pmf = characteristic_pmf(p[again])
-            return tail - float(pmf[k:].sum() if side == 1 else pmf[: k + 1].sum())
-        v = p if same else expit(nodes_of_variance + a)
-        spread = np.sqrt(float(times @ (v * (1 - v))) * rows.design)
-        off = side * (observed - float(mass @ p))
-        return float(off / spread + ndtri(tail)) if spread > 0 else float(np.sign(off))
+#: What is above 0 where a is too far down (side 1) or up (side -1) for what was seen: of a (R,) and a side.
+_Excess = Callable[[FloatArray, int], FloatArray]
 
-    mean = float(rows.weights @ rows.scores)
+
+def _interval(table: CellTable, excess: _Excess) -> FloatArray:
+    z = _logits(table.scores)
+    known = (np.isfinite(z) & (table.weights > 0)).any(axis=-1)
+    gap = table.residual.sum(axis=-1) / table.total
     ends = []
     for side in (1, -1):
-        a = _zero(partial(excess, side=side), side)
-        ends.append((float(mass @ expit(nodes + a)) - mean) / rows.total)
-    return Interval(min(ends[0], rows.gap), max(ends[1], rows.gap))
+        a = _zeros(lambda a, side=side: excess(a, side), len(z), side)  # type: ignore[misc]
+        ends.append((table.weights * (expit(z + a[:, None]) - table.scores)).sum(axis=-1) / table.total)
+    found = np.stack([np.minimum(ends[0], gap), np.maximum(ends[1], gap)], axis=-1)
+    return np.where(known[:, None], found, np.nan)
 
 
-def _nodes(z: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Logits and their weights; of a large subgroup fewer, over which means of smooth functions are the same."""
-    if z.size < _LARGE:
-        return z, weights
-    inner = np.isfinite(z)
-    nodes, mass = compressed(z[inner], weights[inner], _CELLS)
-    sure = [float(weights[z == end].sum()) for end in (-np.inf, np.inf)]
-    return np.concatenate([nodes, [-np.inf, np.inf]]), np.concatenate([mass, sure])
+def _logits(scores: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(scores) - np.log1p(-scores))
 
 
-def _zero(function: Callable[[float], float], side: int) -> float:
-    """Where a function that falls with side · a crosses 0; the end that it tends to if it does not within ± 60."""
-    from scipy.optimize import brentq
+def _exact_excess(table: CellTable, tail: float) -> _Excess:
+    chances = single_outcomes(table)
+    z, observed = _logits(chances), np.rint((table.weights * table.outcomes).sum(axis=-1)).astype(np.intp)[:, None]
+    k = np.arange(z.shape[-1] + 1)
 
-    low, high = -60.0, 60.0
-    first, last = function(low), function(high)
-    if first * last >= 0:
-        return high if side * (first + last) > 0 else low
-    return float(brentq(function, low, high, xtol=1e-7))
+    def excess(a: FloatArray, side: int) -> FloatArray:
+        pmf = outcomes_pmf(expit(z + a[:, None]))
+        extreme = k >= observed if side == 1 else k <= observed
+        return np.asarray(tail - np.where(extreme, pmf, 0.0).sum(axis=-1))
 
-
-def characteristic_pmf(chances: FloatArray) -> FloatArray:
-    """:func:`outcomes_pmf` by Fourier transform of its characteristic function: faster, to some 1e-15 absolutely."""
-    n = chances.size
-    turns = np.exp(-2j * np.pi * np.arange((n + 1) // 2 + 1) / (n + 1)) - 1
-    return np.asarray(np.fft.irfft(np.prod(1 + chances[:, None] * turns, axis=0), n + 1))
+    return excess
 
 
-def _flipped_pvalue(
-    rows: ProblemRows, groups: IntArray, test: str, n_draws: int, rng: np.random.Generator, smallest: float
-) -> float:
-    """p-value by signs of whole groups of rows; more draws where none of the first reaches what was observed."""
-    residual = rows.outcomes - rows.scores
-    variances = rows.scores * (1 - rows.scores)
-    if not float(rows.times @ variances) > 0:
-        return 0.0 if residual.any() else float("nan")
-    flips = Flips.of(groups, residual**2, variances, rows.weights)
-    order = np.argsort(rows.scores, kind="stable")
-    ends = np.append(run_starts(rows.scores[order])[1:], order.size) - 1
-    moved, group = (rows.weights * residual)[order], flips.group[order]
-    each = np.bincount(flips.group, rows.weights * residual)
+def _normal_excess(table: CellTable, tail: float) -> _Excess:
+    from scipy.special import ndtri
 
-    def values(signs: FloatArray) -> FloatArray:
-        return ranges(signs[:, group] * moved, ends) if test == "kuiper" else np.abs(signs @ each)
+    z, observed = _logits(table.scores), (table.weights * table.outcomes).sum(axis=-1)
 
-    near = float(values(np.ones((1, flips.n_groups)))[0]) * (1 - 1e-9)
+    def excess(a: FloatArray, side: int) -> FloatArray:
+        p = expit(z + a[:, None])
+        spread = np.sqrt((table.times * (p * (1 - p))).sum(axis=-1) * table.design)
+        off = side * (observed - (table.weights * p).sum(axis=-1))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(np.where(spread > 0, off / spread + ndtri(tail), np.sign(off)))
 
-    def reached(number: int) -> int:
-        return sum(int((values(signs) >= near).sum()) for signs in flips.signs(number, rng, order.size))
+    return excess
 
-    at_least, most = reached(n_draws), int(np.ceil(min(_FINE / smallest, _MORE_DRAWN / order.size)))
-    if at_least or most <= n_draws:
-        return (1 + at_least) / (1 + n_draws)
-    # At most what is known before, as in kuiper_pvalue.
-    return min((1 + reached(most - n_draws)) / (1 + most), 1 / (1 + n_draws))
+
+def _zeros(function: Callable[[FloatArray], FloatArray], n: int, side: int, tolerance: float = 1e-11) -> FloatArray:
+    """Where functions (n,) that fall with side · a cross 0; the end that one tends to if it does not within ± 60.
+
+    Source: Chandrupatla (1997), *A new hybrid quadratic/bisection algorithm for finding the zero of a nonlinear
+    function without using derivatives*.
+    """
+    for reach in (1.0, 60.0):
+        a, b = np.full(n, -reach), np.full(n, reach)
+        fa, fb = function(a), function(b)
+        if (fa * fb < 0).all():
+            break
+    crosses = fa * fb < 0
+    end = np.where(side * (fa + fb) > 0, 60.0, -60.0)
+    share = np.full(n, 0.5)
+    for _ in range(100):
+        x = a + share * (b - a)
+        fx = function(x)
+        same = np.sign(fx) == np.sign(fa)
+        c, fc = np.where(same, a, b), np.where(same, fa, fb)
+        b, fb = np.where(same, b, a), np.where(same, fb, fa)
+        a, fa = x, fx
+        width = np.abs(b - a)
+        if not (crosses & (width > tolerance) & (fa != 0)).any():
+            break
+        with np.errstate(divide="ignore", invalid="ignore"):
+            xi, phi = (a - b) / (c - b), (fa - fb) / (fc - fb)
+            step = fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
+            smooth = (phi**2 < xi) & ((1 - phi) ** 2 < 1 - xi) & np.isfinite(step)
+            least = np.minimum(0.5, tolerance / width)
+        share = np.clip(np.where(smooth, step, 0.5), least, 1 - least)
+    return np.where(crosses, np.where(np.abs(fa) < np.abs(fb), a, b), end)
+
+
+def single_outcomes(table: CellTable) -> FloatArray:
+    """Chances of the outcomes of each subgroup, repeats one by one, (R, N); 0 behind the last."""
+    repeats = np.rint(table.weights).astype(np.intp)
+    total = repeats.sum(axis=-1)
+    out = np.zeros((len(total), int(total.max(initial=0))))
+    out[np.arange(out.shape[1]) < total[:, None]] = np.repeat(table.scores.reshape(-1), repeats.reshape(-1))
+    return out
 
 
 def outcomes_pmf(chances: FloatArray) -> FloatArray:
-    """``P(Σ o = k)``, k = 0 … n, of independent outcomes: the product of their generating functions, two by two."""
-    parts = [np.array([1 - p, p]) for p in chances]
-    while len(parts) > 1:
-        pairs = [np.convolve(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
-        parts = pairs + ([parts[-1]] if len(parts) % 2 else [])
-    return parts[0] if parts else np.ones(1)
+    """``P(Σ o = k)``, k = 0 … n, of independent outcomes (…, n): the product of their generating functions, in pairs.
 
-
-def subgroup_pvalue(
-    rows: ProblemRows, test: str, n_resamples: int, rng: np.random.Generator, smallest: float = 1.0
-) -> float:
-    """p-value of a subgroup by one of the tests that :func:`subgroup_calibration` offers.
-
-    ``smallest``: what it is compared with, 1 - level over the number of subgroups; draws are made to reach below.
+    All terms are positive, so that tails too have all their digits.
     """
-    if rows.groups is not None:
-        return _flipped_pvalue(rows, rows.groups, test, n_resamples, rng, smallest)
-    if test == "kuiper":
-        size = rows.scores.size
-        draws = n_resamples if size * n_resamples <= _MOST_DRAWN else 0
-        more = max(min(_FINE / smallest, _MORE_DRAWN / size), _COARSE / smallest) if draws else 0
-        return kuiper_pvalue(
-            rows.scores, rows.outcomes, rows.weights, draws, rng, repeats=rows.integral, most_draws=int(np.ceil(more))
-        )
+    shape, n = chances.shape[:-1], chances.shape[-1]
+    size = 1 << max(n - 1, 0).bit_length()
+    padded = np.concatenate([chances, np.zeros((*shape, size - n))], axis=-1)
+    parts = np.stack([1 - padded, padded], axis=-1)
+    while parts.shape[-2] > 1:
+        one, other = parts[..., ::2, :], parts[..., 1::2, :]
+        degree = one.shape[-1]
+        parts = np.zeros((*one.shape[:-1], 2 * degree - 1))
+        for i in range(degree):
+            parts[..., i : i + degree] += one[..., i : i + 1] * other
+    return np.asarray(parts[..., 0, : n + 1])
+
+
+def subgroup_pvalues(
+    cells: SubgroupCells, test: str, n_resamples: int, rng: np.random.Generator, smallest: float = 1.0
+) -> FloatArray:
+    """p-values (G,) of subgroups by one of the tests that :func:`subgroup_calibration` offers; NaN without any spread.
+
+    ``smallest``: what they are compared with, 1 - level over the number of subgroups; they reach below.
+    """
+    out = np.full(cells.n_subgroups, np.nan)
+    for table in cells.tables():
+        if table.groups is not None or test == "kuiper":
+            out[table.at] = _drawn_pvalues(table, test, n_resamples, rng, smallest, cells.n_subgroups)
+            continue
+        exact: AnyArray = table.total <= (_EXACT_TEST if table.integral else 0)
+        for some, found in ((exact, _exact_pvalues), (~exact, _normal_pvalues)):
+            if some.any():
+                part = table.where(some)
+                out[part.at] = found(part)
+    return out
+
+
+def _exact_pvalues(table: CellTable) -> FloatArray:
+    chances = single_outcomes(table)
+    k, step = np.rint((table.weights * table.outcomes).sum(axis=-1)).astype(np.intp), max(1, _TOGETHER // chances.size)
+    out = np.empty(len(k))
+    for first in range(0, len(k), step):
+        some = slice(first, first + step)
+        pmf, number = outcomes_pmf(chances[some]), np.arange(chances.shape[-1] + 1)
+        below, above = number <= k[some, None], number >= k[some, None]
+        out[some] = 2 * np.minimum((pmf * below).sum(axis=-1), (pmf * above).sum(axis=-1))
+    return np.minimum(out, 1.0)
+
+
+def _normal_pvalues(table: CellTable) -> FloatArray:
     from scipy.special import ndtr
 
-    observed = float(rows.weights @ rows.outcomes)
-    if rows.integral and rows.total <= _EXACT_TEST:
-        pmf = outcomes_pmf(rows.scores[repeats(rows.weights)])
-        k = round(observed)
-        return float(min(1.0, 2 * min(pmf[: k + 1].sum(), pmf[k:].sum())))
-    spread = float(np.sqrt(rows.times @ (rows.scores * (1 - rows.scores))))
-    off = abs(observed - float(rows.weights @ rows.scores))
-    if not spread > 0:
-        return 0.0 if off > 0 else float("nan")
-    return float(2 * ndtr(-off / spread))
+    spread, off = np.sqrt(table.variance), np.abs(table.residual.sum(axis=-1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(spread > 0, 2 * ndtr(-off / spread), np.where(off > 0, 0.0, np.nan))
+
+
+#: Residuals (r, R, m) under calibration: so many, of some subgroups of a table.
+_Draw = Callable[[int, IntArray, np.random.Generator], FloatArray]
+
+
+def _drawn_pvalues(
+    table: CellTable, test: str, n_resamples: int, rng: np.random.Generator, smallest: float, n_subgroups: int
+) -> FloatArray:
+    """p-values by draws of labels, or of signs of whole groups of rows; of very many rows by the limit law.
+
+    Drawing ends for a subgroup with the draw that is the h-th as large as what was observed: ``p = h / draws``, else
+    ``(1 + those as large) / (1 + draws)`` (Besag & Clifford 1991, *Sequential Monte Carlo p-values*). With more than
+    fifty subgroups, one of which no draw was as large has the limit law's tail in place of more draws.
+    """
+    draw = _labels(table) if table.groups is None else _flipped(table, table.groups)
+    spread, size = np.sqrt(table.variance), table.scores.shape[-1]
+    observed = _statistic(table.residual[None], table.last, test)[0]
+    out = np.where(observed > 0, 0.0, np.nan)
+    some = np.flatnonzero(spread > 0)
+    labels = table.groups is None
+    if labels and size * n_resamples > _MOST_DRAWN:
+        out[some] = [range_survival(x) for x in (observed[some] / spread[some]).tolist()]
+        return out
+    many = labels and n_subgroups > _FEW_SUBGROUPS
+    more = max(min(_FINE / smallest, _MORE_DRAWN / size), _COARSE / smallest if labels else 0)
+    most = n_resamples if many else max(n_resamples, int(np.ceil(more)))
+    enough = _LEAST if many else max(_LEAST, round(_ENOUGH * n_resamples))
+    near = observed - 1e-9 * spread  # the same sum in another order
+    done, reached, first = 0, np.zeros(len(out), dtype=np.intp), _FIRST
+    while some.size and done < most:
+        number = max(1, min(first, most - done, _TOGETHER // (some.size * size)))
+        drawn = _statistic(draw(number, some, rng), table.last[some], test) >= near[some]
+        counts = reached[some] + np.cumsum(drawn, axis=0)
+        ended = counts[-1] >= enough
+        out[some[ended]] = enough / (done + 1 + np.argmax(counts[:, ended] >= enough, axis=0))
+        reached[some], done, first = counts[-1], done + number, 2 * first
+        some = some[~ended]
+    out[some] = (1 + reached[some]) / (1 + done)
+    far = some[reached[some] == 0]
+    if many and far.size:
+        out[far] = np.minimum(range_tail(table.where(far), observed[far]), out[far])
+    return out
+
+
+def _statistic(residual: FloatArray, last: AnyArray, test: str) -> FloatArray:
+    """Of residuals (r, R, m): their range as a running sum, or the size of their sum."""
+    if test == "kuiper":
+        return ranges(residual, last)
+    return np.asarray(np.abs(residual.sum(axis=-1)))
+
+
+def _labels(table: CellTable) -> _Draw:
+    """Draws of labels from the scores."""
+    trials, unit = binomials(table.weights, table.times, integral=table.integral)
+
+    def draw(number: int, some: IntArray, rng: np.random.Generator) -> FloatArray:
+        repeated, chances = trials[some], table.scores[some]
+        drawn = (rng.random((number, *chances.shape)) < chances).astype(np.float64)
+        at = np.nonzero(repeated > 1)
+        if at[0].size:
+            drawn[:, at[0], at[1]] = rng.binomial(repeated[at], chances[at], size=(number, at[0].size))
+        drawn -= repeated * chances
+        drawn[:, repeated == 0] = 0.0
+        return np.asarray(drawn * unit[some])
+
+    return draw
+
+
+def _flipped(table: CellTable, groups: IntArray) -> _Draw:
+    """Draws of the signs of whole groups, with residuals scaled to vary as the scores say: see :class:`.Flips`."""
+    squares = table.weights**2
+    happened = (squares * (table.outcomes - table.scores) ** 2).sum(axis=-1)
+    stated = (squares * table.scores * (1 - table.scores)).sum(axis=-1)
+    scale = np.sqrt(np.divide(stated, happened, out=np.ones(len(stated)), where=happened > 0))
+    residual = table.residual * scale[:, None]
+    number_of_groups = int(groups.max(initial=0)) + 1
+
+    def draw(number: int, some: IntArray, rng: np.random.Generator) -> FloatArray:
+        pairs = groups[some] + np.arange(some.size)[:, None] * number_of_groups
+        of_all, pair = np.unique(pairs, return_inverse=True)
+        signs = 2.0 * rng.integers(2, size=(number, of_all.size)) - 1
+        return np.asarray(signs[:, pair.reshape(-1)].reshape(number, *pairs.shape) * residual[some])
+
+    return draw
+
+
+def range_tail(table: CellTable, observed: FloatArray) -> FloatArray:
+    r"""Far tail of the range of running sums of residuals under calibration, (R,): four times that of the whole sum S.
+
+    Of a Brownian motion with end B the range has the tail :math:`4 P(|B| > x) - 8 P(|B| > 2x) + …`: reflection doubles
+    it twice. Here the first term stands for it, with ``P(S ≥ x) + P(S ≤ -x)`` by the saddlepoint of the labels' own
+    distribution, of which rare outcomes are far from normal.
+
+    Source: Lugannani & Rice (1980), *Saddle point approximation for the distribution of the sum of independent random
+    variables*; Feller (1951), *The asymptotic distribution of the range of sums of independent random variables*.
+    """
+    trials, unit = binomials(table.weights, table.times, integral=table.integral)
+    sides = (_sum_tail(chances, trials, unit, observed) for chances in (table.scores, 1 - table.scores))
+    return np.asarray(np.minimum(4 * sum(sides), 1.0))
+
+
+def _sum_tail(chances: FloatArray, trials: IntArray, unit: FloatArray, x: FloatArray) -> FloatArray:
+    """``P(Σ unit (outcomes - mean) ≥ x)``, (R,), for x above 0."""
+    from scipy.special import ndtr
+
+    scale = np.maximum(unit.max(axis=-1), np.finfo(float).tiny)
+    u, x = unit / scale[:, None], x / scale
+    logits = _logits(chances)
+
+    def excess(a: FloatArray) -> FloatArray:
+        """Mean of the sum tilted by t = exp(a / 4), less x."""
+        t = np.exp(a / 4)[:, None]
+        return np.asarray((trials * u * (expit(logits + u * t) - chances)).sum(axis=-1) - x)
+
+    t = np.exp(_zeros(excess, len(x), -1) / 4)[:, None]
+    tilted = expit(logits + u * t)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        each = np.logaddexp(np.log1p(-chances), np.log(chances) + u * t) - u * t * chances
+        cumulant = (trials * each).sum(axis=-1)
+        t = t[:, 0]
+        log_bound = np.minimum(cumulant - t * x, 0.0)
+        r, s = np.sqrt(-2 * log_bound), t * np.sqrt((trials * u**2 * tilted * (1 - tilted)).sum(axis=-1))
+        found = ndtr(-r) + np.exp(log_bound) / np.sqrt(2 * np.pi) * (1 / s - 1 / r)
+    return np.asarray(np.where(np.isfinite(found), np.clip(found, 0, np.exp(log_bound)), np.exp(log_bound)))

@@ -1,0 +1,202 @@
+"""`SubgroupCells`: the rows of many subgroups in fine cells of the score, which is all that their tests read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...data.problem import Problem
+from ...data.types import AnyArray, FloatArray, IntArray
+from ...data.weights import ones_or, run_starts
+from ...measure.sums_by_class import FINE, FINE_CELLS
+
+#: Numbers of a table of cells that is worked on at a time.
+_TABLE = 1 << 18
+#: So many cells a row at most are added up in a table of all; of more, rows are put in order.
+_DENSE = 2
+
+
+class CellTable(NamedTuple):
+    """Cells of some subgroups side by side, (R, m); those with fewer cells end with empty ones, of weight 0.
+
+    ``at`` (R,) are their places among all subgroups; see :class:`SubgroupCells` for the rest.
+    """
+
+    at: IntArray
+    scores: FloatArray
+    weights: FloatArray
+    outcomes: FloatArray
+    times: FloatArray
+    last: AnyArray
+    groups: IntArray | None
+    design: FloatArray
+    integral: bool
+
+    @property
+    def total(self) -> FloatArray:
+        """Sum of weights, (R,)."""
+        return np.asarray(self.weights.sum(axis=-1))
+
+    @property
+    def residual(self) -> FloatArray:
+        """Weighted outcomes minus scores, (R, m)."""
+        return self.weights * (self.outcomes - self.scores)
+
+    @property
+    def variance(self) -> FloatArray:
+        """Of each subgroup's sum of residuals if it is calibrated, (R,)."""
+        return np.asarray((self.times * self.scores * (1 - self.scores)).sum(axis=-1))
+
+    def where(self, some: AnyArray) -> CellTable:
+        """Some of the subgroups."""
+        fields: list[Any] = [v[some] if isinstance(v, np.ndarray) else v for v in self]
+        return CellTable(*fields)
+
+
+@dataclass(frozen=True, eq=False)
+class SubgroupCells:
+    """Rows of subgroups by 65536 cells of the score: those of one subgroup after another's, scores ascending.
+
+    The cells are those of an :class:`Accumulator`'s fine histogram, so that rows and the sums of a frame say the same.
+    Rows that depend on each other are not added up: each has a cell of its own.
+
+    Attributes
+    ----------
+    starts : ndarray of shape (G + 1,)
+        Where the cells of each subgroup begin, and the end of the last one's.
+    scores, outcomes : ndarray of shape (E,)
+        Mean score, and mean outcome, of a cell's rows.
+    weights, times : ndarray of shape (E,)
+        Sum of weights, and of what counts in variances: of repeats the weights, else their squares.
+    last : ndarray of bool, shape (E,)
+        Whether the next one is another cell of the score: within one there is no order.
+    integral : bool
+        Whether weights count repeats.
+    groups : ndarray of shape (E,) or None
+        Code of the group of dependent rows.
+    design : ndarray of shape (G,)
+        Design effect of each subgroup's mean residual.
+    """
+
+    starts: IntArray
+    scores: FloatArray
+    weights: FloatArray
+    outcomes: FloatArray
+    times: FloatArray
+    last: AnyArray
+    integral: bool
+    groups: IntArray | None
+    design: FloatArray
+
+    @classmethod
+    def of_sums(
+        cls,
+        n_subgroups: int,
+        key: IntArray,
+        score: FloatArray,
+        positive: FloatArray,
+        weight: FloatArray | None,
+        square: FloatArray | None,
+    ) -> SubgroupCells:
+        """Of sums of rows by keys ``subgroup · cells + cell``: of scores, outcomes, weights and their squares.
+
+        Weights are None for one each, squares where weights count repeats.
+        """
+        size = n_subgroups * FINE_CELLS
+        if size <= _DENSE * key.size:
+            every = np.bincount(key, minlength=size)
+            used: AnyArray = np.flatnonzero(every)
+            number: AnyArray = every[used]
+
+            def added(values: FloatArray) -> FloatArray:
+                return np.asarray(np.bincount(key, values, size)[used], dtype=np.float64)
+        else:
+            order = np.argsort(key)
+            first = run_starts(key[order]) if key.size else np.empty(0, np.intp)
+            used, number = key[order][first], np.diff(first, append=key.size)
+
+            def added(values: FloatArray) -> FloatArray:
+                return np.asarray(np.add.reduceat(values[order], first) if first.size else values)
+
+        total: FloatArray = number.astype(np.float64) if weight is None else added(weight)
+        starts = np.searchsorted(used, np.arange(n_subgroups + 1) * FINE_CELLS)
+        times = total if square is None else added(square)
+        each, design = np.ones(used.size, dtype=bool), np.ones(n_subgroups)
+        means = added(score) / total, added(positive) / total
+        return cls(starts, means[0], total, means[1], times, each, square is None, None, design)
+
+    @classmethod
+    def of_rows(
+        cls, problem: Problem, groups: IntArray | None = None, design: FloatArray | None = None
+    ) -> SubgroupCells:
+        """Of rows, those of one subgroup after another's; if in groups with the design effect of each subgroup."""
+        s = problem.scores.astype(np.float64, copy=False)
+        o = np.asarray(problem.outcomes, dtype=np.float64)
+        key = cell_keys(problem.row, problem.scores, problem.eps)
+        if groups is None or design is None:
+            w = problem.weights
+            square = None if w is None or problem.integral else w * w
+            return cls.of_sums(len(problem), key, s if w is None else w * s, o if w is None else w * o, w, square)
+        order = np.argsort(key, kind="stable")
+        key, w = key[order], ones_or(problem.weights, s.size)[order]
+        last = np.append(key[1:] != key[:-1], True)
+        times = w if problem.integral else w * w
+        return cls(problem.bounds, s[order], w, o[order], times, last, problem.integral, groups[order], design)
+
+    @property
+    def n_subgroups(self) -> int:
+        """Number of subgroups G."""
+        return self.starts.size - 1
+
+    @property
+    def subgroup(self) -> IntArray:
+        """The subgroup of each cell, (E,)."""
+        return np.repeat(np.arange(self.n_subgroups), np.diff(self.starts))
+
+    def added(self, values: FloatArray) -> FloatArray:
+        """Sums of values (E, …) over the cells of each subgroup, none of them without cells."""
+        return np.asarray(np.add.reduceat(values, self.starts[:-1], axis=0))
+
+    @property
+    def size(self) -> FloatArray:
+        """Effective sample size of each subgroup, (G,)."""
+        total = self.added(self.weights)
+        return total if self.integral else total**2 / self.added(self.times)
+
+    def tables(self, numbers: int = _TABLE) -> Iterator[CellTable]:
+        """Subgroups of about as many cells at a time, so many that they fill a table of ``numbers``."""
+        counts = np.diff(self.starts)
+        order = np.argsort(counts, kind="stable")
+        first = 0
+        while first < order.size:
+            # The largest comes last: as many as fit beside it.
+            fits = np.arange(1, order.size - first + 1) * counts[order[first:]] <= numbers
+            some = max(1, int(np.argmin(fits)) if not fits.all() else fits.size)
+            yield self._table(order[first : first + some], counts)
+            first += some
+
+    def _table(self, at: IntArray, counts: IntArray) -> CellTable:
+        place = np.arange(int(counts[at].max()))
+        held = place < counts[at][:, None]
+        index = np.where(held, self.starts[at][:, None] + place, 0)
+        half = np.where(held, self.scores[index], 0.5)
+        weights, outcomes, times = (np.where(held, v[index], 0.0) for v in (self.weights, self.outcomes, self.times))
+        groups = None if self.groups is None else np.where(held, self.groups[index], 0)
+        last = held & self.last[index]
+        return CellTable(at, half, weights, outcomes, times, last, groups, self.design[at], self.integral)
+
+
+def cell_keys(subgroup: IntArray, scores: FloatArray, eps: float) -> IntArray:
+    """Key ``subgroup · cells + cell`` of each row."""
+    slots = FINE.edges.slots(scores, eps).astype(np.int64)
+    return np.asarray(subgroup.astype(np.int64) * FINE_CELLS + np.clip(slots, 1, FINE_CELLS) - 1)
+
+
+def binomials(weights: FloatArray, times: FloatArray, *, integral: bool) -> tuple[IntArray, FloatArray]:
+    """Cells as so many outcomes each, and the weight of one: of repeats one each, else Kish's number of them."""
+    rows = weights if integral else np.divide(weights**2, times, out=np.zeros(times.shape), where=times > 0)
+    trials = np.rint(rows).astype(np.intp)
+    return trials, np.sqrt(times / np.maximum(trials, 1))

@@ -1,0 +1,236 @@
+"""Whether subgroups differ at the same score, from sums of their cells; and how much their gaps vary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...data.types import AnyArray, FloatArray
+from ...significance.belt.belt import fit_polynomial
+from ...significance.belt.polynomial import LogitSums
+from ...significance.result import TestResult
+from ...significance.sign_flips import Flips, share_at_least
+from ...sums.logistic_fit import expit, logits_of
+from .cells import SubgroupCells, binomials
+
+#: Cells worked on at a time: their features stay in the cache.
+_TILE = 1 << 14
+#: Information, in outcomes, below which a subgroup's score statistic is not taken for normal.
+_FEW = 10.0
+_DRAWS = 1999
+#: Numbers drawn at most, and at a time.
+_MOST_DRAWN, _TOGETHER = 40_000_000, 1 << 21
+_CLIP = 1e-6
+_DEGREE = 4
+#: Share of the largest variance of a direction below which it has none.
+_NO_VARIANCE = 1e-9
+
+
+class PooledMap(NamedTuple):
+    """Polynomial logistic curve through all rows, of which subgroups may differ; without sums a constant."""
+
+    sums: LogitSums | None
+    theta: FloatArray
+
+    @classmethod
+    def of(cls, cells: SubgroupCells, design: float = 1.0) -> PooledMap | None:
+        """The curve, its degree chosen as by :func:`.calibration_belt`; None without a finite one.
+
+        ``design``: of the mean residual of all rows.
+        """
+        total = float(cells.weights.sum())
+        size = (total if cells.integral else total**2 / float(cells.times.sum())) / design
+        weights = cells.weights if size == total else cells.weights * (size / total)
+        sums = LogitSums.of(logits_of(cells.scores, _CLIP), cells.outcomes, weights, _DEGREE)
+        if sums.most < 1:
+            mean = float(cells.weights @ cells.outcomes / total)
+            return cls(None, np.array([mean])) if 0 < mean < 1 else None
+        try:
+            theta, _, _ = fit_polynomial(sums, _DEGREE, 0.95)
+        except ValueError:
+            return None
+        return cls(sums, theta)
+
+    def at(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Columns (n, d) of the curve at scores, and its chances."""
+        if self.sums is None:
+            return np.ones((scores.size, 1)), np.full(scores.size, self.theta[0])
+        raw = np.polynomial.chebyshev.chebvander(self.sums.within(logits_of(scores, _CLIP)), self.theta.size - 1)
+        columns = raw @ self.sums.orthonormal(self.theta.size)
+        return columns, np.asarray(expit(columns @ self.theta))
+
+
+@dataclass(frozen=True, eq=False)
+class SubgroupTotals:
+    r"""Sums of cells by subgroups, and of all; chances c and columns are those of the pooled curve.
+
+    Attributes
+    ----------
+    weight, residual : ndarray of shape (G,)
+        Of weights w, and of ``w (o - s)``.
+    times, crossed, squares, stated : ndarray of shape (G,)
+        Of weights of variances t, of ``t (o - s)``, of ``t (o - s)²``, and of ``t s (1 - s)``.
+    score, information, spread : ndarray of shape (G,)
+        Of ``w (o - c)``, ``w c (1 - c)`` and ``t c (1 - c)``; 0 without a curve.
+    bent, spread_bent : ndarray of shape (G, d)
+        The latter two times the columns.
+    score_all : ndarray of shape (d,)
+    bent_all, spread_all : ndarray of shape (d, d)
+        Of all rows, times columns and once more.
+    """
+
+    weight: FloatArray
+    residual: FloatArray
+    times: FloatArray
+    crossed: FloatArray
+    squares: FloatArray
+    stated: FloatArray
+    score: FloatArray
+    information: FloatArray
+    spread: FloatArray
+    bent: FloatArray
+    spread_bent: FloatArray
+    score_all: FloatArray
+    bent_all: FloatArray
+    spread_all: FloatArray
+
+    @classmethod
+    def of(cls, cells: SubgroupCells, pooled: PooledMap | None) -> SubgroupTotals:
+        """Of all subgroups, in one pass over their cells."""
+        d = 0 if pooled is None else pooled.theta.size
+        totals = np.zeros((9 + 2 * d, cells.n_subgroups))
+        score_all, bent_all, spread_all = np.zeros(d), np.zeros((d, d)), np.zeros((d, d))
+        subgroup = cells.subgroup
+        for start in range(0, cells.scores.size, _TILE):
+            tile = slice(start, start + _TILE)
+            s, w, t, o = cells.scores[tile], cells.weights[tile], cells.times[tile], cells.outcomes[tile]
+            # Outcomes are 0 or 1: their squares are they.
+            features = [w, w * (o - s), t, t * (o - s), t * (o * (1 - 2 * s) + s**2), t * s * (1 - s)]
+            if pooled is not None:
+                columns, chance = pooled.at(s)
+                variance = chance * (1 - chance)
+                left, known, spread = w * (o - chance), w * variance, t * variance
+                bent, spread_bent = known * columns.T, spread * columns.T
+                features += [left, known, spread, *bent, *spread_bent]
+                score_all += left @ columns
+                bent_all += bent @ columns
+                spread_all += spread_bent @ columns
+            first, last = int(subgroup[start]), int(subgroup[tile][-1]) + 1
+            for total, feature in zip(totals, features, strict=False):
+                total[first:last] += np.bincount(subgroup[tile] - first, feature, last - first)
+        fields = [*totals[:9], totals[9 : 9 + d].T, totals[9 + d :].T, score_all, bent_all, spread_all]
+        return cls(*fields)
+
+    @property
+    def gap(self) -> FloatArray:
+        """Mean outcome minus mean score, (G,)."""
+        return self.residual / self.weight
+
+    @property
+    def gap_variance(self) -> FloatArray:
+        """Variance of each subgroup's gap: that of its residuals, by the curve, or by its scores, whichever is largest.
+
+        A single row has residuals without spread: its scores say what chance can do.
+        """
+        centred = self.squares - 2 * self.gap * self.crossed + self.gap**2 * self.times
+        return np.asarray(np.maximum(np.maximum(centred, self.spread), self.stated) / self.weight**2)
+
+
+def difference_variance(cells: SubgroupCells, totals: SubgroupTotals, one: int, other: int) -> float:
+    """Variance of the difference of two subgroups' gaps; of rows in groups with what those in both share."""
+    variance = totals.gap_variance * cells.design
+    if cells.groups is None:
+        return float(variance[one] + variance[other])
+    n = int(cells.groups.max()) + 1
+    sums = []
+    for i in (one, other):
+        some = slice(int(cells.starts[i]), int(cells.starts[i + 1]))
+        off = cells.weights[some] * (cells.outcomes[some] - cells.scores[some] - totals.gap[i])
+        sums.append(np.bincount(cells.groups[some], off, n) / totals.weight[i] * np.sqrt(n / (n - 1)))
+    own = [max(float(variance[i]), float(v @ v)) for i, v in zip((one, other), sums, strict=True)]
+    return sum(own) - 2 * float(sums[0] @ sums[1])
+
+
+class _ScoreTest:
+    """Score test of an intercept a subgroup: its statistic from scores (…, G), without a matrix of subgroups.
+
+    Scores less what the curve's columns say of them have the covariance ``D - U - Uᵀ + V``, D of subgroups by
+    themselves and the others of the rank of the curve: what differs from D lies in the span of few vectors.
+    """
+
+    def __init__(self, totals: SubgroupTotals) -> None:
+        t = totals
+        self.slopes = np.linalg.lstsq(t.bent_all, t.bent.T, rcond=None)[0]  # (d, G)
+        self._held = t.spread > _NO_VARIANCE * t.spread.max()
+        self._root = np.sqrt(t.spread[self._held])
+        bent, slopes = (
+            t.spread_bent[self._held] / self._root[:, None],
+            self.slopes[:, self._held].T / self._root[:, None],
+        )
+        base, size, _ = np.linalg.svd(np.concatenate([bent, slopes], axis=1), full_matrices=False)
+        self._base = base[:, size > 1e-12 * size.max(initial=0.0)]
+        one, two = self._base.T @ bent, self._base.T @ slopes
+        inner = np.eye(len(one)) - one @ two.T - two @ one.T + two @ t.spread_all @ two.T
+        values, vectors = np.linalg.eigh(inner)
+        known = values > _NO_VARIANCE * max(1.0, values.max(initial=0.0))
+        self._whiten = vectors[:, known] / np.sqrt(values[known])
+        self.df = int(self._held.sum()) - len(one) + int(known.sum())
+
+    def statistic(self, score: FloatArray, score_all: FloatArray) -> FloatArray:
+        """Of scores (…, G) of subgroups and (…, d) of the curve's columns."""
+        scaled = (score - score_all @ self.slopes)[..., self._held] / self._root
+        inner = scaled @ self._base
+        return np.asarray(
+            (scaled**2).sum(axis=-1) - (inner**2).sum(axis=-1) + ((inner @ self._whiten) ** 2).sum(axis=-1)
+        )
+
+
+def heterogeneity(
+    cells: SubgroupCells, pooled: PooledMap | None, totals: SubgroupTotals, n_samples: int, rng: np.random.Generator
+) -> TestResult:
+    """Score test of an intercept a subgroup, added to one polynomial logistic curve for all.
+
+    Where a subgroup has little information, the statistic is compared with those of outcomes drawn from the common
+    curve, its fit to them linearised; of rows that hang together, with those of residuals of which whole groups of such
+    rows have changed their sign.
+    """
+    from scipy.special import chdtrc
+
+    about: dict[str, Any] = {"null": "outcomes at a score are as frequent in every subgroup", "n_samples": n_samples}
+    if cells.n_subgroups < 2 or pooled is None:
+        one, nan = cells.n_subgroups < 2, float("nan")
+        why = "there is one subgroup" if one else "outcomes are all the same, or separated by the scores"
+        return TestResult(nan, nan, name="score test of subgroup intercepts", warnings=(f"no test: {why}",), **about)
+    test = _ScoreTest(totals)
+    statistic = float(test.statistic(totals.score, totals.score_all))
+    enough = float(totals.information.min()) >= _FEW or cells.scores.size * _DRAWS > _MOST_DRAWN
+    if cells.groups is None and enough:
+        pvalue, how = float(chdtrc(test.df, statistic)), "chi-squared"
+    else:
+        columns, chance = pooled.at(cells.scores)
+        residuals, how = _drawn(cells, chance, rng)
+        starts = cells.starts[:-1]
+        draws = [test.statistic(np.add.reduceat(r, starts, axis=1), r @ columns) for r in residuals]
+        pvalue = share_at_least(np.concatenate(draws), statistic)
+    return TestResult(statistic, pvalue, name=f"score test of subgroup intercepts, {how}", df=float(test.df), **about)
+
+
+def _drawn(cells: SubgroupCells, chance: FloatArray, rng: np.random.Generator) -> tuple[Iterator[FloatArray], str]:
+    """Weighted residuals (r, E) of outcomes drawn with their chances, or with signs of groups drawn; and which."""
+    if cells.groups is not None:
+        left = cells.outcomes - chance
+        flips = Flips.of(cells.groups, left**2, chance * (1 - chance), cells.weights)
+        of_rows = cells.weights * left
+        signs = flips.signs(_DRAWS, rng, chance.size)
+        return (s[:, flips.group] * of_rows for s in signs), f"{_DRAWS} draws of the signs of {flips.n_groups} groups"
+    trials, unit = binomials(cells.weights, cells.times, integral=cells.integral)
+    together = max(1, _TOGETHER // chance.size)
+    shapes = ((min(together, _DRAWS - first), chance.size) for first in range(0, _DRAWS, together))
+    if (trials > 1).any():
+        drawn: Iterator[AnyArray] = (rng.binomial(trials, chance, size=shape) for shape in shapes)
+    else:
+        drawn = (rng.random(shape) < chance for shape in shapes)
+    return ((d - trials * chance) * unit for d in drawn), f"{_DRAWS} draws"
