@@ -51,7 +51,7 @@ _Excess = Callable[[FloatArray, int], FloatArray]
 
 def _interval(table: CellTable, excess: _Excess) -> FloatArray:
     z = _logits(table.scores)
-    known = (np.isfinite(z) & (table.weights > 0)).any(axis=-1)
+    known = np.asarray((np.isfinite(z) & (table.weights > 0)).any(axis=-1))
     gap = table.residual.sum(axis=-1) / table.total
     ends = []
     for side in (1, -1):
