@@ -2,7 +2,7 @@
 
     python -m benchmarks.coverage.model_comparison_coverage [--repetitions 200] [--resamples 300] [--sizes
     200,1000,5000]
-        [--jobs 1] [--write docs/comparing_models.md]
+        [--jobs 1] [--only "calibration error"] [--write docs/comparing_models.md]
 
 Two normal features, P(y = 1) = expit(a x1 + b x2). Each model sees one of them: its calibrated probability is E(y | x),
 by quadrature, and what it states is a map of that, so all errors, scores and parts are integrals over x. In further
@@ -156,6 +156,7 @@ def cases() -> dict[str, Case | Coarse]:
         "too sharp; shifted, the same squared error": Case(1.5, 1.2, sharper(1.6), shifted(brentq(gap, 0.01, 2))),
         "calibrated; too sharp": Case(1.2, 1.2, same, sharper(1.6)),
         "calibrated; too high near 0": Case(1.2, 1.2, same, lambda p: p + 0.2 * (1 - p) ** 4),
+        "too high; too low": Case(1.5, 0.8, shifted(0.4), shifted(-0.4), shared=True),
         "calibrated; the same, a little too high": Case(1.5, 0.8, same, lambda p: p + 0.3 * p * (1 - p), shared=True),
         "too sharp; too flat": Case(1.2, 1.2, sharper(1.8), sharper(0.5)),
         "both calibrated, one of 10 scores": Coarse(10),
@@ -164,18 +165,21 @@ def cases() -> dict[str, Case | Coarse]:
     }
 
 
-def held(case: Case | Coarse, n: int, grouped: bool, repetitions: int, resamples: int) -> dict[str, float]:
+def held(
+    case: Case | Coarse, n: int, grouped: bool, repetitions: int, resamples: int, measures: list[str]
+) -> dict[str, float]:
     """Share of intervals that hold the true difference, by measure."""
-    hits = dict.fromkeys(MEASURES, 0)
+    hits = dict.fromkeys(measures, 0)
+    scores = [score for score in ("brier", "log-loss") if any(m.startswith(score) for m in measures)]
     for repetition in range(repetitions):
         rng = np.random.default_rng([n, grouped, repetition])
         y, stated, group = case.draw(n, rng, grouped)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", cal.exceptions.CalibrantWarning)
-            found = cal.compare_models(y, stated, groups=group, n_resamples=resamples, random_state=rng)
-        for measure, truth in case.truth.items():
+            found = cal.compare_models(y, stated, groups=group, scores=scores, n_resamples=resamples, random_state=rng)
+        for measure in measures:
             low, high = found.difference(measure, "first", "second").interval
-            hits[measure] += low <= truth <= high
+            hits[measure] += low <= case.truth[measure] <= high
     return {m: h / repetitions for m, h in hits.items()}
 
 
@@ -184,10 +188,12 @@ def main() -> None:
     parser.add_argument("--resamples", type=int, default=300)
     parser.add_argument("--sizes", default="200,1000,5000")
     parser.add_argument("--cases", default="", help="Only those whose names hold this.")
+    parser.add_argument("--only", default="", help="Only measures whose names hold this.")
     options = parser.parse_args()
+    measures = [m for m in MEASURES if options.only in MEASURES[m]]
     lines = [
-        f"| the two models | n | rows | {' | '.join(MEASURES.values())} |",
-        f"|---|---:|---|{'---:|' * len(MEASURES)}",
+        f"| the two models | n | rows | {' | '.join(MEASURES[m] for m in measures)} |",
+        f"|---|---:|---|{'---:|' * len(measures)}",
     ]
     print("\n".join(lines), flush=True)
     rows = [
@@ -198,11 +204,12 @@ def main() -> None:
         for grouped in (False, True)
     ]
     found = Parallel(n_jobs=options.jobs, return_as="generator")(
-        delayed(held)(case, n, grouped, options.repetitions, options.resamples) for _, case, n, grouped in rows
+        delayed(held)(case, n, grouped, options.repetitions, options.resamples, measures)
+        for _, case, n, grouped in rows
     )
     for (name, case, n, grouped), shares in zip(rows, found, strict=True):
-        bold = {m: "**" if abs(case.truth[m]) < 1e-9 else "" for m in MEASURES}
-        cells = " | ".join(f"{bold[m]}{100 * shares[m]:.0f}{bold[m]}" for m in MEASURES)
+        bold = {m: "**" if abs(case.truth[m]) < 1e-9 else "" for m in measures}
+        cells = " | ".join(f"{bold[m]}{100 * shares[m]:.0f}{bold[m]}" for m in measures)
         lines.append(f"| {name} | {n} | {'in fives' if grouped else 'independent'} | {cells} |")
         print(lines[-1], flush=True)
     error = 100 * np.sqrt(0.95 * 0.05 / options.repetitions)

@@ -104,13 +104,14 @@ probability and the other its mean over so many equal cells: both are calibrated
 
 What stays weak:
 
-- **Calibration error** (L1): its interval takes the worst dependence of the two models' errors, so it holds the truth
-  more often than it says, and misses real differences. Judge calibration by the *squared* error, which has an unbiased
+- **Calibration error** (L1): its interval is put together from those of `cal.estimate` for each model, by the same
+  estimator, and shares what these take for granted (docs/coverage.md). Nothing is taken off where both errors rise
+  and fall together, so between calibrated models it holds the truth nearly always. The *squared* error has an unbiased
   estimate, near calibration too.
 - **Squared calibration error**: down to {squared} % in these cases. With 40 groups (200 rows in fives), intervals of
   accuracy hold {accuracy} %, of discrimination {discrimination} %.
-- **Bins blur**: gaps that change their sign within a bin of equal counts (2 ∛n, and √n for the squared error, of each
-  class) are lost to both. With many classes most rows of a class lie near 0, and few bins where it is probable.
+- **Bins blur**: gaps that change their sign within one of √n bins of equal counts, of each class, are lost to the
+  squared error. With many classes most rows of a class lie near 0, and few bins where it is probable.
 - **Miscalibration** of calibrated models is covered too often: resamples of an isotonic fit vary more than samples do.
   Differences there are found later than they could be.
 - **Bias of parts**: the overfit of the isotonic fit is read off labels drawn from a smooth map of the scores. If the

@@ -6,12 +6,12 @@ from scipy import stats
 
 import calibrant as cal
 from calibrant import as_predictions
-from calibrant.comparison.models.gaps import Gaps
 from calibrant.comparison.models.measures import Measures
 from calibrant.comparison.models.overfit import N_DRAWS, overfits
 from calibrant.comparison.models.parts import MOST_CELLS, ScoreParts
 from calibrant.comparison.models.squares import Squares, squares_covariance
 from calibrant.comparison.models.units import IndependentUnits
+from calibrant.estimators import CrossFit
 from calibrant.measure.scoring_rules import RULES, Brier
 from calibrant.notions import ClassSpecific, Classwise, Confidence, TopLabel
 
@@ -99,7 +99,7 @@ def test_means_are_paired_and_clustered(in_group):
     unit = np.arange(300) if group is None else group
     mean, se = naive.cluster_mean(loss[0] - loss[1], w, unit)
     assert found.values[0] - found.values[1] == pytest.approx(mean)
-    assert found.se(0, 1) == pytest.approx(se)
+    assert found.se[0, 1] == found.se[1, 0] == pytest.approx(se)
     assert found.df == len(np.unique(unit)) - 1
 
 
@@ -124,7 +124,7 @@ def test_whole_weights_repeat_rows(groups):
         one, other = of(weighted), of(repeated)
         np.testing.assert_allclose(one.values, other.values, rtol=1e-12)
         np.testing.assert_allclose(one.centres, other.centres, rtol=1e-9)
-        np.testing.assert_allclose(one.covariance, other.covariance, rtol=1e-8)
+        np.testing.assert_allclose(one.se, other.se, rtol=1e-8)
         assert one.df == other.df
 
 
@@ -160,24 +160,6 @@ def test_pooled_cells_change_little():
     np.testing.assert_allclose(pooled, exact, atol=5e-4)
 
 
-def test_gaps_take_off_what_noise_adds():
-    """Around the gaps found, times λ, samples read what the data do; a reading below all noise mirrors one above."""
-    rng = np.random.default_rng(6)
-    noise = 0.05 * rng.standard_normal((10, 4000))
-    share = np.full(10, 0.1)
-    large = Gaps(np.full(10, 0.3), share, None)
-    middle, draws = large.corrected(noise)
-    assert middle == pytest.approx(0.3, abs=1e-3)  # gaps far above their noise are as they read
-    assert draws.std() == pytest.approx(0.05 / np.sqrt(10), rel=0.1)
-    read_by_noise = np.abs(noise).mean()
-    some = Gaps(np.where(np.arange(10) % 2, 1, -1) * 1.2 * read_by_noise, share, None)
-    middle, _ = some.corrected(noise)
-    scale = middle / (1.2 * read_by_noise)
-    assert (share @ np.abs(scale * some.gap[:, None] + noise)).mean() == pytest.approx(1.2 * read_by_noise, rel=1e-3)
-    assert 0 < scale < 1
-    assert Gaps(some.gap / 1.2 * 0.8, share, None).corrected(noise)[0] < 0
-
-
 def test_draws_repeat_units_as_the_multinomial_law_does():
     y, a, _, _ = two(n=50)
     w = np.r_[np.full(25, 1.0), np.full(25, 3.0)]
@@ -189,19 +171,18 @@ def test_draws_repeat_units_as_the_multinomial_law_does():
         np.testing.assert_allclose(times.var(axis=1), mean * (1 - mean / mean.sum()), rtol=0.08)
 
 
-def test_resampled_measures_are_a_bootstrap_by_hand():
-    """Overfit taken off, covariance of pairs; of calibration errors the sum of both standard errors."""
+def test_resampled_parts_are_a_bootstrap_by_hand():
+    """Overfit taken off, covariance of pairs."""
     y, a, b, _ = two(n=64)
     models, units = judged(y, a, b)
     rules = {"brier": Brier("half")}
-    found = Measures(models, units).resampled(ClassSpecific(), cal.Binned(), rules, 30, np.random.default_rng(7))
+    got = Measures(models, units).parts(rules, 30, np.random.default_rng(7))["brier_miscalibration"]
     times = np.concatenate(list(units.draws(30, np.random.default_rng(7))), axis=1).astype(int)
     drawn = np.empty((30, 2))
     for r in range(30):
         rows = np.repeat(np.arange(64), times[:, r])
         drawn[r] = [cal.decompose(y[rows], p[rows]).miscalibration for p in (a, b)]
     values = np.array([cal.decompose(y, p).miscalibration for p in (a, b)])
-    got = found["brier_miscalibration"]
     np.testing.assert_allclose(got.values, values)
     state = np.random.default_rng(7)
     list(units.draws(30, state))
@@ -210,16 +191,53 @@ def test_resampled_measures_are_a_bootstrap_by_hand():
     np.testing.assert_allclose(got.centres, values - gained.mean(axis=1))
     far = (gained - flat).mean(axis=1)  # what steps would take off the bias
     spread = (drawn[:, 0] - drawn[:, 1]).var(ddof=1) + (gained[0] - gained[1]).var(ddof=1) / N_DRAWS
-    se = np.sqrt(spread + (far[0] - far[1]) ** 2)
-    assert got.se(0, 1) == pytest.approx(se)
-    error = found["calibration_error"]
-    np.testing.assert_allclose(error.values, [cal.calibration_error(y, p, estimator=cal.Binned()) for p in (a, b)])
-    se = 0.0
-    for i, p in enumerate((a, b)):
-        bins = np.array_split(np.argsort(p), 8)  # 2 ∛64
-        gap = np.array([(y - p)[rows].mean() for rows in bins])
-        noise = np.array([((y - p)[rows] - g) @ times[rows] / len(rows) for rows, g in zip(bins, gap, strict=True)])
-        middle, draws = Gaps(gap, np.full(8, 1 / 8), None).corrected(np.sqrt(64 / 63) * noise)
-        assert error.centres[i] == pytest.approx(middle)
-        se += draws.std(ddof=1)
-    assert error.se(0, 1) == pytest.approx(se)
+    assert got.se[0, 1] == pytest.approx(np.sqrt(spread + (far[0] - far[1]) ** 2))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "in_group"),
+    [(cal.EmpiricalBayes(), None), (cal.EmpiricalBayes(), 3), (cal.Binned(8), 3), (CrossFit(), None)],
+)
+def test_errors_have_the_intervals_of_their_estimator(estimator, in_group):
+    """Ends by hand from those of `estimate`; a correlation of resampled estimates counts if negative."""
+    y, a, b, group = two(n=150, in_group=in_group)
+    models, units = judged(y, a, b, groups=group)
+    models = [in_groups(p, group) for p in models]
+    found = Measures(models, units).calibration_error(ClassSpecific(), estimator, 30, np.random.default_rng(7))
+    rng = np.random.default_rng(7)
+    seed = int(rng.integers(2**63))
+    options = {"estimator": estimator, "groups": group}
+    each = [cal.estimate(y, s, n_resamples=6, random_state=seed, **options) for s in (a, b)]
+    np.testing.assert_allclose(found.values, [one.value for one in each], rtol=1e-12)
+    np.testing.assert_allclose(found.centres, [one.corrected for one in each], rtol=1e-12)
+    times = np.concatenate(list(units.draws(30, rng)), axis=1).astype(int)
+    drawn = np.empty((30, 2))
+    for r in range(30):
+        rows = np.repeat(np.arange(150), times[units.of_row, r])
+        drawn[r] = [cal.calibration_error(y[rows], s[rows], estimator=estimator) for s in (a, b)]
+    r = np.corrcoef(drawn.T)[0, 1]
+    z = stats.norm.ppf(0.975)
+    (low, high), (below, above) = each[0].interval, each[1].interval
+    down, up = (found.centres[0] - low) / z, (above - found.centres[1]) / z
+    want = np.sqrt(down**2 + up**2 - 2 * min(r, 0) * down * up)
+    if in_group is None and not isinstance(estimator, CrossFit):  # folds are of rows, of which some are repeated
+        assert found.se[0, 1] == pytest.approx(want, rel=1e-9)
+    else:  # estimates of resamples know of groups
+        assert np.hypot(down, up) * (1 - 1e-9) <= found.se[0, 1] <= down + up
+    down, up = (found.centres[1] - below) / z, (high - found.centres[0]) / z
+    assert np.hypot(down, up) * (1 - 1e-9) <= found.se[1, 0] <= down + up
+
+
+def test_errors_that_move_against_each_other():
+    """Outcomes that happen more often by chance make the one error larger and the other smaller."""
+    rng = np.random.default_rng(0)
+    s = rng.random(1000)
+    y = (rng.random(1000) < s).astype(int)
+    (low, high), units = judged(y, 0.8 * s, 0.8 * s + 0.2)
+    found = Measures([low, high], units).calibration_error(
+        ClassSpecific(), cal.EmpiricalBayes(), 200, np.random.default_rng(0)
+    )
+    each = [cal.estimate(y, p) for p in (0.8 * s, 0.8 * s + 0.2)]
+    first, second = (np.ptp(one.interval) for one in each)
+    got = (found.se[0, 1] + found.se[1, 0]) * stats.norm.ppf(0.975)
+    assert 1.1 * np.hypot(first, second) < got < first + second

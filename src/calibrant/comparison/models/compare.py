@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ...data.checks import check_choice, check_level, check_resamples
+from ...data.checks import check_choice, check_level, check_random_state, check_resamples
 from ...data.predictions import Predictions
 from ...data.public_function import InputOptions, verb
 from ...data.types import FloatArray, Interval, RandomState
@@ -24,8 +24,8 @@ from ...notions import Notion, as_notion
 from ...significance.multiple import holm
 from .measures import Measured, Measures
 from .parts import has_parts
-from .residual_bins import problems_of
 from .result import ComparedModel, Difference, ModelComparison, higher_is_better
+from .squares import problems_of
 from .units import IndependentUnits
 
 ADJUSTMENTS = ("holm", "bonferroni", "none")
@@ -62,8 +62,8 @@ def compare_models(
     notion : str or Notion, default "auto"
         What must be calibrated; see :func:`calibrant.calibration_error`. Any but the canonical one.
     estimator : "auto" or Estimator, default "auto"
-        Estimator of the (L1) calibration error of each model, as :func:`calibrant.calibration_error`. Intervals are of
-        the error itself, and do not depend on it.
+        Estimator of the (L1) calibration error of each model and of its interval, as :func:`calibrant.estimate`. (One
+        that looks at rows one by one has no interval with ``groups``: there it is that of the default.)
     scores : sequence of {"brier", "log-loss", "spherical"} or scoring rules, default ("brier", "log-loss")
         ``"brier"``: ``(p - o)²`` of two classes, ``Σ_k (p_k - o_k)²`` of more.
     groups : array-like of shape (n,), optional
@@ -111,11 +111,12 @@ def compare_models(
       noise does not correlate; so the middle is unbiased for what bins resolve, calibrated or not, and ``se`` holds
       the noise of squares too, where that of gaps vanishes. At most 4096 bins for all classes together. The test to
       trust of calibration.
-    - *Calibration error* (L1): over 2 ∛n bins of equal counts, what noise adds to absolute gaps taken off: the gaps
-      found, times λ, are such that samples around them give what the data do. For a single model that may lie below 0,
-      so that it is unbiased near calibration. ``se`` is the sum of both models', by resamples: wide, but right however
-      the two are correlated. Values are the estimator's; the default shrinks them, so that in small samples their
-      difference may lie outside of the interval.
+    - *Calibration error* (L1): by the estimator. The middle is the difference of the medians of
+      :func:`calibrant.estimate`, without the bias of noise, and its two ends are put together from those of both
+      models' intervals (Zou & Donner 2008), so there is a standard error below and one above it; ``se`` is the mean of
+      both, and the p-value is by the one on the side of 0. That errors of two models rise and fall against each other
+      is seen from paired resamples, the same units for all models, 100 at most; that they move together is not
+      counted, since the one may be drawn to 0 and the other not.
     - *Miscalibration, discrimination*: bootstrap of units for ``se``; beyond 2000 distinct scores neighbours are pooled
       in resamples. An isotonic fit is better on its own rows than it is, the more so the more distinct scores a model
       has: that bias is estimated by 100 draws of labels from a smooth map of each model's scores, and taken off. If
@@ -131,7 +132,8 @@ def compare_models(
     References
     ----------
     Diebold & Mariano (1995), *Comparing predictive accuracy*; Efron & Stein (1981), *The jackknife estimate of
-    variance*; Dimitriadis, Gneiting & Jordan (2021); Holm (1979).
+    variance*; Zou & Donner (2008), *Construction of confidence limits about effect measures: a general approach*;
+    Dimitriadis, Gneiting & Jordan (2021); Holm (1979).
 
     Examples
     --------
@@ -145,10 +147,10 @@ def compare_models(
     ('right', True)
     """
     names, models = _judged(y_true, y_probs, inputs)
-    reference = _judged_reference(reference, names)
+    if reference is not None:
+        check_choice("reference", reference, names)
     check_choice("adjust", adjust, ADJUSTMENTS)
-    checked = check_level(level)
-    n_resamples = check_resamples(n_resamples)
+    checked, n_resamples, rng = check_level(level), check_resamples(n_resamples), check_random_state(random_state)
     first = models[0]
     if first.weights is not None and not first.weights.all():
         held = first.weights > 0
@@ -158,7 +160,6 @@ def compare_models(
     if not units.size >= 2:
         what = "rows with weight" if group is None else "groups with weight"
         raise ValueError(f"a comparison needs at least two independent {what}; got {units.size:g}")
-    rng = _judged_random_state(random_state)
     chosen, reader = _judged_notion(notion, estimator, models[0])
     rules = _judged_rules(scores, models[0])
     found = _measured(Measures(models, units), chosen, reader, rules, n_resamples, rng)
@@ -261,21 +262,6 @@ def _in_order(p: Predictions, first: Predictions) -> Predictions:
     )
 
 
-def _judged_reference(reference: str | None, names: Sequence[str]) -> str | None:
-    if reference is not None and reference not in names:
-        raise ValueError(f"reference must be one of the models {list(names)}; got {reference!r}")
-    return reference
-
-
-def _judged_random_state(random_state: RandomState) -> np.random.Generator:
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"random_state must be None, an int of at least 0 or a numpy Generator; got {random_state!r}"
-        ) from None
-
-
 def _judged_notion(notion: str | Notion, estimator: str | Estimator, p: Predictions) -> tuple[Notion, Estimator]:
     chosen = as_notion(notion, p)
     reduction = problems_of(p, chosen)
@@ -309,19 +295,15 @@ def _measured(
 ) -> dict[str, Measured]:
     """All measures, in the order in which they are shown."""
     n_classes = measures.models[0].n_classes
-    taken_apart = {name: rule for name, rule in rules.items() if has_parts(rule, n_classes)}
-    resampled = measures.resampled(notion, estimator, taken_apart, n_resamples, rng)
+    parts = measures.parts({k: rule for k, rule in rules.items() if has_parts(rule, n_classes)}, n_resamples, rng)
     found = {
-        "calibration_error": resampled.pop("calibration_error"),
+        "calibration_error": measures.calibration_error(notion, estimator, n_resamples, rng),
         "squared_calibration_error": measures.squared_error(notion),
     }
     for name, rule in rules.items():
         found[name] = measures.score(rule)
-        for part in ("miscalibration", "discrimination"):
-            if f"{name}_{part}" in resampled:
-                found[f"{name}_{part}"] = resampled[f"{name}_{part}"]
-    found["accuracy"] = measures.accuracy()
-    return found
+        found |= {k: v for k, v in parts.items() if k.rpartition("_")[0] == name}
+    return found | {"accuracy": measures.accuracy()}
 
 
 def _complaints(units: IndependentUnits) -> tuple[str, ...]:
@@ -342,26 +324,34 @@ def _differences(
     from scipy.special import stdtr, stdtrit
 
     t = float(stdtrit(found.df, (1 + level) / 2))
-    rows = []
-    for i, j in pairs:
-        with np.errstate(invalid="ignore"):
-            value = float(found.values[i] - found.values[j])
-        if not np.isfinite(value):
-            rows.append((value, float("nan"), float("nan"), Interval(float("nan"), float("nan")), float("nan")))
-            continue
-        with np.errstate(invalid="ignore"):  # weights beyond what floats hold leave nothing to tell
-            middle, se = float(found.centres[i] - found.centres[j]), found.se(i, j)
-        # Without any noise every row says the same.
-        far = 0.0 if abs(middle) <= _ROUNDING else abs(middle) / se if se > 0 else np.inf
-        pvalue = float(2 * stdtr(found.df, -far))
-        rows.append((value, middle, se, Interval(middle - t * se, middle + t * se), pvalue))
-    adjusted = adjusted_pvalues(np.array([row[-1] for row in rows]), adjust)
     sign = -1 if higher_is_better(measure) else 1
     out = []
-    for (i, j), (value, middle, se, interval, pvalue), each in zip(pairs, rows, adjusted, strict=True):
-        better = None if not each < 1 - level else names[i if sign * middle < 0 else j]
-        out.append(Difference(measure, names[i], names[j], value, middle, se, interval, pvalue, float(each), better))
-    return out
+    for i, j in pairs:
+        with np.errstate(invalid="ignore"):  # of infinite scores, and weights beyond what floats hold
+            value, middle = found.values[i] - found.values[j], found.centres[i] - found.centres[j]
+            below, above = (float(se) if np.isfinite(value) else np.nan for se in (found.se[i, j], found.se[j, i]))
+        towards_zero = below if middle > 0 else above
+        # Without any noise every row says the same.
+        far = 0.0 if abs(middle) <= _ROUNDING else abs(middle) / towards_zero if towards_zero != 0 else np.inf
+        out.append(
+            Difference(
+                measure=measure,
+                model=names[i],
+                other=names[j],
+                value=float(value),
+                corrected=float(middle) if np.isfinite(value) else float("nan"),
+                se=(below + above) / 2,
+                interval=Interval(float(middle - t * below), float(middle + t * above)),
+                pvalue=float(2 * stdtr(found.df, -far)),
+            )
+        )
+    adjusted = adjusted_pvalues(np.array([d.pvalue for d in out]), adjust)
+    return [
+        replace(
+            d, adjusted=float(p), better=(d.model if sign * d.corrected < 0 else d.other) if p < 1 - level else None
+        )
+        for d, p in zip(out, adjusted, strict=True)
+    ]
 
 
 def adjusted_pvalues(pvalues: FloatArray, adjust: str) -> FloatArray:

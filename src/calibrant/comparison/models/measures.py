@@ -1,4 +1,4 @@
-"""What models are compared by: values, their noise, and their bias, each for all models at once."""
+"""What models are compared by: values, and the noise and bias of their differences, for all models at once."""
 
 from __future__ import annotations
 
@@ -9,18 +9,23 @@ from functools import cached_property
 import numpy as np
 
 from ...data.predictions import Predictions
+from ...data.problem import Problem
 from ...data.types import FloatArray
-from ...estimators import Estimator
-from ...estimators.norm import combine
+from ...estimators import CellEstimator, EmpiricalBayes, Estimator
+from ...estimators.norm import combine, combine_draws
 from ...measure.ece import DEFAULT
+from ...measure.estimation import estimate
 from ...measure.scoring_rules import ScoringRule, score_rows
 from ...notions import Notion
-from .gaps import Gaps
 from .overfit import N_DRAWS, overfits
 from .parts import ScoreParts
-from .residual_bins import problems_of
-from .squares import Squares, squares_covariance
+from .squares import Squares, problems_of, squares_covariance
 from .units import IndependentUnits
+
+#: Paired resamples that tell how the errors of models move together: a correlation ± 0.1.
+_PAIRED = 100
+#: Level at which intervals of single errors are taken, and what that is in standard errors.
+_LEVEL, _REACH = 0.95, 1.959963984540054
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,30 +38,23 @@ class Measured:
         As the measure is usually read.
     centres : ndarray of shape (M,)
         Without the bias of noise.
-    covariance : ndarray of shape (M, M)
-        Of the centres.
+    se : ndarray of shape (M, M)
+        Standard error of the difference of centres i less j, on its lower side; on its upper side it is that of j less
+        i.
     df : float
         Degrees of freedom of that.
-    least : ndarray of shape (M, M) or None
-        Covariance that no difference's variance is taken to be below.
     """
 
     values: FloatArray
     centres: FloatArray
-    covariance: FloatArray
+    se: FloatArray
     df: float
-    least: FloatArray | None = None
 
-    def se(self, i: int, j: int) -> float:
-        """Standard error of the difference of two models."""
 
-        def variance(table: FloatArray) -> float:
-            return float(table[i, i] + table[j, j] - 2 * table[i, j])
-
-        found = variance(self.covariance)
-        if self.least is not None:
-            found = max(found, variance(self.least))
-        return float(np.sqrt(max(found, 0.0)))
+def standard_errors(*covariances: FloatArray) -> FloatArray:
+    """Standard errors (M, M) of differences from covariances (M, M), the largest of any."""
+    found = [np.add.outer(c.diagonal(), c.diagonal()) - 2 * c for c in covariances]
+    return np.asarray(np.sqrt(np.maximum(np.max(found, axis=0), 0.0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +77,7 @@ class Measures:
         for i, loss in enumerate(losses):
             if finite[i]:
                 influence[i] = units.sums(loss - values[i]) / units.total
-        return Measured(values, values, units.covariance(influence), self._df)
+        return Measured(values, values, standard_errors(units.covariance(influence)), self._df)
 
     def accuracy(self) -> Measured:
         """Share of rows whose most probable class was right."""
@@ -89,56 +87,82 @@ class Measures:
         """Mean of a proper score."""
         return self.mean([score_rows(p, rule) for p in self.models])
 
+    def calibration_error(
+        self, notion: Notion, estimator: Estimator, n_resamples: int, rng: np.random.Generator
+    ) -> Measured:
+        r"""L1 error by the estimator, with the intervals of :func:`calibrant.estimate`, put together for differences.
+
+        With l and u the distances of a single interval's ends from its median, a difference has (Zou & Donner 2008)
+
+        .. math:: l_{ij}^2 = l_i^2 + u_j^2 - 2 r\, l_i u_j, \qquad u_{ij} = l_{ji}.
+
+        The correlation r is that of the estimates of resampled units, the same for all models, and counts where it is
+        negative. Where it is positive it is taken for 0: close to 0, to which the error of one model may be drawn and
+        that of another not, their errors move together less than that.
+        """
+        grouped = self.models[0].groups is not None
+        # Estimators that look at rows one by one have no interval of groups.
+        source = EmpiricalBayes() if grouped and not isinstance(estimator, CellEstimator) else estimator
+        seed, few = int(rng.integers(2**63)), max(2, n_resamples // 5)
+        found = [
+            estimate(p, notion=notion, estimator=source, level=_LEVEL, n_resamples=few, random_state=seed)
+            for p in self.models
+        ]
+        ends = np.array([one.interval for one in found])
+        centres = np.clip([one.corrected for one in found], ends[:, 0], ends[:, 1])
+        below, above = np.abs(ends.T - centres) / _REACH
+        drawn = [
+            np.stack([self._resampled_errors(p, notion, estimator, times) for p in self.models])
+            for times in self.units.draws(min(n_resamples, _PAIRED), rng)
+        ]
+        with np.errstate(invalid="ignore"):  # an estimate that no resample moves
+            together = np.nan_to_num(np.corrcoef(np.concatenate(drawn, axis=1)))
+        se = np.sqrt(below[:, None] ** 2 + above**2 - 2 * np.minimum(together, 0) * np.outer(below, above))
+        values = np.array([_error_of(p, notion, estimator) for p in self.models])
+        return Measured(values, centres, se, self._df)
+
+    def _resampled_errors(self, p: Predictions, notion: Notion, estimator: Estimator, times: FloatArray) -> FloatArray:
+        """Errors (r,) of a model with units drawn so often, (G, r): resamples are problems side by side."""
+        units, reduction = self.units, problems_of(p, notion)
+        powers = []
+        for problem, target in zip(reduction, notion.targets(p), strict=True):
+            rows = slice(None) if target.rows is None else target.rows
+            weights = units.weight[rows] * times.T[:, units.of_row[rows]]
+            scores = np.broadcast_to(problem.scores, weights.shape)
+            about = {"integral": problem.integral, "domain": problem.domain, "eps": problem.eps}
+            powers.append(estimator._powers(Problem.samples(scores, problem.outcomes, weights, **about), 1))
+        return combine_draws(np.stack(powers), reduction.shares, 1, reduction.average, reduction.dependent)
+
     def squared_error(self, notion: Notion) -> Measured:
         """Squared calibration error: pairs of units for the difference, bins' own variance for the value."""
         found = [Squares.of(p, notion, self.units) for p in self.models]
-        covariance, least = squares_covariance(found, self.units)
         values = []
         for p in self.models:
             reduction = problems_of(p, notion)
             squares = [DEFAULT._square(problem) for problem in reduction]
             values.append(combine(squares, reduction.shares, 1, reduction.average))
-        return Measured(np.array(values), np.array([s.value for s in found]), covariance, self._df, least)
+        centres = np.array([s.value for s in found])
+        return Measured(np.array(values), centres, standard_errors(*squares_covariance(found, self.units)), self._df)
 
-    def resampled(
-        self,
-        notion: Notion,
-        estimator: Estimator,
-        rules: Mapping[str, ScoringRule],
-        n_resamples: int,
-        rng: np.random.Generator,
+    def parts(
+        self, rules: Mapping[str, ScoringRule], n_resamples: int, rng: np.random.Generator
     ) -> dict[str, Measured]:
-        """Measures whose noise is told by resamples of units: calibration error, and parts of scores."""
-        gaps = [Gaps.of(p, notion, self.units) for p in self.models]
+        """Miscalibration and discrimination by each score, whose noise resamples of units tell."""
         parts = ScoreParts.of(self.models, rules, self.units)
-        noise: list[list[FloatArray]] = [[] for _ in gaps]
-        drawn: list[FloatArray] = []
-        for times in self.units.draws(n_resamples, rng):
-            for one, sample in zip(gaps, noise, strict=True):
-                sample.append(one.influence @ times)
-            drawn.append(parts.read(times))
-        wider = np.sqrt(self.units.size / self._df)
-        found = [g.corrected(wider * np.concatenate(sample, axis=1)) for g, sample in zip(gaps, noise, strict=True)]
-        values = np.array([_error_of(p, notion, estimator) for p in self.models])
-        # Resamples know each model's noise, but not how what is taken off hangs together: the standard error of a
-        # difference is the sum of both, which no dependence exceeds.
-        sd = np.array([draws.std(ddof=1) for _, draws in found])
-        worst = 2 * np.diag(sd**2) - np.outer(sd, sd)
-        error = Measured(values, np.array([middle for middle, _ in found]), worst, self._df)
         with np.errstate(invalid="ignore"):  # of scores of ∞, which have no interval
-            draws, once = np.concatenate(drawn, axis=-1), self.units.copies[:, None]
-            exact = ScoreParts.of(self.models, rules, self.units, None).read(once)[..., 0]
+            draws = np.concatenate([parts.read(times) for times in self.units.draws(n_resamples, rng)], axis=-1)
+            exact = ScoreParts.of(self.models, rules, self.units, None).read(self.units.copies[:, None])[..., 0]
             seed = int(rng.integers(2**63))
             bias = overfits(self.models, rules, self.units, seed)
             # If the truth has steps, the bias is less: how much less is as unknown as noise is.
             doubt = bias.mean(axis=-1) - overfits(self.models, rules, self.units, seed, steps=True).mean(axis=-1)
-            out = {"calibration_error": error}
+            out = {}
             for i, name in enumerate(rules):
                 for j, part in enumerate(("miscalibration", "discrimination")):
                     # The mean of draws has noise of its own.
                     covariance = np.cov(draws[i, j]) + np.cov(bias[i]) / N_DRAWS + np.outer(doubt[i], doubt[i])
                     centres = exact[i, j] - bias[i].mean(axis=-1)
-                    out[f"{name}_{part}"] = Measured(exact[i, j], centres, covariance, self._df)
+                    out[f"{name}_{part}"] = Measured(exact[i, j], centres, standard_errors(covariance), self._df)
         return out
 
 

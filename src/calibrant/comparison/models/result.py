@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -75,7 +75,7 @@ class Difference(Result):
         The same without the bias of noise, as far as it is known: the middle of the interval. Scores and accuracy have
         none.
     se : float
-        Standard error.
+        Standard error; of calibration errors, where it differs below and above ``corrected``, the mean of both.
     interval : Interval
         At the comparison's level; NaN where a value is not finite.
     pvalue : float
@@ -94,8 +94,8 @@ class Difference(Result):
     se: float
     interval: Interval
     pvalue: float
-    adjusted: float
-    better: str | None
+    adjusted: float = float("nan")
+    better: str | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -155,18 +155,8 @@ class ModelComparison(Picture, Paged):
                 return d
             if (d.model, d.other) == (other, model):
                 low, high = d.interval
-                return Difference(
-                    measure,
-                    model,
-                    other,
-                    -d.value,
-                    -d.corrected,
-                    d.se,
-                    Interval(-high, -low),
-                    d.pvalue,
-                    d.adjusted,
-                    d.better,
-                )
+                turned = Interval(-high, -low)
+                return replace(d, model=model, other=other, value=-d.value, corrected=-d.corrected, interval=turned)
         raise ValueError(f"{model!r} and {other!r} were not compared; pairs are of {[m.name for m in self.models]}")
 
     def __str__(self) -> str:
