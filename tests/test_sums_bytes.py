@@ -334,9 +334,9 @@ def test_sums_that_no_rows_have(name):
     [
         (cal.estimators.BetaKernel(), "mass", "must not be negative"),
         (cal.estimators.BetaKernel(), "scores", r"scores must lie in \[0, 1\]|must not be negative"),
-        (cal.estimators.Parametric(), "logits", "logits must lie within"),
-        (cal.estimators.Parametric(), "positive", "leave its range"),
-        (cal.estimators.Parametric(), "squares", "must not be negative"),
+        (cal.estimators.Parametric(), "scores", "scores must lie in"),
+        (cal.estimators.Parametric(), "mass", "must not be negative"),
+        (cal.estimators.Parametric(), "square", "must not be negative"),
     ],
 )
 def test_sums_of_estimators_that_no_rows_have(estimator, field, words):

@@ -259,8 +259,8 @@ def test_duplicates_single_samples_and_one_class():
     [
         ({"bandwidth": 0.0}, "bandwidth must be 'auto', 'cv', 'loo', 'loo-as-published' or a positive"),
         ({"bandwidth": "silverman"}, "bandwidth must be 'auto'"),
-        ({"orientation": "row"}, "orientation must be 'data' or 'query'"),
-        ({"debias": "yes"}, "debias must be None, 'ratio', 'square' or 'cross'"),
+        ({"orientation": "row"}, "orientation must be one of 'data', 'query'"),
+        ({"debias": "yes"}, "debias must be one of None, 'ratio', 'square', 'cross'"),
         ({"eps": 0.7}, "eps"),
     ],
 )
@@ -297,7 +297,7 @@ def test_the_grid_of_one_score_is_the_exact_sum(orientation, debias, residual, n
     y = rng.random(3000) < p**1.3
     estimator = cal.estimators.DirichletKernel(0.003, orientation, debias, residual)
     on_grid = cal.calibration_error(y, p, estimator=estimator, norm=norm)
-    monkeypatch.setattr("calibrant.estimators.beta.ANGLE_CELLS", 4000)
+    monkeypatch.setattr("calibrant.estimators.axis_counts.Angles.cells", 4000)
     assert on_grid == pytest.approx(cal.calibration_error(y, p, estimator=estimator, norm=norm), abs=2e-5)
 
 

@@ -21,9 +21,9 @@ from calibrant.estimators import (
     Density,
     Parametric,
     ResidualKernel,
-    beta,
+    axis_counts,
     leave_one_out,
-    logitmap,
+    parametric,
 )
 from calibrant.estimators.base import Cells
 from calibrant.sums import Smoother, logistic_fit
@@ -89,7 +89,7 @@ def test_identity_map_reads_exactly_zero(shrinkage):
 @pytest.mark.parametrize("n", [100, 2000])
 def test_constant_scores_have_one_parameter(n):
     y = np.arange(n) < 0.3 * n
-    for family in logitmap.FAMILIES:
+    for family in parametric.FAMILIES:
         got = calibration_error(y, np.full(n, 0.4131), estimator=Parametric(family, 0.0))
         assert got == pytest.approx(0.1131, abs=2e-4)
 
@@ -280,10 +280,12 @@ def test_the_grid_of_angles_is_exact_enough(h, law):
     rng = np.random.default_rng(12)
     s = rng.beta(*law, 4000)
     o = (rng.random(4000) < s**1.5).astype(float)
-    rows = beta.AngleCounts(s, np.stack([1 - o, o]), np.stack([1 - o, o]), False, (0.0, 1.0), 4000, True)
+    rows = axis_counts.AxisCounts(
+        s, np.stack([1 - o, o]), np.stack([1 - o, o]), np.array(0), axis_counts.Angles(), (0.0, 1.0), 4000, True
+    )
     counts = BetaKernel(h).summarize(Problem(s, o))
-    assert counts.on_grid
-    assert not rows.on_grid
+    assert counts.cells > 0
+    assert rows.cells == 0
     assert BetaKernel(h).read(counts, 1) == pytest.approx(BetaKernel(h).read(rows, 1), abs=1e-6)
 
 

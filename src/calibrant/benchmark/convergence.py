@@ -14,6 +14,7 @@ from ..data.checks import check_int, check_positive
 from ..data.problem import VectorProblem
 from ..data.types import AnyArray, FloatArray
 from ..estimators import DirichletKernel, SimplexBinned
+from ..estimators.dirichlet import SampleRows
 from ..estimators.norm import vector_power
 from ..estimators.simplex_kernel import Simplex, around
 from .canonical import PUBLISHED, CanonicalItem, VectorDistribution, evaluation_set
@@ -107,7 +108,7 @@ def estimates(problem: VectorProblem) -> dict[tuple[str, str], float]:
             if name == "square" and norm == 1:
                 continue
             seen = replace(near, second=None) if kernel.debias is None else near
-            out[name, measure] = float(kernel._reduced(seen, sample, norm).power)
+            out[name, measure] = float(kernel._reduced(seen, SampleRows.of(sample), norm).power)
         for name, binned in BINNED.items():
             out[name, measure] = float(binned.power(problem, norm))
     return out

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..data.types import AnyArray, FloatArray
 from ..sums import Grid, GridMoments, Smoother
 from ..sums.bandwidth import folded_scott
+from ..sums.grid import GRID_CELLS
 from ..sums.smoothing import peak_of, spectrum, trapezoid
+from .axis_counts import shared_counts
 from .base import CellEstimator, Cells
 from .leave_one_out import choose
 from .norm import mean_power
@@ -134,8 +136,9 @@ class AdaptiveKernel(CellEstimator):
         gap = np.divide(smooth, density, out=np.zeros_like(smooth), where=held)
         return mean_power(gap, np.where(held, density * trapezoid(cells), 0.0), norm)
 
-    def _cells(self, sums: GridMoments) -> Cells:
+    def _cells(self, sums: Any) -> Cells:
         """Cells of the score axis and how residuals are smoothed along it."""
+        sums = as_grid(sums)
         return self._cells_of(sums, self._wanted(sums))
 
     def _wanted(self, sums: GridMoments) -> float:
@@ -211,3 +214,15 @@ class AdaptiveCells(Cells):
         if not isinstance(self.smoother, VaryingSmoother):
             return super().local_size
         return np.asarray(np.maximum(self.count @ self.smoother.shares, 0.0))
+
+
+def as_grid(sums: Any) -> GridMoments:
+    """Counts of one problem on the regular grid that curves are drawn from, from any sums with atoms."""
+    if isinstance(sums, GridMoments):
+        return sums
+    scores, count, positive = sums.atoms
+    used = count > 0
+    low, high = getattr(sums, "domain", (0.0, 1.0))
+    counts, ones = (shared_counts(scores[used], v[used], (low, high), GRID_CELLS) for v in (count, positive))
+    total = float(count.sum())
+    return GridMoments(low, high, counts, ones, total, total, sums.n_samples)

@@ -59,6 +59,29 @@ def supported(density: FloatArray, peak: float | FloatArray, norm: float) -> Any
     return np.asarray(density > 1e-12 * density.max(axis=-1, keepdims=True, initial=0.0))
 
 
+def check_eps(eps: Any) -> float:
+    """Judge the ``eps`` argument: how near to 0 and 1 a probability may come."""
+    if isinstance(eps, bool) or not isinstance(eps, (int, float, np.number)):
+        raise TypeError(f"eps must be a number in (0, 0.1]; got {eps!r}")
+    if not 0 < eps <= 0.1:
+        raise ValueError(f"eps must lie in (0, 0.1]; got {eps!r}")
+    return float(eps)
+
+
+def check_width(bandwidth: float | str, rules: tuple[str, ...]) -> float | str:
+    """Judge a ``bandwidth`` argument: a rule's name or a positive finite number, made a float."""
+    allowed = f"bandwidth must be {', '.join(map(repr, rules))} or a positive finite number"
+    if isinstance(bandwidth, str):
+        if bandwidth not in rules:
+            raise ValueError(f"{allowed}; got {bandwidth!r}")
+        return bandwidth
+    if isinstance(bandwidth, bool) or not isinstance(bandwidth, (int, float, np.number)):
+        raise TypeError(f"{allowed}; got {bandwidth!r}")
+    if not 0 < bandwidth < float("inf"):  # Not np.isfinite, which a traced training loss could not follow.
+        raise ValueError(f"{allowed}; got {bandwidth!r}")
+    return float(bandwidth)
+
+
 class PowerAndSE(NamedTuple):
     """``errorᵖ`` as estimated, signed where it is debiased, and its standard error: NaN without one."""
 
@@ -208,6 +231,29 @@ class Cells:
     def outcome(self, positive: FloatArray, count: FloatArray) -> FloatArray:
         """What is smoothed: positives, or residuals ``positives - score · count``."""
         return positive - count * np.nan_to_num(self.scores) if self.residual else positive
+
+
+@dataclass(frozen=True, eq=False)
+class FittedCells(Cells):
+    """Cells without a smoother, whose gap a fit has found from all of them.
+
+    Attributes
+    ----------
+    fitted : ndarray of shape (m,)
+        Gap of each cell.
+    """
+
+    fitted: FloatArray = field(kw_only=True)
+
+    @cached_property
+    def gap(self) -> FloatArray:
+        """Fitted minus predicted."""
+        return self.fitted
+
+    @cached_property
+    def residual_gap(self) -> FloatArray:
+        """Fitted minus predicted."""
+        return self.fitted
 
 
 class ResampleInputs(NamedTuple):

@@ -13,9 +13,10 @@ from ..data.types import AnyArray, FloatArray
 from ..data.weights import are_binary
 from ..sums import DistinctScores, Runs
 from ..sums.folds import FoldParts, dealt, split
+from ..sums.logistic_fit import expit, fit, logits_of
 from .base import Estimator
 from .isotonic import isotonic_means
-from .logitmap import columns_of, expit, fit, logits_of
+from .parametric import columns_of
 
 #: Clip level of logits and precision of the prior on the standardised deviations of the built-in logistic map.
 LOGISTIC_EPS = 1e-6

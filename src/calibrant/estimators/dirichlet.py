@@ -12,142 +12,17 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from ..data.checks import check_bool, check_choice
 from ..data.problem import Problem
-from ..data.types import AnyArray, FloatArray
-from .base import EstimatorWithSE, PowerAndSE
-from .beta import AngleCounts, log_kernel
-from .model_cells import check_eps, check_width
-from .norm import mean_power, vector_power
+from ..data.types import AnyArray, FloatArray, IntArray
+from .axis_counts import Angles, AxisCounts
+from .base import EstimatorWithSE, PowerAndSE, check_eps, check_width
+from .beta import OUTCOMES, Neighbours, log_kernel, log_likelihood, neighbours
+from .norm import vector_power
 from .simplex_kernel import LEAST, ORIENTATIONS, LeaveOneOutMeans, Simplex, around, log_densities
 
-#: On a grid a lone sample's share is excluded up to the grid's error: below this part of it there is no neighbour.
-_LONE = 1e-3
-_TILE = 1 << 19
 #: Cells of θ where a bandwidth is sought.
 _SEARCH_CELLS = 512
-_OUTCOME = np.array([[0.0], [1.0]])
-
-
-class _Around(NamedTuple):
-    """Weighted means over the other samples, as :class:`.simplex_kernel.Around`, each (2, m)."""
-
-    mean: FloatArray
-    second: FloatArray
-    concentration: FloatArray
-    known: AnyArray
-    log_sum: FloatArray
-
-
-def power_and_se(estimator: DirichletKernel, problem: Problem, norm: float) -> PowerAndSE:
-    """``errorᵖ`` of a problem, and its standard error for an average of terms."""
-    counts = AngleCounts.of(problem).used
-    size = float(counts.effective_size)
-    if counts.scores.size == 0:
-        return PowerAndSE.nothing()
-    scores = counts.scores
-    residual = _OUTCOME - scores
-    values = _values(estimator, counts)
-    second = values if estimator.debias == "ratio" else values**2
-    near = _around(counts, values, second, estimator._width(counts, norm), estimator)
-    gap = near.mean if estimator.residual else near.mean - scores
-    mass = np.where(near.known, counts.mass, 0.0)
-    s2 = near.concentration
-    if estimator.debias is None or estimator.debias == "ratio":
-        if estimator.debias == "ratio":
-            m = max(size - 1, 2.0)
-            gap = gap - m / (m - 1) * (near.mean * s2 - near.second)
-        return PowerAndSE(float(mean_power(gap.ravel(), mass.ravel(), norm)), float("nan"))
-    if norm == 1:
-        terms = np.sign(gap) * residual
-        return PowerAndSE.of_terms(terms, terms, mass, size)
-    sure = near.known & (1 - s2 > LEAST)
-    square = np.divide(near.mean**2 - near.second, 1 - s2, out=np.zeros_like(gap), where=sure)
-    if not estimator.residual:
-        square = square - 2 * near.mean * scores + scores**2
-    influence = 2 * gap * residual - square
-    terms = influence if estimator.debias == "cross" else square
-    return PowerAndSE.of_terms(terms, influence, np.where(sure, counts.mass, 0.0), size)
-
-
-def search(estimator: DirichletKernel, counts: AngleCounts, bandwidths: FloatArray) -> float:
-    """The bandwidth of the estimator's rule, on a coarser grid where samples are many."""
-    counts = counts.binned(_SEARCH_CELLS).used if counts.scores.size > _SEARCH_CELLS else counts
-    values = _values(estimator, counts)
-    score = []
-    for h in bandwidths:
-        near = _around(counts, values, values, float(h), estimator)
-        if estimator.bandwidth == "cv":
-            found = np.where(near.known, near.mean, 0.0 if estimator.residual else counts.scores)
-            loss = (_OUTCOME - found - (counts.scores if estimator.residual else 0.0)) ** 2
-            score.append(-float((counts.mass * loss).sum()))
-            continue
-        likelihood = float((counts.mass * np.where(counts.mass > 0, near.log_sum, 0.0)).sum())
-        published = estimator.bandwidth == "loo-as-published"
-        score.append(likelihood - (float(np.log(h)) * float(counts.total) if published else 0.0))
-    return float(bandwidths[int(np.argmax(score))])
-
-
-def _values(estimator: DirichletKernel, counts: AngleCounts) -> FloatArray:
-    """What is smoothed: outcomes or residuals."""
-    outcome = np.broadcast_to(_OUTCOME, counts.mass.shape)
-    return np.asarray(outcome - counts.scores if estimator.residual else outcome)
-
-
-def _around(
-    counts: AngleCounts, values: FloatArray, second: FloatArray, h: float, estimator: DirichletKernel
-) -> _Around:
-    """Means around one sample of each outcome at each score, without it."""
-    scores, own = counts.scores, counts.own
-    m = scores.size
-    # A row of relative weight w adds w² to sums of squares, one of w repeats adds w.
-    heavy, own_heavy = (counts.mass, own) if counts.integral else (counts.square, own**2)
-    plain = np.stack([counts.mass.sum(axis=0), (counts.mass * values).sum(axis=0)])
-    squared = np.stack([heavy.sum(axis=0), (heavy * second).sum(axis=0)])
-    shape = (2, m)
-    mean, sums_second, concentration = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    known, log_sum = np.zeros(shape, dtype=bool), np.full(shape, -np.inf)
-    for start in range(0, m, max(1, _TILE // m)):
-        here = slice(start, min(start + max(1, _TILE // m), m))
-        points = np.arange(m)[here]
-        columns = np.arange(points.size)
-        if estimator.orientation == "data":
-            log_k = log_kernel(scores, scores[here], h, estimator.eps)
-        else:
-            log_k = np.ascontiguousarray(log_kernel(scores[here], scores, h, estimator.eps).T)
-        at_own = log_k[points, columns]
-        # What else lies at the sample's own score.
-        left = [_rest(all_of[here], of[:, here]) for all_of, of in zip(plain, (own, own * values), strict=True)]
-        left_heavy = [
-            _rest(all_of[here], of[:, here])
-            for all_of, of in zip(squared, (own_heavy, own_heavy * second), strict=True)
-        ]
-        shared = (left[0] * (counts.mass[:, here] > 0)).max(axis=0) > 0
-        log_k[points, columns] = np.where(shared, at_own, -np.inf)
-        largest = log_k.max(axis=0)
-        alone = ~np.isfinite(largest)
-        largest = np.where(alone, 0.0, largest)
-        log_k[points, columns] = -np.inf
-        kernel = np.exp(log_k - largest)
-        home = np.where(alone, 0.0, np.exp(np.minimum(at_own - largest, 300.0)))
-        total = plain[0] @ kernel + home * left[0]
-        least = _LONE * own[:, here] * home if counts.on_grid else np.zeros_like(total)
-        there = (total > least) & (counts.mass[:, here] > 0)
-        known[:, here] = there
-        floor = np.maximum(total, np.maximum(least, np.finfo(float).tiny))
-        log_sum[:, here] = np.log(floor) + largest
-        np.divide(plain[1] @ kernel + home * left[1], total, out=mean[:, here], where=there)
-        np.square(kernel, out=kernel)
-        for out, all_of, of in zip((concentration, sums_second), squared, left_heavy, strict=True):
-            np.divide(all_of @ kernel + home**2 * of, total**2, out=out[:, here], where=there)
-    return _Around(mean, sums_second, concentration, known, log_sum)
-
-
-def _rest(whole: FloatArray, part: FloatArray) -> FloatArray:
-    """``whole - part``, 0 where only rounding is left."""
-    rest = whole - part
-    return np.where(np.abs(rest) <= 1e-12 * np.abs(whole), 0.0, rest)
-
-
 RULES = ("auto", "cv", "loo", "loo-as-published")
 DEBIASES = (None, "ratio", "square", "cross")
 #: Bandwidths that a search tries, and those of the authors' code.
@@ -157,6 +32,22 @@ PUBLISHED_BANDWIDTHS: FloatArray = np.concatenate([np.logspace(-5, -1, 15), np.l
 _AUTO, _AUTO_SQUARE = 1.5, 0.4
 #: Rows at which a search reads densities or predictions.
 _SEARCH_ROWS = 2048
+
+
+class SampleRows(NamedTuple):
+    """Probabilities and residuals (n, K) of samples, their weights, the sample size, and shares of the components."""
+
+    probs: FloatArray
+    residuals: FloatArray
+    mass: FloatArray
+    size: float
+    share: FloatArray | None
+
+    @classmethod
+    def of(cls, sample: Simplex) -> SampleRows:
+        """Those of probability vectors."""
+        share = sample.one_hot() if sample.drawn else None
+        return cls(sample.probs, sample.residuals(), sample.mass, sample.size, share)
 
 
 @dataclass(frozen=True)
@@ -235,12 +126,9 @@ class DirichletKernel(EstimatorWithSE):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bandwidth", check_width(self.bandwidth, RULES))
-        if self.orientation not in ORIENTATIONS:
-            raise ValueError(f"orientation must be 'data' or 'query'; got {self.orientation!r}")
-        if self.debias not in DEBIASES:
-            raise ValueError(f"debias must be None, 'ratio', 'square' or 'cross'; got {self.debias!r}")
-        if not isinstance(self.residual, (bool, np.bool_)):
-            raise TypeError(f"residual must be True or False; got {self.residual!r}")
+        check_choice("orientation", self.orientation, ORIENTATIONS)
+        check_choice("debias", self.debias, DEBIASES)
+        check_bool("residual", self.residual)
         object.__setattr__(self, "eps", check_eps(self.eps))
 
     def _square(self, problem: Any) -> float:
@@ -253,36 +141,57 @@ class DirichletKernel(EstimatorWithSE):
         """``errorᵖ``, and its standard error where it is an average of nearly independent terms."""
         self._check_norm(norm)
         if isinstance(problem, Problem):
-            return power_and_se(self, problem, norm)
+            return self._of_scores(problem, norm)
         if problem.drawn and self.debias in ("square", "cross"):
             raise ValueError(f"debias={self.debias!r} adds up all classes, and is not for one class alone")
         sample = Simplex.of(problem, self.eps)
         values = self._values(sample)
-        second = None if self.debias is None else values if self.debias == "ratio" else values**2
-        near = around(sample, values, self._h(sample, norm), self.orientation, second)
-        return self._reduced(near, sample, norm)
+        near = around(sample, values, self._h(sample, norm), self.orientation, self._second(values))
+        return self._reduced(near, SampleRows.of(sample), norm)
 
-    def _reduced(self, near: LeaveOneOutMeans, sample: Simplex, norm: float) -> PowerAndSE:
+    def _of_scores(self, problem: Problem, norm: float) -> PowerAndSE:
+        """The same of one score at a time, of which each is a vector of one component."""
+        counts = Angles().of(problem).used
+        if counts.scores.size == 0:
+            return PowerAndSE.nothing()
+        values = self._score_values(counts)
+        second = self._second(values)
+        near = self._around_scores(counts, values, self._width(counts, norm), second)
+        squares = None if second is None else near.second.reshape(-1, 1)
+        concentration = None if second is None else near.concentration.ravel()
+        means = LeaveOneOutMeans(near.mean.reshape(-1, 1), squares, concentration, near.known.ravel())
+        scores = np.broadcast_to(counts.scores, counts.mass.shape)
+        columns = scores.reshape(-1, 1), (OUTCOMES - scores).reshape(-1, 1)
+        return self._reduced(means, SampleRows(*columns, counts.mass.ravel(), float(counts.effective_size), None), norm)
+
+    def _second(self, values: FloatArray) -> FloatArray | None:
+        """Values whose sums with squared weights the debias needs."""
+        return None if self.debias is None else values if self.debias == "ratio" else values**2
+
+    def _reduced(self, near: LeaveOneOutMeans, rows: SampleRows, norm: float) -> PowerAndSE:
         """Power and standard error from the neighbourhood of every sample."""
-        gap = near.mean if self.residual else near.mean - sample.probs
+        mass = np.where(near.known, rows.mass, 0.0)
+        if not mass.sum() > 0:
+            return PowerAndSE.nothing()
+        gap = near.mean if self.residual else near.mean - rows.probs
         if near.second is None or near.concentration is None:
-            return _plug_in(gap, near.known, sample, norm)
+            return PowerAndSE(float(vector_power(gap, mass, norm, rows.share)), float("nan"))
         s2 = near.concentration[:, None]
         if self.debias == "ratio":
-            m = max(sample.size - 1, 2.0)
-            return _plug_in(gap - m / (m - 1) * (near.mean * s2 - near.second), near.known, sample, norm)
-        cross = sample.residuals()
+            m = max(rows.size - 1, 2.0)
+            gap = gap - m / (m - 1) * (near.mean * s2 - near.second)
+            return PowerAndSE(float(vector_power(gap, mass, norm, rows.share)), float("nan"))
         if norm == 1:
-            terms = (np.sign(gap) * cross).sum(axis=1)
-            return PowerAndSE.of_terms(terms, terms, np.where(near.known, sample.mass, 0.0), sample.size)
+            terms = (np.sign(gap) * rows.residuals).sum(axis=1)
+            return PowerAndSE.of_terms(terms, terms, mass, rows.size)
         known = near.known & (1 - near.concentration > LEAST)
         square = np.divide(near.mean**2 - near.second, 1 - s2, out=np.zeros_like(gap), where=known[:, None])
         if not self.residual:
-            square = square - 2 * near.mean * sample.probs + sample.probs**2
+            square = square - 2 * near.mean * rows.probs + rows.probs**2
         # The efficient influence function of E d², whichever way it is estimated.
-        influence = (2 * gap * cross - square).sum(axis=1)
+        influence = (2 * gap * rows.residuals - square).sum(axis=1)
         terms = influence if self.debias == "cross" else square.sum(axis=1)
-        return PowerAndSE.of_terms(terms, influence, np.where(known, sample.mass, 0.0), sample.size)
+        return PowerAndSE.of_terms(terms, influence, np.where(known, rows.mass, 0.0), rows.size)
 
     def _details(self, problem: Any, norm: float) -> dict[str, float]:
         """What :attr:`Estimate.details` holds, of a vector problem.
@@ -346,14 +255,44 @@ class DirichletKernel(EstimatorWithSE):
             likelihood = likelihood - np.log(self._tried) * sample.mass[rows].sum()
         return float(self._tried[int(np.argmax(likelihood))])
 
-    def _width(self, counts: AngleCounts, norm: float) -> float:
-        """Bandwidth for a sample of one score."""
+    def _width(self, counts: AxisCounts, norm: float) -> float:
+        """Bandwidth for a sample of one score; searched on a coarser grid where samples are many."""
         if not isinstance(self.bandwidth, str):
             return self.bandwidth
         if self.bandwidth == "auto":
             squares = self.debias in ("square", "cross") and norm == 2
             return auto(float(counts.effective_size), 2, squares=squares)
-        return search(self, counts, self._tried)
+        counts = counts.binned(_SEARCH_CELLS).used if counts.scores.size > _SEARCH_CELLS else counts
+        values = self._score_values(counts)
+        score = []
+        for h in self._tried:
+            near = self._around_scores(counts, values, float(h))
+            if self.bandwidth == "cv":
+                found = np.where(near.known, near.mean, 0.0 if self.residual else counts.scores)
+                loss = (OUTCOMES - found - (counts.scores if self.residual else 0.0)) ** 2
+                score.append(-float((counts.mass * loss).sum()))
+                continue
+            penalty = float(np.log(h)) * float(counts.total) if self.bandwidth == "loo-as-published" else 0.0
+            score.append(log_likelihood(counts, near) - penalty)
+        return float(self._tried[int(np.argmax(score))])
+
+    def _score_values(self, counts: AxisCounts) -> FloatArray:
+        """What is smoothed of one score at a time, (2, m)."""
+        outcomes = np.broadcast_to(OUTCOMES, counts.mass.shape)
+        return outcomes - counts.scores if self.residual else outcomes
+
+    def _around_scores(
+        self, counts: AxisCounts, values: FloatArray, h: float, second: FloatArray | None = None
+    ) -> Neighbours:
+        """Means around one sample of each outcome at each score, without it."""
+        scores = counts.scores
+
+        def log_kernels(points: IntArray) -> FloatArray:
+            if self.orientation == "data":
+                return log_kernel(scores, scores[points], h, self.eps)
+            return np.ascontiguousarray(log_kernel(scores[points], scores, h, self.eps).T)
+
+        return neighbours(counts, log_kernels, values, second)
 
     def _predicting(self, sample: Simplex, rows: AnyArray) -> float:
         """Bandwidth that predicts outcomes best; of equals the widest."""
@@ -381,14 +320,6 @@ class DirichletKernel(EstimatorWithSE):
 def auto(n: float, k: int, *, squares: bool) -> float:
     """Bandwidth by rule, for n samples and K classes."""
     return float((_AUTO_SQUARE if squares else _AUTO) * max(n, 1.0) ** (-2 / (k + 3)))
-
-
-def _plug_in(gap: FloatArray, known: AnyArray, sample: Simplex, norm: float) -> PowerAndSE:
-    mass = np.where(known, sample.mass, 0.0)
-    if not mass.sum() > 0:
-        return PowerAndSE.nothing()
-    share = sample.one_hot() if sample.drawn else None
-    return PowerAndSE(float(vector_power(gap, mass, norm, share)), float("nan"))
 
 
 def _search_rows(sample: Simplex) -> AnyArray:

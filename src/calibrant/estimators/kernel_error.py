@@ -11,8 +11,7 @@ import numpy as np
 from ..data.problem import Problem, VectorProblem
 from ..data.types import FloatArray, IntArray
 from ..data.weights import ones_or
-from .base import EstimatorWithSE, PowerAndSE
-from .model_cells import check_width
+from .base import EstimatorWithSE, PowerAndSE, check_width
 from .norm import root, to_power
 
 KERNELS = ("laplace", "gaussian")

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..data.types import FloatArray, IntArray
+from ..sums.logistic_fit import expit, softplus_and_expit
 from .laplace import APART, Posterior, Prior, RankCells, log_mean_evidence, precisions, quadratic, weights
-from .logitmap import expit, softplus_and_expit
 from .norm import LARGE_NORM, mean_power
 
 #: Rows from which on what the rows say beside a drawn map counts for more than half.

@@ -2,194 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from ..data.problem import Problem
-from ..data.types import FloatArray
-from ..sums import DistinctScores
-from ..sums.field_checks import need, need_shape, need_within
-from .base import CellEstimator, Cells
-from .logitmap import FAMILIES, expit, gaps, logits_of
-from .model_cells import FittedCells, check_eps, shared_counts
+from ..data.checks import check_choice, check_number
+from ..data.types import AnyArray, FloatArray
+from ..sums.logistic_fit import Counts, Point, expit, fit, logits_of, maximum, warned
+from .axis_counts import AxisCounts, Logits
+from .base import CellEstimator, Cells, FittedCells, check_eps
 from .norm import mean_power
 
-#: Grid cells over the clipped logits, and the number of samples up to which there is no grid.
-LOGIT_CELLS = 512
 #: Numbers fitted at a time.
 _BLOCK = 1 << 16
 #: Grid cells where samples are redrawn.
 _REDRAWN_CELLS = 128
-
-
-@dataclass(frozen=True, eq=False)
-class LogitMoments:
-    """Logits of scores while they are few; beyond :data:`LOGIT_CELLS` samples, linear-binned counts over the logit.
-
-    Unlike a grid of scores it is fine where they are near 0 or 1 and logits differ most. Sharing a sample between its
-    two nearest nodes keeps ``Σ o ℓ`` and ``Σ ℓ``, to which likelihoods of logit maps are sensitive in the first order.
-
-    Attributes
-    ----------
-    logits : ndarray of shape (…, m)
-        Of distinct scores, or of nodes.
-    count, positive, squares : ndarray of shape (…, m)
-        ``Σ w a``, ``Σ w a o`` and ``Σ w² a`` with the linear share ``a``; 0 behind a problem's last.
-    step : ndarray of shape (…)
-        Distance between nodes; 0 for distinct scores.
-    edge : float
-        Largest logit, to which scores are clipped.
-    """
-
-    logits: FloatArray
-    count: FloatArray
-    positive: FloatArray
-    squares: FloatArray
-    step: FloatArray
-    edge: float
-    domain: tuple[float, float]
-    n_samples: Any
-    integral: bool
-
-    @classmethod
-    def of(cls, problem: Problem, eps: float) -> LogitMoments:
-        """Logits or counts of the samples of one problem, or of many. Cost O(n + G); of few rows O(n log n)."""
-        if problem.weights is None and len(problem) and int(problem.counts.min()) > LOGIT_CELLS:
-            return cls._of_many(problem, eps)
-        runs = problem.sums(DistinctScores())
-        values = (logits_of(runs.scores, eps), runs.weight, runs.outcome, runs.square)
-        n = problem.counts if problem.shape else problem.n_samples
-        logits, count, positive, squares = (v.reshape(*problem.shape, -1) for v in runs.table(*values))
-        step = np.zeros(problem.shape)
-        few = cls(logits, count, positive, squares, step, edge_of(eps), problem.domain, n, problem.counted)
-        return few.with_grids(np.asarray(runs.totals if runs.integral else runs.n_rows).reshape(problem.shape))
-
-    @classmethod
-    def _of_many(cls, problem: Problem, eps: float) -> LogitMoments:
-        """Counts on nodes, from rows in any order."""
-        edge, p = edge_of(eps), problem
-        position = (logits_of(p.scores.astype(np.float64), eps) + edge) * (LOGIT_CELLS / (2 * edge))
-        cell = np.clip(position, 0, LOGIT_CELLS - 1).astype(np.intp)
-        position = np.clip(position - cell, 0, 1)
-        cell += p.row * (LOGIT_CELLS + 1)
-        length, tables = len(p) * (LOGIT_CELLS + 1), list[FloatArray]()
-        for values in (np.ones(p.n_samples), p.outcomes.astype(np.float64)):
-            above = values * position
-            table = np.bincount(cell, values - above, minlength=length).astype(np.float64)
-            table[1:] += np.bincount(cell, above, minlength=length)[:-1]
-            tables.append(table.reshape(*p.shape, LOGIT_CELLS + 1))
-        nodes = np.broadcast_to(np.linspace(-edge, edge, LOGIT_CELLS + 1), tables[0].shape)
-        step = np.full(p.shape, 2 * edge / LOGIT_CELLS)
-        n = p.counts if p.shape else p.n_samples
-        squares = p.variances(tables[0], tables[0])
-        return cls(nodes, tables[0], tables[1], squares, step, edge, p.domain, n, p.counted)
-
-    def check(self) -> None:
-        """ValueError unless these can be the counts of rows."""
-        shape = (*np.shape(self.n_samples), *self.logits.shape[-1:])
-        need_shape(shape, logits=self.logits, count=self.count, positive=self.positive, squares=self.squares)
-        need_shape(shape[:-1], step=self.step)
-        need(np.abs(self.logits) <= self.edge * (1 + 1e-9), "logits must lie within the clipped range")
-        need((self.step >= 0) & (self.step <= self.edge), "step must lie within the clipped range")
-        need((self.count >= 0).all() and (self.squares >= 0).all(), "count and squares must not be negative")
-        need_within("positive", self.positive, self.count)
-
-    def with_grids(self, size: FloatArray) -> LogitMoments:
-        """Counts on nodes for the problems of more than :data:`LOGIT_CELLS` samples."""
-        many = size > LOGIT_CELLS
-        if not many.any():
-            return self
-        grid = self.binned(LOGIT_CELLS)
-        if many.all():
-            return grid
-        wide = max(self.logits.shape[-1], grid.logits.shape[-1])
-        out = []
-        for f in _FIELDS:
-            table = np.zeros((*self.step.shape, wide))
-            for some, values in ((~many, getattr(self, f)), (many, getattr(grid, f))):
-                table[some, : values.shape[-1]] = values[some]
-            out.append(table)
-        tables: dict[str, Any] = dict(zip(_FIELDS, out, strict=True))
-        return replace(self, **tables, step=np.where(many, grid.step, 0.0))
-
-    def __getitem__(self, index: Any) -> LogitMoments:
-        """Those of one of many problems, or of some."""
-        some = {f: getattr(self, f)[index] for f in (*_FIELDS, "step", "n_samples")}
-        return replace(self, **some)
-
-    def __add__(self, other: LogitMoments) -> LogitMoments:
-        if not isinstance(other, LogitMoments):
-            return NotImplemented
-        if (self.domain, self.edge) != (other.domain, other.edge):
-            raise ValueError(
-                f"LogitMoments of different domains or clip levels cannot merge: {self.domain} to {self.edge:.6g} and "
-                f"{other.domain} to {other.edge:.6g}"
-            )
-        n, integral = self.n_samples + other.n_samples, self.integral and other.integral
-        if self.step.any() or other.step.any():
-            one, two = self.binned(LOGIT_CELLS), other.binned(LOGIT_CELLS)
-            added: dict[str, Any] = {f: getattr(one, f) + getattr(two, f) for f in _FIELDS[1:]}
-            return replace(one, n_samples=n, integral=integral, **added)
-        sums: dict[str, Any] = {f: np.concatenate([getattr(self, f), getattr(other, f)], axis=-1) for f in _FIELDS}
-        both = replace(self, n_samples=n, integral=integral, **sums)
-        return both.with_grids(np.asarray(both.count.sum(axis=-1) if integral else (both.count > 0).sum(axis=-1)))
-
-    def binned(self, cells: int) -> LogitMoments:
-        """Counts on the nodes of a regular grid."""
-        span = (-self.edge, self.edge)
-        sums: dict[str, Any] = {f: shared_counts(self.logits, getattr(self, f), span, cells) for f in _FIELDS[1:]}
-        nodes = np.broadcast_to(np.linspace(*span, cells + 1), sums["count"].shape)
-        return replace(self, logits=nodes, step=np.full(self.step.shape, 2 * self.edge / cells), **sums)
-
-    @property
-    def unit(self) -> FloatArray:
-        """Effective sample size a unit of weight, (…)."""
-        total, squares = self.count.sum(axis=-1), self.squares.sum(axis=-1)
-        if self.integral:
-            return np.ones(total.shape)
-        return np.asarray(np.divide(total, squares, out=np.ones(total.shape), where=squares > 0))
-
-    @property
-    def atoms(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Scores, samples and positives of what is drawn anew, in units of the effective sample size."""
-        unit = self.unit[..., None]
-        return expit(self.logits), self.count * unit, self.positive * unit
-
-    def redrawn(self, count: FloatArray, positive: FloatArray) -> LogitMoments:
-        """Those of samples with other counts (R, m) and positives (b R, m) at the same logits."""
-        count = np.tile(count, (len(positive) // len(count), 1))
-        return replace(
-            self,
-            logits=np.broadcast_to(self.logits, count.shape),
-            count=count,
-            positive=np.clip(positive, 0, count),
-            squares=count,
-            step=np.full(len(count), self.step),
-            n_samples=np.full(len(count), self.n_samples),
-            integral=True,
-        )
-
-
-_FIELDS = ("logits", "count", "positive", "squares")
-
-
-@dataclass(frozen=True)
-class Logits:
-    """Sums that an estimator may name: those over the logit, of scores clipped to [eps, 1 - eps]."""
-
-    eps: float
-
-    def of(self, problem: Problem) -> LogitMoments:
-        """Sums of a problem's samples."""
-        return LogitMoments.of(problem, self.eps)
-
-
-def edge_of(eps: float) -> float:
-    """Largest logit of scores clipped to [eps, 1 - eps]; rounding makes the two ends differ in their last digits."""
-    low, high = logits_of(np.array([eps, 1 - eps]), eps)
-    return float(max(-low, high))
+FAMILIES = ("logistic", "beta", "quadratic")
+#: Prior standard deviations between which the evidence of the data decides, for ``shrinkage="auto"``.
+PRIOR_SDS = (0.1, 0.3, 1.0, 3.0)
 
 
 @dataclass(frozen=True)
@@ -247,30 +78,21 @@ class Parametric(CellEstimator):
     eps: float = 1e-6
 
     def __post_init__(self) -> None:
-        if self.family not in FAMILIES:
-            raise ValueError(f"family must be one of {', '.join(map(repr, FAMILIES))}; got {self.family!r}")
-        allowed = "shrinkage must be a finite number >= 0 or 'auto'"
-        if isinstance(self.shrinkage, str):
-            if self.shrinkage != "auto":
-                raise ValueError(f"{allowed}; got {self.shrinkage!r}")
-        elif isinstance(self.shrinkage, bool) or not isinstance(self.shrinkage, (int, float, np.number)):
-            raise TypeError(f"{allowed}; got {self.shrinkage!r}")
-        elif not (np.isfinite(self.shrinkage) and self.shrinkage >= 0):
-            raise ValueError(f"{allowed}; got {self.shrinkage!r}")
-        else:
-            object.__setattr__(self, "shrinkage", float(self.shrinkage))
+        check_choice("family", self.family, FAMILIES)
+        if self.shrinkage != "auto":
+            shrinkage = check_number("shrinkage", self.shrinkage, least=0, instead="'auto' or ")
+            object.__setattr__(self, "shrinkage", shrinkage)
         object.__setattr__(self, "eps", check_eps(self.eps))
 
     def _needs(self, domain: tuple[float, float]) -> Logits:
         """Sums over the logit."""
         return Logits(self.eps)
 
-    def read(self, sums: LogitMoments, norm: float) -> FloatArray:
+    def read(self, sums: AxisCounts, norm: float) -> FloatArray:
         """``errorᵖ`` of the fitted map of every problem."""
-        shape = sums.step.shape
-        n = int(np.prod(shape))
-        _, count, positive = (v.reshape(n, v.shape[-1]) for v in sums.atoms)
-        logits, step = sums.logits.reshape(count.shape), sums.step.reshape(-1)
+        shape = sums.cells.shape
+        count, positive, logits = (v.reshape(int(np.prod(shape)), v.shape[-1]) for v in (*sums.atoms[1:], sums.places))
+        step = sums.step.reshape(-1)
         out: FloatArray = np.full(len(count), np.nan)
         for width in np.unique(step):
             some = np.flatnonzero((step == width) & count.any(axis=-1))
@@ -283,16 +105,90 @@ class Parametric(CellEstimator):
                 out[rows] = mean_power(gaps(x, mass, hits, self.family, self.shrinkage, float(width)), mass, norm)
         return out.reshape(shape)
 
-    def _cells(self, sums: LogitMoments) -> Cells:
+    def _cells(self, sums: AxisCounts) -> Cells:
         """Nodes of a coarse grid of the logit as cells, and the gap of the fitted map."""
-        scores, count, positive = (v[None] for v in sums.binned(_REDRAWN_CELLS).atoms)
-        gap = gaps(logits_of(scores, self.eps), count, positive, self.family, self.shrinkage, self._coarse)[0]
+        coarse = sums.binned(_REDRAWN_CELLS)
+        scores, count, positive = (v[None] for v in coarse.atoms)
+        step = float(coarse.step)
+        gap = gaps(logits_of(scores, self.eps), count, positive, self.family, self.shrinkage, step)[0]
         return FittedCells(scores[0], count[0], positive[0], None, np.ones(count.size), fitted=gap)
 
-    def _held(self, sums: LogitMoments) -> tuple[Parametric, LogitMoments]:
+    def _held(self, sums: AxisCounts) -> tuple[Parametric, AxisCounts]:
         """Maps are fitted anew to every sample; what is drawn are the counts of a coarse grid."""
         return self, sums.binned(_REDRAWN_CELLS)
 
-    @property
-    def _coarse(self) -> float:
-        return 2 * edge_of(self.eps) / _REDRAWN_CELLS
+
+def columns_of(logits: FloatArray, count: FloatArray, family: str, step: float = 0.0) -> FloatArray:
+    """Standardised deviations of the family from the identity, shape (R, k, m), for logits and counts (R, m).
+
+    ``1, ℓ`` (logistic), ``1, ℓ, ℓ²`` (quadratic), ``1, ℓ, log s(1-s)`` (beta: its maps are
+    ``a + b log s - c log(1-s)``), made orthonormal one after the other over the sample. A column that the ones before
+    it determine (constant scores, two distinct scores) is 0, and all but the first are where ℓ varies no more than
+    sharing a sample between nodes a ``step`` apart makes it vary.
+    """
+    share = count / np.maximum(count.sum(axis=-1, keepdims=True), np.finfo(float).tiny)
+    raw = [np.ones_like(logits), logits]
+    if family == "quadratic":
+        raw.append(logits**2)
+    elif family == "beta":
+        raw.append(-np.logaddexp(0, logits) - np.logaddexp(0, -logits))
+    columns: list[FloatArray] = []
+    varied: AnyArray = np.ones((1, 1), dtype=bool)
+    for values in raw:
+        rest = values
+        for _ in range(2):  # twice is enough (Kahan): once leaves rounding errors of the size of what it removed
+            for column in columns:
+                rest = rest - (share * rest * column).sum(axis=-1, keepdims=True) * column
+        size = (share * values**2).sum(axis=-1, keepdims=True)
+        left = (share * rest**2).sum(axis=-1, keepdims=True)
+        known = left > 1e-18 * size
+        if values is logits:
+            known &= left > 0.26 * step**2
+            varied = known
+        elif columns:
+            known &= varied
+        columns.append(np.where(known, rest / np.sqrt(np.where(known, left, 1.0)), 0.0))
+    return np.stack(columns, axis=-2)
+
+
+def _evidence(counts: Counts, precision: float, mode: Point) -> FloatArray:
+    """Laplace's logarithm of the probability of the data under ``θ ~ N(0, 1/precision)``, (R,)."""
+    live = (counts.columns**2).max(axis=-1) > 0
+    k = np.arange(live.shape[1])
+    hessian = mode.information.copy()
+    hessian[:, k, k] += np.where(live, precision, 1.0)  # columns that are not live are rows of the identity
+    log_det = np.linalg.slogdet(hessian)[1]
+    value = mode.likelihood - 0.5 * precision * (mode.theta**2).sum(axis=-1)
+    return np.asarray(value + 0.5 * live.sum(axis=-1) * np.log(precision) - 0.5 * log_det)
+
+
+def gaps(
+    logits: FloatArray,
+    count: FloatArray,
+    positive: FloatArray,
+    family: str,
+    shrinkage: float | str,
+    step: float = 0.0,
+) -> FloatArray:
+    """``g(s) - s`` of the fitted map at each logit of s, all shapes (R, m).
+
+    For ``shrinkage="auto"`` the coefficients are averaged over priors, from exactly calibrated (standard deviation 0)
+    through :data:`PRIOR_SDS`, weighted by the evidence of the data for each.
+    """
+    columns = columns_of(logits, count, family, step)
+    if isinstance(shrinkage, str):
+        counts = Counts(columns, count, positive)
+        point = Point.at(np.zeros(columns.shape[:2]), logits, counts)
+        thetas, evidences = [point.theta], [point.likelihood]
+        for sd in PRIOR_SDS:
+            point = warned(*maximum(counts, sd**-2, point))
+            thetas.append(point.theta)
+            evidences.append(_evidence(counts, sd**-2, point))
+        evidence = np.stack(evidences)
+        weight = np.exp(evidence - evidence.max(axis=0))
+        weight /= weight.sum(axis=0)
+        theta = (weight[..., None] * np.stack(thetas)).sum(axis=0)
+    else:
+        theta = fit(columns, logits, count, positive, float(shrinkage))
+    z = logits + (theta[:, None, :] @ columns)[:, 0]
+    return expit(z) - expit(logits)

@@ -8,10 +8,9 @@ import numpy as np
 
 from ..data.problem import Problem
 from ..data.types import FloatArray, Label
-from ..estimators import Isotonic
+from ..estimators import AdaptiveKernel, Isotonic
 from ..estimators.base import MIN_LOCAL_SIZE, CellEstimator, Cells
 from ..estimators.isotonic import isotonic_means
-from ..estimators.model_cells import DrawnFromNodes
 from ..sums import BinMoments
 from .bands import (
     Band,
@@ -42,7 +41,7 @@ def curve_from(
 
     A smooth curve's simultaneous band needs the scores of its rows.
     """
-    estimator = estimator._drawn_as or DrawnFromNodes()
+    estimator = estimator._drawn_as or AdaptiveKernel()
     summary = estimator._shown(summary)
     cells = estimator._cells(summary)
     found = Band.none(cells.count.size)

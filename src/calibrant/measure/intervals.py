@@ -41,8 +41,8 @@ import numpy as np
 from ..data.problem import Problem
 from ..data.progress import counted, progress_bar
 from ..data.types import AnyArray, FloatArray, Interval
+from ..estimators.adaptive import as_grid
 from ..estimators.base import SCALES, CellEstimator, Estimator, ResampleInputs, TruthPath
-from ..estimators.model_cells import as_grid
 from ..estimators.norm import mean_power, root
 from ..estimators.residual import ResidualKernel
 from ..sums.design_effects import Shared
