@@ -29,7 +29,7 @@ from calibrant.benchmark.mixtures import ClassMixture, train, training_set
 from calibrant.data.writing import write_json, write_text
 from calibrant.measure.assumptions import as_assumption
 from calibrant.measure.bounds import RowsAlike
-from calibrant.measure.estimation import ask
+from calibrant.measure.question import Question
 
 from .. import arguments
 from ..arena.halves import REPORTING
@@ -167,11 +167,11 @@ def intervals(
     """Intervals of `estimate` under each assumption; that of none is found once for all that narrow it."""
     found = {name: cal.estimate(y, p, assume=name, random_state=seed, **given) for name in ("smooth", "none")}
     ends = {name: [float(v) for v in one.interval] for name, one in found.items()}
-    asked = ask(cal.as_predictions(y, p, labels=given["labels"]), given["notion"], "auto", 1)
-    rows = RowsAlike.of(asked.reduction, asked.question)
+    asked = Question.of(cal.as_predictions(y, p, labels=given["labels"]), given["notion"], "auto", 1)
+    rows = RowsAlike.of(asked)
     for name in wanted:
         if name not in found:
-            narrow = as_assumption(name).narrowed(found["none"].interval, rows, asked.question)
+            narrow = as_assumption(name).narrowed(found["none"].interval, rows, asked)
             ends[name] = [float(v) for v in narrow]
     return ends
 

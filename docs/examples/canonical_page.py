@@ -18,7 +18,7 @@ from matplotlib import pyplot as plt
 from pictures import COLORS, OURS, TRUTH, look, name_ends, save, sizes_axis
 
 from calibrant.benchmark.canonical import CURVES, TRIALS, CanonicalConfig
-from calibrant.measure.estimation import canonical_default
+from calibrant.measure.question import canonical_default
 
 #: Short name, colour and line of every curve: a family has one colour.
 STYLE = {

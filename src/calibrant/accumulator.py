@@ -1,13 +1,16 @@
-"""`Accumulator` and `from_frame`, with the methods that rooms below the sums make of them: a line each."""
+"""`Accumulator` and `from_frame`; functions that take sums where they take rows are methods of it, a line each."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from .data.progress import working
-from .data.types import RandomState
-from .estimators import Estimator
+from .data.types import Label, RandomState
+from .estimators import CellEstimator, Estimator, Isotonic
 from .frames.frame_sums import from_frame as from_frame
+from .measure import estimation, reliability
+from .measure.assumptions import Assumption
+from .measure.result import Estimate, ReliabilityCurve
 from .measure.streaming import Accumulator as Accumulator
 
 if TYPE_CHECKING:
@@ -15,6 +18,59 @@ if TYPE_CHECKING:
     from .reporting import Report
     from .scores.parts import Decomposition
     from .significance.result import TestResult
+
+
+def calibration_error(self: Accumulator, estimator: str | Estimator = "auto", *, norm: float = 1) -> float:
+    """Calibration error of all rows added, as :func:`calibrant.calibration_error`; parameters and errors as there.
+
+    Exact where the estimator's sums were kept, else of rows moved within a cell (see :class:`Accumulator`). Cost: that
+    of estimates from the sums, whatever the number of rows. TypeError for an estimator that needs the rows, such as
+    ``CrossFit()``; ValueError when there are no rows, or the sums that it reads were not kept.
+    """
+    return estimation.calibration_error(self, estimator=estimator, norm=norm)
+
+
+def estimate(
+    self: Accumulator,
+    estimator: str | Estimator | None = None,
+    *,
+    norm: float = 1,
+    level: float = 0.95,
+    assume: str | Assumption = "smooth",
+    n_resamples: int = 400,
+    random_state: RandomState = 0,
+) -> Estimate:
+    """Calibration error with its interval, as :func:`calibrant.estimate`; by default of ``EmpiricalBayes()``.
+
+    Exact where the estimator's sums were kept, and the interval then that of the rows with the same ``random_state``.
+    Intervals of other assumptions than ``"smooth"`` need the rows (TypeError). Cost that of :func:`calibrant.estimate`,
+    which does not depend on the number of rows.
+    """
+    chosen = "auto" if estimator is None else estimator
+    how: dict[str, Any] = {"n_resamples": n_resamples, "random_state": random_state}
+    return estimation.estimate(self, estimator=chosen, norm=norm, level=level, assume=assume, **how)
+
+
+def reliability_curve(
+    self: Accumulator,
+    estimator: str | CellEstimator | Isotonic = "density",
+    *,
+    level: float | None = None,
+    band: str = "confidence",
+    n_resamples: int = 1000,
+    random_state: RandomState = 0,
+) -> ReliabilityCurve | dict[Label, ReliabilityCurve]:
+    """Observed frequency at every score, as :func:`calibrant.reliability_curve`: one curve, or one of each class.
+
+    Exact for bins that were kept and for smooth curves. The isotonic curve and bins of other edges are those of rows
+    moved within a cell; simultaneous bands take the rows of a cell as tied, and allow for where in it a score is. Of a
+    notion with a problem per class, isotonic curves and simultaneous bands of smooth ones need the rows. Cost as there,
+    without the pass over the rows.
+    """
+    options: Any = {"n_resamples": n_resamples, "random_state": random_state, "band": band}
+    found: ReliabilityCurve | dict[Label, ReliabilityCurve]
+    found = reliability.reliability_curve(self, estimator=estimator, level=level, **options)
+    return found
 
 
 def report(
@@ -32,17 +88,10 @@ def report(
     Exact but for the bins of equal mass and the isotonic curve, which are those of rows moved within a cell.
     Cost as there, without the pass over the rows.
     """
-    from .reporting.assemble import report as of_rows
+    from .reporting import report as of_rows
 
-    return of_rows(
-        self,
-        estimator=estimator,
-        level=level,
-        tolerance=tolerance,
-        threshold=threshold,
-        random_state=random_state,
-        title=title,
-    )
+    how: dict[str, Any] = {"random_state": random_state, "title": title}
+    return of_rows(self, estimator=estimator, level=level, tolerance=tolerance, threshold=threshold, **how)
 
 
 def calibration_test(
@@ -53,37 +102,10 @@ def calibration_test(
     n_resamples: int = 999,
     random_state: RandomState = 0,
 ) -> TestResult:
-    r"""Is the calibration error larger than those of a calibrated model with these scores?
+    """Is the calibration error larger than those of a calibrated model with these scores?
 
-    Outcomes are drawn in cells of the sums, ``n_resamples`` times, and not row by row as
-    :func:`calibrant.calibration_test` does; the p-value is again
-
-    .. math:: p = \frac{1 + \#\{r : T_r \ge T\}}{1 + R}.
-
-    Parameters
-    ----------
-    estimator : "auto" or one that reads sums, default "auto"
-        Of the statistic. ``"auto"``: smoothed residuals over ranks, the test of :meth:`report`.
-    norm : float ≥ 1, default 1
-    n_resamples : int, default 999
-        With more than ten classes ``"auto"`` draws fewer of each; of 64 or more, whose sum is normal, a few.
-    random_state : int, Generator or None
-
-    Returns
-    -------
-    TestResult
-        ``details``: the ``expected`` error of a calibrated model.
-
-    Notes
-    -----
-    Approximate: a cell's outcomes share one probability, and classes against the rest are drawn independently, the
-    spread of what they make together widened, which loses some power. ``benchmarks/coverage/sums_tests.md`` has
-    false alarms and power beside those of the test of rows. The same sums give the same p-value, in whatever
-    pieces they came. Cost ``n_resamples`` estimates from the sums, whatever the number of rows.
-
-    References
-    ----------
-    Vaicenavicius et al. (2019), *Evaluating model calibration in classification*.
+    As :func:`calibrant.calibration_test` of an Accumulator: outcomes are drawn in cells of the sums, ``n_resamples``
+    times, and not row by row. Cost ``n_resamples`` estimates from the sums, whatever the number of rows.
     """
     from .significance import calibration_test as of_rows
 
@@ -93,25 +115,13 @@ def calibration_test(
 def decompose(self: Accumulator, score: Any = "brier", *, estimator: str = "corp") -> Decomposition:
     """Parts of a mean proper score, as :func:`calibrant.decompose`.
 
-    Parameters
-    ----------
-    score : {"brier", "log-loss", "spherical"} or a scoring rule, default "brier"
-    estimator : {"corp", "binned"}, default "corp"
-        ``"corp"``: by isotonic regression of the cells, for two classes. Stated and observed probabilities are
-        those of rows moved within a cell, which can only make ``refinement`` larger.
-        ``"binned"``: frequencies of the bins that were kept. Exact; of more than two classes for Brier's score.
+    ``estimator="corp"``: by isotonic regression of the cells, for two classes. Stated and observed probabilities are
+    those of rows moved within a cell, which can only make ``refinement`` larger. ``"binned"``: frequencies of the bins
+    that were kept. Exact; of more than two classes for Brier's score. ``total`` is exact for Brier's score and the
+    log-loss, and ``within`` what the spread of scores within bins (or cells) adds to it.
 
-    Returns
-    -------
-    Decomposition
-        ``total`` is exact for Brier's score and the log-loss, and ``within`` what the spread of scores within bins
-        (or cells) adds to it.
-
-    Raises
-    ------
-    ValueError
-        For ``estimator="exact"``, which needs the rows; for a score and classes as above; where no fine histogram
-        was kept.
+    ValueError for ``estimator="exact"``, which needs the rows; for a score and classes as above; where no fine
+    histogram was kept.
     """
     from .scores import decompose as of_rows
 
@@ -160,5 +170,5 @@ def plot(
     return report(self, level=level, random_state=random_state).plot(ax, **options)
 
 
-for _method in (report, calibration_test, decompose, fit, plot):
+for _method in (calibration_error, estimate, reliability_curve, report, calibration_test, decompose, fit, plot):
     setattr(Accumulator, _method.__name__, _method)

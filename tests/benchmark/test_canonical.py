@@ -210,7 +210,7 @@ def test_refuses(make, error, words, tmp_path, monkeypatch):
 
 def test_trials_hold_the_default():
     """The default for L1 is one of the candidates that it was chosen from."""
-    from calibrant.measure.estimation import canonical_default
+    from calibrant.measure.question import canonical_default
 
     assert canonical_default(1) in [entry.estimator for entry in TRIALS.values() if entry.factor == 1]
 

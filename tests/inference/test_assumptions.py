@@ -15,14 +15,14 @@ from calibrant.data.validation import as_predictions
 from calibrant.measure import bounds
 from calibrant.measure.assumptions import BoundedVariation, NoAssumption, SameSign, SmoothMap, as_assumption
 from calibrant.measure.bounds import RowsAlike, lower_bound, same_scores, upper_bound, upper_bound_of_rows
-from calibrant.measure.estimation import ask
+from calibrant.measure.question import Question
 
 EVERY = ["none", "bins", "bins:4", "variation:0.3", "variation:2"]
 
 
 def alike(scores, outcomes, **kwargs):
-    asked = ask(as_predictions(outcomes, scores, **{"labels": [0, 1], **kwargs}), "auto", "auto", 1)
-    return RowsAlike.of(asked.reduction, asked.question)
+    asked = Question.of(as_predictions(outcomes, scores, **{"labels": [0, 1], **kwargs}), "auto", "auto", 1)
+    return RowsAlike.of(asked)
 
 
 def interval(y, p, assume, **kwargs):
@@ -299,8 +299,8 @@ def test_several_classes(notion, assume):
 def test_classes_are_the_mean_of_their_rows():
     """Half the residuals of a row's classes are 1 - s of the class that came."""
     y, q = three_classes(100)
-    asked = ask(as_predictions(y, q), "classwise", "auto", 1)
-    rows = RowsAlike.of(asked.reduction, asked.question)
+    asked = Question.of(as_predictions(y, q), "classwise", "auto", 1)
+    rows = RowsAlike.of(asked)
     alone = alike(np.append(1 - q[np.arange(99), y[:99]], [1 - q[99, y[99]]]), np.zeros(100, int))
     assert rows.classes == 3
     assert upper_bound_of_rows(rows, 1, 0.1) == pytest.approx(2 / 3 * upper_bound_of_rows(alone, 1, 0.1))

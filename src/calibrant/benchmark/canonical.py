@@ -22,7 +22,7 @@ from ..data.validation import as_predictions
 from ..estimators import DirichletKernel, Estimator, SimplexBinned
 from ..estimators.dirichlet import auto
 from ..estimators.simplex_kernel import Simplex
-from ..measure.estimation import canonical_default as default
+from ..measure.question import canonical_default as default
 from ..notions import as_notion
 from .config import check_sizes, described
 from .curves import named_entries

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from itertools import chain
 from typing import Any, ParamSpec, TypedDict, TypeVar, cast
 
@@ -41,15 +41,13 @@ class SumsOfRows(Tabular):
     """What stands for rows that are gone: base class of :class:`calibrant.Accumulator`."""
 
 
-def verb(
-    *, grouped: bool = False, of_sums: Callable[..., Any] | None = None
-) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def verb(*, grouped: bool = False, sums: bool | tuple[str, ...] = False) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorate a function whose last argument is ``**inputs: Unpack[InputOptions]``.
 
     Its signature then names these options, as if it had written them out; an unknown keyword is a TypeError that names
     the function. Functions that say nothing of rows in groups (``grouped``) take none: they would answer as if all rows
-    were independent. ``of_sums`` answers for an Accumulator in place of the rows, which have been interpreted when they
-    were added; without it an Accumulator is refused.
+    were independent. ``sums``: whether an Accumulator may stand in place of the rows, which have been interpreted when
+    they were added, with all other arguments or with those named.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -60,7 +58,8 @@ def verb(
         every = [*own, *options]
         known = {p.name for p in every if p.kind is not p.POSITIONAL_ONLY}
         title = function.__qualname__.removesuffix(".__init__")
-        beside = None if of_sums is None else _beside_sums(title, own, of_sums)
+        names = [p.name for p in own]
+        of_sums = set(names if isinstance(sums, bool) else sums)
 
         @functools.wraps(function)
         def called(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -72,9 +71,10 @@ def verb(
             with working(title):
                 first = args[0] if args else kwargs.get("y_true")
                 if isinstance(first, SumsOfRows):
-                    if of_sums is None or beside is None:
+                    if not sums:
                         raise TypeError(f"{title}() needs the rows, of which an Accumulator keeps sums only")
-                    return cast(R, came_in(first._library, of_sums(first, **beside(args, kwargs))))
+                    given = _beside_sums(title, dict(zip(names, args, strict=False)) | dict(kwargs), of_sums)
+                    return cast(R, came_in(first._library, cast(Any, function)(first, **given)))
                 found = function(*args, **kwargs)
             if not isinstance(found, (Tabular, dict)):  # a number has no table
                 return found
@@ -91,28 +91,18 @@ def verb(
 _SETTLED = {"y_prob": None, "notion": "auto"} | {name: p.default for name, p in _OPTIONS.items()}
 
 
-def _beside_sums(
-    title: str, own: Sequence[inspect.Parameter], of_sums: Callable[..., Any]
-) -> Callable[[Sequence[Any], Mapping[str, Any]], dict[str, Any]]:
-    """What takes the options beside an Accumulator out of a call."""
-    parameters = inspect.signature(of_sums).parameters
-    passed_on = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-    known = {p.name for p in own if p.name != "y_true"} if passed_on else set(parameters)
-
-    def beside(args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        given = dict(zip((p.name for p in own), args, strict=False)) | dict(kwargs)
-        out = {}
-        for name, value in given.items():
-            if name in _SETTLED:
-                if value is not _SETTLED[name] and not (isinstance(value, str) and value == _SETTLED[name]):
-                    raise TypeError(f"{title}() of an Accumulator takes no {name!r}: its rows have settled it")
-            elif name in known:
-                out[name] = value
-            elif name != "y_true":
-                raise TypeError(f"{title}() of an Accumulator takes no {name!r}: that needs the rows")
-        return out
-
-    return beside
+def _beside_sums(title: str, given: Mapping[str, Any], known: Set[str]) -> dict[str, Any]:
+    """Arguments beside an Accumulator; TypeError for what its rows have settled, and for what needs them."""
+    out = {}
+    for name, value in given.items():
+        if name in _SETTLED:
+            if value is not _SETTLED[name] and not (isinstance(value, str) and value == _SETTLED[name]):
+                raise TypeError(f"{title}() of an Accumulator takes no {name!r}: its rows have settled it")
+        elif name not in known:
+            raise TypeError(f"{title}() of an Accumulator takes no {name!r}: that needs the rows")
+        elif name != "y_true":
+            out[name] = value
+    return out
 
 
 def _library(*given: Iterable[Any]) -> str | None:

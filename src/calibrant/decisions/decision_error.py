@@ -181,8 +181,7 @@ def decision_calibration_error(
     right = np.clip(cells.score + drawn.gap, 0, 1)
     regrets = drawn.mean(density.regret(cells.score, right), density.between(cells.score, right))
 
-    size = problem.effective_size
-    question = Question("class-specific", 1.0, level, (rows.label,), (1.0,), "power", False, p.n_samples, size)
+    question = Question.of_one(problem, "class-specific", level)
 
     def interval(draws: FloatArray) -> Interval:
         found = credible(ErrorDraws(draws[None], np.reshape(drawn.log_odds, 1), corrected=True), question).interval

@@ -90,10 +90,7 @@ def of_distances(
     out = {}
     for name, power in draws.items():
         squared = name == "eci"
-        question = Question(
-            "class-specific", 1.0 + squared, level, (problem.label,), (1.0,), "power", False, problem.n_samples,
-            problem.effective_size,
-        )  # fmt: skip
+        question = Question.of_one(problem, "class-specific", level, 1.0 + squared)
         found = credible(ErrorDraws(power[None], drawn.log_odds, name in ("ici", "eci")), question)
         low, high = (100 * end**2 if squared else end for end in found.interval)
         mean, second = (float(np.mean(values)) * (1 - (found.calibrated or 0.0)) for values in (power, power**2))

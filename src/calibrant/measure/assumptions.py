@@ -28,7 +28,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..data.checks import check_int, check_positive
-from ..data.problem import Reduction, VectorProblem
+from ..data.problem import VectorProblem
+from ..data.public_function import SumsOfRows
 from ..data.types import Interval
 from ..sums import uniform_edges
 from .bounds import Part, Pools, RowsAlike, lower_bound, same_scores, upper_bound, upper_bound_of_rows
@@ -47,11 +48,9 @@ class Assumption(ABC):
 
     #: What no sample of this size can show under it, and what the interval says of it.
     unseen: ClassVar[str]
-    #: Whether rows are looked at one by one, so that sums do not do.
-    needs_rows: ClassVar[bool] = True
 
     @abstractmethod
-    def interval(self, reduction: Reduction, question: Question, rng: np.random.Generator) -> Interval | None:
+    def interval(self, question: Question, rng: np.random.Generator) -> Interval | None:
         """Interval for the error that the question asks about; None where it is left to the estimator."""
 
 
@@ -60,12 +59,11 @@ class SmoothMap(Assumption):
     """The true map is one that the estimator can follow."""
 
     unseen: ClassVar[str] = "gaps that change faster with the score than the estimator follows"
-    needs_rows: ClassVar[bool] = False
 
     def __str__(self) -> str:
         return "smooth"
 
-    def interval(self, reduction: Reduction, question: Question, rng: np.random.Generator) -> None:
+    def interval(self, question: Question, rng: np.random.Generator) -> None:
         """The estimator's own."""
         return
 
@@ -81,9 +79,9 @@ class NoAssumption(Assumption):
     def __str__(self) -> str:
         return "none"
 
-    def interval(self, reduction: Reduction, question: Question, rng: np.random.Generator) -> Interval:
+    def interval(self, question: Question, rng: np.random.Generator) -> Interval:
         """Ends of level ``1 - LOW (1 - level)`` and ``1 - FREE (1 - level)``."""
-        rows = _judge(self, reduction, question)
+        rows = _judge(self, question)
         share = 1 - question.level
         low = lower_bound(rows, LOW * share, rng) * (2 / rows.classes if rows.classes > 1 else 1.0)
         high = _root(_highest(rows, question, FREE * share), question.norm)
@@ -97,10 +95,10 @@ class _Pooled(Assumption):
     def pools(self, part: Part) -> Pools:
         """Pools of one problem's rows, by their scores alone."""
 
-    def interval(self, reduction: Reduction, question: Question, rng: np.random.Generator) -> Interval:
+    def interval(self, question: Question, rng: np.random.Generator) -> Interval:
         """That of no assumption, whose upper end may be smaller: fails with ``1 - level`` at most in all."""
-        rows = _judge(self, reduction, question)
-        return self.narrowed(NoAssumption().interval(reduction, question, rng), rows, question)
+        rows = _judge(self, question)
+        return self.narrowed(NoAssumption().interval(question, rng), rows, question)
 
     def narrowed(self, free: Interval, rows: RowsAlike, question: Question) -> Interval:
         """The interval of no assumption with the smaller of its upper end and the one under this assumption."""
@@ -200,9 +198,14 @@ def as_assumption(assume: str | Assumption) -> Assumption:
     return kind(found)
 
 
-def _judge(assumption: Assumption, reduction: Reduction, question: Question) -> RowsAlike:
+def _judge(assumption: Assumption, question: Question) -> RowsAlike:
     """Rows as the theorems take them; TypeError or ValueError where they say nothing."""
-    refused = f"assume={str(assumption)!r} gives no interval "
+    refused, reduction = f"assume={str(assumption)!r} gives no interval ", question.rows
+    if reduction is None or isinstance(reduction, SumsOfRows):
+        raise TypeError(
+            f"assume={str(assumption)!r} looks at rows one by one, which are not kept: use calibrant.estimate() on a "
+            "part of them, or assume='smooth'"
+        )
     if isinstance(reduction, VectorProblem):
         raise TypeError(f"{refused}for the notion {question.notion!r}: use 'confidence', 'top-label' or 'classwise'")
     if reduction.design is not None:
@@ -221,7 +224,7 @@ def _judge(assumption: Assumption, reduction: Reduction, question: Question) -> 
         raise ValueError(f"{refused}for norm=inf: the largest gap may be where no row is; use a finite norm")
     if question.average == "max":
         raise ValueError(f"{refused}for average='max': use the mean over classes, or one class at a time")
-    return RowsAlike.of(reduction, question)
+    return RowsAlike.of(question)
 
 
 def _highest(rows: RowsAlike, question: Question, delta: float) -> float:

@@ -71,7 +71,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -139,11 +139,11 @@ class RowsAlike:
     classes: int
 
     @classmethod
-    def of(cls, reduction: Problem | OneVsRestProblems, question: Question) -> RowsAlike:
+    def of(cls, question: Question) -> RowsAlike:
         """Those of a question's problems; of two classes that mirror each other, the first."""
-        wanted = len(question.informative)
+        wanted, rows = len(question.informative), cast(Problem | OneVsRestProblems, question.rows)
         shared = question.dependent and wanted > 1
-        parts = tuple(_parts(list(reduction)[:wanted], shared=question.dependent))
+        parts = tuple(_parts(list(rows)[:wanted], shared=question.dependent))
         return cls(parts, parts[0].rows.size if shared else sum(p.rows.size for p in parts), wanted if shared else 1)
 
 

@@ -70,15 +70,10 @@ def curve_from(
         level=level,
         label=label,
         notion=notion,
-        estimator=describe(estimator),
+        estimator=repr(estimator),
         n_samples=int(summary.n_samples),
         band=None if level is None else band,
     )
-
-
-def describe(estimator: Any) -> str:
-    """Short name of an estimator for tables and legends."""
-    return repr(estimator)
 
 
 def _where(known: Any, values: FloatArray) -> FloatArray:

@@ -11,7 +11,8 @@ from ..data.validation import as_predictions
 from ..estimators import Binned, Estimator
 from ..estimators.norm import combine
 from ..notions import Notion, as_notion
-from .estimation import calibration_error, resolve_estimator
+from .estimation import calibration_error
+from .question import resolve_estimator
 
 DEFAULT = Binned("sqrt", "quantile", debias="kumar")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any, Unpack, cast
@@ -13,21 +13,20 @@ import numpy as np
 
 from ..data.checks import check_norm, check_resamples
 from ..data.predictions import Predictions
-from ..data.problem import Reduction, VectorProblem
-from ..data.public_function import InputOptions, verb
+from ..data.problem import Problem, VectorProblem
+from ..data.public_function import InputOptions, SumsOfRows, verb
 from ..data.types import FloatArray, Interval, RandomState
 from ..data.validation import as_predictions
-from ..estimators import CellEstimator, DirichletKernel, EmpiricalBayes, Estimator, SimplexBinned
+from ..estimators import CellEstimator, Estimator, SimplexBinned
 from ..estimators.base import ErrorDraws, EstimatorWithSE, FittedPosterior, FittedSums, Functional, TruthPath
-from ..estimators.names import as_estimator
 from ..estimators.norm import combine, root, to_power
 from ..exceptions import UndefinedErrorWarning
 from ..notions import Notion, as_notion
 from .assumptions import Assumption, SmoothMap, as_assumption
-from .curve_from_sums import curve_from, describe
+from .curve_from_sums import curve_from
 from .intervals import invert, row_path, sums_paths
 from .posterior import Credible, credible
-from .question import Question, adds_up, few_draws, fewest, sums_up
+from .question import Question, resolve_estimator
 from .result import Estimate, ReliabilityCurve
 
 #: What intervals take for granted where nothing else is named.
@@ -36,7 +35,7 @@ _ESTIMATORS_OWN = SmoothMap()
 POSTERIOR = 5
 
 
-@verb(grouped=True, of_sums=lambda sums, **options: sums.calibration_error(**options))
+@verb(grouped=True, sums=True)
 def calibration_error(
     y_true: Any,
     y_prob: Any = None,
@@ -98,6 +97,9 @@ def calibration_error(
     >>> cal.calibration_error([0, 1], [[1, 0], [0, 1]], notion="classwise", estimator=ece_a)
     0.0
     """
+    if isinstance(y_true, SumsOfRows):
+        question = Question.of(y_true, estimator=estimator, norm=norm)
+        return question.combine(question.powers)
     predictions = as_predictions(y_true, y_prob, **inputs)
     chosen, p = as_notion(notion, predictions), check_norm(norm)
     reduction = chosen.reduce(predictions)
@@ -111,7 +113,7 @@ def calibration_error(
     return _known(value, reader, predictions.n_samples, chosen.name)
 
 
-@verb(grouped=True, of_sums=lambda sums, **options: sums.estimate(**options))
+@verb(grouped=True, sums=True)
 def estimate(
     y_true: Any,
     y_prob: Any = None,
@@ -193,92 +195,54 @@ def estimate(
     given = as_assumption(assume)
     n_resamples = check_resamples(n_resamples)
     rng = np.random.default_rng(random_state)
-    asked = ask(
-        as_predictions(y_true, y_prob, **inputs),
-        notion,
-        estimator,
-        norm,
-        level,
-    )
-    interval = given.interval(asked.reduction, asked.question, rng)
-    found = (
-        answered(asked, n_resamples, rng) if interval is None else _assumed(asked, given, interval, n_resamples, rng)
-    )
-    _known(found.value, asked.estimator, asked.question.n_samples, asked.question.notion)
+    rows = y_true if isinstance(y_true, SumsOfRows) else as_predictions(y_true, y_prob, **inputs)
+    question = Question.of(rows, notion, estimator, norm, level)
+    interval = given.interval(question, rng)
+    if interval is None:
+        found = answered(question, n_resamples, rng)
+    else:
+        found = _assumed(question, given, interval, n_resamples, rng)
+    if isinstance(rows, Predictions):
+        _known(found.value, cast(Estimator, question.estimator), question.n_samples, question.notion)
     return found
 
 
-def answered(asked: Query, n_resamples: int, rng: np.random.Generator) -> Estimate:
+def answered(question: Question, n_resamples: int, rng: np.random.Generator) -> Estimate:
     """The number, with the interval that its estimator gives."""
-    question, chosen, reduction = asked.question, asked.estimator, asked.reduction
-    if reduction.design is not None and not isinstance(chosen, CellEstimator | SimplexBinned):
+    chosen, rows = question.estimator, cast(Any, question.rows)
+    if isinstance(chosen, CellEstimator) and not isinstance(rows, VectorProblem):
+        return estimate_from_fits(question.fits(), question, n_resamples, rng)[0]
+    if rows.design is not None and not isinstance(chosen, SimplexBinned):
         raise TypeError(
             f"estimate() cannot give an interval for {chosen!r} with groups, as it looks at rows one by one: use one "
             "of bins or cells (EmpiricalBayes(), Binned(), Density(), SimplexBinned()), or calibration_error()"
         )
     if isinstance(chosen, EstimatorWithSE):
-        return _read(chosen, [reduction] if isinstance(reduction, VectorProblem) else list(reduction), question)
-    if isinstance(reduction, VectorProblem):
+        return _normal(chosen, [rows] if isinstance(rows, VectorProblem) else list(rows), question)
+    if isinstance(rows, VectorProblem):
         if not isinstance(chosen, SimplexBinned):
             raise TypeError(f"estimate() cannot give an interval for {chosen!r} on the notion {question.notion!r}")
-        largest = 1.0 if np.isinf(question.norm) or reduction.drawn else 2 ** (1 / question.norm)
-        path = chosen._path(reduction, question.norm, n_resamples, rng)
-        return _inverted(chosen, asked.powers, [path], question, largest=largest)
-    if isinstance(chosen, CellEstimator):
-        sums = (chosen.summarize(tile) for tile in reduction.tiles())
-        return estimate_from_sums(chosen, sums, question, n_resamples, rng)
-    some = islice(reduction, len(question.informative))
-    paths = [row_path(chosen, one, question.norm, min(n_resamples, 100), rng) for one in some]
-    return _inverted(chosen, asked.powers, paths, question)
+        largest = 1.0 if np.isinf(question.norm) or rows.drawn else 2 ** (1 / question.norm)
+        path = chosen._path(rows, question.norm, n_resamples, rng)
+        return _inverted(chosen, question.powers, [path], question, largest=largest)
+    reader = cast(Estimator, chosen)
+    some = islice(rows, len(question.informative))
+    paths = [row_path(reader, one, question.norm, min(n_resamples, 100), rng) for one in some]
+    return _inverted(reader, question.powers, paths, question)
 
 
 def _assumed(
-    asked: Query, assumption: Assumption, interval: Interval, n_resamples: int, rng: np.random.Generator
+    question: Question, assumption: Assumption, interval: Interval, n_resamples: int, rng: np.random.Generator
 ) -> Estimate:
     """The number with the interval of an assumption: no posterior, and nothing drawn but the curve's band."""
-    question, chosen, powers = asked.question, asked.estimator, asked.powers
-    curve = None
-    if len(question) == 1 and isinstance(chosen, CellEstimator) and not isinstance(asked.reduction, VectorProblem):
-        sums = chosen.summarize(next(iter(asked.reduction.tiles())))
+    chosen, powers, curve = cast(Estimator, question.estimator), question.powers, None
+    if len(question) == 1 and isinstance(chosen, CellEstimator) and isinstance(question.rows, Problem):
+        sums = next(question.fits()).sums
         curve = partial(_curve, chosen, sums[0], question, n_resamples, int(rng.integers(2**63)))
     low, high = interval
     value = float(np.clip(question.combine(powers), low, high))  # what is proven to be off is moved
     found = _result(chosen, powers, Credible(interval, value, None), question, curve, assumption)
     return replace(found, value=value, interval=interval)
-
-
-@dataclass(frozen=True, eq=False)
-class Query:
-    """Predictions, the question asked of them, and who answers it."""
-
-    reduction: Reduction
-    estimator: Estimator
-    question: Question
-
-    @property
-    def powers(self) -> FloatArray:
-        """``errorᵖ`` of every problem, (R,)."""
-        if isinstance(self.reduction, VectorProblem):
-            return np.array([self.estimator.power(self.reduction, self.question.norm)])
-        return self.estimator._powers(self.reduction, self.question.norm)
-
-
-def ask(
-    predictions: Predictions, notion: str | Notion, estimator: str | Estimator, norm: float, level: float = 0.95
-) -> Query:
-    """Judge what is asked of predictions."""
-    chosen = as_notion(notion, predictions)
-    p = check_norm(norm)
-    reduction = chosen.reduce(predictions)
-    answers = resolve_estimator(estimator, reduction, chosen.name, p)
-    return Query(reduction, answers, Question.of(predictions, reduction, chosen.name, p, level))
-
-
-def estimate_from_sums(
-    estimator: CellEstimator, parts: Iterable[Any], question: Question, n_resamples: int, rng: np.random.Generator
-) -> Estimate:
-    """:func:`estimate` from sums of the question's problems, some at a time: the same in memory and out of it."""
-    return estimate_from_fits(map(estimator.fit, parts), question, n_resamples, rng)[0]
 
 
 def estimate_from_fits(
@@ -288,13 +252,15 @@ def estimate_from_fits(
     rng: np.random.Generator,
     functionals: Sequence[Functional] = (),
 ) -> tuple[Estimate, ErrorDraws]:
-    """:func:`estimate_from_sums` of sums that were fitted; and draws of the posterior, if there is one."""
+    """:func:`estimate` from fitted sums of the question's problems, some at a time: the same in memory and out of it.
+
+    And draws of the posterior, if there is one.
+    """
     powers: list[FloatArray] = []
     posteriors: list[ErrorDraws] = []
     paths: list[TruthPath] = []
     curve: Callable[[], ReliabilityCurve] | None = None
-    draws, wanted = few_draws(question, n_resamples), len(question.informative)
-    resamples = min(fewest(wanted), draws) if sums_up(question) else draws
+    draws, resamples, wanted = question.n_draws(n_resamples), question.n_paths(n_resamples), len(question.informative)
     known = 0
     for fit in fits:
         estimator = fit.estimator
@@ -309,7 +275,7 @@ def estimate_from_fits(
             posteriors.append(part.draws(question.norm, POSTERIOR * draws, rng, functionals))
         else:
             noise = _noise(rng, some)
-            paths += sums_paths(estimator, part.sums, question.norm, resamples, noise, counts=adds_up(question))
+            paths += sums_paths(estimator, part.sums, question.norm, resamples, noise, counts=question.errors_add)
     values = np.concatenate(powers)
     if not posteriors:
         return _inverted(estimator, values, paths, question, curve), ErrorDraws(np.empty((0, 0)), np.empty(0))
@@ -378,7 +344,7 @@ def _result(
         found.median,
         question.level,
         question.notion,
-        describe(estimator),
+        repr(estimator),
         question.norm,
         question.n_samples,
         question.per_class(powers),
@@ -389,7 +355,7 @@ def _result(
     )
 
 
-def _read(estimator: EstimatorWithSE, problems: Sequence[Any], question: Question) -> Estimate:
+def _normal(estimator: EstimatorWithSE, problems: Sequence[Any], question: Question) -> Estimate:
     """Normal intervals of powers; problems that share rows are taken for wholly dependent."""
     from scipy.special import ndtri
 
@@ -418,23 +384,3 @@ def _read(estimator: EstimatorWithSE, problems: Sequence[Any], question: Questio
 def _from(powers: FloatArray, inner: float, norm: float) -> FloatArray:
     """Powers of one norm as those of another."""
     return powers if inner == norm else np.array([to_power(root(float(p), inner), norm) for p in powers])
-
-
-def canonical_default(norm: float) -> DirichletKernel:
-    """What ``estimator="auto"`` takes for the canonical notion: what did best where the truth is known."""
-    orientation = "data" if norm == 1 else "query"
-    return DirichletKernel("auto", orientation, "cross" if norm in (1, 2) else "ratio", residual=True)
-
-
-def _default(reduction: Reduction, norm: float) -> Estimator:
-    if not isinstance(reduction, VectorProblem):
-        return EmpiricalBayes()
-    return SimplexBinned("cbrt") if reduction.drawn else canonical_default(norm)
-
-
-def resolve_estimator(estimator: str | Estimator, reduction: Reduction, notion: str, norm: float = 1) -> Estimator:
-    """Judge the ``estimator`` argument and check that it serves the notion."""
-    is_value = isinstance(estimator, Estimator)
-    chosen = cast(Estimator, estimator) if is_value else as_estimator(estimator, _default(reduction, norm))
-    chosen._check(reduction, notion)
-    return chosen

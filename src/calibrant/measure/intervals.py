@@ -46,7 +46,7 @@ from ..estimators.base import SCALES, CellEstimator, Estimator, ResampleInputs, 
 from ..estimators.norm import mean_power, root
 from ..estimators.residual import ResidualKernel
 from ..sums.design_effects import Shared
-from .question import Question, sums_up
+from .question import Question
 
 _NODES = 129
 
@@ -364,7 +364,7 @@ def invert(paths: Sequence[TruthPath], question: Question, largest: float) -> tu
     draws = min(p.powers.shape[-1] for p in paths)  # problems of very many distinct scores are drawn less often
     for i in range(SCALES.size):
         each = np.stack([p.powers[i, :draws] for p in paths])
-        if sums_up(question):
+        if question.sum_is_normal:
             table[:, i] = _normal(each, question, tail, widen)
             continue
         sample = question.combine_draws(each)

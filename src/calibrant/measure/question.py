@@ -1,17 +1,23 @@
-"""`Question`: what is asked of predictions, as one value that is passed on."""
+"""`Question`: what is asked of rows or sums and who answers it, as one value that is passed on."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 import numpy as np
 
 from ..data.checks import check_level, check_norm
 from ..data.predictions import Predictions
-from ..data.problem import OneVsRestProblems, Problem, VectorProblem
+from ..data.problem import Problem, Reduction, VectorProblem
+from ..data.public_function import SumsOfRows
 from ..data.types import FloatArray, Label
-from ..estimators.norm import LARGE_NORM, combine, combine_draws, largest_error, roots
+from ..estimators import CellEstimator, DirichletKernel, EmpiricalBayes, Estimator, SimplexBinned
+from ..estimators.base import FittedSums
+from ..estimators.names import as_estimator
+from ..estimators.norm import LARGE_NORM, combine, combine_draws, largest_error, root, roots
+from ..notions import Notion, as_notion
 
 #: Up to so many problems each is drawn as often as a single one.
 SEVERAL = 8
@@ -42,6 +48,10 @@ class Question:
         Rows of all problems.
     size : float
         Effective sample size.
+    estimator : Estimator or None
+        Who answers; None where the errors come from elsewhere.
+    rows : problems, SumsOfRows or None
+        Of which it is asked.
     """
 
     notion: str
@@ -53,54 +63,72 @@ class Question:
     dependent: bool
     n_samples: int
     size: float
+    estimator: Estimator | None = field(default=None, compare=False)
+    rows: Reduction | SumsOfRows | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(
         cls,
-        predictions: Predictions,
-        reduction: Problem | OneVsRestProblems | VectorProblem,
-        notion: str,
-        norm: Any,
+        given: Predictions | SumsOfRows,
+        notion: str | Notion = "auto",
+        estimator: str | Estimator = "auto",
+        norm: Any = 1,
         level: Any = 0.95,
     ) -> Question:
-        """The question that a notion asks of predictions, with norm and level judged."""
-        p, r, sizes = check_norm(norm), check_level(level), (predictions.n_samples, predictions.effective_size)
-        if isinstance(reduction, VectorProblem):
-            return cls(notion, p, r, (None,), (1.0,), "power", False, sizes[0], sizes[1] / (reduction.design or 1.0))
-        some = reduction
-        if some.design is not None:
-            sizes = (sizes[0], sizes[1] / float(some.designs.mean()))
-        return cls(notion, p, r, some.labels, some.shares, some.average, some.dependent, *sizes)
+        """What is asked of predictions, or of sums of them (which have settled the notion), all arguments judged."""
+        if isinstance(given, SumsOfRows):
+            question: Question = cast(Any, given).question(norm, level)
+            return replace(question, estimator=reader_of_sums(estimator), rows=given)
+        chosen, p = as_notion(notion, given), check_norm(norm)
+        problems = chosen.reduce(given)
+        reader, r = resolve_estimator(estimator, problems, chosen.name, p), check_level(level)
+        n, size = given.n_samples, given.effective_size
+        if isinstance(problems, VectorProblem):
+            size /= problems.design or 1.0
+            return cls(chosen.name, p, r, (None,), (1.0,), "power", False, n, size, reader, problems)
+        if problems.design is not None:
+            size /= float(problems.designs.mean())
+        about = problems.labels, problems.shares, problems.average, problems.dependent
+        return cls(chosen.name, p, r, *about, n, size, reader, problems)
+
+    @classmethod
+    def of_one(cls, problem: Problem, notion: str, level: float, norm: float = 1.0) -> Question:
+        """The question of one problem's error, whatever it is found by."""
+        size = problem.effective_size
+        return cls(notion, norm, level, (problem.label,), (1.0,), "power", False, problem.n_samples, size)
 
     def __len__(self) -> int:
         return len(self.labels)
 
     @property
-    def mirrored(self) -> bool:
-        """Whether the problems are the two classes of a one-vs-rest pair: one of them carries all the information."""
-        return self.dependent and len(self) == 2
-
-    @property
     def informative(self) -> Question:
-        """The question asked of the problems that carry information of their own."""
-        if not self.mirrored:
+        """The question asked of the problems that carry information of their own: one of two classes that mirror."""
+        if not (self.dependent and len(self) == 2):
             return self
-        return Question(
-            self.notion,
-            self.norm,
-            self.level,
-            self.labels[:1],
-            (1.0,),
-            self.average,
-            False,
-            self.n_samples,
-            self.size,
-        )
+        return replace(self, labels=self.labels[:1], shares=(1.0,), dependent=False)
 
     @property
     def largest(self) -> float:
         """Largest error there can be."""
         return largest_error(len(self), self.norm, self.average) if self.dependent else 1.0
+
+    def fits(self) -> Iterator[FittedSums]:
+        """Fitted sums of the problems, some at a time; of an estimator that reads sums."""
+        reader = cast(CellEstimator, self.estimator)
+        sums: Any = self.rows
+        if isinstance(sums, SumsOfRows):
+            return map(reader.fit, cast(Any, sums).sums(reader))
+        return (reader.fit(reader.summarize(tile)) for tile in sums.tiles())
+
+    @property
+    def powers(self) -> FloatArray:
+        """``errorᵖ`` of every problem as the estimator finds it, (R,)."""
+        reader = cast(Estimator, self.estimator)
+        if isinstance(self.rows, SumsOfRows):
+            return np.concatenate([fit.powers(self.norm) for fit in self.fits()])
+        if isinstance(self.rows, VectorProblem):
+            return np.array([reader.power(self.rows, self.norm)])
+        return reader._powers(cast(Problem, self.rows), self.norm)
 
     def combine(self, powers: FloatArray) -> float:
         """Errors of the problems, as ``errorᵖ`` (R,), as one number."""
@@ -116,30 +144,60 @@ class Question:
 
     def per_class(self, powers: FloatArray) -> dict[Label, float]:
         """Error of each of several problems."""
-        from ..estimators.norm import root
+        if len(self) == 1:
+            return {}
+        return {k: root(float(v), self.norm) for k, v in zip(self.labels, powers, strict=True)}
 
-        return (
-            {} if len(self) == 1 else {k: root(float(v), self.norm) for k, v in zip(self.labels, powers, strict=True)}
+    @property
+    def errors_add(self) -> bool:
+        """Whether what is wrong about each of several problems adds up, rather than that the largest counts."""
+        return len(self) > SEVERAL and self.average != "max" and not np.isinf(self.norm)
+
+    @property
+    def sum_is_normal(self) -> bool:
+        """Whether the combined power is a sum over so many problems that its spread is that of independent terms."""
+        return self.average == "power" and self.norm <= LARGE_NORM and len(self) >= MANY
+
+    def n_draws(self, n_resamples: int) -> int:
+        """Draws a problem: a mean over many problems needs few of each, a maximum some more."""
+        if len(self) <= SEVERAL:
+            return n_resamples
+        return max(32 if self.errors_add else 100, n_resamples // len(self))
+
+    def n_paths(self, n_resamples: int) -> int:
+        """Draws a problem of a simulated path, a few of each where they tell the spread of a sum over many."""
+        problems, draws = len(self.informative), self.n_draws(n_resamples)
+        if not self.sum_is_normal:
+            return draws
+        return min(max(FEWEST, min(MOST_OF_FEW, DRAWS_IN_ALL // problems)), draws)
+
+
+def canonical_default(norm: float) -> DirichletKernel:
+    """What ``estimator="auto"`` takes for the canonical notion: what did best where the truth is known."""
+    orientation = "data" if norm == 1 else "query"
+    return DirichletKernel("auto", orientation, "cross" if norm in (1, 2) else "ratio", residual=True)
+
+
+def _default(problems: Reduction, norm: float) -> Estimator:
+    if not isinstance(problems, VectorProblem):
+        return EmpiricalBayes()
+    return SimplexBinned("cbrt") if problems.drawn else canonical_default(norm)
+
+
+def resolve_estimator(estimator: str | Estimator, problems: Reduction, notion: str, norm: float = 1) -> Estimator:
+    """Judge the ``estimator`` argument and check that it serves the notion."""
+    is_value = isinstance(estimator, Estimator)
+    chosen = cast(Estimator, estimator) if is_value else as_estimator(estimator, _default(problems, norm))
+    chosen._check(problems, notion)
+    return chosen
+
+
+def reader_of_sums(estimator: str | Estimator) -> CellEstimator:
+    """Judge the ``estimator`` argument of sums, whose rows are gone."""
+    chosen = as_estimator(estimator, EmpiricalBayes())
+    if not isinstance(chosen, CellEstimator):
+        raise TypeError(
+            f"estimator must be one that reads sums, such as Binned(...) or Density(...), as no rows are kept; got "
+            f"{chosen!r}"
         )
-
-
-def few_draws(question: Question, n_resamples: int) -> int:
-    """Draws a problem: a mean over many problems needs few of each, a maximum some more."""
-    if len(question) <= SEVERAL:
-        return n_resamples
-    return max(32 if adds_up(question) else 100, n_resamples // len(question))
-
-
-def adds_up(question: Question) -> bool:
-    """Whether what is wrong about each of several problems adds up, rather than that the largest counts."""
-    return len(question) > SEVERAL and question.average != "max" and not np.isinf(question.norm)
-
-
-def fewest(problems: int) -> int:
-    """Draws a problem from which the spread of a sum over so many is told."""
-    return max(FEWEST, min(MOST_OF_FEW, DRAWS_IN_ALL // problems))
-
-
-def sums_up(question: Question) -> bool:
-    """Whether the combined power is a sum over so many problems that its spread is that of independent terms."""
-    return question.average == "power" and question.norm <= LARGE_NORM and len(question) >= MANY
+    return chosen

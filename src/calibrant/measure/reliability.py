@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Literal, Unpack, overload
 
@@ -11,7 +11,7 @@ import numpy as np
 from ..data.checks import check_level, check_resamples
 from ..data.problem import Problem, VectorProblem
 from ..data.progress import counted
-from ..data.public_function import InputOptions, verb
+from ..data.public_function import InputOptions, SumsOfRows, verb
 from ..data.types import Label, RandomState
 from ..data.validation import as_predictions
 from ..estimators import AdaptiveKernel, Binned, CellEstimator, Density, Isotonic, ResidualKernel
@@ -20,6 +20,7 @@ from ..notions import Classwise, Notion, TopLabel, as_notion
 from .bands import check_band
 from .curve_from_sums import curve_from, curve_of_ties, is_isotonic
 from .result import ReliabilityCurve
+from .sums_by_class import ProblemSums
 from .tied_scores import MOST, TiedScores
 
 _OF_CURVES: dict[str, CellEstimator] = {
@@ -56,7 +57,7 @@ def reliability_curve(
     random_state: RandomState = 0,
     **inputs: Unpack[InputOptions],
 ) -> ReliabilityCurve: ...
-@verb(grouped=True, of_sums=lambda sums, **options: sums.reliability_curve(**options))
+@verb(grouped=True, sums=True)
 def reliability_curve(
     y_true: Any,
     y_prob: Any = None,
@@ -139,15 +140,45 @@ def reliability_curve(
     [0, 1, 2]
     """
     reader = None if is_isotonic(estimator) else curve_estimator(estimator)
+    options = (level, band, n_resamples, random_state)
+    if isinstance(y_true, SumsOfRows):
+        return _curves_of_sums(y_true, reader, *options)
     predictions = as_predictions(y_true, y_prob, **inputs)
     chosen = as_notion(notion, predictions)
     reduction = chosen.reduce(predictions)
     if isinstance(reduction, VectorProblem):
         raise ValueError(f"notion {chosen.name!r} has no curve: its score is a vector; use 'confidence' or 'classwise'")
-    drawn = CurveSpec(reader, chosen.name, level, band, n_resamples, random_state)
+    drawn = CurveSpec(reader, chosen.name, *options)
     if len(reduction) == 1 and not chosen.per_class:
         return drawn.of_rows(reduction[0])
     return {one.label: drawn.of_rows(one) for one in counted(reduction, "classes")}
+
+
+def _curves_of_sums(
+    sums: Any, reader: CellEstimator | None, *options: Any
+) -> ReliabilityCurve | dict[Label, ReliabilityCurve]:
+    """Of an Accumulator: exact for bins that were kept and for smooth curves, else of rows moved within a cell."""
+    sums.required()
+    drawn, problems = CurveSpec(reader, sums.notion.name, *options), sums.problems
+    each: Iterator[Any] = iter([None] * len(problems))
+    if reader is not None:
+        each = (part[i] for part in sums.sums(reader) for i in range(len(part)))
+    curves = {
+        one.label: drawn.curve(one.label, one.domain, one.grid.n_samples, summary, partial(_ties, one))
+        for one, summary in zip(counted(problems.values(), "classes", len(problems)), each, strict=True)
+    }
+    several = sums.notion.per_class or len(curves) > 1
+    return curves if several else next(iter(curves.values()))
+
+
+def _ties(one: ProblemSums, most: int | None) -> TiedScores:
+    """Runs of neighbouring scores; ValueError where there is no fine histogram."""
+    if one.fine is None:
+        raise ValueError(
+            "isotonic curves and simultaneous bands of one of several problems need the rows: add them with the notion "
+            f"'class-specific:{one.label}', or use bins"
+        )
+    return TiedScores.of_moments(one.fine, most)
 
 
 class CurveSpec:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from ..data.codec import reading_saved
 from ..data.dependence import group_keys, joined_groups
 from ..data.predictions import Predictions
 from ..data.problem import OneVsRestProblems, Problem, VectorProblem
+from ..data.public_function import SumsOfRows
 from ..data.result import Printable
 from ..data.types import AnyArray, Label
 from ..data.validation import as_predictions
@@ -21,18 +22,24 @@ from ..estimators.names import as_estimator
 from ..notions import Classwise, Notion, as_notion
 from ..sums import Grid
 from ..sums.field_checks import judged
-from .answers import Answers
 from .merging import merged_settings
 from .packing import from_bytes, rows_of, to_bytes
 from .question import Question
+from .result import Estimate, ReliabilityCurve
 from .sums_by_class import FINE, ProblemSums, SumsByClass, added, aligned
 from .totals import Totals
+
+if TYPE_CHECKING:
+    from ..calibrators import Calibrator
+    from ..reporting import Report
+    from ..scores.parts import Decomposition
+    from ..significance.result import TestResult
 
 #: Attributes that hold what was seen.
 _SEEN = ("classes", "positive", "totals", "kept", "by_class", "groups")
 
 
-class Accumulator(Answers, Printable):
+class Accumulator(SumsOfRows, Printable):
     """Calibration of predictions that arrive in pieces: constant memory, mergeable, the same numbers as at once.
 
     Parameters
@@ -86,6 +93,18 @@ class Accumulator(Answers, Printable):
     True
     """
 
+    display: ClassVar[str] = "ReliabilityDisplay"
+
+    #: Functions of rows that take sums too, as methods; :mod:`calibrant.accumulator` attaches them.
+    calibration_error: Callable[..., float]
+    estimate: Callable[..., Estimate]
+    reliability_curve: Callable[..., ReliabilityCurve | dict[Label, ReliabilityCurve]]
+    report: Callable[..., Report]
+    calibration_test: Callable[..., TestResult]
+    decompose: Callable[..., Decomposition]
+    fit: Callable[..., Calibrator]
+    plot: Callable[..., Any]
+
     def __init__(
         self,
         *,
@@ -104,7 +123,7 @@ class Accumulator(Answers, Printable):
         readers = [e for e in named if isinstance(e, CellEstimator)]
         if wrong := [e for e in named if not isinstance(e, CellEstimator)]:
             raise TypeError(f"estimators must be estimators that read sums; got {wrong[0]!r}")
-        self.notion = notion
+        self.notion: Any = notion
         self.labels = labels
         self.pos_label = pos_label
         self.sum_tolerance = sum_tolerance
@@ -381,3 +400,36 @@ class Accumulator(Answers, Printable):
         bins = self.binned._needs(kept.domain)
         every = (kept.one(i, bins) for i in range(len(kept.labels)))
         return {one.label: one for one in every if one.grid.total > 0}
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """One row a class and bin that was kept, as a data frame; cost its rows.
+
+        Columns ``notion``; ``label`` (``"all"`` for the confidence); ``low`` and ``high``, the ends of the bin;
+        ``weight``, and ``size``, the effective sample size; the mean ``score`` and the ``observed`` frequency, NaN in
+        an empty bin; and their ``gap``. Rows of the notion's problems are followed by those of every class, where they
+        were kept too.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars", "pyarrow"}, optional
+            Default: the one that scores or labels came in, in :meth:`update` or as the frame of
+            :func:`calibrant.from_frame`, else the first of these that is installed. ImportError if none is.
+        """
+        return super().to_frame(backend)
+
+    def _columns(self) -> dict[str, Any]:
+        tables = {str(self.notion): self.problems}
+        if self.by_class is not None and self.by_class.labels != self.required().labels:
+            tables["classwise"] = self.class_sums
+        columns: dict[str, list[Any]] = {
+            name: [] for name in ("notion", "label", "low", "high", "weight", "size", "score", "observed", "gap")
+        }
+        for notion, problems in tables.items():
+            for one in problems.values():
+                m, edges = one.bins, one.bins.edges.values
+                label = "all" if one.label is None else str(one.label)
+                values = (edges[:-1], edges[1:], m.weight, m.effective_size, m.mean_score, m.mean_outcome, m.gap)
+                constants = ([notion] * m.edges.n_bins, [label] * m.edges.n_bins)
+                for column, found in zip(columns.values(), (*constants, *(v.tolist() for v in values)), strict=True):
+                    column += found
+        return columns

@@ -16,7 +16,7 @@ from ..estimators import Binned, CellEstimator, Isotonic
 from ..estimators.names import estimator_named
 from ..measure.bands import BANDS, check_band
 from ..measure.curve_from_sums import curve_from, is_isotonic, isotonic_curve
-from ..measure.estimation import estimate_from_sums
+from ..measure.estimation import estimate_from_fits
 from ..measure.question import Question
 from ..measure.reliability import curve_estimator
 from ..measure.result import Estimate, ReliabilityCurve
@@ -223,9 +223,9 @@ def diagram_of(
 
     size = problem.effective_size
     if estimate is None:
-        question = Question(notion, 1.0, level, (problem.label,), (1.0,), "power", False, problem.n_samples, size)
+        question = Question.of_one(problem, notion, level)
         whole = replace(problem, label=(problem.label,), share=(1.0,), starts=problem.bounds)
-        estimate = estimate_from_sums(estimator, [estimator.summarize(whole)], question, n_resamples, rng)
+        estimate = estimate_from_fits([estimator.fit(estimator.summarize(whole))], question, n_resamples, rng)[0]
     chosen = automatic_bins(size, paper=paper) if isinstance(bins, str) else bins
     fine = curve(Binned([0.0, *_fine_edges(problem.domain)[1:].tolist()]), None, band)
     histogram, papers = _by_scale(fine, problem.domain)

@@ -13,7 +13,7 @@ from ..data.types import Label, RandomState
 from ..data.validation import as_predictions
 from ..estimators import Binned, CellEstimator, Estimator, Isotonic
 from ..measure.estimation import estimate as estimate_of
-from ..measure.estimation import resolve_estimator
+from ..measure.question import resolve_estimator
 from ..measure.result import Estimate
 from ..notions import Notion
 from .axes import claim, classes_on, given_axes, is_own, match, new_axes

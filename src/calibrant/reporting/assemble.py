@@ -46,21 +46,18 @@ _DEFAULT, _RESIDUAL, _DENSITY = EmpiricalBayes(), ResidualKernel(), Density()
 _BINNED, _QUANTILE = Binned(), Binned(15, "quantile")
 
 
-def report_from(
+def _report_of(
     sums: Accumulator,
+    rows: Predictions | None,
     *,
-    estimator: str | Estimator = "auto",
-    level: float = 0.95,
-    tolerance: float | None = None,
-    threshold: float | None = None,
-    random_state: RandomState = 0,
-    title: str = "Calibration report",
-    rows: Predictions | None = None,
+    estimator: str | Estimator,
+    level: float,
+    tolerance: float | None,
+    threshold: float | None,
+    random_state: RandomState,
+    title: str,
 ) -> Report:
-    """Report of an :class:`Accumulator`; parameters as :func:`report`.
-
-    ``rows`` are those that were added, where they are at hand: estimators whose sums were not kept read them.
-    """
+    """Report of sums. ``rows`` were added, where they are at hand: estimators whose sums were not kept read them."""
     totals = sums.required_totals()
     chosen = _estimator(estimator)
     tolerance, threshold = check_tolerance(tolerance), check_threshold(threshold)
@@ -154,7 +151,7 @@ def report_from(
     )
 
 
-@verb(grouped=True, of_sums=report_from)
+@verb(grouped=True, sums=True)
 def report(
     y_true: Any,
     y_prob: Any = None,
@@ -233,22 +230,25 @@ def report(
     >>> r.evidence.matters
     True
     """
-    predictions = as_predictions(y_true, y_prob, **inputs)
-    if predictions.groups is None and (predictions.weights is None or not np.ptp(predictions.weights)):
-        score, outcome = predictions.probs, predictions.codes == predictions.positive
-        if predictions.positive is None:
-            score, outcome = predictions.confidence, predictions.predicted == predictions.codes
-        warn_of_order(score, outcome)
-    sums = Accumulator(notion=notion).update(predictions)
-    return report_from(
+    rows = None
+    if isinstance(y_true, Accumulator):
+        sums = y_true
+    else:
+        rows = as_predictions(y_true, y_prob, **inputs)
+        sums = Accumulator(notion=notion).update(rows)
+        if rows.groups is None and (rows.weights is None or not np.ptp(rows.weights)):
+            one = rows.positive is not None
+            outcome = rows.codes == (rows.positive if one else rows.predicted)
+            warn_of_order(rows.probs if one else rows.confidence, outcome)
+    return _report_of(
         sums,
+        rows,
         estimator=estimator,
         level=level,
         tolerance=tolerance,
         threshold=threshold,
         random_state=random_state,
         title=title,
-        rows=predictions,
     )
 
 

@@ -26,7 +26,7 @@ ESTIMATORS = ("corp", "binned", "exact")
 _LARGEST = {"half": 1.0, "sum": 2.0}
 
 
-def decompose_sums(sums: Accumulator, *, score: Any = "brier", estimator: str = "corp") -> Decomposition:
+def _decomposed_sums(sums: Accumulator, score: Any, estimator: str) -> Decomposition:
     """Of an Accumulator: by isotonic regression of the cells of two classes, or by the bins that were kept."""
     check_choice("estimator", estimator, ESTIMATORS)
     if estimator == "exact":
@@ -96,7 +96,7 @@ def _total(rule: ScoringRule, sums: Accumulator) -> float | None:
     return totals.brier / totals.weight * _LARGEST[rule.scale] / _LARGEST[kept]
 
 
-@verb(grouped=True, of_sums=decompose_sums)
+@verb(grouped=True, sums=("score", "estimator"))
 def decompose(
     y_true: Any,
     y_prob: Any = None,
@@ -200,6 +200,8 @@ def decompose(
     >>> bool(abs(d.calibration - 1 / 30) < 0.003 and abs(d.refinement - 2 / 15) < 0.003)
     True
     """
+    if isinstance(y_true, Accumulator):
+        return _decomposed_sums(y_true, score, estimator)
     check_choice("estimator", estimator, ESTIMATORS)
     p = as_predictions(y_true, y_prob, **inputs)
     rule = as_rule(score, half=p.n_classes == 2)

@@ -15,7 +15,7 @@ from ..data.result import Table
 from ..data.types import FloatArray, Interval, Label
 from ..data.validation import as_predictions
 from ..estimators import CrossFit
-from ..measure.estimation import resolve_estimator
+from ..measure.question import resolve_estimator
 from ..notions import Notion, as_notion
 
 _PARTS = ("over", "under", "error")

@@ -14,7 +14,7 @@ from ..estimators.base import Cells
 from ..estimators.norm import root
 from ..measure.bands import poisson
 from ..measure.intervals import spread_together
-from ..measure.question import Question, sums_up
+from ..measure.question import Question
 from ..sums import BinMoments, GridMoments, Smoother
 from .result import TestResult
 
@@ -139,7 +139,7 @@ class SumsTest:
         """
         asked = replace(question, norm=1.0)
         least = min(LEAST_DRAWS, n_draws)
-        draws = FEW_DRAWS if sums_up(asked) else max(int(n_draws / max(1.0, len(grids) / MANY)), least)
+        draws = FEW_DRAWS if asked.sum_is_normal else max(int(n_draws / max(1.0, len(grids) / MANY)), least)
         cells = [_READER._cells(grid) for grid in grids]
         # Samples that a cell's outcomes vary like, a unit of its count: 1, unless weights differ from score to score.
         rates = [_trials_a_unit(b, g, np.nan_to_num(c.scores)) for b, g, c in zip(bins, grids, cells, strict=True)]
@@ -249,7 +249,7 @@ class SumsTest:
 
 def _combined(each: FloatArray, question: Question) -> FloatArray:
     """Combined errors of draws of every problem (K, R); of a sum over many, a normal sample with its spread."""
-    if not sums_up(question):
+    if not question.sum_is_normal:
         return question.combine_draws(each)
     from scipy.special import ndtri
 

@@ -11,7 +11,7 @@ from ..data.checks import check_norm, check_resamples
 from ..data.predictions import Predictions
 from ..data.problem import Problem
 from ..data.progress import counted
-from ..data.public_function import InputOptions, verb
+from ..data.public_function import InputOptions, SumsOfRows, verb
 from ..data.types import AnyArray, FloatArray, RandomState
 from ..data.validation import as_predictions
 from ..data.weights import ones_or
@@ -19,7 +19,7 @@ from ..estimators import CellEstimator, Estimator, KernelCalibrationError, Resid
 from ..estimators.names import as_estimator
 from ..estimators.norm import combine_draws, root
 from ..measure.intervals import sums_paths
-from ..measure.question import Question, sums_up
+from ..measure.question import Question
 from ..measure.scoring_rules import RULES, ScoringRule, as_rule, matrix_of
 from ..notions import Notion, Target, as_notion
 from .report_test import FEW_DRAWS, SumsTest, drawn_together
@@ -33,23 +33,14 @@ _OF_SUMS = ResidualKernel()
 _CALIBRATED = np.zeros(1)
 
 
-def _test_of_sums(
-    sums: Any,
-    *,
-    estimator: str | Estimator = "auto",
-    norm: float = 1,
-    n_resamples: int = 999,
-    random_state: RandomState = 0,
-) -> TestResult:
+def _test_of_sums(sums: Any, estimator: Any, norm: float, n_resamples: int, rng: np.random.Generator) -> TestResult:
     """Outcomes are drawn in their cells, whatever the number of rows."""
-    n_resamples, norm = check_resamples(n_resamples, 1), check_norm(norm)
     reader = as_estimator(estimator, _OF_SUMS)
     if not isinstance(reader, CellEstimator):
         raise TypeError(
             f"estimator must be one that reads sums, such as Binned(...) or Density(...); {reader!r} needs the rows: "
             "use calibration_test(y_true, y_prob)"
         )
-    rng = np.random.default_rng(random_state)
     question = sums.question(norm)
     if reader == _OF_SUMS and norm == 1:
         problems = list(sums.problems.values())
@@ -74,7 +65,7 @@ def _drawn_in_cells(
     reader: CellEstimator, sums: Any, asked: Question, n_resamples: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
     """``errorᵖ`` of every problem, (K,), and of samples drawn from calibrated models with these scores, (K, R)."""
-    n = FEW_DRAWS if sums_up(asked) else n_resamples
+    n = FEW_DRAWS if asked.sum_is_normal else n_resamples
     paths: list[Any] = []
     for part in sums.sums(reader):
         some = part[: max(0, len(asked) - len(paths))] if len(part) + len(paths) > len(asked) else part
@@ -85,7 +76,7 @@ def _drawn_in_cells(
     return np.array([path.observed for path in paths]), np.stack([path.powers[0, :least] for path in paths])
 
 
-@verb(grouped=True, of_sums=_test_of_sums)
+@verb(grouped=True, sums=True)
 def calibration_test(
     y_true: Any,
     y_prob: Any = None,
@@ -151,6 +142,8 @@ def calibration_test(
     True
     """
     n_resamples, norm = check_resamples(n_resamples, 1), check_norm(norm)
+    if isinstance(y_true, SumsOfRows):
+        return _test_of_sums(y_true, estimator, norm, n_resamples, np.random.default_rng(random_state))
     p = as_predictions(y_true, y_prob, **inputs)
     chosen = as_notion(notion, p)
     reader: Any = estimator

@@ -17,8 +17,7 @@ from ...data.validation import as_predictions
 from ...data.weights import ones_or
 from ...estimators import Estimator
 from ...exceptions import CalibrantWarning
-from ...measure.curve_from_sums import describe
-from ...measure.estimation import resolve_estimator
+from ...measure.question import resolve_estimator
 from ...measure.scoring_rules import ScoringRule, as_rule
 from ...notions import Notion, as_notion
 from ...significance.multiple import holm
@@ -181,7 +180,7 @@ def compare_models(
         adjust=adjust,
         reference=reference,
         notion=str(chosen),
-        estimator=describe(reader),
+        estimator=repr(reader),
         n_samples=first.n_samples,
         n_groups=units.copies.size if units.grouped else None,
         warnings=complaints,

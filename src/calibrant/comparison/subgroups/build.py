@@ -21,11 +21,10 @@ from ...data.validation import as_predictions
 from ...estimators import CellEstimator, Estimator
 from ...estimators.base import ErrorDraws, FittedPosterior
 from ...exceptions import UndefinedErrorWarning
-from ...measure.curve_from_sums import describe
-from ...measure.estimation import POSTERIOR, Query, answered, resolve_estimator
+from ...measure.estimation import POSTERIOR, answered
 from ...measure.intervals import invert, sums_paths
 from ...measure.posterior import credible
-from ...measure.question import Question
+from ...measure.question import Question, resolve_estimator
 from ...notions import Notion, as_notion, only_problem
 from ...significance.multiple import benjamini_hochberg, holm
 from .cells import SubgroupCells
@@ -291,7 +290,7 @@ def assess(
         test=TESTS[options.test],
         adjust=options.adjust,
         notion=notion,
-        estimator=describe(reader),
+        estimator=repr(reader),
         label=label,
         level=options.level,
         n_samples=n_samples,
@@ -310,8 +309,8 @@ def _errors(
     if isinstance(reader, CellEstimator):
         found = _errors_of_sums(column, reader, asked, n_draws, rng)
     else:
-        queries = (Query(problem, reader, own) for problem, own in zip(column.each(), asked, strict=True))
-        estimates = (answered(query, n_draws, rng) for query in queries)
+        each = (replace(own, estimator=reader, rows=one) for one, own in zip(column.each(), asked, strict=True))
+        estimates = (answered(own, n_draws, rng) for own in each)
         found = np.array([(e.value, *e.interval) for e in estimates])
     if np.isnan(found[:, 0]).any():
         none = int(np.isnan(found[:, 0]).sum())
