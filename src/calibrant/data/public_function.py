@@ -59,7 +59,7 @@ def verb(*, grouped: bool = False, sums: bool | tuple[str, ...] = False) -> Call
         known = {p.name for p in every if p.kind is not p.POSITIONAL_ONLY}
         title = function.__qualname__.removesuffix(".__init__")
         names = [p.name for p in own]
-        of_sums = set(names if isinstance(sums, bool) else sums)
+        of_sums = set(names if isinstance(sums, bool) else sums) - {"y_true"}
 
         @functools.wraps(function)
         def called(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -98,10 +98,10 @@ def _beside_sums(title: str, given: Mapping[str, Any], known: Set[str]) -> dict[
         if name in _SETTLED:
             if value is not _SETTLED[name] and not (isinstance(value, str) and value == _SETTLED[name]):
                 raise TypeError(f"{title}() of an Accumulator takes no {name!r}: its rows have settled it")
-        elif name not in known:
-            raise TypeError(f"{title}() of an Accumulator takes no {name!r}: that needs the rows")
-        elif name != "y_true":
+        elif name in known:
             out[name] = value
+        elif name != "y_true":
+            raise TypeError(f"{title}() of an Accumulator takes no {name!r}: that needs the rows")
     return out
 
 
