@@ -349,15 +349,15 @@ def test_same_seed_same_result():
 
 def test_blocks_of_draws():
     """More draws than are held at once: the same p-value as those of the blocks together."""
-    from calibrant.significance import resampling
+    from calibrant.significance import null
 
     y, p = several(50, power=1.3)
     whole = cal.significance.adaptive_test(y, p, notion="classwise", n_resamples=64, random_state=0)
-    kept, resampling._TOGETHER = resampling._TOGETHER, 50 * 7
+    kept, null._LABELS = null._LABELS, 50 * 7
     try:
         parts = cal.significance.adaptive_test(y, p, notion="classwise", n_resamples=64, random_state=0)
     finally:
-        resampling._TOGETHER = kept
+        null._LABELS = kept
     assert parts.pvalue == whole.pvalue
 
 

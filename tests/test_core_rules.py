@@ -17,7 +17,7 @@ from calibrant.estimators import Binned
 from calibrant.estimators.base import ErrorDraws
 from calibrant.measure.posterior import _of_worst, credible
 from calibrant.measure.question import Question
-from calibrant.significance.sign_flips import Flips
+from calibrant.significance.null import GroupSigns
 from calibrant.sums import GridMoments
 
 RNG = np.random.default_rng(0)
@@ -41,9 +41,9 @@ def test_p_values_of_groups_count_the_observed_sample():
     group, p = np.repeat(np.arange(6), 4), np.linspace(0.1, 0.9, 24)
     y = (p + 0.3 * np.sin(np.arange(24)) > 0.55).astype(float)
     rows = ProblemRows.of(Problem(p, y), group)
-    flips = Flips.of(group, (y - p) ** 2, p * (1 - p), np.ones(24))
+    flips = GroupSigns.of(group, (y - p) ** 2, p * (1 - p), np.ones(24))
     total = np.bincount(group, y - p)
-    (signs,) = flips.signs(99, np.random.default_rng(3), 24)
+    (signs,) = flips.sets(99, np.random.default_rng(3), 24)
     reached = int((np.abs(signs @ total) >= abs(total.sum()) * (1 - 1e-9)).sum())
     assert 0 < reached < 99
     found = subgroup_pvalue(rows, "in-the-large", 99, np.random.default_rng(3))

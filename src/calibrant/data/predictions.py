@@ -170,3 +170,9 @@ class Predictions(Printable):
         logs = None if self.logs is None else self.logs[rows]
         groups = None if self.groups is None else self.groups[rows]
         return replace(self, probs=self.probs[rows], codes=self.codes[rows], weights=w, logs=logs, groups=groups)
+
+
+def rows_with_weight(predictions: Predictions) -> Predictions:
+    """The predictions without rows of weight 0."""
+    w = predictions.weights
+    return predictions if w is None or w.all() else predictions.subset(w > 0)

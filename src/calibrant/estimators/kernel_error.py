@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
+from ..data.checks import check_choice, check_int
 from ..data.problem import Problem, VectorProblem
 from ..data.types import FloatArray, IntArray
 from ..data.weights import ones_or
@@ -24,17 +26,11 @@ _MEDIAN_ROWS = 1000
 _SETS = 1 << 22
 
 
-def _points(problem: Problem | VectorProblem) -> FloatArray:
-    """Scores as points, (n, K)."""
-    if isinstance(problem, VectorProblem):
-        return problem.probs.astype(np.float64)
-    return problem.scores.astype(np.float64)[:, None]
-
-
 @dataclass(frozen=True, eq=False)
 class _Sample:
-    """Scores as points, residuals and weights of a problem."""
+    """Scores as points (n, K), residuals and weights of the rows with weight; ``rows``: their places."""
 
+    rows: IntArray
     points: FloatArray
     residuals: FloatArray
     weights: FloatArray
@@ -43,15 +39,26 @@ class _Sample:
 
     @classmethod
     def of(cls, problem: Problem | VectorProblem) -> _Sample:
-        points = _points(problem)
         if isinstance(problem, VectorProblem):
-            residuals = -points
-            residuals[np.arange(len(points)), problem.codes] += 1.0
+            points = problem.probs.astype(np.float64)
+            happened = (problem.codes[:, None] == np.arange(points.shape[1])).astype(np.float64)
         else:
-            residuals = problem.outcomes.astype(np.float64)[:, None] - points
+            points = problem.scores.astype(np.float64)[:, None]
+            happened = problem.outcomes.astype(np.float64)[:, None]
         weights = ones_or(problem.weights, len(points))
-        used = weights > 0
-        return cls(points[used], residuals[used], weights[used], problem.integral, problem.effective_size)
+        rows = np.flatnonzero(weights > 0)
+        residuals = happened[rows] - points[rows]
+        return cls(rows, points[rows], residuals, weights[rows], problem.integral, problem.effective_size)
+
+    @cached_property
+    def alone(self) -> FloatArray:
+        """Weights of pairs of a sample with itself: once for each repeat, or for a relative weight with its square."""
+        return self.weights if self.integral else self.weights**2
+
+    @cached_property
+    def pairs(self) -> float:
+        """Weight of all pairs of different samples."""
+        return float(self.weights.sum()) ** 2 - float(self.alone.sum())
 
 
 @dataclass(frozen=True)
@@ -111,11 +118,9 @@ class KernelCalibrationError(EstimatorWithSE):
 
     def __post_init__(self) -> None:
         for name, allowed in (("kernel", KERNELS), ("distance", DISTANCES), ("statistic", STATISTICS)):
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {getattr(self, name)!r}")
+            check_choice(name, getattr(self, name), allowed)
         object.__setattr__(self, "bandwidth", check_width(self.bandwidth, ("median",)))
-        if isinstance(self.block, bool) or not isinstance(self.block, (int, np.integer)) or self.block < 2:
-            raise ValueError(f"block must be an int >= 2; got {self.block!r}")
+        check_int("block", self.block, 2)
 
     def _inner(self, norm: float) -> float:
         """It estimates a square."""
@@ -142,76 +147,59 @@ class KernelCalibrationError(EstimatorWithSE):
         return {"bandwidth": self._width(_Sample.of(problem))}
 
     def _resampled(
-        self, problem: Problem | VectorProblem, outcomes: Callable[[int], FloatArray], n_sets: int
+        self,
+        problem: Problem | VectorProblem,
+        outcomes: Callable[[int], FloatArray],
+        n_sets: int,
+        groups: IntArray | None = None,
     ) -> FloatArray:
         """SKCE by pairs of different samples, of sets of outcomes, (n_sets,): kernels are found once a tile.
 
-        ``outcomes(r)`` gives the r-th set as an array (n, K), of 0 and 1 for one score at a time (K = 1). Cost
-        O(n² K n_sets).
+        ``outcomes(r)`` gives the r-th set as an array (n, K), of 0 and 1 for one score at a time (K = 1). With
+        ``groups`` only pairs of samples of different groups count, over the number of all pairs. Cost O(n² K n_sets).
         """
-        points = _points(problem)
-        weights = ones_or(problem.weights, len(points))
-        width = self._width(_Sample.of(problem))
+        sample = _Sample.of(problem)
+        rows, width = sample.rows, self._width(sample)
+        groups = None if groups is None else groups[rows]
         out = np.empty(n_sets)
-        n, k = points.shape
-        together = max(1, _SETS // points.size)
-        step = max(1, _TILE // points.size)
+        n, k = sample.points.shape
+        together = max(1, _SETS // sample.points.size)
         for start in range(0, n_sets, together):
             number = min(together, n_sets - start)
-            residuals = np.stack([outcomes(start + r) - points for r in range(number)], axis=2)
-            # A pair of a row with itself: once for each repeat, or for a relative weight with its square.
-            alone = weights if problem.integral else weights**2
-            total = -np.einsum("i,ijr->jr", alone, residuals**2).ravel()
-            residuals *= weights[:, None, None]
-            flat = residuals.reshape(n, k * number)
-            for a in range(0, n, step):
-                rows = slice(a, min(a + step, n))
-                kernel = self._kernel(self._distances(points[rows], points), width)
-                total += np.einsum("ij,ij->j", kernel @ flat, flat[rows])
+            residuals = np.stack([outcomes(start + r)[rows] - sample.points for r in range(number)], axis=2)
+            total = np.zeros(k * number)
+            if groups is None:
+                total -= np.einsum("i,ijr->jr", sample.alone, residuals**2).ravel()
+            flat = (residuals * sample.weights[:, None, None]).reshape(n, k * number)
+            for tile, kernel in self._tiles(sample, width):
+                if groups is not None:
+                    kernel[groups[tile, None] == groups] = 0.0
+                total += np.einsum("ij,ij->j", kernel @ flat, flat[tile])
             out[start : start + number] = total.reshape(k, number).sum(axis=0)
-        whole = float(weights.sum())
-        pairs = whole**2 - (whole if problem.integral else float(weights @ weights))
-        return out / pairs if pairs > 0 else np.full(n_sets, np.nan)
-
-    def _within_groups(self, problem: Problem | VectorProblem, outcomes: FloatArray, groups: IntArray) -> float:
-        """Part of SKCE (:meth:`resampled`) that pairs of different rows of one group have, of outcomes (n, K)."""
-        points = _points(problem)
-        weights = ones_or(problem.weights, len(points))
-        width = self._width(_Sample.of(problem))
-        residuals = weights[:, None] * (outcomes - points)
-        order = np.argsort(groups, kind="stable")
-        total = 0.0
-        for rows in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
-            kernel = self._kernel(self._distances(points[rows], points[rows]), width)
-            np.fill_diagonal(kernel, 0.0)
-            total += float(np.einsum("ij,ik,jk->", kernel, residuals[rows], residuals[rows]))
-        whole = float(weights.sum())
-        pairs = whole**2 - (whole if problem.integral else float(weights @ weights))
-        return total / pairs if pairs > 0 else float("nan")
+        return out / sample.pairs if sample.pairs > 0 else np.full(n_sets, np.nan)
 
     def _in_pairs(self, sample: _Sample, width: float) -> PowerAndSE:
         """Means over all pairs, of different samples or of any."""
         w, total = sample.weights, float(sample.weights.sum())
         own = (sample.residuals**2).sum(axis=1)
         sums, squares = np.empty(len(w)), 0.0
+        turned = np.ascontiguousarray(sample.residuals.T)
         for rows, values in self._tiles(sample, width):
+            values *= sample.residuals[rows] @ turned
             sums[rows] = values @ w
             np.square(values, out=values)
             squares += float(w[rows] @ (values @ w))
-        # A pair of a sample with itself: once for each repeat, or for a relative weight with its square.
-        alone = w if sample.integral else w**2
-        whole, same = float(w @ sums), float(alone @ own)
+        whole, same = float(w @ sums), float(sample.alone @ own)
         if self.statistic == "biased":
-            value, pairs = whole / total**2, total**2
+            value = whole / total**2
+        elif sample.pairs > 0:
+            value = (whole - same) / sample.pairs
         else:
-            pairs = total**2 - float(alone.sum())
-            if not pairs > 0:
-                return PowerAndSE.nothing()
-            value = (whole - same) / pairs
+            return PowerAndSE.nothing()
         # The projection of the U-statistic on single samples; its own noise is taken off.
         mean = (sums - own * (1.0 if sample.integral else w)) / total
         first = float(w @ (mean - w @ mean / total) ** 2) / total
-        second = max(squares - float(alone @ own**2), 0.0) / total**2
+        second = max(squares - float(sample.alone @ own**2), 0.0) / total**2
         n = max(sample.size, 1.0)
         return PowerAndSE(value, float(np.sqrt(max(4 * first / n - 2 * second / n**2, second / n**2))))
 
@@ -237,15 +225,12 @@ class KernelCalibrationError(EstimatorWithSE):
         return PowerAndSE(value, float(np.sqrt(spread * blocks / (blocks - 1))))
 
     def _tiles(self, sample: _Sample, width: float) -> Iterator[tuple[slice, FloatArray]]:
-        """Rows, and ``κ(f_i, f_j) r_i · r_j`` of each with every sample."""
+        """Rows, and ``κ(f_i, f_j)`` of each with every sample."""
         n = len(sample.weights)
-        turned = np.ascontiguousarray(sample.residuals.T)
         step = max(1, _TILE // sample.points.size)
         for start in range(0, n, step):
             rows = slice(start, min(start + step, n))
-            kernel = self._kernel(self._distances(sample.points[rows], sample.points), width)
-            kernel *= sample.residuals[rows] @ turned
-            yield rows, kernel
+            yield rows, self._kernel(self._distances(sample.points[rows], sample.points), width)
 
     def _distances(self, a: FloatArray, b: FloatArray) -> FloatArray:
         """Distances (…, m, n) of points (…, m, K) and (…, n, K)."""

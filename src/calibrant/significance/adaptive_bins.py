@@ -8,16 +8,14 @@ from typing import Any, Unpack
 import numpy as np
 
 from ..data.checks import check_int, check_resamples
-from ..data.predictions import Predictions
+from ..data.predictions import rows_with_weight
 from ..data.public_function import InputOptions, verb
 from ..data.types import FloatArray, RandomState
 from ..data.validation import as_predictions
-from ..data.weights import ones_or
 from ..notions import Notion, Target, as_notion
-from .resampling import drawn_labels
+from .null import DrawnLabels, GroupSigns, share_at_least
 from .result import TestResult
 from .scales import MANY_ROWS, Scales, impossible
-from .sign_flips import Flips
 
 #: Of rows in groups, scales have at most one bin for so many groups.
 GROUPS_A_BIN = 4
@@ -108,8 +106,7 @@ def adaptive_test(
     wanted = None if automatic else check_int("n_scales", n_scales, 1, instead="'auto' or ")
     p = as_predictions(y_true, y_prob, **inputs)
     chosen, n_rows = as_notion(notion, p), p.n_samples
-    if p.weights is not None:
-        p = p.subset(p.weights > 0)
+    p = rows_with_weight(p)
     codes, targets = p.codes.astype(np.int64), list(chosen.targets(p))
     in_cells = n_rows > MANY_ROWS and p.weights is None and p.groups is None and _apart(targets, n_rows)
     problems = [
@@ -120,32 +117,29 @@ def adaptive_test(
     ]
     known = [one for one in problems if one.levels]
     lost = sum(impossible(t, codes) for t in targets)
-    observed = np.inf if lost else float(max((one.largest(one.happened)[0] for one in known), default=0.0))
+    observed = float(max((one.largest(one.happened)[0] for one in known), default=0.0))
     rng = np.random.default_rng(random_state)
-    how = f"resampling under calibration, {n_resamples} draws"
+    how = f"{DrawnLabels(p).how}, {n_resamples} draws"
     draws: FloatArray = np.zeros(n_resamples)
-    if not known:
-        pass
-    elif p.groups is not None:
-        found, draws = _flipped(p, known, n_resamples, rng)
-        observed = observed if lost else found
-        how = f"{n_resamples} draws of the signs of {p.n_groups} groups"
-    elif in_cells:
+    if known and p.groups is not None:
+        signs = GroupSigns.of_targets(p, [one.target for one in known])
+        observed, draws = _standardised(signs, known, n_resamples, rng)
+        how = f"{n_resamples} draws of the {signs.how}"
+    elif known and in_cells:
         draws = np.max(
             [np.concatenate([one.largest(sets) for sets in one.drawn(n_resamples, rng)]) for one in known], axis=0
         )
-    else:
-        sets_of_labels = drawn_labels(p, n_resamples, rng)
-        draws = np.concatenate(
-            [np.max([one.largest(one.outcomes(z)) for one in known], axis=0) for z in sets_of_labels]
+    elif known:
+        draws = DrawnLabels(p).draws(
+            lambda sets: np.max([one.largest(one.outcomes(sets)) for one in known], axis=0), n_resamples, rng
         )
-    at_least = int((draws >= observed - 1e-9 * max(1.0, abs(observed))).sum()) if np.isfinite(observed) else 0
+    observed = np.inf if lost else observed
     warnings = [f"{lost} outcomes had stated probability 0, which no draw can show"] if lost else []
     if not known:
         warnings.append("no bin holds two rows whose outcomes are uncertain: there is nothing to test")
     return TestResult(
         statistic=observed,
-        pvalue=(at_least + 1) / (n_resamples + 1),
+        pvalue=share_at_least(draws, observed),
         null=f"the probabilities are calibrated ({chosen.name})",
         name=f"adaptive test of the squared calibration error, {how}",
         n_samples=n_rows,
@@ -155,30 +149,27 @@ def adaptive_test(
     )
 
 
-def _flipped(
-    p: Predictions, known: Sequence[Scales], n_draws: int, rng: np.random.Generator
+def _standardised(
+    signs: GroupSigns, known: Sequence[Scales], n_draws: int, rng: np.random.Generator
 ) -> tuple[float, FloatArray]:
     """The largest error over scales and problems, and those with the signs of groups drawn, (R,), both standardised."""
-    weights, squares, variances = ones_or(p.weights, p.n_samples), np.zeros(p.n_samples), np.zeros(p.n_samples)
-    places = [slice(None) if one.target.rows is None else one.target.rows for one in known]
-    residuals = [[k - q[:, None] for k, q in zip(one.happened, one.probs.T, strict=True)] for one in known]
-    for at, one, columns in zip(places, known, residuals, strict=True):
-        squares[at] += np.add.reduce([r[:, 0] ** 2 for r in columns])
-        variances[at] += (one.probs * (1 - one.probs)).sum(axis=1)
-    flips = Flips.of(np.asarray(p.groups), squares, variances, weights)
-    size = p.n_samples * len(residuals[0])
-    drawn: list[list[FloatArray]] = [[] for _ in known]
-    for signs in flips.signs(n_draws, rng, size):
-        for found, at, one, columns in zip(drawn, places, known, residuals, strict=True):
-            turned = signs.T[flips.group[at]]
-            found.append(one.errors_of([turned * r for r in columns]))
     largest, observed = [], []
-    for found, one, columns in zip(drawn, known, residuals, strict=True):
-        every = np.concatenate(found, axis=1)
+    residuals = [[k - q[:, None] for k, q in zip(one.happened, one.probs.T, strict=True)] for one in known]
+    groups = [signs.group if one.target.rows is None else signs.group[one.target.rows] for one in known]
+    problems = list(zip(known, groups, residuals, strict=True))
+
+    def errors(sets: FloatArray) -> FloatArray:
+        """At every scale of every problem, one below the other, turned: (r, scales)."""
+        turned = ([sets.T[group] * r for r in columns] for _, group, columns in problems)
+        return np.concatenate([one.errors_of(r) for one, r in zip(known, turned, strict=True)]).T
+
+    drawn = signs.draws(errors, n_draws, rng, len(signs.group) * len(residuals[0])).T
+    of_problems = np.cumsum([len(one.levels) for one in known])[:-1]
+    for one, every, columns in zip(known, np.split(drawn, of_problems), residuals, strict=True):
         mean, sd = every.mean(axis=1), every.std(axis=1)
         bins = np.array([level.weight.size for level in one.levels])
         # Where every bin holds one group, signs change nothing; with few groups a bin, residuals are not symmetric.
-        seen = (sd > 1e-9 * mean) & (bins <= max(1, flips.n_groups // GROUPS_A_BIN))
+        seen = (sd > 1e-9 * mean) & (bins <= max(1, signs.n_groups // GROUPS_A_BIN))
         if seen.any():
             mean, sd = mean[seen, None], sd[seen, None]
             largest.append(((every[seen] - mean) / sd).max(axis=0))

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Unpack
 
 import numpy as np
 
 from ..data.checks import check_choice, check_int, check_resamples
 from ..data.dependence import few_units, group_codes
-from ..data.predictions import Predictions
+from ..data.predictions import Predictions, rows_with_weight
 from ..data.public_function import InputOptions, verb
 from ..data.types import AnyArray, FloatArray, RandomState
 from ..data.validation import as_predictions
 from ..data.weights import of_variances, ones_or
 from ..measure.scoring_rules import matrix_of
 from ..sums.logistic_fit import DECREMENT, Counts, Point, logits_of, maximum
+from .null import GroupSigns, share_at_least
 from .result import TestResult
-from .sign_flips import Flips, share_at_least
 
 #: Expected counts below this make a chi-squared distribution doubtful.
 _SMALL = 5.0
@@ -126,45 +128,92 @@ def hosmer_lemeshow_test(
     inner = edges[1:-1] if edges.size > 1 else edges[:0]
     cell = np.searchsorted(inner, score, side="left")
     found_bins = int(cell.max()) + 1
-    expected: FloatArray = np.stack(
-        [np.bincount(cell, weights=w * matrix[:, c], minlength=found_bins) for c in range(k)], axis=1
-    )
-    observed = _counts(cell, codes, w, expected.shape)
-    statistic = float(_chi_squared(observed, expected))
+    counts = _Counts.of(matrix, codes, w, cell)
     freedom = _freedom(df, found_bins, k)
     warnings = []
     if found_bins < n_bins:
         warnings.append(f"percentiles of the scores coincide: {found_bins} bins in place of {n_bins}")
-    null = "outcomes in each bin are as frequent as stated"
+    about: dict[str, Any] = {"null": "outcomes in each bin are as frequent as stated", "n_samples": len(codes)}
     if p.groups is not None:
-        how = f"Hosmer–Lemeshow statistic, {found_bins} bins of scores"
-        cells = (matrix, codes, w, cell)
-        return _by_groups(p, statistic, cells, expected, how, null, n_resamples, random_state, tuple(warnings))
-    warnings += _few(expected)
+        draws, how = counts.with_signs(_grouped(p), n_resamples, np.random.default_rng(random_state))
+        return TestResult(
+            counts.statistic,
+            share_at_least(draws, counts.statistic),
+            name=f"Hosmer–Lemeshow statistic, {found_bins} bins of scores, {how}",
+            warnings=tuple(warnings),
+            draws=draws,
+            **about,
+        )
+    warnings += _few(counts.expected)
     if freedom < 1:
         warnings.append("too few bins for a p-value")
     return TestResult(
-        statistic=statistic,
-        pvalue=float(chi2.sf(statistic, freedom)) if freedom >= 1 else float("nan"),
-        null=null,
+        counts.statistic,
+        float(chi2.sf(counts.statistic, freedom)) if freedom >= 1 else float("nan"),
         name=f"Hosmer–Lemeshow test, {found_bins} bins",
-        n_samples=len(codes),
         df=float(freedom),
         warnings=tuple(warnings),
+        **about,
     )
 
 
-def _counts(cell: AnyArray, codes: AnyArray, w: FloatArray, shape: tuple[int, ...]) -> FloatArray:
-    """Weight of each class in each cell."""
-    return np.bincount(cell * shape[1] + codes, w, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
+@dataclass(frozen=True, eq=False)
+class _Counts:
+    """Rows by cell: what was observed of each class, and what is expected, (cells, K)."""
 
+    matrix: FloatArray
+    codes: AnyArray
+    weights: FloatArray
+    cell: AnyArray
+    expected: AnyArray
 
-def _chi_squared(observed: FloatArray, expected: FloatArray) -> FloatArray:
-    """``Σ (O - E)² / E`` over the last two axes; ∞ where something was observed that cannot be."""
-    gap = (observed - expected) ** 2
-    with np.errstate(over="ignore"):  # what was all but impossible
-        terms = np.divide(gap, expected, out=np.where(gap > 0, np.inf, 0.0), where=expected > 0)
-    return np.asarray(terms.sum(axis=(-2, -1)))
+    @classmethod
+    def of(cls, matrix: FloatArray, codes: AnyArray, weights: FloatArray, cell: AnyArray) -> _Counts:
+        expected = np.stack([np.bincount(cell, weights * column) for column in matrix.T], axis=1)
+        return cls(matrix, codes, weights, cell, expected)
+
+    @property
+    def size(self) -> FloatArray:
+        """Weight of each cell."""
+        return np.bincount(self.cell, self.weights).astype(np.float64)
+
+    @cached_property
+    def statistic(self) -> float:
+        """``Σ (O - E)² / E`` of what was observed."""
+        shape = self.expected.shape
+        slot = self.cell * shape[1] + self.codes
+        return float(self.chi_squared(np.bincount(slot, self.weights, self.expected.size).reshape(shape)))
+
+    def chi_squared(self, observed: AnyArray) -> FloatArray:
+        """``Σ (O - E)² / E`` over the last two axes; ∞ where something was observed that cannot be."""
+        gap = (observed.astype(np.float64) - self.expected) ** 2
+        with np.errstate(over="ignore"):  # what was all but impossible
+            terms = np.divide(gap, self.expected, out=np.where(gap > 0, np.inf, 0.0), where=self.expected > 0)
+        return np.asarray(terms.sum(axis=(-2, -1)))
+
+    def with_signs(self, groups: AnyArray, n_draws: int, rng: np.random.Generator) -> tuple[FloatArray, str]:
+        """Statistics with the signs of groups' residuals drawn, (R,), and how they were found."""
+        from scipy.sparse import csr_array
+
+        n, k = self.matrix.shape
+        cells = len(self.expected)
+        residual = -self.matrix
+        residual[np.arange(n), self.codes] += 1
+        signs = GroupSigns(group_codes(groups))
+        # The statistic divides by what each cell states: there too single rows are to vary as stated, as wrong extreme
+        # scores vary by more. That takes factors of as many cells from the data, for which few groups are allowed for.
+        squares = (residual**2).sum(axis=1), 1 - (self.matrix**2).sum(axis=1)
+        happened, stated = (np.bincount(self.cell, self.weights**2 * v, minlength=cells) for v in squares)
+        scale = np.sqrt(np.divide(stated, happened, out=np.ones(cells), where=happened > 0))
+        residual *= (self.weights * scale[self.cell])[:, None] * np.sqrt(few_units(np.array(signs.n_groups)))
+        slot = self.cell[:, None] * k + np.arange(k)
+        shape = (signs.n_groups, self.expected.size)
+        sums = csr_array((residual.reshape(-1), (np.repeat(signs.group, k), slot.reshape(-1))), shape=shape)
+
+        def statistic(sets: FloatArray) -> FloatArray:
+            return self.chi_squared(np.asarray(sets @ sums).reshape(-1, *self.expected.shape) + self.expected)
+
+        return signs.draws(statistic, n_draws, rng, self.expected.size), f"{n_draws} draws of the {signs.how}"
 
 
 def _few(expected: FloatArray) -> list[str]:
@@ -248,35 +297,28 @@ def pearson_test(
     matrix = matrix / matrix.sum(axis=1, keepdims=True)
     scores, cell = np.unique(matrix, axis=0, return_inverse=True)
     cell = cell.reshape(-1)
-    size = np.bincount(cell, w).astype(np.float64)
-    expected = size[:, None] * scores
-    statistic = float(_chi_squared(_counts(cell, codes, w, expected.shape), expected))
-    freedom = int((scores > 0).sum() - len(scores))
-    few = _few(expected[scores > 0])
-    about: dict[str, Any] = {
-        "null": "classes are as frequent as each score says",
-        "n_samples": len(codes),
-        "details": {"distinct_scores": float(len(scores))},
-    }
+    counts = replace(_Counts.of(matrix, codes, w, cell), expected=np.bincount(cell, w)[:, None] * scores)
+    statistic, freedom = counts.statistic, int((scores > 0).sum() - len(scores))
+    few = _few(counts.expected[scores > 0])
+    about: dict[str, Any] = {"null": "classes are as frequent as each score says", "n_samples": len(codes)}
+    details = {"distinct_scores": float(len(scores))}
+    rng, draws, df, warnings = np.random.default_rng(random_state), None, None, tuple(few)
+    name = "Pearson's test"
     if p.groups is not None and freedom >= 1:
-        cells = (matrix, codes, w, cell)
-        how, null = "Pearson's statistic", about["null"]
-        return _by_groups(p, statistic, cells, expected, how, null, n_resamples, random_state, tuple(few))
-    if freedom < 1:
-        pvalue = 0.0 if np.isinf(statistic) else float("nan")
-        return TestResult(
-            statistic, pvalue, name="Pearson's test", warnings=("all scores are certain: 0 or 1",), **about
-        )
-    if algorithm == "resampling" or (algorithm == "auto" and few and p.integral_weights):
-        rng, block = np.random.default_rng(random_state), max(1, _BLOCK // scores.size)
+        draws, how = counts.with_signs(_grouped(p), n_resamples, rng)
+        name, details = f"Pearson's statistic, {how}", {}
+    elif freedom < 1:
+        pvalue, warnings = 0.0 if np.isinf(statistic) else float("nan"), ("all scores are certain: 0 or 1",)
+    elif algorithm == "resampling" or (algorithm == "auto" and few and p.integral_weights):
+        size, block = np.bincount(cell, w).astype(np.int64), max(1, _BLOCK // scores.size)
         parts = [min(block, n_resamples - a) for a in range(0, n_resamples, block)]
-        counts = (rng.multinomial(size.astype(np.int64), scores, (n, len(scores))) for n in parts)
-        draws = np.concatenate([_chi_squared(drawn.astype(np.float64), expected) for drawn in counts])
-        at_least = int((draws >= statistic * (1 - 1e-12)).sum())
-        how = f"Pearson's test, resampling under calibration, {n_resamples} draws"
-        return TestResult(statistic, (at_least + 1) / (n_resamples + 1), name=how, draws=draws, **about)
-    pvalue = float(chi2.sf(statistic, freedom))
-    return TestResult(statistic, pvalue, name="Pearson's test", df=float(freedom), warnings=tuple(few), **about)
+        draws = np.concatenate([counts.chi_squared(rng.multinomial(size, scores, (n, len(scores)))) for n in parts])
+        name, warnings = f"Pearson's test, resampling under calibration, {n_resamples} draws", ()
+    else:
+        pvalue, df = float(chi2.sf(statistic, freedom)), float(freedom)
+    if draws is not None:
+        pvalue = share_at_least(draws, statistic)
+    return TestResult(statistic, pvalue, name=name, df=df, draws=draws, details=details, warnings=warnings, **about)
 
 
 @verb(grouped=True)
@@ -344,13 +386,13 @@ def spiegelhalter_test(
     z = float(w @ excess) / np.sqrt(total) if known else float("nan")
     name, pvalue, draws = "Spiegelhalter's z-test", float(2 * norm.sf(abs(z))), None
     if p.groups is not None and known:
-        flips = Flips.of(_grouped(p), excess**2, variance, w)
-        each = np.bincount(flips.group, w * excess)[:, None]
-        spread = flips.scale * float(np.sqrt((each**2).sum()))
-        rng = np.random.default_rng(random_state)
-        draws = np.concatenate(list(flips.drawn(each, check_resamples(n_resamples, 1), rng)))[:, 0] / spread
-        z, name = float(w @ excess) / spread, f"Spiegelhalter's z, {_drawn_from(flips, draws)}"
-        pvalue = share_at_least(np.abs(draws), abs(z))
+        n_resamples = check_resamples(n_resamples, 1)
+        signs = GroupSigns.of(_grouped(p), excess**2, variance, w)
+        each = signs.sums(w * excess)
+        spread = signs.scale * float(np.sqrt((each**2).sum()))
+        draws = signs.draws(lambda sets: sets @ each / spread, n_resamples, np.random.default_rng(random_state))
+        z, name = float(w @ excess) / spread, f"Spiegelhalter's z, {n_resamples} draws of the {signs.how}"
+        pvalue = signs.pvalue(np.abs(draws), abs(z))
     return TestResult(
         statistic=float(z),
         pvalue=pvalue,
@@ -444,19 +486,19 @@ def cox_test(
     df: float | None = 1.0 + varied
     if p.groups is not None:
         x = np.column_stack([np.ones_like(z), z])[:, : 1 + varied]
-        flips = Flips.of(_grouped(p), (o - clipped) ** 2, clipped * (1 - clipped), w)
-        each = _group_sums(flips.group, (w * (o - clipped))[:, None] * x)
+        n_resamples = check_resamples(n_resamples, 1)
+        signs = GroupSigns.of(_grouped(p), (o - clipped) ** 2, clipped * (1 - clipped), w)
+        each = signs.sums((w * (o - clipped))[:, None] * x)
         information = (x * (w * clipped * (1 - clipped))[:, None]).T @ x
-        rng = np.random.default_rng(random_state)
-        drawn = np.concatenate(list(flips.drawn(each, check_resamples(n_resamples, 1), rng)))
+        drawn = signs.draws(lambda sets: sets @ each, n_resamples, np.random.default_rng(random_state))
         observed = each.sum(axis=0)
         statistic = float(observed @ np.linalg.solve(information, observed))
         draws = np.einsum("ri,ri->r", drawn, np.linalg.solve(information, drawn.T).T)
-        pvalue, df = share_at_least(draws, statistic), None
-        large_pvalue = share_at_least(np.abs(drawn[:, 0]), abs(float(observed[0])))
-        name = f"Cox's recalibration test (score), {_drawn_from(flips, draws)}"
+        pvalue, df = signs.pvalue(draws, statistic), None
+        large_pvalue = signs.pvalue(np.abs(drawn[:, 0]), abs(float(observed[0])))
+        name = f"Cox's recalibration test (score), {n_resamples} draws of the {signs.how}"
         if varied:
-            se = _sandwich(flips.group, x, o, w, free)
+            se = _sandwich(signs, x, o, w, free)
     return TestResult(
         statistic=statistic,
         pvalue=pvalue,
@@ -479,64 +521,16 @@ def cox_test(
 
 def _grouped(p: Predictions) -> AnyArray:
     """Groups of the rows with weight."""
-    groups = np.asarray(p.groups)
-    return groups if p.weights is None else groups[p.weights > 0]
+    return np.asarray(rows_with_weight(p).groups)
 
 
-def _drawn_from(flips: Flips, draws: FloatArray) -> str:
-    return f"{draws.size} draws of the signs of {flips.n_groups} groups"
-
-
-def _group_sums(group: AnyArray, values: FloatArray) -> FloatArray:
-    """Sums over the rows of each group, (G, m)."""
-    return np.stack([np.bincount(group, v) for v in values.T], axis=1)
-
-
-def _by_groups(
-    p: Predictions,
-    statistic: float,
-    rows: tuple[FloatArray, AnyArray, FloatArray, AnyArray],
-    expected: FloatArray,
-    how: str,
-    null: str,
-    n_resamples: int,
-    random_state: RandomState,
-    warnings: tuple[str, ...] = (),
-) -> TestResult:
-    """A chi-squared statistic of cells among those of flipped groups; ``rows``: matrix, codes, weights and cells."""
-    matrix, codes, w, cell = rows
-    n, k = matrix.shape
-    residual = -matrix
-    residual[np.arange(n), codes] += 1
-    flips = Flips(group_codes(_grouped(p)), 1.0)
-    # The statistic divides by what each cell states: there too single rows are to vary as stated, as wrong extreme
-    # scores vary by more. That takes factors of as many cells from the data, for which few groups are allowed for.
-    squares = (residual**2).sum(axis=1), 1 - (matrix**2).sum(axis=1)
-    happened, stated = (np.bincount(cell, w * w * v, minlength=len(expected)) for v in squares)
-    scale = np.sqrt(np.divide(stated, happened, out=np.ones(len(expected)), where=happened > 0))
-    residual *= (w * scale[cell])[:, None] * np.sqrt(few_units(np.array(flips.n_groups)))
-    wide = Flips(np.repeat(flips.group, k), 1.0)
-    sums = wide.sums((cell[:, None] * k + np.arange(k)).reshape(-1), expected.size, residual.reshape(-1))
-    drawn = flips.drawn(sums, n_resamples, np.random.default_rng(random_state))
-    draws = np.concatenate([_chi_squared(d.reshape(-1, *expected.shape) + expected, expected) for d in drawn])
-    return TestResult(
-        statistic,
-        share_at_least(draws, statistic),
-        null=null,
-        name=f"{how}, {_drawn_from(flips, draws)}",
-        n_samples=n,
-        warnings=warnings,
-        draws=draws,
-    )
-
-
-def _sandwich(group: AnyArray, x: FloatArray, o: FloatArray, w: FloatArray, theta: FloatArray) -> FloatArray:
+def _sandwich(signs: GroupSigns, x: FloatArray, o: FloatArray, w: FloatArray, theta: FloatArray) -> FloatArray:
     """Standard errors of logistic coefficients that allow for any dependence within groups."""
     from scipy.special import expit
 
     fitted = expit(x @ theta)
     bread = np.linalg.pinv((x * (w * fitted * (1 - fitted))[:, None]).T @ x)
-    each = _group_sums(group, (w * (o - fitted))[:, None] * x)
+    each = signs.sums((w * (o - fitted))[:, None] * x)
     half = each @ bread  # its squares, which no rounding makes negative where groups cancel
     return np.asarray(np.sqrt((half**2).sum(axis=0) * (len(each) / (len(each) - 1))))
 

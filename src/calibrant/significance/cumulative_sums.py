@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Unpack
 
 import numpy as np
@@ -14,8 +15,8 @@ from ..data.validation import as_predictions
 from ..data.weights import of_variances, ones_or, run_starts
 from ..estimators import Cumulative
 from ..notions import Notion, as_notion, only_problem
+from .null import GroupSigns
 from .result import TestResult
-from .sign_flips import Flips, share_at_least
 
 #: Below this range of a Brownian motion the probability of a larger one is 1 to 12 digits.
 _SURELY = 0.5
@@ -86,9 +87,10 @@ def cumulative_test(
     name, draws = f"{'Kuiper' if statistic == 'kuiper' else 'Kolmogorov–Smirnov'} test of cumulative residuals", None
     if p.groups is not None and spread > 0:
         rng = np.random.default_rng(random_state)
-        draws = _flipped(problem, p.groups, statistic, check_resamples(n_resamples, 1), rng) / spread
-        pvalue = share_at_least(draws, float(value))
-        name += f", {draws.size} draws of the signs of {p.n_groups} groups"
+        signs, stray = _signs(problem, p.groups, statistic)
+        draws = signs.draws(stray, check_resamples(n_resamples, 1), rng, n) / spread
+        pvalue = signs.pvalue(draws, float(value))
+        name += f", {draws.size} draws of the {signs.how}"
     return TestResult(
         statistic=float(value),
         pvalue=pvalue,
@@ -108,20 +110,21 @@ def _spread(problem: Problem) -> tuple[float, int]:
     return float(np.sqrt(times @ (s * (1 - s))) / w.sum()), int(s.size)
 
 
-def _flipped(problem: Problem, groups: IntArray, statistic: str, n_draws: int, rng: np.random.Generator) -> FloatArray:
-    """Statistics of residuals of which whole groups have changed their sign, (R,)."""
+def _signs(problem: Problem, groups: IntArray, statistic: str) -> tuple[GroupSigns, Callable[[FloatArray], FloatArray]]:
+    """Signs of groups, and how far the running sum of residuals with these signs strays, (r,)."""
     s: FloatArray = problem.scores.astype(np.float64)
     w = ones_or(problem.weights, s.size)
     order = np.argsort(s, kind="stable")
     s, w, residual = s[order], w[order], (problem.outcomes.astype(np.float64) - problem.scores)[order]
-    flips = Flips.of(groups[order], residual**2, s * (1 - s), w)
-    ends = np.append(run_starts(s)[1:], s.size) - 1
-    found = []
-    for signs in flips.signs(n_draws, rng, s.size):
-        running = np.cumsum(signs[:, flips.group] * (w * residual), axis=1)[:, ends]
+    signs = GroupSigns.of(groups[order], residual**2, s * (1 - s), w)
+    ends, weighted = np.append(run_starts(s)[1:], s.size) - 1, w * residual
+
+    def stray(sets: FloatArray) -> FloatArray:
+        running = np.cumsum(sets[:, signs.group] * weighted, axis=1)[:, ends]
         high, low = np.maximum(running.max(axis=1), 0.0), np.minimum(running.min(axis=1), 0.0)
-        found.append(high - low if statistic == "kuiper" else np.maximum(high, -low))
-    return np.asarray(np.concatenate(found) / w.sum())
+        return np.asarray((high - low if statistic == "kuiper" else np.maximum(high, -low)) / w.sum())
+
+    return signs, stray
 
 
 def sup_survival(x: float) -> float:

@@ -16,6 +16,7 @@ from ..measure.bands import poisson
 from ..measure.intervals import spread_together
 from ..measure.question import Question
 from ..sums import BinMoments, GridMoments, Smoother
+from .null import share_at_least
 from .result import TestResult
 
 #: Draws for the p-value, and for the power; fewer with more classes than these, whose mean varies less.
@@ -185,10 +186,9 @@ class SumsTest:
             return TestResult(float("nan"), float("nan"), null, "smoothed residuals over ranks", self.n_samples)
         each = self._each([part.errors(part.observed[:, None]) for part in self.drawn])
         observed = float(self.question.combine_draws(each)[0])
-        at_least = int((self._draws >= observed * (1 - 1e-12)).sum())
         return TestResult(
             statistic=observed,
-            pvalue=(at_least + 1) / (self._draws.size + 1),
+            pvalue=share_at_least(self._draws, observed),
             null=null,
             name=f"smoothed residuals over ranks, {self._draws.size} draws of a calibrated model",
             n_samples=self.n_samples,

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Unpack
 
 import numpy as np
 
 from ..data.checks import check_norm, check_resamples
-from ..data.predictions import Predictions
+from ..data.predictions import Predictions, rows_with_weight
 from ..data.problem import Problem
-from ..data.progress import counted
 from ..data.public_function import InputOptions, SumsOfRows, verb
 from ..data.types import AnyArray, FloatArray, RandomState
 from ..data.validation import as_predictions
@@ -22,12 +21,10 @@ from ..measure.intervals import sums_paths
 from ..measure.question import Question
 from ..measure.scoring_rules import RULES, ScoringRule, as_rule, matrix_of
 from ..notions import Notion, Target, as_notion
+from .null import DrawnLabels, GroupSigns, Null, rounding_of, share_at_least
 from .report_test import FEW_DRAWS, SumsTest, drawn_together
 from .result import TestResult
-from .sign_flips import Flips, share_at_least
 
-#: Draws worked on at a time.
-_TOGETHER = 1 << 22
 _OF_SUMS = ResidualKernel()
 #: The only truth that is drawn: perfect calibration.
 _CALIBRATED = np.zeros(1)
@@ -150,51 +147,56 @@ def calibration_test(
     if isinstance(estimator, ScoringRule) or (isinstance(estimator, str) and estimator in RULES):
         reader = as_rule(estimator, half=p.positive is not None)
     rng = np.random.default_rng(random_state)
-    if not isinstance(reader, ScoringRule):
+    if isinstance(reader, ScoringRule):
+        observed, null, statistic = _scores(reader, p)
+    else:
         reader = _reader(reader, chosen)
         reader._check(chosen.reduce(p), chosen.name)
-    if p.groups is not None:
-        flipped = _flipped_score(reader, p) if isinstance(reader, ScoringRule) else _flipped(reader, chosen, p, norm)
-        observed, drawn = flipped(n_resamples, rng)
-        how = f"signs of {p.n_groups} groups"
-    else:
-        statistics = _score(reader, p) if isinstance(reader, ScoringRule) else _statistics(reader, chosen, p, norm)
-        observed = float(statistics(p.codes[None].astype(np.int64))[0])
-        drawn = (statistics(codes) for codes in drawn_labels(p, n_resamples, rng))
-        how = "resampling under calibration"
-    draws = np.concatenate(list(drawn))
-    # Draws that are the same sum in another order.
-    near = 1e-12 * max(abs(observed), 1e-300) if np.isfinite(observed) else 0.0
-    greater, at_least = int((draws > observed + near).sum()), int((draws >= observed - near).sum())
+        observed, null, statistic = _errors(reader, chosen, p, norm)
+    draws = null.draws(statistic, n_resamples, rng, p.n_samples)
+    near = rounding_of(observed)
     return TestResult(
         statistic=observed,
-        pvalue=(at_least + 1) / (len(draws) + 1),
+        pvalue=null.pvalue(draws, observed),
         null="the probabilities are calibrated" + ("" if isinstance(reader, ScoringRule) else f" ({chosen.name})"),
-        name=f"{how}, {reader!r}, {len(draws)} draws",
+        name=f"{null.how}, {reader!r}, {len(draws)} draws",
         n_samples=p.n_samples,
         details={
-            "p_greater": greater / len(draws),
-            "p_at_least": at_least / len(draws),
+            "p_greater": float((draws > observed + near).mean()),
+            "p_at_least": float((draws >= observed - near).mean()),
             "expected": float(draws.mean()),
         },
         draws=draws,
     )
 
 
-#: Calibration errors, (R,), of R sets of labels (R, n).
-Statistics = Callable[[AnyArray], FloatArray]
+#: What was observed, the null hypothesis, and the statistic as a function of what is drawn under it.
+_Drawn = tuple[float, Null, Callable[[AnyArray], FloatArray]]
 
 
-def _score(rule: ScoringRule, p: Predictions) -> Statistics:
-    """Mean scores of sets of labels."""
-    q = matrix_of(p)
+def _scores(rule: ScoringRule, p: Predictions) -> _Drawn:
+    """Mean scores; of rows in groups expected ones, and what differs from these with the signs of groups drawn."""
+    used = rows_with_weight(p)
+    q = matrix_of(used)
     rule.expected(q[:1], q[:1])  # judges the number of classes
-    table = rule.table(q)
-    weight = ones_or(p.weights, p.n_samples)
-    weight, table = weight[weight > 0] / weight.sum(), table[weight > 0]
-    used = slice(None) if p.weights is None else np.flatnonzero(p.weights > 0)
-    rows = np.arange(len(table))
-    return lambda sets: table[rows, sets[:, used]] @ weight
+    table, weight, rows = rule.table(q), ones_or(used.weights, used.n_samples), np.arange(used.n_samples)
+    weight = weight / weight.sum()
+    if p.groups is None:
+        kept = slice(None) if used is p else np.flatnonzero(np.asarray(p.weights))
+
+        def of_labels(sets: AnyArray) -> FloatArray:
+            return np.asarray(table[rows, sets[:, kept]] @ weight)
+
+        return float(of_labels(p.codes[None].astype(np.int64))[0]), DrawnLabels(p), of_labels
+    possible = np.where(q > 0, table, 0.0)
+    mean = (q * possible).sum(axis=1)
+    excess = table[rows, used.codes.astype(np.intp)] - mean
+    observed, expected = float(weight @ (mean + excess)), float(weight @ mean)
+    if not np.isfinite(observed):  # what cannot happen has happened: no draw shows it
+        excess = np.zeros(len(excess))
+    signs = GroupSigns.of(np.asarray(used.groups), excess**2, (q * (possible - mean[:, None]) ** 2).sum(axis=1), weight)
+    each = signs.sums(weight * excess)
+    return observed, signs, lambda sets: expected + sets @ each
 
 
 def _reader(estimator: str | Estimator, notion: Notion) -> Estimator:
@@ -203,96 +205,55 @@ def _reader(estimator: str | Estimator, notion: Notion) -> Estimator:
     return as_estimator(estimator, SimplexBinned("cbrt") if notion.drawn else KernelCalibrationError())
 
 
-#: Observed statistic, and those drawn under the null hypothesis, some at a time.
-Flipped = Callable[[int, np.random.Generator], tuple[float, Iterable[FloatArray]]]
-
-
-def _flipped_score(rule: ScoringRule, p: Predictions) -> Flipped:
-    """Mean scores of rows in groups: expected ones, and what differs from these with the signs of groups drawn."""
-    if p.weights is not None:
-        p = p.subset(p.weights > 0)
-    q = matrix_of(p)
-    rule.expected(q[:1], q[:1])
-    table, weight = rule.table(q), ones_or(p.weights, p.n_samples)
-    weight = weight / weight.sum()
-    mean = (q * np.where(q > 0, table, 0.0)).sum(axis=1)
-    excess = np.take_along_axis(table, p.codes[:, None].astype(np.intp), axis=1)[:, 0] - mean
-    spread = (q * (np.where(q > 0, table, 0.0) - mean[:, None]) ** 2).sum(axis=1)
-    observed = float(weight @ (mean + excess))
-    if not np.isfinite(observed):  # what cannot happen has happened
-        return lambda n, rng: (observed, [np.full(n, float(weight @ mean))])
-    flips = Flips.of(np.asarray(p.groups), excess**2, spread, weight)
-    each = np.bincount(flips.group, weight * excess)[:, None]
-    return lambda n, rng: (observed, (float(weight @ mean) + d[:, 0] for d in flips.drawn(each, n, rng)))
-
-
-def _flipped(reader: Estimator, notion: Notion, p: Predictions, norm: float) -> Flipped:
-    """Errors of rows in groups, whose residuals change their sign together."""
-    if notion.vector:
-        raise ValueError(
-            f"notion {notion.name!r} cannot be tested with groups here: take kernel_test(), 'classwise', or one class"
-        )
-    if not isinstance(reader, CellEstimator):
-        raise TypeError(
-            f"{reader!r} cannot be tested with groups, since it looks at rows one by one: use an estimator of bins or "
-            "cells ('auto', Binned(), Density())"
-        )
-    if p.weights is not None:
-        p = p.subset(p.weights > 0)
-    targets, codes = list(notion.targets(p)), p.codes.astype(np.int64)
-    shares = [1 / len(targets) if t.share is None else t.share for t in targets]
-    residuals = [t.outcomes(codes) - t.scores.astype(np.float64) for t in targets]
-    places = [slice(None) if t.rows is None else t.rows for t in targets]
-    weights = ones_or(p.weights, p.n_samples)
-    squares, variances = np.zeros(p.n_samples), np.zeros(p.n_samples)
-    for t, r, at in zip(targets, residuals, places, strict=True):
-        squares[at] += r**2
-        variances[at] += t.scores * (1.0 - t.scores)
-    flips = Flips.of(np.asarray(p.groups), squares, variances, weights)
-
-    def errors(signs: FloatArray) -> FloatArray:
-        """Errors with these signs of the groups, (r, G)."""
-        powers = []
-        for t, r, at in zip(targets, residuals, places, strict=True):
-            about = {"integral": p.integral_weights, "domain": t.domain, "eps": p.eps}
-            outcomes = t.scores + signs[:, flips.group[at]] * r
-            scores, w = np.broadcast_to(t.scores, outcomes.shape), None if p.weights is None else p.weights[at]
-            powers.append(reader._powers(Problem.samples(scores, outcomes, w, **about), norm))
-        return combine_draws(powers, shares, norm, notion.average)
-
-    observed = float(errors(np.ones((1, flips.n_groups)))[0])
-    return lambda n, rng: (observed, (errors(signs) for signs in flips.signs(n, rng, p.n_samples)))
-
-
-def drawn_labels(p: Predictions, n_resamples: int, rng: np.random.Generator) -> Any:
-    """Labels drawn from the rows, some sets at a time, (r, n)."""
-    if p.positive is not None:
-        running = (p.probs if p.positive == 0 else 1 - p.probs).astype(np.float64)[:, None]
-    else:
-        running = np.cumsum(p.probs.astype(np.float64), axis=1)[:, :-1]
-    columns = np.ascontiguousarray(running.T)
-    together = max(1, _TOGETHER // max(p.n_samples, 1))
-    for start in counted(range(0, n_resamples, together), "draws"):
-        draw = rng.random((min(together, n_resamples - start), p.n_samples))
-        codes = np.zeros(draw.shape, dtype=np.int64)
-        for column in columns:
-            codes += draw > column
-        yield codes
-
-
-def _statistics(reader: Estimator, notion: Notion, p: Predictions, norm: float) -> Statistics:
-    """Errors of sets of labels: of each problem, the sets are many problems with the same scores."""
+def _errors(reader: Estimator, notion: Notion, p: Predictions, norm: float) -> _Drawn:
+    """Calibration errors: sets of outcomes are many problems with the same scores."""
+    if p.groups is not None:
+        if notion.vector:
+            raise ValueError(
+                f"notion {notion.name!r} cannot be tested with groups here: take kernel_test(), 'classwise', or one "
+                "class"
+            )
+        if not isinstance(reader, CellEstimator):
+            raise TypeError(
+                f"{reader!r} cannot be tested with groups, since it looks at rows one by one: use an estimator of bins "
+                "or cells ('auto', Binned(), Density())"
+            )
+        p = rows_with_weight(p)
+    codes = p.codes.astype(np.int64)
     if notion.vector:
         problem: Any = notion.reducer(p)
-        return lambda sets: np.array([root(reader.power(problem(codes), norm), norm) for codes in sets])
+
+        def of_vectors(sets: AnyArray) -> FloatArray:
+            return np.array([root(reader.power(problem(one), norm), norm) for one in sets])
+
+        return float(of_vectors(codes[None])[0]), DrawnLabels(p), of_vectors
     targets = list(notion.targets(p))
     shares = [1 / len(targets) if t.share is None else t.share for t in targets]
 
-    def powers(target: Target, sets: AnyArray) -> FloatArray:
-        outcomes = np.ascontiguousarray(target.outcomes(sets.T).T)
-        weights = p.weights if p.weights is None or target.rows is None else p.weights[target.rows]
-        scores = np.broadcast_to(target.scores, outcomes.shape)
-        about = {"integral": p.integral_weights, "domain": target.domain, "eps": p.eps}
-        return reader._powers(Problem.samples(scores, outcomes, weights, **about), norm)
+    def combined(outcomes: Callable[[Target], AnyArray]) -> FloatArray:
+        """Errors of sets of outcomes (r, m) of each problem, (r,)."""
+        powers = []
+        for t in targets:
+            happened = np.ascontiguousarray(outcomes(t))
+            weights = p.weights if p.weights is None or t.rows is None else p.weights[t.rows]
+            about = {"integral": p.integral_weights, "domain": t.domain, "eps": p.eps}
+            scores = np.broadcast_to(t.scores, happened.shape)
+            powers.append(reader._powers(Problem.samples(scores, happened, weights, **about), norm))
+        return combine_draws(powers, shares, norm, notion.average)
 
-    return lambda sets: combine_draws([powers(t, sets) for t in targets], shares, norm, notion.average)
+    if p.groups is None:
+
+        def of_labels(sets: AnyArray) -> FloatArray:
+            return combined(lambda target: target.outcomes(sets.T).T)
+
+        return float(of_labels(codes[None])[0]), DrawnLabels(p), of_labels
+    signs = GroupSigns.of_targets(p, targets)
+
+    def of_signs(sets: FloatArray) -> FloatArray:
+        def outcomes(target: Target) -> FloatArray:
+            group = signs.group if target.rows is None else signs.group[target.rows]
+            return np.asarray(target.scores + sets[:, group] * (target.outcomes(codes) - target.scores))
+
+        return combined(outcomes)
+
+    return float(of_signs(signs.observed)[0]), signs, of_signs

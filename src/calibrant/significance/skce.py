@@ -8,17 +8,15 @@ from typing import Any, Unpack
 import numpy as np
 
 from ..data.checks import check_choice, check_resamples
-from ..data.predictions import Predictions
+from ..data.predictions import Predictions, rows_with_weight
 from ..data.problem import Problem, VectorProblem
 from ..data.public_function import InputOptions, verb
 from ..data.types import AnyArray, FloatArray, RandomState
 from ..data.validation import as_predictions
-from ..data.weights import ones_or
 from ..estimators import KernelCalibrationError
 from ..notions import Notion, as_notion
-from .resampling import drawn_labels
+from .null import DrawnLabels, GroupSigns, Null
 from .result import TestResult
-from .sign_flips import Flips
 
 ALGORITHMS = ("resampling", "asymptotic")
 #: Rows of a block by default, at least and at most: large blocks find more, and cost more.
@@ -93,8 +91,8 @@ def kernel_test(
     p = as_predictions(y_true, y_prob, **inputs)
     if algorithm == "asymptotic" and p.groups is not None:
         raise ValueError("algorithm 'asymptotic' takes all rows as independent: use 'resampling' for rows in groups")
-    if p.groups is not None and p.weights is not None:
-        p = p.subset(p.weights > 0)
+    if p.groups is not None:
+        p = rows_with_weight(p)
     reader = estimator or KernelCalibrationError()
     if estimator is None and algorithm == "asymptotic":
         reader = KernelCalibrationError(block=min(max(math.isqrt(p.n_samples), LEAST_BLOCK), MOST_BLOCK))
@@ -114,56 +112,33 @@ def kernel_test(
     problem = reduction if isinstance(reduction, VectorProblem) else reduction[0]
     if algorithm == "asymptotic":
         return _asymptotic(reader, chosen, problem, p, rng)
-    target, how = targets[0], "resampling under calibration"
+    target, codes = targets[0], p.codes.astype(np.int64)
+    scores = target.scores.astype(np.float64).reshape(p.n_samples, -1)
 
     def happened(codes: AnyArray) -> FloatArray:
-        hits = target.outcomes(codes).astype(np.float64)
-        return np.asarray(hits if chosen.vector else hits[:, None])
+        return np.asarray(target.outcomes(codes).reshape(scores.shape), dtype=np.float64)
 
+    null: Null
     if p.groups is None:
-        codes = np.concatenate([p.codes[None].astype(np.int64), *drawn_labels(p, n_resamples, rng)])
-        found = reader._resampled(problem, lambda r: happened(codes[r]), len(codes))
+        null, groups = DrawnLabels(p), None
+        sets = np.concatenate([codes[None], *null.sets(n_resamples, rng)])
+        outcomes = lambda r: happened(sets[r])  # noqa: E731
     else:
-        found = _flipped(reader, problem, p, (target.scores, happened(p.codes.astype(np.int64))), n_resamples, rng)
-        how = f"signs of {p.n_groups} groups"
+        null = GroupSigns.of_targets(p, targets)
+        groups, residual = null.group, happened(codes) - scores
+        signs = np.concatenate([null.observed, *null.sets(n_resamples, rng)])[:, groups]
+        outcomes = lambda r: scores + signs[r][:, None] * residual  # noqa: E731
+    found = reader._resampled(problem, outcomes, n_resamples + 1, groups)
     skce = float(found[0])
-    at_least = int((found[1:] >= skce - 1e-12 * abs(skce)).sum())
     return TestResult(
         statistic=skce,
-        pvalue=(at_least + 1) / (n_resamples + 1) if np.isfinite(skce) else float("nan"),
+        pvalue=null.pvalue(found[1:], skce),
         null=f"the probabilities are calibrated ({chosen.name})",
-        name=f"kernel calibration error, {how}, {n_resamples} draws",
+        name=f"kernel calibration error, {null.how}, {n_resamples} draws",
         n_samples=p.n_samples,
         draws=found[1:],
         details={"skce": skce} | reader._details(problem, 2),
     )
-
-
-def _flipped(
-    reader: KernelCalibrationError,
-    problem: Problem | VectorProblem,
-    p: Predictions,
-    rows: tuple[FloatArray, FloatArray],
-    n_draws: int,
-    rng: np.random.Generator,
-) -> FloatArray:
-    """SKCE of pairs of rows of different groups, and of those with the signs of groups drawn, (1 + R,).
-
-    ``rows``: stated probabilities and what happened.
-    """
-    scores, hits = rows[0].astype(np.float64).reshape(len(rows[1]), -1), rows[1]
-    groups, weights = np.asarray(p.groups), ones_or(p.weights, p.n_samples)
-    residual = hits - scores
-    flips = Flips.of(groups, (residual**2).sum(axis=1), (scores * (1 - scores)).sum(axis=1), weights)
-    signs = np.concatenate(list(flips.signs(n_draws, rng, flips.n_groups)))
-
-    def outcomes(r: int) -> FloatArray:
-        return hits if r == 0 else scores + signs[r - 1][flips.group][:, None] * residual
-
-    found = reader._resampled(problem, outcomes, n_draws + 1)
-    inside = reader._within_groups(problem, hits, flips.group)
-    # A product of two signs of one group is 1, times c².
-    return np.asarray(found - inside * np.append(1.0, np.full(n_draws, flips.scale**2)))
 
 
 def _asymptotic(

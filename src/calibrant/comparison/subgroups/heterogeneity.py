@@ -11,8 +11,8 @@ import numpy as np
 from ...data.types import AnyArray, FloatArray
 from ...significance.belt.belt import fit_polynomial
 from ...significance.belt.polynomial import LogitSums
+from ...significance.null import GroupSigns, share_at_least
 from ...significance.result import TestResult
-from ...significance.sign_flips import Flips, share_at_least
 from ...sums.logistic_fit import expit, logits_of
 from .cells import SubgroupCells, binomials
 
@@ -222,9 +222,9 @@ def _drawn(cells: SubgroupCells, chance: FloatArray, rng: np.random.Generator) -
     """Weighted residuals (r, E) of outcomes drawn with their chances, or with signs of groups drawn; and which."""
     if cells.groups is not None:
         left = cells.outcomes - chance
-        flips = Flips.of(cells.groups, left**2, chance * (1 - chance), cells.weights)
+        flips = GroupSigns.of(cells.groups, left**2, chance * (1 - chance), cells.weights)
         of_rows = cells.weights * left
-        signs = flips.signs(_DRAWS, rng, chance.size)
+        signs = flips.sets(_DRAWS, rng, chance.size)
         return (s[:, flips.group] * of_rows for s in signs), f"{_DRAWS} draws of the signs of {flips.n_groups} groups"
     trials, unit = binomials(cells.weights, cells.times, integral=cells.integral)
     together = max(1, _TOGETHER // chance.size)

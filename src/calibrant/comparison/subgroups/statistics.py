@@ -262,7 +262,7 @@ def _labels(table: CellTable) -> _Draw:
 
 
 def _flipped(table: CellTable, groups: IntArray) -> _Draw:
-    """Draws of the signs of whole groups, with residuals scaled to vary as the scores say: see :class:`.Flips`."""
+    """Draws of the signs of whole groups, with residuals scaled to vary as the scores say: see :class:`.GroupSigns`."""
     squares = table.weights**2
     happened = (squares * (table.outcomes - table.scores) ** 2).sum(axis=-1)
     stated = (squares * table.scores * (1 - table.scores)).sum(axis=-1)
