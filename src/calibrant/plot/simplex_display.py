@@ -1,27 +1,177 @@
-"""`SimplexMapDisplay`: where a calibrator of three classes moves the points of the simplex."""
+"""Displays on the simplex of three classes: which predictions there are, and where a calibrator moves them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.colors import PowerNorm, to_rgba_array
 
-from ..data.checks import check_choice, check_int
+from ..calibrators.base import Calibrator, in_column_order, predict_unnamed
+from ..data.checks import check_choice, check_int, check_type
+from ..data.problem import VectorProblem
 from ..data.types import AnyArray, FloatArray, Label
+from ..data.validation import as_predictions
+from ..data.weights import ones_or
+from ..estimators import DirichletKernel
+from ..estimators.simplex import simplex_cells
+from ..estimators.simplex_kernel import Simplex, seen_from
+from ..notions import as_notion
 from .style import STYLES, class_text
 
-if TYPE_CHECKING:
-    from ..calibrators import Calibrator
-
-KINDS = ("arrows", "heat")
 #: Corners of the simplex on the page: the first class lower left, the second lower right, the third on top.
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(3) / 2]])
 _COLORS = tuple(style.color for style in STYLES[:3])
-_HEAT_STEPS = 60
-_EDGE = 1e-3
+#: Cuts of each side for what is drawn all over the simplex, and how far from its sides maps are read.
+_STEPS, _EDGE = 60, 1e-3
+#: Below this part of an even density a kernel only repeats what is far away: nothing is drawn.
+_LEAST_DENSITY = 0.02
 #: Opacity of arrows that start where there are no scores: there a map is an extrapolation.
 _FAINT = 0.25
+#: What a display shows: its colours, and the words beside them.
+_SHOWN = {
+    "density": ("Blues", "rows per area (even: 1)"),
+    "frequency": ("viridis", "frequency"),
+    "error": ("OrRd", "sum of |frequency - stated|"),
+}
+
+
+class SimplexDisplay:
+    """Density, frequencies or errors of three-class predictions over the probability simplex, cell by cell.
+
+    Build one with :meth:`from_predictions`. ``show="density"``: rows per area, 1 where they are spread evenly.
+    ``"frequency"``: a panel a class, with its observed frequency. ``"error"``: the sum over classes of the absolute
+    differences between frequencies and stated probabilities, what the canonical L1 error is the mean of; noise counts
+    as error.
+
+    Attributes
+    ----------
+    cells : ndarray of shape (m, 3, 3)
+        Corners of the triangles, each a probability vector.
+    density : ndarray of shape (m,)
+    frequency, stated : ndarray of shape (m, 3)
+        Class frequencies and what they are compared with (mean vectors of cells, or the centre); NaN without rows.
+    classes : tuple of labels
+    show : str
+    axes_ : ndarray of Axes
+    figure_ : Figure
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from calibrant.datasets import make_survey
+    >>> data = make_survey(500, "three-class", random_state=0)
+    >>> display = cal.plot.SimplexDisplay.from_predictions(data.y_true, data.y_prob, show="error", n_bins=6)
+    >>> len(display.cells)
+    36
+    """
+
+    axes_: AnyArray
+    figure_: Any
+
+    def __init__(
+        self,
+        cells: FloatArray,
+        density: FloatArray,
+        frequency: FloatArray,
+        stated: FloatArray,
+        classes: tuple[Label, ...],
+        *,
+        show: str = "density",
+    ) -> None:
+        check_choice("show", show, _SHOWN)
+        self.cells, self.density, self.frequency, self.stated = cells, density, frequency, stated
+        self.classes, self.show = classes, show
+
+    @property
+    def error(self) -> FloatArray:
+        """Sum over classes of ``|frequency - stated|``, (m,)."""
+        return np.asarray(np.abs(self.frequency - self.stated).sum(axis=1))
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_prob: Any = None,
+        *,
+        kind: str = "histogram",
+        show: str = "density",
+        n_bins: int = 8,
+        estimator: DirichletKernel | None = None,
+        labels: Any = None,
+        sample_weight: Any = None,
+        ax: Any = None,
+    ) -> SimplexDisplay:
+        """Draw a sample of three classes.
+
+        Parameters
+        ----------
+        y_true, y_prob, labels, sample_weight
+            As :func:`calibration_error`.
+        kind : {"histogram", "kernel"}, default "histogram"
+            Equal triangles, those of ``SimplexBinned(n_bins)``; or Dirichlet kernels read at 3600 points.
+        show : {"density", "frequency", "error"}, default "density"
+        n_bins : int, default 8
+            Cuts m of every class' probability: m² triangles.
+        estimator : DirichletKernel, optional
+            Bandwidth, orientation and eps for ``kind="kernel"``; by default ``DirichletKernel()``.
+        ax : Axes, or array of three for "frequency", optional
+
+        Raises
+        ------
+        ValueError
+            For other than three classes, no row, or words that are not listed.
+
+        Notes
+        -----
+        Cost O(n) for a histogram; 3600 n kernels.
+        """
+        check_choice("kind", kind, ("histogram", "kernel"))
+        check_choice("show", show, _SHOWN)
+        check_int("n_bins", n_bins, 1)
+        kernel = check_type(
+            "estimator", DirichletKernel() if estimator is None else estimator, DirichletKernel, "a DirichletKernel"
+        )
+        predictions = as_predictions(y_true, y_prob, labels=labels, sample_weight=sample_weight)
+        if predictions.n_classes != 3:
+            raise ValueError(f"the simplex can be drawn for three classes; y_prob has {predictions.n_classes}")
+        problem = as_notion("canonical", predictions).reduce(predictions)
+        if not isinstance(problem, VectorProblem) or len(problem.codes) == 0:
+            raise ValueError("y_prob must hold rows; got none")
+        if kind == "histogram":
+            cells = _cells(n_bins)
+            found = _of_cells(cells, n_bins, problem)
+        else:
+            cells = _cells(_STEPS)
+            found = _of_kernels(cells.mean(axis=1), problem, kernel)
+        return cls(cells, *found, predictions.classes, show=show).plot(ax)
+
+    def plot(self, ax: Any = None) -> SimplexDisplay:
+        """Draw on given axes, or on a new figure."""
+        several = self.show == "frequency"
+        values = np.column_stack([getattr(self, self.show)])
+        self.axes_ = _panels(ax, values.shape[1], (12, 4.0) if several else (5.4, 4.4), f"show={self.show!r}")
+        self.figure_ = self.axes_[0].figure
+        most = 1.0 if several else float(np.nanmax(values))
+        cmap, words = _SHOWN[self.show]
+        for k, panel in enumerate(self.axes_):
+            draw_simplex(panel, self.classes)
+            known = np.isfinite(values[:, k]) & (self.density > 0)  # triangles without their number stay white
+            corners = to_page(self.cells[known].reshape(-1, 3)).reshape(-1, 3, 2)
+            picture = PolyCollection(
+                list(corners), array=values[known, k], cmap=cmap, edgecolors="face", linewidths=0.2, zorder=0.5
+            )
+            # Densities are high in the corners: by their root the middle is seen too.
+            picture.set_norm(PowerNorm(0.5 if self.show == "density" else 1.0, 0, max(most, 1e-9)))
+            panel.add_collection(picture, autolim=False)
+            if several:
+                panel.set_title(f"Frequency of {class_text(self.classes[k])}", fontsize=9, pad=8)
+        _draw_bar(self.axes_, picture, words)
+        return self
 
 
 class SimplexMapDisplay:
@@ -70,7 +220,7 @@ class SimplexMapDisplay:
         truth: FloatArray | None = None,
         scores: FloatArray | None = None,
     ) -> None:
-        check_choice("kind", kind, KINDS)
+        check_choice("kind", kind, ("arrows", "heat"))
         self.stated, self.calibrated, self.classes, self.kind = stated, calibrated, classes, kind
         self.truth, self.scores = truth, scores
 
@@ -102,17 +252,14 @@ class SimplexMapDisplay:
         """
         from sklearn.utils.validation import check_is_fitted
 
-        from ..calibrators.base import Calibrator, in_column_order, predict_unnamed
-
-        if not isinstance(calibrator, Calibrator):
-            raise TypeError(f"calibrator must be a fitted calibrator of this package; got {calibrator!r}")
+        check_type("calibrator", calibrator, Calibrator, "a fitted calibrator of this package")
         check_is_fitted(calibrator)
         classes = tuple(c.item() if isinstance(c, np.generic) else c for c in calibrator.classes_)
         if len(classes) != 3:
             raise ValueError(f"the simplex can be drawn for three classes; the calibrator has {len(classes)}")
         if calibrator.input != "probability":
             raise ValueError(f"the map is drawn over probabilities; the calibrator takes input={calibrator.input!r}")
-        stated = _inner_points(check_int("n_steps", n_steps, 2)) if kind == "arrows" else simplex_grid(_HEAT_STEPS)
+        stated = _inner_points(check_int("n_steps", n_steps, 2)) if kind == "arrows" else simplex_grid(_STEPS)
         calibrated = predict_unnamed(calibrator, in_column_order(calibrator, stated))
         known = None if truth is None else np.asarray(truth(stated), dtype=np.float64)
         points = None if scores is None else np.asarray(scores, dtype=np.float64)
@@ -122,32 +269,19 @@ class SimplexMapDisplay:
 
     def plot(self, ax: Any = None) -> SimplexMapDisplay:
         """Draw on given axes, or on a new figure."""
-        import matplotlib.pyplot as plt
-
-        n = 1 if self.kind == "arrows" else 3
-        if ax is None:
-            axes = plt.subplots(
-                1, n, figsize=(4.6 if n == 1 else 11.5, 4.4 if n == 1 else 3.9), squeeze=False, layout="constrained"
-            )[1]
-            flat = list(axes.flat)
-        else:
-            flat = [a for a in np.asarray(ax, dtype=object).ravel() if a is not None]
-        if len(flat) != n:
-            raise ValueError(f"ax must hold {n} axes for kind={self.kind!r}; got {len(flat)}")
-        self.axes_, self.figure_ = np.array(flat, dtype=object), flat[0].figure
-        for panel in flat:
+        several = self.kind == "heat"
+        self.axes_ = _panels(ax, 3 if several else 1, (11.5, 3.9) if several else (4.6, 4.4), f"kind={self.kind!r}")
+        self.figure_ = self.axes_[0].figure
+        for panel in self.axes_:
             draw_simplex(panel, self.classes)
-        if self.kind == "arrows":
-            self._arrows(flat[0])
+        if several:
+            self._draw_heat()
         else:
-            self._heat(flat)
+            self._draw_arrows(self.axes_[0])
         return self
 
-    def _arrows(self, ax: Any) -> None:
+    def _draw_arrows(self, ax: Any) -> None:
         """Arrows, faint where there are no scores; grey lines from their tips to where they should end."""
-        from matplotlib.collections import LineCollection
-        from matplotlib.colors import to_rgba_array
-
         start, end = to_page(self.stated), to_page(self.calibrated)
         colors = to_rgba_array([_COLORS[k] for k in self.calibrated.argmax(axis=1)])
         if self.scores is not None:
@@ -156,45 +290,46 @@ class SimplexMapDisplay:
             colors[:, 3] = np.where(_near(start, at), 1.0, _FAINT)
         if self.truth is not None:
             goal, opaque = to_page(self.truth), colors[:, 3]
-            ax.add_collection(
-                LineCollection(
-                    list(np.stack([end, goal], axis=1)), colors="0.35", linewidths=1.0, alpha=opaque, zorder=3
-                )
-            )
+            misses = list(np.stack([end, goal], axis=1))
+            ax.add_collection(LineCollection(misses, colors="0.35", linewidths=1.0, alpha=opaque, zorder=3))
             ax.scatter(*goal.T, s=11, facecolor="white", edgecolor="0.35", linewidths=0.8, alpha=opaque, zorder=3.1)
-        ax.quiver(
-            *start.T,
-            *(end - start).T,
-            color=colors,
-            angles="xy",
-            scale_units="xy",
-            scale=1,
-            units="dots",
-            width=1.3 * ax.figure.dpi / 72,
-            headwidth=4.5,
-            headlength=5,
-            headaxislength=4.5,
-            zorder=2.5,
-        )
+        head: dict[str, Any] = {"headwidth": 4.5, "headlength": 5, "headaxislength": 4.5}
+        size: dict[str, Any] = {"angles": "xy", "scale_units": "xy", "scale": 1, "units": "dots"}
+        width = 1.3 * ax.figure.dpi / 72
+        ax.quiver(*start.T, *(end - start).T, color=colors, width=width, zorder=2.5, **head, **size)
 
-    def _heat(self, axes: list[Any]) -> None:
+    def _draw_heat(self) -> None:
         change = self.calibrated - self.stated
         most = max(float(np.abs(change).max()), 1e-3)
         x, y = to_page(self.stated).T
-        cells = triangles(_HEAT_STEPS)
-        for k, panel in enumerate(axes):
-            picture = panel.tripcolor(
-                x, y, cells, change[:, k], shading="gouraud", cmap="RdBu_r", vmin=-most, vmax=most, zorder=0.5
-            )
+        cells = triangles(_STEPS)
+        colors: dict[str, Any] = {"shading": "gouraud", "cmap": "RdBu_r", "vmin": -most, "vmax": most}
+        for k, panel in enumerate(self.axes_):
+            picture = panel.tripcolor(x, y, cells, change[:, k], zorder=0.5, **colors)
             lines = np.linspace(-most, most, 9)
             panel.tricontour(x, y, cells, change[:, k], levels=lines, colors="0.25", linewidths=0.5, zorder=2)
             if self.scores is not None:
                 at = to_page(self.scores[:1500])
                 panel.scatter(at[:, 0], at[:, 1], s=2, color="black", alpha=0.25, linewidths=0, zorder=1.5)
             panel.set_title(f"Change of the probability of {class_text(self.classes[k])}", fontsize=9, pad=8)
-        bar = self.figure_.colorbar(picture, ax=axes, shrink=0.75, pad=0.015)
-        bar.set_label("calibrated - stated probability", fontsize=8)
-        bar.ax.tick_params(labelsize=8)
+        _draw_bar(self.axes_, picture, "calibrated - stated probability")
+
+
+def _panels(ax: Any, n: int, size: tuple[float, float], shown: str) -> AnyArray:
+    """Given axes, or those of a new figure of a size in inches; ValueError for another number of them."""
+    if ax is None:
+        ax = plt.subplots(1, n, figsize=size, squeeze=False, layout="constrained")[1]
+    panels = [a for a in np.asarray(ax, dtype=object).ravel() if a is not None]
+    if len(panels) != n:
+        raise ValueError(f"ax must hold {n} axes for {shown}; got {len(panels)}")
+    return np.array(panels, dtype=object)
+
+
+def _draw_bar(axes: AnyArray, picture: Any, text: str) -> None:
+    """What colours mean, beside the panels."""
+    bar = axes[0].figure.colorbar(picture, ax=list(axes), shrink=0.75, pad=0.015)
+    bar.set_label(text, fontsize=8)
+    bar.ax.tick_params(labelsize=8)
 
 
 def to_page(p: FloatArray) -> FloatArray:
@@ -241,13 +376,13 @@ def _inner_points(steps: int) -> FloatArray:
 
 def triangles(steps: int) -> AnyArray:
     """Cells of :func:`simplex_grid` as triples of nodes."""
-    number: dict[tuple[int, int], int] = {}
-    for i in range(steps + 1):
-        for j in range(steps + 1 - i):
-            number[i, j] = len(number)
-    up = [(number[i, j], number[i + 1, j], number[i, j + 1]) for i, j in number if i + j < steps]
-    down = [(number[i + 1, j], number[i + 1, j + 1], number[i, j + 1]) for i, j in number if i + j < steps - 1]
-    return np.array(up + down)
+    number = np.full((steps + 2, steps + 2), -1)
+    i, j = np.nonzero(np.add.outer(np.arange(steps + 1), np.arange(steps + 1)) <= steps)
+    number[i, j] = np.arange(len(i))
+    up, down = (
+        np.stack([number[i + a, j], number[i + 1, j + b], number[i, j + 1]], axis=1) for a, b in ((0, 0), (1, 1))
+    )
+    return np.concatenate([cells[(cells >= 0).all(axis=1)] for cells in (up, down)])
 
 
 def _near(points: FloatArray, scores: FloatArray) -> AnyArray:
@@ -256,3 +391,42 @@ def _near(points: FloatArray, scores: FloatArray) -> AnyArray:
 
     apart = cKDTree(points).query(points, k=2)[0][:, 1].min() if len(points) > 1 else np.inf
     return np.asarray(cKDTree(scores).query(points)[0] <= apart)
+
+
+def _cells(steps: int) -> FloatArray:
+    """Corners of m² equal triangles, (m², 3, 3)."""
+    return np.asarray(simplex_grid(steps, edge=0.0)[triangles(steps)])
+
+
+def _of_cells(cells: FloatArray, cuts: int, problem: VectorProblem) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Density, frequencies and mean vectors of the cells of :class:`SimplexBinned`."""
+    m = len(cells)
+    probs = problem.probs.astype(np.float64)
+    home = simplex_cells(np.vstack([cells.mean(axis=1), probs]), cuts, problem.eps)
+    cell_of = np.full(home.max() + 1, -1)
+    cell_of[home[:m]] = np.arange(m)
+    here, w = cell_of[home[m:]], ones_or(problem.weights, len(probs))
+    # A row on a plane at 1/K has a cell of its own there: it is drawn with a neighbour.
+    lost = here < 0
+    if lost.any():
+        away = ((probs[lost][:, None] - cells.mean(axis=1)) ** 2).sum(axis=2)
+        here[lost] = away.argmin(axis=1)
+    mass = np.bincount(here, w, minlength=m)
+    hot = (problem.codes[:, None] == np.arange(3)).astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        frequency, mean = (
+            np.stack([np.bincount(here, w * column, minlength=m) for column in of.T], axis=1) / mass[:, None]
+            for of in (hot, probs)
+        )
+    return mass * m / mass.sum(), frequency, mean
+
+
+def _of_kernels(
+    points: FloatArray, problem: VectorProblem, kernel: DirichletKernel
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The same around points of the simplex."""
+    sample = Simplex.of(problem, kernel.eps)
+    density, frequency = seen_from(points, sample, sample.one_hot(), kernel._h(sample, 1), kernel.orientation)
+    density = density / 2  # An even one is 2! on this simplex.
+    frequency[density < _LEAST_DENSITY] = np.nan
+    return density, frequency, points
