@@ -14,7 +14,7 @@ from calibrant.estimators.empirical_bayes import WIDE, EmpiricalBayes, rank_cell
 from calibrant.estimators.laplace_draws import draw_gaps
 from calibrant.measure.intervals import NormalDraws
 from calibrant.sums import BinMoments, Bins, DistinctScores, Grid, GridMoments, QuantileBins, uniform_edges
-from calibrant.sums.design_effects import Shared
+from calibrant.sums.base import Shared
 
 from .grouped import clustered, several
 

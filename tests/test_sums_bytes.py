@@ -1,9 +1,9 @@
 """`Accumulator.to_bytes` and `from_bytes`: the same object again, and bytes that are damaged, foreign or newer."""
 
+import io
 import json
-import struct
 import tracemalloc
-import zlib
+import zipfile
 from hashlib import sha256
 
 import numpy as np
@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.measure.packing import SEAL
+from calibrant.data.archive import from_archive, to_archive
 from calibrant.sums import Grid
 
 NOTIONS = ["auto", "class-specific:2", "classwise", "confidence", "top-label"]
@@ -38,15 +38,32 @@ def sample(n=400, k=3, seed=0, names=None):
     return (y if names is None else np.asarray(names)[y]), p
 
 
-def rewritten(data, change):
-    """Bytes whose header (an object, with its arrays listed) was changed, sealed again with a digest that is right."""
-    prefix = struct.Struct("<8sHIQQ")
-    magic, version, n, size, packed = prefix.unpack_from(data)
-    header = json.loads(data[prefix.size : prefix.size + n])
+def rewritten(data, change, files=None):
+    """Bytes whose header (JSON) was changed, with a digest that is right; ``files`` are put in place of others."""
+    held = {}
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        held = {name: archive.read(name) for name in archive.namelist()}
+    header = json.loads(held["header.json"])
     change(header)
-    text = json.dumps(header).encode()
-    body = prefix.pack(magic, version, len(text), size, packed) + text + data[prefix.size + n : -32]
+    held |= {"header.json": json.dumps(header).encode()} | (files or {})
+    return archived(held)
+
+
+def archived(files, compression=zipfile.ZIP_DEFLATED):
+    """A zip archive of files, with the digest that is its comment."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", compression) as archive:
+        archive.comment = bytes(32)
+        for name, raw in files.items():
+            archive.writestr(name, raw)
+    body = buffer.getvalue()[:-32]
     return body + sha256(body).digest()
+
+
+def npy(descr, shape, raw=b""):
+    """A .npy file with a header that states anything."""
+    header = f"{{'descr': {descr!r}, 'fortran_order': False, 'shape': {shape!r}, }}".ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + raw
 
 
 def same(one, again):
@@ -202,11 +219,19 @@ def test_foreign_newer_and_longer():
         cal.Accumulator.from_bytes(b"PAR1" + bytes(1000))
     with pytest.raises(TypeError, match="data must be bytes; got str"):
         cal.Accumulator.from_bytes("CALSUMS")
-    newer = DATA[:8] + struct.pack("<H", SEAL.version + 1) + DATA[10:-32]
-    with pytest.raises(ValueError, match=r"version 2 of the format, and calibrant .* reads up to 1: upgrade"):
-        cal.Accumulator.from_bytes(newer + sha256(newer).digest())
-    with pytest.raises(ValueError, match=r"damaged: altered: .* bytes, where"):
+    with pytest.raises(ValueError, match=r"version 2 of the format, .* reads up to 1: upgrade it$"):
+        cal.Accumulator.from_bytes(rewritten(DATA, _set("version", 2)))
+    with pytest.raises(ValueError, match=r"no saved Accumulator: 'format' must be"):
+        cal.Accumulator.from_bytes(rewritten(DATA, _set("format", "calibrant-calibrator")))
+    with pytest.raises(ValueError, match=r"damaged: truncated or altered"):
         cal.Accumulator.from_bytes(DATA + b"\0")
+
+
+def test_numpy_reads_the_arrays():
+    with np.load(io.BytesIO(DATA), allow_pickle=False) as held:
+        names = [name for name in held.files if name != "header.json"]
+        assert len(names) > 5
+        assert all(held[name].dtype.kind in "fiub" for name in names)
 
 
 def _set(*path_and_value):
@@ -248,22 +273,40 @@ DAMAGE = {
     "no rows": (_set("rows", 3), "rows must be an object"),
     "other labels": (_set("rows", "classes", {"list": [0, 1]}), "not a serialised"),
     "labels of objects": (_set("rows", "classes", {"list": [{"list": []}, 1, 2]}), "labels must be plain"),
-    "negative rows": (_set("rows", "totals", "n_samples", -1), "must not be negative"),
-    "wrong weight": (_set("rows", "totals", "weight", {"array": 0}), "not a serialised"),
-    "no such array": (_set("rows", "totals", "weight", {"array": 999}), "999"),
-    "a text for an array": (_set(*GRID, "count", "1"), "no number"),
-    "another grid": (_set(*GRID, "cells", 8192), "cells must be 4096"),
+    "negative rows": (_set("dropped", -1), "not negative"),
+    "wrong weight": (_set("rows", "totals", "weight", {"array": "rows/groups"}), "not a serialised"),
+    "no such array": (_set("rows", "totals", "weight", {"array": "beyond"}), "beyond"),
+    "a text for an array": (_set(*GRID, "count", "1"), "must be arrays of numbers"),
+    "another grid": (_set(*GRID, "cells", 8192), "must be arrays of numbers"),
     "another domain": (_set("rows", "kept", "domain", [0.9, 0.2]), "domain"),
     "no fine histogram": (_set("rows", "kept", "fine", None), "parts must hold"),
     "cells without end": (_set("rows", "kept", "fine", [10**9, 0.0, 1.0]), "cells that are there"),
     "a number for a text": (_set("made", 3), "made must be a text"),
-    "a field more": (_set(*GRID, "colour", 1), "unknown fields"),
+    "a field more": (_set(*GRID, "colour", {"array": "rows/groups"}), "unknown fields"),
     "a part less": (_set("rows", "kept", "parts", []), "parts must hold all problems"),
-    "an array of objects": (_set("arrays", 0, ["O8", [1]]), "array 0 is listed as"),
-    "an array without end": (_set("arrays", 0, ["f8", [10**15]]), "do not add up"),
-    "a negative array": (_set("arrays", 0, ["f8", [-1]]), "array 0 is listed as"),
-    "a later array": (_set("arrays", 0, 5), "array 0 is listed as"),
+    "an array that is none": (_set("rows", "groups", {"array": 3}), "groups"),
 }
+#: Files of an archive that state what is not there, or hold more than numbers.
+FILES = {
+    "an array of objects": ({"rows/groups.npy": npy("|O", (1,), bytes(8))}, "no array of numbers"),
+    "an array of texts": ({"rows/groups.npy": npy("<U2", (1,), bytes(8))}, "no array of numbers"),
+    "an array of structures": ({"rows/groups.npy": npy([("a", "<f8")], (1,), bytes(8))}, "no array of numbers"),
+    "an array without end": ({"rows/groups.npy": npy("<f8", (10**15,), bytes(8))}, "longer or shorter than stated"),
+    "a negative array": ({"rows/groups.npy": npy("<f8", (-1,), bytes(8))}, "longer or shorter than stated"),
+    "code for an array": ({"rows/groups.npy": npy("<f8", "__import__('os')")}, "damaged"),
+    "what is no array": ({"rows/groups.npy": b"pickle"}, "damaged"),
+    "no header": ({"header.json": b"{"}, "damaged"),
+    "a header of numbers": ({"header.json": b"[1]"}, "no saved Accumulator"),
+    "a header that is too deep": ({"header.json": b"[" * 100_000}, "damaged"),
+    "a number that JSON lacks": ({"header.json": b'{"a": NaN}'}, "no JSON"),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_files_that_are_not_what_they_state(name):
+    files, words = FILES[name]
+    with pytest.raises(ValueError, match=words):
+        cal.Accumulator.from_bytes(rewritten(DATA, lambda header: None, files))
 
 
 @pytest.mark.parametrize("name", DAMAGE)
@@ -277,10 +320,11 @@ def test_damage_with_a_digest_that_is_right(name):
 def _numbers(path, change):
     """What changes the numbers of one field of sums."""
 
-    def changed(header, arrays):
-        for step in path:
+    def changed(header):
+        *steps, last = path
+        for step in steps:
             header = header[step]
-        arrays[header["array"]] = change(arrays[header["array"]].copy())
+        header[last] = np.asarray(change(np.array(header[last])))
 
     return changed
 
@@ -300,51 +344,54 @@ NO_SUMS = {
     "more positives than rows": (_numbers((*GRID, "positive"), lambda a: a + 1e3), "positive must not leave its range"),
     "a negative count": (_numbers((*GRID, "count"), lambda a: -a), "count must add up|leave its range"),
     "a node beyond the grid": (_numbers((*GRID, "node"), lambda a: a + 4096), "node must be one of the grid's"),
-    "nodes that are no numbers": (_numbers((*GRID, "node"), lambda a: a / 3), "node must be an array of numbers"),
-    "no number": (_numbers((*GRID, "count"), _at((0, 0), np.nan)), "count must be finite numbers"),
-    "a field of another size": (_numbers((*GRID, "positive"), lambda a: a[:, 1:]), "positive must have the shape"),
+    "nodes that are no numbers": (_numbers((*GRID, "node"), lambda a: a / 3), "node must be an array of whole numbers"),
+    "no number": (_numbers((*GRID, "count"), _at((0, 0), np.nan)), "count must hold finite numbers"),
+    "a field of another size": (
+        _numbers((*GRID, "positive"), lambda a: a[:, 1:]),
+        "positive has .* entries, which does not fit",
+    ),
     "counts that do not add up": (_numbers((*GRID, "total"), lambda a: a + 1), "count must add up to total"),
     "scores above weights": (_numbers((*BINS, "score"), lambda a: a + 1e3), "score must not leave its range"),
-    "bins less": (_numbers((*BINS, "weight"), lambda a: a[:, 1:]), "weight must have one number a bin"),
+    "bins less": (_numbers((*BINS, "weight"), lambda a: a[:, 1:]), "score has 15 entries, which does not fit"),
     "bins with other rows": (_numbers((*FINE, "weight"), lambda a: a * 2), "bins must hold all rows|leave its range"),
-    "negative rows": (_numbers((*BINS, "n_samples"), lambda a: -a), "n_samples must not be negative"),
+    "negative rows": (_numbers((*BINS, "n_samples"), lambda a: -a), "numbers of n_samples must be"),
     "scores that do not ascend": (_numbers((*RUNS, "scores"), lambda a: a[::-1]), "scores must ascend"),
-    "scores above 1": (_numbers((*RUNS, "scores"), _at(-1, 1.5)), r"scores must lie in \[0, 1\]"),
+    "scores above 1": (_numbers((*RUNS, "scores"), _at(-1, 1.5)), "numbers of scores must be from 0 to 1"),
     "runs without weight": (_numbers((*RUNS, "weight"), lambda a: a * 0), "weight and square must be above 0"),
     "runs of others": (_numbers((*RUNS, "bounds"), _at(-1, 3)), "bounds must be of these runs"),
     "hashes out of order": (_numbers(("rows", "groups"), lambda a: a[::-1]), "groups must ascend"),
-    "a weight of infinity": (_numbers((*TOTALS, "weight"), lambda a: a + np.inf), "weight must be finite"),
-    "a negative score": (_numbers((*TOTALS, "brier"), lambda a: -a - 1), "brier must not be negative"),
+    "a weight of infinity": (_numbers((*TOTALS, "weight"), lambda a: a + np.inf), "weight must hold finite numbers"),
+    "a negative score": (_numbers((*TOTALS, "brier"), lambda a: -a - 1), "numbers of brier must be"),
     "classes that do not add up": (_numbers((*TOTALS, "class_weight"), lambda a: a * 2), "class_weight must add up"),
-    "a class more": (_numbers((*TOTALS, "prob_sum"), lambda a: np.append(a, 0.0)), "prob_sum must have the shape"),
+    "a class more": (_numbers((*TOTALS, "prob_sum"), lambda a: np.append(a, 0.0)), "prob_sum has 4 entries"),
 }
 
 
 @pytest.mark.parametrize("name", NO_SUMS)
 def test_sums_that_no_rows_have(name):
     change, words = NO_SUMS[name]
-    header, arrays = SEAL.open(DATA)
-    change(header, arrays)
+    header = from_archive(DATA, "an Accumulator")
+    change(header)
     with pytest.raises(ValueError, match=words):
-        cal.Accumulator.from_bytes(SEAL.close(header, arrays))
+        cal.Accumulator.from_bytes(to_archive(header))
 
 
 @pytest.mark.parametrize(
     ("estimator", "field", "words"),
     [
-        (cal.estimators.BetaKernel(), "mass", "must not be negative"),
-        (cal.estimators.BetaKernel(), "scores", r"scores must lie in \[0, 1\]|must not be negative"),
-        (cal.estimators.Parametric(), "scores", "scores must lie in"),
-        (cal.estimators.Parametric(), "mass", "must not be negative"),
-        (cal.estimators.Parametric(), "square", "must not be negative"),
+        (cal.estimators.BetaKernel(), "mass", "numbers of mass must be"),
+        (cal.estimators.BetaKernel(), "scores", "numbers of scores must be from 0 to 1"),
+        (cal.estimators.Parametric(), "scores", "numbers of scores must be from 0 to 1"),
+        (cal.estimators.Parametric(), "mass", "numbers of mass must be"),
+        (cal.estimators.Parametric(), "square", "numbers of square must be"),
     ],
 )
 def test_sums_of_estimators_that_no_rows_have(estimator, field, words):
     data = cal.Accumulator(estimators=[estimator]).update(*sample(40, 2)).to_bytes()
-    header, arrays = SEAL.open(data)
-    _numbers((*RUNS, field), lambda a: -a * 1e3 - 1)(header, arrays)
+    header = from_archive(data, "an Accumulator")
+    _numbers((*RUNS, field), lambda a: -a * 1e3 - 1)(header)
     with pytest.raises(ValueError, match=words):
-        cal.Accumulator.from_bytes(SEAL.close(header, arrays))
+        cal.Accumulator.from_bytes(to_archive(header))
 
 
 JSON = st.recursive(
@@ -389,16 +436,36 @@ def test_no_header_does_anything_but_raise_value_error(path, value):
 
 
 def test_nothing_is_made_of_a_size_that_is_only_stated():
-    """A short file that says that it holds a terabyte, or unpacks to one."""
-    prefix = struct.Struct("<8sHIQQ")
-    for stated, raw in ((2**40, b""), (2**40, zlib.compress(bytes(2**20))), (2**14, zlib.compress(bytes(2**26)))):
-        text = json.dumps({"settings": {}, "rows": None, "arrays": [["f8", [stated // 8]]]}).encode()
-        body = prefix.pack(b"CALSUMS\n", 1, len(text), stated, len(raw)) + text + raw
+    """A short file that says that it holds a terabyte, or unpacks to one, or to much more than it states."""
+    header = {"header.json": b"{}"}
+    stated = bytearray(archived(header | {"a.npy": bytes(2**26)}))
+    at = stated.rindex(b"PK\x01\x02") + 24  # what the directory says of the last file: its size
+    stated[at : at + 4] = (2**14).to_bytes(4, "little")
+    for data in (
+        archived(header | {"a.npy": npy("<f8", (2**37,))}),
+        archived(header | {"a.npy": npy("<f8", (2**37,), bytes(2**20))}),
+        bytes(stated[:-32]) + sha256(stated[:-32]).digest(),
+        archived(header | {"a.npy": bytes(2**14)}, zipfile.ZIP_LZMA),
+    ):
         tracemalloc.start()
-        with pytest.raises(ValueError, match=r"do not add up|longer or shorter"):
-            cal.Accumulator.from_bytes(body + sha256(body).digest())
+        with pytest.raises(ValueError, match="damaged"):
+            cal.Accumulator.from_bytes(data)
         assert tracemalloc.get_traced_memory()[1] < 2**22
         tracemalloc.stop()
+
+
+def test_files_that_share_their_bytes_are_refused():
+    """Many names for the same compressed bytes state more than a file of this length can hold."""
+    data = bytearray(archived({"header.json": b"{}", "a.npy": bytes(2**20)}))
+    start, end = data.rindex(b"PK\x01\x02"), data.rindex(b"PK\x05\x06")
+    entry = bytes(data[start:end])
+    size = int.from_bytes(data[end + 12 : end + 16], "little")
+    many = bytearray(data[:end] + 200 * entry + data[end:])
+    end += 200 * len(entry)
+    many[end + 8 : end + 12] = 2 * (202).to_bytes(2, "little")
+    many[end + 12 : end + 16] = (size + 200 * len(entry)).to_bytes(4, "little")
+    with pytest.raises(ValueError, match=r"cannot hold the .* bytes that they state"):
+        cal.Accumulator.from_bytes(bytes(many[:-32]) + sha256(many[:-32]).digest())
 
 
 @pytest.mark.parametrize("cells", [4096, 8192])
@@ -420,11 +487,11 @@ def test_sums_of_a_frame(cells, k):
 
 def test_estimators_of_another_version_say_what_to_do():
     """What an earlier version called otherwise: one sentence, and what to do."""
-    header, arrays = SEAL.open(
-        cal.Accumulator(estimators=[cal.estimators.Density()]).update([0, 1], [0.2, 0.7]).to_bytes()
+    header = from_archive(
+        cal.Accumulator(estimators=[cal.estimators.Density()]).update([0, 1], [0.2, 0.7]).to_bytes(), "an Accumulator"
     )
-    text = json.dumps(header)
+    text = json.dumps(header["settings"])
     for old in (text.replace('"Density"', '"Gone"'), text.replace('"bandwidth"', '"method"')):
         assert old != text
         with pytest.raises(ValueError, match=r"; if another version of calibrant saved it, make it again$"):
-            cal.Accumulator.from_bytes(SEAL.close(json.loads(old), list(arrays)))
+            cal.Accumulator.from_bytes(to_archive(header | {"settings": json.loads(old)}))

@@ -277,17 +277,18 @@ def test_what_is_not_a_summary(kind):
 def test_sums_that_do_not_fit():
     problem = Problem(np.array([0.2, 0.9]), np.array([0, 1]))
     one = BinMoments.of(problem, uniform_edges(4))
-    for other in (BinMoments.of(problem, uniform_edges(5)), BinMoments.of(problem, uniform_edges(4), "linear")):
-        with pytest.raises(ValueError, match="BinMoments with different edges or mapping cannot merge"):
-            one + other
+    with pytest.raises(ValueError, match="BinMoments of different edges cannot merge"):
+        one + BinMoments.of(problem, uniform_edges(5))
+    with pytest.raises(ValueError, match="BinMoments of different mapping cannot merge: hard and linear"):
+        one + BinMoments.of(problem, uniform_edges(4), "linear")
     moved = BinMoments.of(problem, fixed_edges([0, 0.2, 0.5, 0.75, 1]))
-    with pytest.raises(ValueError, match="4 hard bins and 4 hard bins with other edges"):
+    with pytest.raises(ValueError, match=r"4 bins \[0.25 0.5  0.75\] and 4 bins \[0.2  0.5  0.75\]"):
         one + moved
     with pytest.raises(ValueError, match="mapping must be one of"):
         BinMoments.empty(uniform_edges(3), "soft")
     grid = GridMoments.of(problem)
     for other in (GridMoments.of(problem, 512), GridMoments.empty((0.5, 1.0))):
-        with pytest.raises(ValueError, match="GridMoments of different grids cannot merge"):
+        with pytest.raises(ValueError, match=r"GridMoments of different (low|cells) cannot merge"):
             grid + other
     assert (GridMoments.empty() + grid).n_samples == 2
 

@@ -129,7 +129,7 @@ def test_pieces_cross_from_rows_to_the_grid():
         assert estimator.read(parts[2] + (parts[1] + parts[0]), 1) == pytest.approx(whole, abs=1e-12)
         with pytest.raises(TypeError):
             parts[0] + 1
-    with pytest.raises(ValueError, match="clip levels cannot merge"):
+    with pytest.raises(ValueError, match="AxisCounts of different axis cannot merge"):
         Parametric().summarize(Problem(s, y)) + Parametric(eps=1e-3).summarize(Problem(s, y))
 
 

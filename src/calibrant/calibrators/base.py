@@ -22,7 +22,7 @@ from ..data.result import short
 from ..data.types import AnyArray, FloatArray
 from ..exceptions import CalibrantWarning
 from .inputs import CalibrationSample, Scores, read_sample, read_scores
-from .saved_state import Field, judge_common
+from .saved_state import Field, check_common
 
 #: Where probabilities are clipped before a logarithm is taken.
 EPS = 1e-12
@@ -200,9 +200,9 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
     def _judge_fitted(self) -> None:
         """Raise ValueError unless all fitted attributes are what they mean, and fit together."""
         held, sizes = dict(vars(self)), dict[str, int]()
-        judge_common(held, sizes)
+        check_common(held, sizes)
         for name, meaning in self._state.items():
-            meaning.judge(name, held[name], sizes)
+            meaning.check(name, held[name], sizes)
         self._check_fitted()
 
     def _check_fitted(self) -> None:

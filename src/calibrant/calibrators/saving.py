@@ -24,11 +24,10 @@ import numpy as np
 from scipy.special import expit, softmax
 from sklearn.utils.validation import check_is_fitted
 
-from ..data.codec import Codec, reading_saved
+from .. import estimators
+from ..data.codec import Codec, check_stamp, reading_saved, stamp
 from ..data.types import FloatArray
-from ..data.version import __version__
 from ..data.writing import check_free, write_json
-from ..estimators.estimator_codes import ESTIMATORS
 from ..exceptions import CalibrantWarning
 from .base import BinaryCalibrator, Calibrator, predict_unnamed
 from .model import CalibratedModel
@@ -53,9 +52,7 @@ def to_dict(calibrator: Calibrator) -> dict[str, Any]:
     check_is_fitted(calibrator)
     fitted = {name: value for name, value in vars(calibrator).items() if name.endswith("_")}
     return {
-        "format": FORMAT,
-        "version": VERSION,
-        "calibrant": __version__,
+        **stamp(FORMAT, VERSION),
         "name": type(calibrator).__name__,
         "parameters": {k: _CODER.encode(v, k) for k, v in calibrator.get_params(deep=False).items()},
         "fitted": {k: _CODER.encode(v, k) for k, v in fitted.items()},
@@ -72,16 +69,7 @@ def from_dict(data: Any) -> Calibrator:
         Saying what is wrong: another format, a later version, an unknown name, something missing or of another kind,
         or numbers with which the calibrator gives no probabilities.
     """
-    if not isinstance(data, Mapping) or data.get("format") != FORMAT:
-        raise ValueError(f"this is no saved calibrator: 'format' must be {FORMAT!r}")
-    version = data.get("version")
-    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise ValueError(f"the saved calibrator's version must be a whole number above 0; got {version!r}")
-    if version > VERSION:
-        raise ValueError(
-            f"the calibrator was saved by calibrant {data.get('calibrant')!r} in version {version} of the format; this "
-            f"is calibrant {__version__}, which reads up to {VERSION}: upgrade it"
-        )
+    check_stamp(data, FORMAT, VERSION, "saved calibrator")
     kind = _known().get(str(data.get("name")))
     if kind is None:
         raise ValueError(f"the saved calibrator's name must be one of {', '.join(_known())}; got {data.get('name')!r}")
@@ -90,7 +78,7 @@ def from_dict(data: Any) -> Calibrator:
     unknown = sorted(set(parameters) - set(allowed))
     if unknown:
         raise ValueError(f"{kind.__name__} has no parameter {unknown[0]!r}")
-    out: Calibrator = _made(kind, parameters, f"the saved {kind.__name__}")
+    out: Calibrator = _CODER.call(kind, parameters, f"the saved {kind.__name__}")
     fitted = {name: None for name, field in kind._state.items() if isinstance(field, Later)} | dict(fitted)
     wanted = set(kind._state) | {"classes_", "n_features_in_", "order_"}
     extra = set(fitted) - wanted - {"feature_names_in_"}
@@ -183,34 +171,29 @@ def _known() -> dict[str, type[Calibrator]]:
     }
 
 
-def _part(value: Any) -> dict[str, Any] | None:
-    """Object of a calibrator, or of an estimator."""
-    if isinstance(value, Calibrator):
+class _CalibratorCodec(Codec):
+    """Codes calibrators too: fitted ones as :func:`to_dict` does."""
+
+    def part(self, value: Any) -> dict[str, Any] | None:
+        """The object of a calibrator, or of an estimator."""
+        if not isinstance(value, Calibrator):
+            return super().part(value)
         if hasattr(value, "classes_"):
             return {"calibrator": to_dict(value)}
-        parameters = {k: _CODER.encode(v, k) for k, v in value.get_params(deep=False).items()}
+        parameters = {k: self.encode(v, k) for k, v in value.get_params(deep=False).items()}
         return {"calibrator": {"name": type(value).__name__, "parameters": parameters}}
-    return ESTIMATORS.part(value)
+
+    def made(self, value: Mapping[str, Any], name: str) -> Any:
+        """A calibrator or an estimator by its object; None for others."""
+        match value:
+            case {"calibrator": Mapping() as inner} if "fitted" in inner:
+                return from_dict(inner)
+            case {"calibrator": {"name": str() as kind, "parameters": Mapping() as parameters}} if kind in _known():
+                return self.call(_known()[kind], parameters, name)
+        return super().made(value, name)
 
 
-def _part_of(value: Mapping[str, Any], name: str) -> Any:
-    """A calibrator or an estimator by its object; None for others."""
-    match dict(value):
-        case {"calibrator": Mapping() as inner} if "fitted" in inner:
-            return from_dict(inner)
-        case {"calibrator": {"name": str() as kind, "parameters": Mapping() as parameters}} if kind in _known():
-            return _made(_known()[kind], parameters, name)
-    return ESTIMATORS.made(value, name)
-
-
-_CODER = Codec(_part, _part_of)
-
-
-def _made(kind: type[Calibrator], arguments: Mapping[str, Any], name: str) -> Any:
-    try:
-        return kind(**_CODER.arguments(arguments))
-    except TypeError as error:
-        raise ValueError(f"{name} is damaged: {error}") from error
+_CODER = _CalibratorCodec(estimator=estimators)
 
 
 def _mapping(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:

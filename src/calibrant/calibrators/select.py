@@ -28,7 +28,7 @@ from .logistic import BetaCalibration, PlattScaling, QuadraticLogit
 from .monotone import IsotonicCalibrator, RocHullCalibrator, VennAbers
 from .near_isotonic import NearIsotonic
 from .ordered import OrderPreserving
-from .saved_state import Field, Fitted, MappingField, Several, Word
+from .saved_state import Field, Fitted, Plain, Several
 from .spline import CurveCalibrator, SplineCalibrator
 from .temperature import EnsembleTemperatureScaling, TemperatureScaling
 from .wrappers import Composed, OneVsRest
@@ -305,9 +305,9 @@ class AutoCalibrator(Calibrator):
     random_state: Any = 0
 
     _state: ClassVar[Mapping[str, Field]] = {
-        "chosen_": Word(),
+        "chosen_": Plain(str),
         "calibrator_": Fitted(),
-        "table_": Several(MappingField()),
+        "table_": Several(Plain(dict)),
     }
 
     @property

@@ -1,20 +1,23 @@
-"""Values as JSON and back, without evaluating anything: numbers, strings, arrays, and parts of the package by name.
+"""Values as JSON and back, without executing anything: numbers, strings, arrays, and parts of the package by name.
 
 Numbers, strings, booleans and null are JSON's own. Others are objects of one key: ``{"float": "inf"}`` (or ``"-inf"``,
-``"nan"``), ``{"array": nested lists, "dtype": …}``, ``{"list": […]}``, ``{"mapping": {…}}``, and those of the parts
-that a caller knows.
+``"nan"``), ``{"array": nested lists, "dtype": …}``, ``{"list": […]}``, ``{"mapping": {…}}``, and those of the parts of
+the package that have a name, such as ``{"estimator": {"name": "Binned", "fields": {…}}}``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import fields, is_dataclass
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from .types import AnyArray, FloatArray
+from .checks import is_whole
+from .types import AnyArray
+from .version import __version__
 
 _DTYPES = ("float64", "float32", "int64", "int32", "bool")
 _AGAIN = "if another version of calibrant saved it, make it again"
@@ -31,20 +34,65 @@ def reading_saved() -> Iterator[None]:
         raise ValueError(f"{error}; {_AGAIN}") from error
 
 
-@dataclass(frozen=True)
+def stamp(name: str, version: int) -> dict[str, Any]:
+    """What stands first in a saved value: its format and who wrote it."""
+    return {"format": name, "version": version, "calibrant": __version__}
+
+
+def check_stamp(data: Any, name: str, version: int, what: str) -> None:
+    """ValueError unless data are in a format, of this version or an earlier one."""
+    if not isinstance(data, Mapping) or data.get("format") != name:
+        raise ValueError(f"this is no {what}: 'format' must be {name!r}")
+    found: Any = data.get("version")
+    if not is_whole(found) or found < 1:
+        raise ValueError(f"the {what}'s version must be a whole number above 0; got {found!r}")
+    if found > version:
+        raise ValueError(
+            f"the {what} is in version {found} of the format, by calibrant {data.get('calibrant')!r}, and this is "
+            f"calibrant {__version__}, which reads up to {version}: upgrade it"
+        )
+
+
 class Codec:
     """How values become JSON, and JSON values.
 
     Parameters
     ----------
-    part : callable
-        The object of a part of the package, None for what is no such part.
-    made : callable
-        A part, by its object and the name of what holds it; None for objects of another kind.
+    rooms : mapping of str to module
+        Modules whose public dataclasses have a name, by what those of each are called: ``estimator=estimators``.
     """
 
-    part: Callable[[Any], dict[str, Any] | None]
-    made: Callable[[Mapping[str, Any], str], Any]
+    def __init__(self, **rooms: ModuleType) -> None:
+        self.rooms = rooms
+
+    def find(self, kind: str, name: str) -> Any:
+        """The public dataclass of a name; None for others."""
+        found = getattr(self.rooms[kind], name) if kind in self.rooms and name in dir(self.rooms[kind]) else None
+        return found if isinstance(found, type) and is_dataclass(found) else None
+
+    def part(self, value: Any) -> dict[str, Any] | None:
+        """The object of a part of the package, None for what is no such part."""
+        name = type(value).__name__
+        for kind in self.rooms:
+            if self.find(kind, name) is type(value):
+                held = {f.name: self.encode(getattr(value, f.name), f.name) for f in fields(value) if f.init}
+                return {kind: {"name": name, "fields": held}}
+        return None
+
+    def made(self, value: Mapping[str, Any], name: str) -> Any:
+        """A part, by its object and the name of what holds it; None for objects of another kind."""
+        for kind, inner in value.items():
+            match inner:
+                case {"name": str() as found, "fields": Mapping() as held} if self.find(kind, found) is not None:
+                    return self.call(self.find(kind, found), held, name)
+        return None
+
+    def call(self, kind: Any, arguments: Mapping[str, Any], name: str) -> Any:
+        """What a class makes of decoded arguments; ValueError for those that it does not take."""
+        try:
+            return kind(**{str(key): self.decode(value, str(key)) for key, value in arguments.items()})
+        except TypeError as error:
+            raise ValueError(f"{name} is damaged: {error}") from error
 
     def encode(self, value: Any, name: str) -> Any:
         """A value for JSON; TypeError, naming what holds it, for one that has no such form."""
@@ -54,12 +102,9 @@ class Codec:
             return value
         if isinstance(value, float):
             return value if np.isfinite(value) else {"float": str(value)}
-        if isinstance(value, np.ndarray):
-            if value.dtype.kind in "UO":
-                kind = "str" if value.dtype.kind == "U" else "object"
-                return {"array": [self.encode(v, name) for v in value.tolist()], "dtype": kind}
-            if value.dtype.name in _DTYPES:
-                return {"array": _nested(value.tolist()), "dtype": value.dtype.name}
+        if isinstance(value, np.ndarray) and (value.dtype.kind in "UO" or value.dtype.name in _DTYPES):
+            kind = {"U": "str", "O": "object"}.get(value.dtype.kind, value.dtype.name)
+            return {"array": self._nested(value.tolist(), name), "dtype": kind}
         if isinstance(value, (list, tuple, range)):
             return {"list": [self.encode(v, name) for v in value]}
         if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
@@ -70,56 +115,41 @@ class Codec:
             f"{name}={value!r} cannot be saved: only numbers, strings, arrays and parts of this package can"
         )
 
+    def _nested(self, values: Any, name: str) -> Any:
+        return [self._nested(v, name) for v in values] if isinstance(values, list) else self.encode(values, name)
+
     def decode(self, value: Any, name: str) -> Any:
         """A value from JSON; ValueError, naming what holds it, for one that :meth:`encode` does not make."""
         if value is None or isinstance(value, (bool, int, float, str)):
             return value
-        if not isinstance(value, Mapping):
-            raise ValueError(f"{name} is damaged: {str(value)[:60]!r}")
-        match dict(value):
+        match value:
             case {"float": ("inf" | "-inf" | "nan") as word}:
                 return float(word)
-            case {"array": list() as items, "dtype": ("object" | "str") as kind}:
-                return np.asarray(
-                    [self.decode(item, name) for item in items], dtype=object if kind == "object" else str
-                )
-            case {"array": items, "dtype": str() as dtype} if dtype in _DTYPES:
+            case {"array": list() as items, "dtype": str() as dtype}:
                 return self._array(items, dtype, name)
             case {"list": list() as items}:
                 return [self.decode(item, name) for item in items]
             case {"mapping": Mapping() as items}:
                 return {str(key): self.decode(item, name) for key, item in items.items()}
-        if (found := self.made(value, name)) is not None:
-            return found
-        raise ValueError(f"{name} is damaged: {str(value)[:60]!r}")
+        found = self.made(value, name) if isinstance(value, Mapping) else None
+        if found is None:
+            raise ValueError(f"{name} is damaged: {str(value)[:60]!r}")
+        return found
 
-    def arguments(self, held: Mapping[str, Any]) -> dict[str, Any]:
-        """Decoded values by their names."""
-        return {str(key): self.decode(value, str(key)) for key, value in held.items()}
+    def _array(self, items: list[Any], dtype: str, name: str) -> AnyArray:
+        """Labels, or numbers of one kind in a rectangle."""
 
-    def _array(self, items: Any, dtype: str, name: str) -> FloatArray:
-        """Numbers of one kind in a rectangle."""
+        def plain(value: Any) -> Any:
+            return [plain(v) for v in value] if isinstance(value, list) else self.decode(value, name)
 
-        def plain(v: Any) -> Any:
-            if isinstance(v, list):
-                return [plain(item) for item in v]
-            if isinstance(v, Mapping):
-                v = self.decode(v, name)
-            if isinstance(v, (bool, int, float)) and isinstance(v, bool) == (dtype == "bool"):
-                return v
-            raise ValueError(f"{name} is damaged: {str(v)[:60]!r} in an array of {dtype}")
-
+        if dtype in ("object", "str"):
+            return np.asarray([self.decode(item, name) for item in items], dtype=object if dtype == "object" else str)
         try:
-            array: AnyArray = np.asarray(plain(items))
-            if array.size and (dtype[0] == "i") != (array.dtype.kind == "i") and dtype != "bool" and dtype[0] == "i":
-                raise ValueError("fractions among whole numbers")
+            array = np.asarray(plain(items))
+            if dtype not in _DTYPES or (
+                array.size and array.dtype.kind not in {"i": "i", "b": "b"}.get(dtype[0], "if")
+            ):
+                raise ValueError(f"{str(items)[:60]!r} is no array of {dtype}")
             return array.astype(dtype)
-        except (ValueError, OverflowError) as error:
+        except ValueError as error:
             raise ValueError(f"{name} is damaged: {error}") from error
-
-
-def _nested(values: Any) -> Any:
-    """Lists of numbers with those that JSON lacks as objects."""
-    if isinstance(values, list):
-        return [_nested(v) for v in values]
-    return values if not isinstance(values, float) or np.isfinite(values) else {"float": str(values)}

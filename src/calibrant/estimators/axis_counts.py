@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from ..data.fields import need
 from ..data.problem import Problem
 from ..data.types import AnyArray, FloatArray, IntArray
 from ..data.weights import ones_or
 from ..sums import DistinctScores, Runs
-from ..sums.field_checks import need, need_shape
+from ..sums.base import Sums, common, located, summed
 from ..sums.grid import share_out
 from ..sums.logistic_fit import expit, logits_of
 
@@ -89,7 +90,7 @@ class Logits:
 
 
 @dataclass(frozen=True, eq=False)
-class AxisCounts:
+class AxisCounts(Sums):
     """Distinct scores while they are few; beyond, linear-binned counts over an axis.
 
     Attributes
@@ -104,14 +105,14 @@ class AxisCounts:
     axis : Angles or Logits
     """
 
-    scores: FloatArray
-    mass: FloatArray
-    square: FloatArray
-    cells: IntArray
+    scores: Annotated[FloatArray, located("m", low=0, high=1)]
+    mass: Annotated[FloatArray, summed("2", "m", low=0)]
+    square: Annotated[FloatArray, summed("2", "m", low=0)]
+    cells: Annotated[IntArray, located(low=0, kinds="i")]
     axis: Angles | Logits
     domain: tuple[float, float]
-    n_samples: Any
-    integral: bool
+    n_samples: Annotated[Any, summed(low=0, kinds="i")]
+    integral: Annotated[bool, common()]
 
     @classmethod
     def of(cls, problem: Problem, axis: Angles | Logits) -> AxisCounts:
@@ -128,9 +129,7 @@ class AxisCounts:
         else:  # a sample's own share depends on its weight: rows stay rows
             q = p.ordered
             w = ones_or(q.weights, q.n_samples)
-            runs = Runs(
-                q.scores, w, w * q.outcomes, w * w, q.counts, False, p.domain, p.eps, q.bounds, q.counts, p.shape
-            )
+            runs = Runs(q.scores, w, w * q.outcomes, w * w, q.counts, False, p.domain, p.eps, q.bounds, q.counts)
         table = runs.table(axis.held(runs.scores), runs.weight - runs.outcome, runs.outcome)
         scores, negative, positive = (v.reshape(*p.shape, -1) for v in table)
         mass = np.stack([negative, positive], axis=-2)
@@ -140,13 +139,9 @@ class AxisCounts:
 
     def check(self) -> None:
         """ValueError unless these can be the counts of rows."""
-        shape, m = np.shape(self.n_samples), self.scores.shape[-1:]
-        need_shape((*shape, *m), scores=self.scores)
-        need_shape((*shape, 2, *m), mass=self.mass, square=self.square)
-        need_shape(shape, cells=self.cells)
-        need((self.scores >= 0) & (self.scores <= 1), "scores must lie in [0, 1]")
-        need((self.mass >= 0) & (self.square >= 0), "mass and square must not be negative")
-        need((self.cells == 0) | ((self.cells == self.axis.cells) & (m[0] > self.cells)), "cells must be of a grid")
+        super().check()
+        on_grid = (self.cells == self.axis.cells) & (self.scores.shape[-1] > self.cells)
+        need((self.cells == 0) | on_grid, "cells must be of a grid")
 
     def with_grids(self, many: AnyArray) -> AxisCounts:
         """Counts on nodes for some problems."""
@@ -163,28 +158,15 @@ class AxisCounts:
                 table[some, ..., : values.shape[-1]] = values[some]
         return replace(self, cells=np.where(many, self.axis.cells, self.cells), **tables)
 
-    def __getitem__(self, index: Any) -> AxisCounts:
-        """Those of one of many problems, or of some."""
-        some: dict[str, Any] = {f: np.asarray(getattr(self, f))[index] for f in (*_FIELDS, "cells", "n_samples")}
-        return replace(self, **some)
-
     def __add__(self, other: AxisCounts) -> AxisCounts:
         if not isinstance(other, AxisCounts):
             return NotImplemented
-        if (self.domain, self.axis) != (other.domain, other.axis):
-            raise ValueError(
-                f"AxisCounts of different domains or clip levels cannot merge: {self.axis} over {self.domain} and "
-                f"{other.axis} over {other.domain}"
-            )
-        n, integral = self.n_samples + other.n_samples, self.integral and other.integral
         if self.cells.any() or other.cells.any():
-            one, two = self.binned(self.axis.cells), other.binned(self.axis.cells)
-            return replace(
-                one, n_samples=n, integral=integral, mass=one.mass + two.mass, square=one.square + two.square
-            )
+            one = self.binned(self.axis.cells)
+            return replace(one, **one._merged(other.binned(self.axis.cells)))
         sums: dict[str, Any] = {f: np.concatenate([getattr(self, f), getattr(other, f)], axis=-1) for f in _FIELDS}
-        both = replace(self, n_samples=n, integral=integral, **sums)
-        size = both.total if integral else (both.mass.sum(axis=-2) > 0).sum(axis=-1)
+        both = replace(self, **self._merged(other, but=_FIELDS), **sums)
+        size = both.total if both.integral else (both.mass.sum(axis=-2) > 0).sum(axis=-1)
         return both.with_grids(np.asarray(size > self.axis.cells))
 
     @property

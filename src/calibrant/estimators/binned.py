@@ -12,8 +12,8 @@ import numpy as np
 from ..data.problem import OneVsRestProblems, Problem
 from ..data.types import FloatArray
 from ..sums import BinMoments, Bins, Edges, fixed_edges, resolve_n_bins, uniform_edges
+from ..sums.bins import MAPPINGS
 from ..sums.quantiles import QuantileBins, joined, stacked
-from ..sums.shares import MAPPINGS
 from .base import CellEstimator, Cells, ResampleInputs
 from .norm import mean_power
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..data.types import FloatArray
 from ..sums import KERNELS, BandwidthRule, Grid, GridMoments, Smoother, resolve_bandwidth
 from ..sums.bandwidth import RULES, one_by_one
-from ..sums.resample import number_as_often
+from ..sums.base import number_as_often
 from ..sums.smoothing import Smoothers, by_cells, peak_of, smoothed, spectrum, trapezoid
 from .base import CellEstimator, Cells, ResampleInputs, supported
 from .leave_one_out import WIDTHS, choose

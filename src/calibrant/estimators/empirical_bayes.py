@@ -9,7 +9,7 @@ import numpy as np
 
 from ..data.types import AnyArray, FloatArray, IntArray
 from ..sums import Grid, GridMoments
-from ..sums.design_effects import Shared
+from ..sums.base import Shared
 from . import laplace
 from .adaptive import AdaptiveKernel
 from .base import CellEstimator, ErrorDraws, Functional, PosteriorEstimator

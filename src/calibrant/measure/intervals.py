@@ -20,7 +20,7 @@ Approximations, all of them felt:
   away is not put back, so an estimator that blurs much covers the blurred error and not the true one;
 * outcomes within a cell share one probability and are drawn as normal; of rows in groups also with what groups have in
   common: shifts and two smooth parts of the residuals have design effects of their own
-  (:mod:`calibrant.sums.design_effects`);
+  (:mod:`calibrant.sums.base`);
 * classes of a one-vs-rest problem are drawn independently and the spread of their mean is widened by
   :math:`\sqrt{1 + 0.876/(K-1)}`, the factor for exchangeable classes under calibration (for K = 2 the two problems are
   each other's mirror image and one stands for both).
@@ -45,7 +45,7 @@ from ..estimators.adaptive import as_grid
 from ..estimators.base import SCALES, CellEstimator, Estimator, ResampleInputs, TruthPath
 from ..estimators.norm import mean_power, root
 from ..estimators.residual import ResidualKernel
-from ..sums.design_effects import Shared
+from ..sums.base import Shared
 from .question import Question
 
 _NODES = 129

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,6 +11,7 @@ import numpy as np
 from ..data.checks import check_bool, check_level, check_norm
 from ..data.codec import reading_saved
 from ..data.dependence import group_keys, joined_groups
+from ..data.fields import reading
 from ..data.predictions import Predictions
 from ..data.problem import OneVsRestProblems, Problem, VectorProblem
 from ..data.public_function import SumsOfRows
@@ -19,10 +20,8 @@ from ..data.types import AnyArray, Label
 from ..data.validation import as_predictions
 from ..estimators import Binned, CellEstimator, EmpiricalBayes
 from ..estimators.names import as_estimator
-from ..notions import Classwise, Notion, as_notion
+from ..notions import Classwise, Notion, as_notion, notion_named
 from ..sums import Grid
-from ..sums.field_checks import judged
-from .merging import merged_settings
 from .packing import from_bytes, rows_of, to_bytes
 from .question import Question
 from .result import Estimate, ReliabilityCurve
@@ -221,7 +220,7 @@ class Accumulator(SumsOfRows, Printable):
         both = (self, other)
         full = [a for a in both if a.totals is not None]
         has_rows = [a.totals is not None for a in both]
-        out = Accumulator(**merged_settings([a._settings for a in both], has_rows, [a.binned for a in both]))
+        out = Accumulator(**_merged_settings([a._settings for a in both], has_rows, [a.binned for a in both]))
         out.dropped = self.dropped + other.dropped
         out._library = self._library or other._library
         made = {a.made for a in full}
@@ -299,12 +298,12 @@ class Accumulator(SumsOfRows, Printable):
         TypeError
             For what is not bytes.
         """
-        settings, about, rows, arrays = from_bytes(data)
-        with judged("Accumulator", settings):
+        settings, about, rows = from_bytes(data)
+        with reading("Accumulator", settings):
             out = cls(**settings)
             out.dropped, out.made = about["dropped"], about["made"]
             if rows is not None:
-                for name, value in rows_of(rows, arrays, out.notion, out._needs).items():
+                for name, value in rows_of(rows, out.notion, out._needs).items():
                     setattr(out, name, value)
         return out
 
@@ -433,3 +432,41 @@ class Accumulator(SumsOfRows, Printable):
                 for column, found in zip(columns.values(), (*constants, *(v.tolist() for v in values)), strict=True):
                     column += found
         return columns
+
+
+#: What an accumulator has where nothing was given.
+_DEFAULTS = {"notion": "auto", "labels": None, "pos_label": None, "sum_tolerance": None, "from_logits": False}
+
+
+def _merged_settings(both: Sequence[Mapping[str, Any]], full: Sequence[bool], bins: Sequence[Any]) -> dict[str, Any]:
+    """What either of two accumulators was given; ValueError naming both values where they differ.
+
+    ``full`` says which of them have rows, and ``bins`` what these are in.
+    """
+    out: dict[str, Any] = {}
+    for name, default in _DEFAULTS.items():
+        pair = [settings[name] for settings in both]
+        if name == "notion":
+            pair = [notion_named(v) for v in pair]
+        if name == "labels":
+            pair = [None if v is None else tuple(v) for v in pair]
+        out[name] = _either(name, pair, default)
+    # Rows were put into these bins, whether they were given or not.
+    pair = [one if has_rows else settings["binned"] for settings, one, has_rows in zip(both, bins, full, strict=True)]
+    out["binned"] = _either("binned", pair, None)
+    estimators = [settings["estimators"] for settings in both]
+    if all(full) and set(estimators[0]) != set(estimators[1]):
+        raise ValueError(f"accumulators of different estimators cannot merge: {estimators[0]!r} and {estimators[1]!r}")
+    kept = estimators[full.index(True)] if any(full) else tuple(dict.fromkeys(estimators[0] + estimators[1]))
+    if missing := set(estimators[0] + estimators[1]) - set(kept):
+        raise ValueError(f"accumulators of different estimators cannot merge: the rows of one lack sums of {missing!r}")
+    out["estimators"] = kept
+    return out
+
+
+def _either(name: str, pair: list[Any], default: Any) -> Any:
+    given = [v for v in pair if v != default]
+    plural = {"labels": "labels", "binned": "bins"}.get(name, f"{name}s")
+    if len(given) == 2 and given[0] != given[1]:
+        raise ValueError(f"accumulators of different {plural} cannot merge: {given[0]!r} and {given[1]!r}")
+    return given[0] if given else default

@@ -3,29 +3,39 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import or_
+from typing import Annotated
 
 import numpy as np
 
+from ..data.fields import need
 from ..data.predictions import Predictions
 from ..data.problem import OneVsRestProblems, Problem
 from ..data.types import AnyArray, FloatArray
+from ..sums.base import Sums, common, summed
 from .scoring_rules import brier_per_sample, log_loss_per_sample
 
 
 @dataclass(frozen=True, eq=False)
-class Totals:
+class Totals(Sums):
     """Sums over all rows that need no binning; ``squares`` and ``integral`` allow for the design effect of groups."""
 
-    n_samples: int
-    weight: float
-    squares: float
-    integral: bool
-    class_weight: FloatArray
-    prob_sum: FloatArray
-    correct: float
-    brier: float
-    log_loss: float
-    weighted: bool
+    n_samples: Annotated[int, summed(low=0, kinds="i")]
+    weight: Annotated[float, summed(low=0)]
+    squares: Annotated[float, summed(low=0)]
+    integral: Annotated[bool, common()]
+    class_weight: Annotated[FloatArray, summed("K", low=0)]
+    prob_sum: Annotated[FloatArray, summed("K")]
+    correct: Annotated[float, summed(low=0)]
+    brier: Annotated[float, summed(low=0)]
+    log_loss: Annotated[float, summed(low=0, infinite=True)]
+    weighted: Annotated[bool, common(or_)]
+
+    @classmethod
+    def nothing(cls, n_classes: int) -> Totals:
+        """Those of no rows."""
+        none = np.zeros(n_classes)
+        return cls(0, 0.0, 0.0, True, none, none, 0.0, 0.0, 0.0, False)
 
     @classmethod
     def of(cls, p: Predictions, problems: Problem | OneVsRestProblems) -> Totals:
@@ -52,19 +62,11 @@ class Totals:
             w is not None,
         )
 
-    def __add__(self, other: Totals) -> Totals:
-        return Totals(
-            self.n_samples + other.n_samples,
-            self.weight + other.weight,
-            self.squares + other.squares,
-            self.integral and other.integral,
-            self.class_weight + other.class_weight,
-            self.prob_sum + other.prob_sum,
-            self.correct + other.correct,
-            self.brier + other.brier,
-            self.log_loss + other.log_loss,
-            self.weighted or other.weighted,
-        )
+    def check(self) -> None:
+        """ValueError unless these can be the totals of rows."""
+        super().check()
+        need(self.prob_sum >= -1e-9 * self.weight, "prob_sum must not be negative")
+        need(np.isclose(self.class_weight.sum(), self.weight, rtol=1e-6), "class_weight must add up to weight")
 
     def in_groups(self, design: float) -> Totals:
         """Totals of rows that hang together, by their design effect, where these took them for independent."""

@@ -4,11 +4,10 @@ from .bandwidth import BandwidthRule, resolve_bandwidth
 from .bins import BinMoments, Bins
 from .edges import Edges, fixed_edges, resolve_n_bins, uniform_edges
 from .grid import Grid, GridMoments
-from .kernels import KERNELS
 from .quantiles import QuantileBins, quantile_edges
 from .rank_axis import RankMoments
 from .runs import DistinctScores, Runs
-from .smoothing import Smoother
+from .smoothing import KERNELS, Smoother
 
 __all__ = [
     "KERNELS",

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from ..data.checks import check_choice
+from ..data.fields import need, need_within
 from ..data.problem import Problem
 from ..data.types import AnyArray, FloatArray
 from ..data.weights import are_binary, ones_or
-from .design_effects import added_parts, check_parts, held_parts, written
+from .base import Sums, as_often, common, number_as_often, summed
 from .edges import Edges
-from .field_checks import judged, need, need_shape, need_within
-from .resample import as_often, number_as_often
-from .shares import MAPPINGS, linear_shares
 
 #: Rows worked on at a time: the temporary arrays stay in the cache.
 _TILE = 1 << 15
 _BITS_OF_ONE = np.float64(1).view(np.int64)
 _FIELDS = ("weight", "score", "outcome", "square", "repeat")
+#: How a sample is shared among bins: hard, linear, or linear as Posocco & Bonnefoy (2021, §4.3) print it.
+MAPPINGS = ("hard", "linear", "linear-as-printed")
 
 
 @dataclass(frozen=True, eq=False)
-class BinMoments:
+class BinMoments(Sums):
     """Sums over samples, one entry a bin, with ``a`` the share of a sample that a bin takes.
 
     Leading axes (…) are problems side by side: none for one problem, (R,) for many.
@@ -44,7 +44,7 @@ class BinMoments:
     integral : bool
         Whether all weights seen were whole numbers.
     parts : ndarray of shape (…, 5) or None
-        What design effects of parts of the residuals make of rows in groups; see :mod:`.shared`.
+        What design effects of parts of the residuals make of rows in groups; see :class:`.base.Shared`.
 
     Notes
     -----
@@ -62,14 +62,14 @@ class BinMoments:
 
     edges: Edges
     mapping: str
-    weight: FloatArray
-    score: FloatArray
-    outcome: FloatArray
-    square: FloatArray
-    repeat: FloatArray
-    n_samples: Any
-    integral: bool = True
-    parts: FloatArray | None = None
+    weight: Annotated[FloatArray, summed("B")]
+    score: Annotated[FloatArray, summed("B")]
+    outcome: Annotated[FloatArray, summed("B")]
+    square: Annotated[FloatArray, summed("B")]
+    repeat: Annotated[FloatArray, summed("B")]
+    n_samples: Annotated[Any, summed(low=0, kinds="i")]
+    integral: Annotated[bool, common()] = True
+    parts: Annotated[FloatArray | None, summed("5", low=0)] = None
 
     @classmethod
     def empty(cls, edges: Edges, mapping: str = "hard") -> BinMoments:
@@ -106,29 +106,10 @@ class BinMoments:
 
     def __getitem__(self, index: Any) -> BinMoments:
         """Sums of one of many problems, or of some."""
-        edges = self.edges[index]
-        bins = edges.n_bins if isinstance(index, (int, np.integer)) else self.weight.shape[-1]
-        sums = {f: getattr(self, f)[index][..., :bins] for f in _FIELDS}
-        parts = None if self.parts is None else self.parts[index]
-        return replace(self, edges=edges, n_samples=self.n_samples[index], parts=parts, **sums)
-
-    def __len__(self) -> int:
-        return len(self.weight)
-
-    def __add__(self, other: BinMoments) -> BinMoments:
-        if not isinstance(other, BinMoments):
-            return NotImplemented
-        if self.edges != other.edges or self.mapping != other.mapping:
-            raise ValueError(
-                f"BinMoments with different edges or mapping cannot merge: {self.edges.n_bins} {self.mapping} bins and "
-                f"{other.edges.n_bins} {other.mapping} bins"
-                + ("" if self.mapping != other.mapping else " with other edges")
-            )
-        sums = {f: getattr(self, f) + getattr(other, f) for f in _FIELDS}
-        n, parts = self.n_samples + other.n_samples, added_parts(self.parts, other.parts)
-        return replace(self, n_samples=n, integral=self.integral and other.integral, parts=parts, **sums)
-
-    merge = __add__
+        edges, some = self.edges[index], self._fields_at(index)
+        if edges.n_bins < self.edges.n_bins:
+            some |= {f: some[f][..., : edges.n_bins] for f in _FIELDS}
+        return replace(self, edges=edges, **some)
 
     @property
     def atoms(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -196,31 +177,18 @@ class BinMoments:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, for JSON."""
-        arrays = {name: getattr(self, name).tolist() for name in _FIELDS}
-        return {
-            "edges": self.edges.values.tolist(),
-            "uniform": self.edges.uniform,
-            "exact": self.edges.exact,
-            "mapping": self.mapping,
-            "n_samples": self.n_samples,
-            "integral": self.integral,
-            **arrays,
-            **written(self.parts),
-        }
+        edges = {"edges": self.edges.values.tolist(), "uniform": self.edges.uniform, "exact": self.edges.exact}
+        return edges | {"mapping": self.mapping} | super().to_dict()
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> BinMoments:
-        """Inverse of :meth:`to_dict`; raises ValueError when a field is missing or is not what it means."""
-        with judged("BinMoments", data) as held:
-            edges = Edges(held.numbers("edges"), held.flag("uniform"), held.flag("exact"))
-            fields = {f: held.numbers(f) for f in _FIELDS}
-            mapping, n, integral = str(data["mapping"]), held.whole("n_samples"), held.flag("integral")
-            held.need(len(edges.values) > 1 and bool((np.diff(edges.values) > 0).all()), "edges must ascend")
-            held.need(edges.values[0] <= 0 and edges.values[-1] >= 1, "edges must cover [0, 1]")
-            held.need(mapping in MAPPINGS, f"mapping must be one of {', '.join(MAPPINGS)}")
-            out = cls(edges, mapping, n_samples=n, integral=integral, parts=held_parts(held), **fields)
-            out.check()
-        return out
+    def _named(cls, data: dict[str, Any]) -> BinMoments:
+        values, *flags, mapping = (data.pop(name) for name in ("edges", "uniform", "exact", "mapping"))
+        edges = np.asarray(values)
+        need(edges.ndim == 1 and edges.dtype.kind in "fi" and edges.size > 1, "edges must be a list of numbers")
+        need(np.diff(edges) > 0, "edges must ascend")
+        need(edges[0] <= 0 and edges[-1] >= 1 and np.isfinite(edges), "edges must cover [0, 1]")
+        need([type(flag) is bool for flag in flags], "uniform and exact must be true or false")
+        return cls.empty(Edges(edges.astype(np.float64), *flags), mapping)
 
     def in_groups(self, effects: FloatArray, each: FloatArray) -> BinMoments:
         """Sums of rows in groups, by design effects (R, 5); ``each`` (R,) is what their variances count otherwise."""
@@ -229,13 +197,11 @@ class BinMoments:
 
     def check(self) -> None:
         """ValueError unless these can be the sums of rows."""
-        fields = {f: getattr(self, f) for f in _FIELDS}
-        need_shape((*np.shape(self.n_samples), self.edges.n_bins), **fields)
-        need(np.asarray(self.n_samples) >= 0, "n_samples must not be negative")
+        super().check()
+        need(self.weight.shape[-1] == self.edges.n_bins, "weight must have one number a bin")
         for f in ("score", "outcome", "repeat"):
-            need_within(f, fields[f], self.weight)
+            need_within(f, getattr(self, f), self.weight)
         need_within("square", self.square, self.weight * self.weight.sum(axis=-1, keepdims=True))
-        check_parts(self.parts, np.shape(self.n_samples))
 
 
 @dataclass(frozen=True)
@@ -385,3 +351,25 @@ def _linear_sums(p: Problem, edges: Edges, mapping: str) -> tuple[FloatArray, ..
             for row, values in enumerate((part, part * x, part * o, part * part, part * share)):
                 sums[row] += np.bincount(index, values, minlength=sums.shape[1])
     return tuple(sums.reshape(5, -1, size + 1)[..., :size])
+
+
+def linear_shares(edges: Edges, scores: FloatArray, *, as_printed: bool) -> tuple[AnyArray, FloatArray]:
+    """Lower bin of each sample and the share that goes to the bin above it.
+
+    A sample between the centres ``c_i`` and ``c_{i+1}`` gives ``(s - c_i) / (c_{i+1} - c_i)`` to bin i + 1 and
+    the rest to bin i: the nearer centre takes more. Below the first and above the last centre one bin takes
+    all. ``as_printed`` exchanges the two shares, as the formula in the paper (and its authors' code) does.
+    """
+    centres = edges.centres
+    if len(centres) == 1:
+        return np.zeros(scores.size, dtype=np.intp), np.zeros(scores.size)
+    if edges.uniform and not as_printed:
+        position = np.clip((scores - centres[0]) / (centres[1] - centres[0]), 0, len(centres) - 1)
+    else:  # as printed, shares jump at the centres: scores on one must be found there
+        position = np.interp(scores, centres, np.arange(len(centres), dtype=np.float64))
+    lower = np.minimum(position.astype(np.intp), len(centres) - 2)
+    share = position - lower
+    if as_printed:
+        inside = (scores > centres[0]) & (scores < centres[-1])
+        share = np.where(inside, 1 - share, share)
+    return lower, share

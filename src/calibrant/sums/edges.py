@@ -56,6 +56,10 @@ class Edges:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Edges) and np.array_equal(self.values, other.values, equal_nan=True)
 
+    def __str__(self) -> str:
+        inner = self.values[1:-1] if self.values.ndim == 1 and self.n_bins <= 10 else ""
+        return f"{self.n_bins} bins {inner}".rstrip()
+
     def __hash__(self) -> int:
         return self._hash
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
+from ..data.checks import is_real
+from ..data.fields import need, need_within
 from ..data.problem import Problem
 from ..data.types import AnyArray, FloatArray, IntArray
 from ..data.weights import are_binary, ones_or
-from .design_effects import added_parts, check_parts, held_parts, written
-from .field_checks import judged, need, need_shape, need_within
+from .base import Sums, as_often, common, located, number_as_often, summed
 from .rank_axis import RANK_CELLS, RankMoments
-from .resample import as_often, number_as_often
 
 #: Grid cells over the domain; on [0, 1] the step is 0.00024, finer than the published code's 0.00037.
 GRID_CELLS = 4096
@@ -24,11 +24,10 @@ _FINE_CELLS = 1024
 #: Up to this many rows a problem is sorted and its nodes in use found from that; more rows make a dense histogram.
 _FEW = 1024
 _TILE = 1 << 15
-_FIELDS = ("count", "positive", "total", "squares", "n_samples")
 
 
 @dataclass(frozen=True, eq=False)
-class GridMoments:
+class GridMoments(Sums):
     """Counts on the nodes of a regular grid; each sample is shared by its two nearest nodes.
 
     Leading axes (…) are problems side by side: none for one problem, (R,) for many.
@@ -51,7 +50,7 @@ class GridMoments:
     cells : int
         Cells G of the grid.
     parts : ndarray of shape (…, 5) or None
-        ``squares`` as design effects of parts of the residuals make them, of rows in groups; see :mod:`.shared`.
+        ``squares`` as design effects of parts of the residuals make them, of rows in groups; see :class:`.base.Shared`.
     blocks : int
         How often the counts of some problems stand one after the other, with other positives.
 
@@ -63,16 +62,16 @@ class GridMoments:
 
     low: float
     high: float
-    count: FloatArray
-    positive: FloatArray
-    total: Any = 0.0
-    squares: Any = 0.0
-    n_samples: Any = 0
-    integral: bool = True
-    node: IntArray | None = None
+    count: Annotated[FloatArray, summed("m")]
+    positive: Annotated[FloatArray, summed("m")]
+    total: Annotated[Any, summed()] = 0.0
+    squares: Annotated[Any, summed()] = 0.0
+    n_samples: Annotated[Any, summed(low=0, kinds="i")] = 0
+    integral: Annotated[bool, common()] = True
+    node: Annotated[IntArray | None, located("m", low=0, kinds="i")] = None
     cells: int = 0
     blocks: int = 1
-    parts: FloatArray | None = None
+    parts: Annotated[FloatArray | None, summed("5", low=0)] = None
 
     def __post_init__(self) -> None:
         if self.node is None:
@@ -112,35 +111,19 @@ class GridMoments:
 
     def __getitem__(self, index: Any) -> GridMoments:
         """Counts of one of many problems, on all nodes, or of some of them."""
-        alone = isinstance(index, (int, np.integer))
-        some: dict[str, Any] = {f: getattr(self, f)[index] for f in _FIELDS}
-        if alone:
-            some |= {"total": float(some["total"]), "squares": float(some["squares"])}
-            some["n_samples"] = int(some["n_samples"])
-        some["parts"] = None if self.parts is None else self.parts[index]
-        one = replace(self, node=None if self.node is None else self.node[index], blocks=1, **some)
-        if "_fine" in self.__dict__ and not alone:
-            one.__dict__["_fine"] = tuple(v[index] for v in self._fine)
-        return one.dense if alone else one
-
-    def __len__(self) -> int:
-        return len(self.count)
+        fields = self._fields_at(index)
+        if isinstance(index, (int, np.integer)):
+            plain = {name: fields[name].item() for name in ("total", "squares", "n_samples")}
+            return replace(self, blocks=1, **fields | plain).dense
+        some = replace(self, blocks=1, **fields)
+        if "_fine" in self.__dict__ and index is not None:
+            some.__dict__["_fine"] = tuple(v[index] for v in self._fine)
+        return some
 
     @property
     def shape(self) -> tuple[int, ...]:
         """() for one problem, (R,) for many."""
         return self.count.shape[:-1]
-
-    @property
-    def rows(self) -> GridMoments:
-        """The same with one leading axis."""
-        return self if self.shape else self._row  # itself is not cached: big arrays in a cycle wait for the collector
-
-    @cached_property
-    def _row(self) -> GridMoments:
-        row: dict[str, Any] = {f: np.asarray(getattr(self, f))[None] for f in _FIELDS}
-        row["parts"] = None if self.parts is None else self.parts[None]
-        return replace(self, node=None if self.node is None else self.node[None], **row)
 
     @property
     def dense(self) -> GridMoments:
@@ -158,17 +141,8 @@ class GridMoments:
     def __add__(self, other: GridMoments) -> GridMoments:
         if not isinstance(other, GridMoments):
             return NotImplemented
-        if (self.low, self.high, self.cells) != (other.low, other.high, other.cells):
-            raise ValueError(
-                f"GridMoments of different grids cannot merge: [{self.low}, {self.high}] with {self.cells + 1} nodes "
-                f"and [{other.low}, {other.high}] with {other.cells + 1}"
-            )
-        one, two = self.dense, other.dense
-        added: dict[str, Any] = {f: getattr(one, f) + getattr(two, f) for f in _FIELDS}
-        added["parts"] = added_parts(self.parts, other.parts)
-        return replace(one, integral=self.integral and other.integral, **added)
-
-    merge = __add__
+        one = self.dense
+        return replace(one, **one._merged(other.dense))
 
     @property
     def step(self) -> float:
@@ -286,32 +260,14 @@ class GridMoments:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, for JSON."""
-        whole = self.dense
-        return {
-            "low": self.low,
-            "high": self.high,
-            "count": whole.count.tolist(),
-            "positive": whole.positive.tolist(),
-            "total": self.total,
-            "squares": self.squares,
-            "n_samples": self.n_samples,
-            "integral": self.integral,
-            **written(self.parts),
-        }
+        return {"low": self.low, "high": self.high} | super(GridMoments, self.dense).to_dict()
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> GridMoments:
-        """Inverse of :meth:`to_dict`; raises ValueError when a field is missing or is not what it means."""
-        with judged("GridMoments", data) as held:
-            count, positive = held.numbers("count"), held.numbers("positive")
-            low, high, total, squares = (held.number(f) for f in ("low", "high", "total", "squares"))
-            n, integral = held.whole("n_samples"), held.flag("integral")
-            held.need(
-                count.size > 1 and count.shape == positive.shape, "count and positive must have one number a node"
-            )
-            out = cls(low, high, count, positive, total, squares, n, integral, parts=held_parts(held))
-            out.check()
-        return out
+    def _named(cls, data: dict[str, Any]) -> GridMoments:
+        low, high = data.pop("low"), data.pop("high")
+        need(is_real(low) and is_real(high), "low and high must be numbers")
+        need(np.size(data["count"]) > 1, "count must have one number a node")
+        return cls.empty((low, high), np.size(data["count"]) - 1)
 
     def in_groups(self, effects: FloatArray, each: FloatArray) -> GridMoments:
         """Counts of rows in groups, by design effects (R, 5); ``each`` (R,) is what their variances count otherwise."""
@@ -320,20 +276,16 @@ class GridMoments:
 
     def check(self) -> None:
         """ValueError unless these can be the counts of rows."""
-        shape, total = np.shape(self.n_samples), np.asarray(self.total)
-        nodes = self.count.shape[-1:]
+        super().check()
+        total, nodes = np.asarray(self.total), self.count.shape[-1]
         need(0 <= self.low < self.high <= 1, "0 <= low < high <= 1 must hold")
-        need_shape((*shape, *nodes), count=self.count, positive=self.positive)
-        need_shape(shape, total=self.total, squares=self.squares)
-        if self.node is not None:
-            need_shape((*shape, *nodes), node=self.node)
-            need(self.node.dtype.kind == "i", "node must be whole numbers")
-            need((self.node >= 0) & (self.node <= self.cells), "node must be one of the grid's")
-        need(np.asarray(self.n_samples) >= 0, "n_samples must not be negative")
+        if self.node is None:
+            need(nodes == self.cells + 1, "count must have one number a node")
+        else:
+            need(self.node <= self.cells, "node must be one of the grid's")
         need_within("positive", self.positive, self.count)
         need(np.isclose(self.count.sum(axis=-1), total, rtol=1e-6, atol=1e-9), "count must add up to total")
         need_within("squares", np.asarray(self.squares), total**2)
-        check_parts(self.parts, shape)
 
 
 @dataclass(frozen=True)

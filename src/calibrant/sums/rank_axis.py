@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from ..data.types import FloatArray
-from .resample import as_often, number_as_often
+from .base import Sums, as_often, number_as_often, summed
 
 #: Cells of the rank axis; the bandwidth is above one cell up to n = 10⁷, and one cell beyond.
 RANK_CELLS = 256
 
 
 @dataclass(frozen=True, eq=False)
-class RankMoments:
+class RankMoments(Sums):
     """Counts on the nodes of the rank axis [0, 1], in units of the effective sample size.
 
     Attributes
@@ -25,19 +25,19 @@ class RankMoments:
     size : float, or ndarray of shape (…)
         Sample size.
     parts : ndarray of shape (…, 5) or None
-        What design effects of parts of the residuals make of rows in groups; see :mod:`.shared`.
+        What design effects of parts of the residuals make of rows in groups; see :class:`.base.Shared`.
     """
 
-    count: FloatArray
-    positive: FloatArray
-    score: FloatArray
-    size: Any
-    parts: FloatArray | None = None
+    count: Annotated[FloatArray, summed("m")]
+    positive: Annotated[FloatArray, summed("m")]
+    score: Annotated[FloatArray, summed("m")]
+    size: Annotated[Any, summed()]
+    parts: Annotated[FloatArray | None, summed("5")] = None
 
-    def __getitem__(self, index: Any) -> RankMoments:
-        """Counts of one of many problems, or of some."""
-        parts = None if self.parts is None else self.parts[index]
-        return RankMoments(self.count[index], self.positive[index], self.score[index], self.size[index], parts)
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """() for one problem, (R,) for many."""
+        return self.count.shape[:-1]
 
     @property
     def ranked(self) -> RankMoments:

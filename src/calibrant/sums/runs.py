@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from operator import or_
+from typing import Annotated, Any
 
 import numpy as np
 
+from ..data.fields import Number, need, need_within
 from ..data.problem import Problem
 from ..data.types import AnyArray, FloatArray, IntArray
-from .design_effects import added_parts, check_parts
-from .field_checks import need, need_shape, need_within
+from .base import Sums, common, flat, summed
 
 
 @dataclass(frozen=True, eq=False)
-class Runs:
+class Runs(Sums):
     """Sums over equal scores. Samples with one score cannot be told apart, so they are never parted.
 
     Attributes
@@ -33,27 +34,24 @@ class Runs:
         Where the runs of each problem begin, and the end of the last one's.
     n_samples : int, or ndarray of shape (R,)
         Rows, those without weight included.
-    shape : tuple
-        () for one problem, (R,) for many.
     parts : ndarray of shape (…, 5) or None
-        What design effects of parts of the residuals make of rows in groups; see :mod:`.shared`.
+        What design effects of parts of the residuals make of rows in groups; see :class:`.base.Shared`.
     grouped : bool
         Whether rows hang together in groups: ``square`` then has their design effect, and of repeats too.
     """
 
-    scores: FloatArray
-    weight: FloatArray
-    outcome: FloatArray
-    square: FloatArray
-    n_rows: IntArray
-    integral: bool
+    scores: Annotated[FloatArray, flat("m", low=0, high=1)]
+    weight: Annotated[FloatArray, flat("m")]
+    outcome: Annotated[FloatArray, flat("m")]
+    square: Annotated[FloatArray, flat("m")]
+    n_rows: Annotated[IntArray, summed(low=0, kinds="i")]
+    integral: Annotated[bool, common()]
     domain: tuple[float, float]
-    eps: float
-    bounds: IntArray
-    n_samples: Any
-    shape: tuple[int, ...] = ()
-    grouped: bool = False
-    parts: FloatArray | None = None
+    eps: Annotated[float, common(max, Number(0, 1))]
+    bounds: Annotated[IntArray, flat("R+1", low=0, kinds="i")]
+    n_samples: Annotated[Any, summed(low=0, kinds="i")]
+    grouped: Annotated[bool, common(or_)] = False
+    parts: Annotated[FloatArray | None, summed("5", low=0)] = None
 
     @classmethod
     def of(cls, problem: Problem) -> Runs:
@@ -73,59 +71,60 @@ class Runs:
             square = (weight if p.integral else square) * problem.designs[row[start]]
         bounds = np.searchsorted(row[start], np.arange(len(p) + 1))
         n = problem.counts if problem.shape else problem.n_samples
-        about = (p.domain, p.eps, bounds, n, p.shape, p.design is not None, p.parts)
+        about = (p.domain, p.eps, bounds, n, p.design is not None, p.parts)
         return cls(s[start], weight, outcome, square, p.counts, p.integral, *about)
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
 
-    def __getitem__(self, index: int | slice) -> Runs:
+    def __getitem__(self, index: Any) -> Runs:
         """Runs of one of many problems, or of neighbouring ones."""
         alone = not isinstance(index, slice)
-        some = slice(index, index + 1) if not isinstance(index, slice) else index
+        some = slice(index, index + 1) if alone else index
         a, b, _ = some.indices(len(self))
         runs = slice(int(self.bounds[a]), int(self.bounds[b]))
-        return replace(
+        each = self if self.shape else self._row
+        found = replace(
             self,
             **{f: getattr(self, f)[runs] for f in ("scores", "weight", "outcome", "square")},
             n_rows=self.n_rows[a:b],
             bounds=self.bounds[a : b + 1] - self.bounds[a],
-            n_samples=int(np.sum(self.n_samples if not self.shape else self.n_samples[a]))
-            if alone
-            else np.atleast_1d(self.n_samples)[a:b],
-            shape=() if alone else (b - a,),
-            parts=self.parts if self.parts is None or not self.shape else self.parts[a] if alone else self.parts[a:b],
+            n_samples=each.n_samples[a:b],
+            parts=None if each.parts is None else each.parts[a:b],
         )
+        return found._alone if alone else found
+
+    @cached_property
+    def _row(self) -> Runs:
+        parts = None if self.parts is None else self.parts[None]
+        return replace(self, n_samples=np.array([self.n_samples]), parts=parts)
+
+    @property
+    def _alone(self) -> Runs:
+        """The runs of one problem, without a leading axis."""
+        return replace(self, n_samples=int(self.n_samples[0]), parts=None if self.parts is None else self.parts[0])
 
     def __add__(self, other: Runs) -> Runs:
         if not isinstance(other, Runs):
             return NotImplemented
-        if (self.domain, len(self)) != (other.domain, len(other)):
-            raise ValueError(
-                f"Runs of different problems cannot merge: {len(self)} over {self.domain} and {len(other)} over "
-                f"{other.domain}"
-            )
-        row, score, weight, outcome, square = (
+        if len(self) != len(other):
+            raise ValueError(f"Runs of {len(self)} and of {len(other)} problems cannot merge")
+        row, score, *values = (
             np.concatenate([getattr(self, f), getattr(other, f)])
             for f in ("row", "scores", "weight", "outcome", "square")
         )
         order = np.lexsort((score, row))
         row, score = row[order], score[order]
-        start = np.flatnonzero(
-            np.concatenate([[True], (score[1:] != score[:-1]) | (row[1:] != row[:-1])])[: score.size]
-        )
+        new = (score[1:] != score[:-1]) | (row[1:] != row[:-1])
+        start = np.flatnonzero(np.concatenate([[True], new])[: score.size])
+        weight, outcome, square = (_sums(v[order], start) for v in values)
         return replace(
             self,
+            **self._merged(other),
             scores=score[start],
-            weight=_sums(weight[order], start),
-            outcome=_sums(outcome[order], start),
-            square=_sums(square[order], start),
-            n_rows=self.n_rows + other.n_rows,
-            n_samples=self.n_samples + other.n_samples,
-            integral=self.integral and other.integral,
-            grouped=self.grouped or other.grouped,
-            parts=added_parts(self.parts, other.parts),
-            eps=max(self.eps, other.eps),
+            weight=weight,
+            outcome=outcome,
+            square=square,
             bounds=np.searchsorted(row[start], np.arange(len(self) + 1)),
         )
 
@@ -136,17 +135,13 @@ class Runs:
 
     def check(self) -> None:
         """ValueError unless these can be the runs of rows."""
-        need_shape((self.size,), weight=self.weight, outcome=self.outcome, square=self.square)
-        need_shape((len(self),), n_rows=self.n_rows)
-        need_shape(self.shape, n_samples=self.n_samples)
+        super().check()
         need(self.bounds[0] == 0 and self.bounds[-1] == self.size, "bounds must be of these runs")
         need(np.diff(self.bounds) >= 0, "bounds must ascend")
-        need((self.scores >= 0) & (self.scores <= 1), "scores must lie in [0, 1]")
         need((np.diff(self.scores) > 0) | (np.diff(self.row) > 0), "scores must ascend")
         need((self.weight > 0) & (self.square > 0), "weight and square must be above 0")
         need(0 < self.eps < 1, "eps must lie between 0 and 1")
         need_within("outcome", self.outcome, self.weight)
-        check_parts(self.parts, self.shape)
 
     @property
     def size(self) -> int:
@@ -238,20 +233,9 @@ class Runs:
         count = np.tile(count, (len(positive) // len(count), 1))
         used = count > 0
         rows, n = np.nonzero(used)[0], used.sum(axis=1)
-        score = np.broadcast_to(self.scores, count.shape)[used]
-        return Runs(
-            score,
-            count[used],
-            positive[used],
-            count[used],
-            n,
-            True,
-            self.domain,
-            self.eps,
-            np.searchsorted(rows, np.arange(len(count) + 1)),
-            n,
-            (len(count),),
-        )
+        bounds = np.searchsorted(rows, np.arange(len(count) + 1))
+        score, weight = np.broadcast_to(self.scores, count.shape)[used], count[used]
+        return Runs(score, weight, positive[used], weight, n, True, self.domain, self.eps, bounds, n)
 
 
 @dataclass(frozen=True)
