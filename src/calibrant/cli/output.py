@@ -17,8 +17,7 @@ from typing import Annotated, Any, TypeVar, cast
 import polars as pl
 import typer
 
-from ..data.audience import Audience
-from ..data.printable import printable, printable_lines
+from ..data.text import Audience, printable, printable_lines
 from ..data.writing import check_free, replacing, scratch_file
 from ..exceptions import CalibrantWarning
 

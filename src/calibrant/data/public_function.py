@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from itertools import chain
 from typing import Any, ParamSpec, TypedDict, TypeVar, cast
 
+from .libraries import library_of
 from .predictions import Predictions
 from .progress import working
 from .result import Tabular, came_in
-from .to_frame import library_of
 from .validation import as_predictions
 
 P = ParamSpec("P")

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 import numpy as np
 
 from . import notebook
-from .to_frame import to_frame
+from .libraries import to_frame
 from .types import Interval
 
 Found = TypeVar("Found")

@@ -13,8 +13,8 @@ from .convert import to_array
 from .dependence import group_codes, read_groups
 from .input_warnings import check_same_order, warn_of_columns, warn_of_labels
 from .labels import encode_binary, encode_columns
+from .libraries import library_of
 from .predictions import Predictions
-from .to_frame import library_of
 from .types import AnyArray, FloatArray, IntArray
 
 #: How far outside [0, 1] a score may lie and still count as rounding noise, by dtype of the scores.

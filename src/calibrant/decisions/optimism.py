@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..data.checks import check_int, check_level, check_resamples
+from ..data.libraries import library_of
 from ..data.progress import counted, working
 from ..data.result import Table, came_in
-from ..data.to_frame import library_of
 from ..data.types import AnyArray, FloatArray, Interval, Label, RandomState
 from ..estimators import CellEstimator
 from .clinical import MEASURES, CalibrationMeasures, calibration_measures

@@ -225,7 +225,7 @@ class AxisCounts(Sums):
         unit = np.divide(self.effective_size, total, out=np.zeros(total.shape), where=total > 0)[..., None]
         return self.scores, self.mass.sum(axis=-2) * unit, self.mass[..., 1, :] * unit
 
-    def redrawn(self, count: FloatArray, positive: FloatArray) -> AxisCounts:
+    def resampled(self, count: FloatArray, positive: FloatArray) -> AxisCounts:
         """Those of samples with other counts (R, m) and positives (b R, m) at the same scores."""
         count = np.tile(count, (len(positive) // len(count), 1))
         positive = np.clip(positive, 0, count)

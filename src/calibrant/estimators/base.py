@@ -365,7 +365,7 @@ class CellEstimator(Estimator, ABC):
     def _held(self, sums: Any) -> tuple[CellEstimator, Any]:
         """What reads samples drawn anew, with all that was found in the data held, and the sums that are drawn.
 
-        ``sums.atoms`` are the scores, counts and positives of one problem; ``sums.redrawn(count, positive)`` many.
+        ``sums.atoms`` are the scores, counts and positives of one problem; ``sums.resampled(count, positive)`` many.
         """
         return self, sums
 

@@ -16,7 +16,7 @@ from .norm import mean_power
 
 #: Numbers fitted at a time.
 _BLOCK = 1 << 16
-#: Grid cells where samples are redrawn.
+#: Grid cells where samples are drawn anew.
 _REDRAWN_CELLS = 128
 FAMILIES = ("logistic", "beta", "quadratic")
 #: Prior standard deviations between which the evidence of the data decides, for ``shrinkage="auto"``.

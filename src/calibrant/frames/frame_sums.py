@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..data.checks import check_choice
+from ..data.libraries import library_of
 from ..data.progress import working
 from ..data.result import came_in
-from ..data.to_frame import library_of
 from ..estimators import Binned, CellEstimator, EmpiricalBayes
 from ..measure.streaming import Accumulator
 from ..notions import ClassSpecific, Notion, as_notion

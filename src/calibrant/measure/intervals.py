@@ -168,8 +168,8 @@ def _paths(
         truths = mean_power(blurred, np.broadcast_to(shown.density * shown.quadrature, blurred.shape), norm)
     else:  # what it gives when outcomes are the probabilities themselves
         expected = (counted * chances).reshape(-1, scores.shape[-1])
-        truths = reader.read(base.redrawn(counted, expected), norm).reshape(scales.size, -1)
-    data = reader.read(base.redrawn(counted, positive), norm)
+        truths = reader.read(base.resampled(counted, expected), norm).reshape(scales.size, -1)
+    data = reader.read(base.resampled(counted, positive), norm)
     return (TruthPath(powers[:, i], truths[:, i], float(data[i])) for i in range(len(data)))
 
 
@@ -199,7 +199,7 @@ class Draws(ABC):
             drawn: FloatArray = np.empty((len(some), *rows.shape))
             for i, under in enumerate(some):
                 drawn[i] = self.positive(under).reshape(rows.shape)
-            found = reader.read(sums.redrawn(rows, drawn.reshape(-1, rows.shape[-1])), norm)
+            found = reader.read(sums.resampled(rows, drawn.reshape(-1, rows.shape[-1])), norm)
             out[a : a + together] = found.reshape(len(some), -1)
         return out.reshape(n, *self.count.shape[:2])
 

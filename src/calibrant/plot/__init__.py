@@ -2,7 +2,7 @@
 
 import lazy_loader
 
-from ..data.extras import needing
+from ..data.libraries import needing
 
 _load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 __getattr__ = needing(_load, "drawing", "plot", "matplotlib")

@@ -12,10 +12,8 @@ import numpy as np
 from sklearn.base import clone
 
 from ..calibrators import Calibrator
-from ..data.audience import Audience
-from ..data.digits import half_width, known
-from ..data.printable import printable
 from ..data.result import Result, Table, plain
+from ..data.text import Audience, half_width, known, printable
 from ..data.types import Label
 from ..measure.result import Estimate
 from ..measure.scoring_rules import brier_words

@@ -8,9 +8,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ..data.audience import Audience
+from ..data.libraries import to_frame
 from ..data.result import Picture, Result, Table, plain
-from ..data.to_frame import to_frame
+from ..data.text import Audience
 from ..data.types import Interval, Label
 from ..data.writing import check_free, write_text
 from ..measure.result import Estimate, ReliabilityCurve

@@ -116,7 +116,7 @@ class BinMoments(Sums):
         """Scores, samples and positives of what is drawn anew: of the bins, in units of the effective sample size."""
         return self.mean_score, self.weight * self._unit, self.outcome * self._unit
 
-    def redrawn(self, count: FloatArray, positive: FloatArray) -> BinMoments:
+    def resampled(self, count: FloatArray, positive: FloatArray) -> BinMoments:
         """Sums with other samples (R, B) and positives (b R, B) in these bins, at the same mean scores.
 
         Of many problems, as many samples of each, one problem after the other.

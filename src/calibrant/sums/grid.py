@@ -182,7 +182,7 @@ class GridMoments(Sums):
         unit = np.asarray(self.unit)[..., None]
         return self.nodes, self.count * unit, self.positive * unit
 
-    def redrawn(self, count: FloatArray, positive: FloatArray) -> GridMoments:
+    def resampled(self, count: FloatArray, positive: FloatArray) -> GridMoments:
         """Counts with other samples (R, m) and positives (b R, m) on these nodes, b blocks of the same samples.
 
         Of many problems, as many samples of each, one problem after the other.

@@ -55,7 +55,7 @@ class RankMoments(Sums):
         """Scores, samples and positives of what is drawn anew: of the nodes."""
         return self.mean_score, self.count, self.positive
 
-    def redrawn(self, count: FloatArray, positive: FloatArray) -> RankMoments:
+    def resampled(self, count: FloatArray, positive: FloatArray) -> RankMoments:
         """Counts with other samples (R, 257) and positives (b R, 257) at these ranks and mean scores.
 
         Of many problems, as many samples of each, one problem after the other.

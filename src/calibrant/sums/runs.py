@@ -228,7 +228,7 @@ class Runs(Sums):
         counted = self.integral and not self.grouped
         return np.round(self.weight if counted else self.weight**2 / self.square)
 
-    def redrawn(self, count: FloatArray, positive: FloatArray) -> Runs:
+    def resampled(self, count: FloatArray, positive: FloatArray) -> Runs:
         """Runs of samples with other counts (R, m) and positives (b R, m) at these scores."""
         count = np.tile(count, (len(positive) // len(count), 1))
         used = count > 0

@@ -6,7 +6,7 @@ needs torchmetrics too.
 
 import lazy_loader
 
-from ..data.extras import needing
+from ..data.libraries import needing
 
 _load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 __getattr__ = needing(_load, "calibrant.torch", "torch", "torch", "torchmetrics")

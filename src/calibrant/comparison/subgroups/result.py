@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...data.digits import equals, half_width, known, pvalue_text, signed
-from ...data.printable import printable, printable_lines
 from ...data.result import Paged, Picture, Result, Section
+from ...data.text import equals, half_width, known, printable, printable_lines, pvalue_text, signed
 from ...data.types import Interval, Label
 from ...significance.result import TestResult
 

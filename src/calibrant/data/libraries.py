@@ -1,9 +1,12 @@
-"""Columns to a data frame of the library that came in, or of whichever is installed."""
+"""Libraries that need not be installed: those of data frames that came in or are made, and those of an extra."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any, Literal
+
+from .checks import check_choice
 
 Backend = Literal["polars", "pandas", "pyarrow"]
 _BACKENDS: dict[str, Backend] = {"pandas": "pandas", "polars": "polars", "pyarrow": "pyarrow"}
@@ -19,9 +22,26 @@ def to_frame(columns: dict[str, list[Any]], backend: str | None, owner: str) -> 
     """A frame of the library asked for, or of the first installed; ImportError, naming ``owner``, if none is."""
     import narwhals as nw
 
-    if backend is not None and backend not in _BACKENDS:
-        raise ValueError(f"backend must be one of {', '.join(map(repr, _BACKENDS))}; got {backend!r}")
+    if backend is not None:
+        check_choice("backend", backend, _BACKENDS)
     chosen = backend or next((b for b in _BACKENDS if find_spec(b)), None)
     if chosen is None:
         raise ImportError(f"{owner} needs pandas, polars or pyarrow: pip install pandas")
     return nw.from_dict(columns, backend=_BACKENDS[chosen]).to_native()
+
+
+def needing(load: Callable[[str], Any], what: str, extra: str, *packages: str) -> Callable[[str], Any]:
+    """``__getattr__`` of a module that loads names on first use; ImportError where one of the packages is missing."""
+
+    def __getattr__(name: str) -> Any:  # noqa: N807 - it becomes the module's
+        try:
+            return load(name)
+        except ModuleNotFoundError as error:
+            missing = str(error.name).partition(".")[0]
+            if missing not in packages:
+                raise
+            raise ImportError(
+                f'{what} needs {missing}, which is not installed: pip install "calibrant[{extra}]"'
+            ) from error
+
+    return __getattr__
