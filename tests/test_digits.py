@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant.data import notebook
-from calibrant.data.text import equals, half_width, known, places, pvalue_text, signed
+from calibrant.data.printing import equals, half_width, known, places, pvalue_text, signed
 
 NUMBERS = st.floats(-1, 1)
 

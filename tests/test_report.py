@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.data.text import Audience
+from calibrant.data.printing import Audience
 from calibrant.datasets import (
     load_breast_cancer_predictions,
     load_digits_predictions,

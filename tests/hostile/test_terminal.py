@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.data.text import printable
+from calibrant.data.printing import printable
 
 BAD = "\x1b[31mred\x1b[0m\nforged line\u202egnidaer\r\x07\u2028"
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..data.text import printable
+from ..data.printing import printable
 from .output import Outputs, PrintOptions
 from .source import FileColumns, Source
 

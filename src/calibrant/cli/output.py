@@ -17,7 +17,7 @@ from typing import Annotated, Any, TypeVar, cast
 import polars as pl
 import typer
 
-from ..data.text import Audience, printable, printable_lines
+from ..data.printing import Audience, printable, printable_lines
 from ..data.writing import check_free, replacing, scratch_file
 from ..exceptions import CalibrantWarning
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import polars as pl
 import typer
 
+from ..data.printing import printable, printable_lines
 from ..data.progress import progress_bar
-from ..data.text import printable, printable_lines
 from .output import Output, Outputs, PrintOptions, check_option, of_command
 from .source import PIECE_ROWS, FileColumns, FileRows, Source, Without, numbered
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..data.printing import printable
 from ..data.progress import progress_bar, working
-from ..data.text import printable
 from .engines import Files, opened
 from .output import Outputs, PrintOptions, check_option, of_command, warn
 from .source import PIECE_ROWS, STREAM_ABOVE_BYTES, Source, numbered, typed, typed_notion

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .text import half_width, known, pvalue_text, signed
+from .printing import half_width, known, pvalue_text, signed
 from .types import AnyArray, FloatArray
 
 #: Rows of a table that are seen before the others are folded away, and rows that are written at all.

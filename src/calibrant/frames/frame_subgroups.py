@@ -12,8 +12,8 @@ import numpy as np
 from ..comparison.subgroups.build import ADJUSTMENTS
 from ..comparison.subgroups.membership import MISSING
 from ..data.checks import check_choice, check_level
+from ..data.printing import half_width, known, printable, printable_lines, pvalue_text, signed
 from ..data.result import Printable, Result, Table, came_in
-from ..data.text import half_width, known, printable, printable_lines, pvalue_text, signed
 from ..data.types import Interval, Label, RandomState
 from ..estimators import CellEstimator, EmpiricalBayes
 from ..estimators.names import as_estimator

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ..data import notebook
+from ..data.printing import printable
 from ..data.result import Picture, Table, plain
-from ..data.text import printable
 from ..data.types import FloatArray, Interval, Label
 from ..sums.edges import Edges
 

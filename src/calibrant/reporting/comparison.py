@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.base import clone
 
 from ..calibrators import Calibrator
+from ..data.printing import Audience, half_width, known, printable
 from ..data.result import Result, Table, plain
-from ..data.text import Audience, half_width, known, printable
 from ..data.types import Label
 from ..measure.result import Estimate
 from ..measure.scoring_rules import brier_words

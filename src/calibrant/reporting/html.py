@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..data.notebook import drawing, strips
-from ..data.text import pvalue_text
+from ..data.printing import pvalue_text
 from ..data.types import FloatArray, Label
 from ..measure.result import Estimate, ReliabilityCurve
 from ..measure.scoring_rules import brier_words

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ..data.libraries import to_frame
+from ..data.printing import Audience
 from ..data.result import Picture, Result, Table, plain
-from ..data.text import Audience
 from ..data.types import Interval, Label
 from ..data.writing import check_free, write_text
 from ..measure.result import Estimate, ReliabilityCurve

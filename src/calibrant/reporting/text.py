@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..data.text import half_width, known, printable, pvalue_text, signed
+from ..data.printing import half_width, known, printable, pvalue_text, signed
 from ..measure.question import MANY
 from ..measure.result import Estimate, ReliabilityCurve
 from ..measure.scoring_rules import brier_words

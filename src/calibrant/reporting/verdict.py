@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..data.text import Audience
+from ..data.printing import Audience
 from ..data.types import AnyArray, Interval
 from ..measure.bands import wilson_interval
 from ..measure.result import Estimate, ReliabilityCurve

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ...data.printing import equals, half_width, known, printable, pvalue_text, signed
 from ...data.result import Paged, Picture, Result, Section, plain
-from ...data.text import equals, half_width, known, printable, pvalue_text, signed
 from ...data.types import Interval
 from ...measure.scoring_rules import brier_words
 

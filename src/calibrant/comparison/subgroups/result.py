@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ...data.printing import equals, half_width, known, printable, printable_lines, pvalue_text, signed
 from ...data.result import Paged, Picture, Result, Section
-from ...data.text import equals, half_width, known, printable, printable_lines, pvalue_text, signed
 from ...data.types import Interval, Label
 from ...significance.result import TestResult
 
