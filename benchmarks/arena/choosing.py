@@ -24,10 +24,18 @@ from unittest import mock
 import numpy as np
 from scipy.stats import rankdata
 
-from calibrant.calibrators import mixture
-from calibrant.calibrators.crossval import SCORES, HeldOutEvidence, fit_quietly, fold_fits, folds_of, losses_of, said_of
+from calibrant.calibrators import choosing
+from calibrant.calibrators.crossval import (
+    SCORES,
+    HeldOutEvidence,
+    fit_quietly,
+    fold_fits,
+    folds_of,
+    losses_of,
+    predict_held_out,
+)
 from calibrant.calibrators.inputs import CalibrationSample
-from calibrant.calibrators.select import candidates_for, judged_sample
+from calibrant.calibrators.select import as_sample, candidates_for
 from calibrant.data.writing import replacing, write_text
 
 from .. import arguments
@@ -42,19 +50,19 @@ ALONE = "identity"
 
 @dataclass(frozen=True)
 class Rule:
-    """The numbers of :mod:`calibrant.calibrators.mixture`."""
+    """The numbers of :mod:`calibrant.calibrators.choosing`."""
 
-    _POWER: float = mixture._POWER
-    _OF_BRIER: float = mixture._OF_BRIER
-    _OWN: float = mixture._OWN
-    _OTHER: float = mixture._OTHER
-    _OF_ONE_ROW: float = mixture._OF_ONE_ROW
-    _LIKELIER: Mapping[str, float] = field(default_factory=lambda: mixture._LIKELIER)
+    _POWER: float = choosing._POWER
+    _OF_BRIER: float = choosing._OF_BRIER
+    _OWN: float = choosing._OWN
+    _OTHER: float = choosing._OTHER
+    _OF_ONE_ROW: float = choosing._OF_ONE_ROW
+    _LIKELIER: Mapping[str, float] = field(default_factory=lambda: choosing._LIKELIER)
 
     def loss(self, split: Split) -> list[float]:
         """Both losses of rows to judge, of the average that this rule makes."""
-        with mock.patch.multiple(mixture, **asdict(self)):
-            weights = mixture.earned_weights(split.held, split.found, split.sample, alone=ALONE, goal="log-loss")
+        with mock.patch.multiple(choosing, **asdict(self)):
+            weights = choosing.earned_weights(split.held, split.found, split.sample, identity=ALONE, goal="log-loss")
         return split.losses(sum(w * split.said[name] for name, w in weights.items()))
 
 
@@ -102,16 +110,16 @@ def split_of(one: Experiment, n: int, seed: int, folder: Path) -> Split:
     order = np.random.default_rng([seed, n]).permutation(len(p))
     used, judged = order[:n], order[n : n + MOST]
     labels = list(range(one.n_classes))
-    sample = judged_sample(p[used], one.y_true[used], None, "probability", labels)
+    sample = as_sample(p[used], one.y_true[used], None, "probability", labels)
     tried = candidates_for(sample, None)
     path = folder / f"{one.name}.{n}.{seed}.npz"
     if not path.exists():
         folds = folds_of(sample.codes, 5, 0)
         parts = [sample.part(train) for train, _ in folds]
-        rows = judged_sample(p[judged], one.y_true[judged], None, "probability", labels)
+        rows = as_sample(p[judged], one.y_true[judged], None, "probability", labels)
         kept = {}
         for name, each in tried.items():
-            kept["held " + name] = said_of(fold_fits(each, parts)[0], sample, folds).astype(np.float32)
+            kept["held " + name] = predict_held_out(fold_fits(each, parts)[0], sample, folds).astype(np.float32)
             kept["said " + name] = fit_quietly(each, sample)._probabilities_of(rows.scores).astype(np.float32)
         with replacing(path) as temporary, temporary.open("wb") as file:
             np.savez(file, **kept)

@@ -30,7 +30,7 @@ from sklearn.frozen import FrozenEstimator
 
 from calibrant import calibrators as c
 from calibrant.calibrators.crossval import losses_of
-from calibrant.calibrators.wrappers import OneVsRest
+from calibrant.calibrators.multiclass import OneVsRest
 from calibrant.data.writing import write_json, write_text
 
 from .. import arguments

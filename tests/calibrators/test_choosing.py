@@ -10,9 +10,9 @@ from sklearn.naive_bayes import GaussianNB
 import calibrant as cal
 from calibrant import calibrators as c
 from calibrant.calibrators import choosing
+from calibrant.calibrators.choosing import earned_weights
 from calibrant.calibrators.crossval import HeldOutEvidence, folds_of
-from calibrant.calibrators.mixture import earned_weights
-from calibrant.calibrators.select import judged_sample
+from calibrant.calibrators.select import as_sample
 from calibrant.calibrators.temperature import mixture_weights
 
 from .table import several, two
@@ -50,9 +50,9 @@ def test_folds_share_a_choice_by_hand(load):
     means = {
         name: float(np.mean(-np.log(np.maximum(p[np.arange(len(y)), together], 1e-6)))) for name, p in held.items()
     }
-    sample = judged_sample(np.concatenate([p for p, _ in scored]), together, None, "probability", labels)
+    sample = as_sample(np.concatenate([p for p, _ in scored]), together, None, "probability", labels)
     found = {name: HeldOutEvidence.of(p, sample) for name, p in held.items()}
-    weights = earned_weights(held, found, sample, alone="identity", goal="log-loss")
+    weights = earned_weights(held, found, sample, identity="identity", goal="log-loss")
     for (_, got), maps, (p, _) in zip(model.pairs_, fitted, scored, strict=True):
         want = sum(w * maps[name].predict_proba(p) for name, w in weights.items())
         np.testing.assert_allclose(got.predict_proba(p), want, atol=1e-12)

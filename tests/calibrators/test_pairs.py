@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
 from calibrant import calibrators as c
-from calibrant.calibrators.one_vs_one import coupled, likeliest
+from calibrant.calibrators.multiclass import coupled, likeliest
 
 from .table import several
 

@@ -7,12 +7,13 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import partial
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
 from scipy.special import logit
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
 from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..data import notebook
@@ -22,12 +23,14 @@ from ..data.result import short
 from ..data.types import AnyArray, FloatArray
 from ..exceptions import CalibrantWarning
 from .inputs import CalibrationSample, Scores, read_sample, read_scores
+from .newton import Solution
 from .saved_state import Field, check_common
 
 #: Where probabilities are clipped before a logarithm is taken.
 EPS = 1e-12
+Method = TypeVar("Method", bound=Callable[..., Any])
 #: Fitted calibrators with scores, and with what else they want of features.
-Said: TypeAlias = "Sequence[tuple[Any, Scores, Mapping[str, Any]]]"
+FittedWithScores: TypeAlias = "Sequence[tuple[Any, Scores, Mapping[str, Any]]]"
 #: Scores of two classes from probabilities, by what scores are, where a map can be drawn over them.
 _DRAWN = {"probability": lambda p: p, "logit": lambda p: logit(np.clip(p, EPS, 1 - EPS))}
 
@@ -40,6 +43,13 @@ def parameter(default: Any, check: Callable[[str, Any], Any]) -> Any:
 def checked_by(check: Callable[[str, Any], Any]) -> dict[str, Any]:
     """What a field of a required parameter says of its check."""
     return {"check": check}
+
+
+def check_parameters(owner: Any) -> None:
+    """Judge the parameters of a calibrator or a model, each by its own check."""
+    for one in fields(owner):
+        if check := one.metadata.get("check"):
+            check(one.name, getattr(owner, one.name))
 
 
 @dataclass(eq=False, repr=False)
@@ -96,7 +106,7 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
             Non-negative; whole numbers equal repeated rows.
         """
         with working(f"{type(self).__name__}.fit"):
-            return self._fit_judged(read_sample(self, scores, y, sample_weight, self.input, self.labels))
+            return self._fit_checked(read_sample(self, scores, y, sample_weight, self.input, self.labels))
 
     def _fit_sample(self, sample: CalibrationSample, **more: Any) -> Self:
         """As :meth:`fit`, of rows that were judged already, whose columns are in the order of their classes.
@@ -105,13 +115,13 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         """
         self.order_ = None
         self.n_features_in_ = 1 if sample.scores.values.ndim == 1 else sample.scores.n_columns
-        return self._fit_judged(sample, **more)
+        return self._fit_checked(sample, **more)
 
     def _fit_each(self, samples: Sequence[CalibrationSample], more: Sequence[Mapping[str, Any]]) -> list[Calibrator]:
         """A clone fitted to each of several samples: scores of models of other rows, which share no row."""
         return [clone(self)._fit_sample(sample, **m) for sample, m in zip(samples, more, strict=True)]
 
-    def _fit_judged(self, sample: CalibrationSample, **more: Any) -> Self:
+    def _fit_checked(self, sample: CalibrationSample, **more: Any) -> Self:
         self.classes_ = np.asarray(sample.classes)
         self._check(sample)
         self._fit(sample, **more)
@@ -139,12 +149,17 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         return self.predict_proba(scores)
 
     @classmethod
-    def _merged(cls, said: Said, weights: FloatArray) -> FloatArray:
+    def _merged(cls, members: FittedWithScores, weights: FloatArray) -> FloatArray:
         """Probabilities (n, K) of several fitted ones, each with scores and what else it wants: their weighted mean."""
-        out = weights[0] * said[0][0]._probabilities_of(said[0][1], **said[0][2])
-        for weight, (one, scores, more) in zip(weights[1:], said[1:], strict=True):
-            out = out + weight * one._probabilities_of(scores, **more)
-        return np.asarray(out)
+        each = zip(weights, members, strict=True)
+        return np.asarray(sum(w * one._probabilities_of(scores, **more) for w, (one, scores, more) in each))
+
+    def _keep(self, found: Solution, *, warn: bool = True) -> FloatArray:
+        """Where a fit ended; keeps how near to the optimum that is, and warns where it is not there."""
+        if warn:
+            found.warn(type(self).__name__)
+        self.gradient_norm_, self.n_iter_ = found.gradient_norm, found.n_iter
+        return found.x
 
     def _from_features(self, X: Any) -> dict[str, Any]:
         """What ``fit`` and ``predict_proba`` want of a model's features beside its scores: mostly nothing."""
@@ -170,8 +185,8 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         nodes = np.linspace(0, 1, 201)
         first, second = _DRAWN[self.input](1 - nodes), _DRAWN[self.input](nodes)
         given = second if self.n_features_in_ == 1 else in_column_order(self, np.column_stack([first, second]))
-        said = predict_unnamed(self, given)[:, 1]
-        return notebook.drawing((nodes, said), axes=("score", f"calibrated probability of {self.classes_[1]}"))
+        mapped = predict_unnamed(self, given)[:, 1]
+        return notebook.drawing((nodes, mapped), axes=("score", f"calibrated probability of {self.classes_[1]}"))
 
     def _words_html(self) -> str:
         """Its name and the numbers that it found."""
@@ -192,10 +207,8 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         self._check_parameters()
 
     def _check_parameters(self) -> None:
-        """Judge parameters, each by its own check."""
-        for one in fields(self):
-            if check := one.metadata.get("check"):
-                check(one.name, getattr(self, one.name))
+        """Judge parameters."""
+        check_parameters(self)
 
     def _judge_fitted(self) -> None:
         """Raise ValueError unless all fitted attributes are what they mean, and fit together."""
@@ -246,11 +259,23 @@ class BinaryCalibrator(Calibrator):
         return tags
 
 
+def needs_fitted(attribute: str) -> Callable[[Method], Method]:
+    """A method that is there unless its calibrator was saved by an earlier version, which did not save an attribute."""
+    found: Callable[[Method], Method] = available_if(lambda self: getattr(self, attribute, True) is not None)
+    return found
+
+
 def rule_of(fitted: Sequence[Calibrator]) -> type[Calibrator]:
     """The class whose rule takes fitted ones together: their own, if they have one, else that of all."""
     first = fitted[0]
     same = all(type(one) is type(first) and one._merges for one in fitted)
     return type(first) if same else Calibrator
+
+
+def fitted_to(calibrator: Calibrator, sample: CalibrationSample) -> Calibrator:
+    """A clone that was fitted to a sample, whose labels and kind of scores replace its own."""
+    one: Calibrator = clone(calibrator).set_params(input=sample.scores.kind, labels=list(sample.classes))
+    return one._fit_sample(sample)
 
 
 def predict_unnamed(calibrator: Calibrator, scores: FloatArray, response: str = "predict_proba") -> FloatArray:

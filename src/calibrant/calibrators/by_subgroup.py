@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils._indexing import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,10 +16,11 @@ from ..data.convert import to_array
 from ..data.progress import working
 from ..data.types import AnyArray, FloatArray, IntArray
 from ..exceptions import CalibrantWarning
-from .base import EPS, Calibrator, check_calibrator, parameter
+from .base import EPS, Calibrator, check_calibrator, fitted_to, parameter
 from .deviations import Effects, SubgroupRows, contrasts, fit_effects
 from .inputs import CalibrationSample, Scores, read_sample, read_scores
 from .logistic import PlattScaling
+from .newton import Solution
 from .prior import share_of
 from .saved_state import STEPS, Field, Fitted, Names, Number, Numbers
 from .temperature import TemperatureScaling, softmax
@@ -136,7 +136,7 @@ class SubgroupCalibrator(Calibrator):
         if names is not None and sample_weight is not None:
             names = names[np.asarray(sample_weight, dtype=np.float64) > 0]
         with working("SubgroupCalibrator.fit"):
-            return self._fit_judged(sample, names=names)
+            return self._fit_checked(sample, names=names)
 
     def _fit_sample(self, sample: CalibrationSample, by: Any = None, **more: Any) -> Self:
         """As :meth:`fit`, of rows that were judged already; ``by`` has the subgroups of these rows."""
@@ -174,16 +174,12 @@ class SubgroupCalibrator(Calibrator):
 
     def _fit(self, sample: CalibrationSample, names: AnyArray | None = None) -> None:
         default = PlattScaling() if sample.n_classes == 2 else TemperatureScaling()
-        one = default if self.calibrator is None else clone(self.calibrator)
-        labels = np.asarray(sample.classes)
-        self.common_ = one.set_params(input=self.input, labels=list(sample.classes)).fit(
-            sample.scores.values, labels[sample.codes], sample_weight=sample.weights
-        )
+        self.common_ = fitted_to(default if self.calibrator is None else self.calibrator, sample)
         k = sample.n_classes
-        q = self.common_.predict_proba(sample.scores.values)
+        q = self.common_._probabilities_of(sample.scores)
         if names is None:
             self.subgroups_, self.weights_ = np.array([_ALL]), np.array([sample.total])
-            found = Effects(np.zeros(k), np.zeros((1, k)), 0.0, 0.0, 0, 0.0, converged=True)
+            found = Effects(np.zeros(k), np.zeros((1, k)), 0.0, 0.0, Solution(np.zeros(0), 0.0, 0.0, 0, True))
             self.centre_: FloatArray = np.zeros(k)
         else:
             self.subgroups_, codes = np.unique(names, return_inverse=True)
@@ -195,8 +191,7 @@ class SubgroupCalibrator(Calibrator):
         self.slopes_, self.shifts_ = found.each[:, 0], found.each[:, 1:] @ contrasts(k)
         self.mean_slope_, self.mean_shift_ = float(found.mean[0]), found.mean[1:] @ contrasts(k)
         self.slope_sd_, self.shift_sd_ = found.slope_sd, found.shift_sd
-        self.gradient_norm_, self.n_iter_ = found.gradient_norm, found.n_iter
-        found.warn()
+        self._keep(found.solution, warn=not found.solution.converged)
 
     def _probabilities(self, scores: Scores) -> FloatArray:
         return self._of_subgroups(scores, np.full(scores.n_rows, -1))
@@ -205,7 +200,7 @@ class SubgroupCalibrator(Calibrator):
         """By the place of each row's subgroup; -1 for none that was seen."""
         slopes = np.append(self.slopes_, self.mean_slope_)[places]
         shifts = np.vstack([self.shifts_, self.mean_shift_])[places]
-        z = _logits(self.common_.predict_proba(scores.values))
+        z = _logits(self.common_._probabilities_of(scores))
         return softmax(z + slopes[:, None] * (z - self.centre_) + shifts)
 
     def _places(self, names: AnyArray) -> IntArray:

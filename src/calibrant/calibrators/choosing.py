@@ -12,7 +12,10 @@ from sklearn.utils import check_random_state
 from ..data.progress import counted
 from ..data.types import FloatArray
 from .base import Calibrator
+from .combined import Mixture
 from .crossval import (
+    FLOOR,
+    SCORES,
     HeldOutEvidence,
     chosen_of,
     error_of,
@@ -20,18 +23,29 @@ from .crossval import (
     fold_fits,
     folds_of,
     losses_of,
-    said_of,
-    shown_scale,
+    predict_held_out,
+    score_scale,
 )
-from .identity import Identity
 from .inputs import CalibrationSample
-from .mixture import Mixture, earned_weights, of_weights
+from .prior import share_of
+from .temperature import Identity
 
 #: The rule that takes several candidates, with weights.
 AVERAGE = "average"
 #: Rows a class that weights are learnt from: of more rows, a part drawn at random. With fewer, calibrators of many
 #: parameters look worse than all rows make them.
 MOST = 10_000
+#: Weights are proportional to ``exp(-n loss / 10)``, with ``log-loss + 2 Brier`` as the loss: either score has a say.
+_POWER, _OF_BRIER = 0.1, 2.0
+#: Calibrators of smaller weight are left out.
+_LEAST = 0.01
+#: Log weights before any row, of two classes: what two parameters did for real models of another half.
+_LIKELIER = {"ensemble-temperature": 2.0}
+#: How many squared standard errors, relative to the squared gain, are taken from what is not left alone: of the score
+#: that is the goal, and of the other, which is not to suffer; and so many times more where one row makes the gain.
+_OWN, _OTHER, _OF_ONE_ROW = 0.5, 0.05, 3.0
+#: A gain that is none: the fourth power of more is a number.
+_NOTHING = 1e-60
 
 
 @dataclass(frozen=True)
@@ -47,7 +61,7 @@ class Choosing:
         """What the goal says of probabilities (n, K) of a sample's rows."""
         if self.goal == "calibration":
             return error_of(p, sample).value
-        scale = shown_scale(self.goal, sample.n_classes)
+        scale = score_scale(self.goal, sample.n_classes)
         return scale * float(np.average(losses_of(p, sample.codes, self.goal), weights=sample.weights))
 
     def among(
@@ -61,9 +75,9 @@ class Choosing:
         parts = [some.part(train) for train, _ in folds]
         for name, one in counted(tried.items(), "candidates"):
             fits, seconds[name] = fold_fits(one, parts)
-            held[name] = said_of(fits, some, folds)
+            held[name] = predict_held_out(fits, some, folds)
         weights, table = self._weighed(held, tried, some, seconds)
-        return _heaviest(weights), of_weights(tried, weights, sample), table
+        return _heaviest(weights), mixture_of(tried, weights, sample), table
 
     def across(
         self, tried: Mapping[str, Calibrator], samples: Sequence[CalibrationSample]
@@ -86,7 +100,7 @@ class Choosing:
         for i, (sample, part) in enumerate(zip(samples, parts, strict=True)):
             whole = part is sample
             ones = [fits[name][i] if whole else fit_quietly(tried[name], sample) for name in weights]
-            fitted.append(ones[0] if len(ones) == 1 else Mixture._of_fitted(ones, list(weights.values())))
+            fitted.append(ones[0] if len(ones) == 1 else Mixture._from_fitted(ones, list(weights.values())))
         return _heaviest(weights), fitted, table
 
     def _some(self, sample: CalibrationSample, parts: int = 1) -> CalibrationSample:
@@ -103,17 +117,17 @@ class Choosing:
         sample: CalibrationSample,
         seconds: Mapping[str, float],
     ) -> tuple[dict[str, float], list[dict[str, Any]]]:
-        """Weights of the candidates that have any, and the table, by what was said of rows held out."""
-        alone = next((name for name, one in tried.items() if isinstance(one, Identity)), None)
+        """Weights of the candidates that have any, and the table, by probabilities of rows held out."""
+        identity = next((name for name, one in tried.items() if isinstance(one, Identity)), None)
         by_error = self.goal == "calibration"
         found = {
             name: HeldOutEvidence.of(p, sample, error_of(p, sample) if by_error else None) for name, p in held.items()
         }
         rule = "best" if self.rule == AVERAGE and not by_error else self.rule
-        chosen, table = chosen_of(found, sample, self.goal, rule, alone)
+        chosen, table = chosen_of(found, sample, self.goal, rule, identity)
         weights = {chosen: 1.0}
         if self.rule == AVERAGE and not by_error and len(tried) > 1:
-            weights = earned_weights(held, found, sample, alone=alone, goal=self.goal)
+            weights = earned_weights(held, found, sample, identity=identity, goal=self.goal)
         for row in table:
             row["accuracy"] = float(sample.weights @ found[row["name"]].right) / sample.total
             row["seconds"] = seconds[row["name"]]
@@ -125,3 +139,81 @@ class Choosing:
 
 def _heaviest(weights: Mapping[str, float]) -> str:
     return max(weights, key=lambda name: weights[name])
+
+
+def earned_weights(
+    held: Mapping[str, FloatArray],
+    found: Mapping[str, HeldOutEvidence],
+    sample: CalibrationSample,
+    *,
+    identity: str | None,
+    goal: str,
+) -> dict[str, float]:
+    r"""Weights of calibrators by the probabilities (n, K) that they gave for rows held out, and what these are worth.
+
+    Those that change something share :math:`e^{-n (\text{log-loss} + 2\,\text{Brier}) / 10}`, ensemble temperature of
+    two classes times :math:`e^2`; their average then gets the part
+
+    .. math:: \min_{\text{scores}} \left(1 - c \left(1 + \frac{3}{m}\right) \frac{\text{se}^2}{\text{gain}^2}\right)_+,
+              \qquad m = \frac{(\sum_i g_i^2)^2}{\sum_i g_i^4}
+
+    of the whole, with its gain over leaving scores alone, the mean of the rows' :math:`g_i`, and the standard error of
+    that; m is the number of rows that the gain rests on, and c = ½ for the score that is the goal, 1/20 for the other:
+    James and Stein's shrinkage. The rest is left alone. The prior's rows count among those held out, with labels as
+    likely as the scores say: what is sure of itself must earn that.
+
+    Cost O(n K) a calibrator.
+    """
+    changing = [name for name in held if name != identity]
+    logs = np.array([_log_weight(name, found[name], sample) for name in changing])
+    each = np.exp(logs - logs.max())
+    each = np.where(each < _LEAST * each.sum(), 0.0, each)
+    each /= each.sum()
+    weights = {name: float(w) for name, w in zip(changing, each, strict=True) if w > 0}
+    if identity is None:
+        return weights
+    mixed = np.zeros_like(held[identity])
+    for name, w in weights.items():
+        mixed += w * held[name]
+    part = min(_part(held[identity], mixed, sample, score, _OWN if score == goal else _OTHER) for score in SCORES)
+    return ({identity: 1 - part} if part < 1 else {}) | (
+        {name: part * w for name, w in weights.items()} if part > 0 else {}
+    )
+
+
+def _log_weight(name: str, found: HeldOutEvidence, sample: CalibrationSample) -> float:
+    """What a calibrator's weight is before it is shared."""
+    before = _LIKELIER.get(name, 0.0) if sample.n_classes == 2 else 0.0
+    return before - _POWER * float(sample.weights @ (found.losses["log-loss"] + _OF_BRIER * found.losses["brier"]))
+
+
+def _part(alone: FloatArray, mixed: FloatArray, sample: CalibrationSample, score: str, factor: float) -> float:
+    """What the gain of a score grants, from 0 to 1."""
+    gain = _each_loss(alone, score) - _each_loss(mixed, score)
+    rows, share = sample.weights / sample.total, share_of("auto", sample)
+    own = gain[np.arange(len(gain)), sample.codes]
+
+    def moment(power: int) -> float:
+        return (1 - share) * float(rows @ own**power) + share * float(rows @ (alone * gain**power).sum(axis=1))
+
+    mean, square, fourth = (moment(power) for power in (1, 2, 4))
+    if not mean > _NOTHING:
+        return 0.0
+    of_one = (1 - share) * float(rows @ rows)  # one row's part of all, the prior's among them
+    variance = max(square - mean**2, 0.0) * of_one
+    return max(0.0, 1 - factor * (1 + _OF_ONE_ROW * of_one * fourth / square**2) * variance / mean**2)
+
+
+def _each_loss(p: FloatArray, score: str) -> FloatArray:
+    """The loss of each row by each label that might be its own, (n, K)."""
+    if score == "log-loss":
+        return np.asarray(-np.log(np.maximum(p, FLOOR)))
+    return np.asarray(np.einsum("ij,ij->i", p, p)[:, None] - 2 * p + 1)
+
+
+def mixture_of(tried: Mapping[str, Calibrator], weights: Mapping[str, float], sample: CalibrationSample) -> Calibrator:
+    """An unfitted mixture of candidates; of one alone, that one."""
+    if len(weights) == 1:
+        return tried[next(iter(weights))]
+    parts = [tried[name] for name in weights]
+    return Mixture(parts, list(weights.values()), input=sample.scores.kind, labels=list(sample.classes))

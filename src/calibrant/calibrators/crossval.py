@@ -76,7 +76,7 @@ Folds = list[tuple[AnyArray, AnyArray]]
 def held_out(one: Calibrator, sample: CalibrationSample, folds: Folds) -> tuple[FloatArray, float]:
     """Probabilities of each row by a fit that did not see it, (n, K), and the mean seconds of a fit."""
     fits, seconds = fold_fits(one, (sample.part(train) for train, _ in folds))
-    return said_of(fits, sample, folds), seconds
+    return predict_held_out(fits, sample, folds), seconds
 
 
 def fold_fits(one: Calibrator, parts: Iterable[CalibrationSample]) -> tuple[list[Calibrator], float]:
@@ -86,7 +86,7 @@ def fold_fits(one: Calibrator, parts: Iterable[CalibrationSample]) -> tuple[list
     return fits, (perf_counter() - start) / len(fits)
 
 
-def said_of(fits: list[Calibrator], sample: CalibrationSample, folds: Folds) -> FloatArray:
+def predict_held_out(fits: list[Calibrator], sample: CalibrationSample, folds: Folds) -> FloatArray:
     """What the fit of each fold says of the rows that it did not see, (n, K)."""
     out = np.empty((sample.scores.n_rows, sample.n_classes))
     for fitted, (_, test) in zip(fits, folds, strict=True):
@@ -129,43 +129,43 @@ class HeldOutEvidence:
 
 def error_of(p: FloatArray, sample: CalibrationSample, notion: str | Notion = "auto", level: float = 0.95) -> Estimate:
     """Calibration error by the default estimator; draws are fixed, as in a report: the same rows, the same interval."""
-    return estimate(as_they_came(p, sample), None, notion=notion, level=level, random_state=0)
+    return estimate(as_predictions_of(p, sample), None, notion=notion, level=level, random_state=0)
 
 
-def as_they_came(p: FloatArray, sample: CalibrationSample) -> Predictions:
+def as_predictions_of(p: FloatArray, sample: CalibrationSample) -> Predictions:
     """Probabilities of a sample's rows, (n, K), in the shape that its scores have; they need no judging."""
     one = sample.scores.values.ndim == 1
-    said = np.ascontiguousarray(p[:, 1]) if one else p
+    shown = np.ascontiguousarray(p[:, 1]) if one else p
     weights = None if bool(np.ptp(sample.weights) == 0) else sample.weights
-    return Predictions(said, sample.codes, weights, sample.classes, 1 if one else None, float(np.finfo(p.dtype).eps))
+    return Predictions(shown, sample.codes, weights, sample.classes, 1 if one else None, float(np.finfo(p.dtype).eps))
 
 
-def shown_scale(goal: str, n_classes: int) -> float:
+def score_scale(goal: str, n_classes: int) -> float:
     """What a loss is multiplied by where it is shown: the Brier score of two classes is ``(p - o)²``, half the sum."""
     return 0.5 if goal == "brier" and n_classes == 2 else 1.0
 
 
 def chosen_of(
-    found: Mapping[str, HeldOutEvidence], sample: CalibrationSample, goal: str, rule: str, alone: str | None
+    found: Mapping[str, HeldOutEvidence], sample: CalibrationSample, goal: str, rule: str, identity: str | None
 ) -> tuple[str, list[dict[str, Any]]]:
     """The choice by a rule, and a row for each candidate: its mean loss, its difference to the least, and the se.
 
     By calibration the loss is the calibration error, and the choice among those that worsen neither proper score by
-    more than its standard error, beside ``alone``. Of errors that cannot be told apart the log-loss decides by the same
-    rule.
+    more than its standard error, beside ``identity``. Of errors that cannot be told apart the log-loss decides by the
+    same rule.
     """
     weights = sample.weights / sample.total
     scored = _errors if goal == "calibration" else _scores
     table = scored(found, weights, goal)
-    able = [row for row in table if goal != "calibration" or not _harms(found, row["name"], alone, weights)]
+    able = [row for row in table if goal != "calibration" or not _harms(found, row["name"], identity, weights)]
     least = min(able, key=lambda row: row["loss"])
     if goal == "calibration":
         for row in table:
             row["difference"] = row["loss"] - least["loss"]
     within = [row["name"] for row in able if not row["difference"] > row["se"]]
     if goal == "calibration" and len(within) > 1 and rule != "best":
-        within = [chosen_of({name: found[name] for name in within}, sample, "log-loss", rule, alone)[0]]
-    scale = shown_scale(goal, sample.n_classes)
+        within = [chosen_of({name: found[name] for name in within}, sample, "log-loss", rule, identity)[0]]
+    scale = score_scale(goal, sample.n_classes)
     shown = [row | {key: scale * row[key] for key in ("loss", "difference", "se")} for row in table]
     return least["name"] if rule == "best" else within[0], shown
 
@@ -192,8 +192,8 @@ def _errors(found: Mapping[str, HeldOutEvidence], weights: FloatArray, goal: str
     return table
 
 
-def _harms(found: Mapping[str, HeldOutEvidence], name: str, alone: str | None, weights: FloatArray) -> bool:
-    if alone is None:
+def _harms(found: Mapping[str, HeldOutEvidence], name: str, identity: str | None, weights: FloatArray) -> bool:
+    if identity is None:
         return False
-    changes = [paired(found[name].losses[score], found[alone].losses[score], weights) for score in SCORES]
+    changes = [paired(found[name].losses[score], found[identity].losses[score], weights) for score in SCORES]
     return any(change > se for change, se in changes)

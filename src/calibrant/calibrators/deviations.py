@@ -13,14 +13,12 @@ empirical Bayes inference*; Harville (1977) on restricted likelihood.
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import helmert
 
 from ..data.types import AnyArray, FloatArray, IntArray
-from ..exceptions import ConvergenceWarning
 from .newton import Curvature, Solution, minimise
 
 #: Standard deviations that are tried: of slopes relative to the common one, and of contrasts of logits.
@@ -110,30 +108,16 @@ class Effects:
         Slope and contrasts.
     each : ndarray of shape (G, K)
     slope_sd, shift_sd : float
-    n_iter : int
-        Passes over the rows.
-    gradient_norm : float
-        Largest component of the gradient of the penalised log-likelihood, divided by the total weight.
-    converged : bool
+    solution : Solution
+        Where the fit of the modes ended: of minus the penalised log-likelihood, divided by the total weight. Its steps
+        are all passes over the rows.
     """
 
     mean: FloatArray
     each: FloatArray
     slope_sd: float
     shift_sd: float
-    n_iter: int
-    gradient_norm: float
-    converged: bool
-
-    def warn(self) -> None:
-        """Warn where the mode was not reached."""
-        if not self.converged:
-            warnings.warn(
-                f"SubgroupCalibrator did not converge: after {self.n_iter} steps the gradient is "
-                f"{self.gradient_norm:.2g}",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
+    solution: Solution
 
 
 def fit_effects(rows: SubgroupRows) -> Effects:
@@ -161,8 +145,8 @@ def fit_effects(rows: SubgroupRows) -> Effects:
     t = _spread_of(sds, k)
     found = _modes(rows, x, t)
     m, v = found.x[:k], found.x[k:].reshape(-1, k)
-    effects = t * m, t * (m + v), float(sds[0]), float(sds[1])
-    return Effects(*effects, taken + found.n_iter, found.gradient_norm, found.converged)
+    found = replace(found, n_iter=taken + found.n_iter)
+    return Effects(t * m, t * (m + v), float(sds[0]), float(sds[1]), found)
 
 
 def _chosen(curvature: FloatArray, pull: FloatArray) -> FloatArray:

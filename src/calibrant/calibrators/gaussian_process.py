@@ -130,7 +130,7 @@ class GaussianProcessCalibrator(BinaryCalibrator):
             bends = inducing(rows.u, length)[2]
             tried += [(*rows.fitted(bends, a, b), a, b, length) for a in _STRAIGHT for b in _BENT]
         self.log_evidence_, found, straight, bent, length = max(tried, key=itemgetter(0))
-        found = found.warn("GaussianProcessCalibrator")
+        x = self._keep(found)
         self.nodes_, factor, bends = inducing(rows.u, length)
         bends = bends if bent else straight_only
         self.straight_sd_, self.bent_sd_, self.length_scale_ = straight, bent, length
@@ -139,14 +139,13 @@ class GaussianProcessCalibrator(BinaryCalibrator):
         mixed[0, 0] = mixed[1, 1] = straight
         mixed[2:, 2:] = bent * np.linalg.inv(factor).T
         coefficients = np.zeros(len(mixed))
-        coefficients[: len(found.x)] = found.x
+        coefficients[: len(x)] = x
         self.coef_, self.node_coef_ = np.split(mixed @ coefficients, [2])
         curvature = np.eye(len(mixed))
-        curvature[: len(found.x), : len(found.x)] = rows.curvature(rows.columns(bends, straight, bent), found.x)
+        curvature[: len(x), : len(x)] = rows.curvature(rows.columns(bends, straight, bent), x)
         kept = np.eye(len(mixed))
         kept[:2, :2] = 0  # of the kernel's variance, what the nodes hold is in the posterior, and the rest is as it was
         self.covariance_ = mixed @ (np.linalg.inv(curvature) - kept) @ mixed.T
-        self.gradient_norm_, self.n_iter_ = found.gradient_norm, found.n_iter
 
     def _map(self, scores: Scores) -> FloatArray:
         return expit(np.concatenate([z + f for z, f, _ in self._tiles(scores)]))
@@ -187,17 +186,8 @@ class KernelRows:
         """Laplace's log-evidence, and the posterior mode in coefficients that are standard normal a priori."""
         columns = self.columns(bends, straight, bent)
         total = float(self.weight.sum())
-        fit = sigmoid_objective(columns, self.positive / self.weight, self.weight, self.z)
-        prior = np.eye(columns.shape[1]) / total
-
-        def objective(x: FloatArray, curved: bool) -> tuple[float, FloatArray, FloatArray | None]:
-            value, gradient, hessian = fit(x, curved)
-            return (
-                value + 0.5 * float(x @ x) / total,
-                gradient + x / total,
-                None if hessian is None else hessian + prior,
-            )
-
+        share, prior = self.positive / self.weight, np.eye(columns.shape[1]) / total
+        objective = sigmoid_objective(columns, share, self.weight, offset=self.z, penalty=prior)
         found = minimise(objective, np.zeros(columns.shape[1]))
         return -total * found.value - 0.5 * float(np.linalg.slogdet(self.curvature(columns, found.x))[1]), found
 

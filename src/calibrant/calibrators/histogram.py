@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, ClassVar, cast
 
 import numpy as np
-from sklearn.base import clone
+from scipy.special import betaln, softmax, xlogy
 from sklearn.utils import check_random_state
 
 from ..data.checks import check_choice, check_fraction, check_positive, is_whole
-from ..data.types import FloatArray
+from ..data.types import FloatArray, IntArray
 from ..sums import Edges, fixed_edges, quantile_edges, resolve_n_bins, uniform_edges
-from .base import BinaryCalibrator, Calibrator, check_calibrator, parameter
-from .information_edges import informative_edges
+from .base import BinaryCalibrator, Calibrator, check_calibrator, fitted_to, parameter
 from .inputs import CalibrationSample, Scores
 from .logistic import PlattScaling
+from .monotone import cells, points
 from .saved_state import PROBABILITIES, Field, Fitted, Numbers, Several
 
 #: From this sample size on models have no more bins: cost follows rows, and never the size of their weights.
 _LARGEST_SIZE = 1e7
+#: Distinct scores between which edges are sought; more are gathered in so many cells of equal weight.
+_MOST_POINTS = 1024
+_NOT_CERTAIN = 1e-12
 
 
 def check_bins(name: str, value: Any) -> None:
@@ -40,27 +44,41 @@ def check_bins(name: str, value: Any) -> None:
         raise ValueError(words)
 
 
-class UnitScores:
-    """Scores moved to [0, 1]: probabilities as they are, logits by the logistic function, margins by their range."""
+class UnitMap(BinaryCalibrator):
+    """A map of scores in [0, 1]: of probabilities, of those that logits stand for, of margins within their range.
 
-    def __init__(self, scores: Scores, low: float, high: float) -> None:
-        self.low, self.high = low, high
-        s = scores.of_positive()
+    Subclasses define ``_fit_units(scores, outcomes, weights)`` and ``_map_units(scores)``.
+    """
+
+    _state: ClassVar[Mapping[str, Field]] = {"range_": Numbers(("2",), ascending=True)}
+
+    def _fit(self, sample: CalibrationSample) -> None:
+        s = sample.scores.of_positive()
+        self.range_ = np.array([s.min(), s.max()])
+        self._fit_units(self._units(sample.scores), sample.outcomes(), sample.weights)
+
+    def _map(self, scores: Scores) -> FloatArray:
+        return self._map_units(self._units(scores))
+
+    def _units(self, scores: Scores) -> FloatArray:
+        s, (low, high) = scores.of_positive(), self.range_
         if scores.kind == "logit":
-            s = 0.5 + 0.5 * np.tanh(0.5 * s)
-        elif scores.kind == "margin":
-            s = np.clip((s - low) / (high - low), 0, 1) if high > low else np.full(s.shape, 0.5)
-        self.values = s
+            return np.asarray(0.5 + 0.5 * np.tanh(0.5 * s))
+        if scores.kind == "margin":
+            return np.clip((s - low) / (high - low), 0, 1) if high > low else np.full(s.shape, 0.5)
+        return s
 
-    @classmethod
-    def of(cls, scores: Scores) -> UnitScores:
-        """Of the scores that a calibrator is fitted to."""
-        s = scores.of_positive()
-        return cls(scores, float(s.min()), float(s.max()))
+    @abstractmethod
+    def _fit_units(self, u: FloatArray, o: FloatArray, w: FloatArray) -> None:
+        """Set fitted attributes, by scores in [0, 1], outcomes and weights."""
+
+    @abstractmethod
+    def _map_units(self, u: FloatArray) -> FloatArray:
+        """Probabilities of the second class, by scores in [0, 1]."""
 
 
 @dataclass(eq=False, repr=False)
-class HistogramBinning(BinaryCalibrator):
+class HistogramBinning(UnitMap):
     r"""Histogram binning: the frequency of the second class in the bin of the score.
 
     Parameters
@@ -108,31 +126,27 @@ class HistogramBinning(BinaryCalibrator):
     strategy: str = parameter("quantile", partial(check_choice, allowed=("uniform", "quantile", "i-max")))
 
     _state: ClassVar[Mapping[str, Field]] = {
-        "range_": Numbers(("2",), ascending=True),
+        **UnitMap._state,
         "edges_": Numbers(("B+1",), ascending=True),
         "counts_": Numbers(("B",), 0),
         "values_": Numbers(("B",), *PROBABILITIES),
     }
 
-    def _fit(self, sample: CalibrationSample) -> None:
-        units = UnitScores.of(sample.scores)
-        self.range_ = np.array([units.low, units.high])
-        edges = edges_for(units.values, sample.weights, self.n_bins, self.strategy)
-        count, positive = sums(edges, units.values, sample.weights, sample.outcomes())
+    def _fit_units(self, u: FloatArray, o: FloatArray, w: FloatArray) -> None:
+        edges = edges_for(u, w, self.n_bins, self.strategy)
+        self.counts_, positive = sums(edges, u, w, o)
         self.edges_ = np.array(edges.values)
-        self.counts_ = count
-        self.values_ = filled(self.edges_, count, positive)
+        self.values_ = filled(self.edges_, self.counts_, positive)
 
-    def _map(self, scores: Scores) -> FloatArray:
-        units = UnitScores(scores, float(self.range_[0]), float(self.range_[1]))
+    def _map_units(self, u: FloatArray) -> FloatArray:
         # What edges the fit made: rules make uniform or exact ones, and a user's are neither.
-        made = is_whole(self.n_bins) or isinstance(self.n_bins, str)
-        edges = Edges(self.edges_, made and self.strategy == "uniform", made and self.strategy != "uniform")
-        return np.asarray(self.values_[bin_of(edges, units.values)])
+        computed = is_whole(self.n_bins) or isinstance(self.n_bins, str)
+        edges = Edges(self.edges_, computed and self.strategy == "uniform", computed and self.strategy != "uniform")
+        return np.asarray(self.values_[bin_of(edges, u)])
 
 
 @dataclass(eq=False, repr=False)
-class BayesianBinning(BinaryCalibrator):
+class BayesianBinning(UnitMap):
     r"""Bayesian binning into quantiles (BBQ): histogram binnings of many sizes, averaged by their evidence.
 
     .. math:: P(1 \mid s) = \sum_M w_M\, \frac{m_{M,b} + \alpha_{M,b}}{n_{M,b} + N/B_M}, \qquad
@@ -179,53 +193,41 @@ class BayesianBinning(BinaryCalibrator):
     prior_size: float = parameter(2.0, check_positive)
 
     _state: ClassVar[Mapping[str, Field]] = {
-        "range_": Numbers(("2",), ascending=True),
+        **UnitMap._state,
         "n_bins_": Numbers(("M",), 1),
         "weights_": Numbers(("M",), *PROBABILITIES, total=1),
         "edges_": Several(Numbers(("B+1",), ascending=True)),
         "values_": Several(Numbers(("B",), *PROBABILITIES)),
     }
 
-    def _fit(self, sample: CalibrationSample) -> None:
-        from scipy.special import betaln
-
-        units = UnitScores.of(sample.scores)
-        self.range_ = np.array([units.low, units.high])
-        o, w = sample.outcomes(), sample.weights
-        n = min(sample.total, _LARGEST_SIZE)
+    def _fit_units(self, u: FloatArray, o: FloatArray, w: FloatArray) -> None:
+        n = min(float(w.sum()), _LARGEST_SIZE)
         root = np.cbrt(n)
-        sizes = np.arange(max(1, int(root / 10)), max(1, min(int(np.ceil(10 * root)), int(n))) + 1)
-        edges: list[FloatArray] = []
-        values: list[FloatArray] = []
-        evidence: list[float] = []
-        n_bins: list[int] = []
-        for size in sizes:
-            cuts = quantile_edges(units.values, w, int(size))
-            if edges and len(cuts.values) == len(edges[-1]) and np.array_equal(cuts.values, edges[-1]):
+        self.edges_, self.values_, evidence = list[FloatArray](), list[FloatArray](), list[float]()
+        for size in range(max(1, int(root / 10)), max(1, min(int(np.ceil(10 * root)), int(n))) + 1):
+            cuts = quantile_edges(u, w, size)
+            if self.edges_ and np.array_equal(cuts.values, self.edges_[-1]):
                 continue  # ties leave no room for more bins
-            count, positive = sums(cuts, units.values, w, o)
-            middle = cuts.centres
-            alpha = np.maximum(self.prior_size * middle / cuts.n_bins, 1e-12)
-            beta = np.maximum(self.prior_size * (1 - middle) / cuts.n_bins, 1e-12)
-            edges.append(np.array(cuts.values))
-            values.append((positive + alpha) / (count + alpha + beta))
+            count, positive = sums(cuts, u, w, o)
+            alpha, beta = (
+                np.maximum(self.prior_size * p / cuts.n_bins, 1e-12) for p in (cuts.centres, 1 - cuts.centres)
+            )
+            self.edges_.append(np.array(cuts.values))
+            self.values_.append((positive + alpha) / (count + alpha + beta))
             evidence.append(float((betaln(positive + alpha, count - positive + beta) - betaln(alpha, beta)).sum()))
-            n_bins.append(cuts.n_bins)
-        weight = np.exp(np.array(evidence) - max(evidence))
-        self.weights_ = weight / weight.sum()
-        self.n_bins_, self.edges_, self.values_ = np.array(n_bins), edges, values
+        self.weights_ = np.asarray(softmax(evidence))
+        self.n_bins_ = np.array([len(values) for values in self.values_])
 
     def _check_fitted(self) -> None:
         for i, (n, edges, values) in enumerate(zip(self.n_bins_, self.edges_, self.values_, strict=True)):
             if not n == len(values) == len(edges) - 1:
                 raise ValueError(f"model {i} must have {n} values between {n + 1} edges")
 
-    def _map(self, scores: Scores) -> FloatArray:
-        units = UnitScores(scores, float(self.range_[0]), float(self.range_[1]))
-        out = np.zeros(units.values.size)
+    def _map_units(self, u: FloatArray) -> FloatArray:
+        out = np.zeros(u.size)
         for weight, edges, values in zip(self.weights_, self.edges_, self.values_, strict=True):
             if weight > 1e-9:
-                out += weight * values[bin_of(Edges(edges, exact=True), units.values)]
+                out += weight * values[bin_of(Edges(edges, exact=True), u)]
         return out / float(self.weights_[self.weights_ > 1e-9].sum())
 
 
@@ -295,20 +297,16 @@ class ScalingBinning(BinaryCalibrator):
         n = sample.scores.n_rows
         first = np.zeros(n, dtype=bool)
         first[rng.permutation(n)[: min(max(1, round(self.fit_share * n)), max(n - 1, 1))]] = True
-        rest = ~first if n > 1 else first
-        values = sample.scores.values
-        scaler = clone(self.scaler) if self.scaler is not None else PlattScaling()
-        scaler.set_params(input=self.input, labels=list(sample.classes))
-        labels = np.asarray(sample.classes)[sample.codes]
-        self.scaler_ = scaler.fit(values[first], labels[first], sample_weight=sample.weights[first])
-        g, w = self.scaler_.predict_proba(values[rest])[:, 1], sample.weights[rest]
+        rest = sample.part(~first if n > 1 else first)
+        self.scaler_ = fitted_to(PlattScaling() if self.scaler is None else self.scaler, sample.part(first))
+        g, w = self.scaler_._probabilities_of(rest.scores)[:, 1], rest.weights
         edges = edges_for(g, w, self.n_bins, "quantile")
         count, total = sums(edges, g, w, g)
         self.edges_ = np.array(edges.values)
         self.values_ = filled(self.edges_, count, total)
 
     def _map(self, scores: Scores) -> FloatArray:
-        g = self.scaler_.predict_proba(scores.values)[:, 1]
+        g = self.scaler_._probabilities_of(scores)[:, 1]
         return np.asarray(self.values_[bin_of(Edges(self.edges_, exact=True), g)])
 
 
@@ -345,3 +343,44 @@ def filled(edges: FloatArray, count: FloatArray, total: FloatArray) -> FloatArra
     used = count > 0
     middle = (edges[:-1] + edges[1:]) / 2
     return np.asarray(np.interp(middle, middle[used], total[used] / count[used]))
+
+
+def informative_edges(values: FloatArray, weights: FloatArray, n_bins: int) -> Edges:
+    """At most ``n_bins`` bins of probabilities with the largest mutual information between bin and outcome.
+
+    Outcomes happen with the probabilities themselves, as in I-Max: edges need no labels. The optimum is exact, by
+    dynamic programming over distinct scores, where the published alternation may stop at a local one. An edge lies
+    where its two bins' means are equally far by Kullback-Leibler divergence, that alternation's own formula.
+    """
+    score, weight, _ = points(values, np.zeros_like(values), weights)
+    first = cells(weight, _MOST_POINTS)
+    w, v = (np.add.reduceat(x, first) for x in (weight, weight * score))
+    starts = _partition(w, v, min(n_bins, len(first)))
+    mean = np.clip(np.add.reduceat(v, starts) / np.add.reduceat(w, starts), _NOT_CERTAIN, 1 - _NOT_CERTAIN)
+    # The scores on either side of each edge.
+    left, right = score[first[starts[1:]] - 1], score[first[starts[1:]]]
+    up, down = np.diff(np.log(mean)), -np.diff(np.log1p(-mean))
+    edge = down / np.maximum(up + down, _NOT_CERTAIN)
+    edge = np.where((edge > left) & (edge < right), edge, (left + right) / 2)
+    return Edges(np.concatenate([[0.0], edge, [1.0]]), exact=True)
+
+
+def _partition(weight: FloatArray, happens: FloatArray, n_bins: int) -> IntArray:
+    """First points of the bins of least entropy of the outcome given the bin, times the weight."""
+    m = len(weight)
+    w, v = (np.concatenate([[0.0], np.cumsum(x)]) for x in (weight, happens))
+    w = np.maximum(w - w[:, None], 0.0)
+    v = np.clip(v - v[:, None], 0.0, w)
+    # Of the bin from point i up to point j.
+    cost = xlogy(w, w) - xlogy(v, v) - xlogy(w - v, w - v)
+    cost[np.tril_indices(m + 1)] = np.inf
+    best, before = cost[0], []
+    for _ in range(n_bins - 1):
+        through = best[:, None] + cost
+        before.append(through.argmin(axis=0))
+        best = through.min(axis=0)
+    out, end = [0], m
+    for last in reversed(before):
+        end = int(last[end])
+        out.insert(1, end)
+    return np.array(out)

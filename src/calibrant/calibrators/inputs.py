@@ -46,6 +46,10 @@ class Scores:
         """Number of classes: 2 for 1-D scores."""
         return 2 if self.values.ndim == 1 else int(self.values.shape[1])
 
+    def part(self, rows: AnyArray | slice) -> Scores:
+        """Some of the rows."""
+        return Scores(self.values[rows], self.kind)
+
     def of_positive(self) -> FloatArray:
         """One score a row, which grows with the second class: its probability, or the difference of two scores."""
         v = self.values
@@ -135,8 +139,7 @@ class CalibrationSample:
 
     def part(self, rows: AnyArray | slice) -> CalibrationSample:
         """Some of the rows."""
-        scores = Scores(self.scores.values[rows], self.scores.kind)
-        return CalibrationSample(scores, self.codes[rows], self.weights[rows], self.classes)
+        return CalibrationSample(self.scores.part(rows), self.codes[rows], self.weights[rows], self.classes)
 
     def outcomes(self) -> FloatArray:
         """1.0 where the second class was observed."""
@@ -153,19 +156,15 @@ def read_sample(
     with np.errstate(invalid="ignore"):  # labels beyond integers, which are refused below
         check_classification_targets(y)
     weights = _weights(sample_weight, values)
-    k = 1 if values.ndim == 1 else values.shape[1]
-    if k == 1:
-        classes = _two(y, labels)
-        order, codes, classes = _encoded(y, classes, None, 2)
+    if values.ndim == 1 or values.shape[1] == 1:
         values = values.reshape(-1)
+        order, codes, classes = _encoded(y, _two(y, labels), None, 2)
     else:
-        order, codes, classes = _encoded(y, labels, columns, k)
+        order, codes, classes = _encoded(y, labels, columns, values.shape[1])
     owner.order_ = order
     values = _of_kind(values if order is None else values[:, order], kind)
-    used = weights > 0
-    if not used.all():
-        values, codes, weights = values[used], codes[used], weights[used]
-    return CalibrationSample(Scores(values, kind), codes, weights, classes)
+    sample = CalibrationSample(Scores(values, kind), codes, weights, classes)
+    return sample if weights.all() else sample.part(weights > 0)
 
 
 def read_scores(owner: BaseEstimator, scores: Any, kind: str) -> Scores:
@@ -179,10 +178,7 @@ def read_scores(owner: BaseEstimator, scores: Any, kind: str) -> Scores:
 
 def _validated(owner: BaseEstimator, scores: Any, y: Any, *, fitting: bool) -> tuple[AnyArray, AnyArray]:
     """Finite numbers of one or two dimensions; remembers (fitting) or compares names and number of columns."""
-    if hasattr(scores, "detach") or type(scores).__module__.startswith(("pyarrow", "polars.series")):
-        scores = to_array(scores, "scores")[0]
-    if hasattr(y, "detach") or type(y).__module__.startswith(("pyarrow", "polars.series")):
-        y = to_array(y, "y")[0]
+    scores, y = _as_array(scores, "scores"), _as_array(y, "y")
     kinds = [np.float64, np.float32]
     about: dict[str, Any] = {"ensure_2d": False, "dtype": kinds, "reset": fitting, "ensure_all_finite": False}
     if fitting:
@@ -203,6 +199,12 @@ def _validated(owner: BaseEstimator, scores: Any, y: Any, *, fitting: bool) -> t
         _check_feature_names(owner, scores, reset=fitting)
         _check_n_features(owner, values, reset=fitting)
     return values, y
+
+
+def _as_array(values: Any, name: str) -> Any:
+    """Tensors and series that scikit-learn does not read, as arrays; others as they are."""
+    foreign = hasattr(values, "detach") or type(values).__module__.startswith(("pyarrow", "polars.series"))
+    return to_array(values, name)[0] if foreign else values
 
 
 def _finite(values: AnyArray, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -78,10 +79,8 @@ class VectorScaling(Calibrator):
         pull = _pull(z, sample, "auto" if isinstance(self.shrinkage, str) else 0.0)
         objective = VectorObjective(z, sample, strength, pull, free=bool(self.intercept))
         start = np.concatenate([_slope(sample, self.eps) * np.ones(k), np.zeros(k if self.intercept else 0)])
-        found = _minimised(objective, start).warn("VectorScaling")
-        self.coef_ = found.x[:k]
-        self.intercept_ = found.x[k:] - found.x[k:].mean() if self.intercept else np.zeros(k)
-        self.gradient_norm_, self.n_iter_ = found.gradient_norm, found.n_iter
+        x = self._keep(_minimised(objective, start))
+        self.coef_, self.intercept_ = x[:k], x[k:] - x[k:].mean() if self.intercept else np.zeros(k)
 
     def _probabilities(self, scores: Scores) -> FloatArray:
         return softmax(scores.logs(self.eps).astype(np.float64) * self.coef_ + self.intercept_)
@@ -161,12 +160,10 @@ class MatrixScaling(Calibrator):
             some = sample.part(part)
             start = _minimised(MatrixObjective(z[part], some, penalty, _pull(z[part], some, self._rows())), start).x
         objective = MatrixObjective(z, sample, penalty, _pull(z, sample, self._rows()))
-        found = _minimised(objective, start).warn(type(self).__name__)
-        w = found.x.reshape(k, k + 1)
+        w = self._keep(_minimised(objective, start)).reshape(k, k + 1)
         free = penalty.off == 0 and penalty.diagonal == 0
         self.coef_ = w[:, :-1] - w[:, :-1].mean(axis=0) if free else w[:, :-1]
         self.intercept_ = w[:, -1] - w[:, -1].mean()
-        self.gradient_norm_, self.n_iter_ = found.gradient_norm, found.n_iter
 
     def _probabilities(self, scores: Scores) -> FloatArray:
         return softmax(self._features(scores) @ self.coef_.T + self.intercept_)
@@ -272,57 +269,87 @@ class Quadratic:
         return out
 
 
-class _Softmax:
-    """Mean log-loss of a softmax whose logits are linear in the parameters, and a quadratic penalty."""
+class SoftmaxObjective(ABC):
+    """Mean log-loss of a softmax whose logits are linear in the parameters, and half a quadratic form of these.
+
+    ``pull`` is by how much weighted targets differ from what was observed; None: they are what was observed.
+    """
 
     def __init__(self, sample: CalibrationSample, pull: FloatArray | None) -> None:
-        self.codes, self.share = sample.codes, sample.weights / sample.total
-        self.rows = np.arange(len(self.codes))
-        self.k = sample.n_classes
-        #: By how much targets differ from what was observed, weighted; None: they are what was observed.
-        self.pull = pull
+        self.share, self.k = sample.weights / sample.total, sample.n_classes
+        self.own, self.pull = (np.arange(len(sample.codes)), sample.codes), pull
+        targets = np.zeros((len(sample.codes), self.k))
+        targets[self.own] = self.share
+        self.seen = self._gathered(targets if pull is None else targets + pull)
 
-    def observed(self) -> FloatArray:
-        """Weighted targets, (n, K)."""
-        out = np.zeros((len(self.codes), self.k))
-        out[self.rows, self.codes] = self.share
-        return out if self.pull is None else out + self.pull
+    @abstractmethod
+    def _logits(self, theta: FloatArray) -> FloatArray:
+        """Logits, (n, K)."""
 
-    def losses(self, logits: FloatArray) -> tuple[float, FloatArray]:
+    @abstractmethod
+    def _gathered(self, q: FloatArray) -> FloatArray:
+        """Sums over rows of (n, K) numbers times what parameters multiply."""
+
+    @abstractmethod
+    def _shrink(self, theta: FloatArray) -> FloatArray:
+        """Gradient of the penalty; the value is half its product with the parameters."""
+
+    @abstractmethod
+    def _hessian(self, p: FloatArray) -> FloatArray:
+        """Hessian of loss and penalty, by probabilities."""
+
+    @abstractmethod
+    def _diagonal(self, spread: FloatArray) -> FloatArray:
+        """Diagonal of the Hessian, by weighted variances of outcomes, (n, K)."""
+
+    def __call__(self, theta: FloatArray, curved: bool) -> tuple[float, FloatArray, FloatArray | None]:
+        """Value, gradient and, where asked for, Hessian."""
+        loss, p = self._losses(self._logits(theta))
+        shrink = self._shrink(theta)
+        gradient = self._gathered(p * self.share[:, None]) - self.seen + shrink
+        return loss + 0.5 * float(shrink @ theta), gradient, self._hessian(p) if curved else None
+
+    def product(self, theta: FloatArray) -> tuple[Callable[[FloatArray], FloatArray], FloatArray]:
+        """What multiplies with the Hessian, and its diagonal."""
+        p = self._losses(self._logits(theta))[1]
+
+        def times(v: FloatArray) -> FloatArray:
+            q = p * self._logits(v)
+            q -= p * q.sum(axis=1, keepdims=True)
+            q *= self.share[:, None]
+            return self._gathered(q) + self._shrink(v)
+
+        return times, self._diagonal(p * (1 - p) * self.share[:, None])
+
+    def _losses(self, logits: FloatArray) -> tuple[float, FloatArray]:
         """Mean log-loss, and probabilities in the place of logits."""
         logits -= logits.max(axis=1, keepdims=True)
-        own = logits[self.rows, self.codes]
+        own = logits[self.own]
         pulled = 0.0 if self.pull is None else float(np.vdot(self.pull, logits))
         p = np.exp(logits, out=logits)
         whole = p.sum(axis=1, keepdims=True)
         p /= whole
         return float(self.share @ (np.log(whole[:, 0]) - own)) - pulled, p
 
-    def bend(self, p: FloatArray, u: FloatArray) -> FloatArray:
-        """Derivative of weighted probabilities along a change u of the logits."""
-        q = p * u
-        q -= p * q.sum(axis=1, keepdims=True)
-        q *= self.share[:, None]
-        return q
 
-
-class MatrixObjective(_Softmax):
+class MatrixObjective(SoftmaxObjective):
     """For ``softmax(W [z, 1])``; parameters are W, (K, K + 1), row by row."""
 
     def __init__(self, z: FloatArray, sample: CalibrationSample, penalty: Quadratic, pull: FloatArray | None) -> None:
+        self.features, self.penalty = np.column_stack([z, np.ones(len(z))]), penalty
         super().__init__(sample, pull)
-        self.features = np.column_stack([z, np.ones(len(z))])
-        self.penalty = penalty
-        self.seen = self.observed().T @ self.features
 
-    def __call__(self, theta: FloatArray, curved: bool) -> tuple[float, FloatArray, FloatArray | None]:
-        """Value, gradient and, where asked for, Hessian."""
-        w = theta.reshape(self.k, -1)
-        loss, p = self.losses(self.features @ w.T)
-        shrink = self.penalty.gradient(w)
-        gradient = (p * self.share[:, None]).T @ self.features - self.seen + shrink
-        hessian = self._hessian(p) if curved else None
-        return loss + 0.5 * float((shrink * w).sum()), gradient.ravel(), hessian
+    def _matrix(self, theta: FloatArray) -> FloatArray:
+        return theta.reshape(self.k, -1)
+
+    def _logits(self, theta: FloatArray) -> FloatArray:
+        return np.asarray(self.features @ self._matrix(theta).T)
+
+    def _gathered(self, q: FloatArray) -> FloatArray:
+        return np.asarray((q.T @ self.features).ravel())
+
+    def _shrink(self, theta: FloatArray) -> FloatArray:
+        return self.penalty.gradient(self._matrix(theta)).ravel()
 
     def _hessian(self, p: FloatArray) -> FloatArray:
         # -Σ w (p_k f)(p_l f)ᵀ, and Σ w p_k f fᵀ in the blocks of the diagonal.
@@ -335,50 +362,30 @@ class MatrixObjective(_Softmax):
             out[block, block] += (weighted * p[:, c, None]).T @ weighted
         return np.asarray(out + self.penalty.hessian(self.k))
 
-    def product(self, theta: FloatArray) -> tuple[Callable[[FloatArray], FloatArray], FloatArray]:
-        """What multiplies with the Hessian, and its diagonal."""
-        p = self.losses(self.features @ theta.reshape(self.k, -1).T)[1]
-        shape = (self.k, self.features.shape[1])
-        diagonal = (p * (1 - p) * self.share[:, None]).T @ self.features**2 + self.penalty.scale(self.k)
-
-        def times(v: FloatArray) -> FloatArray:
-            m = v.reshape(shape)
-            bent = self.bend(p, self.features @ m.T).T @ self.features
-            return np.asarray((bent + self.penalty.gradient(m)).ravel())
-
-        return times, diagonal.ravel()
+    def _diagonal(self, spread: FloatArray) -> FloatArray:
+        return np.asarray((spread.T @ self.features**2 + self.penalty.scale(self.k)).ravel())
 
 
-class VectorObjective(_Softmax):
-    """For ``softmax(v z + b)``; parameters are v and, with an intercept, b; the penalty is half a quadratic form."""
+class VectorObjective(SoftmaxObjective):
+    """For ``softmax(v z + b)``; parameters are v and, with an intercept, b."""
 
     def __init__(
         self, z: FloatArray, sample: CalibrationSample, strength: float, pull: FloatArray | None, *, free: bool
     ) -> None:
-        super().__init__(sample, pull)
         self.z, self.free, self.strength = z, free, 2 * strength / z.shape[1]
-        self.seen = self._gathered(self.observed())
-
-    def _gathered(self, q: FloatArray) -> FloatArray:
-        """Sums of (n, K) numbers over rows, by parameter."""
-        slopes = np.einsum("ij,ij->j", q, self.z)
-        return np.concatenate([slopes, q.sum(axis=0)]) if self.free else slopes
+        super().__init__(sample, pull)
 
     def _logits(self, theta: FloatArray) -> FloatArray:
         k = self.k
         return np.asarray(self.z * theta[:k] + theta[k:] if self.free else self.z * theta)
 
+    def _gathered(self, q: FloatArray) -> FloatArray:
+        slopes = np.einsum("ij,ij->j", q, self.z)
+        return np.concatenate([slopes, q.sum(axis=0)]) if self.free else slopes
+
     def _shrink(self, theta: FloatArray) -> FloatArray:
         v = theta[: self.k]
         return np.asarray(self.strength * np.concatenate([v - v.mean(), theta[self.k :]]))
-
-    def __call__(self, theta: FloatArray, curved: bool) -> tuple[float, FloatArray, FloatArray | None]:
-        """Value, gradient and, where asked for, Hessian."""
-        loss, p = self.losses(self._logits(theta))
-        shrink = self._shrink(theta)
-        gradient = self._gathered(p * self.share[:, None]) - self.seen + shrink
-        hessian = self._hessian(p) if curved else None
-        return loss + 0.5 * float(shrink @ theta), gradient, hessian
 
     def _hessian(self, p: FloatArray) -> FloatArray:
         k, z = self.k, self.z
@@ -396,17 +403,9 @@ class VectorObjective(_Softmax):
             out[k + at, k + at] += weighted.sum(axis=0) + self.strength
         return np.asarray(out)
 
-    def product(self, theta: FloatArray) -> tuple[Callable[[FloatArray], FloatArray], FloatArray]:
-        """What multiplies with the Hessian, and its diagonal."""
-        p = self.losses(self._logits(theta))[1]
-        spread = p * (1 - p) * self.share[:, None]
+    def _diagonal(self, spread: FloatArray) -> FloatArray:
         slopes = np.einsum("ij,ij,ij->j", spread, self.z, self.z)
-        diagonal = np.concatenate([slopes, spread.sum(axis=0)]) if self.free else slopes
-
-        def times(v: FloatArray) -> FloatArray:
-            return self._gathered(self.bend(p, self._logits(v))) + self._shrink(v)
-
-        return times, diagonal + self.strength
+        return np.asarray((np.concatenate([slopes, spread.sum(axis=0)]) if self.free else slopes) + self.strength)
 
 
 def _pull(z: FloatArray, sample: CalibrationSample, rows: float | str) -> FloatArray | None:
@@ -420,7 +419,7 @@ def _pull(z: FloatArray, sample: CalibrationSample, rows: float | str) -> FloatA
     return out
 
 
-def _minimised(objective: MatrixObjective | VectorObjective, start: FloatArray) -> Solution:
+def _minimised(objective: SoftmaxObjective, start: FloatArray) -> Solution:
     return minimise(objective, start) if len(start) <= _NEWTON else minimise_large(objective, start)
 
 

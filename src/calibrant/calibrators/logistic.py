@@ -1,26 +1,100 @@
-"""Maps fitted by logistic likelihood: Platt scaling, beta calibration, and a quadratic map of the log odds."""
+"""Maps fitted by logistic likelihood, with normal posteriors: Platt scaling, beta calibration, a quadratic map."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import ndtri
+from sklearn.utils.validation import check_is_fitted
 
-from ..data.checks import check_bool, check_choice
+from ..data.checks import check_bool, check_choice, check_level
 from ..data.types import FloatArray
 from ..sums.logistic_fit import expit
-from .base import parameter
-from .inputs import CalibrationSample, Scores
-from .laplace_map import LaplaceMap, covariance_field
-from .newton import Solution, minimise, part_of, sigmoid_objective
-from .prior import shrunk
-from .saved_state import PROBABILITIES, STEPS, Field, Number, Numbers
+from .base import EPS, BinaryCalibrator, check_eps, needs_fitted, parameter
+from .inputs import CalibrationSample, Scores, read_scores
+from .newton import MANY, Objective, Solution, minimise_over_rows, sigmoid_objective
+from .prior import check_shrinkage, effective_rows, shrunk
+from .saved_state import PROBABILITIES, STEPS, Field, Later, Number, Numbers
 
+#: Information that is none, and what is added to correlations: where rows say nothing the interval is all of [0, 1].
+_NOTHING, _SINGULAR = 1e-100, 1e-12
 #: Spread, as a share of the largest score, that is rounding.
 _ROUNDING = 8 * np.finfo(np.float64).eps
+
+
+def covariance_field(size: str) -> Later:
+    """What ``covariance_`` is."""
+    return Later(Numbers((size, size)))
+
+
+@dataclass(eq=False, repr=False)
+class LaplaceMap(BinaryCalibrator):
+    r"""A map ``σ(v · β)`` with v the columns of a score, and a normal posterior of β around the fit.
+
+    Subclasses define ``_design(scores)``, the columns (n, p), and ``_coefficients()``, (p,).
+    """
+
+    _: KW_ONLY
+    shrinkage: float | str = parameter("auto", check_shrinkage)
+    eps: float = parameter(EPS, check_eps)
+
+    @abstractmethod
+    def _design(self, scores: Scores) -> FloatArray:
+        """Columns that the coefficients multiply."""
+
+    @abstractmethod
+    def _coefficients(self) -> FloatArray:
+        """Coefficients of the columns."""
+
+    def _map(self, scores: Scores) -> FloatArray:
+        return expit(self._design(scores) @ self._coefficients())
+
+    def _measure(
+        self,
+        sample: CalibrationSample,
+        *,
+        free: FloatArray | None = None,
+        penalty: FloatArray | float = 0.0,
+        shrinkage: float | str | None = None,
+    ) -> None:
+        """Set ``covariance_``; of coefficients that are combinations ``free @ θ``, and with a normal prior's precision.
+
+        The rows of the weak prior (``shrinkage``, by default the calibrator's) count among the others, and relative
+        weights as their effective number.
+        """
+        columns, w = self._design(sample.scores), sample.weights
+        p = expit(columns @ self._coefficients())
+        rows = effective_rows(self.shrinkage if shrinkage is None else shrinkage, sample)
+        mass = rows * (w / w.sum()) * p * (1 - p)
+        precision = (columns * mass[:, None]).T @ columns + penalty
+        if free is None:
+            free = np.eye(len(precision))
+        inner = free.T @ precision @ free + _NOTHING * np.eye(free.shape[1])
+        scale = np.sqrt(np.diag(inner))
+        scales = np.outer(scale, scale)
+        inverse = np.linalg.inv(inner / scales + _SINGULAR * np.eye(len(scale))) / scales
+        self.covariance_ = np.asarray(free @ inverse @ free.T)
+
+    @needs_fitted("covariance_")
+    def predict_interval(self, scores: Any, level: float = 0.95) -> FloatArray:
+        """Ends of the map's central interval at each row, (n, 2): probabilities of the second class.
+
+        The posterior of the coefficients is taken as normal around the fit, with the information of the rows there
+        (Laplace's approximation): it says what the rows leave open among maps of this family, and nothing about a truth
+        outside it (``benchmarks/coverage/map_intervals.md``). Not there for calibrators that earlier versions saved.
+        """
+        check_is_fitted(self)
+        width = float(ndtri(0.5 + check_level(level) / 2))
+        columns = self._design(read_scores(self, scores, self.input))
+        middle = columns @ self._coefficients()
+        variance = np.einsum("ij,jk,ik->i", columns, np.asarray(self.covariance_), columns)
+        half = width * np.sqrt(np.maximum(variance, 0.0))
+        return expit(np.column_stack([middle - half, middle + half]))
 
 
 @dataclass(eq=False, repr=False)
@@ -117,10 +191,9 @@ class PlattScaling(LaplaceMap):
         if self.solver == "closed-form":
             found = _of_normal_scores(columns, targets, w, _ROUNDING * float(np.abs(z).max()) / scale)
         else:
-            found = _fit_columns(columns, shrunk(targets, sample, self.shrinkage, self.eps), w, "PlattScaling")
-        self.coef_ = float(found.x[0] / scale)
-        self.intercept_ = float(found.x[1] - found.x[0] * centre / scale)
-        self.gradient_norm_, self.n_iter_ = found.gradient_norm, found.n_iter
+            found = fit_logistic(columns, shrunk(targets, sample, self.shrinkage, self.eps), w)
+        slope, level = self._keep(found, warn=self.solver != "closed-form")
+        self.coef_, self.intercept_ = float(slope / scale), float(level - slope * centre / scale)
         self._measure(sample, shrinkage=0 if self.solver == "closed-form" else None)
 
     def _design(self, scores: Scores) -> FloatArray:
@@ -129,9 +202,6 @@ class PlattScaling(LaplaceMap):
 
     def _coefficients(self) -> FloatArray:
         return np.array([self.coef_, self.intercept_])
-
-    def _map(self, scores: Scores) -> FloatArray:
-        return expit(self.coef_ * scores.log_odds(self.eps) + self.intercept_)
 
 
 @dataclass(eq=False, repr=False)
@@ -199,17 +269,13 @@ class BetaCalibration(LaplaceMap):
             up, down = up + np.log(2), down + np.log(2)
         # Logit = a·up - b·down + c with up = log s, down = log(1 - s).
         shapes = [up - down] if same else [up, -down]
-        columns = np.column_stack([*shapes, *([np.ones_like(o)] if free else [])])
-        lower = np.concatenate([np.zeros(len(shapes)), np.full(1 if free else 0, -np.inf)])
-        start = np.concatenate([np.ones(len(shapes)), np.zeros(1 if free else 0)])
-        part = part_of(len(o))
-        if part is not None:
-            start = minimise(sigmoid_objective(columns[part], o[part], w[part]), start, lower).x
-        found = minimise(sigmoid_objective(columns, o, w), start, lower).warn("BetaCalibration")
-        self.a_, self.b_ = float(found.x[0]), float(found.x[len(shapes) - 1])
-        self.c_ = float(found.x[-1]) if free else float((self.a_ - self.b_) * np.log(2))
+        columns = np.column_stack([*shapes, np.ones_like(o)] if free else shapes)
+        start = np.array([1.0] * len(shapes) + [0.0] * free)
+        lower = np.array([0.0] * len(shapes) + [-np.inf] * free)
+        x = self._keep(fit_logistic(columns, o, w, start, lower))
+        self.a_, self.b_ = float(x[0]), float(x[len(shapes) - 1])
+        self.c_ = float(x[-1]) if free else float((self.a_ - self.b_) * np.log(2))
         self.m_ = _crossing(self.a_, self.b_, self.c_)
-        self.gradient_norm_, self.n_iter_ = found.gradient_norm, found.n_iter
         one, half = np.eye(3), np.log(2)
         ties = {
             "abm": one,
@@ -234,10 +300,6 @@ class BetaCalibration(LaplaceMap):
             return -np.logaddexp(0, -z), -np.logaddexp(0, z)
         p = np.clip(v.astype(np.float64), self.eps, 1 - self.eps)
         return (np.log(p), np.log1p(-p)) if p.ndim == 1 else (np.log(p[:, 1]), np.log(p[:, 0]))
-
-    def _map(self, scores: Scores) -> FloatArray:
-        up, down = self._columns(scores)
-        return expit(self.a_ * up - self.b_ * down + self.c_)
 
 
 class QuadraticLogit(LaplaceMap):
@@ -291,12 +353,10 @@ class QuadraticLogit(LaplaceMap):
         o = shrunk(sample.outcomes(), sample, self.shrinkage, self.eps)
         centre, scale = standard(z, w)
         u = (z - centre) / scale
-        found = _fit_columns(np.column_stack([np.ones_like(u), u, u**2]), o, w, "QuadraticLogit")
-        a, b, c = found.x
+        a, b, c = self._keep(fit_logistic(np.column_stack([np.ones_like(u), u, u**2]), o, w))
         # Of u back to z.
         self.coef_ = np.array([b / scale - 2 * c * centre / scale**2, c / scale**2])
         self.intercept_ = float(a - b * centre / scale + c * (centre / scale) ** 2)
-        self.gradient_norm_, self.n_iter_ = found.gradient_norm, found.n_iter
         self._measure(sample)
 
     def _design(self, scores: Scores) -> FloatArray:
@@ -306,17 +366,24 @@ class QuadraticLogit(LaplaceMap):
     def _coefficients(self) -> FloatArray:
         return np.array([self.intercept_, *self.coef_])
 
-    def _map(self, scores: Scores) -> FloatArray:
-        z = scores.log_odds(self.eps)
-        return expit(self.intercept_ + self.coef_[0] * z + self.coef_[1] * z**2)
 
+def fit_logistic(
+    columns: FloatArray,
+    targets: FloatArray,
+    weights: FloatArray,
+    start: FloatArray | None = None,
+    lower: FloatArray | None = None,
+    *,
+    penalty: FloatArray | None = None,
+    many: int = MANY,
+) -> Solution:
+    """Coefficients of columns, of least mean log-loss and penalty."""
 
-def _fit_columns(columns: FloatArray, targets: FloatArray, weights: FloatArray, name: str) -> Solution:
-    start: FloatArray = np.zeros(columns.shape[1])
-    part = part_of(len(targets))
-    if part is not None:
-        start = minimise(sigmoid_objective(columns[part], targets[part], weights[part]), start).x
-    return minimise(sigmoid_objective(columns, targets, weights), start).warn(name)
+    def objective(rows: slice) -> Objective:
+        return sigmoid_objective(columns[rows], targets[rows], weights[rows], penalty=penalty)
+
+    start = np.zeros(columns.shape[1]) if start is None else start
+    return minimise_over_rows(objective, len(targets), start, lower, many)
 
 
 def _of_normal_scores(columns: FloatArray, targets: FloatArray, weights: FloatArray, rounding: float) -> Solution:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -13,18 +15,27 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, _routi
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _check_y, check_is_fitted, has_fit_parameter
 
-from ..data.checks import check_bool, check_choice
+from ..data.checks import check_bool, check_choice, check_type
 from ..data.progress import counted, working
 from ..data.types import AnyArray, FloatArray
-from .base import BinaryCalibrator, Calibrator, rule_of
+from .base import Calibrator, check_parameters, parameter, rule_of
+from .combined import Mixture
 from .inputs import read_sample, read_scores
-from .mixture import Mixture
+from .multiclass import for_classes
 from .select import AutoCalibrator
-from .wrappers import OneVsRest
-
-RESPONSES = ("auto", "predict_proba", "decision_function")
 
 
+def _check_calibrator(name: str, value: Any) -> None:
+    if not (isinstance(value, str) and value == "auto"):
+        check_type(name, value, Calibrator, "'auto' or a calibrator such as PlattScaling()")
+
+
+def _check_cv(name: str, value: Any) -> None:
+    if isinstance(value, str):
+        check_choice(name, value, ("prefit", "holdout"), instead="an int, a splitter or ")
+
+
+@dataclass(eq=False, repr=False)
 class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """A classifier whose probabilities are calibrated.
 
@@ -82,22 +93,13 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
     ((2, 2), 5)
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        calibrator: Any = "auto",
-        *,
-        cv: Any = 5,
-        ensemble: bool = True,
-        response: str = "auto",
-        random_state: Any = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.calibrator = calibrator
-        self.cv = cv
-        self.ensemble = ensemble
-        self.response = response
-        self.random_state = random_state
+    estimator: Any
+    calibrator: Any = parameter("auto", _check_calibrator)
+    _: KW_ONLY
+    cv: Any = parameter(5, _check_cv)
+    ensemble: bool = parameter(True, check_bool)
+    response: str = parameter("auto", partial(check_choice, allowed=("auto", "predict_proba", "decision_function")))
+    random_state: Any = 0
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
         """Fit classifier and calibrator.
@@ -111,7 +113,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         **fit_params
             For the classifier.
         """
-        self._check()
+        check_parameters(self)
         X, y = indexable(X, y)
         y = _check_y(y)
         check_classification_targets(y)
@@ -134,17 +136,6 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
             if hasattr(self.pairs_[0][0], name):
                 setattr(self, name, getattr(self.pairs_[0][0], name))
         return self
-
-    def _check(self) -> None:
-        check_choice("response", self.response, RESPONSES)
-        automatic = isinstance(self.calibrator, str) and self.calibrator == "auto"
-        if not (automatic or isinstance(self.calibrator, Calibrator)):
-            raise TypeError(
-                f"calibrator must be 'auto' or a calibrator such as PlattScaling(); got {self.calibrator!r}"
-            )
-        if isinstance(self.cv, str) and self.cv not in ("prefit", "holdout"):
-            raise ValueError(f"cv must be an int, a splitter, 'prefit' or 'holdout'; got {self.cv!r}")
-        check_bool("ensemble", self.ensemble)
 
     def _routed(self, weights: Any, fit_params: dict[str, Any]) -> dict[str, Any]:
         """What the classifier's ``fit`` is given."""
@@ -212,8 +203,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
     def _for_kind(self, kind: str, scores: FloatArray) -> Calibrator:
         """The calibrator, told what scores are and which column is whose."""
         one = AutoCalibrator() if isinstance(self.calibrator, str) else clone(self.calibrator)
-        if isinstance(one, BinaryCalibrator) and scores.ndim == 2 and scores.shape[1] > 2:
-            one = OneVsRest(one)
+        one = for_classes(one, 2 if scores.ndim == 1 else scores.shape[1])
         settings: dict[str, Any] = {"labels": self.classes_.tolist()}
         # A calibrator that was told to read probabilities as logits, or so, is left to it.
         if one.input == "probability":
@@ -234,17 +224,17 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         """What maps scores of one classifier; see the attributes of the class."""
         check_is_fitted(self)
         fitted = [one for _, one in self.pairs_]
-        return fitted[0] if len(fitted) == 1 else Mixture._of_fitted(fitted)
+        return fitted[0] if len(fitted) == 1 else Mixture._from_fitted(fitted)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Calibrated probabilities, (n, K)."""
         check_is_fitted(self)
-        said = [
+        members = [
             (one, read_scores(one, self._scores(model, X)[0], one.input), one._from_features(X))
             for model, one in self.pairs_
         ]
-        rule = rule_of([one for one, _, _ in said])
-        return rule._merged(said, np.full(len(said), 1 / len(said)))
+        rule = rule_of([one for one, _, _ in members])
+        return rule._merged(members, np.full(len(members), 1 / len(members)))
 
     def predict(self, X: Any) -> AnyArray:
         """Most probable class of each row."""

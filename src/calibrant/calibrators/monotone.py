@@ -9,12 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import betaincinv
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..data.checks import check_bool, check_choice, check_level, check_number
-from ..data.types import AnyArray, FloatArray, IntArray
-from .base import BinaryCalibrator, Said, parameter
+from ..data.types import FloatArray, IntArray
+from .base import BinaryCalibrator, FittedWithScores, needs_fitted, parameter
 from .inputs import CalibrationSample, Scores, read_scores
 from .saved_state import PROBABILITIES, Field, Later, Numbers
 
@@ -117,7 +116,7 @@ class IsotonicCalibrator(Knots):
         keep = np.unique(np.concatenate([first, last]))
         self.scores_, self.values_ = s[keep], value[keep]
 
-    @available_if(lambda self: getattr(self, "cells_", True) is not None)  # type: ignore[untyped-decorator]  # scikit-learn's
+    @needs_fitted("cells_")
     def predict_interval(self, scores: Any, level: float = 0.95) -> FloatArray:
         r"""An interval for the truth at each row, (n, 2), that holds at its level for every truth that rises.
 
@@ -140,8 +139,8 @@ class IsotonicCalibrator(Knots):
         low = _least(positive[below] - positive[a], weight[below] - weight[a], error)
         mass = weight[b] - weight[above]
         high = 1 - _least(mass - (positive[b] - positive[above]), mass, error)
-        said = np.clip(self._map(read), 0, 1)
-        return np.column_stack([np.minimum(said, low), np.maximum(said, high)])
+        mapped = np.clip(self._map(read), 0, 1)
+        return np.column_stack([np.minimum(mapped, low), np.maximum(mapped, high)])
 
     @staticmethod
     def _pools(weight: FloatArray, positive: FloatArray) -> tuple[FloatArray, IntArray]:
@@ -264,20 +263,16 @@ class VennAbers(BinaryCalibrator):
         if (self.lower_ > self.upper_ + 1e-9).any():
             raise ValueError("lower_ must not be above upper_")
 
-    def _position(self, scores: Scores) -> AnyArray:
-        """Even: between scores, odd: on one."""
-        s = scores.of_positive()
-        left = np.searchsorted(self.scores_, s, side="left")
-        on = np.searchsorted(self.scores_, s, side="right") > left
-        return np.asarray(2 * left + on)
-
     def predict_interval(self, scores: Any) -> FloatArray:
         """p₀ and p₁ of each row, (n, 2): probabilities of the second class."""
         check_is_fitted(self)
         return self._ends(read_scores(self, scores, self.input))
 
     def _ends(self, scores: Scores) -> FloatArray:
-        at = self._position(scores)
+        s = scores.of_positive()
+        left = np.searchsorted(self.scores_, s, side="left")
+        on = np.searchsorted(self.scores_, s, side="right") > left
+        at = 2 * left + on  # even: between scores, odd: on one
         return np.column_stack([self.lower_[at], self.upper_[at]])
 
     @property
@@ -288,17 +283,16 @@ class VennAbers(BinaryCalibrator):
     _draws_interval: ClassVar[bool] = True
 
     @classmethod
-    def _merged(cls, said: Said, weights: FloatArray) -> FloatArray:
+    def _merged(cls, members: FittedWithScores, weights: FloatArray) -> FloatArray:
         """Probabilities (n, 2) by geometric means of p₁ and of 1 - p₀."""
-        ends = [one._ends(scores) for one, scores, _ in said]
+        ends = [one._ends(scores) for one, scores, _ in members]
         with np.errstate(divide="ignore"):  # an end may be 0: so is its geometric mean
             up = np.exp(sum(w * np.log(p[:, 1]) for w, p in zip(weights, ends, strict=True)))
             down = np.exp(sum(w * np.log1p(-p[:, 0]) for w, p in zip(weights, ends, strict=True)))
         return np.asarray(np.column_stack([down, up]) / (down + up)[:, None])
 
     def _map(self, scores: Scores) -> FloatArray:
-        at = self._position(scores)
-        p0, p1 = self.lower_[at], self.upper_[at]
+        p0, p1 = self._ends(scores).T
         return np.asarray(p1 / (1 - p0 + p1))
 
 

@@ -60,7 +60,7 @@ class Solution:
                 f"{self.gradient_norm:.2g}. If classes are separated by their scores the optimum lies at infinity: "
                 "add a penalty or rows, smooth labels, or fit fewer parameters, as TemperatureScaling does",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
         return self
 
@@ -186,9 +186,17 @@ def _conjugate_gradients(
 
 
 def sigmoid_objective(
-    columns: FloatArray, targets: FloatArray, weights: FloatArray, offset: FloatArray | float = 0.0
+    columns: FloatArray,
+    targets: FloatArray,
+    weights: FloatArray,
+    *,
+    offset: FloatArray | float = 0.0,
+    penalty: FloatArray | None = None,
 ) -> WithHessian:
-    """Mean weighted log-loss of ``σ(columns @ θ + offset)`` against targets in [0, 1]."""
+    """Mean weighted log-loss of ``σ(columns @ θ + offset)`` against targets in [0, 1], and half a quadratic form of θ.
+
+    ``penalty`` is the form's matrix.
+    """
     share = weights / weights.sum()
 
     def objective(theta: FloatArray, curved: bool) -> tuple[float, FloatArray, FloatArray | None]:
@@ -199,15 +207,33 @@ def sigmoid_objective(
         p = np.where(z >= 0, 1.0, e) / (1 + e)
         gradient = columns.T @ (share * (p - targets))
         hessian = (columns * (share * p * (1 - p))[:, None]).T @ columns if curved else None
+        if penalty is not None:
+            pull = penalty @ theta
+            value, gradient = value + 0.5 * float(pull @ theta), gradient + pull
+            hessian = None if hessian is None else hessian + penalty
         return value, np.asarray(gradient), hessian
 
     return objective
 
 
 #: Rows from which a part of them finds where Newton's method starts, of cheap and of dear passes; rows of that part.
-_MANY, MANY_DEAR, _PART = 20_000, 10_000, 4_000
+MANY, MANY_DEAR, _PART = 20_000, 10_000, 4_000
 
 
-def part_of(n: int, many: int = _MANY) -> slice | None:
+def part_of(n: int, many: int = MANY) -> slice | None:
     """Rows, spread evenly, that find a start: with it, whole passes are few. None where rows are few."""
     return slice(None, None, n // _PART) if n > many else None
+
+
+def minimise_over_rows(
+    objective: Callable[[slice], Objective],
+    n: int,
+    start: FloatArray,
+    lower: FloatArray | None = None,
+    many: int = MANY,
+) -> Solution:
+    """Minimise a mean over n rows, ``objective(rows)``: of many rows a part finds where to start."""
+    part = part_of(n, many)
+    if part is not None:
+        start = minimise(objective(part), start, lower).x
+    return minimise(objective(slice(None)), start, lower)

@@ -11,27 +11,29 @@ import numpy as np
 from sklearn.base import clone
 
 from ..data import notebook
-from ..data.checks import check_choice, check_int
+from ..data.checks import check_choice, check_int, check_names, check_type
 from ..data.predictions import Predictions
 from ..data.public_function import verb
 from ..data.result import Table, one_line
-from ..data.types import FloatArray
+from ..data.types import FloatArray, Label
+from ..data.weights import ones_or
+from ..measure.streaming import Accumulator
+from ..measure.sums_by_class import ProblemSums
 from .base import BinaryCalibrator, Calibrator, parameter
 from .choosing import AVERAGE, Choosing
-from .crossval import GOALS, RULES, fit_quietly, folds_of
+from .combined import Composed
+from .crossval import GOALS, RULES, fit_quietly, folds_of, predict_held_out
 from .gaussian_process import GaussianProcessCalibrator
 from .histogram import BayesianBinning, HistogramBinning, ScalingBinning
-from .identity import Identity
 from .inputs import CalibrationSample, Scores, read_sample
 from .linear import DirichletCalibration, MatrixScaling, VectorScaling
 from .logistic import BetaCalibration, PlattScaling, QuadraticLogit
 from .monotone import IsotonicCalibrator, RocHullCalibrator, VennAbers
+from .multiclass import OneVsRest, for_classes
 from .near_isotonic import NearIsotonic
-from .ordered import OrderPreserving
 from .saved_state import Field, Fitted, Plain, Several
-from .spline import CurveCalibrator, SplineCalibrator
-from .temperature import EnsembleTemperatureScaling, TemperatureScaling
-from .wrappers import Composed, OneVsRest
+from .spline import CurveCalibrator, OrderPreserving, SplineCalibrator
+from .temperature import EnsembleTemperatureScaling, Identity, TemperatureScaling
 
 #: Why a rule chose what it chose, in words.
 _WHY = {
@@ -77,13 +79,13 @@ def table_text(chosen: str, table: list[dict[str, Any]]) -> str:
     width = max(len(row["name"]) for row in table)
     lines = [
         f"  {row['name']:<{width}}  loss {row['loss']:.4f}  +{row['difference']:.4f} (se {row['se']:.4f})"
-        f"  accuracy {row['accuracy']:.4f}{_said_of(row)}"
+        f"  accuracy {row['accuracy']:.4f}{_remarks(row)}"
         for row in table
     ]
     return "\n".join([f"chosen: {chosen}", *lines])
 
 
-def _said_of(row: Mapping[str, Any]) -> str:
+def _remarks(row: Mapping[str, Any]) -> str:
     weight = f"  weight {row['weight']:.2f}" if row.get("weight") else ""
     return weight + ("  chosen" if row["chosen"] else "")
 
@@ -156,8 +158,7 @@ def named_calibrator(name: str, n_classes: int) -> Calibrator:
     """
     if name not in NAMED:
         raise ValueError(f"the name of a calibrator must be one of {', '.join(NAMED)}; got {name!r}")
-    one = NAMED[name]()
-    return OneVsRest(one) if n_classes > 2 and isinstance(one, BinaryCalibrator) else one
+    return for_classes(NAMED[name](), n_classes)
 
 
 @verb()
@@ -227,7 +228,7 @@ def select_calibrator(
     check_choice("goal", goal, GOALS)
     check_choice("rule", rule, (*RULES, AVERAGE))
     check_int("cv", cv, 2)
-    sample = judged_sample(scores, y, sample_weight, input, labels)
+    sample = as_sample(scores, y, sample_weight, input, labels)
     return _selected(Choosing(cv, goal, rule, random_state), sample, candidates_for(sample, candidates), nested=nested)
 
 
@@ -238,12 +239,10 @@ def _selected(
     fitted = fit_quietly(one, sample)
     if not nested:
         return Selection(name, fitted, table, float("nan"))
-    p = np.empty((sample.scores.n_rows, sample.n_classes))
-    for train, test in folds_of(sample.codes, choosing.cv, choosing.random_state):
-        part = sample.part(train)
-        inner = choosing.among(tried, part)[1]
-        p[test] = fit_quietly(inner, part)._probabilities_of(sample.part(test).scores)
-    return Selection(name, fitted, table, choosing.loss_of(p, sample))
+    folds = folds_of(sample.codes, choosing.cv, choosing.random_state)
+    parts = [sample.part(train) for train, _ in folds]
+    fits = [fit_quietly(choosing.among(tried, part)[1], part) for part in parts]
+    return Selection(name, fitted, table, choosing.loss_of(predict_held_out(fits, sample, folds), sample))
 
 
 @dataclass(eq=False, repr=False)
@@ -319,14 +318,8 @@ class AutoCalibrator(Calibrator):
         if not hasattr(self, "chosen_"):
             return str(super().__repr__(N_CHAR_MAX))
         row = next(row for row in self.table_ if row["chosen"])
-        weight = {"weight": row["weight"]} if "weight" in row else {}
-        about = {
-            "chosen": self.chosen_,
-            **weight,
-            "loss": row["loss"],
-            "goal": self.goal,
-            "candidates": len(self.table_),
-        }
+        about = {"chosen": self.chosen_} | ({"weight": row["weight"]} if "weight" in row else {})
+        about |= {"loss": row["loss"], "goal": self.goal, "candidates": len(self.table_)}
         return one_line("AutoCalibrator", about.items())
 
     def __str__(self) -> str:
@@ -368,7 +361,7 @@ class AutoCalibrator(Calibrator):
         return self.calibrator_._probabilities_of(scores)
 
 
-def judged_sample(scores: Any, y: Any, sample_weight: Any, input: str, labels: Any) -> CalibrationSample:
+def as_sample(scores: Any, y: Any, sample_weight: Any, input: str, labels: Any) -> CalibrationSample:
     """Scores and labels as they are before any calibrator; Predictions stand for everything."""
     if not isinstance(scores, Predictions):
         return read_sample(Identity(), scores, y, sample_weight, input, labels)
@@ -387,13 +380,77 @@ def candidates_for(sample: CalibrationSample, candidates: Mapping[str, Calibrato
     """Candidates ready for a sample: the default ones, or those given, judged, with its labels and kind of scores."""
     if candidates is None:
         tried = default_candidates(sample.n_classes, sample.scores.kind)
-    elif not isinstance(candidates, Mapping) or not candidates:
-        raise TypeError(f"candidates must be a mapping of names to calibrators, not empty; got {candidates!r}")
     else:
-        for name, one in candidates.items():
-            if not isinstance(one, Calibrator):
-                raise TypeError(f"candidates must be calibrators; {name!r} is {one!r}")
-        many = sample.n_classes > 2
-        tried = {k: OneVsRest(c) if many and isinstance(c, BinaryCalibrator) else c for k, c in candidates.items()}
+        given = check_names("candidates", candidates, Calibrator, "calibrators")
+        tried = {name: for_classes(one, sample.n_classes) for name, one in given.items()}
     classes = list(sample.classes)
     return {k: clone(c).set_params(input=sample.scores.kind, labels=classes) for k, c in tried.items()}
+
+
+def fit_sums(sums: Accumulator, *, calibrator: str | Calibrator) -> Calibrator:
+    """See :meth:`calibrant.Accumulator.fit`."""
+    sums.required()
+    one = next((p for p in sums.problems.values() if p.fine is not None and p.label is not None), None)
+    classes = sums.classes if one is None or len(sums.classes) == 2 else (0, 1)
+    chosen = named_calibrator(calibrator, len(classes)) if isinstance(calibrator, str) else calibrator
+    check_type("calibrator", chosen, Calibrator, "a calibrator such as PlattScaling(), or its name")
+    if chosen.input != "probability":
+        raise ValueError(f"calibrator must take probabilities, which sums are of; got input={chosen.input!r}")
+    if chosen._parts_rows:
+        raise TypeError(
+            f"{chosen!r} parts the rows into folds or halves, and sums have none: fit(scores, y) takes rows"
+        )
+    if isinstance(chosen, OneVsRest) and len(sums.classes) > 2:
+        return _fit_one_vs_rest(chosen, sums)
+    if len(classes) > 2 and isinstance(chosen, BinaryCalibrator):
+        raise ValueError(f"{chosen!r} is for two classes, and these sums have {len(classes)}: OneVsRest({chosen!r})")
+    if len(classes) > 2:
+        raise TypeError(
+            f"{chosen!r} of {len(classes)} classes needs the rows, whose probabilities go together: sums have each "
+            "class against the rest, which OneVsRest(...) is fitted to"
+        )
+    return _fit_two(chosen, sums, one or sums.class_sums[sums.classes[1]], classes)
+
+
+def _fit_two(chosen: Calibrator, sums: Accumulator, one: ProblemSums, classes: tuple[Label, ...]) -> Calibrator:
+    """Fit to the scores of one of two classes, in the shape that was added."""
+    rows = _rows_of(one)
+    scores, outcomes = rows.scores.values, rows.codes
+    if classes != sums.classes:  # one of many classes, or not
+        names, columns = classes, scores
+    else:
+        names = classes[::-1] if sums.positive == 0 else classes
+        if one.label != names[1]:
+            scores, outcomes = 1 - scores, 1 - outcomes
+        columns = scores if sums.positive is not None else np.column_stack([1 - scores, scores])
+    y = np.asarray(names)[outcomes]
+    fitted: Calibrator = clone(chosen)
+    if fitted.labels is None and tuple(np.unique(y).tolist()) != names:
+        fitted.set_params(labels=list(names))
+    return fitted.fit(columns, y, sample_weight=rows.weights)
+
+
+def _fit_one_vs_rest(chosen: OneVsRest, sums: Accumulator) -> OneVsRest:
+    """Fit class by class to scores on the grid."""
+    fitted: OneVsRest = clone(chosen)
+    if fitted.labels is None and tuple(sorted(sums.classes)) != sums.classes:
+        fitted.set_params(labels=list(sums.classes))
+    # A row of each class says how many columns there are, and what they are called.
+    sample = read_sample(fitted, np.eye(len(sums.classes)), np.asarray(sums.classes), None, fitted.input, fitted.labels)
+    fitted.classes_ = np.asarray(sample.classes)
+    fitted._check(sample)
+    fitted._fit_classes([_rows_of(sums.class_sums[label]) for label in sample.classes])
+    return fitted
+
+
+def _rows_of(one: ProblemSums) -> CalibrationSample:
+    """Scores, outcomes and weights of the cells of one problem, negatives and positives by themselves."""
+    if one.fine is not None:
+        rows = one.fine.as_rows(one.domain)
+        score, outcome, weight = rows.scores, rows.outcomes, ones_or(rows.weights, rows.n_samples)
+    else:
+        node, count, positive = one.grid.atoms
+        score, outcome = np.tile(node, 2), np.repeat([1, 0], node.size)
+        weight = np.concatenate([positive, count - positive])
+    scores = Scores(score.astype(np.float64), "probability")
+    return CalibrationSample(scores, outcome.astype(np.int64), weight, (0, 1)).part(weight > 0)

@@ -1,29 +1,34 @@
-"""Smooth maps: a monotone spline of the log odds, and the density reliability curve made monotone."""
+"""Rising maps by splines: a cubic one of the log odds, a linear one of all logits, and the reliability curve."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ..data.checks import check_int
-from ..data.types import FloatArray
+from ..data.types import AnyArray, FloatArray
 from ..exceptions import CalibrantWarning
 from ..measure.reliability import curve_estimator, reliability_curve
-from .base import BinaryCalibrator, check_not_negative, parameter
-from .histogram import UnitScores
+from .base import EPS, Calibrator, check_eps, check_not_negative, parameter
+from .histogram import UnitMap
 from .inputs import CalibrationSample, Scores
-from .laplace_map import LaplaceMap, covariance_field
-from .newton import MANY_DEAR, Solution, minimise, part_of, sigmoid_objective
+from .logistic import LaplaceMap, covariance_field, fit_logistic
+from .newton import MANY_DEAR, Solution, minimise_over_rows, part_of
 from .prior import shrunk
 from .saved_state import PROBABILITIES, STEPS, Field, Numbers
+from .temperature import softmax
 
 _DEGREE = 3
 _CURVE_NODES = 513
+#: Slopes of maps that keep the order of classes are at least this: a flat piece would make classes equal.
+_LEAST = 1e-3
+#: Numbers worked on at a time.
+_TILE = 1 << 18
 
 
 @dataclass(eq=False, repr=False)
@@ -99,10 +104,8 @@ class SplineCalibrator(LaplaceMap):
         inner = quantiles(z, w, np.arange(1, self.n_knots + 1) / (self.n_knots + 1))
         inner = np.unique(inner[(inner > low) & (inner < high)])
         self.knots_ = np.concatenate([[low] * (_DEGREE + 1), inner, [high] * (_DEGREE + 1)])
-        found = self._solve(self._basis(z), o, w).warn("SplineCalibrator")
-        slopes = found.x
+        slopes = self._keep(self._solve(self._basis(z), o, w))
         self.coef_ = slopes[0] + np.concatenate([[0.0], np.cumsum(slopes[1:] * self._gaps())])
-        self.gradient_norm_, self.n_iter_ = found.gradient_norm, found.n_iter
         bends = np.diff(np.diff(np.eye(len(self.coef_)), axis=0) / self._gaps()[:, None], axis=0)
         self._measure(sample, penalty=self.alpha * bends.T @ bends)
 
@@ -122,16 +125,12 @@ class SplineCalibrator(LaplaceMap):
         """B-splines at log odds within the range, (n, m); beyond it straight on."""
         from scipy.interpolate import BSpline
 
-        low, high = self.knots_[0], self.knots_[-1]
-        inside = np.clip(z, low, high)
-        basis = BSpline.design_matrix(inside, self.knots_, _DEGREE).toarray()
-        for end, i, j, beyond in ((low, 0, 1, z - inside), (high, -2, -1, z - inside)):
-            out = (beyond < 0) if end == low else (beyond > 0)
-            if out.any():
-                gap = self._gaps()[i if i == 0 else -1]
-                basis[out, j] += beyond[out] / gap
-                basis[out, i] -= beyond[out] / gap
-        return np.asarray(basis)
+        inside, gaps = np.clip(z, self.knots_[0], self.knots_[-1]), self._gaps()
+        basis = np.asarray(BSpline.design_matrix(inside, self.knots_, _DEGREE).toarray())
+        below, above = np.minimum(z - inside, 0) / gaps[0], np.maximum(z - inside, 0) / gaps[-1]
+        basis[:, :2] += np.column_stack([-below, below])
+        basis[:, -2:] += np.column_stack([-above, above])
+        return basis
 
     def _solve(self, basis: FloatArray, o: FloatArray, w: FloatArray) -> Solution:
         """The first coefficient and the slopes, which are not negative."""
@@ -141,29 +140,100 @@ class SplineCalibrator(LaplaceMap):
         columns = np.cumsum(basis[:, ::-1], axis=1)[:, ::-1] * np.concatenate([[1.0], gaps])
         m = columns.shape[1]
         change = np.diff(np.eye(m)[1:], axis=0)
-        curvature = self.alpha / total * change.T @ change
-
-        def solved(rows: slice, start: FloatArray) -> Solution:
-            fit = sigmoid_objective(columns[rows], o[rows], w[rows])
-
-            def objective(x: FloatArray, curved: bool) -> tuple[float, FloatArray, FloatArray | None]:
-                value, gradient, hessian = fit(x, curved)
-                bent = curvature @ x
-                return value + 0.5 * float(bent @ x), gradient + bent, None if hessian is None else hessian + curvature
-
-            return minimise(objective, start, np.concatenate([[-np.inf], np.zeros(m - 1)]))
-
-        start = np.concatenate([[self.knots_[0]], np.ones(m - 1)])
-        part = part_of(len(o), MANY_DEAR)
-        return solved(slice(None), start if part is None else solved(part, start).x)
-
-    def _map(self, scores: Scores) -> FloatArray:
-        z = scores.log_odds(self.eps)
-        return np.asarray(0.5 + 0.5 * np.tanh(0.5 * (self._basis(z) @ self.coef_)))
+        start, lower = np.ones(m), np.zeros(m)
+        start[0], lower[0] = self.knots_[0], -np.inf
+        penalty = self.alpha / total * change.T @ change
+        return fit_logistic(columns, o, w, start, lower, penalty=penalty, many=MANY_DEAR)
 
 
 @dataclass(eq=False, repr=False)
-class CurveCalibrator(BinaryCalibrator):
+class OrderPreserving(Calibrator):
+    r"""Order-preserving map: :math:`\operatorname{softmax}(g(z - \max z))` with one rising, piecewise linear g.
+
+    Temperature scaling has one slope for all logits; here it differs with how far a class lies behind the first one, so
+    that the second choice and the unlikely classes can be over-confident by different amounts. Classes keep their order
+    in every row, all of it, and with it the accuracy and every top-k accuracy.
+
+    .. math:: \min_\beta\; \text{mean log-loss} + \frac{1}{2 n} (\beta_1 - 1)^2
+        + \frac{\alpha}{2 n} \sum_j (\beta_{j+1} - \beta_j)^2, \qquad \beta_j \ge 0.001
+
+    with β the slopes of g: a normal prior that starts at the identity, and of whose changes α is the precision. Large α
+    make temperature scaling of it.
+
+    Parameters
+    ----------
+    n_knots : int, default 6
+        At most; quantiles of the distances behind the first class, weighted by the classes' probabilities, so that
+        pieces lie where probability does.
+    alpha : float, default 10
+        α ≥ 0.
+    input, labels, eps
+        As :class:`TemperatureScaling`.
+
+    Attributes
+    ----------
+    knots_ : ndarray of shape (m + 1,)
+        Distances behind the first class at which the slope changes, from 0 on, ascending; the last slope goes on.
+    slopes_ : ndarray of shape (m + 1,)
+        β, of the piece that begins at each knot.
+    gradient_norm_ : float
+        Largest violation of the conditions of the optimum.
+    n_iter_ : int
+
+    Notes
+    -----
+    This is the diagonal, order-invariant member of the family of Rahimi et al., which fit it by a network; with given
+    knots the problem is convex and solved by Newton's method. It treats all classes alike: what differs between classes
+    needs :class:`VectorScaling`. Differences of logits below the rounding of the softmax become ties. Cost O(n K m²) a
+    step, some eight steps.
+
+    References
+    ----------
+    Rahimi et al. (2020), *Intra order-preserving functions for calibration of multi-class neural networks*.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.calibrators import OrderPreserving
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.dirichlet([1, 1, 1, 1], 5000)
+    >>> y = (rng.random((5000, 1)) > p.cumsum(axis=1)).sum(axis=1)
+    >>> q = OrderPreserving().fit(p**2 / (p**2).sum(axis=1, keepdims=True), y).predict_proba(p)
+    >>> bool((q.argsort(axis=1) == p.argsort(axis=1)).all())
+    True
+    """
+
+    n_knots: int = parameter(6, partial(check_int, least=0))
+    alpha: float = parameter(10.0, check_not_negative)
+    _: KW_ONLY
+    eps: float = parameter(EPS, check_eps)
+
+    _state: ClassVar[Mapping[str, Field]] = {
+        "knots_": Numbers(("m",), 0, ascending=True),
+        "slopes_": Numbers(("m",), _LEAST),
+        **STEPS,
+    }
+
+    def _fit(self, sample: CalibrationSample) -> None:
+        behind = _behind(sample.scores, self.eps)
+        part = part_of(len(behind)) or slice(None)
+        self.knots_ = _knots(behind[part], sample.weights[part], self.n_knots)
+        m = len(self.knots_)
+
+        def loss(rows: slice) -> _OrderedLoss:
+            return _OrderedLoss(behind[rows], sample.codes[rows], sample.weights[rows], self.knots_, self.alpha)
+
+        self.slopes_ = self._keep(minimise_over_rows(loss, len(behind), np.ones(m), np.full(m, _LEAST)))
+
+    def _probabilities(self, scores: Scores) -> FloatArray:
+        behind = _behind(scores, self.eps)
+        reach = np.concatenate([[0.0], np.cumsum(self.slopes_[:-1] * np.diff(self.knots_))])
+        piece = np.searchsorted(self.knots_, behind, side="right") - 1
+        return softmax(-(reach[piece] + self.slopes_[piece] * (behind - self.knots_[piece])))
+
+
+@dataclass(eq=False, repr=False)
+class CurveCalibrator(UnitMap):
     r"""The reliability curve as a map: smoothed, projected onto rising functions, and cross-fitted.
 
     On each fold's complement the curve ``rel(s)`` is estimated and replaced by the rising function nearest to it in the
@@ -208,7 +278,7 @@ class CurveCalibrator(BinaryCalibrator):
     cv: int = parameter(5, partial(check_int, least=1))
 
     _state: ClassVar[Mapping[str, Field]] = {
-        "range_": Numbers(("2",), ascending=True),
+        **UnitMap._state,
         "scores_": Numbers(("m",), *PROBABILITIES, ascending=True),
         "values_": Numbers(("m",), *PROBABILITIES),
     }
@@ -218,10 +288,7 @@ class CurveCalibrator(BinaryCalibrator):
         """See :class:`Calibrator`."""
         return self.cv > 1
 
-    def _fit(self, sample: CalibrationSample) -> None:
-        units = UnitScores.of(sample.scores)
-        self.range_ = np.array([units.low, units.high])
-        u, o, w = units.values, sample.outcomes(), sample.weights
+    def _fit_units(self, u: FloatArray, o: FloatArray, w: FloatArray) -> None:
         folds = min(self.cv, len(u))
         # Sorted rows dealt in turn: the folds do not depend on the order of rows, and each spans all scores.
         order = np.lexsort((o, u))
@@ -245,9 +312,66 @@ class CurveCalibrator(BinaryCalibrator):
         rising = isotonic_regression(np.clip(curve.observed[known], 0, 1), weights=weight).x
         return np.asarray(np.interp(self.scores_, curve.scores[known], rising))
 
-    def _map(self, scores: Scores) -> FloatArray:
-        units = UnitScores(scores, float(self.range_[0]), float(self.range_[1]))
-        return np.asarray(np.interp(units.values, self.scores_, self.values_))
+    def _map_units(self, u: FloatArray) -> FloatArray:
+        return np.asarray(np.interp(u, self.scores_, self.values_))
+
+
+def _behind(scores: Scores, eps: float) -> FloatArray:
+    """How far each logit lies behind the largest of its row, (n, K), float64."""
+    z = scores.logs(eps).astype(np.float64)
+    return np.asarray(z.max(axis=1, keepdims=True) - z)
+
+
+def _knots(behind: FloatArray, weights: FloatArray, n_knots: int) -> FloatArray:
+    """0 and quantiles of the distances above it, weighted by the probabilities of their classes."""
+    use = behind > 0
+    if not use.any() or n_knots == 0:
+        return np.zeros(1)
+    mass = (softmax(-behind) * weights[:, None])[use]
+    inner = quantiles(behind[use], mass, np.arange(1, n_knots + 1) / (n_knots + 1))
+    return np.unique(np.concatenate([[0.0], inner]))
+
+
+class _OrderedLoss:
+    """Mean log-loss and penalty with derivatives in the slopes, in which logits are linear; tile by tile."""
+
+    def __init__(
+        self, behind: FloatArray, codes: AnyArray, weights: FloatArray, knots: FloatArray, alpha: float
+    ) -> None:
+        self.behind, self.codes, self.weights, self.knots = behind, codes, weights, knots
+        self.total = float(weights.sum())
+        m = len(knots)
+        change = np.diff(np.eye(m), axis=0)
+        self.precision = (np.diag(np.eye(m)[0]) + alpha * change.T @ change) / self.total
+
+    def _tiles(self) -> Iterator[tuple[FloatArray, AnyArray, FloatArray]]:
+        """How much of each piece lies before a logit (t, K, m), codes, and weights."""
+        ends = np.append(self.knots[1:], np.inf)
+        step = max(1, _TILE // (self.behind.shape[1] * len(self.knots)))
+        for a in range(0, len(self.codes), step):
+            rows = slice(a, a + step)
+            inside = np.minimum(self.behind[rows, :, None], ends) - self.knots
+            yield np.maximum(inside, 0.0, out=inside), self.codes[rows], self.weights[rows]
+
+    def __call__(self, slopes: FloatArray, curved: bool) -> tuple[float, FloatArray, FloatArray | None]:
+        off = slopes - 1
+        gradient: FloatArray = self.precision @ off
+        value = 0.5 * float(off @ gradient)
+        hessian: FloatArray | None = self.precision if curved else None
+        for reach, codes, w in self._tiles():
+            logits = -(reach @ slopes)
+            e = np.exp(logits)  # the first class of a row has 0
+            whole = e.sum(axis=1)
+            p = e / whole[:, None]
+            own = np.arange(len(codes)), codes
+            mean = np.einsum("ik,ikm->im", p, reach)
+            value += float(w @ (np.log(whole) - logits[own])) / self.total
+            gradient = gradient + w @ (reach[own] - mean) / self.total
+            if hessian is not None:
+                flat = reach.reshape(-1, len(slopes))
+                hessian = hessian + (flat * (p * w[:, None]).reshape(-1, 1)).T @ flat / self.total
+                hessian = hessian - (mean * w[:, None]).T @ mean / self.total
+        return value, gradient, hessian
 
 
 def quantiles(z: FloatArray, w: FloatArray, levels: FloatArray) -> FloatArray:

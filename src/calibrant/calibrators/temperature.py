@@ -9,12 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import special
 from scipy.special import ndtri
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..data.checks import check_level
 from ..data.types import FloatArray
-from .base import EPS, Calibrator, check_eps, parameter
+from .base import EPS, Calibrator, check_eps, needs_fitted, parameter
 from .inputs import CalibrationSample, Scores, read_scores
 from .newton import Solution, minimise, part_of
 from .prior import check_shrinkage, effective_rows, prior_shares, share_of
@@ -26,6 +25,39 @@ _TILE = 1 << 17
 _NOTHING, _SHARPEST, _NODES = 1e-100, 1e6, 17
 #: Inverse temperatures below this say that scores mean next to nothing.
 _MEANINGFUL = 0.01
+
+
+class Identity(Calibrator):
+    """Probabilities as they are, logits by their softmax; margins of a binary classifier have no probabilities.
+
+    Parameters
+    ----------
+    input, labels
+        As :class:`TemperatureScaling`.
+
+    Notes
+    -----
+    Cost O(n K).
+
+    Examples
+    --------
+    >>> from calibrant.calibrators import Identity
+    >>> Identity().fit([0.2, 0.7], [0, 1]).predict_proba([0.7]).round(3).tolist()
+    [[0.3, 0.7]]
+    """
+
+    def _check(self, sample: CalibrationSample) -> None:
+        if sample.scores.kind == "margin":
+            raise ValueError("margins are no probabilities, and cannot be left alone: use PlattScaling(input='margin')")
+
+    def _fit(self, sample: CalibrationSample) -> None:
+        """There is nothing to fit."""
+
+    def _probabilities(self, scores: Scores) -> FloatArray:
+        if scores.kind == "logit":
+            return softmax(scores.logs(EPS).astype(np.float64))
+        v = scores.values.astype(np.float64)
+        return v if v.ndim == 2 else np.column_stack([1 - v, v])
 
 
 @dataclass(eq=False, repr=False)
@@ -86,19 +118,17 @@ class TemperatureScaling(Calibrator):
     }
 
     def _fit(self, sample: CalibrationSample) -> None:
-        found = temperature_of(sample, self.eps, self.shrinkage).warn("TemperatureScaling")
-        self.temperature_ = 1 / float(found.x[0]) if found.x[0] > 0 else float("inf")
-        self.gradient_norm_, self.n_iter_ = found.gradient_norm, found.n_iter
-        curve = _TemperatureLoss(sample.scores.logs(self.eps), np.zeros(len(sample.codes)), sample.weights)(
-            found.x, True
-        )[2]
+        beta = self._keep(temperature_of(sample, self.eps, self.shrinkage))
+        self.temperature_ = 1 / float(beta[0]) if beta[0] > 0 else float("inf")
+        loss = _TemperatureLoss(sample.scores.logs(self.eps), np.zeros(len(sample.codes)), sample.weights)
+        curve = loss(beta, True)[2]
         information = effective_rows(self.shrinkage, sample) * float(np.asarray(curve)[0, 0])
         self.variance_ = 1 / information if information > _NOTHING else float("inf")
 
     def _probabilities(self, scores: Scores) -> FloatArray:
         return softmax(scores.logs(self.eps).astype(np.float64) / self.temperature_)
 
-    @available_if(lambda self: getattr(self, "variance_", True) is not None)  # type: ignore[untyped-decorator]  # scikit-learn's
+    @needs_fitted("variance_")
     def predict_interval(self, scores: Any, level: float = 0.95) -> FloatArray:
         """Ends of the central interval of each probability: (n, 2) of the second of two classes, else (n, K, 2).
 
@@ -172,11 +202,10 @@ class EnsembleTemperatureScaling(Calibrator):
     }
 
     def _fit(self, sample: CalibrationSample) -> None:
-        z, w = sample.scores.logs(self.eps), sample.weights
-        found = temperature_of(sample, self.eps, self.shrinkage).warn("EnsembleTemperatureScaling")
-        self.temperature_ = 1 / float(found.x[0]) if found.x[0] > 0 else float("inf")
+        z, w = sample.scores.logs(self.eps).astype(np.float64), sample.weights
+        beta = self._keep(temperature_of(sample, self.eps, self.shrinkage))
+        self.temperature_ = 1 / float(beta[0]) if beta[0] > 0 else float("inf")
         own = (np.arange(len(w)), sample.codes)
-        z = z.astype(np.float64)
         seen = np.column_stack([softmax(z / self.temperature_)[own], softmax(z)[own], np.full(len(w), 1 / z.shape[1])])
         self.weights_, self.gradient_norm_, self.n_iter_ = mixture_weights(seen, w)
 

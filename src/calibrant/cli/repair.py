@@ -232,10 +232,10 @@ def _sample(source: Source, max_rows: int | None) -> tuple[FileColumns, FileRows
 def _fitted(name: str, columns: FileColumns, rows: FileRows, kind: str, saved: SavedComparison) -> Calibrator:
     """A calibrator of that name, fitted to all rows; they must be of the classes that were compared."""
     from ..calibrators import named_calibrator
-    from ..calibrators.select import judged_sample
+    from ..calibrators.select import as_sample
     from ..reporting.comparing_calibrators import digest_of
 
-    sample = judged_sample(rows.y_prob, rows.y_true.to_numpy(), rows.weight, kind, _labels(columns))
+    sample = as_sample(rows.y_prob, rows.y_true.to_numpy(), rows.weight, kind, _labels(columns))
     saved.check(sample.classes, kind, digest_of(sample))
     fitted = named_calibrator(name, len(sample.classes))
     fitted.set_params(input=kind, labels=list(sample.classes))

@@ -12,7 +12,7 @@ from ..calibrators import Calibrator, Identity
 from ..calibrators.crossval import (
     RULES,
     HeldOutEvidence,
-    as_they_came,
+    as_predictions_of,
     check_goal,
     chosen_of,
     error_of,
@@ -20,11 +20,11 @@ from ..calibrators.crossval import (
     fold_fits,
     folds_of,
     paired,
-    said_of,
-    shown_scale,
+    predict_held_out,
+    score_scale,
 )
 from ..calibrators.inputs import CalibrationSample
-from ..calibrators.select import candidates_for, judged_sample
+from ..calibrators.select import as_sample, candidates_for
 from ..data.checks import check_choice, check_int
 from ..data.convert import to_array
 from ..data.predictions import Predictions
@@ -115,10 +115,10 @@ def compare_calibrators(
     if isinstance(y_true, Predictions):
         if y_prob is not None:
             raise TypeError("Predictions say everything about the rows: y_prob must not be given with them")
-        sample = judged_sample(y_true, None, sample_weight, input, labels)
+        sample = as_sample(y_true, None, sample_weight, input, labels)
     else:
         _refuse_swapped(y_true, y_prob)
-        sample = judged_sample(y_prob, y_true, sample_weight, input, labels)
+        sample = as_sample(y_prob, y_true, sample_weight, input, labels)
     tried = candidates_for(sample, candidates)
     folds = folds_of(sample.codes, cv, random_state)
     plain = _as_they_are(sample)
@@ -129,7 +129,7 @@ def compare_calibrators(
     with progress_bar("fitting calibrators", len(tried), shown=progress) as advance:
         for name, one in tried.items():
             fits[name], seconds[name] = fold_fits(one, (sample.part(train) for train, _ in folds))
-            p = said_of(fits[name], sample, folds)
+            p = predict_held_out(fits[name], sample, folds)
             found[name] = HeldOutEvidence.of(p, sample, error_of(p, sample, notion, level))
             advance(1)
     alone = next((name for name, one in tried.items() if isinstance(one, Identity)), None)
@@ -143,7 +143,7 @@ def compare_calibrators(
     shown = min(others, key=lambda row: row.difference).name if chosen == alone and others else chosen
 
     def judged(p: FloatArray, title: str) -> Report:
-        return report(as_they_came(p, sample), None, title=title, notion=notion, level=level)
+        return report(as_predictions_of(p, sample), None, title=title, notion=notion, level=level)
 
     return CalibratorComparison(
         n_samples=sample.scores.n_rows,
@@ -156,7 +156,7 @@ def compare_calibrators(
         shown=shown,
         rows=rows,
         before=None if plain is None else judged(plain, "before"),
-        after=judged(said_of(fits[shown], sample, folds), shown),
+        after=judged(predict_held_out(fits[shown], sample, folds), shown),
         title=title,
         candidates=tried,
         digest=digest_of(sample),
@@ -176,7 +176,7 @@ def _row(
     """What is told of a candidate: means, and paired differences to the scores as they are and to the choice."""
     weights = sample.weights / sample.total
     score = "log-loss" if goal == "calibration" else goal
-    scale = shown_scale(score, sample.n_classes)
+    scale = score_scale(score, sample.n_classes)
     nothing = (float("nan"),) * 2
     gain, gain_se = nothing if before is None else paired(before.losses[score], own.losses[score], weights)
     change, change_se = nothing if before is None else paired(own.right, before.right, weights)
@@ -186,7 +186,7 @@ def _row(
     return ComparedCalibrator(
         name=row["name"],
         log_loss=float(weights @ own.losses["log-loss"]),
-        brier=shown_scale("brier", sample.n_classes) * float(weights @ own.losses["brier"]),
+        brier=score_scale("brier", sample.n_classes) * float(weights @ own.losses["brier"]),
         difference=row["difference"],
         se=row["se"],
         accuracy=float(weights @ own.right),

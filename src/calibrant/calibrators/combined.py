@@ -1,0 +1,224 @@
+"""Calibrators made of others: their average, one after the other, and one that is fitted to smoothed labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import clone
+
+from ..data.checks import check_number
+from ..data.types import FloatArray
+from .base import (
+    Calibrator,
+    check_calibrator,
+    check_calibrators,
+    check_not_negative,
+    checked_by,
+    fitted_to,
+    parameter,
+    rule_of,
+)
+from .inputs import CalibrationSample, Scores
+from .saved_state import PROBABILITIES, Field, Fitted, Numbers, Several
+
+
+@dataclass(eq=False, repr=False)
+class Mixture(Calibrator):
+    r"""Weighted average of calibrators: :math:`\sum_j w_j\, q_j`, of the probabilities that each of them gives.
+
+    Its log-loss and its Brier score are at most the same averages of theirs, since both scores are convex.
+
+    Parameters
+    ----------
+    calibrators : sequence of Calibrator
+        All are fitted to the same rows; binary ones for two classes only.
+    weights : sequence of float, optional
+        Not negative, relative to each other; default equal ones.
+    input, labels
+        As :class:`TemperatureScaling`; they replace those of the calibrators.
+
+    Attributes
+    ----------
+    calibrators_ : list of M fitted calibrators
+    weights_ : ndarray of shape (M,)
+        With sum 1.
+
+    Notes
+    -----
+    :class:`AutoCalibrator` finds weights. An average of calibrated forecasts is a little under-confident where they
+    differ much. Several :class:`VennAbers` alone are averaged by their own rule. Cost the sum of theirs.
+
+    References
+    ----------
+    Gneiting & Ranjan (2013), *Combining predictive distributions*.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.calibrators import Identity, Mixture, PlattScaling
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> half = Mixture([Identity(), PlattScaling()]).fit(p, rng.random(1000) < p**2)
+    >>> half.weights_.tolist()
+    [0.5, 0.5]
+    """
+
+    calibrators: Sequence[Calibrator] = field(metadata=checked_by(check_calibrators))
+    weights: Sequence[float] | None = None
+
+    _state: ClassVar[Mapping[str, Field]] = {
+        "calibrators_": Several(Fitted()),
+        "weights_": Numbers(("M",), *PROBABILITIES, total=1),
+    }
+
+    @classmethod
+    def _from_fitted(cls, fitted: Sequence[Calibrator], weights: Sequence[float] | None = None) -> Mixture:
+        """The average of calibrators that were fitted already, to scores of one kind and the same classes."""
+        first = fitted[0]
+        out = cls([clone(one) for one in fitted], weights, input=first.input, labels=first.labels)
+        out.classes_, out.n_features_in_, out.order_ = first.classes_, first.n_features_in_, first.order_
+        out.calibrators_, out.weights_ = list(fitted), out._shares()
+        return out
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.weights is None:
+            return
+        number = len(self.calibrators)
+        if not isinstance(self.weights, (list, tuple, np.ndarray)) or len(self.weights) != number:
+            raise ValueError(f"weights must be {number} numbers, one a calibrator; got {self.weights!r}")
+        if sum(check_not_negative("weights", w) for w in self.weights) <= 0:
+            raise ValueError("weights must not all be 0")
+
+    def _fit(self, sample: CalibrationSample) -> None:
+        self.calibrators_ = [fitted_to(one, sample) for one in self.calibrators]
+        self.weights_ = self._shares()
+
+    def _shares(self) -> FloatArray:
+        """Weights with sum 1."""
+        given = np.ones(len(self.calibrators)) if self.weights is None else np.asarray(self.weights, dtype=np.float64)
+        return np.asarray(given / given.sum())
+
+    def _probabilities(self, scores: Scores) -> FloatArray:
+        members = [(one, scores, dict[str, Any]()) for one in self.calibrators_]
+        return rule_of(self.calibrators_)._merged(members, self.weights_)
+
+
+@dataclass(eq=False, repr=False)
+class Composed(Calibrator):
+    r"""Calibrators one after the other: each is fitted to what the one before makes of the same rows.
+
+    Parameters
+    ----------
+    calibrators : sequence of Calibrator
+        In their order; binary ones for two classes only. ``[EnsembleTemperatureScaling(),
+        OneVsRest(IsotonicCalibrator(), shared=True)]`` is the composition of Mix-n-Match: few parameters first, then a
+        map without a formula that has little left to repair. ``[TemperatureScaling(),
+        OneVsRest(IsotonicCalibrator())]`` is its IROvA-TS.
+    input, labels
+        As :class:`TemperatureScaling`; they replace those of the calibrators, of which the first alone sees scores.
+
+    Attributes
+    ----------
+    calibrators_ : list of M fitted calibrators
+
+    Notes
+    -----
+    All are fitted to the same rows, as published: a first one that overfits hides it from the next. Cost the sum of
+    theirs.
+
+    References
+    ----------
+    Zhang, Kailkhura & Han (2020), *Mix-n-Match: ensemble and compositional methods for uncertainty calibration*.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.calibrators import Composed, IsotonicCalibrator, OneVsRest, TemperatureScaling
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.dirichlet([1, 1, 1], 1000)
+    >>> y = (rng.random((1000, 1)) > p.cumsum(axis=1)).sum(axis=1)
+    >>> both = Composed([TemperatureScaling(), OneVsRest(IsotonicCalibrator(), shared=True)]).fit(p, y)
+    >>> bool((both.predict(p) == p.argmax(axis=1)).all())
+    True
+    """
+
+    calibrators: Sequence[Calibrator] = field(metadata=checked_by(check_calibrators))
+
+    _state: ClassVar[Mapping[str, Field]] = {"calibrators_": Several(Fitted())}
+
+    def _fit(self, sample: CalibrationSample) -> None:
+        labels = np.asarray(sample.classes)[sample.codes]
+        values, kind, self.calibrators_ = sample.scores.values, self.input, []
+        for one in self.calibrators:
+            fitted = clone(one).set_params(input=kind, labels=list(sample.classes))
+            self.calibrators_.append(fitted.fit(values, labels, sample_weight=sample.weights))
+            values, kind = fitted.predict_proba(values), "probability"
+
+    def _check_fitted(self) -> None:
+        given = self.calibrators
+        if not isinstance(given, (list, tuple)) or len(self.calibrators_) != len(given):
+            raise ValueError(
+                f"calibrators_ must be one for each of calibrators; got {len(self.calibrators_)} for {given!r}"
+            )
+
+    def _probabilities(self, scores: Scores) -> FloatArray:
+        values = scores.values
+        for one in self.calibrators_:
+            values = one.predict_proba(values)
+        return np.asarray(values)
+
+
+@dataclass(eq=False, repr=False)
+class LabelSmoothing(Calibrator):
+    r"""Any calibrator, fitted to smoothed labels: :math:`(1 - \varepsilon)` on the observed class, ε shared by all.
+
+    Parameters
+    ----------
+    calibrator : Calibrator
+    amount : float in [0, 1), default 0.05
+        ε; the observed class keeps ``1 - ε + ε / K``.
+    input, labels
+        As :class:`TemperatureScaling`; they replace those of ``calibrator``.
+
+    Attributes
+    ----------
+    calibrator_ : fitted calibrator
+
+    Notes
+    -----
+    Calibrated probabilities stay away from 0 and 1, and fits exist where classes are separated; calibration at the ends
+    is given up for it. Each row is fitted K times, with the weights of its labels: cost K times that of the calibrator.
+
+    References
+    ----------
+    Szegedy et al. (2016), *Rethinking the inception architecture*; Platt (1999) for the binary idea.
+
+    Examples
+    --------
+    >>> from calibrant.calibrators import LabelSmoothing, PlattScaling
+    >>> smooth = LabelSmoothing(PlattScaling(smoothing=False), 0.1).fit([0.1, 0.2, 0.8, 0.9], [0, 0, 1, 1])
+    >>> bool(smooth.predict_proba([0.9])[0, 1] < 0.99)
+    True
+    """
+
+    calibrator: Calibrator = field(metadata=checked_by(check_calibrator))
+    amount: float = parameter(0.05, partial(check_number, least=0, below=1))
+
+    _state: ClassVar[Mapping[str, Field]] = {"calibrator_": Fitted()}
+
+    def _fit(self, sample: CalibrationSample) -> None:
+        k, n = sample.n_classes, sample.scores.n_rows
+        share = np.full((n, k), self.amount / k)
+        share[np.arange(n), sample.codes] += 1 - self.amount
+        rows, codes = np.repeat(np.arange(n), k), np.tile(np.arange(k), n)
+        weights = (share * sample.weights[:, None]).ravel()
+        smoothed = CalibrationSample(sample.scores.part(rows), codes, weights, sample.classes)
+        self.calibrator_ = fitted_to(self.calibrator, smoothed.part(weights > 0))
+
+    def _probabilities(self, scores: Scores) -> FloatArray:
+        return self.calibrator_._probabilities_of(scores)

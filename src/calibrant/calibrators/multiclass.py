@@ -1,0 +1,406 @@
+"""Many classes from binary calibrators: one a class against the rest, one a pair, or one a predicted class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+
+from ..data.checks import check_bool, check_choice
+from ..data.types import AnyArray, FloatArray, IntArray
+from .base import (
+    EPS,
+    BinaryCalibrator,
+    Calibrator,
+    FittedWithScores,
+    check_calibrator,
+    check_not_negative,
+    checked_by,
+    fitted_to,
+    parameter,
+    rule_of,
+)
+from .inputs import CalibrationSample, Scores
+from .logistic import PlattScaling
+from .saved_state import Field, Fitted, Numbers, Several
+from .temperature import softmax
+
+#: By what equal values of a shared map differ, times the probability.
+_TELLS_APART = 1e-9
+#: How near to 0 and 1 probabilities of pairs may be: beyond, systems of equations are singular.
+_LEAST = 1e-7
+#: Numbers worked on at a time.
+_TILE = 1 << 20
+_STEPS, _SMALL, _LONGEST = 100, 1e-12, 2.0
+
+
+@dataclass(eq=False, repr=False)
+class OneVsRest(Calibrator):
+    r"""A binary calibrator for each class against the others.
+
+    Parameters
+    ----------
+    calibrator : binary calibrator
+        Fitted once a class, to the probability of that class, to its log odds against the others, or to its margin.
+    normalisation : {"sum", "none"}, default "sum"
+        How the K calibrated numbers become probabilities. ``"sum"``: divided by their sum, as scikit-learn does (all 0:
+        as the scores were, equal for margins). ``"none"``: left as they are, each calibrated by itself; rows do not sum
+        to 1. (A softmax of their log odds is no choice: it sharpens numbers that are right.)
+    shared : bool, default False
+        One calibrator for all classes, fitted to the K n scores of classes with whether they were observed: K times the
+        rows for its map, which is then the same for every class. A map that rises keeps the order of each row's classes
+        (scores that it makes equal still differ by a billionth of their probability), and so the accuracy. With
+        :class:`IsotonicCalibrator` it is the multiclass isotonic regression IRM, with ``HistogramBinning(strategy=
+        "i-max")`` I-Max with shared bins.
+    input, labels
+        As :class:`PlattScaling`; they replace those of ``calibrator``.
+
+    Attributes
+    ----------
+    calibrators_ : list of K fitted calibrators
+        One for two classes, and one if shared.
+
+    Notes
+    -----
+    Normalising takes back a part of each class's calibration, and can change which class is first. Cost K times that of
+    the binary calibrator.
+
+    References
+    ----------
+    Zadrozny & Elkan (2002), *Transforming classifier scores into accurate multiclass probability estimates*; for shared
+    maps Zhang, Kailkhura & Han (2020), *Mix-n-Match*, and Patel et al. (2021).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.calibrators import IsotonicCalibrator, OneVsRest
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.dirichlet([1, 1, 1], 1000)
+    >>> y = (rng.random((1000, 1)) > p.cumsum(axis=1)).sum(axis=1)
+    >>> OneVsRest(IsotonicCalibrator()).fit(p, y).predict_proba(p).sum(axis=1).round(6).max()
+    np.float64(1.0)
+    """
+
+    calibrator: BinaryCalibrator = field(metadata=checked_by(partial(check_calibrator, binary=True)))
+    normalisation: str = parameter("sum", partial(check_choice, allowed=("sum", "none")))
+    _: KW_ONLY
+    shared: bool = parameter(False, check_bool)
+
+    _state: ClassVar[Mapping[str, Field]] = {"calibrators_": Several(Fitted(binary=True))}
+
+    def _fit(self, sample: CalibrationSample) -> None:
+        k = sample.n_classes
+        each = range(k) if k > 2 or self.shared else [1]
+        self._fit_classes([_two(self._of_class(sample.scores, c), sample.codes == c, sample.weights) for c in each])
+
+    def _fit_classes(self, samples: Sequence[CalibrationSample]) -> None:
+        """Fit to each class against the rest, whose rows need not be those of other classes."""
+        if self.shared:
+            samples = [CalibrationSample.together(samples)]
+        self.calibrators_ = [fitted_to(self.calibrator, sample) for sample in samples]
+
+    def _check_fitted(self) -> None:
+        k = len(self.classes_)
+        if len(self.calibrators_) != (1 if k == 2 or self.shared else k):
+            raise ValueError(
+                f"calibrators_ must be one a class, one for two or if shared; got {len(self.calibrators_)} for {k}"
+            )
+
+    def _of_class(self, scores: Scores, c: int) -> Scores:
+        """Scores of one class against the others."""
+        return Scores(self._column(scores, c), scores.kind)
+
+    def _column(self, scores: Scores, c: int) -> FloatArray:
+        v = scores.values
+        if v.ndim == 1 or v.shape[1] == 2:
+            s = v if v.ndim == 1 else scores.of_positive()
+            return s if c == 1 else np.asarray(1 - s if scores.kind == "probability" else -s)
+        if scores.kind != "logit":
+            return np.asarray(v[:, c])
+        z = v.astype(np.float64)
+        others = np.delete(z, c, axis=1)
+        top = others.max(axis=1)
+        return np.asarray(z[:, c] - top - np.log(np.exp(others - top[:, None]).sum(axis=1)))
+
+    def _probabilities(self, scores: Scores) -> FloatArray:
+        k = len(self.classes_)
+        if k == 2 and not self.shared:
+            return np.asarray(self.calibrators_[0]._probabilities_of(self._of_class(scores, 1)))
+        maps = self.calibrators_ * (k // len(self.calibrators_))
+        each = [one._probabilities_of(self._of_class(scores, c))[:, 1] for c, one in enumerate(maps)]
+        return self._together(np.column_stack(each), scores)
+
+    @property
+    def _merges(self) -> bool:
+        """Class by class, where the binary ones have a rule."""
+        return all(one._merges for one in self.calibrators_)
+
+    @classmethod
+    def _merged(cls, members: FittedWithScores, weights: FloatArray) -> FloatArray:
+        """Probabilities (n, K): each class by the rule of the binary calibrators, then divided by the sum."""
+        first, scores, _ = members[0]
+        k = len(first.classes_)
+        alone = k == 2 and not first.shared
+        columns = []
+        for c in [1] if alone else range(k):
+            each = [one.calibrators_[c % len(one.calibrators_)] for one, _, _ in members]
+            parts: FittedWithScores = [
+                (inner, one._of_class(s, c), {}) for inner, (one, s, _) in zip(each, members, strict=True)
+            ]
+            columns.append(rule_of(each)._merged(parts, weights)[:, 1])
+        if alone:
+            return np.column_stack([1 - columns[0], columns[0]])
+        return np.asarray(first._together(np.column_stack(columns), scores))
+
+    def _together(self, each: FloatArray, scores: Scores) -> FloatArray:
+        """Probabilities of what each class's calibrator says."""
+        if self.shared:
+            each = each + _TELLS_APART * softmax(scores.logs(EPS).astype(np.float64))
+        if self.normalisation == "none":
+            return np.asarray(np.minimum(each, 1.0))
+        total = each.sum(axis=1, keepdims=True)
+        nothing = total[:, 0] <= 0
+        if nothing.any():
+            each, total = each.copy(), total.copy()
+            each[nothing] = scores.values[nothing] if scores.kind == "probability" else 1.0
+            total[nothing] = each[nothing].sum(axis=1, keepdims=True)
+        return np.asarray(each / total)
+
+
+@dataclass(eq=False, repr=False)
+class OneVsOne(Calibrator):
+    r"""A binary calibrator for each pair of classes, on the rows of the two, coupled to probabilities of all.
+
+    Parameters
+    ----------
+    calibrator : binary calibrator
+        Fitted to each pair's share :math:`p_i / (p_i + p_j)`, or the difference of two logits or margins.
+    coupling : {"quadratic", "likelihood"}, default "quadratic"
+        How the pairs' answers :math:`r_{ij}` (of i against j) become probabilities. ``"quadratic"``: the least
+        :math:`\sum_{i \ne j} (r_{ji} p_i - r_{ij} p_j)^2`, a system of equations (Wu, Lin & Weng's second method).
+        ``"likelihood"``: the least Kullback-Leibler divergence of :math:`p_i / (p_i + p_j)` from :math:`r_{ij}`,
+        weighted by the rows of each pair (Hastie & Tibshirani).
+    input, labels
+        As :class:`TemperatureScaling`; they replace those of ``calibrator``.
+
+    Attributes
+    ----------
+    calibrators_ : list of M fitted calibrators
+        Of the M = K (K - 1) / 2 pairs, in the order (0, 1), (0, 2), …, (1, 2), …
+    weights_ : ndarray of shape (M,)
+        Weight of the rows of each pair.
+
+    Notes
+    -----
+    Other than :class:`OneVsRest` it keeps apart what a class is mistaken for, and needs no division by a sum; each map
+    has the rows of two classes only (two without rows: the rows of all pairs). A pair answers for rows of third classes
+    too, of which it saw none. Answers count as 1e-7 at least. Where they agree with some probabilities both couplings
+    give these exactly. Cost that of K - 1 binary calibrators for all rows, and O(n K³) for the coupling.
+
+    References
+    ----------
+    Hastie & Tibshirani (1998), *Classification by pairwise coupling*; Wu, Lin & Weng (2004), *Probability estimates for
+    multi-class classification by pairwise coupling*.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.calibrators import OneVsOne, PlattScaling
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.dirichlet([1, 1, 1], 1000)
+    >>> y = (rng.random((1000, 1)) > p.cumsum(axis=1)).sum(axis=1)
+    >>> bool(np.abs(OneVsOne(PlattScaling()).fit(p, y).predict_proba(p) - p).mean() < 0.03)
+    True
+    """
+
+    calibrator: BinaryCalibrator = field(metadata=checked_by(partial(check_calibrator, binary=True)))
+    coupling: str = parameter("quadratic", partial(check_choice, allowed=("quadratic", "likelihood")))
+
+    _state: ClassVar[Mapping[str, Field]] = {
+        "calibrators_": Several(Fitted(binary=True)),
+        "weights_": Numbers(("M",), 0),
+    }
+
+    def _fit(self, sample: CalibrationSample) -> None:
+        parts = []
+        for i, j in _pairs(sample.n_classes):
+            rows = (sample.codes == i) | (sample.codes == j)
+            parts.append(_two(_of_pair(sample.scores, i, j), sample.codes == i, sample.weights).part(rows))
+        self.weights_ = np.array([part.total for part in parts])
+        # Where neither of two classes was seen, what all pairs have in common.
+        every = CalibrationSample.together(parts)
+        self.calibrators_ = [fitted_to(self.calibrator, part if len(part.codes) else every) for part in parts]
+
+    def _check_fitted(self) -> None:
+        k = len(self.classes_)
+        if len(self.calibrators_) != k * (k - 1) // 2:
+            raise ValueError(f"calibrators_ must be one a pair of {k} classes; got {len(self.calibrators_)}")
+
+    def _probabilities(self, scores: Scores) -> FloatArray:
+        k = len(self.classes_)
+        answers = np.full((scores.n_rows, k, k), 0.5)
+        weights = np.zeros((k, k))
+        for (i, j), one, weight in zip(_pairs(k), self.calibrators_, self.weights_, strict=True):
+            r = np.clip(one._probabilities_of(_of_pair(scores, i, j))[:, 1], _LEAST, 1 - _LEAST)
+            answers[:, i, j], answers[:, j, i] = r, 1 - r
+            weights[i, j] = weights[j, i] = weight
+        step = max(1, _TILE // k**2)
+        out = np.empty((scores.n_rows, k))
+        for a in range(0, scores.n_rows, step):
+            out[a : a + step] = coupled(answers[a : a + step])
+            if self.coupling == "likelihood":
+                out[a : a + step] = likeliest(answers[a : a + step], weights / weights.max(), out[a : a + step])
+        return out
+
+
+@dataclass(eq=False, repr=False)
+class TopLabelCalibrator(Calibrator):
+    r"""A map for each predicted class, from its confidence to how often it is right: repairs ``notion="top-label"``.
+
+    Rows whose first class is c have one map :math:`g_c`, fitted to their confidence and whether c came. The first class
+    then has :math:`g_c(\max_k p_k)`, and the others share the rest in the ratios of before.
+
+    Parameters
+    ----------
+    calibrator : binary calibrator, optional
+        Fitted once a predicted class; by default ``PlattScaling()``. ``HistogramBinning()`` is the published one.
+    min_rows : float >= 0, default 50
+        A class that fewer rows (of weight 1) predict has the map that is fitted to the confidence of all rows.
+    input, labels
+        As :class:`TemperatureScaling`; margins are read as logits.
+
+    Attributes
+    ----------
+    calibrators_ : list of K fitted calibrators
+        That of all rows where a class has too few.
+    weights_ : ndarray of shape (K,)
+        Weight of the rows that predict each class.
+
+    Notes
+    -----
+    Nothing but the first class is repaired: the others keep their ratios, right or wrong, so that a log-loss may stay
+    above that of :class:`OneVsRest`. The first class is the first of equals. Where its repaired probability falls
+    below another's, that other becomes the first: such rows then count with another class, and their new confidence
+    was fitted to nothing. Where all others had 0, they share equally. Cost O(n K), and twice that of the binary
+    calibrator.
+
+    References
+    ----------
+    Gupta & Ramdas (2022), *Top-label calibration and multiclass-to-binary reductions*.
+
+    Examples
+    --------
+    >>> from calibrant.calibrators import IsotonicCalibrator, TopLabelCalibrator
+    >>> p = [[0.8, 0.15, 0.05]] * 4 + [[0.3, 0.6, 0.1]] * 4
+    >>> fitted = TopLabelCalibrator(IsotonicCalibrator(), min_rows=4).fit(p, [0, 0, 1, 2, 1, 1, 1, 0])
+    >>> fitted.predict_proba(p)[[0, 4]].round(4).tolist()
+    [[0.5, 0.375, 0.125], [0.1875, 0.75, 0.0625]]
+    """
+
+    calibrator: BinaryCalibrator | None = parameter(None, partial(check_calibrator, binary=True, optional=True))
+    min_rows: float = parameter(50, check_not_negative)
+
+    _state: ClassVar[Mapping[str, Field]] = {
+        "calibrators_": Several(Fitted(binary=True), "K"),
+        "weights_": Numbers(("K",), 0),
+    }
+
+    def _fit(self, sample: CalibrationSample) -> None:
+        _, top, confidence = _first(sample.scores)
+        every = _two(confidence, sample.codes == top, sample.weights)
+        self.weights_ = np.bincount(top, sample.weights, sample.n_classes)
+        one = PlattScaling() if self.calibrator is None else self.calibrator
+        common = fitted_to(one, every)
+        self.calibrators_ = [
+            fitted_to(one, every.part(top == c)) if weight > 0 and weight >= self.min_rows else common
+            for c, weight in enumerate(self.weights_)
+        ]
+
+    def _probabilities(self, scores: Scores) -> FloatArray:
+        log_p, top, confidence = _first(scores)
+        repaired = np.empty(len(top))
+        for c in np.unique(top):
+            rows = top == c
+            repaired[rows] = self.calibrators_[c]._probabilities_of(confidence.part(rows))[:, 1]
+        each = np.arange(len(top))
+        log_p[each, top] = -np.inf
+        out = softmax(log_p) * (1 - repaired)[:, None]
+        out[each, top] = repaired
+        return np.asarray(out)
+
+
+def for_classes(calibrator: Calibrator, n_classes: int) -> Calibrator:
+    """A calibrator of so many classes: a binary one serves more than two one against the rest."""
+    return OneVsRest(calibrator) if n_classes > 2 and isinstance(calibrator, BinaryCalibrator) else calibrator
+
+
+def _two(scores: Scores, came: AnyArray, weights: FloatArray) -> CalibrationSample:
+    """A sample of two classes: what scores are of came (1) or did not (0)."""
+    return CalibrationSample(scores, came.astype(np.intp), weights, (0, 1))
+
+
+def coupled(answers: FloatArray) -> FloatArray:
+    r"""Probabilities (n, K) of the least :math:`\sum (r_{ji} p_i - r_{ij} p_j)^2`; answers r (n, K, K) above 0."""
+    k = answers.shape[1]
+    turned = answers.swapaxes(1, 2)
+    system = np.zeros((len(answers), k + 1, k + 1))
+    system[:, :k, :k] = -answers * turned
+    each = np.arange(k)
+    system[:, each, each] = (turned**2).sum(axis=2) - 0.25  # of a class with itself there is none
+    system[:, :k, k] = system[:, k, :k] = 1
+    wanted = np.zeros((k + 1, 1))
+    wanted[k] = 1
+    p = np.maximum(np.linalg.solve(system, np.broadcast_to(wanted, (len(answers), k + 1, 1)))[:, :k, 0], 0)
+    return np.asarray(p / p.sum(axis=1, keepdims=True))
+
+
+def likeliest(answers: FloatArray, weights: FloatArray, start: FloatArray) -> FloatArray:
+    r"""Probabilities (n, K) of the largest :math:`\sum_{i<j} n_{ij} (r_{ij} \log μ_{ij} + r_{ji} \log μ_{ji})`.
+
+    By Newton's method for ``log p``, with :math:`μ_{ij} = p_i / (p_i + p_j)`; steps are no longer than 2.
+    """
+    k = answers.shape[1]
+    off = 1 - np.eye(k)
+    u = np.log(np.maximum(start, EPS))
+    for _ in range(_STEPS):
+        mu = 1 / (1 + np.exp(np.clip(u[:, None, :] - u[:, :, None], -700, 700)))
+        gradient = (weights * off * (answers - mu)).sum(axis=2)
+        curved = weights * off * mu * (1 - mu)
+        hessian = -curved
+        each = np.arange(k)
+        hessian[:, each, each] = curved.sum(axis=2)
+        # A common shift changes nothing: it is held at 0.
+        hessian += hessian[:, each, each].max(axis=1)[:, None, None] / k + _SMALL * np.eye(k)
+        step = np.linalg.solve(hessian, gradient[..., None])[..., 0]
+        step *= np.minimum(1, _LONGEST / np.maximum(np.abs(step).max(axis=1, keepdims=True), _SMALL))
+        u = u + step
+        if np.abs(step).max(initial=0.0) < 1e-9:
+            break
+    return softmax(u)
+
+
+def _pairs(k: int) -> list[tuple[int, int]]:
+    return [(i, j) for i in range(k) for j in range(i + 1, k)]
+
+
+def _of_pair(scores: Scores, i: int, j: int) -> Scores:
+    """Scores of class i against class j: probabilities between the two, or differences."""
+    v = scores.values
+    if v.ndim == 1:
+        v = np.column_stack([1 - v if scores.kind == "probability" else np.zeros_like(v), v])
+    if scores.kind != "probability":
+        return Scores(np.asarray(v[:, i].astype(np.float64) - v[:, j]), scores.kind)
+    total = v[:, i] + v[:, j]
+    share = np.divide(v[:, i], total, out=np.full(len(v), 0.5, v.dtype), where=total > 0)
+    return Scores(np.asarray(share), scores.kind)
+
+
+def _first(scores: Scores) -> tuple[FloatArray, IntArray, Scores]:
+    """Logarithms of probabilities, (n, K), the first class of each row, and its probability."""
+    log_p = np.array(scores.log_probabilities(EPS))
+    top = log_p.argmax(axis=1)
+    confidence = np.exp(log_p[np.arange(len(top)), top]).clip(0, 1)
+    return log_p, np.asarray(top), Scores(np.asarray(confidence), "probability")
