@@ -244,7 +244,7 @@ def test_rows_that_make_the_log_loss_infinite_are_named():
 
 
 def test_numbers_have_the_digits_that_their_interval_allows():
-    from calibrant.reporting.text import known
+    from calibrant.data.printing import known
 
     assert [known(0.18064, s) for s in (0.3, 0.02, 0.002, 0.0002)] == ["0.18", "0.181", "0.1806", "0.18064"]
     assert known(0.0004, 0.2) == "<0.01"

@@ -4,8 +4,33 @@ Names are listed once, in ``__init__.pyi``, and loaded when they are first used,
 ``import numpy``.
 """
 
+from typing import Any
+
 import lazy_loader
 
+from .data import rooms_below
 from .data.version import __version__ as __version__
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def _display(name: str) -> Any:
+    from . import plot
+
+    return getattr(plot, name)
+
+
+def _page(result: Any) -> str:
+    from .reporting.html import page_of_result
+
+    return page_of_result(result)
+
+
+def _inline(report: Any) -> str:
+    from .reporting.html import render_inline
+
+    return render_inline(report)
+
+
+# Results stand above displays and pages, so they are handed what draws them: each room imports from those above it.
+rooms_below.display, rooms_below.page, rooms_below.inline = _display, _page, _inline

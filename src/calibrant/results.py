@@ -13,10 +13,11 @@ from .decisions.optimism import OptimismCorrected
 from .decisions.selective import RiskCoverage
 from .frames.frame_subgroups import FrameSubgroups, SubgroupEstimate, SubgroupEstimates
 from .measure.result import CurvePoint, Estimate, ReliabilityCurve
+from .reporting.class_table import ClassRow
 from .reporting.comparison import CalibratorComparison, ComparedCalibrator
-from .reporting.evidence import Evidence
-from .reporting.gain import RepairGain
-from .reporting.report import ClassRow, Curves, Report
+from .reporting.evidence import Evidence, RepairGain
+from .reporting.report import Report
+from .reporting.report_curves import Curves
 from .scores.grouping import GroupingLoss
 from .scores.murphy import BrierCurve, MurphyCurve
 from .scores.parts import Decomposition

@@ -5,15 +5,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
-from importlib import import_module
 from os import PathLike
 from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-from . import notebook
+from . import notebook, rooms_below
 from .libraries import to_frame
 from .types import Interval
+from .writing import write_page
 
 Found = TypeVar("Found")
 #: Characters that a ``repr`` has at most.
@@ -129,7 +129,15 @@ class Section(NamedTuple):
         return notebook.folded(self.name, inside) if self.folded else notebook.heading(self.name, level) + inside
 
 
-class Paged(Table):
+class WithPage:
+    """What has a page of its own."""
+
+    def to_html(self, path: str | PathLike[str] | None = None) -> str:
+        """One self-contained HTML page, as text; also written to ``path`` if given. Needs the extra ``cli``."""
+        return write_page(rooms_below.page(self), path)
+
+
+class Paged(WithPage, Table):
     """A result with a page of its own: a sentence first, then tables, the details folded away."""
 
     #: Above the page.
@@ -151,11 +159,6 @@ class Paged(Table):
         text = notebook.folded("as text", notebook.preformatted(str(self)))
         return "".join(section.html(level) for section in self._sections()) + text
 
-    def to_html(self, path: str | PathLike[str] | None = None) -> str:
-        """One self-contained HTML page, as text; also written to ``path`` if given. Needs the extra ``cli``."""
-        page = from_below("reporting.html", "render_paged")(self, self._words_html(2))
-        return cast(str, from_below("reporting.report", "write_page")(page, path))
-
 
 class Picture(Result):
     """A result that can be drawn, by the display of :mod:`calibrant.plot` that it names."""
@@ -167,16 +170,7 @@ class Picture(Result):
 
         The options are those of the display's ``plot``.
         """
-        return from_below("plot", self.display).from_result(self, ax, **options)
-
-
-def from_below(module: str, name: str) -> Any:
-    """What a room below has under a name, loaded when it is asked for.
-
-    Rooms import from those above them. Results are above displays and pages: they find theirs by name, here and nowhere
-    else.
-    """
-    return getattr(import_module(f"calibrant.{module}"), name)
+        return rooms_below.display(self.display).from_result(self, ax, **options)
 
 
 def one_line(name: str, shown: Iterable[tuple[str, Any]]) -> str:

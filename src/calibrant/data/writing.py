@@ -10,6 +10,7 @@ import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -161,3 +162,11 @@ def _told(error: Exception, path: Path) -> Exception:
     if code is not None and code in _FAILED.values():
         return OSError(code, f"{path} cannot be written: {os.strerror(code)}")
     return error
+
+
+def write_page(page: str, path: str | PathLike[str] | None) -> str:
+    """The page; first written to a path, if there is one, where it appears whole or not at all."""
+    if path is not None:
+        check_free(Path(path), force=True)
+        write_text(Path(path), page)
+    return page

@@ -11,6 +11,7 @@ import numpy as np
 from ..data.public_function import InputOptions, verb
 from ..data.types import Label, RandomState
 from ..data.validation import as_predictions
+from ..data.writing import write_page
 from ..estimators import Binned, CellEstimator, Estimator, Isotonic
 from ..measure.estimation import estimate as estimate_of
 from ..measure.question import resolve_estimator
@@ -282,7 +283,6 @@ class ReliabilityDisplay(Display):
         str
         """
         from ..reporting.interactive import render_diagram
-        from ..reporting.report import write_page
 
         return write_page(render_diagram(self.diagrams, self.estimate, self.name), path)
 

@@ -18,30 +18,26 @@ from ..data.validation import as_predictions
 from ..estimators import Binned, CellEstimator, Density, EmpiricalBayes, Estimator, ResidualKernel
 from ..estimators.base import FittedSums
 from ..estimators.names import as_estimator
-from ..measure.curve_from_sums import curve_from, curve_of_ties
 from ..measure.estimation import estimate_from_fits
 from ..measure.question import Question
-from ..measure.result import Estimate, ReliabilityCurve
+from ..measure.result import Estimate
 from ..measure.scoring_rules import log_loss_per_sample
 from ..measure.streaming import Accumulator
-from ..measure.sums_by_class import FINE_CELLS, ProblemSums
-from ..measure.tied_scores import TiedScores
+from ..measure.sums_by_class import FINE_CELLS
 from ..notions import Classwise, Notion, as_notion
 from ..significance.report_test import SumsTest
 from ..sums import BinMoments, GridMoments, uniform_edges
 from .class_table import class_rows, class_sentence
-from .evidence import Evidence, check_tolerance, settled
-from .gain import RepairGain, check_threshold, gain_functionals
+from .evidence import Evidence, RepairGain, check_threshold, check_tolerance, gain_functionals, settled
 from .lazy_mapping import LazyMapping
-from .report import Curves, Report
+from .report import Report
+from .report_curves import curves_of
 from .verdict import Found, sentences
 
 #: Bands are computed for this many classes, the worst ones; the others get bins with intervals.
 BANDED_CLASSES = 12
 #: Draws of intervals.
 RESAMPLES = 400
-#: Bands of a report, and runs of scores from which those of isotonic curves are found.
-BANDS, MOST_TIES = ("confidence", "consistency", "simultaneous"), 1024
 _DEFAULT, _RESIDUAL, _DENSITY = EmpiricalBayes(), ResidualKernel(), Density()
 _BINNED, _QUANTILE = Binned(), Binned(15, "quantile")
 
@@ -112,10 +108,10 @@ def _report_of(
             else partial(_estimate, fits(one), about, [seed, k], test.excess)
         )
     only = next(iter(problems.values())) if len(problems) == 1 else None
-    curves = None if only is None else _curves(only, sums, level, [seed, 0], band=True, fine=only.fine)
+    curves = None if only is None else curves_of(only, sums, level, [seed, 0], band=True, fine=only.fine)
     fine = _fine_of({row.label for row in table[:BANDED_CLASSES]}, rows)
     class_curves = {
-        row.label: _curves(
+        row.label: curves_of(
             by_class[row.label], sums, level, [seed, k], band=k <= BANDED_CLASSES, fine=fine.get(row.label)
         )
         for k, row in enumerate(table, start=1)
@@ -283,46 +279,6 @@ def _fine_of(labels: set[Label], rows: Predictions | None) -> dict[Label, BinMom
         return {}
     every = Classwise().reduce(rows)
     return {k: BinMoments.of(every[i], uniform_edges(FINE_CELLS)) for i, k in enumerate(rows.classes) if k in labels}
-
-
-def _curves(
-    sums: ProblemSums,
-    acc: Accumulator,
-    level: float,
-    seed: list[int],
-    *,
-    band: bool,
-    fine: BinMoments | None,
-) -> Curves:
-    """Smooth, binned and isotonic curves of one problem, each made when it is asked for; the last from a histogram."""
-    notion: Any = acc.notion
-    kept = acc.binned
-    ties = None if fine is None else TiedScores.of_moments(fine, MOST_TIES)
-
-    def options(kind: int, name: str) -> dict[str, Any]:
-        rng = np.random.default_rng([*seed, kind, BANDS.index(name)])
-        return {"label": sums.label, "notion": notion.name, "band": name, "rng": rng}
-
-    def smooth(name: str, at: float | None) -> ReliabilityCurve:
-        draws = 1000 if name == "confidence" else 400
-        return curve_from(_RESIDUAL, sums.grid, level=at, n_resamples=draws, ties=ties, **options(0, name))
-
-    def binned(name: str) -> ReliabilityCurve:
-        return curve_from(kept, sums.bins, level=level, n_resamples=2, **options(1, name))
-
-    def isotonic(name: str, ties: TiedScores) -> ReliabilityCurve:
-        about: dict[str, Any] = {"domain": sums.domain, "n_samples": sums.grid.n_samples, "level": level}
-        return curve_of_ties(ties, n_resamples=400, **about, **options(2, name))
-
-    bins = LazyMapping({name: partial(binned, name) for name in BANDS})
-    if not band:
-        return Curves(LazyMapping({"confidence": partial(smooth, "confidence", None)}), bins)
-    drawn = BANDS if ties is not None else BANDS[:2]
-    return Curves(
-        LazyMapping({name: partial(smooth, name, level) for name in drawn}),
-        bins,
-        LazyMapping({} if ties is None else {name: partial(isotonic, name, ties) for name in BANDS}),
-    )
 
 
 def _short(estimator: CellEstimator) -> str:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ..data.types import FloatArray, Interval
+from ..data.result import Result
+from ..data.types import FloatArray, Interval, Label
 from ..estimators.base import SCALES
 from ..measure.intervals import accepted
 from ..measure.streaming import Accumulator
 from ..significance.multiple import holm
 from ..significance.score_ranges import range_pvalues
 from ..sums import BinMoments
-from .report import ClassRow
 
 #: A class of fewer rows is not named, and so many are at most.
 LEAST_ROWS, NAMED = 20, 5
@@ -23,6 +23,49 @@ _FIELDS = ("weight", "score", "outcome", "square", "repeat", "n_samples")
 #: Problems worked on at a time.
 _TOGETHER = 128
 _HALF_NORMAL = np.sqrt(2 / np.pi)
+_NO_INTERVAL = Interval(float("nan"), float("nan"))
+
+
+@dataclass(frozen=True, repr=False)
+class ClassRow(Result):
+    """One class of the per-class table, against the rest.
+
+    Attributes
+    ----------
+    label : label
+    count : float
+        Weight of the rows of this class.
+    base_rate, mean_prob : float
+        Its share, and the mean of the probability stated for it.
+    ece : float
+        Its expected calibration error, over 15 bins of equal width (or those of the :class:`Accumulator`).
+    interval : Interval
+        Of that error, at the report's level, widened to hold ``ece``; for each class by itself.
+    pvalue : float
+        Of the class being calibrated: whether it comes as often as stated, on the whole and in ranges of scores; see
+        :func:`calibrant.significance.score_ranges.range_pvalues`. NaN where nothing could be seen.
+    adjusted : float
+        P-value corrected for the number of classes, by Holm's rule: a calibrated model has any class marked in at most
+        ``1 - level`` of all samples, however the classes depend on each other.
+    significant : bool
+        Whether the class is off: ``adjusted`` is at most ``1 - level``.
+    """
+
+    label: Label
+    count: float
+    base_rate: float
+    mean_prob: float
+    ece: float
+    interval: Interval = _NO_INTERVAL
+    pvalue: float = float("nan")
+    adjusted: float = float("nan")
+    significant: bool = False
+
+    @property
+    def direction(self) -> str:
+        """Whether the class is predicted too often or too rarely, on the whole."""
+        gap = self.mean_prob - self.base_rate
+        return "even" if abs(gap) < 1e-9 else "too high" if gap > 0 else "too low"
 
 
 def class_rows(sums: Accumulator, level: float) -> list[ClassRow]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any
 
@@ -12,13 +12,14 @@ import numpy as np
 from sklearn.base import clone
 
 from ..calibrators import Calibrator
-from ..data.printing import Audience, half_width, known, printable
+from ..data.printing import Audience, half_width, known, printable, signed
 from ..data.result import Result, Table, plain
 from ..data.types import Label
+from ..data.writing import write_page
 from ..measure.result import Estimate
 from ..measure.scoring_rules import brier_words
-from .report import Report, write_page
-from .text import change_of, score_of, seconds_of
+from .html import TABLES, page_of, views_of
+from .report import Report, score_of
 
 _SCORES = {"log-loss": "log-loss", "brier": "Brier score", "calibration": "calibration error"}
 #: Standard errors within which a change is noise.
@@ -334,6 +335,28 @@ class CalibratorComparison(Table):
 
     def to_html(self, path: str | PathLike[str] | None = None) -> str:
         """One self-contained HTML page, as text; also written to ``path`` if given. Needs the extra ``cli``."""
-        from .html import render_comparison
+        return write_page(_page_of(self), path)
 
-        return write_page(render_comparison(self), path)
+
+def _page_of(comparison: CalibratorComparison) -> str:
+    """HTML text of a comparison, with the diagrams of what is shown before and after."""
+    c = replace(comparison, asked=comparison.asked.for_page)
+    after = f"after {c.shown}" + ("" if c.shown == c.chosen else " (not chosen)")
+    pairs = ([] if c.before is None else [("before", c.before)]) + [(after, c.after)]
+    order = [row.label for row in pairs[0][1].per_class]
+    charts = [{"caption": caption, "views": views_of(report, order, short=True)} for caption, report in pairs]
+    about = {"seconds_of": seconds_of, "brier_words": brier_words, "score": score_of(c.n_samples), "change": change_of}
+    return page_of("comparison.html", c, c.level, charts, "CalibratorComparison", **TABLES, **about)
+
+
+def change_of(row: ComparedCalibrator) -> str:
+    """Of the accuracy, with the digits that its standard error allows."""
+    change = row.accuracy_change
+    return "–" if np.isnan(change) else signed(change, row.accuracy_change_se).replace("-", "−")
+
+
+def seconds_of(seconds: float) -> str:
+    """``3.2 ms``, ``0.41 s``, ``12 s``."""
+    if seconds < 0.0995:
+        return f"{1e3 * seconds:.2g} ms"
+    return f"{seconds:.2g} s" if seconds < 9.95 else f"{seconds:.0f} s"

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +14,9 @@ from ..data.notebook import drawing, strips
 from ..data.printing import pvalue_text
 from ..data.types import FloatArray, Label
 from ..measure.result import Estimate, ReliabilityCurve
-from ..measure.scoring_rules import brier_words
-from .text import (
-    change_of,
+from .class_table import ClassRow
+from .report import (
+    Report,
     class_digits,
     class_note,
     error_rows,
@@ -25,13 +25,9 @@ from .text import (
     known_interval,
     repair,
     score_of,
-    seconds_of,
     zero_probability_text,
 )
-
-if TYPE_CHECKING:
-    from .comparison import CalibratorComparison
-    from .report import ClassRow, Curves, Report
+from .report_curves import Curves
 
 #: Points of a curve that the page keeps, with bands and without; the screen shows no more.
 _POINTS, _FEW = 129, 33
@@ -56,7 +52,9 @@ _DRAWN_FROM = 3.0
 def render(report: Report) -> str:
     """HTML text of a report; raises ImportError, naming the extra, where jinja2 is missing."""
     shown = replace(report, asked=report.asked.for_page)
-    return page_of("report.html", shown, report.headline.level, [{"views": _views(report)}], "Report", **_about(shown))
+    return page_of(
+        "report.html", shown, report.headline.level, [{"views": views_of(report)}], "Report", **_about(shown)
+    )
 
 
 def render_inline(report: Report) -> str:
@@ -77,7 +75,7 @@ def _about(report: Report) -> dict[str, Any]:
         "listed": _LISTED,
         "class_note": class_note(report),
         "errors": error_rows(report),
-        **_TABLES,
+        **TABLES,
         "score": score_of(report.n_samples),
         "repair": repair(report),
     }
@@ -90,7 +88,7 @@ def _strips_of(rows: Iterable[Estimate | ClassRow]) -> list[str]:
 
 
 #: What tables of a page are written with.
-_TABLES = {
+TABLES = {
     "pvalue_text": pvalue_text,
     "known_interval": known_interval,
     "class_digits": class_digits,
@@ -120,20 +118,11 @@ def axes_of(notion: str, label: Label) -> tuple[str, str]:
     return _axis(label), "Observed frequency"
 
 
-def render_paged(result: Any, inside: str) -> str:
-    """Page of a result that has a summary and its tables as HTML."""
-    return page_of("result.html", result, 0.0, [], type(result).__name__, inside=inside)
-
-
-def render_comparison(comparison: CalibratorComparison) -> str:
-    """HTML text of a comparison, with the diagrams of what is shown before and after."""
-    c = replace(comparison, asked=comparison.asked.for_page)
-    after = f"after {c.shown}" + ("" if c.shown == c.chosen else " (not chosen)")
-    pairs = ([] if c.before is None else [("before", c.before)]) + [(after, c.after)]
-    order = [row.label for row in pairs[0][1].per_class]
-    charts = [{"caption": caption, "views": _views(report, order, short=True)} for caption, report in pairs]
-    about = {"seconds_of": seconds_of, "brier_words": brier_words, "score": score_of(c.n_samples), "change": change_of}
-    return page_of("comparison.html", c, c.level, charts, "CalibratorComparison", **_TABLES, **about)
+def page_of_result(result: Any) -> str:
+    """Page of a report, or of a result that has a summary and tables."""
+    if isinstance(result, Report):
+        return render(result)
+    return page_of("result.html", result, 0.0, [], type(result).__name__, inside=result._words_html(2))
 
 
 def page_of(template: str, result: Any, level: float, charts: list[dict[str, Any]], owner: str, **more: Any) -> str:
@@ -168,7 +157,7 @@ def safe_json(value: Any) -> str:
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _views(report: Report, order: Sequence[Label] = (), *, short: bool = False) -> list[dict[str, Any]]:
+def views_of(report: Report, order: Sequence[Label] = (), *, short: bool = False) -> list[dict[str, Any]]:
     """What a diagram can show: the notion's curves, and those of classes, worst first or in a given order."""
     views = []
     if report.curves is not None:

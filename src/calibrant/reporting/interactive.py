@@ -10,8 +10,8 @@ import numpy as np
 
 from ..measure.result import Estimate, ReliabilityCurve
 from .html import axes_of, page_of, still_of, view_of
-from .report import Curves
-from .text import known_interval
+from .report import known_interval
+from .report_curves import Curves
 
 if TYPE_CHECKING:
     from ..plot.diagram import Diagram

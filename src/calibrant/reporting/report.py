@@ -2,84 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from os import PathLike
-from pathlib import Path
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+
+from ..data import rooms_below
+from ..data.result import Picture, Table, WithPage, plain
 from ..data.libraries import to_frame
-from ..data.printing import Audience
-from ..data.result import Picture, Result, Table, plain
-from ..data.types import Interval, Label
-from ..data.writing import check_free, write_text
+from ..data.printing import Audience, half_width, known, printable, pvalue_text
+from ..data.types import Label
+from ..measure.question import MANY
 from ..measure.result import Estimate, ReliabilityCurve
-from .evidence import Evidence
-from .gain import RepairGain
+from ..measure.scoring_rules import brier_words
+from .class_table import ClassRow
+from .evidence import Evidence, RepairGain
+from .report_curves import Curves
+from .verdict import advice_of, gain_digits
 
-_NO_INTERVAL = Interval(float("nan"), float("nan"))
-
-
-@dataclass(frozen=True, repr=False)
-class ClassRow(Result):
-    """One class of the per-class table, against the rest.
-
-    Attributes
-    ----------
-    label : label
-    count : float
-        Weight of the rows of this class.
-    base_rate, mean_prob : float
-        Its share, and the mean of the probability stated for it.
-    ece : float
-        Its expected calibration error, over 15 bins of equal width (or those of the :class:`Accumulator`).
-    interval : Interval
-        Of that error, at the report's level, widened to hold ``ece``; for each class by itself.
-    pvalue : float
-        Of the class being calibrated: whether it comes as often as stated, on the whole and in ranges of scores; see
-        :func:`calibrant.significance.score_ranges.range_pvalues`. NaN where nothing could be seen.
-    adjusted : float
-        P-value corrected for the number of classes, by Holm's rule: a calibrated model has any class marked in at most
-        ``1 - level`` of all samples, however the classes depend on each other.
-    significant : bool
-        Whether the class is off: ``adjusted`` is at most ``1 - level``.
-    """
-
-    label: Label
-    count: float
-    base_rate: float
-    mean_prob: float
-    ece: float
-    interval: Interval = _NO_INTERVAL
-    pvalue: float = float("nan")
-    adjusted: float = float("nan")
-    significant: bool = False
-
-    @property
-    def direction(self) -> str:
-        """Whether the class is predicted too often or too rarely, on the whole."""
-        gap = self.mean_prob - self.base_rate
-        return "even" if abs(gap) < 1e-9 else "too high" if gap > 0 else "too low"
+_WORST = 10
+_WIDTH = 45
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Curves(Result):
-    """Reliability curves of one problem, by the name of their band: "confidence", "consistency", "simultaneous".
-
-    Attributes
-    ----------
-    smooth, bins, isotonic : mapping of band to ReliabilityCurve
-        Each is computed when it is first asked for. A band that there is not is absent; ``isotonic`` is empty where
-        neither rows nor a fine histogram were kept.
-    """
-
-    smooth: Mapping[str, ReliabilityCurve]
-    bins: Mapping[str, ReliabilityCurve]
-    isotonic: Mapping[str, ReliabilityCurve] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Report(Picture, Table):
+class Report(WithPage, Picture, Table):
     """Calibration of a set of predictions: scores, errors, tests, classes and curves.
 
     Attributes
@@ -161,9 +110,8 @@ class Report(Picture, Table):
     @property
     def advice(self) -> str:
         """What to do next; "" where nothing can be said."""
-        from .verdict import advice_of
-
-        return advice_of(self)
+        classes_off = any(row.significant for row in self.per_class)
+        return advice_of(self.evidence, self.headline, classes_off, self.asked)
 
     @property
     def verdict_parts(self) -> tuple[str, ...]:
@@ -186,9 +134,7 @@ class Report(Picture, Table):
         return None if self.curves is None else self.curves.bins["confidence"]
 
     def __str__(self) -> str:
-        from .text import render
-
-        return render(self)
+        return _text_of(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, for JSON (NaN and infinities as None)."""
@@ -258,23 +204,191 @@ class Report(Picture, Table):
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the page with a still picture; text where jinja2 is missing."""
-        from .html import render_inline
-
         try:
-            return render_inline(self)
+            return rooms_below.inline(self)
         except ImportError:
             return super()._repr_html_()
 
-    def to_html(self, path: str | PathLike[str] | None = None) -> str:
-        """One self-contained HTML page, as text; also written to ``path`` if given. Needs the extra ``cli``."""
-        from .html import render
 
-        return write_page(render(self), path)
+def _text_of(report: Report) -> str:
+    """Text of at most 100 columns."""
+    r = report
+    title = printable(r.title)
+    lines = [title, "=" * min(len(title), 100), ""]
+    for part in r.verdict_parts:
+        lines += textwrap.wrap(printable(part), 98, break_on_hyphens=False)
+    lines += [
+        "",
+        f"rows       {r.n_samples:,}" + (" (weighted)" if r.weighted else "") + in_groups(r),
+        f"classes    {len(r.classes)}  {_classes(r)}",
+        f"accuracy   {r.accuracy:.4f}",
+        f"Brier      {r.brier:.4f}  ({brier_words(len(r.classes))})",
+        f"log-loss   {r.log_loss:.4f}" + (f"  ({zero_probability_text(r)})" if np.isinf(r.log_loss) else ""),
+        f"evidence   {_evidence(r)}",
+        f"repair     {_repair(r)}",
+        "",
+        f"{'calibration error (' + r.notion + ')':<46}{'value':>9}{'interval':>20}{'corrected':>12}",
+    ]
+    lines += [row.text() for row in error_rows(r)]
+    if r.bins is not None:
+        lines += ["", *_diagram(r.bins, "rows" if r.n_groups is None else "as rows")]
+    if r.per_class:
+        lines += ["", *_class_table(r)]
+    lines += ["", *textwrap.wrap(footnote(r), 98)]
+    return "\n".join(lines)
 
 
-def write_page(page: str, path: str | PathLike[str] | None) -> str:
-    """The page; first written to a path, if there is one, where it appears whole or not at all."""
-    if path is not None:
-        check_free(Path(path), force=True)
-        write_text(Path(path), page)
-    return page
+def in_groups(r: Report) -> str:
+    """`` in 40 groups``; nothing where rows are taken as independent."""
+    return "" if r.n_groups is None else f" in {r.n_groups:,} groups"
+
+
+def _diagram(bins: ReliabilityCurve, rows: str) -> list[str]:
+    """Reliability diagram in text: stated (|), observed (o) and its interval (-) for each bin that holds rows."""
+    lines = [f"{'bin':<13}{rows:>12}{'stated':>8}{'observed':>10}   0{'observed frequency':^{_WIDTH - 2}}1"]
+    edges = bins.edges if bins.edges is not None else np.empty(0)
+    for i in np.flatnonzero(bins.count > 0):
+        strip = [" "] * _WIDTH
+        low, high, stated, observed = (
+            round(float(v[i]) * (_WIDTH - 1)) for v in (bins.lower, bins.upper, bins.scores, bins.observed)
+        )
+        strip[low : high + 1] = "-" * (high + 1 - low)
+        strip[stated] = "|"
+        strip[observed] = "o"
+        name = f"{edges[i]:.3f}-{edges[i + 1]:.3f}"
+        numbers = f"{bins.count[i]:>12,.0f}{bins.scores[i]:>8.3f}{bins.observed[i]:>10.3f}"
+        lines.append(f"{name:<13}{numbers}   {''.join(strip)}".rstrip())
+    return [*lines, "o observed, - its interval, | stated: they meet where the model is calibrated"]
+
+
+def _class_table(r: Report) -> list[str]:
+    """The worst classes, those off marked."""
+    names = f"{'interval':>18}{'p adj.':>8}{'base rate':>11}{'mean prob.':>12}"
+    lines = [f"  {'class':<18}{'rows':>10}{'ECE':>8}{names}  direction"]
+    score = score_of(r.n_samples)
+    for c in list(r.per_class)[:_WORST]:
+        ece, low, high = class_digits(c)
+        lines.append(
+            f"{'*' if c.significant else ' '} {_short(str(c.label), 17):<18}{c.count:>10,.0f}{ece:>8}"
+            f"{f'{low} – {high}':>18}"
+            f"{pvalue_text(c.adjusted):>8}{score(c.base_rate):>11}{score(c.mean_prob):>12}  {c.direction}"
+        )
+    if len(r.per_class) > _WORST:
+        off = sum(c.significant for c in r.per_class[_WORST:])
+        more = f"… and {len(r.per_class) - _WORST} more classes, of no larger ECE"
+        lines.append(more + (f", {off} of them off" if off else ""))
+    return [*lines, *textwrap.wrap(class_note(r), 98)]
+
+
+def class_digits(row: ClassRow) -> tuple[str, str, str]:
+    """Error of a class and the ends of its interval, with as many decimals as the interval allows."""
+    spread = half_width(*row.interval)
+    return known(row.ece, spread), known(row.interval.low, spread), known(row.interval.high, spread)
+
+
+def class_note(r: Report) -> str:
+    """What the marks of classes are."""
+    level = r.headline.level
+    return (
+        f"* off at {1 - level:.3g}: one against the rest, by counts of outcomes in ranges of scores; p adjusted for "
+        f"{len(r.per_class):,} classes by Holm's rule. Intervals are {100 * level:g} % for each class by itself."
+    )
+
+
+class ErrorRow(NamedTuple):
+    """A line of the table of estimators; without an interval, only its name and value."""
+
+    name: str
+    value: str
+    interval: str = ""
+    corrected: str = ""
+    estimate: Estimate | None = None
+
+    @classmethod
+    def of(cls, name: str, e: Estimate) -> ErrorRow:
+        """With the digits that the interval allows."""
+        value, low, high = known_interval(e)
+        return cls(name, value, f"{low} – {high}", known(e.corrected, half_width(*e.interval)), e)
+
+    def text(self) -> str:
+        """At most 100 columns."""
+        return f"{_short(self.name, 45):<46}{self.value:>9}{self.interval:>20}{self.corrected:>12}".rstrip()
+
+
+def error_rows(r: Report) -> list[ErrorRow]:
+    """Estimators, the headline's first; of many classes, the others come without intervals, which take long."""
+    if len(r.headline.per_class) < MANY:
+        return [ErrorRow.of(name, e) for name, e in r.estimates.items()]
+    (first, _), *others = r.values.items()
+    spread = half_width(*r.headline.interval)
+    return [ErrorRow.of(first, r.headline), *(ErrorRow(name, known(value, spread)) for name, value in others)]
+
+
+def known_interval(e: Estimate) -> tuple[str, str, str]:
+    """Value and ends of an estimate, with as many decimals as the interval allows."""
+    spread = half_width(*e.interval)
+    return known(e.value, spread), known(e.interval.low, spread), known(e.interval.high, spread)
+
+
+def zero_probability_text(r: Report, most: int = 3) -> str:
+    """Why the log-loss is infinite, and which rows make it so, as far as they are known."""
+    if not r.zero_probability_rows:
+        return "a probability of 0 was given to the observed class"
+    named, more = ", ".join(map(str, r.zero_probability_rows[:most])), len(r.zero_probability_rows) - most
+    rows = f"rows {named} and {more:,} more" if more > 0 else f"row{'s' * (len(r.zero_probability_rows) > 1)} {named}"
+    return f"the observed class was given 0 in {rows}, from 0 on"
+
+
+def _evidence(r: Report) -> str:
+    """The test behind the verdict."""
+    test = r.evidence.test
+    return f"{r.evidence.status}: p = {test.pvalue:.3f} ({test.name})"
+
+
+def repair(r: Report) -> str:
+    """What a perfect repair would gain in log-loss; of several classes, each against the rest, in that of one."""
+    each = " a class" if r.curves is None and r.notion != "top-label" else ""
+    g = r.gain
+    low, high = map(gain_digits, g.log_loss_interval)
+    return f"{gain_digits(g.log_loss)}{each} ({low} to {high})"
+
+
+def _repair(r: Report) -> str:
+    g = r.gain
+    low, high = map(gain_digits, g.brier_interval)
+    log_loss = "a finite log-loss" if np.isinf(r.log_loss) else f"log-loss {repair(r)}"
+    return f"would gain {log_loss}, Brier {gain_digits(g.brier)} ({low} to {high})"
+
+
+def _classes(r: Report) -> str:
+    shown = ", ".join(f"{_short(str(c), 20)} {100 * r.base_rates[c]:.1f} %" for c in r.classes[:5])
+    return shown + (", …" if len(r.classes) > 5 else "")
+
+
+def footnote(r: Report) -> str:
+    """What the numbers are."""
+    note = (
+        f"Intervals are {100 * r.headline.level:g} % and account for the estimator's own bias, so much of one can lie "
+        "below its value; they start at 0 unless the p-value is evidence of miscalibration. 'corrected' is the "
+        "median-unbiased value. The gain of a repair is that of replacing each score by the true frequency at it."
+    )
+    if len(r.headline.per_class) >= MANY:
+        note += " Of so many classes, only the first estimator's interval is shown: the table of estimators has all."
+    if r.streamed:
+        note += f" Rows were streamed: edges of equal-mass bins are rounded to 1/{r.n_cells}."
+    if r.n_groups is None:
+        return f"{note} Rows are taken as independent: if some belong together, pass {r.asked.option('groups')}."
+    return (
+        f"{note} Rows of one of {r.n_groups:,} groups may depend on each other; groups are taken as independent, and a "
+        "bin's rows are counted as so many independent ones."
+    )
+
+
+def _short(name: str, width: int) -> str:
+    text = printable(name)
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def score_of(n_samples: int) -> Callable[[float], str]:
+    """Writes shares and scores of so many rows with the digits that these allow."""
+    return partial(known, spread=0.5 / np.sqrt(n_samples))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,12 +14,9 @@ from ..measure.bands import wilson_interval
 from ..measure.result import Estimate, ReliabilityCurve
 from ..measure.sums_by_class import ProblemSums
 from ..sums import BinMoments
-from .evidence import Evidence
-from .gain import RepairGain
-
-if TYPE_CHECKING:
-    from .report import ClassRow, Curves, Report
-
+from .class_table import ClassRow
+from .evidence import Evidence, RepairGain
+from .report_curves import Curves
 
 #: Share of all rows, and number of rows, that a region has at least.
 LEAST_SHARE, LEAST_ROWS = 0.01, 20
@@ -162,10 +159,8 @@ def sentences(
     return Verdict(summary, (*told, *_decisions(found, estimate.level), *by_class))
 
 
-def advice_of(report: Report) -> str:
+def advice_of(evidence: Evidence, estimate: Estimate, classes_off: bool, asked: Audience) -> str:
     """What to do next; nothing where there was too little to judge."""
-    evidence, estimate = report.evidence, report.headline
-    classes_off = any(row.significant for row in report.per_class)
     if np.isnan(estimate.interval.high) or np.isnan(evidence.test.pvalue):
         return ""
     if evidence.status == "undecided":
@@ -178,8 +173,8 @@ def advice_of(report: Report) -> str:
         return "Next: leave it as it is, or set a smaller tolerance if such errors matter to you."
     if estimate.n_samples < FEW_TO_REPAIR:
         return "Next: repair with one or two parameters (temperature or logistic scaling), fitted on other rows."
-    compare = report.asked.names("compare_calibrators(y_true, y_prob)", "calibrant compare")
-    fit = "it, or AutoCalibrator," if report.asked is Audience.PYTHON else "it"
+    compare = asked.names("compare_calibrators(y_true, y_prob)", "calibrant compare")
+    fit = "it, or AutoCalibrator," if asked is Audience.PYTHON else "it"
     return (
         f"Next: {compare} finds the calibrator that repairs it best and says what it leaves; fit {fit} on other rows "
         "than these."

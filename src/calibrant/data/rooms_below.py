@@ -1,0 +1,13 @@
+"""What results need of the rooms below them, which `calibrant` hands over as it is imported: displays and pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+#: A display of :mod:`calibrant.plot`, by its name.
+display: Callable[[str], Any]
+#: Self-contained HTML page of a report, or of a result that has tables.
+page: Callable[[Any], str]
+#: A report as a part of another page.
+inline: Callable[[Any], str]
