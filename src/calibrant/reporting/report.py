@@ -11,9 +11,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ..data import rooms_below
-from ..data.result import Picture, Table, WithPage, plain
 from ..data.libraries import to_frame
 from ..data.printing import Audience, half_width, known, printable, pvalue_text
+from ..data.result import Picture, Table, WithPage, plain
 from ..data.types import Label
 from ..measure.question import MANY
 from ..measure.result import Estimate, ReliabilityCurve
