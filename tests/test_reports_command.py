@@ -123,13 +123,14 @@ def test_partitions_are_columns_to_group_by(capsys, folder, table, engine, by):
     args = ("report", folder / "parts", "--engine", engine, "--label", "y", "--prob", "p", "--by", by)
     got = found(capsys, *args)
     values = sorted(table[by].unique().to_list())
-    assert [g["name"] for g in got["subgroups"]] == [str(v) for v in values]
-    for one, value in zip(got["subgroups"], values, strict=True):
+    (column,) = got["columns"]
+    assert [g["name"] for g in column["subgroups"]] == [str(v) for v in values]
+    for one, value in zip(column["subgroups"], values, strict=True):
         part = table.filter(pl.col(by) == value)
         assert one["n_samples"] == len(part)
         assert one["error"] == pytest.approx(cal.calibration_error(part["y"], part["p"]), rel=1e-9)
     text = run(capsys, *args)[1]
-    assert text.startswith("Calibration by subgroup: 6,000 rows")
+    assert text.startswith("Calibration of 1 by subgroup: 6,000 rows")
     if by == "region":
         code, _, err = run(capsys, *args, "--fail-above", "0.05", "--fail-on", "low")
         assert code == 1
@@ -193,7 +194,7 @@ def test_a_query_of_a_database(capsys, database, table):
     assert got["n_samples"] == len(some)
     assert got["title"] == "Calibration of a query"
     assert got["headline"]["value"] == pytest.approx(cal.calibration_error(some["y"], some["p"]), rel=1e-9)
-    assert len(found(capsys, *args, "--by", "region")["subgroups"]) == 2
+    assert len(found(capsys, *args, "--by", "region")["columns"][0]["subgroups"]) == 2
 
 
 @pytest.mark.engines

@@ -11,7 +11,7 @@ from .decisions.cost import ExpectedCost, MeanCost
 from .decisions.decision_error import DecisionCalibrationError
 from .decisions.optimism import OptimismCorrected
 from .decisions.selective import RiskCoverage
-from .frames.frame_subgroups import FrameSubgroups, SubgroupEstimate, SubgroupEstimates
+from .frames.subgroup_sums import SubgroupSums
 from .measure.result import CurvePoint, Estimate, ReliabilityCurve
 from .reporting.class_table import ClassRow
 from .reporting.comparison import CalibratorComparison, ComparedCalibrator
@@ -43,10 +43,7 @@ __all__ = [
     "Estimate",
     "Evidence",
     "ExpectedCost",
-    "FrameSubgroups",
     "GroupingLoss",
-    "SubgroupEstimate",
-    "SubgroupEstimates",
     "Interval",
     "MeanCost",
     "ModelComparison",
@@ -62,6 +59,7 @@ __all__ = [
     "SubgroupColumn",
     "SubgroupDifference",
     "SubgroupReport",
+    "SubgroupSums",
 ]
 
 

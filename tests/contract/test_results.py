@@ -40,7 +40,6 @@ def everything():
     models = cal.compare_models(y, {HOSTILE: p, "other": np.clip(p + 0.05, 0, 1)})
     rows = pd.DataFrame({"y": y, "p": p, HOSTILE: group})
     of_frame = cal.from_frame(rows, label="y", prob="p", by=HOSTILE)
-    estimates = of_frame.estimate()
     groups = cal.subgroup_calibration(y, p, by=group)
     cost = cal.expected_cost(y, p, [[0, 1], [5, 0]])
     compared = cal.compare_calibrators(y, p, candidates={"platt": PlattScaling(), HOSTILE: Identity()})
@@ -87,8 +86,7 @@ def everything():
         "selection": select_calibrator(p, y, candidates={"platt": PlattScaling(), HOSTILE: Identity()}),
         "accumulator": cal.Accumulator().update(y, p),
         "groups of a frame": of_frame,
-        "estimates of a frame": estimates,
-        "estimate of a frame": estimates.subgroups[0],
+        "report on groups of a frame": of_frame.subgroups(),
         "monitor": monitor,
         "predictions": cal.as_predictions(y, p),
     }

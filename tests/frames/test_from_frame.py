@@ -75,24 +75,78 @@ def test_by_gives_what_every_part_says_alone(engine, several):
     assert found.n_samples + found.dropped == N
 
 
-def test_estimates_of_groups_are_those_of_each_and_adjusted_together():
+def same_report(one, other):
+    """All numbers, p-values of tests among them, to 1e-9."""
+    first, second = one.to_frame("polars"), other.to_frame("polars")
+    assert first.columns == second.columns
+    for name in first.columns:
+        if first[name].dtype.is_float():
+            np.testing.assert_allclose(first[name].to_numpy(), second[name].to_numpy(), rtol=1e-9, atol=1e-9)
+        else:
+            assert first[name].to_list() == second[name].to_list()
+    for mine, yours in zip(one.columns, other.columns, strict=True):
+        assert mine.heterogeneity.name == yours.heterogeneity.name
+        assert mine.heterogeneity.pvalue == pytest.approx(yours.heterogeneity.pvalue, rel=1e-9, nan_ok=True)
+        both = mine.largest_difference, yours.largest_difference
+        assert both[0].interval == pytest.approx(both[1].interval, rel=1e-9)
+        assert (both[0].first, both[0].second) == (both[1].first, both[1].second)
+    about = [(r.test, r.adjust, r.notion, r.estimator, r.label, r.level, r.n_samples) for r in (one, other)]
+    assert about[0] == about[1]
+
+
+def subgroup_rows(n=4000, *, weights="none"):
     rng = np.random.default_rng(0)
-    p, day = rng.random(30_000), rng.integers(1, 6, 30_000)
+    p, day = np.round(rng.random(n), 5), rng.choice([1, 2, 3, 30], n, p=[0.5, 0.3, 0.17, 0.03])
+    site = np.where(rng.random(n) < 0.1, None, np.where(rng.random(n) < 0.5, "north", "south"))
     y = rng.random(p.size) < np.where(day == 3, p**1.5, p)
-    found = cal.from_frame(pl.DataFrame({"y": y, "p": p, "day": day}), **WHAT, by="day")
-    table = found.estimate()
-    assert [g.value for g in table.subgroups] == [1, 2, 3, 4, 5]
-    assert [g.value for g in table.rejected] == [3]
-    for group in table.subgroups:
-        mine = day == group.value
-        assert group.error == pytest.approx(cal.calibration_error(y[mine], p[mine]), abs=1e-12)
-        assert group.error_interval.low <= group.error <= group.error_interval.high
-        assert group.gap == pytest.approx(y[mine].mean() - p[mine].mean(), abs=1e-12)
-        assert group.adjusted >= group.pvalue
-    frame = table.to_frame("pandas")
-    assert list(frame["subgroup"]) == ["1", "2", "3", "4", "5"]
-    plain = found.estimate(adjust="none")
-    assert [g.adjusted for g in plain.subgroups] == [g.pvalue for g in plain.subgroups]
+    w = {"none": np.ones(n), "whole": rng.integers(0, 3, n) * 1.0, "relative": rng.random(n)}[weights]
+    return pl.DataFrame({"y": y.astype(int), "p": p, "day": day, "site": site, "w": w})
+
+
+@pytest.mark.parametrize("weights", ["none", "whole", "relative"])
+@pytest.mark.parametrize("estimator", ["auto", "binned", cal.Binned(7, "quantile")])
+def test_a_report_on_subgroups_is_that_of_the_rows(weights, estimator):
+    test = "in-the-large" if estimator == "binned" else "kuiper"
+    rows = subgroup_rows(weights=weights)
+    about = {"min_size": 10, "n_resamples": 199, "estimator": estimator, "test": test}
+    weighted = {} if weights == "none" else {"sample_weight": rows["w"]}
+    wanted = cal.subgroup_calibration(rows["y"], rows["p"], rows.select("day", "site"), **weighted, **about)
+    given = {} if weights == "none" else {"weight": "w"}
+    found = cal.from_frame(rows.lazy(), **WHAT, by=["day", "site"], **given)
+    assert list(found) == [("day", 1), ("day", 2), ("day", 3), ("day", 30), ("site", "north"), ("site", "south"),
+                           ("site", None)]  # fmt: skip
+    got = found.subgroups(**about)
+    if isinstance(estimator, str):
+        same_report(got, wanted)
+    else:  # of rows moved within a cell, where bins of relative weights hold as much and not as many
+        for one, other in zip(got.subgroups, wanted.subgroups, strict=True):
+            assert one.error == pytest.approx(other.error, abs=0.02 if weights == "relative" else 1e-3)
+            assert one.pvalue == other.pvalue
+
+
+@pytest.mark.parametrize("engine", IN_MEMORY)
+def test_a_report_on_subgroups_of_several_columns_is_that_of_the_rows(engine):
+    rows, day = matrix_rows(), np.arange(len(matrix_rows())) % 5
+    found = cal.from_frame(framed(rows.with_columns(day=day), engine), label="y", prob=FOUR, by="day")
+    probs = rows.select(FOUR).to_numpy()
+    wanted = cal.subgroup_calibration(
+        rows["y"], probs, pl.Series("day", day), labels=["cat", "dog", "eel", "fox"], n_resamples=199
+    )
+    same_report(found.subgroups(n_resamples=199), wanted)
+    several = cal.from_frame(rows.with_columns(day=day), label="y", prob=FOUR, by="day", notion="classwise")
+    with pytest.raises(ValueError, match="several problems"):
+        several.subgroups()
+
+
+def test_reports_on_subgroups_need_sums():
+    found = cal.from_frame(subgroup_rows(), **WHAT, by="day")
+    with pytest.raises(TypeError, match="estimator must be one that reads sums"):
+        found.subgroups(cal.estimators.CrossFit())
+    with pytest.raises(ValueError, match="by must name at least one column"):
+        cal.from_frame(subgroup_rows(), **WHAT, by=[])
+    assert "subgroups" in repr(found)
+    frame = found.subgroups(n_resamples=99).to_frame()
+    assert isinstance(frame, pl.DataFrame)
 
 
 @pytest.mark.slow
@@ -101,7 +155,7 @@ def test_one_group_among_many_stands_out():
     p, day = rng.random(40_000), rng.integers(0, 60, 40_000)
     y = rng.random(p.size) < np.where(day == 17, p**3, p)
     found = cal.from_frame(pl.DataFrame({"y": y, "p": p, "day": day}), **WHAT, by="day")
-    table = found.estimate(cal.Binned(5), n_resamples=5)
+    table = found.subgroups(cal.Binned(5))
     assert [g.value for g in table.rejected] == [17]
     assert table.rejected[0].pvalue < 0.05 / 60
 

@@ -19,7 +19,7 @@ from .source import PIECE_ROWS, STREAM_ABOVE_BYTES, Source, numbered, typed, typ
 
 if TYPE_CHECKING:
     from ..accumulator import Accumulator
-    from ..frames import FrameSubgroups
+    from ..frames import SubgroupSums
     from ..measure.result import Estimate
     from ..reporting import Report
 
@@ -86,7 +86,7 @@ class EngineSource(Source):
             return {"the file that is read": self.file or None, "the database that is read": self.database}
         return {"a file that is read": Files.of(self.file, self.file_format).paths}
 
-    def sums(self, settings: Mapping[str, Any]) -> Accumulator | FrameSubgroups:
+    def sums(self, settings: Mapping[str, Any]) -> Accumulator | SubgroupSums:
         """Sums of all rows, or of each subgroup of --by, that the engine makes; settings are those of from_frame."""
         from ..frames import from_frame
 
@@ -227,7 +227,7 @@ def report_command(
     if source.by is None:
         options.finish(options.report(sums, source.name), sums, outputs)
         return
-    found = sums.estimate(options.chosen, level=options.level)
+    found = sums.subgroups(options.chosen, level=options.level)
     outputs.show(options.text_of(found))
     low = options.fail_on == "low"
     options.fail({f" of {g.name}": g.error_interval.low if low else g.error for g in found.subgroups})

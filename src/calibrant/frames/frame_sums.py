@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from ..comparison.subgroups.membership import Subgroups, read_subgroups
 from ..data.checks import check_choice
 from ..data.libraries import library_of
 from ..data.progress import working
 from ..data.result import came_in
 from ..estimators import Binned, CellEstimator, EmpiricalBayes
 from ..measure.streaming import Accumulator
+from ..measure.sums_by_class import FINE_CELLS
 from ..notions import ClassSpecific, Notion, as_notion
 from ..sums import Bins, Grid
 from ..sums.grid import GRID_CELLS
 from .bad_rows import refuse
 from .batches import Sums, added
 from .frame_columns import FrameColumns
-from .frame_subgroups import FrameSubgroups
 from .from_keys import decoded
 from .group_effects import hang_together
-from .keys import BAD, KeyTable, aggregate, no_group, without_group
+from .keys import KeyTable, aggregate, no_group, without_group
+from .subgroup_sums import SubgroupsOfSums, SubgroupSums, of_accumulators, of_keys
 
 #: Cells there may be: powers of two, which scale scores without rounding.
 _CELLS = tuple(GRID_CELLS * 2**i for i in range(9))
@@ -40,7 +42,7 @@ def from_frame(
     prob: str | Sequence[str],
     weight: str | None = None,
     groups: str | None = None,
-    by: str | None = None,
+    by: str | Sequence[str] | None = None,
     notion: str | Notion = "auto",
     labels: Sequence[Any] | None = None,
     pos_label: Any = None,
@@ -48,7 +50,7 @@ def from_frame(
     on_invalid: str = "raise",
     binned: str | Binned | None = None,
     estimators: Sequence[str | CellEstimator] = (),
-) -> Accumulator | FrameSubgroups:
+) -> Accumulator | SubgroupSums:
     """Sums of the rows of a frame, made by its own engine: the same numbers as in memory, from any number of rows.
 
     Parameters
@@ -65,14 +67,14 @@ def from_frame(
     groups : str, optional
         Column of the group of each row (a patient, a prompt): rows of one group are not independent. Takes two further
         passes, batch by batch, as ranks of all scores come first; and memory for 64 bytes a group and class.
-    by : str, optional
-        Column of subgroups, such as model versions, days or regions, up to some thousands: one result for each value,
-        in the same pass.
+    by : str or sequence of str, optional
+        Column of subgroups, such as model versions, days or regions: one result for each value, in the same pass. Of
+        several columns a pass each.
     notion, labels, pos_label, binned, estimators
         See :class:`Accumulator`. Of several columns without ``labels`` the distinct labels are asked for first.
     n_cells : int, default 4096
-        Cells of scores that are told apart: 4096, 8192, 16384, … 1048576. Estimators whose sums are not kept (quantile
-        bins, ``Isotonic``) are read from them; all others are exact whatever their number.
+        Cells of scores that are told apart: 4096, 8192, 16384, … 1048576; with ``by`` at least 65536. Estimators whose
+        sums are not kept (quantile bins, ``Isotonic``) are read from them; all others are exact whatever their number.
     on_invalid : {"raise", "drop"}, default "raise"
         What to do with rows that cannot be read: a label or probability that is missing or none, probabilities outside
         [0, 1] or that do not sum to 1, a weight that is negative or infinite. ``"drop"`` leaves them out; ``.dropped``
@@ -81,8 +83,9 @@ def from_frame(
     Returns
     -------
     Accumulator
-        Or with ``by`` a mapping from value to Accumulator, whose ``.estimate()`` is a table of all subgroups. What
-        ``.made`` says is how: ``"one aggregation"`` or ``"batches of rows"``.
+        Or with ``by`` a mapping from value to Accumulator, whose ``.subgroups()`` is a report on all, as
+        :func:`calibrant.subgroup_calibration` gives of rows. What ``.made`` says is how: ``"one aggregation"`` or
+        ``"batches of rows"``.
 
     Raises
     ------
@@ -116,91 +119,121 @@ def from_frame(
     if n_cells not in _CELLS:
         raise ValueError(f"n_cells must be one of {', '.join(map(str, _CELLS))}; got {n_cells!r}")
     settings: dict[str, Any] = {"notion": notion, "binned": binned, "estimators": estimators}
-    given = Accumulator(**settings, labels=labels, pos_label=pos_label)
-    roles = {"label": label, "prob": prob, "weight": weight, "by": by, "groups": groups}
-    everything = FrameColumns.of(frame, roles, labels, pos_label)
+    given, library = Accumulator(**settings, labels=labels, pos_label=pos_label), library_of(frame)
+    roles = {"label": label, "prob": prob, "weight": weight, "groups": groups}
+    names = [by] if by is None or isinstance(by, str) or not isinstance(by, Sequence) else list(dict.fromkeys(by))
+    if not names:
+        raise ValueError("by must name at least one column; got none")
+    columns = [FrameColumns.of(frame, {**roles, "by": name}, labels, pos_label) for name in names]
+    if by is not None:
+        reading = _Reading(settings, _bins(given), max(n_cells, FINE_CELLS), on_invalid)
+        found, dropped = zip(*(reading.subgroups(c) for c in columns), strict=True)
+        return SubgroupSums(found, not isinstance(by, str), dropped[0], library)
+    (everything,) = columns
     lost, n = (0, 0) if groups is None else without_group(everything)
     if lost and (on_invalid == "raise" or lost == n):
         refuse(everything, lost, n)
     if lost:
         everything = replace(everything, frame=everything.frame.filter(~no_group(everything)))
-    columns = replace(everything, groups=None)
-    chosen, needs = as_notion(notion, columns.empty), _bins(given)
-    adds_up, found, how = _adds_up(columns, chosen, needs), None, "batches of rows"
-    if not adds_up or _counts_better(columns):
-        columns = columns if adds_up else columns.looked_up()
-        with working("from_frame"):
-            found = _batched(columns, settings)
-    if found is None or (adds_up and any(one.dropped for one in found.values())):
-        # Of rows that are not as they should this tells which labels they have.
-        with working("from_frame"):
-            table, how = aggregate(columns, needs, n_cells), "one aggregation"
-        columns = columns if columns.told else _told(columns, table)
-        found = {v: _filled(Accumulator(**settings), columns, t, needs, n_cells) for v, t in table.split().items()}
-    for one in found.values():
-        came_in(library_of(frame), one)
-    sums = _judged(columns, found, f"{how}, {columns.engine}", on_invalid)
-    if groups is not None and isinstance(sums, Accumulator):
+    sums = _Reading(settings, _bins(given), n_cells, on_invalid).all_rows(replace(everything, groups=None))
+    if groups is not None:
         hang_together(sums, everything)
         sums.dropped += lost
-    return sums
+    return came_in(library, sums)
 
 
-def _batched(c: FrameColumns, settings: dict[str, Any]) -> Sums:
-    """Sums of batches, whose labels are known."""
-    positive = None if c.positive is None else c.classes[c.positive]
-    return added(c, partial(Accumulator, **settings, labels=c.classes, pos_label=positive))
+@dataclass(frozen=True, eq=False)
+class _Reading:
+    """What is made of a frame's rows: settings of accumulators, bins that are kept, cells, and what bad rows mean."""
+
+    settings: dict[str, Any]
+    needs: Sequence[Any]
+    cells: int
+    on_invalid: str
+
+    def all_rows(self, c: FrameColumns) -> Accumulator:
+        """Sums of all rows: in batches where these take half the time, of pandas, or where keys do not tell all."""
+        in_batches = not self._adds_up(c) or c.frame.implementation.is_dask() or c.frame.implementation.is_pandas()
+        found, how = None, "batches of rows"
+        if in_batches:
+            found = self._batched(c).get(None, Accumulator(**self.settings))
+        # Of rows that are not as they should this tells which labels they have.
+        if found is None or (found.dropped and self._adds_up(c)):
+            (c, table), how = self._keyed(c), "one aggregation"
+            found = self._filled(c, table)
+        self._check(c, found.dropped, found.n_samples)
+        if not found.required_totals().weight > 0:
+            raise ValueError(f"weight must not be all zero; column {c.weight!r} is")
+        found.made = f"{how}, {c.engine}"
+        return found
+
+    def subgroups(self, c: FrameColumns) -> tuple[SubgroupsOfSums, int]:
+        """Sums of the subgroups of a column with rows that can be read, and the number of other rows."""
+        if not self._adds_up(c):
+            each = self._batched(c)
+            dropped = sum(one.dropped for one in each.values())
+            self._check(c, dropped, sum(one.n_samples for one in each.values()))
+            read = {value: one for value, one in each.items() if one.n_samples}
+            for one in read.values():
+                one.made = f"batches of rows, {c.engine}"
+            (column,) = read_subgroups({c.by: list(read)}, len(read))
+            return of_accumulators(column, [list(read.values())[i] for i in np.argsort(column.codes)]), dropped
+        c, table = self._keyed(c)
+        rows, good = table.sums["n"], table.good
+        dropped = int(rows[~good].sum())
+        self._check(c, dropped, int(rows[good].sum()))
+        (column,) = read_subgroups({c.by: table.by}, good.size)
+        held = np.bincount(column.codes, good) > 0
+        if not held.all():
+            some = held[column.codes]
+            values = tuple(value for value, is_held in zip(column.values, held, strict=True) if is_held)
+            column = Subgroups(column.name, (np.cumsum(held) - 1)[column.codes[some]], values)
+            table = table.where(some)
+        return of_keys(column, table, self.needs, self.cells, partial(self._filled, c)), dropped
+
+    def _adds_up(self, c: FrameColumns) -> bool:
+        """Whether sums by key tell all that is kept."""
+        bins = [need for need in self.needs if isinstance(need, Bins) and need.mapping == "hard"]
+        hard = len(bins) == len(self.needs) and all(b.edges.uniform or b.edges.n_bins <= _MOST_EDGES for b in bins)
+        notion = as_notion(self.settings["notion"], c.empty)
+        one = c.positive is not None and isinstance(notion, ClassSpecific) and notion.index(c.empty) == c.positive
+        return hard and one
+
+    def _batched(self, c: FrameColumns) -> Sums:
+        """Sums of batches, whose labels are known."""
+        c = c if self._adds_up(c) else c.looked_up()
+        positive = None if c.positive is None else c.classes[c.positive]
+        with working("from_frame"):
+            return added(c, partial(Accumulator, **self.settings, labels=c.classes, pos_label=positive))
+
+    def _keyed(self, c: FrameColumns) -> tuple[FrameColumns, KeyTable]:
+        """The columns with the labels that rows tell, 1 and either 0 or -1; and sums by key."""
+        with working("from_frame"):
+            table = aggregate(c, self.needs, self.cells)
+        codes = np.unique(table.outcome[table.good])
+        told = c.told or not codes.size
+        return c if told else c.with_labels(np.array([0, 1, 0, -1])[codes]), table
+
+    def _filled(self, c: FrameColumns, table: KeyTable) -> Accumulator:
+        """An accumulator with the rows of a table."""
+        empty, good = Accumulator(**self.settings), table.good
+        empty.dropped, empty.made = int(table.sums["n"][~good].sum()), f"one aggregation, {c.engine}"
+        if good.any() and c.positive is not None:
+            label = c.classes[c.positive]
+            empty.notion, empty.classes, empty.positive = as_notion(empty.notion, c.empty), c.classes, c.positive
+            empty.totals, empty.kept = decoded(table.where(good), self.needs, self.cells, label, c.positive)
+        return empty
+
+    def _check(self, c: FrameColumns, bad: int, n_read: int) -> None:
+        """ValueError unless there are rows and none of them is bad, or bad ones may be left out."""
+        n = bad + n_read
+        if not n:
+            raise ValueError("frame must not be empty; got 0 rows")
+        if bad and (self.on_invalid == "raise" or bad == n):
+            refuse(c, bad, n)
 
 
 def _bins(given: Accumulator) -> list[Any]:
     """Sums that are asked for, but for the grid."""
     named = [e._needs((0.0, 1.0)) for e in (given.binned, EmpiricalBayes(), *given.estimators)]
     return [need for need in dict.fromkeys(named) if need is not None and need != Grid()]
-
-
-def _adds_up(c: FrameColumns, notion: Notion, needs: Sequence[Any]) -> bool:
-    """Whether sums by key tell all that is kept."""
-    bins = [need for need in needs if isinstance(need, Bins) and need.mapping == "hard"]
-    hard = len(bins) == len(needs) and all(b.edges.uniform or b.edges.n_bins <= _MOST_EDGES for b in bins)
-    return hard and c.positive is not None and isinstance(notion, ClassSpecific) and notion.index(c.empty) == c.positive
-
-
-def _counts_better(c: FrameColumns) -> bool:
-    """Whether batches take half the time: frames of pandas, whose keys cost more than our own counts."""
-    kind = c.frame.implementation
-    return c.by is None and (kind.is_dask() or kind.is_pandas())
-
-
-def _told(c: FrameColumns, table: KeyTable) -> FrameColumns:
-    """The labels that rows tell: 1, and either 0 or -1."""
-    codes = np.unique(table.outcome[table.outcome != BAD])
-    if not codes.size:
-        return c
-    return c.with_labels(np.array([0, 1, 0, -1])[codes])
-
-
-def _filled(empty: Accumulator, c: FrameColumns, table: KeyTable, needs: Sequence[Bins], cells: int) -> Accumulator:
-    """An accumulator with the rows of a table."""
-    bad = table.outcome == BAD
-    empty.dropped = int(table.sums["n"][bad].sum())
-    if not bad.all() and c.positive is not None:
-        label = c.classes[c.positive]
-        empty.notion, empty.classes, empty.positive = as_notion(empty.notion, c.empty), c.classes, c.positive
-        empty.totals, empty.kept = decoded(table.where(~bad), needs, cells, label, c.positive)
-    return empty
-
-
-def _judged(c: FrameColumns, found: Sums, made: str, on_invalid: str) -> Accumulator | FrameSubgroups:
-    """What was found, if there are rows and none of them is bad, or bad ones may be left out."""
-    bad = sum(one.dropped for one in found.values())
-    n = bad + sum(one.n_samples for one in found.values())
-    if not n:
-        raise ValueError("frame must not be empty; got 0 rows")
-    if bad and (on_invalid == "raise" or bad == n):
-        refuse(c, bad, n)
-    read = {value: one for value, one in found.items() if one.n_samples}
-    for one in read.values():
-        if not one.required_totals().weight > 0 and c.by is None:
-            raise ValueError(f"weight must not be all zero; column {c.weight!r} is")
-        one.made = made
-    return read[None] if c.by is None else FrameSubgroups(c.by, read, bad)

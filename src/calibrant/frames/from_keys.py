@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ..data.predictions import COUNTED
 from ..data.types import AnyArray, FloatArray, Label
 from ..measure.sums_by_class import SumsByClass, fine_on
 from ..measure.totals import Totals
@@ -16,40 +15,49 @@ from ..sums.grid import GRID_CELLS, fold
 from .keys import HIT, KeyTable
 
 
+def moments(
+    table: KeyTable, need: Any, place: int | None, cells: int, subgroup: AnyArray, number: int, *, integral: bool
+) -> Any:
+    """Sums by a name, of subgroups side by side: those on the grid, of a place among the bins, or of the fine cells.
+
+    ``subgroup`` is that of each key, of so many.
+    """
+    hit = (table.outcome == HIT).astype(np.float64)
+    rows = np.bincount(subgroup, table.sums["n"], number).astype(np.intp)
+
+    def added(values: FloatArray, at: AnyArray | int, size: int) -> FloatArray:
+        return np.asarray(np.bincount(subgroup * size + at, values, number * size).reshape(number, size))
+
+    if need == Grid():
+        total, squares = (added(v, 0, 1)[:, 0] for v in (table.weight, table.squares))
+
+        def on_nodes(share: FloatArray | float) -> FloatArray:
+            up, cell = table.sums["offset"] * share, table.step // 2
+            out = added(table.weight * share - up, cell, cells + 1)
+            out[:, 1:] += added(up, cell, cells + 1)[:, :-1]
+            return out if cells == GRID_CELLS else fold(out, GRID_CELLS)
+
+        return GridMoments(0.0, 1.0, on_nodes(1.0), on_nodes(hit), total, squares, rows, integral)
+    # Bins are closed on the right: a score on a node is of the cell before.
+    slot = (table.step + 1) // 2 if place is None else table.bins[place]
+    values = table.weight, table.score(cells), table.weight * hit, table.squares
+    mass, score, positive, squares = (need.edges.fold(added(v, slot, need.edges.n_bins + 2)) for v in values)
+    return BinMoments(need.edges, need.mapping, mass, score, positive, squares, mass, rows, integral)
+
+
 def decoded(
     table: KeyTable, needs: Sequence[Bins], cells: int, label: Label, positive: int
 ) -> tuple[Totals, SumsByClass]:
     """Totals and kept sums of the rows of a table, none of them bad."""
-    weighted = "w" in table.sums
-    n = table.sums["n"]
-    weight = table.sums["w"] if weighted else n
-    integral = not weighted or (not table.sums["parts"].any() and float(weight.sum()) <= COUNTED)
-    squares = table.sums["w2"] if weighted else n
-    hit = (table.outcome == HIT).astype(np.float64)
-    cell = table.step // 2
-    score = (table.sums["offset"] + cell * weight) / cells
-    rows = int(n.sum())
-
-    def binned(need: Bins, slot: AnyArray) -> BinMoments:
-        def of(values: FloatArray) -> FloatArray:
-            sums = np.bincount(slot, values, minlength=need.edges.n_bins + 2)
-            return np.asarray(need.edges.fold(sums)[None])
-
-        mass = of(weight)
-        moments = mass, of(score), of(weight * hit), of(squares), mass
-        return BinMoments(need.edges, need.mapping, *moments, np.array([rows]), integral)
-
     fine = fine_on((0.0, 1.0), cells)
-    # Bins are closed on the right: a score on a node is of the cell before.
-    at = (table.step + 1) // 2
-    part: dict[Any, Any] = {need: binned(need, slot) for need, slot in zip(needs, table.bins, strict=True)}
-    total = float(weight.sum()), float(squares.sum())
-    count, positives = (_shared(table, values, cells) for values in (1.0, hit))
-    part[Grid()] = GridMoments(
-        0.0, 1.0, count[None], positives[None], np.array([total[0]]), np.array([total[1]]), np.array([rows]), integral
-    )
-    part[fine] = binned(fine, at)
+    alone = np.zeros(table.step.size, dtype=np.intp)
+    part: dict[Any, Any] = {
+        need: moments(table, need, place, cells, alone, 1, integral=table.integral)
+        for need, place in (*((need, i) for i, need in enumerate(needs)), (Grid(), None), (fine, None))
+    }
     kept = SumsByClass((label,), (0.0, 1.0), (part,), fine)
+    weight, score, hit = table.weight, table.score(cells), (table.outcome == HIT).astype(np.float64)
+    total = float(weight.sum()), float(table.squares.sum())
     sides = np.array([float(weight @ (1 - hit)), float(weight @ hit)])
     stated = np.array([total[0] - float(score.sum()), float(score.sum())])
     # A score of one half goes to the first class.
@@ -60,16 +68,8 @@ def decoded(
     if (weight[table.step == np.where(hit == 1, 0, 2 * cells)] > 0).any():
         loss = float("inf")
     brier = float(table.sums["square"].sum() + hit @ (weight - 2 * score))
+    rows, weighted = int(table.sums["n"].sum()), "w" in table.sums
     totals = Totals(
-        rows, *total, integral, sides[order], stated[order], float(weight @ right), brier, loss, weighted,
+        rows, *total, table.integral, sides[order], stated[order], float(weight @ right), brier, loss, weighted,
     )  # fmt: skip
     return totals, kept
-
-
-def _shared(table: KeyTable, share: FloatArray | float, cells: int) -> FloatArray:
-    """Linear-binned counts of all rows, or of some share of each key's, on the nodes of the usual grid."""
-    mass = table.sums["w"] if "w" in table.sums else table.sums["n"]
-    up, cell = table.sums["offset"] * share, table.step // 2
-    out: Any = np.bincount(cell, mass * share - up, minlength=cells + 1)
-    out[1:] += np.bincount(cell, up, minlength=cells + 1)[:-1]
-    return np.asarray(out if cells == GRID_CELLS else fold(out, GRID_CELLS))

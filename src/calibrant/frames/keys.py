@@ -11,9 +11,10 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from ..data.types import AnyArray, FloatArray, Label
+from ..data.predictions import COUNTED
+from ..data.types import AnyArray, FloatArray
 from ..sums import Bins, Edges
-from .frame_columns import FrameColumns, collected, known
+from .frame_columns import FrameColumns, collected
 
 #: Codes of outcomes: not the label, the label, a bad row, and the label -1.
 OTHER, HIT, BAD, MINUS = range(4)
@@ -29,7 +30,7 @@ class KeyTable:
 
     Attributes
     ----------
-    by : list or None
+    by : array or None
         Value of the column of subgroups.
     outcome : ndarray of int
     step : ndarray of int
@@ -42,25 +43,40 @@ class KeyTable:
         were given to what came; all weighted.
     """
 
-    by: list[Any] | None
+    by: Any
     outcome: AnyArray
     step: AnyArray
     bins: tuple[AnyArray, ...]
     sums: dict[str, FloatArray]
 
-    def where(self, some: AnyArray) -> KeyTable:
+    def where(self, some: Any) -> KeyTable:
         """Some of the keys."""
         kept = {name: values[some] for name, values in self.sums.items()}
         return KeyTable(None, self.outcome[some], self.step[some], tuple(b[some] for b in self.bins), kept)
 
-    def split(self) -> dict[Label, KeyTable]:
-        """The keys of each subgroup; those of all rows under None, where there are no subgroups."""
-        if self.by is None:
-            return {None: self}
-        number: dict[Label, list[int]] = {}
-        for place, value in enumerate(self.by):
-            number.setdefault(known(value), []).append(place)
-        return {value: self.where(np.array(places)) for value, places in number.items()}
+    @property
+    def good(self) -> AnyArray:
+        """Which keys are of rows that can be read."""
+        return np.asarray(self.outcome != BAD)
+
+    @property
+    def weight(self) -> FloatArray:
+        """Sum of weights."""
+        return self.sums["w" if "w" in self.sums else "n"]
+
+    @property
+    def squares(self) -> FloatArray:
+        """Sum of squared weights."""
+        return self.sums["w2" if "w" in self.sums else "n"]
+
+    @property
+    def integral(self) -> bool:
+        """Whether weights count repeats."""
+        return "w" not in self.sums or (not self.sums["parts"].any() and float(self.weight.sum()) <= COUNTED)
+
+    def score(self, cells: int) -> FloatArray:
+        """Sum of weighted scores."""
+        return (self.sums["offset"] + self.step // 2 * self.weight) / cells
 
 
 def bad_conditions(c: FrameColumns) -> list[tuple[str, Any]]:
@@ -184,8 +200,12 @@ def _aggregated(frame: Any, row: dict[str, Any], c: FrameColumns, needs: Sequenc
     found: dict[str, FloatArray] = {}
     for name in ("n", *added):
         found[name] = np.asarray(table[_PREFIX + name].to_numpy()).astype(np.float64)
-    by = None if c.by is None else table[c.by].to_list()
-    return KeyTable(by, code, places[0], tuple(places[1:]), found)
+    return KeyTable(None if c.by is None else _values(table[c.by]), code, places[0], tuple(places[1:]), found)
+
+
+def _values(column: Any) -> Any:
+    """Values of a column: an array where they are whole numbers, else a list in which none hides what is missing."""
+    return column.to_numpy() if column.dtype.is_integer() and not column.null_count() else column.to_list()
 
 
 def _between(value: Any, low: float, high: float) -> Any:

@@ -206,8 +206,8 @@ class SubgroupProblems(ABC):
     design: float
 
     @abstractmethod
-    def parts(self, estimator: CellEstimator) -> Iterator[Any]:
-        """Sums that an estimator reads, of some subgroups after others."""
+    def sums(self, estimator: CellEstimator, some: slice) -> Any:
+        """Sums that an estimator reads of some subgroups, side by side."""
 
     @abstractmethod
     def each(self) -> Iterator[Problem]:
@@ -246,9 +246,9 @@ class SubgroupsOfRows(SubgroupProblems):
         cells = SubgroupCells.of_rows(p, groups, mean)
         return cls(column.name, column.values, n_samples, held, cells, design, p)
 
-    def parts(self, estimator: CellEstimator) -> Iterator[Any]:
-        """Sums of tiles of rows."""
-        return (estimator.summarize(tile) for tile in self.problem.tiles())
+    def sums(self, estimator: CellEstimator, some: slice) -> Any:
+        """Sums of their rows."""
+        return estimator.summarize(self.problem[some])
 
     def each(self) -> Iterator[Problem]:
         """One subgroup after the other."""
@@ -324,9 +324,9 @@ def _errors_of_sums(
 ) -> FloatArray:
     powers: list[float] = []
     intervals: list[Interval] = []
-    for sums in column.parts(reader):
+    for part in column.cells.slices():
+        sums, some = column.sums(reader, part), asked[part]
         fit = reader.fit(sums)
-        some = asked[len(powers) : len(powers) + len(sums)]
         powers += fit.powers(1.0).tolist()
         if isinstance(fit, FittedPosterior):
             drawn = fit.draws(1.0, POSTERIOR * n_draws, rng)

@@ -11,12 +11,14 @@ import numpy as np
 from ...data.problem import Problem
 from ...data.types import AnyArray, FloatArray, IntArray
 from ...data.weights import ones_or, run_starts
-from ...measure.sums_by_class import FINE, FINE_CELLS
+from ...measure.sums_by_class import FINE_CELLS
 
 #: Numbers of a table of cells that is worked on at a time.
 _TABLE = 1 << 18
 #: So many cells a row at most are added up in a table of all; of more, rows are put in order.
 _DENSE = 2
+#: Subgroups whose sums are made together at most, and cells that they may have.
+_TOGETHER, _CELLS_TOGETHER = 64, 1 << 19
 
 
 class CellTable(NamedTuple):
@@ -135,7 +137,7 @@ class SubgroupCells:
         """Of rows, those of one subgroup after another's; if in groups with the design effect of each subgroup."""
         s = problem.scores.astype(np.float64, copy=False)
         o = np.asarray(problem.outcomes, dtype=np.float64)
-        key = cell_keys(problem.row, problem.scores, problem.eps)
+        key = cell_keys(problem.row, problem.scores)
         if groups is None or design is None:
             w = problem.weights
             square = None if w is None or problem.integral else w * w
@@ -166,6 +168,30 @@ class SubgroupCells:
         total = self.added(self.weights)
         return total if self.integral else total**2 / self.added(self.times)
 
+    def slices(self) -> Iterator[slice]:
+        """Neighbouring subgroups whose sums are made together, the same for rows and for the sums of a frame."""
+        first = 0
+        while first < self.n_subgroups:
+            room = int(np.searchsorted(self.starts, self.starts[first] + _CELLS_TOGETHER, side="right")) - 1
+            last = min(max(room, first + 1), first + _TOGETHER, self.n_subgroups)
+            yield slice(first, last)
+            first = last
+
+    def as_rows(self, some: slice, domain: tuple[float, float]) -> Problem:
+        """What is known of the rows of some subgroups: those of a cell at its mean score, positives and negatives."""
+        cells = slice(int(self.starts[some.start]), int(self.starts[some.stop]))
+        weight, outcome = self.weights[cells], self.outcomes[cells]
+        # Weights are sums over rows, whose squares say nothing: as many rows as say the same are taken instead.
+        if not self.integral:
+            weight = weight * np.repeat((self.size / self.added(self.weights))[some], np.diff(self.starts)[some])
+        both = np.stack([weight * outcome, weight * (1 - outcome)], axis=-1).reshape(-1)
+        score = np.repeat(np.clip(self.scores[cells], *domain), 2)
+        starts = 2 * (self.starts[some.start : some.stop + 1] - self.starts[some.start])
+        used = both > 0
+        starts = np.concatenate([[0], np.cumsum(used)])[starts]
+        outcomes = np.tile([1.0, 0.0], weight.size)
+        return Problem(score[used], outcomes[used], both[used], True, domain, starts=starts)
+
     def tables(self, numbers: int = _TABLE) -> Iterator[CellTable]:
         """Subgroups of about as many cells at a time, so many that they fill a table of ``numbers``."""
         counts = np.diff(self.starts)
@@ -189,10 +215,10 @@ class SubgroupCells:
         return CellTable(at, half, weights, outcomes, times, last, groups, self.design[at], self.integral)
 
 
-def cell_keys(subgroup: IntArray, scores: FloatArray, eps: float) -> IntArray:
-    """Key ``subgroup · cells + cell`` of each row."""
-    slots = FINE.edges.slots(scores, eps).astype(np.int64)
-    return np.asarray(subgroup.astype(np.int64) * FINE_CELLS + np.clip(slots, 1, FINE_CELLS) - 1)
+def cell_keys(subgroup: IntArray, scores: FloatArray) -> IntArray:
+    """Key ``subgroup · cells + cell`` of each row; cells are closed on the right, and scaling them does not round."""
+    cell = np.ceil(scores * scores.dtype.type(FINE_CELLS)).astype(np.int64)
+    return np.asarray(subgroup.astype(np.int64) * FINE_CELLS + np.maximum(cell, 1) - 1)
 
 
 def binomials(weights: FloatArray, times: FloatArray, *, integral: bool) -> tuple[IntArray, FloatArray]:

@@ -201,11 +201,11 @@ _Draw = Callable[[int, IntArray, np.random.Generator], FloatArray]
 def _drawn_pvalues(
     table: CellTable, test: str, n_resamples: int, rng: np.random.Generator, smallest: float, n_subgroups: int
 ) -> FloatArray:
-    """p-values by draws of labels, or of signs of whole groups of rows; of very many rows by the limit law.
+    """p-values by draws of labels, or of signs of whole groups of rows; of very many rows by the limit distribution.
 
     Drawing ends for a subgroup with the draw that is the h-th as large as what was observed: ``p = h / draws``, else
     ``(1 + those as large) / (1 + draws)`` (Besag & Clifford 1991, *Sequential Monte Carlo p-values*). With more than
-    fifty subgroups, one of which no draw was as large has the limit law's tail in place of more draws.
+    fifty subgroups, one of which no draw was as large has that one's tail in place of more draws.
     """
     draw = _labels(table) if table.groups is None else _flipped(table, table.groups)
     spread, size = np.sqrt(table.variance), table.scores.shape[-1]

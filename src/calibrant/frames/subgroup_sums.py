@@ -1,0 +1,208 @@
+"""`SubgroupSums`: the sums of each subgroup of a frame's rows, and what they say side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from ..comparison.subgroups.build import SubgroupOptions, SubgroupProblems, assess
+from ..comparison.subgroups.cells import SubgroupCells
+from ..comparison.subgroups.membership import Subgroups
+from ..comparison.subgroups.result import SubgroupReport
+from ..data.problem import Problem
+from ..data.result import Printable, came_in
+from ..data.types import FloatArray, RandomState
+from ..estimators import CellEstimator, EmpiricalBayes
+from ..estimators.names import as_estimator
+from ..measure.streaming import Accumulator
+from ..measure.sums_by_class import FINE_CELLS
+from ..sums import BinMoments, Grid, GridMoments
+from .from_keys import moments
+from .keys import HIT, KeyTable
+
+
+class SubgroupSums(Printable, Mapping[Any, Accumulator]):
+    """Sums of each subgroup of rows: a mapping from a column's value to its :class:`calibrant.Accumulator`.
+
+    :meth:`subgroups` is the report on all. Of several columns keys are pairs of a column's name and a value. Subgroups
+    without a row that can be read are left out. Missing values are a subgroup of their own, None.
+    """
+
+    def __init__(self, columns: Sequence[SubgroupsOfSums], several: bool, dropped: int, library: str | None) -> None:
+        self._columns, self._several, self._library = tuple(columns), several, library
+        #: Rows that were left out as bad, those of subgroups without another row too.
+        self.dropped = dropped
+        self._places = {
+            (column.name, value) if several else value: (column, place)
+            for column in columns
+            for place, value in enumerate(column.values)
+        }
+
+    def __getitem__(self, value: Any) -> Accumulator:
+        column, place = self._places[value]
+        return came_in(self._library, column.accumulator(place))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def _shown(self) -> Iterable[tuple[str, Any]]:
+        columns = tuple(column.name for column in self._columns)
+        yield "column", columns if self._several else columns[0]
+        yield from {"subgroups": tuple(self._places), "n_samples": self.n_samples}.items()
+        if self.dropped:
+            yield "dropped", self.dropped
+
+    @property
+    def n_samples(self) -> int:
+        """Rows of all subgroups."""
+        return int(self._columns[0].n_samples.sum())
+
+    def subgroups(
+        self,
+        estimator: str | CellEstimator = "auto",
+        *,
+        test: str = "kuiper",
+        level: float = 0.95,
+        adjust: str = "holm",
+        min_size: int = 50,
+        n_resamples: int = 1999,
+        random_state: RandomState = 0,
+    ) -> SubgroupReport:
+        """Calibration subgroup by subgroup: what :func:`calibrant.subgroup_calibration` says of the rows.
+
+        Parameters
+        ----------
+        estimator : "auto" or one that reads sums, default "auto"
+            Exact where its sums were kept (see :class:`Accumulator`), else of rows moved within a cell.
+        test, level, adjust, min_size, n_resamples, random_state
+            See :func:`calibrant.subgroup_calibration`.
+
+        Raises
+        ------
+        ValueError
+            For a notion of several problems, as there.
+        TypeError
+            For an estimator that needs the rows.
+
+        Notes
+        -----
+        Cost that of :func:`calibrant.subgroup_calibration`, without the pass over the rows.
+        """
+        options = SubgroupOptions.judged(test, level, adjust, min_size, n_resamples)
+        reader = as_estimator(estimator, EmpiricalBayes())
+        if not isinstance(reader, CellEstimator):
+            raise TypeError(
+                f"estimator must be one that reads sums, such as Binned(...) or Density(...), as no rows are kept; got "
+                f"{reader!r}"
+            )
+        about = next(iter(self.values()))
+        (label,) = about.required().labels if len(about.required().labels) == 1 else (None,)
+        notion: Any = about.notion
+        if notion.per_class or any(column.cells.n_subgroups and column.kept is None for column in self._columns):
+            raise ValueError(f"notion {notion.name!r} has several problems: take one class with ClassSpecific(label)")
+        rng = np.random.default_rng(random_state)
+        return came_in(self._library, assess(self._columns, reader, (notion.name, label, self.n_samples), options, rng))
+
+
+#: Sums by a name of some subgroups with weight side by side; None where they were not kept.
+_Kept = Callable[[Any, slice], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class SubgroupsOfSums(SubgroupProblems):
+    """The subgroups of a column, of which sums were kept.
+
+    Attributes
+    ----------
+    accumulator : callable
+        Makes that of one subgroup, by its place.
+    kept : callable or None
+        See above; None where there are several problems.
+    domain : tuple of float
+    """
+
+    accumulator: Callable[[int], Accumulator]
+    kept: _Kept | None
+    domain: tuple[float, float]
+
+    def sums(self, estimator: CellEstimator, some: slice) -> Any:
+        """Sums that were kept, or of rows moved within a cell."""
+        found = None if self.kept is None else self.kept(estimator._needs(self.domain), some)
+        return estimator.summarize(self.cells.as_rows(some, self.domain)) if found is None else found
+
+    def each(self) -> Iterator[Problem]:
+        """Rows as far as they are known."""
+        return (self.cells.as_rows(slice(i, i + 1), self.domain)[0] for i in range(self.cells.n_subgroups))
+
+
+def of_keys(
+    column: Subgroups, table: KeyTable, needs: Sequence[Any], cells: int, accumulator: Callable[[KeyTable], Accumulator]
+) -> SubgroupsOfSums:
+    """Of sums by key: the engine's table, in the order of subgroups."""
+    order = np.argsort(column.codes, kind="stable")
+    codes, table = column.codes[order], table.where(order)
+    ends = np.searchsorted(codes, np.arange(len(column.values) + 1))
+    good = table.good
+    n_samples = np.bincount(codes[good], table.sums["n"][good], len(column.values)).astype(np.intp)
+    weighty = np.flatnonzero(good & (table.weight > 0))
+    held, number = np.unique(codes[weighty], return_inverse=True)
+    used = table.where(weighty)
+    fine = np.maximum((used.step + 1) // 2, 1) - 1
+    key = number.reshape(-1) * FINE_CELLS + fine // (cells // FINE_CELLS)
+    hit = (used.outcome == HIT) * used.weight
+    square = None if table.integral else used.sums["w2"]
+    found = SubgroupCells.of_sums(held.size, key, used.score(cells), hit, used.weight, square)
+    starts = np.searchsorted(number, np.arange(held.size + 1))
+
+    def kept(need: Any, some: slice) -> Any:
+        if need != Grid() and need not in needs:
+            return None
+        keys = slice(int(starts[some.start]), int(starts[some.stop]))
+        subgroup = number[keys] - some.start
+        place = None if need == Grid() else list(needs).index(need)
+        return moments(used.where(keys), need, place, cells, subgroup, some.stop - some.start, integral=table.integral)
+
+    def one(place: int) -> Accumulator:
+        return accumulator(table.where(slice(int(ends[place]), int(ends[place + 1]))))
+
+    return SubgroupsOfSums(column.name, column.values, n_samples, held, found, 1.0, one, kept, (0.0, 1.0))
+
+
+def of_accumulators(column: Subgroups, sums: Sequence[Accumulator]) -> SubgroupsOfSums:
+    """Of an accumulator for each subgroup."""
+    kept = [one.required() for one in sums]
+    n_samples = np.array([one.n_samples for one in sums])
+    totals = np.array([one.required_totals().weight for one in sums])
+    held = np.flatnonzero(totals > 0)
+    one_problem = kept[0].fine
+    fine = [kept[i].parts[0][kept[i].histogram] for i in held] if one_problem else []
+    used = [np.flatnonzero(m.weight[0]) for m in fine]
+    key = np.concatenate([np.empty(0, np.intp), *(i * FINE_CELLS + cells for i, cells in enumerate(used))])
+
+    def joined(name: str) -> FloatArray:
+        return np.concatenate([np.empty(0), *(getattr(m, name)[0][u] for m, u in zip(fine, used, strict=True))])
+
+    integral = all(m.integral for m in fine)
+    square = None if integral else joined("square")
+    cells = SubgroupCells.of_sums(len(fine), key, joined("score"), joined("outcome"), joined("weight"), square)
+
+    def of(need: Any, some: slice) -> Any:
+        found = [kept[i].parts[0].get(need) for i in held[some]]
+        return stacked(found) if isinstance(found[0], BinMoments | GridMoments) else None
+
+    about = (column.name, column.values, n_samples, held, cells, 1.0)
+    return SubgroupsOfSums(*about, list(sums).__getitem__, of if one_problem else None, kept[0].domain)
+
+
+def stacked(sums: Sequence[Any]) -> Any:
+    """Sums of problems side by side, each of which has a leading axis of one."""
+    whole = [one.dense for one in sums] if isinstance(sums[0], GridMoments) else sums
+    names = [field.name for field in fields(whole[0]) if isinstance(getattr(whole[0], field.name), np.ndarray)]
+    joined: dict[str, Any] = {name: np.concatenate([getattr(one, name) for one in whole]) for name in names}
+    return replace(whole[0], integral=all(one.integral for one in whole), **joined)
