@@ -30,8 +30,8 @@ def test_groups_far_off_are_found_among_many():
     y[group == 7], y[group == 8] = 1, 0
     found = cal.subgroup_calibration(y, p, group, **CHEAP)
     assert [g.value for g in found.rejected] == [7, 8]
-    # 199 draws tell a p-value of 1/200 at best, 120 times which is no rejection: the tail of the limit distribution does. All
-    # outcomes alike have a chance of their own, and that one reflects twice.
+    # 199 draws tell a p-value of 1/200 at best, 120 times which is no rejection: the tail of the limit distribution
+    # does. All outcomes alike have a chance of their own, which two reflections double twice.
     assert found.rejected[0].pvalue == pytest.approx(4 * np.prod(p[group == 7]), rel=1e-6)
     assert all(g.pvalue >= 1 / 200 for g in found.subgroups if g.value not in (7, 8))
 
