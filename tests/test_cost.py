@@ -10,8 +10,8 @@ from sklearn.model_selection import KFold
 import calibrant as cal
 from calibrant.calibrators import IsotonicCalibrator, PlattScaling, TemperatureScaling
 from calibrant.datasets import make_scores, true_map
+from calibrant.decisions import decide
 from calibrant.decisions.decision_error import _Density
-from calibrant.decisions.thresholds import decide
 from calibrant.scores import CostWeighted, mean_score
 
 COSTS = [[0, 1, 0.3], [5, 0, 0.3]]
@@ -186,10 +186,10 @@ def test_text_json_and_oddities():
         ({"decisions": [["a"], ["b"], ["c"]]}, TypeError, "decisions must be 3 different names"),
         ({"decisions": "abc"}, ValueError, "decisions must be 3 different names"),
         ({"random_state": "0"}, TypeError, "random_state must be"),
-        ({"random_state": -1}, ValueError, "random_state must be an int >= 0"),
+        ({"random_state": -1}, ValueError, "random_state must be None, an int >= 0"),
         ({"decisions": ["a", "b"]}, ValueError, "3 different names"),
         ({"decisions": ["a", "b", "b"]}, ValueError, "3 different names"),
-        ({"calibrator": "beta"}, TypeError, "calibrator must be 'auto'"),
+        ({"calibrator": 5}, TypeError, "calibrator must be 'auto'"),
         ({"cv": 1}, ValueError, "cv must be"),
         ({"level": 95}, ValueError, "level must lie"),
         ({"level": None}, ValueError, "level must lie"),
@@ -198,6 +198,12 @@ def test_text_json_and_oddities():
 def test_arguments_are_judged(options, error, message):
     with pytest.raises(error, match=message):
         cal.expected_cost([0, 1, 1, 0], [0.2, 0.7, 0.4, 0.3], **({"costs": COSTS} | options))
+
+
+def test_calibrators_have_names():
+    data = make_scores(60, "shifted", random_state=1)
+    named, auto = (cal.expected_cost(data.y_true, data.y_prob, COSTS, calibrator=c) for c in ("beta", "auto"))
+    assert named.to_dict() == auto.to_dict()
 
 
 def test_folds_are_drawn_by_seed_or_generator():

@@ -17,7 +17,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import check_estimator
 
 from calibrant import calibrators as c
-from calibrant.decisions.thresholds import decide, optimal_threshold, shift_prior
+from calibrant.decisions import decide, optimal_threshold, shift_prior
 
 from .table import several, two
 

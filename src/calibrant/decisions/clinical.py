@@ -4,20 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
 
-from ..data.checks import check_level, check_resamples
+from ..data.checks import check_level, check_random_state, check_resamples
+from ..data.problem import Problem
 from ..data.public_function import InputOptions, verb
 from ..data.result import Picture, Result, Table
 from ..data.types import FloatArray, Interval, Label, RandomState
 from ..data.validation import as_predictions
-from ..estimators import CellEstimator
+from ..data.weights import of_variances
+from ..estimators import CellEstimator, EmpiricalBayes, laplace
+from ..estimators.base import ErrorDraws
+from ..estimators.empirical_bayes import WIDE, rank_cells
+from ..estimators.laplace_draws import draw_gaps
+from ..measure.posterior import credible
+from ..measure.question import Question
 from ..measure.reliability import reliability_curve
 from ..notions import ClassSpecific, only_problem
 from ..scores.murphy import BinaryRows, check_thresholds
-from . import measure_intervals
+from ..sums.logistic_fit import expit, logits_of
+
+#: Draws for every resample, as of every posterior.
+_POSTERIOR = 5
+#: A standard error of log odds above this is that of an estimate that does not end.
+ENDLESS = 1e3
+_NONE = Interval(float("nan"), float("nan"))
 
 
 @dataclass(frozen=True, repr=False)
@@ -165,7 +178,7 @@ def calibration_measures(
 
     if level is not None:
         level = check_level(level)
-    n_draws = measure_intervals.POSTERIOR * check_resamples(n_resamples)
+    n_draws = _POSTERIOR * check_resamples(n_resamples)
     p = as_predictions(y_true, y_prob, **inputs)
     rows = BinaryRows.of(p)
     scores, w = rows.scores, rows.weights
@@ -175,7 +188,7 @@ def calibration_measures(
     known = ~np.isnan(gap) & (w > 0)
     if not known.any():
         raise ValueError("the reliability curve has no value at any row")
-    e50, e90 = _quantiles(gap[known], w[known], (0.5, 0.9))
+    e50, e90 = map(float, _quantiles(gap[known], w[known], (0.5, 0.9)))
     cox = cox_test(p).details
     distances = {
         "ici": float(np.average(gap[known], weights=w[known])),
@@ -183,15 +196,15 @@ def calibration_measures(
         "e90": e90,
         "eci": 100 * float(np.average(gap[known] ** 2, weights=w[known])),
     }
-    found: dict[str, measure_intervals.Uncertain] = {}
+    found: dict[str, Uncertain] = {}
     if level is not None:
         problem = only_problem(notion, p)
-        rng = np.random.default_rng(random_state)
-        found = measure_intervals.of_distances(problem, level, n_draws, rng, distances)
-        found["observed_expected"] = measure_intervals.of_ratio(problem, w, level)
-        found["in_the_large"] = measure_intervals.of_intercept(problem, w, cox["in_the_large"], EPS, level)
+        rng = check_random_state(random_state)
+        found = _of_distances(problem, level, n_draws, rng, distances)
+        found["observed_expected"] = _of_ratio(problem, w, level)
+        found["in_the_large"] = _of_intercept(problem, w, cox["in_the_large"], EPS, level)
         for name in ("intercept", "slope"):
-            found[name] = measure_intervals.around(cox[name], cox[f"{name}_se"], level)
+            found[name] = _around(cox[name], cox[f"{name}_se"], level)
     return CalibrationMeasures(
         **distances,
         emax=float(gap[known].max()),
@@ -208,12 +221,92 @@ def calibration_measures(
     )
 
 
-def _quantiles(values: FloatArray, weights: FloatArray, at: tuple[float, ...]) -> list[float]:
-    """The smallest value that a share of the weight does not exceed."""
-    order = np.argsort(values)
-    running = np.cumsum(weights[order])
-    places = np.searchsorted(running, np.asarray(at) * running[-1] * (1 - 1e-12))
-    return [float(v) for v in values[order][places]]
+class Uncertain(NamedTuple):
+    """An interval and a standard error."""
+
+    interval: Interval
+    se: float
+
+
+def _around(value: float, se: float, level: float) -> Uncertain:
+    """Normal interval; none about an estimate that is not finite."""
+    from scipy.special import ndtri
+
+    if not (np.isfinite(value) and se < ENDLESS):
+        return Uncertain(_NONE, float("nan"))
+    reach = float(ndtri((1 + level) / 2)) * se
+    return Uncertain(Interval(value - reach, value + reach), se)
+
+
+def _of_ratio(problem: Problem, weights: FloatArray, level: float) -> Uncertain:
+    r"""O:E: normal on the log scale, whose variance is that of ``o - s O/E``, so that scores need not be right.
+
+    Where nothing happened, or always, one side is the exact binomial bound.
+    """
+    from scipy.special import ndtri
+
+    w, v = _scaled(problem, weights)
+    scores: FloatArray = problem.scores.astype(np.float64)
+    observed, expected, n = float(w @ problem.outcomes), float(w @ scores), float(w.sum())
+    if not expected > 0:
+        return Uncertain(_NONE, float("nan"))
+    ratio, rarest = observed / expected, ((1 - level) / 2) ** (1 / n)
+    if not observed > 0:
+        return Uncertain(Interval(0.0, (1 - rarest) * n / expected), float("nan"))
+    se = float(np.sqrt(v @ (problem.outcomes - ratio * scores) ** 2)) / observed
+    factor = float(np.exp(ndtri((1 + level) / 2) * se))
+    low = ratio / factor if observed < n else min(ratio / factor, rarest * n / expected)
+    return Uncertain(Interval(low, ratio * factor), ratio * se)
+
+
+def _of_intercept(problem: Problem, weights: FloatArray, value: float, eps: float, level: float) -> Uncertain:
+    """Calibration in the large: its variance is that of the residuals, so that the slope need not be 1."""
+    w, v = _scaled(problem, weights)
+    chance = expit(logits_of(problem.scores.astype(np.float64), eps) + value)
+    information = float(w @ (chance * (1 - chance)))
+    if not information > 1 / ENDLESS**2:
+        return Uncertain(_NONE, float("nan"))
+    return _around(value, float(np.sqrt(v @ (problem.outcomes - chance) ** 2)) / information, level)
+
+
+def _of_distances(
+    problem: Problem, level: float, n_draws: int, rng: np.random.Generator, values: Mapping[str, float]
+) -> dict[str, Uncertain]:
+    """Credible intervals of ICI, E50, E90 and ECI from the posterior of the map, widened to hold the values.
+
+    It is the posterior behind :func:`calibrant.estimate`: an interval starts at exactly 0 where the scores may well be
+    calibrated.
+    """
+    (_, cells), *_ = rank_cells(EmpiricalBayes().summarize(problem), 1)
+    drawn = draw_gaps(cells, WIDE, laplace.fit(cells, WIDE), n_draws, rng)
+    e50, e90 = _quantiles(np.abs(drawn.gap[0]), drawn.share[0], (0.5, 0.9))
+    draws = {"ici": drawn.mean_power(1)[0], "e50": e50, "e90": e90, "eci": drawn.mean_power(2)[0]}
+    out = {}
+    for name, power in draws.items():
+        squared = name == "eci"
+        question = Question.of_one(problem, "class-specific", level, 1.0 + squared)
+        found = credible(ErrorDraws(power[None], drawn.log_odds, name in ("ici", "eci")), question)
+        low, high = (100 * end**2 if squared else end for end in found.interval)
+        mean, second = (float(np.mean(v)) * (1 - (found.calibrated or 0.0)) for v in (power, power**2))
+        se = float(np.sqrt(max(second - mean**2, 0.0)))
+        value = values[name]
+        out[name] = Uncertain(Interval(min(low, value), max(high, value)), 100 * se if squared else se)
+    return out
+
+
+def _quantiles(values: FloatArray, shares: FloatArray, at: tuple[float, ...]) -> list[FloatArray]:
+    """Smallest value that a share of each row's weight does not exceed, (…,) each."""
+    order = np.argsort(values, axis=-1)
+    values = np.take_along_axis(values, order, axis=-1)
+    running = np.cumsum(np.take_along_axis(shares, order, axis=-1), axis=-1)
+    places = [(running < q * running[..., -1:] * (1 - 1e-12)).sum(axis=-1, keepdims=True) for q in at]
+    return [np.take_along_axis(values, place, axis=-1)[..., 0] for place in places]
+
+
+def _scaled(problem: Problem, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Weights for sums and for their variances, in units of the effective sample size."""
+    w = weights * (problem.effective_size / weights.sum())
+    return w, of_variances(w, integral=problem.integral)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

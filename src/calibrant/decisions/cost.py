@@ -1,4 +1,4 @@
-"""`expected_cost`: what decisions made from stated probabilities cost, and what the probabilities said they would."""
+"""Decisions of least expected cost, other base rates (survey, §2.1), and what decisions cost: `expected_cost`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from ..data.checks import check_int, check_level, is_whole
+from ..data.checks import check_int, check_level, check_number
 from ..data.predictions import Predictions
 from ..data.public_function import InputOptions, verb
 from ..data.result import Result
@@ -136,7 +136,7 @@ def expected_cost(
         ``y_prob`` is 1-D. There may be more decisions than classes, such as to ask a person, or fewer.
     decisions : sequence of A names, optional
         Default: the labels, where there are as many; else 0, 1, …
-    calibrator : Calibrator, "auto" or None, default "auto"
+    calibrator : Calibrator or name of one, "auto" or None, default "auto"
         What recalibrates: by default beta calibration of two classes and vector scaling of more. None: nothing does.
     cv : int ≥ 2, default 5
         Folds: each row is recalibrated by a fit to the others', so that the cost after recalibration is not flattered.
@@ -261,35 +261,20 @@ def _cross_fitted(sample: CalibrationSample, calibrator: Any, cv: int, random_st
     """Probabilities of each row by a calibrator fitted to other folds, and its name."""
     from sklearn.model_selection import KFold
 
-    from ..calibrators import Calibrator, named_calibrator
+    from ..calibrators import named_calibrator
     from ..calibrators.crossval import held_out
-    from ..calibrators.select import candidates_for
+    from ..scores.cross_fitted import fold_seed, ready_calibrator
 
     k, codes = sample.n_classes, sample.codes
-    if isinstance(calibrator, str) and calibrator == "auto":
-        calibrator = named_calibrator("beta" if k == 2 else "vector", k)
-    if not isinstance(calibrator, Calibrator):
-        raise TypeError(f"calibrator must be 'auto', None or a calibrator such as PlattScaling(); got {calibrator!r}")
-    ready = candidates_for(sample, {"it": calibrator})["it"]
+    if isinstance(calibrator, str):
+        calibrator = named_calibrator(("beta" if k == 2 else "vector") if calibrator == "auto" else calibrator, k)
+    ready = ready_calibrator(calibrator, sample, "'auto', None, a name or a calibrator such as PlattScaling()")
     number = min(check_int("cv", cv, 2), len(codes))
     if number < 2:
         raise ValueError("cross-fitting needs at least two rows: pass calibrator=None")
     # Not stratified: folds that share the sample's base rate would know it, and be flattered by that.
-    folds = list(KFold(number, shuffle=True, random_state=_seed(random_state)).split(codes))
+    folds = list(KFold(number, shuffle=True, random_state=fold_seed(random_state)).split(codes))
     return held_out(ready, sample, folds)[0], repr(calibrator)
-
-
-def _seed(random_state: Any) -> int | None:
-    """What scikit-learn takes for the same: it knows no Generator, and no seed of more than 32 bits."""
-    if random_state is None:
-        return None
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**32))
-    if not is_whole(random_state):
-        raise TypeError(f"random_state must be an int, a numpy Generator or None; got {random_state!r}")
-    if random_state < 0:
-        raise ValueError(f"random_state must be an int >= 0; got {random_state!r}")
-    return int(random_state) if random_state < 2**32 else int(np.random.default_rng(random_state).integers(2**32))
 
 
 def _check_costs(costs: Any, k: int) -> FloatArray:
@@ -316,3 +301,130 @@ def _check_decisions(decisions: Any, number: int, classes: tuple[Label, ...]) ->
     if different != len(names) or len(names) != number:
         raise ValueError(message)
     return names
+
+
+def optimal_threshold(cost_fp: float, cost_fn: float, *, prior_shift: tuple[float, float] | None = None) -> float:
+    r"""Probability from which "positive" is the cheaper decision.
+
+    .. math:: t = \frac{c_{FP}}{c_{FP} + c_{FN}}
+
+    Parameters
+    ----------
+    cost_fp, cost_fn : float
+        Costs of a false positive and of a false negative, beyond those of being right; not negative, not both 0.
+    prior_shift : (float, float), optional
+        Base rate of the positive class where probabilities are calibrated, and where decisions are made, if that is
+        another: the threshold is then for the probabilities as they are (see :func:`shift_prior`).
+
+    Returns
+    -------
+    float
+        In [0, 1]: decide "positive" where the probability is at least this.
+
+    References
+    ----------
+    Elkan (2001), *The foundations of cost-sensitive learning*.
+
+    Examples
+    --------
+    >>> from calibrant.decisions import optimal_threshold
+    >>> optimal_threshold(1, 4)
+    0.2
+    >>> round(optimal_threshold(1, 1, prior_shift=(0.5, 0.1)), 3)  # rarer now: more evidence is needed
+    0.9
+    """
+    check_number("cost_fp", cost_fp, least=0)
+    check_number("cost_fn", cost_fn, least=0)
+    if cost_fp + cost_fn == 0:
+        raise ValueError("cost_fp and cost_fn must not both be 0: then every decision is as good")
+    t = float(cost_fp / (cost_fp + cost_fn))
+    if prior_shift is None:
+        return t
+    old, new = (_base_rate(v) for v in prior_shift)
+    # Odds of the threshold, as they were under the old base rate.
+    up, down = t * old / new, (1 - t) * (1 - old) / (1 - new)
+    return float(up / (up + down))
+
+
+def shift_prior(y_prob: Any, old: Any, new: Any) -> FloatArray:
+    r"""Probabilities under other base rates, where the classes look as they did.
+
+    .. math:: p'_k \propto p_k\, \frac{\pi'_k}{\pi_k}
+
+    Parameters
+    ----------
+    y_prob : array-like of shape (n,) or (n, K)
+        Calibrated probabilities: of the positive class, or of K classes.
+    old, new : float, or array-like of shape (K,)
+        Base rates where ``y_prob`` is calibrated, and where it will be used: of the positive class, or of K classes.
+
+    Returns
+    -------
+    ndarray of the shape of ``y_prob``
+
+    Notes
+    -----
+    Cost O(n K).
+
+    References
+    ----------
+    Saerens, Latinne & Decaestecker (2002), *Adjusting the outputs of a classifier to new a priori probabilities*.
+
+    Examples
+    --------
+    >>> from calibrant.decisions import shift_prior
+    >>> shift_prior([0.5, 0.9], 0.5, 0.1).round(3).tolist()
+    [0.1, 0.5]
+    """
+    p = _probabilities(y_prob)
+    if p.ndim == 1:
+        before, after = _base_rate(old), _base_rate(new)
+        up, down = p * after / before, (1 - p) * (1 - after) / (1 - before)
+        return np.asarray(up / (up + down))
+    rates = [np.asarray(v, dtype=np.float64) for v in (old, new)]
+    for name, rate in zip(("old", "new"), rates, strict=True):
+        if rate.shape != (p.shape[1],) or (rate <= 0).any() or abs(rate.sum() - 1) > 1e-6:
+            raise ValueError(f"{name} must be {p.shape[1]} base rates above 0 that sum to 1; got {rate.tolist()!r}")
+    shifted = p * (rates[1] / rates[0])
+    return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))
+
+
+def decide(y_prob: Any, costs: Any) -> AnyArray:
+    r"""Decision of least expected cost.
+
+    .. math:: \arg\min_a \sum_k p_k\, C_{ka}
+
+    Parameters
+    ----------
+    y_prob : array-like of shape (n, K)
+        Calibrated probabilities; 1-D ones are of the second of two classes.
+    costs : array-like of shape (K, A)
+        Cost of decision a where class k is true. There may be more decisions than classes, such as to ask a person.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Index of the decision; the first of equals.
+
+    Examples
+    --------
+    >>> from calibrant.decisions import decide
+    >>> decide([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]], [[0, 1, 0.3], [5, 0, 0.3]]).tolist()  # 2: ask
+    [2, 2, 1]
+    """
+    p = _probabilities(y_prob)
+    p = p if p.ndim == 2 else np.column_stack([1 - p, p])
+    return np.asarray((p @ _check_costs(costs, p.shape[1])).argmin(axis=1))
+
+
+def _probabilities(y_prob: Any) -> FloatArray:
+    p = np.asarray(y_prob, dtype=np.float64)
+    if p.ndim not in (1, 2) or not np.isfinite(p).all() or (p < 0).any() or (p > 1).any():
+        raise ValueError("y_prob must be probabilities, (n,) or (n, K), in [0, 1]")
+    if p.ndim == 2 and (np.abs(p.sum(axis=1) - 1) > 1e-4).any():
+        raise ValueError("rows of y_prob must sum to 1")
+    return p
+
+
+def _base_rate(value: Any) -> float:
+    return check_number("base rates", value, above=0, below=1)

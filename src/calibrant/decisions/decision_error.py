@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ..data.checks import check_level, check_resamples
+from ..data.checks import check_level, check_random_state, check_resamples, check_type
 from ..data.problem import Problem
 from ..data.public_function import InputOptions, verb
 from ..data.result import Result
@@ -161,14 +161,15 @@ def decision_calibration_error(
     >>> bool(low.error_interval.low == 0 and low.error < 0.02 and abs(high.error - 0.0367) < 0.01)
     True
     """
-    chosen = _check_estimator(estimator)
+    wanted = "'auto' or EmpiricalBayes(...), whose posterior is needed"
+    chosen = check_type("estimator", EmpiricalBayes() if estimator == "auto" else estimator, EmpiricalBayes, wanted)
     level = check_level(level)
     n_draws = _POSTERIOR * check_resamples(n_resamples)
     density = _Density.of(thresholds)
     p = as_predictions(y_true, y_prob, **inputs)
     rows = BinaryRows.of(p)
     problem = only_problem(ClassSpecific(rows.label), p)
-    rng = np.random.default_rng(random_state)
+    rng = check_random_state(random_state)
     cells, importance = _cells(problem, density)
     share = float(np.average(density.of_scores(problem), weights=problem.weights))
     error, regret = _means(cells, importance, density, chosen._prior_for(0.0))
@@ -335,11 +336,3 @@ def _test(problem: Problem, density: _Density, rng: np.random.Generator) -> floa
     plain_range = density.ends is not None and problem.integral
     draws = 999 if s.size <= _DRAWN_ROWS else 0
     return kuiper_pvalue(s, o, w if plain_range else w * v, draws, rng, repeats=plain_range)
-
-
-def _check_estimator(estimator: Any) -> EmpiricalBayes:
-    if isinstance(estimator, EmpiricalBayes):
-        return estimator
-    if isinstance(estimator, str) and estimator == "auto":
-        return EmpiricalBayes()
-    raise TypeError(f"estimator must be 'auto' or EmpiricalBayes(...), whose posterior is needed; got {estimator!r}")

@@ -14,12 +14,10 @@ from ..data.progress import counted, working
 from ..data.result import Table, came_in
 from ..data.types import AnyArray, FloatArray, Interval, Label, RandomState
 from ..estimators import CellEstimator
-from .clinical import MEASURES, CalibrationMeasures, calibration_measures
+from .clinical import ENDLESS, MEASURES, CalibrationMeasures, calibration_measures
 
 #: Measures that are above and below what is right by chance; distances are only above.
 _SIGNED = ("observed_expected", "in_the_large", "intercept", "slope")
-#: A standard error of log odds above this is that of an estimate that does not end.
-_ENDLESS = 1e3
 _TRIES = 1000
 
 
@@ -280,6 +278,6 @@ def _named(values: FloatArray) -> dict[str, float]:
 
 def _numbers(m: CalibrationMeasures) -> FloatArray:
     values = {name: getattr(m, name) for name in MEASURES}
-    if not (m.slope_se < _ENDLESS and m.intercept_se < _ENDLESS):
+    if not (m.slope_se < ENDLESS and m.intercept_se < ENDLESS):
         values |= {"slope": np.nan, "intercept": np.nan}
     return np.array([float(v) for v in values.values()])
