@@ -10,10 +10,9 @@ from scipy.special import expit, logit
 from scipy.stats import chi2
 
 import calibrant as cal
-from calibrant.significance.belt import polynomial
-from calibrant.significance.belt.belt import _ranges
-from calibrant.significance.belt.null import quantile, survival
-from calibrant.significance.belt.polynomial import LogitSums
+from calibrant.significance import logit_polynomial
+from calibrant.significance.belt import _ranges, quantile, survival
+from calibrant.significance.logit_polynomial import LogitSums
 
 K = chi2.ppf(0.95, 1)
 
@@ -290,8 +289,8 @@ def test_edges_are_extremes_over_the_region(data):
 def test_nodes_stand_for_many_scores(monkeypatch):
     y, p = sample(20_000, 3)
     few = cal.significance.calibration_belt(y, p, n_points=31)
-    assert LogitSums.of(logit(p), y, np.ones(len(y)), 4).nodes.size <= polynomial.MOST_NODES
-    monkeypatch.setattr(polynomial, "MOST_NODES", 10**6)
+    assert LogitSums.of(logit(p), y, np.ones(len(y)), 4).nodes.size <= logit_polynomial.MOST_NODES
+    monkeypatch.setattr(logit_polynomial, "MOST_NODES", 10**6)
     every = cal.significance.calibration_belt(y, p, n_points=31)
     assert few.statistic == pytest.approx(every.statistic, abs=1e-5)
     np.testing.assert_allclose(few.lower, every.lower, atol=1e-7)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import calibrant as cal
 from calibrant.data.problem import Problem
 from calibrant.reporting.class_table import _quantiles, binned_intervals, class_rows, class_sentence
-from calibrant.significance.score_ranges import range_pvalues, upper_tails
+from calibrant.significance.report_test import range_pvalues, upper_tails
 from calibrant.sums import BinMoments, uniform_edges
 
 LEVEL = 0.95

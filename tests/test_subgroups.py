@@ -19,7 +19,7 @@ from calibrant.comparison.subgroups.statistics import gap_intervals, outcomes_pm
 from calibrant.data.problem import Problem
 from calibrant.significance.cumulative_sums import range_survival
 from calibrant.significance.kuiper import kuiper_pvalue
-from calibrant.significance.multiple import benjamini_hochberg, holm
+from calibrant.significance.result import benjamini_hochberg, holm
 
 CHEAP = {"estimator": cal.Binned(5), "n_resamples": 199}
 

@@ -22,7 +22,7 @@ from .scores.grouping import GroupingLoss
 from .scores.murphy import BrierCurve, MurphyCurve
 from .scores.parts import Decomposition
 from .scores.ranks import ModelRanks
-from .significance.belt.belt import CalibrationBelt
+from .significance.belt import CalibrationBelt
 from .significance.direction import ConfidenceDirection
 
 __all__ = [

@@ -97,7 +97,7 @@ def test_sizes_beyond_some_change_nothing():
 
 
 def test_percentiles_of_repeated_scores_are_those_of_numpy():
-    from calibrant.significance.classical import _percentiles
+    from calibrant.significance.chi_squared import _percentiles
 
     rng = np.random.default_rng(1)
     for _ in range(50):

@@ -13,8 +13,8 @@ from ..data.types import FloatArray, Interval, Label
 from ..estimators.base import SCALES
 from ..measure.intervals import accepted
 from ..measure.streaming import Accumulator
-from ..significance.multiple import holm
-from ..significance.score_ranges import range_pvalues
+from ..significance.report_test import range_pvalues
+from ..significance.result import holm
 from ..sums import BinMoments
 
 #: A class of fewer rows is not named, and so many are at most.
@@ -43,7 +43,7 @@ class ClassRow(Result):
         Of that error, at the report's level, widened to hold ``ece``; for each class by itself.
     pvalue : float
         Of the class being calibrated: whether it comes as often as stated, on the whole and in ranges of scores; see
-        :func:`calibrant.significance.score_ranges.range_pvalues`. NaN where nothing could be seen.
+        :func:`calibrant.significance.report_test.range_pvalues`. NaN where nothing could be seen.
     adjusted : float
         P-value corrected for the number of classes, by Holm's rule: a calibrated model has any class marked in at most
         ``1 - level`` of all samples, however the classes depend on each other.

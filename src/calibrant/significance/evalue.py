@@ -8,18 +8,34 @@ import numpy as np
 
 from ..data.checks import check_choice, check_fraction, check_int
 from ..data.dependence import group_codes
-from ..data.predictions import Predictions
+from ..data.predictions import Predictions, rows_with_weight
 from ..data.problem import Problem
+from ..data.progress import counted
 from ..data.public_function import InputOptions, verb
 from ..data.types import AnyArray, FloatArray, IntArray, RandomState
 from ..data.validation import as_predictions
-from ..data.weights import run_starts
+from ..data.weights import ones_or, run_starts
+from ..estimators.isotonic import isotonic_means
 from ..notions import Notion, as_notion
-from .betting import FIRST, Wealth, split_log_ratios
+from ..sums.logistic_fit import fit
 from .result import TestResult
 
 ALGORITHMS = ("sequential", "split")
 ORDERS = ("random", "given")
+#: Cells, of equal width in log odds, in which past rows are kept: a state of fixed size, whatever the number of rows.
+N_CELLS = 512
+#: Log odds of the outermost cells.
+END = 12.0
+#: Rows before the first bet, and how much their number grows from one fit to the next.
+FIRST, GROWTH = 8, 1.1
+#: Rows worked on at a time.
+TOGETHER = 1 << 16
+#: Prior sd of intercept and slope, and of the first cosine: that of the k-th is its k-th part.
+PRIORS = ((0.3, 0.0), (0.3, 0.4), (0.3, 1.0))
+#: Cosines of ranks.
+N_COSINES = 8
+#: Rows of the stated frequency that are added to each pool of the isotonic fit, so that no bet risks everything.
+SHRINKAGE = 5.0
 
 
 @verb(grouped=True)
@@ -119,7 +135,7 @@ def evalue_test(
             "algorithm 'split' takes all rows as independent: use algorithm='sequential' for rows in groups"
         )
     chosen, n_rows = as_notion(notion, p), p.n_samples
-    problems = _problems(chosen, _used(p))
+    problems = _problems(chosen, rows_with_weight(p))
     n_bets = problems[0].n_samples
     if n_bets < 2:
         raise ValueError("algorithm 'split' needs at least 2 rows; got 1")
@@ -149,7 +165,11 @@ class SequentialBets:
     def bet(self, p: Predictions) -> TestResult:
         """Bet on further rows, in the order given; the result so far."""
         chosen = as_notion(self.notion, p)
-        p, starts = _in_order(_used(p))
+        p, starts = rows_with_weight(p), None
+        if p.groups is not None:  # rows of a group together, groups in the order of their first rows
+            codes = group_codes(p.groups)
+            order = np.argsort(codes, kind="stable")
+            p, starts = p.subset(order), run_starts(codes[order])
         problems = _problems(chosen, p)
         self._bettors = self._bettors or [Wealth() for _ in problems]
         paths = [
@@ -196,20 +216,6 @@ def _shuffled(p: Predictions, rng: np.random.Generator) -> AnyArray:
     return np.asarray(np.argsort(place[p.groups], kind="stable"))
 
 
-def _in_order(p: Predictions) -> tuple[Predictions, IntArray | None]:
-    """Rows with those of a group together, groups in the order of their first rows, and where each begins."""
-    if p.groups is None:
-        return p, None
-    codes = group_codes(p.groups)
-    order = np.argsort(codes, kind="stable")
-    return p.subset(order), run_starts(codes[order])
-
-
-def _used(p: Predictions) -> Predictions:
-    """Rows with a weight."""
-    return p if p.weights is None else p.subset(p.weights > 0)
-
-
 def _result(log_e: float, log_max: float, notion: Notion, name: str, n_rows: int, n_bets: int) -> TestResult:
     few = n_bets < 2 * FIRST
     return TestResult(
@@ -221,3 +227,167 @@ def _result(log_e: float, log_max: float, notion: Notion, name: str, n_rows: int
         details={"e_value": exp_of(log_e), "e_max": exp_of(log_max), "log_e_value": log_e, "log_e_max": log_max},
         warnings=(f"{n_bets} rows are too few to bet on",) if few else (),
     )
+
+
+class Wealth:
+    """Bets on one score after the other: past rows in cells, alternatives, and what each has won.
+
+    Attributes
+    ----------
+    log_wealth : ndarray of shape (E,)
+        Logarithm of each alternative's product of likelihood ratios. ∞ once an outcome had stated probability 0.
+    """
+
+    def __init__(self) -> None:
+        self.n_rows = 0
+        self.largest = 0.0  # weight so far
+        self.fit_at = FIRST
+        self.sums: FloatArray = np.zeros((3, N_CELLS))  # of weights, of those of positives, of weighted scores
+        self.theta: FloatArray = np.zeros((len(PRIORS), N_COSINES + 2))
+        self.shifts: FloatArray = np.zeros((len(PRIORS), N_CELLS))
+        self.log_wealth: FloatArray = np.zeros(len(PRIORS))
+
+    def path(
+        self,
+        scores: FloatArray,
+        happened: AnyArray,
+        weights: FloatArray | None = None,
+        group_starts: IntArray | None = None,
+    ) -> FloatArray:
+        """Take rows one after the other; log wealth of every alternative after each bet, (E, n).
+
+        A row's log ratio counts by its weight over the largest so far: a power of at most 1 is at most 1 on average.
+        Rows of one group are one bet, the mean of theirs, which is 1 on average however they hang together; its
+        alternatives are those of the groups before. ``group_starts`` are where groups begin; None: rows by themselves.
+        """
+        s = scores.astype(np.float64)
+        with np.errstate(divide="ignore"):
+            z = np.log(s) - np.log1p(-s)
+        certain = ~np.isfinite(z)
+        impossible = certain & (happened != (s > 0.5))
+        z[certain] = 0.0
+        cell = cells_of(z)
+        w = ones_or(weights, s.size)
+        most = np.maximum(np.maximum.accumulate(w), self.largest) if s.size else w
+        parts = []
+        start = 0
+        while start < s.size:
+            stop = min(s.size, start + self.fit_at - self.n_rows, start + TOGETHER)
+            if group_starts is not None:  # the end of the group that is reached
+                ends = np.append(group_starts[1:], s.size)
+                stop = int(ends[np.searchsorted(ends, stop)])
+            rows = slice(start, stop)
+            shift = self.shifts[:, cell[rows]]
+            # Logarithm of the likelihood ratio of logit q = z + shift to the stated logit p = z.
+            won = np.where(happened[rows], shift, 0.0) - (np.logaddexp(0, z[rows] + shift) - np.logaddexp(0, z[rows]))
+            won *= w[rows] / most[rows]
+            won[:, certain[rows]] = 0.0
+            won[:, impossible[rows]] = np.inf
+            if group_starts is not None:
+                inner = group_starts[(group_starts >= start) & (group_starts < stop)] - start
+                count = np.diff(inner, append=stop - start)
+                won = np.logaddexp.reduceat(won, inner, axis=1) - np.log(count)
+            parts.append(self.log_wealth[:, None] + np.cumsum(won, axis=1))
+            self.log_wealth = parts[-1][:, -1]
+            inside = np.flatnonzero(~certain[rows]) + start
+            of_rows = np.stack([np.ones(inside.size), happened[inside], s[inside]]) * w[inside]
+            self.sums += [np.bincount(cell[inside], one, N_CELLS) for one in of_rows]
+            self.n_rows += stop - start
+            self.largest = float(most[stop - 1])
+            if self.n_rows >= self.fit_at:
+                self.theta, self.shifts = alternatives(self.sums / self.largest, self.theta)
+                self.fit_at = max(self.n_rows + 1, int(np.ceil(GROWTH * self.n_rows)))
+            start = stop
+        return np.concatenate(parts, axis=1)
+
+
+def cells_of(z: FloatArray) -> AnyArray:
+    """Cell of each log odds."""
+    return np.asarray(np.clip((z + END) * (N_CELLS / (2 * END)), 0, N_CELLS - 1), dtype=np.intp)
+
+
+def alternatives(sums: FloatArray, start: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Coefficients of each alternative, and what it adds to the stated log odds in each cell, (E, cells).
+
+    Logistic maps with normal priors around the identity: a line in the log odds, and two with waves over the ranks of
+    the scores besides. ``sums`` are of weights, of those of positives, and of weighted scores, in each cell. The search
+    starts from ``start``, the coefficients of the fit before.
+    """
+    count, positive, score = sums
+    used = count > 0
+    if not used.any():
+        return start, np.zeros((len(PRIORS), N_CELLS))
+    z = (np.arange(N_CELLS) + 0.5) * (2 * END / N_CELLS) - END
+    mean = score[used] / count[used]
+    with np.errstate(divide="ignore"):  # a mean that rounds to 1
+        z[used] = np.clip(np.log(mean) - np.log1p(-mean), -END, END)
+    total = count.sum()
+    rank = (np.cumsum(count) - count / 2) / total
+    centre = (count @ z) / total
+    spread = np.sqrt(count @ (z - centre) ** 2 / total)
+    slope = (z - centre) / spread if spread > 1e-9 else np.zeros(N_CELLS)
+    order = np.arange(1, N_COSINES + 1)[:, None]
+    cosines = np.cos(np.pi * order * rank) / order
+    columns = np.stack(
+        [np.concatenate([[line * np.ones(N_CELLS), line * slope], wave * cosines]) for line, wave in PRIORS]
+    )
+    at, rows, hits = (np.broadcast_to(values[used], (len(PRIORS), mean.size)) for values in (z, count, positive))
+    theta = fit(columns[:, :, used], at, rows, hits, 1.0, start)
+    return theta, np.asarray((theta[:, None, :] @ columns)[:, 0])
+
+
+def split_log_ratios(
+    scores: FloatArray,
+    happened: AnyArray,
+    n_splits: int,
+    fraction: float,
+    rng: np.random.Generator,
+    weights: FloatArray | None = None,
+) -> FloatArray:
+    """Log likelihood ratio of each split: isotonic fit to some rows, read at the others.
+
+    Weights, over the largest, are exponents of at most 1.
+    """
+    stake = ones_or(weights, scores.size)
+    stake = stake / stake.max()
+    distinct, home = np.unique(scores.astype(np.float64), return_inverse=True)
+    s: FloatArray = distinct
+    inside, n = (s > 0) & (s < 1), home.size
+    n_fit = min(max(1, round(fraction * n)), n - 1)
+    found = np.empty(n_splits)
+    for i in counted(range(n_splits), "splits"):
+        order = rng.permutation(n)
+        # Rows and positives of each distinct score, in the part that is fitted and in the other.
+        (count, positive), (left, won) = (
+            [np.bincount(home[rows], weights[rows], s.size) for weights in (stake, stake * happened)]
+            for rows in (order[:n_fit], order[n_fit:])
+        )
+        used = (count > 0) & inside
+        at, q = s[used], s
+        if at.size:
+            fitted = shrunken_isotonic(at, count[used], positive[used])
+            q = fitted[np.searchsorted((at[1:] + at[:-1]) / 2, s)]
+        found[i] = likelihood_ratio(q, s, won, left)
+    return found
+
+
+def shrunken_isotonic(scores: FloatArray, count: AnyArray, positive: AnyArray) -> FloatArray:
+    """The isotonic fit at ascending scores, each pool's frequency drawn to what it states."""
+    pool = np.unique(isotonic_means(positive, count), return_inverse=True)[1]
+    weight = np.bincount(pool, count)
+    stated = np.bincount(pool, count * scores) / weight
+    found = (np.bincount(pool, positive) + SHRINKAGE * stated) / (weight + SHRINKAGE)
+    # Rounding may leave 0 or 1, which would risk everything.
+    return np.asarray(np.clip(found, np.finfo(float).tiny, 1 - np.finfo(float).epsneg)[pool])
+
+
+def likelihood_ratio(q: FloatArray, p: FloatArray, positive: AnyArray, count: AnyArray) -> float:
+    """Logarithm of ``Π (q/p)^positive ((1-q)/(1-p))^(count-positive)``.
+
+    No bet is made on scores of 0 and 1; against them the ratio is ∞.
+    """
+    certain = (p == 0) | (p == 1)
+    if np.any(np.where(p == 0, positive, count - positive)[certain] > 0):
+        return float("inf")
+    q, p, positive, count = (values[~certain] for values in (q, p, positive, count))
+    return float(positive @ (np.log(q) - np.log(p)) + (count - positive) @ (np.log1p(-q) - np.log1p(-p)))

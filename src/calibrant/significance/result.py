@@ -1,10 +1,12 @@
-"""`TestResult`: what every test returns."""
+"""`TestResult`: what every test returns; and p-values corrected for their number."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
+
+import numpy as np
 
 from ..data.result import Picture
 from ..data.types import FloatArray
@@ -53,3 +55,24 @@ class TestResult(Picture):
         lines = [f"{self.name}: statistic {self.statistic:.4g}{df}, p = {self.pvalue:.3g}", f"null: {self.null}"]
         lines += [f"{name}: {value:.4g}" for name, value in self.details.items()]
         return "\n".join([*lines, *(f"warning: {text}" for text in self.warnings)])
+
+
+def holm(pvalues: FloatArray) -> FloatArray:
+    """Holm's step-down correction: rejects any true hypothesis with probability at most α. NaN stays, uncounted."""
+    out: FloatArray = np.full(pvalues.shape, np.nan)
+    known = np.flatnonzero(~np.isnan(pvalues))
+    order = known[np.argsort(pvalues[known], kind="stable")]
+    steps = (order.size - np.arange(order.size)) * pvalues[order]
+    out[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return out
+
+
+def benjamini_hochberg(pvalues: FloatArray) -> FloatArray:
+    """Benjamini and Hochberg's step-up correction, of the share of rejections that are false. NaN stays, uncounted."""
+    from scipy.stats import false_discovery_control
+
+    out: FloatArray = np.full(pvalues.shape, np.nan)
+    known = ~np.isnan(pvalues)
+    if known.any():
+        out[known] = false_discovery_control(pvalues[known])
+    return out

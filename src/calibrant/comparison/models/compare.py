@@ -20,7 +20,7 @@ from ...exceptions import CalibrantWarning
 from ...measure.question import resolve_estimator
 from ...measure.scoring_rules import ScoringRule, as_rule
 from ...notions import Notion, as_notion
-from ...significance.multiple import holm
+from ...significance.result import holm
 from .measures import Measured, Measures
 from .parts import has_parts
 from .result import ComparedModel, Difference, ModelComparison, higher_is_better

@@ -26,7 +26,7 @@ from ...measure.intervals import invert, sums_paths
 from ...measure.posterior import credible
 from ...measure.question import Question, resolve_estimator
 from ...notions import Notion, as_notion, only_problem
-from ...significance.multiple import benjamini_hochberg, holm
+from ...significance.result import benjamini_hochberg, holm
 from .cells import SubgroupCells
 from .heterogeneity import PooledMap, SubgroupTotals, difference_variance, heterogeneity
 from .membership import Subgroups, names_of, read_subgroups

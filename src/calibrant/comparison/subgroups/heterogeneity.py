@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...data.types import AnyArray, FloatArray
-from ...significance.belt.belt import fit_polynomial
-from ...significance.belt.polynomial import LogitSums
+from ...significance.belt import fit_polynomial
+from ...significance.logit_polynomial import LogitSums
 from ...significance.null import GroupSigns, share_at_least
 from ...significance.result import TestResult
 from ...sums.logistic_fit import expit, logits_of

@@ -8,17 +8,16 @@ from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
-from ...data.checks import check_choice, check_fraction, check_int, check_level, is_real
-from ...data.problem import Problem
-from ...data.public_function import InputOptions, verb
-from ...data.result import Picture, Table, plain
-from ...data.types import FloatArray, Interval, Label
-from ...data.validation import as_predictions
-from ...data.weights import ones_or
-from ...notions import Notion, as_notion, only_problem
-from ...sums.logistic_fit import expit, logits_of
-from .null import quantile, survival, threshold
-from .polynomial import LogitSums
+from ..data.checks import check_choice, check_fraction, check_int, check_level, check_number
+from ..data.problem import Problem
+from ..data.public_function import InputOptions, verb
+from ..data.result import Picture, Table, jsonable
+from ..data.types import FloatArray, Interval, Label
+from ..data.validation import as_predictions
+from ..data.weights import ones_or
+from ..notions import Notion, as_notion, only_problem
+from ..sums.logistic_fit import expit, logits_of
+from .logit_polynomial import LogitSums
 
 #: Largest degree that can be asked for.
 MOST_DEGREES = 4
@@ -26,6 +25,12 @@ MOST_DEGREES = 4
 FIRST_DEGREE = {"external": 1, "internal": 2}
 #: Likelihood-ratio statistic of a line against the diagonal that no maximum-likelihood fit to the rows leaves.
 _REFITTED = 0.01
+#: What JSON holds beside the curve and the belts.
+_NUMBERS = ("degree", "coefficients", "statistic", "pvalue", "label", "notion", "n_samples", "devel", "warnings")
+#: Gauss–Legendre nodes between -1 and 1 as angles, which lie dense towards the ends: of one variable the inner
+#: distribution rises like a root at its end, and is smooth in the angle. Places from 0 to 2, and their weights.
+_ANGLES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
+_PLACES, _WEIGHTS = 1 + np.sin(np.pi / 2 * _ANGLES), np.pi / 2 * np.cos(np.pi / 2 * _ANGLES) * _WEIGHTS
 Ranges = tuple[Interval, ...]
 
 
@@ -109,29 +114,11 @@ class CalibrationBelt(Picture, Table):
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, for JSON (NaN as None)."""
         belts = [
-            {
-                "level": level,
-                "lower": [plain(v) for v in self.lower[i]],
-                "upper": [plain(v) for v in self.upper[i]],
-                "above": [list(r) for r in self.above[level]],
-                "below": [list(r) for r in self.below[level]],
-            }
-            for i, level in enumerate(self.levels)
+            {"level": level, "lower": low, "upper": high, "above": self.above[level], "below": self.below[level]}
+            for level, low, high in zip(self.levels, self.lower, self.upper, strict=True)
         ]
-        return {
-            "scores": self.scores.tolist(),
-            "fitted": self.fitted.tolist(),
-            "belts": belts,
-            "degree": self.degree,
-            "coefficients": list(self.coefficients),
-            "statistic": plain(self.statistic),
-            "pvalue": plain(self.pvalue),
-            "label": plain(self.label),
-            "notion": self.notion,
-            "n_samples": self.n_samples,
-            "devel": self.devel,
-            "warnings": list(self.warnings),
-        }
+        curve = {"scores": self.scores, "fitted": self.fitted, "belts": belts}
+        return {name: jsonable(value) for name, value in (curve | {n: getattr(self, n) for n in _NUMBERS}).items()}
 
 
 @verb()
@@ -155,7 +142,7 @@ def calibration_belt(
 
     The degree m rises from 1 (``devel="internal"``: from 2) while the likelihood-ratio test of one more rejects at
     ``selection``. The test of calibration compares the chosen polynomial with :math:`\beta = (0, 1, 0, \dots)`, by the
-    distribution of this statistic given m (see :mod:`calibrant.significance.belt.null`). The belt at a level holds, at
+    distribution of this statistic given m (see :func:`.belt.survival`). The belt at a level holds, at
     each score, every value that a curve of the likelihood region
 
     .. math:: \{\beta : 2(\hat\ell - \ell(\beta)) \le k_m(level)\}
@@ -233,13 +220,12 @@ def calibration_belt(
     most = check_int("max_degree", max_degree, first, MOST_DEGREES)
     wanted = check_int("n_points", n_points, 2)
     chosen_level = check_fraction("selection", selection)
-    if not is_real(clip) or not 0 < clip < 0.5:
-        raise ValueError(f"clip must be a number above 0 and below 0.5; got {clip!r}")
+    clip = check_number("clip", clip, above=0, below=0.5)
     p = as_predictions(y_true, y_prob, **inputs)
     chosen = as_notion(notion, p)
     problem = only_problem(chosen, p)
     warnings = []
-    sums, clipped = logit_sums(problem, float(clip), most)
+    sums, clipped = logit_sums(problem, clip, most)
     if clipped:
         warnings.append(f"{clipped} scores below {clip:g} or above 1 - {clip:g} count as that far from 0 and 1")
     theta, peak, ended = fit_polynomial(sums, most, chosen_level, first)
@@ -345,10 +331,10 @@ def _ranges(z: FloatArray, off: FloatArray) -> Ranges:
 
 def _check_levels(levels: Any) -> tuple[float, ...]:
     message = f"levels must be one or several different numbers between 0 and 1; got {levels!r}"
-    single = isinstance(levels, (int, float, np.number)) or (isinstance(levels, np.ndarray) and levels.ndim == 0)
-    if not single and (isinstance(levels, (str, bytes)) or not hasattr(levels, "__iter__")):
+    if isinstance(levels, (str, bytes)) or not (np.iterable(levels) or hasattr(levels, "__float__")):
         raise TypeError(message)
-    given: list[Any] = [levels[()] if isinstance(levels, np.ndarray) else levels] if single else list(levels)
+    single = [levels.item()] if isinstance(levels, np.ndarray) and levels.ndim == 0 else [levels]
+    given = list(levels) if np.iterable(levels) else single
     try:
         checked = [check_level(level) for level in given]
     except ValueError as error:
@@ -356,3 +342,72 @@ def _check_levels(levels: Any) -> tuple[float, ...]:
     if not checked or len(set(checked)) < len(checked):
         raise ValueError(message)
     return tuple(sorted(checked))
+
+
+def survival(t: float, degree: int, selection: float, first: int = 1) -> float:
+    r"""``P(T > t)`` of the belt's statistic under calibration, given the degree that forward selection stopped at.
+
+    Each likelihood-ratio statistic of the selection is chi-squared with one degree of freedom and independent of the
+    others; that the degree rose from 1 to m says that m - 1 of them exceeded a threshold k. So the statistic of degree
+    m against "intercept 0, slope 1, all else 0" is
+
+    .. math:: T_m = \chi^2_2 + \sum_{j=2}^m X_j, \qquad X_j \sim \chi^2_1 \mid \chi^2_1 > k
+
+    (Nattino, Finazzi & Bertolini 2014). With q the probability that χ²₁ exceeds k, and φ, Φ of the normal distribution,
+
+    .. math:: P(T_1 > t) &= e^{-t/2} \\
+              P(T_m > t) &= \frac1q \Big( 2\Phi(-r) + \int_{\sqrt k}^{r} 2 \varphi(y)\, P(T_{m-1} > t - y^2)\, dy \Big),
+              \quad r^2 = t - (m - 2) k
+
+    and 1 below ``(m - 1) k``. The integrand is smooth, so Gauss–Legendre nodes give it to some 13 digits.
+
+    Where the model is a logistic regression fitted to the same rows, intercept and slope of its logits are 0 and 1
+    there: the selection starts at degree 2, whose statistic is one chi-squared variable that no threshold has chosen,
+
+    .. math:: T_m = \chi^2_1 + \sum_{j=3}^m X_j, \qquad P(T_2 > t) = 2\Phi(-\sqrt t)
+
+    (Nattino, Finazzi & Bertolini 2016), and the same integral leads from m - 1 to m.
+
+    ``selection`` is the level of the selection's tests; ``first`` the degree it started from, 1 or (rows that a
+    logistic model was fitted to) 2.
+    """
+    found = _survival(np.array([float(t)]), degree - first, first, threshold(selection), 1 - selection)
+    return float(found[0])
+
+
+def quantile(level: float, degree: int, selection: float, first: int = 1) -> float:
+    """The statistic that calibrated models of this degree stay below with probability ``level``."""
+    from scipy.optimize import brentq
+
+    wanted = np.log1p(-level)
+    low = (degree - first) * threshold(selection)
+    high = low + 10.0
+    while np.log(survival(high, degree, selection, first)) > wanted:
+        high += 20.0
+    return float(brentq(lambda t: np.log(survival(t, degree, selection, first)) - wanted, low, high, xtol=1e-12))
+
+
+def threshold(selection: float) -> float:
+    """Statistic, chi-squared with one degree of freedom, that a test at the level ``selection`` must exceed."""
+    from scipy.special import ndtri
+
+    return float(ndtri((1 + selection) / 2) ** 2)
+
+
+def _survival(t: FloatArray, steps: int, first: int, k: float, q: float) -> FloatArray:
+    """After so many steps of the selection, whose statistics exceed k with probability q."""
+    from scipy.special import ndtr
+
+    out = np.ones(t.shape)
+    above = t > steps * k
+    s = t[above]
+    if steps == 0:
+        out[above] = np.exp(-s / 2) if first == 1 else 2 * ndtr(-np.sqrt(s))
+    else:
+        start, end = np.sqrt(k), np.sqrt(s - (steps - 1) * k)
+        half = (end - start)[..., None] / 2
+        y = start + half * _PLACES
+        density = 2 * np.exp(-(y**2) / 2) / np.sqrt(2 * np.pi)
+        inner = _survival(s[..., None] - y**2, steps - 1, first, k, q)
+        out[above] = (2 * ndtr(-end) + (half * _WEIGHTS * density * inner).sum(axis=-1)) / q
+    return np.minimum(out, 1.0)

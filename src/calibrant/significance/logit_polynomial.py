@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from ...data.types import AnyArray, FloatArray
-from ...sums.logistic_fit import DECREMENT, Counts, Point, maximum, softplus_and_expit
+from ..data.types import AnyArray, FloatArray
+from ..sums.logistic_fit import DECREMENT, Counts, Point, maximum, softplus_and_expit
 
 #: Distinct logits that are kept as they are; of more, those within a cell become two nodes.
 MOST_NODES = 1024

@@ -1,0 +1,298 @@
+"""Tests of counts: Hosmer-Lemeshow's over bins of scores, Pearson's over the distinct ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, Unpack
+
+import numpy as np
+
+from ..data.checks import check_choice, check_int, check_resamples
+from ..data.dependence import few_units, group_codes
+from ..data.public_function import InputOptions, verb
+from ..data.types import AnyArray, FloatArray, RandomState
+from ..data.validation import as_predictions
+from .classical import EffectiveRows
+from .null import GroupSigns, share_at_least
+from .result import TestResult
+
+#: Expected counts below this make a chi-squared distribution doubtful.
+_SMALL = 5.0
+#: Numbers drawn at a time.
+_BLOCK = 1 << 21
+
+
+def _percentiles(values: FloatArray, times: FloatArray, n_bins: int) -> FloatArray:
+    """``n_bins + 1`` percentiles of values as often as each occurs, as NumPy interpolates them between two."""
+    order = np.argsort(values, kind="stable")
+    s, upto = values[order], np.cumsum(times[order])
+    place = np.linspace(0, 1, n_bins + 1) * (upto[-1] - 1)
+    below = np.floor(place)
+    low, high = (s[np.minimum(np.searchsorted(upto, at, side="right"), s.size - 1)] for at in (below, below + 1))
+    return np.asarray(low + (place - below) * (high - low))
+
+
+@verb(grouped=True)
+def hosmer_lemeshow_test(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    n_bins: int = 10,
+    df: str | int = "fit",
+    n_resamples: int = 999,
+    random_state: RandomState = 0,
+    **inputs: Unpack[InputOptions],
+) -> TestResult:
+    r"""Hosmer–Lemeshow test, of two classes or (Fagerland, Hosmer & Bofin 2008) of more.
+
+    .. math:: C = \sum_g \sum_k \frac{(O_{gk} - E_{gk})^2}{E_{gk}}
+
+    over bins g of rows and classes k, with observed counts O and sums of probabilities E.
+
+    Parameters
+    ----------
+    y_true, y_prob, labels, pos_label, sample_weight
+        See :func:`calibrant.as_predictions`. Weights that are no whole numbers are scaled to the effective sample size.
+    n_bins : int ≥ 3, default 10
+        Bins, by percentiles of one minus the probability of the first class (of the probability itself where
+        ``y_prob`` is 1-D), right-closed. Percentiles that coincide merge.
+    df : {"fit", "external"} or int, default "fit"
+        Degrees of freedom: ``(g - 2)(K - 1)`` for rows that the model was fitted to, ``g (K - 1)`` for others; of no
+        meaning with ``groups``.
+    n_resamples : int, default 999
+    random_state : int, Generator or None
+        Of rows in ``groups``: signs of whole groups' residuals are drawn, and the p-value is that among these draws.
+
+    Returns
+    -------
+    TestResult
+        ``warnings`` where a fifth of the expected counts are below 5. A cell of E = 0 counts 0 where nothing was
+        observed, else ∞.
+
+    Raises
+    ------
+    ValueError
+
+    Notes
+    -----
+    The result depends on the bins; with ties it can change with their convention. For rows that the model was not
+    fitted to, ``df="fit"`` rejects calibrated models too often: use ``"external"``. Cost O(n log n).
+
+    References
+    ----------
+    Hosmer & Lemeshow (1980); Fagerland, Hosmer & Bofin (2008), *Multinomial goodness-of-fit tests for logistic
+    regression models*; Silva Filho et al. (2023), eq. 21 (which as printed counts every term twice) and Table 8.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> result = cal.significance.hosmer_lemeshow_test(rng.random(2000) < p**1.5, p, df="external")
+    >>> bool(result.pvalue < 1e-6), result.df
+    (True, 10.0)
+    """
+    n_bins = check_int("n_bins", n_bins, 3)
+    p = as_predictions(y_true, y_prob, **inputs)
+    n_resamples = check_resamples(n_resamples, 1)
+    rows = EffectiveRows.of(p)
+    k = rows.matrix.shape[1]
+    score = 1 - rows.matrix[:, 0] if k > 2 or p.positive is None else rows.matrix[:, 1]
+    times = rows.weights if p.integral_weights else np.ones(len(score))
+    cell = np.searchsorted(np.unique(_percentiles(score, times, n_bins))[1:-1], score, side="left")
+    counts = _Counts.of(rows, cell)
+    found_bins = len(counts.expected)
+    freedom = _freedom(df, found_bins, k)
+    warnings = []
+    if found_bins < n_bins:
+        warnings.append(f"percentiles of the scores coincide: {found_bins} bins in place of {n_bins}")
+    null = "outcomes in each bin are as frequent as stated"
+    if rows.groups is not None:
+        draws, how = counts.with_signs(n_resamples, np.random.default_rng(random_state))
+        return counts.result(null, f"Hosmer–Lemeshow statistic, {found_bins} bins of scores, {how}", warnings, draws)
+    warnings += _few(counts.expected)
+    if freedom < 1:
+        warnings.append("too few bins for a p-value")
+    return counts.result(null, f"Hosmer–Lemeshow test, {found_bins} bins", warnings, df=freedom)
+
+
+@dataclass(frozen=True, eq=False)
+class _Counts:
+    """Rows by cell: what was observed of each class, and what is expected, (cells, K)."""
+
+    rows: EffectiveRows
+    cell: AnyArray
+    expected: AnyArray
+
+    @classmethod
+    def of(cls, rows: EffectiveRows, cell: AnyArray) -> _Counts:
+        """Expected are the sums of the rows' probabilities."""
+        return cls(rows, cell, np.stack([np.bincount(cell, rows.weights * v) for v in rows.matrix.T], axis=1))
+
+    @cached_property
+    def statistic(self) -> float:
+        """``Σ (O - E)² / E`` of what was observed."""
+        slot = self.cell * self.expected.shape[1] + self.rows.codes
+        observed = np.bincount(slot, self.rows.weights, self.expected.size).reshape(self.expected.shape)
+        return float(self.chi_squared(observed))
+
+    def result(
+        self,
+        null: str,
+        name: str,
+        warnings: Iterable[str],
+        draws: FloatArray | None = None,
+        df: int = 0,
+        details: Mapping[str, float] = MappingProxyType({}),
+    ) -> TestResult:
+        """The test by draws of the statistic, or by its chi-squared distribution, if it has degrees of freedom."""
+        from scipy.stats import chi2
+
+        pvalue = float(chi2.sf(self.statistic, df)) if df >= 1 else float("nan")
+        if draws is not None:
+            pvalue = share_at_least(draws, self.statistic)
+        return TestResult(
+            self.statistic,
+            pvalue,
+            null,
+            name,
+            n_samples=len(self.cell),
+            df=None if draws is not None else float(df),
+            details=details,
+            warnings=tuple(warnings),
+            draws=draws,
+        )
+
+    def chi_squared(self, observed: AnyArray) -> FloatArray:
+        """``Σ (O - E)² / E`` over the last two axes; ∞ where something was observed that cannot be."""
+        gap = (observed.astype(np.float64) - self.expected) ** 2
+        with np.errstate(over="ignore"):  # what was all but impossible
+            terms = np.divide(gap, self.expected, out=np.where(gap > 0, np.inf, 0.0), where=self.expected > 0)
+        return np.asarray(terms.sum(axis=(-2, -1)))
+
+    def with_signs(self, n_draws: int, rng: np.random.Generator) -> tuple[FloatArray, str]:
+        """Statistics with the signs of groups' residuals drawn, (R,), and how they were found."""
+        from scipy.sparse import csr_array
+
+        matrix, w = self.rows.matrix, self.rows.weights
+        n, k = matrix.shape
+        cells = len(self.expected)
+        residual = -matrix
+        residual[np.arange(n), self.rows.codes] += 1
+        signs = GroupSigns(group_codes(np.asarray(self.rows.groups)))
+        # The statistic divides by what each cell states: there too single rows are to vary as stated, as wrong extreme
+        # scores vary by more. That takes factors of as many cells from the data, for which few groups are allowed for.
+        squares = (residual**2).sum(axis=1), 1 - (matrix**2).sum(axis=1)
+        happened, stated = (np.bincount(self.cell, w * w * v, minlength=cells) for v in squares)
+        scale = np.sqrt(np.divide(stated, happened, out=np.ones(cells), where=happened > 0))
+        residual *= (w * scale[self.cell])[:, None] * np.sqrt(few_units(np.array(signs.n_groups)))
+        slot = self.cell[:, None] * k + np.arange(k)
+        place = np.repeat(signs.group, k), slot.reshape(-1)
+        sums = csr_array((residual.reshape(-1), place), shape=(signs.n_groups, self.expected.size))
+
+        def statistic(sets: FloatArray) -> FloatArray:
+            return self.chi_squared(np.asarray(sets @ sums).reshape(-1, *self.expected.shape) + self.expected)
+
+        return signs.draws(statistic, n_draws, rng, self.expected.size), f"{n_draws} draws of the {signs.how}"
+
+
+def _few(expected: FloatArray) -> list[str]:
+    """A warning where a fifth of the expected counts are small."""
+    small = int((expected < _SMALL).sum())
+    return [f"{small} of {expected.size} expected counts are below {_SMALL:g}"] if small > 0.2 * expected.size else []
+
+
+def _freedom(df: Any, found_bins: int, k: int) -> int:
+    if isinstance(df, str) and df in ("fit", "external"):
+        return (found_bins - 2 if df == "fit" else found_bins) * (k - 1)
+    return check_int("df", df, 1, instead="'fit', 'external' or ")
+
+
+@verb(grouped=True)
+def pearson_test(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    algorithm: str = "auto",
+    n_resamples: int = 999,
+    random_state: RandomState = 0,
+    **inputs: Unpack[InputOptions],
+) -> TestResult:
+    r"""Pearson's test over the distinct scores, of two classes or more: are classes as frequent as each score says?
+
+    .. math:: X^2 = \sum_m \sum_k \frac{(O_{mk} - n_m v_{mk})^2}{n_m v_{mk}}
+
+    over the distinct probability vectors v_m, each said of n_m rows of which O_mk are of class k.
+
+    Parameters
+    ----------
+    y_true, y_prob, labels, pos_label, sample_weight
+        See :func:`calibrant.as_predictions`. Weights that are no whole numbers are scaled to the effective sample size.
+    algorithm : {"auto", "chi-squared", "resampling"}, default "auto"
+        Of the p-value. ``"chi-squared"``: the distribution for many rows of each score. ``"resampling"``: counts drawn
+        from the scores, exact for any n; for whole-number weights. ``"auto"``: by resampling where it is possible and
+        more than a fifth of the expected counts are below 5, as for scores that hardly repeat.
+    n_resamples : int, default 999
+    random_state : int, Generator or None
+
+    Returns
+    -------
+    TestResult
+        ``df``: ``Σ_m (classes of positive probability - 1)``, of the chi-squared distribution.
+        ``details``: ``distinct_scores``.
+        An outcome of stated probability 0 makes the statistic ∞.
+
+    Raises
+    ------
+    ValueError
+
+    Notes
+    -----
+    Sensitive to gaps of any shape, and so not very sensitive to any: with few rows a score prefer
+    :func:`calibration_test`. Of rows in ``groups`` signs of whole groups' residuals are drawn, which needs several
+    rows of each score: where expected counts are small, ``warnings`` say so and the p-value is too often small. Cost
+    O(n K log n), and a multinomial count a score and draw.
+
+    References
+    ----------
+    Pearson (1900); Silva Filho et al. (2023), §6.
+
+    Examples
+    --------
+    >>> import numpy as np, calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.integers(1, 10, 2000) / 10
+    >>> result = cal.significance.pearson_test(rng.random(2000) < p**1.5, p)
+    >>> bool(result.pvalue < 1e-6), result.df
+    (True, 9.0)
+    """
+    check_choice("algorithm", algorithm, ("auto", "chi-squared", "resampling"))
+    n_resamples = check_resamples(n_resamples, 1)
+    p = as_predictions(y_true, y_prob, **inputs)
+    if algorithm == "resampling" and not p.integral_weights:
+        raise ValueError("algorithm='resampling' draws repeats: sample_weight must hold whole numbers")
+    rows = EffectiveRows.of(p)
+    rows = rows._replace(matrix=rows.matrix / rows.matrix.sum(axis=1, keepdims=True))
+    scores, cell = np.unique(rows.matrix, axis=0, return_inverse=True)
+    cell = cell.reshape(-1)
+    size = np.bincount(cell, rows.weights)
+    counts = _Counts(rows, cell, size[:, None] * scores)
+    freedom, few = int((scores > 0).sum() - len(scores)), _few(counts.expected[scores > 0])
+    null, details = "classes are as frequent as each score says", {"distinct_scores": float(len(scores))}
+    rng = np.random.default_rng(random_state)
+    if freedom < 1:
+        found = counts.result(null, "Pearson's test", ["all scores are certain: 0 or 1"], details=details)
+        return replace(found, df=None, pvalue=0.0 if np.isinf(counts.statistic) else float("nan"))
+    if rows.groups is not None:
+        draws, how = counts.with_signs(n_resamples, rng)
+        return counts.result(null, f"Pearson's statistic, {how}", few, draws)
+    if algorithm == "resampling" or (algorithm == "auto" and few and p.integral_weights):
+        block, repeats = max(1, _BLOCK // scores.size), size.astype(np.int64)
+        numbers = [min(block, n_resamples - a) for a in range(0, n_resamples, block)]
+        draws = np.concatenate([counts.chi_squared(rng.multinomial(repeats, scores, (n, len(size)))) for n in numbers])
+        how = f"resampling under calibration, {n_resamples} draws"
+        return counts.result(null, f"Pearson's test, {how}", (), draws, details=details)
+    return counts.result(null, "Pearson's test", few, df=freedom, details=details)
