@@ -10,7 +10,7 @@ from matplotlib.collections import PathCollection
 
 import calibrant as cal
 from calibrant.plot.panels import n_models
-from calibrant.plot.strip import strip_of
+from calibrant.plot.axes import strip_of
 
 Display = cal.ReliabilityDisplay
 
@@ -263,10 +263,10 @@ def test_plot_computes_nothing(monkeypatch):
         raise AssertionError("computed while drawing")
 
     for where in (
-        "diagram.curve_from",
-        "diagram.estimate_from_sums",
-        "reliability_display.estimate_of",
-        "reliability_display.diagram_of",
+        "diagram.CurveSpec",
+        "diagram.estimate_from_fits",
+        "diagram.estimate",
+        "reliability_display.diagrams_of",
     ):
         monkeypatch.setattr(f"calibrant.plot.{where}", fail)
     again = Display(display.diagrams, display.estimate, name="again").plot(histogram=None, legend=False)

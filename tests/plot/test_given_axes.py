@@ -6,7 +6,7 @@ import pytest
 from matplotlib.transforms import Bbox
 
 import calibrant as cal
-from calibrant.plot.strip import strip_of
+from calibrant.plot.axes import strip_of
 
 TITLES = ("Model one", "Model two")
 

@@ -10,7 +10,7 @@ from scipy.special import expit, logit, ndtri
 
 import calibrant as cal
 from calibrant.plot.scale import SCALES, Frame, tick_text, ticks_of
-from calibrant.plot.strip import strip_of
+from calibrant.plot.axes import strip_of
 
 from .test_display import binary, dots, multiclass, pairs, texts
 

@@ -10,17 +10,16 @@ import numpy as np
 
 from ..data.checks import is_whole
 from ..data.predictions import Predictions
-from ..data.problem import OneVsRestProblems, Problem, VectorProblem
-from ..data.types import FloatArray, Interval, Label
-from ..estimators import Binned, CellEstimator, Isotonic
+from ..data.problem import Problem, VectorProblem
+from ..data.types import FloatArray, Interval, Label, RandomState
+from ..estimators import Binned, CellEstimator, Estimator, Isotonic
 from ..estimators.names import estimator_named
 from ..measure.bands import BANDS, check_band
-from ..measure.curve_from_sums import curve_from, is_isotonic, isotonic_curve
-from ..measure.estimation import estimate_from_fits
-from ..measure.question import Question
-from ..measure.reliability import curve_estimator
+from ..measure.curve_from_sums import is_isotonic
+from ..measure.estimation import estimate, estimate_from_fits
+from ..measure.question import Question, resolve_estimator
+from ..measure.reliability import CurveSpec, curve_estimator
 from ..measure.result import Estimate, ReliabilityCurve
-from ..measure.tied_scores import TiedScores
 from ..notions import Notion, as_notion
 from .scale import PAPERS, SCALES
 
@@ -28,6 +27,7 @@ from .scale import PAPERS, SCALES
 MAX_PANELS = 9
 #: Bars of the histogram of scores over the whole domain.
 HISTOGRAM_BARS = 40
+_UNKNOWN = Interval(float("nan"), float("nan"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class Diagram:
         return max(min(drawn), 0.0)
 
 
-def held_diagrams(result: Any) -> tuple[list[Diagram], Estimate | None]:
+def diagrams_at_hand(result: Any) -> tuple[list[Diagram], Estimate | None]:
     """Panels of a result that is at hand, and its estimate: of a curve, an estimate with a curve, or a report."""
     if isinstance(result, ReliabilityCurve):
         return [_held(result, None, None)], None
@@ -103,11 +103,10 @@ def held_diagrams(result: Any) -> tuple[list[Diagram], Estimate | None]:
         raise ValueError(f"a report of notion {result.notion!r} without curves of classes has nothing to draw")
     shown = [c for c in result.class_curves.values() if "confidence" in c.smooth][:MAX_PANELS]
     errors = {row.label: row.ece for row in result.per_class} | dict(total.per_class)
-    unknown = Interval(float("nan"), float("nan"))
     out = []
     for curves in shown:
         curve = curves.smooth["confidence"]
-        one = replace(total, value=errors[curve.label], interval=unknown, per_class={}, drawn=None)
+        one = replace(total, value=errors[curve.label], interval=_UNKNOWN, per_class={}, drawn=None)
         out.append(_held(curve, curves.bins.get("confidence"), one))
     return out, total
 
@@ -115,12 +114,11 @@ def held_diagrams(result: Any) -> tuple[list[Diagram], Estimate | None]:
 def _held(curve: ReliabilityCurve, bins: ReliabilityCurve | None, estimate: Estimate | None) -> Diagram:
     ends = curve.scores if curve.edges is None else curve.edges
     domain = float(ends[0]), float(ends[-1])
-    if bins is None and curve.edges is not None and not curve.isotonic and curve.level is not None:
-        bins = curve
+    about = estimate, curve.label, curve.notion, domain, False
     if curve.edges is not None and not curve.isotonic:  # bins are bars as they are
-        return Diagram(curve, bins, curve, estimate, curve.label, curve.notion, domain, False)
+        return Diagram(curve, curve if bins is None and curve.level is not None else bins, curve, *about)
     histogram, papers = _by_scale(_counted(curve, _fine_edges(domain)), domain)
-    return Diagram(curve, bins, histogram, estimate, curve.label, curve.notion, domain, False, papers)
+    return Diagram(curve, bins, histogram, *about, papers)
 
 
 def _fine_edges(domain: tuple[float, float]) -> FloatArray:
@@ -153,31 +151,72 @@ def _counted(curve: ReliabilityCurve, edges: FloatArray) -> ReliabilityCurve:
     return replace(curve, count=np.diff(below) * curve.n_samples, edges=edges)
 
 
-def problems_of(predictions: Predictions, notion: str | Notion) -> tuple[Problem | OneVsRestProblems, str]:
-    """Problems to draw and the notion's name; raises ValueError for a notion without curves."""
+def diagrams_of(
+    predictions: Predictions,
+    *,
+    notion: str | Notion,
+    estimator: str | Estimator,
+    curve: str | CellEstimator | Isotonic,
+    band: str,
+    bins: Any,
+    classes: Sequence[Label] | None,
+    level: float,
+    n_resamples: int,
+    random_state: RandomState,
+    paper: bool,
+) -> tuple[list[Diagram], Estimate]:
+    """Panels of predictions, and their estimate; ValueError for a notion without curves."""
+    drawn = None if is_isotonic(curve) else curve_estimator(curve, "curve")
+    own_bins = drawn if isinstance(drawn, Binned) else None
+    check_band(band, binned=True)
+    bins = _check_bins(bins, own_bins or "auto")
     chosen = as_notion(notion, predictions)
-    reduction = chosen.reduce(predictions)
-    if isinstance(reduction, VectorProblem):
+    problems = chosen.reduce(predictions)
+    if isinstance(problems, VectorProblem):
         raise ValueError(
             f"notion {chosen.name!r} has no reliability diagram: its score is a vector. "
             "Use 'confidence', 'classwise', 'top-label' or ClassSpecific(label)"
         )
-    return reduction, chosen.name
+    if isinstance(estimator, str) and estimator == "auto" and drawn is not None and (own_bins or drawn is curve):
+        estimator = drawn
+    reader = resolve_estimator(estimator, problems, chosen.name)
+    if not isinstance(reader, CellEstimator):
+        raise TypeError(f"estimator must be one with an interval (Binned, Density, …); got {reader!r}")
+    rng = np.random.default_rng(random_state)
+    total = estimate(
+        predictions, None, notion=notion, estimator=reader, level=level, n_resamples=n_resamples, random_state=rng
+    )
+
+    def curve_of(problem: Problem, by: CellEstimator | None, at: float | None, band: str) -> ReliabilityCurve:
+        return CurveSpec(by, chosen.name, at, band, n_resamples, rng).of_rows(problem)
+
+    def estimate_of(problem: Problem) -> Estimate:
+        question = Question.of_one(problem, chosen.name, level)
+        whole = replace(problem, label=(problem.label,), share=(1.0,), starts=problem.bounds)
+        return estimate_from_fits([reader.fit(reader.summarize(whole))], question, n_resamples, rng)[0]
+
+    def diagram_of(problem: Problem) -> Diagram:
+        domain, size = problem.domain, problem.effective_size
+        error = total if len(problems) == 1 else estimate_of(problem)
+        fine = Binned([0.0, *_fine_edges(domain)[1:].tolist()])
+        histogram, papers = _by_scale(curve_of(problem, fine, None, band), domain)
+        # Both intervals of bins go with a confidence band.
+        line = curve_of(problem, drawn, level, band if own_bins or band in BANDS[:3] else "confidence")
+        beside = _automatic_bins(size, paper) if isinstance(bins, str) else bins
+        dots = None if beside is None else curve_of(problem, beside, level, band)
+        weighted = problem.weights is not None
+        return Diagram(line, dots, histogram, error, problem.label, chosen.name, domain, weighted, papers)
+
+    order = [0] if len(problems) == 1 else _panel_order(total, classes)
+    return [diagram_of(problems[i]) for i in order], total
 
 
-def check_curve(curve: Any, band: str) -> tuple[CellEstimator | Isotonic, str]:
-    """Judge how the curve is made, and the name of its band; both intervals of bins go with a confidence band."""
-    drawn = Isotonic() if is_isotonic(curve) else curve_estimator(curve, "curve")
-    check_band(band, binned=True)
-    return drawn, band if isinstance(drawn, Binned) or band in BANDS[:3] else "confidence"
-
-
-def check_bins(bins: Any, drawn: CellEstimator | Isotonic) -> Binned | str | None:
+def _check_bins(bins: Any, automatic: Binned | str) -> Binned | str | None:
     """Judge the ``bins`` argument: the bins to draw, ``"auto"``, or None for none."""
     if bins is None or bins is False:
         return None
     if isinstance(bins, str) and bins == "auto":
-        return drawn if isinstance(drawn, Binned) else "auto"
+        return automatic
     if isinstance(bins, str) and bins.partition(":")[0] == "binned":
         bins = estimator_named(bins)
     if isinstance(bins, Binned):
@@ -187,73 +226,23 @@ def check_bins(bins: Any, drawn: CellEstimator | Isotonic) -> Binned | str | Non
     raise ValueError(f"bins must be 'auto', an int, Binned(...) or None; got {bins!r}")
 
 
-def automatic_bins(n: float, *, paper: bool = False) -> Binned:
+def _automatic_bins(n: float, paper: bool) -> Binned:
     """Ten bins of equal width over the domain (on paper: of equal mass), fewer for fewer than 100 samples."""
     return Binned(int(np.clip(np.sqrt(n), 3, 10)), "quantile" if paper else "uniform", span="domain")
 
 
-def worst_first(estimate: Estimate, labels: Sequence[Label]) -> list[int]:
-    """Positions of the classes, largest error first; classes without a number last."""
-    errors = np.array([estimate.per_class.get(label, np.nan) for label in labels], dtype=np.float64)
-    return [int(i) for i in np.argsort(np.where(np.isnan(errors), np.inf, -errors), kind="stable")]
-
-
-def diagram_of(
-    problem: Problem,
-    *,
-    notion: str,
-    drawn: CellEstimator | Isotonic,
-    estimator: CellEstimator,
-    bins: Binned | str | None,
-    level: float,
-    n_resamples: int,
-    rng: np.random.Generator,
-    estimate: Estimate | None = None,
-    band: str = "confidence",
-    paper: bool = False,
-) -> Diagram:
-    """Diagram of one problem; its estimate is computed unless it is at hand."""
-    options: dict[str, Any] = {"notion": notion, "n_resamples": n_resamples, "rng": rng}
-
-    def curve(of: CellEstimator | Isotonic, at: float | None, band: str) -> ReliabilityCurve:
-        if isinstance(of, Isotonic):
-            return isotonic_curve(problem, level=at, band=band, **options)
-        ties = TiedScores.of(problem) if band == "simultaneous" and not isinstance(of, Binned) else None
-        return curve_from(of, of.summarize(problem), label=problem.label, level=at, band=band, ties=ties, **options)
-
-    size = problem.effective_size
-    if estimate is None:
-        question = Question.of_one(problem, notion, level)
-        whole = replace(problem, label=(problem.label,), share=(1.0,), starts=problem.bounds)
-        estimate = estimate_from_fits([estimator.fit(estimator.summarize(whole))], question, n_resamples, rng)[0]
-    chosen = automatic_bins(size, paper=paper) if isinstance(bins, str) else bins
-    fine = curve(Binned([0.0, *_fine_edges(problem.domain)[1:].tolist()]), None, band)
-    histogram, papers = _by_scale(fine, problem.domain)
-    return Diagram(
-        curve=curve(drawn, level, check_curve(drawn, band)[1]),
-        bins=None if chosen is None else curve(chosen, level, band),
-        histogram=histogram,
-        estimate=estimate,
-        label=problem.label,
-        notion=notion,
-        domain=problem.domain,
-        weighted=problem.weights is not None,
-        papers=papers,
-    )
-
-
-def panel_order(estimate: Estimate, present: list[Label], wanted: Sequence[Label] | None, single: bool) -> list[int]:
-    """Positions of the problems to draw."""
-    if single:
-        return [0]
-    if wanted is None:
-        return worst_first(estimate, present)[:MAX_PANELS]
-    unknown = [c for c in wanted if c not in present]
-    if unknown or not len(wanted):
-        raise ValueError(f"classes must be some of {present[:6]!r}{'…' if len(present) > 6 else ''}; got {wanted!r}")
-    if len(wanted) > MAX_PANELS:
-        raise ValueError(f"classes must name at most {MAX_PANELS} classes; got {len(wanted)}")
-    return [present.index(c) for c in wanted]
+def _panel_order(total: Estimate, classes: Sequence[Label] | None) -> list[int]:
+    """Positions of the classes to draw: those that were named, else those of the largest errors, without one last."""
+    present = list(total.per_class)
+    if classes is None:
+        errors = np.array(list(total.per_class.values()), dtype=np.float64)
+        worst = np.argsort(np.where(np.isnan(errors), np.inf, -errors), kind="stable")
+        return [int(i) for i in worst[:MAX_PANELS]]
+    if not len(classes) or any(c not in present for c in classes):
+        raise ValueError(f"classes must be some of {present[:6]!r}{'…' if len(present) > 6 else ''}; got {classes!r}")
+    if len(classes) > MAX_PANELS:
+        raise ValueError(f"classes must name at most {MAX_PANELS} classes; got {len(classes)}")
+    return [present.index(c) for c in classes]
 
 
 def rest_in_words(estimate: Estimate, shown: Sequence[Label]) -> str:

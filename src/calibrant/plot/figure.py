@@ -13,10 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..measure.result import Estimate
-from .axes import shape_of
+from .axes import shape_of, strip_height
 from .diagram import Diagram
 from .panels import BELOW, SMALL_LINE, columns_of, has_arrowheads, key_of
-from .strip import strip_height
 from .style import Style, error_text, font_scale, percent_text, plain_text
 
 _NAMES = {"classwise": "Class-wise ECE", "top-label": "Top-label ECE"}
@@ -72,16 +71,12 @@ def arrange_grid(
         figure.supxlabel(summary, fontsize=9 * scale, y=5 / height, va="bottom")
     if legend and not figure.legends:
         handles, texts = key_of(diagram, Style("0.35", "-", "o"), beyond=any(map(has_arrowheads, axes)))
-        figure.legend(
-            handles,
-            texts,
-            loc="lower center",
-            bbox_to_anchor=(0.5, (20 * scale if summary else 3) / height),
-            borderaxespad=0.0,
-            ncols=max(len(handles), 1),
-            fontsize=8,
-            frameon=False,
-        )
+        place: dict[str, Any] = {
+            "loc": "lower center",
+            "bbox_to_anchor": (0.5, (20 * scale if summary else 3) / height),
+        }
+        ncols = max(len(handles), 1)
+        figure.legend(handles, texts, borderaxespad=0.0, ncols=ncols, fontsize=8, frameon=False, **place)
 
 
 def _resize(

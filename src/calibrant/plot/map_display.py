@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ..calibrators.base import Calibrator, in_column_order, predict_unnamed
+from ..data.checks import check_names
 from ..data.public_function import verb
 from ..data.types import FloatArray, RandomState
-from .axes import is_own
+from .axes import is_own, points_from, strip_below, strip_of
+from .base import draw_grid, one_axes
 from .figure import arrange_single
 from .panels import BELOW
 from .reliability_display import ReliabilityDisplay
-from .strip import points_from, strip_below, strip_of
-from .style import GRID_COLOR, IDENTITY_COLOR, STYLES, font_scale, plain_text, style_of
-
-if TYPE_CHECKING:
-    from ..calibrators import Calibrator
+from .style import IDENTITY_COLOR, STYLES, font_scale, plain_text, style_of
 
 _NODES = 2001
+_TRUE, _PERFECT = "true map", "perfect calibration"
 #: The dark grey of the scores' own diagram leaves the colours to the maps.
 _OWN = "0.25"
 _DARK = 4  # the style that looks like it, which no map gets then
@@ -112,15 +112,15 @@ class CalibrationMapDisplay:
         TypeError, ValueError
             For what is no fitted calibrator of 1-D probabilities, or labels without scores.
         """
-        from ..calibrators.base import predict_unnamed
-
         named = _named(calibrators)
         nodes = np.linspace(0, 1, _NODES)
         maps, intervals = {}, {}
         for name, one in named.items():
-            maps[name] = predict_unnamed(one, _shaped(one, nodes))[:, 1]
+            pair = np.column_stack([1 - nodes, nodes])
+            scores_of = nodes if one.n_features_in_ == 1 else in_column_order(one, pair)
+            maps[name] = predict_unnamed(one, scores_of)[:, 1]
             if one._draws_interval:
-                intervals[name] = np.asarray(predict_unnamed(one, _shaped(one, nodes), "predict_interval"))
+                intervals[name] = np.asarray(predict_unnamed(one, scores_of, "predict_interval"))
         if (y_true is None) != (scores is None):
             raise ValueError("y_true and scores must be passed together: the diagram of the scores needs both")
         diagram = None
@@ -150,32 +150,20 @@ class CalibrationMapDisplay:
         ax : Axes, optional
         legend : bool, default True
         """
-        import matplotlib.pyplot as plt
-
-        panel = self.diagram.ax_ if self.diagram is not None else ax
-        if panel is None:
-            panel = plt.subplots(figsize=(4.8, 4.8), layout="constrained")[1]
+        panel = one_axes(ax, 4.8, 4.8) if self.diagram is None else self.diagram.ax_
         if self.diagram is None:
-            panel.plot([0, 1], [0, 1], color=IDENTITY_COLOR, linewidth=1.1, zorder=1.5, label="perfect calibration")
+            panel.plot([0, 1], [0, 1], color=IDENTITY_COLOR, linewidth=1.1, zorder=1.5, label=_PERFECT)
             panel.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal", xlabel="Score", ylabel="Probability")
-            panel.grid(color=GRID_COLOR, linewidth=0.8)
-            panel.set_axisbelow(True)
+            draw_grid(panel)
         if self.truth is not None:
-            panel.plot(self.scores, self.truth, color="black", linewidth=3.2, alpha=0.28, zorder=5.5, label="true map")
+            panel.plot(self.scores, self.truth, color="black", linewidth=3.2, alpha=0.28, zorder=5.5, label=_TRUE)
         for i, (name, values) in enumerate(self.maps.items()):
             style = style_of(i if self.diagram is None or i < _DARK else i + 1 + (i - _DARK) // (len(STYLES) - 1))
+            look: dict[str, Any] = {"color": style.color, "linestyle": style.linestyle, "linewidth": 1.8}
             if name in self.intervals:
-                low, high = self.intervals[name].T
-                panel.fill_between(self.scores, low, high, color=style.color, alpha=0.25, linewidth=0, zorder=5.6)
-            panel.plot(
-                self.scores,
-                values,
-                color=style.color,
-                linestyle=style.linestyle,
-                linewidth=1.8,
-                zorder=6,
-                label=plain_text(name).lstrip("_"),
-            )
+                ends = self.intervals[name].T
+                panel.fill_between(self.scores, *ends, color=style.color, alpha=0.25, linewidth=0, zorder=5.6)
+            panel.plot(self.scores, values, zorder=6, label=plain_text(name).lstrip("_"), **look)
         self.ax_, self.figure_ = panel, panel.figure
         if legend:
             self._legend()
@@ -186,11 +174,10 @@ class CalibrationMapDisplay:
         present = self.ax_.get_legend()
         handles = [] if present is None else list(present.legend_handles)
         texts = [] if present is None else [text.get_text() for text in present.get_texts()]
-        for line in self.ax_.lines:
-            name = str(line.get_label())
-            if name in {"true map", "perfect calibration", *(plain_text(n).lstrip("_") for n in self.maps)}:
-                handles.append(line)
-                texts.append(name)
+        names = {_TRUE, _PERFECT, *(plain_text(name).lstrip("_") for name in self.maps)}
+        lines = [line for line in self.ax_.lines if str(line.get_label()) in names]
+        handles += lines
+        texts += [str(line.get_label()) for line in lines]
         if self.diagram is None or not is_own(self.figure_):
             self.ax_.legend(handles, texts, fontsize=8, loc="best", framealpha=0.85)
             return
@@ -207,23 +194,17 @@ def _named(calibrators: Any) -> dict[str, Calibrator]:
     """Judge the ``calibrators`` argument."""
     from sklearn.utils.validation import check_is_fitted
 
-    from ..calibrators import Calibrator
-
-    if isinstance(calibrators, Calibrator):
-        calibrators = [calibrators]
     if not isinstance(calibrators, Mapping):
         named: dict[str, Any] = {}
-        for one in calibrators:
+        for one in [calibrators] if isinstance(calibrators, Calibrator) else calibrators:
             name = type(one).__name__
             same = sum(key == name or key.startswith(f"{name} ") for key in named)
             named[name if not same else f"{name} {same + 1}"] = one
-    else:
-        named = {str(key): one for key, one in calibrators.items()}
-    if not named:
+        calibrators = named
+    if not calibrators:
         raise ValueError("calibrators must hold at least one fitted calibrator; got none")
-    for name, one in named.items():
-        if not isinstance(one, Calibrator):
-            raise TypeError(f"calibrators must be fitted calibrators of this package; {name!r} is {one!r}")
+    found = check_names("calibrators", calibrators, Calibrator, "fitted calibrators of this package")
+    for name, one in found.items():
         check_is_fitted(one)
         if len(one.classes_) != 2:
             raise ValueError(
@@ -232,11 +213,4 @@ def _named(calibrators: Any) -> dict[str, Calibrator]:
             )
         if one.input != "probability":
             raise ValueError(f"a calibration map is drawn over probabilities; {name!r} takes input={one.input!r}")
-    return named
-
-
-def _shaped(one: Calibrator, nodes: FloatArray) -> FloatArray:
-    """Scores in the shape that a calibrator was fitted to."""
-    from ..calibrators.base import in_column_order
-
-    return nodes if one.n_features_in_ == 1 else in_column_order(one, np.column_stack([1 - nodes, nodes]))
+    return found

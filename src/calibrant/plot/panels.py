@@ -14,11 +14,11 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from ..measure.result import ReliabilityCurve
+from .axes import draw_strip, place_of, points_from, side_of, strip_below
+from .base import draw_grid
 from .diagram import Diagram
 from .scale import Scale, ends_of, frame_of, scale_for, set_paper, set_ticks
-from .strip import draw_strip, place_of, points_from, side_of, strip_below
 from .style import (
-    GRID_COLOR,
     IDENTITY_COLOR,
     Style,
     axis_texts,
@@ -89,19 +89,15 @@ def draw_panel(
     """
     index = n_models(ax)
     chosen = scale_for(ax, scale, fresh=index == 0)
-    style = style_of(index)
-    style = Style(
-        options.get("color", style.color),
-        options.get("linestyle", style.linestyle),
-        options.get("marker", style.marker),
-    )
+    own = style_of(index)
+    style = Style(*(options.get(name, getattr(own, name)) for name in Style._fields))
     if not any(line in _IDENTITIES for line in ax.lines):
         _IDENTITIES.add(_draw_frame(ax, diagram, chosen, small=small))
     if not chosen.is_paper:
         _set_limits(ax, diagram, fresh=index == 0)
     _name_axes(ax, diagram, fresh=index == 0, small=small)
     line = _draw_curve(ax, diagram, style, index)
-    line.set(**{k: v for k, v in options.items() if k not in ("color", "linestyle", "marker")})
+    line.set(**{k: v for k, v in options.items() if k not in Style._fields})
     _CURVES.add(line)
     if diagram.bins is not None:
         _draw_bins(ax, diagram.bins, style, small=small)
@@ -128,8 +124,7 @@ def _draw_frame(ax: Axes, diagram: Diagram, scale: Scale, *, small: bool) -> Lin
         set_paper(ax, scale, (max(low, least), high), MARGIN)
     set_ticks(ax, scale, side_of(ax), small=small)
     ax.tick_params(labelsize=7 if small else None, labelbottom=strip_below(ax) is None, labelleft=True)
-    ax.grid(color=GRID_COLOR, linewidth=0.8)
-    ax.set_axisbelow(True)
+    draw_grid(ax)
     if diagram.domain[0] > 0:
         shade = frame_of(ax).inside(np.array([-1, diagram.domain[0]]))
         ax.axvspan(*shade, facecolor="0.93", edgecolor="none", zorder=0.4)
@@ -162,18 +157,11 @@ def _name_axes(ax: Axes, diagram: Diagram, *, fresh: bool, small: bool) -> None:
 def _draw_curve(ax: Axes, diagram: Diagram, style: Style, index: int) -> Line2D:
     """Line and band; a binned curve joins its bins, and breaks where a bin is empty."""
     curve, frame = diagram.curve, frame_of(ax)
-    smooth = curve.edges is None or diagram.curve.isotonic
+    smooth = curve.edges is None or curve.isotonic
     if smooth and not np.isnan(curve.lower).all():
         x, lower, upper = frame.line(*curve.band_corners())
-        ax.fill_between(
-            x,
-            lower,
-            upper,
-            facecolor=style.color,
-            alpha=0.2 if index == 0 else 0.14,
-            edgecolor="none",
-            zorder=2 + 0.01 * index,
-        )
+        look: dict[str, Any] = {"facecolor": style.color, "alpha": 0.2 if index == 0 else 0.14, "edgecolor": "none"}
+        ax.fill_between(x, lower, upper, zorder=2 + 0.01 * index, **look)
     (line,) = ax.plot(
         *frame.line(*(curve.corners() if curve.isotonic else (curve.scores, curve.observed))),
         color=style.color,
@@ -195,15 +183,7 @@ def _draw_bins(ax: Axes, bins: ReliabilityCurve, style: Style, *, small: bool) -
     across, up = (frame.outside(v[known]) for v in (bins.scores, bins.observed))
     x, y, lower, upper = (frame.inside(v[known]) for v in (bins.scores, bins.observed, bins.lower, bins.upper))
     if not np.isnan(lower).all():
-        ax.vlines(
-            x,
-            lower,
-            upper,
-            color=style.color,
-            linewidth=0.7 if small else 0.9,
-            alpha=0.75,
-            zorder=3,
-        )
+        ax.vlines(x, lower, upper, color=style.color, linewidth=0.7 if small else 0.9, alpha=0.75, zorder=3)
     largest = marker_area(ax, int(known.sum()))
     area = np.maximum(largest * count / count.max(), (0.12 if small else 0.06) * largest)
     # What lies beyond the ends of paper is an arrowhead on the edge: up or down, else to a side.

@@ -12,28 +12,15 @@ from ..data.public_function import InputOptions, verb
 from ..data.types import Label, RandomState
 from ..data.validation import as_predictions
 from ..data.writing import write_page
-from ..estimators import Binned, CellEstimator, Estimator, Isotonic
-from ..measure.estimation import estimate as estimate_of
-from ..measure.question import resolve_estimator
+from ..estimators import CellEstimator, Estimator, Isotonic
 from ..measure.result import Estimate
-from ..notions import Notion
-from .axes import claim, classes_on, given_axes, is_own, match, new_axes
+from ..notions import ClassSpecific, Notion
+from .axes import claim, classes_on, given_axes, is_own, match, new_axes, place_of
 from .base import Display
-from .diagram import (
-    Diagram,
-    check_bins,
-    check_curve,
-    diagram_of,
-    held_diagrams,
-    panel_order,
-    problems_of,
-    rest_in_words,
-)
+from .diagram import Diagram, diagrams_at_hand, diagrams_of, rest_in_words
 from .figure import arrange_grid, arrange_single
 from .panels import draw_panel
-from .response import response_of
 from .scale import check_scale
-from .strip import place_of
 from .style import class_text, plain_text
 
 
@@ -97,7 +84,7 @@ class ReliabilityDisplay(Display):
     @classmethod
     def of(cls, result: Any) -> ReliabilityDisplay:
         """Hold a curve, the curve of an estimate, or those of a report; ValueError for one that has none."""
-        return cls(*held_diagrams(result))
+        return cls(*diagrams_at_hand(result))
 
     @classmethod
     @verb(grouped=True)
@@ -173,42 +160,22 @@ class ReliabilityDisplay(Display):
         ValueError, TypeError
             For bad input; for the canonical notion, which has no curve.
         """
-        drawn, _ = check_curve(curve, band)
-        if estimator == "auto" and isinstance(drawn, CellEstimator) and (drawn is curve or isinstance(drawn, Binned)):
-            estimator = drawn
-        bin_rule = check_bins(bins, drawn)
-        paper = check_scale(scale, ax)
         predictions = as_predictions(y_true, y_prob, **inputs)
-        problems, notion_name = problems_of(predictions, notion)
-        chosen = resolve_estimator(estimator, problems, notion_name)
-        if not isinstance(chosen, CellEstimator):
-            raise TypeError(f"estimator must be one with an interval (Binned, Density, …); got {chosen!r}")
-        rng = np.random.default_rng(random_state)
-        total = estimate_of(
-            predictions, None, notion=notion, estimator=chosen, level=level, n_resamples=n_resamples, random_state=rng
+        diagrams, total = diagrams_of(
+            predictions,
+            notion=notion,
+            estimator=estimator,
+            curve=curve,
+            band=band,
+            bins=bins,
+            classes=classes_on(ax) if classes is None else classes,
+            level=level,
+            n_resamples=n_resamples,
+            random_state=random_state,
+            paper=check_scale(scale, ax),
         )
-        single = len(problems) == 1
-        present = list(total.per_class) if not single else [problems[0].label]
-        order = panel_order(total, present, classes if classes is not None else classes_on(ax), single)
-        diagrams = [
-            diagram_of(
-                problems[i],
-                notion=notion_name,
-                drawn=drawn,
-                estimator=chosen,
-                bins=bin_rule,
-                level=level,
-                n_resamples=n_resamples,
-                rng=rng,
-                estimate=total if single else None,
-                band=band,
-                paper=paper,
-            )
-            for i in order
-        ]
-        return cls(diagrams, total, name=name).plot(
-            ax=ax, scale=scale, histogram=histogram, legend=legend, color=color, title=title, line_kwargs=line_kwargs
-        )
+        look = {"histogram": histogram, "legend": legend, "color": color, "title": title, "line_kwargs": line_kwargs}
+        return cls(diagrams, total, name=name).plot(ax, scale=scale, **look)
 
     @classmethod
     def from_estimator(
@@ -255,7 +222,7 @@ class ReliabilityDisplay(Display):
         >>> display.name
         'GaussianNB'
         """
-        y_prob, labels, positive = response_of(estimator, X, notion, pos_label)
+        y_prob, labels, positive = _response_of(estimator, X, notion, pos_label)
         return cls.from_predictions(
             y,
             y_prob,
@@ -363,3 +330,30 @@ class ReliabilityDisplay(Display):
         elif is_own(self.figure_) and len(self.figure_.axes) == 1:
             arrange_single(self.figure_, self.ax_, strip=place_of(histogram, self.ax_) == "above")
         return self
+
+
+def _response_of(estimator: Any, X: Any, notion: str | Notion, pos_label: Label) -> tuple[Any, list[Label], Label]:
+    """Probabilities, labels and positive label of a classifier, as scikit-learn's displays choose them.
+
+    A binary classifier gives the probability of ``pos_label`` (default ``classes_[1]``) where one class is
+    asked for, and everything else the matrix.
+    """
+    predict = getattr(estimator, "predict_proba", None)
+    classes = getattr(estimator, "classes_", None)
+    if predict is None or classes is None:
+        missing = "predict_proba" if predict is None else "classes_ (is it fitted?)"
+        raise TypeError(f"estimator must be a fitted classifier with predict_proba; {estimator!r} has no {missing}")
+    labels = [c.item() if isinstance(c, np.generic) else c for c in classes]
+    if pos_label is not None and pos_label not in labels:
+        raise ValueError(f"pos_label must be one of the estimator's classes {labels!r}; got {pos_label!r}")
+    matrix = np.asarray(predict(X))
+    one_class = notion in ("auto", "class-specific", ClassSpecific())
+    if len(labels) == 2 and one_class:
+        positive = labels[1] if pos_label is None else pos_label
+        return matrix[:, labels.index(positive)], labels, positive
+    if pos_label is not None:
+        raise ValueError(
+            f"pos_label is for one class of a binary classifier (got notion={str(notion)!r}, {len(labels)} classes): "
+            "use notion=ClassSpecific(label)"
+        )
+    return matrix, labels, None
