@@ -9,8 +9,8 @@ import pytest
 from matplotlib.collections import PathCollection
 
 import calibrant as cal
-from calibrant.plot.panels import n_models
 from calibrant.plot.axes import strip_of
+from calibrant.plot.panels import n_models
 
 Display = cal.ReliabilityDisplay
 

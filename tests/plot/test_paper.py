@@ -9,8 +9,8 @@ from matplotlib.collections import PathCollection
 from scipy.special import expit, logit, ndtri
 
 import calibrant as cal
-from calibrant.plot.scale import SCALES, Frame, tick_text, ticks_of
 from calibrant.plot.axes import strip_of
+from calibrant.plot.scale import SCALES, Frame, tick_text, ticks_of
 
 from .test_display import binary, dots, multiclass, pairs, texts
 
