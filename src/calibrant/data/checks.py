@@ -46,7 +46,8 @@ def check_number(
     The limits ``least`` and ``most`` are allowed themselves, ``above`` and ``below`` are not.
     ``instead`` says what else is allowed, as ``"'auto' or "``.
     """
-    if not is_real(value) or not (np.isfinite(value) and least <= value <= most and above < value < below):
+    # Infinities and NaN fail the second pair, whatever the limits. Plain comparisons can be traced by compilers.
+    if not is_real(value) or not (least <= value <= most and above < value < below):
         limits = [
             f"{word} {limit:g}"
             for word, limit in ((">=", least), ("above", above), ("<=", most), ("below", below))

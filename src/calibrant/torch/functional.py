@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, one_hot
 from torch.utils.checkpoint import checkpoint
 
-from ..data.checks import check_choice, check_norm
+from ..data.checks import check_choice, check_int, check_norm, check_number, check_positive
 from ..estimators import DirichletKernel
 from ..estimators.dirichlet import auto
 from ..estimators.simplex_kernel import LEAST
@@ -165,10 +165,9 @@ def brier_sharpness(
     ----------
     Popordanoska, Sayer & Blaschko (2022), eq. 6.
     """
-    if debias not in (None, "square", "cross"):
-        raise ValueError(f"debias must be None, 'square' or 'cross'; got {debias!r}")
+    check_choice("debias", debias, (None, "square", "cross"))
     check_dirichlet(bandwidth, 2, orientation, debias, residual=False)
-    gamma = _not_negative("gamma", gamma)
+    gamma = check_number("gamma", gamma, least=0)
     score = brier_loss(logits, target, ignore_index=ignore_index)
     logits, target, _ = _kept(logits, target, ignore_index)
     n, k = logits.shape
@@ -199,8 +198,7 @@ def mmce(
     ----------
     Kumar, Sarawagi & Jain (2018), *Trainable calibration measures for neural networks from kernel mean embeddings*.
     """
-    if not bandwidth > 0:
-        raise ValueError(f"bandwidth must be a number > 0; got {bandwidth!r}")
+    check_positive("bandwidth", bandwidth)
     logits, target, _ = _kept(logits, target, ignore_index)
     with torch.autocast(logits.device.type, enabled=False):
         if logits.shape[0] == 0:
@@ -237,9 +235,9 @@ def focal_loss(
     ``gamma="fl-53"``: γ = 5 where p < 0.2, else 3, sample by sample (Mukhoti et al., 2020, *Calibrating deep neural
     networks using focal loss*); a number ≥ 0 for every sample (Lin et al., 2017). 0 is cross-entropy.
     """
-    _check_reduction(reduction)
-    if gamma != "fl-53" and (isinstance(gamma, (str, bool)) or not gamma >= 0):
-        raise ValueError(f"gamma must be 'fl-53' or a number >= 0; got {gamma!r}")
+    check_choice("reduction", reduction, REDUCTIONS)
+    if gamma != "fl-53":
+        check_number("gamma", gamma, least=0, instead="'fl-53' or ")
     logits, target, kept = _kept(logits, target, ignore_index)
     with torch.autocast(logits.device.type, enabled=False):
         if logits.dtype not in (torch.float32, torch.float64):
@@ -274,10 +272,8 @@ def soft_binned_ece(
     Karandikar et al. (2021), *Soft calibration objectives for neural networks*.
     """
     p = _finite_norm(norm)
-    if isinstance(n_bins, bool) or not isinstance(n_bins, int) or n_bins < 1:
-        raise ValueError(f"n_bins must be an int >= 1; got {n_bins!r}")
-    if not temperature > 0:
-        raise ValueError(f"temperature must be a number > 0; got {temperature!r}")
+    check_int("n_bins", n_bins, 1)
+    check_positive("temperature", temperature)
     logits, target, _ = _kept(logits, target, ignore_index)
     with torch.autocast(logits.device.type, enabled=False):
         if logits.shape[0] == 0:
@@ -294,7 +290,7 @@ def soft_binned_ece(
 
 def brier_loss(logits: Tensor, target: Tensor, reduction: str = "mean", *, ignore_index: int = -100) -> Tensor:
     """Brier score ``Σ_c (f_c - y_c)²`` of softmax rows, in [0, 2]."""
-    _check_reduction(reduction)
+    check_choice("reduction", reduction, REDUCTIONS)
     logits, target, kept = _kept(logits, target, ignore_index)
     with torch.autocast(logits.device.type, enabled=False):
         probs = log_probabilities(logits)[1]
@@ -330,17 +326,11 @@ def confidence_penalty(logits: Tensor, target: Tensor, reduction: str = "mean", 
     Pereyra, Tucker, Chorowski, Kaiser & Hinton (2017), *Regularizing neural networks by penalizing confident output
     distributions*: cross-entropy plus 0.1 (or more) times this.
     """
-    _check_reduction(reduction)
+    check_choice("reduction", reduction, REDUCTIONS)
     logits, target, kept = _kept(logits, target, ignore_index)
     with torch.autocast(logits.device.type, enabled=False):
         logs, probs = log_probabilities(logits)
         return _reduce((probs * logs).sum(dim=1), reduction, kept)
-
-
-def _not_negative(name: str, value: float) -> float:
-    if isinstance(value, (str, bool)) or not 0 <= value < float("inf"):
-        raise ValueError(f"{name} must be a number >= 0; got {value!r}")
-    return float(value)
 
 
 def _power(gap: Tensor, p: float) -> Tensor:
@@ -379,11 +369,6 @@ def check_dirichlet(
     check_choice("notion", notion, NOTIONS)
     DirichletKernel(bandwidth, orientation, debias, residual)._check_norm(norm)
     return _finite_norm(norm)
-
-
-def _check_reduction(reduction: str) -> None:
-    if reduction not in REDUCTIONS:
-        raise ValueError(f"reduction must be one of {', '.join(map(repr, REDUCTIONS))}; got {reduction!r}")
 
 
 def _kept(logits: Tensor, target: Tensor, ignore_index: int) -> tuple[Tensor, Tensor, Tensor | None]:

@@ -2,12 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, fields
+from typing import ClassVar, cast
+
 from torch import Tensor, nn
 
 from . import functional
 
 
-class DirichletKernelLoss(nn.Module):
+@dataclass(eq=False, repr=False)
+class _Loss(nn.Module):
+    """A function of logits and targets with its parameters, which are the fields of a subclass."""
+
+    _function: ClassVar[Callable[..., Tensor]]
+
+    def __post_init__(self) -> None:
+        super().__init__()
+        #: Of the function; ``weight`` multiplies its value.
+        self._options = [f.name for f in fields(self) if f.name != "weight"]
+
+    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
+        """Scalar; (N,) with ``reduction="none"``."""
+        value = type(self)._function(logits, target, **{name: getattr(self, name) for name in self._options})
+        return cast(Tensor, getattr(self, "weight", 1.0) * value)
+
+    def extra_repr(self) -> str:
+        """The parameters."""
+        return ", ".join(f"{f.name}={getattr(self, f.name)!r}" for f in fields(self))
+
+
+@dataclass(eq=False, repr=False)
+class DirichletKernelLoss(_Loss):
     """``weight`` times :func:`.functional.dirichlet_kernel_error`. KDE-XE is cross-entropy plus this.
 
     Parameters
@@ -26,117 +52,70 @@ class DirichletKernelLoss(nn.Module):
     >>> kde_xe = torch.nn.CrossEntropyLoss()(z, y) + DirichletKernelLoss(0.001, weight=0.1)(z, y)
     """
 
-    def __init__(
-        self,
-        bandwidth: float | str = "auto",
-        norm: float = 1,
-        orientation: str = "data",
-        debias: str | None = None,
-        *,
-        residual: bool = False,
-        notion: str = "canonical",
-        weight: float = 1.0,
-        ignore_index: int = -100,
-    ) -> None:
-        super().__init__()
-        functional.check_dirichlet(bandwidth, norm, orientation, debias, residual, notion)
-        self.bandwidth = bandwidth
-        self.norm = norm
-        self.orientation = orientation
-        self.debias = debias
-        self.residual = residual
-        self.notion = notion
-        self.weight = weight
-        self.ignore_index = ignore_index
+    _function = staticmethod(functional.dirichlet_kernel_error)
+    bandwidth: float | str = "auto"
+    norm: float = 1
+    orientation: str = "data"
+    debias: str | None = None
+    _: KW_ONLY
+    residual: bool = False
+    notion: str = "canonical"
+    weight: float = 1.0
+    ignore_index: int = -100
 
-    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Scalar."""
-        return self.weight * functional.dirichlet_kernel_error(
-            logits,
-            target,
-            self.bandwidth,
-            self.norm,
-            self.orientation,
-            self.debias,
-            residual=self.residual,
-            notion=self.notion,
-            ignore_index=self.ignore_index,
-        )
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        functional.check_dirichlet(self.bandwidth, self.norm, self.orientation, self.debias, self.residual, self.notion)
 
 
-class MMCELoss(nn.Module):
+@dataclass(eq=False, repr=False)
+class MMCELoss(_Loss):
     """``weight`` times :func:`.functional.mmce`."""
 
-    def __init__(
-        self, bandwidth: float = 0.4, *, squared: bool = False, weight: float = 1.0, ignore_index: int = -100
-    ) -> None:
-        super().__init__()
-        self.bandwidth = bandwidth
-        self.squared = squared
-        self.weight = weight
-        self.ignore_index = ignore_index
-
-    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Scalar."""
-        return self.weight * functional.mmce(
-            logits, target, self.bandwidth, squared=self.squared, ignore_index=self.ignore_index
-        )
+    _function = staticmethod(functional.mmce)
+    bandwidth: float = 0.4
+    _: KW_ONLY
+    squared: bool = False
+    weight: float = 1.0
+    ignore_index: int = -100
 
 
-class FocalLoss(nn.Module):
+@dataclass(eq=False, repr=False)
+class FocalLoss(_Loss):
     """:func:`.functional.focal_loss`; by default with the schedule FL-53."""
 
-    def __init__(self, gamma: float | str = "fl-53", reduction: str = "mean", *, ignore_index: int = -100) -> None:
-        super().__init__()
-        self.ignore_index = ignore_index
-        self.gamma = gamma
-        self.reduction = reduction
-
-    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Scalar, or (N,) with ``reduction="none"``."""
-        return functional.focal_loss(logits, target, self.gamma, self.reduction, ignore_index=self.ignore_index)
+    _function = staticmethod(functional.focal_loss)
+    gamma: float | str = "fl-53"
+    reduction: str = "mean"
+    _: KW_ONLY
+    ignore_index: int = -100
 
 
-class SoftBinnedECELoss(nn.Module):
+@dataclass(eq=False, repr=False)
+class SoftBinnedECELoss(_Loss):
     """``weight`` times :func:`.functional.soft_binned_ece`."""
 
-    def __init__(
-        self,
-        n_bins: int = 15,
-        temperature: float = 0.01,
-        norm: float = 2,
-        *,
-        weight: float = 1.0,
-        ignore_index: int = -100,
-    ) -> None:
-        super().__init__()
-        self.ignore_index = ignore_index
-        self.n_bins = n_bins
-        self.temperature = temperature
-        self.norm = norm
-        self.weight = weight
-
-    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Scalar."""
-        return self.weight * functional.soft_binned_ece(
-            logits, target, self.n_bins, self.temperature, self.norm, ignore_index=self.ignore_index
-        )
+    _function = staticmethod(functional.soft_binned_ece)
+    n_bins: int = 15
+    temperature: float = 0.01
+    norm: float = 2
+    _: KW_ONLY
+    weight: float = 1.0
+    ignore_index: int = -100
 
 
-class BrierLoss(nn.Module):
+@dataclass(eq=False, repr=False)
+class BrierLoss(_Loss):
     """:func:`.functional.brier_loss`."""
 
-    def __init__(self, reduction: str = "mean", *, ignore_index: int = -100) -> None:
-        super().__init__()
-        self.ignore_index = ignore_index
-        self.reduction = reduction
-
-    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Scalar, or (N,) with ``reduction="none"``."""
-        return functional.brier_loss(logits, target, self.reduction, ignore_index=self.ignore_index)
+    _function = staticmethod(functional.brier_loss)
+    reduction: str = "mean"
+    _: KW_ONLY
+    ignore_index: int = -100
 
 
-class BrierSharpnessLoss(nn.Module):
+@dataclass(eq=False, repr=False)
+class BrierSharpnessLoss(_Loss):
     """:func:`.functional.brier_sharpness`, equation 6 of Popordanoska et al. (2022).
 
     Examples
@@ -147,59 +126,31 @@ class BrierSharpnessLoss(nn.Module):
     >>> loss = BrierSharpnessLoss(gamma=0.5)(z, y)
     """
 
-    def __init__(
-        self,
-        gamma: float = 0.1,
-        bandwidth: float | str = "auto",
-        orientation: str = "data",
-        debias: str | None = "square",
-        *,
-        ignore_index: int = -100,
-    ) -> None:
-        super().__init__()
-        self.gamma = gamma
-        self.bandwidth = bandwidth
-        self.orientation = orientation
-        self.debias = debias
-        self.ignore_index = ignore_index
-
-    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Scalar."""
-        return functional.brier_sharpness(
-            logits,
-            target,
-            self.gamma,
-            self.bandwidth,
-            self.orientation,
-            self.debias,
-            ignore_index=self.ignore_index,
-        )
+    _function = staticmethod(functional.brier_sharpness)
+    gamma: float = 0.1
+    bandwidth: float | str = "auto"
+    orientation: str = "data"
+    debias: str | None = "square"
+    _: KW_ONLY
+    ignore_index: int = -100
 
 
-class DCALoss(nn.Module):
+@dataclass(eq=False, repr=False)
+class DCALoss(_Loss):
     """``weight`` times :func:`.functional.dca`, to be added to cross-entropy (Liang et al., 2020: 1 to 25)."""
 
-    def __init__(self, *, weight: float = 1.0, ignore_index: int = -100) -> None:
-        super().__init__()
-        self.weight = weight
-        self.ignore_index = ignore_index
-
-    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Scalar."""
-        return self.weight * functional.dca(logits, target, ignore_index=self.ignore_index)
+    _function = staticmethod(functional.dca)
+    _: KW_ONLY
+    weight: float = 1.0
+    ignore_index: int = -100
 
 
-class ConfidencePenaltyLoss(nn.Module):
+@dataclass(eq=False, repr=False)
+class ConfidencePenaltyLoss(_Loss):
     """``weight`` times :func:`.functional.confidence_penalty`, to be added to cross-entropy (Pereyra et al.: 0.1)."""
 
-    def __init__(self, reduction: str = "mean", *, weight: float = 0.1, ignore_index: int = -100) -> None:
-        super().__init__()
-        self.reduction = reduction
-        self.weight = weight
-        self.ignore_index = ignore_index
-
-    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Scalar, or (N,) with ``reduction="none"``."""
-        return self.weight * functional.confidence_penalty(
-            logits, target, self.reduction, ignore_index=self.ignore_index
-        )
+    _function = staticmethod(functional.confidence_penalty)
+    reduction: str = "mean"
+    _: KW_ONLY
+    weight: float = 0.1
+    ignore_index: int = -100

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from ..data.checks import check_norm
+from ..data.checks import check_choice, check_norm
 from ..estimators import Binned, CellEstimator, EmpiricalBayes, Estimator
 from ..estimators.names import as_estimator
 from ..estimators.norm import combine
@@ -77,8 +77,7 @@ class CalibrationError(Metric):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if notion not in NOTIONS:
-            raise ValueError(f"notion must be one of {', '.join(map(repr, NOTIONS))}; got {notion!r}")
+        check_choice("notion", notion, NOTIONS)
         if notion != "class-specific" and (not isinstance(num_classes, int) or num_classes < 2):
             raise ValueError(f"num_classes must be an int >= 2 for the notion {notion!r}; got {num_classes!r}")
         self.estimator = _resolved(estimator)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ..calibrators import Calibrator, TemperatureScaling, VectorScaling
+from ..data.checks import check_int, check_positive
 
 
 class Scaler(nn.Module, ABC):
@@ -98,8 +99,7 @@ class TemperatureScaler(Scaler):
     def __init__(self, temperature: float = 1.0, shrinkage: Any = "auto") -> None:
         super().__init__()
         self.shrinkage = shrinkage
-        if isinstance(temperature, bool) or not isinstance(temperature, (int, float)) or not temperature > 0:
-            raise ValueError(f"temperature must be a number above 0; got {temperature!r}")
+        check_positive("temperature", temperature)
         self.temperature = nn.Parameter(torch.tensor(float(temperature)))
 
     def forward(self, logits: Tensor) -> Tensor:
@@ -135,8 +135,7 @@ class VectorScaler(Scaler):
 
     def __init__(self, n_classes: int, shrinkage: Any = "auto") -> None:
         super().__init__()
-        if isinstance(n_classes, bool) or not isinstance(n_classes, int) or n_classes < 2:
-            raise ValueError(f"n_classes must be an int >= 2; got {n_classes!r}")
+        check_int("n_classes", n_classes, 2)
         self.shrinkage = shrinkage
         self.weight = nn.Parameter(torch.ones(n_classes))
         self.bias = nn.Parameter(torch.zeros(n_classes))
