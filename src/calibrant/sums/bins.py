@@ -12,7 +12,7 @@ from ..data.checks import check_choice
 from ..data.fields import need, need_within
 from ..data.problem import Problem
 from ..data.types import AnyArray, FloatArray
-from ..data.weights import are_binary, ones_or
+from ..data.weights import are_binary
 from .base import Sums, as_often, common, number_as_often, summed
 from .edges import Edges
 
@@ -82,7 +82,7 @@ class BinMoments(Sums):
     def of(cls, problem: Problem, edges: Edges, mapping: str = "hard") -> BinMoments:
         """Sums of the samples of one problem or of many. Cost O(n), a few temporary tiles of 2¹⁵ rows."""
         check_choice("mapping", mapping, MAPPINGS)
-        sums = _hard_sums(problem, edges) if mapping == "hard" else _linear_sums(problem, edges, mapping)
+        sums = _hard_sums(problem, edges) if mapping == "hard" else _sums_of_reals(problem, edges, mapping)
         shape = (*problem.shape, edges.n_bins)
         n = problem.counts if problem.shape else problem.n_samples
         weight, score, outcome, square, repeat = (v.reshape(shape) for v in sums)
@@ -247,7 +247,7 @@ def _slots(p: Problem, rows: slice, edges: Edges, size: int) -> AnyArray:
 def _hard_sums(p: Problem, edges: Edges) -> tuple[FloatArray, ...]:
     """Sums of hard bins, tile by tile. Counts of both outcomes come from one integer histogram."""
     if not are_binary(p.outcomes):
-        return _hard_sums_of_reals(p, edges)
+        return _sums_of_reals(p, edges, "hard")
     size, n = edges.n_bins + 2, p.n_samples
     length = 2 * len(p) * size
     counts = np.zeros(length, dtype=np.int64 if p.weights is None else np.float64)
@@ -274,20 +274,6 @@ def _hard_sums(p: Problem, edges: Edges) -> tuple[FloatArray, ...]:
     weight = by_outcome.sum(axis=1)
     squares = weight if p.weights is None else folded(square).sum(axis=1)
     return weight, folded(score).sum(axis=1), by_outcome[:, 1], squares, weight
-
-
-def _hard_sums_of_reals(p: Problem, edges: Edges) -> tuple[FloatArray, ...]:
-    """Sums of hard bins of outcomes that are any numbers, as those of flipped residuals are."""
-    size, n = edges.n_bins + 2, p.n_samples
-    sums = np.zeros((4, len(p) * size))
-    for a in range(0, n, _TILE):
-        rows = slice(a, a + _TILE)
-        index = _slots(p, rows, edges, size).astype(np.intp, copy=False)
-        w = ones_or(None if p.weights is None else p.weights[rows], len(index))
-        for row, values in zip(sums, (w, w * p.scores[rows], w * p.outcomes[rows], w * w), strict=True):
-            row += np.bincount(index, values, minlength=sums.shape[1])
-    weight, score, outcome, square = (edges.fold(row.reshape(-1, size)) for row in sums)
-    return weight, score, outcome, weight if p.weights is None else square, weight
 
 
 def _residuals(p: Problem, edges: Edges, mapping: str) -> tuple[FloatArray, FloatArray]:
@@ -334,23 +320,29 @@ def _as_float(outcomes: AnyArray) -> FloatArray:
     return outcomes.astype(np.float64)
 
 
-def _linear_sums(p: Problem, edges: Edges, mapping: str) -> tuple[FloatArray, ...]:
-    """Sums where every sample is shared by two neighbouring bins."""
-    size, n = edges.n_bins, p.n_samples
-    sums = np.zeros((5, len(p) * (size + 1)))
+def _sums_of_reals(p: Problem, edges: Edges, mapping: str) -> tuple[FloatArray, ...]:
+    """Sums of outcomes that may be any numbers, as flipped residuals are, and of samples that two bins may share."""
+    hard = mapping == "hard"
+    size, n = edges.n_bins + (2 if hard else 1), p.n_samples
+    sums = np.zeros((5, len(p) * size))
     for a in range(0, n, _TILE):
         rows = slice(a, a + _TILE)
         x = p.scores[rows].astype(np.float64, copy=False)
         o = np.asarray(p.outcomes[rows], dtype=np.float64)
         w = None if p.weights is None else p.weights[rows]
-        lower, up = linear_shares(edges, x, as_printed=mapping != "linear")
-        if len(p) > 1:
-            lower = lower + p.row[rows] * (size + 1)
-        for index, share in ((lower, 1 - up), (lower + 1, up)):
+        if hard:
+            shares = [(_slots(p, rows, edges, size).astype(np.intp, copy=False), np.ones(x.size))]
+        else:
+            lower, up = linear_shares(edges, x, as_printed=mapping != "linear")
+            if len(p) > 1:
+                lower = lower + p.row[rows] * size
+            shares = [(lower, 1 - up), (lower + 1, up)]
+        for index, share in shares:
             part = share if w is None else w * share
-            for row, values in enumerate((part, part * x, part * o, part * part, part * share)):
-                sums[row] += np.bincount(index, values, minlength=sums.shape[1])
-    return tuple(sums.reshape(5, -1, size + 1)[..., :size])
+            for row, values in zip(sums, (part, part * x, part * o, part * part, part * share), strict=True):
+                row += np.bincount(index, values, minlength=sums.shape[1])
+    tables = sums.reshape(5, -1, size)
+    return tuple(edges.fold(table) if hard else table[:, :-1] for table in tables)
 
 
 def linear_shares(edges: Edges, scores: FloatArray, *, as_printed: bool) -> tuple[AnyArray, FloatArray]:

@@ -12,10 +12,10 @@ import numpy as np
 from ..data.problem import Problem
 from ..data.types import AnyArray, FloatArray, IntArray
 from .bins import BinMoments
-from .edges import CELLS, Edges, resolve_n_bins
+from .edges import Edges, resolve_n_bins
 from .runs import DistinctScores, Runs
 
-#: Problems without weights of more rows than this are not sorted: the cells of a histogram that hold a cut are.
+#: Of problems without weights of more rows than this only the scores are sorted, and their bins looked up.
 _MANY = 20_000
 
 
@@ -36,7 +36,7 @@ class QuantileBins:
     leftovers: str = "spread"
 
     def of(self, problem: Problem) -> BinMoments:
-        """Sums of the samples of one problem, or of many. Cost O(n log n); O(n) for many rows without weights."""
+        """Sums of the samples of one problem, or of many. Cost O(n log n)."""
         if problem.weights is None and problem.n_samples > _MANY * len(problem):
             each = []
             for one in problem:
@@ -268,7 +268,7 @@ def quantile_edges(
 ) -> Edges:
     """Edges of the quantile bins of one sample; see :class:`Cuts`. There are at most ``n_bins``.
 
-    Cost: O(n) for n samples without weights (only the cells of a fine histogram that hold a cut are sorted).
+    Cost: that of sorting the scores.
     """
     if weights is not None or scores.size <= _MANY:
         return (
@@ -276,54 +276,25 @@ def quantile_edges(
             .of(Problem(scores, np.zeros(scores.size), weights, integral, domain))
             .edges
         )
-    n = scores.size
+    n, ordered = scores.size, np.sort(scores).astype(np.float64, copy=False)
     steps = np.arange(1, n_bins)
-    ranks = np.unique(
-        steps * n // n_bins if leftovers == "spread" else steps * (n // n_bins)
-    )  # samples left of the cuts
-    ranks = ranks[ranks > 0]
+    ranks = np.unique(steps * n // n_bins if leftovers == "spread" else steps * (n // n_bins))
+    ranks = ranks[ranks > 0]  # samples left of the cuts
     if not ranks.size:
         return Edges(np.array(domain), exact=True)
-    # Runs of the scores around the cuts alone: where a cut lies needs no others.
-    wanted = np.unique(np.concatenate([ranks - 1, ranks, [0, n - 1]]))
-    values = _select(scores, wanted)
-    below, above = values[np.searchsorted(wanted, ranks - 1)], values[np.searchsorted(wanted, ranks)]
-    cuts = _middle(below, above)
-    if (below == above).any():
-        cuts = _off_the_ends(cuts, below == above, scores)
+    below, above = ordered[ranks - 1], ordered[ranks]
+    cuts = _off_the_ends(_middle(below, above), below == above, ordered)
     low, high = domain
     inner = np.unique(cuts[(cuts > low) & (cuts < high)])
     return Edges(np.concatenate([[low], inner, [high]]), exact=True)
 
 
-def _off_the_ends(cuts: FloatArray, tied: AnyArray, scores: FloatArray) -> FloatArray:
+def _off_the_ends(cuts: FloatArray, tied: AnyArray, ordered: FloatArray) -> FloatArray:
     """Cuts on the smallest score moved up, and on the largest moved down, midway to the next distinct score."""
-    least, most = float(scores.min()), float(scores.max())
-    moved = cuts.copy()
-    if least < most:
-        if (on_least := tied & (cuts == least)).any():
-            moved[on_least] = (least + float(scores[scores > least].min())) / 2
-        if (on_most := tied & (cuts == most)).any():
-            moved[on_most] = (most + float(scores[scores < most].max())) / 2
-    return moved
-
-
-def _select(scores: FloatArray, ranks: AnyArray) -> FloatArray:
-    """Order statistics at sorted 0-based ``ranks``, without sorting everything."""
-    n = scores.size
-    if ranks.size > 400:
-        return np.sort(scores)[ranks].astype(np.float64)
-    cell = (scores * scores.dtype.type(CELLS)).astype(np.int32)
-    np.minimum(cell, CELLS - 1, out=cell)
-    ends = np.cumsum(np.bincount(cell, minlength=CELLS))
-    home = np.searchsorted(ends, ranks, side="right")
-    cells = np.unique(home)
-    if (ends[cells] - np.concatenate([[0], ends])[cells]).sum() > n // 3:
-        return np.sort(scores)[ranks].astype(np.float64)
-    chosen = np.zeros(CELLS, dtype=bool)
-    chosen[cells] = True
-    part = np.sort(scores[chosen[cell]])
-    # Ranks within the part: subtract what lies in the cells left out.
-    counts = np.diff(ends, prepend=0)
-    skipped = np.cumsum(np.where(chosen, 0, counts))
-    return np.asarray(part[ranks - skipped[home]], dtype=np.float64)
+    least, most = ordered[[0, -1]]
+    if least == most:
+        return cuts
+    second = ordered[np.searchsorted(ordered, least, side="right")]
+    last_but_one = ordered[np.searchsorted(ordered, most, side="left") - 1]
+    cuts = np.where(tied & (cuts == least), (least + second) / 2, cuts)
+    return np.where(tied & (cuts == most), (most + last_but_one) / 2, cuts)
