@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .data.checks import check_choice, check_random_state
 from .data.types import AnyArray, FloatArray, Label, RandomState
 
 __all__ = [
@@ -47,8 +48,7 @@ def true_map(scores: FloatArray, kind: str) -> FloatArray:
     """``P(outcome | score)`` of :func:`make_scores`: logistic maps, a shift in logit space, or a sine."""
     from scipy.special import expit, logit
 
-    if kind not in _MAPS:
-        raise ValueError(f"kind must be one of {', '.join(map(repr, _MAPS))}; got {kind!r}")
+    check_choice("kind", kind, _MAPS)
     if kind == "calibrated":
         return np.asarray(scores, dtype=np.float64)
     if kind == "wavy":
@@ -89,7 +89,7 @@ def make_scores(
     >>> round(make_scores(10, "overconfident", random_state=0).truth, 4)
     0.0966
     """
-    rng = np.random.default_rng(random_state)
+    rng = check_random_state(random_state)
     scores = rng.beta(a, b, n_samples)
     outcomes = (rng.random(n_samples) < true_map(scores, kind)).astype(np.int64)
     return Sample(outcomes, scores, (0, 1), _truth(kind, a, b), f"{kind}, Beta({a:g}, {b:g}) scores")
@@ -134,8 +134,7 @@ def survey_true_map(scores: Any, case: str) -> FloatArray:
     """
     from scipy.special import logit
 
-    if case not in _SURVEY_SLOPES:
-        raise ValueError(f"case must be one of {', '.join(map(repr, _SURVEY_SLOPES))}; got {case!r}")
+    check_choice("case", case, _SURVEY_SLOPES)
     s = np.clip(np.asarray(scores, dtype=np.float64), 1e-5, 1 - 1e-5)
     return survey_posterior(logit(s) / _SURVEY_SLOPES[case])[:, 1]
 
@@ -167,9 +166,8 @@ def make_survey(n_samples: int, case: str = "overconfident", *, random_state: Ra
     """
     from scipy.special import expit
 
-    if case not in _SURVEY_CASES:
-        raise ValueError(f"case must be one of {', '.join(map(repr, _SURVEY_CASES))}; got {case!r}")
-    rng = np.random.default_rng(random_state)
+    check_choice("case", case, _SURVEY_CASES)
+    rng = check_random_state(random_state)
     if case == "network":
         x, code = _plane_rows(n_samples, rng)
         return Sample(code, _network().predict_proba(x), (0, 1, 2), float("nan"), "a neural network's three classes")

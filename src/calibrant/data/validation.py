@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .checks import check_choice
+from .checks import check_bool, check_choice
 from .columns import check_one_column
 from .convert import to_array
 from .dependence import group_codes, read_groups
@@ -115,10 +115,8 @@ def as_predictions(
     truth, _ = to_array(y_true, "y_true")
     raw, columns = to_array(y_prob, "y_prob")
     probs, eps = _scores(raw)
-    if not isinstance(from_logits, (bool, np.bool_)):
-        raise TypeError(f"from_logits must be True or False; got {from_logits!r}")
     logs = None
-    if from_logits:
+    if check_bool("from_logits", from_logits):
         probs, logs = _softmax(probs)
     truth = _one_column(truth, "y_true")
     if truth.shape[0] != probs.shape[0]:

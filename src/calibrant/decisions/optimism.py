@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.checks import check_int, check_level, check_resamples
+from ..data.checks import check_int, check_level, check_random_state, check_resamples
 from ..data.libraries import library_of
 from ..data.progress import counted, working
 from ..data.result import Table, came_in
@@ -178,7 +178,7 @@ def optimism_corrected(
         raise ValueError(f"pos_label must be one of {classes.tolist()!r}; got {pos_label!r}")
     trial = _Trial(clone(model), X, labels, weights, classes, positive, estimator)
     everything = np.arange(len(labels))
-    seeds = np.random.default_rng(random_state).integers(2**63, size=number).tolist()
+    seeds = check_random_state(random_state).integers(2**63, size=number).tolist()
     with working("optimism_corrected"):
         apparent = trial.measures(trial.fitted(everything), everything)
         runs = Parallel(n_jobs=jobs, return_as="generator")(delayed(trial.optimism)(seed) for seed in seeds)

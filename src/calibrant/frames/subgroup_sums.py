@@ -12,6 +12,7 @@ from ..comparison.subgroups.build import SubgroupOptions, SubgroupProblems, asse
 from ..comparison.subgroups.cells import SubgroupCells
 from ..comparison.subgroups.membership import Subgroups
 from ..comparison.subgroups.result import SubgroupReport
+from ..data.checks import check_random_state
 from ..data.problem import Problem
 from ..data.result import Printable, came_in
 from ..data.types import FloatArray, RandomState
@@ -106,7 +107,7 @@ class SubgroupSums(Printable, Mapping[Any, Accumulator]):
         notion: Any = about.notion
         if notion.per_class or any(column.cells.n_subgroups and column.kept is None for column in self._columns):
             raise ValueError(f"notion {notion.name!r} has several problems: take one class with ClassSpecific(label)")
-        rng = np.random.default_rng(random_state)
+        rng = check_random_state(random_state)
         return came_in(self._library, assess(self._columns, reader, (notion.name, label, self.n_samples), options, rng))
 
 

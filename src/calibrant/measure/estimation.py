@@ -11,7 +11,7 @@ from typing import Any, Unpack, cast
 
 import numpy as np
 
-from ..data.checks import check_norm, check_resamples
+from ..data.checks import check_norm, check_random_state, check_resamples
 from ..data.predictions import Predictions
 from ..data.problem import Problem, VectorProblem
 from ..data.public_function import InputOptions, SumsOfRows, verb
@@ -194,7 +194,7 @@ def estimate(
     """
     given = as_assumption(assume)
     n_resamples = check_resamples(n_resamples)
-    rng = np.random.default_rng(random_state)
+    rng = check_random_state(random_state)
     rows = y_true if isinstance(y_true, SumsOfRows) else as_predictions(y_true, y_prob, **inputs)
     question = Question.of(rows, notion, estimator, norm, level)
     interval = given.interval(question, rng)

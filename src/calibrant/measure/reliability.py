@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Literal, Unpack, overload
 
-import numpy as np
-
-from ..data.checks import check_level, check_resamples
+from ..data.checks import check_level, check_random_state, check_resamples
 from ..data.problem import Problem, VectorProblem
 from ..data.progress import counted
 from ..data.public_function import InputOptions, SumsOfRows, verb
@@ -199,7 +197,7 @@ class CurveSpec:
             "notion": notion,
             "level": None if level is None else check_level(level),
             "n_resamples": check_resamples(n_resamples),
-            "rng": np.random.default_rng(random_state),
+            "rng": check_random_state(random_state),
             "band": self.band,
         }
 

@@ -9,6 +9,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from ..data.checks import check_random_state
 from ..data.input_warnings import warn_of_order
 from ..data.predictions import Predictions
 from ..data.progress import counted
@@ -57,7 +58,7 @@ def _report_of(
     totals = sums.required_totals()
     chosen = _estimator(estimator)
     tolerance, threshold = check_tolerance(tolerance), check_threshold(threshold)
-    rng = np.random.default_rng(random_state)
+    rng = check_random_state(random_state)
     problems = sums.problems
     question = sums.question(1, level)
     reduction: Any = None if rows is None else as_notion(sums.notion, rows).reduce(rows)

@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ..data.checks import check_resamples
+from ..data.checks import check_random_state, check_resamples
 from ..data.problem import Problem
 from ..data.public_function import InputOptions, verb
 from ..data.types import FloatArray, IntArray, RandomState
@@ -86,7 +86,7 @@ def cumulative_test(
     pvalue = float("nan") if np.isnan(value) else survival(float(value))
     name, draws = f"{'Kuiper' if statistic == 'kuiper' else 'Kolmogorov–Smirnov'} test of cumulative residuals", None
     if p.groups is not None and spread > 0:
-        rng = np.random.default_rng(random_state)
+        rng = check_random_state(random_state)
         signs, stray = _signs(problem, p.groups, statistic)
         draws = signs.draws(stray, check_resamples(n_resamples, 1), rng, n) / spread
         pvalue = signs.pvalue(draws, float(value))

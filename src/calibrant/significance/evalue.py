@@ -6,7 +6,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ..data.checks import check_choice, check_fraction, check_int
+from ..data.checks import check_choice, check_fraction, check_int, check_random_state
 from ..data.dependence import group_codes
 from ..data.predictions import Predictions, rows_with_weight
 from ..data.problem import Problem
@@ -127,7 +127,7 @@ def evalue_test(
     check_choice("order", order, ORDERS)
     n_splits, fraction = check_int("n_splits", n_splits, 1), check_fraction("fraction", fraction)
     p = as_predictions(y_true, y_prob, **inputs)
-    rng = np.random.default_rng(random_state)
+    rng = check_random_state(random_state)
     if algorithm == "sequential":
         return SequentialBets(notion).bet(p.subset(_shuffled(p, rng)) if order == "random" else p)
     if p.groups is not None:

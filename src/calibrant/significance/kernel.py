@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ..data.checks import check_choice, check_resamples
+from ..data.checks import check_choice, check_random_state, check_resamples
 from ..data.predictions import Predictions, rows_with_weight
 from ..data.problem import Problem, VectorProblem
 from ..data.public_function import InputOptions, verb
@@ -96,7 +96,7 @@ def kernel_test(
     reader = estimator or KernelCalibrationError()
     if estimator is None and algorithm == "asymptotic":
         reader = KernelCalibrationError(block=min(max(math.isqrt(p.n_samples), LEAST_BLOCK), MOST_BLOCK))
-    rng = np.random.default_rng(random_state)
+    rng = check_random_state(random_state)
     if algorithm == "asymptotic":
         if p.n_samples < 2 * reader.block:
             raise ValueError(

@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ..data.checks import check_norm, check_resamples
+from ..data.checks import check_norm, check_random_state, check_resamples
 from ..data.predictions import Predictions, rows_with_weight
 from ..data.problem import Problem
 from ..data.public_function import InputOptions, SumsOfRows, verb
@@ -140,13 +140,13 @@ def calibration_test(
     """
     n_resamples, norm = check_resamples(n_resamples, 1), check_norm(norm)
     if isinstance(y_true, SumsOfRows):
-        return _test_of_sums(y_true, estimator, norm, n_resamples, np.random.default_rng(random_state))
+        return _test_of_sums(y_true, estimator, norm, n_resamples, check_random_state(random_state))
     p = as_predictions(y_true, y_prob, **inputs)
     chosen = as_notion(notion, p)
     reader: Any = estimator
     if isinstance(estimator, ScoringRule) or (isinstance(estimator, str) and estimator in RULES):
         reader = as_rule(estimator, half=p.positive is not None)
-    rng = np.random.default_rng(random_state)
+    rng = check_random_state(random_state)
     if isinstance(reader, ScoringRule):
         observed, null, statistic = _scores(reader, p)
     else:

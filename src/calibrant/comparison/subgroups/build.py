@@ -11,7 +11,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ...data.checks import check_choice, check_int, check_level, check_resamples
+from ...data.checks import check_choice, check_int, check_level, check_random_state, check_resamples
 from ...data.dependence import design_effects, design_parts
 from ...data.problem import Problem
 from ...data.progress import progress_bar
@@ -157,7 +157,7 @@ def subgroup_calibration(
         groups = None if groups is None else groups[target.rows]
     rows = (SubgroupsOfRows.of(problem, column, groups) for column in columns)
     about = (chosen.name, problem.label, p.n_samples)
-    return assess(list(rows), reader, about, check, np.random.default_rng(random_state))
+    return assess(list(rows), reader, about, check, check_random_state(random_state))
 
 
 @dataclass(frozen=True)
