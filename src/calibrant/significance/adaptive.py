@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ..data.checks import check_int, check_resamples
+from ..data.checks import check_int, check_random_state, check_resamples
 from ..data.predictions import rows_with_weight
 from ..data.public_function import InputOptions, verb
 from ..data.types import AnyArray, FloatArray, RandomState
@@ -132,7 +132,7 @@ def adaptive_test(
     known = [one for one in problems if one.levels]
     lost = sum(impossible(t, codes) for t in targets)
     observed = float(max((one.largest(one.happened)[0] for one in known), default=0.0))
-    rng = np.random.default_rng(random_state)
+    rng = check_random_state(random_state)
     how = f"{DrawnLabels(p).how}, {n_resamples} draws"
     draws: FloatArray = np.zeros(n_resamples)
     if known and p.groups is not None:

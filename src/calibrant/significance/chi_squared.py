@@ -10,7 +10,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ..data.checks import check_choice, check_int, check_resamples
+from ..data.checks import check_choice, check_int, check_random_state, check_resamples
 from ..data.dependence import few_units, group_codes
 from ..data.public_function import InputOptions, verb
 from ..data.types import AnyArray, FloatArray, RandomState
@@ -111,7 +111,7 @@ def hosmer_lemeshow_test(
         warnings.append(f"percentiles of the scores coincide: {found_bins} bins in place of {n_bins}")
     null = "outcomes in each bin are as frequent as stated"
     if rows.groups is not None:
-        draws, how = counts.with_signs(n_resamples, np.random.default_rng(random_state))
+        draws, how = counts.with_signs(n_resamples, check_random_state(random_state))
         return counts.result(null, f"Hosmer–Lemeshow statistic, {found_bins} bins of scores, {how}", warnings, draws)
     warnings += _few(counts.expected)
     if freedom < 1:
@@ -282,7 +282,7 @@ def pearson_test(
     counts = _Counts(rows, cell, size[:, None] * scores)
     freedom, few = int((scores > 0).sum() - len(scores)), _few(counts.expected[scores > 0])
     null, details = "classes are as frequent as each score says", {"distinct_scores": float(len(scores))}
-    rng = np.random.default_rng(random_state)
+    rng = check_random_state(random_state)
     if freedom < 1:
         found = counts.result(null, "Pearson's test", ["all scores are certain: 0 or 1"], details=details)
         return replace(found, df=None, pvalue=0.0 if np.isinf(counts.statistic) else float("nan"))

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from ..data.checks import check_resamples
+from ..data.checks import check_random_state, check_resamples
 from ..data.predictions import Predictions, rows_with_weight
 from ..data.public_function import InputOptions, verb
 from ..data.types import AnyArray, FloatArray, RandomState
@@ -115,7 +115,7 @@ def spiegelhalter_test(
         signs = GroupSigns.of(groups, excess**2, variance, w)
         each = signs.sums(w * excess)
         spread = signs.scale * float(np.sqrt((each**2).sum()))
-        draws = signs.draws(lambda sets: sets @ each / spread, n_resamples, np.random.default_rng(random_state))
+        draws = signs.draws(lambda sets: sets @ each / spread, n_resamples, check_random_state(random_state))
         z, name = float(w @ excess) / spread, f"Spiegelhalter's z, {n_resamples} draws of the {signs.how}"
         pvalue = signs.pvalue(np.abs(draws), abs(z))
     return TestResult(
@@ -212,7 +212,7 @@ def cox_test(
         signs = GroupSigns.of(groups, (o - clipped) ** 2, clipped * (1 - clipped), w)
         each = signs.sums((w * (o - clipped))[:, None] * x)
         information = (x * (w * clipped * (1 - clipped))[:, None]).T @ x
-        drawn = signs.draws(lambda sets: sets @ each, n_resamples, np.random.default_rng(random_state))
+        drawn = signs.draws(lambda sets: sets @ each, n_resamples, check_random_state(random_state))
         observed = each.sum(axis=0)
         statistic = float(observed @ np.linalg.solve(information, observed))
         draws = np.einsum("ri,ri->r", drawn, np.linalg.solve(information, drawn.T).T)
