@@ -330,6 +330,7 @@ def _sums_of_reals(p: Problem, edges: Edges, mapping: str) -> tuple[FloatArray, 
         x = p.scores[rows].astype(np.float64, copy=False)
         o = np.asarray(p.outcomes[rows], dtype=np.float64)
         w = None if p.weights is None else p.weights[rows]
+        shares: list[tuple[AnyArray, FloatArray]]
         if hard:
             shares = [(_slots(p, rows, edges, size).astype(np.intp, copy=False), np.ones(x.size))]
         else:
