@@ -14,7 +14,7 @@ import numpy as np
 from ..data.types import AnyArray, FloatArray
 from ..estimators.base import Cells
 from ..estimators.isotonic import isotonic_means
-from .tied_scores import TiedScores
+from .tied_scores import MOST, TiedScores
 
 #: Names of bands; the last two are confidence intervals of bins.
 BANDS = ("confidence", "consistency", "simultaneous", "wilson", "clopper-pearson")
@@ -86,6 +86,20 @@ def smooth_band(
         return Band.none(cells.scores.size)
     lower, upper = steps(ties, *simultaneous_band(ties, level), cells.scores)
     return Band(lower, np.full(lower.shape, np.nan), upper)
+
+
+def isotonic_band(band: str, ties: TiedScores, level: float, n_resamples: int, rng: np.random.Generator) -> Band:
+    """Band of an isotonic curve at each score; of very many, found from fewer."""
+    few = ties.merged(MOST)
+    if band == "simultaneous":
+        lower, upper = steps(few, *simultaneous_band(few, level), ties.score)
+        return Band(lower, np.full(lower.shape, np.nan), upper)
+    if band == "consistency":
+        found = Band(*isotonic_consistency_band(few, level, n_resamples, rng))
+    else:
+        lower, upper = likelihood_ratio_band(few, level)
+        found = Band(lower, np.full(lower.shape, np.nan), upper)
+    return found if few is ties else Band(*(np.interp(ties.score, few.score, v) for v in found))
 
 
 def bootstrap_band(

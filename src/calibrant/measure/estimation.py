@@ -23,7 +23,7 @@ from ..estimators.norm import combine, root, to_power
 from ..exceptions import UndefinedErrorWarning
 from ..notions import Notion, as_notion
 from .assumptions import Assumption, SmoothMap, as_assumption
-from .curve_from_sums import curve_from
+from .curve_from_sums import CurveSpec
 from .intervals import invert, row_path, sums_paths
 from .posterior import Credible, credible
 from .question import Question, resolve_estimator
@@ -299,15 +299,8 @@ def _noise(rng: np.random.Generator, problems: int) -> list[np.random.Generator]
 
 def _curve(estimator: CellEstimator, sums: Any, question: Question, n_resamples: int, seed: int) -> ReliabilityCurve:
     """Curve of a question's only problem, with draws of its own."""
-    return curve_from(
-        estimator,
-        sums,
-        label=question.labels[0],
-        notion=question.notion,
-        level=question.level,
-        n_resamples=n_resamples,
-        rng=np.random.default_rng(seed),
-    )
+    rng = np.random.default_rng(seed)
+    return CurveSpec(estimator, question.notion, question.level, rng, n_resamples).of_sums(sums, question.labels[0])
 
 
 def _inverted(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from typing import Any, Literal, Unpack, overload
 
 from ..data.checks import check_level, check_random_state, check_resamples
-from ..data.problem import Problem, VectorProblem
+from ..data.problem import VectorProblem
 from ..data.progress import counted
 from ..data.public_function import InputOptions, SumsOfRows, verb
 from ..data.types import Label, RandomState
@@ -16,7 +15,7 @@ from ..estimators import AdaptiveKernel, Binned, CellEstimator, Density, Isotoni
 from ..estimators.names import NAMES, estimator_named
 from ..notions import Classwise, Notion, TopLabel, as_notion
 from .bands import check_band
-from .curve_from_sums import curve_from, curve_of_ties, is_isotonic
+from .curve_from_sums import CurveSpec
 from .result import ReliabilityCurve
 from .sums_by_class import ProblemSums
 from .tied_scores import MOST, TiedScores
@@ -138,7 +137,9 @@ def reliability_curve(
     [0, 1, 2]
     """
     reader = None if is_isotonic(estimator) else curve_estimator(estimator)
-    options = (level, band, n_resamples, random_state)
+    check_band(band, binned=isinstance(reader, Binned))
+    level = None if level is None else check_level(level)
+    options = (level, check_random_state(random_state), check_resamples(n_resamples), band)
     if isinstance(y_true, SumsOfRows):
         return _curves_of_sums(y_true, reader, *options)
     predictions = as_predictions(y_true, y_prob, **inputs)
@@ -146,10 +147,10 @@ def reliability_curve(
     reduction = chosen.reduce(predictions)
     if isinstance(reduction, VectorProblem):
         raise ValueError(f"notion {chosen.name!r} has no curve: its score is a vector; use 'confidence' or 'classwise'")
-    drawn = CurveSpec(reader, chosen.name, *options)
+    spec = CurveSpec(reader, chosen.name, *options)
     if len(reduction) == 1 and not chosen.per_class:
-        return drawn.of_rows(reduction[0])
-    return {one.label: drawn.of_rows(one) for one in counted(reduction, "classes")}
+        return spec.of_rows(reduction[0])
+    return {one.label: spec.of_rows(one) for one in counted(reduction, "classes")}
 
 
 def _curves_of_sums(
@@ -157,14 +158,17 @@ def _curves_of_sums(
 ) -> ReliabilityCurve | dict[Label, ReliabilityCurve]:
     """Of an Accumulator: exact for bins that were kept and for smooth curves, else of rows moved within a cell."""
     sums.required()
-    drawn, problems = CurveSpec(reader, sums.notion.name, *options), sums.problems
-    each: Iterator[Any] = iter([None] * len(problems))
-    if reader is not None:
-        each = (part[i] for part in sums.sums(reader) for i in range(len(part)))
-    curves = {
-        one.label: drawn.curve(one.label, one.domain, one.grid.n_samples, summary, partial(_ties, one))
-        for one, summary in zip(counted(problems.values(), "classes", len(problems)), each, strict=True)
-    }
+    spec, problems = CurveSpec(reader, sums.notion.name, *options), sums.problems
+    curves = {}
+    each: Iterator[Any] = (
+        iter([]) if reader is None else (part[i] for part in sums.sums(reader) for i in range(len(part)))
+    )
+    for one in counted(problems.values(), "classes", len(problems)):
+        if reader is None:
+            curve = spec.isotonic(_ties(one, None), one.label, one.domain, one.grid.n_samples)
+        else:
+            curve = spec.of_sums(next(each), one.label, _ties(one, MOST) if spec.reads_ties else None)
+        curves[one.label] = curve
     several = sums.notion.per_class or len(curves) > 1
     return curves if several else next(iter(curves.values()))
 
@@ -179,49 +183,9 @@ def _ties(one: ProblemSums, most: int | None) -> TiedScores:
     return TiedScores.of_moments(one.fine, most)
 
 
-class CurveSpec:
-    """How curves are made: judged options, and one source of randomness for all of them."""
-
-    def __init__(
-        self,
-        estimator: CellEstimator | None,
-        notion: str,
-        level: float | None,
-        band: str,
-        n_resamples: int,
-        random_state: RandomState,
-    ) -> None:
-        self.estimator = estimator
-        self.band = check_band(band, binned=isinstance(estimator, Binned))
-        self.options: dict[str, Any] = {
-            "notion": notion,
-            "level": None if level is None else check_level(level),
-            "n_resamples": check_resamples(n_resamples),
-            "rng": check_random_state(random_state),
-            "band": self.band,
-        }
-
-    def of_rows(self, problem: Problem) -> ReliabilityCurve:
-        """Curve of one problem."""
-        summary = None if self.estimator is None else self.estimator.summarize(problem)
-        about = (problem.label, problem.domain, problem.n_samples)
-        return self.curve(*about, summary, partial(TiedScores.of, problem))
-
-    def curve(
-        self,
-        label: Label,
-        domain: tuple[float, float],
-        n_samples: int,
-        summary: Any,
-        ties: Callable[[int | None], TiedScores],
-    ) -> ReliabilityCurve:
-        """Curve of sums, and of runs of neighbouring scores (so many at most) where these are needed."""
-        if self.estimator is None:
-            about: dict[str, Any] = {"domain": domain, "label": label, "n_samples": n_samples}
-            return curve_of_ties(ties(None), **about, **self.options)
-        rows = self.band == "simultaneous" and not isinstance(self.estimator, Binned)
-        found = ties(MOST) if rows and self.options["level"] is not None else None
-        return curve_from(self.estimator, summary, label=label, ties=found, **self.options)
+def is_isotonic(estimator: Any) -> bool:
+    """Whether a ``estimator`` argument asks for the isotonic curve."""
+    return isinstance(estimator, Isotonic) or (isinstance(estimator, str) and estimator in ("isotonic", "corp"))
 
 
 def curve_estimator(estimator: str | CellEstimator | Isotonic, name: str = "estimator") -> CellEstimator:

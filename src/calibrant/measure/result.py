@@ -11,7 +11,7 @@ import numpy as np
 
 from ..data import notebook
 from ..data.printing import printable
-from ..data.result import Picture, Table, plain
+from ..data.result import Picture, Table, jsonable
 from ..data.types import FloatArray, Interval, Label
 from ..sums.edges import Edges
 
@@ -185,13 +185,9 @@ class ReliabilityCurve(Picture, Table):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, for JSON (NaN as None)."""
-        names = ("scores", "observed", "lower", "upper", "median", "density", "count")
-        out: dict[str, Any] = {name: [plain(v) for v in getattr(self, name)] for name in names}
-        out["edges"] = None if self.edges is None else self.edges.tolist()
-        out |= {"level": self.level, "band": self.band, "label": plain(self.label), "notion": self.notion}
-        out["estimator"] = self.estimator
-        out["n_samples"] = self.n_samples
-        return out
+        arrays = ("scores", "observed", "lower", "upper", "median", "density", "count", "edges")
+        names = (*arrays, "level", "band", "label", "notion", "estimator", "n_samples")
+        return {name: jsonable(getattr(self, name)) for name in names}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -279,22 +275,10 @@ class Estimate(Picture, Table):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, for JSON (NaN as None)."""
-        return {
-            "value": plain(self.value),
-            "interval": [plain(self.interval.low), plain(self.interval.high)],
-            "corrected": plain(self.corrected),
-            "calibrated": plain(self.calibrated),
-            "level": self.level,
-            "notion": self.notion,
-            "estimator": self.estimator,
-            "norm": "inf" if np.isinf(self.norm) else self.norm,
-            "n_samples": self.n_samples,
-            "per_class": {str(k): plain(v) for k, v in self.per_class.items()},
-            "curve": None if self.curve is None else self.curve.to_dict(),
-            "details": {k: plain(v) for k, v in self.details.items()},
-            "assume": self.assume,
-            "unseen": self.unseen,
-        }
+        numbers = ("value", "interval", "corrected", "calibrated", "level")
+        about = ("notion", "estimator", "norm", "n_samples", "per_class", "curve", "details", "assume", "unseen")
+        out = {name: jsonable(getattr(self, name)) for name in (*numbers, *about)}
+        return out | {"norm": "inf" if np.isinf(self.norm) else self.norm}
 
 
 def _interpolate(x: FloatArray, nodes: FloatArray, values: FloatArray) -> FloatArray:

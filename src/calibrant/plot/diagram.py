@@ -15,10 +15,10 @@ from ..data.types import FloatArray, Interval, Label, RandomState
 from ..estimators import Binned, CellEstimator, Estimator, Isotonic
 from ..estimators.names import estimator_named
 from ..measure.bands import BANDS, check_band
-from ..measure.curve_from_sums import is_isotonic
+from ..measure.curve_from_sums import CurveSpec
 from ..measure.estimation import estimate, estimate_from_fits
 from ..measure.question import Question, resolve_estimator
-from ..measure.reliability import CurveSpec, curve_estimator
+from ..measure.reliability import curve_estimator, is_isotonic
 from ..measure.result import Estimate, ReliabilityCurve
 from ..notions import Notion, as_notion
 from .scale import PAPERS, SCALES
@@ -188,7 +188,7 @@ def diagrams_of(
     )
 
     def curve_of(problem: Problem, by: CellEstimator | None, at: float | None, band: str) -> ReliabilityCurve:
-        return CurveSpec(by, chosen.name, at, band, n_resamples, rng).of_rows(problem)
+        return CurveSpec(by, chosen.name, at, rng, n_resamples, band).of_rows(problem)
 
     def estimate_of(problem: Problem) -> Estimate:
         question = Question.of_one(problem, chosen.name, level)

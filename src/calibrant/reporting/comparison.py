@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from ..calibrators import Calibrator
 from ..data.printing import Audience, half_width, known, printable, signed
-from ..data.result import Result, Table, plain
+from ..data.result import Result, Table, jsonable
 from ..data.types import Label
 from ..data.writing import write_page
 from ..measure.result import Estimate
@@ -282,25 +282,18 @@ class CalibratorComparison(Table):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, for JSON (NaN and infinities as None)."""
-        return {
-            "format": FORMAT,
-            "version": 1,
-            "title": self.title,
-            "n_samples": self.n_samples,
-            "n_folds": self.n_folds,
-            "classes": [plain(c) for c in self.classes],
-            "input": next((one.input for one in self.candidates.values()), "probability"),
-            "digest": self.digest,
-            "goal": self.goal,
-            "rule": self.rule,
-            "level": self.level,
-            "chosen": self.chosen,
-            "verdict": self.verdict,
-            "calibrators": [row.to_dict() for row in self.rows],
-            "shown": self.shown,
-            "before": None if self.before is None else self.before.to_dict(),
-            "after": self.after.to_dict(),
-        }
+        rows = ("title", "n_samples", "n_folds", "classes")
+        rule = ("digest", "goal", "rule", "level", "chosen", "verdict", "shown")
+        return (
+            {"format": FORMAT, "version": 1}
+            | {name: jsonable(getattr(self, name)) for name in (*rows, *rule)}
+            | {
+                "input": next((one.input for one in self.candidates.values()), "probability"),
+                "calibrators": [row.to_dict() for row in self.rows],
+                "before": jsonable(self.before),
+                "after": self.after.to_dict(),
+            }
+        )
 
     def _seen(self) -> dict[str, Any]:
         rows, score = self.rows, score_of(self.n_samples)

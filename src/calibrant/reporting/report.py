@@ -13,7 +13,7 @@ import numpy as np
 from ..data import rooms_below
 from ..data.libraries import to_frame
 from ..data.printing import Audience, half_width, known, printable, pvalue_text
-from ..data.result import Picture, Table, WithPage, plain
+from ..data.result import Picture, Table, WithPage, jsonable
 from ..data.types import Label
 from ..measure.question import MANY
 from ..measure.result import Estimate, ReliabilityCurve
@@ -138,42 +138,19 @@ class Report(WithPage, Picture, Table):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, for JSON (NaN and infinities as None)."""
-        return {
-            "title": self.title,
-            "n_samples": self.n_samples,
-            "n_groups": self.n_groups,
-            "classes": [plain(c) for c in self.classes],
-            "positive": plain(self.positive),
-            "base_rates": {str(k): plain(v) for k, v in self.base_rates.items()},
-            "accuracy": plain(self.accuracy),
-            "brier": plain(self.brier),
-            "log_loss": plain(self.log_loss),
-            "notion": self.notion,
-            "weighted": self.weighted,
-            "streamed": self.streamed,
-            "headline": self.headline.to_dict() | {"curve": None},
-            "estimates": {k: v.to_dict() | {"curve": None} for k, v in self.estimates.items()},
+        rows = ("title", "n_samples", "n_groups", "classes", "positive", "base_rates")
+        scores = ("accuracy", "brier", "log_loss", "notion", "weighted", "streamed")
+        without = {"curve": None}
+        return {name: jsonable(getattr(self, name)) for name in (*rows, *scores)} | {
+            "headline": self.headline.to_dict() | without,
+            "estimates": {name: one.to_dict() | without for name, one in self.estimates.items()},
             "evidence": self.evidence.to_dict(),
             "gain": self.gain.to_dict(),
             "summary": self.summary,
             "verdict": self.verdict,
-            "per_class": [
-                {
-                    "label": plain(r.label),
-                    "count": plain(r.count),
-                    "base_rate": plain(r.base_rate),
-                    "mean_prob": plain(r.mean_prob),
-                    "ece": plain(r.ece),
-                    "interval": [plain(r.interval.low), plain(r.interval.high)],
-                    "pvalue": plain(r.pvalue),
-                    "adjusted": plain(r.adjusted),
-                    "significant": r.significant,
-                    "direction": r.direction,
-                }
-                for r in self.per_class
-            ],
-            "curve": None if self.curve is None else self.curve.to_dict(),
-            "bins": None if self.bins is None else self.bins.to_dict(),
+            "per_class": [row.to_dict() | {"direction": row.direction} for row in self.per_class],
+            "curve": jsonable(self.curve),
+            "bins": jsonable(self.bins),
         }
 
     def _columns(self) -> dict[str, Any]:

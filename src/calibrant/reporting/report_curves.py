@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..data.result import Result
-from ..estimators import ResidualKernel
-from ..measure.curve_from_sums import curve_from, curve_of_ties
+from ..estimators import CellEstimator, ResidualKernel
+from ..measure.curve_from_sums import CurveSpec
 from ..measure.result import ReliabilityCurve
 from ..measure.streaming import Accumulator
 from ..measure.sums_by_class import ProblemSums
@@ -50,24 +50,21 @@ def curves_of(
     fine: BinMoments | None,
 ) -> Curves:
     """Smooth, binned and isotonic curves of one problem, each made when it is asked for; the last from a histogram."""
-    notion: Any = acc.notion
-    kept = acc.binned
     ties = None if fine is None else TiedScores.of_moments(fine, MOST_TIES)
+    notion: Any = acc.notion
 
-    def options(kind: int, name: str) -> dict[str, Any]:
+    def spec(kind: int, reader: CellEstimator | None, at: float | None, n_resamples: int, name: str) -> CurveSpec:
         rng = np.random.default_rng([*seed, kind, BANDS.index(name)])
-        return {"label": sums.label, "notion": notion.name, "band": name, "rng": rng}
+        return CurveSpec(reader, notion.name, at, rng, n_resamples, name)
 
     def smooth(name: str, at: float | None) -> ReliabilityCurve:
-        draws = 1000 if name == "confidence" else 400
-        return curve_from(_SMOOTH, sums.grid, level=at, n_resamples=draws, ties=ties, **options(0, name))
+        return spec(0, _SMOOTH, at, 1000 if name == "confidence" else 400, name).of_sums(sums.grid, sums.label, ties)
 
     def binned(name: str) -> ReliabilityCurve:
-        return curve_from(kept, sums.bins, level=level, n_resamples=2, **options(1, name))
+        return spec(1, acc.binned, level, 2, name).of_sums(sums.bins, sums.label)
 
     def isotonic(name: str, ties: TiedScores) -> ReliabilityCurve:
-        about: dict[str, Any] = {"domain": sums.domain, "n_samples": sums.grid.n_samples, "level": level}
-        return curve_of_ties(ties, n_resamples=400, **about, **options(2, name))
+        return spec(2, None, level, 400, name).isotonic(ties, sums.label, sums.domain, sums.grid.n_samples)
 
     bins = LazyMapping({name: partial(binned, name) for name in BANDS})
     if not band:
