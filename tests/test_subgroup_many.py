@@ -96,12 +96,12 @@ def test_drawing_ends_with_the_tenth_as_large_and_else_reaches_far():
 def test_size_of_sequential_draws(alpha, many):
     rng = np.random.default_rng(4)
     repetitions, rows = 1500, 15
-    codes = np.repeat(np.arange(repetitions if many else 30), rows)
+    codes = np.repeat(np.arange(30), rows)
     found = []
     while len(found) < repetitions:
         s = rng.random(codes.size)
         cells = cells_of(rng.random(codes.size) < s, s, codes=codes)
-        found += subgroup_pvalues(cells, "kuiper", 199, rng, smallest=0.05 / 30).tolist()
+        found += subgroup_pvalues(cells, "kuiper", 199, rng, smallest=0.05 / 30, many=many).tolist()
     wrong = np.mean(np.array(found) <= alpha)
     assert wrong <= alpha + 3 * np.sqrt(alpha * (1 - alpha) / repetitions)
     assert wrong >= alpha / 2

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 import calibrant as cal
+from calibrant.frames import batches
 
 from .cases import CASES, FOUR, N, binary_rows, matrix_rows, spoiled
 from .engines import IN_MEMORY, framed, same
@@ -292,3 +293,18 @@ def test_pandas_own_kinds():
     missing = rows.astype({"y": "Int64", "p": "Float64"})
     missing.loc[5, "y"] = pd.NA
     assert cal.from_frame(missing, **WHAT, on_invalid="drop").dropped == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "lack"),
+    [
+        ("No module named 'calibrant'", "lack calibrant"),
+        ("[PYTHON_VERSION_MISMATCH] Python in worker has 3.9", "run another version of Python"),
+    ],
+)
+def test_workers_without_this_package_are_told(said, lack):
+    cure = "set PYSPARK_PYTHON"
+    with pytest.raises(ImportError, match=rf"Spark's workers {lack}.*{cure}"), batches._workers("Spark", cure):
+        raise RuntimeError(f"org.apache.spark.SparkException: at java.base/…\n{said}")
+    with pytest.raises(RuntimeError, match="disk is full"), batches._workers("Spark", cure):
+        raise RuntimeError("disk is full")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, TypeAlias
@@ -17,6 +19,10 @@ from .keys import weight_fits
 
 #: Numbers of a batch, about: some 16 MB, and at least so many rows.
 _NUMBERS, _FEWEST = 1 << 21, 1 << 12
+
+
+#: What engines say of workers that cannot import a package, or run another Python.
+_NO_MODULE = re.compile(r"No module named '(\w+)|PYTHON_VERSION_MISMATCH")
 
 
 #: Sums for each value of a column; for None where there is no column.
@@ -103,10 +109,27 @@ def added(c: FrameColumns, start: Callable[[], Any]) -> Sums:
     frame = c.frame.select(*c.names)
     kind, native = frame.implementation, frame.to_native()
     if kind.is_dask():
-        return _dask(native, work)
+        with _workers("Dask", "install it where they run"):
+            return _dask(native, work)
     if kind.is_pyspark() or kind.is_pyspark_connect():
-        return _spark(native, work)
+        with _workers("Spark", "set PYSPARK_PYTHON, or spark.pyspark.python, to a Python like this one that has it"):
+            return _spark(native, work)
     return work(_pieces(frame, native, rows))
+
+
+@contextmanager
+def _workers(engine: str, cure: str) -> Iterator[None]:
+    """ImportError with what to do, in place of a trace of the engine, where workers lack this package or one of its."""
+    try:
+        yield
+    except Exception as error:
+        if (missing := _NO_MODULE.search(str(error))) is None:
+            raise
+        lack = f"lack {missing[1]}" if missing[1] else "run another version of Python"
+        raise ImportError(
+            f"{engine}'s workers {lack}: they read several columns of probabilities, and one column with other sums "
+            f"than those of fixed bins and grids, by calibrant's own code; {cure}"
+        ) from None
 
 
 def _pieces(frame: Any, native: Any, rows: int) -> Iterator[Any]:

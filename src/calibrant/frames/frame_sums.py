@@ -153,12 +153,16 @@ class _Reading:
 
     def all_rows(self, c: FrameColumns) -> Accumulator:
         """Sums of all rows: in batches where these take half the time, of pandas, or where keys do not tell all."""
-        in_batches = not self._adds_up(c) or c.frame.implementation.is_dask() or c.frame.implementation.is_pandas()
+        adds_up, kind = self._adds_up(c), c.frame.implementation
         found, how = None, "batches of rows"
-        if in_batches:
-            found = self._batched(c).get(None, Accumulator(**self.settings))
+        if not adds_up or kind.is_dask() or kind.is_pandas():
+            try:
+                found = self._batched(c).get(None, Accumulator(**self.settings))
+            except ImportError:  # workers without this package: the engine's own expressions do without
+                if not adds_up:
+                    raise
         # Of rows that are not as they should this tells which labels they have.
-        if found is None or (found.dropped and self._adds_up(c)):
+        if found is None or (found.dropped and adds_up):
             (c, table), how = self._keyed(c), "one aggregation"
             found = self._filled(c, table)
         self._check(c, found.dropped, found.n_samples)

@@ -16,8 +16,6 @@ from .cells import CellTable, SubgroupCells, binomials
 _EXACT_INTERVAL, _EXACT_TEST = 200, 2000
 #: Numbers drawn at most for one subgroup's first draws: beyond, the limiting distribution is used.
 _MOST_DRAWN = 10_000_000
-#: Subgroups up to which p-values are draws alone.
-_FEW_SUBGROUPS = 50
 #: How far below ``(1 - level) / subgroups`` p-values of draws should reach, the numbers drawn for that at most, and how
 #: far they reach whatever the cost.
 _FINE, _MORE_DRAWN, _COARSE = 20, 20_000_000, 2
@@ -155,16 +153,23 @@ def outcomes_pmf(chances: FloatArray) -> FloatArray:
 
 
 def subgroup_pvalues(
-    cells: SubgroupCells, test: str, n_resamples: int, rng: np.random.Generator, smallest: float = 1.0
+    cells: SubgroupCells,
+    test: str,
+    n_resamples: int,
+    rng: np.random.Generator,
+    smallest: float = 1.0,
+    *,
+    many: bool = False,
 ) -> FloatArray:
     """p-values (G,) of subgroups by one of the tests that :func:`subgroup_calibration` offers; NaN without any spread.
 
-    ``smallest``: what they are compared with, 1 - level over the number of subgroups; they reach below.
+    ``smallest``: what they are compared with, 1 - level over the number of subgroups; they reach below, of ``many``
+    subgroups by the tail of a distribution.
     """
     out = np.full(cells.n_subgroups, np.nan)
     for table in cells.tables():
         if table.groups is not None or test == "kuiper":
-            out[table.at] = _drawn_pvalues(table, test, n_resamples, rng, smallest, cells.n_subgroups)
+            out[table.at] = _drawn_pvalues(table, test, n_resamples, rng, smallest, many=many)
             continue
         exact: AnyArray = table.total <= (_EXACT_TEST if table.integral else 0)
         for some, found in ((exact, _exact_pvalues), (~exact, _normal_pvalues)):
@@ -199,13 +204,13 @@ _Draw = Callable[[int, IntArray, np.random.Generator], FloatArray]
 
 
 def _drawn_pvalues(
-    table: CellTable, test: str, n_resamples: int, rng: np.random.Generator, smallest: float, n_subgroups: int
+    table: CellTable, test: str, n_resamples: int, rng: np.random.Generator, smallest: float, *, many: bool
 ) -> FloatArray:
     """p-values by draws of labels, or of signs of whole groups of rows; of very many rows by the limit distribution.
 
     Drawing ends for a subgroup with the draw that is the h-th as large as what was observed: ``p = h / draws``, else
-    ``(1 + those as large) / (1 + draws)`` (Besag & Clifford 1991, *Sequential Monte Carlo p-values*). With more than
-    fifty subgroups, one of which no draw was as large has that one's tail in place of more draws.
+    ``(1 + those as large) / (1 + draws)`` (Besag & Clifford 1991, *Sequential Monte Carlo p-values*). Of many
+    subgroups, one of which no draw was as large has that one's tail in place of more draws.
     """
     draw = _labels(table) if table.groups is None else _flipped(table, table.groups)
     spread, size = np.sqrt(table.variance), table.scores.shape[-1]
@@ -216,7 +221,7 @@ def _drawn_pvalues(
     if labels and size * n_resamples > _MOST_DRAWN:
         out[some] = [range_survival(x) for x in (observed[some] / spread[some]).tolist()]
         return out
-    many = labels and n_subgroups > _FEW_SUBGROUPS
+    many = many and labels
     more = max(min(_FINE / smallest, _MORE_DRAWN / size), _COARSE / smallest if labels else 0)
     most = n_resamples if many else max(n_resamples, int(np.ceil(more)))
     enough = _LEAST if many else max(_LEAST, round(_ENOUGH * n_resamples))
