@@ -90,7 +90,7 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
 
     @property
     def _merges(self) -> bool:
-        """Whether several that were fitted to folds are taken together by a rule of their own: :meth:`_merged`."""
+        """Whether several that were fitted to folds have a rule of their own, ``_merged(members, weights)``."""
         return False
 
     def fit(self, scores: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -148,12 +148,6 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         """Calibrated probabilities, for use within a pipeline (``set_output`` makes them a frame)."""
         return self.predict_proba(scores)
 
-    @classmethod
-    def _merged(cls, members: FittedWithScores, weights: FloatArray) -> FloatArray:
-        """Probabilities (n, K) of several fitted ones, each with scores and what else it wants: their weighted mean."""
-        each = zip(weights, members, strict=True)
-        return np.asarray(sum(w * one._probabilities_of(scores, **more) for w, (one, scores, more) in each))
-
     def _keep(self, found: Solution, *, warn: bool = True) -> FloatArray:
         """Where a fit ended; keeps how near to the optimum that is, and warns where it is not there."""
         if warn:
@@ -210,7 +204,7 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         """Judge parameters."""
         check_parameters(self)
 
-    def _judge_fitted(self) -> None:
+    def _check_state(self) -> None:
         """Raise ValueError unless all fitted attributes are what they mean, and fit together."""
         held, sizes = dict(vars(self)), dict[str, int]()
         check_common(held, sizes)
@@ -265,11 +259,13 @@ def needs_fitted(attribute: str) -> Callable[[Method], Method]:
     return found
 
 
-def rule_of(fitted: Sequence[Calibrator]) -> type[Calibrator]:
-    """The class whose rule takes fitted ones together: their own, if they have one, else that of all."""
-    first = fitted[0]
-    same = all(type(one) is type(first) and one._merges for one in fitted)
-    return type(first) if same else Calibrator
+def average(members: FittedWithScores, weights: FloatArray) -> FloatArray:
+    """Probabilities (n, K) of several fitted ones: by a rule of their own, if all have it, else their weighted mean."""
+    first = members[0][0]
+    if all(type(one) is type(first) and one._merges for one, _, _ in members):
+        return np.asarray(first._merged(members, weights))
+    each = zip(weights, members, strict=True)
+    return np.asarray(sum(w * one._probabilities_of(scores, **more) for w, (one, scores, more) in each))
 
 
 def fitted_to(calibrator: Calibrator, sample: CalibrationSample) -> Calibrator:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from sklearn.base import clone
@@ -14,13 +14,13 @@ from ..data.checks import check_number
 from ..data.types import FloatArray
 from .base import (
     Calibrator,
+    average,
     check_calibrator,
     check_calibrators,
     check_not_negative,
     checked_by,
     fitted_to,
     parameter,
-    rule_of,
 )
 from .inputs import CalibrationSample, Scores
 from .saved_state import PROBABILITIES, Field, Fitted, Numbers, Several
@@ -104,8 +104,7 @@ class Mixture(Calibrator):
         return np.asarray(given / given.sum())
 
     def _probabilities(self, scores: Scores) -> FloatArray:
-        members = [(one, scores, dict[str, Any]()) for one in self.calibrators_]
-        return rule_of(self.calibrators_)._merged(members, self.weights_)
+        return average([(one, scores, {}) for one in self.calibrators_], self.weights_)
 
 
 @dataclass(eq=False, repr=False)

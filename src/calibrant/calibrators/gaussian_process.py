@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from operator import itemgetter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -33,6 +32,14 @@ _LEAST_SCALE = 1e-30
 _LEFT, _MOST = 1e-6, 100
 #: Numbers worked on at a time.
 _TILE = 1 << 20
+
+
+class Mode(NamedTuple):
+    """A posterior mode, Laplace's evidence of the outcomes, and the precision of the coefficients there."""
+
+    log_evidence: float
+    found: Solution
+    precision: FloatArray
 
 
 @dataclass(eq=False, repr=False)
@@ -123,17 +130,21 @@ class GaussianProcessCalibrator(BinaryCalibrator):
         z, positive = np.add.reduceat(weight * z, start), np.add.reduceat(positive, start)
         weight = np.add.reduceat(weight, start)
         z /= weight
-        rows = KernelRows((z - self.centre_) / self.scale_, z, weight, positive)
-        straight_only = np.empty((len(z), 0))
-        tried = [(*rows.fitted(straight_only, a, 0.0), a, 0.0, _LENGTHS[-1]) for a in _STRAIGHT]
+        u = (z - self.centre_) / self.scale_
+
+        def mode(bends: FloatArray, straight: float, bent: float) -> Mode:
+            columns = np.column_stack([np.full_like(u, straight), straight * u, bent * bends])
+            return _posterior_mode(columns, positive / weight, weight, z)
+
+        tried = [(mode(np.empty((len(z), 0)), a, 0.0), a, 0.0, _LENGTHS[-1]) for a in _STRAIGHT]
         for length in _LENGTHS:
-            bends = inducing(rows.u, length)[2]
-            tried += [(*rows.fitted(bends, a, b), a, b, length) for a in _STRAIGHT for b in _BENT]
-        self.log_evidence_, found, straight, bent, length = max(tried, key=itemgetter(0))
-        x = self._keep(found)
-        self.nodes_, factor, bends = inducing(rows.u, length)
-        bends = bends if bent else straight_only
-        self.straight_sd_, self.bent_sd_, self.length_scale_ = straight, bent, length
+            bends = inducing(u, length)[2]
+            tried += [(mode(bends, a, b), a, b, length) for a in _STRAIGHT for b in _BENT]
+        best, straight, bent, length = max(tried, key=lambda one: one[0].log_evidence)
+        x = self._keep(best.found)
+        self.log_evidence_, self.length_scale_ = best.log_evidence, length
+        self.straight_sd_, self.bent_sd_ = straight, bent
+        self.nodes_, factor, _ = inducing(u, length)
         # Columns that were fitted are these combinations of 1, u and the kernel at the nodes.
         mixed = np.zeros((len(factor) + 2, len(factor) + 2))
         mixed[0, 0] = mixed[1, 1] = straight
@@ -141,11 +152,11 @@ class GaussianProcessCalibrator(BinaryCalibrator):
         coefficients = np.zeros(len(mixed))
         coefficients[: len(x)] = x
         self.coef_, self.node_coef_ = np.split(mixed @ coefficients, [2])
-        curvature = np.eye(len(mixed))
-        curvature[: len(x), : len(x)] = rows.curvature(rows.columns(bends, straight, bent), x)
+        precision = np.eye(len(mixed))
+        precision[: len(x), : len(x)] = best.precision
         kept = np.eye(len(mixed))
         kept[:2, :2] = 0  # of the kernel's variance, what the nodes hold is in the posterior, and the rest is as it was
-        self.covariance_ = mixed @ (np.linalg.inv(curvature) - kept) @ mixed.T
+        self.covariance_ = mixed @ (np.linalg.inv(precision) - kept) @ mixed.T
 
     def _map(self, scores: Scores) -> FloatArray:
         return expit(np.concatenate([z + f for z, f, _ in self._tiles(scores)]))
@@ -173,32 +184,13 @@ class GaussianProcessCalibrator(BinaryCalibrator):
             yield z, v @ np.concatenate([self.coef_, self.node_coef_]), v
 
 
-@dataclass(frozen=True, eq=False)
-class KernelRows:
-    """Log odds, in standard units and as they are, with the weight and the positive weight on each."""
-
-    u: FloatArray
-    z: FloatArray
-    weight: FloatArray
-    positive: FloatArray
-
-    def fitted(self, bends: FloatArray, straight: float, bent: float) -> tuple[float, Solution]:
-        """Laplace's log-evidence, and the posterior mode in coefficients that are standard normal a priori."""
-        columns = self.columns(bends, straight, bent)
-        total = float(self.weight.sum())
-        share, prior = self.positive / self.weight, np.eye(columns.shape[1]) / total
-        objective = sigmoid_objective(columns, share, self.weight, offset=self.z, penalty=prior)
-        found = minimise(objective, np.zeros(columns.shape[1]))
-        return -total * found.value - 0.5 * float(np.linalg.slogdet(self.curvature(columns, found.x))[1]), found
-
-    def columns(self, bends: FloatArray, straight: float, bent: float) -> FloatArray:
-        """What the coefficients multiply, (n, 2 + r)."""
-        return np.column_stack([np.full_like(self.u, straight), straight * self.u, bent * bends])
-
-    def curvature(self, columns: FloatArray, x: FloatArray) -> FloatArray:
-        """Posterior precision of the coefficients at x."""
-        p = expit(self.z + columns @ x)
-        return np.asarray(np.eye(len(x)) + (columns * (self.weight * p * (1 - p))[:, None]).T @ columns)
+def _posterior_mode(columns: FloatArray, share: FloatArray, weight: FloatArray, z: FloatArray) -> Mode:
+    """Of coefficients that are standard normal a priori, by shares of positives and weights at log odds z."""
+    total = float(weight.sum())
+    objective = sigmoid_objective(columns, share, weight, offset=z, penalty=np.eye(columns.shape[1]) / total)
+    found = minimise(objective, np.zeros(columns.shape[1]))
+    precision = total * np.asarray(objective(found.x, True)[2])
+    return Mode(-total * found.value - 0.5 * float(np.linalg.slogdet(precision)[1]), found, precision)
 
 
 def inducing(u: FloatArray, length: float) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -130,6 +130,12 @@ class CalibrationSample:
         """Sum of weights."""
         return float(self.weights.sum())
 
+    @property
+    def effective_rows(self) -> float:
+        """Of relative weights their effective number (Kish), of whole ones their sum."""
+        share = self.weights / self.total
+        return self.total if (self.weights == np.round(self.weights)).all() else 1 / float(share @ share)
+
     @classmethod
     def together(cls, parts: Sequence[CalibrationSample]) -> CalibrationSample:
         """Rows of several samples of the same classes and kind of scores."""

@@ -18,7 +18,7 @@ from sklearn.utils.validation import _check_sample_weight, _check_y, check_is_fi
 from ..data.checks import check_bool, check_choice, check_type
 from ..data.progress import counted, working
 from ..data.types import AnyArray, FloatArray
-from .base import Calibrator, check_parameters, parameter, rule_of
+from .base import Calibrator, average, check_parameters, parameter
 from .combined import Mixture
 from .inputs import read_sample, read_scores
 from .multiclass import for_classes
@@ -233,8 +233,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
             (one, read_scores(one, self._scores(model, X)[0], one.input), one._from_features(X))
             for model, one in self.pairs_
         ]
-        rule = rule_of([one for one, _, _ in members])
-        return rule._merged(members, np.full(len(members), 1 / len(members)))
+        return average(members, np.full(len(members), 1 / len(members)))
 
     def predict(self, X: Any) -> AnyArray:
         """Most probable class of each row."""

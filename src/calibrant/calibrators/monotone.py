@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..data.checks import check_bool, check_choice, check_level, check_number
 from ..data.types import FloatArray, IntArray
+from ..data.weights import run_starts
 from .base import BinaryCalibrator, FittedWithScores, needs_fitted, parameter
 from .inputs import CalibrationSample, Scores, read_scores
 from .saved_state import PROBABILITIES, Field, Later, Numbers
@@ -105,7 +106,7 @@ class IsotonicCalibrator(Knots):
     def _fit(self, sample: CalibrationSample) -> None:
         s, weight, positive = points(sample.scores.of_positive(), sample.outcomes(), sample.weights)
         value, start = self._pools(weight, positive)
-        self.cells_ = _cells_of(s, weight, positive, sample.weights)
+        self.cells_ = _cells_of(s, weight, positive, sample.effective_rows / sample.total)
         first, last = start[:-1], start[1:] - 1
         if self.centred:
             # Flat pieces at 0 and 1 stay: no rising map goes on beyond these.
@@ -300,7 +301,7 @@ def points(s: FloatArray, outcomes: FloatArray, weights: FloatArray) -> tuple[Fl
     """Distinct scores, ascending, with the weight and the positive weight on each."""
     order = np.argsort(s)
     s, o, w = s[order], outcomes[order], weights[order]
-    start = np.flatnonzero(np.concatenate([[True], s[1:] != s[:-1]]))
+    start = run_starts(s)
     return s[start], np.add.reduceat(w, start), np.add.reduceat(w * o, start)
 
 
@@ -310,14 +311,12 @@ def cells(weights: FloatArray, most: int) -> IntArray:
         return np.arange(len(weights))
     middle = np.cumsum(weights) - weights / 2
     cell = np.floor(middle / float(weights.sum()) * most)
-    return np.flatnonzero(np.concatenate([[True], cell[1:] != cell[:-1]]))
+    return run_starts(cell)
 
 
-def _cells_of(s: FloatArray, weight: FloatArray, positive: FloatArray, rows: FloatArray) -> FloatArray:
+def _cells_of(s: FloatArray, weight: FloatArray, positive: FloatArray, scale: float) -> FloatArray:
     """Cells of neighbouring points, (c, 4), with weights that count effective rows."""
     start = cells(weight, _CELLS)
-    total = float(rows.sum())
-    scale = 1.0 if (rows == np.round(rows)).all() else 1 / float((rows / total) @ (rows / total)) / total
     last = np.append(start[1:], len(s)) - 1
     sums = [scale * np.add.reduceat(column, start) for column in (weight, positive)]
     return np.column_stack([s[start], s[last], *sums])

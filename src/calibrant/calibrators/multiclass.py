@@ -16,12 +16,12 @@ from .base import (
     BinaryCalibrator,
     Calibrator,
     FittedWithScores,
+    average,
     check_calibrator,
     check_not_negative,
     checked_by,
     fitted_to,
     parameter,
-    rule_of,
 )
 from .inputs import CalibrationSample, Scores
 from .logistic import PlattScaling
@@ -126,12 +126,7 @@ class OneVsRest(Calibrator):
         return np.asarray(z[:, c] - top - np.log(np.exp(others - top[:, None]).sum(axis=1)))
 
     def _probabilities(self, scores: Scores) -> FloatArray:
-        k = len(self.classes_)
-        if k == 2 and not self.shared:
-            return np.asarray(self.calibrators_[0]._probabilities_of(self._of_class(scores, 1)))
-        maps = self.calibrators_ * (k // len(self.calibrators_))
-        each = [one._probabilities_of(self._of_class(scores, c))[:, 1] for c, one in enumerate(maps)]
-        return self._together(np.column_stack(each), scores)
+        return self._merged([(self, scores, {})], np.ones(1))
 
     @property
     def _merges(self) -> bool:
@@ -146,11 +141,10 @@ class OneVsRest(Calibrator):
         alone = k == 2 and not first.shared
         columns = []
         for c in [1] if alone else range(k):
-            each = [one.calibrators_[c % len(one.calibrators_)] for one, _, _ in members]
-            parts: FittedWithScores = [
-                (inner, one._of_class(s, c), {}) for inner, (one, s, _) in zip(each, members, strict=True)
+            each: FittedWithScores = [
+                (one.calibrators_[c % len(one.calibrators_)], one._of_class(s, c), {}) for one, s, _ in members
             ]
-            columns.append(rule_of(each)._merged(parts, weights)[:, 1])
+            columns.append(average(each, weights)[:, 1])
         if alone:
             return np.column_stack([1 - columns[0], columns[0]])
         return np.asarray(first._together(np.column_stack(columns), scores))

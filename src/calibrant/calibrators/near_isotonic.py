@@ -11,6 +11,7 @@ import numpy as np
 
 from ..data.checks import check_number
 from ..data.types import FloatArray, IntArray
+from ..data.weights import run_starts
 from .base import parameter
 from .inputs import CalibrationSample
 from .monotone import Knots, points
@@ -154,7 +155,7 @@ class PenaltyPath:
     def of(cls, weights: FloatArray, positives: FloatArray) -> PenaltyPath:
         """By a heap of the penalties at which neighbours meet."""
         share = positives / weights
-        start = np.flatnonzero(np.concatenate([[True], share[1:] != share[:-1]]))
+        start = run_starts(share)
         first = np.cumsum(np.concatenate([[False], share[1:] != share[:-1]]))
         w, y = (np.add.reduceat(v, start).tolist() for v in (weights, positives))
         m = len(w)

@@ -41,11 +41,8 @@ def prior_rows(shrinkage: float | str, sample: CalibrationSample) -> float:
 
 
 def effective_rows(shrinkage: float | str, sample: CalibrationSample) -> float:
-    """The prior's rows and the sample's: of relative weights their effective number (Kish), of whole ones their sum."""
-    w = sample.weights
-    part = w / w.sum()
-    own = float(w.sum()) if (w == np.round(w)).all() else 1 / float(part @ part)
-    return own + prior_rows(shrinkage, sample)
+    """The prior's rows and the sample's."""
+    return sample.effective_rows + prior_rows(shrinkage, sample)
 
 
 def share_of(shrinkage: float | str, sample: CalibrationSample) -> float:

@@ -90,7 +90,7 @@ def from_dict(data: Any) -> Calibrator:
     for name, value in fitted.items():
         setattr(out, name, _CODER.decode(value, name))
     try:
-        out._judge_fitted()
+        out._check_state()
     except ValueError as error:
         raise ValueError(f"the saved {kind.__name__} is damaged: {error}") from error
     _try(out)
