@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from ..data.checks import check_choice
@@ -126,6 +126,14 @@ class HeldOutEvidence:
         losses = {score: losses_of(p, sample.codes, score) for score in SCORES}
         return cls(losses, np.asarray(p.argmax(axis=1) == sample.codes, dtype=np.float64), error)
 
+    @property
+    def calibration(self) -> tuple[float, float]:
+        """The calibration error, and its standard error by its interval."""
+        if self.error is None:
+            raise RuntimeError("calibration errors were not asked for")
+        interval = self.error.interval
+        return self.error.value, (interval.high - interval.low) / (2 * float(ndtri(0.5 + self.error.level / 2)))
+
 
 def error_of(p: FloatArray, sample: CalibrationSample, notion: str | Notion = "auto", level: float = 0.95) -> Estimate:
     """Calibration error by the default estimator; draws are fixed, as in a report: the same rows, the same interval."""
@@ -155,8 +163,7 @@ def chosen_of(
     same rule.
     """
     weights = sample.weights / sample.total
-    scored = _errors if goal == "calibration" else _scores
-    table = scored(found, weights, goal)
+    table = _table(found, weights, goal)
     able = [row for row in table if goal != "calibration" or not _harms(found, row["name"], identity, weights)]
     least = min(able, key=lambda row: row["loss"])
     if goal == "calibration":
@@ -170,26 +177,19 @@ def chosen_of(
     return least["name"] if rule == "best" else within[0], shown
 
 
-def _scores(found: Mapping[str, HeldOutEvidence], weights: FloatArray, goal: str) -> list[dict[str, Any]]:
-    mean = {name: float(weights @ one.losses[goal]) for name, one in found.items()}
-    best = min(mean, key=lambda name: mean[name])
-    table: list[dict[str, Any]] = []
-    for name, one in found.items():
-        difference, se = paired(one.losses[goal], found[best].losses[goal], weights)
-        table.append({"name": name, "loss": mean[name], "difference": difference, "se": se})
-    return table
+def _table(found: Mapping[str, HeldOutEvidence], weights: FloatArray, goal: str) -> list[dict[str, Any]]:
+    """A row for each candidate: its loss, its difference to the least, and the standard error of that.
 
-
-def _errors(found: Mapping[str, HeldOutEvidence], weights: FloatArray, goal: str) -> list[dict[str, Any]]:
-    """Rows of the same labels err alike, so one standard error, the candidate's own, is about that of a difference."""
-    table: list[dict[str, Any]] = []
-    for name, one in found.items():
-        if one.error is None:
-            raise RuntimeError("calibration errors were not asked for")
-        interval = one.error.interval
-        se = (interval.high - interval.low) / (2 * float(norm.isf((1 - one.error.level) / 2)))
-        table.append({"name": name, "loss": one.error.value, "difference": 0.0, "se": se})
-    return table
+    Of calibration errors differences are left open, and the standard error is the candidate's own: rows of the same
+    labels err alike, so that it is about that of a difference.
+    """
+    if goal == "calibration":
+        each = {name: (one.calibration[0], 0.0, one.calibration[1]) for name, one in found.items()}
+    else:
+        mean = {name: float(weights @ one.losses[goal]) for name, one in found.items()}
+        best = found[min(mean, key=lambda name: mean[name])].losses[goal]
+        each = {name: (mean[name], *paired(one.losses[goal], best, weights)) for name, one in found.items()}
+    return [{"name": name, "loss": loss, "difference": gap, "se": se} for name, (loss, gap, se) in each.items()]
 
 
 def _harms(found: Mapping[str, HeldOutEvidence], name: str, identity: str | None, weights: FloatArray) -> bool:

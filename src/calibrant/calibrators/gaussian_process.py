@@ -154,9 +154,9 @@ class GaussianProcessCalibrator(BinaryCalibrator):
         self.coef_, self.node_coef_ = np.split(mixed @ coefficients, [2])
         precision = np.eye(len(mixed))
         precision[: len(x), : len(x)] = best.precision
-        kept = np.eye(len(mixed))
-        kept[:2, :2] = 0  # of the kernel's variance, what the nodes hold is in the posterior, and the rest is as it was
-        self.covariance_ = mixed @ (np.linalg.inv(precision) - kept) @ mixed.T
+        held = np.eye(len(mixed))
+        held[:2, :2] = 0  # of the kernel's variance, what the nodes hold is in the posterior, and the rest is as it was
+        self.covariance_ = mixed @ (np.linalg.inv(precision) - held) @ mixed.T
 
     def _map(self, scores: Scores) -> FloatArray:
         return expit(np.concatenate([z + f for z, f, _ in self._tiles(scores)]))
@@ -189,7 +189,8 @@ def _posterior_mode(columns: FloatArray, share: FloatArray, weight: FloatArray, 
     total = float(weight.sum())
     objective = sigmoid_objective(columns, share, weight, offset=z, penalty=np.eye(columns.shape[1]) / total)
     found = minimise(objective, np.zeros(columns.shape[1]))
-    precision = total * np.asarray(objective(found.x, True)[2])
+    p = expit(z + columns @ found.x)
+    precision = np.eye(columns.shape[1]) + (columns * (weight * p * (1 - p))[:, None]).T @ columns
     return Mode(-total * found.value - 0.5 * float(np.linalg.slogdet(precision)[1]), found, precision)
 
 
