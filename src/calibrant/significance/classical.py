@@ -36,7 +36,7 @@ class EffectiveRows(NamedTuple):
 
     @classmethod
     def of(cls, p: Predictions) -> EffectiveRows:
-        """Rows of predictions; of one column the second class is the one it speaks of."""
+        """Rows of predictions; one column is the second class's."""
         p = rows_with_weight(p)
         matrix, codes, w = matrix_of(p), p.codes.astype(np.intp), ones_or(p.weights, p.n_samples)
         if p.positive == 0:
