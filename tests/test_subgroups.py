@@ -17,8 +17,7 @@ from calibrant.comparison.subgroups.heterogeneity import PooledMap, SubgroupTota
 from calibrant.comparison.subgroups.membership import Subgroups, read_subgroups
 from calibrant.comparison.subgroups.statistics import gap_intervals, outcomes_pmf, subgroup_pvalues
 from calibrant.data.problem import Problem
-from calibrant.significance.cumulative_sums import range_survival
-from calibrant.significance.kuiper import kuiper_pvalue
+from calibrant.significance.cumulative_sums import kuiper_pvalue, range_survival
 from calibrant.significance.result import benjamini_hochberg, holm
 
 CHEAP = {"estimator": cal.Binned(5), "n_resamples": 199}

@@ -19,7 +19,7 @@ from scipy.special import expit, logit
 
 import calibrant as cal
 from calibrant.reporting.class_table import class_rows
-from calibrant.significance.kuiper import kuiper_pvalue
+from calibrant.significance.cumulative_sums import kuiper_pvalue
 from calibrant.significance.result import holm
 
 from .. import arguments

@@ -24,7 +24,7 @@ from ..measure.posterior import credible
 from ..measure.question import Question
 from ..notions import ClassSpecific, only_problem
 from ..scores.murphy import BinaryRows
-from ..significance.kuiper import kuiper_pvalue
+from ..significance.cumulative_sums import kuiper_pvalue
 from ..sums.edges import EDGE_UNITS
 from ..sums.grid import GRID_CELLS
 

@@ -10,16 +10,18 @@ import numpy as np
 from ..data.checks import check_random_state, check_resamples
 from ..data.problem import Problem
 from ..data.public_function import InputOptions, verb
-from ..data.types import FloatArray, IntArray, RandomState
+from ..data.types import AnyArray, FloatArray, IntArray, RandomState
 from ..data.validation import as_predictions
-from ..data.weights import of_variances, ones_or, run_starts
+from ..data.weights import of_variances, ones_or
 from ..estimators import Cumulative
 from ..notions import Notion, as_notion, only_problem
-from .null import GroupSigns
+from .null import GroupSigns, share_at_least
 from .result import TestResult
 
 #: Below this range of a Brownian motion the probability of a larger one is 1 to 12 digits.
 _SURELY = 0.5
+#: Numbers drawn at a time.
+_IN_CACHE = 1 << 16
 
 
 @verb(grouped=True)
@@ -117,14 +119,58 @@ def _signs(problem: Problem, groups: IntArray, statistic: str) -> tuple[GroupSig
     order = np.argsort(s, kind="stable")
     s, w, residual = s[order], w[order], (problem.outcomes.astype(np.float64) - problem.scores)[order]
     signs = GroupSigns.of(groups[order], residual**2, s * (1 - s), w)
-    ends, weighted = np.append(run_starts(s)[1:], s.size) - 1, w * residual
+    last, weighted, total = last_of_runs(s), w * residual, w.sum()
+    return signs, lambda sets: strays(sets[:, signs.group] * weighted, last, statistic) / total
 
-    def stray(sets: FloatArray) -> FloatArray:
-        running = np.cumsum(sets[:, signs.group] * weighted, axis=1)[:, ends]
-        high, low = np.maximum(running.max(axis=1), 0.0), np.minimum(running.min(axis=1), 0.0)
-        return np.asarray((high - low if statistic == "kuiper" else np.maximum(high, -low)) / w.sum())
 
-    return signs, stray
+def last_of_runs(scores: AnyArray) -> AnyArray:
+    """Whether each of ascending scores is the last of those equal to it: only sums over whole runs of them count."""
+    return np.append(scores[1:] != scores[:-1], True)
+
+
+def strays(residuals: FloatArray, last: AnyArray, statistic: str = "kuiper") -> FloatArray:
+    """How far running sums over the last axis stray at the ``last`` of runs; residuals are overwritten.
+
+    Kuiper's largest minus smallest, 0 at the start among them, or the largest in size (``"ks"``).
+    """
+    running = np.cumsum(residuals, axis=-1, out=residuals)
+    if not last.all():
+        running *= last
+    high, low = np.maximum(running.max(axis=-1), 0.0), np.minimum(running.min(axis=-1), 0.0)
+    return np.asarray(high - low if statistic == "kuiper" else np.maximum(high, -low))
+
+
+def kuiper_pvalue(
+    scores: FloatArray,
+    outcomes: AnyArray,
+    weights: FloatArray,
+    n_draws: int,
+    rng: np.random.Generator,
+    *,
+    repeats: bool = False,
+) -> float:
+    r"""``P(sup C - inf C ≥ observed)`` under calibration, C the running sum of ``w (o - s)`` in the order of scores.
+
+    Outcomes are drawn for every row, ``n_draws`` times, the p-value ``(1 + #{draws ≥ observed}) / (1 + n_draws)``;
+    with ``n_draws = 0`` it is that of a Brownian motion, for many rows. ``repeats``: weights count rows with outcomes
+    of their own, whose variances add up. NaN where all scores are 0 or 1 and nothing else happened.
+    """
+    order = np.argsort(scores, kind="stable")
+    s, o, w = scores[order], np.asarray(outcomes, dtype=np.float64)[order], weights[order]
+    last = last_of_runs(s)
+    observed = float(strays(w * (o - s), last))
+    spread = float(np.sqrt(of_variances(w, integral=repeats) @ (s * (1 - s))))
+    if not spread > 0:
+        return 0.0 if observed > 0 else float("nan")
+    if n_draws == 0:
+        return range_survival(observed / spread)
+    trials, unit = (w.astype(np.int64), 1.0) if repeats else (np.ones(w.size, dtype=np.int64), w)
+    together, draws = max(1, _IN_CACHE // s.size), []
+    for first in range(0, n_draws, together):
+        shape = (min(together, n_draws - first), s.size)
+        drawn = rng.binomial(trials, s, size=shape) if (trials > 1).any() else rng.random(shape) < s
+        draws.append(strays((drawn - trials * s) * unit, last))
+    return share_at_least(np.concatenate(draws), observed)
 
 
 def sup_survival(x: float) -> float:

@@ -7,8 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ...data.types import AnyArray, FloatArray, IntArray
-from ...significance.cumulative_sums import range_survival
-from ...significance.kuiper import ranges
+from ...significance.cumulative_sums import range_survival, strays
 from ...sums.logistic_fit import expit
 from .cells import CellTable, SubgroupCells, binomials
 
@@ -245,7 +244,7 @@ def _drawn_pvalues(
 def _statistic(residual: FloatArray, last: AnyArray, test: str) -> FloatArray:
     """Of residuals (r, R, m): their range as a running sum, or the size of their sum."""
     if test == "kuiper":
-        return ranges(residual, last)
+        return strays(residual, last)
     return np.asarray(np.abs(residual.sum(axis=-1)))
 
 
