@@ -148,12 +148,11 @@ def confidence_direction(
         raise TypeError(f"notion {chosen.name!r} is of vectors, which have no direction")
     means, errors = (np.array(v) for v in zip(*(_parts(used, problem) for problem in reduction), strict=True))  # (R, 3)
     share = np.where(np.isnan(means[:, 2]), 0.0, np.array(reduction.shares))
-    share = share / share.sum() if share.sum() > 0 else np.full(len(share), np.nan)
-    values = np.where(share > 0, share * means.T, 0.0).sum(axis=1) if np.isfinite(share).all() else np.full(3, np.nan)
-    spread = np.where(share > 0, share * errors.T, 0.0)
-    se = spread.sum(axis=1) if reduction.dependent else np.sqrt((spread**2).sum(axis=1))
-    if not np.isfinite(values).all():
-        se = np.full(3, np.nan)
+    known, values, se = share > 0, np.full(3, np.nan), np.full(3, np.nan)
+    if known.any():
+        share = share[known] / share.sum()
+        values, spread = share @ means[known], share[:, None] * errors[known]
+        se = spread.sum(axis=0) if reduction.dependent else np.sqrt((spread**2).sum(axis=0))
     over, under = float(values[0]), float(values[1])
     found = {"over": over, "under": under, "error": over + under}
     each = [dict(zip(_PARTS, map(float, row), strict=True)) for row in means]

@@ -140,7 +140,7 @@ def evalue_test(
     if n_bets < 2:
         raise ValueError("algorithm 'split' needs at least 2 rows; got 1")
     found = [split_log_ratios(one.scores, one.outcomes != 0, n_splits, fraction, rng, one.weights) for one in problems]
-    log_e = float(log_mean_exp(np.concatenate(found)[:, None])[0])
+    log_e = log_mean_exp(np.concatenate(found)[:, None])[0]
     return _result(log_e, log_e, chosen, f"e-value of isotonic regression, {n_splits} splits", n_rows, n_bets)
 
 
@@ -186,9 +186,9 @@ class SequentialBets:
 
 def log_mean_exp(values: FloatArray) -> FloatArray:
     """Logarithm of the mean of exponentials over the first axis."""
-    with np.errstate(invalid="ignore"):
-        found = np.logaddexp.reduce(values, axis=0) - np.log(len(values))
-    return np.asarray(found)
+    from scipy.special import logsumexp
+
+    return np.asarray(logsumexp(values, axis=0) - np.log(len(values)))
 
 
 def exp_of(value: float) -> float:

@@ -121,13 +121,19 @@ def kernel_test(
     null: Null
     if p.groups is None:
         null, groups = DrawnLabels(p), None
-        sets = np.concatenate([codes[None], *null.sets(n_resamples, rng)])
-        outcomes = lambda r: happened(sets[r])  # noqa: E731
+        labels = np.concatenate([codes[None], *null.sets(n_resamples, rng)])
+
+        def outcomes(r: int) -> FloatArray:
+            return happened(labels[r])
+
     else:
         null = GroupSigns.of_targets(p, targets)
         groups, residual = null.group, happened(codes) - scores
-        signs = np.concatenate([null.observed, *null.sets(n_resamples, rng)])[:, groups]
-        outcomes = lambda r: scores + signs[r][:, None] * residual  # noqa: E731
+        signs = np.concatenate([null.observed, *null.sets(n_resamples, rng)])
+
+        def outcomes(r: int) -> FloatArray:
+            return np.asarray(scores + signs[r, groups][:, None] * residual)
+
     found = reader._resampled(problem, outcomes, n_resamples + 1, groups)
     skce = float(found[0])
     return TestResult(

@@ -62,24 +62,17 @@ class LogitSums:
         """Logits as numbers from -1 to 1."""
         return np.asarray((np.asarray(z) - self.centre) / self.half)
 
-    def raw(self, z: FloatArray) -> FloatArray:
-        """Chebyshev polynomials at logits, (m, degree + 1)."""
-        return np.asarray(np.polynomial.chebyshev.chebvander(self.within(z), self.positive.size - 1))
-
     @cached_property
     def _root(self) -> FloatArray:
-        """R of ``raw = Q R`` with Q orthogonal over the weights: mean squares of Q are 1."""
-        weighted = self.raw(self.nodes) * np.sqrt(self.mass / self.mass.sum())[:, None]
-        return np.asarray(np.linalg.qr(weighted, mode="r"))
-
-    def orthonormal(self, d: int) -> FloatArray:
-        """What makes orthonormal columns of the first d Chebyshev polynomials, (d, d)."""
-        return np.asarray(np.linalg.inv(self._root[:d, :d]))
+        """R of the Chebyshev polynomials at the nodes, ``Q R`` with Q orthonormal over the weights."""
+        raw = np.polynomial.chebyshev.chebvander(self.within(self.nodes), self.positive.size - 1)
+        return np.asarray(np.linalg.qr(raw * np.sqrt(self.mass / self.mass.sum())[:, None], mode="r"))
 
     def columns(self, z: FloatArray, degree: int) -> FloatArray:
         """Polynomials up to a degree, orthonormal over the sample, at logits, (m, degree + 1)."""
         d = degree + 1
-        return np.asarray(np.linalg.solve(self._root[:d, :d].T, self.raw(z)[:, :d].T).T)
+        raw = np.polynomial.chebyshev.chebvander(self.within(z), degree)
+        return np.asarray(np.linalg.solve(self._root[:d, :d].T, raw.T).T)
 
     @cached_property
     def most(self) -> int:

@@ -58,8 +58,7 @@ class PooledMap(NamedTuple):
         """Columns (n, d) of the curve at scores, and its chances."""
         if self.sums is None:
             return np.ones((scores.size, 1)), np.full(scores.size, self.theta[0])
-        raw = np.polynomial.chebyshev.chebvander(self.sums.within(logits_of(scores, _CLIP)), self.theta.size - 1)
-        columns = raw @ self.sums.orthonormal(self.theta.size)
+        columns = self.sums.columns(logits_of(scores, _CLIP), self.theta.size - 1)
         return columns, np.asarray(expit(columns @ self.theta))
 
 
