@@ -10,14 +10,14 @@ import calibrant as cal
 from calibrant import calibrators as c
 from calibrant.calibrators.choosing import Choosing
 from calibrant.calibrators.crossval import HeldOutEvidence, _harms, folds_of
-from calibrant.comparison.subgroups.rows import ProblemRows
-from calibrant.comparison.subgroups.statistics import subgroup_pvalue
+from calibrant.comparison.subgroups.build import SubgroupsOfRows
+from calibrant.comparison.subgroups.membership import Subgroups
+from calibrant.comparison.subgroups.statistics import subgroup_pvalues
 from calibrant.data.problem import Problem
 from calibrant.estimators import Binned
 from calibrant.estimators.base import ErrorDraws
 from calibrant.measure.posterior import _of_worst, credible
 from calibrant.measure.question import Question
-from calibrant.significance.null import GroupSigns
 from calibrant.sums import GridMoments
 
 RNG = np.random.default_rng(0)
@@ -26,28 +26,29 @@ RNG = np.random.default_rng(0)
 # Subgroups
 
 
+def pvalue(problem, groups, test, n_resamples, seed, smallest=1.0):
+    """That of one subgroup of all rows."""
+    whole = Subgroups("all", np.zeros(problem.n_samples, dtype=np.intp), ("all",))
+    cells = SubgroupsOfRows.of(problem, whole, groups).cells
+    (found,) = subgroup_pvalues(cells, test, n_resamples, np.random.default_rng(seed), smallest)
+    return float(found)
+
+
 @pytest.mark.parametrize("test", ["kuiper", "in-the-large"])
 @pytest.mark.parametrize(("smallest", "draws"), [(1.0, 199), (0.001, 20_000)])
 def test_what_no_draw_reaches_has_one_over_the_draws(test, smallest, draws):
     """Residuals of one sign in twenty groups: of 2²⁰ signs two reach them, and no p-value is 0."""
     group = np.repeat(np.arange(20), 5)
-    rows = ProblemRows.of(Problem(np.linspace(0.2, 0.4, 100), np.ones(100)), group)
-    found = subgroup_pvalue(rows, test, 199, np.random.default_rng(1), smallest)
+    found = pvalue(Problem(np.linspace(0.2, 0.4, 100), np.ones(100)), group, test, 199, 1, smallest)
     assert found == pytest.approx(1 / (1 + draws), rel=0.15 if draws > 199 else 1e-12)
 
 
 def test_p_values_of_groups_count_the_observed_sample():
-    """(1 + k) / (1 + n), k the draws that reach it."""
-    group, p = np.repeat(np.arange(6), 4), np.linspace(0.1, 0.9, 24)
-    y = (p + 0.3 * np.sin(np.arange(24)) > 0.55).astype(float)
-    rows = ProblemRows.of(Problem(p, y), group)
-    flips = GroupSigns.of(group, (y - p) ** 2, p * (1 - p), np.ones(24))
-    total = np.bincount(group, y - p)
-    (signs,) = flips.sets(99, np.random.default_rng(3), 24)
-    reached = int((np.abs(signs @ total) >= abs(total.sum()) * (1 - 1e-9)).sum())
-    assert 0 < reached < 99
-    found = subgroup_pvalue(rows, "in-the-large", 99, np.random.default_rng(3))
-    assert found == pytest.approx((1 + reached) / 100, rel=1e-12)
+    """(1 + k) / (1 + n), k the draws that reach it: of eight groups of one sign 2 in 2⁸ signs do."""
+    found = pvalue(Problem(np.full(24, 0.5), np.ones(24)), np.repeat(np.arange(8), 3), "in-the-large", 999, 3)
+    reached = found * 1000 - 1
+    assert reached == pytest.approx(round(reached), abs=1e-9)
+    assert 1 <= round(reached) < 20
 
 
 def test_the_normal_test_of_a_gap_has_the_variance_of_weighted_sums():
@@ -56,8 +57,9 @@ def test_the_normal_test_of_a_gap_has_the_variance_of_weighted_sums():
     y = (rng.random(3000) < p).astype(float)
     z = w @ (y - p) / np.sqrt(w**2 @ (p * (1 - p)))
     for scale in (1.0, 7.3):
-        rows = ProblemRows.of(Problem(p, y, scale * w, integral=False))
-        assert subgroup_pvalue(rows, "in-the-large", 99, rng) == pytest.approx(2 * norm.sf(abs(z)), rel=1e-9)
+        found = pvalue(Problem(p, y, scale * w, integral=False), None, "in-the-large", 99, 5)
+        # Rows of a cell 1/4096 wide count as of its mean score.
+        assert found == pytest.approx(2 * norm.sf(abs(z)), rel=1e-5)
 
 
 # Credible intervals
