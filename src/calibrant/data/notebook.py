@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from html import escape
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -17,37 +19,17 @@ _SEEN, _MOST = 12, 500
 _DRAWN = "drawn"
 #: Columns of p-values, which have three decimals.
 _PVALUES = ("pvalue", "adjusted")
-#: Rules hold inside the fragment alone; colours are those around it, so that light and dark need no rules of their own.
-_STYLE = """<style>
-.calibrant-shown { max-width: 100%; overflow-x: auto; line-height: 1.45;
-& table { border-collapse: collapse; margin: 6px 0; font-size: 13px; font-variant-numeric: tabular-nums; }
-& th, & td { text-align: right; padding: 3px 9px; background: none; color: inherit;
-  border-bottom: 1px solid color-mix(in srgb, currentColor 18%, transparent); }
-& th:first-child, & td:first-child { text-align: left; }
-& th { font-weight: 600; opacity: .75; }
-& td:first-child { border-left: 3px solid transparent; }
-& tr.on td:first-child { border-left-color: #d0611d; }
-& td:not(:first-child) { white-space: nowrap; }
-& td svg { display: inline-block; vertical-align: middle; }
-& h4 { margin: 10px 0 2px; }
-& p { margin: 4px 0; }
-& .note { font-size: 12px; opacity: .75; }
-& pre { white-space: pre; overflow-x: auto; font: 12px monospace; background: none; color: inherit; margin: 4px 0; }
-& summary { cursor: pointer; opacity: .75; }
-& svg { max-width: 320px; height: auto; display: block; font: 12px system-ui, sans-serif; }
-& .axis { stroke: currentColor; stroke-opacity: .5; fill: none; }
-& .diagonal { stroke: currentColor; stroke-opacity: .55; stroke-dasharray: 5 4; }
-& .curve { stroke: #3b82c4; stroke-width: 2.2; fill: none; }
-& .band { fill: #3b82c4; fill-opacity: .22; stroke: none; }
-& .bar { stroke: #d0611d; stroke-width: 1.3; }
-& .dot { fill: #d0611d; fill-opacity: .85; }
-& text { fill: currentColor; }
-}</style>"""
 
 
 def fragment(*parts: str) -> str:
     """Parts of HTML as one that leaves the rest of a page as it is."""
-    return f'{_STYLE}<div class="calibrant-shown">{"".join(parts)}</div>'
+    return f'<style>\n{_rules()}</style><div class="calibrant-shown">{"".join(parts)}</div>'
+
+
+@cache
+def _rules() -> str:
+    """They hold inside the fragment alone; colours are those around it, so that light and dark need no own rules."""
+    return (files("calibrant.data") / "notebook.css").read_text(encoding="utf-8")
 
 
 def preformatted(text: str) -> str:

@@ -21,6 +21,9 @@ from ..measure.question import Question, resolve_estimator
 from ..measure.reliability import curve_estimator, is_isotonic
 from ..measure.result import Estimate, ReliabilityCurve
 from ..notions import Notion, as_notion
+from ..reporting.html import axes_of, page_of, still_of, view_of
+from ..reporting.report import known_interval
+from ..reporting.report_curves import Curves
 from .scale import PAPERS, SCALES
 
 #: Panels a figure has at most.
@@ -259,3 +262,35 @@ def rest_in_words(estimate: Estimate, shown: Sequence[Label]) -> str:
         return f"{start} The ECE of the other one is {known[0]:.{digits}f}."
     low, middle, high = (f"{v:.{digits}f}" for v in (known.min(), np.median(known), known.max()))
     return f"{start} The ECE of the other {len(rest)} lies between {low} and {high} (median {middle})."
+
+
+def page_of_diagrams(diagrams: Sequence[Diagram], estimate: Estimate | None, name: str | None) -> str:
+    """HTML of panels, a view each; rules and script hold inside of it alone. ImportError where jinja2 is missing."""
+    text = ""
+    if estimate is not None:
+        value, low, high = known_interval(estimate)
+        interval = "" if np.isnan(estimate.interval.low) else f" ({low} to {high})"
+        text = f"Calibration error {value}{interval}, {100 * estimate.level:g} % interval"
+    views = []
+    for d in diagrams:
+        error = "" if d.estimate is None else f" (ECE {known_interval(d.estimate)[0]})"
+        panel = "Confidence (all classes)" if d.label is None else f"Class {d.label}"
+        views.append(view_of(f"{panel}{error}", _curves_of(d), *axes_of(d.notion, d.label)))
+    title = "Reliability diagram" if name is None else name
+    level = np.nan if diagrams[0].level is None else diagrams[0].level
+    figure = still_of(_curves_of(diagrams[0]))
+    owner = "ReliabilityDisplay"
+    return page_of("diagram.html", {"title": title, "text": text}, level, [{"views": views}], owner, figure=figure)
+
+
+def _curves_of(d: Diagram) -> Curves:
+    """Curve and bins under the name of their band; without bins the numbers of rows alone, without frequencies."""
+    band = d.curve.band or "confidence"
+    bins = d.bins
+    if bins is None:
+        edges = np.asarray(d.histogram.edges)
+        unknown = np.full(d.histogram.count.size, np.nan)
+        middle = (edges[1:] + edges[:-1]) / 2
+        bins = replace(d.histogram, scores=middle, observed=unknown, lower=unknown, upper=unknown)
+    curve = {band: d.curve}
+    return Curves({}, {band: bins}, curve) if d.curve.isotonic else Curves(curve, {band: bins})

@@ -17,7 +17,7 @@ from ..measure.result import Estimate
 from ..notions import ClassSpecific, Notion
 from .axes import claim, classes_on, given_axes, is_own, match, new_axes, place_of
 from .base import Display
-from .diagram import Diagram, diagrams_at_hand, diagrams_of, rest_in_words
+from .diagram import Diagram, diagrams_at_hand, diagrams_of, page_of_diagrams, rest_in_words
 from .figure import arrange_grid, arrange_single
 from .panels import draw_panel
 from .scale import check_scale
@@ -249,9 +249,7 @@ class ReliabilityDisplay(Display):
         -------
         str
         """
-        from ..reporting.interactive import render_diagram
-
-        return write_page(render_diagram(self.diagrams, self.estimate, self.name), path)
+        return write_page(page_of_diagrams(self.diagrams, self.estimate, self.name), path)
 
     @verb()
     def plot(
