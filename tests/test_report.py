@@ -223,7 +223,7 @@ def test_verdict_of_the_docs(digits_report):
 
     page = Path(__file__).parent.parent / "docs" / "report.md"
     quoted = " ".join(line[2:] for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("> "))
-    assert quoted == replace(digits_report, asked=Audience.COMMAND).verdict
+    assert quoted == replace(digits_report, audience=Audience.COMMAND).verdict
 
 
 @pytest.mark.slow

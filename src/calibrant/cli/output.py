@@ -98,7 +98,7 @@ class PrintOptions:
 
 def of_command(result: R) -> R:
     """A report or a comparison whose advice names what can be typed here."""
-    return cast(R, replace(cast(Any, result), asked=Audience.COMMAND))
+    return cast(R, replace(cast(Any, result), audience=Audience.COMMAND))
 
 
 def warn(text: str) -> None:

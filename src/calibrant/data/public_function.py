@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypedDict, TypeVar, cast
 from .libraries import library_of
 from .predictions import Predictions
 from .progress import working
-from .result import Tabular, came_in
+from .result import Tabular, with_library
 from .validation import as_predictions
 
 P = ParamSpec("P")
@@ -74,11 +74,11 @@ def verb(*, grouped: bool = False, sums: bool | tuple[str, ...] = False) -> Call
                     if not sums:
                         raise TypeError(f"{title}() needs the rows, of which an Accumulator keeps sums only")
                     given = _beside_sums(title, dict(zip(names, args, strict=False)) | dict(kwargs), of_sums)
-                    return cast(R, came_in(first._library, cast(Any, function)(first, **given)))
+                    return cast(R, with_library(first._library, cast(Any, function)(first, **given)))
                 found = function(*args, **kwargs)
             if not isinstance(found, (Tabular, dict)):  # a number has no table
                 return found
-            return came_in(_library([kwargs.get("y_prob")], args[1:2], kwargs.values(), args), found)
+            return with_library(_library([kwargs.get("y_prob")], args[1:2], kwargs.values(), args), found)
 
         # inspect reads it from any function; the type of functions does not list it.
         called.__signature__ = signature.replace(parameters=every)  # type: ignore[attr-defined]

@@ -65,7 +65,7 @@ class Result(Printable):
 class Tabular:
     """What has rows, and gives them as a data frame."""
 
-    #: Of the frames that the rows came in; set by :func:`came_in`, no part of the value.
+    #: Of the frames that the rows came in; set by :func:`with_library`, no part of the value.
     _library: str | None = None
 
     @abstractmethod
@@ -85,7 +85,7 @@ class Tabular:
         return to_frame(columns, backend or self._library, f"{type(self).__name__}.to_frame()")
 
 
-def came_in(library: str | None, found: Found) -> Found:
+def with_library(library: str | None, found: Found) -> Found:
     """What was found, whose table is by default of the library that its rows came in.
 
     That is no field: the same numbers are the same value, whatever they came in.

@@ -11,7 +11,7 @@ import numpy as np
 from ..data.checks import check_int, check_level, check_random_state, check_resamples
 from ..data.libraries import library_of
 from ..data.progress import counted, working
-from ..data.result import Table, came_in
+from ..data.result import Table, with_library
 from ..data.types import AnyArray, FloatArray, Interval, Label, RandomState
 from ..estimators import CellEstimator
 from .clinical import ENDLESS, MEASURES, CalibrationMeasures, calibration_measures
@@ -213,7 +213,7 @@ def optimism_corrected(
         label=positive.item() if isinstance(positive, np.generic) else positive,
         warnings=tuple(warnings if lost else warnings[1:]),
     )
-    return came_in(library_of(X, y), found)
+    return with_library(library_of(X, y), found)
 
 
 @dataclass(frozen=True, eq=False)

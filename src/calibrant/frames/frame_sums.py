@@ -13,7 +13,7 @@ from ..comparison.subgroups.membership import Subgroups, read_subgroups
 from ..data.checks import check_choice
 from ..data.libraries import library_of
 from ..data.progress import working
-from ..data.result import came_in
+from ..data.result import with_library
 from ..estimators import Binned, CellEstimator, EmpiricalBayes
 from ..measure.streaming import Accumulator
 from ..measure.sums_by_class import FINE_CELLS
@@ -139,7 +139,7 @@ def from_frame(
     if groups is not None:
         hang_together(sums, everything)
         sums.dropped += lost
-    return came_in(library, sums)
+    return with_library(library, sums)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from ..comparison.subgroups.membership import Subgroups
 from ..comparison.subgroups.result import SubgroupReport
 from ..data.checks import check_random_state
 from ..data.problem import Problem
-from ..data.result import Printable, came_in
+from ..data.result import Printable, with_library
 from ..data.types import FloatArray, RandomState
 from ..estimators import CellEstimator, EmpiricalBayes
 from ..estimators.names import as_estimator
@@ -44,7 +44,7 @@ class SubgroupSums(Printable, Mapping[Any, Accumulator]):
 
     def __getitem__(self, value: Any) -> Accumulator:
         column, place = self._places[value]
-        return came_in(self._library, column.accumulator(place))
+        return with_library(self._library, column.accumulator(place))
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._places)
@@ -108,7 +108,9 @@ class SubgroupSums(Printable, Mapping[Any, Accumulator]):
         if notion.per_class or any(column.cells.n_subgroups and column.kept is None for column in self._columns):
             raise ValueError(f"notion {notion.name!r} has several problems: take one class with ClassSpecific(label)")
         rng = check_random_state(random_state)
-        return came_in(self._library, assess(self._columns, reader, (notion.name, label, self.n_samples), options, rng))
+        return with_library(
+            self._library, assess(self._columns, reader, (notion.name, label, self.n_samples), options, rng)
+        )
 
 
 #: Sums by a name of some subgroups with weight side by side; None where they were not kept.

@@ -91,7 +91,7 @@ def _trade(c: CalibratorComparison, row: ComparedCalibrator) -> str:
     one = min(better, key=lambda other: other.error.value)
     noise = " (within its noise)" if abs(one.cost) <= _NOISE * one.cost_se else ""
     price = f"for {'+' if one.cost >= 0 else '−'}{_with_error(one.cost, one.cost_se)} {_score(c)}{noise}"
-    how = "" if c.goal == "calibration" else f": the goal calibration ({c.asked.option('goal')}) weighs that"
+    how = "" if c.goal == "calibration" else f": the goal calibration ({c.audience.option('goal')}) weighs that"
     return f"{one.name} reaches {_with_interval(one.error)} {price}{how}."
 
 
@@ -204,7 +204,7 @@ class CalibratorComparison(Table):
         What was compared, not fitted.
     digest : str
         Tells these rows from others.
-    asked : Asked
+    audience : Audience
         From Python or by the command: what the verdict names is what can be typed there.
     """
 
@@ -222,7 +222,7 @@ class CalibratorComparison(Table):
     title: str = "Comparison of calibrators"
     candidates: Mapping[str, Calibrator] = field(default_factory=dict)
     digest: str = ""
-    asked: Audience = Audience.PYTHON
+    audience: Audience = Audience.PYTHON
 
     def calibrator(self, name: str | None = None) -> Calibrator:
         """The choice, or the candidate of a name, ready to be fitted: nothing that was compared is fitted again.
@@ -333,7 +333,7 @@ class CalibratorComparison(Table):
 
 def _page_of(comparison: CalibratorComparison) -> str:
     """HTML text of a comparison, with the diagrams of what is shown before and after."""
-    c = replace(comparison, asked=comparison.asked.for_page)
+    c = replace(comparison, audience=comparison.audience.for_page)
     after = f"after {c.shown}" + ("" if c.shown == c.chosen else " (not chosen)")
     pairs = ([] if c.before is None else [("before", c.before)]) + [(after, c.after)]
     order = [row.label for row in pairs[0][1].per_class]

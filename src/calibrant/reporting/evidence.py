@@ -209,9 +209,9 @@ class RepairGain(Result):
 
         An error e costs e² of Brier's score at least (Jensen), and 2 e² of log-loss (Pinsker).
         """
-        asked = question.informative
+        own = question.informative
         each = [ErrorDraws(values, draws.log_odds, corrected=i < 2) for i, values in enumerate(draws.functionals)]
-        found = [_read(one, asked, low, least) for one, least in zip(each, (low**2, 2 * low**2, 0.0), strict=False)]
+        found = [_read(one, own, low, least) for one, least in zip(each, (low**2, 2 * low**2, 0.0), strict=False)]
         (brier, log_loss), changed = found[:2], found[2] if threshold is not None else (None, None)
         return cls(*log_loss, *brier, threshold, *changed)
 

@@ -51,7 +51,7 @@ _DRAWN_FROM = 3.0
 
 def render(report: Report) -> str:
     """HTML text of a report; raises ImportError, naming the extra, where jinja2 is missing."""
-    shown = replace(report, asked=report.asked.for_page)
+    shown = replace(report, audience=report.audience.for_page)
     return page_of(
         "report.html", shown, report.headline.level, [{"views": views_of(report)}], "Report", **_about(shown)
     )

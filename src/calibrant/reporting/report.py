@@ -75,7 +75,7 @@ class Report(WithPage, Picture, Table):
         Groups that rows belong to; None where they were taken as independent.
     zero_probability_rows : tuple of int
         Rows (from 0) whose label had a probability of 0, which make ``log_loss`` infinite; empty of streamed rows.
-    asked : Asked
+    audience : Audience
         From Python or by the command: what :attr:`advice` names is what can be typed there.
     """
 
@@ -105,13 +105,13 @@ class Report(WithPage, Picture, Table):
     n_groups: int | None = None
     n_cells: int = 65536
     zero_probability_rows: tuple[int, ...] = ()
-    asked: Audience = Audience.PYTHON
+    audience: Audience = Audience.PYTHON
 
     @property
     def advice(self) -> str:
         """What to do next; "" where nothing can be said."""
         classes_off = any(row.significant for row in self.per_class)
-        return advice_of(self.evidence, self.headline, classes_off, self.asked)
+        return advice_of(self.evidence, self.headline, classes_off, self.audience)
 
     @property
     def verdict_parts(self) -> tuple[str, ...]:
@@ -354,7 +354,7 @@ def footnote(r: Report) -> str:
     if r.streamed:
         note += f" Rows were streamed: edges of equal-mass bins are rounded to 1/{r.n_cells}."
     if r.n_groups is None:
-        return f"{note} Rows are taken as independent: if some belong together, pass {r.asked.option('groups')}."
+        return f"{note} Rows are taken as independent: if some belong together, pass {r.audience.option('groups')}."
     return (
         f"{note} Rows of one of {r.n_groups:,} groups may depend on each other; groups are taken as independent, and a "
         "bin's rows are counted as so many independent ones."

@@ -159,7 +159,7 @@ def sentences(
     return Verdict(summary, (*told, *_decisions(found, estimate.level), *by_class))
 
 
-def advice_of(evidence: Evidence, estimate: Estimate, classes_off: bool, asked: Audience) -> str:
+def advice_of(evidence: Evidence, estimate: Estimate, classes_off: bool, audience: Audience) -> str:
     """What to do next; nothing where there was too little to judge."""
     if np.isnan(estimate.interval.high) or np.isnan(evidence.test.pvalue):
         return ""
@@ -173,8 +173,8 @@ def advice_of(evidence: Evidence, estimate: Estimate, classes_off: bool, asked: 
         return "Next: leave it as it is, or set a smaller tolerance if such errors matter to you."
     if estimate.n_samples < FEW_TO_REPAIR:
         return "Next: repair with one or two parameters (temperature or logistic scaling), fitted on other rows."
-    compare = asked.names("compare_calibrators(y_true, y_prob)", "calibrant compare")
-    fit = "it, or AutoCalibrator," if asked is Audience.PYTHON else "it"
+    compare = audience.names("compare_calibrators(y_true, y_prob)", "calibrant compare")
+    fit = "it, or AutoCalibrator," if audience is Audience.PYTHON else "it"
     return (
         f"Next: {compare} finds the calibrator that repairs it best and says what it leaves; fit {fit} on other rows "
         "than these."
