@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm, t
 
 import calibrant as cal
-from calibrant.data.dependence import design_effects, group_codes, kish
+from calibrant.data.dependence import design_effects, group_codes
 from calibrant.data.problem import Problem
 from calibrant.estimators import CellEstimator
 from calibrant.sums.bins import BinMoments
@@ -119,12 +119,6 @@ def test_repeats_of_every_row_have_their_number_as_effect(seed, m):
     found = design_effects(Problem(np.repeat(s, m), np.repeat(o, m)), np.repeat(np.arange(60), m))[0]
     # n / (n - 1) of the rows differs from that of the groups: that, and Student's law
     assert found == pytest.approx(m * few([m] * 60) * (60 / 59) / (60 * m / (60 * m - 1)), rel=1e-9)
-
-
-def test_kish():
-    assert kish(np.ones(7)) == pytest.approx(7)
-    assert kish(np.array([1000.0, 1, 1])) < 1.01
-    assert kish(np.zeros(3)) == 0
 
 
 def test_what_many_problems_count_is_what_each_does():

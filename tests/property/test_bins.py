@@ -207,7 +207,9 @@ def test_sums_of_pieces(sample, mapping, n_bins, data):
     merged = BinMoments.empty(edges, mapping)
     for rows in (slice(0, cut), slice(cut, None)):
         if len(p[rows]):
-            merged = merged.add(p[rows], o[rows], None if w is None else w[rows])
+            merged = merged + BinMoments.of(
+                problem_of((p[rows], o[rows], None if w is None else w[rows])), edges, mapping
+            )
     assert merged.n_samples == whole.n_samples == len(p)
     assert merged.integral == whole.integral
     for field in FIELDS:
@@ -215,7 +217,7 @@ def test_sums_of_pieces(sample, mapping, n_bins, data):
     total = len(p) if w is None else w.sum()
     assert whole.weight.sum() == pytest.approx(total)
     assert whole.score.sum() == pytest.approx(float(p @ (np.ones(len(p)) if w is None else w)))
-    assert whole.merge(whole).weight.sum() == pytest.approx(2 * total)
+    assert (whole + whole).weight.sum() == pytest.approx(2 * total)
 
 
 @quick
@@ -249,7 +251,7 @@ def test_grid_counts_survive_json_and_keep_the_mean(sample):
     np.testing.assert_array_equal(back.positive, grid.positive)
     p, o, w = sample
     w = np.ones(len(p)) if w is None else w
-    for g in (grid, grid.coarsen(4), grid.coarsen(64)):
+    for g in (grid, grid.on(64), grid.on(4)):
         assert g.count.sum() == pytest.approx(w.sum())
         assert g.positive.sum() == pytest.approx(w @ o)
         assert g.nodes @ g.count == pytest.approx(w @ p)

@@ -9,6 +9,7 @@ import pytest
 
 import calibrant as cal
 from calibrant import Binned, calibration_error
+from calibrant.data.problem import Problem
 from calibrant.estimators import Density
 from calibrant.sums import BinMoments, uniform_edges
 
@@ -51,7 +52,7 @@ def test_as_printed_reverses_the_shares():
     """Next to a centre, the linear mapping gives that bin nearly everything and the printed one nearly nothing."""
     scores, outcomes = np.array([0.31]), np.array([1])
     for mapping, shares in (("linear", [0, 0.95, 0.05, 0, 0]), ("linear-as-printed", [0, 0.05, 0.95, 0, 0])):
-        moments = BinMoments.empty(uniform_edges(5), mapping).add(scores, outcomes)
+        moments = BinMoments.of(Problem(scores, outcomes), uniform_edges(5), mapping)
         np.testing.assert_allclose(moments.weight, shares, atol=1e-12)
         np.testing.assert_allclose(moments.score, 0.31 * np.array(shares), atol=1e-12)
 

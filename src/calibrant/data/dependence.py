@@ -85,12 +85,6 @@ def joined_groups(before: AnyArray | None, now: AnyArray | None) -> AnyArray | N
     return np.union1d(before, now)
 
 
-def kish(mass: FloatArray) -> float:
-    """Kish's number of units of these masses: with one that holds most of all there is hardly more than one."""
-    squares = float(mass @ mass)
-    return float(mass.sum() ** 2 / squares) if squares > 0 else 0.0
-
-
 def design_effects(problems: Any, groups: IntArray, parts: tuple[float, ...] = _PARTS) -> FloatArray:
     r"""How many rows say as much as one independent row, of each of R problems side by side, (R,).
 

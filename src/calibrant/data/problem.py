@@ -406,8 +406,3 @@ class VectorProblem:
 
 
 Reduction = Problem | OneVsRestProblems | VectorProblem
-
-
-def is_vector(reduction: Any) -> bool:
-    """Whether the reduction is a vector problem."""
-    return isinstance(reduction, VectorProblem)

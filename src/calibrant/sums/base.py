@@ -114,10 +114,6 @@ class Sums:
             return NotImplemented
         return replace(self, **self._merged(other))
 
-    def merge(self, other: Self) -> Self:
-        """The same as ``+``."""
-        return self + other
-
     def _merged(self, other: Self, but: Collection[str] = ()) -> dict[str, Any]:
         """What the fields become that merge, ``but`` some; ValueError for sums of other names."""
         declared = _declarations(type(self))

@@ -54,8 +54,9 @@ class BinMoments(Sums):
     Examples
     --------
     >>> import numpy as np
+    >>> from calibrant.data.problem import Problem
     >>> from calibrant.sums import BinMoments, uniform_edges
-    >>> m = BinMoments.empty(uniform_edges(2)).add(np.array([0.2, 0.9]), np.array([0, 1]))
+    >>> m = BinMoments.of(Problem(np.array([0.2, 0.9]), np.array([0, 1])), uniform_edges(2))
     >>> (m + m).weight
     array([2., 2.])
     """
@@ -89,20 +90,6 @@ class BinMoments(Sums):
         if problem.design is not None:
             square = problem.variances(square, repeat)
         return cls(edges, mapping, weight, score, outcome, square, repeat, n, problem.counted, problem.parts)
-
-    def add(
-        self,
-        scores: FloatArray,
-        outcomes: AnyArray,
-        weights: FloatArray | None = None,
-        *,
-        eps: float | None = None,
-    ) -> BinMoments:
-        """Sums with further samples; ``scores`` in [0, 1], ``outcomes`` 0/1. Nothing is judged here."""
-        eps = float(np.finfo(scores.dtype).eps) if eps is None else eps
-        integral = weights is None or bool(np.all(weights == np.floor(weights)))
-        part = BinMoments.of(Problem(scores, outcomes, weights, integral, eps=eps), self.edges, self.mapping)
-        return part if not self.n_samples else self + part
 
     def __getitem__(self, index: Any) -> BinMoments:
         """Sums of one of many problems, or of some."""

@@ -194,10 +194,6 @@ class GridMoments(Sums):
         total = count.sum(axis=-1)
         return GridMoments(self.low, self.high, count, positive, total, total, n, True, node, self.cells, blocks)
 
-    def coarsen(self, factor: int) -> GridMoments:
-        """Counts on every ``factor``-th node, the others shared linearly (``factor`` divides G)."""
-        return self if factor == 1 else self.on(self.cells // factor)
-
     def on(self, cells: int) -> GridMoments:
         """Counts on all nodes of a coarser grid, whose nodes are nodes of this one: sharing twice is sharing once."""
         if cells == self.cells:
