@@ -8,8 +8,8 @@ from typing import Any
 
 import lazy_loader
 
+from .data import __version__ as __version__
 from .data import rooms_below
-from .data.version import __version__ as __version__
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 

@@ -168,7 +168,7 @@ class Store:
         """
         import polars as pl
 
-        from ..data.version import __version__
+        from ..data import __version__
 
         frame = self.load(keys)
         if cells is not None:

@@ -30,7 +30,7 @@ app = typer.Typer(
 @app.callback(invoke_without_command=True)
 def root(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
     if version:
-        from ..data.version import __version__
+        from ..data import __version__
 
         typer.echo(__version__)
         raise typer.Exit

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from . import __version__
 from .checks import is_whole
 from .types import AnyArray
-from .version import __version__
 
 _DTYPES = ("float64", "float32", "int64", "int32", "bool")
 _AGAIN = "if another version of calibrant saved it, make it again"

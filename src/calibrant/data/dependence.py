@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..exceptions import DependenceWarning
 from .convert import to_array
 from .types import AnyArray, FloatArray, IntArray
 from .weights import of_variances
@@ -25,6 +27,8 @@ RANK_TABLE = 1024
 _LEVEL = 0.95
 #: Rows of a cell of neighbouring scores, and rows in which a serial correlation is looked for.
 _NEAR, _LOOKED_AT = 50, 1 << 16
+#: Standard errors, and correlation, from which neighbouring rows are said to be alike.
+_ALIKE, _MUCH = 3.5, 0.05
 
 
 def read_groups(groups: Any, n: int, name: str = "groups") -> AnyArray | None:
@@ -234,3 +238,18 @@ def few_units(units: FloatArray) -> FloatArray:
 
     upper = (1 + _LEVEL) / 2
     return np.asarray((stdtrit(np.maximum(units - 1, 1.0), upper) / ndtri(upper)) ** 2)
+
+
+def warn_of_order(scores: FloatArray, outcomes: AnyArray) -> None:
+    """Warn where residuals of rows that follow each other are alike: rows of one group, taken as independent."""
+    correlation, errors = serial_correlation(scores, outcomes)
+    if errors < _ALIKE or correlation < _MUCH or np.count_nonzero(np.diff(outcomes)) <= 1:  # sorted by outcome
+        return
+    warnings.warn(
+        f"rows are taken as independent, but those that follow each other among similar scores are alike (correlation "
+        f"of residuals {correlation:.2f}, {errors:.0f} standard errors): if some belong together (repeats of a prompt, "
+        "forecasts of one event, patients of a hospital), pass groups=; else intervals are too short and p-values too "
+        "small",
+        DependenceWarning,
+        stacklevel=4,
+    )

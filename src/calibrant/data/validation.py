@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from ..exceptions import LabelWarning, ScoreWarning
 from .checks import check_bool, check_choice
 from .columns import check_one_column
 from .convert import to_array
 from .dependence import group_codes, read_groups
-from .input_warnings import check_same_order, warn_of_columns, warn_of_labels
 from .labels import encode_binary, encode_columns
 from .libraries import library_of
 from .predictions import Predictions
-from .types import AnyArray, FloatArray, IntArray
+from .types import AnyArray, FloatArray, IntArray, Label
 
 #: How far outside [0, 1] a score may lie and still count as rounding noise, by dtype of the scores.
 RANGE_TOLERANCE = {np.dtype(np.float16): 2e-3, np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-9}
@@ -25,6 +26,12 @@ SUM_TOLERANCE = {np.dtype(np.float16): 1e-2, np.dtype(np.float32): 1e-4, np.dtyp
 _TILE = 1 << 15
 #: The same for a single pass, which only wants to stop early.
 _LONG_TILE = 1 << 17
+#: Values looked at first, where most end the search.
+_FIRST_TILE = 64
+#: From so many rows on scores of 0 and 1 alone are taken for predicted labels.
+_ENOUGH = 8
+#: Standard errors by which another order of the columns must do better, on rows that did not choose it.
+_CLEARLY = 4.0
 #: The bit pattern of 1.0, by dtype of the scores.
 _ONE = {np.dtype(t): np.ones((), t).view(f"u{np.dtype(t).itemsize}") for t in (np.float32, np.float64)}
 
@@ -110,7 +117,7 @@ def as_predictions(
         raise TypeError("Predictions take the place of y_true and y_prob: pass them first, and no y_prob")
     if y_prob is None:
         raise TypeError("y_prob must be given: probabilities of the labels in y_true")
-    check_same_order(y_true=y_true, y_prob=y_prob, sample_weight=sample_weight, groups=groups)
+    _check_same_order(y_true=y_true, y_prob=y_prob, sample_weight=sample_weight, groups=groups)
     library = library_of(y_prob, y_true)
     truth, _ = to_array(y_true, "y_true")
     raw, columns = to_array(y_prob, "y_prob")
@@ -138,7 +145,7 @@ def as_predictions(
         if logs is not None and positive == 0:
             logs = logs[:, ::-1]
         if not from_logits:
-            warn_of_labels(probs)
+            _warn_of_labels(probs)
         return Predictions(probs, codes, weights, classes, positive, eps, logs, together, library)
     if pos_label is not None:
         raise ValueError(
@@ -151,9 +158,9 @@ def as_predictions(
         logs = None if logs is None else logs[:, order]
     probs = _on_simplex(probs, eps, sum_tolerance)
     if not from_logits:
-        warn_of_labels(probs)
+        _warn_of_labels(probs)
     if labels is None and columns is None:
-        warn_of_columns(probs, codes, classes, truth)
+        _warn_of_columns(probs, codes, classes, truth)
     return Predictions(probs, codes, weights, classes, None, eps, logs, together, library)
 
 
@@ -351,3 +358,71 @@ def check_weight_range(weights: FloatArray) -> None:
         raise ValueError(
             f"sample_weight must have squares within range; the largest is {weights.max():g}: rescale them"
         )
+
+
+def _check_same_order(**columns: Any) -> None:
+    """Raise ValueError where pandas columns have the same index in different orders: rows are matched by position."""
+    indexed = [(name, v.index) for name, v in columns.items() if hasattr(getattr(v, "index", None), "equals")]
+    for name, index in indexed[1:]:
+        first, other = indexed[0]
+        if len(index) != len(other) or index.equals(other):
+            continue
+        if _same_labels(index, other):
+            raise ValueError(
+                f"{first} and {name} have the same index in different orders, and rows are matched by position: pass "
+                f"{name}.loc[{first}.index] if they belong together by index, or both with .to_numpy() if by position"
+            )
+
+
+def _same_labels(one: Any, two: Any) -> bool:
+    try:
+        return bool(one.is_unique and set(one) == set(two))
+    except TypeError:  # labels that cannot be hashed
+        return False
+
+
+def _warn_of_labels(probs: FloatArray) -> None:
+    """Warn where all scores are 0 or 1, as predicted labels are."""
+    flat = probs.reshape(-1)
+    if len(probs) < _ENOUGH:
+        return
+    end, size = 0, _FIRST_TILE
+    while end < flat.size:  # ends in the first tile where scores are soft, mostly a small one
+        tile = flat[end : end + size]
+        if ((tile != 0) & (tile != 1)).any():
+            return
+        end, size = end + size, _LONG_TILE
+    warnings.warn(
+        "every score in y_prob is 0 or 1: if these are predicted labels, pass probabilities (predict_proba) instead; a "
+        "model that is always certain is calibrated only if it is always right",
+        ScoreWarning,
+        stacklevel=3,
+    )
+
+
+def _warn_of_columns(probs: FloatArray, codes: IntArray, classes: tuple[Label, ...], truth: AnyArray) -> None:
+    """Warn where columns without names, taken in the order of sorted strings, clearly fit in another order.
+
+    The other order is chosen on every second row and judged on the rest.
+    """
+    if truth.dtype.kind not in "USO" or not isinstance(classes[0], (str, bytes)) or len(probs) < _ENOUGH:
+        return
+    from scipy.optimize import linear_sum_assignment
+
+    best = probs.argmax(axis=1)
+    k = len(classes)
+    together = np.bincount(codes[::2] * k + best[::2], minlength=k * k).reshape(k, k)
+    column = linear_sum_assignment(together, maximize=True)[1]
+    own, other = best[1::2] == codes[1::2], best[1::2] == column[codes[1::2]]
+    gained, lost = int((other & ~own).sum()), int((own & ~other).sum())
+    if gained - lost <= _CLEARLY * np.sqrt(gained + lost):
+        return
+    order = [str(classes[c]) for c in np.argsort(column)]
+    shown = f"[{', '.join(map(repr, order[:6]))}{', …' if k > 6 else ''}]"
+    warnings.warn(
+        f"the columns of y_prob are taken for the sorted labels, with which the most probable one is right in "
+        f"{100 * own.mean():.0f} % of rows; with labels={shown} it would be in {100 * other.mean():.0f} %: pass labels "
+        "in column order (model.classes_) to settle it",
+        LabelWarning,
+        stacklevel=3,
+    )

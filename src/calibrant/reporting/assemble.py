@@ -10,7 +10,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from ..data.checks import check_random_state
-from ..data.input_warnings import warn_of_order
+from ..data.dependence import warn_of_order
 from ..data.predictions import Predictions
 from ..data.progress import counted
 from ..data.public_function import InputOptions, verb
