@@ -232,10 +232,9 @@ class CosineCounts(Counts):
         # Entry (k, l) of the sums is j = k + l, and of the differences j = l - k: windows of the same numbers.
         sums, differences = _windows(moment, terms, 0, 1), _windows(both, terms, 2 * terms - 2, -1)
         np.add(sums, differences, out=out[:, :terms, :terms])
-        for i in range(self.others.shape[-1]):
-            border = ((self.others[..., i] * weight)[:, None, :] @ self.columns.swapaxes(-1, -2))[:, 0]
-            out[:, terms + i, :] = border
-            out[:, :terms, terms + i] = border[:, :terms]
+        border = (self.others.swapaxes(-1, -2) * weight[:, None]) @ self.columns.swapaxes(-1, -2)
+        out[:, terms:] = border
+        out[:, :terms, terms:] = border[..., :terms].swapaxes(-1, -2)
         return out
 
 
