@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.estimators.crossfit import isotonic_map
-from calibrant.sums.folds import dealt_to_folds
+from calibrant.estimators.crossfit import dealt_to_folds, isotonic_map
 
 
 def binary(n=300, seed=0):

@@ -8,14 +8,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..data.checks import check_number, check_positive
 from ..data.types import AnyArray, FloatArray
-from ..sums import Grid, GridMoments, Smoother
+from ..sums import GridMoments, Smoother
 from ..sums.bandwidth import folded_scott
 from ..sums.grid import GRID_CELLS
-from ..sums.smoothing import peak_of, spectrum, trapezoid
+from ..sums.smoothing import peak_of, spectrum
 from .axis_counts import shared_counts
-from .base import CellEstimator, Cells
-from .leave_one_out import choose
+from .base import CellEstimator, Cells, GridEstimator
+from .density import choose, residual_power
 from .norm import mean_power
 
 #: Cells of the score axis, and kernels that are tried from the narrowest to the widest.
@@ -28,7 +29,7 @@ _WANTED = tuple(7.5 * 2.0**k for k in range(7, -1, -1))
 
 
 @dataclass(frozen=True)
-class AdaptiveKernel(CellEstimator):
+class AdaptiveKernel(GridEstimator):
     r"""Calibration error from smoothed residuals, each score with a bandwidth of its own; made for curves.
 
     .. math:: d(s) = \frac{\sum_i K_{h_i}(s - s_i)\,(o_i - s_i)}{\sum_i K_{h_i}(s - s_i)}
@@ -62,26 +63,14 @@ class AdaptiveKernel(CellEstimator):
     """
 
     _cells_are_atoms: ClassVar[bool] = True
+    _cells_on_scores: ClassVar[bool] = True
     wanted: float | str = 60.0
     widest: float = 0.1
 
     def __post_init__(self) -> None:
-        if isinstance(self.wanted, str):
-            if self.wanted != "loo":
-                raise ValueError(f"wanted must be a number > 0 or 'loo'; got {self.wanted!r}")
-        elif not self.wanted > 0:
-            raise ValueError(f"wanted must be a number > 0 or 'loo'; got {self.wanted!r}")
-        if not 0 < self.widest <= 1:
-            raise ValueError(f"widest must lie in (0, 1]; got {self.widest!r}")
-
-    def _needs(self, domain: tuple[float, float]) -> Grid:
-        """Linear-binned counts."""
-        return Grid()
-
-    @property
-    def _drawn_as(self) -> CellEstimator:
-        """Its cells lie on scores."""
-        return self
+        if self.wanted != "loo":
+            check_positive("wanted", self.wanted, instead="'loo' or ")
+        check_number("widest", self.widest, above=0, most=1)
 
     def read(self, sums: GridMoments, norm: float) -> FloatArray:
         """``errorᵖ`` of the smoothed residuals."""
@@ -131,10 +120,7 @@ class AdaptiveKernel(CellEstimator):
             if not pending.any():
                 break
         density, smooth = idct(whole, type=1, axis=-1, overwrite_x=True)
-        density = np.maximum(density, 0.0)
-        held = density > 1e-12 * density.max(axis=-1, keepdims=True)
-        gap = np.divide(smooth, density, out=np.zeros_like(smooth), where=held)
-        return mean_power(gap, np.where(held, density * trapezoid(cells), 0.0), norm)
+        return residual_power(np.maximum(density, 0.0), smooth, None, 0.0, norm)
 
     def _cells(self, sums: Any) -> Cells:
         """Cells of the score axis and how residuals are smoothed along it."""

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from ..data.checks import is_real, is_whole
 from ..data.problem import OneVsRestProblems, Problem, Reduction, VectorProblem
 from ..data.types import AnyArray, FloatArray, IntArray
 from ..sums import BinMoments as BinMoments
@@ -61,25 +62,38 @@ def supported(density: FloatArray, peak: float | FloatArray, norm: float) -> Any
 
 def check_eps(eps: Any) -> float:
     """Judge the ``eps`` argument: how near to 0 and 1 a probability may come."""
-    if isinstance(eps, bool) or not isinstance(eps, (int, float, np.number)):
+    if not is_real(eps):
         raise TypeError(f"eps must be a number in (0, 0.1]; got {eps!r}")
     if not 0 < eps <= 0.1:
         raise ValueError(f"eps must lie in (0, 0.1]; got {eps!r}")
     return float(eps)
 
 
-def check_width(bandwidth: float | str, rules: tuple[str, ...]) -> float | str:
-    """Judge a ``bandwidth`` argument: a rule's name or a positive finite number, made a float."""
-    allowed = f"bandwidth must be {', '.join(map(repr, rules))} or a positive finite number"
-    if isinstance(bandwidth, str):
-        if bandwidth not in rules:
-            raise ValueError(f"{allowed}; got {bandwidth!r}")
+def check_bandwidth(bandwidth: Any, rules: tuple[str, ...], *, function: bool = False) -> Any:
+    """Judge a ``bandwidth`` argument: a rule's name, a positive finite number (made a float), or a callable."""
+    names = ", ".join(map(repr, rules))
+    allowed = f"bandwidth must be {names} or a positive finite number"
+    if function:
+        allowed = f"bandwidth must be one of {names}, a number > 0 or a callable"
+    if (function and callable(bandwidth)) or (isinstance(bandwidth, str) and bandwidth in rules):
         return bandwidth
-    if isinstance(bandwidth, bool) or not isinstance(bandwidth, (int, float, np.number)):
+    if not isinstance(bandwidth, str) and not is_real(bandwidth):
         raise TypeError(f"{allowed}; got {bandwidth!r}")
-    if not 0 < bandwidth < float("inf"):  # Not np.isfinite, which a traced training loss could not follow.
+    # Not np.isfinite, which a traced training loss could not follow.
+    if isinstance(bandwidth, str) or not 0 < bandwidth < float("inf"):
         raise ValueError(f"{allowed}; got {bandwidth!r}")
     return float(bandwidth)
+
+
+def check_n_bins(n_bins: Any, allowed: str) -> int | str:
+    """Judge a number of bins, or a rule that finds one from the sample size; ``allowed`` says what else is."""
+    if isinstance(n_bins, str) and n_bins in ("sqrt", "cbrt"):
+        return n_bins
+    if not isinstance(n_bins, str) and not is_whole(n_bins):
+        raise TypeError(f"n_bins must be {allowed}; got {n_bins!r}")
+    if isinstance(n_bins, str) or n_bins < 1:
+        raise ValueError(f"n_bins must be {allowed}; got {n_bins!r}")
+    return int(n_bins)
 
 
 class PowerAndSE(NamedTuple):
@@ -353,12 +367,14 @@ class CellEstimator(Estimator, ABC):
 
         None for residuals smoothed adaptively over the scores of its sums.
         """
-        return None
+        return self if self._cells_on_scores else None
 
     def _shown(self, sums: Any) -> Any:
         """Sums of one problem as its curve shows them: as they are, or what this estimator makes of them."""
         return sums
 
+    #: Whether ``_cells`` lie on scores, so that they are the reliability curve.
+    _cells_on_scores: ClassVar[bool] = False
     #: Whether ``_cells`` lie where sums are drawn anew (``sums.atoms``), so that gaps are those that it resolves.
     _cells_are_atoms: ClassVar[bool] = False
 
@@ -372,6 +388,14 @@ class CellEstimator(Estimator, ABC):
     def _held_together(self, sums: Any, problems: int, most: int) -> Iterator[ResampleInputs]:
         """``_held`` for many problems, of those together that are read together: about ``most`` cells at a time."""
         return (ResampleInputs(np.array([i]), *self._held(sums[i])) for i in range(problems))
+
+
+class GridEstimator(CellEstimator):
+    """Base class of estimators that read counts on a grid of scores."""
+
+    def _needs(self, domain: tuple[float, float]) -> Grid:
+        """Linear-binned counts."""
+        return Grid()
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from ..data.checks import check_choice
 from ..data.types import AnyArray, FloatArray, IntArray
 from ..sums.grid import share_out
 from .axis_counts import Angles, AxisCounts, placed
-from .base import CellEstimator, Cells, FittedCells, check_eps, check_width
+from .base import CellEstimator, Cells, FittedCells, check_bandwidth, check_eps
 from .norm import mean_power
 
 #: The same where a bandwidth is sought.
@@ -118,7 +118,7 @@ class BetaKernel(CellEstimator):
 
     def __post_init__(self) -> None:
         check_choice("form", self.form, ("first", "second"))
-        object.__setattr__(self, "bandwidth", check_width(self.bandwidth, ("auto", "loo")))
+        object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth, ("auto", "loo")))
         object.__setattr__(self, "eps", check_eps(self.eps))
 
     def _needs(self, domain: tuple[float, float]) -> Angles:

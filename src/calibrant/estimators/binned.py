@@ -9,12 +9,13 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
+from ..data.checks import check_choice, check_type
 from ..data.problem import OneVsRestProblems, Problem
 from ..data.types import FloatArray
 from ..sums import BinMoments, Bins, Edges, fixed_edges, resolve_n_bins, uniform_edges
 from ..sums.bins import MAPPINGS
 from ..sums.quantiles import QuantileBins, joined, stacked
-from .base import CellEstimator, Cells, ResampleInputs
+from .base import CellEstimator, Cells, ResampleInputs, check_n_bins
 from .norm import mean_power
 
 #: Sums of so many bins still fit into memory.
@@ -86,6 +87,7 @@ class Binned(CellEstimator):
     """
 
     _cells_are_atoms: ClassVar[bool] = True
+    _cells_on_scores: ClassVar[bool] = True
     n_bins: int | str | Sequence[float] = 15
     strategy: str = "uniform"
     mapping: str = "hard"
@@ -93,33 +95,21 @@ class Binned(CellEstimator):
     span: str = "unit"
 
     def __post_init__(self) -> None:
-        n_bins: Any = self.n_bins
-        if isinstance(n_bins, str):
-            if n_bins not in ("sqrt", "cbrt"):
-                raise ValueError(f"n_bins must be an int >= 1, 'sqrt', 'cbrt' or edges; got {n_bins!r}")
-        elif isinstance(n_bins, (int, np.integer)) and not isinstance(n_bins, bool):
-            if n_bins < 1:
-                raise ValueError(f"n_bins must be an int >= 1, 'sqrt', 'cbrt' or edges; got {n_bins!r}")
-            if n_bins > MOST_BINS:
-                raise ValueError(f"n_bins must be at most {MOST_BINS:,}; got {n_bins!r}")
-            object.__setattr__(self, "n_bins", int(n_bins))
-        elif hasattr(n_bins, "__iter__"):
-            object.__setattr__(self, "n_bins", _check_edges(n_bins))
-        else:
-            raise TypeError(f"n_bins must be an int >= 1, 'sqrt', 'cbrt' or edges; got {n_bins!r}")
-        for name, value, names in (
-            ("strategy", self.strategy, STRATEGIES),
-            ("mapping", self.mapping, MAPPINGS),
-            ("span", self.span, ("unit", "domain")),
-        ):
-            if value not in names:
-                raise ValueError(f"{name} must be one of {', '.join(map(repr, names))}; got {value!r}")
-        allowed = f"debias must be True, False or one of {', '.join(map(repr, DEBIASES))}"
+        edges = hasattr(self.n_bins, "__iter__") and not isinstance(self.n_bins, str)
+        n_bins = (
+            _check_edges(self.n_bins) if edges else check_n_bins(self.n_bins, "an int >= 1, 'sqrt', 'cbrt' or edges")
+        )
+        if isinstance(n_bins, int) and n_bins > MOST_BINS:
+            raise ValueError(f"n_bins must be at most {MOST_BINS:,}; got {n_bins!r}")
+        object.__setattr__(self, "n_bins", n_bins)
+        check_choice("strategy", self.strategy, STRATEGIES)
+        check_choice("mapping", self.mapping, MAPPINGS)
+        check_choice("span", self.span, ("unit", "domain"))
         if isinstance(self.debias, str):
-            if self.debias not in DEBIASES:
-                raise ValueError(f"{allowed}; got {self.debias!r}")
-        elif not isinstance(self.debias, (bool, np.bool_)):
-            raise TypeError(f"{allowed}; got {self.debias!r}")
+            check_choice("debias", self.debias, DEBIASES, instead="True, False or ")
+        else:
+            names = ", ".join(map(repr, DEBIASES))
+            check_type("debias", self.debias, (bool, np.bool_), f"True, False or one of {names}")
 
     @property
     def _fixed(self) -> bool:
@@ -196,11 +186,6 @@ class Binned(CellEstimator):
         step = max(1, most // sums.weight.shape[-1])
         for a in range(0, problems, step):
             yield ResampleInputs(np.arange(a, min(a + step, problems)), self, sums[a : a + step])
-
-    @property
-    def _drawn_as(self) -> Binned:
-        """Bins lie on scores."""
-        return self
 
     def _square(self, problem: Problem) -> float:
         """Debiased square, signed; ValueError without ``debias``."""

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..data.problem import OneVsRestProblems, Problem
-from ..data.types import AnyArray, FloatArray
-from ..data.weights import are_binary
+from ..data.checks import check_int, check_type
+from ..data.problem import Problem
+from ..data.types import AnyArray, FloatArray, IntArray
+from ..data.weights import ones_or
 from ..sums import DistinctScores, Runs
-from ..sums.folds import FoldParts, dealt, split
 from ..sums.logistic_fit import expit, fit, logits_of
 from .base import Estimator
 from .isotonic import isotonic_means
@@ -21,8 +21,6 @@ from .parametric import columns_of
 #: Clip level of logits and precision of the prior on the standardised deviations of the built-in logistic map.
 LOGISTIC_EPS = 1e-6
 LOGISTIC_SHRINKAGE = 1.0
-#: Distinct scores of maps fitted together: they stay in the cache.
-_BLOCK = 1 << 14
 #: Predicts the outcome at given scores, from distinct ascending scores, their weights and their positives.
 Map = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], FloatArray]
 
@@ -107,53 +105,14 @@ class CrossFit(Estimator):
             hasattr(self.regressor, name) for name in ("fit", "get_params", "predict")
         ):
             raise TypeError(f"{allowed}; got {self.regressor!r}")
-        for name, value, least in (("cv", self.cv, 2), ("random_state", self.random_state, 0)):
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-                raise TypeError(f"{name} must be an int >= {least}; got {value!r}")
-            if value < least:
-                raise ValueError(f"{name} must be an int >= {least}; got {value!r}")
+        for name, least in (("cv", 2), ("random_state", 0)):
+            check_type(name, getattr(self, name), (int, np.integer), f"an int >= {least}")
+            check_int(name, getattr(self, name), least)
 
-    def _powers(self, problems: Problem | OneVsRestProblems, norm: float) -> FloatArray:
-        """Mean of the terms of every problem, signed: the error itself for p = 1, its square for p = 2."""
+    def power(self, problem: Problem, norm: float) -> float:
+        """Mean of the terms, signed: the error itself for p = 1, its square for p = 2."""
         if norm not in (1, 2):
             raise ValueError(f"CrossFit is defined for norm 1 and 2; got norm={norm:g}")
-        out: list[FloatArray] = [np.empty(0)]
-        for tile in problems.tiles():
-            together = isinstance(self.regressor, str) and self.regressor == "isotonic"
-            if together and tile.integral and are_binary(tile.outcomes):
-                out += [self._by_runs(part, norm) for part in tile.sums(DistinctScores()).blocks(_BLOCK)]
-            else:
-                out += [np.array([self._one(problem, norm) for problem in tile])]
-        return np.concatenate(out)
-
-    def _by_runs(self, runs: Runs, norm: float) -> FloatArray:
-        """Isotonic maps of many problems, one fold after the other, from what each fold has of every distinct score."""
-        total, seen = np.zeros(len(runs)), np.zeros(len(runs))
-        places, drawn = dealt(runs, self.cv, self.random_state)
-        for held, hits in zip(places, drawn, strict=True):
-            weight = runs.weight - held
-            rest, mine = np.flatnonzero(weight), np.flatnonzero(held)
-            if not mine.size or not rest.size:
-                continue
-            row, own = runs.row[rest], runs.row[mine]
-            fitted = isotonic_means((runs.outcome - hits)[rest], weight[rest], 2.0 * row)
-            # Linear between the nearest scores of the other folds, and constant beyond them.
-            behind = np.searchsorted(rest, mine)
-            left, right = np.maximum(behind - 1, 0), np.minimum(behind, rest.size - 1)
-            left, right = np.where(row[left] == own, left, right), np.where(row[right] == own, right, left)
-            low, score = runs.scores[rest[left]], runs.scores[mine]
-            width = runs.scores[rest[right]] - low
-            share = np.divide(score - low, width, out=np.zeros_like(width), where=width > 0)
-            delta = np.where(share < 1, fitted[left] + share * (fitted[right] - fitted[left]), fitted[right]) - score
-            residual = hits[mine] - held[mine] * score
-            terms = np.sign(delta) * residual if norm == 1 else 2 * delta * residual - delta**2 * held[mine]
-            known = row[left] == own  # a problem whose other folds are empty has no map
-            total += np.bincount(own[known], terms[known], minlength=len(runs))
-            seen += np.bincount(own[known], held[mine][known], minlength=len(runs))
-        return np.asarray(np.divide(total, seen, out=np.full(len(runs), np.nan), where=seen > 0))
-
-    def _one(self, problem: Problem, norm: float) -> float:
-        """One problem, by any regressor."""
         value = total = 0.0
         for fold in self._folds(problem):
             value += float(fold.terms(norm).sum())
@@ -249,3 +208,121 @@ def _by_estimator(
     if classifier:
         return np.asarray(model.predict_proba(at[:, None])[:, 1], dtype=np.float64)
     return np.asarray(model.predict(at[:, None]), dtype=np.float64).reshape(-1)
+
+
+@dataclass(frozen=True, eq=False)
+class FoldParts:
+    """Weights and positives of each distinct score, fold by fold.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (m,)
+        Distinct scores, ascending.
+    weight, positive : ndarray of shape (F, m)
+        ``Σ w`` and ``Σ w o`` of the samples of each fold on each score, in units of the effective sample size.
+    whole : bool
+        Whether weights count repeats.
+    """
+
+    scores: FloatArray
+    weight: FloatArray
+    positive: FloatArray
+    whole: bool
+
+    def without(self, fold: int) -> tuple[FloatArray, FloatArray]:
+        """Weights and positives of all folds but one."""
+        others = np.arange(self.weight.shape[0]) != fold
+        return self.weight[others].sum(axis=0), self.positive[others].sum(axis=0)
+
+    def known(self) -> AnyArray:
+        """Folds whose complement is not empty, shape (F,)."""
+        mass = self.weight.sum(axis=1)
+        return np.asarray([np.delete(mass, f).sum() > 0 for f in range(mass.size)])
+
+
+def split(problem: Problem, n_folds: int, seed: int) -> FoldParts:
+    """Deal a problem's samples out to folds.
+
+    In ascending order of score, sample i (of repeats, where weights count them) goes to fold i modulo ``n_folds``.
+    Samples on one score take their places in random order, so that which of them a fold gets says nothing about the
+    others. With repeats that is a draw without replacement of how many positives a fold gets.
+    """
+    if problem.integral:
+        runs = problem.sums(DistinctScores())
+        whole = (problem.outcomes == 0) | (problem.outcomes == 1)
+        if whole.all():
+            return FoldParts(runs.scores, *_dealt(runs, n_folds, seed), True)
+        # Probabilities in place of outcomes: every fold gets its expected part.
+        weight = _places(runs, n_folds)
+        return FoldParts(runs.scores, weight, weight * runs.mean, True)
+    s, o, w = _sorted_rows(problem)
+    new = np.diff(s, prepend=np.nan) != 0
+    run = np.cumsum(new) - 1
+    order = np.lexsort((np.random.default_rng(seed).random(s.size), run))
+    fold = np.empty(s.size, dtype=np.intp)
+    fold[order] = np.arange(s.size) % n_folds
+    w = w * (w.sum() / (w @ w)) if w.size else w  # in units of the effective sample size
+    scores = s[new]
+    slot = fold * scores.size + run
+    sums = [np.bincount(slot, v, minlength=n_folds * scores.size).astype(np.float64) for v in (w, w * o)]
+    return FoldParts(scores, sums[0].reshape(n_folds, -1), sums[1].reshape(n_folds, -1), False)
+
+
+def _places(runs: Runs, n_folds: int) -> FloatArray:
+    """How many samples on each distinct score every fold gets, (F, m)."""
+    end = np.cumsum(runs.weight)
+    last = n_folds - 1 - np.arange(n_folds)[:, None]
+    # Places i = fold (mod F) among [end - weight, end).
+    return np.asarray(np.floor((end + last) / n_folds) - np.floor((end - runs.weight + last) / n_folds))
+
+
+def _dealt(runs: Runs, n_folds: int, seed: int) -> tuple[FloatArray, FloatArray]:
+    """Rows and positives of every distinct score that each fold gets, (F, m) each."""
+    weight = _places(runs, n_folds)
+    positive = np.where(runs.outcome > 0, weight, 0.0)
+    mixed = np.flatnonzero((runs.outcome > 0) & (runs.outcome < runs.weight))
+    if mixed.size:
+        good, bad = (v[mixed].astype(np.int64) for v in (runs.outcome, runs.weight - runs.outcome))
+        places = weight[:, mixed].astype(np.int64)
+        positive[:, mixed] = dealt_to_folds(good, bad, places, np.random.default_rng(seed))
+    return weight, positive
+
+
+def dealt_to_folds(good: IntArray, bad: IntArray, places: IntArray, rng: np.random.Generator) -> IntArray:
+    """How many of each score's positives every fold draws, (F, m): without replacement, for ``places`` samples."""
+    out = np.empty_like(places)
+    for f, wanted in enumerate(places[:-1]):
+        out[f] = _without_replacement(good, bad, wanted, rng)
+        good, bad = good - out[f], bad - (wanted - out[f])
+    out[-1:] = good  # the last fold gets the rest
+    return out
+
+
+def _without_replacement(good: IntArray, bad: IntArray, wanted: IntArray, rng: np.random.Generator) -> IntArray:
+    """How many of ``wanted`` draws are good, for counts of any size: NumPy's generator ends at 10⁹.
+
+    Of more, each of the rarer kind is among the drawn with chance ``wanted / all`` nearly independently (a relative
+    error of variance below ``rarer / all``), and where even the rarer are many the normal distribution serves.
+    """
+    total = good + bad
+    many = total >= 10**9
+    if not many.any():
+        return rng.hypergeometric(good, bad, wanted)
+    out = np.empty_like(good)
+    out[~many] = rng.hypergeometric(good[~many], bad[~many], wanted[~many])
+    g, b, k = good[many], bad[many], wanted[many]
+    n = (g + b).astype(np.float64)
+    rare, chance = np.minimum(g, b), k / n
+    scale = np.sqrt(rare * chance * (1 - chance) * (1 - rare / n))
+    near = np.rint(rare * chance + scale * rng.standard_normal(rare.size)).astype(np.int64)
+    drawn = np.where(rare < 10**6, rng.binomial(rare, chance), near)
+    out[many] = np.clip(np.where(g <= b, drawn, k - drawn), np.maximum(0, k - b), np.minimum(g, k))
+    return out
+
+
+def _sorted_rows(problem: Problem) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Scores, outcomes and weights of the rows with weight, in an order that theirs does not change."""
+    p = problem.ordered
+    w = ones_or(p.weights, p.n_samples)
+    order = np.lexsort((w, p.outcomes, p.scores))
+    return p.scores[order], p.outcomes[order], w[order]

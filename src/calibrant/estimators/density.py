@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from ..data.checks import check_choice
 from ..data.types import FloatArray
-from ..sums import KERNELS, BandwidthRule, Grid, GridMoments, Smoother, resolve_bandwidth
+from ..sums import KERNELS, BandwidthRule, GridMoments, Smoother, resolve_bandwidth
 from ..sums.bandwidth import RULES, one_by_one
 from ..sums.base import number_as_often
 from ..sums.smoothing import Smoothers, by_cells, peak_of, smoothed, spectrum, trapezoid
-from .base import CellEstimator, Cells, ResampleInputs, supported
-from .leave_one_out import WIDTHS, choose
+from .base import Cells, GridEstimator, ResampleInputs, check_bandwidth, supported
 from .norm import mean_power
 
 #: Grid cells a bandwidth: a coarse grid is still this fine, which keeps discretisation far below noise.
@@ -24,10 +24,15 @@ COARSEST = 128
 _REACH = 9.0
 #: Samples below this size are read on the full grid.
 _SMALL = 8
+#: Standard deviations that are tried, as shares of the domain, widest first.
+WIDTHS = tuple(float(w) for w in 2.0 ** (-np.arange(19) / 2))
+#: Below this part of a sample's own weight there is no other sample around: a grid of six cells to a bandwidth knows
+#: that weight to about 1 %.
+_ALONE = 0.05
 
 
 @dataclass(frozen=True)
-class Density(CellEstimator):
+class Density(GridEstimator):
     r"""Density-based calibration error ECE_d.
 
     .. math:: \Big(\int f(s)\, |rel(s) - s|^p \,ds\Big)^{1/p}, \qquad rel(s) = \pi\, f(s \mid o=1) / f(s)
@@ -40,7 +45,7 @@ class Density(CellEstimator):
     bandwidth : {"silverman", "scott", "isj", "loo"}, float or callable, default "silverman"
         Standard deviation of the kernel in score units, or the rule that finds it from the scores. ``"loo"`` finds it
         from the outcomes: the width among ``2^(-k/2)`` of the domain, k = 0 … 18, under which they are likeliest, each
-        predicted from the other samples (:mod:`calibrant.estimators.leave_one_out`). A callable
+        predicted from the other samples (:func:`.log_likelihood`). A callable
         gets ``(scores, weights)``: the grid nodes in use and the counts on them. Each problem (class) has its own.
         A bandwidth below the grid step 1/4096 (of the domain) is raised to it.
     kernel : {"gaussian", "triweight", "epanechnikov", "cosine"}, default "gaussian"
@@ -72,21 +77,13 @@ class Density(CellEstimator):
     """
 
     _cells_are_atoms: ClassVar[bool] = True
+    _cells_on_scores: ClassVar[bool] = True
     bandwidth: BandwidthRule = "silverman"
     kernel: str = "gaussian"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth, (*RULES, "loo")))
-        check_kernel(self.kernel)
-
-    def _needs(self, domain: tuple[float, float]) -> Grid:
-        """Linear-binned counts."""
-        return Grid()
-
-    @property
-    def _drawn_as(self) -> Density:
-        """Its cells lie on scores."""
-        return self
+        object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth, (*RULES, "loo"), function=True))
+        check_choice("kernel", self.kernel, KERNELS)
 
     def read(self, sums: GridMoments, norm: float) -> FloatArray:
         """``errorᵖ`` from grid counts, on the coarsest grid with six cells a bandwidth; p = inf on the full grid."""
@@ -211,22 +208,49 @@ def kernel_cells(sums: GridMoments, h: float, kernel: str, *, residual: bool = F
     return Cells(scores, count, positive, smoother, smoother.quadrature, residual)
 
 
-def check_bandwidth(bandwidth: BandwidthRule, rules: tuple[str, ...]) -> BandwidthRule:
-    """Judge a ``bandwidth`` argument: a rule's name, a positive finite number (made a float), or a callable."""
-    allowed = f"bandwidth must be one of {', '.join(map(repr, rules))}, a number > 0 or a callable"
-    if isinstance(bandwidth, str):
-        if bandwidth not in rules:
-            raise ValueError(f"{allowed}; got {bandwidth!r}")
-    elif not callable(bandwidth):
-        if isinstance(bandwidth, bool) or not isinstance(bandwidth, (int, float, np.number)):
-            raise TypeError(f"{allowed}; got {bandwidth!r}")
-        if not (np.isfinite(bandwidth) and bandwidth > 0):
-            raise ValueError(f"bandwidth must be a positive finite number; got {bandwidth!r}")
-        return float(bandwidth)
-    return bandwidth
+def residual_power(
+    density: FloatArray, residual: FloatArray, noise: FloatArray | None, peak: float | FloatArray, norm: float
+) -> FloatArray:
+    """Mean p-th power of smoothed residuals over smoothed counts, (R,), less ``noise`` (over squared counts)."""
+    weight = density * trapezoid(density.shape[-1] - 1)
+    present = supported(density, peak, norm)
+    gap = np.divide(residual, density, out=np.zeros_like(residual), where=present)
+    if noise is not None:
+        variance = np.divide(noise, density**2, out=np.zeros_like(density), where=present)
+        gap = np.sqrt(np.maximum(gap**2 - variance, 0.0))
+    return mean_power(gap, np.where(present, weight, 0.0), norm)
 
 
-def check_kernel(kernel: str) -> None:
-    """Judge a ``kernel`` argument."""
-    if kernel not in KERNELS:
-        raise ValueError(f"kernel must be one of {', '.join(map(repr, KERNELS))}; got {kernel!r}")
+def choose(candidates: Sequence[float], make: Callable[[float], Cells]) -> float:
+    """The candidate whose cells predict outcomes best; the first of equals."""
+    likelihood = [log_likelihood(make(c)) for c in candidates]
+    return candidates[int(np.argmax(likelihood))]
+
+
+def log_likelihood(cells: Cells) -> float:
+    """``Σ log P(o_i)`` with the frequency around sample i estimated from the other samples.
+
+    A sample's own weight at its node, mirror images included, is the smoother's diagonal, and is taken out of both sums
+    exactly (of relative weights, the mean weight). Frequencies are clipped to [1/(n+2), 1 - 1/(n+2)]. Where there is no
+    other sample it is ½: the score would reward kernels so narrow that they say nothing. Below some hundred samples the
+    likelihood hardly tells widths apart; repeated rows predict each other, and so pull it towards narrow kernels.
+    """
+    if cells.smoother is None:
+        raise TypeError("a leave-one-out likelihood needs cells that are smoothed")
+    n = float(cells.count.sum())
+    score = np.nan_to_num(cells.scores)
+    own = cells.smoother.diagonal
+    others = cells.apply(cells.count) - own
+    smooth = cells.apply(cells.outcome(cells.positive, cells.count))
+    there = others > _ALONE * own
+    least = 1 / (n + 2)
+
+    def frequency(outcome: float) -> FloatArray:
+        without = smooth - own * (outcome - score if cells.residual else outcome)
+        found = np.divide(without, others, out=np.zeros_like(others), where=there)
+        if cells.residual:
+            found += score
+        return np.clip(np.where(there, found, 0.5), least, 1 - least)
+
+    negative = np.maximum(cells.count - cells.positive, 0.0)
+    return float(cells.positive @ np.log(frequency(1.0)) + negative @ np.log1p(-frequency(0.0)))

@@ -16,7 +16,7 @@ from ..data.checks import check_bool, check_choice
 from ..data.problem import Problem
 from ..data.types import AnyArray, FloatArray, IntArray
 from .axis_counts import Angles, AxisCounts
-from .base import EstimatorWithSE, PowerAndSE, check_eps, check_width
+from .base import EstimatorWithSE, PowerAndSE, check_bandwidth, check_eps
 from .beta import OUTCOMES, Neighbours, log_kernel, log_likelihood, neighbours
 from .norm import vector_power
 from .simplex_kernel import LEAST, ORIENTATIONS, LeaveOneOutMeans, Simplex, around, log_densities
@@ -125,7 +125,7 @@ class DirichletKernel(EstimatorWithSE):
     _serves: ClassVar[frozenset[str]] = frozenset({"scalar", "vector", "drawn"})
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bandwidth", check_width(self.bandwidth, RULES))
+        object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth, RULES))
         check_choice("orientation", self.orientation, ORIENTATIONS)
         check_choice("debias", self.debias, DEBIASES)
         check_bool("residual", self.residual)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..data.checks import check_choice
 from ..data.types import AnyArray, FloatArray
 from ..data.weights import run_starts
 from ..sums import DistinctScores, Runs
@@ -64,8 +65,7 @@ class Cumulative(CellEstimator):
     statistic: str = "ks"
 
     def __post_init__(self) -> None:
-        if self.statistic not in STATISTICS:
-            raise ValueError(f"statistic must be one of {', '.join(map(repr, STATISTICS))}; got {self.statistic!r}")
+        check_choice("statistic", self.statistic, STATISTICS)
 
     def _needs(self, domain: tuple[float, float]) -> DistinctScores:
         """Sums on each distinct score."""

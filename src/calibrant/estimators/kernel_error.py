@@ -13,7 +13,7 @@ from ..data.checks import check_choice, check_int
 from ..data.problem import Problem, VectorProblem
 from ..data.types import FloatArray, IntArray
 from ..data.weights import ones_or
-from .base import EstimatorWithSE, PowerAndSE, check_width
+from .base import EstimatorWithSE, PowerAndSE, check_bandwidth
 from .norm import root, to_power
 
 KERNELS = ("laplace", "gaussian")
@@ -119,7 +119,7 @@ class KernelCalibrationError(EstimatorWithSE):
     def __post_init__(self) -> None:
         for name, allowed in (("kernel", KERNELS), ("distance", DISTANCES), ("statistic", STATISTICS)):
             check_choice(name, getattr(self, name), allowed)
-        object.__setattr__(self, "bandwidth", check_width(self.bandwidth, ("median",)))
+        object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth, ("median",)))
         check_int("block", self.block, 2)
 
     def _inner(self, norm: float) -> float:

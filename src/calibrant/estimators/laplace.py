@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..data.checks import check_positive
 from ..data.types import FloatArray, IntArray
 from ..sums.logistic_fit import Counts, Point, bounded_maximum, expit
 
@@ -99,9 +100,8 @@ class Prior:
         finite = all(np.isfinite(v) for c in given for v in c if v is not None)
         if not given or not finite or not all(v > 0 for c in given for v in (*c[:1], *c[2:]) if v is not None):
             raise ValueError(f"components must have finite decays, and all else above 0; got {given!r}")
-        for name, value in (("intercept", self.intercept), ("slope", self.slope), ("ends", self.ends)):
-            if not (np.isfinite(value) and value > 0):
-                raise ValueError(f"{name} must be a positive number; got {value!r}")
+        for name in ("intercept", "slope", "ends"):
+            check_positive(name, getattr(self, name))
         total = sum(c.weight for c in given)
         object.__setattr__(self, "components", tuple(c._replace(weight=c.weight / total) for c in given))
 

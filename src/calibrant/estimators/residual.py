@@ -9,24 +9,31 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..data.checks import check_bool, check_choice
 from ..data.types import AnyArray, FloatArray
-from ..sums import BandwidthRule, Grid, GridMoments, RankMoments, Smoother, resolve_bandwidth
+from ..sums import KERNELS, BandwidthRule, GridMoments, RankMoments, Smoother, resolve_bandwidth
 from ..sums.bandwidth import RULES, one_by_one
 from ..sums.rank_axis import RANK_CELLS
-from ..sums.smoothing import by_cells, peak_of, smoothed, spectrum, trapezoid
+from ..sums.smoothing import by_cells, peak_of, smoothed, spectrum
 from .adaptive import AdaptiveKernel
-from .base import CellEstimator, Cells, ResampleInputs, supported
-from .density import CELLS_PER_BANDWIDTH, COARSEST, check_bandwidth, check_kernel, kernel_cells, loo_width, on_cells
-from .leave_one_out import WIDTHS, choose
-from .norm import mean_power
+from .base import CellEstimator, Cells, GridEstimator, ResampleInputs, check_bandwidth
+from .density import (
+    CELLS_PER_BANDWIDTH,
+    COARSEST,
+    WIDTHS,
+    choose,
+    kernel_cells,
+    loo_width,
+    on_cells,
+    residual_power,
+)
 
 #: Half of Silverman's rule for a uniform sample, at size 1.
 _AUTO = 0.5 * 0.9 * 0.289
-_SPACES = ("rank", "score")
 
 
 @dataclass(frozen=True)
-class ResidualKernel(CellEstimator):
+class ResidualKernel(GridEstimator):
     r"""Calibration error from kernel-smoothed residuals ``o - s``.
 
     .. math:: \Big(\int f \,|d|^p\Big)^{1/p}, \qquad d = \frac{\sum_i K_h(\cdot, i)\,(o_i - s_i)}{\sum_i K_h(\cdot, i)}
@@ -74,19 +81,13 @@ class ResidualKernel(CellEstimator):
     debias: bool = False
 
     def __post_init__(self) -> None:
-        if self.space not in _SPACES:
-            raise ValueError(f"space must be one of {', '.join(map(repr, _SPACES))}; got {self.space!r}")
+        check_choice("space", self.space, ("rank", "score"))
         rules = ("auto", "loo") if self.space == "rank" else ("auto", *RULES, "loo")
-        object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth, rules))
+        object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth, rules, function=True))
         if self.space == "rank" and callable(self.bandwidth):
             raise ValueError("bandwidth over ranks must be 'auto', 'loo' or a number; a callable needs space='score'")
-        check_kernel(self.kernel)
-        if not isinstance(self.debias, (bool, np.bool_)):
-            raise TypeError(f"debias must be True or False; got {self.debias!r}")
-
-    def _needs(self, domain: tuple[float, float]) -> Grid:
-        """Linear-binned counts."""
-        return Grid()
+        check_choice("kernel", self.kernel, KERNELS)
+        check_bool("debias", self.debias)
 
     @property
     def _drawn_as(self) -> CellEstimator:
@@ -221,19 +222,6 @@ class ResidualKernel(CellEstimator):
     def _on_axis(axis: RankMoments, smoother: Smoother) -> Cells:
         scores, count, positive = axis.atoms
         return Cells(scores, count, positive, smoother, smoother.quadrature, residual=True)
-
-
-def residual_power(
-    density: FloatArray, residual: FloatArray, noise: FloatArray | None, peak: float | FloatArray, norm: float
-) -> FloatArray:
-    """Mean p-th power of smoothed residuals over smoothed counts, (R,), less ``noise`` (over squared counts)."""
-    weight = density * trapezoid(density.shape[-1] - 1)
-    present = supported(density, peak, norm)
-    gap = np.divide(residual, density, out=np.zeros_like(residual), where=present)
-    if noise is not None:
-        variance = np.divide(noise, density**2, out=np.zeros_like(density), where=present)
-        gap = np.sqrt(np.maximum(gap**2 - variance, 0.0))
-    return mean_power(gap, np.where(present, weight, 0.0), norm)
 
 
 @lru_cache(maxsize=64)

@@ -13,7 +13,7 @@ from ..data.types import AnyArray, FloatArray
 from ..data.weights import ones_or
 from ..sums import resolve_n_bins
 from ..sums.edges import EDGE_UNITS
-from .base import SCALES, Estimator, TruthPath
+from .base import SCALES, Estimator, TruthPath, check_n_bins
 from .norm import vector_power
 
 #: Numbers drawn for an interval in all, and held at once.
@@ -65,15 +65,7 @@ class SimplexBinned(Estimator):
 
     def __post_init__(self) -> None:
         check_choice("center", self.center, ("cell", "row"))
-        b = self.n_bins
-        if (isinstance(b, str) and b not in ("sqrt", "cbrt")) or isinstance(b, bool):
-            raise ValueError(f"n_bins must be an int >= 1, 'sqrt' or 'cbrt'; got {b!r}")
-        if not isinstance(b, (str, int, np.integer)):
-            raise TypeError(f"n_bins must be an int >= 1, 'sqrt' or 'cbrt'; got {b!r}")
-        if not isinstance(b, str):
-            if b < 1:
-                raise ValueError(f"n_bins must be an int >= 1, 'sqrt' or 'cbrt'; got {b!r}")
-            object.__setattr__(self, "n_bins", int(b))
+        object.__setattr__(self, "n_bins", check_n_bins(self.n_bins, "an int >= 1, 'sqrt' or 'cbrt'"))
 
     def power(self, problem: VectorProblem, norm: float) -> float:
         """``errorᵖ`` of a vector problem."""

@@ -8,13 +8,12 @@ from typing import ClassVar
 import numpy as np
 
 from ..data.types import FloatArray
-from ..sums import Grid, GridMoments, Smoother
+from ..sums import GridMoments, Smoother
 from ..sums.bandwidth import BandwidthRule
 from ..sums.grid import share_out
 from ..sums.smoothing import peak_of, smoothed, spectrum, trapezoid
-from .base import CellEstimator, Cells, supported
-from .density import check_bandwidth, kernel_cells, on_cells
-from .norm import mean_power
+from .base import Cells, GridEstimator, check_bandwidth
+from .density import kernel_cells, on_cells, residual_power
 
 #: Below this many grid steps a kernel touches no neighbour: smoothing changes nothing.
 _NARROWEST = 0.1
@@ -31,7 +30,7 @@ _BLOCK = 1 << 17
 
 
 @dataclass(frozen=True)
-class Smooth(CellEstimator):
+class Smooth(GridEstimator):
     r"""Smooth calibration error smECE: a kernel estimate that chooses its own bandwidth.
 
     .. math:: \mathrm{smECE}_\sigma = \int_0^1 |\hat r_\sigma(t)|\,dt, \qquad
@@ -74,21 +73,11 @@ class Smooth(CellEstimator):
     """
 
     _cells_are_atoms: ClassVar[bool] = True
+    _cells_on_scores: ClassVar[bool] = True
     bandwidth: BandwidthRule = "auto"
 
     def __post_init__(self) -> None:
-        if callable(self.bandwidth):
-            raise TypeError(f"bandwidth must be 'auto' or a number > 0; got {self.bandwidth!r}")
         object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth, ("auto",)))
-
-    def _needs(self, domain: tuple[float, float]) -> Grid:
-        """Linear-binned counts."""
-        return Grid()
-
-    @property
-    def _drawn_as(self) -> Smooth:
-        """Its cells lie on scores."""
-        return self
 
     def read(self, sums: GridMoments, norm: float) -> FloatArray:
         """``errorᵖ`` from grid counts: on 1024 cells, on all where the bandwidth or the sample is small, or p = inf."""
@@ -116,12 +105,10 @@ class Smooth(CellEstimator):
             unit = np.asarray(part.unit)[:, None]
             count = part.count * unit
             density, residual = smoothed(np.stack([count, part.positive * unit - count * part.nodes]), transform)
-            present = supported(density, peak_of(transform)[:, None], norm)
             if norm == 1:
                 out[some] = np.abs(residual) @ trapezoid(cells) / count.sum(axis=-1)
                 continue
-            gap = np.divide(residual, density, out=np.zeros_like(density), where=present)
-            out[some] = mean_power(gap, np.where(present, density * trapezoid(cells), 0.0), norm)
+            out[some] = residual_power(density, residual, None, peak_of(transform)[:, None], norm)
         return out
 
     def _cells(self, sums: GridMoments) -> Cells:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.checks import check_choice
 from ..data.problem import Problem
 from ..data.types import FloatArray, IntArray
 from ..sums import BinMoments, DistinctScores, Edges, Runs
@@ -18,8 +20,6 @@ from .norm import mean_power
 ROUNDING = 1e-9
 #: Up to as many bins more than there are drops, all bins are looked at, one number of bins after the other.
 FEW = 32
-#: Numbers of bins that are tried for many problems together; those that stand more go on alone.
-MOST_TOGETHER = 256
 #: Numbers held at once where many numbers of bins are tried together.
 _BLOCK_NUMBERS = 1 << 16
 _STRATEGIES = ("uniform", "quantile")
@@ -66,20 +66,15 @@ class Sweep(CellEstimator):
     0.183
     """
 
+    _cells_on_scores: ClassVar[bool] = True
     strategy: str = "quantile"
 
     def __post_init__(self) -> None:
-        if self.strategy not in _STRATEGIES:
-            raise ValueError(f"strategy must be one of {', '.join(map(repr, _STRATEGIES))}; got {self.strategy!r}")
+        check_choice("strategy", self.strategy, _STRATEGIES)
 
     def _needs(self, domain: tuple[float, float]) -> DistinctScores:
         """Sums on each distinct score."""
         return DistinctScores()
-
-    @property
-    def _drawn_as(self) -> Sweep:
-        """Its bins lie on scores."""
-        return self
 
     def _edges(self, problem: Problem) -> Edges:
         """Edges of the bins that the sweep ends with, of one problem: midway between the scores that they part."""
@@ -101,22 +96,9 @@ class Sweep(CellEstimator):
         return BinMoments(edges, "hard", weight, score, outcome, square, weight, n, runs.integral and not runs.grouped)
 
     def read(self, sums: Runs, norm: float) -> FloatArray:
-        """``errorᵖ`` of every problem: one more bin for all, and those whose frequencies fall drop out.
-
-        Problems that stand more bins than are worth trying together, bins of equal width, and relative weights are
-        swept one by one.
-        """
+        """``errorᵖ`` of every problem, swept one by one."""
         out: FloatArray = np.full(len(sums), np.nan)
-        alone: IntArray = np.arange(len(sums))
-        if len(sums) > 1 and self.strategy == "quantile" and sums.integral:
-            together = _Together.of(sums)
-            best, alone = together.sweep()
-            for b in np.unique(best[best > 0]).tolist():
-                some = np.flatnonzero(best == b)
-                weight, residual = together.bins(some, b)
-                gap = np.divide(residual, weight, out=np.zeros_like(residual), where=weight > 0)
-                out[some] = mean_power(gap, weight, norm)
-        for i in alone.tolist():
+        for i in range(len(sums)):
             found = self._binned(sums[i])
             out[i] = mean_power(found.gap, found.weight, norm)
         return out.reshape(sums.shape)
@@ -133,61 +115,6 @@ class Sweep(CellEstimator):
         """The bins found."""
         found = self._binned(sums)
         return Binned(), found
-
-
-@dataclass(frozen=True, eq=False)
-class _Together:
-    """Running sums of many problems' runs, looked up with an offset a problem."""
-
-    runs: Runs
-    weight: FloatArray
-    outcome: FloatArray
-    size: IntArray
-
-    @classmethod
-    def of(cls, runs: Runs) -> _Together:
-        return cls(runs, runs.weight_sums, runs.outcome_sums, np.rint(runs.totals).astype(np.int64))
-
-    def sweep(self) -> tuple[IntArray, IntArray]:
-        """Number of bins that each problem ends with, 0 where that is not known; and the problems left to try alone."""
-        best = np.where(self.size > 0, 1, 0)
-        active = np.flatnonzero(self.size > 1)
-        for b in range(2, MOST_TOGETHER + 1):
-            active = active[self.size[active] >= b]
-            if not active.size:
-                break
-            active = active[~self.falls(active, b)]
-            best[active] = b
-        active = active[self.size[active] > MOST_TOGETHER]
-        best[active] = 0
-        return best, active
-
-    def ends(self, some: IntArray, b: int) -> IntArray:
-        """Places between runs at which ``b`` bins of some problems begin, and where the last one ends, (r, b + 1)."""
-        start, end = self.runs.bounds[:-1][some, None], self.runs.bounds[1:][some, None]
-        target = np.arange(1, b) * self.size[some, None] // b + self.weight[start]
-        cut = np.searchsorted(self.weight[1:], target.reshape(-1)).reshape(target.shape)
-        cut = np.clip(cut, start, np.maximum(end - 2, start)) + 1
-        return np.concatenate([start, np.minimum(cut, end), end], axis=1)
-
-    def falls(self, some: IntArray, b: int) -> NDArray[np.bool_]:
-        """Whether the mean outcome of some bin lies below that of a bin before it, empty bins left out."""
-        ends = self.ends(some, b)
-        weight, outcome = np.diff(self.weight[ends], axis=1), np.diff(self.outcome[ends], axis=1)
-        held = weight > 0
-        mean = np.divide(outcome, weight, out=np.full(outcome.shape, -1.0), where=held)
-        before = np.maximum.accumulate(mean, axis=1)[:, :-1]
-        return np.asarray((held[:, 1:] & (mean[:, 1:] < before)).any(axis=1))
-
-    def bins(self, some: IntArray, b: int) -> tuple[FloatArray, FloatArray]:
-        """Weights and residual sums of ``b`` bins of some problems, (r, b) each."""
-        ends, counts = self.ends(some, b), self.runs.counts[some]
-        # Not differences of running sums, which would carry the rounding of all problems before.
-        at = np.arange(counts.sum()) + np.repeat(ends[:, 0] - np.cumsum(counts) + counts, counts)
-        slot = np.repeat(np.arange(some.size * b), np.diff(ends, axis=1).reshape(-1))
-        values = self.runs.outcome - self.runs.weight * self.runs.scores
-        residual = np.bincount(slot, values[at], minlength=some.size * b).reshape(-1, b)
-        return np.diff(self.weight[ends], axis=1), np.asarray(residual, dtype=np.float64)
 
 
 def _sweep(runs: Runs, strategy: str, eps: float) -> IntArray:
