@@ -322,7 +322,7 @@ def test_subset():
         (lambda: SimplexBinned(0), ValueError, "n_bins must be an int >= 1, 'sqrt' or 'cbrt'; got 0"),
         (lambda: SimplexBinned("auto"), ValueError, "got 'auto'"),
         (lambda: SimplexBinned(2.5), TypeError, "got 2.5"),
-        (lambda: SimplexBinned(True), ValueError, "got True"),
+        (lambda: SimplexBinned(True), TypeError, "got True"),
         (lambda: cal.notions.Classwise("sum"), ValueError, "average must be one of 'power', 'mean', 'max'; got 'sum'"),
         (lambda: cal.notions.TopLabel("sum"), ValueError, "average must be one of"),
     ],
