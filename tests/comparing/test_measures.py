@@ -196,48 +196,47 @@ def test_resampled_parts_are_a_bootstrap_by_hand():
 
 @pytest.mark.parametrize(
     ("estimator", "in_group"),
-    [(cal.EmpiricalBayes(), None), (cal.EmpiricalBayes(), 3), (cal.Binned(8), 3), (CrossFit(), None)],
+    [(cal.EmpiricalBayes(), None), (cal.EmpiricalBayes(), 4), (cal.Binned(8), 4), (CrossFit(), None)],
 )
 def test_errors_have_the_intervals_of_their_estimator(estimator, in_group):
-    """Ends by hand from those of `estimate`; a correlation of resampled estimates counts if negative."""
-    y, a, b, group = two(n=150, in_group=in_group)
+    """Ends by hand from those of `estimate`; a negative correlation of the noise counts, an end at 0 is the worst."""
+    y, a, b, group = two(n=400, in_group=in_group)
     models, units = judged(y, a, b, groups=group)
     models = [in_groups(p, group) for p in models]
     found = Measures(models, units).calibration_error(ClassSpecific(), estimator, 30, np.random.default_rng(7))
-    rng = np.random.default_rng(7)
-    seed = int(rng.integers(2**63))
+    seed = int(np.random.default_rng(7).integers(2**63))
     options = {"estimator": estimator, "groups": group}
+    np.testing.assert_allclose(found.values, [cal.calibration_error(y, s, **options) for s in (a, b)], rtol=1e-12)
     each = [cal.estimate(y, s, n_resamples=6, random_state=seed, **options) for s in (a, b)]
-    np.testing.assert_allclose(found.values, [one.value for one in each], rtol=1e-12)
     np.testing.assert_allclose(found.centres, [one.corrected for one in each], rtol=1e-12)
-    times = np.concatenate(list(units.draws(30, rng)), axis=1).astype(int)
-    drawn = np.empty((30, 2))
-    for r in range(30):
-        rows = np.repeat(np.arange(150), times[units.of_row, r])
-        drawn[r] = [cal.calibration_error(y[rows], s[rows], estimator=estimator) for s in (a, b)]
-    r = np.corrcoef(drawn.T)[0, 1]
-    z = stats.norm.ppf(0.975)
-    (low, high), (below, above) = each[0].interval, each[1].interval
-    down, up = (found.centres[0] - low) / z, (above - found.centres[1]) / z
-    want = np.sqrt(down**2 + up**2 - 2 * min(r, 0) * down * up)
-    if in_group is None and not isinstance(estimator, CrossFit):  # folds are of rows, of which some are repeated
-        assert found.se[0, 1] == pytest.approx(want, rel=1e-9)
-    else:  # estimates of resamples know of groups
-        assert np.hypot(down, up) * (1 - 1e-9) <= found.se[0, 1] <= down + up
-    down, up = (found.centres[1] - below) / z, (high - found.centres[0]) / z
-    assert np.hypot(down, up) * (1 - 1e-9) <= found.se[1, 0] <= down + up
+    noise = []
+    for s in (a, b):
+        observed = cal.reliability_curve(y, s, estimator="empirical-bayes", groups=group).at(s).observed
+        noise.append(units.sums(np.sign(observed - s) * (y - observed)))
+    r, z = min(np.corrcoef(noise)[0, 1], 0), stats.norm.ppf(0.975)
+    for i, j in ((0, 1), (1, 0)):
+        down, up = found.centres[i] - each[i].interval.low, each[j].interval.high - found.centres[j]
+        shared = r if each[i].interval.low > 0 else -1
+        assert found.se[i, j] == pytest.approx(np.sqrt(down**2 + up**2 - 2 * shared * down * up) / z)
+
+
+def test_estimators_without_an_interval_have_that_of_the_default():
+    y, a, b, group = two(n=200, in_group=4)
+    found = [cal.compare_models(y, {"a": a, "b": b}, groups=group, estimator=e, n_resamples=9, scores=())
+             for e in ("auto", CrossFit())]  # fmt: skip
+    one, other = (f.difference("calibration_error", "a", "b") for f in found)
+    assert one.interval == other.interval
+    assert one.value != other.value
 
 
 def test_errors_that_move_against_each_other():
-    """Outcomes that happen more often by chance make the one error larger and the other smaller."""
+    """Outcomes that happen more often by chance make the one error larger and the other smaller: their ends add up."""
     rng = np.random.default_rng(0)
     s = rng.random(1000)
     y = (rng.random(1000) < s).astype(int)
-    (low, high), units = judged(y, 0.8 * s, 0.8 * s + 0.2)
-    found = Measures([low, high], units).calibration_error(
-        ClassSpecific(), cal.EmpiricalBayes(), 200, np.random.default_rng(0)
+    models, units = judged(y, 0.8 * s, 0.8 * s + 0.2)
+    found = Measures(models, units).calibration_error(
+        ClassSpecific(), cal.EmpiricalBayes(), 2000, np.random.default_rng(0)
     )
-    each = [cal.estimate(y, p) for p in (0.8 * s, 0.8 * s + 0.2)]
-    first, second = (np.ptp(one.interval) for one in each)
-    got = (found.se[0, 1] + found.se[1, 0]) * stats.norm.ppf(0.975)
-    assert 1.1 * np.hypot(first, second) < got < first + second
+    width = sum(np.ptp(cal.estimate(y, p).interval) for p in (0.8 * s, 0.8 * s + 0.2))
+    assert (found.se[0, 1] + found.se[1, 0]) * stats.norm.ppf(0.975) == pytest.approx(width, rel=0.05)

@@ -76,7 +76,7 @@ def compare_models(
     level : float, default 0.95
         Level of the intervals, each by itself.
     n_resamples : int, default 2000
-        Bootstrap resamples, for the calibration error and the parts of scores.
+        Bootstrap resamples of the parts of scores; a fifth as many for the intervals of calibration errors.
     random_state : int, Generator or None
     adjust : {"holm", "bonferroni", "none"}, default "holm"
         Adjustment of p-values for the number of pairs, within each measure.
@@ -113,9 +113,9 @@ def compare_models(
     - *Calibration error* (L1): by the estimator. The middle is the difference of the medians of
       :func:`calibrant.estimate`, without the bias of noise, and its two ends are put together from those of both
       models' intervals (Zou & Donner 2008), so there is a standard error below and one above it; ``se`` is the mean of
-      both, and the p-value is by the one on the side of 0. That errors of two models rise and fall against each other
-      is seen from paired resamples, the same units for all models, 100 at most; that they move together is not
-      counted, since the one may be drawn to 0 and the other not.
+      both, and the p-value is by the one on the side of 0. The correlation of both errors' noise, from the residuals
+      of the same units and the signs of the gaps, counts where it is negative; an interval that reaches down to 0
+      is taken as for the worst dependence.
     - *Miscalibration, discrimination*: bootstrap of units for ``se``; beyond 2000 distinct scores neighbours are pooled
       in resamples. An isotonic fit is better on its own rows than it is, the more so the more distinct scores a model
       has: that bias is estimated by 100 draws of labels from a smooth map of each model's scores, and taken off. If

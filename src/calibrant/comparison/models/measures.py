@@ -9,12 +9,12 @@ from functools import cached_property
 import numpy as np
 
 from ...data.predictions import Predictions
-from ...data.problem import Problem
 from ...data.types import FloatArray
 from ...estimators import CellEstimator, EmpiricalBayes, Estimator
-from ...estimators.norm import combine, combine_draws
+from ...estimators.norm import combine
 from ...measure.ece import DEFAULT
 from ...measure.estimation import estimate
+from ...measure.reliability import reliability_curve
 from ...measure.scoring_rules import ScoringRule, score_rows
 from ...notions import Notion
 from .overfit import N_DRAWS, overfits
@@ -22,8 +22,6 @@ from .parts import ScoreParts
 from .squares import Squares, problems_of, squares_covariance
 from .units import IndependentUnits
 
-#: Paired resamples that tell how the errors of models move together: a correlation ± 0.1.
-_PAIRED = 100
 #: Level at which intervals of single errors are taken, and what that is in standard errors.
 _LEVEL, _REACH = 0.95, 1.959963984540054
 
@@ -96,9 +94,8 @@ class Measures:
 
         .. math:: l_{ij}^2 = l_i^2 + u_j^2 - 2 r\, l_i u_j, \qquad u_{ij} = l_{ji}.
 
-        The correlation r is that of the estimates of resampled units, the same for all models, and counts where it is
-        negative. Where it is positive it is taken for 0: close to 0, to which the error of one model may be drawn and
-        that of another not, their errors move together less than that.
+        The correlation r is that of the errors' noise on the same units, and counts where it is negative. An interval
+        that reaches down to 0 is no normal one: its lower end is put together as for r = -1.
         """
         grouped = self.models[0].groups is not None
         # Estimators that look at rows one by one have no interval of groups.
@@ -111,27 +108,29 @@ class Measures:
         ends = np.array([one.interval for one in found])
         centres = np.clip([one.corrected for one in found], ends[:, 0], ends[:, 1])
         below, above = np.abs(ends.T - centres) / _REACH
-        drawn = [
-            np.stack([self._resampled_errors(p, notion, estimator, times) for p in self.models])
-            for times in self.units.draws(min(n_resamples, _PAIRED), rng)
-        ]
-        with np.errstate(invalid="ignore"):  # an estimate that no resample moves
-            together = np.nan_to_num(np.corrcoef(np.concatenate(drawn, axis=1)))
-        se = np.sqrt(below[:, None] ** 2 + above**2 - 2 * np.minimum(together, 0) * np.outer(below, above))
+        covariance = self.units.covariance(np.stack([self.units.sums(self._noise(p, notion)) for p in self.models]))
+        sd = np.sqrt(covariance.diagonal())
+        shared = np.divide(covariance, np.outer(sd, sd), out=np.zeros(covariance.shape), where=np.outer(sd, sd) > 0)
+        shared = np.where(ends[:, :1] > 0, np.minimum(shared, 0.0), -1.0)
+        se = np.sqrt(below[:, None] ** 2 + above**2 - 2 * shared * np.outer(below, above))
         values = np.array([_error_of(p, notion, estimator) for p in self.models])
         return Measured(values, centres, se, self._df)
 
-    def _resampled_errors(self, p: Predictions, notion: Notion, estimator: Estimator, times: FloatArray) -> FloatArray:
-        """Errors (r,) of a model with units drawn so often, (G, r): resamples are problems side by side."""
-        units, reduction = self.units, problems_of(p, notion)
-        powers = []
-        for problem, target in zip(reduction, notion.targets(p), strict=True):
+    def _noise(self, p: Predictions, notion: Notion) -> FloatArray:
+        """What the noise of each row adds to a model's error, (n,): its residual, by the sign of the gap at its score.
+
+        Gaps are those of the default's curve, which most estimators agree with in sign.
+        """
+        curves = reliability_curve(p, notion=notion, estimator=EmpiricalBayes(), level=None)
+        out = np.zeros(p.n_samples)
+        every = curves.values() if isinstance(curves, dict) else [curves]
+        for problem, target, curve in zip(problems_of(p, notion), notion.targets(p), every, strict=True):
             rows = slice(None) if target.rows is None else target.rows
-            weights = units.weight[rows] * times.T[:, units.of_row[rows]]
-            scores = np.broadcast_to(problem.scores, weights.shape)
-            about = {"integral": problem.integral, "domain": problem.domain, "eps": problem.eps}
-            powers.append(estimator._powers(Problem.samples(scores, problem.outcomes, weights, **about), 1))
-        return combine_draws(np.stack(powers), reduction.shares, 1, reduction.average, reduction.dependent)
+            share = problem.share / self.units.row_mass[rows].sum()
+            observed = curve.at(problem.scores).observed
+            noise = np.sign(observed - problem.scores) * (problem.outcomes - observed)
+            out[rows] += share * np.nan_to_num(noise)
+        return out
 
     def squared_error(self, notion: Notion) -> Measured:
         """Squared calibration error: pairs of units for the difference, bins' own variance for the value."""
