@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 import calibrant as cal
 from calibrant import calibrators as c
-from calibrant.calibrators import deviations
+from calibrant.calibrators import by_subgroup
 
 from .table import several, two
 
@@ -70,7 +70,7 @@ def test_evidence_is_the_density_of_normal_estimates(k):
     estimate = rng.normal(size=(6, k))
     pull = np.einsum("gij,gj->gi", curvature, estimate)
     tried = [np.array([a, *[b] * (k - 1)]) for a in (0.0, 0.1, 1.0) for b in (0.0, 0.3, 2.0)]
-    ours = np.array([deviations._evidence(curvature, pull, t) for t in tried])
+    ours = np.array([by_subgroup._evidence(curvature, pull, t) for t in tried])
     noise = block_diag(*np.linalg.inv(curvature))
     naive = np.array(
         [multivariate_normal(cov=np.kron(np.eye(6) + 1, np.diag(t**2)) + noise).logpdf(estimate.ravel()) for t in tried]

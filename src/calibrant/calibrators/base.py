@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..data import notebook
-from ..data.checks import check_number, check_type, is_real
+from ..data.checks import check_choice, check_number, check_type, is_real
 from ..data.progress import working
 from ..data.result import short
 from ..data.types import AnyArray, FloatArray
@@ -306,6 +306,14 @@ def check_not_negative(name: str, value: Any) -> float:
     if not (np.isfinite(value) and value >= 0):
         raise ValueError(f"{name} must be a finite number >= 0; got {value!r}")
     return float(value)
+
+
+def check_shrinkage(name: str, value: Any) -> None:
+    """Judge ``shrinkage``: "auto", or a number of at least 0."""
+    if isinstance(value, str):
+        check_choice(name, value, ("auto",))
+    else:
+        check_not_negative(name, value)
 
 
 def check_calibrator(name: str, value: Any, *, binary: bool = False, optional: bool = False) -> None:

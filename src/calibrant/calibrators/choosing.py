@@ -27,7 +27,6 @@ from .crossval import (
     score_scale,
 )
 from .inputs import CalibrationSample
-from .prior import share_of
 from .temperature import Identity
 
 #: The rule that takes several candidates, with weights.
@@ -190,7 +189,7 @@ def _log_weight(name: str, found: HeldOutEvidence, sample: CalibrationSample) ->
 def _part(alone: FloatArray, mixed: FloatArray, sample: CalibrationSample, score: str, factor: float) -> float:
     """What the gain of a score grants, from 0 to 1."""
     gain = _each_loss(alone, score) - _each_loss(mixed, score)
-    rows, share = sample.weights / sample.total, share_of("auto", sample)
+    rows, share = sample.weights / sample.total, sample.prior_share("auto")
     own = gain[np.arange(len(gain)), sample.codes]
 
     def moment(power: int) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names, _check_n_features, _check_sample_weight, validate_data
@@ -20,6 +21,8 @@ from ..data.validation import SUM_TOLERANCE, check_weight_range
 from ..data.weights import ones_or
 
 INPUTS = ("probability", "logit", "margin")
+#: Rows of the prior by ``shrinkage="auto"``, and of margins: shares of classes tell less than probabilities.
+ROWS, OF_MARGINS = 8.0, 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +91,7 @@ class Scores:
 
 @dataclass(frozen=True, eq=False)
 class CalibrationSample:
-    """Scores with labels and weights; rows of weight 0 are left out.
+    r"""Scores with labels and weights; rows of weight 0 are left out.
 
     Attributes
     ----------
@@ -99,6 +102,18 @@ class CalibrationSample:
     classes : tuple
     found : dict
         What fits to these rows found that others need as well.
+
+    Notes
+    -----
+    Parametric calibrators have a weak prior (``shrinkage``): a few rows more, whose labels are what the scores
+    themselves expect. With m such rows, spread over the n that were given, each row's label o becomes the target
+    :math:`(n o + m p) / (n + m)`, p the probabilities that the scores stand for. The fit is pulled towards leaving the
+    scores alone, by m rows whatever n is: it is finite where scores separate the classes or a class has no rows, and
+    its effect vanishes as m / n. Of margins, which stand for no probabilities, the rows have the shares of the classes.
+
+    References
+    ----------
+    Huang, Stein, Rubin & Kou (2020), *Catalytic prior distributions with application to generalized linear models*.
     """
 
     scores: Scores
@@ -130,11 +145,33 @@ class CalibrationSample:
         """Sum of weights."""
         return float(self.weights.sum())
 
-    @property
-    def effective_rows(self) -> float:
-        """Of relative weights their effective number (Kish), of whole ones their sum."""
+    def effective_rows(self, shrinkage: float | str = 0.0) -> float:
+        """Of relative weights their effective number (Kish), of whole ones their sum; and the prior's rows."""
         share = self.weights / self.total
-        return self.total if (self.weights == np.round(self.weights)).all() else 1 / float(share @ share)
+        own = self.total if (self.weights == np.round(self.weights)).all() else 1 / float(share @ share)
+        return own + self._prior_rows(shrinkage)
+
+    def prior_share(self, shrinkage: float | str) -> float:
+        """The prior's share of all rows, ``m / (n + m)``."""
+        rows = self._prior_rows(shrinkage)
+        return rows / (self.total + rows)
+
+    def _prior_rows(self, shrinkage: float | str) -> float:
+        rule = OF_MARGINS if self.scores.kind == "margin" else ROWS
+        return float(rule if isinstance(shrinkage, str) else shrinkage)
+
+    def class_shares(self) -> FloatArray:
+        """What rows of the prior expect where scores are margins: the shares of the classes, (K,), none of them 0."""
+        count = np.bincount(self.codes, weights=self.weights, minlength=self.n_classes)
+        return np.asarray((count + 1) / (count.sum() + self.n_classes))
+
+    def shrunk(self, targets: FloatArray, shrinkage: float | str, eps: float) -> FloatArray:
+        """Targets of the second of two classes, with the prior's rows among them."""
+        share = self.prior_share(shrinkage)
+        if share == 0:
+            return targets
+        likely = self.class_shares()[1] if self.scores.kind == "margin" else expit(self.scores.log_odds(eps))
+        return np.asarray(targets + share * (likely - targets))
 
     @classmethod
     def together(cls, parts: Sequence[CalibrationSample]) -> CalibrationSample:

@@ -12,10 +12,9 @@ import numpy as np
 
 from ..data.checks import check_choice
 from ..data.types import FloatArray
-from .base import EPS, Calibrator, check_eps, check_not_negative, parameter
+from .base import EPS, Calibrator, check_eps, check_not_negative, check_shrinkage, parameter
 from .inputs import CalibrationSample, Scores
 from .newton import MANY_DEAR, Solution, minimise, minimise_large, part_of
-from .prior import check_shrinkage, prior_shares, share_of
 from .saved_state import STEPS, Field, Numbers
 from .temperature import softmax, temperature_of
 
@@ -410,10 +409,10 @@ class VectorObjective(SoftmaxObjective):
 
 def _pull(z: FloatArray, sample: CalibrationSample, rows: float | str) -> FloatArray | None:
     """What so many rows of the prior change of weighted targets."""
-    share = share_of(rows, sample)
+    share = sample.prior_share(rows)
     if share == 0:
         return None
-    out = softmax(z) if sample.scores.kind != "margin" else np.tile(prior_shares(sample), (len(z), 1))
+    out = softmax(z) if sample.scores.kind != "margin" else np.tile(sample.class_shares(), (len(z), 1))
     out[np.arange(len(z)), sample.codes] -= 1
     out *= (share * sample.weights / sample.total)[:, None]
     return out

@@ -15,10 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from ..data.checks import check_bool, check_choice, check_level
 from ..data.types import FloatArray
 from ..sums.logistic_fit import expit
-from .base import EPS, BinaryCalibrator, check_eps, needs_fitted, parameter
+from .base import EPS, BinaryCalibrator, check_eps, check_shrinkage, needs_fitted, parameter
 from .inputs import CalibrationSample, Scores, read_scores
 from .newton import MANY, Objective, Solution, minimise_over_rows, sigmoid_objective
-from .prior import check_shrinkage, effective_rows, shrunk
 from .saved_state import PROBABILITIES, STEPS, Field, Later, Number, Numbers
 
 #: Information that is none, and what is added to correlations: where rows say nothing the interval is all of [0, 1].
@@ -69,7 +68,7 @@ class LaplaceMap(BinaryCalibrator):
         """
         columns, w = self._design(sample.scores), sample.weights
         p = expit(columns @ self._coefficients())
-        rows = effective_rows(self.shrinkage if shrinkage is None else shrinkage, sample)
+        rows = sample.effective_rows(self.shrinkage if shrinkage is None else shrinkage)
         mass = rows * (w / w.sum()) * p * (1 - p)
         precision = (columns * mass[:, None]).T @ columns + penalty
         if free is None:
@@ -191,7 +190,7 @@ class PlattScaling(LaplaceMap):
         if self.solver == "closed-form":
             found = _of_normal_scores(columns, targets, w, _ROUNDING * float(np.abs(z).max()) / scale)
         else:
-            found = fit_logistic(columns, shrunk(targets, sample, self.shrinkage, self.eps), w)
+            found = fit_logistic(columns, sample.shrunk(targets, self.shrinkage, self.eps), w)
         slope, level = self._keep(found, warn=self.solver != "closed-form")
         self.coef_, self.intercept_ = float(slope / scale), float(level - slope * centre / scale)
         self._measure(sample, shrinkage=0 if self.solver == "closed-form" else None)
@@ -263,7 +262,7 @@ class BetaCalibration(LaplaceMap):
 
     def _fit(self, sample: CalibrationSample) -> None:
         up, down = self._columns(sample.scores)
-        o, w = shrunk(sample.outcomes(), sample, self.shrinkage, self.eps), sample.weights
+        o, w = sample.shrunk(sample.outcomes(), self.shrinkage, self.eps), sample.weights
         same, free = self.parameters in ("am", "a"), self.parameters in ("abm", "am")
         if not free:  # c = (a - b) log 2 for m = 1/2
             up, down = up + np.log(2), down + np.log(2)
@@ -350,7 +349,7 @@ class QuadraticLogit(LaplaceMap):
 
     def _fit(self, sample: CalibrationSample) -> None:
         z, w = sample.scores.log_odds(self.eps), sample.weights
-        o = shrunk(sample.outcomes(), sample, self.shrinkage, self.eps)
+        o = sample.shrunk(sample.outcomes(), self.shrinkage, self.eps)
         centre, scale = standard(z, w)
         u = (z - centre) / scale
         a, b, c = self._keep(fit_logistic(np.column_stack([np.ones_like(u), u, u**2]), o, w))

@@ -106,7 +106,7 @@ class IsotonicCalibrator(Knots):
     def _fit(self, sample: CalibrationSample) -> None:
         s, weight, positive = points(sample.scores.of_positive(), sample.outcomes(), sample.weights)
         value, start = self._pools(weight, positive)
-        self.cells_ = _cells_of(s, weight, positive, sample.effective_rows / sample.total)
+        self.cells_ = _cells_of(s, weight, positive, sample.effective_rows() / sample.total)
         first, last = start[:-1], start[1:] - 1
         if self.centred:
             # Flat pieces at 0 and 1 stay: no rising map goes on beyond these.

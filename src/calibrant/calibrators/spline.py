@@ -19,7 +19,6 @@ from .histogram import UnitMap
 from .inputs import CalibrationSample, Scores
 from .logistic import LaplaceMap, covariance_field, fit_logistic
 from .newton import MANY_DEAR, Solution, minimise_over_rows, part_of
-from .prior import shrunk
 from .saved_state import PROBABILITIES, STEPS, Field, Numbers
 from .temperature import softmax
 
@@ -97,7 +96,7 @@ class SplineCalibrator(LaplaceMap):
 
     def _fit(self, sample: CalibrationSample) -> None:
         z, w = sample.scores.log_odds(self.eps), sample.weights
-        o = shrunk(sample.outcomes(), sample, self.shrinkage, self.eps)
+        o = sample.shrunk(sample.outcomes(), self.shrinkage, self.eps)
         low, high = float(z.min()), float(z.max())
         if low == high:
             low, high = low - 1.0, high + 1.0

@@ -13,10 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..data.checks import check_level
 from ..data.types import FloatArray
-from .base import EPS, Calibrator, check_eps, needs_fitted, parameter
+from .base import EPS, Calibrator, check_eps, check_shrinkage, needs_fitted, parameter
 from .inputs import CalibrationSample, Scores, read_scores
 from .newton import Solution, minimise, part_of
-from .prior import check_shrinkage, effective_rows, prior_shares, share_of
 from .saved_state import PROBABILITIES, STEPS, Field, Later, Number, Numbers
 
 #: Numbers worked on at a time.
@@ -122,7 +121,7 @@ class TemperatureScaling(Calibrator):
         self.temperature_ = 1 / float(beta[0]) if beta[0] > 0 else float("inf")
         loss = _TemperatureLoss(sample.scores.logs(self.eps), np.zeros(len(sample.codes)), sample.weights)
         curve = loss(beta, True)[2]
-        information = effective_rows(self.shrinkage, sample) * float(np.asarray(curve)[0, 0])
+        information = sample.effective_rows(self.shrinkage) * float(np.asarray(curve)[0, 0])
         self.variance_ = 1 / information if information > _NOTHING else float("inf")
 
     def _probabilities(self, scores: Scores) -> FloatArray:
@@ -222,12 +221,12 @@ def softmax(z: FloatArray) -> FloatArray:
 
 def own_logits(z: FloatArray, sample: CalibrationSample, shrinkage: float | str) -> FloatArray:
     """How far the logit of its own class lies behind the largest of a row: its mean where the prior shares the row."""
-    share = share_of(shrinkage, sample)
+    share = sample.prior_share(shrinkage)
     out = np.empty(len(z))
     for rows, d in _tiles(z):
         own = d[sample.codes[rows], np.arange(d.shape[1])]
         if share > 0:
-            likely = prior_shares(sample)[:, None] if sample.scores.kind == "margin" else special.softmax(d, axis=0)
+            likely = sample.class_shares()[:, None] if sample.scores.kind == "margin" else special.softmax(d, axis=0)
             own = own + share * ((likely * d).sum(axis=0) - own)
         out[rows] = own
     return out
