@@ -15,7 +15,7 @@ from ..data.types import AnyArray, FloatArray, RandomState
 from ..data.validation import as_predictions
 from ..data.weights import ones_or
 from ..notions import Notion, Target, as_notion
-from .null import DrawnLabels, GroupSigns, share_at_least
+from .null import DrawnLabels, GroupSigns, Null
 from .result import TestResult
 
 #: Finest scale: bins this many rounding units of the scores wide.
@@ -27,8 +27,6 @@ ROWS_A_BIN = 2
 MANY_ROWS, MOST_CELLS = 1 << 18, 15
 #: Numbers held at a time.
 _BLOCK = 1 << 20
-#: Sums over a unit's rows of the entries v of their covariance matrices, and of v²; how often the entries occur.
-Term = tuple[FloatArray, FloatArray, int]
 #: Share of a sum of squares that rounding may leave.
 _ROUNDING = 1e-12
 #: Of rows in groups, scales have at most one bin for so many groups.
@@ -133,10 +131,11 @@ def adaptive_test(
     lost = sum(impossible(t, codes) for t in targets)
     observed = float(max((one.largest(one.happened)[0] for one in known), default=0.0))
     rng = check_random_state(random_state)
-    how = f"{DrawnLabels(p).how}, {n_resamples} draws"
+    null: Null = DrawnLabels(p)
+    how = f"{null.how}, {n_resamples} draws"
     draws: FloatArray = np.zeros(n_resamples)
     if known and p.groups is not None:
-        signs = GroupSigns.of_targets(p, [one.target for one in known])
+        null = signs = GroupSigns.of_targets(p, [one.target for one in known])
         observed, draws = _standardised(signs, known, n_resamples, rng)
         how = f"{n_resamples} draws of the {signs.how}"
     elif known and in_cells:
@@ -144,7 +143,7 @@ def adaptive_test(
             [np.concatenate([one.largest(sets) for sets in one.drawn(n_resamples, rng)]) for one in known], axis=0
         )
     elif known:
-        draws = DrawnLabels(p).draws(
+        draws = null.draws(
             lambda sets: np.max([one.largest(one.outcomes(sets)) for one in known], axis=0), n_resamples, rng
         )
     observed = np.inf if lost else observed
@@ -153,7 +152,7 @@ def adaptive_test(
         warnings.append("no bin holds two rows whose outcomes are uncertain: there is nothing to test")
     return TestResult(
         statistic=observed,
-        pvalue=share_at_least(draws, observed),
+        pvalue=null.pvalue(draws, observed),
         null=f"the probabilities are calibrated ({chosen.name})",
         name=f"adaptive test of the squared calibration error, {how}",
         n_samples=n_rows,
@@ -284,12 +283,11 @@ class Scales:
         probs, place = (s, _simplex_place(s)) if s.ndim == 2 else (s[:, None], _place(target, s)[:, None])
         most = _most(n, place.shape[1], eps, n_scales)
         cells = _cells(place, eps, most)
-        variances = probs * (1 - probs)
-        # Squares of the entries of the rows' covariance matrices, diag(p) - p pᵀ.
-        squared = variances**2
-        pairs = [(v, v * v) for v in [probs[:, a] * probs[:, b] for a in range(probs.shape[1]) for b in range(a)]]
-        terms = [(v, q, 1) for v, q in zip(variances.T, squared.T, strict=True)] + [(v, q, 2) for v, q in pairs]
-        levels = _levels(cells[:, 0] if cells.shape[1] == 1 else cells, most, np.ones(n), w, variances.sum(1), terms)
+        # Entries of the rows' covariance matrices, diag(p) - p pᵀ, those off the diagonal once for both sides.
+        variances, (a, b) = probs * (1 - probs), np.tril_indices(probs.shape[1], -1)
+        entries = np.concatenate([variances, np.sqrt(2) * probs[:, a] * probs[:, b]], axis=1).T
+        cells = cells[:, 0] if cells.shape[1] == 1 else cells
+        levels = _levels(cells, most, np.ones(n), w, variances.sum(axis=1), np.stack([entries, entries**2], axis=1))
         happened = _split(target.outcomes(codes[:, None]))
         return cls(target, np.ones(n), w, probs, probs**2, happened, levels)
 
@@ -306,8 +304,8 @@ class Scales:
                 total += np.bincount(home, each, 2**most)
         used = np.flatnonzero(sums[0])
         count, happened, total, squares, variance, squared = sums[:, used]
-        w, terms = np.ones(used.size), [(variance, squared, 1)]
-        levels = _levels(used, most, count, w, variance, terms)
+        w = np.ones(used.size)
+        levels = _levels(used, most, count, w, variance, np.stack([[variance, squared]]))
         return cls(target, count, w, (total / count)[:, None], squares[:, None], [happened[:, None]], levels)
 
     def outcomes(self, sets: AnyArray) -> list[FloatArray]:
@@ -394,9 +392,12 @@ def _cells(place: FloatArray, eps: float, most: int) -> AnyArray:
 
 
 def _levels(
-    cells: AnyArray, most: int, count: FloatArray, w: FloatArray, variance: FloatArray, terms: Sequence[Term]
+    cells: AnyArray, most: int, count: FloatArray, w: FloatArray, variance: FloatArray, terms: FloatArray
 ) -> tuple[Level, ...]:
-    """Bins at every scale, from those of the units at the finest."""
+    """Bins at every scale, from those of the units at the finest.
+
+    ``terms``, (T, 2, u): sums over a unit's rows of the entries v of their covariance matrices, and of v².
+    """
     n = count.sum()
     homes: list[tuple[int, int, AnyArray]] = []
     home = np.arange(len(count))
@@ -426,7 +427,7 @@ def _level(
     mass: FloatArray,
     w: FloatArray,
     variance: FloatArray,
-    terms: Sequence[Term],
+    terms: FloatArray,
 ) -> Level:
     """Bins' weights, and mean and standard deviation under calibration, given the scores.
 
@@ -441,10 +442,7 @@ def _level(
     weight = np.bincount(home, mass, bins).astype(np.float64)
     own = w**2 / weight[home]
     # Over pairs of rows of a bin: product of w² v, over the square of the bin's weight.
-    total = sum(
-        times * float((np.bincount(home, own * one, bins) ** 2).sum() - own**2 @ squared)
-        for one, squared, times in terms
-    )
+    total = sum(float((np.bincount(home, own * v, bins) ** 2).sum() - own**2 @ squares) for v, squares in terms)
     alone = float(own @ variance)
     real = total > _ROUNDING * alone**2
     scale = mass.sum()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Unpack
@@ -23,6 +23,7 @@ from .result import TestResult
 _SMALL = 5.0
 #: Numbers drawn at a time.
 _BLOCK = 1 << 21
+_NONE: Mapping[str, float] = MappingProxyType({})
 
 
 def _percentiles(values: FloatArray, times: FloatArray, n_bins: int) -> FloatArray:
@@ -111,12 +112,12 @@ def hosmer_lemeshow_test(
         warnings.append(f"percentiles of the scores coincide: {found_bins} bins in place of {n_bins}")
     null = "outcomes in each bin are as frequent as stated"
     if rows.groups is not None:
-        draws, how = counts.with_signs(n_resamples, check_random_state(random_state))
-        return counts.result(null, f"Hosmer–Lemeshow statistic, {found_bins} bins of scores, {how}", warnings, draws)
+        name = f"Hosmer–Lemeshow statistic, {found_bins} bins of scores"
+        return counts.by_signs(null, name, warnings, n_resamples, check_random_state(random_state))
     warnings += _few(counts.expected)
     if freedom < 1:
         warnings.append("too few bins for a p-value")
-    return counts.result(null, f"Hosmer–Lemeshow test, {found_bins} bins", warnings, df=freedom)
+    return counts.by_degrees(null, f"Hosmer–Lemeshow test, {found_bins} bins", warnings, freedom)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,32 +140,14 @@ class _Counts:
         observed = np.bincount(slot, self.rows.weights, self.expected.size).reshape(self.expected.shape)
         return float(self.chi_squared(observed))
 
-    def result(
-        self,
-        null: str,
-        name: str,
-        warnings: Iterable[str],
-        draws: FloatArray | None = None,
-        df: int = 0,
-        details: Mapping[str, float] = MappingProxyType({}),
+    def by_degrees(
+        self, null: str, name: str, warnings: Iterable[str], df: int, details: Mapping[str, float] = _NONE
     ) -> TestResult:
-        """The test by draws of the statistic, or by its chi-squared distribution, if it has degrees of freedom."""
+        """The test by the chi-squared distribution; no p-value without degrees of freedom."""
         from scipy.stats import chi2
 
         pvalue = float(chi2.sf(self.statistic, df)) if df >= 1 else float("nan")
-        if draws is not None:
-            pvalue = share_at_least(draws, self.statistic)
-        return TestResult(
-            self.statistic,
-            pvalue,
-            null,
-            name,
-            n_samples=len(self.cell),
-            df=None if draws is not None else float(df),
-            details=details,
-            warnings=tuple(warnings),
-            draws=draws,
-        )
+        return TestResult(self.statistic, pvalue, null, name, len(self.cell), float(df), details, tuple(warnings))
 
     def chi_squared(self, observed: AnyArray) -> FloatArray:
         """``Σ (O - E)² / E`` over the last two axes; ∞ where something was observed that cannot be."""
@@ -173,8 +156,10 @@ class _Counts:
             terms = np.divide(gap, self.expected, out=np.where(gap > 0, np.inf, 0.0), where=self.expected > 0)
         return np.asarray(terms.sum(axis=(-2, -1)))
 
-    def with_signs(self, n_draws: int, rng: np.random.Generator) -> tuple[FloatArray, str]:
-        """Statistics with the signs of groups' residuals drawn, (R,), and how they were found."""
+    def by_signs(
+        self, null: str, name: str, warnings: Iterable[str], n_draws: int, rng: np.random.Generator
+    ) -> TestResult:
+        """The test by draws of the signs of groups' residuals."""
         from scipy.sparse import csr_array
 
         matrix, w = self.rows.matrix, self.rows.weights
@@ -196,7 +181,9 @@ class _Counts:
         def statistic(sets: FloatArray) -> FloatArray:
             return self.chi_squared(np.asarray(sets @ sums).reshape(-1, *self.expected.shape) + self.expected)
 
-        return signs.draws(statistic, n_draws, rng, self.expected.size), f"{n_draws} draws of the {signs.how}"
+        draws = signs.draws(statistic, n_draws, rng, self.expected.size)
+        pvalue, how = signs.pvalue(draws, self.statistic), f"{name}, {n_draws} draws of the {signs.how}"
+        return TestResult(self.statistic, pvalue, null, how, n, warnings=tuple(warnings), draws=draws)
 
 
 def _few(expected: FloatArray) -> list[str]:
@@ -284,15 +271,15 @@ def pearson_test(
     null, details = "classes are as frequent as each score says", {"distinct_scores": float(len(scores))}
     rng = check_random_state(random_state)
     if freedom < 1:
-        found = counts.result(null, "Pearson's test", ["all scores are certain: 0 or 1"], details=details)
-        return replace(found, df=None, pvalue=0.0 if np.isinf(counts.statistic) else float("nan"))
+        pvalue, why = 0.0 if np.isinf(counts.statistic) else float("nan"), ("all scores are certain: 0 or 1",)
+        return TestResult(counts.statistic, pvalue, null, "Pearson's test", len(cell), details=details, warnings=why)
     if rows.groups is not None:
-        draws, how = counts.with_signs(n_resamples, rng)
-        return counts.result(null, f"Pearson's statistic, {how}", few, draws)
+        return counts.by_signs(null, "Pearson's statistic", few, n_resamples, rng)
     if algorithm == "resampling" or (algorithm == "auto" and few and p.integral_weights):
         block, repeats = max(1, _BLOCK // scores.size), size.astype(np.int64)
         numbers = [min(block, n_resamples - a) for a in range(0, n_resamples, block)]
         draws = np.concatenate([counts.chi_squared(rng.multinomial(repeats, scores, (n, len(size)))) for n in numbers])
-        how = f"resampling under calibration, {n_resamples} draws"
-        return counts.result(null, f"Pearson's test, {how}", (), draws, details=details)
-    return counts.result(null, "Pearson's test", few, df=freedom, details=details)
+        name = f"Pearson's test, resampling under calibration, {n_resamples} draws"
+        pvalue = share_at_least(draws, counts.statistic)
+        return TestResult(counts.statistic, pvalue, null, name, len(cell), details=details, draws=draws)
+    return counts.by_degrees(null, "Pearson's test", few, freedom, details)
