@@ -12,7 +12,7 @@ import typer
 
 from .benchmark_command import benchmark_command
 from .comparing import compare_models_command, subgroups_command
-from .output import Output, guarded, of_command
+from .output import Output, for_command, guarded
 from .repair import apply_command, compare_command, fix_command
 from .reports import merge_command, report_command
 from .source import Without
@@ -51,7 +51,7 @@ def demo_command(
     even, digits = load_even_digits_predictions(), load_digits_predictions()
     labels: list[dict[str, Any]] = [{"pos_label": "even"}, {"labels": digits.labels}]
     for page, data, options in zip(pages, (even, digits), labels, strict=True):
-        result = of_command(report(data.y_true, data.y_prob, title=data.description, **options))
+        result = for_command(report(data.y_true, data.y_prob, title=data.description, **options))
         page.write(result.to_html)
         typer.echo(f"{result}\n\nopen {page.path} in a browser for the interactive page\n")
 

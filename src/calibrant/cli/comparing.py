@@ -165,8 +165,8 @@ def _named(text: str, columns: Sequence[str]) -> tuple[str, list[str]]:
     """Name of a model, and what names its columns: ``a=p_a``, ``a=p_x,p_y``, ``a=p_*``, or a column by itself."""
     if text in columns:
         return text, [text]
-    name, told, patterns = text.partition("=")
-    if not told or not name.strip() or not patterns.strip():
+    name, equals, patterns = text.partition("=")
+    if not equals or not name.strip() or not patterns.strip():
         raise ValueError(
             f"--model must be NAME=COLUMN, NAME=COLUMN,COLUMN,… or a column; {text!r} is neither that nor a column"
         )

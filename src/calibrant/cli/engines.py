@@ -141,8 +141,8 @@ def opened(engine: str, path: str | None, kind: str | None, sql: str | None, dat
     except Exception as error:
         if type(error).__module__.partition(".")[0].lstrip("_") not in _THEIRS:
             raise
-        said = str(error).strip().partition("\n\n")[0]
-        raise ValueError(f"{'--sql' if files is None else f'--engine {engine}'}: {said}") from error
+        message = str(error).strip().partition("\n\n")[0]
+        raise ValueError(f"{'--sql' if files is None else f'--engine {engine}'}: {message}") from error
 
 
 #: Packages whose errors are about what they were given to read.

@@ -96,7 +96,7 @@ class PrintOptions:
         return json.dumps(result.to_dict(), allow_nan=False) if self.as_json else printable_lines(str(result))
 
 
-def of_command(result: R) -> R:
+def for_command(result: R) -> R:
     """A report or a comparison whose advice names what can be typed here."""
     return cast(R, replace(cast(Any, result), audience=Audience.COMMAND))
 
@@ -200,6 +200,6 @@ class Outputs:
 
 def _in_options(message: str) -> str:
     """A refusal of the library in the words of the command."""
-    for said, meant in _OPTIONS:
-        message = re.sub(said, meant, message)
+    for pattern, meant in _OPTIONS:
+        message = re.sub(pattern, meant, message)
     return message

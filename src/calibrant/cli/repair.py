@@ -16,7 +16,7 @@ import typer
 
 from ..data.printing import printable, printable_lines
 from ..data.progress import progress_bar
-from .output import Output, Outputs, PrintOptions, check_option, of_command
+from .output import Output, Outputs, PrintOptions, check_option, for_command
 from .source import PIECE_ROWS, FileColumns, FileRows, Source, Without, numbered
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class FitOptions(PrintOptions):
                 goal=self.goal,
                 level=level,
             )
-        return of_command(found)
+        return for_command(found)
 
 
 def compare_command(

@@ -14,7 +14,7 @@ import typer
 from ..data.printing import printable
 from ..data.progress import progress_bar, working
 from .engines import Files, opened
-from .output import Outputs, PrintOptions, check_option, of_command, warn
+from .output import Outputs, PrintOptions, check_option, for_command, warn
 from .source import PIECE_ROWS, STREAM_ABOVE_BYTES, Source, numbered, typed, typed_notion
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ class ReportOptions(PrintOptions):
 
         settings: dict[str, Any] = {"estimator": self.chosen, "level": self.level, "tolerance": self.tolerance}
         settings |= {"threshold": self.threshold, "title": self.title or f"Calibration of {name}"}
-        return of_command(report(rows, None, **settings, **options))
+        return for_command(report(rows, None, **settings, **options))
 
     def finish(self, found: Report, sums: Accumulator, outputs: Outputs) -> None:
         """Write the files and print; exit with 1 where the error is too large."""

@@ -59,19 +59,19 @@ def folded(name: str, inside: str) -> str:
 
 def table(columns: Mapping[str, Sequence[Any]], marked: Sequence[bool] = ()) -> str:
     """Columns as a table: ends of an interval in one and drawn, some rows marked (*), many folded."""
-    held = {name: list(values) for name, values in columns.items()}
-    n = max(map(len, held.values()), default=0)
+    lists = {name: list(values) for name, values in columns.items()}
+    n = max(map(len, lists.values()), default=0)
     marks = list(marked) or [False] * n
-    shown = _with_intervals(held)
+    shown = _with_intervals(lists)
     heads = {name: "" if name.endswith(_DRAWN) else escape(name.replace("_", " ")) for name in shown}
     kinds = {name: "class=drawn" if name.endswith(_DRAWN) else f'data-of="{head}"' for name, head in heads.items()}
     head = "".join(f'<th scope="col">{name}</th>' for name in heads.values())
 
     def row(i: int) -> str:
         first, *others = ((name, cells[i]) for name, cells in shown.items())
-        told = (f"<td {kinds[name]}>{cell}</td>" for name, cell in others)
+        others_html = (f"<td {kinds[name]}>{cell}</td>" for name, cell in others)
         star = ' <b class="mark">*</b>' if marks[i] else ""
-        return f"<tr{' class=on' if marks[i] else ''}><td>{first[1]}{star}</td>{''.join(told)}</tr>"
+        return f"<tr{' class=on' if marks[i] else ''}><td>{first[1]}{star}</td>{''.join(others_html)}</tr>"
 
     rows = [row(i) for i in range(min(n, _MOST))]
 
@@ -90,15 +90,15 @@ def strips(values: Sequence[Any], lows: Sequence[Any], highs: Sequence[Any]) -> 
     The numbers stand beside them, so they are hidden from what reads a page aloud.
     """
     width = 84
-    told = np.array([values, lows, highs], dtype=float).T
-    seen = np.append(told[np.isfinite(told)], 0.0)
+    rows = np.array([values, lows, highs], dtype=float).T
+    seen = np.append(rows[np.isfinite(rows)], 0.0)
     least, most = seen.min(), seen.max()
     found = []
 
     def at(v: float) -> str:
         return f"{4 + (width - 8) * (v - least) / (most - least):.1f}"
 
-    for v, low, high in told:
+    for v, low, high in rows:
         if most <= least or not np.isfinite([v, low, high]).all():
             found.append("")
             continue
@@ -174,11 +174,11 @@ def _with_intervals(columns: dict[str, list[Any]]) -> dict[str, list[str]]:
         if name.endswith("low") and ends in columns:
             of = name.removesuffix("low")
             own = of.rstrip("_") if of.rstrip("_") in columns else before
-            held = [v for v in columns.get(own, ()) if not _nothing(v)]
-            if not all(isinstance(v, (int, float, np.number)) for v in held):  # edges, of nothing that is a number
+            numbers = [v for v in columns.get(own, ()) if not _nothing(v)]
+            if not all(isinstance(v, (int, float, np.number)) for v in numbers):  # edges, of nothing that is a number
                 out[f"{of}interval"] = [escape(_ends(*row)) for row in zip(values, columns[ends], strict=True)]
                 continue
-            out[own], out[f"{of}interval"] = _told(columns[own], values, columns[ends])
+            out[own], out[f"{of}interval"] = _with_digits(columns[own], values, columns[ends])
             if len(values) > 1 and not any(column.endswith(_DRAWN) for column in out):  # one picture a table
                 out[f"{of}{_DRAWN}"] = strips(columns[own], values, columns[ends])
         elif name not in out:
@@ -187,7 +187,7 @@ def _with_intervals(columns: dict[str, list[Any]]) -> dict[str, list[str]]:
     return {name: cells for name, cells in out.items() if any(cells)}
 
 
-def _told(values: list[Any], lows: list[Any], highs: list[Any]) -> tuple[list[str], list[str]]:
+def _with_digits(values: list[Any], lows: list[Any], highs: list[Any]) -> tuple[list[str], list[str]]:
     """Numbers and their intervals in words; with signs where there is anything below 0."""
     below = any(v < 0 for v in (*values, *lows) if not _nothing(v))
     write, to = (signed, "to") if below else (known, "–")
@@ -196,8 +196,8 @@ def _told(values: list[Any], lows: list[Any], highs: list[Any]) -> tuple[list[st
         if _nothing(value) or _nothing(low) or _nothing(high):
             return _cell(value), ""
         spread = half_width(low, high)
-        said = [write(float(v), spread).replace("-", "−") for v in (value, low, high)]
-        return escape(said[0]), escape(f"{said[1]} {to} {said[2]}")
+        texts = [write(float(v), spread).replace("-", "−") for v in (value, low, high)]
+        return escape(texts[0]), escape(f"{texts[1]} {to} {texts[2]}")
 
     pairs = [cells(*row) for row in zip(values, lows, highs, strict=True)]
     return [one for one, _ in pairs], [interval for _, interval in pairs]

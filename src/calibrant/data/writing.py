@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import platform
 import re
 import stat
 import tempfile
@@ -56,7 +57,9 @@ def replacing(path: Path, *, force: bool = True) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     target = Path(os.path.realpath(path))
     check_free(target, force=force)
-    _sweep(target)
+    for entry in _left_behind(target.parent, f".{target.name}.{_host()}-", r"\.tmp"):
+        with suppress(OSError):
+            entry.unlink()
     temporary = target.with_name(_TEMPORARY.format(name=target.name, host=_host(), pid=os.getpid()))
     try:
         yield temporary
@@ -65,7 +68,7 @@ def replacing(path: Path, *, force: bool = True) -> Iterator[Path]:
         else:
             _place(temporary, target)
     except Exception as error:
-        raise _told(error, path) from error
+        raise _explained(error, path) from error
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -89,11 +92,8 @@ def scratch_file() -> Iterator[Path]:
     nothing in them but that file.
     """
     prefix = f".calibrant-{_host()}-"
-    pattern = re.compile(re.escape(prefix) + r"(\d+)-\w{8}")
-    for entry in Path(tempfile.gettempdir()).iterdir():
-        found = pattern.fullmatch(entry.name)
-        if found and not _alive(int(found[1])):
-            _remove_scratch(entry)
+    for entry in _left_behind(Path(tempfile.gettempdir()), prefix, r"-\w{8}"):
+        _remove_scratch(entry)
     with tempfile.TemporaryDirectory(prefix=f"{prefix}{os.getpid()}-") as folder:
         yield Path(folder) / _SCRATCH
 
@@ -139,26 +139,21 @@ def _place(temporary: Path, target: Path) -> None:
 
 
 def _host() -> str:
-    return re.sub(
-        r"[^A-Za-z0-9]", "", os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "")
-    )
+    return re.sub(r"[^A-Za-z0-9]", "", platform.node())
 
 
-def _sweep(target: Path) -> None:
-    """Remove temporary files of this name whose process on this machine is gone."""
-    pattern = re.compile(re.escape(f".{target.name}.{_host()}-") + r"(\d+)\.tmp")
-    for entry in target.parent.iterdir():
-        found = pattern.fullmatch(entry.name)
-        if found and not _alive(int(found[1])):
-            with suppress(OSError):
-                entry.unlink()
+def _left_behind(folder: Path, prefix: str, suffix: str) -> list[Path]:
+    """What processes of this machine that are gone have left in a folder: prefix, their number, suffix (a pattern)."""
+    pattern = re.compile(re.escape(prefix) + r"(\d+)" + suffix)
+    matches = ((entry, pattern.fullmatch(entry.name)) for entry in folder.iterdir())
+    return [entry for entry, match in matches if match and not _alive(int(match[1]))]
 
 
-def _told(error: Exception, path: Path) -> Exception:
+def _explained(error: Exception, path: Path) -> Exception:
     """A full disk and its like as what they are, whatever library met them."""
     code: int | None = getattr(error, "errno", None)
-    if code is None and (said := re.search(r"os error (\d+)", str(error))):
-        code = _FAILED.get(int(said[1]))
+    if code is None and (code_in_text := re.search(r"os error (\d+)", str(error))):
+        code = _FAILED.get(int(code_in_text[1]))
     if code is not None and code in _FAILED.values():
         return OSError(code, f"{path} cannot be written: {os.strerror(code)}")
     return error

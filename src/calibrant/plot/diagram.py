@@ -86,14 +86,14 @@ class Diagram:
 def diagrams_at_hand(result: Any) -> tuple[list[Diagram], Estimate | None]:
     """Panels of a result that is at hand, and its estimate: of a curve, an estimate with a curve, or a report."""
     if isinstance(result, ReliabilityCurve):
-        return [_held(result, None, None)], None
+        return [_diagram_at_hand(result, None, None)], None
     if isinstance(result, Estimate):
         if result.curve is None:
             raise ValueError(
                 f"this estimate of notion {result.notion!r} has no curve of its own: draw the predictions with "
                 "ReliabilityDisplay.from_predictions"
             )
-        return [_held(result.curve, None, result)], result
+        return [_diagram_at_hand(result.curve, None, result)], result
     if not hasattr(result, "class_curves"):
         raise TypeError(
             "a reliability diagram is drawn of a ReliabilityCurve, an Estimate or a Report; got "
@@ -101,7 +101,7 @@ def diagrams_at_hand(result: Any) -> tuple[list[Diagram], Estimate | None]:
         )
     total = result.headline
     if result.curves is not None:
-        return [_held(result.curve, result.bins, total)], total
+        return [_diagram_at_hand(result.curve, result.bins, total)], total
     if not result.class_curves:
         raise ValueError(f"a report of notion {result.notion!r} without curves of classes has nothing to draw")
     shown = [c for c in result.class_curves.values() if "confidence" in c.smooth][:MAX_PANELS]
@@ -110,11 +110,11 @@ def diagrams_at_hand(result: Any) -> tuple[list[Diagram], Estimate | None]:
     for curves in shown:
         curve = curves.smooth["confidence"]
         one = replace(total, value=errors[curve.label], interval=_UNKNOWN, per_class={}, drawn=None)
-        out.append(_held(curve, curves.bins.get("confidence"), one))
+        out.append(_diagram_at_hand(curve, curves.bins.get("confidence"), one))
     return out, total
 
 
-def _held(curve: ReliabilityCurve, bins: ReliabilityCurve | None, estimate: Estimate | None) -> Diagram:
+def _diagram_at_hand(curve: ReliabilityCurve, bins: ReliabilityCurve | None, estimate: Estimate | None) -> Diagram:
     ends = curve.scores if curve.edges is None else curve.edges
     domain = float(ends[0]), float(ends[-1])
     about = estimate, curve.label, curve.notion, domain, False

@@ -39,7 +39,7 @@ class CurveDisplay(Display):
     #: What one curve is called in the legend, where it has no name.
     only: ClassVar[str] = "model"
     #: What makes a curve of labels and probabilities.
-    made_by: ClassVar[Callable[..., Any]]
+    curve_function: ClassVar[Callable[..., Any]]
     line: ClassVar[tuple[str, str]]
     label: ClassVar[str] = "{name}"
     axis_texts: ClassVar[tuple[str, str]]
@@ -58,7 +58,9 @@ class CurveDisplay(Display):
     def of(cls, result: Any) -> Self:
         """Hold the curve of one model."""
         if getattr(result, "display", None) != cls.__name__:
-            raise TypeError(f"{cls.__name__} draws what {cls.made_by.__name__}() gives; got {type(result).__name__}")
+            raise TypeError(
+                f"{cls.__name__} draws what {cls.curve_function.__name__}() gives; got {type(result).__name__}"
+            )
         return cls({cls.only: result})
 
     @classmethod
@@ -79,7 +81,7 @@ class CurveDisplay(Display):
         else:
             several = y_prob if isinstance(y_prob, Mapping) else {cls.only: y_prob}
             rows = {name: (y_true, probs) for name, probs in several.items()}
-        drawn: Any = cls({str(name): cls.made_by(*pair, **options) for name, pair in rows.items()})
+        drawn: Any = cls({str(name): cls.curve_function(*pair, **options) for name, pair in rows.items()})
         return cast(Self, drawn.plot(ax))
 
     def plot(self, ax: Any = None) -> Self:
@@ -141,7 +143,7 @@ class RiskCoverageDisplay(CurveDisplay):
     'Coverage: share of rows accepted'
     """
 
-    made_by = staticmethod(risk_coverage)
+    curve_function = staticmethod(risk_coverage)
     line = ("coverage", "risk")
     label = "{name}, AURC {curve.aurc:.3g}"
     axis_texts = ("Coverage: share of rows accepted", "Error rate of these rows")
@@ -182,7 +184,7 @@ class DecisionCurveDisplay(CurveDisplay):
     'Decision threshold'
     """
 
-    made_by = staticmethod(decision_curve)
+    curve_function = staticmethod(decision_curve)
     line = ("thresholds", "net_benefit")
     axis_texts = ("Decision threshold", "Net benefit")
     legend = "upper right"
@@ -222,7 +224,7 @@ class MurphyDisplay(CurveDisplay):
     """
 
     only = "forecast"
-    made_by: ClassVar[Callable[..., Any]] = staticmethod(murphy_curve)
+    curve_function: ClassVar[Callable[..., Any]] = staticmethod(murphy_curve)
     line = ("thresholds", "scores")
     axis_texts = ("Decision threshold", "Mean elementary score")
     width = 5.4
@@ -260,7 +262,7 @@ class BrierCurveDisplay(MurphyDisplay):
     """
 
     only = "model"
-    made_by = staticmethod(brier_curve)
+    curve_function = staticmethod(brier_curve)
     label = "{name}: area {curve.brier_score:.{digits}f}"
     axis_texts = ("Cost proportion, and threshold", "Expected loss")
     recalibrated: bool = True

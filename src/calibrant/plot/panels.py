@@ -103,8 +103,8 @@ def draw_panel(
         _draw_bins(ax, diagram.bins, style, small=small)
     found = diagram.estimate
     error = "" if found is None else f"ECE {error_text(found.value, found.interval)}"
-    said = [plain_text(name).lstrip("_")] if name is not None else []
-    line.set_label(": ".join([*said, *([error] if error else [])]) or "observed frequency")
+    parts = [plain_text(name).lstrip("_")] if name is not None else []
+    line.set_label(": ".join([*parts, *([error] if error else [])]) or "observed frequency")
     place = place_of(histogram, ax)
     if place is not None:
         draw_strip(ax, diagram, style, place, small=small)

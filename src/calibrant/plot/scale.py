@@ -132,12 +132,12 @@ def frame_of(ax: Axes) -> Frame:
 
 def scale_for(ax: Axes, name: str | None, *, fresh: bool) -> Scale:
     """The scale asked for, or that of a panel that holds a diagram; ValueError where these differ."""
-    held = frame_of(ax).scale
+    present = frame_of(ax).scale
     if fresh:
         return SCALES["linear" if name is None else name]
-    if name not in (None, held.name):
-        raise ValueError(f"scale must be {held.name!r}, that of the diagram on these axes; got {name!r}")
-    return held
+    if name not in (None, present.name):
+        raise ValueError(f"scale must be {present.name!r}, that of the diagram on these axes; got {name!r}")
+    return present
 
 
 def check_scale(name: Any, ax: Any) -> bool:

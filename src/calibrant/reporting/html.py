@@ -83,8 +83,8 @@ def _about(report: Report) -> dict[str, Any]:
 
 def _strips_of(rows: Iterable[Estimate | ClassRow]) -> list[str]:
     """Drawings of errors with their intervals."""
-    told = [(row.value if isinstance(row, Estimate) else row.ece, *row.interval) for row in rows]
-    return strips(*zip(*told, strict=True)) if told else []
+    errors = [(row.value if isinstance(row, Estimate) else row.ece, *row.interval) for row in rows]
+    return strips(*zip(*errors, strict=True)) if errors else []
 
 
 #: What tables of a page are written with.
@@ -165,9 +165,9 @@ def views_of(report: Report, order: Sequence[Label] = (), *, short: bool = False
         confidence = report.notion in ("confidence", "top-label")
         name = "Confidence (all classes)" if confidence else f"Class {label if label is not None else report.positive}"
         views.append(view_of(name, report.curves, *axes_of(report.notion, label)))
-    told = {row.label: class_digits(row)[0] for row in report.per_class}
-    for label in order or told:
-        name = f"Class {label}" if short else f"Class {label} (ECE {told[label]})"
+    errors = {row.label: class_digits(row)[0] for row in report.per_class}
+    for label in order or errors:
+        name = f"Class {label}" if short else f"Class {label} (ECE {errors[label]})"
         views.append(view_of(name, report.class_curves[label], _axis(label), "Observed frequency"))
     return views
 
@@ -185,14 +185,14 @@ def view_of(name: str, curves: Curves, x: str, y: str) -> dict[str, Any]:
         view["isotonic"] = _isotonic(curves.isotonic)
     bins = _first(curves.bins)
     edges = bins.edges if bins.edges is not None else np.array([])
-    held = np.flatnonzero(bins.count > 0)
+    filled = np.flatnonzero(bins.count > 0)
     view["bins"] = {
-        "a": _list(edges[held]),
-        "b": _list(edges[held + 1]),
-        "s": _list(bins.scores[held]),
-        "o": _list(bins.observed[held]),
-        "n": [float(f"{n:.6g}") for n in bins.count[held]],
-        "bands": {band: [_list(one.lower[held]), _list(one.upper[held])] for band, one in curves.bins.items()},
+        "a": _list(edges[filled]),
+        "b": _list(edges[filled + 1]),
+        "s": _list(bins.scores[filled]),
+        "o": _list(bins.observed[filled]),
+        "n": [float(f"{n:.6g}") for n in bins.count[filled]],
+        "bands": {band: [_list(one.lower[filled]), _list(one.upper[filled])] for band, one in curves.bins.items()},
     }
     return view
 
