@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from os import PathLike
 from typing import Any, ClassVar, NamedTuple, TypeVar, cast
@@ -16,6 +16,8 @@ from .types import Interval
 from .writing import write_page
 
 Found = TypeVar("Found")
+K = TypeVar("K")
+V = TypeVar("V")
 #: Characters that a ``repr`` has at most.
 WIDEST = 200
 _LONGEST_PART, _LONGEST_LINE, _FEW = 60, 400, 6
@@ -127,6 +129,31 @@ class Section(NamedTuple):
         """Heading, table and note; behind its name where it is folded."""
         inside = notebook.table(self.columns, self.marked) + notebook.note(self.note)
         return notebook.folded(self.name, inside) if self.folded else notebook.heading(self.name, level) + inside
+
+
+class LazyMapping(Mapping[K, V]):
+    """Names and what makes their values, each once. What makes them holds all it needs: no rows, and its own seed."""
+
+    def __init__(self, makers: Mapping[K, Callable[[], V]]) -> None:
+        self._makers = dict(makers)
+        self._made: dict[K, V] = {}
+
+    def __getitem__(self, name: K) -> V:
+        if name not in self._made:
+            self._made[name] = self._makers[name]()
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({list(self._makers)!r})"
+
+    def __reduce__(self) -> Any:
+        return dict, (dict(self),)
 
 
 class WithPage:

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..data.types import AnyArray, FloatArray, Label
-from ..measure.sums_by_class import SumsByClass, fine_on
-from ..measure.totals import Totals
+from ..measure.sums_by_class import SumsByClass, Totals, fine_on
 from ..sums import BinMoments, Bins, Grid, GridMoments
 from ..sums.grid import GRID_CELLS, fold
 from .keys import HIT, KeyTable

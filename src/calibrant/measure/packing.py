@@ -36,8 +36,7 @@ from ..data.fields import need, reading
 from ..data.problem import Problem
 from ..data.types import AnyArray
 from ..sums import BinMoments, Bins, Grid
-from .sums_by_class import TOGETHER, SumsByClass, fine_on
-from .totals import Totals
+from .sums_by_class import TOGETHER, SumsByClass, Totals, fine_on
 
 FORMAT, VERSION = "calibrant-accumulator", 1
 #: Notions whose sums can be kept.

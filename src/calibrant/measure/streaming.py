@@ -25,8 +25,7 @@ from ..sums import Grid
 from .packing import from_bytes, rows_of, to_bytes
 from .question import Question
 from .result import Estimate, ReliabilityCurve
-from .sums_by_class import FINE, ProblemSums, SumsByClass, added, aligned
-from .totals import Totals
+from .sums_by_class import FINE, ProblemSums, SumsByClass, Totals, added, aligned
 
 if TYPE_CHECKING:
     from ..calibrators import Calibrator

@@ -14,6 +14,7 @@ from ..data.dependence import warn_of_order
 from ..data.predictions import Predictions
 from ..data.progress import counted
 from ..data.public_function import InputOptions, verb
+from ..data.result import LazyMapping
 from ..data.types import Label, RandomState
 from ..data.validation import as_predictions
 from ..estimators import Binned, CellEstimator, Density, EmpiricalBayes, Estimator, ResidualKernel
@@ -30,7 +31,6 @@ from ..significance.report_test import SumsTest
 from ..sums import BinMoments, GridMoments, uniform_edges
 from .class_table import class_rows, class_sentence
 from .evidence import Evidence, RepairGain, check_threshold, check_tolerance, gain_functionals, settled
-from .lazy_mapping import LazyMapping
 from .report import Report
 from .report_curves import curves_of
 from .verdict import Found, sentences

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..data.checks import check_fraction
-from ..data.result import Result
+from ..data.result import LazyMapping, Result
 from ..data.types import AnyArray, FloatArray, Interval
 from ..estimators.base import ErrorDraws, Functional
 from ..estimators.laplace import RankCells
@@ -22,7 +22,6 @@ from ..measure.result import Estimate
 from ..significance.report_test import SumsTest
 from ..significance.result import TestResult
 from ..sums import GridMoments
-from .lazy_mapping import LazyMapping
 
 #: What matters at a base rate of one half, as a share of the outcome's standard deviation.
 MATERIAL = 0.1

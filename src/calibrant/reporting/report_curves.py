@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.result import Result
+from ..data.result import LazyMapping, Result
 from ..estimators import CellEstimator, ResidualKernel
 from ..measure.curve_from_sums import CurveSpec
 from ..measure.result import ReliabilityCurve
@@ -17,7 +17,6 @@ from ..measure.streaming import Accumulator
 from ..measure.sums_by_class import ProblemSums
 from ..measure.tied_scores import TiedScores
 from ..sums import BinMoments
-from .lazy_mapping import LazyMapping
 
 #: Bands of a report, and runs of scores from which those of isotonic curves are found.
 BANDS, MOST_TIES = ("confidence", "consistency", "simultaneous"), 1024
