@@ -76,7 +76,7 @@ class Batched:
     def arrays(self, batch: Any) -> tuple[AnyArray, FloatArray, FloatArray | None]:
         """Labels, probabilities and weights of a batch; what is null is None or NaN."""
         c = self.columns
-        probs = np.empty((len(batch), len(c.probs)), c.dtype)
+        probs = np.empty((len(batch), len(c.probs)), c.dtype, order="F")
         for k, name in enumerate(c.probs):
             probs[:, k] = _numbers(batch[name])
         weights = None if c.weight is None else _numbers(batch[c.weight]).astype(np.float64)

@@ -118,8 +118,8 @@ class SubgroupTotals:
                 bent_all += bent @ columns
                 spread_all += spread_bent @ columns
             first, last = int(subgroup[start]), int(subgroup[tile][-1]) + 1
-            for total, feature in zip(totals, features, strict=False):
-                total[first:last] += np.bincount(subgroup[tile] - first, feature, last - first)
+            begins = np.maximum(cells.starts[first:last] - start, 0)
+            totals[: len(features), first:last] += np.add.reduceat(np.stack(features), begins, axis=1)
         fields = [*totals[:9], totals[9 : 9 + d].T, totals[9 + d :].T, score_all, bent_all, spread_all]
         return cls(*fields)
 

@@ -20,6 +20,9 @@ _MOST_DRAWN = 10_000_000
 _FINE, _MORE_DRAWN, _COARSE = 20, 20_000_000, 2
 #: Share of the draws asked for that have to be as large as what was observed for drawing to end; at least so many.
 _ENOUGH, _LEAST = 0.05, 10
+#: How far zeros are looked for, how near they are found; and standard errors within which the ends of an interval lie
+#: of all but a few subgroups.
+_FAR, _NEAR, _STANDARD_ERRORS = 60.0, 1e-11, 5.0
 #: Numbers drawn at a time, and draws of the first round.
 _TOGETHER, _FIRST = 1 << 19, 32
 
@@ -50,9 +53,12 @@ def _interval(table: CellTable, excess: _Excess) -> FloatArray:
     z = _logits(table.scores)
     known = np.asarray((np.isfinite(z) & (table.weights > 0)).any(axis=-1))
     gap = table.residual.sum(axis=-1) / table.total
+    information = (table.weights * table.scores * (1 - table.scores)).sum(axis=-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        reach = np.fmin(_STANDARD_ERRORS * np.sqrt(table.variance * table.design) / information, 1.0)
     ends = []
     for side in (1, -1):
-        a = _zeros(lambda a, side=side: excess(a, side), len(z), side)  # type: ignore[misc]
+        a = _zeros(lambda a, side=side: excess(a, side), reach, side)  # type: ignore[misc]
         ends.append((table.weights * (expit(z + a[:, None]) - table.scores)).sum(axis=-1) / table.total)
     found = np.stack([np.minimum(ends[0], gap), np.maximum(ends[1], gap)], axis=-1)
     return np.where(known[:, None], found, np.nan)
@@ -91,20 +97,21 @@ def _normal_excess(table: CellTable, tail: float) -> _Excess:
     return excess
 
 
-def _zeros(function: Callable[[FloatArray], FloatArray], n: int, side: int, tolerance: float = 1e-11) -> FloatArray:
-    """Where functions (n,) that fall with side · a cross 0; the end that one tends to if it does not within ± 60.
+def _zeros(function: Callable[[FloatArray], FloatArray], reach: FloatArray, side: int) -> FloatArray:
+    """Where functions (n,) that fall with side · a cross 0, within ± reach at best; ± 60 if one does not cross there.
 
     Source: Chandrupatla (1997), *A new hybrid quadratic/bisection algorithm for finding the zero of a nonlinear
     function without using derivatives*.
     """
-    for reach in (1.0, 60.0):
-        a, b = np.full(n, -reach), np.full(n, reach)
+    a, b = -reach, reach
+    fa, fb = function(a), function(b)
+    if not (fa * fb < 0).all():
+        b = np.where(fa * fb < 0, reach, _FAR)
+        a = -b
         fa, fb = function(a), function(b)
-        if (fa * fb < 0).all():
-            break
     crosses = fa * fb < 0
-    end = np.where(side * (fa + fb) > 0, 60.0, -60.0)
-    share = np.full(n, 0.5)
+    end = np.where(side * (fa + fb) > 0, _FAR, -_FAR)
+    share = np.full(len(reach), 0.5)
     for _ in range(100):
         x = a + share * (b - a)
         fx = function(x)
@@ -113,13 +120,13 @@ def _zeros(function: Callable[[FloatArray], FloatArray], n: int, side: int, tole
         b, fb = np.where(same, b, a), np.where(same, fb, fa)
         a, fa = x, fx
         width = np.abs(b - a)
-        if not (crosses & (width > tolerance) & (fa != 0)).any():
+        if not (crosses & (width > _NEAR) & (fa != 0)).any():
             break
         with np.errstate(divide="ignore", invalid="ignore"):
             xi, phi = (a - b) / (c - b), (fa - fb) / (fc - fb)
             step = fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
             smooth = (phi**2 < xi) & ((1 - phi) ** 2 < 1 - xi) & np.isfinite(step)
-            least = np.minimum(0.5, tolerance / width)
+            least = np.minimum(0.5, _NEAR / width)
         share = np.clip(np.where(smooth, step, 0.5), least, 1 - least)
     return np.where(crosses, np.where(np.abs(fa) < np.abs(fb), a, b), end)
 
@@ -311,7 +318,7 @@ def _sum_tail(chances: FloatArray, trials: IntArray, unit: FloatArray, x: FloatA
         t = np.exp(a / 4)[:, None]
         return np.asarray((trials * u * (expit(logits + u * t) - chances)).sum(axis=-1) - x)
 
-    t = np.exp(_zeros(excess, len(x), -1) / 4)[:, None]
+    t = np.exp(_zeros(excess, np.full(len(x), _FAR), -1) / 4)[:, None]
     tilted = expit(logits + u * t)
     with np.errstate(divide="ignore", invalid="ignore"):
         each = np.logaddexp(np.log1p(-chances), np.log(chances) + u * t) - u * t * chances
