@@ -1,7 +1,8 @@
-"""The plain binned ECE of one column beside ten lines of NumPy and relplot's, every call in a process of its own.
+"""The plain binned ECE of one column beside ten lines of NumPy and relplot's, and the default of a hundred classes.
 
     OMP_NUM_THREADS=1 python -m benchmarks.speed.one_number [--rounds 7] [--write benchmarks/speed/one_number.md]
 
+The numbers of a hundred classes are in units: ``np.sort`` of ten million doubles in the same process.
 Memory that an earlier call left behind changes what a later one costs, so each measurement is a fresh process that
 warms up on the same rows; everybody takes turns. relplot counts a score that lies on an edge in the bin above it and we
 in the bin below, so scores keep off the edges, and all three must then give the same number. Needs relplot (PyPI).
@@ -47,7 +48,36 @@ def relplot(y: np.ndarray, p: np.ndarray) -> float:
     return float(binnedECE(p, y, nbins=BINS))
 
 
+#: Rows and classes.
+MANY = (10_000, 100)
 WHO = {"calibrant": ours, "NumPy by hand": naive, "relplot": relplot}
+
+
+def many(n: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.full(k, 0.5), n)
+    y = np.minimum((p.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1), k - 1)
+    y[:k] = np.arange(k)
+    return y, p
+
+
+def measure_units() -> None:
+    """Print units of a class-wise number and of its estimate; the number must be the mean of those of the classes."""
+    import calibrant as cal
+
+    from .timing import cpu_seconds
+
+    y, p = many(*MANY)
+    judged = cal.as_predictions(y, p)
+    value = cal.calibration_error(judged, notion="classwise")
+    each = [cal.calibration_error(judged, notion=cal.notions.ClassSpecific(c)) for c in range(MANY[1])]
+    if abs(value - np.mean(each)) > 1e-12:
+        raise SystemExit(f"the number of all classes is {value}, the mean of theirs {np.mean(each)}")
+    doubles = np.random.default_rng(0).random(10**7)
+    unit = min(cpu_seconds(lambda: np.sort(doubles)) for _ in range(5))
+    number = min(cpu_seconds(lambda: cal.calibration_error(y, p, notion="classwise")) for _ in range(7))
+    estimate = min(cpu_seconds(lambda: cal.estimate(y, p, notion="classwise")) for _ in range(3))
+    print(json.dumps({"calibration_error": number / unit, "estimate": estimate / unit}))
 
 
 def measure(name: str, n: int) -> None:
@@ -65,7 +95,11 @@ def measure(name: str, n: int) -> None:
 def main() -> None:
     options = arguments.parser(__doc__, rounds=7, write=True)
     options.add_argument("--measure", nargs=2, metavar=("WHO", "ROWS"), help="one measurement, for the script itself")
+    options.add_argument("--units", action="store_true", help="the numbers of many classes, for the script itself")
     given = options.parse_args()
+    if given.units:
+        measure_units()
+        return
     if given.measure:
         measure(given.measure[0], int(given.measure[1]))
         return
@@ -92,6 +126,21 @@ def main() -> None:
             f"| {n:,} | {mid['calibrant']:,.0f} | {mid['NumPy by hand']:,.0f} | {mid['relplot']:,.0f} | "
             f"{statistics.median(ratios):.2f} ({min(ratios):.2f} – {max(ratios):.2f}) |"
         )
+        print(lines[-1], flush=True)
+    command = [sys.executable, "-m", "benchmarks.speed.one_number", "--units"]
+    units = [
+        json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        for _ in range(given.rounds)
+    ]
+    lines += [
+        "",
+        f"| class-wise, {MANY[0]:,} rows, {MANY[1]} classes, the default | units (least – most) |",
+        "|--:|--:|",
+    ]
+    for name in units[0]:
+        found_units = [result[name] for result in units]
+        low, high = min(found_units), max(found_units)
+        lines.append(f"| `{name}` | {statistics.median(found_units):.2f} ({low:.2f} – {high:.2f}) |")
         print(lines[-1], flush=True)
     if given.write is not None:
         given.write.write_text("\n".join(lines) + "\n", encoding="utf-8")
