@@ -249,14 +249,14 @@ def test_weights_count_in_every_region():
     from calibrant.calibrators.inputs import CalibrationSample
     from calibrant.scores import cross_fitted
     from calibrant.scores import grouping as module
-    from calibrant.scores.feature_regions import Given
+    from calibrant.scores.grouping import Regions
 
     _, y, s, _, _ = hidden(60)
     w = np.random.default_rng(1).integers(1, 4, 60).astype(float)
     told, code, train = np.column_stack([1 - s, s]), np.arange(60) % 3, np.arange(50)
     sample = CalibrationSample.of(cal.as_predictions(y, s, sample_weight=w))
     fits = cross_fitted.CrossFitted(sample, told, None, Identity(), "identity", [])
-    one = module.FeatureGains(cal.scores.Log(), fits, w, Given(code))
+    one = module.FeatureGains(cal.scores.Log(), fits, w, Regions(np.empty((60, 0)), code))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "STEPS", 1)
         patch.setattr(module.FeatureGains, "_mean", lambda self, p, rows: -float(p is not told))

@@ -7,8 +7,7 @@ from scipy import stats
 import calibrant as cal
 from calibrant import as_predictions
 from calibrant.comparison.models.measures import Measures
-from calibrant.comparison.models.overfit import N_DRAWS, overfits
-from calibrant.comparison.models.parts import MOST_CELLS, ScoreParts
+from calibrant.comparison.models.parts import MOST_CELLS, N_DRAWS, ScoreParts, overfits
 from calibrant.comparison.models.squares import Squares, squares_covariance
 from calibrant.comparison.models.units import IndependentUnits
 from calibrant.estimators import CrossFit

@@ -5,8 +5,7 @@ import pytest
 from scipy import stats
 
 import calibrant as cal
-from calibrant.comparison.models.overfit import Column, latent_correlation, overfits, smooth_map
-from calibrant.comparison.models.parts import Mean
+from calibrant.comparison.models.parts import Column, Mean, latent_correlation, overfits, smooth_map
 from calibrant.comparison.models.units import IndependentUnits
 from calibrant.measure.scoring_rules import RULES, Brier
 

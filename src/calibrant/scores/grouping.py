@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -10,6 +10,8 @@ import numpy as np
 from ..calibrators import Calibrator
 from ..calibrators.crossval import FLOOR, fit_quietly
 from ..data.checks import check_int, check_level, check_random_state
+from ..data.convert import to_array
+from ..data.dependence import read_groups
 from ..data.predictions import effective_size
 from ..data.public_function import InputOptions, verb
 from ..data.result import Result
@@ -19,12 +21,13 @@ from ..data.weights import of_variances
 from ..measure.scoring_rules import Brier, Log, ScoringRule, as_rule, brier_words
 from ..notions import Classwise
 from .cross_fitted import CrossFitted, limits, mean_of
-from .feature_regions import Regions, read_regions
 
 #: Of the boosting: steps at most, how long a step is, steps without gain, and what regions are shrunk by, in rows.
 STEPS, LENGTH, PATIENCE, SHRINKAGE = 100, 0.2, 10, 1.0
 #: One of so many rows says when to stop.
 STOPPING = 5
+#: Of a tree: levels, rows of a leaf at least, and rows that are enough to find it.
+DEPTH, LEAF, ENOUGH = 3, 10, 20_000
 #: Rows of a level set: from so many to less than twice as many, where rows are told different things.
 SMALLEST = 10
 
@@ -302,3 +305,89 @@ def level_sets(told: FloatArray, least: int = SMALLEST) -> IntArray:
         cell[rows[upper]] = number + which[upper]
         number += size.size
     return cell
+
+
+@dataclass(frozen=True, eq=False)
+class Regions:
+    """What puts every row into a region: codes that were given, or a tree of the residuals on columns of features.
+
+    Attributes
+    ----------
+    columns : ndarray of shape (n, d)
+        float32; NaN is a value of its own.
+    codes : ndarray of shape (n,) or None
+        Region of each row, where these were given.
+    """
+
+    columns: FloatArray
+    codes: IntArray | None = None
+
+    def of(self, residual: FloatArray, weights: FloatArray, rows: AnyArray, rng: np.random.Generator) -> IntArray:
+        """Region of every row of the sample, (n,): leaves of a tree, found on at most 20,000 of some rows, (r, K)."""
+        if self.codes is not None:
+            return self.codes
+        from sklearn.tree import DecisionTreeRegressor
+
+        some = np.arange(len(rows))
+        if some.size > ENOUGH:
+            some = np.sort(rng.choice(some.size, ENOUGH, replace=False))
+        tree = DecisionTreeRegressor(max_depth=DEPTH, min_samples_leaf=LEAF, random_state=int(rng.integers(2**31)))
+        tree.fit(self.columns[rows[some]], residual[some], sample_weight=weights[some])
+        return np.asarray(tree.apply(self.columns))
+
+    def beside(self, told: FloatArray) -> Regions:
+        """With what was told, (n,), as one more column, so that features may matter more where scores are high."""
+        return replace(self, columns=np.column_stack([self.columns, told]).astype(np.float32))
+
+    def subset(self, rows: AnyArray) -> Regions:
+        """Those of some rows."""
+        return Regions(self.columns[rows], None if self.codes is None else self.codes[rows])
+
+
+def read_regions(features: Any, n: int) -> Regions:
+    """Judge the ``features`` argument: a table of columns, or the code of a region for each row."""
+    if hasattr(features, "columns") and not isinstance(features, np.ndarray):
+        return _of_columns(_frame_columns(features), n)
+    array, _ = to_array(features, "features")
+    if array.ndim == 2:
+        return _of_columns(list(array.T), n)
+    if array.ndim == 1 and array.dtype.kind == "f" and (array != np.floor(array)).any():
+        raise ValueError(
+            "features must be a 2-D table of columns, or codes of regions in 1-D; got numbers that are no codes: pass "
+            "features[:, None] if they are one feature"
+        )
+    codes = np.asarray(read_groups(array, n, "features"))
+    return Regions(np.empty((n, 0), dtype=np.float32), np.unique(codes, return_inverse=True)[1].reshape(-1))
+
+
+def _frame_columns(frame: Any) -> list[AnyArray]:
+    """Columns of a data frame; what is missing is NaN or None."""
+    import narwhals as nw
+
+    native = nw.from_native(frame, eager_only=True)
+    return [np.asarray(column.to_numpy()) for column in native.iter_columns()]
+
+
+def _of_columns(columns: list[AnyArray], n: int) -> Regions:
+    if not columns or len(columns[0]) != n:
+        shape = (len(columns[0]), len(columns)) if columns else "no columns"
+        raise ValueError(f"features must have a row for each of {n} rows, and a column at least; got {shape}")
+    table = np.column_stack([_numbers(c) for c in columns])
+    with np.errstate(over="ignore"):
+        table = table.astype(np.float32)
+    if np.isinf(table).any():
+        row = int(np.argmax(np.isinf(table).any(axis=1)))
+        raise ValueError(f"features must be finite numbers below 3e38, categories, or missing; row {row} is infinite")
+    return Regions(table)
+
+
+def _numbers(column: AnyArray) -> FloatArray:
+    """A column as numbers: dates as theirs, names as codes in their order."""
+    if column.dtype.kind == "c":
+        raise TypeError("features must be numbers or categories; got complex numbers")
+    if column.dtype.kind in "mM":
+        return np.where(np.isnat(column), np.nan, column.astype(np.int64).astype(np.float64))
+    try:
+        return column.astype(np.float64)
+    except (TypeError, ValueError):
+        return np.unique(column.astype(str), return_inverse=True)[1].reshape(-1).astype(np.float64)

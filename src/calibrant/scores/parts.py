@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..comparison.models.overfit import latent_correlation
+from ..comparison.models.parts import latent_correlation
 from ..comparison.models.units import IndependentUnits
 from ..data.problem import Problem
 from ..data.result import Table, jsonable

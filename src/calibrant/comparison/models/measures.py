@@ -17,8 +17,7 @@ from ...measure.estimation import estimate
 from ...measure.reliability import reliability_curve
 from ...measure.scoring_rules import ScoringRule, score_rows
 from ...notions import Notion
-from .overfit import N_DRAWS, overfits
-from .parts import ScoreParts
+from .parts import N_DRAWS, ScoreParts, overfits
 from .squares import Squares, problems_of, squares_covariance
 from .units import IndependentUnits
 
