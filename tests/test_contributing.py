@@ -80,3 +80,22 @@ def test_example_is_read_by_the_torch_metric(in_the_large):
     metric.update(torch.tensor([0.2, 0.9]), torch.tensor([0, 1]))
     metric.update(torch.tensor([0.4]), torch.tensor([1]))
     assert metric.compute().item() == pytest.approx(abs(2 - 1.5) / 3, abs=1e-6)
+
+
+def test_places_that_the_guide_names_are_there():
+    root = GUIDE.parent
+    guide = GUIDE.read_text(encoding="utf-8")
+    table = guide[guide.index("### Where does my change go?") : guide.index("## Rules")]
+    places = set(re.findall(r"`((?:\w+/)+[\w.]+\.(?:py|pyi|html))`", table)) - {
+        f"{room}/{name}.py" for room in ("estimators", "calibrators", "significance") for name in ("NAME", "FAMILY")
+    }
+    assert len(places) >= 12
+    missing = [place for place in places if not any((root / at / place).exists() for at in ("", "src/calibrant"))]
+    assert not missing
+    for place, name in (
+        ("calibrators/select.py", "def default_candidates"),
+        ("significance/null.py", "class Null"),
+        ("cli/reports.py", "class ReportOptions"),
+        ("calibrators/base.py", "class BinaryCalibrator"),
+    ):
+        assert name in (root / "src/calibrant" / place).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""JSON with arrays in it as bytes: an ``.npz`` archive, which ``numpy.load(…, allow_pickle=False)`` reads too.
+"""JSON with arrays in it as bytes: an ``.npz`` archive, also for ``numpy.load(…, allow_pickle=False)``.
 
 The archive holds ``header.json``, in which ``{"array": name}`` stands for each array, and one ``.npy`` file an array,
 once for all that are the same. The comment of the archive, and so the last 32 bytes, is the
