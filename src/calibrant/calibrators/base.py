@@ -18,13 +18,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..data import notebook
 from ..data.checks import check_choice, check_number, check_type, is_real
+from ..data.fields import Field, Number, Numbers, Sizes
 from ..data.progress import working
 from ..data.result import short
 from ..data.types import AnyArray, FloatArray
 from ..exceptions import CalibrantWarning
 from .inputs import CalibrationSample, Scores, read_sample, read_scores
 from .newton import Solution
-from .saved_state import Field, check_common
 
 #: Where probabilities are clipped before a logarithm is taken.
 EPS = 1e-12
@@ -50,6 +50,39 @@ def check_parameters(owner: Any) -> None:
     for one in fields(owner):
         if check := one.metadata.get("check"):
             check(one.name, getattr(owner, one.name))
+
+
+@dataclass(frozen=True)
+class Fitted(Field):
+    """A fitted calibrator, of these classes or of those of one against the rest."""
+
+    binary: bool = False
+
+    def check(self, name: str, value: Any, sizes: Sizes) -> None:
+        """Kind and number of classes."""
+        one = isinstance(value, ClassifierMixin) and hasattr(value, "classes_")
+        if not one or (self.binary and not hasattr(value, "_map")):
+            raise ValueError(f"{name} must be a fitted calibrator{' of two classes' if self.binary else ''}")
+        wanted = 2 if self.binary else sizes["K"]
+        if len(value.classes_) != wanted:
+            raise ValueError(f"{name} must be of {wanted} classes; it is of {len(value.classes_)}")
+
+
+@dataclass(frozen=True)
+class Later(Field):
+    """What earlier versions did not save: None stands for it."""
+
+    of: Field
+
+    def check(self, name: str, value: Any, sizes: Sizes) -> None:
+        """None, or as the field."""
+        if value is not None:
+            self.of.check(name, value, sizes)
+
+
+#: Of a fit by steps.
+STEPS = {"gradient_norm_": Number(0), "n_iter_": Number(0, whole=True)}
+PROBABILITIES = (0.0, 1.0)
 
 
 @dataclass(eq=False, repr=False)
@@ -207,7 +240,7 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
     def _check_state(self) -> None:
         """Raise ValueError unless all fitted attributes are what they mean, and fit together."""
         held, sizes = dict(vars(self)), dict[str, int]()
-        check_common(held, sizes)
+        _check_common(held, sizes)
         for name, meaning in self._state.items():
             meaning.check(name, held[name], sizes)
         self._check_fitted()
@@ -327,6 +360,28 @@ def check_calibrators(name: str, value: Any) -> None:
     """Judge a list of calibrators."""
     if not isinstance(value, (list, tuple)) or not value or not all(isinstance(one, Calibrator) for one in value):
         raise TypeError(f"{name} must be a list of one or more calibrators; got {value!r}")
+
+
+def _check_common(fitted: dict[str, Any], sizes: Sizes) -> None:
+    """Check the attributes that every fitted calibrator has."""
+    classes = fitted["classes_"]
+    if not isinstance(classes, np.ndarray) or classes.ndim != 1 or not classes.size:
+        raise ValueError("classes_ must be an array of labels")
+    if len(set(classes.tolist())) != classes.size:
+        raise ValueError("classes_ must be different labels")
+    k = sizes["K"] = classes.size
+    columns = fitted["n_features_in_"]
+    Number(1, whole=True).check("n_features_in_", columns, sizes)
+    if columns not in ((1, k) if k <= 2 else (k,)):
+        raise ValueError(f"n_features_in_ must be that of {k} classes; got {columns}")
+    order = fitted["order_"]
+    if order is not None:
+        Numbers(("K",), 0, k - 1).check("order_", order, sizes)
+        if order.dtype.kind != "i" or sorted(order.tolist()) != list(range(k)):
+            raise ValueError(f"order_ must hold each of 0 … {k - 1} once")
+    names = fitted.get("feature_names_in_")
+    if names is not None and (not isinstance(names, np.ndarray) or names.shape != (columns,)):
+        raise ValueError(f"feature_names_in_ must be {columns} name(s)")
 
 
 def _is_numeric(value: Any) -> bool:

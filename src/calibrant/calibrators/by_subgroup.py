@@ -26,14 +26,14 @@ from sklearn.utils._indexing import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from ..data.convert import to_array
+from ..data.fields import Field, Names, Number, Numbers
 from ..data.progress import working
 from ..data.types import AnyArray, FloatArray, IntArray
 from ..exceptions import CalibrantWarning
-from .base import EPS, Calibrator, check_calibrator, fitted_to, parameter
+from .base import EPS, STEPS, Calibrator, Fitted, check_calibrator, fitted_to, parameter
 from .inputs import CalibrationSample, Scores, read_sample, read_scores
 from .logistic import PlattScaling
 from .newton import Curvature, Solution, minimise
-from .saved_state import STEPS, Field, Fitted, Names, Number, Numbers
 from .temperature import TemperatureScaling, softmax
 
 _MISSING, _ALL = "(missing)", "(all)"

@@ -11,9 +11,12 @@ import numpy as np
 from sklearn.base import clone
 
 from ..data.checks import check_number
+from ..data.fields import Field, Numbers, Several
 from ..data.types import FloatArray
 from .base import (
+    PROBABILITIES,
     Calibrator,
+    Fitted,
     average,
     check_calibrator,
     check_calibrators,
@@ -23,7 +26,6 @@ from .base import (
     parameter,
 )
 from .inputs import CalibrationSample, Scores
-from .saved_state import PROBABILITIES, Field, Fitted, Numbers, Several
 
 
 @dataclass(eq=False, repr=False)

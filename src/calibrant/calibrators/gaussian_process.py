@@ -12,14 +12,14 @@ from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from ..data.checks import check_int, check_level
+from ..data.fields import Field, Number, Numbers
 from ..data.types import FloatArray
 from ..sums.logistic_fit import expit
-from .base import EPS, BinaryCalibrator, check_eps, parameter
+from .base import EPS, STEPS, BinaryCalibrator, check_eps, parameter
 from .inputs import CalibrationSample, Scores, read_scores
 from .logistic import standard
 from .monotone import cells, points
 from .newton import Solution, minimise, sigmoid_objective
-from .saved_state import STEPS, Field, Number, Numbers
 
 #: Standard deviations tried: of the shift and the change of slope, and of what is neither; in log odds.
 _STRAIGHT = (0.1, 0.3, 1.0, 3.0)

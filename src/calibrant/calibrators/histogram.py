@@ -13,13 +13,13 @@ from scipy.special import betaln, softmax, xlogy
 from sklearn.utils import check_random_state
 
 from ..data.checks import check_choice, check_fraction, check_positive, is_whole
+from ..data.fields import Field, Numbers, Several
 from ..data.types import FloatArray, IntArray
 from ..sums import Edges, fixed_edges, quantile_edges, resolve_n_bins, uniform_edges
-from .base import BinaryCalibrator, Calibrator, check_calibrator, fitted_to, parameter
+from .base import PROBABILITIES, BinaryCalibrator, Calibrator, Fitted, check_calibrator, fitted_to, parameter
 from .inputs import CalibrationSample, Scores
 from .logistic import PlattScaling
 from .monotone import cells, points
-from .saved_state import PROBABILITIES, Field, Fitted, Numbers, Several
 
 #: From this sample size on models have no more bins: cost follows rows, and never the size of their weights.
 _LARGEST_SIZE = 1e7

@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..data.checks import check_choice
+from ..data.fields import Field, Numbers
 from ..data.types import FloatArray
-from .base import EPS, Calibrator, check_eps, check_not_negative, check_shrinkage, parameter
+from .base import EPS, STEPS, Calibrator, check_eps, check_not_negative, check_shrinkage, parameter
 from .inputs import CalibrationSample, Scores
 from .newton import MANY_DEAR, Solution, minimise, minimise_large, part_of
-from .saved_state import STEPS, Field, Numbers
 from .temperature import softmax, temperature_of
 
 #: Parameters up to which Newton's method is used: beyond, the Hessian is larger than the data.

@@ -13,12 +13,22 @@ from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from ..data.checks import check_bool, check_choice, check_level
+from ..data.fields import Field, Number, Numbers
 from ..data.types import FloatArray
 from ..sums.logistic_fit import expit
-from .base import EPS, BinaryCalibrator, check_eps, check_shrinkage, needs_fitted, parameter
+from .base import (
+    EPS,
+    PROBABILITIES,
+    STEPS,
+    BinaryCalibrator,
+    Later,
+    check_eps,
+    check_shrinkage,
+    needs_fitted,
+    parameter,
+)
 from .inputs import CalibrationSample, Scores, read_scores
 from .newton import MANY, Objective, Solution, minimise_over_rows, sigmoid_objective
-from .saved_state import PROBABILITIES, STEPS, Field, Later, Number, Numbers
 
 #: Information that is none, and what is added to correlations: where rows say nothing the interval is all of [0, 1].
 _NOTHING, _SINGULAR = 1e-100, 1e-12

@@ -12,11 +12,11 @@ from scipy.special import betaincinv
 from sklearn.utils.validation import check_is_fitted
 
 from ..data.checks import check_bool, check_choice, check_level, check_number
+from ..data.fields import Field, Numbers
 from ..data.types import FloatArray, IntArray
 from ..data.weights import run_starts
-from .base import BinaryCalibrator, FittedWithScores, needs_fitted, parameter
+from .base import PROBABILITIES, BinaryCalibrator, FittedWithScores, Later, needs_fitted, parameter
 from .inputs import CalibrationSample, Scores, read_scores
-from .saved_state import PROBABILITIES, Field, Later, Numbers
 
 #: Cells of neighbouring rows that are kept for intervals.
 _CELLS = 500

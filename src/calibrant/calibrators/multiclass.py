@@ -10,11 +10,13 @@ from typing import ClassVar
 import numpy as np
 
 from ..data.checks import check_bool, check_choice
+from ..data.fields import Field, Numbers, Several
 from ..data.types import AnyArray, FloatArray, IntArray
 from .base import (
     EPS,
     BinaryCalibrator,
     Calibrator,
+    Fitted,
     FittedWithScores,
     average,
     check_calibrator,
@@ -25,7 +27,6 @@ from .base import (
 )
 from .inputs import CalibrationSample, Scores
 from .logistic import PlattScaling
-from .saved_state import Field, Fitted, Numbers, Several
 from .temperature import softmax
 
 #: By what equal values of a shared map differ, times the probability.

@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..data.checks import check_number
+from ..data.fields import Field, Numbers
 from ..data.types import FloatArray, IntArray
 from ..data.weights import run_starts
-from .base import parameter
+from .base import PROBABILITIES, parameter
 from .inputs import CalibrationSample
 from .monotone import Knots, points
-from .saved_state import PROBABILITIES, Field, Numbers
 
 #: Merges whose penalties differ by no more than rounding are at one.
 _ROUNDING = 1e-12

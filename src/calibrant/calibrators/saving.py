@@ -29,9 +29,8 @@ from ..data.codec import Codec, check_stamp, reading_saved, stamp
 from ..data.types import FloatArray
 from ..data.writing import check_free, write_json
 from ..exceptions import CalibrantWarning
-from .base import BinaryCalibrator, Calibrator, predict_unnamed
+from .base import BinaryCalibrator, Calibrator, Later, predict_unnamed
 from .model import CalibratedModel
-from .saved_state import Later
 
 FORMAT, VERSION = "calibrant-calibrator", 1
 

@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from ..data import notebook
 from ..data.checks import check_choice, check_int, check_names, check_type
+from ..data.fields import Field, Plain, Several
 from ..data.predictions import Predictions
 from ..data.public_function import verb
 from ..data.result import Table, one_line
@@ -19,7 +20,7 @@ from ..data.types import FloatArray, Label
 from ..data.weights import ones_or
 from ..measure.streaming import Accumulator
 from ..measure.sums_by_class import ProblemSums
-from .base import BinaryCalibrator, Calibrator, parameter
+from .base import BinaryCalibrator, Calibrator, Fitted, parameter
 from .choosing import AVERAGE, Choosing
 from .combined import Composed
 from .crossval import GOALS, RULES, fit_quietly, folds_of, predict_held_out
@@ -31,7 +32,6 @@ from .logistic import BetaCalibration, PlattScaling, QuadraticLogit
 from .monotone import IsotonicCalibrator, RocHullCalibrator, VennAbers
 from .multiclass import OneVsRest, for_classes
 from .near_isotonic import NearIsotonic
-from .saved_state import Field, Fitted, Plain, Several
 from .spline import CurveCalibrator, OrderPreserving, SplineCalibrator
 from .temperature import EnsembleTemperatureScaling, Identity, TemperatureScaling
 

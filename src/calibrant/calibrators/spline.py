@@ -11,15 +11,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..data.checks import check_int
+from ..data.fields import Field, Numbers
 from ..data.types import AnyArray, FloatArray
 from ..exceptions import CalibrantWarning
 from ..measure.reliability import curve_estimator, reliability_curve
-from .base import EPS, Calibrator, check_eps, check_not_negative, parameter
+from .base import EPS, PROBABILITIES, STEPS, Calibrator, check_eps, check_not_negative, parameter
 from .histogram import UnitMap
 from .inputs import CalibrationSample, Scores
 from .logistic import LaplaceMap, covariance_field, fit_logistic
 from .newton import MANY_DEAR, Solution, minimise_over_rows, part_of
-from .saved_state import PROBABILITIES, STEPS, Field, Numbers
 from .temperature import softmax
 
 _DEGREE = 3

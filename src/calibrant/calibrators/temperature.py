@@ -12,11 +12,11 @@ from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from ..data.checks import check_level
+from ..data.fields import Field, Number, Numbers
 from ..data.types import FloatArray
-from .base import EPS, Calibrator, check_eps, check_shrinkage, needs_fitted, parameter
+from .base import EPS, PROBABILITIES, STEPS, Calibrator, Later, check_eps, check_shrinkage, needs_fitted, parameter
 from .inputs import CalibrationSample, Scores, read_scores
 from .newton import Solution, minimise, part_of
-from .saved_state import PROBABILITIES, STEPS, Field, Later, Number, Numbers
 
 #: Numbers worked on at a time.
 _TILE = 1 << 17
