@@ -1,6 +1,6 @@
 """Size and coverage of `subgroup_calibration` with many subgroups: sequential draws, the tail, few posterior draws.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.coverage.subgroups_many [--repetitions 40000] [--write FILE]
+    OMP_NUM_THREADS=1 python -m benchmarks.coverage.subgroups_many [--repetitions 10000] [--write FILE]
 
 Sizes: p-values of Kuiper's test of calibrated subgroups, as with more than fifty of them (199 draws, of which ten as
 large end it, and the tail beyond) and as with fewer (1999 draws). Coverage: 95 % intervals of calibration errors of a
@@ -17,7 +17,6 @@ from calibrant.comparison.subgroups.statistics import subgroup_pvalues
 from calibrant.data.problem import Problem
 
 from .. import arguments
-from ..section import write_section
 
 #: Parameters of the scores' Beta distribution, and rows a subgroup.
 CASES = ((1.0, 1.0, 100), (1.0, 3.0, 100), (0.5, 25.0, 400), (1.0, 1.0, 1000))
@@ -87,7 +86,7 @@ error of a share of 95 %: {se:.1f} %.
 
 
 def main() -> None:
-    parser = arguments.parser(__doc__, repetitions=40_000, write=True)
+    parser = arguments.parser(__doc__, repetitions=10_000, write=True)
     options = parser.parse_args()
     lines = ["| scores | rows | subgroups | " + " | ".join(f"{level:g}" for level in LEVELS) + " |"]
     lines.append("|---|--:|---|" + "--:|" * len(LEVELS))
@@ -112,7 +111,7 @@ def main() -> None:
     )
     print(text)
     if options.write is not None:
-        write_section(options.write, "Many subgroups", text)
+        options.write.write_text(f"# Many subgroups\n\n{text.strip()}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
