@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -210,21 +210,24 @@ def heterogeneity(
         pvalue, how = float(chdtrc(test.df, statistic)), "chi-squared"
     else:
         columns, chance = pooled.at(cells.scores)
-        residuals, how = _drawn(cells, chance, rng)
+        residuals, how, pvalue_of = _drawn(cells, chance, rng)
         starts = cells.starts[:-1]
         draws = [test.statistic(np.add.reduceat(r, starts, axis=1), r @ columns) for r in residuals]
-        pvalue = share_at_least(np.concatenate(draws), statistic)
+        pvalue = pvalue_of(np.concatenate(draws), statistic)
     return TestResult(statistic, pvalue, name=f"score test of subgroup intercepts, {how}", df=float(test.df), **about)
 
 
-def _drawn(cells: SubgroupCells, chance: FloatArray, rng: np.random.Generator) -> tuple[Iterator[FloatArray], str]:
-    """Weighted residuals (r, E) of outcomes drawn with their chances, or with signs of groups drawn; and which."""
+def _drawn(
+    cells: SubgroupCells, chance: FloatArray, rng: np.random.Generator
+) -> tuple[Iterator[FloatArray], str, Callable[[FloatArray, float], float]]:
+    """Weighted residuals (r, E) of outcomes drawn with their chances, or with signs of groups drawn; which; p-value."""
     if cells.groups is not None:
         left = cells.outcomes - chance
-        flips = GroupSigns.of(cells.groups, left**2, chance * (1 - chance), cells.weights)
+        signs = GroupSigns.of(cells.groups, left**2, chance * (1 - chance), cells.weights)
         of_rows = cells.weights * left
-        signs = flips.sets(_DRAWS, rng, chance.size)
-        return (s[:, flips.group] * of_rows for s in signs), f"{_DRAWS} draws of the signs of {flips.n_groups} groups"
+        drawn_signs = signs.sets(_DRAWS, rng, chance.size)
+        how = f"{_DRAWS} draws of the {signs.how}"
+        return (one[:, signs.group] * of_rows for one in drawn_signs), how, signs.pvalue
     trials, unit = binomials(cells.weights, cells.times, integral=cells.integral)
     together = max(1, _TOGETHER // chance.size)
     shapes = ((min(together, _DRAWS - first), chance.size) for first in range(0, _DRAWS, together))
@@ -232,4 +235,4 @@ def _drawn(cells: SubgroupCells, chance: FloatArray, rng: np.random.Generator) -
         drawn: Iterator[AnyArray] = (rng.binomial(trials, chance, size=shape) for shape in shapes)
     else:
         drawn = (rng.random(shape) < chance for shape in shapes)
-    return ((d - trials * chance) * unit for d in drawn), f"{_DRAWS} draws"
+    return ((d - trials * chance) * unit for d in drawn), f"{_DRAWS} draws", share_at_least
