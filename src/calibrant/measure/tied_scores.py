@@ -56,13 +56,13 @@ class TiedScores:
             count = np.diff(start, append=s.size).astype(np.float64)
             positive = o if start.size == s.size else np.add.reduceat(o, start)
             scale = problem.effective_size / s.size
-            return cls._made(at, at, at, count * scale, positive * scale, count * scale, most)
+            return cls._of_runs(at, at, at, count * scale, positive * scale, count * scale, most)
         w = weights[order].astype(np.float64)
         weight = np.add.reduceat(w, start)
         # Whole-number weights are repeats, each of them a trial; of others, what a mean's variance says.
         trials = weight**2 / problem.variances(np.add.reduceat(w * w, start), weight)
         scale = problem.effective_size / float(weight.sum())
-        return cls._made(at, at, at, weight * scale, np.add.reduceat(w * o, start) * scale, trials, most)
+        return cls._of_runs(at, at, at, weight * scale, np.add.reduceat(w * o, start) * scale, trials, most)
 
     @classmethod
     def of_moments(cls, fine: BinMoments, most: int | None = MOST) -> TiedScores:
@@ -72,7 +72,7 @@ class TiedScores:
         size = total if fine.integral else total**2 / float(fine.square.sum())
         scale = size / total if total > 0 else 0.0
         edges = fine.edges.values
-        return cls._made(
+        return cls._of_runs(
             edges[used],
             edges[used + 1],
             fine.score[used] / weight,
@@ -83,7 +83,7 @@ class TiedScores:
         )
 
     @classmethod
-    def _made(
+    def _of_runs(
         cls,
         low: FloatArray,
         high: FloatArray,

@@ -142,7 +142,7 @@ def compare_calibrators(
     others = [row for row in rows if row.name != alone]
     shown = min(others, key=lambda row: row.difference).name if chosen == alone and others else chosen
 
-    def judged(p: FloatArray, title: str) -> Report:
+    def report_of(p: FloatArray, title: str) -> Report:
         return report(as_predictions_of(p, sample), None, title=title, notion=notion, level=level)
 
     return CalibratorComparison(
@@ -155,8 +155,8 @@ def compare_calibrators(
         chosen=chosen,
         shown=shown,
         rows=rows,
-        before=None if plain is None else judged(plain, "before"),
-        after=judged(predict_held_out(fits[shown], sample, folds), shown),
+        before=None if plain is None else report_of(plain, "before"),
+        after=report_of(predict_held_out(fits[shown], sample, folds), shown),
         title=title,
         candidates=tried,
         digest=digest_of(sample),
