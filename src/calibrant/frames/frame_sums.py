@@ -20,12 +20,11 @@ from ..measure.sums_by_class import FINE_CELLS
 from ..notions import ClassSpecific, Notion, as_notion
 from ..sums import Bins, Grid
 from ..sums.grid import GRID_CELLS
-from .bad_rows import refuse
 from .batches import Sums, added
 from .frame_columns import FrameColumns
 from .from_keys import decoded
 from .group_effects import hang_together
-from .keys import KeyTable, aggregate, no_group, without_group
+from .keys import KeyTable, aggregate, no_group, refuse, without_group
 from .subgroup_sums import SubgroupsOfSums, SubgroupSums, of_accumulators, of_keys
 
 #: Cells there may be: powers of two, which scale scores without rounding.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import Any, NoReturn
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -20,6 +20,7 @@ from .frame_columns import FrameColumns, collected
 OTHER, HIT, BAD, MINUS = range(4)
 _OUTCOMES = 4
 _PREFIX = "_calibrant_"
+_REASON = _PREFIX + "reason"
 #: Whole numbers up to here are held exactly.
 _HELD = {np.dtype(np.float32): 2.0**24, np.dtype(np.float64): 2.0**53}
 
@@ -99,6 +100,24 @@ def bad_conditions(c: FrameColumns) -> list[tuple[str, Any]]:
     if c.groups is not None:
         found.append((f"{c.groups!r} is missing", no_group(c)))
     return found
+
+
+def refuse(c: FrameColumns, n_bad: int, n: int) -> NoReturn:
+    """ValueError with the number of bad rows, what is wrong with them, and one of them."""
+    conditions = bad_conditions(c)
+    reason: Any = nw.lit(len(conditions))
+    for i, (_, wrong) in reversed(list(enumerate(conditions))):
+        reason = nw.when(wrong).then(nw.lit(i)).otherwise(reason)
+    marked = c.frame.with_columns(**{_REASON: reason})
+    marked = marked.filter(nw.col(_REASON) < len(conditions))
+    example = collected(marked.select(_REASON, *c.names).head(1))
+    (row,) = example.rows(named=True)
+    found = conditions[int(row.pop(_REASON))][0]
+    shown = ", ".join(f"{name}={value!r}" for name, value in row.items())
+    raise ValueError(
+        f"frame has {n_bad:,} bad row{'s' if n_bad > 1 else ''} of {n:,}; in one of them {found}: {shown}. "
+        "Mend them, or leave them out with on_invalid='drop'"
+    )
 
 
 def no_group(c: FrameColumns) -> Any:
