@@ -15,6 +15,10 @@ class Display:
 
     #: Whether the figure's size follows from what is drawn, so that it cannot be drawn on given axes.
     sizes_its_figure: ClassVar[bool] = False
+    #: What it was drawn on; an array of axes where there are several panels.
+    ax_: Any
+    axes_: Any
+    figure_: Any
 
     @classmethod
     def of(cls, result: Any) -> Self:

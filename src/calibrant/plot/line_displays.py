@@ -46,8 +46,6 @@ class CurveDisplay(Display):
     #: Width of a new figure in inches, and where the legend of few curves stands.
     width: ClassVar[float] = 5.8
     legend: ClassVar[str] = "best"
-    ax_: Any
-    figure_: Any
 
     def __init__(self, curves: Mapping[str, Any]) -> None:
         if not curves:
@@ -309,9 +307,6 @@ class CalibrationBeltDisplay(Display):
     'Observed frequency'
     """
 
-    ax_: Any
-    figure_: Any
-
     def __init__(self, belt: CalibrationBelt) -> None:
         self.belt: CalibrationBelt = check_type("belt", belt, CalibrationBelt, "a CalibrationBelt")
 
@@ -387,9 +382,6 @@ class NullDistributionDisplay(Display):
     >>> display.ax_.get_xlabel()
     'statistic under calibration, 999 draws'
     """
-
-    ax_: Any
-    figure_: Any
 
     def __init__(self, result: TestResult) -> None:
         self.result: TestResult = check_type("result", result, TestResult, "a TestResult")

@@ -50,8 +50,6 @@ class ModelComparisonDisplay(Display):
     """
 
     sizes_its_figure = True
-    axes_: Any
-    figure_: Any
 
     def __init__(self, comparison: ModelComparison) -> None:
         self.comparison: ModelComparison = check_type("comparison", comparison, ModelComparison, "a ModelComparison")
@@ -172,8 +170,6 @@ class CriticalDifferenceDisplay(Display):
     """
 
     sizes_its_figure = True
-    ax_: Any
-    figure_: Any
 
     def __init__(self, ranks: ModelRanks) -> None:
         self.ranks: ModelRanks = check_type("ranks", ranks, ModelRanks, "a ModelRanks")

@@ -60,10 +60,6 @@ class ReliabilityDisplay(Display):
     'Predicted probability of class 1'
     """
 
-    ax_: Any
-    axes_: Any
-    figure_: Any
-
     def __init__(self, diagrams: Sequence[Diagram], estimate: Estimate | None, *, name: str | None = None) -> None:
         if not diagrams:
             raise ValueError("diagrams must hold at least one Diagram; got none")
