@@ -7,8 +7,9 @@
 Two normal features, P(y = 1) = expit(a x1 + b x2). Each model sees one of them: its calibrated probability is E(y | x),
 by quadrature, and what it states is a map of that, so all errors, scores and parts are integrals over x. In further
 cases one model states a uniform P(y = 1) itself, and the other its mean over equal cells: both are calibrated, and
-differ in how many scores they have. Grouped rows
-come in fives that share half of the variance of each feature and more than half of that of the outcome's latent normal.
+differ in how many scores they have; or both state the same probability, too high and too low, so that their errors
+move against each other. Grouped rows come in fives that share half of the variance of each feature and more than half
+of that of the outcome's latent normal.
 Prints, for each case and size, the share of 95 % intervals that hold the true difference; where that is 0, the rest is
 how often a difference is found that is not there. With --write, also puts the table into a page between its markers.
 """
