@@ -163,7 +163,7 @@ class ModelComparison(Picture, Paged):
         lines = [f"{len(self.models)} models on the same {self.n_samples:,} rows{groups}", ""]
         width = min(max(len(m.name) for m in self.models), _WIDEST_NAME)
         label = max(len(measure_text(m)) for m in self.measures)
-        columns = [max(_width_of(m.name), 10) for m in self.models]
+        columns = [max(len(_short(m.name)), 10) for m in self.models]
         if len(self.models) <= 6:
             heads = "".join(f"{_short(m.name):>{w + 2}}" for m, w in zip(self.models, columns, strict=True))
             lines.append(f"{'':<{label}}{heads}")
@@ -266,23 +266,20 @@ class ModelComparison(Picture, Paged):
         return out
 
     def _columns(self) -> dict[str, Any]:
-        names = ("measure", "model", "other", "value", "corrected", "se")
-        columns: dict[str, list[Any]] = {name: [getattr(d, name) for d in self.differences] for name in names}
-        columns["low"] = [d.interval.low for d in self.differences]
-        columns["high"] = [d.interval.high for d in self.differences]
-        for name in ("pvalue", "adjusted", "better"):
-            columns[name] = [getattr(d, name) for d in self.differences]
-        return columns
+        def column(name: str) -> list[Any]:
+            return [getattr(d, name) for d in self.differences]
+
+        columns = {name: column(name) for name in ("measure", "model", "other", "value", "corrected", "se")}
+        columns |= {
+            "low": [d.interval.low for d in self.differences],
+            "high": [d.interval.high for d in self.differences],
+        }
+        return columns | {name: column(name) for name in ("pvalue", "adjusted", "better")}
 
 
 def _listed(names: list[str]) -> str:
     """Some names in words."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _width_of(name: str) -> int:
-    """Width of a name as it is printed."""
-    return len(_short(name))
 
 
 def _short(name: str) -> str:
