@@ -81,7 +81,7 @@ def test_groups_widen_intervals_and_raise_pvalues():
     y, p, group, by = hospitals(tau=2.0)
     found, plain = (cal.subgroup_calibration(y, p, by, groups=g, **CHEAP) for g in (group, None))
     for one, other in zip(found.subgroups, plain.subgroups, strict=True):
-        assert one.gap == other.gap
+        assert one.gap == pytest.approx(other.gap, rel=1e-12)  # of cells, which rows in groups are not added up in
         assert np.ptp(one.gap_interval) > 1.3 * np.ptp(other.gap_interval)
         assert one.gap_interval.low < one.gap < one.gap_interval.high
     assert "signs of 24 groups" in found.columns[0].heterogeneity.name
