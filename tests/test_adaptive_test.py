@@ -9,7 +9,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.notions import Target, as_notion
-from calibrant.significance.adaptive import Scales, _apart, finest
+from calibrant.significance.adaptive_bins import Scales, _apart, finest
 
 
 def several(n, k=3, power=1.0, seed=0):

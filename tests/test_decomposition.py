@@ -7,7 +7,7 @@ from sklearn.isotonic import IsotonicRegression
 import calibrant as cal
 from calibrant.comparison.models.units import IndependentUnits
 from calibrant.scores import BetaFamily, Brier, CostWeighted
-from calibrant.scores.parts import ScoredRows, isotonic
+from calibrant.scores.score_parts import ScoredRows, isotonic
 
 # Table 2 of Silva Filho et al.: ten rows with true posterior Q and stated S.
 Y = [0, 0, 0, 1, 0, 1, 1, 1, 2, 2]

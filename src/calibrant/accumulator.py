@@ -16,7 +16,7 @@ from .measure.streaming import Accumulator as Accumulator
 if TYPE_CHECKING:
     from .calibrators import Calibrator
     from .reporting import Report
-    from .scores.parts import Decomposition
+    from .scores.score_parts import Decomposition
     from .significance.result import TestResult
 
 

@@ -30,7 +30,7 @@ from .sums_by_class import FINE, ProblemSums, SumsByClass, Totals, added, aligne
 if TYPE_CHECKING:
     from ..calibrators import Calibrator
     from ..reporting import Report
-    from ..scores.parts import Decomposition
+    from ..scores.score_parts import Decomposition
     from ..significance.result import TestResult
 
 #: Attributes that hold what was seen.

@@ -16,7 +16,7 @@ from ..data.checks import check_random_state, check_type
 from ..data.predictions import Predictions
 from ..data.types import FloatArray, Interval, RandomState
 from ..measure.scoring_rules import ScoringRule
-from .parts import Decomposition
+from .score_parts import Decomposition
 
 
 def ready_calibrator(

@@ -18,7 +18,7 @@ from ..measure.scoring_rules import Brier, Log, ScoringRule, as_rule, matrix_of
 from ..measure.streaming import Accumulator
 from ..measure.sums_by_class import ProblemSums
 from ..sums import BinMoments
-from .parts import Decomposition, ScoredRows, binned, equal_vectors, isotonic
+from .score_parts import Decomposition, ScoredRows, binned, equal_vectors, isotonic
 
 #: What observed frequencies are found by.
 ESTIMATORS = ("corp", "binned", "exact")

@@ -1,6 +1,6 @@
 """The public names of this module, each listed once; ``__init__.py`` loads a name when it is first used."""
 
-from .adaptive import adaptive_test as adaptive_test
+from .adaptive_bins import adaptive_test as adaptive_test
 from .belt import calibration_belt as calibration_belt
 from .chi_squared import hosmer_lemeshow_test as hosmer_lemeshow_test
 from .chi_squared import pearson_test as pearson_test
