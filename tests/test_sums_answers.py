@@ -259,7 +259,7 @@ REFUSED = [
     (c.PlattScaling(), ValueError, r"PlattScaling\(\) is for two classes.*OneVsRest\(PlattScaling\(\)\)"),
     (c.OneVsRest(c.CurveCalibrator()), TypeError, "parts the rows"),
     (c.AutoCalibrator(), TypeError, "AutoCalibrator.* parts the rows"),
-    (c.Composed([c.TemperatureScaling(), c.OneVsRest(c.ScalingBinning())]), TypeError, "parts the rows"),
+    (c.Composed([c.TemperatureScaling(), c.OneVsRest(c.CurveCalibrator())]), TypeError, "parts the rows"),
     (c.OneVsRest(c.PlattScaling(), input="logit"), ValueError, "must take probabilities.*'logit'"),
     ("nonsense", ValueError, "name of a calibrator must be one of"),
     (3, TypeError, "calibrator must be a calibrator"),

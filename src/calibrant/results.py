@@ -20,8 +20,8 @@ from .reporting.report import Report
 from .reporting.report_curves import Curves
 from .scores.grouping import GroupingLoss
 from .scores.murphy import BrierCurve, MurphyCurve
-from .scores.score_parts import Decomposition
 from .scores.ranks import ModelRanks
+from .scores.score_parts import Decomposition
 from .significance.belt import CalibrationBelt
 from .significance.direction import ConfidenceDirection
 

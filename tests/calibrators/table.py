@@ -41,7 +41,6 @@ ROWS = [
     Row(c.HistogramBinning([0, 0.2, 0.5, 1]), rises=False, error=0.3, coarse=True),
     Row(c.HistogramBinning(15, "i-max"), rises=False, error=0.08),
     Row(c.BayesianBinning(), rises=False, error=0.08),
-    Row(c.ScalingBinning(), error=0.08, repeats=False),
     Row(c.IsotonicCalibrator(), error=0.06),
     Row(c.IsotonicCalibrator(interpolation="step"), error=0.06),
     Row(c.IsotonicCalibrator(centred=True), error=0.06),

@@ -425,16 +425,6 @@ def test_bayesian_binning_by_hand():
     np.testing.assert_allclose(fitted.predict_proba(s)[:, 1], weight @ np.array(predicted) / weight.sum(), atol=1e-7)
 
 
-def test_scaling_binning_has_the_means_of_its_scaler():
-    s, y, _ = two(1000, 3, 0.5)
-    fitted = c.ScalingBinning(n_bins=8).fit(s, y)
-    values = np.unique(fitted.predict_proba(s)[:, 1])
-    assert len(values) == 8
-    g = fitted.scaler_.predict_proba(s)[:, 1]
-    assert (np.diff(np.sort(values)) > 0).all()
-    assert g.min() < values.min() < values.max() < g.max()
-
-
 def test_spline_is_the_optimum():
     """The conditions of the constrained problem, and straight lines where the penalty is heavy."""
     s, y, w = binary_problem(2000, False)
@@ -526,8 +516,6 @@ def test_one_against_the_rest_where_all_say_never():
         (c.HistogramBinning("many"), "n_bins must be"),
         (c.HistogramBinning(strategy="equal"), "strategy must be one of"),
         (c.BayesianBinning(0), "prior_size must be"),
-        (c.ScalingBinning(fit_share=1), "fit_share must lie"),
-        (c.ScalingBinning(3), "scaler must be"),
         (c.IsotonicCalibrator(interpolation="cubic"), "interpolation must be one of"),
         (c.IsotonicCalibrator(interpolation="step", centred=True), "needs interpolation='linear'"),
         (c.IsotonicCalibrator(clip=0.5), "clip must be"),

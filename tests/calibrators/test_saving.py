@@ -22,7 +22,6 @@ ALL = [
     *ROWS,
     Row(c.AutoCalibrator(cv=2), many=True),
     Row(c.CurveCalibrator(cal.estimators.AdaptiveKernel(30))),
-    Row(c.ScalingBinning(c.BetaCalibration("am"))),
     Row(c.AutoCalibrator({"none": c.Identity(), "platt": c.PlattScaling()}, cv=2)),
 ]
 

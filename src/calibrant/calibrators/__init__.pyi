@@ -9,7 +9,6 @@ from .combined import Mixture as Mixture
 from .gaussian_process import GaussianProcessCalibrator as GaussianProcessCalibrator
 from .histogram import BayesianBinning as BayesianBinning
 from .histogram import HistogramBinning as HistogramBinning
-from .histogram import ScalingBinning as ScalingBinning
 from .linear import DirichletCalibration as DirichletCalibration
 from .linear import MatrixScaling as MatrixScaling
 from .linear import VectorScaling as VectorScaling

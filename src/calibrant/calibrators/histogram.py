@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, cast
 
 import numpy as np
 from scipy.special import betaln, softmax, xlogy
-from sklearn.utils import check_random_state
 
-from ..data.checks import check_choice, check_fraction, check_positive, is_whole
+from ..data.checks import check_choice, check_positive, is_whole
 from ..data.fields import Field, Numbers, Several
 from ..data.types import FloatArray, IntArray
 from ..sums import Edges, fixed_edges, quantile_edges, resolve_n_bins, uniform_edges
-from .base import PROBABILITIES, BinaryCalibrator, Calibrator, Fitted, check_calibrator, fitted_to, parameter
+from .base import PROBABILITIES, BinaryCalibrator, parameter
 from .inputs import CalibrationSample, Scores
-from .logistic import PlattScaling
 from .monotone import cells, points
 
 #: From this sample size on models have no more bins: cost follows rows, and never the size of their weights.
@@ -229,85 +227,6 @@ class BayesianBinning(UnitMap):
             if weight > 1e-9:
                 out += weight * values[bin_of(Edges(edges, exact=True), u)]
         return out / float(self.weights_[self.weights_ > 1e-9].sum())
-
-
-@dataclass(eq=False, repr=False)
-class ScalingBinning(BinaryCalibrator):
-    r"""Scaling-binning: a parametric map, discretised so that its calibration error can be known.
-
-    The scaler g is fitted on one part of the rows; on the rest, g(s) is cut into bins of equal counts, and the
-    calibrated probability is the mean of g(s) in the bin: less noisy than the bin's frequency.
-
-    Parameters
-    ----------
-    scaler : binary calibrator, optional
-        Default :class:`PlattScaling`.
-    n_bins : int, default 10
-    fit_share : float, default 0.5
-        Share of the rows for the scaler.
-    random_state : int, RandomState or None, default 0
-        Which rows. Weights are not parted: a row with its weight is in one part.
-    input, labels
-        As :class:`PlattScaling`.
-
-    Attributes
-    ----------
-    scaler_ : fitted calibrator
-    edges_ : ndarray
-        In probabilities of the scaler.
-    values_ : ndarray
-
-    Notes
-    -----
-    Expresses step functions with the values of the scaler's family. Cost that of the scaler.
-
-    References
-    ----------
-    Kumar, Liang & Ma (2019), *Verified uncertainty calibration*.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from calibrant.calibrators import ScalingBinning
-    >>> rng = np.random.default_rng(0)
-    >>> p = rng.random(1000)
-    >>> len(ScalingBinning(n_bins=5).fit(p, rng.random(1000) < p).values_)
-    5
-    """
-
-    scaler: Calibrator | None = parameter(None, partial(check_calibrator, optional=True))
-    n_bins: int = parameter(10, check_bins)
-    _: KW_ONLY
-    fit_share: float = parameter(0.5, check_fraction)
-    random_state: Any = 0
-
-    _state: ClassVar[Mapping[str, Field]] = {
-        "scaler_": Fitted(),
-        "edges_": Numbers(("B+1",), ascending=True),
-        "values_": Numbers(("B",), *PROBABILITIES),
-    }
-
-    @property
-    def _parts_rows(self) -> bool:
-        """See :class:`Calibrator`."""
-        return True
-
-    def _fit(self, sample: CalibrationSample) -> None:
-        rng = check_random_state(self.random_state)
-        n = sample.scores.n_rows
-        first = np.zeros(n, dtype=bool)
-        first[rng.permutation(n)[: min(max(1, round(self.fit_share * n)), max(n - 1, 1))]] = True
-        rest = sample.part(~first if n > 1 else first)
-        self.scaler_ = fitted_to(PlattScaling() if self.scaler is None else self.scaler, sample.part(first))
-        g, w = self.scaler_._probabilities_of(rest.scores)[:, 1], rest.weights
-        edges = edges_for(g, w, self.n_bins, "quantile")
-        count, total = sums(edges, g, w, g)
-        self.edges_ = np.array(edges.values)
-        self.values_ = filled(self.edges_, count, total)
-
-    def _map(self, scores: Scores) -> FloatArray:
-        g = self.scaler_._probabilities_of(scores)[:, 1]
-        return np.asarray(self.values_[bin_of(Edges(self.edges_, exact=True), g)])
 
 
 def edges_for(values: FloatArray, weights: FloatArray, n_bins: Any, strategy: str) -> Edges:

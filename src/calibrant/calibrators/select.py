@@ -25,7 +25,7 @@ from .choosing import AVERAGE, Choosing
 from .combined import Composed
 from .crossval import GOALS, RULES, fit_quietly, folds_of, predict_held_out
 from .gaussian_process import GaussianProcessCalibrator
-from .histogram import BayesianBinning, HistogramBinning, ScalingBinning
+from .histogram import BayesianBinning, HistogramBinning
 from .inputs import CalibrationSample, Scores, read_sample
 from .linear import DirichletCalibration, MatrixScaling, VectorScaling
 from .logistic import BetaCalibration, PlattScaling, QuadraticLogit
@@ -139,7 +139,6 @@ NAMED: Mapping[str, Callable[[], Calibrator]] = {
     "histogram": HistogramBinning,
     "i-max": partial(HistogramBinning, 15, "i-max"),
     "bayesian-binning": BayesianBinning,
-    "scaling-binning": ScalingBinning,
     "curve": CurveCalibrator,
     "isotonic": IsotonicCalibrator,
     "roc-hull": RocHullCalibrator,
