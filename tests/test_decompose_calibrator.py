@@ -227,7 +227,7 @@ def test_features_that_name_the_group_tell_nothing_of_other_groups():
     off = np.repeat(rng.choice([-0.25, 0.25], 80), 12)
     y = (rng.random(group.size) < p + off).astype(int)
     name = np.repeat(rng.random(80), 12)[:, None]  # says which group it is, and nothing else
-    rows, groups = (cal.decompose(y, p, groups=g, features=name) for g in (None, group))
-    assert rows.intervals["grouping"].low > 0.005
-    assert groups.intervals["grouping"].low <= 0
-    assert groups.grouping < 0.3 * rows.grouping
+    rows, groups = (cal.scores.grouping_loss(y, p, name, groups=g) for g in (None, group))
+    assert rows.interval.low > 0.005
+    assert groups.interval.low <= 0
+    assert groups.value < 0.3 * rows.value

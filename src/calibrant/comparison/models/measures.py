@@ -50,7 +50,8 @@ class Measured:
 
 def standard_errors(*covariances: FloatArray) -> FloatArray:
     """Standard errors (M, M) of differences from covariances (M, M), the largest of any."""
-    found = [np.add.outer(c.diagonal(), c.diagonal()) - 2 * c for c in covariances]
+    with np.errstate(invalid="ignore"):  # of infinite ones, as weights near the largest number give: no number
+        found = [np.add.outer(c.diagonal(), c.diagonal()) - 2 * c for c in covariances]
     return np.asarray(np.sqrt(np.maximum(np.max(found, axis=0), 0.0)))
 
 
