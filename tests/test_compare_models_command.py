@@ -162,7 +162,7 @@ def test_page(path, tmp_path, capsys):
         ((*MODELS, "--groups", "gam"), "--groups: no column 'gam'"),
         ((*MODELS, "--groups", "p_*"), "--groups 'p_*' matches 3 columns"),
         ((*MODELS, "--model", "c=game", "--groups", "game"), "--model game: names no column but"),
-        ((*MODELS, "--reference", "x"), "reference must be one of the models"),
+        ((*MODELS, "--reference", "x"), "reference must be one of 'elo', 'market'"),
         ((*MODELS, "--scores", "auc"), "score must be one of"),
         ((*MODELS, "--level", "2"), "level must lie strictly between 0 and 1"),
         ((*MODELS, "--plot", "x.gif"), "--plot must name a file ending in .png, .pdf, .svg"),

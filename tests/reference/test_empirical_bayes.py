@@ -258,7 +258,7 @@ def test_hopeless_models_read_high():
         (lambda: Prior(((1.0, float("nan"), 1.0),)), ValueError, "finite"),
         (lambda: Prior(((1.0, 1.0, 1.0, 0.0),)), ValueError, "above 0"),
         (lambda: Prior(((1.0, 1.0),)), TypeError, "amplitude, decay, weight"),
-        (lambda: Prior(((1.0, 1.0, 1.0),), intercept=0.0), ValueError, "intercept must be a positive number; got 0.0"),
+        (lambda: Prior(((1.0, 1.0, 1.0),), intercept=0.0), ValueError, "intercept must be a number above 0; got 0.0"),
         (lambda: Prior(((1.0, 1.0, 1.0),), slope=-1.0), ValueError, "slope"),
         (lambda: Prior(((1.0, 1.0, 1.0),), ends=0.0), ValueError, "ends"),
     ],
