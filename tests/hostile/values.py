@@ -178,7 +178,7 @@ FUNCTIONS = {
     "report": cal.report,
     "decompose": cal.decompose,
     "decompose calibrator": lambda y, p, **o: cal.decompose(y, p, calibrator="temperature", **o),
-    "decompose features": lambda y, p, **o: cal.decompose(y, p, features=np.arange(N)[:, None] % 4, **o),
+    "grouping_loss": lambda y, p, **o: cal.scores.grouping_loss(y, p, np.arange(N)[:, None] % 4, **o),
     "calibration_test": lambda y, p, **o: cal.calibration_test(y, p, **FEW, **o),
     "adaptive_test": lambda y, p, **o: cal.significance.adaptive_test(y, p, **FEW, **o),
     "evalue_test": cal.significance.evalue_test,
