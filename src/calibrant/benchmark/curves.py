@@ -142,4 +142,4 @@ def named_entries(estimators: Mapping[str, Estimator | E], kind: type[E]) -> dic
             raise TypeError(f"names of estimators must be strings; got {name!r}")
         if not isinstance(given, (kind, Estimator)):
             raise TypeError(f"estimators must be estimators such as Binned(15), or entries; got {given!r}")
-    return {name: e if isinstance(e, kind) else kind(e) for name, e in estimators.items()}  # type: ignore[call-arg]
+    return {name: e if isinstance(e, kind) else kind(e) for name, e in estimators.items()}  # type: ignore[call-arg]  # entries take one

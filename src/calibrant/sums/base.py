@@ -86,7 +86,7 @@ class Sums:
     @property
     def shape(self) -> tuple[int, ...]:
         """() for one problem, (R,) for many."""
-        return np.shape(self.n_samples)  # type: ignore[attr-defined]
+        return np.shape(self.n_samples)  # type: ignore[attr-defined]  # a field of each
 
     def __len__(self) -> int:
         return int(self.shape[0])

@@ -58,7 +58,7 @@ def _interval(table: CellTable, excess: _Excess) -> FloatArray:
         reach = np.fmin(_STANDARD_ERRORS * np.sqrt(table.variance * table.design) / information, 1.0)
     ends = []
     for side in (1, -1):
-        a = _zeros(lambda a, side=side: excess(a, side), reach, side)  # type: ignore[misc]
+        a = _zeros(lambda a, side=side: excess(a, side), reach, side)  # type: ignore[misc]  # bound now
         ends.append((table.weights * (expit(z + a[:, None]) - table.scores)).sum(axis=-1) / table.total)
     found = np.stack([np.minimum(ends[0], gap), np.maximum(ends[1], gap)], axis=-1)
     return np.where(known[:, None], found, np.nan)
