@@ -15,7 +15,17 @@ import sys
 
 import numpy as np
 
+import calibrant as cal
+from calibrant import Predictions
+from calibrant.estimators.empirical_bayes import WIDE, rank_cells
+from calibrant.estimators.laplace import fit
+from calibrant.measure.estimation import POSTERIOR
+from calibrant.measure.question import Question
+from calibrant.notions import as_notion
+from calibrant.sums import Grid
+
 from .. import arguments
+from .timing import cpu_seconds
 
 BINS = 15
 SIZES = (1_000, 100_000, 1_000_000)
@@ -37,8 +47,6 @@ def naive(y: np.ndarray, p: np.ndarray) -> float:
 
 
 def ours(y: np.ndarray, p: np.ndarray) -> float:
-    import calibrant as cal
-
     return cal.calibration_error(y, p, estimator=cal.Binned(BINS))
 
 
@@ -63,10 +71,6 @@ def many(n: int, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 def measure_units() -> None:
     """Print units of a class-wise number and of its estimate; the number must be the mean of those of the classes."""
-    import calibrant as cal
-
-    from .timing import cpu_seconds
-
     y, p = many(*MANY)
     judged = cal.as_predictions(y, p)
     value = cal.calibration_error(judged, notion="classwise")
@@ -75,15 +79,38 @@ def measure_units() -> None:
         raise SystemExit(f"the number of all classes is {value}, the mean of theirs {np.mean(each)}")
     doubles = np.random.default_rng(0).random(10**7)
     unit = min(cpu_seconds(lambda: np.sort(doubles)) for _ in range(5))
-    number = min(cpu_seconds(lambda: cal.calibration_error(y, p, notion="classwise")) for _ in range(7))
-    estimate = min(cpu_seconds(lambda: cal.estimate(y, p, notion="classwise")) for _ in range(3))
-    print(json.dumps({"calibration_error": number / unit, "estimate": estimate / unit}))
+    found = {
+        "`calibration_error`": min(
+            cpu_seconds(lambda: cal.calibration_error(y, p, notion="classwise")) for _ in range(7)
+        ),
+        "`estimate`": min(cpu_seconds(lambda: cal.estimate(y, p, notion="classwise")) for _ in range(3)),
+    }
+    found |= parts_of_estimate(judged)
+    print(json.dumps({name: seconds / unit for name, seconds in found.items()}))
+
+
+def parts_of_estimate(judged: Predictions) -> dict[str, float]:
+    """What an interval cannot do without, beside the number: fits of the wide prior, and the draws of its bootstrap."""
+    problems = as_notion("classwise", judged).reduce(judged)
+    sums = [Grid().of(tile) for tile in problems.tiles()]
+    cells = [c for one in sums for _, c in rank_cells(one, 1 << 14)]
+    draws = POSTERIOR * Question.of(judged, notion="classwise").n_draws(400)
+    rng = np.random.default_rng(0)
+
+    def bootstrap() -> None:
+        for c in cells:
+            for shape in (c.positive, c.count - c.positive):
+                rng.standard_gamma(np.broadcast_to(shape[:, None, :], (len(shape), draws, shape.shape[-1])))
+
+    return {
+        "of it, sums of the rows": min(cpu_seconds(lambda: [Grid().of(t) for t in problems.tiles()]) for _ in range(3)),
+        "of it, fits of the wide prior": min(cpu_seconds(lambda: [fit(c, WIDE) for c in cells]) for _ in range(3)),
+        f"of it, gamma variables of {draws} draws": min(cpu_seconds(bootstrap) for _ in range(3)),
+    }
 
 
 def measure(name: str, n: int) -> None:
     """Print the value, and the least CPU seconds a call of several blocks; in a process of its own."""
-    from .timing import cpu_seconds
-
     y, p = rows(n)
     value = WHO[name](y, p)
     number = CALLS[n]
@@ -140,7 +167,7 @@ def main() -> None:
     for name in units[0]:
         found_units = [result[name] for result in units]
         low, high = min(found_units), max(found_units)
-        lines.append(f"| `{name}` | {statistics.median(found_units):.2f} ({low:.2f} – {high:.2f}) |")
+        lines.append(f"| {name} | {statistics.median(found_units):.2f} ({low:.2f} – {high:.2f}) |")
         print(lines[-1], flush=True)
     if given.write is not None:
         given.write.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -233,13 +233,13 @@ def _codes(truth: AnyArray, classes: tuple[Label, ...]) -> IntArray:
 
 
 def _is_zero_one(truth: AnyArray) -> bool:
-    """Whether an int or bool array holds nothing but 0 and 1, in one pass: no other bit may be set."""
+    """Whether an int or bool array holds nothing but 0 and 1, in one pass: as unsigned, negative numbers are large."""
     if truth.dtype.kind == "b":
         return True
     if truth.dtype.kind not in "iu":
         return False
-    one = truth.dtype.type(1)
-    return all(np.bitwise_or.reduce(truth[a : a + _TILE]) | one == one for a in range(0, truth.size, _TILE))
+    bits = truth.view(f"u{truth.dtype.itemsize}")
+    return all(bits[a : a + _TILE].max() <= 1 for a in range(0, bits.size, _TILE))
 
 
 def _codes_of_zero_one(truth: AnyArray) -> IntArray:

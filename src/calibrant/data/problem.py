@@ -19,6 +19,8 @@ from .weights import are_binary
 
 #: Rows worked on at a time: what is made of them stays in the cache.
 TILE = 1 << 17
+#: Probabilities of classes whose sums are read together: few calls a class, and what fits make of them still fits it.
+_CLASSES = 1 << 19
 _ROWS = 512
 
 
@@ -350,7 +352,7 @@ class OneVsRestProblems(Sequence[Problem]):
         """Design effect of each problem, (K,)."""
         return np.ones(len(self)) if self.design is None else np.array(self.design)
 
-    def tiles(self, numbers: int = TILE) -> Iterator[Problem]:
+    def tiles(self, numbers: int = _CLASSES) -> Iterator[Problem]:
         """Neighbouring classes at a time, about ``numbers`` probabilities."""
         step = max(1, numbers // max(self.n_samples, 1))
         return (self[a : a + step] for a in range(0, len(self), step))

@@ -315,7 +315,7 @@ def _means(cells: RankCells, importance: FloatArray, density: _Density, prior: P
     error = regret = 0.0
     for weight, posterior in zip(weights, posteriors, strict=True):
         eta = cells.logit + cells.design @ posterior.mode
-        sd = np.sqrt(((cells.design @ posterior.root) ** 2).sum(axis=-1))
+        sd = np.sqrt(((cells.design @ posterior.root()) ** 2).sum(axis=-1))
         gap = expit(eta + sd * normal[:, None]) - stated
         error += weight * float(important @ np.abs(gap).mean(axis=0))
         right = np.clip(cells.score + gap, 0, 1)

@@ -15,7 +15,7 @@ one fit, or thousands.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
@@ -38,6 +38,8 @@ LARGEST_SIZE = 1e7
 _LEAST_EXPECTED = 1e-3
 #: Prior sd of coefficients of a calibrated model, as good as 0.
 _NOTHING = 1e-6
+#: Cosines that are computed; others are made of products.
+_COSINES = 9
 #: Largest change of a logit in one step: beyond, the quadratic approximation of the likelihood means little.
 _LARGEST_STEP = 2.0
 
@@ -146,6 +148,14 @@ class RankCells:
     size: Any
     shared: FloatArray | None = None
 
+    def of(self, some: slice) -> RankCells:
+        """Those of some of many samples, with all that is known of them; the model keeps its coefficients."""
+        known = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        model = {"apart_used": self.apart_used, "terms_used": self.terms_used}
+        part = replace(self)
+        vars(part).update({name: value[some] for name, value in known.items()} | model)
+        return part
+
     @property
     def terms(self) -> int:
         """Cosines of the model."""
@@ -168,13 +178,14 @@ class RankCells:
     @cached_property
     def waves(self) -> FloatArray:
         """``cos(jπu)`` at the cells, j = 0 … 2(K - 1), (…, m, 2K - 1): products of two cosines are sums of two."""
-        terms = self.terms
-        out = np.empty((*self.rank.shape, 2 * terms - 1))
-        np.cos(np.pi * self.rank[..., None] * np.arange(terms), out=out[..., :terms])
-        # cos (m + j) = 2 cos m cos j - cos (m - j)
-        last = out[..., terms - 1 : terms]
-        np.multiply(2 * last, out[..., 1:terms], out=out[..., terms:])
-        out[..., terms:] -= out[..., terms - 2 :: -1]
+        out = np.empty((*self.rank.shape, 2 * self.terms - 1))
+        known = min(_COSINES, out.shape[-1])
+        np.cos(np.pi * self.rank[..., None] * np.arange(known), out=out[..., :known])
+        while known < out.shape[-1]:  # cos (m + j) = 2 cos m cos j - cos (m - j), of the last known m
+            new = min(2 * known - 1, out.shape[-1]) - known
+            np.multiply(2 * out[..., known - 1 : known], out[..., 1 : new + 1], out=out[..., known : known + new])
+            out[..., known : known + new] -= out[..., known - 2 :: -1][..., :new]
+            known += new
         return out
 
     @cached_property
@@ -256,17 +267,23 @@ class Posterior:
         Curvature at the mode: the inverse of the covariance of θ.
     log_evidence : ndarray of shape (…)
         Against perfect calibration.
+    likelihood : ndarray of shape (…)
+        Log-likelihood at the mode.
     """
 
     mode: FloatArray
     precision: FloatArray
     log_evidence: FloatArray
+    likelihood: FloatArray
 
-    @property
-    def root(self) -> FloatArray:
-        """R with ``R Rᵀ`` = posterior covariance, (…, P, P)."""
+    def of(self, some: slice) -> Posterior:
+        """That of some of many samples."""
+        return Posterior(*(getattr(self, f.name)[some] for f in fields(self)))
+
+    def root(self, some: Any = ...) -> FloatArray:
+        """R with ``R Rᵀ`` = posterior covariance, (…, P, P); or those of some samples."""
         # precision = C Cᵀ, so the covariance is C⁻ᵀ C⁻¹.
-        return np.swapaxes(np.linalg.inv(np.linalg.cholesky(self.precision)), -1, -2)
+        return np.swapaxes(np.linalg.inv(np.linalg.cholesky(self.precision[some])), -1, -2)
 
 
 def fit(cells: RankCells, prior: Prior) -> list[Posterior]:
@@ -293,9 +310,8 @@ def fit(cells: RankCells, prior: Prior) -> list[Posterior]:
     for component in prior.components:
         mode, curvature, evidence = fitted(prior.spread(component, cells.terms)[cells.terms_used], mode)
         evidence = evidence - null
-        out.append(
-            Posterior(mode.theta.reshape(*shape, size), curvature.reshape(*shape, size, size), evidence.reshape(shape))
-        )
+        found = mode.theta.reshape(*shape, size), curvature.reshape(*shape, size, size)
+        out.append(Posterior(*found, evidence.reshape(shape), mode.likelihood.reshape(shape)))
     return out
 
 

@@ -75,20 +75,20 @@ def draw_gaps(
     bounds[..., -1] = 1.0
     position = (np.arange(n_draws) + rng.random((*leading, 1))) / n_draws
     noise = rng.standard_normal((*leading, cells.terms + 1 + APART, n_draws))[..., cells.terms_used, :]
-    theta = np.zeros(noise.shape)
+    theta = np.empty(noise.shape)
     log_weight = 0.5 * (noise**2).sum(axis=-2)
-    below = np.zeros((*leading, 1))
+    first = np.zeros(leading, dtype=np.intp)
     for i, (component, posterior) in enumerate(zip(prior.components, posteriors, strict=True)):
-        above = bounds[..., i : i + 1]
-        chosen = (position >= below) & (position < above)
-        below = above
-        if chosen.any():
-            precision = precisions(prior.spread(component, cells.terms)[cells.terms_used], cells.moved)
-            found = posterior.mode[..., None] + posterior.root @ noise
-            theta = np.where(chosen[..., None, :], found, theta)
-            likeliest = _log_likelihood(cells, posterior.mode[..., None])[0]
-            top = likeliest - 0.5 * quadratic(posterior.mode, precision)[..., None]
-            log_weight -= np.where(chosen, top + 0.5 * np.einsum("...pd,...p->...d", found**2, precision), 0.0)
+        last = (position < bounds[..., i : i + 1]).sum(axis=-1)
+        precision = precisions(prior.spread(component, cells.terms)[cells.terms_used], cells.moved)
+        each = np.broadcast_to(precision, posterior.mode.shape)
+        top = posterior.likelihood - 0.5 * quadratic(posterior.mode, precision)
+        drawn = np.asarray(last > first)  # of many problems, few draw from one component
+        for at, root in zip(map(tuple, np.argwhere(drawn)), posterior.root(drawn), strict=True):
+            some = (*at, slice(None), slice(first[at], last[at]))
+            theta[some] = posterior.mode[at][:, None] + root @ noise[some]
+            log_weight[(*at, some[-1])] -= top[at] + 0.5 * (each[at] @ theta[some] ** 2)
+        first = last
     likelihood, chance = _log_likelihood(cells, theta)
     log_weight += likelihood
     stated = expit(cells.logit)[..., None, :]
@@ -96,8 +96,8 @@ def draw_gaps(
     if cells.moved is not None:  # what groups share is in the outcomes, but is no gap
         own = _log_likelihood(cells, _own(cells, prior, theta, cells.moved[..., None], rng))[1] - stated
     kept, log_mean = _resampled(log_weight, rng)
-    gap = np.take_along_axis(own, kept[..., None], axis=-2)
-    held = gap if own is fitted else np.take_along_axis(fitted, kept[..., None], axis=-2)
+    gap = _rows(own, kept)
+    held = gap if own is fitted else _rows(fitted, kept)
     missed = held + cells.score[..., None, :]
     del held, chance, fitted, own, theta, noise  # of many draws each is as large as what is kept
     # Rounded, whatever the order in which rows came: nearly none, or nearly one, would take other random numbers.
@@ -110,6 +110,12 @@ def draw_gaps(
     missed *= (cells.size / (np.asarray(cells.size) + _HALF_CORRECTED))[..., None, None] / total
     mass /= total
     return DrawnMaps(gap, mass, missed, log_mean_evidence(prior, posteriors) + log_mean)
+
+
+def _rows(values: FloatArray, numbers: IntArray) -> FloatArray:
+    """Rows (…, D, m) of values (…, D, m), by their numbers (…, D)."""
+    first = values.shape[-2] * np.arange(numbers[..., 0].size).reshape(*numbers.shape[:-1], 1)
+    return np.asarray(values.reshape(-1, values.shape[-1])[first + numbers])
 
 
 def _own(cells: RankCells, prior: Prior, theta: FloatArray, moved: FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -134,7 +140,8 @@ def _own(cells: RankCells, prior: Prior, theta: FloatArray, moved: FloatArray, r
 
 def _log_likelihood(cells: RankCells, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Log-likelihood (…, D) of coefficients (…, P, D), and the chances (…, D, m) they stand for."""
-    eta = cells.logit[..., None, :] + np.swapaxes(cells.design @ theta, -1, -2)
+    eta = np.swapaxes(theta, -1, -2) @ np.swapaxes(cells.design, -1, -2)
+    eta += cells.logit[..., None, :]
     growth, chance = softplus_and_expit(eta)
     value = eta @ cells.positive[..., None] - growth @ cells.count[..., None]
     return np.asarray(value[..., 0]), chance

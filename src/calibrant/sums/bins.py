@@ -17,7 +17,7 @@ from .base import Sums, as_often, common, number_as_often, summed
 from .edges import Edges
 
 #: Rows worked on at a time: the temporary arrays stay in the cache.
-_TILE = 1 << 15
+_TILE, _LONG_TILE = 1 << 15, 1 << 16
 _BITS_OF_ONE = np.float64(1).view(np.int64)
 _FIELDS = ("weight", "score", "outcome", "square", "repeat")
 #: How a sample is shared among bins: hard, linear, or linear as Posocco & Bonnefoy (2021, §4.3) print it.
@@ -267,10 +267,11 @@ def _residuals(p: Problem, edges: Edges, mapping: str) -> tuple[FloatArray, Floa
     hard = mapping == "hard"
     size, n = edges.n_bins + (2 if hard else 1), p.n_samples
     sums = np.zeros(len(p) * size)
-    for a in range(0, n, _TILE):
-        rows = slice(a, a + _TILE)
+    room = np.empty(min(n, _LONG_TILE))
+    for a in range(0, n, _LONG_TILE):
+        rows = slice(a, a + _LONG_TILE)
         x = p.scores[rows]
-        residual = _as_float(p.outcomes[rows])
+        residual = _as_float(p.outcomes[rows], room[: x.size])
         residual -= x if x.dtype == np.float64 else x.astype(np.float64)
         if p.weights is not None:
             residual *= p.weights[rows]
@@ -298,13 +299,15 @@ def _summed(index: AnyArray, values: FloatArray, size: int) -> FloatArray:
     return out
 
 
-def _as_float(outcomes: AnyArray) -> FloatArray:
-    """A float64 copy of 0/1 outcomes. Mixed-dtype arithmetic would go through small buffers, at twice the cost."""
+def _as_float(outcomes: AnyArray, out: FloatArray) -> FloatArray:
+    """0/1 outcomes as float64. Mixed-dtype arithmetic would go through small buffers, at twice the cost."""
     if outcomes.dtype == np.int64:
         # 0 and 1 times the bit pattern of 1.0 are the patterns of 0.0 and 1.0; an integer product is a vector
         # instruction where the conversion of int64 is not.
-        return (outcomes * _BITS_OF_ONE).view(np.float64)
-    return outcomes.astype(np.float64)
+        np.multiply(outcomes, _BITS_OF_ONE, out=out.view(np.int64))
+    else:
+        out[...] = outcomes
+    return out
 
 
 def _sums_of_reals(p: Problem, edges: Edges, mapping: str) -> tuple[FloatArray, ...]:
