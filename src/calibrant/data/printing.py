@@ -32,15 +32,19 @@ def half_width(low: float, high: float) -> float:
     return (high - low) / 2
 
 
-def pvalue_text(p: float) -> str:
-    """``0.012``, ``<0.001``; ``–`` where nothing could be seen."""
-    return "–" if p != p else "<0.001" if p < 0.001 else f"{p:.3f}"
+def pvalue_text(p: float, least: float = 0.0) -> str:
+    """``0.012``, ``<0.001``; ``≤ 0.001`` of the ``least`` that draws can give; ``–`` where nothing could be seen."""
+    if p != p:
+        return "–"
+    if least > 0 and abs(p - least) <= 1e-9:  # rounded up, so that it is so
+        return f"≤ {max(np.ceil(1e4 * least - 1e-6) / 1e4, 0.001):g}"
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def equals(p: float) -> str:
-    """``= 0.012``, ``< 0.001``: a p-value after its letter."""
-    text = pvalue_text(p)
-    return f"< {text[1:]}" if text.startswith("<") else f"= {text}"
+def equals(p: float, least: float = 0.0) -> str:
+    """``= 0.012``, ``< 0.001``, ``≤ 0.001``: a p-value after its letter."""
+    text = pvalue_text(p, least)
+    return f"< {text[1:]}" if text.startswith("<") else text if text.startswith("≤") else f"= {text}"
 
 
 def printable(text: str) -> str:

@@ -18,7 +18,7 @@ from ..data.result import LazyMapping
 from ..data.types import Label, RandomState
 from ..data.validation import as_predictions
 from ..estimators import Binned, CellEstimator, Density, EmpiricalBayes, Estimator, ResidualKernel
-from ..estimators.base import FittedSums
+from ..estimators.base import ErrorDraws, FittedSums
 from ..estimators.names import as_estimator
 from ..measure.estimation import estimate_from_fits
 from ..measure.question import Question
@@ -30,7 +30,17 @@ from ..notions import Classwise, Notion, as_notion
 from ..significance.report_test import SumsTest
 from ..sums import BinMoments, GridMoments, uniform_edges
 from .class_table import class_rows, class_sentence
-from .evidence import Evidence, RepairGain, check_threshold, check_tolerance, gain_functionals, settled
+from .evidence import (
+    JOINT,
+    Evidence,
+    RepairGain,
+    check_threshold,
+    check_tolerance,
+    gain_functionals,
+    settled,
+    share_of_test,
+    usual_tolerance,
+)
 from .report import Report
 from .report_curves import curves_of
 from .verdict import Found, sentences
@@ -61,6 +71,7 @@ def _report_of(
     rng = check_random_state(random_state)
     problems = sums.problems
     question = sums.question(1, level)
+    notion: Any = sums.notion
     reduction: Any = None if rows is None else as_notion(sums.notion, rows).reduce(rows)
 
     kept: dict[CellEstimator, list[FittedSums]] = {}
@@ -80,7 +91,7 @@ def _report_of(
         shown["15 bins of equal mass"] = (_QUANTILE, 1)
     shown["15 bins of equal width, debiased"] = (Binned(debias=True), 1)
     shown["maximum over 15 bins of equal width (MCE)"] = (_BINNED, float("inf"))
-    functionals = gain_functionals(threshold)
+    functionals = gain_functionals(question, threshold)
     known: dict[tuple[CellEstimator, float], Estimate] = {}
     first, drawn = estimate_from_fits(fits(chosen), question, RESAMPLES, rng, functionals)
     if not drawn.functionals:  # without a posterior, the gain of a repair is that of the default
@@ -89,15 +100,26 @@ def _report_of(
 
     weight = totals.weight
     by_class = sums.class_sums
-    table = class_rows(sums, level)
+    table = class_rows(sums, level, 1 - JOINT)
+    # Two classes are one question where each is asked against the other.
+    judged = () if len(sums.classes) == 2 and question.labels != (None,) and not notion.splits else table
     grids = [one.grid for one in problems.values()]
     seed, tested = rng.integers(2**63, size=2).tolist()
-    draw_test = partial(_test, grids, [one.bins for one in problems.values()], question, tested)
+    at = replace(question, level=1 - share_of_test(judged) * (1 - level))
+    draw_test = partial(_test, grids, [one.bins for one in problems.values()], at, tested)
     test = draw_test()
     known = {key: settled(one, test.excess) for key, one in known.items()}
     headline = known[chosen, 1]
-    evidence = Evidence.of(test, headline, grids, tolerance, draw_test)
-    gain = RepairGain.of(drawn, question, headline.interval.low, threshold)
+    bar = usual_tolerance(grids, question) if tolerance is None else tolerance
+    evidence = Evidence.of(test, headline, judged, bar, draw_test)
+    if not judged:
+        wrong = evidence.status == "miscalibrated"
+        table = [replace(row, adjusted=evidence.pvalue, significant=wrong) for row in table]
+    least = max([headline.interval.low, *(row.interval.low for row in judged if row.significant)])
+    of_notion = of_vector = drawn, replace(question, average="power")
+    if judged and not question.dependent:
+        of_vector = _of_classes(sums, question, rng)
+    gain = RepairGain.of(of_vector, least, threshold, of_notion)
     values: dict[str, float] = {}
     estimates: dict[str, Callable[[], Estimate]] = {}
     for k, (name, (one, norm)) in enumerate(counted(shown.items(), "estimators")):
@@ -118,8 +140,8 @@ def _report_of(
         for k, row in enumerate(table, start=1)
     }
     unit = (totals if rows is None else rows).effective_size / weight  # rows, and not what groups leave of them
-    found = Found(evidence, gain, totals.log_loss, tolerance is not None, class_sentence(table, unit))
-    said = sentences(only, curves, headline, found, table)
+    found = Found(evidence, gain, totals.log_loss, tolerance is not None, test.rejects, tuple(judged))
+    said = sentences(only, curves, headline, found, class_sentence(table, unit))
     return Report(
         n_samples=totals.n_samples,
         classes=sums.classes,
@@ -247,6 +269,15 @@ def report(
         random_state=random_state,
         title=title,
     )
+
+
+def _of_classes(sums: Accumulator, question: Question, rng: np.random.Generator) -> tuple[ErrorDraws, Question]:
+    """What maps of every class gain, by the default's posterior, where the notion has other problems."""
+    labels = tuple(sums.class_sums)
+    shares = (1 / len(labels),) * len(labels)
+    asked = replace(question, labels=labels, shares=shares, average="power", dependent=True)
+    fits = [_DEFAULT.fit(part) for part in sums.sums(_DEFAULT, sums.by_class)]
+    return estimate_from_fits(fits, asked, RESAMPLES, rng, gain_functionals(asked, None))[1], asked
 
 
 def _test(grids: list[GridMoments], bins: list[BinMoments], question: Question, seed: int) -> SumsTest:

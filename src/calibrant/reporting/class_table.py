@@ -17,8 +17,8 @@ from ..significance.report_test import range_pvalues
 from ..significance.result import holm
 from ..sums import BinMoments
 
-#: A class of fewer rows is not named, and so many are at most.
-LEAST_ROWS, NAMED = 20, 5
+#: So many classes are named at most.
+NAMED = 5
 _FIELDS = ("weight", "score", "outcome", "square", "repeat", "n_samples")
 #: Problems worked on at a time.
 _TOGETHER = 128
@@ -45,10 +45,12 @@ class ClassRow(Result):
         Of the class being calibrated: whether it comes as often as stated, on the whole and in ranges of scores; see
         :func:`calibrant.significance.report_test.range_pvalues`. NaN where nothing could be seen.
     adjusted : float
-        P-value corrected for the number of classes, by Holm's rule: a calibrated model has any class marked in at most
-        ``1 - level`` of all samples, however the classes depend on each other.
+        P-value corrected for the number of classes, by Holm's rule, and divided by the share of ``1 - level`` that
+        classes have beside the test of all rows (:class:`.Evidence`): a calibrated model has any class marked in at
+        most this share of all samples, however the classes depend on each other. Two classes that are one question
+        have the p-value of the report.
     significant : bool
-        Whether the class is off: ``adjusted`` is at most ``1 - level``.
+        Whether the class is miscalibrated: ``adjusted`` is at most ``1 - level``.
     """
 
     label: Label
@@ -68,8 +70,11 @@ class ClassRow(Result):
         return "even" if abs(gap) < 1e-9 else "too high" if gap > 0 else "too low"
 
 
-def class_rows(sums: Accumulator, level: float) -> list[ClassRow]:
-    """Per-class table, worst first; empty for two classes and one column. All classes are judged side by side."""
+def class_rows(sums: Accumulator, level: float, share: float = 1.0) -> list[ClassRow]:
+    """Per-class table, worst first; empty for two classes and one column. All classes are judged side by side.
+
+    The tests of classes have a ``share`` of ``1 - level``.
+    """
     totals, kept = sums.required_totals(), sums.by_class
     if kept is None or not totals.weight > 0:
         return []
@@ -81,7 +86,7 @@ def class_rows(sums: Accumulator, level: float) -> list[ClassRow]:
     pvalues = range_pvalues(bins)
     # Holm's: a calibrated model has any class marked in at most 1 - level of all samples, however tests depend. The
     # columns of a row add up to 1, so what is needed for Benjamini and Hochberg's need not hold.
-    adjusted = holm(pvalues)
+    adjusted = np.minimum(holm(pvalues) / share, 1.0)
     marked = adjusted <= 1 - level
     rates, stated = totals.class_weight / totals.weight, totals.prob_sum / totals.weight
     shown = np.maximum(errors, 0.0)
@@ -96,7 +101,7 @@ def class_rows(sums: Accumulator, level: float) -> list[ClassRow]:
 
 
 def class_sentence(rows: Sequence[ClassRow], unit: float = 1.0) -> str:
-    """Which classes are off, the worst first, or that none is; nothing of two classes, which are one question.
+    """Which classes are miscalibrated, the worst first, or that none is; nothing of two, which are one question.
 
     ``unit``: rows that a unit of weight stands for, the effective sample size over all weight.
     """
@@ -104,20 +109,12 @@ def class_sentence(rows: Sequence[ClassRow], unit: float = 1.0) -> str:
         return ""
     marked = [row for row in rows if row.significant]
     if not marked:
-        return f"Class by class, none of the {len(rows):,} stands out."
-    sizes = [(row, round(row.count * unit)) for row in marked]
-    named = [f"{row.label} ({size:,} rows)" for row, size in sizes if size >= LEAST_ROWS][:NAMED]
-    rest = len(marked) - len(named)
-    if not named:
-        few = f"fewer than {LEAST_ROWS} rows"
-        what = f"one class of {few}" if rest == 1 else f"{rest:,} classes of {few} each"
-    elif rest:
-        what = f"{', '.join(named)} and {rest:,} more"
-    else:
-        what = ", ".join(named[:-1]) + " and " * (len(named) > 1) + named[-1]
-    verb = "is" if len(marked) == 1 else "are"
-    of_all = f"all {len(rows):,}" if len(marked) == len(rows) else f"{len(marked):,} of the {len(rows):,}"
-    return f"Class by class, {of_all} {verb} off: {what}."
+        return f"None of the {len(rows):,} classes is significantly miscalibrated."
+    named = [f"{row.label} ({round(row.count * unit):,} rows)" for row in marked[:NAMED]]
+    last = f"{len(marked) - NAMED:,} more" if len(marked) > NAMED else named.pop() if len(named) > 1 else ""
+    what = ", ".join(named) + f" and {last}" * bool(last)
+    of_all = f"All {len(rows):,}" if len(marked) == len(rows) else f"{len(marked):,} of the {len(rows):,}"
+    return f"{of_all} classes {'is' if len(marked) == 1 else 'are'} miscalibrated: {what}."
 
 
 def binned_intervals(sums: BinMoments, level: float) -> tuple[FloatArray, FloatArray]:

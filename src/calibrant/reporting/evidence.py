@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..data.checks import check_fraction
+from ..data.printing import equals
 from ..data.result import LazyMapping, Result
 from ..data.types import AnyArray, FloatArray, Interval
 from ..estimators.base import ErrorDraws, Functional
@@ -22,9 +23,13 @@ from ..measure.result import Estimate
 from ..significance.report_test import SumsTest
 from ..significance.result import TestResult
 from ..sums import GridMoments
+from .class_table import ClassRow
 
 #: What matters at a base rate of one half, as a share of the outcome's standard deviation.
 MATERIAL = 0.1
+#: Share of ``1 - level`` that the test has where classes are tested too. Most of it: p-values of a class that is off fall
+#: with the exponential of its rows, so that a fifth costs the classes few rows, and a half would cost the test many.
+JOINT = 0.8
 #: A drawn chance is taken for so far from 0 and 1 at least where logits are.
 _EDGE = 1e-12
 #: Parts that a cell's scores are cut into, to tell which side of a threshold they are on.
@@ -35,29 +40,34 @@ _PARTS = 16
 class Evidence(Result):
     """Test of calibration, whether what it found matters, and what a test of so many rows can see.
 
-    Everything here and the interval of :attr:`.Report.headline` come from one decision, that of the test:
+    The test of all rows and the tests of classes share ``1 - level`` (4 : 1), so that a calibrated sample is called
+    miscalibrated in at most ``1 - level`` of cases by all of them together:
 
-    ================  ==============  ========================  ==========================================
-    status            p-value         interval                  matters
-    ================  ==============  ========================  ==========================================
-    "miscalibrated"   ≤ 1 - level     starts above 0            True: it starts at ``tolerance`` or above;
-                                                                False: it ends at ``tolerance`` or below;
-                                                                None: ``tolerance`` lies within
-    "no evidence"     above           0 to at most              False
-                                      ``tolerance``
-    "undecided"       above           0 to above ``tolerance``  None
-    ================  ==============  ========================  ==========================================
+    ================  ==============  =============================================================================
+    status            p-value         matters
+    ================  ==============  =============================================================================
+    "miscalibrated"   ≤ 1 - level     True: the interval of the error, or of a significant class, starts at
+                                      ``tolerance`` or above; False: those of the error and of all classes end
+                                      below ``tolerance``; None: otherwise
+    "no evidence"     above           False: the intervals of the error and of all classes end below ``tolerance``
+    "undecided"       above           None: one of them does not
+    ================  ==============  =============================================================================
+
+    The interval of :attr:`.Report.headline` starts above 0 exactly where the test of all rows rejects.
 
     Attributes
     ----------
     status : {"miscalibrated", "no evidence", "undecided"}
-        ``"miscalibrated"``: the p-value is at most ``1 - level`` (or the smallest that so many draws can give).
-        ``"no evidence"``: it is not, and the interval rules out errors that matter. ``"undecided"``: it is not, and
-        they may be there; or there are no data.
+        ``"miscalibrated"``: the p-value is at most ``1 - level`` (or the smallest that so many draws can give), by the
+        test of all rows or of a class. ``"no evidence"``: it is not, and the intervals rule out errors that matter.
+        ``"undecided"``: it is not, and they may be there; or there are no data.
     matters : bool or None
-        Whether the calibration error is ``tolerance`` or more, by its interval; None where the data cannot say.
+        Whether the calibration error, or that of a class, is ``tolerance`` or more; None where the data cannot say.
     test : TestResult
         Smoothed residuals over ranks against labels drawn from the probabilities.
+    pvalue : float
+        Of the test and of the class with the smallest p-value, each divided by its share of the level: the smaller
+        one. That of the test where no other question is asked of classes: with two of them, or one column.
     detectable : float
         Calibration error that the test finds in four of five samples like this one, if it is too high, too low, over-
         or under-confident throughout; infinite where none is. Errors that alternate from score to score are harder to
@@ -73,7 +83,9 @@ class Evidence(Result):
     status: str
     matters: bool | None
     test: TestResult
+    pvalue: float
     tolerance: float
+    _least: float = field(repr=False, compare=False)
     _power: Mapping[str, tuple[float, float]] = field(repr=False, compare=False)
 
     @property
@@ -86,8 +98,13 @@ class Evidence(Result):
         """Computed when it is first read."""
         return self._power["power"][1]
 
+    @property
+    def pvalue_text(self) -> str:
+        """``= 0.012``, ``≤ 0.001``: the p-value after its letter."""
+        return equals(self.pvalue, self._least)
+
     def _shown(self) -> Iterable[tuple[str, Any]]:
-        names = ("status", "matters", "test", "detectable", "tolerance", "rows_needed")
+        names = ("status", "matters", "test", "pvalue", "detectable", "tolerance", "rows_needed")
         return ((name, getattr(self, name)) for name in names)
 
     @classmethod
@@ -95,25 +112,35 @@ class Evidence(Result):
         cls,
         found: SumsTest,
         estimate: Estimate,
-        grids: Sequence[GridMoments],
-        tolerance: float | None,
+        classes: Sequence[ClassRow],
+        tolerance: float,
         drawn_again: Callable[[], SumsTest],
     ) -> Evidence:
-        """Judge what was found, at the level of an estimate's :func:`settled` interval.
+        """Judge what was found, at the level of an estimate's :func:`settled` interval, and of classes if they count.
 
         The draws of the test are many: if its power is read later, they are ``drawn_again``.
         """
-        test = found.result
-        bar = usual_tolerance(grids, found.question, found.n_samples) if tolerance is None else tolerance
-        low, high = estimate.interval
-        matters = None if np.isnan(test.pvalue) else True if low >= bar else False if high <= bar else None
-        status = "miscalibrated" if found.rejects else "undecided" if matters is None else "no evidence"
+        test, joint = found.result, share_of_test(classes)
+        off = [row.interval.low for row in classes if row.significant]
+        low = max([estimate.interval.low, *off])
+        high = float(np.nanmax([estimate.interval.high, *(row.interval.high for row in classes)]))
+        unknown = np.isnan(test.pvalue) or np.isnan(estimate.interval.high)
+        matters = None if unknown else True if low >= tolerance else False if high < tolerance else None
+        wrong = found.rejects or bool(off)
+        status = "miscalibrated" if wrong else "undecided" if matters is None else "no evidence"
+        pvalues = [p for p in (test.pvalue / joint, *(row.adjusted for row in classes)) if p == p]
+        pvalue = min(1.0, *pvalues) if pvalues else float("nan")
         power: Mapping[str, tuple[float, float]]
         if status == "undecided":  # the verdict tells it
-            power = {"power": _power_of(found, bar, status, high)}
+            power = {"power": _power_of(found, tolerance, status, high)}
         else:
-            power = LazyMapping({"power": lambda: _power_of(drawn_again(), bar, status, high)})
-        return cls(status, matters, test, bar, power)
+            power = LazyMapping({"power": lambda: _power_of(drawn_again(), tolerance, status, high)})
+        return cls(status, matters, test, pvalue, tolerance, test.least_pvalue / joint, power)
+
+
+def share_of_test(classes: Sequence[ClassRow]) -> float:
+    """Share of ``1 - level`` that the test of all rows has beside those of classes."""
+    return JOINT if classes else 1.0
 
 
 def _power_of(test: SumsTest, bar: float, status: str, high: float) -> tuple[float, float]:
@@ -128,7 +155,7 @@ def _power_of(test: SumsTest, bar: float, status: str, high: float) -> tuple[flo
     return power.detectable, needed
 
 
-def usual_tolerance(grids: Sequence[GridMoments], question: Question, n_samples: float) -> float:
+def usual_tolerance(grids: Sequence[GridMoments], question: Question) -> float:
     """``0.1 sd √H``, of the standard deviation of the outcome and the entropy of its base rate in bits.
 
     An error of that size where the base rate is said costs 0.7 % of the log-loss of saying it every time, whatever it
@@ -141,7 +168,7 @@ def usual_tolerance(grids: Sequence[GridMoments], question: Question, n_samples:
     if not rates.size:
         return float("nan")
     # Where nothing or everything happened, as if half a row more had been otherwise.
-    least = min(0.5 / max(n_samples, 1.0), 0.5)
+    least = min(0.5 / max(question.n_samples, 1.0), 0.5)
     rates = np.clip(rates, least, 1 - least)
     share = np.full(rates.size, 0.5) if question.dependent else mass[mass > 0] / mass.sum()
     variance = float(share @ (rates * (1 - rates)))
@@ -173,18 +200,19 @@ def settled(estimate: Estimate, excess: float) -> Estimate:
 
 @dataclass(frozen=True, repr=False)
 class RepairGain(Result):
-    """Gain of a perfect repair, which replaces each score by the true frequency at it.
+    """Gain of a perfect recalibration, which replaces each probability by the true frequency at it.
 
-    Medians and intervals of a posterior, of the notion's problem, or of the mean over its problems (classes, each
-    against the rest). Of a confidence the gain in log-loss is that of the whole probability vector, if the others keep
-    their proportions, and the Brier score is that of right and wrong. A calibrator that is fitted to n rows gains less,
-    by about its number of parameters over 2n in log-loss.
+    Medians and intervals of a posterior. With three classes or more, the gain is that of the whole probability vector,
+    whatever the notion: every class gets a map of its own. A calibrator that is fitted to n rows gains less, by about
+    its number of parameters over 2n in log-loss.
 
     Attributes
     ----------
     log_loss, brier : float
-        Mean of ``g log(g / s) + (1 - g) log((1 - g) / (1 - s))`` and of ``(g - s)²`` over the rows, g the frequency at
-        a score s. Scores of 0 and 1 are taken for ``1 / (2n + 4)`` from there.
+        Two classes: mean of ``g log(g / s) + (1 - g) log((1 - g) / (1 - s))`` and of ``(g - s)²`` over the rows, g the
+        frequency at a score s. More: means of ``Σ_k g_k log(g_k / s_k) - g_k + s_k`` and of ``Σ_k (g_k - s_k)²``, which
+        vectors gain at least if the ``g_k`` are scaled to sum to 1. Scores of 0 and 1 are taken for ``1 / (2n + 4)``
+        from there.
     log_loss_interval, brier_interval : Interval
         At the report's level; they start above 0 exactly where the status is ``"miscalibrated"``.
     threshold : float or None
@@ -203,21 +231,27 @@ class RepairGain(Result):
     changed_interval: Interval | None = None
 
     @classmethod
-    def of(cls, draws: ErrorDraws, question: Question, low: float, threshold: float | None) -> RepairGain:
-        """Read the :func:`gain_functionals` of draws; ``low`` is the least calibration error, 0 for none.
+    def of(
+        cls,
+        gains: tuple[ErrorDraws, Question],
+        low: float,
+        threshold: float | None,
+        decisions: tuple[ErrorDraws, Question],
+    ) -> RepairGain:
+        """Read the :func:`gain_functionals` of draws; ``low`` is the least error of a problem, 0 for none.
 
-        An error e costs e² of Brier's score at least (Jensen), and 2 e² of log-loss (Pinsker).
+        An error e costs e² of Brier's score at least (Jensen), and 2 e² of log-loss (Pinsker). Decisions are those of
+        the notion, whose draws may be others.
         """
-        own = question.informative
-        each = [ErrorDraws(values, draws.log_odds, corrected=i < 2) for i, values in enumerate(draws.functionals)]
-        found = [_read(one, own, low, least) for one, least in zip(each, (low**2, 2 * low**2, 0.0), strict=False)]
-        (brier, log_loss), changed = found[:2], found[2] if threshold is not None else (None, None)
+        brier, log_loss = (_read(gains, i, low, least) for i, least in enumerate((low**2, 2 * low**2)))
+        changed = (None, None) if threshold is None else _read(decisions, 2, low, 0.0)
         return cls(*log_loss, *brier, threshold, *changed)
 
 
-def gain_functionals(threshold: float | None) -> list[Functional]:
+def gain_functionals(question: Question, threshold: float | None) -> list[Functional]:
     """What drawn maps say of gains in Brier's score and in log-loss, and of decisions if there is a threshold."""
-    gains = [_brier, _log_loss] + ([] if threshold is None else [partial(_changed, threshold=threshold)])
+    log_loss = _log_loss if len(question.informative) == 1 else _log_loss_of_one
+    gains = [_brier, log_loss] + ([] if threshold is None else [partial(_changed, threshold=threshold)])
     return [partial(_thinned, gain) for gain in gains]
 
 
@@ -244,6 +278,15 @@ def _log_loss(cells: RankCells, drawn: DrawnMaps) -> FloatArray:
     return drawn.mean(divergence, logit(np.clip(right, _EDGE, 1 - _EDGE)) - logit(stated))
 
 
+def _log_loss_of_one(cells: RankCells, drawn: DrawnMaps) -> FloatArray:
+    """The part of one of several classes in the gain of the whole vector."""
+    from scipy.special import expit, kl_div
+
+    stated = expit(cells.logit)[..., None, :]
+    right = np.clip(stated + drawn.gap, 0.0, 1.0)
+    return drawn.mean(kl_div(right, stated), np.log(np.maximum(right, _EDGE) / stated))
+
+
 def _changed(cells: RankCells, drawn: DrawnMaps, threshold: float) -> FloatArray:
     """Shares of rows on another side of a threshold before and after, (…, D).
 
@@ -267,11 +310,15 @@ def _moved(values: FloatArray, filled: AnyArray, at: float) -> FloatArray:
     return np.asarray(values + abs(at) * np.where(there, np.roll(values, step, axis=-1) - values, 0.0))
 
 
-def _read(draws: ErrorDraws, question: Question, low: float, least: float) -> tuple[float, Interval]:
+def _read(of: tuple[ErrorDraws, Question], i: int, low: float, least: float) -> tuple[float, Interval]:
     """Median and interval of a gain, by the rules of the calibration error's; from 0 on where that may be 0."""
-    # The rules know errors, which have a largest.
-    scale = max(1.0, float(np.nanmax(draws.powers, initial=0.0)) / question.largest)
-    found = credible(replace(draws, powers=draws.powers / scale), question)
+    (draws, asked), corrected = of, i < 2
+    question = asked.informative
+    values = draws.functionals[i]
+    # The rules know errors, which have a largest. Gains of classes add up, where errors are averaged.
+    scale = max(1.0, float(np.nanmax(values, initial=0.0)) / question.largest)
+    found = credible(ErrorDraws(values / scale, draws.log_odds, corrected), question)
+    scale *= len(question) if question.dependent and corrected else 1
     bottom, top = (scale * end for end in found.interval)
     bottom = 0.0 if not low > 0 else bottom if bottom > 0 else least
     top = max(top, bottom)

@@ -110,8 +110,7 @@ class Report(WithPage, Picture, Table):
     @property
     def advice(self) -> str:
         """What to do next; "" where nothing can be said."""
-        classes_off = any(row.significant for row in self.per_class)
-        return advice_of(self.evidence, self.headline, classes_off, self.audience)
+        return advice_of(self.evidence, self.headline, self.audience)
 
     @property
     def verdict_parts(self) -> tuple[str, ...]:
@@ -318,16 +317,17 @@ def zero_probability_text(r: Report, most: int = 3) -> str:
 
 def _evidence(r: Report) -> str:
     """The test behind the verdict."""
-    test = r.evidence.test
-    return f"{r.evidence.status}: p = {test.pvalue:.3f} ({test.name})"
+    test, least = r.evidence.test, np.nanmin([row.adjusted for row in r.per_class] or [1.0])
+    by = test.name
+    if r.evidence.pvalue != test.pvalue:
+        by = f"rows: {pvalue_text(test.pvalue, test.least_pvalue)}, classes: {pvalue_text(float(least))}"
+    return f"{r.evidence.status}: p {r.evidence.pvalue_text} ({by})"
 
 
 def repair(r: Report) -> str:
-    """What a perfect repair would gain in log-loss; of several classes, each against the rest, in that of one."""
-    each = " a class" if r.curves is None and r.notion != "top-label" else ""
-    g = r.gain
-    low, high = map(gain_digits, g.log_loss_interval)
-    return f"{gain_digits(g.log_loss)}{each} ({low} to {high})"
+    """What a perfect repair would gain in log-loss."""
+    low, high = map(gain_digits, r.gain.log_loss_interval)
+    return f"{gain_digits(r.gain.log_loss)} ({low} to {high})"
 
 
 def _repair(r: Report) -> str:

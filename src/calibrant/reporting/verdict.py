@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -114,13 +113,27 @@ FEW_TO_REPAIR = 500
 
 @dataclass(frozen=True)
 class Found:
-    """What a verdict puts into words; ``given`` tells whether what matters was asked for, ``classes`` which are off."""
+    """What a verdict puts into words: ``given`` is whether a tolerance was, ``rejects`` what the test of all rows does.
+
+    ``classes`` are those that were tested beside it, the worst first.
+    """
 
     evidence: Evidence
     gain: RepairGain
     log_loss: float
     given: bool
-    classes: str = ""
+    rejects: bool
+    classes: tuple[ClassRow, ...] = ()
+
+    @property
+    def off(self) -> ClassRow | None:
+        """The worst class of those that are significant."""
+        return next((row for row in self.classes if row.significant), None)
+
+    @property
+    def widest(self) -> ClassRow | None:
+        """The class that may be off by most."""
+        return max(self.classes, key=lambda row: np.nan_to_num(row.interval.high), default=None)
 
 
 class Verdict(NamedTuple):
@@ -131,42 +144,45 @@ class Verdict(NamedTuple):
 
 
 def sentences(
-    only: ProblemSums | None, curves: Curves | None, estimate: Estimate, found: Found, classes: Sequence[ClassRow] = ()
+    only: ProblemSums | None, curves: Curves | None, estimate: Estimate, found: Found, by_class: str = ""
 ) -> Verdict:
     """The verdict in plain words."""
     evidence = found.evidence
     if np.isnan(estimate.interval.high) or np.isnan(evidence.test.pvalue):
         nothing = "There is not enough data to say anything."
         return Verdict(nothing, (nothing,))
-    p, rows = f"p {_pvalue(evidence.test.pvalue)}", f"{estimate.n_samples:,} rows"
-    ends = f"{100 * estimate.level:g} % interval {_number(estimate.interval.low)} to {_number(estimate.interval.high)}"
+    p, rows = f"p {evidence.pvalue_text}", f"{estimate.n_samples:,} rows"
+    ends = _interval(estimate.level, estimate.interval)
     high = _number(estimate.interval.high)
     if evidence.status == "undecided":
-        summary = f"Not enough data to tell: the probabilities may be off by up to {high} on average."
-        told = _undecided(evidence, rows, p, f"{_number(estimate.interval.high)} on average ({ends})")
+        summary = f"Not enough data to tell: the probabilities may be off by up to {high} on average"
+        worst = found.widest
+        if worst is not None and not worst.interval.high < evidence.tolerance:
+            summary += f", and those of class {worst.label} by up to {_number(worst.interval.high)}"
+        summary += "."
+        told = _undecided(evidence, rows, p, f"{high} on average ({ends})")
+        if worst is not None and not worst.interval.high < evidence.tolerance:
+            told.insert(1, f"Class {worst.label} may be off by {_number(worst.interval.high)} "
+                           f"({_interval(estimate.level, worst.interval)}).")
     elif evidence.status == "no evidence":
         summary = f"No sign of miscalibration: the probabilities are off by {high} on average at most."
         told = [
             f"No evidence of miscalibration in these {rows} ({p}).",
-            f"If the probabilities are off, then by {_number(estimate.interval.high)} on average at most ({ends}): "
-            f"{_small(found)}.",
+            f"If the probabilities are off, then by {high} on average at most ({ends}): {_small(found)}.",
         ]
     else:
-        where = _where(curves, only, estimate, classes)
+        where = _where(curves, only, estimate, found)
         summary = f"{_REAL[evidence.matters]}: {where.plain}."
         told = _real(found, estimate, where.whole, p, ends)
-    by_class = [found.classes] if found.classes else []
-    return Verdict(summary, (*told, *_decisions(found, estimate.level), *by_class))
+    return Verdict(summary, (*told, *_decisions(found, estimate.level), *filter(None, [by_class])))
 
 
-def advice_of(evidence: Evidence, estimate: Estimate, classes_off: bool, audience: Audience) -> str:
+def advice_of(evidence: Evidence, estimate: Estimate, audience: Audience) -> str:
     """What to do next; nothing where there was too little to judge."""
     if np.isnan(estimate.interval.high) or np.isnan(evidence.test.pvalue):
         return ""
     if evidence.status == "undecided":
         return "Next: collect more rows before repairing anything."
-    if evidence.status == "no evidence" and classes_off and len(estimate.per_class) <= 1:
-        return "Next: look at these classes in a report of notion 'classwise', which says whether that matters."
     if evidence.status == "no evidence":
         return "Next: nothing to repair; look again when the data change."
     if evidence.matters is False:
@@ -199,15 +215,18 @@ def _real(found: Found, estimate: Estimate, where: str, p: str, ends: str) -> li
     """What is wrong where, how large it is, whether it matters, and what a repair would gain."""
     low, high = estimate.interval
     value = estimate.value if low <= estimate.value <= high else estimate.corrected
-    off = f"On average the probabilities are off by {_number(value)} ({ends})"
-    enough = f"{_number(found.evidence.tolerance)} or more"
+    by = _number(value) if found.rejects else f"{_number(high)} at most"
+    off = f"On average the probabilities are off by {by} ({ends})"
+    enough, worst = f"{_number(found.evidence.tolerance)} or more", found.off
+    if worst is not None and (not found.rejects or not low >= found.evidence.tolerance):
+        off += f"; class {worst.label} is off by {_number(worst.ece)} ({_interval(estimate.level, worst.interval)})"
     if found.evidence.matters is False:
         where = f"real, {_small(found)}. {where[0].upper()}{where[1:]}"
     elif found.evidence.matters:
         off += f", which matters ({enough} does)"
     else:
         off += f". Whether that matters ({enough} would) these rows cannot say"
-    return [f"Evidence of miscalibration ({p}): {where}.", f"{off}.", _repair(found, estimate)]
+    return [f"Evidence of miscalibration ({p}): {where}.", f"{off}.", _repair(found)]
 
 
 def _small(found: Found) -> str:
@@ -216,18 +235,16 @@ def _small(found: Found) -> str:
     return f"too small to matter {uses} (below {_number(found.evidence.tolerance)})"
 
 
-def _repair(found: Found, estimate: Estimate) -> str:
-    """What a perfect repair would gain, and of which scores."""
+def _repair(found: Found) -> str:
+    """What a perfect repair would gain."""
     gain = found.gain
-    a_class = " of a class" if len(estimate.per_class) > 1 and estimate.notion != "top-label" else ""
-    whose = " of the confidence" if estimate.notion in ("confidence", "top-label") else a_class
-    brier = f"the Brier score{whose} by {_gain(gain.brier, gain.brier_interval)}"
+    brier = f"the Brier score by {_gain(gain.brier, gain.brier_interval)}"
     if np.isinf(found.log_loss):
         return (
             f"A perfect repair would lower {brier}, and make the log-loss finite: a probability of 0 was given to the "
             "observed class."
         )
-    log_loss = f"the log-loss{a_class} by {_gain(gain.log_loss, gain.log_loss_interval)}"
+    log_loss = f"the log-loss by {_gain(gain.log_loss, gain.log_loss_interval)}"
     return f"A perfect repair would lower {log_loss} and {brier}."
 
 
@@ -254,13 +271,36 @@ class _Where(NamedTuple):
     plain: str
 
 
-def _where(curves: Curves | None, only: ProblemSums | None, estimate: Estimate, classes: Sequence[ClassRow]) -> _Where:
-    if curves is None or only is None:
-        errors = {label: e for label, e in estimate.per_class.items() if e == e and estimate.notion == "top-label"}
-        errors = errors or {c.label: c.ece for c in classes}  # an estimator that needs more rows found none
+def _where(curves: Curves | None, only: ProblemSums | None, estimate: Estimate, found: Found) -> _Where:
+    """What the test of all rows found, and the worst class."""
+    parts = []
+    if found.rejects and curves is not None and only is not None:
+        parts.append(_by_score(curves, only, estimate))
+    elif found.rejects and (estimate.notion == "top-label" or found.off is None):
+        errors = {label: e for label, e in estimate.per_class.items() if e == e}
+        errors = errors or {c.label: c.ece for c in found.classes}  # an estimator that needs more rows found none
         worst = max(errors, key=lambda label: errors[label])
-        said = f"worst for class {worst} (ECE {_number(errors[worst])})"
+        where = "where it is predicted " if estimate.notion == "top-label" else ""
+        said = f"worst for class {worst} {where}(ECE {_number(errors[worst])})"
+        parts.append(_Where(said, said))
+    if found.off is not None:
+        parts.append(_of_class(found.off))
+    return _Where(*("; ".join(texts) for texts in zip(*parts, strict=True)))
+
+
+def _of_class(row: ClassRow) -> _Where:
+    """What is wrong about a class: its mean, if that tells most of its error, or else its error."""
+    gap = row.base_rate - row.mean_prob
+    stated, happens = (_percent(v, float(np.clip(gap, -0.04, 0.04))) for v in (row.mean_prob, row.base_rate))
+    if 2 * abs(gap) < row.ece or stated == happens:
+        said = f"the probabilities of class {row.label} are off by {_number(row.ece)} on average"
         return _Where(said, said)
+    said = f"the model says {stated} for class {row.label} on average, it happens {happens} of the time"
+    return _Where(f"class {row.label} is {row.direction}: {said}", said)
+
+
+def _by_score(curves: Curves, only: ProblemSums, estimate: Estimate) -> _Where:
+    """Which scores are wrong, and by how much."""
     confident = estimate.notion in ("confidence", "top-label")
     words = ("over-confident", "under-confident") if confident else ("too high", "too low")
     every = [] if only.fine is None else regions(curves.smooth["confidence"], only.fine)
@@ -286,8 +326,8 @@ def _where(curves: Curves | None, only: ProblemSums | None, estimate: Estimate, 
     return _Where("; ".join(parts), max(plain)[1])
 
 
-def _pvalue(p: float) -> str:
-    return f"= {p:.2f}" if p >= 0.1 else f"= {p:.3f}"
+def _interval(level: float, ends: Interval) -> str:
+    return f"{100 * level:g} % interval {_number(ends.low)} to {_number(ends.high)}"
 
 
 def _rows(n: float) -> str:

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..data.printing import equals
 from ..data.result import Picture
 from ..data.types import FloatArray
 
@@ -50,9 +51,15 @@ class TestResult(Picture):
     warnings: tuple[str, ...] = ()
     draws: FloatArray | None = field(default=None, repr=False, compare=False)
 
+    @property
+    def least_pvalue(self) -> float:
+        """The smallest p-value that so many draws can give; 0 where none were drawn."""
+        return 0.0 if self.draws is None else 1 / (self.draws.size + 1)
+
     def __str__(self) -> str:
         df = "" if self.df is None else f", df {self.df:g}"
-        lines = [f"{self.name}: statistic {self.statistic:.4g}{df}, p = {self.pvalue:.3g}", f"null: {self.null}"]
+        p = equals(self.pvalue, self.least_pvalue)
+        lines = [f"{self.name}: statistic {self.statistic:.4g}{df}, p {p}", f"null: {self.null}"]
         lines += [f"{name}: {value:.4g}" for name, value in self.details.items()]
         return "\n".join([*lines, *(f"warning: {text}" for text in self.warnings)])
 
