@@ -43,7 +43,6 @@ def test_a_broken_class_is_no_green_light():
     assert "No evidence" not in page + str(r)
     gain = float(rel_entr(truth, p).sum(axis=1).mean())
     assert r.gain.log_loss == pytest.approx(gain, rel=0.25)
-    print(gain, r.gain)
 
 
 def test_green_needs_every_class_within_the_tolerance():

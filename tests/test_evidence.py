@@ -218,11 +218,11 @@ def test_many_rows_settle_it():
     assert fine.evidence.status == "no evidence"
     assert "Next: nothing to repair" in fine.verdict
     (wrong,) = verdicts(20_000, "overconfident", 1)
-    assert wrong.verdict.startswith("Evidence of miscalibration (p = 0.001): scores from ")
+    assert wrong.verdict.startswith("Evidence of miscalibration (p ≤ 0.001): scores from ")
     assert "On average the probabilities are off by 0." in wrong.verdict
     assert "which matters (0.050 or more does). A perfect repair would lower the log-loss by 0.0" in wrong.verdict
     assert "Next: compare_calibrators" in wrong.verdict
-    assert "evidence   miscalibrated: p = 0.001" in str(wrong)
+    assert "evidence   miscalibrated: p ≤ 0.001" in str(wrong)
 
 
 def test_rare_outcomes_need_smaller_errors():
@@ -262,7 +262,7 @@ def test_evidence_is_plain_data():
     rng = np.random.default_rng(7)
     s = rng.random(200)
     data = cal.report((rng.random(200) < s).astype(int), s).to_dict()["evidence"]
-    assert set(data) == {"status", "matters", "test", "detectable", "tolerance", "rows_needed"}
+    assert set(data) == {"status", "matters", "test", "pvalue", "detectable", "tolerance", "rows_needed"}
     assert 0 < data["test"]["pvalue"] <= 1
 
 

@@ -202,7 +202,7 @@ def test_one_bad_class_is_marked_and_only_it():
     assert [row.label for row in r.per_class if row.significant] == [4]
     (bad,) = (row for row in r.per_class if row.significant)
     assert bad.interval.low <= 0.1 <= bad.interval.high
-    assert f"Class by class, 1 of the 10 is off: 4 ({bad.count:,.0f} rows)." in r.verdict
+    assert f"1 of the 10 classes is miscalibrated: 4 ({bad.count:,.0f} rows)." in r.verdict
     assert "* 4 " in str(r)
     assert str(r).count("\n* ") == 2  # the class, and the note that says what the mark is
 
@@ -211,17 +211,17 @@ def test_calibrated_classes_do_not_stand_out():
     y, p = sample(5000, 8, seed=6)
     r = cal.report(y, p)
     assert not any(row.significant for row in r.per_class)
-    assert "Class by class, none of the 8 stands out." in r.verdict
+    assert "None of the 8 classes is significantly miscalibrated." in r.verdict
 
 
 @pytest.mark.slow
 def test_two_classes_and_one_column_say_nothing_of_classes():
     y, p = sample(3000, 2, seed=0, bad=0)
     two = cal.report(y, p)
-    assert "Class by class" not in two.verdict
+    assert "classes" not in two.verdict
     assert len(two.per_class) == 2
     assert two.per_class[0].pvalue == pytest.approx(two.per_class[1].pvalue, rel=1e-9)
-    assert "Class by class" not in cal.report(y, p[:, 1]).verdict
+    assert "classes" not in cal.report(y, p[:, 1]).verdict
 
 
 def test_absent_rare_and_certain_classes():
@@ -244,24 +244,22 @@ def test_absent_rare_and_certain_classes():
     assert rows_of(y, p)[4].significant
 
 
-def test_sentence_names_a_few_and_none_of_few_rows():
+def test_sentence_names_a_few():
     y, p = sample(400, 3)
     (row, *_) = rows_of(y, p).values()
     off = [replace(row, label=f"c{i}", count=100.0 + i, significant=True) for i in range(17)]
     fine = [replace(row, label=f"f{i}", significant=False) for i in range(83)]
-    text = class_sentence(off + fine)
-    assert text == (
-        "Class by class, 17 of the 100 are off: c0 (100 rows), c1 (101 rows), c2 (102 rows), c3 (103 rows), "
+    assert class_sentence(off + fine) == (
+        "17 of the 100 classes are miscalibrated: c0 (100 rows), c1 (101 rows), c2 (102 rows), c3 (103 rows), "
         "c4 (104 rows) and 12 more."
     )
-    assert class_sentence(off[:2] + fine) == "Class by class, 2 of the 85 are off: c0 (100 rows) and c1 (101 rows)."
-    assert class_sentence(off[:1] + fine) == "Class by class, 1 of the 84 is off: c0 (100 rows)."
-    few = [replace(row, label="rare", count=19.0, significant=True)]
-    assert "rare" not in class_sentence(few + off + fine)
-    assert class_sentence(few + fine).endswith("1 of the 84 is off: one class of fewer than 20 rows.")
-    assert class_sentence(few * 3 + fine).endswith("3 of the 86 are off: 3 classes of fewer than 20 rows each.")
-    # Weights that are relative: rows are those of the effective size.
-    assert "rare" in class_sentence(few + fine, unit=2.0)
+    two = class_sentence(off[:2] + fine)
+    assert two == "2 of the 85 classes are miscalibrated: c0 (100 rows) and c1 (101 rows)."
+    assert class_sentence(off[:1] + fine) == "1 of the 84 classes is miscalibrated: c0 (100 rows)."
+    assert class_sentence(off[:3]).startswith("All 3 classes are miscalibrated: c0 ")
+    # Weights that are relative: rows are those of the effective size. A class that never came is named too.
+    assert "c0 (200 rows)" in class_sentence(off[:1] + fine, unit=2.0)
+    assert "c0 (0 rows)" in class_sentence([replace(off[0], count=0.0), *fine])
     assert class_sentence([replace(row, pvalue=float("nan"), significant=False)] * 3) == ""
 
 

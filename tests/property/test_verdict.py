@@ -11,7 +11,7 @@ import calibrant as cal
 from calibrant.reporting.verdict import LEAST_ROWS
 
 OPENINGS = {
-    "miscalibrated": "Evidence of miscalibration (p = ",
+    "miscalibrated": "Evidence of miscalibration (p ",
     "no evidence": "No evidence of miscalibration in these ",
     "undecided": "Not enough data to tell: ",
 }
@@ -95,20 +95,31 @@ def contradictions(report, y, p, options):
         assert words == "There is not enough data to say anything."
         return
     wrong = e.status == "miscalibrated"
-    assert wrong == (low > 0) == (e.test.pvalue <= 1 - level + 1e-9)
+    rejects = low > 0
+    several = len(report.classes) > 2 or report.notion in ("confidence", "top-label")
+    rows = [row for row in report.per_class if several]
+    off = [row for row in report.per_class if row.significant]
+    assert wrong == (e.pvalue <= 1 - level + 1e-9) == (rejects or bool(off))
+    assert rejects == (e.test.pvalue <= (1 - level) * (0.8 if rows else 1) + 1e-9)
+    assert all((row in off) == (row.adjusted <= 1 - level) for row in report.per_class)
     for estimate in report.estimates.values():
         ends = estimate.interval
         if not np.isnan(estimate.value + ends.high):
-            assert (ends.low > 0) == wrong
+            assert (ends.low > 0) == rejects
             assert ends.low <= estimate.corrected <= ends.high
             assert estimate.value <= 0 or ends.low <= estimate.value <= ends.high
-    assert e.matters is (True if low >= e.tolerance else False if high <= e.tolerance else None)
+    starts = max([low, *(row.interval.low for row in rows if row in off)])
+    ends = max([high, *(row.interval.high for row in rows)])
+    assert e.matters is (True if starts >= e.tolerance else False if ends < e.tolerance else None)
+    if rows and off:
+        assert f"class {off[0].label} " in report.summary
+        assert f"class {off[0].label} " in report.findings[0].lower()
     assert (e.status == "no evidence") == (not wrong and e.matters is False)
     assert words.startswith(OPENINGS[e.status])
     printed = re.search(rf"{100 * level:g} % interval {NUMBER} to {NUMBER}\)", words)
-    assert (number(printed[1]) > 0) == wrong
+    assert (number(printed[1]) > 0) == rejects
     assert number(printed[2]) == pytest.approx(high, rel=0.06, abs=6e-4)
-    p_value = float(re.search(r"\(p = ([\d.]+)\)", words)[1])
+    p_value = float(re.search(r"\(p [=≤<] ([\d.]+)\)", words)[1])
     assert p_value <= 1 - level + 1e-9 if wrong else p_value >= 1 - level
     assert ("too small to matter" in words) == (e.matters is False)
     assert ("which matters" in words) == (e.matters is True)

@@ -28,8 +28,8 @@ from ..measure.streaming import Accumulator
 from ..measure.sums_by_class import FINE_CELLS
 from ..notions import Classwise, Notion, as_notion
 from ..significance.report_test import SumsTest
-from ..sums import BinMoments, GridMoments, uniform_edges
-from .class_table import class_rows, class_sentence
+from ..sums import BinMoments, uniform_edges
+from .class_table import ClassRow, class_rows, class_sentence
 from .evidence import (
     JOINT,
     Evidence,
@@ -71,7 +71,6 @@ def _report_of(
     rng = check_random_state(random_state)
     problems = sums.problems
     question = sums.question(1, level)
-    notion: Any = sums.notion
     reduction: Any = None if rows is None else as_notion(sums.notion, rows).reduce(rows)
 
     kept: dict[CellEstimator, list[FittedSums]] = {}
@@ -100,17 +99,12 @@ def _report_of(
 
     weight = totals.weight
     by_class = sums.class_sums
-    table = class_rows(sums, level, 1 - JOINT)
-    # Two classes are one question where each is asked against the other.
-    judged = () if len(sums.classes) == 2 and question.labels != (None,) and not notion.splits else table
-    grids = [one.grid for one in problems.values()]
     seed, tested = rng.integers(2**63, size=2).tolist()
-    at = replace(question, level=1 - share_of_test(judged) * (1 - level))
-    draw_test = partial(_test, grids, [one.bins for one in problems.values()], at, tested)
+    table, judged, draw_test = tests_of(sums, question, tested)
     test = draw_test()
     known = {key: settled(one, test.excess) for key, one in known.items()}
     headline = known[chosen, 1]
-    bar = usual_tolerance(grids, question) if tolerance is None else tolerance
+    bar = usual_tolerance([one.grid for one in problems.values()], question) if tolerance is None else tolerance
     evidence = Evidence.of(test, headline, judged, bar, draw_test)
     if not judged:
         wrong = evidence.status == "miscalibrated"
@@ -245,7 +239,7 @@ def report(
     >>> p = rng.random(5000)
     >>> r = cal.report(rng.random(5000) < p**2, p)
     >>> print(r.verdict)  # doctest: +ELLIPSIS
-    Evidence of miscalibration (p = 0.001): scores from ... are too high: where the model says ..., it happens ...
+    Evidence of miscalibration (p ≤ 0.001): scores from ... are too high: where the model says ..., it happens ...
     >>> r.evidence.matters
     True
     """
@@ -280,8 +274,19 @@ def _of_classes(sums: Accumulator, question: Question, rng: np.random.Generator)
     return estimate_from_fits(fits, asked, RESAMPLES, rng, gain_functionals(asked, None))[1], asked
 
 
-def _test(grids: list[GridMoments], bins: list[BinMoments], question: Question, seed: int) -> SumsTest:
-    return SumsTest.of(grids, bins, question, np.random.default_rng(seed))
+def tests_of(
+    sums: Accumulator, question: Question, seed: int
+) -> tuple[list[ClassRow], list[ClassRow], Callable[[], SumsTest]]:
+    """The table of classes, those of it that are tested beside all rows, and what draws the test of these."""
+    table = class_rows(sums, question.level, 1 - JOINT)
+    notion: Any = sums.notion
+    # Two classes are one question where each is asked against the other.
+    one = len(sums.classes) == 2 and question.labels != (None,) and not notion.splits
+    judged = [] if one else table
+    at = replace(question, level=1 - share_of_test(judged) * (1 - question.level))
+    problems = sums.problems.values()
+    grids, bins = [p.grid for p in problems], [p.bins for p in problems]
+    return table, judged, lambda: SumsTest.of(grids, bins, at, np.random.default_rng(seed))
 
 
 def _estimate(fits: list[FittedSums], question: Question, seed: list[int], excess: float) -> Estimate:

@@ -27,8 +27,8 @@ from .class_table import ClassRow
 
 #: What matters at a base rate of one half, as a share of the outcome's standard deviation.
 MATERIAL = 0.1
-#: Share of ``1 - level`` that the test has where classes are tested too. Most of it: p-values of a class that is off fall
-#: with the exponential of its rows, so that a fifth costs the classes few rows, and a half would cost the test many.
+#: Share of ``1 - level`` that the test has where classes are tested too. Most of it: the p-value of a class falls
+#: exponentially with its rows, so that a fifth costs the classes few rows, and a half would cost the test many.
 JOINT = 0.8
 #: A drawn chance is taken for so far from 0 and 1 at least where logits are.
 _EDGE = 1e-12
@@ -123,7 +123,7 @@ class Evidence(Result):
         test, joint = found.result, share_of_test(classes)
         off = [row.interval.low for row in classes if row.significant]
         low = max([estimate.interval.low, *off])
-        high = float(np.nanmax([estimate.interval.high, *(row.interval.high for row in classes)]))
+        high = max([estimate.interval.high, *(end for _, end in (row.interval for row in classes) if end == end)])
         unknown = np.isnan(test.pvalue) or np.isnan(estimate.interval.high)
         matters = None if unknown else True if low >= tolerance else False if high < tolerance else None
         wrong = found.rejects or bool(off)

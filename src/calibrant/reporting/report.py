@@ -317,10 +317,11 @@ def zero_probability_text(r: Report, most: int = 3) -> str:
 
 def _evidence(r: Report) -> str:
     """The test behind the verdict."""
-    test, least = r.evidence.test, np.nanmin([row.adjusted for row in r.per_class] or [1.0])
+    test = r.evidence.test
     by = test.name
     if r.evidence.pvalue != test.pvalue:
-        by = f"rows: {pvalue_text(test.pvalue, test.least_pvalue)}, classes: {pvalue_text(float(least))}"
+        least = min((row.adjusted for row in r.per_class if row.adjusted == row.adjusted), default=float("nan"))
+        by = f"rows: {pvalue_text(test.pvalue, test.least_pvalue)}, classes: {pvalue_text(least)}"
     return f"{r.evidence.status}: p {r.evidence.pvalue_text} ({by})"
 
 

@@ -162,8 +162,11 @@ def sentences(
         summary += "."
         told = _undecided(evidence, rows, p, f"{high} on average ({ends})")
         if worst is not None and not worst.interval.high < evidence.tolerance:
-            told.insert(1, f"Class {worst.label} may be off by {_number(worst.interval.high)} "
-                           f"({_interval(estimate.level, worst.interval)}).")
+            told.insert(
+                1,
+                f"Class {worst.label} may be off by {_number(worst.interval.high)} "
+                f"({_interval(estimate.level, worst.interval)}).",
+            )
     elif evidence.status == "no evidence":
         summary = f"No sign of miscalibration: the probabilities are off by {high} on average at most."
         told = [
@@ -295,8 +298,10 @@ def _of_class(row: ClassRow) -> _Where:
     if 2 * abs(gap) < row.ece or stated == happens:
         said = f"the probabilities of class {row.label} are off by {_number(row.ece)} on average"
         return _Where(said, said)
-    said = f"the model says {stated} for class {row.label} on average, it happens {happens} of the time"
-    return _Where(f"class {row.label} is {row.direction}: {said}", said)
+    plain = f"class {row.label} is stated at {stated} on average and occurs {happens} of the time"
+    return _Where(
+        f"class {row.label} is {row.direction}: stated at {stated} on average, it occurs {happens} of the time", plain
+    )
 
 
 def _by_score(curves: Curves, only: ProblemSums, estimate: Estimate) -> _Where:
