@@ -245,9 +245,12 @@ def _set(*path_and_value):
     return change
 
 
-GRID = ("rows", "kept", "parts", 0, 1)
+GRID = ("rows", "problem_sums", "parts", 0, 1)
 DAMAGE = {
-    "another notion": (_set("settings", "notion", {"notion": {"name": "Classwise", "fields": {}}}), "kept must be of"),
+    "another notion": (
+        _set("settings", "notion", {"notion": {"name": "Classwise", "fields": {}}}),
+        "problem_sums must be of",
+    ),
     "a notion that is none": (_set("settings", "notion", "astrology"), "notion must be"),
     "code for a notion": (
         _set("settings", "notion", {"notion": {"name": "Notion", "fields": {}}}),
@@ -278,12 +281,12 @@ DAMAGE = {
     "no such array": (_set("rows", "totals", "weight", {"array": "beyond"}), "beyond"),
     "a text for an array": (_set(*GRID, "count", "1"), "must be arrays of numbers"),
     "another grid": (_set(*GRID, "cells", 8192), "must be arrays of numbers"),
-    "another domain": (_set("rows", "kept", "domain", [0.9, 0.2]), "domain"),
-    "no fine histogram": (_set("rows", "kept", "fine", None), "parts must hold"),
-    "cells without end": (_set("rows", "kept", "fine", [10**9, 0.0, 1.0]), "cells that are there"),
-    "a number for a text": (_set("made", 3), "made must be a text"),
+    "another domain": (_set("rows", "problem_sums", "domain", [0.9, 0.2]), "domain"),
+    "no fine histogram": (_set("rows", "problem_sums", "fine", None), "parts must hold"),
+    "cells without end": (_set("rows", "problem_sums", "fine", [10**9, 0.0, 1.0]), "cells that are there"),
+    "a number for a text": (_set("source", 3), "source must be a text"),
     "a field more": (_set(*GRID, "colour", {"array": "rows/groups"}), "unknown fields"),
-    "a part less": (_set("rows", "kept", "parts", []), "parts must hold all problems"),
+    "a part less": (_set("rows", "problem_sums", "parts", []), "parts must hold all problems"),
     "an array that is none": (_set("rows", "groups", {"array": 3}), "groups"),
 }
 #: Files of an archive that state what is not there, or hold more than numbers.
@@ -337,7 +340,7 @@ def _at(index, value):
     return change
 
 
-BINS, RUNS, FINE = (("rows", "kept", "parts", 0, i) for i in (0, 2, 3))
+BINS, RUNS, FINE = (("rows", "problem_sums", "parts", 0, i) for i in (0, 2, 3))
 TOTALS = ("rows", "totals")
 #: Sums that no rows have: a field of them, and what it is made to be.
 NO_SUMS = {
@@ -481,7 +484,7 @@ def test_sums_of_a_frame(cells, k):
     one = cal.from_frame(frame.lazy(), label="y", prob=prob, n_cells=cells)
     again = cal.Accumulator.from_bytes(one.to_bytes())
     same(one, again)
-    assert again.made == one.made != ""
+    assert again.source == one.source != ""
     assert (again + cal.Accumulator().update(y, p)).n_samples == 1000
 
 

@@ -171,7 +171,7 @@ def measured(name: str, folder: Path, rounds: int, several: bool) -> dict[str, A
     estimate = sums.estimate(n_resamples=50)
     status = Path("/proc/self/status").read_text(encoding="ascii")  # getrusage tells of the parent, too
     peak = int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))) / 2**10
-    return {**best, "made": sums.made, "error": estimate.value, "rows": sums.n_samples, "memory": peak}
+    return {**best, "source": sums.source, "error": estimate.value, "rows": sums.n_samples, "memory": peak}
 
 
 def main() -> None:

@@ -42,7 +42,7 @@ def same(found: cal.Accumulator, wanted: cal.Accumulator, rows_of_cells: bool = 
             getattr(found.totals, name), getattr(wanted.totals, name), **NEAR, err_msg=f"totals.{name}"
         )
     np.testing.assert_array_equal(found.groups, wanted.groups)
-    for which in ("kept", "by_class"):
+    for which in ("problem_sums", "by_class"):
         ours, theirs = getattr(found, which), getattr(wanted, which)
         assert (ours is None) == (theirs is None)
         if ours is None:

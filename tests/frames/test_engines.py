@@ -83,10 +83,10 @@ def test_partitions_without_rows():
     rows = binary_rows(edges=False).sort("p").to_pandas()
     frame = dd.from_pandas(rows, npartitions=3)
     found = cal.from_frame(frame[frame.p > 0.9], **WHAT)
-    assert found.made == "batches of rows, dask"
+    assert found.source == "batches of rows, dask"
     same(found, cal.from_frame(rows[rows.p > 0.9], **WHAT))
     by_subgroup = cal.from_frame(frame[frame.p > 0.9].assign(day=1), by="day", **WHAT)[1]
-    assert by_subgroup.made == "one aggregation, dask"
+    assert by_subgroup.source == "one aggregation, dask"
     same(by_subgroup, found)
 
 
@@ -143,7 +143,7 @@ session = SparkSession.builder.remote("local[1]").getOrCreate()
 for rows, options in ((binary_rows(edges=False), {"prob": "p"}), (matrix_rows(), {"prob": FOUR})):
     found = cal.from_frame(session.createDataFrame(rows.to_arrow()), label="y", **options)
     same(found, cal.from_frame(rows, label="y", **options))
-print("the same", found.made)
+print("the same", found.source)
 session.stop()
 """
     places = [str(Path(__file__).parents[2]), str(Path(cal.__file__).parents[1])]

@@ -45,7 +45,7 @@ def test_pieces_of_a_frame_and_of_memory_add():
     rows = binary_rows()
     both = cal.from_frame(rows[:1000], **WHAT) + cal.Accumulator().update(rows["y"][1000:], rows["p"][1000:])
     same(both, cal.Accumulator().update(rows["y"], rows["p"]))
-    assert both.kept.histogram.edges.n_bins == 4096
+    assert both.problem_sums.histogram.edges.n_bins == 4096
     isotonic = both.estimate(cal.estimators.Isotonic(), n_resamples=5).value
     exact = cal.calibration_error(rows["y"], rows["p"], estimator=cal.estimators.Isotonic())
     assert isotonic == pytest.approx(exact, abs=1 / 4096)
@@ -58,7 +58,9 @@ def test_more_cells_tell_rows_finer_apart():
     errors = [abs(s.estimate(cal.estimators.Isotonic(), n_resamples=5).value - exact) for s in sums]
     assert errors[1] < 1 / 65536
     same(sums[1], cal.Accumulator().update(rows["y"], rows["p"].to_numpy()))
-    assert cal.from_frame(matrix_rows(), label="y", prob=FOUR, n_cells=8192).kept.histogram.edges.n_bins == 65536
+    assert (
+        cal.from_frame(matrix_rows(), label="y", prob=FOUR, n_cells=8192).problem_sums.histogram.edges.n_bins == 65536
+    )
 
 
 @pytest.mark.parametrize("engine", IN_MEMORY)
@@ -169,7 +171,7 @@ def test_a_thousand_columns():
     rows = pl.DataFrame(p, schema=[f"p_{i}" for i in range(k)]).with_columns(y=pl.Series(y))
     found = cal.from_frame(rows.lazy(), label="y", prob=[f"p_{i}" for i in range(k)], labels=range(k))
     same(found, cal.Accumulator(labels=range(k)).update(y, p))
-    assert found.made == "batches of rows, polars"
+    assert found.source == "batches of rows, polars"
     with pytest.raises(ValueError, match="prob must name at most 1000 columns; got 1001"):
         cal.from_frame(rows, label="y", prob=[f"p_{i}" for i in range(k)] + ["x"])
 

@@ -182,14 +182,14 @@ class _CalibratorCodec(Codec):
         parameters = {k: self.encode(v, k) for k, v in value.get_params(deep=False).items()}
         return {"calibrator": {"name": type(value).__name__, "parameters": parameters}}
 
-    def made(self, value: Mapping[str, Any], name: str) -> Any:
+    def from_mapping(self, value: Mapping[str, Any], name: str) -> Any:
         """A calibrator or an estimator by its object; None for others."""
         match value:
             case {"calibrator": Mapping() as inner} if "fitted" in inner:
                 return from_dict(inner)
             case {"calibrator": {"name": str() as kind, "parameters": Mapping() as parameters}} if kind in _known():
                 return self.call(_known()[kind], parameters, name)
-        return super().made(value, name)
+        return super().from_mapping(value, name)
 
 
 _CODER = _CalibratorCodec(estimator=estimators)

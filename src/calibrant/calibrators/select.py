@@ -14,7 +14,7 @@ from ..data import notebook
 from ..data.checks import check_choice, check_int, check_names, check_type
 from ..data.fields import Field, Plain, Several
 from ..data.predictions import Predictions
-from ..data.public_function import verb
+from ..data.public_function import public_function
 from ..data.result import Table, one_line
 from ..data.types import FloatArray, Label
 from ..data.weights import ones_or
@@ -160,7 +160,7 @@ def named_calibrator(name: str, n_classes: int) -> Calibrator:
     return for_classes(NAMED[name](), n_classes)
 
 
-@verb()
+@public_function()
 def select_calibrator(
     scores: Any,
     y: Any = None,

@@ -79,7 +79,7 @@ class Codec:
                 return {kind: {"name": name, "fields": held}}
         return None
 
-    def made(self, value: Mapping[str, Any], name: str) -> Any:
+    def from_mapping(self, value: Mapping[str, Any], name: str) -> Any:
         """A part, by its object and the name of what holds it; None for objects of another kind."""
         for kind, inner in value.items():
             match inner:
@@ -131,7 +131,7 @@ class Codec:
                 return [self.decode(item, name) for item in items]
             case {"mapping": Mapping() as items}:
                 return {str(key): self.decode(item, name) for key, item in items.items()}
-        found = self.made(value, name) if isinstance(value, Mapping) else None
+        found = self.from_mapping(value, name) if isinstance(value, Mapping) else None
         if found is None:
             raise ValueError(f"{name} is damaged: {str(value)[:60]!r}")
         return found

@@ -1,6 +1,6 @@
 """How far a call is: a bar on the terminal or in the notebook, from its third second on.
 
-Whatever a user calls opens a call (``working``, which :func:`calibrant.data.public_function.verb` does for every
+Whatever a user calls opens a call (``working``, which the decorator ``public_function`` does for every
 public function), and loops inside of it say how far they are (``counted``, ``progress_bar``). The outermost call
 is shown with its first loop, so there is one bar at most, by a thread that sleeps for the first two seconds. It is for
 the eyes of whoever waits: shown where standard error is a terminal or the cell of a notebook, in the main thread of the

@@ -41,7 +41,9 @@ class SumsOfRows(Tabular):
     """What stands for rows that are gone: base class of :class:`calibrant.Accumulator`."""
 
 
-def verb(*, grouped: bool = False, sums: bool | tuple[str, ...] = False) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def public_function(
+    *, grouped: bool = False, sums: bool | tuple[str, ...] = False
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorate a function whose last argument is ``**inputs: Unpack[InputOptions]``.
 
     Its signature then names these options, as if it had written them out; an unknown keyword is a TypeError that names

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..data.checks import check_level, check_random_state, check_resamples
 from ..data.problem import Problem
-from ..data.public_function import InputOptions, verb
+from ..data.public_function import InputOptions, public_function
 from ..data.result import Picture, Result, Table
 from ..data.types import FloatArray, Interval, Label, RandomState
 from ..data.validation import as_predictions
@@ -101,7 +101,7 @@ MEASURES = {
 }
 
 
-@verb()
+@public_function()
 def calibration_measures(
     y_true: Any,
     y_prob: Any = None,
@@ -337,7 +337,7 @@ class DecisionCurve(Picture, Table):
         return {"threshold": self.thresholds, "net_benefit": self.net_benefit, "treat_all": self.treat_all}
 
 
-@verb()
+@public_function()
 def decision_curve(
     y_true: Any,
     y_prob: Any = None,

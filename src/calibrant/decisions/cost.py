@@ -10,7 +10,7 @@ import numpy as np
 
 from ..data.checks import check_int, check_level, check_number
 from ..data.predictions import Predictions
-from ..data.public_function import InputOptions, verb
+from ..data.public_function import InputOptions, public_function
 from ..data.result import Result
 from ..data.types import AnyArray, FloatArray, Interval, Label, RandomState
 from ..data.validation import as_predictions
@@ -108,7 +108,7 @@ class ExpectedCost(Result):
         return "\n".join(lines)
 
 
-@verb()
+@public_function()
 def expected_cost(
     y_true: Any,
     y_prob: Any = None,

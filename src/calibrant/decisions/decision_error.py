@@ -10,7 +10,7 @@ import numpy as np
 
 from ..data.checks import check_level, check_random_state, check_resamples, check_type
 from ..data.problem import Problem
-from ..data.public_function import InputOptions, verb
+from ..data.public_function import InputOptions, public_function
 from ..data.result import Result
 from ..data.types import FloatArray, Interval, Label, RandomState
 from ..data.validation import as_predictions
@@ -90,7 +90,7 @@ class DecisionCalibrationError(Result):
         )
 
 
-@verb()
+@public_function()
 def decision_calibration_error(
     y_true: Any,
     y_prob: Any = None,

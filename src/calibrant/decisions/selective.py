@@ -11,7 +11,7 @@ import numpy as np
 from ..data.checks import check_level
 from ..data.convert import to_array
 from ..data.predictions import Predictions
-from ..data.public_function import InputOptions, verb
+from ..data.public_function import InputOptions, public_function
 from ..data.result import Picture, Table
 from ..data.types import AnyArray, FloatArray, Interval
 from ..data.validation import as_predictions
@@ -92,7 +92,7 @@ _WORDS = {
 }
 
 
-@verb()
+@public_function()
 def risk_coverage(
     y_true: Any,
     y_prob: Any = None,

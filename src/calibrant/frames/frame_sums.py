@@ -83,7 +83,7 @@ def from_frame(
     -------
     Accumulator
         Or with ``by`` a mapping from value to Accumulator, whose ``.subgroups()`` is a report on all, as
-        :func:`calibrant.subgroup_calibration` gives of rows. What ``.made`` says is how: ``"one aggregation"`` or
+        :func:`calibrant.subgroup_calibration` gives of rows. ``.source`` says how: ``"one aggregation"`` or
         ``"batches of rows"``.
 
     Raises
@@ -167,7 +167,7 @@ class _Reading:
         self._check(c, found.dropped, found.n_samples)
         if not found.required_totals().weight > 0:
             raise ValueError(f"weight must not be all zero; column {c.weight!r} is")
-        found.made = f"{how}, {c.engine}"
+        found.source = f"{how}, {c.engine}"
         return found
 
     def subgroups(self, c: FrameColumns) -> tuple[SubgroupsOfSums, int]:
@@ -178,7 +178,7 @@ class _Reading:
             self._check(c, dropped, sum(one.n_samples for one in each.values()))
             read = {value: one for value, one in each.items() if one.n_samples}
             for one in read.values():
-                one.made = f"batches of rows, {c.engine}"
+                one.source = f"batches of rows, {c.engine}"
             (column,) = read_subgroups({c.by: list(read)}, len(read))
             return of_accumulators(column, [list(read.values())[i] for i in np.argsort(column.codes)]), dropped
         c, table = self._keyed(c)
@@ -220,11 +220,11 @@ class _Reading:
     def _filled(self, c: FrameColumns, table: KeyTable) -> Accumulator:
         """An accumulator with the rows of a table."""
         empty, good = Accumulator(**self.settings), table.good
-        empty.dropped, empty.made = int(table.sums["n"][~good].sum()), f"one aggregation, {c.engine}"
+        empty.dropped, empty.source = int(table.sums["n"][~good].sum()), f"one aggregation, {c.engine}"
         if good.any() and c.positive is not None:
             label = c.classes[c.positive]
             empty.notion, empty.classes, empty.positive = as_notion(empty.notion, c.empty), c.classes, c.positive
-            empty.totals, empty.kept = decoded(table.where(good), self.needs, self.cells, label, c.positive)
+            empty.totals, empty.problem_sums = decoded(table.where(good), self.needs, self.cells, label, c.positive)
         return empty
 
     def _check(self, c: FrameColumns, bad: int, n_read: int) -> None:

@@ -54,7 +54,7 @@ def decoded(
         need: moments(table, need, place, cells, alone, 1, integral=table.integral)
         for need, place in (*((need, i) for i, need in enumerate(needs)), (Grid(), None), (fine, None))
     }
-    kept = SumsByClass((label,), (0.0, 1.0), (part,), fine)
+    problem_sums = SumsByClass((label,), (0.0, 1.0), (part,), fine)
     weight, score, hit = table.weight, table.score(cells), (table.outcome == HIT).astype(np.float64)
     total = float(weight.sum()), float(table.squares.sum())
     sides = np.array([float(weight @ (1 - hit)), float(weight @ hit)])
@@ -71,4 +71,4 @@ def decoded(
     totals = Totals(
         rows, *total, table.integral, sides[order], stated[order], float(weight @ right), brier, loss, weighted,
     )  # fmt: skip
-    return totals, kept
+    return totals, problem_sums

@@ -48,12 +48,12 @@ def hang_together(sums: Accumulator, c: FrameColumns) -> None:
     if c.weight is None and tally.keys.size == totals.n_samples:
         return  # rows that are groups by themselves are independent
     effects = {name: tally.effects(name, integral=totals.integral) for name in tally.groups}
-    name = "kept" if "kept" in effects else "by_class"
+    name = "problem_sums" if "problem_sums" in effects else "by_class"
     held = ranked.counts[name].any(axis=1)
     sums.totals = totals.in_groups(float(effects[name][held, 0].mean()))
-    sums.kept = sums.required().in_groups(effects[name])
+    sums.problem_sums = sums.required().in_groups(effects[name])
     if sums.by_class is not None:
-        sums.by_class = sums.kept if name == "by_class" else sums.by_class.in_groups(effects["by_class"])
+        sums.by_class = sums.problem_sums if name == "by_class" else sums.by_class.in_groups(effects["by_class"])
 
 
 #: Sums of residuals in cells of the score: of weights, those times the residual and its square; the same of squares.
@@ -97,7 +97,7 @@ class RankCounts:
         if isinstance(reduction, Problem):
             rows = [every if t.rows is None else t.rows for t in self.notion.targets(given)]
             whole = aligned(reduction, given) if self.notion.splits else reduction
-            yield "kept", 0, whole, np.concatenate(rows)
+            yield "problem_sums", 0, whole, np.concatenate(rows)
         classes = reduction if isinstance(reduction, OneVsRestProblems) else self._classes(given)
         first = 0
         for tile in () if classes is None else classes.tiles():

@@ -95,7 +95,7 @@ class SubgroupSums(Printable, Mapping[Any, Accumulator]):
         -----
         Cost that of :func:`calibrant.subgroup_calibration`, without the pass over the rows.
         """
-        options = SubgroupOptions.judged(test, level, adjust, min_size, n_resamples)
+        options = SubgroupOptions.checked(test, level, adjust, min_size, n_resamples)
         reader = as_estimator(estimator, EmpiricalBayes())
         if not isinstance(reader, CellEstimator):
             raise TypeError(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Unpack
 
 from ..data.problem import VectorProblem
-from ..data.public_function import InputOptions, verb
+from ..data.public_function import InputOptions, public_function
 from ..data.validation import as_predictions
 from ..estimators import Binned, Estimator
 from ..estimators.norm import combine
@@ -17,7 +17,7 @@ from .question import resolve_estimator
 DEFAULT = Binned("sqrt", "quantile", debias="kumar")
 
 
-@verb(grouped=True)
+@public_function(grouped=True)
 def squared_calibration_error(
     y_true: Any,
     y_prob: Any = None,
@@ -89,7 +89,7 @@ def squared_calibration_error(
     return combine(squares, reduction.shares, 1, reduction.average)
 
 
-@verb(grouped=True)
+@public_function(grouped=True)
 def expected_calibration_error(
     y_true: Any,
     y_prob: Any = None,

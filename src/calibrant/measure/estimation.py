@@ -14,7 +14,7 @@ import numpy as np
 from ..data.checks import check_norm, check_random_state, check_resamples
 from ..data.predictions import Predictions
 from ..data.problem import Problem, VectorProblem
-from ..data.public_function import InputOptions, SumsOfRows, verb
+from ..data.public_function import InputOptions, SumsOfRows, public_function
 from ..data.types import FloatArray, Interval, RandomState
 from ..data.validation import as_predictions
 from ..estimators import CellEstimator, Estimator, SimplexBinned
@@ -35,7 +35,7 @@ _ESTIMATORS_OWN = SmoothMap()
 POSTERIOR = 5
 
 
-@verb(grouped=True, sums=True)
+@public_function(grouped=True, sums=True)
 def calibration_error(
     y_true: Any,
     y_prob: Any = None,
@@ -113,7 +113,7 @@ def calibration_error(
     return _known(value, reader, predictions.n_samples, chosen.name)
 
 
-@verb(grouped=True, sums=True)
+@public_function(grouped=True, sums=True)
 def estimate(
     y_true: Any,
     y_prob: Any = None,

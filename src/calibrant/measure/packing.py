@@ -8,11 +8,11 @@ The bytes are those of :mod:`calibrant.data.archive`, and their header is
      "settings": {"notion": {"notion": {"name": "Classwise", "fields": {"average": "power"}}}, "labels": null,
                   "pos_label": null, "sum_tolerance": null, "from_logits": false, "binned": null,
                   "estimators": {"list": []}},
-     "dropped": 0, "made": "",
+     "dropped": 0, "source": "",
      "rows": {"classes": {"list": ["ant", "bee"]}, "positive": 1, "groups": null,
               "totals": {"n_samples": {"array": "rows/totals/n_samples"}, "…": 0},
-              "kept": {"labels": {"list": ["bee"]}, "domain": [0.0, 1.0], "fine": [65536, 0.0, 1.0],
-                       "parts": [[{"weight": {"array": "rows/kept/parts/0/0/weight"}, "…": 0}]]},
+              "problem_sums": {"labels": {"list": ["bee"]}, "domain": [0.0, 1.0], "fine": [65536, 0.0, 1.0],
+                       "parts": [[{"weight": {"array": "rows/problem_sums/parts/0/0/weight"}, "…": 0}]]},
               "by_class": null}}
 
 ``rows`` is null for an accumulator without. ``parts`` hold the sums of up to eight problems together, in the order of
@@ -51,20 +51,23 @@ def to_bytes(
     coded = {name: _CODEC.encode(value, name) for name, value in settings.items()}
     seen: dict[str, Any] | None = None
     if rows is not None:
-        sums = {name: rows[name] if rows[name] is None else _tables(rows[name], needs) for name in ("kept", "by_class")}
+        sums = {
+            name: rows[name] if rows[name] is None else _tables(rows[name], needs)
+            for name in ("problem_sums", "by_class")
+        }
         classes = _CODEC.encode(rows["classes"], "labels")
         seen = {**rows, "classes": classes, "totals": rows["totals"].to_arrays(), **sums}
     return to_archive({**stamp(FORMAT, VERSION), "settings": coded, **about, "rows": seen})
 
 
-def _tables(kept: SumsByClass, needs: Any) -> dict[str, Any]:
-    edges = kept.histogram.edges
-    names = [*needs(kept.domain, fine=False), *([kept.histogram] if kept.fine else [])]
+def _tables(problem_sums: SumsByClass, needs: Any) -> dict[str, Any]:
+    edges = problem_sums.histogram.edges
+    names = [*needs(problem_sums.domain, fine=False), *([problem_sums.histogram] if problem_sums.fine else [])]
     return {
-        "labels": _CODEC.encode(kept.labels, "labels"),
-        "domain": kept.domain,
-        "fine": [edges.n_bins, *edges.values[[0, -1]].tolist()] if kept.fine else None,
-        "parts": [[part[name].to_arrays() for name in names] for part in kept.parts],
+        "labels": _CODEC.encode(problem_sums.labels, "labels"),
+        "domain": problem_sums.domain,
+        "fine": [edges.n_bins, *edges.values[[0, -1]].tolist()] if problem_sums.fine else None,
+        "parts": [[part[name].to_arrays() for name in names] for part in problem_sums.parts],
     }
 
 
@@ -73,9 +76,9 @@ def from_bytes(data: Any) -> tuple[dict[str, Any], dict[str, Any], Any]:
     header = from_archive(data, "an Accumulator")
     check_stamp(header, FORMAT, VERSION, "saved Accumulator")
     with reading("Accumulator", header):
-        settings, made, dropped = header["settings"], header["made"], header["dropped"]
+        settings, source, dropped = header["settings"], header["source"], header["dropped"]
         need(isinstance(settings, Mapping), "settings must be an object")
-        need(isinstance(made, str), "made must be a text")
+        need(isinstance(source, str), "source must be a text")
         need(type(dropped) is int and dropped >= 0, "dropped must be a whole number, not negative")
         settings = {name: _CODEC.decode(value, name) for name, value in settings.items()}
         need(isinstance(settings.get("labels"), (list, type(None))), "labels must be a list")
@@ -86,7 +89,7 @@ def from_bytes(data: Any) -> tuple[dict[str, Any], dict[str, Any], Any]:
         for estimator in chosen if rows is not None else []:
             bins = getattr(estimator, "n_bins", 0)  # nothing of their number is made where there are no such sums
             need(not isinstance(bins, int) or bins <= largest, "there must be as many numbers as bins")
-    return settings, {"dropped": dropped, "made": made}, rows
+    return settings, {"dropped": dropped, "source": source}, rows
 
 
 def _arrays(tree: Any) -> Iterator[AnyArray]:
@@ -106,43 +109,48 @@ def rows_of(rows: Mapping[str, Any], notion: Any, needs: Any) -> dict[str, Any]:
             need(groups[1:] > groups[:-1], "groups must ascend")
         with reading("Totals", rows["totals"]):
             totals = Totals.nothing(len(classes)).with_arrays(rows["totals"])
-        kept, by_class = (None if rows[f] is None else _kept_of(rows[f], needs) for f in ("kept", "by_class"))
-        need(kept is not None, "kept must be there")
-        _agree(notion, classes, positive, kept, by_class)
-        _add_up(kept, totals.weight, every=notion.dependent)
+        problem_sums, by_class = (
+            None if rows[f] is None else _sums_by_class_of(rows[f], needs) for f in ("problem_sums", "by_class")
+        )
+        need(problem_sums is not None, "problem_sums must be there")
+        _agree(notion, classes, positive, problem_sums, by_class)
+        _add_up(problem_sums, totals.weight, every=notion.dependent)
         if by_class is not None:
             _add_up(by_class, totals.weight, every=True)
     return {
         "classes": classes,
         "positive": positive,
         "totals": totals,
-        "kept": kept,
+        "problem_sums": problem_sums,
         "by_class": by_class,
         "groups": groups,
     }
 
 
 def _agree(
-    notion: Any, classes: tuple[Any, ...], positive: int | None, kept: Any, by_class: SumsByClass | None
+    notion: Any, classes: tuple[Any, ...], positive: int | None, problem_sums: Any, by_class: SumsByClass | None
 ) -> None:
     """The problems are those of the notion."""
     need(isinstance(notion, _NOTIONS), "notion must be that of the rows")
     if isinstance(notion, notions.ClassSpecific):
-        need(len(kept.labels) == 1 and kept.labels[0] in classes, "kept must be of one of the labels")
+        need(
+            len(problem_sums.labels) == 1 and problem_sums.labels[0] in classes,
+            "problem_sums must be of one of the labels",
+        )
     else:
         wanted = (None,) if isinstance(notion, notions.Confidence) else classes
-        need(kept.labels == wanted, f"kept must be of {list(wanted)!r}")
-    need(kept.fine == (not notion.splits and not notion.dependent), "fine must be that of the notion")
+        need(problem_sums.labels == wanted, f"problem_sums must be of {list(wanted)!r}")
+    need(problem_sums.fine == (not notion.splits and not notion.dependent), "fine must be that of the notion")
     need((by_class is None) == (positive is not None and not notion.dependent), "by_class must be there, or not")
     need(by_class is None or (by_class.labels == classes and not by_class.fine), "by_class must be of all labels")
 
 
-def _add_up(kept: Any, weight: float, *, every: bool) -> None:
+def _add_up(problem_sums: Any, weight: float, *, every: bool) -> None:
     """The problems have all rows: each of them, or together."""
-    mass = np.concatenate([np.asarray(grid.total) for grid in kept.sums(Grid())])
+    mass = np.concatenate([np.asarray(grid.total) for grid in problem_sums.sums(Grid())])
     held = mass if every else mass.sum()
     need(np.isclose(held, weight, rtol=1e-6, atol=1e-9), "sums must be of all rows")
-    for part in kept.parts:
+    for part in problem_sums.parts:
         for sums in part.values():
             if isinstance(sums, BinMoments):
                 need(np.isclose(sums.weight.sum(axis=-1), part[Grid()].total, rtol=1e-6), "bins must hold all rows")
@@ -155,7 +163,7 @@ def _labels(data: Any) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _kept_of(data: Any, needs: Any) -> SumsByClass:
+def _sums_by_class_of(data: Any, needs: Any) -> SumsByClass:
     with reading("Kept", data):
         labels, parts, (low, high) = _labels(data["labels"]), data["parts"], data["domain"]
         need(0 <= low < high <= 1, "domain must lie in [0, 1]")

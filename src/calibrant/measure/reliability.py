@@ -8,7 +8,7 @@ from typing import Any, Literal, Unpack, overload
 from ..data.checks import check_level, check_random_state, check_resamples
 from ..data.problem import VectorProblem
 from ..data.progress import counted
-from ..data.public_function import InputOptions, SumsOfRows, verb
+from ..data.public_function import InputOptions, SumsOfRows, public_function
 from ..data.types import Label, RandomState
 from ..data.validation import as_predictions
 from ..estimators import AdaptiveKernel, Binned, CellEstimator, Density, Isotonic, ResidualKernel
@@ -54,7 +54,7 @@ def reliability_curve(
     random_state: RandomState = 0,
     **inputs: Unpack[InputOptions],
 ) -> ReliabilityCurve: ...
-@verb(grouped=True, sums=True)
+@public_function(grouped=True, sums=True)
 def reliability_curve(
     y_true: Any,
     y_prob: Any = None,

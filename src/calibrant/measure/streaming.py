@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ..significance.result import TestResult
 
 #: Attributes that hold what was seen.
-_SEEN = ("classes", "positive", "totals", "kept", "by_class", "groups")
+_SEEN = ("classes", "positive", "totals", "problem_sums", "by_class", "groups")
 
 
 class Accumulator(SumsOfRows, Printable):
@@ -131,12 +131,12 @@ class Accumulator(SumsOfRows, Printable):
         self.classes: tuple[Label, ...] = ()
         self.positive: int | None = None
         self.totals: Totals | None = None
-        self.kept: SumsByClass | None = None
+        self.problem_sums: SumsByClass | None = None
         self.by_class: SumsByClass | None = None
         #: Hashes of the groups added so far, sorted; None where rows are independent.
         self.groups: AnyArray | None = None
-        #: Rows that were left out as bad, and how the sums were made, where not by :meth:`update`.
-        self.dropped, self.made = 0, ""
+        #: Rows that were left out as bad, and the source of the sums, where it is not :meth:`update`.
+        self.dropped, self.source = 0, ""
 
     @property
     def binned(self) -> Binned:
@@ -186,20 +186,26 @@ class Accumulator(SumsOfRows, Printable):
                 f"notion {notion.name!r} cannot be streamed or reported: use estimate(..., notion={notion.name!r})"
             )
         every = reduction if isinstance(reduction, OneVsRestProblems) else self._by_class(p)
-        kept = by_class = None
+        problem_sums = by_class = None
         if every is not None:
             by_class = SumsByClass.of(every, self._needs((0.0, 1.0), fine=False))
         if every is reduction:
-            kept = by_class
+            problem_sums = by_class
         elif isinstance(reduction, Problem):
             whole = aligned(reduction, p) if notion.splits else reduction
-            kept = SumsByClass.of(whole, self._needs(reduction.domain, fine=len(whole) == 1 and not notion.splits))
+            problem_sums = SumsByClass.of(
+                whole, self._needs(reduction.domain, fine=len(whole) == 1 and not notion.splits)
+            )
         totals = Totals.of(p, reduction)
         if self.totals is not None:
-            totals, kept, by_class = self.totals + totals, added(self.kept, kept), added(self.by_class, by_class)
+            totals, problem_sums, by_class = (
+                self.totals + totals,
+                added(self.problem_sums, problem_sums),
+                added(self.by_class, by_class),
+            )
         # Everything that can fail has run: from here on only sums change.
         self.notion, self.classes, self.positive = notion, p.classes, p.positive
-        self.totals, self.kept, self.by_class, self.groups = totals, kept, by_class, groups
+        self.totals, self.problem_sums, self.by_class, self.groups = totals, problem_sums, by_class, groups
         self._library = self._library or p.library
         return self
 
@@ -222,8 +228,8 @@ class Accumulator(SumsOfRows, Printable):
         out = Accumulator(**_merged_settings([a._settings for a in both], has_rows, [a.binned for a in both]))
         out.dropped = self.dropped + other.dropped
         out._library = self._library or other._library
-        made = {a.made for a in full}
-        out.made = made.pop() if len(made) == 1 else ""
+        source = {a.source for a in full}
+        out.source = source.pop() if len(source) == 1 else ""
         for a in full:
             if (a.classes, a.positive) != (full[0].classes, full[0].positive):
                 raise ValueError(
@@ -232,11 +238,18 @@ class Accumulator(SumsOfRows, Printable):
         if full:
             first = full[0]
             out.notion, out.classes, out.positive = first.notion, first.classes, first.positive
-            out.totals, out.kept, out.by_class, out.groups = first.totals, first.kept, first.by_class, first.groups
+            out.totals, out.problem_sums, out.by_class, out.groups = (
+                first.totals,
+                first.problem_sums,
+                first.by_class,
+                first.groups,
+            )
         if len(full) == 2:
             out.groups = joined_groups(self.groups, other.groups)
             out.totals = full[0].required_totals() + full[1].required_totals()
-            out.kept, out.by_class = (added(getattr(self, f), getattr(other, f)) for f in ("kept", "by_class"))
+            out.problem_sums, out.by_class = (
+                added(getattr(self, f), getattr(other, f)) for f in ("problem_sums", "by_class")
+            )
         return out
 
     merge = __add__
@@ -282,7 +295,7 @@ class Accumulator(SumsOfRows, Printable):
         True
         """
         rows = None if self.totals is None else {name: getattr(self, name) for name in _SEEN}
-        return to_bytes(self._settings, {"dropped": self.dropped, "made": self.made}, rows, self._needs)
+        return to_bytes(self._settings, {"dropped": self.dropped, "source": self.source}, rows, self._needs)
 
     @classmethod
     @reading_saved()
@@ -300,7 +313,7 @@ class Accumulator(SumsOfRows, Printable):
         settings, about, rows = from_bytes(data)
         with reading("Accumulator", settings):
             out = cls(**settings)
-            out.dropped, out.made = about["dropped"], about["made"]
+            out.dropped, out.source = about["dropped"], about["source"]
             if rows is not None:
                 for name, value in rows_of(rows, out.notion, out._needs).items():
                     setattr(out, name, value)
@@ -320,8 +333,8 @@ class Accumulator(SumsOfRows, Printable):
         yield "estimators", tuple(map(repr, self.estimators))
         if self.dropped:
             yield "dropped", self.dropped
-        if self.made:
-            yield "made", self.made
+        if self.source:
+            yield "source", self.source
 
     @property
     def n_samples(self) -> int:
@@ -330,13 +343,13 @@ class Accumulator(SumsOfRows, Printable):
 
     def question(self, norm: float = 1, level: float = 0.95) -> Question:
         """What is asked of the rows added."""
-        totals, kept = self.required_totals(), self.required()
+        totals, problem_sums = self.required_totals(), self.required()
         notion: Any = self.notion
-        mass = np.concatenate([np.asarray(g.total) for g in kept.sums(Grid())])
+        mass = np.concatenate([np.asarray(g.total) for g in problem_sums.sums(Grid())])
         held = np.flatnonzero(mass > 0)
-        labels = tuple(kept.labels[i] for i in held)
+        labels = tuple(problem_sums.labels[i] for i in held)
         dependent = notion.dependent
-        shares = (1 / len(kept.labels),) * len(held) if dependent else tuple((mass[held] / mass.sum()).tolist())
+        shares = (1 / len(problem_sums.labels),) * len(held) if dependent else tuple((mass[held] / mass.sum()).tolist())
         average = getattr(notion, "average", "power")
         size = totals.effective_size
         return Question(
@@ -353,15 +366,15 @@ class Accumulator(SumsOfRows, Printable):
 
     def keeps(self, estimator: CellEstimator) -> bool:
         """Whether the sums that an estimator reads were kept."""
-        kept = self.required()
-        return estimator._needs(kept.domain) in kept.parts[0]
+        problem_sums = self.required()
+        return estimator._needs(problem_sums.domain) in problem_sums.parts[0]
 
-    def sums(self, estimator: CellEstimator, kept: SumsByClass | None = None) -> Iterator[Any]:
+    def sums(self, estimator: CellEstimator, problem_sums: SumsByClass | None = None) -> Iterator[Any]:
         """Sums that an estimator reads, some problems at a time; ValueError when they were not kept.
 
-        Those of the notion's problems, or of others that were ``kept``.
+        Those of the notion's problems, or ``problem_sums``.
         """
-        held = self.required() if kept is None else kept
+        held = self.required() if problem_sums is None else problem_sums
         need = estimator._needs(held.domain)
         for part in held.parts:
             if need in part:
@@ -380,23 +393,23 @@ class Accumulator(SumsOfRows, Printable):
 
     def required(self) -> SumsByClass:
         """Sums of the notion's problems; ValueError when nothing was added."""
-        if self.kept is None:
+        if self.problem_sums is None:
             raise ValueError("no rows were added yet")
-        return self.kept
+        return self.problem_sums
 
     @property
     def problems(self) -> dict[Label, ProblemSums]:
         """Sums of each problem that has rows, in class order."""
-        return {} if self.kept is None else self._ones(self.kept)
+        return {} if self.problem_sums is None else self._ones(self.problem_sums)
 
     @property
     def class_sums(self) -> dict[Label, ProblemSums]:
         """Sums of each class against the rest, in class order; empty for two classes and one column."""
         return {} if self.by_class is None else self._ones(self.by_class)
 
-    def _ones(self, kept: SumsByClass) -> dict[Label, ProblemSums]:
-        bins = self.binned._needs(kept.domain)
-        every = (kept.one(i, bins) for i in range(len(kept.labels)))
+    def _ones(self, problem_sums: SumsByClass) -> dict[Label, ProblemSums]:
+        bins = self.binned._needs(problem_sums.domain)
+        every = (problem_sums.one(i, bins) for i in range(len(problem_sums.labels)))
         return {one.label: one for one in every if one.grid.total > 0}
 
     def to_frame(self, backend: str | None = None) -> Any:
@@ -456,10 +469,10 @@ def _merged_settings(both: Sequence[Mapping[str, Any]], full: Sequence[bool], bi
     estimators = [settings["estimators"] for settings in both]
     if all(full) and set(estimators[0]) != set(estimators[1]):
         raise ValueError(f"accumulators of different estimators cannot merge: {estimators[0]!r} and {estimators[1]!r}")
-    kept = estimators[full.index(True)] if any(full) else tuple(dict.fromkeys(estimators[0] + estimators[1]))
-    if missing := set(estimators[0] + estimators[1]) - set(kept):
+    problem_sums = estimators[full.index(True)] if any(full) else tuple(dict.fromkeys(estimators[0] + estimators[1]))
+    if missing := set(estimators[0] + estimators[1]) - set(problem_sums):
         raise ValueError(f"accumulators of different estimators cannot merge: the rows of one lack sums of {missing!r}")
-    out["estimators"] = kept
+    out["estimators"] = problem_sums
     return out
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..calibrators.base import Calibrator, in_column_order, predict_unnamed
 from ..data.checks import check_names
-from ..data.public_function import verb
+from ..data.public_function import public_function
 from ..data.types import FloatArray, RandomState
 from .axes import is_own, points_from, strip_below, strip_of
 from .base import draw_grid, one_axes
@@ -76,7 +76,7 @@ class CalibrationMapDisplay:
         self.diagram = diagram
 
     @classmethod
-    @verb()
+    @public_function()
     def from_calibrators(
         cls,
         calibrators: Any,

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ..data.public_function import InputOptions, verb
+from ..data.public_function import InputOptions, public_function
 from ..data.types import Label, RandomState
 from ..data.validation import as_predictions
 from ..data.writing import write_page
@@ -83,7 +83,7 @@ class ReliabilityDisplay(Display):
         return cls(*diagrams_at_hand(result))
 
     @classmethod
-    @verb(grouped=True)
+    @public_function(grouped=True)
     def from_predictions(
         cls,
         y_true: Any,
@@ -247,7 +247,7 @@ class ReliabilityDisplay(Display):
         """
         return write_page(page_of_diagrams(self.diagrams, self.estimate, self.name), path)
 
-    @verb()
+    @public_function()
     def plot(
         self,
         ax: Any = None,

@@ -13,7 +13,7 @@ from ..data.checks import check_random_state
 from ..data.dependence import warn_of_order
 from ..data.predictions import Predictions
 from ..data.progress import counted
-from ..data.public_function import InputOptions, verb
+from ..data.public_function import InputOptions, public_function
 from ..data.result import LazyMapping
 from ..data.types import Label, RandomState
 from ..data.validation import as_predictions
@@ -164,7 +164,7 @@ def _report_of(
     )
 
 
-@verb(grouped=True, sums=True)
+@public_function(grouped=True, sums=True)
 def report(
     y_true: Any,
     y_prob: Any = None,

@@ -75,10 +75,10 @@ def class_rows(sums: Accumulator, level: float, share: float = 1.0) -> list[Clas
 
     The tests of classes have a ``share`` of ``1 - level``.
     """
-    totals, kept = sums.required_totals(), sums.by_class
-    if kept is None or not totals.weight > 0:
+    totals, problem_sums = sums.required_totals(), sums.by_class
+    if problem_sums is None or not totals.weight > 0:
         return []
-    parts: list[BinMoments] = list(kept.sums(sums.binned._needs(kept.domain)))
+    parts: list[BinMoments] = list(problem_sums.sums(sums.binned._needs(problem_sums.domain)))
     tables: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _FIELDS}
     bins = replace(parts[0], **tables)
     errors = sums.binned.read(bins, 1)  # p-th powers of p = 1

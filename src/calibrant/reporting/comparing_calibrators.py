@@ -29,7 +29,7 @@ from ..data.checks import check_choice, check_int
 from ..data.convert import to_array
 from ..data.predictions import Predictions
 from ..data.progress import progress_bar
-from ..data.public_function import verb
+from ..data.public_function import public_function
 from ..data.types import FloatArray
 from ..notions import Notion
 from .assemble import report
@@ -37,7 +37,7 @@ from .comparison import CalibratorComparison, ComparedCalibrator
 from .report import Report
 
 
-@verb()
+@public_function()
 def compare_calibrators(
     y_true: Any,
     y_prob: Any = None,

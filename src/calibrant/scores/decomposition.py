@@ -9,7 +9,7 @@ import numpy as np
 from ..comparison.models.units import IndependentUnits
 from ..data.checks import check_choice, check_int, check_level, check_random_state, check_resamples
 from ..data.predictions import Predictions
-from ..data.public_function import InputOptions, verb
+from ..data.public_function import InputOptions, public_function
 from ..data.types import AnyArray, FloatArray, RandomState
 from ..data.validation import as_predictions
 from ..data.weights import ones_or
@@ -96,7 +96,7 @@ def _total(rule: ScoringRule, sums: Accumulator) -> float | None:
     return totals.brier / totals.weight * _LARGEST[rule.scale] / _LARGEST[kept]
 
 
-@verb(grouped=True, sums=("score", "estimator"))
+@public_function(grouped=True, sums=("score", "estimator"))
 def decompose(
     y_true: Any,
     y_prob: Any = None,

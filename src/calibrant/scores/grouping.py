@@ -13,7 +13,7 @@ from ..data.checks import check_int, check_level, check_random_state
 from ..data.convert import to_array
 from ..data.dependence import read_groups
 from ..data.predictions import effective_size
-from ..data.public_function import InputOptions, verb
+from ..data.public_function import InputOptions, public_function
 from ..data.result import Result
 from ..data.types import AnyArray, FloatArray, IntArray, Interval, RandomState
 from ..data.validation import as_predictions
@@ -70,7 +70,7 @@ class GroupingLoss(Result):
         )
 
 
-@verb(grouped=True)
+@public_function(grouped=True)
 def grouping_loss(
     y_true: Any,
     y_prob: Any = None,

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Unpack
 import numpy as np
 
 from ..data.predictions import Predictions
-from ..data.public_function import InputOptions, verb
+from ..data.public_function import InputOptions, public_function
 from ..data.result import Picture, Table
 from ..data.types import FloatArray, Label
 from ..data.validation import as_predictions
@@ -98,7 +98,7 @@ class BrierCurve(MurphyCurve):
         return {**super()._columns(), "recalibrated": self.recalibrated}
 
 
-@verb()
+@public_function()
 def murphy_curve(
     y_true: Any,
     y_prob: Any = None,
@@ -147,7 +147,7 @@ def murphy_curve(
     )
 
 
-@verb()
+@public_function()
 def brier_curve(
     y_true: Any,
     y_prob: Any = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Unpack
 
-from ..data.public_function import InputOptions, verb
+from ..data.public_function import InputOptions, public_function
 from ..data.types import FloatArray
 from ..data.validation import as_predictions
 from ..data.weights import mean
@@ -56,7 +56,7 @@ def score_samples(
     return score_rows(as_predictions(y_true, y_prob, **inputs), score)
 
 
-@verb(grouped=True)
+@public_function(grouped=True)
 def mean_score(
     y_true: Any,
     y_prob: Any = None,
@@ -68,7 +68,7 @@ def mean_score(
     return mean(score_rows(p, score), p.weights)
 
 
-@verb(grouped=True)
+@public_function(grouped=True)
 def brier_score(
     y_true: Any,
     y_prob: Any = None,
@@ -103,7 +103,7 @@ def brier_score(
     return mean_score(y_true, y_prob, Brier(scale), **inputs)
 
 
-@verb(grouped=True)
+@public_function(grouped=True)
 def log_loss(
     y_true: Any,
     y_prob: Any = None,

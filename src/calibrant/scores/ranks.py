@@ -10,7 +10,7 @@ import numpy as np
 
 from ..data.checks import check_bool, check_level
 from ..data.convert import to_array
-from ..data.public_function import verb
+from ..data.public_function import public_function
 from ..data.result import Picture, Table
 from ..data.types import AnyArray, FloatArray
 
@@ -95,7 +95,7 @@ class ModelRanks(Picture, Table):
         }
 
 
-@verb()
+@public_function()
 def rank_models(
     scores: Any, *, models: Sequence[str] | None = None, lower_is_better: bool = True, level: float = 0.95
 ) -> ModelRanks:

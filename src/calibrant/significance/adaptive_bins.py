@@ -10,7 +10,7 @@ import numpy as np
 
 from ..data.checks import check_int, check_random_state, check_resamples
 from ..data.predictions import rows_with_weight
-from ..data.public_function import InputOptions, verb
+from ..data.public_function import InputOptions, public_function
 from ..data.types import AnyArray, FloatArray, RandomState
 from ..data.validation import as_predictions
 from ..data.weights import ones_or
@@ -33,7 +33,7 @@ _ROUNDING = 1e-12
 GROUPS_A_BIN = 4
 
 
-@verb(grouped=True)
+@public_function(grouped=True)
 def adaptive_test(
     y_true: Any,
     y_prob: Any = None,

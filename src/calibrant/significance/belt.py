@@ -10,7 +10,7 @@ import numpy as np
 
 from ..data.checks import check_choice, check_fraction, check_int, check_level, check_number
 from ..data.problem import Problem
-from ..data.public_function import InputOptions, verb
+from ..data.public_function import InputOptions, public_function
 from ..data.result import Picture, Table, jsonable
 from ..data.types import FloatArray, Interval, Label
 from ..data.validation import as_predictions
@@ -121,7 +121,7 @@ class CalibrationBelt(Picture, Table):
         return {name: jsonable(value) for name, value in (curve | {n: getattr(self, n) for n in _NUMBERS}).items()}
 
 
-@verb()
+@public_function()
 def calibration_belt(
     y_true: Any,
     y_prob: Any = None,

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..data.checks import check_choice, check_int, check_random_state, check_resamples
 from ..data.dependence import few_units, group_codes
-from ..data.public_function import InputOptions, verb
+from ..data.public_function import InputOptions, public_function
 from ..data.types import AnyArray, FloatArray, RandomState
 from ..data.validation import as_predictions
 from .classical import EffectiveRows
@@ -36,7 +36,7 @@ def _percentiles(values: FloatArray, times: FloatArray, n_bins: int) -> FloatArr
     return np.asarray(low + (place - below) * (high - low))
 
 
-@verb(grouped=True)
+@public_function(grouped=True)
 def hosmer_lemeshow_test(
     y_true: Any,
     y_prob: Any = None,
@@ -198,7 +198,7 @@ def _freedom(df: Any, found_bins: int, k: int) -> int:
     return check_int("df", df, 1, instead="'fit', 'external' or ")
 
 
-@verb(grouped=True)
+@public_function(grouped=True)
 def pearson_test(
     y_true: Any,
     y_prob: Any = None,

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..data.checks import check_random_state, check_resamples
 from ..data.predictions import Predictions, rows_with_weight
-from ..data.public_function import InputOptions, verb
+from ..data.public_function import InputOptions, public_function
 from ..data.types import AnyArray, FloatArray, RandomState
 from ..data.validation import as_predictions
 from ..data.weights import of_variances, ones_or
@@ -46,7 +46,7 @@ class EffectiveRows(NamedTuple):
         return cls(matrix, codes, w, of_variances(w, integral=p.integral_weights), p.groups)
 
 
-@verb(grouped=True)
+@public_function(grouped=True)
 def spiegelhalter_test(
     y_true: Any,
     y_prob: Any = None,
@@ -129,7 +129,7 @@ def spiegelhalter_test(
     )
 
 
-@verb(grouped=True)
+@public_function(grouped=True)
 def cox_test(
     y_true: Any,
     y_prob: Any = None,

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..data.checks import check_random_state, check_resamples
 from ..data.problem import Problem
-from ..data.public_function import InputOptions, verb
+from ..data.public_function import InputOptions, public_function
 from ..data.types import AnyArray, FloatArray, IntArray, RandomState
 from ..data.validation import as_predictions
 from ..data.weights import of_variances, ones_or
@@ -24,7 +24,7 @@ _SURELY = 0.5
 _IN_CACHE = 1 << 16
 
 
-@verb(grouped=True)
+@public_function(grouped=True)
 def cumulative_test(
     y_true: Any,
     y_prob: Any = None,

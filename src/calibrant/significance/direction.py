@@ -10,7 +10,7 @@ import numpy as np
 
 from ..data.checks import check_level
 from ..data.problem import OneVsRestProblems, Problem
-from ..data.public_function import InputOptions, verb
+from ..data.public_function import InputOptions, public_function
 from ..data.result import Table
 from ..data.types import FloatArray, Interval, Label
 from ..data.validation import as_predictions
@@ -68,7 +68,7 @@ class ConfidenceDirection(Table):
         return "\n".join(lines)
 
 
-@verb()
+@public_function()
 def confidence_direction(
     y_true: Any,
     y_prob: Any = None,

@@ -11,7 +11,7 @@ from ..data.dependence import group_codes
 from ..data.predictions import Predictions, rows_with_weight
 from ..data.problem import Problem
 from ..data.progress import counted
-from ..data.public_function import InputOptions, verb
+from ..data.public_function import InputOptions, public_function
 from ..data.types import AnyArray, FloatArray, IntArray, RandomState
 from ..data.validation import as_predictions
 from ..data.weights import ones_or, run_starts
@@ -38,7 +38,7 @@ N_COSINES = 8
 SHRINKAGE = 5.0
 
 
-@verb(grouped=True)
+@public_function(grouped=True)
 def evalue_test(
     y_true: Any,
     y_prob: Any = None,

@@ -10,7 +10,7 @@ import numpy as np
 from ..data.checks import check_choice, check_random_state, check_resamples
 from ..data.predictions import Predictions, rows_with_weight
 from ..data.problem import Problem, VectorProblem
-from ..data.public_function import InputOptions, verb
+from ..data.public_function import InputOptions, public_function
 from ..data.types import AnyArray, FloatArray, RandomState
 from ..data.validation import as_predictions
 from ..estimators import KernelCalibrationError
@@ -23,7 +23,7 @@ ALGORITHMS = ("resampling", "asymptotic")
 LEAST_BLOCK, MOST_BLOCK = 10, 50
 
 
-@verb(grouped=True)
+@public_function(grouped=True)
 def kernel_test(
     y_true: Any,
     y_prob: Any = None,

@@ -144,9 +144,9 @@ class SumsTest:
 
         So many draws in all, with more than :data:`MANY` classes fewer of each.
         """
-        asked = replace(question, norm=1.0)
+        of_errors = replace(question, norm=1.0)
         least = min(LEAST_DRAWS, n_draws)
-        draws = FEW_DRAWS if asked.sum_is_normal else max(int(n_draws / max(1.0, len(grids) / MANY)), least)
+        draws = FEW_DRAWS if of_errors.sum_is_normal else max(int(n_draws / max(1.0, len(grids) / MANY)), least)
         cells = [_READER._cells(grid) for grid in grids]
         # Samples that a cell's outcomes vary like, a unit of its count: 1, unless weights differ from score to score.
         rates = [_trials_a_unit(b, g, np.nan_to_num(c.scores)) for b, g, c in zip(bins, grids, cells, strict=True)]
@@ -156,7 +156,7 @@ class SumsTest:
         drawn = [_Drawn.of(at, [cells[i] for i in at], [rates[i] for i in at], draws, rng) for at in alike.values()]
         rows = [grid.n_samples for grid in grids]
         # One-vs-rest problems share their rows, others split them.
-        return cls(drawn, asked, max(rows) if question.dependent else sum(rows))
+        return cls(drawn, of_errors, max(rows) if question.dependent else sum(rows))
 
     def _each(self, found: Sequence[FloatArray]) -> FloatArray:
         """What every part of the problems says, in the order of all problems."""

@@ -10,7 +10,7 @@ import numpy as np
 from ..data.checks import check_norm, check_random_state, check_resamples
 from ..data.predictions import Predictions, rows_with_weight
 from ..data.problem import Problem
-from ..data.public_function import InputOptions, SumsOfRows, verb
+from ..data.public_function import InputOptions, SumsOfRows, public_function
 from ..data.types import AnyArray, FloatArray, RandomState
 from ..data.validation import as_predictions
 from ..data.weights import ones_or
@@ -43,9 +43,9 @@ def _test_of_sums(sums: Any, estimator: Any, norm: float, n_resamples: int, rng:
         problems = list(sums.problems.values())
         grids, bins = [one.grid for one in problems], [one.bins for one in problems]
         return SumsTest.of(grids, bins, question, rng, n_resamples).result
-    asked = question.informative
-    observed, each = _drawn_in_cells(reader, sums, asked, n_resamples, rng)
-    statistic, draws = asked.combine(observed), drawn_together(each, asked)
+    question = question.informative
+    observed, each = _drawn_in_cells(reader, sums, question, n_resamples, rng)
+    statistic, draws = question.combine(observed), drawn_together(each, question)
     known = not (np.isnan(statistic) or np.isnan(draws).any())
     return TestResult(
         statistic=statistic,
@@ -59,21 +59,21 @@ def _test_of_sums(sums: Any, estimator: Any, norm: float, n_resamples: int, rng:
 
 
 def _drawn_in_cells(
-    reader: CellEstimator, sums: Any, asked: Question, n_resamples: int, rng: np.random.Generator
+    reader: CellEstimator, sums: Any, question: Question, n_resamples: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
     """``errorᵖ`` of every problem, (K,), and of samples drawn from calibrated models with these scores, (K, R)."""
-    n = FEW_DRAWS if asked.sum_is_normal else n_resamples
+    n = FEW_DRAWS if question.sum_is_normal else n_resamples
     paths: list[Any] = []
     for part in sums.sums(reader):
-        some = part[: max(0, len(asked) - len(paths))] if len(part) + len(paths) > len(asked) else part
+        some = part[: max(0, len(question) - len(paths))] if len(part) + len(paths) > len(question) else part
         noise = [np.random.default_rng(seed) for seed in rng.integers(2**63, size=len(some))]
         if noise:
-            paths += sums_paths(reader, some, asked.norm, n, noise, counts=True, scales=_CALIBRATED)
+            paths += sums_paths(reader, some, question.norm, n, noise, counts=True, scales=_CALIBRATED)
     least = min(path.powers.shape[-1] for path in paths)
     return np.array([path.observed for path in paths]), np.stack([path.powers[0, :least] for path in paths])
 
 
-@verb(grouped=True, sums=True)
+@public_function(grouped=True, sums=True)
 def calibration_test(
     y_true: Any,
     y_prob: Any = None,

@@ -64,7 +64,7 @@ def dirichlet_kernel_error(
     """
     p = check_dirichlet(bandwidth, norm, orientation, debias, residual, notion)
     kernel = DirichletKernel(bandwidth, orientation, debias, residual)
-    logits, target, _ = _kept(logits, target, ignore_index)
+    logits, target, _ = _valid_rows(logits, target, ignore_index)
     n, k = logits.shape
     with torch.autocast(logits.device.type, enabled=False):
         logs = log_probabilities(logits)[0]
@@ -169,7 +169,7 @@ def brier_sharpness(
     check_dirichlet(bandwidth, 2, orientation, debias, residual=False)
     gamma = check_number("gamma", gamma, least=0)
     score = brier_loss(logits, target, ignore_index=ignore_index)
-    logits, target, _ = _kept(logits, target, ignore_index)
+    logits, target, _ = _valid_rows(logits, target, ignore_index)
     n, k = logits.shape
     if n < 2:
         return score
@@ -199,7 +199,7 @@ def mmce(
     Kumar, Sarawagi & Jain (2018), *Trainable calibration measures for neural networks from kernel mean embeddings*.
     """
     check_positive("bandwidth", bandwidth)
-    logits, target, _ = _kept(logits, target, ignore_index)
+    logits, target, _ = _valid_rows(logits, target, ignore_index)
     with torch.autocast(logits.device.type, enabled=False):
         if logits.shape[0] == 0:
             return _nothing(logits)
@@ -238,7 +238,7 @@ def focal_loss(
     check_choice("reduction", reduction, REDUCTIONS)
     if gamma != "fl-53":
         check_number("gamma", gamma, least=0, instead="'fl-53' or ")
-    logits, target, kept = _kept(logits, target, ignore_index)
+    logits, target, valid = _valid_rows(logits, target, ignore_index)
     with torch.autocast(logits.device.type, enabled=False):
         if logits.dtype not in (torch.float32, torch.float64):
             logits = logits.float()
@@ -247,7 +247,7 @@ def focal_loss(
         power: Tensor | float = torch.where(p.detach() < 0.2, 5.0, 3.0) if isinstance(gamma, str) else float(gamma)
         # 1 - p without cancellation; its 0-th power is 1 where p is 1, and has no slope.
         rest = (-torch.expm1(log_p)).clamp(min=torch.finfo(p.dtype).tiny)
-        return _reduce(-(rest**power) * log_p, reduction, kept)
+        return _reduce(-(rest**power) * log_p, reduction, valid)
 
 
 def soft_binned_ece(
@@ -274,7 +274,7 @@ def soft_binned_ece(
     p = _finite_norm(norm)
     check_int("n_bins", n_bins, 1)
     check_positive("temperature", temperature)
-    logits, target, _ = _kept(logits, target, ignore_index)
+    logits, target, _ = _valid_rows(logits, target, ignore_index)
     with torch.autocast(logits.device.type, enabled=False):
         if logits.shape[0] == 0:
             return _nothing(logits)
@@ -291,10 +291,10 @@ def soft_binned_ece(
 def brier_loss(logits: Tensor, target: Tensor, reduction: str = "mean", *, ignore_index: int = -100) -> Tensor:
     """Brier score ``Σ_c (f_c - y_c)²`` of softmax rows, in [0, 2]."""
     check_choice("reduction", reduction, REDUCTIONS)
-    logits, target, kept = _kept(logits, target, ignore_index)
+    logits, target, valid = _valid_rows(logits, target, ignore_index)
     with torch.autocast(logits.device.type, enabled=False):
         probs = log_probabilities(logits)[1]
-        return _reduce((probs - one_hot(target, probs.shape[1])).square().sum(dim=1), reduction, kept)
+        return _reduce((probs - one_hot(target, probs.shape[1])).square().sum(dim=1), reduction, valid)
 
 
 def dca(logits: Tensor, target: Tensor, *, ignore_index: int = -100) -> Tensor:
@@ -308,7 +308,7 @@ def dca(logits: Tensor, target: Tensor, *, ignore_index: int = -100) -> Tensor:
     Liang, Zhang, Wang & Jacobs (2020), *Improved trainable calibration method for neural networks on medical imaging
     classification*: cross-entropy plus 1 to 25 times this.
     """
-    logits, target, _ = _kept(logits, target, ignore_index)
+    logits, target, _ = _valid_rows(logits, target, ignore_index)
     with torch.autocast(logits.device.type, enabled=False):
         if logits.shape[0] == 0:
             return _nothing(logits)
@@ -327,19 +327,19 @@ def confidence_penalty(logits: Tensor, target: Tensor, reduction: str = "mean", 
     distributions*: cross-entropy plus 0.1 (or more) times this.
     """
     check_choice("reduction", reduction, REDUCTIONS)
-    logits, target, kept = _kept(logits, target, ignore_index)
+    logits, target, valid = _valid_rows(logits, target, ignore_index)
     with torch.autocast(logits.device.type, enabled=False):
         logs, probs = log_probabilities(logits)
-        return _reduce((probs * logs).sum(dim=1), reduction, kept)
+        return _reduce((probs * logs).sum(dim=1), reduction, valid)
 
 
 def _power(gap: Tensor, p: float) -> Tensor:
     return gap.abs() if p == 1 else gap.square() if p == 2 else gap.abs() ** p
 
 
-def _reduce(values: Tensor, reduction: str, kept: Tensor | None) -> Tensor:
+def _reduce(values: Tensor, reduction: str, valid: Tensor | None) -> Tensor:
     if reduction == "none":
-        return values if kept is None else values.new_zeros(kept.shape).masked_scatter(kept, values)
+        return values if valid is None else values.new_zeros(valid.shape).masked_scatter(valid, values)
     return values.sum() if reduction == "sum" or not values.shape[0] else values.mean()
 
 
@@ -371,7 +371,7 @@ def check_dirichlet(
     return _finite_norm(norm)
 
 
-def _kept(logits: Tensor, target: Tensor, ignore_index: int) -> tuple[Tensor, Tensor, Tensor | None]:
+def _valid_rows(logits: Tensor, target: Tensor, ignore_index: int) -> tuple[Tensor, Tensor, Tensor | None]:
     """Rows whose target is a class, and which they are (None: all), with the arguments judged.
 
     A compiled graph has fixed shapes: there every target must be a class, which is asserted in it.
@@ -383,9 +383,9 @@ def _kept(logits: Tensor, target: Tensor, ignore_index: int) -> tuple[Tensor, Te
     if torch.compiler.is_compiling():
         torch._assert_async(known.all(), f"{allowed} in a compiled graph: leave rows to be ignored out before it")
         return logits, target, None
-    kept = target != ignore_index
-    wrong = kept & ~known
+    valid = target != ignore_index
+    wrong = valid & ~known
     if bool(wrong.any()):
         row = int(wrong.nonzero()[0])
         raise ValueError(f"{allowed} or be ignore_index={ignore_index}; got {int(target[row])} at row {row}")
-    return (logits, target, None) if bool(kept.all()) else (logits[kept], target[kept], kept)
+    return (logits, target, None) if bool(valid.all()) else (logits[valid], target[valid], valid)

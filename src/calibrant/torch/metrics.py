@@ -86,9 +86,9 @@ class CalibrationError(Metric):
         self.norm = check_norm(norm)
         self.from_logits = from_logits
         self.domain = (1 / self.num_classes if notion == "confidence" else 0.0, 1.0)
-        self.kept = _sums_named(self.estimator, self.domain)
+        self.named_sums = _sums_named(self.estimator, self.domain)
         problems = self.num_classes if notion == "classwise" else 1
-        self.add_state("sums", default=self.kept.empty(problems), dist_reduce_fx="sum")
+        self.add_state("sums", default=self.named_sums.empty(problems), dist_reduce_fx="sum")
         self.add_state("samples", default=torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
 
     def set_dtype(self, dst_type: Any) -> CalibrationError:
@@ -99,13 +99,13 @@ class CalibrationError(Metric):
         """Add a batch: probabilities (N, K) or (N,), or logits, and class indices (N,)."""
         scores, outcomes, eps = self._problems(preds, target)
         for k in range(scores.shape[0]):
-            self.sums[k] += self.kept.of(scores[k], outcomes[k], eps)
+            self.sums[k] += self.named_sums.of(scores[k], outcomes[k], eps)
         self.samples += scores.shape[1]
 
     def compute(self) -> Tensor:
         """The calibration error, float64; NaN before the first row."""
         sums, n = self.sums.cpu().numpy(), int(self.samples.item())
-        powers = self.estimator.read(self.kept.read(sums, n), self.norm) if n else np.array([np.nan])
+        powers = self.estimator.read(self.named_sums.read(sums, n), self.norm) if n else np.array([np.nan])
         value = combine(powers, [1 / len(powers)] * len(powers), self.norm, "power", self.notion == "classwise")
         return torch.tensor(value, dtype=torch.float64, device=self.sums.device)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...data.checks import check_choice, check_level, check_random_state, check_resamples
 from ...data.predictions import Predictions
-from ...data.public_function import InputOptions, verb
+from ...data.public_function import InputOptions, public_function
 from ...data.types import FloatArray, Interval, RandomState
 from ...data.validation import as_predictions
 from ...data.weights import ones_or
@@ -34,7 +34,7 @@ FEW_GROUPS = 30
 _ROUNDING = 1e-13
 
 
-@verb(grouped=True)
+@public_function(grouped=True)
 def compare_models(
     y_true: Any,
     y_probs: Mapping[str, Any] | None = None,
@@ -145,7 +145,7 @@ def compare_models(
     >>> d.better, d.interval.high < 0
     ('right', True)
     """
-    names, models = _judged(y_true, y_probs, inputs)
+    names, models = _models(y_true, y_probs, inputs)
     if reference is not None:
         check_choice("reference", reference, names)
     check_choice("adjust", adjust, ADJUSTMENTS)
@@ -159,8 +159,8 @@ def compare_models(
     if not units.size >= 2:
         what = "rows with weight" if group is None else "groups with weight"
         raise ValueError(f"a comparison needs at least two independent {what}; got {units.size:g}")
-    chosen, reader = _judged_notion(notion, estimator, models[0])
-    rules = _judged_rules(scores, models[0])
+    chosen, reader = _checked_notion(notion, estimator, models[0])
+    rules = _checked_rules(scores, models[0])
     found = _measured(Measures(models, units), chosen, reader, rules, n_resamples, rng)
     complaints = _complaints(units)
     for text in complaints:
@@ -188,7 +188,7 @@ def compare_models(
     )
 
 
-def _judged(y_true: Any, y_probs: Any, inputs: InputOptions) -> tuple[list[str], list[Predictions]]:
+def _models(y_true: Any, y_probs: Any, inputs: InputOptions) -> tuple[list[str], list[Predictions]]:
     """Names and predictions of the same rows, whose classes all come in the order of the first."""
     if isinstance(y_true, Mapping):
         if y_probs is not None:
@@ -261,7 +261,7 @@ def _in_order(p: Predictions, first: Predictions) -> Predictions:
     )
 
 
-def _judged_notion(notion: str | Notion, estimator: str | Estimator, p: Predictions) -> tuple[Notion, Estimator]:
+def _checked_notion(notion: str | Notion, estimator: str | Estimator, p: Predictions) -> tuple[Notion, Estimator]:
     chosen = as_notion(notion, p)
     reduction = problems_of(p, chosen)
     if reduction.average == "max":
@@ -269,7 +269,7 @@ def _judged_notion(notion: str | Notion, estimator: str | Estimator, p: Predicti
     return chosen, resolve_estimator(estimator, reduction, chosen.name, 1)
 
 
-def _judged_rules(scores: Any, p: Predictions) -> dict[str, ScoringRule]:
+def _checked_rules(scores: Any, p: Predictions) -> dict[str, ScoringRule]:
     """Scoring rules by name."""
     if isinstance(scores, (str, ScoringRule)) or not isinstance(scores, Iterable):
         raise TypeError(f"scores must be a sequence, such as ('brier', 'log-loss'); got {scores!r}")

@@ -15,7 +15,7 @@ from ...data.checks import check_choice, check_int, check_level, check_random_st
 from ...data.dependence import design_effects, design_parts
 from ...data.problem import Problem
 from ...data.progress import progress_bar
-from ...data.public_function import InputOptions, verb
+from ...data.public_function import InputOptions, public_function
 from ...data.types import AnyArray, FloatArray, IntArray, Interval, Label, RandomState
 from ...data.validation import as_predictions
 from ...estimators import CellEstimator, Estimator
@@ -40,7 +40,7 @@ TESTS = {"kuiper": "Kuiper's, of residuals", "in-the-large": "of the gap"}
 ADJUSTMENTS = ("holm", "bh", "none")
 
 
-@verb(grouped=True)
+@public_function(grouped=True)
 def subgroup_calibration(
     y_true: Any,
     y_prob: Any = None,
@@ -154,7 +154,7 @@ def subgroup_calibration(
     >>> bool(found.columns[0].heterogeneity.pvalue < 0.001)
     True
     """
-    check = SubgroupOptions.judged(test, level, adjust, min_size, n_resamples)
+    check = SubgroupOptions.checked(test, level, adjust, min_size, n_resamples)
     p = as_predictions(y_true, y_prob, **inputs)
     chosen = as_notion(notion, p)
     problem = only_problem(chosen, p)
@@ -181,7 +181,7 @@ class SubgroupOptions:
     n_resamples: int
 
     @classmethod
-    def judged(cls, test: Any, level: Any, adjust: Any, min_size: Any, n_resamples: Any) -> SubgroupOptions:
+    def checked(cls, test: Any, level: Any, adjust: Any, min_size: Any, n_resamples: Any) -> SubgroupOptions:
         """The options, if they are what they should be."""
         check_choice("test", test, TESTS)
         check_choice("adjust", adjust, ADJUSTMENTS)
@@ -281,8 +281,8 @@ def assess(
     found: list[SubgroupColumn] = []
     with progress_bar("subgroups", total) as advance:
         for column in columns:
-            asked = Question(notion, 1.0, options.level, (label,), (1.0,), "power", False, 0, 0.0)
-            errors = _errors(column, reader, asked, n_draws, rng)
+            question = Question(notion, 1.0, options.level, (label,), (1.0,), "power", False, 0, 0.0)
+            errors = _errors(column, reader, question, n_draws, rng)
             pvalues = subgroup_pvalues(column.cells, options.test, options.n_resamples, rng, smallest, many=many)
             found.append(_column(column, errors, pvalues, options, smallest, rng))
             advance(len(column.values))
@@ -313,14 +313,14 @@ def _errors(
 ) -> FloatArray:
     """Calibration error of each subgroup with weight, and the ends of its interval, (H, 3)."""
     sizes = (column.cells.size / column.cells.design).tolist()
-    asked = [
+    questions = [
         replace(question, n_samples=n, size=size)
         for n, size in zip(column.n_samples[column.held].tolist(), sizes, strict=True)
     ]
     if isinstance(reader, CellEstimator):
-        found = _errors_of_sums(column, reader, asked, n_draws, rng)
+        found = _errors_of_sums(column, reader, questions, n_draws, rng)
     else:
-        each = (replace(own, estimator=reader, rows=one) for one, own in zip(column.each(), asked, strict=True))
+        each = (replace(own, estimator=reader, rows=one) for one, own in zip(column.each(), questions, strict=True))
         estimates = (answered(own, n_draws, rng) for own in each)
         found = np.array([(e.value, *e.interval) for e in estimates])
     if np.isnan(found[:, 0]).any():
@@ -331,12 +331,16 @@ def _errors(
 
 
 def _errors_of_sums(
-    column: SubgroupProblems, reader: CellEstimator, asked: Sequence[Question], n_draws: int, rng: np.random.Generator
+    column: SubgroupProblems,
+    reader: CellEstimator,
+    questions: Sequence[Question],
+    n_draws: int,
+    rng: np.random.Generator,
 ) -> FloatArray:
     powers: list[float] = []
     intervals: list[Interval] = []
     for part in column.cells.slices():
-        sums, some = column.sums(reader, part), asked[part]
+        sums, some = column.sums(reader, part), questions[part]
         fit = reader.fit(sums)
         powers += fit.powers(1.0).tolist()
         if isinstance(fit, FittedPosterior):
