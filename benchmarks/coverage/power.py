@@ -35,7 +35,7 @@ MAPS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 DRAWS = 99
 TESTS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
     "Hosmer–Lemeshow, external": lambda y, p: cal.significance.hosmer_lemeshow_test(y, p, df="external").pvalue,
-    "Hosmer–Lemeshow, fit": lambda y, p: cal.significance.hosmer_lemeshow_test(y, p).pvalue,
+    "Hosmer–Lemeshow, fit": lambda y, p: cal.significance.hosmer_lemeshow_test(y, p, df="fit").pvalue,
     "Spiegelhalter": lambda y, p: cal.significance.spiegelhalter_test(y, p).pvalue,
     "Cox": lambda y, p: cal.significance.cox_test(y, p).pvalue,
     "cumulative, KS": lambda y, p: cal.significance.cumulative_test(y, p, statistic="ks").pvalue,

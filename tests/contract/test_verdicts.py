@@ -1,6 +1,8 @@
 """Every test of calibration, every proper score and every display once, and what is true of all of their kind."""
 
 import inspect
+import itertools
+import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,7 +23,7 @@ TESTS = {
     "cox_test": ({}, True),
     "cumulative_test": ({}, True),
     "evalue_test": ({}, False),
-    "hosmer_lemeshow_test": ({"df": "external"}, True),
+    "hosmer_lemeshow_test": ({}, True),
     "kernel_test": (FEW, False),
     "pearson_test": (FEW, True),
     "spiegelhalter_test": ({}, True),
@@ -63,6 +65,59 @@ def test_a_test_sees_what_is_plain_and_seldom_what_is_not_there(name):
     assert run(name, *sample(1, 1000, power=2.5)).pvalue <= 0.01
     small = [run(name, *sample(seed, 200)).pvalue < 0.05 for seed in range(60)]
     assert np.mean(small) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 60)
+
+
+@pytest.mark.parametrize("n_groups", range(3, 9))
+def test_few_groups_cannot_show_more_than_their_signs_can(name, n_groups):
+    """All residuals point one way, in every group: of 2^G sets of signs, this one and its opposite are as extreme."""
+    if name == "evalue_test":  # bets have a guarantee of their own
+        return
+    groups = np.repeat(np.arange(n_groups), 60)
+    p = np.tile(np.linspace(0.05, 0.95, 60), n_groups)
+    found = run(name, np.ones(len(p), dtype=int), p, groups=groups)
+    assert found.pvalue >= 2.0 ** (1 - n_groups)
+    assert found.least_pvalue >= 2.0 ** (1 - n_groups)
+    assert any("too few groups to test at 5 %" in text for text in found.warnings) == (n_groups <= 5)
+
+
+def test_signs_of_few_groups_are_listed(name):
+    """So the p-value does not depend on chance: it is the share of all sets of signs, counted here one by one."""
+    rng = np.random.default_rng(3)
+    groups, p = np.repeat(np.arange(7), 40), rng.beta(2, 2, 280)
+    y = (rng.random(280) < np.clip(p + rng.normal(0, 0.2, 7)[groups], 0, 1)).astype(int)
+    one, two = (
+        run(name, y, p, groups=groups, **seed) for seed in ({}, {} if name == "evalue_test" else {"random_state": 9})
+    )
+    assert one.pvalue == pytest.approx(two.pvalue, abs=1e-12)
+    if name == "cumulative_test":  # a naive second implementation
+        order = np.argsort(p, kind="stable")
+        residual, of = (y - p)[order], groups[order]
+        scale = max(1.0, np.sqrt((p * (1 - p)).sum() / ((y - p) ** 2).sum()))
+
+        def strays(signs):
+            running = np.concatenate([[0.0], np.cumsum(signs[of] * residual)])
+            return running.max() - running.min()
+
+        observed = strays(np.ones(7))
+        every = [scale * strays(np.array(signs)) for signs in itertools.product([-1.0, 1.0], repeat=7)]
+        assert one.pvalue == pytest.approx(np.mean(np.array(every) >= observed - 1e-9), abs=1e-12)
+
+
+@pytest.mark.parametrize("wrong", [0, 1])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_scores_without_variance(name, wrong, grouped):
+    """All scores are 0 or 1: all right is statistic 0 (of an e-value, 1) and p = 1; one wrong is impossible."""
+    y = np.tile([0, 1], 40)
+    p = y.astype(float)
+    p[:wrong] = 1.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = run(name, y, p, **({"groups": np.repeat(np.arange(10), 8)} if grouped else {}))
+    assert not np.isnan(found.statistic)
+    assert not np.isnan(found.pvalue)
+    if not wrong:
+        assert found.statistic == pytest.approx(1.0 if name == "evalue_test" else 0.0, abs=1e-6)
+        assert found.pvalue == pytest.approx(1.0, abs=1e-6)
 
 
 def test_a_test_asks_rows_and_not_their_order_or_names(name):

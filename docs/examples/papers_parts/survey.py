@@ -118,16 +118,16 @@ def diagrams() -> str:
     return agrees(curve.observed, [2 / 11, 3 / 7, 1 / 3, 2 / 7, 1], "frequencies 2/11, 3/7, 1/3, 2/7, 1 of class 1")
 
 
-@PAPER.item("Table 8, Hosmer–Lemeshow", "C = 25.3, p = .0003", "`hosmer_lemeshow_test(…, n_bins=5)`")
+@PAPER.item("Table 8, Hosmer–Lemeshow", "C = 25.3, p = .0003", "`hosmer_lemeshow_test(…, n_bins=5, df='fit')`")
 def hosmer_lemeshow_test() -> str:
-    found = cal.significance.hosmer_lemeshow_test(data.LABELS_3, data.TABLE_3, n_bins=5)
+    found = cal.significance.hosmer_lemeshow_test(data.LABELS_3, data.TABLE_3, n_bins=5, df="fit")
     agrees(found.pvalue, chi2.sf(found.statistic, 6), "p of 6 degrees of freedom")
     return agrees([found.statistic, found.pvalue], [25.300429, 0.000300369], "C = 25.3004, p = .000300", within=1e-6)
 
 
 @PAPER.item("Equation 21", "Hosmer–Lemeshow's statistic", "`hosmer_lemeshow_test`")
 def equation_21() -> str:
-    found = cal.significance.hosmer_lemeshow_test(data.LABELS_3, data.TABLE_3, n_bins=5)
+    found = cal.significance.hosmer_lemeshow_test(data.LABELS_3, data.TABLE_3, n_bins=5, df="fit")
     score = 1 - data.TABLE_3[:, 0]
     group = np.clip(np.searchsorted(np.percentile(score, range(0, 101, 20)), score - 1e-12) - 1, 0, 4)
     printed = 0.0

@@ -52,6 +52,8 @@ class Question:
         Who answers; None where the errors come from elsewhere.
     rows : problems, SumsOfRows or None
         Of which it is asked.
+    n_groups : int or None
+        Number of groups of the rows; None where rows are independent, or where sums do not know it.
     """
 
     notion: str
@@ -65,6 +67,7 @@ class Question:
     size: float
     estimator: Estimator | None = field(default=None, compare=False)
     rows: Reduction | SumsOfRows | None = field(default=None, compare=False, repr=False)
+    n_groups: int | None = field(default=None, compare=False)
 
     @classmethod
     def of(

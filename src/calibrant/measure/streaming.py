@@ -362,6 +362,7 @@ class Accumulator(SumsOfRows, Printable):
             dependent,
             totals.n_samples,
             size,
+            n_groups=None if self.groups is None or not self.groups.size else self.groups.size,
         )
 
     def keeps(self, estimator: CellEstimator) -> bool:

@@ -71,6 +71,8 @@ def _report_of(
     rng = check_random_state(random_state)
     problems = sums.problems
     question = sums.question(1, level)
+    if rows is not None and rows.groups is not None:
+        question = replace(question, n_groups=rows.n_groups)
     reduction: Any = None if rows is None else as_notion(sums.notion, rows).reduce(rows)
 
     kept: dict[CellEstimator, list[FittedSums]] = {}

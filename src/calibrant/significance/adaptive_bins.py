@@ -132,12 +132,10 @@ def adaptive_test(
     observed = float(max((one.largest(one.happened)[0] for one in known), default=0.0))
     rng = check_random_state(random_state)
     null: Null = DrawnLabels(p)
-    how = f"{null.how}, {n_resamples} draws"
     draws: FloatArray = np.zeros(n_resamples)
     if known and p.groups is not None:
         null = signs = GroupSigns.of_targets(p, [one.target for one in known])
         observed, draws = _standardised(signs, known, n_resamples, rng)
-        how = f"{n_resamples} draws of the {signs.how}"
     elif known and in_cells:
         draws = np.max(
             [np.concatenate([one.largest(sets) for sets in one.drawn(n_resamples, rng)]) for one in known], axis=0
@@ -154,11 +152,12 @@ def adaptive_test(
         statistic=observed,
         pvalue=null.pvalue(draws, observed),
         null=f"the probabilities are calibrated ({chosen.name})",
-        name=f"adaptive test of the squared calibration error, {how}",
+        name=f"adaptive test of the squared calibration error, {null.described(n_resamples)}",
         n_samples=n_rows,
         details=_details(known, several=len(problems) > 1),
         warnings=tuple(warnings),
         draws=draws,
+        n_groups=null.n_groups,
     )
 
 
@@ -187,7 +186,7 @@ def _standardised(
             mean, sd = mean[seen, None], sd[seen, None]
             largest.append(((every[seen] - mean) / sd).max(axis=0))
             observed.append(float(((one.errors_of(columns)[seen] - mean) / sd).max()))
-    return max(observed, default=0.0), np.max(largest, axis=0) if largest else np.zeros(n_draws)
+    return max(observed, default=0.0), np.max(largest, axis=0) if largest else np.zeros(drawn.shape[1])
 
 
 def _apart(targets: Sequence[Target], n_rows: int) -> bool:

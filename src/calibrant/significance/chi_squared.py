@@ -16,7 +16,7 @@ from ..data.public_function import InputOptions, public_function
 from ..data.types import AnyArray, FloatArray, RandomState
 from ..data.validation import as_predictions
 from .classical import EffectiveRows
-from .null import GroupSigns, share_at_least
+from .null import GroupSigns, scale_of, share_at_least
 from .result import TestResult
 
 #: Expected counts below this make a chi-squared distribution doubtful.
@@ -42,7 +42,7 @@ def hosmer_lemeshow_test(
     y_prob: Any = None,
     *,
     n_bins: int = 10,
-    df: str | int = "fit",
+    df: str | int = "external",
     n_resamples: int = 999,
     random_state: RandomState = 0,
     **inputs: Unpack[InputOptions],
@@ -60,9 +60,9 @@ def hosmer_lemeshow_test(
     n_bins : int ≥ 3, default 10
         Bins, by percentiles of one minus the probability of the first class (of the probability itself where
         ``y_prob`` is 1-D), right-closed. Percentiles that coincide merge.
-    df : {"fit", "external"} or int, default "fit"
-        Degrees of freedom: ``(g - 2)(K - 1)`` for rows that the model was fitted to, ``g (K - 1)`` for others; of no
-        meaning with ``groups``.
+    df : {"external", "fit"} or int, default "external"
+        Degrees of freedom: ``g (K - 1)`` for rows that the model was not fitted to, ``(g - 2)(K - 1)`` for its training
+        rows. Without meaning with ``groups``.
     n_resamples : int, default 999
     random_state : int, Generator or None
         Of rows in ``groups``: signs of whole groups' residuals are drawn, and the p-value is that among these draws.
@@ -79,8 +79,8 @@ def hosmer_lemeshow_test(
 
     Notes
     -----
-    The result depends on the bins; with ties it can change with their convention. For rows that the model was not
-    fitted to, ``df="fit"`` rejects calibrated models too often: use ``"external"``. Cost O(n log n).
+    The result depends on the bins; with ties it can change with their convention. On rows that the model was not
+    fitted to, ``df="fit"`` rejects 10 to 16 % of calibrated models at the 5 % level. Cost O(n log n).
 
     References
     ----------
@@ -146,7 +146,7 @@ class _Counts:
         """The test by the chi-squared distribution; no p-value without degrees of freedom."""
         from scipy.stats import chi2
 
-        pvalue = float(chi2.sf(self.statistic, df)) if df >= 1 else float("nan")
+        pvalue = float(chi2.sf(self.statistic, df)) if df >= 1 else float("nan") if self.statistic > 0 else 1.0
         return TestResult(self.statistic, pvalue, null, name, len(self.cell), float(df), details, tuple(warnings))
 
     def chi_squared(self, observed: AnyArray) -> FloatArray:
@@ -172,7 +172,7 @@ class _Counts:
         # scores vary by more. That takes factors of as many cells from the data, for which few groups are allowed for.
         squares = (residual**2).sum(axis=1), 1 - (matrix**2).sum(axis=1)
         happened, stated = (np.bincount(self.cell, w * w * v, minlength=cells) for v in squares)
-        scale = np.sqrt(np.divide(stated, happened, out=np.ones(cells), where=happened > 0))
+        scale = scale_of(happened, stated)
         residual *= (w * scale[self.cell])[:, None] * np.sqrt(few_units(np.array(signs.n_groups)))
         slot = self.cell[:, None] * k + np.arange(k)
         place = np.repeat(signs.group, k), slot.reshape(-1)
@@ -182,8 +182,10 @@ class _Counts:
             return self.chi_squared(np.asarray(sets @ sums).reshape(-1, *self.expected.shape) + self.expected)
 
         draws = signs.draws(statistic, n_draws, rng, self.expected.size)
-        pvalue, how = signs.pvalue(draws, self.statistic), f"{name}, {n_draws} draws of the {signs.how}"
-        return TestResult(self.statistic, pvalue, null, how, n, warnings=tuple(warnings), draws=draws)
+        pvalue, how = signs.pvalue(draws, self.statistic), f"{name}, {signs.described(n_draws)}"
+        return TestResult(
+            self.statistic, pvalue, null, how, n, warnings=tuple(warnings), draws=draws, n_groups=signs.n_groups
+        )
 
 
 def _few(expected: FloatArray) -> list[str]:
@@ -271,7 +273,7 @@ def pearson_test(
     null, details = "classes are as frequent as each score says", {"distinct_scores": float(len(scores))}
     rng = check_random_state(random_state)
     if freedom < 1:
-        pvalue, why = 0.0 if np.isinf(counts.statistic) else float("nan"), ("all scores are certain: 0 or 1",)
+        pvalue, why = 0.0 if np.isinf(counts.statistic) else 1.0, ("all scores are certain: 0 or 1",)
         return TestResult(counts.statistic, pvalue, null, "Pearson's test", len(cell), details=details, warnings=why)
     if rows.groups is not None:
         return counts.by_signs(null, "Pearson's statistic", few, n_resamples, rng)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -73,8 +74,8 @@ def spiegelhalter_test(
     Returns
     -------
     TestResult
-        ``z > 0``: a worse Brier score than the probabilities predict (overconfident). NaN where all probabilities are 0
-        or 1, or equal to each other within rows, as the score then has no variance.
+        ``z > 0``: a worse Brier score than the probabilities predict (overconfident). Where all probabilities are 0 or
+        1, or equal within each row, the score has no variance: z is 0 if the score is as predicted, else infinite.
 
     Notes
     -----
@@ -108,16 +109,17 @@ def spiegelhalter_test(
         variance = 4 * np.maximum(np.einsum("ij,ij->i", squared, matrix) - squares**2, 0)
     total = float(times @ variance)
     known = total > 1e-20 * len(codes)
-    z = float(w @ excess) / np.sqrt(total) if known else float("nan")
-    name, pvalue, draws = "Spiegelhalter's z-test", float(2 * norm.sf(abs(z))), None
+    off = float(w @ excess)
+    z = off / np.sqrt(total) if known else math.copysign(math.inf, off) if abs(off) > 1e-9 * float(w.sum()) else 0.0
+    name, pvalue, draws, n_groups = "Spiegelhalter's z-test", float(2 * norm.sf(abs(z))), None, None
     if groups is not None and known:
         n_resamples = check_resamples(n_resamples, 1)
         signs = GroupSigns.of(groups, excess**2, variance, w)
         each = signs.sums(w * excess)
         spread = signs.scale * float(np.sqrt((each**2).sum()))
         draws = signs.draws(lambda sets: sets @ each / spread, n_resamples, check_random_state(random_state))
-        z, name = float(w @ excess) / spread, f"Spiegelhalter's z, {n_resamples} draws of the {signs.how}"
-        pvalue = signs.pvalue(np.abs(draws), abs(z))
+        z, name = off / spread, f"Spiegelhalter's z, {signs.described(n_resamples)}"
+        pvalue, n_groups = signs.pvalue(np.abs(draws), abs(z)), signs.n_groups
     return TestResult(
         statistic=float(z),
         pvalue=pvalue,
@@ -125,6 +127,7 @@ def spiegelhalter_test(
         name=name,
         n_samples=len(codes),
         draws=draws,
+        n_groups=n_groups,
         warnings=() if known else ("the Brier score has no variance under the null hypothesis",),
     )
 
@@ -205,20 +208,21 @@ def cox_test(
     plain = float(w @ (o * z - np.logaddexp(0, z)))
     statistic = max(2 * (likelihood - plain), 0.0)
     pvalue, large_pvalue = float(chi2.sf(statistic, 1 + varied)), float(chi2.sf(max(2 * (at_large - plain), 0.0), 1))
-    name, draws = "Cox's recalibration test (likelihood ratio)", None
+    name, draws, n_groups = "Cox's recalibration test (likelihood ratio)", None, None
     df: float | None = 1.0 + varied
     if groups is not None:
         n_resamples = check_resamples(n_resamples, 1)
-        signs = GroupSigns.of(groups, (o - clipped) ** 2, clipped * (1 - clipped), w)
-        each = signs.sums((w * (o - clipped))[:, None] * x)
+        residual = o - matrix[:, 1]
+        signs = GroupSigns.of(groups, residual**2, clipped * (1 - clipped), w)
+        each = signs.sums((w * residual)[:, None] * x)
         information = (x * (w * clipped * (1 - clipped))[:, None]).T @ x
         drawn = signs.draws(lambda sets: sets @ each, n_resamples, check_random_state(random_state))
         observed = each.sum(axis=0)
         statistic = float(observed @ np.linalg.solve(information, observed))
         draws = np.einsum("ri,ri->r", drawn, np.linalg.solve(information, drawn.T).T)
-        pvalue, df = signs.pvalue(draws, statistic), None
+        pvalue, df, n_groups = signs.pvalue(draws, statistic), None, signs.n_groups
         large_pvalue = signs.pvalue(np.abs(drawn[:, 0]), abs(float(observed[0])))
-        name = f"Cox's recalibration test (score), {n_resamples} draws of the {signs.how}"
+        name = f"Cox's recalibration test (score), {signs.described(n_resamples)}"
         if varied:
             se = _sandwich(signs, x, o, w, free)
     return TestResult(
@@ -229,6 +233,7 @@ def cox_test(
         n_samples=len(codes),
         df=df,
         draws=draws,
+        n_groups=n_groups,
         details={
             "intercept": float(free[0]),
             "slope": float(free[1]),

@@ -83,16 +83,17 @@ def cumulative_test(
     problem = only_problem(chosen, p)
     spread, n = _spread(problem)
     found = reader.power(problem, 1.0)
-    value = found / spread if spread > 0 else (float("inf") if found > 0 else float("nan"))
+    value = found / spread if spread > 0 else (float("inf") if found > 0 else 0.0)
     survival = range_survival if statistic == "kuiper" else sup_survival
     pvalue = float("nan") if np.isnan(value) else survival(float(value))
     name, draws = f"{'Kuiper' if statistic == 'kuiper' else 'Kolmogorov–Smirnov'} test of cumulative residuals", None
+    n_groups = None
     if p.groups is not None and spread > 0:
         rng = check_random_state(random_state)
         signs, stray = _signs(problem, p.groups, statistic)
         draws = signs.draws(stray, check_resamples(n_resamples, 1), rng, n) / spread
-        pvalue = signs.pvalue(draws, float(value))
-        name += f", {draws.size} draws of the {signs.how}"
+        pvalue, n_groups = signs.pvalue(draws, float(value)), signs.n_groups
+        name += f", {signs.described(n_resamples)}"
     return TestResult(
         statistic=float(value),
         pvalue=pvalue,
@@ -100,6 +101,7 @@ def cumulative_test(
         name=name,
         n_samples=n,
         draws=draws,
+        n_groups=n_groups,
         warnings=() if spread > 0 else ("all scores are 0 or 1: outcomes have no variance under the null hypothesis",),
     )
 
@@ -153,7 +155,7 @@ def kuiper_pvalue(
 
     Outcomes are drawn for every row, ``n_draws`` times, the p-value ``(1 + #{draws ≥ observed}) / (1 + n_draws)``;
     with ``n_draws = 0`` it is that of a Brownian motion, for many rows. ``repeats``: weights count rows with outcomes
-    of their own, whose variances add up. NaN where all scores are 0 or 1 and nothing else happened.
+    of their own, whose variances add up. 1 where all scores are 0 or 1 and nothing else happened.
     """
     order = np.argsort(scores, kind="stable")
     s, o, w = scores[order], np.asarray(outcomes, dtype=np.float64)[order], weights[order]
@@ -161,7 +163,7 @@ def kuiper_pvalue(
     observed = float(strays(w * (o - s), last))
     spread = float(np.sqrt(of_variances(w, integral=repeats) @ (s * (1 - s))))
     if not spread > 0:
-        return 0.0 if observed > 0 else float("nan")
+        return 0.0 if observed > 0 else 1.0
     if n_draws == 0:
         return range_survival(observed / spread)
     trials, unit = (w.astype(np.int64), 1.0) if repeats else (np.ones(w.size, dtype=np.int64), w)

@@ -122,6 +122,7 @@ def kernel_test(
     if p.groups is None:
         null, groups = DrawnLabels(p), None
         labels = np.concatenate([codes[None], *null.sets(n_resamples, rng)])
+        number = len(labels)
 
         def outcomes(r: int) -> FloatArray:
             return happened(labels[r])
@@ -130,20 +131,22 @@ def kernel_test(
         null = GroupSigns.of_targets(p, targets)
         groups, residual = null.group, happened(codes) - scores
         signs = np.concatenate([null.observed, *null.sets(n_resamples, rng)])
+        number = len(signs)
 
         def outcomes(r: int) -> FloatArray:
             return np.asarray(scores + signs[r, groups][:, None] * residual)
 
-    found = reader._resampled(problem, outcomes, n_resamples + 1, groups)
+    found = reader._resampled(problem, outcomes, number, groups)
     skce = float(found[0])
     return TestResult(
         statistic=skce,
         pvalue=null.pvalue(found[1:], skce),
         null=f"the probabilities are calibrated ({chosen.name})",
-        name=f"kernel calibration error, {null.how}, {n_resamples} draws",
+        name=f"kernel calibration error, {null.described(n_resamples)}",
         n_samples=p.n_samples,
         draws=found[1:],
         details={"skce": skce} | reader._details(problem, 2),
+        n_groups=null.n_groups,
     )
 
 
@@ -159,12 +162,13 @@ def _asymptotic(
     from scipy.special import stdtr
 
     found = replace(reader, statistic="linear")._power_and_se(problem, 2)
-    t = found.power / found.se if found.se > 0 else float("nan")
+    varies = found.se > 0
+    t = found.power / found.se if varies else 0.0 if found.power <= 0 else math.inf
     rows = p.n_samples if p.weights is None else int((p.weights > 0).sum())
     freedom = max(rows // reader.block - 1, 1)
     return TestResult(
         statistic=float(t),
-        pvalue=float(stdtr(freedom, -t)),
+        pvalue=float(stdtr(freedom, -t)) if varies or t > 0 else 1.0,
         null=f"the probabilities are calibrated ({notion.name})",
         name=f"kernel calibration error of blocks of {reader.block} rows (Student's t)",
         n_samples=p.n_samples,

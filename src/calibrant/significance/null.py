@@ -15,9 +15,12 @@ from ..data.predictions import Predictions
 from ..data.progress import counted
 from ..data.types import AnyArray, FloatArray, IntArray
 from ..notions import Target
+from .result import least_pvalue
 
 #: Numbers drawn at a time: labels, and signs.
 _LABELS, _SIGNS = 1 << 22, 1 << 21
+#: Up to so many groups all their signs are listed: 4096.
+_LISTED = 12
 _ROUNDING = 1e-9
 
 
@@ -44,6 +47,15 @@ class Null(ABC):
     def how(self) -> str:
         """What is drawn, in words."""
 
+    @property
+    def n_groups(self) -> int | None:
+        """Number of groups; None for independent rows."""
+        return None
+
+    def described(self, n_draws: int) -> str:
+        """How many of what is drawn, in words."""
+        return f"{n_draws} draws of {self.how}"
+
     @abstractmethod
     def sets(self, n_draws: int, rng: np.random.Generator, size: int = 0) -> Iterator[Any]:
         """Sets drawn, some at a time; ``size`` is how many numbers the statistic makes of each."""
@@ -68,7 +80,7 @@ class DrawnLabels(Null):
     @property
     def how(self) -> str:
         """What is drawn, in words."""
-        return "resampling under calibration"
+        return "labels of a calibrated model"
 
     def sets(self, n_draws: int, rng: np.random.Generator, size: int = 0) -> Iterator[IntArray]:
         """Label codes (r, n)."""
@@ -87,17 +99,24 @@ class DrawnLabels(Null):
             yield codes
 
 
+def scale_of(happened: AnyArray, stated: AnyArray) -> FloatArray:
+    """By how much residuals are scaled up, from sums of their squares and of what the probabilities say of these."""
+    happened, stated = np.asarray(happened, dtype=np.float64), np.asarray(stated, dtype=np.float64)
+    return np.sqrt(np.maximum(np.divide(stated, happened, out=np.ones(happened.shape), where=happened > 0), 1.0))
+
+
 @dataclass(frozen=True, eq=False)
 class GroupSigns(Null):
     r"""Signs of the residuals of whole groups, whatever hangs together within one.
 
-    Given the scores a calibrated model's residuals have mean 0 in every group, and groups are independent. So what is
-    drawn anew are signs ``ξ_g = ±1``, one a group, and residuals ``c ξ_g r_i``, with
+    Given the scores a calibrated model's residuals have mean 0 in every group, and groups are independent. So signs
+    ``ξ_g = ±1`` are drawn, one per group (all ``2^G`` are listed for G ≤ 12), and residuals are ``c ξ_g r_i`` with
 
-    .. math:: c^2 = \sum_i w_i^2 \, \mathrm{Var}_i \Big/ \sum_i w_i^2 \lVert r_i \rVert^2
+    .. math:: c^2 = \max\Big(1, \sum_i w_i^2 \, \mathrm{Var}_i \Big/ \sum_i w_i^2 \lVert r_i \rVert^2\Big)
 
-    so that single rows vary as the probabilities say. The p-value is exact for residuals that are symmetric about 0,
-    and close to it else (``benchmarks/coverage/groups.md``). With G groups none is below ``2^(1 - G)``.
+    so that single rows vary at least as the probabilities say: where a rare outcome never happened, the residuals alone
+    vary too little. The p-value is exact for residuals that are symmetric about 0, and close to it otherwise
+    (``benchmarks/coverage/groups.md``). As c is at least 1, it is never below ``2^(1 - G)`` for G groups.
 
     Source: Liu (1988), *Bootstrap procedures under some non-i.i.d. models* (the wild bootstrap); Cameron, Gelbach &
     Miller (2008), *Bootstrap-based improvements for inference with clustered errors*, for groups.
@@ -107,7 +126,7 @@ class GroupSigns(Null):
     group : ndarray of shape (n,)
         Codes 0 … G - 1.
     scale : float
-        The factor c; 1 where residuals were scaled before, as those of cells apart.
+        The factor c; 1 where residuals are scaled already, cell by cell.
     """
 
     group: IntArray
@@ -116,8 +135,8 @@ class GroupSigns(Null):
     @classmethod
     def of(cls, groups: AnyArray, squares: FloatArray, variances: FloatArray, weights: FloatArray) -> GroupSigns:
         """Signs for rows with weight, from squared residuals and what the probabilities say of these."""
-        happened, stated = float(weights**2 @ squares), float(weights**2 @ variances)
-        return cls(group_codes(groups), float(np.sqrt(stated / happened)) if happened > 0 else 1.0)
+        happened, stated = weights**2 @ squares, weights**2 @ variances
+        return cls(group_codes(groups), float(scale_of(happened, stated)))
 
     @classmethod
     def of_targets(cls, p: Predictions, targets: Iterable[Target]) -> GroupSigns:
@@ -138,9 +157,18 @@ class GroupSigns(Null):
         return int(self.group.max(initial=-1)) + 1
 
     @property
+    def listed(self) -> bool:
+        """Whether all signs are listed, rather than drawn."""
+        return self.n_groups <= _LISTED
+
+    @property
     def how(self) -> str:
         """What is drawn, in words."""
-        return f"signs of {self.n_groups} groups"
+        return f"the signs of {self.n_groups} groups"
+
+    def described(self, n_draws: int) -> str:
+        """How many of the signs there are, in words."""
+        return f"all {2**self.n_groups} of {self.how}" if self.listed else super().described(n_draws)
 
     @property
     def observed(self) -> FloatArray:
@@ -148,11 +176,25 @@ class GroupSigns(Null):
         return np.ones((1, self.n_groups))
 
     def sets(self, n_draws: int, rng: np.random.Generator, size: int = 0) -> Iterator[FloatArray]:
-        """Signs times c, (r, G)."""
+        """Signs times c, (r, G): ``n_draws`` of them, or all there are."""
         together = max(1, _SIGNS // max(size, self.n_groups, 1))
-        for start in counted(range(0, n_draws, together), "draws"):
-            shape = (min(together, n_draws - start), self.n_groups)
-            yield self.scale * (2.0 * rng.integers(2, size=shape) - 1)
+        number = 2**self.n_groups if self.listed else n_draws
+        for start in counted(range(0, number, together), "draws"):
+            rows = np.arange(start, min(start + together, number))[:, None]
+            up = (
+                rows >> np.arange(self.n_groups) & 1
+                if self.listed
+                else rng.integers(2, size=(len(rows), self.n_groups))
+            )
+            yield self.scale * (2.0 * up - 1)
+
+    def pvalue(self, draws: FloatArray, observed: float) -> float:
+        """Share of all signs, or of draws and the observed ones, with a statistic as large; at least ``2^(1 - G)``."""
+        if not self.listed or np.isnan(observed):
+            found = share_at_least(draws, observed)
+        else:
+            found = float((draws >= observed - rounding_of(observed)).mean())
+        return float(np.maximum(found, least_pvalue(self.n_groups)))
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Sums over the rows of each group, (G, …), of values (n, …)."""

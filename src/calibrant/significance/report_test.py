@@ -200,6 +200,7 @@ class SumsTest:
             n_samples=self.n_samples,
             details={"expected": float(self._draws.mean())},
             draws=self._draws,
+            n_groups=self.question.n_groups,
         )
 
     @property

@@ -55,6 +55,7 @@ def _test_of_sums(sums: Any, estimator: Any, norm: float, n_resamples: int, rng:
         n_samples=question.n_samples,
         details={"expected": float(draws.mean())},
         draws=draws,
+        n_groups=question.n_groups,
     )
 
 
@@ -159,7 +160,7 @@ def calibration_test(
         statistic=observed,
         pvalue=null.pvalue(draws, observed),
         null="the probabilities are calibrated" + ("" if isinstance(reader, ScoringRule) else f" ({chosen.name})"),
-        name=f"{null.how}, {reader!r}, {len(draws)} draws",
+        name=f"{reader!r}, {null.described(n_resamples)}",
         n_samples=p.n_samples,
         details={
             "p_greater": float((draws > observed + near).mean()),
@@ -167,6 +168,7 @@ def calibration_test(
             "expected": float(draws.mean()),
         },
         draws=draws,
+        n_groups=null.n_groups,
     )
 
 

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..data.printing import equals
 from ..data.result import Picture
-from ..data.types import FloatArray
+from ..data.types import AnyArray, FloatArray
+
+#: Groups with which no p-value is below 0.05.
+_TOO_FEW = 5
+
+
+def least_pvalue(n_groups: AnyArray | int) -> Any:
+    """``2^(1 - G)``: residuals of G independent groups all point one way with this probability, by chance."""
+    return np.minimum(2.0 ** (1 - np.asarray(n_groups, dtype=np.float64)), 1.0)
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,6 +40,9 @@ class TestResult(Picture):
     warnings : tuple of str
         Why the p-value may be off; empty where nothing is known against it.
     n_samples : int
+    n_groups : int or None
+        Number of groups G whose sums or signs the p-value rests on: it is then at least ``2^(1 - G)``. None where rows
+        are independent.
     draws : ndarray of shape (R,) or None
         Statistics of labels drawn under the null hypothesis, where the p-value was found among such. ``plot()`` shows
         them, or the chi-squared distribution, beside the statistic.
@@ -50,11 +61,22 @@ class TestResult(Picture):
     details: Mapping[str, float] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     draws: FloatArray | None = field(default=None, repr=False, compare=False)
+    n_groups: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.n_groups is None:
+            return
+        least = float(least_pvalue(self.n_groups))
+        object.__setattr__(self, "pvalue", float(np.maximum(self.pvalue, least)))
+        if self.n_groups <= _TOO_FEW:
+            few = f"too few groups to test at 5 %: with {self.n_groups} no p-value can be below {least:.4g}"
+            object.__setattr__(self, "warnings", (*self.warnings, few))
 
     @property
     def least_pvalue(self) -> float:
-        """The smallest p-value that so many draws can give; 0 where none were drawn."""
-        return 0.0 if self.draws is None else 1 / (self.draws.size + 1)
+        """The smallest p-value that so many draws, or groups, can give; 0 for independent rows without draws."""
+        of_draws = 0.0 if self.draws is None else 1 / (self.draws.size + 1)
+        return of_draws if self.n_groups is None else max(of_draws, float(least_pvalue(self.n_groups)))
 
     def __str__(self) -> str:
         df = "" if self.df is None else f", df {self.df:g}"

@@ -214,7 +214,9 @@ def heterogeneity(
         starts = cells.starts[:-1]
         draws = [test.statistic(np.add.reduceat(r, starts, axis=1), r @ columns) for r in residuals]
         pvalue = pvalue_of(np.concatenate(draws), statistic)
-    return TestResult(statistic, pvalue, name=f"score test of subgroup intercepts, {how}", df=float(test.df), **about)
+    name = f"score test of subgroup intercepts, {how}"
+    n_groups = None if cells.groups is None else int(cells.groups.max(initial=-1)) + 1
+    return TestResult(statistic, pvalue, name=name, df=float(test.df), n_groups=n_groups, **about)
 
 
 def _drawn(
@@ -226,8 +228,7 @@ def _drawn(
         signs = GroupSigns.of(cells.groups, left**2, chance * (1 - chance), cells.weights)
         of_rows = cells.weights * left
         drawn_signs = signs.sets(_DRAWS, rng, chance.size)
-        how = f"{_DRAWS} draws of the {signs.how}"
-        return (one[:, signs.group] * of_rows for one in drawn_signs), how, signs.pvalue
+        return (one[:, signs.group] * of_rows for one in drawn_signs), signs.described(_DRAWS), signs.pvalue
     trials, unit = binomials(cells.weights, cells.times, integral=cells.integral)
     together = max(1, _TOGETHER // chance.size)
     shapes = ((min(together, _DRAWS - first), chance.size) for first in range(0, _DRAWS, together))

@@ -8,6 +8,8 @@ import numpy as np
 
 from ...data.types import AnyArray, FloatArray, IntArray
 from ...significance.cumulative_sums import range_survival, strays
+from ...significance.null import scale_of
+from ...significance.result import least_pvalue
 from ...sums.logistic_fit import expit
 from .cells import CellTable, SubgroupCells, binomials
 
@@ -245,7 +247,14 @@ def _drawn_pvalues(
     far = some[reached[some] == 0]
     if many and far.size:
         out[far] = np.minimum(range_tail(table.where(far), observed[far]), out[far])
-    return out
+    return out if labels else np.maximum(out, least_pvalue(_groups_of(table)))
+
+
+def _groups_of(table: CellTable) -> IntArray:
+    """Number of groups with weight in each subgroup, (R,)."""
+    groups = np.where(table.weights > 0, np.asarray(table.groups), -1)
+    ordered = np.sort(groups, axis=-1)
+    return np.asarray(((ordered[:, 1:] != ordered[:, :-1]) & (ordered[:, 1:] >= 0)).sum(axis=-1) + (ordered[:, 0] >= 0))
 
 
 def _statistic(residual: FloatArray, last: AnyArray, test: str) -> FloatArray:
@@ -277,8 +286,7 @@ def _flipped(table: CellTable, groups: IntArray) -> _Draw:
     squares = table.weights**2
     happened = (squares * (table.outcomes - table.scores) ** 2).sum(axis=-1)
     stated = (squares * table.scores * (1 - table.scores)).sum(axis=-1)
-    scale = np.sqrt(np.divide(stated, happened, out=np.ones(len(stated)), where=happened > 0))
-    residual = table.residual * scale[:, None]
+    residual = table.residual * scale_of(happened, stated)[:, None]
     number_of_groups = int(groups.max(initial=0)) + 1
 
     def draw(number: int, some: IntArray, rng: np.random.Generator) -> FloatArray:
