@@ -299,7 +299,7 @@ def test_without_a_region_that_stands_out_the_whole_is_named(monkeypatch, factor
     rng = np.random.default_rng(9)
     s = rng.random(4000)
     y = (rng.random(4000) < s**factor).astype(int)
-    said = r"[Nn]o region of scores stands out; on the whole they are ([\w ]+): the model says ([\d.]+) % on average, "
+    said = r"[Nn]o range of scores stands out; on the whole they are ([\w ]+): the model says ([\d.]+) % on average, "
     seen = re.search(said + r"it happens ([\d.]+) % of the time", cal.report(y, s).verdict)
     assert seen[1] == words
     assert float(seen[2]) == pytest.approx(100 * s.mean(), abs=0.51)

@@ -9,9 +9,7 @@ from scipy.special import expit, logit, rel_entr
 
 import calibrant as cal
 from calibrant.reporting.evidence import settled
-from calibrant.reporting.verdict import regions
 from calibrant.results import Interval
-from calibrant.sums import BinMoments, uniform_edges
 
 
 def sample(n, bend, seed=0):
@@ -61,32 +59,6 @@ def test_what_exceeds_the_threshold_is_a_lower_limit_of_the_error():
         assert (found.excess > 0) == found.rejects == (found.result.pvalue <= 0.05 + 1e-12)
         above += found.excess > truth
     assert above <= 60 * 0.05 + 4 * np.sqrt(60 * 0.05 * 0.95)
-
-
-def test_nothing_of_fewer_than_twenty_rows_is_a_region():
-    """A hundred rows far off, of which the band holds as many as lie there."""
-    rng = np.random.default_rng(3)
-    curve = cal.report(*sample(3000, too_sharp, 1)).curve
-
-    def fine(n):
-        s = np.r_[rng.uniform(0.9, 0.95, n), np.full(30, 0.5)]
-        return BinMoments.of(cal.data.problem.Problem(s, np.zeros(len(s))), uniform_edges(65536))
-
-    assert not [r for r in regions(curve, fine(19)) if r.stated > 0.8]
-    (named,) = [r for r in regions(curve, fine(20)) if r.stated > 0.8]
-    assert named.rows == 20
-    assert named.share == pytest.approx(20 / 50)
-
-
-def test_weighted_rows_of_a_region_are_counted_by_kish():
-    """One heavy row among light ones is one row."""
-    y, s = sample(3000, too_sharp, 1)
-    curve = cal.report(y, s).curve
-    w = np.r_[100.0, np.full(99, 0.001)]
-    at = np.linspace(0.9, 0.95, 100)
-    fine = BinMoments.of(cal.data.problem.Problem(at, np.zeros(100), w, False), uniform_edges(65536))
-    assert not regions(curve, fine)
-    assert regions(curve, BinMoments.of(cal.data.problem.Problem(at, np.zeros(100)), uniform_edges(65536)))
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import pytest
 from scipy.special import expit, logit
 
 import calibrant as cal
-from calibrant.reporting.verdict import LEAST_ROWS
+from calibrant.reporting.regions import LEAST_ROWS
 
 OPENINGS = {
     "miscalibrated": "Evidence of miscalibration (p ",
@@ -154,10 +154,14 @@ def regions_hold(words, y, p, options):
     whole = bool((w == np.floor(w)).all())
     percent = r"(?:under |over )?([\d.]+) %"
     said = rf" \(([\d.]+) % of rows\) are ([\w -]+): where the model says {percent}, it (?:is right|happens) {percent}"
-    named = re.findall(rf"scores (?:from {NUMBER} to {NUMBER}|near {NUMBER}){said}", words, flags=re.IGNORECASE)
-    assert len(named) == len(re.findall(r"scores (?:from|near) ", words, flags=re.IGNORECASE))
-    for low, high, near, share, direction, stated, observed in named:
-        if near:
+    where = rf"(?:from {NUMBER} to {NUMBER}|near {NUMBER}|at ([\d., and]+))"
+    named = re.findall(rf"scores {where}{said}", words, flags=re.IGNORECASE)
+    assert len(named) == len(re.findall(r"scores (?:from|near|at) ", words, flags=re.IGNORECASE))
+    for low, high, near, values, share, direction, stated, observed in named:
+        if values:
+            at = np.array([float(v) for v in re.findall(r"[\d.]*\d", values)])
+            inside = (np.abs(s[:, None] - at) < 1e-3).any(axis=1)
+        elif near:
             at = number(near)
             reach = 0.05 * min(at, 1 - at) + 1e-3
             inside = np.abs(s - at) <= reach

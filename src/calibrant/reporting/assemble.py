@@ -137,7 +137,7 @@ def _report_of(
     }
     unit = (totals if rows is None else rows).effective_size / weight  # rows, and not what groups leave of them
     found = Found(evidence, gain, totals.log_loss, tolerance is not None, test.rejects, tuple(judged))
-    said = sentences(only, curves, headline, found, class_sentence(table, unit))
+    said = sentences(only, headline, found, class_sentence(table, unit))
     return Report(
         n_samples=totals.n_samples,
         classes=sums.classes,

@@ -8,102 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ..data.printing import Audience
-from ..data.types import AnyArray, Interval
-from ..measure.bands import wilson_interval
-from ..measure.result import Estimate, ReliabilityCurve
+from ..data.types import Interval
+from ..measure.result import Estimate
 from ..measure.sums_by_class import ProblemSums
-from ..sums import BinMoments
+from ..sums import BinMoments, GridMoments
 from .class_table import ClassRow
 from .evidence import Evidence, RepairGain
-from .report_curves import Curves
-
-#: Share of all rows, and number of rows, that a region has at least.
-LEAST_SHARE, LEAST_ROWS = 0.01, 20
-
-
-@dataclass(frozen=True)
-class Region:
-    """A run of scores where the band lies on one side of the diagonal, from ``low`` to ``high`` as they are printed.
-
-    Everything else is of the rows with these scores; ``rows`` is their number, by Kish's formula if they are weighted.
-    """
-
-    low: float
-    high: float
-    stated: float
-    observed: float
-    share: float
-    rows: float
-
-    @property
-    def gap(self) -> float:
-        """Observed minus stated frequency."""
-        return self.observed - self.stated
-
-    @property
-    def decimals(self) -> int:
-        """Decimals that tell its ends apart: those that it is rounded to."""
-        return _decimals(self.high - self.low)
-
-
-def regions(curve: ReliabilityCurve, fine: BinMoments) -> list[Region]:
-    """Runs of scores where the band excludes the diagonal, the one that matters most (share times gap) first.
-
-    The curve says where; shares and frequencies are those of the samples there, not of the smoothed curve. Ends are
-    rounded outwards. A region has :data:`LEAST_ROWS` rows at least, and :data:`LEAST_SHARE` of them.
-    """
-    # Where all nearby outcomes agree a resampled band has no width: the binomial interval guards against that.
-    bottom, top = wilson_interval(curve.observed * curve.count, curve.count, curve.level or 0.95)
-    above = np.fmin(curve.lower, bottom) > curve.scores
-    below = np.fmax(curve.upper, top) < curve.scores
-    half = float(curve.scores[1] - curve.scores[0]) / 2
-    ends = float(curve.scores[0]), float(curve.scores[-1])
-    found = []
-    for side in (above, below):
-        for start, stop in _runs(side):
-            low, high = float(curve.scores[start]) - half, float(curve.scores[stop - 1]) + half
-            region = _region(max(low, ends[0]), min(high, ends[1]), fine)
-            if region is not None and (region.gap > 0) == (side is above):
-                found.append(region)
-    return sorted(
-        (r for r in found if r.share >= LEAST_SHARE and r.rows >= LEAST_ROWS), key=lambda r: -abs(r.gap) * r.share
-    )
-
-
-def _region(low: float, high: float, fine: BinMoments) -> Region | None:
-    """What the rows from one score to another say; None without any."""
-    unit = 10.0 ** -_decimals(high - low)
-    low, high = max(np.floor(low / unit + 1e-9) * unit, 0.0), min(np.ceil(high / unit - 1e-9) * unit, 1.0)
-    edges, width = fine.edges.values, 1e-9
-    inside = (edges[1:] > low - width) & (edges[:-1] < high + width)
-    # Only whole cells count as rows of a region: what a cell holds beyond its ends is not known.
-    whole = inside & (edges[:-1] >= low - width) & (edges[1:] <= high + width)
-    weight, square = float(fine.weight[whole].sum()), float(fine.square[whole].sum())
-    mass = float(fine.weight[inside].sum())
-    if mass <= 0:
-        return None
-    rows = weight if fine.integral else weight**2 / square if square > 0 else 0.0
-    return Region(
-        float(low),
-        float(high),
-        float(fine.score[inside].sum()) / mass,
-        float(fine.outcome[inside].sum()) / mass,
-        mass / float(fine.weight.sum()),
-        rows,
-    )
-
-
-def _decimals(width: float) -> int:
-    """Two, or as many as give a range of this width two digits; five at most."""
-    return int(np.clip(np.ceil(-np.log10(max(width, 1e-9))) + 1, 2, 5))
-
-
-def _runs(mask: AnyArray) -> list[tuple[int, int]]:
-    """Start and stop of every run of True."""
-    padded = np.concatenate([[False], mask, [False]]).astype(np.int8)
-    change = np.flatnonzero(np.diff(padded))
-    return [(int(a), int(b)) for a, b in zip(change[::2], change[1::2], strict=True)]
-
+from .regions import Region, regions, stands_out
 
 #: How a summary begins where there is evidence, by whether the error matters.
 _REAL = {True: "Not calibrated", None: "Not calibrated", False: "Slightly off, too little to matter"}
@@ -143,10 +54,8 @@ class Verdict(NamedTuple):
     findings: tuple[str, ...]
 
 
-def sentences(
-    only: ProblemSums | None, curves: Curves | None, estimate: Estimate, found: Found, by_class: str = ""
-) -> Verdict:
-    """The verdict in plain words."""
+def sentences(only: ProblemSums | None, estimate: Estimate, found: Found, by_class: str = "") -> Verdict:
+    """The verdict in plain words; ``only`` is the notion's problem if it has one."""
     evidence = found.evidence
     if np.isnan(estimate.interval.high) or np.isnan(evidence.test.pvalue):
         nothing = "There is not enough data to say anything."
@@ -174,7 +83,7 @@ def sentences(
             f"If the probabilities are off, then by {high} on average at most ({ends}): {_small(found)}.",
         ]
     else:
-        where = _where(curves, only, estimate, found)
+        where = _where(only, estimate, found)
         summary = f"{_REAL[evidence.matters]}: {where.plain}."
         told = _real(found, estimate, where.whole, p, ends)
     return Verdict(summary, (*told, *_decisions(found, estimate.level), *filter(None, [by_class])))
@@ -274,11 +183,11 @@ class _Where(NamedTuple):
     plain: str
 
 
-def _where(curves: Curves | None, only: ProblemSums | None, estimate: Estimate, found: Found) -> _Where:
+def _where(only: ProblemSums | None, estimate: Estimate, found: Found) -> _Where:
     """What the test of all rows found, and the worst class."""
     parts = []
-    if found.rejects and curves is not None and only is not None:
-        parts.append(_by_score(curves, only, estimate))
+    if found.rejects and only is not None:
+        parts.append(_by_score(only.fine, only.grid, estimate))
     elif found.rejects and (estimate.notion == "top-label" or found.off is None):
         errors = {label: e for label, e in estimate.per_class.items() if e == e}
         errors = errors or {c.label: c.ece for c in found.classes}  # an estimator that needs more rows found none
@@ -304,31 +213,40 @@ def _of_class(row: ClassRow) -> _Where:
     )
 
 
-def _by_score(curves: Curves, only: ProblemSums, estimate: Estimate) -> _Where:
+def _by_score(fine: BinMoments | None, grid: GridMoments, estimate: Estimate) -> _Where:
     """Which scores are wrong, and by how much."""
     confident = estimate.notion in ("confidence", "top-label")
     words = ("over-confident", "under-confident") if confident else ("too high", "too low")
-    every = [] if only.fine is None else regions(curves.smooth["confidence"], only.fine)
+    every = [] if fine is None else regions(fine)
     found = [r for r in every if _percent(r.stated, r.gap) != _percent(r.observed, r.gap)][:2]  # what can be told
     what = "it is right" if confident else "it happens"
-    grid = only.grid
-    stated, observed = float(grid.nodes @ grid.count) / grid.total, float(grid.positive.sum()) / grid.total
-    gap = observed - stated
-    if 2 * sum(r.share * abs(r.gap) for r in found) < abs(gap) or not found:
+    if not found:
+        stated, observed = float(grid.nodes @ grid.count) / grid.total, float(grid.positive.sum()) / grid.total
+        gap = observed - stated
         said = f"the model says {_percent(stated, gap)} on average, {what} {_percent(observed, gap)} of the time"
-        return _Where(f"no region of scores stands out; on the whole they are {words[gap > 0]}: {said}", said)
-    parts, plain = [], []
-    for r in found:
-        narrow = r.high - r.low <= 0.05 * min(r.stated, 1 - r.stated)
-        where = (
-            f"scores near {r.stated:.{r.decimals - 1}f}"
-            if narrow
-            else (f"scores from {r.low:.{r.decimals}f} to {r.high:.{r.decimals}f}")
-        )
-        said = f"where the model says {_percent(r.stated, r.gap)}, {what} {_percent(r.observed, r.gap)} of the time"
-        parts.append(f"{where} ({100 * r.share:.0f} % of rows) are {words[r.gap > 0]}: {said}")
-        plain.append((r.share * abs(r.gap), said))
-    return _Where("; ".join(parts), max(plain)[1])
+        whole = fine is not None and stands_out(fine)
+        on_the_whole = f"; on the whole they are {words[gap > 0]}" if whole else ""
+        return _Where(f"no range of scores stands out{on_the_whole}: {said}", said)
+    each = [
+        f"where the model says {_percent(r.stated, r.gap)}, {what} {_percent(r.observed, r.gap)} of the time"
+        for r in found
+    ]
+    parts = [
+        f"scores {_scores(r)} ({100 * r.share:.0f} % of rows) are {words[r.gap > 0]}: {one}"
+        for r, one in zip(found, each, strict=True)
+    ]
+    return _Where("; ".join(parts), each[0])
+
+
+def _scores(r: Region) -> str:
+    """``at 0.9 and 1.0``, ``near 0.99``, ``from 0.70 to 0.75``."""
+    if r.values:
+        decimals = next((d for d in (1, 2) if all(abs(v - round(v, d)) < 1e-4 for v in r.values)), 3)
+        *others, last = (f"{v:.{decimals}f}" for v in r.values)
+        return f"at {', '.join(others)} and {last}" if others else f"at {last}"
+    if r.high - r.low <= 0.05 * min(r.stated, 1 - r.stated):
+        return f"near {r.stated:.{r.decimals - 1}f}"
+    return f"from {r.low:.{r.decimals}f} to {r.high:.{r.decimals}f}"
 
 
 def _interval(level: float, ends: Interval) -> str:

@@ -1,0 +1,215 @@
+"""Which scores are wrong: ranges where outcomes are not as frequent as stated, or values that many rows share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..data.types import AnyArray, FloatArray, IntArray
+from ..sums import BinMoments
+
+#: Share of all rows, and number of rows, that a region has at least.
+LEAST_SHARE, LEAST_ROWS = 0.01, 20
+#: Chance that anything is found of a calibrated model, and what a run's neighbours add to the chance of it alone.
+CHANCE, BESIDE = 0.01, 3.0
+#: Cells that ranges are made of, and rows of each.
+CELLS, ROWS_A_CELL = 256, 5
+#: A value has so many times the rows of scores as near as so many cells of the histogram, and so few are judged one by
+#: one, if all but a twentieth of the rows have one of them; if more than so many are wrong, ranges are named.
+TIMES, NEAR, VALUES, NEARLY_ALL, NAMED = 10.0, 8, 32, 0.95, 6
+
+
+@dataclass(frozen=True)
+class Region:
+    """Scores from ``low`` to ``high``, rounded to ``decimals``, or some ``values``, that are wrong on one side.
+
+    Everything else is of the rows with these scores; ``rows`` is their number, by Kish's formula if they are weighted.
+    """
+
+    low: float
+    high: float
+    stated: float
+    observed: float
+    share: float
+    rows: float
+    values: tuple[float, ...] = ()
+    decimals: int = 2
+
+    @property
+    def gap(self) -> float:
+        """Observed minus stated frequency."""
+        return self.observed - self.stated
+
+
+@dataclass(frozen=True, eq=False)
+class _Runs:
+    """Sums over runs of scores: weights, scores, outcomes and squared weights before every cell, (4, m + 1)."""
+
+    sums: FloatArray
+    integral: bool
+
+    def of(self, start: AnyArray, stop: AnyArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Effective rows, stated and observed frequency of runs."""
+        weight, score, outcome, square = self.sums[:, stop] - self.sums[:, start]
+        mass = np.where(weight > 0, weight, 1.0)
+        rows = weight if self.integral else weight**2 / np.where(square > 0, square, 1.0)
+        return rows, np.clip(score / mass, 0.0, 1.0), np.clip(outcome / mass, 0.0, 1.0)
+
+    def above(self, start: int, stop: int) -> bool:
+        """Whether outcomes of a run are more frequent than stated."""
+        _, score, outcome, _ = self.sums[:, stop] - self.sums[:, start]
+        return bool(outcome > score)
+
+    def evidence(self, start: AnyArray, stop: AnyArray) -> FloatArray:
+        """Nats: a calibrated model has as many in a given run with a chance of at most ``2 exp(-nats)`` (Chernoff)."""
+        from scipy.special import rel_entr
+
+        rows, stated, observed = self.of(start, stop)
+        stated = np.clip(stated, 1e-12, 1 - 1e-12)
+        return np.asarray(rows * (rel_entr(observed, stated) + rel_entr(1 - observed, 1 - stated)))
+
+
+def regions(fine: BinMoments) -> list[Region]:
+    """What is wrong, the largest gap times rows first; nothing of a calibrated model but with a chance of 1 %.
+
+    Few values that nearly all rows share are judged each by itself. Otherwise, or if many of them are wrong, runs of
+    cells of equal mass are sought whose evidence, less what chance finds in as many runs as long as these, is largest
+    in sum (dynamic programming): a narrow gap is not spread over its neighbours, and a wide one not cut up.
+    """
+    used = np.flatnonzero(fine.weight > 0)
+    if not used.size:
+        return []
+    columns = np.stack([v[used] for v in (fine.weight, fine.score, fine.outcome, fine.square)])
+    apart = _values(fine)[used]
+    few = apart.sum() <= VALUES and columns[0, apart].sum() >= NEARLY_ALL * columns[0].sum()
+    found = _of_values(columns[:, apart], fine) if few else []
+    if not few or any(len(r.values) > NAMED for r in found):
+        found = _of_ranges(columns, apart, used, fine)
+    found = [r for r in found if r.share >= LEAST_SHARE and r.rows >= LEAST_ROWS]
+    return sorted(found, key=lambda r: -abs(r.gap) * r.share)
+
+
+def stands_out(fine: BinMoments) -> bool:
+    """Whether all rows together are wrong on one side."""
+    sums = np.array([[0.0, v.sum()] for v in (fine.weight, fine.score, fine.outcome, fine.square)])
+    return bool(_Runs(sums, fine.integral).evidence(*np.array([[0], [1]]))[0] >= np.log(2 / CHANCE))
+
+
+def _values(fine: BinMoments) -> AnyArray:
+    """Cells whose rows share one value: many, where scores beside it are rare."""
+    rows = fine.weight if fine.integral else fine.effective_size
+    padded = np.concatenate([[0.0] * (NEAR + 1), np.cumsum(fine.weight)])
+    padded = np.concatenate([padded, [padded[-1]] * NEAR])
+    beside = (padded[2 * NEAR + 1 :] - padded[: -2 * NEAR - 1] - fine.weight) / (2 * NEAR)
+    return np.asarray((rows >= LEAST_ROWS) & (fine.weight >= TIMES * beside))
+
+
+def _of_values(columns: FloatArray, fine: BinMoments) -> list[Region]:
+    """Values that are wrong, those too high together and those too low."""
+    number = columns.shape[1]
+    runs = _Runs(np.concatenate([np.zeros((4, 1)), np.cumsum(columns, axis=1)], axis=1), fine.integral)
+    at = np.arange(number)
+    _, stated, observed = runs.of(at, at + 1)
+    off = runs.evidence(at, at + 1) >= np.log(2 * number / CHANCE)
+    off &= columns[0] >= LEAST_SHARE * fine.weight.sum()
+    found = []
+    for side in (observed > stated, observed < stated):
+        here = np.flatnonzero(off & side)
+        if here.size:
+            values = tuple(stated[here].tolist())
+            found.append(_region(values[0], values[-1], columns[:, here].sum(axis=1), fine, values))
+    return found
+
+
+def _of_ranges(columns: FloatArray, apart: AnyArray, used: IntArray, fine: BinMoments) -> list[Region]:
+    weight = columns[0]
+    total, size = float(weight.sum()), float(weight.sum() if fine.integral else weight.sum() ** 2 / columns[3].sum())
+    cells = int(np.clip(size / ROWS_A_CELL, 1, CELLS))
+    # Equal masses, and values by themselves.
+    home = ((np.cumsum(weight) - weight / 2) / total * cells).astype(np.intp)
+    change = (np.diff(home) > 0) | apart[1:] | apart[:-1]
+    starts = np.concatenate([[0], np.flatnonzero(change) + 1])
+    sums = np.add.reduceat(columns, starts, axis=1)
+    runs = _Runs(np.concatenate([np.zeros((4, 1)), np.cumsum(sums, axis=1)], axis=1), fine.integral)
+    edges = fine.edges.values
+    stops = np.append(starts[1:], used.size)
+    out = []
+    alone = apart[starts] if weight[apart].sum() < NEARLY_ALL * total else np.zeros(len(starts), dtype=bool)
+    for a, b in _merged(runs, _best(runs, alone)):
+        low, high = float(edges[used[starts[a]]]), float(edges[used[stops[b - 1] - 1] + 1])
+        if b - a == 1 and apart[starts[a]]:
+            value = float(sums[1, a] / sums[0, a])
+            out.append(_region(value, value, sums[:, a], fine, (value,)))
+        else:
+            ranged = _between(low, high, fine)
+            if ranged is not None and (ranged.gap > 0) == runs.above(a, b):
+                out.append(ranged)
+    return out
+
+
+def _best(runs: _Runs, alone: AnyArray) -> list[tuple[int, int]]:
+    """Disjoint runs of cells with the most evidence beyond chance; some cells stay ``alone``."""
+    m = len(alone)
+    start, stop = np.triu_indices(m + 1, 1)
+    before = np.concatenate([[0], np.cumsum(alone)])
+    whole = (before[stop] == before[start]) | (stop == start + 1)
+    start, stop = start[whole], stop[whole]
+    often = m / (stop - start)
+    # As many runs as long, times the number of lengths; neighbours of a run add a factor, by simulation.
+    price = np.log(2 * BESIDE / CHANCE) + np.log(often) + np.log1p(np.log2(often))
+    worth = np.full((m + 1, m + 1), -np.inf)
+    worth[stop, start] = runs.evidence(start, stop) - price
+    best, came = np.zeros(m + 1), np.zeros(m + 1, dtype=np.intp)
+    for j in range(1, m + 1):
+        sums = best[:j] + worth[j, :j]
+        i = int(sums.argmax())
+        best[j], came[j] = (sums[i], i) if sums[i] > best[j - 1] else (best[j - 1], -1)
+    found, j = [], m
+    while j > 0:
+        if came[j] >= 0:
+            found.append((int(came[j]), j))
+            j = int(came[j])
+        else:
+            j -= 1
+    return found[::-1]
+
+
+def _merged(runs: _Runs, found: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Neighbours on one side as one run, where what lies between is on that side too, or is little."""
+    out: list[tuple[int, int]] = []
+    for a, b in found:
+        side, last = runs.above(a, b), out[-1] if out else (a, a)
+        little = last[1] == a or 10 * (a - last[1]) <= b - last[0]
+        if out and runs.above(*last) == side and (little or runs.above(last[1], a) == side):
+            out[-1] = last[0], b
+        else:
+            out.append((a, b))
+    return out
+
+
+def _between(low: float, high: float, fine: BinMoments) -> Region | None:
+    """What the rows from one score to another say, both rounded; None without any."""
+    # Two decimals, or as many as tell the ends apart by two units.
+    decimals = int(np.clip(np.ceil(-np.log10(max(high - low, 1e-9) / 2)), 2, 5))
+    unit = 10.0**-decimals
+    low, high = max(round(low / unit) * unit, 0.0), min(round(high / unit) * unit, 1.0)
+    edges, width = fine.edges.values, 1e-9
+    inside = (edges[1:] > low - width) & (edges[:-1] < high + width)
+    # Only whole cells count as rows of a region: what a cell holds beyond its ends is not known.
+    whole = inside & (edges[:-1] >= low - width) & (edges[1:] <= high + width)
+    sums = np.array([v[inside].sum() for v in (fine.weight, fine.score, fine.outcome)])
+    if sums[0] <= 0:
+        return None
+    sums = np.append(sums, fine.square[whole].sum())
+    found = _region(low, high, sums, fine)
+    weight = float(fine.weight[whole].sum())
+    rows = weight if fine.integral else weight**2 / sums[3] if sums[3] > 0 else 0.0
+    return replace(found, rows=rows, decimals=decimals)
+
+
+def _region(low: float, high: float, sums: FloatArray, fine: BinMoments, values: tuple[float, ...] = ()) -> Region:
+    weight, score, outcome, square = (float(v) for v in sums)
+    rows = weight if fine.integral else weight**2 / square if square > 0 else 0.0
+    return Region(low, high, score / weight, outcome / weight, weight / float(fine.weight.sum()), rows, values)
