@@ -196,3 +196,27 @@ def test_a_display_draws_where_it_is_told(name):
     assert drawn.figure_ is figure
     assert plt.get_fignums() == [figure.number]
     plt.close("all")
+
+
+@pytest.mark.parametrize("n_groups", [3, 4, 8])
+def test_no_other_pvalue_of_few_groups_is_below_its_bound(n_groups):
+    """Of subgroups, models, a report and its classes, where every row says the same of every group."""
+    groups = np.repeat(np.arange(n_groups), 40)
+    p = np.tile(np.linspace(0.05, 0.6, 40), n_groups)
+    y = np.ones(len(p), dtype=int)
+    y[::40] = 0
+    least = 2.0 ** (1 - n_groups)
+    for test in ("kuiper", "in-the-large"):
+        found = cal.subgroup_calibration(y, p, by=np.arange(len(p)) % 2, groups=groups, test=test)
+        assert all(one.pvalue >= least for one in found.subgroups)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cal.exceptions.CalibrantWarning)
+        models = cal.compare_models(y, {"low": p, "high": 1 - p / 4}, groups=groups, n_resamples=50)
+    assert all(not d.pvalue < least for d in models.differences)
+    assert any("too few groups to test at 5 %" in text for text in models.warnings) == (n_groups <= 5)
+    three = np.column_stack([p / 2, p / 2, 1 - p])
+    report = cal.report(y, three, groups=groups)
+    assert report.evidence.test.pvalue >= least
+    assert all(not row.pvalue < least for row in report.per_class)
+    if n_groups <= 5:
+        assert report.evidence.status != "miscalibrated"

@@ -280,7 +280,7 @@ def tests_of(
     sums: Accumulator, question: Question, seed: int
 ) -> tuple[list[ClassRow], list[ClassRow], Callable[[], SumsTest]]:
     """The table of classes, those of it that are tested beside all rows, and what draws the test of these."""
-    table = class_rows(sums, question.level, 1 - JOINT)
+    table = class_rows(sums, question.level, 1 - JOINT, question.n_groups)
     notion: Any = sums.notion
     # Two classes are one question where each is asked against the other.
     one = len(sums.classes) == 2 and question.labels != (None,) and not notion.splits

@@ -14,7 +14,7 @@ from ..estimators.base import SCALES
 from ..measure.intervals import accepted
 from ..measure.streaming import Accumulator
 from ..significance.report_test import range_pvalues
-from ..significance.result import holm
+from ..significance.result import holm, least_pvalue
 from ..sums import BinMoments
 
 #: So many classes are named at most.
@@ -70,10 +70,10 @@ class ClassRow(Result):
         return "even" if abs(gap) < 1e-9 else "too high" if gap > 0 else "too low"
 
 
-def class_rows(sums: Accumulator, level: float, share: float = 1.0) -> list[ClassRow]:
+def class_rows(sums: Accumulator, level: float, share: float = 1.0, n_groups: int | None = None) -> list[ClassRow]:
     """Per-class table, worst first; empty for two classes and one column. All classes are judged side by side.
 
-    The tests of classes have a ``share`` of ``1 - level``.
+    The tests of classes have a ``share`` of ``1 - level``; with ``n_groups`` of rows no p-value is below their bound.
     """
     totals, problem_sums = sums.required_totals(), sums.by_class
     if problem_sums is None or not totals.weight > 0:
@@ -84,6 +84,8 @@ def class_rows(sums: Accumulator, level: float, share: float = 1.0) -> list[Clas
     errors = sums.binned.read(bins, 1)  # p-th powers of p = 1
     low, high = binned_intervals(bins, level)
     pvalues = range_pvalues(bins)
+    if n_groups is not None:
+        pvalues = np.maximum(pvalues, least_pvalue(n_groups))
     # Holm's: a calibrated model has any class marked in at most 1 - level of all samples, however tests depend. The
     # columns of a row add up to 1, so what is needed for Benjamini and Hochberg's need not hold.
     adjusted = np.minimum(holm(pvalues) / share, 1.0)

@@ -11,7 +11,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from ..data.checks import check_choice, check_int, check_random_state, check_resamples
-from ..data.dependence import few_units, group_codes
+from ..data.dependence import group_codes
 from ..data.public_function import InputOptions, public_function
 from ..data.types import AnyArray, FloatArray, RandomState
 from ..data.validation import as_predictions
@@ -168,12 +168,11 @@ class _Counts:
         residual = -matrix
         residual[np.arange(n), self.rows.codes] += 1
         signs = GroupSigns(group_codes(np.asarray(self.rows.groups)))
-        # The statistic divides by what each cell states: there too single rows are to vary as stated, as wrong extreme
-        # scores vary by more. That takes factors of as many cells from the data, for which few groups are allowed for.
+        # The statistic divides by what each cell states: there too single rows vary at least as stated.
         squares = (residual**2).sum(axis=1), 1 - (matrix**2).sum(axis=1)
         happened, stated = (np.bincount(self.cell, w * w * v, minlength=cells) for v in squares)
         scale = scale_of(happened, stated)
-        residual *= (w * scale[self.cell])[:, None] * np.sqrt(few_units(np.array(signs.n_groups)))
+        residual *= (w * scale[self.cell])[:, None]
         slot = self.cell[:, None] * k + np.arange(k)
         place = np.repeat(signs.group, k), slot.reshape(-1)
         sums = csr_array((residual.reshape(-1), place), shape=(signs.n_groups, self.expected.size))

@@ -21,6 +21,14 @@ def least_pvalue(n_groups: AnyArray | int) -> Any:
     return np.minimum(2.0 ** (1 - np.asarray(n_groups, dtype=np.float64)), 1.0)
 
 
+def few_groups(n_groups: int) -> tuple[str, ...]:
+    """A warning where so few groups cannot show anything at the 5 % level."""
+    if n_groups > _TOO_FEW:
+        return ()
+    least = float(least_pvalue(n_groups))
+    return (f"too few groups to test at 5 %: with {n_groups} no p-value can be below {least:.4g}",)
+
+
 @dataclass(frozen=True, repr=False)
 class TestResult(Picture):
     """Result of a hypothesis test.
@@ -66,11 +74,8 @@ class TestResult(Picture):
     def __post_init__(self) -> None:
         if self.n_groups is None:
             return
-        least = float(least_pvalue(self.n_groups))
-        object.__setattr__(self, "pvalue", float(np.maximum(self.pvalue, least)))
-        if self.n_groups <= _TOO_FEW:
-            few = f"too few groups to test at 5 %: with {self.n_groups} no p-value can be below {least:.4g}"
-            object.__setattr__(self, "warnings", (*self.warnings, few))
+        object.__setattr__(self, "pvalue", float(np.maximum(self.pvalue, least_pvalue(self.n_groups))))
+        object.__setattr__(self, "warnings", (*self.warnings, *few_groups(self.n_groups)))
 
     @property
     def least_pvalue(self) -> float:

@@ -20,7 +20,7 @@ from ...exceptions import CalibrantWarning
 from ...measure.question import resolve_estimator
 from ...measure.scoring_rules import ScoringRule, as_rule
 from ...notions import Notion, as_notion
-from ...significance.result import holm
+from ...significance.result import few_groups, holm, least_pvalue
 from .measures import Measured, Measures
 from .parts import has_parts
 from .result import ComparedModel, Difference, ModelComparison, higher_is_better
@@ -162,7 +162,7 @@ def compare_models(
     chosen, reader = _checked_notion(notion, estimator, models[0])
     rules = _checked_rules(scores, models[0])
     found = _measured(Measures(models, units), chosen, reader, rules, n_resamples, rng)
-    complaints = _complaints(units)
+    complaints, least = _complaints(units), float(least_pvalue(units.copies.size)) if units.grouped else 0.0
     for text in complaints:
         warnings.warn(text, CalibrantWarning, stacklevel=2)
     pairs = [
@@ -175,7 +175,9 @@ def compare_models(
         models=tuple(
             ComparedModel(name, {m: float(v.values[i]) for m, v in found.items()}) for i, name in enumerate(names)
         ),
-        differences=tuple(d for m, v in found.items() for d in _differences(m, v, names, pairs, checked, adjust)),
+        differences=tuple(
+            d for m, v in found.items() for d in _differences(m, v, names, pairs, checked, adjust, least)
+        ),
         level=checked,
         adjust=adjust,
         reference=reference,
@@ -313,13 +315,20 @@ def _complaints(units: IndependentUnits) -> tuple[str, ...]:
     counted = (
         f"{groups} groups" if effective > groups - 0.5 else f"{groups} groups, as good as {effective:.1f} equal ones,"
     )
-    return (f"{counted} are few: intervals and p-values rest on a t distribution that needs about {FEW_GROUPS}",)
+    few = f"{counted} are few: intervals and p-values rest on a t distribution that needs about {FEW_GROUPS}"
+    return (few, *few_groups(groups))
 
 
 def _differences(
-    measure: str, found: Measured, names: Sequence[str], pairs: Sequence[tuple[int, int]], level: float, adjust: str
+    measure: str,
+    found: Measured,
+    names: Sequence[str],
+    pairs: Sequence[tuple[int, int]],
+    level: float,
+    adjust: str,
+    least: float,
 ) -> list[Difference]:
-    """Differences of one measure, with p-values adjusted for the pairs."""
+    """Differences of one measure, with p-values adjusted for the pairs; none is below ``least``."""
     from scipy.special import stdtr, stdtrit
 
     t = float(stdtrit(found.df, (1 + level) / 2))
@@ -341,7 +350,7 @@ def _differences(
                 corrected=float(middle) if np.isfinite(value) else float("nan"),
                 se=(below + above) / 2,
                 interval=Interval(float(middle - t * below), float(middle + t * above)),
-                pvalue=float(2 * stdtr(found.df, -far)),
+                pvalue=float(np.maximum(2 * stdtr(found.df, -far), least)),
             )
         )
     adjusted = adjusted_pvalues(np.array([d.pvalue for d in out]), adjust)
