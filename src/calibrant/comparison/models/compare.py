@@ -316,7 +316,7 @@ def _complaints(units: IndependentUnits) -> tuple[str, ...]:
         f"{groups} groups" if effective > groups - 0.5 else f"{groups} groups, as good as {effective:.1f} equal ones,"
     )
     few = f"{counted} are few: intervals and p-values rest on a t distribution that needs about {FEW_GROUPS}"
-    return (few, *few_groups(groups))
+    return ("; ".join([few, *few_groups(groups)]),)
 
 
 def _differences(
