@@ -56,3 +56,30 @@ def test_green_needs_every_class_within_the_tolerance():
     assert max(row.interval.high for row in narrow.per_class) > 0.02 > 0
     assert narrow.evidence.status == "undecided"
     assert narrow.evidence.matters is None
+
+
+def test_footers_are_true_of_the_tables_above_them():
+    """A class whose interval starts above 0 is no contradiction where its p is no evidence: the footer says why."""
+    y, p, _ = one_class_off(seed=3)
+    r = cal.report(y, p)
+    fine = [row for row in r.per_class if not row.significant and row.interval.low > 0]
+    assert fine
+    text = " ".join(str(r).split())
+    assert "without that adjustment: one can start above 0 where p is no evidence" in text
+    assert "Intervals of the calibration error are 95 %" in text
+    assert "they start at 0 unless the test of all rows rejects" in text
+    assert all(e.interval.low == 0 for e in r.estimates.values()) == (r.evidence.test.pvalue > 0.04)
+
+
+def test_two_classes_have_the_p_value_of_the_report():
+    """Whatever the table says of them: each is the other's mirror."""
+    rng = np.random.default_rng(4)
+    for power in (1.0, 1.3):
+        s = rng.random(1000)
+        y = (rng.random(1000) < s**power).astype(int)
+        pair = np.column_stack([1 - s, s])
+        two, one = cal.report(y, pair, notion="class-specific:1"), cal.report(y, s)
+        assert two.evidence.pvalue == one.evidence.pvalue == two.evidence.test.pvalue
+        assert two.evidence.status == one.evidence.status
+        assert {row.adjusted for row in two.per_class} == {two.evidence.pvalue}
+        assert {row.significant for row in two.per_class} == {two.evidence.status == "miscalibrated"}

@@ -189,7 +189,7 @@ def test_verdict_says_what_is_left_and_what_it_would_cost():
     assert "bins reaches" in words
     assert 0.01 < other.error.interval.high < 0.1  # two digits of its half: three decimals
     assert f"{other.error.value:.3f} (0.000 to {other.error.interval.high:.3f})" in words
-    assert f"for +{other.log_loss - one.log_loss:.4f} ± {other.cost_se:.4f} log-loss" in words
+    assert f"for +{other.log_loss - one.log_loss:.4f} (standard error {other.cost_se:.4f}) log-loss" in words
     assert "evidence of miscalibration." in words if found.chosen == "identity" else "still miscalibrated" in words
     assert "(goal=)" in words
     assert words in found.to_dict()["verdict"]

@@ -125,3 +125,30 @@ def test_models_and_groups_print_no_more_than_they_know(rows):
     d = models.of("calibration_error")[0]
     said = [signed(v, half_width(*d.interval)) for v in (d.value, *d.interval)]
     assert f"{said[0]}   {said[1]} to {said[2]}" in re.sub(" {3,}", "   ", str(models))
+
+
+def test_each_row_of_a_drawn_table_marks_its_own_ideal():
+    """A slope of 1 is right, not one of 0; and the mark lies on the scale."""
+    slope, intercept = notebook.strips([0.8, 0.1], [0.7, 0.0], [0.9, 0.2], [1.0, 0.0])
+    at = [float(re.search(r"M([\d.]+) 0V", s).group(1)) for s in (slope, intercept)]
+    (low, high), (start, _) = (
+        [float(v) for v in re.search(r"M([\d.]+) 6H([\d.]+)", s).groups()] for s in (slope, intercept)
+    )
+    assert at[0] > high > low
+    assert at[0] - high == pytest.approx((high - low) / 2, abs=0.2)
+    assert at[1] == pytest.approx(start, abs=0.2)
+
+
+@pytest.mark.parametrize(
+    ("p", "least", "text"),
+    [
+        (0.001, 0.001, "≤ 0.001"),
+        (0.001, 0.0, "0.001"),
+        (0.0, 0.0, "<0.001"),
+        (0.00125, 0.00125, "≤ 0.0013"),
+        (0.00025, 0.00025, "≤ 0.001"),
+    ],
+)
+def test_the_least_pvalue_of_draws_is_a_bound(p, least, text):
+    assert pvalue_text(p, least) == text
+    assert cal.calibration_test([0, 1] * 200, [0.95, 0.05] * 200, n_resamples=999).__str__().count("p ≤ 0.001") == 1

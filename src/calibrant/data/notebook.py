@@ -84,27 +84,30 @@ def table(columns: Mapping[str, Sequence[Any]], marked: Sequence[bool] = ()) -> 
     return of(rows[:_SEEN]) + more
 
 
-def strips(values: Sequence[Any], lows: Sequence[Any], highs: Sequence[Any]) -> list[str]:
-    """Values with their intervals as small drawings of one scale, which holds 0; "" where there is none.
+def strips(
+    values: Sequence[Any], lows: Sequence[Any], highs: Sequence[Any], ideals: Sequence[Any] | None = None
+) -> list[str]:
+    """Values with their intervals as small drawings of one scale; "" where there is none.
 
+    The scale covers the ideal of every row, which is marked: 0, or what ``ideals`` says of the row.
     The numbers stand beside them, so they are hidden from what reads a page aloud.
     """
     width = 84
-    rows = np.array([values, lows, highs], dtype=float).T
-    seen = np.append(rows[np.isfinite(rows)], 0.0)
+    rows = np.array([values, lows, highs, [0.0] * len(values) if ideals is None else ideals], dtype=float).T
+    seen = np.append(rows[np.isfinite(rows).all(axis=1)], 0.0)
     least, most = seen.min(), seen.max()
     found = []
 
     def at(v: float) -> str:
         return f"{4 + (width - 8) * (v - least) / (most - least):.1f}"
 
-    for v, low, high in rows:
+    for v, low, high, ideal in rows:
         if most <= least or not np.isfinite([v, low, high]).all():
             found.append("")
             continue
         found.append(
             f'<svg viewBox="0 0 {width} 12" width="{width}" height="12" stroke="currentColor" aria-hidden="true">'
-            f'<path d="M{at(0)} 0V12" opacity=".4"/><path d="M{at(low)} 6H{at(high)}" stroke-width="1.5"/>'
+            f'<path d="M{at(ideal)} 0V12" opacity=".4"/><path d="M{at(low)} 6H{at(high)}" stroke-width="1.5"/>'
             f'<circle cx="{at(v)}" cy="6" r="2.5" fill="currentColor"/></svg>'
         )
     return found
@@ -180,7 +183,7 @@ def _with_intervals(columns: dict[str, list[Any]]) -> dict[str, list[str]]:
                 continue
             out[own], out[f"{of}interval"] = _with_digits(columns[own], values, columns[ends])
             if len(values) > 1 and not any(column.endswith(_DRAWN) for column in out):  # one picture a table
-                out[f"{of}{_DRAWN}"] = strips(columns[own], values, columns[ends])
+                out[f"{of}{_DRAWN}"] = strips(columns[own], values, columns[ends], columns.get("ideal"))
         elif name not in out:
             out[name] = [escape(pvalue_text(v) if name in _PVALUES else _cell(v)) for v in values]
         before = name

@@ -99,6 +99,8 @@ MEASURES = {
     "intercept": "intercept",
     "slope": "slope",
 }
+#: What those of a calibrated model are, where that is not 0.
+IDEALS = {"observed_expected": 1.0, "slope": 1.0}
 
 
 @public_function()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from ..data.progress import counted, working
 from ..data.result import Table, with_library
 from ..data.types import AnyArray, FloatArray, Interval, Label, RandomState
 from ..estimators import CellEstimator
-from .clinical import ENDLESS, MEASURES, CalibrationMeasures, calibration_measures
+from .clinical import ENDLESS, IDEALS, MEASURES, CalibrationMeasures, calibration_measures
 
 #: Measures that are above and below what is right by chance; distances are only above.
 _SIGNED = ("observed_expected", "in_the_large", "intercept", "slope")
@@ -64,6 +64,9 @@ class OptimismCorrected(Table):
             "low": [interval.low for interval in held],
             "high": [interval.high for interval in held],
         }
+
+    def _seen(self) -> Mapping[str, Sequence[Any]]:
+        return {**self._columns(), "ideal": [IDEALS.get(name, 0.0) for name in self.apparent]}
 
     def __str__(self) -> str:
         lines = [

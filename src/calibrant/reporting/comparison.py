@@ -38,7 +38,7 @@ def verdict_of(c: CalibratorComparison) -> tuple[str, ...]:
 def _choice(c: CalibratorComparison, row: ComparedCalibrator) -> str:
     score = _SCORES[c.goal]
     least = min(c.rows, key=lambda one: one.difference)
-    above = f"({row.difference:.2g} ± {row.se:.2g} above {least.name})"
+    above = f"({row.difference:.2g} above {least.name}, standard error {row.se:.2g})"
     if row.difference <= 0:
         why = f"its cross-validated {score} is the least"
     elif c.goal == "calibration":
@@ -124,7 +124,7 @@ def _spread(one: Estimate) -> float:
 
 
 def _with_error(value: float, se: float) -> str:
-    return f"{known(abs(value), se)} ± {known(se, se)}"
+    return f"{known(abs(value), se)} (standard error {known(se, se)})"
 
 
 #: Of a file that :func:`calibrant.compare_calibrators` wrote.

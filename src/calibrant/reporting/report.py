@@ -247,7 +247,8 @@ def _class_table(r: Report) -> list[str]:
         lines.append(
             f"{'*' if c.significant else ' '} {_short(str(c.label), 17):<18}{c.count:>10,.0f}{ece:>8}"
             f"{f'{low} – {high}':>18}"
-            f"{pvalue_text(c.adjusted):>8}{score(c.base_rate):>11}{score(c.mean_prob):>12}  {c.direction}"
+            f"{pvalue_text(c.adjusted, r.evidence._least):>8}"
+            f"{score(c.base_rate):>11}{score(c.mean_prob):>12}  {c.direction}"
         )
     if len(r.per_class) > _WORST:
         off = sum(c.significant for c in r.per_class[_WORST:])
@@ -265,9 +266,13 @@ def class_digits(row: ClassRow) -> tuple[str, str, str]:
 def class_note(r: Report) -> str:
     """What the marks of classes are."""
     level = r.headline.level
+    mark, alone = f"* miscalibrated at level {level:g}", f"Intervals are {100 * level:g} % for each class by itself"
+    if len(r.classes) == 2 and r.notion not in ("confidence", "top-label"):
+        return f"{mark}: two classes are one question, and p is that of the report. {alone}."
     return (
-        f"* off at {1 - level:.3g}: one against the rest, by counts of outcomes in ranges of scores; p adjusted for "
-        f"{len(r.per_class):,} classes by Holm's rule. Intervals are {100 * level:g} % for each class by itself."
+        f"{mark}: each class against the rest, by counts of outcomes in ranges of scores; p is adjusted for "
+        f"{len(r.per_class):,} classes (Holm) and for the test of all rows beside them. {alone}, without that "
+        "adjustment: one can start above 0 where p is no evidence."
     )
 
 
@@ -346,9 +351,9 @@ def _classes(r: Report) -> str:
 def footnote(r: Report) -> str:
     """What the numbers are."""
     note = (
-        f"Intervals are {100 * r.headline.level:g} % and account for the estimator's own bias, so much of one can lie "
-        "below its value; they start at 0 unless the p-value is evidence of miscalibration. 'corrected' is the "
-        "median-unbiased value. The gain of a repair is that of replacing each score by the true frequency at it."
+        f"Intervals of the calibration error are {100 * r.headline.level:g} % and account for the estimator's own "
+        "bias, so much of one can lie below its value; they start at 0 unless the test of all rows rejects. "
+        "'corrected' is the median-unbiased value. The gain of a repair is that of replacing each score by the true frequency at it."
     )
     if len(r.headline.per_class) >= MANY:
         note += " Of so many classes, only the first estimator's interval is shown: the table of estimators has all."

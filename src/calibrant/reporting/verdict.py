@@ -72,9 +72,7 @@ def sentences(only: ProblemSums | None, estimate: Estimate, found: Found, by_cla
         told = _undecided(evidence, rows, p, f"{high} on average ({ends})")
         if worst is not None and not worst.interval.high < evidence.tolerance:
             told.insert(
-                1,
-                f"Class {worst.label} may be off by {_number(worst.interval.high)} "
-                f"({_interval(estimate.level, worst.interval)}).",
+                1, f"The probabilities of class {worst.label} may be off by up to {_number(worst.interval.high)}."
             )
     elif evidence.status == "no evidence":
         summary = f"No sign of miscalibration: the probabilities are off by {high} on average at most."
