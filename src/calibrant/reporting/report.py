@@ -353,7 +353,8 @@ def footnote(r: Report) -> str:
     note = (
         f"Intervals of the calibration error are {100 * r.headline.level:g} % and account for the estimator's own "
         "bias, so much of one can lie below its value; they start at 0 unless the test of all rows rejects. "
-        "'corrected' is the median-unbiased value. The gain of a repair is that of replacing each score by the true frequency at it."
+        "'corrected' is the median-unbiased value. "
+        "The gain of a repair is that of replacing each score by the true frequency at it."
     )
     if len(r.headline.per_class) >= MANY:
         note += " Of so many classes, only the first estimator's interval is shown: the table of estimators has all."
