@@ -6,6 +6,7 @@ from sklearn.model_selection import StratifiedKFold
 
 import calibrant as cal
 from calibrant.calibrators import (
+    AutoCalibrator,
     HistogramBinning,
     Identity,
     IsotonicCalibrator,
@@ -230,3 +231,27 @@ def test_the_choice_is_fitted_as_it_was_compared():
     assert type(found.calibrator("isotonic")).__name__ == "OneVsRest"
     with pytest.raises(ValueError, match="name must be one of temperature, isotonic"):
         found.calibrator("beta")
+
+
+def test_one_sentence_says_what_was_done():
+    """A selection, an AutoCalibrator and a comparison say the same of a choice, and of an average that it is one."""
+    rng = np.random.default_rng(2)
+    p = rng.random(400)
+    y = (rng.random(400) < 1 / (1 + (1 / p - 1) ** 0.6)).astype(int)
+    compared = cal.compare_calibrators(y, p)
+    for rule in ("one-standard-error", "best"):
+        sentence = select_calibrator(p, y, rule=rule, random_state=0).summary
+        assert sentence.startswith("Use ")
+        assert str(AutoCalibrator(rule=rule).fit(p, y)).startswith(sentence)
+        assert cal.compare_calibrators(y, p, rule=rule).verdict.startswith(sentence)
+    auto = AutoCalibrator().fit(p, y)
+    weights = {row["name"]: row["weight"] for row in auto.table_ if row["weight"]}
+    assert len(weights) > 1
+    assert weights == pytest.approx(dict(compared.weights))
+    most = max(weights, key=weights.get)
+    words = f"an average of {len(weights)}, "
+    for text in (repr(auto), str(auto), auto._repr_mimebundle_()["text/html"], compared.verdict):
+        assert words in text
+        assert f"{most} (weight {weights[most]:.2f})" in text
+        assert "chose " not in text
+    assert f"AutoCalibrator makes {words}" in compared.verdict

@@ -18,6 +18,7 @@ from .crossval import (
     SCORES,
     HeldOutEvidence,
     chosen_of,
+    design_effect,
     error_of,
     fit_quietly,
     fold_fits,
@@ -68,7 +69,7 @@ class Choosing:
     ) -> tuple[str, Calibrator, list[dict[str, Any]]]:
         """Name of the choice, what is to be fitted to all rows, and the table."""
         some = self._some(sample)
-        folds = folds_of(some.codes, self.cv, self.random_state)
+        folds = folds_of(some.codes, self.cv, self.random_state, some.groups)
         held: dict[str, FloatArray] = {}
         seconds: dict[str, float] = {}
         parts = [some.part(train) for train, _ in folds]
@@ -136,6 +137,42 @@ class Choosing:
         return weights, table
 
 
+#: What decides, in words.
+SCORE_WORDS = {"log-loss": "log-loss", "brier": "Brier score", "calibration": "calibration error"}
+
+
+def choice_words(chosen: str, weights: Mapping[str, float | None]) -> str:
+    """What was made of the candidates: the one that was chosen, or an average of several."""
+    held = {name: weight for name, weight in weights.items() if weight}
+    if len(held) < 2:
+        return chosen
+    name = _heaviest(held)
+    return f"an average of {len(held)}, {'mostly' if held[name] >= 0.5 else 'led by'} {name} (weight {held[name]:.2f})"
+
+
+def choice_sentence(chosen: str, table: Sequence[Mapping[str, Any]], goal: str, rule: str) -> str:
+    """What to use, and why: said of a selection, an :class:`AutoCalibrator` and a comparison alike.
+
+    Rows of the table have ``name``, ``difference`` and ``se``, and a ``weight`` by the rule that averages.
+    """
+    score, row = SCORE_WORDS[goal], next(row for row in table if row["name"] == chosen)
+    alone = chosen == "identity"
+    least = min(table, key=lambda one: one["difference"])
+    above = f"({row['difference']:.2g} above {least['name']}, standard error {row['se']:.2g})"
+    words = choice_words(chosen, {one["name"]: one.get("weight") for one in table})
+    if words != chosen:
+        return f"Use {words}: weights follow the log-loss and the Brier score of held-out rows."
+    if rule == AVERAGE and goal != "calibration":
+        why = "no gain on held-out rows is beyond its noise" if alone else "it has all the weight of an average"
+    elif row["difference"] <= 0:
+        why = f"the cross-validated {score} is the least"
+    elif goal == "calibration":
+        why = f"the cross-validated log-loss is the best of those whose {score} is about the least {above}"
+    else:
+        why = f"the simplest whose cross-validated {score} is within one standard error of the least {above}"
+    return f"Leave the probabilities alone: {why}." if alone else f"Use {chosen}: {why}."
+
+
 def _heaviest(weights: Mapping[str, float]) -> str:
     return max(weights, key=lambda name: weights[name])
 
@@ -159,12 +196,16 @@ def earned_weights(
     of the whole, with its gain over leaving scores alone, the mean of the rows' :math:`g_i`, and the standard error of
     that; m is the number of rows that the gain rests on, and c = ½ for the score that is the goal, 1/20 for the other:
     James and Stein's shrinkage. The rest is left alone. The prior's rows count among those held out, with labels as
-    likely as the scores say: what is sure of itself must earn that.
+    likely as the scores say: what is sure of itself must earn that. With groups, n and m are divided by the design
+    effect of what is compared: by how much sums of groups vary more than those of as many independent rows.
 
     Cost O(n K) a calibrator.
     """
     changing = [name for name in held if name != identity]
-    logs = np.array([_log_weight(name, found[name], sample) for name in changing])
+    losses = {name: found[name].losses["log-loss"] + _OF_BRIER * found[name].losses["brier"] for name in changing}
+    least = min(losses.values(), key=lambda each: float(sample.weights @ each))
+    power = _POWER / max(design_effect(each - least, sample) for each in losses.values())
+    logs = np.array([_before(name, sample) - power * float(sample.weights @ each) for name, each in losses.items()])
     each = np.exp(logs - logs.max())
     each = np.where(each < _LEAST * each.sum(), 0.0, each)
     each /= each.sum()
@@ -180,10 +221,9 @@ def earned_weights(
     )
 
 
-def _log_weight(name: str, found: HeldOutEvidence, sample: CalibrationSample) -> float:
-    """What a calibrator's weight is before it is shared."""
-    before = _LIKELIER.get(name, 0.0) if sample.n_classes == 2 else 0.0
-    return before - _POWER * float(sample.weights @ (found.losses["log-loss"] + _OF_BRIER * found.losses["brier"]))
+def _before(name: str, sample: CalibrationSample) -> float:
+    """A calibrator's log weight before any row."""
+    return _LIKELIER.get(name, 0.0) if sample.n_classes == 2 else 0.0
 
 
 def _part(alone: FloatArray, mixed: FloatArray, sample: CalibrationSample, score: str, factor: float) -> float:
@@ -198,7 +238,8 @@ def _part(alone: FloatArray, mixed: FloatArray, sample: CalibrationSample, score
     mean, square, fourth = (moment(power) for power in (1, 2, 4))
     if not mean > _NOTHING:
         return 0.0
-    of_one = (1 - share) * float(rows @ rows)  # one row's part of all, the prior's among them
+    # One independent row's part of all, the prior's among them.
+    of_one = (1 - share) * float(rows @ rows) * design_effect(own, sample)
     variance = max(square - mean**2, 0.0) * of_one
     return max(0.0, 1 - factor * (1 + _OF_ONE_ROW * of_one * fourth / square**2) * variance / mean**2)
 

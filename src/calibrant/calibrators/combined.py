@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar
 
@@ -153,12 +153,12 @@ class Composed(Calibrator):
     _state: ClassVar[Mapping[str, Field]] = {"calibrators_": Several(Fitted())}
 
     def _fit(self, sample: CalibrationSample) -> None:
-        labels = np.asarray(sample.classes)[sample.codes]
-        values, kind, self.calibrators_ = sample.scores.values, self.input, []
+        self.calibrators_ = []
         for one in self.calibrators:
-            fitted = clone(one).set_params(input=kind, labels=list(sample.classes))
-            self.calibrators_.append(fitted.fit(values, labels, sample_weight=sample.weights))
-            values, kind = fitted.predict_proba(values), "probability"
+            fitted = fitted_to(one, sample)
+            self.calibrators_.append(fitted)
+            scores = Scores(fitted._probabilities_of(sample.scores), "probability")
+            sample = replace(sample, scores=scores, found={})
 
     def _check_fitted(self) -> None:
         given = self.calibrators
@@ -218,7 +218,7 @@ class LabelSmoothing(Calibrator):
         share[np.arange(n), sample.codes] += 1 - self.amount
         rows, codes = np.repeat(np.arange(n), k), np.tile(np.arange(k), n)
         weights = (share * sample.weights[:, None]).ravel()
-        smoothed = CalibrationSample(sample.scores.part(rows), codes, weights, sample.classes)
+        smoothed = replace(sample.part(rows), codes=codes, weights=weights)
         self.calibrator_ = fitted_to(self.calibrator, smoothed.part(weights > 0))
 
     def _probabilities(self, scores: Scores) -> FloatArray:

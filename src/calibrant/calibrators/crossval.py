@@ -30,18 +30,18 @@ RULES = ("one-standard-error", "best")
 #: Probabilities of labels below this count as this, so that one surprise does not decide alone.
 FLOOR = 1e-6
 
+Folds = list[tuple[AnyArray, AnyArray]]
+
 
 def check_goal(goal: Any) -> str:
     """Judge the ``goal`` argument: what decides."""
     return check_choice("goal", goal, GOALS)
 
 
-def folds_of(
-    codes: AnyArray, cv: int, random_state: Any, groups: AnyArray | None = None
-) -> list[tuple[AnyArray, AnyArray]]:
+def folds_of(codes: AnyArray, cv: int, random_state: Any, groups: AnyArray | None = None) -> Folds:
     """Stratified rows to fit and rows to judge; no more folds than rows of the rarest class, but two.
 
-    With ``groups`` none is parted: as many folds as there are groups at most.
+    Folds keep groups together: there are as many as groups at most.
     """
     if len(codes) < 2 or int(np.bincount(codes).max()) < 2:
         raise ValueError(f"cross-validation needs at least two rows of one class; got {len(codes)}, all different")
@@ -54,6 +54,8 @@ def folds_of(
         warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
         if groups is not None:
             number = min(number, int(np.unique(groups).size))
+            if number < 2:
+                raise ValueError("folds keep groups together, and all these rows belong to one group")
             parts = StratifiedGroupKFold(number, shuffle=True, random_state=random_state)
             found = parts.split(np.zeros(len(codes)), codes, groups)
             return [(train, test) for train, test in found if train.size and test.size]
@@ -68,9 +70,6 @@ def fit_quietly(one: Calibrator, sample: CalibrationSample) -> Calibrator:
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted: Calibrator = copy(one)._fit_sample(sample)
     return fitted
-
-
-Folds = list[tuple[AnyArray, AnyArray]]
 
 
 def held_out(one: Calibrator, sample: CalibrationSample, folds: Folds) -> tuple[FloatArray, float]:
@@ -102,11 +101,29 @@ def losses_of(p: FloatArray, codes: AnyArray, goal: str) -> FloatArray:
     return np.asarray(np.einsum("ij,ij->i", p, p) - 2 * own + 1)
 
 
-def paired(losses: FloatArray, others: FloatArray, weights: FloatArray) -> tuple[float, float]:
-    """Weighted mean of the differences of rows, and its standard error; weights sum to 1."""
+def paired(losses: FloatArray, others: FloatArray, sample: CalibrationSample) -> tuple[float, float]:
+    """Weighted mean of the differences of rows, and its standard error: that of sums of groups, where there are any."""
+    weights = sample.weights / sample.total
     gap = losses - others
     difference = float(weights @ gap)
-    return difference, float(np.sqrt((weights**2) @ (gap - difference) ** 2))
+    return difference, float(np.sqrt(variance_of_sum(weights * (gap - difference), sample.groups)))
+
+
+def variance_of_sum(values: FloatArray, groups: AnyArray | None) -> float:
+    """Variance of a sum of values of mean 0, of independent rows or groups (Liang & Zeger, 1986)."""
+    if groups is None:
+        return float(values @ values)
+    sums = np.bincount(groups, values)
+    number = int(np.count_nonzero(np.bincount(groups)))
+    return float(sums @ sums) * number / max(number - 1, 1)
+
+
+def design_effect(values: FloatArray, sample: CalibrationSample) -> float:
+    """How many rows say as much about a mean as one independent row; 1 at least, and without groups."""
+    share = sample.weights / sample.total
+    parts = share * (values - share @ values)
+    alone, together = variance_of_sum(parts, None), variance_of_sum(parts, sample.groups)
+    return max(1.0, together / alone) if alone > 0 else 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +162,8 @@ def as_predictions_of(p: FloatArray, sample: CalibrationSample) -> Predictions:
     one = sample.scores.values.ndim == 1
     shown = np.ascontiguousarray(p[:, 1]) if one else p
     weights = None if bool(np.ptp(sample.weights) == 0) else sample.weights
-    return Predictions(shown, sample.codes, weights, sample.classes, 1 if one else None, float(np.finfo(p.dtype).eps))
+    eps = float(np.finfo(p.dtype).eps)
+    return Predictions(shown, sample.codes, weights, sample.classes, 1 if one else None, eps, None, sample.groups)
 
 
 def score_scale(goal: str, n_classes: int) -> float:
@@ -162,9 +180,8 @@ def chosen_of(
     more than its standard error, beside ``identity``. Of errors that cannot be told apart the log-loss decides by the
     same rule.
     """
-    weights = sample.weights / sample.total
-    table = _table(found, weights, goal)
-    able = [row for row in table if goal != "calibration" or not _harms(found, row["name"], identity, weights)]
+    table = _table(found, sample, goal)
+    able = [row for row in table if goal != "calibration" or not _harms(found, row["name"], identity, sample)]
     least = min(able, key=lambda row: row["loss"])
     if goal == "calibration":
         for row in table:
@@ -177,7 +194,7 @@ def chosen_of(
     return least["name"] if rule == "best" else within[0], shown
 
 
-def _table(found: Mapping[str, HeldOutEvidence], weights: FloatArray, goal: str) -> list[dict[str, Any]]:
+def _table(found: Mapping[str, HeldOutEvidence], sample: CalibrationSample, goal: str) -> list[dict[str, Any]]:
     """A row for each candidate: its loss, its difference to the least, and the standard error of that.
 
     Of calibration errors differences are left open, and the standard error is the candidate's own: rows of the same
@@ -186,14 +203,15 @@ def _table(found: Mapping[str, HeldOutEvidence], weights: FloatArray, goal: str)
     if goal == "calibration":
         each = {name: (one.calibration[0], 0.0, one.calibration[1]) for name, one in found.items()}
     else:
+        weights = sample.weights / sample.total
         mean = {name: float(weights @ one.losses[goal]) for name, one in found.items()}
         best = found[min(mean, key=lambda name: mean[name])].losses[goal]
-        each = {name: (mean[name], *paired(one.losses[goal], best, weights)) for name, one in found.items()}
+        each = {name: (mean[name], *paired(one.losses[goal], best, sample)) for name, one in found.items()}
     return [{"name": name, "loss": loss, "difference": gap, "se": se} for name, (loss, gap, se) in each.items()]
 
 
-def _harms(found: Mapping[str, HeldOutEvidence], name: str, identity: str | None, weights: FloatArray) -> bool:
+def _harms(found: Mapping[str, HeldOutEvidence], name: str, identity: str | None, sample: CalibrationSample) -> bool:
     if identity is None:
         return False
-    changes = [paired(found[name].losses[score], found[identity].losses[score], weights) for score in SCORES]
+    changes = [paired(found[name].losses[score], found[identity].losses[score], sample) for score in SCORES]
     return any(change > se for change, se in changes)

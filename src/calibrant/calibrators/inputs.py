@@ -14,10 +14,11 @@ from sklearn.utils.validation import _check_feature_names, _check_n_features, _c
 
 from ..data.checks import check_choice
 from ..data.convert import to_array
+from ..data.dependence import group_codes
 from ..data.labels import check_label_list, encode_columns
 from ..data.predictions import Predictions
-from ..data.types import AnyArray, FloatArray, Label
-from ..data.validation import SUM_TOLERANCE, check_weight_range
+from ..data.types import AnyArray, FloatArray, IntArray, Label
+from ..data.validation import SUM_TOLERANCE, check_weight_range, groups_of_rows
 from ..data.weights import ones_or
 
 INPUTS = ("probability", "logit", "margin")
@@ -100,6 +101,8 @@ class CalibrationSample:
         Index of the observed class in ``classes``.
     weights : ndarray of shape (n,)
     classes : tuple
+    groups : ndarray of shape (n,) or None
+        Codes of rows that depend on each other; folds keep them together.
     found : dict
         What fits to these rows found that others need as well.
 
@@ -120,6 +123,7 @@ class CalibrationSample:
     codes: AnyArray
     weights: FloatArray
     classes: tuple[Label, ...]
+    groups: IntArray | None = None
     found: dict[Any, Any] = field(default_factory=dict)
 
     @classmethod
@@ -133,7 +137,8 @@ class CalibrationSample:
         weights = ones_or(p.weights, p.n_samples)
         if not p.integral_weights:
             weights = weights * (p.effective_size / weights.sum())
-        return cls(Scores(p.probs, "probability"), codes, weights, classes)
+        groups = None if p.groups is None else group_codes(p.groups)  # names of groups make no difference to folds
+        return cls(Scores(p.probs, "probability"), codes, weights, classes, groups)
 
     @property
     def n_classes(self) -> int:
@@ -178,11 +183,14 @@ class CalibrationSample:
         """Rows of several samples of the same classes and kind of scores."""
         scores = Scores(np.concatenate([one.scores.values for one in parts]), parts[0].scores.kind)
         codes, weights = (np.concatenate([getattr(one, name) for one in parts]) for name in ("codes", "weights"))
-        return cls(scores, codes, weights, parts[0].classes)
+        known = [one.groups for one in parts if one.groups is not None]
+        groups = np.concatenate(known) if len(known) == len(parts) else None
+        return cls(scores, codes, weights, parts[0].classes, groups)
 
     def part(self, rows: AnyArray | slice) -> CalibrationSample:
         """Some of the rows."""
-        return CalibrationSample(self.scores.part(rows), self.codes[rows], self.weights[rows], self.classes)
+        groups = None if self.groups is None else self.groups[rows]
+        return CalibrationSample(self.scores.part(rows), self.codes[rows], self.weights[rows], self.classes, groups)
 
     def outcomes(self) -> FloatArray:
         """1.0 where the second class was observed."""
@@ -190,7 +198,7 @@ class CalibrationSample:
 
 
 def read_sample(
-    owner: BaseEstimator, scores: Any, y: Any, sample_weight: Any, kind: str, labels: Any
+    owner: BaseEstimator, scores: Any, y: Any, sample_weight: Any, kind: str, labels: Any, groups: Any = None
 ) -> CalibrationSample:
     """Judge what ``fit`` was given, and set what scikit-learn wants to know of the features."""
     check_choice("input", kind, INPUTS)
@@ -206,7 +214,8 @@ def read_sample(
         order, codes, classes = _encoded(y, labels, columns, values.shape[1])
     owner.order_ = order
     values = _of_kind(values if order is None else values[:, order], kind)
-    sample = CalibrationSample(Scores(values, kind), codes, weights, classes)
+    together = groups_of_rows(groups, len(codes), weights)
+    sample = CalibrationSample(Scores(values, kind), codes, weights, classes, together)
     return sample if weights.all() else sample.part(weights > 0)
 
 

@@ -95,7 +95,7 @@ class OneVsRest(Calibrator):
     def _fit(self, sample: CalibrationSample) -> None:
         k = sample.n_classes
         each = range(k) if k > 2 or self.shared else [1]
-        self._fit_classes([_two(self._of_class(sample.scores, c), sample.codes == c, sample.weights) for c in each])
+        self._fit_classes([_two(self._of_class(sample.scores, c), sample.codes == c, sample) for c in each])
 
     def _fit_classes(self, samples: Sequence[CalibrationSample]) -> None:
         """Fit to each class against the rest, whose rows need not be those of other classes."""
@@ -223,7 +223,7 @@ class OneVsOne(Calibrator):
         parts = []
         for i, j in _pairs(sample.n_classes):
             rows = (sample.codes == i) | (sample.codes == j)
-            parts.append(_two(_of_pair(sample.scores, i, j), sample.codes == i, sample.weights).part(rows))
+            parts.append(_two(_of_pair(sample.scores, i, j), sample.codes == i, sample).part(rows))
         self.weights_ = np.array([part.total for part in parts])
         # Where neither of two classes was seen, what all pairs have in common.
         every = CalibrationSample.together(parts)
@@ -305,7 +305,7 @@ class TopLabelCalibrator(Calibrator):
 
     def _fit(self, sample: CalibrationSample) -> None:
         _, top, confidence = _first(sample.scores)
-        every = _two(confidence, sample.codes == top, sample.weights)
+        every = _two(confidence, sample.codes == top, sample)
         self.weights_ = np.bincount(top, sample.weights, sample.n_classes)
         one = PlattScaling() if self.calibrator is None else self.calibrator
         common = fitted_to(one, every)
@@ -332,9 +332,9 @@ def for_classes(calibrator: Calibrator, n_classes: int) -> Calibrator:
     return OneVsRest(calibrator) if n_classes > 2 and isinstance(calibrator, BinaryCalibrator) else calibrator
 
 
-def _two(scores: Scores, came: AnyArray, weights: FloatArray) -> CalibrationSample:
-    """A sample of two classes: what scores are of came (1) or did not (0)."""
-    return CalibrationSample(scores, came.astype(np.intp), weights, (0, 1))
+def _two(scores: Scores, came: AnyArray, sample: CalibrationSample) -> CalibrationSample:
+    """The rows of a sample as two classes: what scores are of came (1) or did not (0)."""
+    return CalibrationSample(scores, came.astype(np.intp), sample.weights, (0, 1), sample.groups)
 
 
 def coupled(answers: FloatArray) -> FloatArray:

@@ -21,7 +21,7 @@ from ..data.weights import ones_or
 from ..measure.streaming import Accumulator
 from ..measure.sums_by_class import ProblemSums
 from .base import BinaryCalibrator, Calibrator, Fitted, parameter
-from .choosing import AVERAGE, Choosing
+from .choosing import AVERAGE, Choosing, choice_sentence, choice_words
 from .combined import Composed
 from .crossval import GOALS, RULES, fit_quietly, folds_of, predict_held_out
 from .gaussian_process import GaussianProcessCalibrator
@@ -34,13 +34,6 @@ from .multiclass import OneVsRest, for_classes
 from .near_isotonic import NearIsotonic
 from .spline import CurveCalibrator, OrderPreserving, SplineCalibrator
 from .temperature import EnsembleTemperatureScaling, Identity, TemperatureScaling
-
-#: Why a rule chose what it chose, in words.
-_WHY = {
-    AVERAGE: "it has the most weight in an average of the candidates, by the",
-    "one-standard-error": "it is the simplest within one standard error of the least",
-    "best": "it has the least",
-}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,6 +50,8 @@ class Selection(Table):
         One row a candidate, the simplest first: ``name``, ``loss`` (cross-validated mean), ``difference`` to the best
         and its standard error ``se``, ``accuracy``, ``seconds`` of a fit, and ``chosen``; ``weight`` by the rule
         ``"average"``.
+    goal, rule : str
+        What decided.
     nested_loss : float
         Cross-validated loss of the whole procedure, choice included: what to expect of new rows. NaN where it was not
         asked for.
@@ -65,24 +60,34 @@ class Selection(Table):
     name: str
     calibrator: Calibrator
     table: list[dict[str, Any]]
+    goal: str
+    rule: str
     nested_loss: float
 
     def __str__(self) -> str:
-        return table_text(self.name, self.table)
+        return _table_text(self.summary, self.table)
+
+    @property
+    def summary(self) -> str:
+        """What was chosen and why, in a sentence."""
+        return choice_sentence(self.name, self.table, self.goal, self.rule)
+
+    def _lead(self) -> str:
+        return self.summary
 
     def _columns(self) -> dict[str, Any]:
         return {name: [row[name] for row in self.table] for name in self.table[0]}
 
 
-def table_text(chosen: str, table: list[dict[str, Any]]) -> str:
-    """Candidates in lines, the chosen one first."""
+def _table_text(sentence: str, table: list[dict[str, Any]]) -> str:
+    """What was chosen, and candidates in lines."""
     width = max(len(row["name"]) for row in table)
     lines = [
         f"  {row['name']:<{width}}  loss {row['loss']:.4f}  +{row['difference']:.4f} (se {row['se']:.4f})"
         f"  accuracy {row['accuracy']:.4f}{_remarks(row)}"
         for row in table
     ]
-    return "\n".join([f"chosen: {chosen}", *lines])
+    return "\n".join([sentence, *lines])
 
 
 def _remarks(row: Mapping[str, Any]) -> str:
@@ -160,7 +165,7 @@ def named_calibrator(name: str, n_classes: int) -> Calibrator:
     return for_classes(NAMED[name](), n_classes)
 
 
-@public_function()
+@public_function(grouped=True)
 def select_calibrator(
     scores: Any,
     y: Any = None,
@@ -171,6 +176,7 @@ def select_calibrator(
     rule: str = "one-standard-error",
     nested: bool = False,
     sample_weight: Any = None,
+    groups: Any = None,
     input: str = "probability",
     labels: Any = None,
     random_state: Any = 0,
@@ -180,7 +186,9 @@ def select_calibrator(
     Parameters
     ----------
     scores, y, sample_weight
-        As :meth:`Calibrator.fit`; :class:`calibrant.Predictions` stand for all of them.
+        As :meth:`Calibrator.fit`; :class:`calibrant.Predictions` stand for all of them, and for groups.
+    groups : array-like of shape (n,), optional
+        Rows of one group may depend on each other: folds keep them together, and standard errors are those of groups.
     candidates : mapping of str to Calibrator, optional
         From the simplest to the most flexible; default :func:`default_candidates`.
     cv : int, default 5
@@ -227,7 +235,7 @@ def select_calibrator(
     check_choice("goal", goal, GOALS)
     check_choice("rule", rule, (*RULES, AVERAGE))
     check_int("cv", cv, 2)
-    sample = as_sample(scores, y, sample_weight, input, labels)
+    sample = as_sample(scores, y, sample_weight, input, labels, groups)
     return _selected(Choosing(cv, goal, rule, random_state), sample, candidates_for(sample, candidates), nested=nested)
 
 
@@ -237,11 +245,12 @@ def _selected(
     name, one, table = choosing.among(tried, sample)
     fitted = fit_quietly(one, sample)
     if not nested:
-        return Selection(name, fitted, table, float("nan"))
-    folds = folds_of(sample.codes, choosing.cv, choosing.random_state)
+        return Selection(name, fitted, table, choosing.goal, choosing.rule, float("nan"))
+    folds = folds_of(sample.codes, choosing.cv, choosing.random_state, sample.groups)
     parts = [sample.part(train) for train, _ in folds]
     fits = [fit_quietly(choosing.among(tried, part)[1], part) for part in parts]
-    return Selection(name, fitted, table, choosing.loss_of(predict_held_out(fits, sample, folds), sample))
+    loss = choosing.loss_of(predict_held_out(fits, sample, folds), sample)
+    return Selection(name, fitted, table, choosing.goal, choosing.rule, loss)
 
 
 @dataclass(eq=False, repr=False)
@@ -316,13 +325,15 @@ class AutoCalibrator(Calibrator):
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         if not hasattr(self, "chosen_"):
             return str(super().__repr__(N_CHAR_MAX))
-        row = next(row for row in self.table_ if row["chosen"])
-        about = {"chosen": self.chosen_} | ({"weight": row["weight"]} if "weight" in row else {})
-        about |= {"loss": row["loss"], "goal": self.goal, "candidates": len(self.table_)}
+        words = choice_words(self.chosen_, {row["name"]: row.get("weight") for row in self.table_})
+        about = {"choice": words, "goal": self.goal, "candidates": len(self.table_)}
         return one_line("AutoCalibrator", about.items())
 
     def __str__(self) -> str:
-        return table_text(self.chosen_, self.table_) if hasattr(self, "chosen_") else repr(self)
+        return _table_text(self._summary(), self.table_) if hasattr(self, "chosen_") else repr(self)
+
+    def _summary(self) -> str:
+        return choice_sentence(self.chosen_, self.table_, self.goal, self.rule)
 
     def _words_html(self) -> str:
         """What it chose, and out of what."""
@@ -330,8 +341,7 @@ class AutoCalibrator(Calibrator):
         rows = notebook.table(
             {name: [row.get(name) for row in self.table_] for name in names}, [row["chosen"] for row in self.table_]
         )
-        why = f"{_WHY[self.rule]} {self.goal} of rows held out"
-        return notebook.paragraph(f"AutoCalibrator chose {self.chosen_}: {why}") + rows
+        return notebook.paragraph(self._summary()) + rows
 
     def _choosing(self) -> Choosing:
         return Choosing(self.cv, self.goal, self.rule, self.random_state)
@@ -360,13 +370,16 @@ class AutoCalibrator(Calibrator):
         return self.calibrator_._probabilities_of(scores)
 
 
-def as_sample(scores: Any, y: Any, sample_weight: Any, input: str, labels: Any) -> CalibrationSample:
+def as_sample(
+    scores: Any, y: Any, sample_weight: Any, input: str, labels: Any, groups: Any = None
+) -> CalibrationSample:
     """Scores and labels as they are before any calibrator; Predictions stand for everything."""
     if not isinstance(scores, Predictions):
-        return read_sample(Identity(), scores, y, sample_weight, input, labels)
+        return read_sample(Identity(), scores, y, sample_weight, input, labels, groups)
     given = {
         "y": y,
         "sample_weight": sample_weight,
+        "groups": groups,
         "labels": labels,
         "input": None if input == "probability" else input,
     }

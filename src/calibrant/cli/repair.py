@@ -32,10 +32,6 @@ _MOST_ROWS = 1_000_000
 _FORMAT, _VERSION = "calibrant-comparison", 1
 
 
-#: Rows of a fit are all of one kind: no groups.
-LabelledSource = Annotated[Source, Without({"groups"})]
-
-
 @dataclass(frozen=True, kw_only=True)
 class FitOptions(PrintOptions):
     """How calibrators are cross-validated."""
@@ -72,6 +68,7 @@ class FitOptions(PrintOptions):
                 rows.y_true.to_numpy(),
                 rows.y_prob,
                 sample_weight=rows.weight,
+                groups=rows.groups,
                 candidates=None if names is None else {name: named_calibrator(name, n_classes) for name in names},
                 labels=_labels(columns),
                 title=self.title or f"Calibrators of {source.name}",
@@ -84,7 +81,7 @@ class FitOptions(PrintOptions):
 
 
 def compare_command(
-    source: LabelledSource,
+    source: Source,
     options: FitOptions,
     calibrators: Annotated[
         str | None, typer.Option(help="Calibrators, from the simplest: a,b,c. Default: all that suit the classes.")
@@ -104,7 +101,7 @@ def compare_command(
 
 
 def fix_command(
-    source: LabelledSource,
+    source: Source,
     save: Annotated[Path, typer.Option(help="File (JSON) for the fitted calibrator.")],
     options: FitOptions,
     calibrator: Annotated[
@@ -235,7 +232,7 @@ def _fitted(name: str, columns: FileColumns, rows: FileRows, kind: str, saved: S
     from ..calibrators.select import as_sample
     from ..reporting.comparing_calibrators import digest_of
 
-    sample = as_sample(rows.y_prob, rows.y_true.to_numpy(), rows.weight, kind, _labels(columns))
+    sample = as_sample(rows.y_prob, rows.y_true.to_numpy(), rows.weight, kind, _labels(columns), rows.groups)
     saved.check(sample.classes, kind, digest_of(sample))
     fitted = named_calibrator(name, len(sample.classes))
     fitted.set_params(input=kind, labels=list(sample.classes))

@@ -68,7 +68,7 @@ def public_function(
             if not known.issuperset(kwargs):
                 unknown = next(name for name in kwargs if name not in known)
                 raise TypeError(f"{title}() got an unexpected keyword argument {unknown!r}")
-            if reads and not grouped:
+            if not grouped:
                 _refuse_groups(function, (*args, *kwargs.values()))
             with working(title):
                 first = args[0] if args else kwargs.get("y_true")

@@ -131,7 +131,7 @@ def as_predictions(
             f"y_true and y_prob must have the same number of rows; got {truth.shape[0]} and {probs.shape[0]}"
         )
     weights = _weights(sample_weight, truth.shape[0])
-    together = _groups(groups, truth.shape[0], weights)
+    together = groups_of_rows(groups, truth.shape[0], weights)
     check_choice("group_average", group_average, ("micro", "macro"))
     if group_average == "macro":
         if groups is None:
@@ -325,7 +325,7 @@ def _weights(sample_weight: Any, n: int) -> FloatArray | None:
     return weights
 
 
-def _groups(groups: Any, n: int, weights: FloatArray | None) -> IntArray | None:
+def groups_of_rows(groups: Any, n: int, weights: FloatArray | None) -> IntArray | None:
     """Codes of groups, of which there are several."""
     read = read_groups(groups, n)
     if read is None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..calibrators import Calibrator, Identity
+from ..calibrators.choosing import MOST, earned_weights
 from ..calibrators.crossval import (
     RULES,
     HeldOutEvidence,
@@ -27,6 +28,7 @@ from ..calibrators.inputs import CalibrationSample
 from ..calibrators.select import as_sample, candidates_for
 from ..data.checks import check_choice, check_int
 from ..data.convert import to_array
+from ..data.dependence import group_codes
 from ..data.predictions import Predictions
 from ..data.progress import progress_bar
 from ..data.public_function import public_function
@@ -37,7 +39,7 @@ from .comparison import CalibratorComparison, ComparedCalibrator
 from .report import Report
 
 
-@public_function()
+@public_function(grouped=True)
 def compare_calibrators(
     y_true: Any,
     y_prob: Any = None,
@@ -49,6 +51,7 @@ def compare_calibrators(
     notion: str | Notion = "auto",
     level: float = 0.95,
     sample_weight: Any = None,
+    groups: Any = None,
     input: str = "probability",
     labels: Sequence[Any] | None = None,
     random_state: Any = 0,
@@ -65,6 +68,9 @@ def compare_calibrators(
         Scores, of the kind that ``input`` says.
     sample_weight, input, labels
         As :meth:`calibrant.calibrators.Calibrator.fit`.
+    groups : array-like of shape (n,), optional
+        Rows of one group may depend on each other: folds keep them together, and standard errors and intervals are
+        those of groups.
     candidates : mapping of str to Calibrator, optional
         From the simplest to the most flexible; default :func:`calibrant.calibrators.default_candidates`.
     cv, goal, rule, random_state
@@ -115,21 +121,21 @@ def compare_calibrators(
     if isinstance(y_true, Predictions):
         if y_prob is not None:
             raise TypeError("Predictions say everything about the rows: y_prob must not be given with them")
-        sample = as_sample(y_true, None, sample_weight, input, labels)
+        sample = as_sample(y_true, None, sample_weight, input, labels, groups)
     else:
         _refuse_swapped(y_true, y_prob)
-        sample = as_sample(y_prob, y_true, sample_weight, input, labels)
+        sample = as_sample(y_prob, y_true, sample_weight, input, labels, groups)
     tried = candidates_for(sample, candidates)
-    folds = folds_of(sample.codes, cv, random_state)
+    folds = folds_of(sample.codes, cv, random_state, sample.groups)
     plain = _as_they_are(sample)
     before = None if plain is None else HeldOutEvidence.of(plain, sample)
-    fits: dict[str, list[Calibrator]] = {}
     seconds: dict[str, float] = {}
     found: dict[str, HeldOutEvidence] = {}
+    held: dict[str, FloatArray] = {}
     with progress_bar("fitting calibrators", len(tried), shown=progress) as advance:
         for name, one in tried.items():
-            fits[name], seconds[name] = fold_fits(one, (sample.part(train) for train, _ in folds))
-            p = predict_held_out(fits[name], sample, folds)
+            fits, seconds[name] = fold_fits(one, (sample.part(train) for train, _ in folds))
+            held[name] = p = predict_held_out(fits, sample, folds)
             found[name] = HeldOutEvidence.of(p, sample, error_of(p, sample, notion, level))
             advance(1)
     alone = next((name for name, one in tried.items() if isinstance(one, Identity)), None)
@@ -138,6 +144,8 @@ def compare_calibrators(
         _row(row, found[row["name"]], found[chosen], before, sample, seconds=seconds[row["name"]], goal=goal)
         for row in table
     )
+    averages = goal != "calibration" and len(tried) > 1 and sample.scores.n_rows <= MOST * sample.n_classes
+    weights = earned_weights(held, found, sample, identity=alone, goal=goal) if averages else {}
     # Left alone looks the same before and after: the best of the others shows what leaving alone is better than.
     others = [row for row in rows if row.name != alone]
     shown = min(others, key=lambda row: row.difference).name if chosen == alone and others else chosen
@@ -155,8 +163,10 @@ def compare_calibrators(
         chosen=chosen,
         shown=shown,
         rows=rows,
+        weights=weights,
+        n_groups=None if sample.groups is None else int(np.unique(sample.groups).size),
         before=None if plain is None else report_of(plain, "before"),
-        after=report_of(predict_held_out(fits[shown], sample, folds), shown),
+        after=report_of(held[shown], shown),
         title=title,
         candidates=tried,
         digest=digest_of(sample),
@@ -178,9 +188,9 @@ def _row(
     score = "log-loss" if goal == "calibration" else goal
     scale = score_scale(score, sample.n_classes)
     nothing = (float("nan"),) * 2
-    gain, gain_se = nothing if before is None else paired(before.losses[score], own.losses[score], weights)
-    change, change_se = nothing if before is None else paired(own.right, before.right, weights)
-    cost, cost_se = paired(own.losses[score], chosen.losses[score], weights)
+    gain, gain_se = nothing if before is None else paired(before.losses[score], own.losses[score], sample)
+    change, change_se = nothing if before is None else paired(own.right, before.right, sample)
+    cost, cost_se = paired(own.losses[score], chosen.losses[score], sample)
     if own.error is None:
         raise RuntimeError("every candidate has a calibration error")
     return ComparedCalibrator(
@@ -202,8 +212,10 @@ def _row(
 
 
 def digest_of(sample: CalibrationSample) -> str:
-    """Tells the rows of a sample from others: scores, labels and weights."""
-    parts = (sample.scores.values, sample.codes.astype(np.int64), sample.weights)
+    """Tells the rows of a sample from others: scores, labels, weights and groups."""
+    parts = [sample.scores.values, sample.codes.astype(np.int64), sample.weights]
+    if sample.groups is not None:
+        parts.append(group_codes(sample.groups))
     state = blake2b(repr(sample.classes).encode(), digest_size=16)
     for one in parts:
         state.update(np.ascontiguousarray(one).data)

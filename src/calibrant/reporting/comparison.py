@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ..calibrators import Calibrator
+from ..calibrators.choosing import SCORE_WORDS, choice_sentence, choice_words
 from ..data.printing import Audience, half_width, known, printable, signed
 from ..data.result import Result, Table, jsonable
 from ..data.types import Label
@@ -21,7 +22,6 @@ from ..measure.scoring_rules import brier_words
 from .html import TABLES, page_of, views_of
 from .report import Report, score_of
 
-_SCORES = {"log-loss": "log-loss", "brier": "Brier score", "calibration": "calibration error"}
 #: Standard errors within which a change is noise.
 _NOISE = 2.0
 #: Half the width of an interval from which rows are said to leave much open.
@@ -31,21 +31,19 @@ _WIDE = 0.02
 def verdict_of(c: CalibratorComparison) -> tuple[str, ...]:
     """A few sentences; see :attr:`CalibratorComparison.verdict`."""
     row = c.row(c.chosen)
-    parts = (_choice(c, row), _change(c, row), _gain(c, row), _trade(c, row), _rows(c))
+    parts = (_choice(c), _change(c, row), _gain(c, row), _trade(c, row), _average(c), _rows(c))
     return tuple(part for part in parts if part)
 
 
-def _choice(c: CalibratorComparison, row: ComparedCalibrator) -> str:
-    score = _SCORES[c.goal]
-    least = min(c.rows, key=lambda one: one.difference)
-    above = f"({row.difference:.2g} above {least.name}, standard error {row.se:.2g})"
-    if row.difference <= 0:
-        why = f"its cross-validated {score} is the least"
-    elif c.goal == "calibration":
-        why = f"its cross-validated log-loss is the best of those whose {score} is about the least {above}"
-    else:
-        why = f"the simplest whose cross-validated {score} is within one standard error of the least {above}"
-    return f"Leave the probabilities alone: {why}." if _alone(c) else f"Use {row.name}: {why}."
+def _choice(c: CalibratorComparison) -> str:
+    table = [{"name": row.name, "difference": row.difference, "se": row.se} for row in c.rows]
+    return choice_sentence(c.chosen, table, c.goal, c.rule)
+
+
+def _average(c: CalibratorComparison) -> str:
+    """What :class:`calibrant.calibrators.AutoCalibrator` does with the same rows, where that is another thing."""
+    words = choice_words(c.chosen, c.weights)
+    return "" if words == c.chosen else f"AutoCalibrator makes {words} of the same candidates."
 
 
 def _alone(c: CalibratorComparison) -> bool:
@@ -111,7 +109,7 @@ def _rows(c: CalibratorComparison) -> str:
 
 
 def _score(c: CalibratorComparison) -> str:
-    return _SCORES["log-loss" if c.goal == "calibration" else c.goal]
+    return SCORE_WORDS["log-loss" if c.goal == "calibration" else c.goal]
 
 
 def _with_interval(one: Estimate) -> str:
@@ -193,6 +191,11 @@ class CalibratorComparison(Table):
         Name of the calibrator that the rule chooses.
     rows : tuple of ComparedCalibrator
         The simplest first.
+    weights : mapping of str to float
+        Of the candidates in the average that :class:`calibrant.calibrators.AutoCalibrator` makes of these rows; empty
+        where it goes by a part of them, or the goal is calibration.
+    n_groups : int or None
+        Groups of rows that depend on each other.
     before : Report or None
         Of the scores as they are; None for margins, which are no probabilities.
     after : Report
@@ -217,6 +220,8 @@ class CalibratorComparison(Table):
     chosen: str
     shown: str
     rows: tuple[ComparedCalibrator, ...]
+    weights: Mapping[str, float]
+    n_groups: int | None
     before: Report | None
     after: Report
     title: str = "Comparison of calibrators"
@@ -247,13 +252,14 @@ class CalibratorComparison(Table):
 
     @property
     def verdict_parts(self) -> tuple[str, ...]:
-        """Steps of the verdict: the choice, before and after, the gain, its price, and what so few rows leave open."""
+        """Steps of the verdict: choice, before and after, gain, price, the average, and what few rows leave open."""
         return verdict_of(self)
 
     def __str__(self) -> str:
         title = printable(self.title)
         lines = [title, "=" * min(len(title), 100), "", *textwrap.wrap(printable(self.verdict), 98), ""]
-        lines.append(f"rows       {self.n_samples:,}, {self.n_folds} folds")
+        groups = "" if self.n_groups is None else f" in {self.n_groups:,} groups"
+        lines.append(f"rows       {self.n_samples:,}{groups}, {self.n_folds} folds")
         lines.append(f"classes    {len(self.classes)}")
         head = f"calibration error ({self.rows[0].error.notion})"
         lines += [
@@ -282,8 +288,8 @@ class CalibratorComparison(Table):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, for JSON (NaN and infinities as None)."""
-        rows = ("title", "n_samples", "n_folds", "classes")
-        rule = ("digest", "goal", "rule", "level", "chosen", "verdict", "shown")
+        rows = ("title", "n_samples", "n_groups", "n_folds", "classes")
+        rule = ("digest", "goal", "rule", "level", "chosen", "weights", "verdict", "shown")
         return (
             {"format": FORMAT, "version": 1}
             | {name: jsonable(getattr(self, name)) for name in (*rows, *rule)}

@@ -67,7 +67,7 @@ class CrossFitted:
         ready = ready_calibrator(calibrator, sample)
         told = sample.scores.values.astype(np.float64)
         stated = told if told.ndim == 2 else np.column_stack([1 - told, told])
-        folds = folds_of(sample.codes, cv, fold_seed(random_state), units.of_row if units.grouped else None)
+        folds = folds_of(sample.codes, cv, fold_seed(random_state), sample.groups)
         return cls(sample, stated, units, ready, calibrator if isinstance(calibrator, str) else repr(calibrator), folds)
 
     def decomposition(self, rule: ScoringRule, true: FloatArray | None, level: float, score: str) -> Decomposition:
