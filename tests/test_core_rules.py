@@ -10,6 +10,7 @@ import calibrant as cal
 from calibrant import calibrators as c
 from calibrant.calibrators.choosing import Choosing
 from calibrant.calibrators.crossval import HeldOutEvidence, _harms, folds_of
+from calibrant.calibrators.select import as_sample
 from calibrant.comparison.subgroups.build import SubgroupsOfRows
 from calibrant.comparison.subgroups.membership import Subgroups
 from calibrant.comparison.subgroups.statistics import subgroup_pvalues
@@ -108,12 +109,12 @@ def test_the_median_allows_for_the_chance_of_exact_calibration(calibrated):
 @pytest.mark.parametrize(("factor", "harms"), [(0.5, False), (1.5, True), (2.5, True)])
 @pytest.mark.parametrize("score", ["log-loss", "brier"])
 def test_a_candidate_harms_that_worsens_a_score_by_more_than_one_standard_error(factor, harms, score):
-    weights, plain = np.full(400, 1 / 400), np.zeros(400)
+    plain, sample = np.zeros(400), as_sample(np.full(400, 0.5), np.tile([0, 1], 200), None, "probability", None)
     noise = np.tile([-1.0, 1.0], 200)  # its mean is 0, and the standard error of that 1 / 20
     worse = noise + factor / 20
     both = {"log-loss": plain, "brier": plain}
     found = {"alone": HeldOutEvidence(both, plain), "one": HeldOutEvidence(both | {score: worse}, plain)}
-    assert _harms(found, "one", "alone", weights) is harms
+    assert _harms(found, "one", "alone", sample) is harms
 
 
 def test_a_nested_choice_is_made_without_the_rows_it_is_judged_by(monkeypatch):
