@@ -45,11 +45,18 @@ def test_what_no_draw_reaches_has_one_over_the_draws(test, smallest, draws):
 
 
 def test_p_values_of_groups_count_the_observed_sample():
-    """(1 + k) / (1 + n), k the draws that reach it: of eight groups of one sign 2 in 2⁸ signs do."""
-    found = pvalue(Problem(np.full(24, 0.5), np.ones(24)), np.repeat(np.arange(8), 3), "in-the-large", 999, 3)
+    """(1 + k) / (1 + n), k the draws that reach it: of 14 groups, 12 of one sign, some 1.3 % of all signs do."""
+    y = np.repeat([1.0, 0.0], [36, 6])
+    found = pvalue(Problem(np.full(42, 0.5), y), np.repeat(np.arange(14), 3), "in-the-large", 999, 3)
     reached = found * 1000 - 1
     assert reached == pytest.approx(round(reached), abs=1e-9)
-    assert 1 <= round(reached) < 20
+    assert 1 <= round(reached) < 50
+
+
+def test_p_values_of_few_groups_are_shares_of_all_signs():
+    """Of eight groups of one sign 2 in 2⁸ signs reach what was observed."""
+    found = pvalue(Problem(np.full(24, 0.5), np.ones(24)), np.repeat(np.arange(8), 3), "in-the-large", 999, 3)
+    assert found == 2 / 2**8
 
 
 def test_the_normal_test_of_a_gap_has_the_variance_of_weighted_sums():

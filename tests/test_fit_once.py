@@ -35,10 +35,11 @@ def fits(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("notion", "k", "problems"), [("confidence", 3, 1), ("classwise", 3, 3), ("classwise", 70, 70)]
+    ("notion", "k", "problems"), [("confidence", 3, 1 + 3), ("classwise", 3, 3), ("classwise", 70, 70)]
 )
 @pytest.mark.parametrize("estimator", ["auto", "binned"])
 def test_the_posterior_of_a_problem_is_fitted_once(fits, notion, k, problems, estimator):
+    """Those of the notion, and of the classes, by which the gain of the whole vector is found."""
     report = cal.report(*rows(2000, k), notion=notion, estimator=estimator, threshold=0.3)
     assert str(report)
     assert fits == {"wide": problems, "typical": problems}

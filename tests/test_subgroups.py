@@ -179,7 +179,7 @@ def test_gap_test_is_exact_or_normal():
     y, p, _ = sample(3000)
     z = (y - p).sum() / np.sqrt((p * (1 - p)).sum())
     assert subgroup_pvalue(y, p, "in-the-large", 99, rng) == pytest.approx(2 * norm.sf(abs(z)))
-    assert np.isnan(subgroup_pvalue([1, 0] * 1500, [1.0, 0.0] * 1500, "in-the-large", 99, rng))
+    assert subgroup_pvalue([1, 0] * 1500, [1.0, 0.0] * 1500, "in-the-large", 99, rng) == 1
     assert subgroup_pvalue([0, 0] * 1500, [1.0, 0.0] * 1500, "in-the-large", 99, rng) == 0
 
 

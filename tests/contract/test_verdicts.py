@@ -208,7 +208,10 @@ def test_no_other_pvalue_of_few_groups_is_below_its_bound(n_groups):
     least = 2.0 ** (1 - n_groups)
     for test in ("kuiper", "in-the-large"):
         found = cal.subgroup_calibration(y, p, by=np.arange(len(p)) % 2, groups=groups, test=test)
+        again = cal.subgroup_calibration(y, p, by=np.arange(len(p)) % 2, groups=groups, test=test, random_state=9)
         assert all(one.pvalue >= least for one in found.subgroups)
+        assert [one.pvalue for one in again.subgroups] == [one.pvalue for one in found.subgroups]  # signs are listed
+        assert ("too few groups to test at 5 %" in str(found)) == (n_groups <= 5)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cal.exceptions.CalibrantWarning)
         models = cal.compare_models(y, {"low": p, "high": 1 - p / 4}, groups=groups, n_resamples=50)
@@ -218,5 +221,31 @@ def test_no_other_pvalue_of_few_groups_is_below_its_bound(n_groups):
     report = cal.report(y, three, groups=groups)
     assert report.evidence.test.pvalue >= least
     assert all(not row.pvalue < least for row in report.per_class)
+    assert ("oo few groups to test at 5 %" in str(report)) == (n_groups <= 5)
     if n_groups <= 5:
         assert report.evidence.status != "miscalibrated"
+
+
+@pytest.mark.parametrize("test", ["kuiper", "in-the-large"])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_subgroups_of_scores_without_variance(test, grouped):
+    y = np.tile([0, 1], 80)
+    groups = {"groups": np.repeat(np.arange(20), 8)} if grouped else {}
+    found = cal.subgroup_calibration(y, y.astype(float), by=np.repeat([0, 1], 80), test=test, **groups)
+    assert [one.pvalue for one in found.subgroups] == [1, 1]
+    assert all("nothing to test" in one.warnings[-1] for one in found.subgroups)
+
+
+def test_signs_of_a_subgroups_few_groups_by_hand():
+    rng = np.random.default_rng(8)
+    groups, by = np.repeat(np.arange(14), 12), np.repeat([0, 1], 84)
+    p = rng.uniform(0.1, 0.9, 168)
+    y = (rng.random(168) < p**1.3).astype(int)
+    w = rng.uniform(0.5, 2, 168)
+    found = cal.subgroup_calibration(y, p, by=by, groups=groups, sample_weight=w, test="in-the-large")
+    for k, one in enumerate(found.subgroups):
+        rows = by == k
+        residual = np.bincount(groups[rows] - 7 * k, (w * (y - p))[rows])
+        scale = max(1.0, np.sqrt((w**2 * p * (1 - p))[rows].sum() / ((w * (y - p))[rows] ** 2).sum()))
+        every = [abs(np.dot(signs, residual)) * scale for signs in itertools.product([-1, 1], repeat=7)]
+        assert one.pvalue == pytest.approx(np.mean(np.array(every) >= abs(residual.sum()) - 1e-9))

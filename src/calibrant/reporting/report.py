@@ -18,6 +18,7 @@ from ..data.types import Label
 from ..measure.question import MANY
 from ..measure.result import Estimate, ReliabilityCurve
 from ..measure.scoring_rules import brier_words
+from ..significance.result import few_groups
 from .class_table import ClassRow
 from .evidence import Evidence, RepairGain
 from .report_curves import Curves
@@ -362,10 +363,11 @@ def footnote(r: Report) -> str:
         note += f" Rows were streamed: edges of equal-mass bins are rounded to 1/{r.n_cells}."
     if r.n_groups is None:
         return f"{note} Rows are taken as independent: if some belong together, pass {r.audience.option('groups')}."
-    return (
-        f"{note} Rows of one of {r.n_groups:,} groups may depend on each other; groups are taken as independent, and a "
+    note += (
+        f" Rows of one of {r.n_groups:,} groups may depend on each other; groups are taken as independent, and a "
         "bin's rows are counted as so many independent ones."
     )
+    return " ".join([note, *(f"{text[0].upper()}{text[1:]}." for text in few_groups(r.n_groups))])
 
 
 def _short(name: str, width: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from .result import least_pvalue
 #: Numbers drawn at a time: labels, and signs.
 _LABELS, _SIGNS = 1 << 22, 1 << 21
 #: Up to so many groups all their signs are listed: 4096.
-_LISTED = 12
+LISTED = 12
 _ROUNDING = 1e-9
 
 
@@ -99,6 +99,12 @@ class DrawnLabels(Null):
             yield codes
 
 
+@lru_cache(maxsize=LISTED)
+def listed_signs(n_groups: int) -> FloatArray:
+    """All signs of some groups, (2^G, G); those of the second half are the opposites of the first."""
+    return 1 - 2.0 * (np.arange(2**n_groups)[:, None] >> np.arange(n_groups)[::-1] & 1)
+
+
 def scale_of(happened: AnyArray, stated: AnyArray) -> FloatArray:
     """By how much residuals are scaled up, from sums of their squares and of what the probabilities say of these."""
     happened, stated = np.asarray(happened, dtype=np.float64), np.asarray(stated, dtype=np.float64)
@@ -159,7 +165,7 @@ class GroupSigns(Null):
     @property
     def listed(self) -> bool:
         """Whether all signs are listed, rather than drawn."""
-        return self.n_groups <= _LISTED
+        return self.n_groups <= LISTED
 
     @property
     def how(self) -> str:
@@ -180,13 +186,9 @@ class GroupSigns(Null):
         together = max(1, _SIGNS // max(size, self.n_groups, 1))
         number = 2**self.n_groups if self.listed else n_draws
         for start in counted(range(0, number, together), "draws"):
-            rows = np.arange(start, min(start + together, number))[:, None]
-            up = (
-                rows >> np.arange(self.n_groups) & 1
-                if self.listed
-                else rng.integers(2, size=(len(rows), self.n_groups))
-            )
-            yield self.scale * (2.0 * up - 1)
+            rows = np.arange(start, min(start + together, number))
+            drawn = None if self.listed else rng.integers(2, size=(len(rows), self.n_groups))
+            yield self.scale * (listed_signs(self.n_groups)[rows] if drawn is None else 2.0 * drawn - 1)
 
     def pvalue(self, draws: FloatArray, observed: float) -> float:
         """Share of all signs, or of draws and the observed ones, with a statistic as large; at least ``2^(1 - G)``."""

@@ -26,7 +26,8 @@ def few_groups(n_groups: int) -> tuple[str, ...]:
     if n_groups > _TOO_FEW:
         return ()
     least = float(least_pvalue(n_groups))
-    return (f"too few groups to test at 5 %: with {n_groups} no p-value can be below {least:.4g}",)
+    number = f"{n_groups} group" + "s" * (n_groups > 1)
+    return (f"too few groups to test at 5 %: with {number} no p-value can be below {least:.4g}",)
 
 
 @dataclass(frozen=True, repr=False)

@@ -26,7 +26,7 @@ from ...measure.intervals import invert, sums_paths
 from ...measure.posterior import credible
 from ...measure.question import Question, resolve_estimator
 from ...notions import Notion, as_notion, only_problem
-from ...significance.result import benjamini_hochberg, holm
+from ...significance.result import benjamini_hochberg, few_groups, holm, least_pvalue
 from .cells import SubgroupCells
 from .heterogeneity import PooledMap, SubgroupTotals, difference_variance, heterogeneity
 from .membership import Subgroups, names_of, read_subgroups
@@ -372,7 +372,7 @@ def _column(
     pooled = PooledMap.of(cells, column.design)
     totals = SubgroupTotals.of(cells, pooled)
     intervals, names, nan = gap_intervals(cells, options.level), names_of(column.values), float("nan")
-    few_groups = _few_groups(cells)
+    groups_of, spread = _groups_per_subgroup(cells), cells.added(cells.times * cells.scores * (1 - cells.scores))
     nothing = Interval(nan, nan)
     subgroups = [
         Subgroup(name, value, n, nan, nan, nan, nothing, nan, nothing, nan, nan, nan, nan, ("all rows have weight 0",))
@@ -384,9 +384,9 @@ def _column(
         notes = []
         if column.n_samples[place] < options.min_size:
             notes.append(f"{column.n_samples[place]} rows, fewer than {options.min_size}: little can be said")
-        if few_groups is not None and 2.0 ** (1 - (few := int(few_groups[i]))) > smallest:
-            notes.append(f"rows of {few} groups: no p-value can be below {2.0 ** (1 - few):.2g}")
-        if pvalue != pvalue:
+        if groups_of is not None and (least := float(least_pvalue(few := int(groups_of[i])))) > smallest:
+            notes += few_groups(few) or [f"rows of {few} groups: no p-value can be below {least:.2g}"]
+        if not spread[i] > 0 and not pvalue < 1:
             notes.append("all scores are 0 or 1, and all are right: there is nothing to test")
         subgroups[place] = replace(
             subgroups[place],
@@ -407,7 +407,7 @@ def _column(
     )
 
 
-def _few_groups(cells: SubgroupCells) -> AnyArray | None:
+def _groups_per_subgroup(cells: SubgroupCells) -> AnyArray | None:
     """Groups of dependent rows in each subgroup."""
     if cells.groups is None:
         return None

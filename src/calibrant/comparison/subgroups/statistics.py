@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from ...data.types import AnyArray, FloatArray, IntArray
 from ...significance.cumulative_sums import range_survival, strays
-from ...significance.null import scale_of
+from ...significance.null import LISTED, listed_signs, scale_of
 from ...significance.result import least_pvalue
 from ...sums.logistic_fit import expit
 from .cells import CellTable, SubgroupCells, binomials
@@ -169,15 +170,20 @@ def subgroup_pvalues(
     *,
     many: bool = False,
 ) -> FloatArray:
-    """p-values (G,) of subgroups by one of the tests that :func:`subgroup_calibration` offers; NaN without any spread.
+    """p-values (G,) of subgroups by one of the tests that :func:`subgroup_calibration` offers; 1 without any spread.
 
     ``smallest``: what they are compared with, 1 - level over the number of subgroups; they reach below, of ``many``
     subgroups by the tail of a distribution.
     """
     out = np.full(cells.n_subgroups, np.nan)
+    drawn = partial(_drawn_pvalues, test=test, n_resamples=n_resamples, rng=rng, smallest=smallest, many=many)
     for table in cells.tables():
         if table.groups is not None or test == "kuiper":
-            out[table.at] = _drawn_pvalues(table, test, n_resamples, rng, smallest, many=many)
+            listed = np.zeros(len(table.at), dtype=bool) if table.groups is None else _groups_of(table) <= LISTED
+            for some, way in ((listed, partial(_listed_pvalues, test=test)), (~listed, drawn)):
+                if some.any():
+                    part = table.where(some)
+                    out[part.at] = way(part)
             continue
         exact: AnyArray = table.total <= (_EXACT_TEST if table.integral else 0)
         for some, found in ((exact, _exact_pvalues), (~exact, _normal_pvalues)):
@@ -204,7 +210,7 @@ def _normal_pvalues(table: CellTable) -> FloatArray:
 
     spread, off = np.sqrt(table.variance), np.abs(table.residual.sum(axis=-1))
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(spread > 0, 2 * ndtr(-off / spread), np.where(off > 0, 0.0, np.nan))
+        return np.where(spread > 0, 2 * ndtr(-off / spread), np.where(off > 0, 0.0, 1.0))
 
 
 #: Residuals (r, R, m) under calibration: so many, of some subgroups of a table.
@@ -223,7 +229,7 @@ def _drawn_pvalues(
     draw = _labels(table) if table.groups is None else _flipped(table, table.groups)
     spread, size = np.sqrt(table.variance), table.scores.shape[-1]
     observed = _statistic(table.residual[None], table.last, test)[0]
-    out = np.where(observed > 0, 0.0, np.nan)
+    out = np.where(observed > 0, 0.0, 1.0)
     some = np.flatnonzero(spread > 0)
     labels = table.groups is None
     if labels and size * n_resamples > _MOST_DRAWN:
@@ -248,6 +254,30 @@ def _drawn_pvalues(
     if many and far.size:
         out[far] = np.minimum(range_tail(table.where(far), observed[far]), out[far])
     return out if labels else np.maximum(out, least_pvalue(_groups_of(table)))
+
+
+def _listed_pvalues(table: CellTable, test: str) -> FloatArray:
+    """p-values by all signs of the few groups of each subgroup; half of them, for the statistics have no direction."""
+    residual, numbers = _scaled(table), _groups_of(table)
+    reach = _statistic(table.residual[None], table.last, test)[0] - 1e-9 * np.sqrt(table.variance)
+    # Groups of each subgroup by their rank among its own; residuals of rows without weight are 0.
+    of_rows = np.where(table.weights > 0, np.asarray(table.groups), np.iinfo(np.intp).max)
+    order = np.argsort(of_rows, axis=-1, kind="stable")
+    ordered = np.take_along_axis(of_rows, order, axis=-1)
+    rank = np.zeros(of_rows.shape, dtype=np.intp)
+    np.put_along_axis(rank, order[:, 1:], np.cumsum(ordered[:, 1:] != ordered[:, :-1], axis=-1), axis=-1)
+    out = np.empty(len(residual))
+    for n_groups in np.unique(numbers).tolist():
+        some = np.flatnonzero(numbers == n_groups)
+        signs = listed_signs(n_groups)[: max(1, 2 ** (n_groups - 1))]
+        code, left = np.minimum(rank[some], n_groups - 1), residual[some]
+        step = max(1, _TOGETHER // left.size)
+        reached = np.zeros(some.size)
+        for a in range(0, len(signs), step):
+            flipped = signs[a : a + step][:, code] * left
+            reached += (_statistic(flipped, table.last[some], test) >= reach[some]).sum(axis=0)
+        out[some] = reached / len(signs)
+    return out
 
 
 def _groups_of(table: CellTable) -> IntArray:
@@ -281,12 +311,17 @@ def _labels(table: CellTable) -> _Draw:
     return draw
 
 
-def _flipped(table: CellTable, groups: IntArray) -> _Draw:
-    """Draws of the signs of whole groups, with residuals scaled to vary as the scores say: see :class:`.GroupSigns`."""
+def _scaled(table: CellTable) -> FloatArray:
+    """Residuals (R, m), scaled up to vary at least as the scores say: see :class:`.GroupSigns`."""
     squares = table.weights**2
     happened = (squares * (table.outcomes - table.scores) ** 2).sum(axis=-1)
     stated = (squares * table.scores * (1 - table.scores)).sum(axis=-1)
-    residual = table.residual * scale_of(happened, stated)[:, None]
+    return table.residual * scale_of(happened, stated)[:, None]
+
+
+def _flipped(table: CellTable, groups: IntArray) -> _Draw:
+    """Draws of the signs of whole groups."""
+    residual = _scaled(table)
     number_of_groups = int(groups.max(initial=0)) + 1
 
     def draw(number: int, some: IntArray, rng: np.random.Generator) -> FloatArray:
