@@ -199,7 +199,7 @@ BAD = {
     "judge": ("y_true,y_prob\n1,0.5\n0,0.4\n", ["--fail-on", "mood"], "--fail-on must be one of value, corrected, low"),
     "the other label": ("y_true,p_0\n1,0.5\n0,0.4\n", [], "only column 'p_0' is named after 0"),
     "three labels": ("y_true,y_prob\n1,0.5\n0,0.4\n2,0.1\n", [], "one column of probabilities"),
-    "no such label": ("y_true,y_prob\n1,0.5\n0,0.4\n", ["--pos-label", "yes"], "which are integers"),
+    "no such label": ("y_true,y_prob\n1,0.5\n0,0.4\n", ["--pos-label", "yes"], "whose labels are integers"),
     "space in a name": ("y_true ,y_prob\n1,0.5\n", [], "its columns are 'y_true ', 'y_prob'"),
     "semicolons": ("y_true;y_prob\n1;0.5\n", [], "is it separated by ';'?"),
     "twice": ("y_true,p_0,p_1,p_1\n1,0.5,0.5,0.5\n", [], "several columns called 'p_1'"),
@@ -448,9 +448,9 @@ def test_report_of_rows_in_groups(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("extra", "words"),
     [
-        (("--groups", "patient", "--stream"), "--stream reads in pieces, which would part groups"),
+        (("--groups", "patient", "--stream"), "--stream reads in pieces and would split groups"),
         (("--groups", "hospital"), "--groups: no column 'hospital'"),
-        (("--groups", "y"), "--groups y: this column is read as something else"),
+        (("--groups", "y"), "--groups y: this column is already used for labels"),
         (("--groups", "one"), "groups must name at least 2 groups"),
     ],
 )

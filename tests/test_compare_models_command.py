@@ -152,16 +152,16 @@ def test_page(path, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ((), "give at least two models, such as --model a=p_a --model b=p_b; columns of"),
+        ((), "give at least two models, such as --model a=p_a --model b=p_b; the columns of"),
         (("--model", "a=p_elo"), "give at least two models"),
         (("--model", "a=p_elo", "--model", "a=p_coin"), "there are two models called 'a'"),
         (("--model", "a=p_elo", "--model", "b=p_nobody"), "--model: no column 'p_nobody'"),
-        (("--model", "a=p_elo", "--model", "p_nobody"), "'p_nobody' is neither that nor a column"),
+        (("--model", "a=p_elo", "--model", "p_nobody"), "or the name of a column; got 'p_nobody'"),
         (("--model", "a=p_elo", "--model", "=p_coin"), "--model must be NAME=COLUMN"),
         (("--model", "a=p_elo", "--model", "b=p_elo,p_coin"), "labels are 0, 1: say which column is which"),
         ((*MODELS, "--groups", "gam"), "--groups: no column 'gam'"),
         ((*MODELS, "--groups", "p_*"), "--groups 'p_*' matches 3 columns"),
-        ((*MODELS, "--model", "c=game", "--groups", "game"), "--model game: names no column but"),
+        ((*MODELS, "--model", "c=game", "--groups", "game"), "--model game: no column left besides"),
         ((*MODELS, "--reference", "x"), "reference must be one of 'elo', 'market'"),
         ((*MODELS, "--scores", "auc"), "score must be one of"),
         ((*MODELS, "--level", "2"), "level must lie strictly between 0 and 1"),
@@ -197,4 +197,4 @@ def test_models_have_as_many_columns(games, tmp_path, capsys):
     both = games.with_columns(n_0=1 - pl.col("p_elo"), n_1=pl.col("p_elo"))
     both.write_csv(tmp_path / "b.csv")
     args = ("compare-models", tmp_path / "b.csv", "--label", "won", *FAST, "--model", "a=p_elo", "--model", "b=n_*")
-    assert run(capsys, *args) == (2, "", "calibrant: --model b: it has 2 columns, and the first model 1\n")
+    assert run(capsys, *args) == (2, "", "calibrant: --model b has 2 columns, but the first model has 1\n")

@@ -212,7 +212,7 @@ def test_a_method_that_would_not_be_chosen_is_saved_and_said_so(tmp_path, capsys
     code, out, err = run(capsys, "fix", source, "--save", model, "--calibrator", "isotonic")
     assert code == 0
     assert "Leave the probabilities alone" in out
-    assert "isotonic is saved, as asked for; cross-validation chose identity" in err
+    assert "isotonic was saved as requested; cross-validation chose identity" in err
     assert type(load_calibrator(model)).__name__ == "IsotonicCalibrator"
 
 
@@ -369,7 +369,7 @@ def test_a_large_file_is_sampled_and_said_so(binary, tmp_path, capsys):
     binary.write_parquet(path)
     code, out, err = run(capsys, "compare", path, "--max-rows", 500)
     assert code == 0
-    assert "a random 500 of 3,000 rows" in err
+    assert "using 500 of 3,000 rows, sampled at random" in err
     assert "rows       500, 5 folds" in out
 
 
@@ -429,7 +429,7 @@ def test_fix_uses_what_compare_found(binary, tmp_path, capsys, monkeypatch):
     code, out, err = run(capsys, "fix", source, "--from", told, "--save", once)
     assert code == 0, err
     assert " ".join(found["verdict"].split()) in " ".join(out.split())
-    assert "other rows" not in err
+    assert "rows that differ" not in err
     assert once.read_text() == again.read_text()
     code, out, err = run(
         capsys, "fix", source, "--from", told, "--save", once, "--calibrator", "beta", "--json", "--force"
@@ -440,8 +440,8 @@ def test_fix_uses_what_compare_found(binary, tmp_path, capsys, monkeypatch):
     other = tmp_path / "other.parquet"
     binary.head(2000).write_parquet(other)
     code, _, err = run(capsys, "fix", other, "--from", told, "--save", once, "--force")
-    assert (code, "of other rows than these" in err) == (0, True)
-    assert "--html is a page of the comparison" in refused(
+    assert (code, "rows that differ from those compared" in err) == (0, True)
+    assert "--html writes a page of the comparison" in refused(
         capsys, "fix", source, "--from", told, "--save", once, "--html", page, "--force"
     )
     assert "--input logit" in refused(
@@ -456,22 +456,22 @@ def test_a_damaged_comparison_is_one_clear_line(binary, animals, tmp_path, capsy
     assert run(capsys, "compare", source, "--calibrators", "identity,temperature", "--save", told)[0] == 0
     found = json.loads(told.read_text())
     for change, words in (
-        ({"format": "other"}, "nothing that calibrant compare"),
+        ({"format": "other"}, "not written by calibrant compare"),
         ({"version": 7}, "version 7"),
         ({"chosen": "magic"}, "the choice must be one of"),
-        ({"chosen": 3}, "chosen missing or of another kind"),
+        ({"chosen": 3}, "chosen missing or of the wrong type"),
         ({"digest": None}, "digest missing"),
     ):
         told.write_text(json.dumps(found | change))
         assert words in refused(capsys, "fix", source, "--from", told, "--save", model)
     told.write_text(json.dumps(found)[:-20])
-    assert "this is no JSON" in refused(capsys, "fix", source, "--from", told, "--save", model)
+    assert "not a JSON file" in refused(capsys, "fix", source, "--from", told, "--save", model)
     told.write_text("[1]")
-    assert "nothing that calibrant compare" in refused(capsys, "fix", source, "--from", told, "--save", model)
+    assert "not written by calibrant compare" in refused(capsys, "fix", source, "--from", told, "--save", model)
     told.write_text(json.dumps(found))
     other = tmp_path / "a.parquet"
     animals.write_parquet(other)
-    assert "a comparison for the classes 0, 1" in refused(capsys, "fix", other, "--from", told, "--save", model)
+    assert "compared calibrators for the classes 0, 1" in refused(capsys, "fix", other, "--from", told, "--save", model)
     assert "No such file" in refused(capsys, "fix", source, "--from", tmp_path / "none", "--save", model)
     assert not model.exists()
 

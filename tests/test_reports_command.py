@@ -293,7 +293,7 @@ def test_the_same_shard_twice_is_told(capsys, folder, tmp_path):
     run(capsys, "report", folder / "some-0.parquet", "--label", "y", "--prob", "p", "--sums", one)
     shutil.copy(one, two)
     code, _, err = run(capsys, "merge", one, two)
-    assert (code, err.count("hold the same sums: rows that are there twice count twice")) == (0, 1)
+    assert (code, err.count("contain the same sums: their rows are counted twice")) == (0, 1)
 
 
 # --- refusals
@@ -311,25 +311,25 @@ REFUSED = {
         ["some-0.csv", "--engine", "excel"],
         "--engine must be one of polars, duckdb, dask, spark; got 'excel'",
     ),
-    "a pattern without engine": (["some-*.csv"], "is a pattern: give a file, or --engine polars"),
-    "a folder without engine": (["parts"], "is a directory: give a file, or --engine polars"),
-    "nothing there": (["nothing-*.csv", "--engine", "polars"], "nothing-*.csv names no file"),
+    "a pattern without engine": (["some-*.csv"], "is a pattern: give a single file, or add --engine polars"),
+    "a folder without engine": (["parts"], "is a directory: give a single file, or add --engine polars"),
+    "nothing there": (["nothing-*.csv", "--engine", "polars"], "nothing-*.csv matches no file"),
     "formats mixed": (
         ["some-0.*", "--engine", "polars"],
-        "names files of arrow and csv and ndjson and parquet: say which",
+        "matches arrow and csv and ndjson and parquet files: choose one",
     ),
     "by without engine": (["some-0.csv", "--by", "region"], "--by needs --engine"),
     "by with a page": (
         ["some-0.csv", "--engine", "polars", "--by", "region", "--html", "x.html"],
-        "--html is of all rows",
+        "--html applies to all rows",
     ),
     "by with sums": (
         ["some-0.csv", "--engine", "polars", "--by", "region", "--sums", "x.sums"],
-        "--sums is of all rows",
+        "--sums applies to all rows",
     ),
     "by and tolerance": (
         ["some-0.csv", "--engine", "polars", "--by", "w", "--tolerance", "0.1"],
-        "--tolerance is of all rows",
+        "--tolerance applies to all rows",
     ),
     "by of a label": (["some-0.csv", "--engine", "polars", "--by", "y"], "this column is read as label already"),
     "by of nothing": (["some-0.csv", "--engine", "duckdb", "--by", "age"], "--by: no column 'age'"),
@@ -339,7 +339,7 @@ REFUSED = {
     ),
     "groups and by": (
         ["some-0.csv", "--engine", "polars", "--groups", "region", "--by", "w"],
-        "--by makes one result a group, and --groups is of all rows",
+        "--by and --groups cannot be combined",
     ),
     "one group": (["some-0.csv", "--engine", "polars", "--groups", "q"], "--groups: no column 'q'"),
     "stream": (["some-0.csv", "--engine", "polars", "--stream"], "--stream and --load are for files"),
@@ -348,22 +348,25 @@ REFUSED = {
     "sql of polars": (["--sql", "SELECT 1", "--engine", "polars"], "--sql is for --engine duckdb; got polars"),
     "file and sql": (
         ["some-0.csv", "--sql", "SELECT 1", "--engine", "duckdb"],
-        "give FILE, or --sql with a query: one of both",
+        "give either FILE or --sql",
     ),
     "neither": ([], "give FILE, or --sql"),
-    "a database without query": (["some-0.csv", "--database", "x.db"], "--database is what --sql asks"),
+    "a database without query": (["some-0.csv", "--database", "x.db"], "--database needs --sql"),
     "no database": (["--sql", "FROM x", "--engine", "duckdb", "--database", "x.db"], "--database x.db does not exist"),
     "a wrong query": (["--sql", "SELEKT", "--engine", "duckdb"], "--sql: Parser Error"),
     "no such table": (["--sql", "FROM nowhere", "--engine", "duckdb"], "nowhere does not exist"),
-    "standard input": (["-", "--engine", "polars"], "--engine reads files, not standard input"),
-    "drop without engine": (["some-0.csv", "--on-invalid", "drop"], "--on-invalid is for --engine"),
+    "standard input": (["-", "--engine", "polars"], "--engine cannot read standard input"),
+    "drop without engine": (["some-0.csv", "--on-invalid", "drop"], "--on-invalid needs --engine"),
     "a wrong word": (
         ["some-0.csv", "--engine", "polars", "--on-invalid", "mend"],
         "--on-invalid must be one of raise, drop",
     ),
     "one file twice": (["some-0.csv", "--html", "x", "--sums", "x"], "--html and --sums are both x"),
     "a column less": (["some-0.csv", "--engine", "duckdb", "--prob", "nope"], "--prob: no column 'nope'"),
-    "a label of another kind": (["some-0.csv", "--engine", "duckdb", "--pos-label", "ill"], "label 'ill' is not among"),
+    "a label of another kind": (
+        ["some-0.csv", "--engine", "duckdb", "--pos-label", "ill"],
+        "label 'ill' is not a label of the file",
+    ),
 }
 
 
@@ -398,7 +401,7 @@ def test_rows_that_cannot_be_read(capsys, table, tmp_path, engine):
     assert "--on-invalid drop" in err
     code, out, err = run(capsys, *args, "--on-invalid", "drop", "--json")
     assert code == 0
-    assert err == "calibrant: warning: 3 rows that cannot be read were left out\n"
+    assert err == "calibrant: warning: 3 invalid rows were dropped\n"
     assert json.loads(out)["n_samples"] == 5997
 
 
@@ -429,7 +432,7 @@ def test_what_merge_refuses(capsys, folder, tmp_path):
     assert "other.sums: accumulators of different notions cannot merge" in refused(capsys, "merge", one, other)
     empty = tmp_path / "empty.sums"
     empty.write_bytes(cal.Accumulator().to_bytes())
-    assert "no rows were added to these sums" in refused(capsys, "merge", empty)
+    assert "these sums contain no rows" in refused(capsys, "merge", empty)
     before = one.read_bytes()
     assert "is a file that is read" in refused(capsys, "merge", one, "--sums", one, "--force")
     assert one.read_bytes() == before
@@ -519,5 +522,5 @@ def test_files_of_a_name(tmp_path):
         "day=1/deep/d.csv",
     ]
     assert names(tmp_path / "notes.md", "csv") == (["notes.md"], ".")
-    with pytest.raises(ValueError, match="names no file of csv, parquet"):
+    with pytest.raises(ValueError, match="matches no file of csv, parquet"):
         Files.of(str(tmp_path / "notes.md"), None)

@@ -78,7 +78,7 @@ def test_plot_and_exit_code(path, tmp_path, capsys):
     picture = tmp_path / "a.png"
     code, out, err = run(capsys, "subgroups", path, "--by", "p_region", "--plot", picture, "--fail")
     assert code == 1
-    assert "not calibrated at 0.05: s" in err
+    assert "miscalibrated at 0.05: s" in err
     assert f"wrote {picture}" in err
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert "* s" in out
@@ -93,8 +93,8 @@ def test_plot_and_exit_code(path, tmp_path, capsys):
     ("arguments", "message"),
     [
         (("--by", "nope"), "no column 'nope'"),
-        (("--by", "y_true"), "column of labels or of weights"),
-        (("--by", "w", "--weight", "w"), "column of labels or of weights"),
+        (("--by", "y_true"), "already used for labels"),
+        (("--by", "w", "--weight", "w"), "already used for labels"),
         (("--by", "age", "--test", "z"), "test must be one of"),
         (("--by", "age", "--level", "95"), "level must lie"),
         (("--by", "age", "--plot", "x.gif"), "--plot must name a file ending in .png, .pdf, .svg"),
@@ -133,4 +133,4 @@ def test_rows_in_groups(table, path, capsys):
     assert json.loads(out) == json.loads(json.dumps(want.to_dict()))
     code, _, err = run(capsys, "subgroups", path, "--by", "age", "--groups", "age")
     assert code == 2
-    assert "--by age: this is the column of labels or of weights, or that of --groups" in err
+    assert "--by age: this column is already used for labels, weights or --groups" in err

@@ -259,7 +259,7 @@ def test_command(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--track", "beta", "--track", "canonical"], "runs by itself"),
+        (["--track", "beta", "--track", "canonical"], "cannot be combined with other tracks"),
         (["--track", "canonical", "--show", "rel"], "must be one of mean, bias, rmse"),
         (["--track", "canonical", "--mode", "as-published"], "tracks have none of them"),
     ],

@@ -29,15 +29,18 @@ _CANONICAL = {"mean": "mean estimate", "bias": "bias", "rmse": "root mean square
 class BenchmarkOptions:
     """Options that every benchmark has."""
 
-    quick: Annotated[bool, typer.Option("--quick", help="The same structure in minutes.")] = False
+    quick: Annotated[bool, typer.Option("--quick", help="Run a smaller version in minutes.")] = False
     out: Annotated[
-        Path | None, typer.Option(help="Folder of the run; one that was stopped goes on. Default: named by the mode.")
+        Path | None,
+        typer.Option(help="Folder of the run; an interrupted run is resumed. Default: named after the mode."),
     ] = None
-    jobs: Annotated[int | None, typer.Option(help="Processes; default: one for each processor.")] = None
+    jobs: Annotated[int | None, typer.Option(help="Number of processes; default: one per processor.")] = None
     seed: Annotated[int, typer.Option(help="Root of all seeds.")] = 0
     show: Annotated[
         str | None,
-        typer.Option(help="Table to print: rel (default), abs or bias; of canonical: mean (default), bias or rmse."),
+        typer.Option(
+            help="Table to print: rel (default), abs or bias; for track canonical: mean (default), bias or rmse."
+        ),
     ] = None
 
     def shown(self, option: str, allowed: Collection[str]) -> str:
@@ -56,26 +59,30 @@ class BenchmarkOptions:
 def benchmark_command(
     options: BenchmarkOptions,
     mode: Annotated[str, typer.Option(help="corrected or as-published.")] = "corrected",
-    sets: Annotated[int | None, typer.Option(help="Evaluation sets a size; default 200, or 60 with --quick.")] = None,
+    sets: Annotated[
+        int | None, typer.Option(help="Evaluation sets per sample size; default 200, or 60 with --quick.")
+    ] = None,
     keep_predictions: Annotated[
-        bool, typer.Option("--keep-predictions", help="Keep predictions (11 GB), to add estimators later.")
+        bool,
+        typer.Option("--keep-predictions", help="Keep the predictions (11 GB) so that estimators can be added later."),
     ] = False,
     track: Annotated[
         list[str] | None,
         typer.Option(
-            help="Instead of the mixtures: beta, networks, dirichlet, imbalance, consistency, repeatable; or canonical"
+            help="Run tracks instead of the mixtures (repeatable): beta, networks, dirichlet, imbalance, consistency; "
+            "or canonical."
         ),
     ] = None,
 ) -> None:
-    """Measure how wrong each estimator is where the true calibration error is known."""
+    """Measure the error of each estimator on data whose true calibration error is known."""
     if not track:
         mixtures(options, mode, sets=sets, keep_predictions=keep_predictions)
     elif mode != "corrected" or keep_predictions or sets is not None:
-        raise ValueError("--mode, --sets and --keep-predictions are for the mixtures: tracks have none of them")
+        raise ValueError("--mode, --sets and --keep-predictions apply to the mixtures only, not to tracks")
     elif "canonical" not in track:
         tracks(options, track)
     elif len(set(track)) > 1:
-        raise ValueError("--track canonical runs by itself: its problems are vectors, and its estimators others")
+        raise ValueError("--track canonical cannot be combined with other tracks: its estimators differ from theirs")
     else:
         canonical(options)
 

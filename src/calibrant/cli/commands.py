@@ -19,7 +19,7 @@ from .source import Without
 
 app = typer.Typer(
     name="calibrant",
-    help="Tells whether a classifier's probabilities can be trusted.",
+    help="Check and improve the calibration of a classifier's probabilities.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -38,7 +38,7 @@ def root(version: Annotated[bool, typer.Option("--version", help="Print the vers
 
 def demo_command(
     out: Annotated[Path, typer.Option(help="Folder for the HTML pages.")] = Path(),
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there already.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Train two models on scikit-learn's handwritten digits (even or odd; which of ten) and report on them."""
     from ..datasets import load_digits_predictions, load_even_digits_predictions

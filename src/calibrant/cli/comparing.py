@@ -26,8 +26,8 @@ class ModelsSource(Source):
         list[str] | None,
         typer.Option(
             "--model",
-            help="A model, repeatable: NAME=COLUMN (binary), NAME=COLUMN,COLUMN,… or NAME='p_*' (a column a label); "
-            "or COLUMN alone, by its name.",
+            help="A model, repeatable: NAME=COLUMN (binary), NAME=COLUMN,COLUMN,… or NAME='p_*' (a column per label); "
+            "or just COLUMN, which is then its name.",
         ),
     ] = None
 
@@ -39,15 +39,17 @@ def compare_models_command(
         str, typer.Option(help="auto, class-specific:LABEL, classwise, confidence or top-label.")
     ] = "auto",
     scores: Annotated[str, typer.Option(help="Proper scores, a,b,c: brier, log-loss, spherical.")] = "brier,log-loss",
-    reference: Annotated[str | None, typer.Option(help="Compare every model to this one, not every pair.")] = None,
+    reference: Annotated[
+        str | None, typer.Option(help="Compare every model to this one instead of every pair.")
+    ] = None,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     resamples: Annotated[int, typer.Option(help="Bootstrap resamples.")] = 2000,
     adjust: Annotated[
-        str, typer.Option(help="Adjustment of p-values for the number of pairs: holm, bonferroni or none.")
+        str, typer.Option(help="Correction of p-values for the number of pairs: holm, bonferroni or none.")
     ] = "holm",
-    plot: Annotated[Path | None, typer.Option(help="Draw the differences here (PNG, PDF or SVG).")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Plot the differences to this file (PNG, PDF or SVG).")] = None,
 ) -> None:
-    """Compare models whose probabilities for the same rows are columns of FILE."""
+    """Compare models whose probabilities are columns of FILE."""
     from ..comparison.models.compare import compare_models
 
     outputs = Outputs({"the file that is read": source.file}, force=options.force, plot=plot, html=options.html)
@@ -76,19 +78,23 @@ def subgroups_command(
     options: PrintOptions,
     notion: Annotated[
         str,
-        typer.Option(help="auto, class-specific:LABEL or confidence; auto: one column's class, else the confidence."),
+        typer.Option(
+            help="auto, class-specific:LABEL or confidence; auto: the class of a single column, else the confidence."
+        ),
     ] = "auto",
     test: Annotated[str, typer.Option(help="Test of each subgroup: kuiper or in-the-large.")] = "kuiper",
     adjust: Annotated[str, typer.Option(help="Correction for the number of subgroups: holm, bh or none.")] = "holm",
-    level: Annotated[float, typer.Option(help="Level of intervals.")] = 0.95,
-    min_size: Annotated[int, typer.Option(help="Rows below which a subgroup is marked as small.", min=0)] = 50,
-    resamples: Annotated[int, typer.Option(help="Draws of the kuiper test; more for subgroups far off.", min=2)] = 1999,
+    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
+    min_size: Annotated[int, typer.Option(help="A subgroup with fewer rows is marked as small.", min=0)] = 50,
+    resamples: Annotated[
+        int, typer.Option(help="Draws for the kuiper test; more are added for small p-values.", min=2)
+    ] = 1999,
     plot: Annotated[
-        Path | None, typer.Option("--plot", help="Draw the subgroups into this file (PNG, SVG or PDF).")
+        Path | None, typer.Option("--plot", help="Plot the subgroups to this file (PNG, PDF or SVG).")
     ] = None,
-    fail: Annotated[bool, typer.Option("--fail", help="Exit with 1 when a subgroup is not calibrated.")] = False,
+    fail: Annotated[bool, typer.Option("--fail", help="Exit with code 1 if a subgroup is miscalibrated.")] = False,
 ) -> None:
-    """Is the model in FILE calibrated in each subgroup? Intervals, and p-values corrected for their number."""
+    """Test whether the model in FILE is calibrated in each subgroup; p-values are corrected for their number."""
     from ..comparison.subgroups.build import subgroup_calibration
 
     outputs = Outputs({"the file that is read": source.file}, force=options.force, plot=plot, html=options.html)
@@ -97,7 +103,7 @@ def subgroups_command(
         columns = source.columns(table, aside=subgroups)
         clash = [c for c in subgroups if c in (columns.label, columns.weight, columns.groups)]
         if clash:
-            raise ValueError(f"--by {clash[0]}: this is the column of labels or of weights, or that of --groups")
+            raise ValueError(f"--by {clash[0]}: this column is already used for labels, weights or --groups")
         frame = next(table.batches(subgroups))
         found = subgroup_calibration(
             columns.predictions(),
@@ -115,7 +121,7 @@ def subgroups_command(
     outputs.show(options.text_of(found))
     if fail and found.rejected:
         names = ", ".join(printable(subgroup.name) for subgroup in found.rejected)
-        typer.echo(f"calibrant: not calibrated at {1 - level:.3g}: {names}", err=True)
+        typer.echo(f"calibrant: miscalibrated at {1 - level:.3g}: {names}", err=True)
         raise typer.Exit(1)
 
 
@@ -126,7 +132,7 @@ def _models(source: ModelsSource, table: FileTable) -> dict[str, FileColumns]:
     options = source.prob or []
     if len(options) < 2:
         raise ValueError(
-            "give at least two models, such as --model a=p_a --model b=p_b; columns of "
+            "give at least two models, such as --model a=p_a --model b=p_b; the columns of "
             f"{table.name} are {some(table.columns, most=12)}"
         )
     found: dict[str, FileColumns] = {}
@@ -142,7 +148,7 @@ def _models(source: ModelsSource, table: FileTable) -> dict[str, FileColumns]:
         first = next(iter(found.values()))
         if len(columns.probs) != len(first.probs):
             raise ValueError(
-                f"--model {name}: it has {len(columns.probs)} columns, and the first model {len(first.probs)}"
+                f"--model {name} has {len(columns.probs)} columns, but the first model has {len(first.probs)}"
             )
     return found
 
@@ -167,9 +173,7 @@ def _named(text: str, columns: Sequence[str]) -> tuple[str, list[str]]:
         return text, [text]
     name, equals, patterns = text.partition("=")
     if not equals or not name.strip() or not patterns.strip():
-        raise ValueError(
-            f"--model must be NAME=COLUMN, NAME=COLUMN,COLUMN,… or a column; {text!r} is neither that nor a column"
-        )
+        raise ValueError(f"--model must be NAME=COLUMN, NAME=COLUMN,COLUMN,… or the name of a column; got {text!r}")
     if patterns in columns:
         return name.strip(), [patterns]
     return name.strip(), [p.strip() for p in patterns.split(",")]

@@ -42,18 +42,18 @@ class Files:
         if kind is not None:
             check_option("--format", kind, FORMATS)
         if path == "-":
-            raise ValueError("--engine reads files, not standard input: leave out --engine")
+            raise ValueError("--engine cannot read standard input: leave out --engine")
         named = [path] if Path(path).exists() else sorted(glob.glob(path, recursive=True))
         found = [file for one in named for file in _within(Path(one))]
         known = [f for f in found if kind is not None or format_of(f) is not None]
         if not known:
-            raise ValueError(f"{path} names no file" + (f" of {', '.join(FORMATS)}" if found else ""))
+            raise ValueError(f"{path} matches no file" + (f" of {', '.join(FORMATS)}" if found else ""))
         kinds = {kind or format_of(f) for f in known}
         if len(kinds) > 1:
-            raise ValueError(f"{path} names files of {' and '.join(sorted(map(str, kinds)))}: say which with --format")
+            raise ValueError(f"{path} matches {' and '.join(sorted(map(str, kinds)))} files: choose one with --format")
         suffixes = {f.suffix.lower() for f in known}
         if ".tsv" in suffixes and len(suffixes) > 1:
-            raise ValueError(f"{path} names files separated by tabs, and others: read them apart")
+            raise ValueError(f"{path} matches both tab-separated and other files: read them separately")
         paths = tuple(sorted({str(f.resolve()) for f in known}))
         return cls(paths, str(_root(Path(path)).resolve()), str(kinds.pop()))
 

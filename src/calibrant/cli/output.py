@@ -88,8 +88,8 @@ class PrintOptions:
     """What is printed, and the page beside it."""
 
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False
-    html: Annotated[Path | None, typer.Option(help="Write a page here; - is standard output.")] = None
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there already.")] = False
+    html: Annotated[Path | None, typer.Option(help="Write an HTML page to this file; - is standard output.")] = None
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False
 
     def text_of(self, result: Any) -> str:
         """What a command prints of a result."""

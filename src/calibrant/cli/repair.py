@@ -37,14 +37,17 @@ class FitOptions(PrintOptions):
     """How calibrators are cross-validated."""
 
     kind: Annotated[
-        str, typer.Option("--input", help="What the columns hold: probability, logit or margin (any real score).")
+        str,
+        typer.Option("--input", help="Kind of scores in the columns: probability, logit or margin (any real score)."),
     ] = "probability"
-    cv: Annotated[int, typer.Option(help="Folds of the cross-validation.")] = 5
-    goal: Annotated[str, typer.Option(help="What decides: log-loss, brier, or calibration (its error).")] = "log-loss"
+    cv: Annotated[int, typer.Option(help="Number of cross-validation folds.")] = 5
+    goal: Annotated[
+        str, typer.Option(help="Criterion of the choice: log-loss, brier, or calibration (the calibration error).")
+    ] = "log-loss"
     max_rows: Annotated[
         int | None,
         typer.Option(
-            help="Use at most so many rows, drawn at random. Default: a million, fewer with many classes.", min=2
+            help="Use at most this many rows, sampled at random. Default: a million, fewer with many classes.", min=2
         ),
     ] = None
     title: Annotated[str | None, typer.Option(help="Title of the comparison.")] = None
@@ -84,14 +87,15 @@ def compare_command(
     source: Source,
     options: FitOptions,
     calibrators: Annotated[
-        str | None, typer.Option(help="Calibrators, from the simplest: a,b,c. Default: all that suit the classes.")
+        str | None,
+        typer.Option(help="Calibrators a,b,c, simplest first. Default: all that suit the number of classes."),
     ] = None,
     level: Annotated[float, typer.Option(help="Level of intervals and bands.")] = 0.95,
     save: Annotated[
-        Path | None, typer.Option(help="File (JSON) for what was found: `calibrant fix --from` uses it.")
+        Path | None, typer.Option(help="Save the comparison to this file (JSON) for `calibrant fix --from`.")
     ] = None,
 ) -> None:
-    """Cross-validate calibrators on the predictions in FILE: what would repair them, and by how much?"""
+    """Cross-validate calibrators on the predictions in FILE and recommend one."""
     outputs = options.outputs({"the file that is read": source.file}, save)
     columns, rows = _sample(source, options.max_rows)
     found = options.compare(source, columns, rows, calibrators, level)
@@ -102,26 +106,32 @@ def compare_command(
 
 def fix_command(
     source: Source,
-    save: Annotated[Path, typer.Option(help="File (JSON) for the fitted calibrator.")],
+    save: Annotated[Path, typer.Option(help="Save the fitted calibrator to this file (JSON).")],
     options: FitOptions,
     calibrator: Annotated[
         str,
-        typer.Option(help="auto (chosen by cross-validation), or the name of a calibrator: see compare --calibrators."),
+        typer.Option(
+            help="auto (chosen by cross-validation) or the name of a calibrator, as for compare --calibrators."
+        ),
     ] = "auto",
     comparison: Annotated[
         Path | None,
-        typer.Option("--from", help="What `calibrant compare --save` (or --json) wrote: its choice is fitted, once."),
+        typer.Option(
+            "--from", help="File written by `calibrant compare --save` (or --json): fit the calibrator chosen there."
+        ),
     ] = None,
 ) -> None:
     """Fit a calibrator to the predictions in FILE and save it; `calibrant apply` uses it.
 
-    What it achieves is cross-validated, as `calibrant compare` does; what is saved is fitted to all rows.
+    Its performance is cross-validated as in `calibrant compare`; the saved calibrator is fitted to all rows.
     """
     from ..calibrators import to_dict
 
     outputs = options.outputs({"the file that is read": source.file, "the comparison": comparison}, save)
     if comparison is not None and options.html is not None:
-        raise ValueError("--html is a page of the comparison: pass it to calibrant compare, and not with --from")
+        raise ValueError(
+            "--html writes a page of the comparison: pass it to calibrant compare instead of using it with --from"
+        )
     saved = None if comparison is None else read_comparison(comparison)
     columns, rows = _sample(source, options.max_rows)
     if saved is None:
@@ -137,22 +147,23 @@ def fix_command(
     content = {"saved": str(save), "calibrator": name, "comparison": saved.found}
     outputs.show(json.dumps(content, allow_nan=False) if options.as_json else printable_lines(saved.text))
     if name != saved.chosen:
-        typer.echo(f"calibrant: {name} is saved, as asked for; cross-validation chose {saved.chosen}", err=True)
+        typer.echo(f"calibrant: {name} was saved as requested; cross-validation chose {saved.chosen}", err=True)
 
 
 def apply_command(
     model: Annotated[Path, typer.Argument(help="Calibrator saved by calibrant fix.")],
     source: Annotated[Source, Without({"label", "weight", "groups", "labels", "pos_label"})],
-    out: Annotated[Path, typer.Option(help="File for the rows with calibrated probabilities; - is standard output.")],
-    suffix: Annotated[
-        str, typer.Option(help="Add columns named with this ending, instead of replacing those of the scores.")
-    ] = "",
+    out: Annotated[
+        Path, typer.Option(help="Write the rows with calibrated probabilities to this file; - is standard output.")
+    ],
+    suffix: Annotated[str, typer.Option(help="Add columns with this suffix instead of replacing the scores.")] = "",
     out_format: Annotated[
-        str | None, typer.Option(help="csv, parquet, ndjson or arrow; default: told from the name, else as FILE.")
+        str | None,
+        typer.Option(help="csv, parquet, ndjson or arrow; default: inferred from the name, else the format of FILE."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there already.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
-    """Write the rows of FILE with calibrated probabilities, by pieces: FILE may be larger than memory."""
+    """Write the rows of FILE with calibrated probabilities. FILE may be larger than memory."""
     from ..calibrators import load_calibrator
 
     output = Output("--out", out, {"the file that is read": source.file, "the calibrator": model}, force=force)
@@ -175,14 +186,16 @@ class SavedComparison:
     def check(self, classes: tuple[Any, ...], kind: str, digest: str) -> None:
         """ValueError for other classes or scores than those compared; other rows of these are said."""
         if kind != self.found["input"]:
-            raise ValueError(f"--from is a comparison of --input {self.found['input']}; got --input {kind}")
+            raise ValueError(f"--from compared calibrators with --input {self.found['input']}; got --input {kind}")
         if list(classes) != self.found["classes"]:
             raise ValueError(
-                f"--from is a comparison for the classes {_listed(self.found['classes'])}, and these rows have "
+                f"--from compared calibrators for the classes {_listed(self.found['classes'])}, but these rows have "
                 f"{_listed(list(classes))}"
             )
         if digest != self.found["digest"]:
-            typer.echo("calibrant: the comparison of --from is of other rows than these, which are fitted to", err=True)
+            typer.echo(
+                "calibrant: the calibrator is fitted to rows that differ from those compared in --from", err=True
+            )
 
 
 def read_comparison(path: Path) -> SavedComparison:
@@ -192,16 +205,14 @@ def read_comparison(path: Path) -> SavedComparison:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"--from {path}: this is no JSON ({error})") from error
+        raise ValueError(f"--from {path}: not a JSON file ({error})") from error
     if not isinstance(found, dict) or found.get("format") != _FORMAT:
-        raise ValueError(f"--from {path}: this is nothing that calibrant compare --save or --json wrote")
+        raise ValueError(f"--from {path}: not written by calibrant compare --save or --json")
     if found.get("version") != _VERSION:
-        raise ValueError(
-            f"--from {path}: version {found.get('version')!r} of the format is not known here; compare again"
-        )
+        raise ValueError(f"--from {path}: unknown format version {found.get('version')!r}; run calibrant compare again")
     kinds = {"chosen": str, "verdict": str, "title": str, "digest": str, "input": str, "classes": list}
     if bad := [name for name, kind in kinds.items() if not isinstance(found.get(name), kind)]:
-        raise ValueError(f"--from {path}: {', '.join(bad)} missing or of another kind")
+        raise ValueError(f"--from {path}: {', '.join(bad)} missing or of the wrong type")
     if found["chosen"] not in NAMED:
         raise ValueError(f"--from {path}: the choice must be one of {', '.join(NAMED)}; got {found['chosen']!r}")
     return SavedComparison(
@@ -222,7 +233,9 @@ def _sample(source: Source, max_rows: int | None) -> tuple[FileColumns, FileRows
         rows = columns.rows(*table.sample(columns.names, most, 0, PIECE_ROWS))
         total = table.n_rows()
     if total > len(rows.numbers):
-        typer.echo(f"calibrant: a random {len(rows.numbers):,} of {total:,} rows are used (--max-rows)", err=True)
+        typer.echo(
+            f"calibrant: using {len(rows.numbers):,} of {total:,} rows, sampled at random (--max-rows)", err=True
+        )
     return columns, rows
 
 
@@ -248,7 +261,7 @@ def _labels(columns: FileColumns) -> list[Any] | None:
         if set(both) <= {0, 1}:
             return [False, True] if isinstance(both[0], bool) else [0, 1]
         raise ValueError(
-            f"--pos-label must say which label column {columns.probs[0]!r} is the probability of: "
+            f"--pos-label must name the label whose probability is in column {columns.probs[0]!r}: "
             f"{' or '.join(map(str, both))}"
         )
     if columns.positive not in both:
@@ -266,7 +279,7 @@ def _fitted_columns(calibrator: Calibrator, source: Source, table: FileTable) ->
     expected = int(calibrator.n_features_in_)
     if len(columns) != expected:
         raise ValueError(
-            f"the calibrator was fitted to {expected} column{'s' * (expected > 1)}, and --prob names {len(columns)}: "
+            f"the calibrator was fitted to {expected} column{'s' * (expected > 1)}, but --prob names {len(columns)}: "
             f"{', '.join(columns[:6])}"
         )
     return columns
@@ -287,7 +300,7 @@ def _apply(
     chosen = check_option("--out-format", out_format or format_of(out) or table.file_format, FORMATS)
     for old, new in names.items():
         if new != old and new in table.columns:
-            raise ValueError(f"--suffix {new.removeprefix(old)!r}: there is a column {new!r} already")
+            raise ValueError(f"--suffix {new.removeprefix(old)!r}: a column {new!r} already exists")
     separator = table.separator if output.standard else "\t" if out.suffix.lower() == ".tsv" else ","
     schema = table.schema
     kinds = {new: schema[old] if schema[old].is_float() else pl.Float64() for old, new in names.items()}

@@ -38,38 +38,34 @@ class EngineSource(Source):
     file: Annotated[
         str,
         typer.Argument(
-            help="CSV, Parquet, NDJSON or Arrow file; - reads standard input. With --engine a pattern, a folder.",
+            help="CSV, Parquet, NDJSON or Arrow file; - reads standard input. With --engine also a pattern or folder.",
             show_default=False,
         ),
     ] = ""
     engine: Annotated[
         str | None,
         typer.Option(
-            help="Engine: polars, duckdb, dask or spark. FILE may then be a pattern or a (partitioned) folder."
+            help="Read with polars, duckdb, dask or spark. FILE may then be a pattern or a (partitioned) folder."
         ),
     ] = None
-    by: Annotated[str | None, typer.Option(help="Column of subgroups: one result for each value. Needs --engine.")] = (
-        None
-    )
-    sql: Annotated[str | None, typer.Option(help="A query in place of FILE. Needs --engine duckdb.")] = None
-    database: Annotated[str | None, typer.Option(help="Database file of --sql, which is only read.")] = None
+    by: Annotated[str | None, typer.Option(help="Column of subgroups: one result per value. Needs --engine.")] = None
+    sql: Annotated[str | None, typer.Option(help="Query that replaces FILE. Needs --engine duckdb.")] = None
+    database: Annotated[str | None, typer.Option(help="Database file that --sql queries, opened read-only.")] = None
 
     def __post_init__(self) -> None:
         if (self.sql is None) == (not self.file):
-            raise ValueError("give FILE, or --sql with a query: one of both")
+            raise ValueError("give either FILE or --sql")
         if self.database is not None and self.sql is None:
-            raise ValueError("--database is what --sql asks: give --sql")
+            raise ValueError("--database needs --sql")
         if self.engine is None and self.sql is not None:
             raise ValueError("--sql needs --engine duckdb")
         if self.engine is None and self.by is not None:
-            raise ValueError(
-                "--by needs --engine, which makes one result per subgroup in a pass; or use calibrant subgroups"
-            )
+            raise ValueError("--by needs --engine; without one, use calibrant subgroups")
         if self.by is not None and self.groups is not None:
-            raise ValueError("--by makes one result per subgroup, and --groups is of all rows: leave out one of them")
+            raise ValueError("--by and --groups cannot be combined: leave out one of them")
         if self.engine is None and (self._is_pattern or (self.file and Path(self.file).is_dir())):
             what = "a pattern" if self._is_pattern else "a directory"
-            raise ValueError(f"{self.file} is {what}: give a file, or --engine polars for all files that it names")
+            raise ValueError(f"{self.file} is {what}: give a single file, or add --engine polars to read all its files")
 
     @property
     def _is_pattern(self) -> bool:
@@ -118,26 +114,35 @@ class ReportOptions(PrintOptions):
         str,
         typer.Option(
             help="auto, binned[:N][:quantile][:linear][:debias], density[:BANDWIDTH[:KERNEL]], residual[:score], "
-            "smooth, sweep, isotonic or another estimator's name."
+            "smooth, sweep, isotonic or the name of another estimator."
         ),
     ] = "auto"
     level: Annotated[float, typer.Option(help="Level of intervals and bands.")] = 0.95
     tolerance: Annotated[
         float | None,
-        typer.Option(help="Calibration error below which it does not matter; default: 0.05, less for rare outcomes."),
+        typer.Option(
+            help="Largest calibration error that does not matter to you; default: 0.05, less for rare outcomes."
+        ),
     ] = None
     threshold: Annotated[
-        float | None, typer.Option(help="Decision threshold (a score): tells how many decisions a repair changes.")
+        float | None,
+        typer.Option(
+            help="Decision threshold (a score): the report says how many decisions recalibration would change."
+        ),
     ] = None
     sums: Annotated[
-        Path | None, typer.Option(help="Write the sums of all rows here, for calibrant merge; - as above.")
+        Path | None,
+        typer.Option(help="Write the sums of all rows to this file, for calibrant merge; - is standard output."),
     ] = None
-    fail_above: Annotated[float | None, typer.Option(help="Exit with 1 when the calibration error is above this.")] = (
-        None
-    )
+    fail_above: Annotated[
+        float | None, typer.Option(help="Exit with code 1 if the calibration error is above this.")
+    ] = None
     fail_on: Annotated[
         str,
-        typer.Option(help="What --fail-above judges: value (noise included), corrected, or low (end of the interval)."),
+        typer.Option(
+            help="What --fail-above checks: value (sampling noise included), corrected (median-unbiased), "
+            "or low (the lower end of the interval)."
+        ),
     ] = "value"
     title: Annotated[str | None, typer.Option(help="Title of the report.")] = None
 
@@ -199,31 +204,36 @@ def report_command(
     ] = "auto",
     stream: Annotated[
         bool | None,
-        typer.Option("--stream/--load", help="Read in pieces; default: above 256 MB, but never with --groups."),
+        typer.Option(
+            "--stream/--load",
+            help="Read FILE in pieces or load it whole; default: in pieces above 256 MB, but never with --groups.",
+        ),
     ] = None,
     on_invalid: Annotated[
-        str, typer.Option(help="With --engine, what to do with rows that cannot be read: raise, or drop them.")
+        str, typer.Option(help="With --engine, what to do with invalid rows: raise or drop.")
     ] = "raise",
-    sum_tolerance: Annotated[float | None, typer.Option(help="How far rows may sum from 1.")] = None,
+    sum_tolerance: Annotated[
+        float | None, typer.Option(help="How far the probabilities of a row may sum from 1.")
+    ] = None,
 ) -> None:
-    """Report on the predictions in FILE, in the files of a pattern or folder, or of a query."""
+    """Report on the predictions in a file, in the files of a pattern or folder, or from a query."""
     outputs = options.outputs(source.files_read() if options.html or options.sums else {})
     if source.engine is None:
         if on_invalid != "raise":
-            raise ValueError("--on-invalid is for --engine: without it rows that cannot be read are refused")
+            raise ValueError("--on-invalid needs --engine: without an engine, invalid rows are always an error")
         if stream and source.groups is not None:
-            raise ValueError("--stream reads in pieces, which would part groups: leave it out, or read with --engine")
+            raise ValueError("--stream reads in pieces and would split groups: leave it out, or read with --engine")
         options.finish(*_from_file(source, options, notion, stream, sum_tolerance), outputs)
         return
-    for option, value in (("--stream and --load are", stream), ("--sum-tolerance is", sum_tolerance)):
+    for option, value in (("--stream and --load", stream), ("--sum-tolerance", sum_tolerance)):
         if value is not None:
-            raise ValueError(f"{option} for files that are read without --engine")
+            raise ValueError(f"{option} cannot be combined with --engine")
     check_option("--on-invalid", on_invalid, ("raise", "drop"))
     if source.by is not None:
         _check_by(options)
     sums: Any = source.sums({"notion": notion, "on_invalid": on_invalid, "binned": options.bins})
     if sums.dropped:
-        warn(f"{sums.dropped:,} rows that cannot be read were left out")
+        warn(f"{sums.dropped:,} invalid rows were dropped")
     if source.by is None:
         options.finish(options.report(sums, source.name), sums, outputs)
         return
@@ -235,11 +245,11 @@ def report_command(
 
 def merge_command(
     files: Annotated[
-        list[Path], typer.Argument(help="Sums that calibrant report --sums wrote, or Accumulator.to_bytes.")
+        list[Path], typer.Argument(help="Files written by calibrant report --sums or with Accumulator.to_bytes.")
     ],
     options: ReportOptions,
 ) -> None:
-    """Report on the rows of many machines from the sums that each saved: the same as of all rows at once."""
+    """Report on rows that were summed on several machines; the result is that of all rows together."""
     outputs = options.outputs({"a file that is read": files})
     merged = _merged(files)
     name = files[0].name if len(files) == 1 else f"{len(files)} shards"
@@ -250,9 +260,9 @@ def _check_by(options: ReportOptions) -> None:
     """Refuse what is of all rows beside subgroups."""
     for name in ("html", "sums", "tolerance", "threshold", "title"):
         if getattr(options, name) is not None:
-            raise ValueError(f"--{name} is of all rows, and --by makes one result per subgroup: leave one out")
+            raise ValueError(f"--{name} applies to all rows and cannot be combined with --by")
     if options.fail_on == "corrected":
-        raise ValueError("--fail-on corrected is not told of subgroups: use value or low")
+        raise ValueError("--fail-on corrected is not available for subgroups: use value or low")
 
 
 def _from_file(
@@ -292,16 +302,16 @@ def _merged(files: Sequence[Path]) -> Accumulator:
         for file in files:
             if not file.is_file():
                 raise ValueError(
-                    f"{file} does not exist" if not file.exists() else f"{file} is a directory: give files"
+                    f"{file} does not exist" if not file.exists() else f"{file} is a directory, not a file"
                 )
             data = file.read_bytes()
             if (other := seen.setdefault(data[-32:], file)) is not file:
-                warn(f"{file} and {other} hold the same sums: rows that are there twice count twice")
+                warn(f"{file} and {other} contain the same sums: their rows are counted twice")
             try:
                 merged += Accumulator.from_bytes(data)
             except ValueError as error:
                 raise ValueError(f"{file}: {error}") from error
             advance(1)
     if not merged.n_samples:
-        raise ValueError(f"{', '.join(map(str, files))}: no rows were added to these sums")
+        raise ValueError(f"{', '.join(map(str, files))}: these sums contain no rows")
     return merged

@@ -35,20 +35,25 @@ class Source:
     prob: Annotated[
         list[str] | None,
         typer.Option(
-            help="Column of probabilities: one (binary), several, or a glob such as 'p_*'. Default: y_prob, else p_*."
+            help="Column of probabilities: one (binary), several, or a pattern like 'p_*'. Default: y_prob, else p_*."
         ),
     ] = None
     weight: Annotated[str | None, typer.Option(help="Column of sample weights.")] = None
     groups: Annotated[
         str | None,
-        typer.Option(help="Column of the group of each row (a game, a patient): its rows are not independent."),
+        typer.Option(
+            help="Column that names groups of dependent rows (games, patients); intervals and tests allow for them."
+        ),
     ] = None
     labels: Annotated[
-        str | None, typer.Option(help="Labels, a,b,c: of the columns so named, else of the columns in order.")
+        str | None, typer.Option(help="Labels a,b,c, matched to columns by name, else in column order.")
     ] = None
-    pos_label: Annotated[str | None, typer.Option(help="Label that a single column is the probability of.")] = None
+    pos_label: Annotated[str | None, typer.Option(help="Label whose probability a single column contains.")] = None
     file_format: Annotated[
-        str | None, typer.Option("--format", help="csv, parquet, ndjson or arrow; default: told from the file.")
+        str | None,
+        typer.Option(
+            "--format", help="csv, parquet, ndjson or arrow; default: inferred from the file name or contents."
+        ),
     ] = None
 
     @property
@@ -67,7 +72,7 @@ class Source:
         patterns = self.prob or (["y_prob"] if "y_prob" in table.columns else ["p_*"])
         found = list(dict.fromkeys(c for p in patterns for c in table.find(p, "--prob") if c not in aside))
         if not found:
-            raise ValueError(f"--prob {' '.join(patterns)}: names no column but the label's and the weight's")
+            raise ValueError(f"--prob {' '.join(patterns)}: no column left besides labels and weights")
         return found
 
     def columns(self, table: FileTable, aside: Collection[str] = ()) -> FileColumns:
@@ -82,7 +87,7 @@ class Source:
         groups = None if self.groups is None else table.find_one(self.groups, "--groups")
         probs = self.probability_columns(table, {label, *aside, *(c for c in (weight, groups) if c is not None)})
         if groups is not None and groups in (label, weight, *probs):
-            raise ValueError(f"--groups {groups}: this column is read as something else")
+            raise ValueError(f"--groups {groups}: this column is already used for labels, weights or probabilities")
         seen = table.distinct(label)
         if not seen:
             raise ValueError(f"{table.name} has no rows")
@@ -98,7 +103,7 @@ class Source:
         elif given is None and len(seen) > 2:
             raise ValueError(
                 f"column {label!r} has {len(seen)} labels ({some(seen)}) but there is one column of probabilities, "
-                f"{probs[0]!r}: name a column a label with --prob"
+                f"{probs[0]!r}: name one column per label with --prob"
             )
         return FileColumns(table, label, probs, weight, groups, seen, given, positive)
 
@@ -204,5 +209,5 @@ def typed(text: str, seen: list[Any]) -> Any:
     value = in_kind(text, seen[0])
     if value is None:
         kind = "true or false" if isinstance(seen[0], bool) else "integers"
-        raise ValueError(f"label {text!r} is not among the labels of the file, which are {kind}")
+        raise ValueError(f"label {text!r} is not a label of the file, whose labels are {kind}")
     return value
