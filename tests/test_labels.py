@@ -111,6 +111,28 @@ def test_multiclass_labels(y, labels, classes, codes):
     assert p.codes.tolist() == codes
 
 
+@pytest.mark.parametrize("kind", [int, float, bool])
+def test_one_hot_rows_are_labels_of_the_columns(kind):
+    rows = np.eye(3, dtype=kind)[[2, 0, 0]]
+    assert as_predictions(rows, P3).classes == (0, 1, 2)
+    assert as_predictions(rows.tolist(), P3).codes.tolist() == [2, 0, 0]
+    named = as_predictions(rows, P3, labels=["a", "b", "c"])
+    assert (named.classes, named.codes.tolist()) == (("a", "b", "c"), [2, 0, 0])
+    two = as_predictions(np.eye(2, dtype=kind)[[1, 0, 0, 1]], P)
+    assert (two.classes, two.positive, two.codes.tolist()) == ((0, 1), 1, [1, 0, 0, 1])
+
+
+def test_one_hot_columns_have_names():
+    pd = pytest.importorskip("pandas")
+    rows = pd.DataFrame(np.eye(3, dtype=int)[[2, 0, 0]], columns=["a", "b", "c"])
+    scores = pd.DataFrame(np.array(P3), columns=["p_c", "p_a", "p_b"])
+    assert as_predictions(rows, P3).classes == ("a", "b", "c")
+    by_name = as_predictions(rows, scores)
+    np.testing.assert_array_equal(by_name.probs[:, by_name.classes.index("c")], scores["p_c"])
+    assert [by_name.classes[c] for c in by_name.codes] == ["c", "a", "a"]
+    assert as_predictions(rows.to_numpy(), scores).codes.tolist() == [2, 0, 0]  # columns of one order
+
+
 def test_two_columns():
     rows = np.column_stack([P, 1 - np.array(P)])
     for y, classes in (([-1, 1, 1, -1], (-1, 1)), ([True] * 4, (False, True)), ([0] * 4, (0, 1))):
@@ -134,7 +156,13 @@ def test_two_columns():
         ([0, 1, 2], {"labels": [0, "a", 2]}, TypeError, "labels must be of one kind (int, bool or str); got [0, 'a', 2]"),
         ([0, 1, 2], {"labels": [0, None, 2]}, TypeError, "labels must be of one kind"),
         ([0, 1, 2], {"pos_label": 1}, ValueError, "pos_label is for a 1-D y_prob; y_prob has 3 columns (got pos_label=1)"),
-        (np.eye(3, dtype=int), {}, ValueError, "y_true must be 1-D; got shape (3, 3): one-hot labels? pass y_true.argmax(axis=1)"),
+        (np.tri(3, dtype=int), {}, ValueError, "y_true has rows of several labels, or of none (row 1 has 2 ones), so each label is a two-class problem: pass y_true[:, k] and y_prob[:, k]"),
+        (np.zeros((3, 3)), {}, ValueError, "(row 0 has 0 ones), so each label is a two-class problem"),
+        (np.eye(3, 4), {}, ValueError, "y_true has one-hot rows of 4 columns, and y_prob has columns for 3 labels"),
+        (np.eye(3), {"labels": ["a", "b"]}, ValueError, "labels must name one label a column: y_prob has 3, labels has 2"),
+        (np.eye(3) / 2, {}, ValueError, "y_true must be 1-D; got shape (3, 3)"),
+        ([[5.2, 1], [3.1, 0], [2.0, 1]], {}, ValueError, "(time, event) pairs? Probabilities are of an event by some time t"),
+        (np.array([(True, 5.2)] * 3, [("event", bool), ("time", float)]), {}, TypeError, "(time, event) pairs? Probabilities are of an event by some time t"),
     ],
 )  # fmt: skip
 def test_multiclass_labels_refused(y, options, kind, text):

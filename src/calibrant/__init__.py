@@ -32,5 +32,13 @@ def _inline(report: Any) -> str:
     return render_inline(report)
 
 
-# Results stand above displays and pages, so they are handed what draws them: each room imports from those above it.
+def _calibrator(name: str, n_classes: int) -> Any:
+    from .calibrators import named_calibrator
+
+    return named_calibrator(name, n_classes)
+
+
+# Results stand above displays and pages, and calibrators made of others above the names of all, so they are handed
+# these: each room, and each file of one, imports from those above it.
 rooms_below.display, rooms_below.page, rooms_below.inline = _display, _page, _inline
+rooms_below.calibrator = _calibrator

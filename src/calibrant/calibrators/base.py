@@ -16,7 +16,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ..data import notebook
+from ..data import notebook, rooms_below
 from ..data.checks import check_choice, check_number, check_type, is_real
 from ..data.fields import Field, Number, Numbers, Sizes
 from ..data.progress import working
@@ -118,8 +118,9 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
     @property
     def _parts_rows(self) -> bool:
         """Whether rows are parted into folds or halves, so that a row of some weight cannot stand for several."""
-        held = [v if isinstance(v, (list, tuple)) else [v] for v in self.get_params(deep=False).values()]
-        return any(one._parts_rows for values in held for one in values if isinstance(one, Calibrator))
+        given = (getattr(self, name, ()) for name in ("calibrator", "calibrators"))
+        held = [calibrator_of(one, 2) for v in given for one in (v if isinstance(v, (list, tuple)) else [v])]
+        return any(one._parts_rows for one in held if isinstance(one, Calibrator))
 
     @property
     def _merges(self) -> bool:
@@ -301,9 +302,15 @@ def average(members: FittedWithScores, weights: FloatArray) -> FloatArray:
     return np.asarray(sum(w * one._probabilities_of(scores, **more) for w, (one, scores, more) in each))
 
 
-def fitted_to(calibrator: Calibrator, sample: CalibrationSample) -> Calibrator:
+def calibrator_of(calibrator: Any, n_classes: int) -> Any:
+    """A calibrator for so many classes, where a name stands for one; any other value as it is."""
+    return rooms_below.calibrator(calibrator, n_classes) if isinstance(calibrator, str) else calibrator
+
+
+def fitted_to(calibrator: str | Calibrator, sample: CalibrationSample) -> Calibrator:
     """A clone that was fitted to a sample, whose labels and kind of scores replace its own."""
-    one: Calibrator = clone(calibrator).set_params(input=sample.scores.kind, labels=list(sample.classes))
+    chosen = clone(calibrator_of(calibrator, sample.n_classes))
+    one: Calibrator = chosen.set_params(input=sample.scores.kind, labels=list(sample.classes))
     return one._fit_sample(sample)
 
 
@@ -353,13 +360,16 @@ def check_calibrator(name: str, value: Any, *, binary: bool = False, optional: b
     """Judge a calibrator that another one is made of."""
     wanted = "a binary calibrator such as PlattScaling()" if binary else "a calibrator such as TemperatureScaling()"
     if not (optional and value is None):
-        check_type(name, value, BinaryCalibrator if binary else Calibrator, "None or " * optional + wanted)
+        wanted = f"{'None or ' * optional}{wanted}, or the name of one"
+        check_type(name, calibrator_of(value, 2), BinaryCalibrator if binary else Calibrator, wanted)
 
 
 def check_calibrators(name: str, value: Any) -> None:
     """Judge a list of calibrators."""
-    if not isinstance(value, (list, tuple)) or not value or not all(isinstance(one, Calibrator) for one in value):
+    if not isinstance(value, (list, tuple)) or not value:
         raise TypeError(f"{name} must be a list of one or more calibrators; got {value!r}")
+    for one in value:
+        check_calibrator(name, one)
 
 
 def _check_common(fitted: dict[str, Any], sizes: Sizes) -> None:

@@ -124,7 +124,7 @@ class SubgroupCalibrator(Calibrator):
     [0.5, 0.8]
     """
 
-    calibrator: Calibrator | None = parameter(None, partial(check_calibrator, optional=True))
+    calibrator: str | Calibrator | None = parameter(None, partial(check_calibrator, optional=True))
     by: str | int | None = parameter(None, _check_column)
 
     _state: ClassVar[Mapping[str, Field]] = {

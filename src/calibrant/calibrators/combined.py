@@ -69,7 +69,7 @@ class Mixture(Calibrator):
     [0.5, 0.5]
     """
 
-    calibrators: Sequence[Calibrator] = field(metadata=checked_by(check_calibrators))
+    calibrators: Sequence[str | Calibrator] = field(metadata=checked_by(check_calibrators))
     weights: Sequence[float] | None = None
 
     _state: ClassVar[Mapping[str, Field]] = {
@@ -148,7 +148,7 @@ class Composed(Calibrator):
     True
     """
 
-    calibrators: Sequence[Calibrator] = field(metadata=checked_by(check_calibrators))
+    calibrators: Sequence[str | Calibrator] = field(metadata=checked_by(check_calibrators))
 
     _state: ClassVar[Mapping[str, Field]] = {"calibrators_": Several(Fitted())}
 
@@ -207,7 +207,7 @@ class LabelSmoothing(Calibrator):
     True
     """
 
-    calibrator: Calibrator = field(metadata=checked_by(check_calibrator))
+    calibrator: str | Calibrator = field(metadata=checked_by(check_calibrator))
     amount: float = parameter(0.05, partial(check_number, least=0, below=1))
 
     _state: ClassVar[Mapping[str, Field]] = {"calibrator_": Fitted()}

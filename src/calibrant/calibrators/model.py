@@ -15,10 +15,10 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, _routi
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _check_y, check_is_fitted, has_fit_parameter
 
-from ..data.checks import check_bool, check_choice, check_type
+from ..data.checks import check_bool, check_choice
 from ..data.progress import counted, working
 from ..data.types import AnyArray, FloatArray
-from .base import Calibrator, average, check_parameters, parameter
+from .base import Calibrator, average, calibrator_of, check_calibrator, check_parameters, parameter
 from .combined import Mixture
 from .inputs import read_sample, read_scores
 from .multiclass import for_classes
@@ -27,7 +27,7 @@ from .select import AutoCalibrator
 
 def _check_calibrator(name: str, value: Any) -> None:
     if not (isinstance(value, str) and value == "auto"):
-        check_type(name, value, Calibrator, "'auto' or a calibrator such as PlattScaling()")
+        check_calibrator(name, value)
 
 
 def _check_cv(name: str, value: Any) -> None:
@@ -43,7 +43,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
     ----------
     estimator : classifier
         With ``predict_proba`` or ``decision_function``.
-    calibrator : Calibrator or "auto", default "auto"
+    calibrator : Calibrator, its name such as "isotonic", or "auto", default "auto"
         ``"auto"``: :class:`AutoCalibrator`, with "leave it alone" among the candidates; of several folds one choice for
         all, in which what is fitted to one fold is judged by the rows of the next. A binary calibrator serves several
         classes as :class:`OneVsRest`. ``SubgroupCalibrator(by=COLUMN)`` reads its subgroups from a column of X.
@@ -202,8 +202,9 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
 
     def _for_kind(self, kind: str, scores: FloatArray) -> Calibrator:
         """The calibrator, told what scores are and which column is whose."""
-        one = AutoCalibrator() if isinstance(self.calibrator, str) else clone(self.calibrator)
-        one = for_classes(one, 2 if scores.ndim == 1 else scores.shape[1])
+        k = 2 if scores.ndim == 1 else scores.shape[1]
+        auto = isinstance(self.calibrator, str) and self.calibrator == "auto"
+        one = for_classes(AutoCalibrator() if auto else clone(calibrator_of(self.calibrator, k)), k)
         settings: dict[str, Any] = {"labels": self.classes_.tolist()}
         # A calibrator that was told to read probabilities as logits, or so, is left to it.
         if one.input == "probability":

@@ -85,7 +85,7 @@ class OneVsRest(Calibrator):
     np.float64(1.0)
     """
 
-    calibrator: BinaryCalibrator = field(metadata=checked_by(partial(check_calibrator, binary=True)))
+    calibrator: str | BinaryCalibrator = field(metadata=checked_by(partial(check_calibrator, binary=True)))
     normalisation: str = parameter("sum", partial(check_choice, allowed=("sum", "none")))
     _: KW_ONLY
     shared: bool = parameter(False, check_bool)
@@ -211,7 +211,7 @@ class OneVsOne(Calibrator):
     True
     """
 
-    calibrator: BinaryCalibrator = field(metadata=checked_by(partial(check_calibrator, binary=True)))
+    calibrator: str | BinaryCalibrator = field(metadata=checked_by(partial(check_calibrator, binary=True)))
     coupling: str = parameter("quadratic", partial(check_choice, allowed=("quadratic", "likelihood")))
 
     _state: ClassVar[Mapping[str, Field]] = {
@@ -295,7 +295,7 @@ class TopLabelCalibrator(Calibrator):
     [[0.5, 0.375, 0.125], [0.1875, 0.75, 0.0625]]
     """
 
-    calibrator: BinaryCalibrator | None = parameter(None, partial(check_calibrator, binary=True, optional=True))
+    calibrator: str | BinaryCalibrator | None = parameter(None, partial(check_calibrator, binary=True, optional=True))
     min_rows: float = parameter(50, check_not_negative)
 
     _state: ClassVar[Mapping[str, Field]] = {

@@ -20,7 +20,7 @@ from ..data.types import FloatArray, Label
 from ..data.weights import ones_or
 from ..measure.streaming import Accumulator
 from ..measure.sums_by_class import ProblemSums
-from .base import BinaryCalibrator, Calibrator, Fitted, parameter
+from .base import BinaryCalibrator, Calibrator, Fitted, calibrator_of, parameter
 from .choosing import AVERAGE, Choosing, choice_sentence, choice_words
 from .combined import Composed
 from .crossval import GOALS, RULES, fit_quietly, folds_of, predict_held_out
@@ -170,7 +170,7 @@ def select_calibrator(
     scores: Any,
     y: Any = None,
     *,
-    candidates: Mapping[str, Calibrator] | None = None,
+    candidates: Mapping[str, str | Calibrator] | Sequence[str] | None = None,
     cv: int = 5,
     goal: str = "log-loss",
     rule: str = "one-standard-error",
@@ -189,7 +189,7 @@ def select_calibrator(
         As :meth:`Calibrator.fit`; :class:`calibrant.Predictions` stand for all of them, and for groups.
     groups : array-like of shape (n,), optional
         Rows of one group may depend on each other: folds keep them together, and standard errors are those of groups.
-    candidates : mapping of str to Calibrator, optional
+    candidates : mapping of str to Calibrator or its name, or list of names, optional
         From the simplest to the most flexible; default :func:`default_candidates`.
     cv : int, default 5
         Stratified folds; fewer where a class has fewer rows.
@@ -304,7 +304,7 @@ class AutoCalibrator(Calibrator):
     True
     """
 
-    candidates: Mapping[str, Calibrator] | None = None
+    candidates: Mapping[str, str | Calibrator] | Sequence[str] | None = None
     _: KW_ONLY
     cv: int = parameter(5, partial(check_int, least=2))
     goal: str = parameter("log-loss", partial(check_choice, allowed=GOALS))
@@ -388,13 +388,17 @@ def as_sample(
     return CalibrationSample.of(scores)
 
 
-def candidates_for(sample: CalibrationSample, candidates: Mapping[str, Calibrator] | None) -> dict[str, Calibrator]:
+def candidates_for(
+    sample: CalibrationSample, candidates: Mapping[str, str | Calibrator] | Sequence[str] | None
+) -> dict[str, Calibrator]:
     """Candidates ready for a sample: the default ones, or those given, judged, with its labels and kind of scores."""
     if candidates is None:
         tried = default_candidates(sample.n_classes, sample.scores.kind)
     else:
-        given = check_names("candidates", candidates, Calibrator, "calibrators")
-        tried = {name: for_classes(one, sample.n_classes) for name, one in given.items()}
+        named = dict(zip(candidates, candidates, strict=True)) if isinstance(candidates, (list, tuple)) else candidates
+        given = check_names("candidates", named, (str, Calibrator), "calibrators or their names")
+        k = sample.n_classes
+        tried = {name: for_classes(calibrator_of(one, k), k) for name, one in given.items()}
     classes = list(sample.classes)
     return {k: clone(c).set_params(input=sample.scores.kind, labels=classes) for k, c in tried.items()}
 

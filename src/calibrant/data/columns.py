@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from .types import Label
@@ -12,7 +12,66 @@ from .types import Label
 _COUNTING = re.compile(r"(|_?c|f|v|x|col|column|feature|field|var)_?(\d+)", re.IGNORECASE)
 _WHOLE = re.compile(r"[+-]?\d+(\.0*)?")
 _TRUTHS = {"true": "1", "false": "0"}
+#: Arguments that name columns of a frame that is passed first, and those that may name one then, besides.
+FRAME_OPTIONS = frozenset({"label", "prob", "weight"})
+_OF_ROWS = ("sample_weight", "groups", "by")
 _PROBABILITY = "(?:p|prob|proba|probability|class|score)"
+
+
+def check_roles(named: Mapping[str, Sequence[Any]], columns: Collection[str]) -> None:
+    """Judge names of columns, by the argument that gives them: each is in the frame, and none is read twice."""
+    taken: dict[str, str] = {}
+    for argument, names in named.items():
+        for name in names:
+            if not isinstance(name, str):
+                raise TypeError(f"{argument} must be the name of a column; got {name!r}")
+            if name not in columns:
+                raise ValueError(f"{argument} must be a column of the frame ({some(list(columns))}); got {name!r}")
+            if name in taken:
+                raise ValueError(f"{argument}={name!r}: this column is read as {taken[name]} already")
+            taken[name] = argument
+
+
+def from_columns(given: Mapping[str, Any], scores: str = "y_prob") -> dict[str, Any]:
+    """Arguments of a function, with the columns that they name of the frame ``y_true``; ``scores`` takes ``prob``."""
+    out = {k: v for k, v in given.items() if k not in FRAME_OPTIONS}
+    frame, label, prob, weight = (given.get(name) for name in ("y_true", "label", "prob", "weight"))
+    import narwhals as nw
+
+    try:
+        held: Any = nw.from_native(frame, eager_only=True)
+    except TypeError as error:
+        raise TypeError(
+            f"label, prob and weight name columns of a data frame in memory, given first; got {type(frame).__name__} "
+            "(calibrant.from_frame reads lazy frames)"
+        ) from error
+    for name, value, other in (("label", label, None), ("prob", prob, scores), ("weight", weight, "sample_weight")):
+        if value is None and name != "weight":
+            raise TypeError(f"{name} must name the columns of the frame: pass label= and prob=")
+        if value is not None and out.get(other or "") is not None:
+            raise TypeError(f"{name} names columns of the frame: {other} must not be given with it")
+    if weight is not None:
+        out["sample_weight"] = weight
+    aside = {"label": [label]} | {k: v for k in _OF_ROWS if (v := _names(out.get(k))) is not None}
+    models = {name: _names(one) or [one] for name, one in (prob if isinstance(prob, Mapping) else {"": prob}).items()}
+    for names in models.values():
+        check_roles(aside | {"prob": names}, held.columns)
+    if (features := _names(out.get("features"))) is not None:
+        check_roles({"features": features}, held.columns)  # which may be scores, too
+        out["features"] = held.select(features).to_native()
+    columns = {name: held.select(names).to_native() for name, names in models.items()}
+    out["y_true"], out[scores] = held[label].to_native(), columns if isinstance(prob, Mapping) else columns[""]
+    for name in aside.keys() - {"label"}:
+        several = name == "by"
+        out[name] = (held.select(aside[name]) if several else held[aside[name][0]]).to_native()
+    return out
+
+
+def _names(value: Any) -> list[Any] | None:
+    """Names of columns; None for what is no name, nor a list of names."""
+    if isinstance(value, str):
+        return [value]
+    return list(value) if isinstance(value, (list, tuple)) and value and isinstance(value[0], str) else None
 
 
 def named_labels(
@@ -42,7 +101,7 @@ def named_labels(
     ValueError
         Where the names mean something and no interpretation of them covers the labels.
     """
-    if _only_count(names):
+    if only_count(names):
         return None
     found = _match(names, seen)
     if found is not None:
@@ -63,7 +122,7 @@ def named_labels(
 
 def named_order(names: Sequence[str], labels: Sequence[Label]) -> list[int] | None:
     """Positions of the columns that carry ``labels`` as names; None where the names are no labels."""
-    if _only_count(names):
+    if only_count(names):
         return None
     found = _match(names, labels)
     if found is not None:
@@ -80,7 +139,7 @@ def named_order(names: Sequence[str], labels: Sequence[Label]) -> list[int] | No
 
 def check_one_column(name: str, classes: Sequence[Label], positive: Label) -> None:
     """Refuse a lone column that is named after another label than the positive one."""
-    if _only_count([name]):
+    if only_count([name]):
         return
     length, label = max(((_told(name, c), c) for c in classes), key=lambda pair: pair[0])
     if length and label != positive:
@@ -113,7 +172,7 @@ def some(values: Sequence[Any], most: int = 6) -> str:
     return shown + (", …" if len(values) > most else "")
 
 
-def _only_count(names: Sequence[str]) -> bool:
+def only_count(names: Sequence[str]) -> bool:
     """Whether the names are a stem without meaning and 0, 1, … or 1, 2, … in order."""
     found = [m for m in map(_COUNTING.fullmatch, names) if m]
     if len(found) < len(names) or len({m[1] for m in found}) > 1:

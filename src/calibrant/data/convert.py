@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .libraries import library_of
 from .types import AnyArray
 
 _FRAME_MODULES = (
@@ -49,6 +50,16 @@ def to_array(value: Any, name: str) -> tuple[AnyArray, tuple[str, ...] | None]:
     if hasattr(value, "__dlpack__"):
         return _from_dlpack(value, name), None
     raise TypeError(f"{name} must be an array, a list, a data-frame column or frame, or a tensor; got {_kind(value)}")
+
+
+def models_of_frame(value: Any) -> Any:
+    """Columns of a data frame in memory by their names; any other value as it is."""
+    if library_of(value) is None or not hasattr(value, "columns"):
+        return value
+    import narwhals as nw
+
+    frame = nw.from_native(value, eager_only=True)
+    return {name: frame[name].to_native() for name in frame.columns}
 
 
 def _kind(value: Any) -> str:

@@ -10,10 +10,15 @@ from typing import Any
 import numpy as np
 
 from ..exceptions import LabelWarning
-from .columns import named_labels, named_order, some
+from .columns import named_labels, named_order, only_count, some
 from .types import AnyArray, IntArray, Label
 
 _TILE = 1 << 17
+#: What is said of outcomes with the times at which they came.
+_OF_TIMES = (
+    ": (time, event) pairs? Probabilities are of an event by some time t: pass event & (time <= t) of the rows that "
+    "are known until t"
+)
 #: Whole numbers up to here are exact as floats.
 _EXACT = 2.0**53
 
@@ -61,7 +66,9 @@ def _two_classes(seen: tuple[Label, ...], pos_label: Any) -> tuple[Label, ...]:
         return (0, 1)
     if only == -1:
         return (-1, 1)
-    raise ValueError(f"two classes are needed, but y_true has only one label ({only!r}): pass labels=[...] with both")
+    raise ValueError(
+        f"two classes are needed, but y_true has only one label ({only!r}): pass labels=[...] with both, and pos_label="
+    )
 
 
 def _another(label: Any) -> Label:
@@ -113,6 +120,33 @@ def labels_in_order(seen: Sequence[Label], k: int) -> tuple[Label, ...]:
     )
 
 
+def decode_one_hot(
+    truth: AnyArray,
+    labels: Sequence[Any] | None,
+    own_names: tuple[str, ...] | None,
+    names: tuple[str, ...] | None,
+    k: int,
+) -> tuple[AnyArray, Sequence[Any]]:
+    """Labels of rows (n, K) with one 1 each, and the label of each column: as given, else of its name or number."""
+    numbers = truth.dtype.kind in "iubf"
+    zero_one = ((truth == 0) | (truth == 1)) if numbers else np.zeros(truth.shape, dtype=bool)
+    if not zero_one.all():
+        pairs = numbers and truth.shape[1] == 2 and zero_one.all(axis=0).any()
+        raise ValueError(f"y_true must be 1-D; got shape {truth.shape}{_OF_TIMES if pairs else ''}")
+    ones = truth.sum(axis=1, dtype=np.int64)
+    if (ones != 1).any():
+        row = int(np.argmax(ones != 1))
+        raise ValueError(
+            f"y_true has rows of several labels, or of none (row {row} has {ones[row]} ones), so each label is a "
+            "two-class problem: pass y_true[:, k] and y_prob[:, k], one label k at a time"
+        )
+    if truth.shape[1] != k:
+        raise ValueError(f"y_true has one-hot rows of {truth.shape[1]} columns, and y_prob has columns for {k} labels")
+    if labels is None:
+        labels = next((n for n in (own_names, names) if n and len(n) == k and not only_count(n)), None) or range(k)
+    return np.asarray(check_label_list(labels, k))[truth.argmax(axis=1)], labels
+
+
 def check_labels(truth: AnyArray) -> AnyArray:
     """Labels of one kind: int, bool, str, or floats that are whole numbers."""
     kind = truth.dtype.kind
@@ -138,7 +172,8 @@ def check_labels(truth: AnyArray) -> AnyArray:
         return truth.astype(np.int64)
     if kind in "OT":
         return _check_objects(truth)
-    raise TypeError(f"y_true must hold class labels (int, bool or str); got dtype {truth.dtype}")
+    hint = _OF_TIMES if truth.dtype.names is not None and len(truth.dtype.names) == 2 else ""
+    raise TypeError(f"y_true must hold class labels (int, bool or str); got dtype {truth.dtype}{hint}")
 
 
 def _check_objects(truth: AnyArray) -> AnyArray:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from itertools import chain
 from typing import Any, ParamSpec, TypedDict, TypeVar, cast
 
+from .columns import FRAME_OPTIONS, from_columns
 from .libraries import library_of
 from .predictions import Predictions
 from .progress import working
@@ -28,6 +29,9 @@ class InputOptions(TypedDict, total=False):
     from_logits: bool
     groups: Any
     group_average: str
+    label: str | None
+    prob: Any
+    weight: str | None
 
 
 _OPTIONS = {
@@ -70,6 +74,10 @@ def public_function(
                 raise TypeError(f"{title}() got an unexpected keyword argument {unknown!r}")
             if not grouped:
                 _refuse_groups(function, (*args, *kwargs.values()))
+            if not FRAME_OPTIONS.isdisjoint(kwargs):
+                named = dict(zip(names, args, strict=False)) | dict(kwargs)
+                if not isinstance(named.get("y_true"), SumsOfRows):  # these say below what they take
+                    args, kwargs = cast(Any, ((), from_columns(named, names[names.index("y_true") + 1])))
             with working(title):
                 first = args[0] if args else kwargs.get("y_true")
                 if isinstance(first, SumsOfRows):

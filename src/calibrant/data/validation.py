@@ -10,10 +10,10 @@ import numpy as np
 
 from ..exceptions import LabelWarning, ScoreWarning
 from .checks import check_bool, check_choice
-from .columns import check_one_column
+from .columns import check_one_column, from_columns
 from .convert import to_array
 from .dependence import group_codes, read_groups
-from .labels import encode_binary, encode_columns
+from .labels import decode_one_hot, encode_binary, encode_columns
 from .libraries import library_of
 from .predictions import Predictions
 from .types import AnyArray, FloatArray, IntArray, Label
@@ -47,15 +47,18 @@ def as_predictions(
     from_logits: bool = False,
     groups: Any = None,
     group_average: str = "micro",
+    label: str | None = None,
+    prob: Any = None,
+    weight: str | None = None,
 ) -> Predictions:
     """Validate labels and probabilities once and return :class:`Predictions`.
 
     Parameters
     ----------
-    y_true : array-like of shape (n,), or Predictions
-        Observed labels: int, bool, str or categorical. NumPy, list, pandas / polars / pyarrow column,
-        torch tensor, anything with ``__array__`` or DLPack. Predictions that were judged before stand for all
-        arguments and are returned as they are.
+    y_true : array-like of shape (n,) or one-hot (n, K), or Predictions
+        Observed labels: int, bool, str or categorical; one-hot rows have their 1 in the column of the label. NumPy,
+        list, pandas / polars / pyarrow column, torch tensor, anything with ``__array__`` or DLPack. Predictions that
+        were judged before stand for all arguments and are returned as they are.
     y_prob : array-like of shape (n,) or (n, K)
         1-D (or one column, not named after another label): probability of ``pos_label``. 2-D: one column a class in
         ``labels`` order.
@@ -81,6 +84,11 @@ def as_predictions(
     group_average : {"micro", "macro"}, default "micro"
         What is averaged: ``"micro"`` rows, ``"macro"`` groups, so that each counts alike whatever its number of rows
         (weights are divided by their sum in the group).
+    label, prob, weight : str, or list of str, optional
+        Names of columns of a data frame that is passed in place of ``y_true`` and ``y_prob``: ``label="y", prob="p"``,
+        or ``prob=["p_cat", "p_dog"]``, as :func:`calibrant.from_frame` takes them. ``groups`` may then name a column
+        too, and so may ``by`` and ``features`` of functions that have them; :func:`calibrant.compare_models` takes a
+        list as a column per model, or a mapping of the names of models to columns.
 
     Returns
     -------
@@ -103,6 +111,10 @@ def as_predictions(
     >>> as_predictions(["no", "yes"], [0.2, 0.9], pos_label="yes").classes
     ('no', 'yes')
     """
+    if label is not None or prob is not None or weight is not None:
+        named = {"y_true": y_true, "y_prob": y_prob, "sample_weight": sample_weight, "groups": groups}
+        named = from_columns(named | {"label": label, "prob": prob, "weight": weight})
+        y_true, y_prob, sample_weight, groups = (named[k] for k in ("y_true", "y_prob", "sample_weight", "groups"))
     if isinstance(y_true, Predictions):
         given = {
             "y_prob": y_prob, "labels": labels, "pos_label": pos_label, "sample_weight": sample_weight,
@@ -116,12 +128,16 @@ def as_predictions(
     if isinstance(y_prob, Predictions):
         raise TypeError("Predictions take the place of y_true and y_prob: pass them first, and no y_prob")
     if y_prob is None:
-        raise TypeError("y_prob must be given: probabilities of the labels in y_true")
+        raise TypeError(
+            "y_prob must be given: probabilities of the labels in y_true (or label= and prob=, columns of a data frame)"
+        )
     _check_same_order(y_true=y_true, y_prob=y_prob, sample_weight=sample_weight, groups=groups)
     library = library_of(y_prob, y_true)
-    truth, _ = to_array(y_true, "y_true")
+    truth, truth_columns = to_array(y_true, "y_true")
     raw, columns = to_array(y_prob, "y_prob")
     probs, eps = _scores(raw)
+    if truth.ndim == 2 and truth.shape[1] > 1:
+        truth, labels = decode_one_hot(truth, labels, truth_columns, columns, probs.shape[1] if probs.ndim == 2 else 2)
     logs = None
     if check_bool("from_logits", from_logits):
         probs, logs = _softmax(probs)
@@ -170,8 +186,7 @@ def _one_column(array: AnyArray, name: str) -> AnyArray:
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
-        hint = ": one-hot labels? pass y_true.argmax(axis=1)" if array.ndim == 2 and name == "y_true" else ""
-        raise ValueError(f"{name} must be 1-D; got shape {array.shape}{hint}")
+        raise ValueError(f"{name} must be 1-D; got shape {array.shape}")
     if array.shape[0] == 0:
         raise ValueError(f"{name} must not be empty; got 0 rows")
     return array

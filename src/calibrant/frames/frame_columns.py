@@ -11,7 +11,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from ..data.columns import check_one_column, named_labels, named_order, some
+from ..data.columns import check_one_column, check_roles, named_labels, named_order
 from ..data.labels import _missing, check_label_list, encode_binary, labels_in_order
 from ..data.predictions import Predictions
 from ..data.types import AnyArray, Label
@@ -77,16 +77,7 @@ class FrameColumns:
             raise ValueError("prob must name at least one column; got none")
         if len(probs) > MOST_CLASSES:
             raise ValueError(f"prob must name at most {MOST_CLASSES} columns; got {len(probs)}")
-        taken: dict[str, str] = {}
-        for argument, names in named.items():
-            for name in names:
-                if not isinstance(name, str):
-                    raise TypeError(f"{argument} must be the name of a column; got {name!r}")
-                if name not in schema:
-                    raise ValueError(f"{argument} must be a column of the frame ({some(list(schema))}); got {name!r}")
-                if name in taken:
-                    raise ValueError(f"{argument}={name!r}: this column is read as {taken[name]} already")
-                taken[name] = argument
+        check_roles(named, schema)
         for argument in ("prob", "weight"):
             for name in named.get(argument, ()):
                 if not (schema[name].is_numeric() or schema[name] == nw.Boolean):

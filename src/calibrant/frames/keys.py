@@ -85,7 +85,8 @@ def bad_conditions(c: FrameColumns) -> list[tuple[str, Any]]:
     label = nw.col(c.label)
     found: list[tuple[str, Any]] = [(f"{c.label!r} is missing", label.is_null())]
     known = _is_any(label, c.possible)
-    found.append((f"{c.label!r} is none of the labels {list(c.possible)!r}", ~known))
+    hint = ": pass pos_label=, the label that the probabilities are of" if set(c.possible) <= {-1, 0, 1} else ""
+    found.append((f"{c.label!r} is none of the labels {list(c.possible)!r}{hint}", ~known))
     for name in c.probs:
         p = nw.col(name)
         found.append((f"{name!r} is missing", p.is_null()))

@@ -44,7 +44,7 @@ def compare_calibrators(
     y_true: Any,
     y_prob: Any = None,
     *,
-    candidates: Mapping[str, Calibrator] | None = None,
+    candidates: Mapping[str, str | Calibrator] | Sequence[str] | None = None,
     cv: int = 5,
     goal: str = "log-loss",
     rule: str = "one-standard-error",
@@ -71,7 +71,7 @@ def compare_calibrators(
     groups : array-like of shape (n,), optional
         Rows of one group may depend on each other: folds keep them together, and standard errors and intervals are
         those of groups.
-    candidates : mapping of str to Calibrator, optional
+    candidates : mapping of str to Calibrator or its name, or list of names, optional
         From the simplest to the most flexible; default :func:`calibrant.calibrators.default_candidates`.
     cv, goal, rule, random_state
         As :func:`calibrant.calibrators.select_calibrator`, which chooses the same with the same arguments.

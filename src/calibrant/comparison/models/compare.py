@@ -10,6 +10,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from ...data.checks import check_choice, check_level, check_random_state, check_resamples
+from ...data.convert import models_of_frame
 from ...data.predictions import Predictions
 from ...data.public_function import InputOptions, public_function
 from ...data.types import FloatArray, Interval, RandomState
@@ -37,7 +38,7 @@ _ROUNDING = 1e-13
 @public_function(grouped=True)
 def compare_models(
     y_true: Any,
-    y_probs: Mapping[str, Any] | None = None,
+    y_probs: Any = None,
     *,
     notion: str | Notion = "auto",
     estimator: str | Estimator = "auto",
@@ -55,7 +56,7 @@ def compare_models(
     ----------
     y_true : array-like of shape (n,), or mapping of names to Predictions
         Observed labels. A mapping of :class:`Predictions` of the same rows stands for the first two arguments.
-    y_probs : mapping of names to array-likes of shape (n,) or (n, K)
+    y_probs : mapping of names to array-likes of shape (n,) or (n, K), or data frame of a column per model
         Probabilities of each model, at least two, for the same rows; all of one shape. Predictions have labels of their
         own: ``y_true`` is then None.
     notion : str or Notion, default "auto"
@@ -198,8 +199,12 @@ def _models(y_true: Any, y_probs: Any, inputs: InputOptions) -> tuple[list[str],
                 "a mapping of Predictions says everything about the rows: y_probs must not be given with it"
             )
         y_true, y_probs = None, y_true
+    y_probs = models_of_frame(y_probs)
     if not isinstance(y_probs, Mapping):
-        raise TypeError(f"y_probs must map names to probabilities; got {type(y_probs).__name__}")
+        raise TypeError(
+            "y_probs must map names to probabilities, or be a data frame of a column per model; got "
+            f"{type(y_probs).__name__}"
+        )
     names = [str(name) for name in y_probs]
     if len(names) < 2 or len(set(names)) < len(names):
         raise ValueError(f"y_probs must hold at least two models of different names; got {names}")
