@@ -112,7 +112,11 @@ def _of_values(columns: FloatArray, fine: BinMoments) -> list[Region]:
     runs = _Runs(np.concatenate([np.zeros((4, 1)), np.cumsum(columns, axis=1)], axis=1), fine.integral)
     at = np.arange(number)
     _, stated, observed = runs.of(at, at + 1)
-    off = runs.evidence(at, at + 1) >= np.log(2 * number / CHANCE)
+    nats = runs.evidence(at, at + 1)
+    off = nats >= np.log(2 * number / CHANCE)
+    # Where any is wrong, the largest gap times rows is named from two standard deviations on.
+    largest = int(np.abs(columns[2] - columns[1]).argmax())
+    off[largest] |= bool(off.any() and nats[largest] >= 2)
     off &= columns[0] >= LEAST_SHARE * fine.weight.sum()
     found = []
     for side in (observed > stated, observed < stated):

@@ -202,13 +202,10 @@ def _of_class(row: ClassRow) -> _Where:
     """What is wrong about a class: its mean, if that tells most of its error, or else its error."""
     gap = row.base_rate - row.mean_prob
     stated, happens = (_percent(v, float(np.clip(gap, -0.04, 0.04))) for v in (row.mean_prob, row.base_rate))
+    said = f"class {row.label} is stated at {stated} on average and occurs {happens} of the time"
     if 2 * abs(gap) < row.ece or stated == happens:
         said = f"the probabilities of class {row.label} are off by {_number(row.ece)} on average"
-        return _Where(said, said)
-    plain = f"class {row.label} is stated at {stated} on average and occurs {happens} of the time"
-    return _Where(
-        f"class {row.label} is {row.direction}: stated at {stated} on average, it occurs {happens} of the time", plain
-    )
+    return _Where(said, said)
 
 
 def _by_score(fine: BinMoments | None, grid: GridMoments, estimate: Estimate) -> _Where:
