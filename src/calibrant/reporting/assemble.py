@@ -231,8 +231,8 @@ def report(
 
     Cost: one pass over the rows for the sums, then a test, intervals and bands at a cost that grows with the number of
     classes and not with n: a fifth of a second for two classes, half a second for a hundred, three for a thousand;
-    class by class more, two seconds for a hundred and some ten for a thousand. The posterior is fitted once; other intervals
-    than the headline's, curves, and the power of the test are computed when they are first read.
+    class by class more, two seconds for a hundred and some five for a thousand. The posterior is fitted once; other
+    intervals than the headline's, curves, and the power of the test are computed when they are first read.
 
     Examples
     --------
