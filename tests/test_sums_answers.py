@@ -379,7 +379,7 @@ def test_simultaneous_bands_are_those_of_cells(estimator):
 def test_curves_of_classes():
     y, q = multiclass()
     found = in_pieces(y, q, notion="classwise").reliability_curve("density", level=0.9, n_resamples=20)
-    want = cal.reliability_curve(y, q, level=0.9, n_resamples=20, notion="classwise")
+    want = cal.reliability_curve(y, q, estimator="density", level=0.9, n_resamples=20, notion="classwise")
     assert list(found) == list(want)
     for label in want:
         np.testing.assert_allclose(found[label].observed, want[label].observed, rtol=1e-6, equal_nan=True)

@@ -75,6 +75,7 @@ CASES = {
 CALIBRATED = [name for name, case in CASES.items() if case.truth is same]
 #: Curves, and the bands that each of them can have.
 POINTWISE = [
+    ("auto", "confidence"),
     ("density", "confidence"),
     ("residual", "confidence"),
     ("adaptive", "confidence"),
@@ -82,7 +83,7 @@ POINTWISE = [
     ("binned", "wilson"),
     ("binned", "clopper-pearson"),
 ]
-CONSISTENCY = [(method, "consistency") for method in ("density", "residual", "adaptive", "isotonic", "binned")]
+CONSISTENCY = [(method, "consistency") for method in ("auto", "density", "residual", "adaptive", "isotonic", "binned")]
 SIMULTANEOUS = [("isotonic", "simultaneous"), ("binned", "simultaneous")]
 
 

@@ -53,7 +53,7 @@ def estimate(
 
 def reliability_curve(
     self: Accumulator,
-    estimator: str | CellEstimator | Isotonic = "density",
+    estimator: str | CellEstimator | Isotonic = "auto",
     *,
     level: float | None = None,
     band: str = "confidence",

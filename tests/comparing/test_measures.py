@@ -210,7 +210,7 @@ def test_errors_have_the_intervals_of_their_estimator(estimator, in_group):
     np.testing.assert_allclose(found.centres, [one.corrected for one in each], rtol=1e-12)
     noise = []
     for s in (a, b):
-        observed = cal.reliability_curve(y, s, estimator="empirical-bayes", groups=group).at(s).observed
+        observed = cal.reliability_curve(y, s, estimator="adaptive", groups=group).at(s).observed
         noise.append(units.sums(np.sign(observed - s) * (y - observed)))
     r, z = min(np.corrcoef(noise)[0, 1], 0), stats.norm.ppf(0.975)
     for i, j in ((0, 1), (1, 0)):

@@ -44,6 +44,14 @@ def test_reliability(rows):
 
 
 @compared()
+def test_reliability_by_default(rows):
+    """The posterior's curve; a fifth of the rows share .5, which has an interval of its own."""
+    y, p = rows
+    p = np.where(np.arange(p.size) % 5 == 0, 0.5, p)
+    return diagram((y, p), curve="auto", n_resamples=400).figure_
+
+
+@compared()
 def test_reliability_isotonic_on_paper(rows):
     return diagram(rows, curve="isotonic", scale="logit").figure_
 

@@ -82,7 +82,7 @@ def test_no_positives(estimator):
     p = np.random.default_rng(0).random(500)
     got = calibration_error(np.zeros(500, dtype=int), p, estimator=estimator)
     assert got == pytest.approx(p.mean(), abs=2e-3)
-    curve = cal.reliability_curve(np.zeros(500, dtype=int), p, level=0.9, random_state=0)
+    curve = cal.reliability_curve(np.zeros(500, dtype=int), p, estimator="density", level=0.9, random_state=0)
     assert np.nanmax(np.abs(curve.observed)) < 1e-9
     assert np.nanmax(np.abs(curve.upper)) < 1e-9
 
@@ -92,7 +92,7 @@ def test_no_negatives(estimator):
     p = np.random.default_rng(0).random(500)
     got = calibration_error(np.ones(500, dtype=int), p, estimator=estimator)
     assert got == pytest.approx(1 - p.mean(), abs=2e-3)
-    curve = cal.reliability_curve(np.ones(500, dtype=int), p)
+    curve = cal.reliability_curve(np.ones(500, dtype=int), p, estimator="density")
     np.testing.assert_allclose(curve.observed[~np.isnan(curve.observed)], 1)
 
 

@@ -234,7 +234,7 @@ def local_error() -> str:
 @PAPER.item(
     "§4.5, uncertainty of the curve",
     "percentiles of curves of bootstrapped samples, score by score",
-    "`reliability_curve(…, level=0.95)`",
+    '`reliability_curve(…, estimator="density", level=0.95)`',
 )
 def band() -> str:
     y, s = data.binary()

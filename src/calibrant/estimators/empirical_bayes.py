@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,9 +11,8 @@ from ..data.types import AnyArray, FloatArray, IntArray
 from ..sums import Grid, GridMoments
 from ..sums.base import Shared
 from . import laplace
-from .adaptive import AdaptiveKernel
 from .base import CellEstimator, ErrorDraws, Functional, PosteriorEstimator
-from .laplace import APART, ENDS, Component, Prior, RankCells
+from .laplace import APART, CELLS_A_TERM, ENDS, Component, Prior, RankCells
 from .laplace_draws import draw_gaps
 from .norm import LARGE_NORM
 
@@ -117,7 +116,8 @@ class EmpiricalBayes(PosteriorEstimator):
     Bias: upwards for calibrated models and small n (it is never 0), downwards for large errors and small n. The
     default prior was chosen on mixtures that the published results do not contain, and on half of an arena of real
     models (docs/default.md).
-    Scores are taken at a resolution of 1/4096 of the domain. Its reliability curve is that of :class:`AdaptiveKernel`.
+    Scores are taken at a resolution of 1/4096 of the domain. Its reliability curve is the posterior mean of the map
+    under ``"wide"``, with up to 60 cosines; see :func:`calibrant.reliability_curve`.
     Of rows in groups, draws have beside the model's coefficients of the constant and the first two cosines what groups
     have in common, a nuisance with the variance that their design effects say: neither evidence nor error.
     Warns with :class:`ConvergenceWarning` should the fit not converge. Cost O(n + G + components · K³): 1 to 30 ms and
@@ -154,8 +154,8 @@ class EmpiricalBayes(PosteriorEstimator):
 
     @property
     def _drawn_as(self) -> CellEstimator:
-        """A kernel curve: ranks are no axis of a diagram."""
-        return AdaptiveKernel()
+        """Itself: its curve is the posterior's."""
+        return self
 
     def _needs(self, domain: tuple[float, float]) -> Grid:
         """Linear-binned counts."""
@@ -180,12 +180,7 @@ class EmpiricalBayes(PosteriorEstimator):
         powers, log_odds = np.full((len(sums.rows), n_draws), np.nan), np.full(len(sums.rows), np.nan)
         values: list[list[FloatArray]] = [[] for _ in functionals]
         places: list[IntArray] = []
-        shared = Shared.of(sums.rows)
-        if shared is not None:  # as many rows as say the same of what is rough; what groups share, apart
-            sums = replace(sums.rows, squares=sums.rows.squares * shared.rough)
-        for some, cells in rank_cells(sums, _BLOCK):
-            if shared is not None:
-                cells = replace(cells, shared=shared.smooth[some] / shared.rough[some, None])
+        for some, cells in cells_of_groups(sums, _BLOCK):
             posteriors = laplace.fit(cells, WIDE)
             together = max(1, _DRAWN // (n_draws * cells.count.shape[-1]))
             for a in range(0, len(some), together):
@@ -213,20 +208,35 @@ def _placed(places: Sequence[IntArray], found: Sequence[FloatArray], shape: tupl
     return out.reshape(*shape, -1)
 
 
-def rank_cells(grid: GridMoments, most: int) -> Iterator[tuple[IntArray, RankCells]]:
+def rank_cells(
+    grid: GridMoments, most: int, terms: Callable[[float], int] | None = None
+) -> Iterator[tuple[IntArray, RankCells]]:
     """Samples on grids in cells of nearly equal mass, for problems with as many cells, about ``most`` cells at a time.
 
-    A node is never split, so ties stay together. Problems without samples are left out.
+    ``terms`` says how many cosines a sample size has, four cells each; by default :func:`.laplace.n_terms`. A node is
+    never split, so ties stay together. Problems without samples are left out.
     """
     g = grid.rows
     sizes = np.asarray(g.effective_size, dtype=np.float64)
-    cells = np.array([laplace.n_cells(n) if n > 0 else 0 for n in sizes.tolist()])
-    for k in np.unique(cells[cells > 0]).tolist():
-        rows = np.flatnonzero(cells == k)
+    cosines = np.array([(terms or laplace.n_terms)(n) if n > 0 else 0 for n in sizes.tolist()])
+    for each in np.unique(cosines[cosines > 0]).tolist():
+        rows, k = np.flatnonzero(cosines == each), CELLS_A_TERM * each
         step = max(1, most // k)
         for a in range(0, len(rows), step):
             some = rows[a : a + step]
-            yield some, _in_cells(g if some.size == len(g) else g[some], k)
+            cells = _in_cells(g if some.size == len(g) else g[some], k)
+            yield some, cells if terms is None else replace(cells, cosines=each)
+
+
+def cells_of_groups(
+    grid: GridMoments, most: int, terms: Callable[[float], int] | None = None
+) -> Iterator[tuple[IntArray, RankCells]]:
+    """:func:`rank_cells` with what rows in groups have in common: as many rows as say the same of what is rough."""
+    shared = Shared.of(grid.rows)
+    if shared is not None:
+        grid = replace(grid.rows, squares=grid.rows.squares * shared.rough)
+    for some, cells in rank_cells(grid, most, terms):
+        yield some, cells if shared is None else replace(cells, shared=shared.smooth[some] / shared.rough[some, None])
 
 
 def _in_cells(g: GridMoments, k: int) -> RankCells:

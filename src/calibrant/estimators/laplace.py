@@ -29,7 +29,7 @@ from ..sums.logistic_fit import Counts, Point, bounded_maximum, expit
 ENDS = 2
 APART = ENDS + 2
 #: Rank cells a coefficient.
-_CELLS_A_TERM = 4
+CELLS_A_TERM = 4
 #: Cosines up to which their number grows fast.
 _MANY_TERMS = 32
 #: From this sample size on nothing about a model grows with it.
@@ -52,11 +52,6 @@ def n_terms(n: float) -> int:
     """
     size = min(max(n, 1.0), LARGEST_SIZE)
     return int(np.ceil(max(min(2 * np.cbrt(size), _MANY_TERMS), 2 * size**0.25 + 2)))
-
-
-def n_cells(n: float) -> int:
-    """Rank cells for a sample of size n."""
-    return _CELLS_A_TERM * n_terms(n)
 
 
 class Component(NamedTuple):
@@ -138,6 +133,8 @@ class RankCells:
     shared : ndarray of shape (…, 3) or None
         Of rows in groups: by how many times more than ``size`` rows sums with the first cosines vary, as what a group
         has in common moves all its rows.
+    cosines : int or None
+        Cosines of the model, where they are not those of the sizes (:func:`n_terms`).
     """
 
     count: FloatArray
@@ -147,6 +144,7 @@ class RankCells:
     apart: FloatArray
     size: Any
     shared: FloatArray | None = None
+    cosines: int | None = None
 
     def of(self, some: slice) -> RankCells:
         """Those of some of many samples, with all that is known of them; the model keeps its coefficients."""
@@ -159,7 +157,7 @@ class RankCells:
     @property
     def terms(self) -> int:
         """Cosines of the model."""
-        return n_terms(float(np.max(self.size)))
+        return self.cosines or n_terms(float(np.max(self.size)))
 
     @cached_property
     def logit(self) -> FloatArray:

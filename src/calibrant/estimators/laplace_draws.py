@@ -64,11 +64,32 @@ def draw_gaps(
 ) -> DrawnMaps:
     """Draw gaps and shares of the cells from the posterior.
 
+    Shares are those of a Bayesian bootstrap of the samples, and so are the outcomes that a map is held against.
+    """
+    gap, held, log_odds = draw_maps(cells, prior, posteriors, n_draws, rng)
+    missed = held + cells.score[..., None, :]
+    del held  # of many draws each is as large as what is kept
+    # Rounded, whatever the order in which rows came: nearly none, or nearly one, would take other random numbers.
+    sides = (np.round(v, 9).clip(0.0)[..., None, :] for v in (cells.positive, cells.count - cells.positive))
+    ones, mass = (rng.standard_gamma(np.broadcast_to(v, gap.shape)) for v in sides)
+    mass += ones
+    missed *= mass
+    np.subtract(ones, missed, out=missed)
+    total = mass.sum(axis=-1, keepdims=True)
+    missed *= (cells.size / (np.asarray(cells.size) + _HALF_CORRECTED))[..., None, None] / total
+    mass /= total
+    return DrawnMaps(gap, mass, missed, log_odds)
+
+
+def draw_maps(
+    cells: RankCells, prior: Prior, posteriors: list[Posterior], n_draws: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Draw gaps (…, n_draws, m) of the cells from the posterior; the same with what groups share; log odds (…).
+
     Components are drawn in proportion to their evidence (systematically: each gets its share of the draws), maps from
     their normal distribution, and then by importance, the posterior over that distribution: where few samples have an
     outcome of one kind, a normal distribution of the log odds reaches far beyond what their number allows. The mean
-    importance corrects the evidence. Shares are those of a Bayesian bootstrap of the samples, and so are the outcomes
-    that a map is held against. Problems side by side have noise of their own.
+    importance corrects the evidence. Problems side by side have noise of their own.
     """
     leading = cells.count.shape[:-1]
     bounds = np.cumsum(weights(prior, posteriors), axis=-1)
@@ -98,18 +119,7 @@ def draw_gaps(
     kept, log_mean = _resampled(log_weight, rng)
     gap = _rows(own, kept)
     held = gap if own is fitted else _rows(fitted, kept)
-    missed = held + cells.score[..., None, :]
-    del held, chance, fitted, own, theta, noise  # of many draws each is as large as what is kept
-    # Rounded, whatever the order in which rows came: nearly none, or nearly one, would take other random numbers.
-    sides = (np.round(v, 9).clip(0.0)[..., None, :] for v in (cells.positive, cells.count - cells.positive))
-    ones, mass = (rng.standard_gamma(np.broadcast_to(v, gap.shape)) for v in sides)
-    mass += ones
-    missed *= mass
-    np.subtract(ones, missed, out=missed)
-    total = mass.sum(axis=-1, keepdims=True)
-    missed *= (cells.size / (np.asarray(cells.size) + _HALF_CORRECTED))[..., None, None] / total
-    mass /= total
-    return DrawnMaps(gap, mass, missed, log_mean_evidence(prior, posteriors) + log_mean)
+    return gap, held, log_mean_evidence(prior, posteriors) + log_mean
 
 
 def _rows(values: FloatArray, numbers: IntArray) -> FloatArray:

@@ -82,9 +82,14 @@ def smooth_band(
         return Band(*consistency_band(cells, level, n_resamples, rng))
     if band == "confidence":
         return Band(*bootstrap_band(cells, level, n_resamples, rng))
+    return increasing_band(ties, level, cells.scores)
+
+
+def increasing_band(ties: TiedScores | None, level: float, scores: FloatArray) -> Band:
+    """The simultaneous band at any scores."""
     if ties is None or not ties.size:
-        return Band.none(cells.scores.size)
-    lower, upper = steps(ties, *simultaneous_band(ties, level), cells.scores)
+        return Band.none(scores.size)
+    lower, upper = steps(ties, *simultaneous_band(ties, level), scores)
     return Band(lower, np.full(lower.shape, np.nan), upper)
 
 
@@ -92,8 +97,7 @@ def isotonic_band(band: str, ties: TiedScores, level: float, n_resamples: int, r
     """Band of an isotonic curve at each score; of very many, found from fewer."""
     few = ties.merged(MOST)
     if band == "simultaneous":
-        lower, upper = steps(few, *simultaneous_band(few, level), ties.score)
-        return Band(lower, np.full(lower.shape, np.nan), upper)
+        return increasing_band(few, level, ties.score)
     if band == "consistency":
         found = Band(*isotonic_consistency_band(few, level, n_resamples, rng))
     else:

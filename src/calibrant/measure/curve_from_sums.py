@@ -9,11 +9,12 @@ import numpy as np
 
 from ..data.problem import Problem
 from ..data.types import FloatArray, Label
-from ..estimators import AdaptiveKernel, Binned, Isotonic
+from ..estimators import AdaptiveKernel, Binned, EmpiricalBayes, Isotonic
 from ..estimators.base import MIN_LOCAL_SIZE, CellEstimator, Cells
 from ..estimators.isotonic import isotonic_means
-from ..sums import BinMoments
-from .bands import Band, binned_band, isotonic_band, smooth_band
+from ..sums import BinMoments, GridMoments
+from .bands import Band, binned_band, increasing_band, isotonic_band, smooth_band
+from .posterior_curve import posterior_curve
 from .result import ReliabilityCurve
 from .tied_scores import TiedScores
 
@@ -45,6 +46,8 @@ class CurveSpec:
         """Smooth curve or bins of one problem; cost independent of the number of rows."""
         reader = None if self.estimator is None else self.estimator._drawn_as
         reader = reader or AdaptiveKernel()
+        if isinstance(reader, EmpiricalBayes):
+            return self._posterior(summary, label, ties, repr(reader))
         summary = reader._shown(summary)
         cells = reader._cells(summary)
         found = Band.none(cells.count.size)
@@ -71,6 +74,26 @@ class CurveSpec:
             label=label,
             estimator=repr(reader),
             n_samples=int(summary.n_samples),
+        )
+
+    def _posterior(self, grid: GridMoments, label: Label, ties: TiedScores | None, name: str) -> ReliabilityCurve:
+        """Curve of the default estimator."""
+        band = None if self.level is None else self.band
+        found = posterior_curve(grid, band, self.level or 0.5, self.n_resamples, self.rng)
+        ends = found.band
+        if band == "simultaneous" and ties is not None and self.level is not None:
+            ends = increasing_band(ties, self.level, found.scores)
+        known = ~np.isnan(found.observed)
+        return self._curve(
+            Band(*(np.where(known, end, np.nan) for end in ends)),
+            scores=found.scores,
+            observed=found.observed,
+            density=found.density,
+            count=found.count,
+            edges=None,
+            label=label,
+            estimator=name,
+            n_samples=int(grid.n_samples),
         )
 
     def isotonic(self, ties: TiedScores, label: Label, domain: tuple[float, float], n_samples: int) -> ReliabilityCurve:

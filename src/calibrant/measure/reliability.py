@@ -11,7 +11,7 @@ from ..data.progress import counted
 from ..data.public_function import InputOptions, SumsOfRows, public_function
 from ..data.types import Label, RandomState
 from ..data.validation import as_predictions
-from ..estimators import AdaptiveKernel, Binned, CellEstimator, Density, Isotonic, ResidualKernel
+from ..estimators import AdaptiveKernel, Binned, CellEstimator, Density, EmpiricalBayes, Isotonic, ResidualKernel
 from ..estimators.names import NAMES, estimator_named
 from ..notions import Classwise, Notion, TopLabel, as_notion
 from .bands import check_band
@@ -21,6 +21,7 @@ from .sums_by_class import ProblemSums
 from .tied_scores import MOST, TiedScores
 
 _OF_CURVES: dict[str, CellEstimator] = {
+    "auto": EmpiricalBayes(),
     "density": Density(),
     "adaptive": AdaptiveKernel(),
     "residual": ResidualKernel(space="score"),
@@ -34,7 +35,7 @@ def reliability_curve(
     y_prob: Any = None,
     *,
     notion: Literal["classwise", "class-wise", "top-label"] | Classwise | TopLabel,
-    estimator: str | CellEstimator | Isotonic = "density",
+    estimator: str | CellEstimator | Isotonic = "auto",
     level: float | None = None,
     band: str = "confidence",
     n_resamples: int = 1000,
@@ -47,7 +48,7 @@ def reliability_curve(
     y_prob: Any = None,
     *,
     notion: str | Notion = "auto",
-    estimator: str | CellEstimator | Isotonic = "density",
+    estimator: str | CellEstimator | Isotonic = "auto",
     level: float | None = None,
     band: str = "confidence",
     n_resamples: int = 1000,
@@ -60,7 +61,7 @@ def reliability_curve(
     y_prob: Any = None,
     *,
     notion: str | Notion = "auto",
-    estimator: str | CellEstimator | Isotonic = "density",
+    estimator: str | CellEstimator | Isotonic = "auto",
     level: float | None = None,
     band: str = "confidence",
     n_resamples: int = 1000,
@@ -78,16 +79,18 @@ def reliability_curve(
     notion : str or Notion, default "auto"
         The positive class, ``ClassSpecific(label)`` or ``"confidence"``: one curve. ``"classwise"`` or
         ``"top-label"``: a curve of each class.
-    estimator : {"density", "adaptive", "residual", "binned", "isotonic"}, other name or estimator, default "density"
-        ``Density()``, ``AdaptiveKernel()``, ``ResidualKernel(space="score")``, ``Binned()``, ``Isotonic()`` (also
-        ``"corp"``: one value for each distinct score), or one with parameters of your own.
+    estimator : {"auto", "adaptive", "residual", "density", "binned", "isotonic"}, other name or estimator
+        ``"auto"``, the default: ``EmpiricalBayes()``, the posterior mean. The others: ``AdaptiveKernel()``,
+        ``ResidualKernel(space="score")``, ``Density()``, ``Binned()``, ``Isotonic()`` (also ``"corp"``: one value for
+        each distinct score), or one with parameters of your own.
     level : float in (0, 1), optional
         Level of the band.
     band : str, default "confidence"
-        ``"confidence"``: where the true frequency is, score by score. Smooth curves: percentiles over ``n_resamples``
-        resamples of the grid counts. Isotonic: the likelihood ratio at a point (Banerjee & Wellner 2001), exact
-        intervals at both ends. Bins:
-        Wilson's interval (also ``"wilson"``), or ``"clopper-pearson"``.
+        ``"confidence"``: where the true frequency is, score by score. Default curve: percentiles over ``n_resamples``
+        maps drawn from the posterior, and Wilson's interval at each value that many rows share and that stands apart.
+        Kernel curves: percentiles over resamples of the grid counts. Isotonic: the likelihood ratio at a point
+        (Banerjee & Wellner 2001), exact intervals at both ends. Bins: Wilson's interval (also ``"wilson"``), or
+        ``"clopper-pearson"``.
         ``"consistency"``: where this curve would be if the model were calibrated, score by score (Bröcker & Smith
         2007): around the diagonal, by labels drawn from the scores; of bins by the binomial distribution.
         ``"simultaneous"``: where the truth is at all scores at once, with a guarantee for every n. Bins: exact
@@ -101,7 +104,8 @@ def reliability_curve(
     -------
     ReliabilityCurve, or dict of label to ReliabilityCurve
         ``.scores``, ``.observed``, ``.lower``, ``.upper``, ``.median``, ``.density``, ``.lce``, ``.at(scores)``.
-        NaN with less than half a sample within the kernel: the curve is never continued into a region without data.
+        NaN where there are no rows: the default curve crosses up to a quarter of the domain between rows and reaches
+        an eighth beyond the last ones; a kernel curve needs half a sample within the kernel.
         For a notion with a problem per class a dictionary in class order; classes that are never predicted have no
         top-label curve.
 
@@ -112,10 +116,14 @@ def reliability_curve(
 
     Notes
     -----
-    Cost: O(n + R · G log G) with G the grid (128 to 1024 cells, six a bandwidth): the band does not depend
-    on n. Isotonic curves and simultaneous bands sort the rows; beyond 20 000 distinct scores, bands are found from
-    some 2000 runs of them. The percentile band describes sampling noise only, not the smoothing bias, and collapses
-    where all nearby outcomes agree. What the bands cover is simulated in docs/bands.md.
+    The default's 95 % band covers the truth at 93 % or more of the rows of calibrated models, and at 90 % or more of
+    others (docs/default_band.md, by simulation, with steps and maps that are not monotone). It assumes no direction.
+    The percentile band of kernel curves describes sampling noise only, not the smoothing bias, and collapses where all
+    nearby outcomes agree (docs/bands.md).
+
+    Cost: O(n), and some 10 to 50 ms on at most 240 cells, whatever n; kernels O(n + R · G log G) with G the grid
+    (128 to 1024 cells, six a bandwidth). Isotonic curves and simultaneous bands sort the rows; beyond 20 000 distinct
+    scores, bands are found from some 2000 runs of them.
 
     References
     ----------

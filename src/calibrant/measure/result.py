@@ -31,7 +31,8 @@ class ReliabilityCurve(Picture, Table):
     Attributes
     ----------
     scores : ndarray of shape (m,)
-        Scores at which the curve is given: grid nodes, or the mean score of each bin.
+        Scores at which the curve is given: grid nodes (of the default, those of cells in use and of heavy values), or
+        the mean score of each bin.
     observed : ndarray of shape (m,)
         Estimated ``P(outcome | score)``; NaN where there is no data.
     lower, upper : ndarray of shape (m,)
@@ -41,7 +42,8 @@ class ReliabilityCurve(Picture, Table):
     density : ndarray of shape (m,)
         Density of the scores; it integrates to 1 over the domain.
     count : ndarray of shape (m,)
-        Effective number of samples at each score: those in the bin, or those within the kernel, weighted by it.
+        Effective number of samples at each score: those in the bin, those within the kernel, weighted by it, or those
+        at a heavy value.
     edges : ndarray of shape (m + 1,) or None
         Bin edges; None for a smooth curve.
     level : float or None
@@ -282,13 +284,11 @@ class Estimate(Picture, Table):
 
 
 def _interpolate(x: FloatArray, nodes: FloatArray, values: FloatArray) -> FloatArray:
-    """Linear interpolation on a regular grid; NaN outside it and next to a node without data."""
-    step = nodes[1] - nodes[0]
-    position = (x - nodes[0]) / step
-    inside = (position >= -1e-9) & (position <= len(nodes) - 1 + 1e-9)
-    position = np.clip(position, 0, len(nodes) - 1)
-    left = np.minimum(position.astype(np.intp), len(nodes) - 2)
-    share = position - left
+    """Linear interpolation; NaN outside the nodes and next to one without data."""
+    left = np.clip(np.searchsorted(nodes, x, side="right") - 1, 0, len(nodes) - 2)
+    share: FloatArray = (x - nodes[left]) / (nodes[left + 1] - nodes[left])
+    inside = (share >= -1e-9) & (share <= 1 + 1e-9)
+    share = np.round(np.clip(share, 0, 1), 9)
     low, high = values[left], values[left + 1]
     # A weight of zero must not spread a neighbour's NaN.
     mixed = np.where(share == 0, low, np.where(share == 1, high, low * (1 - share) + high * share))

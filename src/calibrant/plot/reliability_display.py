@@ -91,7 +91,7 @@ class ReliabilityDisplay(Display):
         *,
         notion: str | Notion = "auto",
         estimator: str | Estimator = "auto",
-        curve: str | CellEstimator | Isotonic = "adaptive",
+        curve: str | CellEstimator | Isotonic = "auto",
         band: str = "confidence",
         bins: Any = "auto",
         classes: Sequence[Label] | None = None,
@@ -120,10 +120,9 @@ class ReliabilityDisplay(Display):
         estimator : "auto", str or Estimator
             What gives the number in the legend. ``"auto"``: that of :func:`calibrant.estimate`, or ``curve`` where
             it is ``"binned"`` or an estimator.
-        curve : {"adaptive", "residual", "density", "binned", "isotonic"} or an estimator, default "adaptive"
-            How the curve is estimated; see :func:`calibrant.reliability_curve`. ``"adaptive"`` is the
-            smoothed residual of ``"residual"`` with a bandwidth that grows where few samples lie; ``"isotonic"`` is
-            the CORP diagram.
+        curve : {"auto", "adaptive", "residual", "density", "binned", "isotonic"} or an estimator, default "auto"
+            How the curve is estimated; see :func:`calibrant.reliability_curve`, whose default is the same.
+            ``"isotonic"`` is the CORP diagram.
         band : {"confidence", "consistency", "simultaneous", "clopper-pearson"}, default "confidence"
             What band and bars say: where the truth is, score by score; where curve and bins of a calibrated model
             would be (around the diagonal); where the truth is at all scores at once. ``"clopper-pearson"``: as the

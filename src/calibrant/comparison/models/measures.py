@@ -119,9 +119,9 @@ class Measures:
     def _noise(self, p: Predictions, notion: Notion) -> FloatArray:
         """What the noise of each row adds to a model's error, (n,): its residual, by the sign of the gap at its score.
 
-        Gaps are those of the default's curve, which most estimators agree with in sign.
+        Gaps are those of a smooth curve, which most estimators agree with in sign.
         """
-        curves = reliability_curve(p, notion=notion, estimator=EmpiricalBayes(), level=None)
+        curves = reliability_curve(p, notion=notion, estimator="adaptive", level=None)
         out = np.zeros(p.n_samples)
         every = curves.values() if isinstance(curves, dict) else [curves]
         for problem, target, curve in zip(problems_of(p, notion), notion.targets(p), every, strict=True):

@@ -1,0 +1,202 @@
+"""Curve of the default estimator and its bands: maps drawn from the posterior, and an interval for each heavy value.
+
+The maps are those of :mod:`calibrant.estimators.laplace` under the prior that excludes nothing, with more cosines than
+a number needs, for a band must follow a step. A value that many rows share and that stands apart is no part of the map:
+what rows say of this value they say of no other, so it has a frequency and an interval of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..data.types import AnyArray, FloatArray, IntArray
+from ..estimators import laplace
+from ..estimators.empirical_bayes import WIDE, cells_of_groups
+from ..estimators.laplace import CELLS_A_TERM, Posterior, RankCells
+from ..estimators.laplace_draws import draw_maps
+from ..sums import GridMoments
+from ..sums.logistic_fit import expit
+from .bands import Band, binomial_consistency, quantiles, wilson_interval
+
+#: Cosines for n rows: ``COSINES n^(1/3)``, no more than ``MOST_COSINES``.
+COSINES, MOST_COSINES = 2.5, 60
+#: Factor about the median by which draws are spread at 500 rows, the power of n by which it falls to 1, and its
+#: largest: near a step a smooth map of few rows is too sure of itself (benchmarks/coverage/default_band.py).
+WIDER, WIDER_FALLS, WIDEST = 1.15, 0.06, 1.2
+#: A value is heavy with this share of the rows, so many rows, and so many times what others beside it have.
+HEAVY_SHARE, HEAVY_ROWS, HEAVY_TIMES = 0.01, 8.0, 5.0
+#: Nodes in use on either side that are beside a value.
+_BESIDE = 8
+#: A curve is drawn across so large a part of the domain without rows, and half of it beyond the last ones.
+BRIDGED = 0.25
+
+
+@dataclass(frozen=True, eq=False)
+class PosteriorCurve:
+    """Points of a curve over the whole domain, (m,), ascending; NaN where there are no rows."""
+
+    scores: FloatArray
+    observed: FloatArray
+    count: FloatArray
+    density: FloatArray
+    band: Band
+
+
+def posterior_curve(
+    grid: GridMoments, band: str | None, level: float, n_draws: int, rng: np.random.Generator
+) -> PosteriorCurve:
+    """Curve and band of one problem from its grid counts; without a name, no band. Cost independent of the rows."""
+    grid = grid.dense
+    nodes, mass, positive = grid.atoms
+    total, heavy = float(mass.sum()), heavy_values(mass)
+    found = np.full((5, mass.size), np.nan)  # observed, rows, and the band's three
+    on = np.zeros(mass.size, dtype=bool)
+    on[heavy] = on[np.minimum(heavy + 1, grid.cells)] = True
+    on &= mass > 0
+    rest = float(mass[~on].sum()) / total if total > 0 else 0.0
+    fields: dict[str, Any] = {"count": np.where(on, 0.0, grid.count), "positive": np.where(on, 0.0, grid.positive)}
+    others = replace(grid, total=grid.total * rest, squares=grid.squares * rest, **fields)
+    keep, known = np.zeros(mass.size, dtype=bool), _near_rows(mass > 0, grid.cells)
+    for _, cells in cells_of_groups(others, 1, _cosines):
+        used, score = np.flatnonzero(cells.count[0] > 0), cells.score[0]
+        posteriors = laplace.fit(cells, WIDE)
+        ends = _smooth_band(cells, posteriors, band, level, n_draws, rng)
+        values = (_mean(cells, posteriors), _reached(cells), *ends)
+        found[:] = [np.interp(nodes, score[used], v[used]) for v in values]
+        keep[np.rint((score[used] - grid.low) / grid.step).astype(np.intp)] = True
+    for first in heavy:
+        pair = slice(first, first + 2)
+        rows = float(mass[pair].sum())
+        share = float(positive[pair].sum()) / rows
+        stated = float(mass[pair] @ nodes[pair]) / rows
+        own = np.array([share, rows, *_own_band(band, stated, share, rows, level)])
+        found[:, pair] = np.where(on[pair], own[:, None], found[:, pair])
+        keep[max(first - 1, 0) : first + 3] = True
+    found[:, ~known] = np.nan
+    edge = known[1:] != known[:-1]
+    keep[1:] |= edge
+    keep[:-1] |= edge
+    keep[[0, -1]] = True
+    at = np.flatnonzero(keep)
+    observed, rows, lower, median, upper = found[:, at]
+    drawn = Band(np.fmin(lower, observed), median, np.fmax(upper, observed)) if band == "confidence" else None
+    return PosteriorCurve(
+        nodes[at],
+        observed,
+        np.nan_to_num(rows),
+        _density(nodes, mass, at),
+        drawn or Band(lower, median, upper),
+    )
+
+
+def heavy_values(mass: FloatArray) -> IntArray:
+    """First nodes of the values that stand apart, of rows (m,) on all nodes: a score lies on one node or on two.
+
+    A value stands apart with 1 % of the rows, at least eight, and five times what a value beside it has on average: on
+    a grid of scores, where all are alike, none does.
+    """
+    used = np.flatnonzero(mass > 0)
+    m = mass[used]
+    pair = m + np.append(m[1:] * (np.diff(used) == 1), 0.0)[: m.size]
+    sums = np.concatenate([[0.0], np.cumsum(m)])
+    number = np.arange(m.size)
+    first, last = np.maximum(number - _BESIDE, 0), np.minimum(number + _BESIDE + 2, m.size)
+    beside = 2 * np.maximum(sums[last] - sums[first] - pair, 0.0) / np.maximum(last - first - 2, 1)
+    largest = (pair >= np.append(0.0, pair)[:-1]) & (pair > np.append(pair, 0.0)[1:])
+    enough = pair >= np.maximum(np.maximum(HEAVY_ROWS, HEAVY_SHARE * m.sum()), HEAVY_TIMES * beside)
+    return np.asarray(used[largest & enough])
+
+
+def _cosines(n: float) -> int:
+    return int(np.ceil(min(COSINES * np.cbrt(n), MOST_COSINES)))
+
+
+def _near_rows(used: AnyArray, cells: int) -> AnyArray:
+    """Nodes with rows, and those without in a stretch that is short enough."""
+    number = np.arange(used.size)
+    before = np.maximum.accumulate(np.where(used, number, -1))
+    behind = np.minimum.accumulate(np.where(used, number, used.size)[::-1])[::-1]
+    inside = (before >= 0) & (behind < used.size)
+    beyond = np.where(before < 0, behind - number, number - before) <= BRIDGED / 2 * cells
+    near: AnyArray = np.where(inside, behind - before <= BRIDGED * cells, beyond) | used
+    return near & used.any()
+
+
+def _mean(cells: RankCells, posteriors: list[Posterior]) -> FloatArray:
+    """Posterior mean of the frequency in the cells of one problem."""
+    weight = laplace.weights(WIDE, posteriors)[0]
+    gap = weight @ np.stack([laplace.gaps(cells, one)[0][0] for one in posteriors])
+    return np.asarray(np.clip(cells.score[0] + gap, 0, 1))
+
+
+def _reached(cells: RankCells) -> FloatArray:
+    """Rows within the reach of the shortest cosine."""
+    return np.convolve(cells.count[0], np.ones(CELLS_A_TERM + 1), mode="same")
+
+
+def _smooth_band(
+    cells: RankCells,
+    posteriors: list[Posterior],
+    band: str | None,
+    level: float,
+    n_draws: int,
+    rng: np.random.Generator,
+) -> Band:
+    """Band of the map in the cells of one problem."""
+    if band == "consistency":
+        return Band(*quantiles(_null_curves(cells, n_draws, rng), level))
+    if band != "confidence":
+        return Band.none(cells.count.shape[-1])
+    gap = draw_maps(cells, WIDE, posteriors, n_draws, rng)[0][0]
+    lower, median, upper = quantiles(np.clip(gap + cells.score[0], 0, 1), level)
+    size = max(float(np.max(cells.size)), 1.0)
+    wider = float(np.clip(WIDER * (500 / size) ** WIDER_FALLS, 1.0, WIDEST))
+    ends = (np.clip(median + wider * (end - median), 0, 1) for end in (lower, upper))
+    return Band(next(ends), median, next(ends))
+
+
+def _null_curves(cells: RankCells, n_draws: int, rng: np.random.Generator) -> FloatArray:
+    """Curves (n_draws, m) that would be found were the model calibrated, to first order in the outcomes' noise."""
+    stated, design, prior = expit(cells.logit[0]), cells.design[0], WIDE
+    ones, zeros = (rng.poisson(cells.count[0] * p, (n_draws, stated.size)) for p in (stated, 1 - stated))
+    information = design.T @ (design * (cells.count[0] * stated * (1 - stated))[:, None])
+    score = (ones - (ones + zeros) * stated) @ design
+    if cells.moved is not None:
+        score += (rng.standard_normal(score.shape) * np.sqrt(cells.moved[0])) @ information
+    thetas, evidence = [], []
+    for component in prior.components:
+        precision = laplace.precisions(
+            prior.spread(component, cells.terms)[cells.terms_used], None if cells.moved is None else cells.moved[0]
+        )
+        curvature = information + np.diag(precision)
+        thetas.append(np.linalg.solve(curvature, score.T).T)
+        gain = np.log(precision).sum() - np.linalg.slogdet(curvature)[1] + (score * thetas[-1]).sum(axis=-1)
+        evidence.append(np.log(component.weight) + gain / 2)
+    weight = np.exp(evidence - np.max(evidence, axis=0))
+    weight /= weight.sum(axis=0)
+    gap = sum(w[:, None] * (expit(cells.logit[0] + t @ design.T) - stated) for w, t in zip(weight, thetas, strict=True))
+    return np.asarray(np.clip(cells.score[0] + gap, 0, 1))
+
+
+def _own_band(band: str | None, stated: float, share: float, rows: float, level: float) -> tuple[float, float, float]:
+    """Lower end, middle and upper end of the band at a heavy value."""
+    if band is None or band == "simultaneous":
+        return (float("nan"),) * 3
+    if band == "consistency":
+        ends, middle = binomial_consistency(np.array([stated]), np.array([rows]), level), stated
+    else:
+        ends, middle = wilson_interval(np.array([share * rows]), np.array([rows]), level), share
+    return float(ends[0][0]), middle, float(ends[1][0])
+
+
+def _density(nodes: FloatArray, mass: FloatArray, at: IntArray) -> FloatArray:
+    """Density at some nodes: the rows nearest to each, so that straight lines between them integrate to 1."""
+    home = np.searchsorted((at[1:] + at[:-1]) / 2, np.arange(mass.size))
+    rows = np.bincount(home, mass, minlength=at.size)
+    gaps = np.diff(nodes[at])
+    width = (np.append(gaps, 0.0) + np.append(0.0, gaps)) / 2
+    total = float(mass.sum())
+    return np.asarray(rows / (width * total)) if total > 0 else np.zeros(at.size)
