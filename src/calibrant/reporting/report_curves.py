@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..data.result import LazyMapping, Result
-from ..estimators import CellEstimator, ResidualKernel
+from ..estimators import CellEstimator, EmpiricalBayes
 from ..measure.curve_from_sums import CurveSpec
 from ..measure.result import ReliabilityCurve
 from ..measure.streaming import Accumulator
@@ -20,7 +20,7 @@ from ..sums import BinMoments
 
 #: Bands of a report, and runs of scores from which those of isotonic curves are found.
 BANDS, MOST_TIES = ("confidence", "consistency", "simultaneous"), 1024
-_SMOOTH = ResidualKernel()
+_SMOOTH = EmpiricalBayes()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
