@@ -1,6 +1,9 @@
 """The command: formats, options, exit codes, bad input, streams."""
 
+import bz2
 import json
+import lzma
+import re
 import subprocess
 import sys
 
@@ -468,3 +471,44 @@ def test_a_large_file_with_groups_is_read_at_once(capsys, tmp_path, monkeypatch)
     common = ("report", tmp_path / "a.csv", "--label", "y", "--prob", "p", "--json")
     assert json.loads(run(capsys, *common)[1])["streamed"]
     assert not json.loads(run(capsys, *common, "--groups", "patient")[1])["streamed"]
+
+
+@pytest.mark.parametrize(
+    ("pack", "text"),
+    [
+        (bz2.compress, "is compressed with bzip2: convert it first (bunzip2 -k {file})"),
+        (lzma.compress, "is compressed with xz: convert it first (unxz -k {file})"),
+        (
+            lambda rows: rows.decode().encode("utf-16"),
+            "is encoded as UTF-16: convert it first (iconv -f UTF-16 -t UTF-8",
+        ),
+        (lambda rows: b"\xd0\xcf\x11\xe0" + rows, "is an Excel workbook: convert it first (save the sheet as CSV)"),
+        (lambda rows: b"PK\x03\x04" + rows, "is an Excel workbook or a zip archive: convert it first (save the sheet"),
+    ],
+    ids=["bz2", "xz", "utf-16", "xls", "xlsx"],
+)
+@pytest.mark.parametrize("name", ["rows.csv", "rows"])
+def test_files_of_other_kinds_say_how_to_convert_them(capsys, tmp_path, pack, text, name):
+    file = tmp_path / name
+    file.write_bytes(pack(b"y_true,y_prob\n1,0.5\n"))
+    code, _, err = run(capsys, "report", file)
+    assert code == 2
+    assert f"{file} {text.format(file=file)}" in err
+
+
+def test_help_lists_every_name(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+    from calibrant.calibrators.select import NAMED
+    from calibrant.estimators import CellEstimator
+    from calibrant.estimators.names import NAMES
+
+    estimators = {name for name, (kind, _) in NAMES.items() if issubclass(kind, CellEstimator)}
+    for command, names in (("report", estimators), ("compare", set(NAMED))):
+        shown = set(
+            re.findall(r"[a-z]+(?:-[a-z0-9.]*[a-z0-9])*", run(capsys, command, "--help")[1].replace("-\n", "-"))
+        )
+        assert names <= shown, names - shown
+
+
+def test_the_shell_completes(capsys):
+    assert "--install-completion" in run(capsys, "--help")[1]

@@ -139,6 +139,12 @@ def test_partitions_are_columns_to_group_by(capsys, folder, table, engine, by):
         assert run(capsys, *args, "--fail-above", "0.5")[0] == 0
 
 
+def test_subgroups_need_no_engine(capsys, table, tmp_path):
+    table.write_csv(tmp_path / "one.csv")
+    args = ("report", tmp_path / "one.csv", "--label", "y", "--prob", "p", "--by", "region")
+    assert found(capsys, *args) == found(capsys, *args, "--engine", "polars")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", EVERY)
 def test_rows_in_groups(capsys, folder, table, engine):
@@ -318,7 +324,7 @@ REFUSED = {
         ["some-0.*", "--engine", "polars"],
         "matches arrow and csv and ndjson and parquet files: choose one",
     ),
-    "by without engine": (["some-0.csv", "--by", "region"], "--by needs --engine"),
+    "by of standard input": (["-", "--by", "region"], "--by cannot read standard input: give a file"),
     "by with a page": (
         ["some-0.csv", "--engine", "polars", "--by", "region", "--html", "x.html"],
         "--html applies to all rows",

@@ -21,7 +21,6 @@ app = typer.Typer(
     name="calibrant",
     help="Check and improve the calibration of a classifier's probabilities.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -88,7 +88,12 @@ def compare_command(
     options: FitOptions,
     calibrators: Annotated[
         str | None,
-        typer.Option(help="Calibrators a,b,c, simplest first. Default: all that suit the number of classes."),
+        typer.Option(
+            help="Calibrators a,b,c, simplest first, of identity, temperature, ensemble-temperature, platt, beta, "
+            "quadratic, vector, matrix, dirichlet, dirichlet-1, dirichlet-0.01, spline, gaussian-process, "
+            "order-preserving, histogram, i-max, bayesian-binning, curve, isotonic, roc-hull, near-isotonic, "
+            "pooled-isotonic, composed and venn-abers. Default: a choice that suits the number of classes."
+        ),
     ] = None,
     level: Annotated[float, typer.Option(help="Level of intervals and bands.")] = 0.95,
     save: Annotated[

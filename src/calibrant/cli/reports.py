@@ -48,7 +48,7 @@ class EngineSource(Source):
             help="Read with polars, duckdb, dask or spark. FILE may then be a pattern or a (partitioned) folder."
         ),
     ] = None
-    by: Annotated[str | None, typer.Option(help="Column of subgroups: one result per value. Needs --engine.")] = None
+    by: Annotated[str | None, typer.Option(help="Column of subgroups: one result per value.")] = None
     sql: Annotated[str | None, typer.Option(help="Query that replaces FILE. Needs --engine duckdb.")] = None
     database: Annotated[str | None, typer.Option(help="Database file that --sql queries, opened read-only.")] = None
 
@@ -59,13 +59,15 @@ class EngineSource(Source):
             raise ValueError("--database needs --sql")
         if self.engine is None and self.sql is not None:
             raise ValueError("--sql needs --engine duckdb")
-        if self.engine is None and self.by is not None:
-            raise ValueError("--by needs --engine; without one, use calibrant subgroups")
         if self.by is not None and self.groups is not None:
             raise ValueError("--by and --groups cannot be combined: leave out one of them")
         if self.engine is None and (self._is_pattern or (self.file and Path(self.file).is_dir())):
             what = "a pattern" if self._is_pattern else "a directory"
             raise ValueError(f"{self.file} is {what}: give a single file, or add --engine polars to read all its files")
+        if self.engine is None and self.by is not None:
+            if self.file == "-":
+                raise ValueError("--by cannot read standard input: give a file")
+            object.__setattr__(self, "engine", "polars")  # one pass makes the sums of each subgroup
 
     @property
     def _is_pattern(self) -> bool:
@@ -114,7 +116,8 @@ class ReportOptions(PrintOptions):
         str,
         typer.Option(
             help="auto, binned[:N][:quantile][:linear][:debias], density[:BANDWIDTH[:KERNEL]], residual[:score], "
-            "smooth, sweep, isotonic or the name of another estimator."
+            "smooth[:BANDWIDTH], beta-kernel[:BANDWIDTH], adaptive, cumulative, empirical-bayes, isotonic, parametric "
+            "or sweep."
         ),
     ] = "auto"
     level: Annotated[float, typer.Option(help="Level of intervals and bands.")] = 0.95

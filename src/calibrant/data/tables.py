@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from fnmatch import fnmatchcase
 from glob import escape
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,23 @@ _SUFFIXES = {
 def format_of(path: Path) -> str | None:
     """Format that a file's name tells; None where it tells none."""
     return _SUFFIXES.get(path.suffix.lower())
+
+
+#: First bytes of files that are not read here: what they are, and what makes one that is.
+_OTHER_KINDS = (
+    (b"PK\x03\x04", "an Excel workbook or a zip archive", "save the sheet as CSV, or unzip the archive"),
+    (b"\xd0\xcf\x11\xe0", "an Excel workbook", "save the sheet as CSV"),
+    (rb"BZh[1-9]1AY&SY", "compressed with bzip2", "bunzip2 -k {name}"),
+    (b"\xfd7zXZ\x00", "compressed with xz", "unxz -k {name}"),
+    (rb"\xff\xfe|\xfe\xff", "encoded as UTF-16", "iconv -f UTF-16 -t UTF-8 {name} > utf8.csv"),
+)
+
+
+def _refuse_other_kinds(name: str, typed: str, head: bytes) -> None:
+    """ValueError for a file of a kind that is recognised and not read: it says how to convert it."""
+    for start, kind, convert in _OTHER_KINDS:
+        if re.match(start, head):
+            raise ValueError(f"{name} is {kind}: convert it first ({convert.format(name=typed)})")
 
 
 class Headed:
@@ -108,6 +126,7 @@ class FileTable(Headed):
         self.n_bytes = self.path.stat().st_size
         if self.n_bytes == 0:
             raise ValueError(f"{self.name} is empty")
+        _refuse_other_kinds(self.name, "FILE" if path == "-" else quote(path), self._head())
         self.file_format = file_format or format_of(self.path) or self._sniff()
         if self.file_format == "ndjson" and self._head().lstrip().startswith(b"["):
             raise ValueError(f"{self.name} is a JSON array: write NDJSON, one object a line")
