@@ -429,7 +429,7 @@ def test_text_and_two_classes_only():
     data = make_scores(300, "shifted", random_state=8)
     found = cal.decisions.decision_calibration_error(data.y_true, data.y_prob, thresholds=(0.2, 0.4), random_state=0)
     assert "thresholds 0.2 to 0.4" in str(found)
-    assert "excess cost a row" in str(found)
+    assert "excess cost per row" in str(found)
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["thresholds"] == [0.2, 0.4]
     with pytest.raises(ValueError, match="two classes; got 3"):
         cal.decisions.decision_calibration_error([0, 1, 2], np.eye(3), thresholds=(0, 1))

@@ -267,7 +267,7 @@ def test_labels_of_the_first_batch_hold():
         plain.update([0, 1], [[0.5, 0.5], [0.4, 0.6]])
     columns = cal.CalibrationMonitor()
     columns.update([0, 1], [[0.5, 0.5], [0.4, 0.6]])
-    with pytest.raises(ValueError, match="a column a class, as in the first batch; got one column"):
+    with pytest.raises(ValueError, match="one column per class, as in the first batch; got one column"):
         columns.update([0, 1], [0.5, 0.6])
     y, p = several(60, power=2.0)
     names = np.array(["b", "c", "a"])[y]

@@ -224,13 +224,13 @@ def test_a_summary_of_groups_names_those_that_are_off():
     p, group = rng.random(6000), rng.integers(0, 3, 6000)
     y = rng.random(6000) < np.where(group == 1, p**2, p)
     found = cal.subgroup_calibration(y, p, {"site": group})
-    assert found.summary.startswith("1 of the 3 subgroups is off: 1 (happens less often than stated, error 0.1")
-    assert found.summary.endswith("Subgroups of site differ at the same score.")
+    assert found.summary.startswith("1 of the 3 subgroups is miscalibrated: 1 (less frequent than predicted, error 0.1")
+    assert found.summary.endswith("Subgroups of site differ at equal scores.")
     fine = cal.subgroup_calibration(rng.random(6000) < p, p, {"site": group})
-    assert fine.summary == "None of the 3 subgroups stands out at 0.05."
+    assert fine.summary == "None of the 3 subgroups is significantly miscalibrated at 0.05."
     # As many outcomes as stated, but too steep: which way a group is off is not said where its gap may be 0.
     steep = cal.subgroup_calibration(rng.random(6000) < 0.25 + 0.5 * p, p, {"site": group}).summary
-    assert steep.startswith("All 3 subgroups are off: ")
+    assert steep.startswith("All 3 subgroups are miscalibrated: ")
     assert "often" not in steep
 
 

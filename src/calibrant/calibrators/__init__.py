@@ -1,4 +1,4 @@
-"""Calibrators: scikit-learn classifiers that map a classifier's scores to probabilities that can be trusted."""
+"""Calibrators: scikit-learn classifiers that map a classifier's scores to calibrated probabilities."""
 
 import lazy_loader
 

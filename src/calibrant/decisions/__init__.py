@@ -1,4 +1,4 @@
-"""Deciding by probabilities: clinical measures, decision curves, costs, thresholds, priors, risk–coverage, optimism."""
+"""Decisions based on probabilities: clinical measures, decision curves, costs, thresholds, risk–coverage, optimism."""
 
 import lazy_loader
 

@@ -40,25 +40,25 @@ class CalibrationMeasures(Result):
     Attributes
     ----------
     ici : float
-        Integrated calibration index: mean distance of observed from stated probability over the rows.
+        Integrated calibration index: mean absolute difference between observed and predicted probability.
     e50, e90, emax : float
         Median, 90th percentile and maximum of these distances.
     eci : float
         Estimated calibration index: 100 times the mean squared distance.
     observed_expected : float
-        Outcomes over the sum of stated probabilities (O:E); 1 is right.
+        Observed outcomes divided by the sum of predicted probabilities (O:E); 1 is ideal.
     in_the_large : float
-        Calibration in the large: intercept of the log odds at slope 1; 0 is right, above 0 outcomes are more frequent
-        than stated.
+        Calibration in the large: intercept of the log odds at slope 1; 0 is ideal, and above 0 outcomes are more
+        frequent than predicted.
     intercept, slope : float
-        Of the logistic recalibration; 0 and 1 are right, a slope below 1 is overconfidence.
+        Intercept and slope of the logistic recalibration; 0 and 1 are ideal, and a slope below 1 means overconfidence.
     slope_se, intercept_se : float
     n_samples : int
     level : float or None
     intervals : mapping of name to Interval
-        Of all measures but ``emax``, by the names above; empty where no level was asked for.
+        Intervals of all measures except ``emax``, by the names above; empty if ``level`` is None.
     standard_errors : mapping of name to float
-        Of the same; of the distances and the ECI standard deviations of their posterior.
+        Standard errors of the same measures; for distances and the ECI, their posterior standard deviations.
     """
 
     ici: float
@@ -126,11 +126,11 @@ def calibration_measures(
     y_true, y_prob, labels, pos_label, sample_weight
         See :func:`calibrant.as_predictions`; two classes.
     estimator : {"adaptive", "residual", "density"}, other name or estimator, default "adaptive"
-        How ĝ is found; see :func:`calibrant.reliability_curve`. Clinical papers use loess.
+        Estimator of ĝ; see :func:`calibrant.reliability_curve`. Clinical papers use loess.
     level : float or None, default 0.95
-        Of the intervals; None for the numbers alone.
+        Level of the intervals; None for no intervals.
     n_resamples : int, default 400
-        Intervals of distances take five times as many draws from a posterior.
+        Number of resamples; intervals of distances use five times as many posterior draws.
     random_state : int, Generator or None
 
     Returns
@@ -144,18 +144,19 @@ def calibration_measures(
 
     Notes
     -----
-    The ICI is the L1 calibration error by that curve: biased upwards by noise, as every plug-in, and so are E50, E90,
-    Emax and ECI. Resampling rows adds the noise a second time: a percentile bootstrap of a calibrated model's ICI lies
-    above the truth in every sample. Intervals of these four are therefore credible ones of the model behind
+    The ICI is the L1 calibration error by that curve: biased upwards by noise, like every plug-in estimate, and so are
+    E50, E90, Emax and ECI. Resampling rows adds the noise a second time: a percentile bootstrap of a calibrated model's
+    ICI lies above the truth in every sample. Intervals of these four are therefore credible ones of the model behind
     :func:`calibrant.estimate`, whatever the ``estimator``: they start at exactly 0 while the scores may well be
-    calibrated, and are widened to hold the value. Those of E50 and E90 hold the truth less often than they say where
-    gaps change within few scores. Emax, the largest of distances that each few rows tell, has none.
+    calibrated, and are widened to include the estimate. Those of E50 and E90 have less than their nominal coverage
+    where gaps change within a narrow range of scores. Emax, a maximum of distances that each rest on few rows, has no
+    interval.
 
     O:E: normal on the log scale; calibration in the large: normal; the variances of both are those of the residuals
-    found, so that neither the scores nor the slope need be right. Intercept and slope: Wald's. Where outcomes are all
-    the same or separated there is no interval of the log odds (NaN). Coverage is simulated in
+    found, so that neither the scores nor the slope need be right. Intercept and slope: Wald's. If all outcomes are
+    equal or separated by the scores, there is no interval of the log odds (NaN). Coverage is simulated in
     benchmarks/coverage/clinical.md. For p-values of intercept and slope see :func:`calibrant.significance.cox_test`.
-    Cost O(n), and draws on at most some 100 cells.
+    Cost O(n), plus posterior draws on about 100 cells.
 
     References
     ----------
@@ -319,9 +320,9 @@ class DecisionCurve(Picture, Table):
     ----------
     thresholds : ndarray of shape (m,)
     net_benefit : ndarray of shape (m,)
-        Of acting where the probability is at least the threshold.
+        Net benefit of acting if the probability is at least the threshold.
     treat_all : ndarray of shape (m,)
-        Of acting always; acting never has 0.
+        Net benefit of always acting; never acting has 0.
     label : object
         The class that is acted upon.
     n_samples : int
@@ -346,11 +347,11 @@ def decision_curve(
     thresholds: Any = None,
     **inputs: Unpack[InputOptions],
 ) -> DecisionCurve:
-    r"""Decision curve (Vickers & Elkin 2006): what acting on the probabilities is worth.
+    r"""Decision curve (Vickers & Elkin 2006): the net benefit of acting on the probabilities.
 
     .. math:: NB(c) = P(s \ge c,\, o = 1) - \frac{c}{1 - c} P(s \ge c,\, o = 0)
 
-    in true positives a row; false ones are weighed by the odds of the threshold.
+    in true positives per row; false positives are weighted by the odds of the threshold.
 
     Parameters
     ----------
@@ -365,7 +366,7 @@ def decision_curve(
 
     Notes
     -----
-    Cost O(n log n), to put scores in order, and O(1) a threshold.
+    Cost O(n log n) for sorting scores, and O(1) per threshold.
 
     Examples
     --------

@@ -39,31 +39,31 @@ class MeanCost(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExpectedCost(Result):
-    """Mean cost of a row under several decision rules.
+    """Mean cost per row under several decision rules.
 
     Attributes
     ----------
     realised : MeanCost
-        Of the decisions of least expected cost by the stated probabilities.
+        Observed cost of the decisions that minimise the expected cost under the predicted probabilities.
     stated : MeanCost
-        What these probabilities say the same decisions cost.
+        Expected cost of the same decisions under the predicted probabilities.
     gap : MeanCost
         ``realised - stated``, row by row: 0 on average for calibrated probabilities, above 0 for overconfident ones.
     gap_pvalue : float
-        Of the test that it is 0, by the variance that calibrated probabilities would have; NaN where they have none.
+        p-value (null: the gap is 0), with the variance under calibration; NaN if that variance is 0.
     recalibrated : MeanCost or None
-        Of the decisions by probabilities that a calibrator fitted to other rows made.
+        Cost of the decisions after recalibration by a calibrator fitted to other rows.
     excess : MeanCost or None
-        ``realised - recalibrated``, row by row: what acting on the probabilities as they are costs.
+        ``realised - recalibrated``, row by row: the cost of miscalibration.
     constant : MeanCost
-        Of the same decision for all rows, the best one here.
+        Cost of the best single decision for all rows.
     constant_decision : object
     saving : MeanCost
-        ``constant - realised``, row by row: what the probabilities are worth.
+        ``constant - realised``, row by row: the cost that the probabilities save.
     clairvoyant : MeanCost
-        Of the best decision for what happened.
+        Cost with perfect information: the best decision for each observed class.
     shares : mapping of decision to float
-        How often each decision is taken.
+        Share of rows for which each decision is taken.
     classes : tuple
         Labels in the order of the rows of the costs.
     calibrator : str or None
@@ -89,7 +89,7 @@ class ExpectedCost(Result):
 
     def __str__(self) -> str:
         lines = [
-            f"Cost a row, {self.n_samples:,} rows, {100 * self.level:g} % intervals",
+            f"Cost per row, {self.n_samples:,} rows, {100 * self.level:g} % intervals",
             f"  decided by the probabilities  {self.realised}",
             f"  expected by the probabilities {self.stated}",
             f"  difference                    {self.gap}, p = {self.gap_pvalue:.3g}",
@@ -121,7 +121,7 @@ def expected_cost(
     random_state: RandomState = 0,
     **inputs: Unpack[InputOptions],
 ) -> ExpectedCost:
-    r"""Cost of the decisions that probabilities lead to, beside that of others.
+    r"""Cost of the decisions based on the probabilities, compared with alternatives.
 
     .. math:: a_i = \arg\min_a \sum_k p_{ik} C_{ka}, \qquad
               \text{realised} = \frac{\sum_i w_i C_{y_i a_i}}{\sum_i w_i}, \qquad
@@ -132,14 +132,15 @@ def expected_cost(
     y_true, y_prob, labels, pos_label, sample_weight
         See :func:`calibrant.as_predictions`.
     costs : array-like of shape (K, A)
-        Cost of decision a where class k is true, classes in the order of ``labels`` (sorted by default), also where
+        Cost of decision a if class k is true, classes in the order of ``labels`` (sorted by default), also where
         ``y_prob`` is 1-D. There may be more decisions than classes, such as to ask a person, or fewer.
     decisions : sequence of A names, optional
         Default: the labels, where there are as many; else 0, 1, …
     calibrator : Calibrator or name of one, "auto" or None, default "auto"
-        What recalibrates: by default beta calibration of two classes and vector scaling of more. None: nothing does.
+        Recalibration method; by default beta calibration for two classes and vector scaling for more. None: no
+        recalibration.
     cv : int ≥ 2, default 5
-        Folds: each row is recalibrated by a fit to the others', so that the cost after recalibration is not flattered.
+        Folds: each row is recalibrated by a fit to the others', so that the cost after recalibration is not optimistic.
     level : float, default 0.95
         Of the intervals.
     random_state : int, Generator or None, default 0
@@ -155,11 +156,11 @@ def expected_cost(
 
     Notes
     -----
-    Intervals are normal (central limit theorem), of differences row by row. They take folds for independent, which
-    makes them slightly short, and are short too where a rare and dear mistake was hardly seen. The best constant
-    decision is chosen on the same rows: where two are about as good, its cost is flattered a little.
-    Standard errors count whole-number weights as repeats, and others by Kish's effective size. Cost O(n K A) and
-    ``cv`` fits.
+    Intervals are normal (central limit theorem), of differences row by row. They treat folds as independent, which
+    makes them slightly too short; they are also too short if a rare, expensive error hardly occurs in the data. The
+    best constant decision is chosen on the same rows: if two are about equally good, its cost is slightly optimistic.
+    Standard errors count whole-number weights as repeats, and others by Kish's effective size. Cost O(n K A) and ``cv``
+    fits.
 
     References
     ----------
@@ -179,7 +180,7 @@ def expected_cost(
     True
     """
     if costs is None:
-        raise TypeError("costs must be given: a row a class, a column a decision")
+        raise TypeError("costs must be given: one row per class, one column per decision")
     level = check_level(level)
     p = as_predictions(y_true, y_prob, **inputs)
     table = _check_costs(costs, p.n_classes)
@@ -281,7 +282,9 @@ def _check_costs(costs: Any, k: int) -> FloatArray:
     try:
         table = np.asarray(costs, dtype=np.float64)
     except (TypeError, ValueError):
-        raise TypeError(f"costs must be numbers, a row for each of {k} classes, all as long; got {costs!r}") from None
+        raise TypeError(
+            f"costs must be numbers, one row for each of {k} classes, all of the same length; got {costs!r}"
+        ) from None
     if table.ndim != 2 or table.shape[0] != k or table.shape[1] == 0 or not np.isfinite(table).all():
         raise ValueError(f"costs must be finite, with a row for each of {k} classes; got shape {table.shape}")
     return table
@@ -290,7 +293,7 @@ def _check_costs(costs: Any, k: int) -> FloatArray:
 def _check_decisions(decisions: Any, number: int, classes: tuple[Label, ...]) -> tuple[Any, ...]:
     if decisions is None:
         return classes if number == len(classes) else tuple(range(number))
-    message = f"decisions must be {number} different names, one a column of costs; got {decisions!r}"
+    message = f"decisions must be {number} different names, one per column of costs; got {decisions!r}"
     if isinstance(decisions, (str, bytes)):
         raise ValueError(message)
     try:
@@ -304,7 +307,7 @@ def _check_decisions(decisions: Any, number: int, classes: tuple[Label, ...]) ->
 
 
 def optimal_threshold(cost_fp: float, cost_fn: float, *, prior_shift: tuple[float, float] | None = None) -> float:
-    r"""Probability from which "positive" is the cheaper decision.
+    r"""Probability above which "positive" is the cheaper decision.
 
     .. math:: t = \frac{c_{FP}}{c_{FP} + c_{FN}}
 
@@ -313,8 +316,8 @@ def optimal_threshold(cost_fp: float, cost_fn: float, *, prior_shift: tuple[floa
     cost_fp, cost_fn : float
         Costs of a false positive and of a false negative, beyond those of being right; not negative, not both 0.
     prior_shift : (float, float), optional
-        Base rate of the positive class where probabilities are calibrated, and where decisions are made, if that is
-        another: the threshold is then for the probabilities as they are (see :func:`shift_prior`).
+        Base rate of the positive class where probabilities are calibrated, and where decisions are made, if these
+        differ: the threshold then applies to the unadjusted probabilities (see :func:`shift_prior`).
 
     Returns
     -------
@@ -336,7 +339,7 @@ def optimal_threshold(cost_fp: float, cost_fn: float, *, prior_shift: tuple[floa
     check_number("cost_fp", cost_fp, least=0)
     check_number("cost_fn", cost_fn, least=0)
     if cost_fp + cost_fn == 0:
-        raise ValueError("cost_fp and cost_fn must not both be 0: then every decision is as good")
+        raise ValueError("cost_fp and cost_fn must not both be 0: then all decisions cost the same")
     t = float(cost_fp / (cost_fp + cost_fn))
     if prior_shift is None:
         return t
@@ -347,7 +350,7 @@ def optimal_threshold(cost_fp: float, cost_fn: float, *, prior_shift: tuple[floa
 
 
 def shift_prior(y_prob: Any, old: Any, new: Any) -> FloatArray:
-    r"""Probabilities under other base rates, where the classes look as they did.
+    r"""Probabilities under different base rates, with unchanged class-conditional distributions.
 
     .. math:: p'_k \propto p_k\, \frac{\pi'_k}{\pi_k}
 
@@ -397,14 +400,14 @@ def decide(y_prob: Any, costs: Any) -> AnyArray:
     Parameters
     ----------
     y_prob : array-like of shape (n, K)
-        Calibrated probabilities; 1-D ones are of the second of two classes.
+        Calibrated probabilities; 1-D: of the second of two classes.
     costs : array-like of shape (K, A)
         Cost of decision a where class k is true. There may be more decisions than classes, such as to ask a person.
 
     Returns
     -------
     ndarray of shape (n,)
-        Index of the decision; the first of equals.
+        Index of the decision; ties go to the first.
 
     Examples
     --------

@@ -44,7 +44,7 @@ Thresholds = tuple[float, float] | Callable[[FloatArray], Any]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DecisionCalibrationError(Result):
-    """Calibration where decisions are made.
+    """Calibration error at decision thresholds.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class DecisionCalibrationError(Result):
         Mean absolute gap of the scores at thresholds, weighted by the thresholds' density; NaN without such scores.
     error_interval : Interval
     regret : float
-        Excess cost, averaged over thresholds, of acting on the scores instead of what they should have said.
+        Excess cost, averaged over thresholds, of acting on the scores instead of calibrated ones.
     regret_interval : Interval
     share : float
         Mean weight of the rows: of a range of thresholds, the share of scores within it.
@@ -86,7 +86,7 @@ class DecisionCalibrationError(Result):
         return (
             f"Calibration error at decisions, {where}: {self.error:.4f} ({error.low:.4f} to {error.high:.4f}), "
             f"p = {self.pvalue:.3g}, {100 * self.share:.1f} % of {self.n_samples:,} rows\n"
-            f"excess cost a row: {self.regret:.6f} ({regret.low:.6f} to {regret.high:.6f})"
+            f"excess cost per row: {self.regret:.6f} ({regret.low:.6f} to {regret.high:.6f})"
         )
 
 

@@ -23,18 +23,18 @@ _TRIES = 1000
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OptimismCorrected(Table):
-    """Calibration measures of a model, corrected for being taken on the rows of its fit.
+    """Calibration measures of a model, estimated on its training rows and corrected for optimism.
 
     Attributes
     ----------
     apparent : mapping of name to float
         Measures of the model fitted to all rows, on these rows; names are those of :class:`CalibrationMeasures`.
     optimism : mapping of name to float
-        Mean, over resamples, of what a model fitted to a resample measures there above what it measures on all rows.
+        Mean, over resamples, of a refitted model's measure on its resample minus its measure on all rows.
     corrected : mapping of name to float
         ``apparent - optimism``.
     intervals : mapping of name to Interval
-        Of what the fitted model would measure on other rows; for ``observed_expected``, ``in_the_large``, ``intercept``
+        Intervals of the measures on new rows; for ``observed_expected``, ``in_the_large``, ``intercept``
         and ``slope``, and NaN without a finite estimate.
     level : float
     n_resamples, n_samples : int
@@ -95,32 +95,32 @@ def optimism_corrected(
     n_jobs: int | None = 1,
     random_state: RandomState = 0,
 ) -> OptimismCorrected:
-    r"""Harrell's bootstrap: calibration of a model on new rows, estimated from the rows of its fit alone.
+    r"""Harrell's bootstrap: calibration of a model on new rows, estimated from its training rows only.
 
     .. math:: \text{corrected} = M(f_D, D) - \frac1B \sum_b \big[ M(f_{D_b}, D_b) - M(f_{D_b}, D) \big]
 
     with M a measure of a model on rows, D all rows, and :math:`D_b` as many drawn from them with replacement, to which
-    the whole model is fitted anew.
+    the whole model is refitted.
 
     Parameters
     ----------
     model : scikit-learn classifier
-        With ``predict_proba``; clones of it are fitted. Whatever looked at the labels before, such as a selection of
-        features, belongs into it (``Pipeline``), else its optimism is not seen.
+        With ``predict_proba``; clones of it are fitted. Include every step that uses the labels, such as feature
+        selection (``Pipeline``); otherwise its optimism is missed.
     X : array-like, frame or sparse matrix of n rows
     y : array-like of shape (n,)
         Two classes.
     pos_label : label, optional
         Default the second of the model's ``classes_``.
     sample_weight : array-like of shape (n,), optional
-        For the measures, and for ``fit`` where the model takes weights. Rows are drawn whatever their weight.
+        For the measures, and for ``fit`` where the model takes weights. Rows are resampled regardless of weight.
     estimator
         See :func:`calibration_measures`.
     level : float, default 0.95
     n_resamples : int, default 200
         Fits.
     n_jobs : int or None, default 1
-        Processes; None for one each processor. The result does not depend on it.
+        Processes; None for one per processor. The result does not depend on it.
     random_state : int, Generator or None
         Of the resamples; the model's own is the model's.
 
@@ -134,17 +134,17 @@ def optimism_corrected(
 
     Notes
     -----
-    A logistic regression's slope on its own rows is 1 whatever it learnt from their noise; corrected, it is below 1 as
-    on new rows. Intervals are pivotal: ``apparent`` less quantiles of the optimism over resamples, since the optimism
-    of a resample is the error that its apparent measure makes. They are too narrow where nearly all of a small sample
-    is learnt by heart; benchmarks/coverage/optimism.md says how often they hold. Distances (ICI, E50, …) have none:
-    they are biased upwards by noise, on resamples more than on rows.
+    The slope of a logistic regression on its training rows is always 1; the corrected slope is below 1, as on new rows.
+    Intervals are pivotal: ``apparent`` minus quantiles of the optimism over resamples, since the optimism of a resample
+    is the error that its apparent measure makes. They are too narrow if the model memorises most of a small sample;
+    benchmarks/coverage/optimism.md gives their coverage. Distances (ICI, E50, …) have no interval: noise biases them
+    upwards, more so on resamples than on the rows.
 
-    A resample of one class is drawn anew. Where outcomes of a resample are separated by the model, its slope and
-    intercepts are infinite: they are left out, which a warning says. A model that is certain of all its rows, as a
-    forest may be, has NaN for them.
+    A resample with one class only is replaced by another. If the model separates the outcomes of a resample, its slope
+    and intercepts are infinite; they are left out, with a warning. A model that separates all its training rows, as a
+    forest may, has NaN for them.
 
-    Cost: ``n_resamples + 1`` fits, and twice as many predictions of all rows.
+    Cost: ``n_resamples + 1`` fits, and twice as many predictions on all rows.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""`risk_coverage`: what is gained by leaving the least confident rows to somebody else, as a curve and as areas."""
+"""`risk_coverage`: the gain from abstaining on the least confident rows, as a curve and as areas."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ _ROUNDING, _FAR = 1e-12, 100.0
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RiskCoverage(Picture, Table):
-    """Risk and coverage of accepting the most confident rows, and the areas below.
+    """Risk and coverage when only the most confident rows are accepted, and the areas below the curves.
 
     Attributes
     ----------
     aurc : float
         Area under the risk–coverage curve: the mean, over coverages, of the error rate of the rows accepted.
     augrc : float
-        Area under the generalised one: the mean share of all rows that are accepted and wrong.
+        Area under the generalised one: the mean share of rows that are accepted and wrong.
     excess_aurc, excess_augrc : float
-        The same above those of the best order, which has all errors last; 0 for it.
+        The same minus those of the best order, in which all errors come last.
     error_rate : float
         Of all rows.
     intervals, standard_errors : mapping of name to Interval, and to float
         Of the five above, by their names.
     thresholds : ndarray of shape (m,)
-        Distinct confidences, from the highest: rows of at least this are accepted.
+        Distinct confidences, from the highest; rows with at least this confidence are accepted.
     coverage : ndarray of shape (m,)
         Share of rows accepted.
     risk : ndarray of shape (m,)
@@ -103,21 +103,21 @@ def risk_coverage(
 ) -> RiskCoverage:
     r"""Risk–coverage curve of predicting only where the model is confident, with AURC and AUGRC.
 
-    With rows in order of falling confidence and ℓ = 1 where the predicted class is wrong,
+    With rows in decreasing order of confidence and ℓ = 1 where the predicted class is wrong,
 
     .. math:: \mathrm{AURC} = \frac1n \sum_{k=1}^n \frac1k \sum_{i \le k} \ell_i, \qquad
               \mathrm{AUGRC} = \frac{1}{n^2} \sum_i \ell_i \big(n - i + \tfrac12\big)
               = \tfrac12 r^2 + r (1 - r)(1 - \mathrm{AUROC}),
 
-    r being the error rate and AUROC that of confidence for being right. Rows of equal confidence stand in random order,
-    and what is given is the exact mean over all orders.
+    r being the error rate and AUROC that of confidence for being right. Ties in confidence are averaged exactly over
+    all orders.
 
     Parameters
     ----------
     y_true, y_prob, labels, pos_label, sample_weight
         See :func:`calibrant.as_predictions`. The most probable class is predicted, the first label of a tie.
     confidence : array-like of shape (n,), optional
-        Finite numbers, the higher the surer; default the largest probability of each row.
+        Finite numbers, higher for more certain rows; default the largest probability of each row.
     level : float, default 0.95
         Of the intervals.
 
@@ -132,13 +132,13 @@ def risk_coverage(
 
     Notes
     -----
-    AURC weighs an error at rank i by about ``log n/i``: those of the few most confident rows count most. AUGRC weighs
-    all by the share of coverages at which they are accepted. Both fall with the error rate too; the excess is what the
-    order of confidences adds. None of them says whether a confidence is a right probability: any increasing function of
-    it gives the same.
+    AURC weighs an error at rank i by about ``log n/i``: those of the few most confident rows count most. AUGRC weights
+    an error by the share of coverages at which its row is accepted. Both also depend on the error rate; the excess
+    measures the ranking only. None of them measures calibration: any increasing function of the confidence gives the
+    same values.
 
-    Standard errors are those of influence functions (of AUGRC DeLong's), intervals normal on the log scale; where one
-    vanishes, as without an error or with all of them last, the interval ends at what so few rows cannot exclude.
+    Standard errors are those of influence functions (of AUGRC DeLong's), intervals normal on the log scale; if one is
+    0, as without errors or with all of them last, the interval ends at the largest value that the rows cannot exclude.
     Whole-number weights equal repeats; others count by Kish's effective size, between whose ranks harmonic numbers are
     interpolated by the digamma function. Cost O(n log n).
 

@@ -1,1 +1,1 @@
-"""Whether a model is still calibrated, as rows arrive."""
+"""Sequential tests of whether a model is still calibrated."""

@@ -1,4 +1,4 @@
-"""`CalibrationMonitor`: a sequential test that may be looked at after every row."""
+"""`CalibrationMonitor`: a sequential test, valid after every row."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from ..significance.result import TestResult
 class CalibrationMonitor(Printable):
     """Sequential test of calibration by betting, on rows as they arrive (:func:`evalue_test`).
 
-    Under calibration the e-value ever reaches 1/α with probability at most α, no matter when and how often it is looked
-    at: an alarm when :attr:`pvalue` falls to 0.01 is false once in a hundred monitors, for ever, not once in a hundred
-    looks. What was bet does not depend on how rows are cut into batches.
+    Under calibration the probability that the e-value ever reaches 1/α is at most α, no matter when and how often you
+    look: an alarm at :attr:`pvalue` ≤ 0.01 is false for at most one monitor in a hundred over its whole life, not for
+    one look in a hundred. The result does not depend on how rows are divided into batches.
 
     Parameters
     ----------
     notion : str or Notion, default "auto"
         As :func:`evalue_test`.
     labels, pos_label
-        As :func:`calibrant.as_predictions`; those of the first batch hold for all that follow.
+        As :func:`calibrant.as_predictions`; those of the first batch apply to all later ones.
     sum_tolerance, from_logits
         As :func:`calibrant.as_predictions`, for every batch.
 
     Notes
     -----
-    Calibrated is taken to mean: whatever came before, a row's label follows the probability stated for it; so the label
-    must not be known when the probability is stated. Rows of one group (``groups=`` of :meth:`update`) are one bet: a
-    group must lie in one batch whole. The state (sums in 512 cells a problem) does not grow with the
-    rows; it can be pickled. To watch for a change after a calm time, start a new monitor now and then: what an old one
-    has lost by betting on nothing must be won back first.
+    The null hypothesis is that, given all earlier rows, each label follows its predicted probability; so a label must
+    not be known when its probability is predicted. Rows of one group (``groups=`` of :meth:`update`) are one bet: all
+    rows of a group must be in one batch. The state (sums in 512 cells a problem) does not grow with the number of rows
+    and can be pickled. To detect a change after a long calibrated period, start a new monitor from time to time: an old
+    one must first regain what it lost in that period.
 
     Examples
     --------
@@ -80,17 +80,17 @@ class CalibrationMonitor(Printable):
 
     @property
     def n_samples(self) -> int:
-        """Rows seen, those of weight 0 left out."""
+        """Number of rows seen, without those of weight 0."""
         return self._bets.n_samples
 
     @property
     def e_value(self) -> float:
-        """What betting has made of 1."""
+        """Current e-value: the wealth that betting has made of 1."""
         return exp_of(self._bets.log_e)
 
     @property
     def e_max(self) -> float:
-        """The most it ever was."""
+        """Largest e-value so far."""
         return exp_of(self._bets.log_max)
 
     @property
@@ -99,10 +99,10 @@ class CalibrationMonitor(Printable):
         return float(np.exp(-self._bets.log_max))
 
     def update(self, y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, groups: Any = None) -> TestResult:
-        """Bet on further rows, in the order given; the result so far.
+        """Bet on further rows, in the order given, and return the result so far.
 
-        ``groups`` say which rows belong together (see :func:`calibrant.as_predictions`): each is bet on where its first
-        row is, and one that was seen in an earlier batch raises ValueError.
+        ``groups`` say which rows belong together (see :func:`calibrant.as_predictions`): each is bet on at its first
+        row, and a group seen in an earlier batch raises ValueError.
         """
         if isinstance(y_true, Predictions):
             p = as_predictions(y_true, y_prob, sample_weight=sample_weight, groups=groups)
@@ -131,7 +131,7 @@ class CalibrationMonitor(Printable):
         """Bet on predictions, whose groups have these hashes."""
         seen = keys if self._bets.n_bets == 0 else joined_groups(self._groups, keys)
         if self._columns and p.positive is not None:
-            raise ValueError("y_prob must have a column a class, as in the first batch; got one column")
+            raise ValueError("y_prob must have one column per class, as in the first batch; got one column")
         found = self._bets.bet(p)
         # Nothing is kept of rows that were refused above.
         self._columns, self.labels = p.positive is None, p.classes

@@ -1,4 +1,4 @@
-"""`compare_models`: which of several models of the same rows is better, by what, and how sure that is."""
+"""`compare_models`: which of several models is better on the same rows, by how much, and with what uncertainty."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def compare_models(
     scores : sequence of {"brier", "log-loss", "spherical"} or scoring rules, default ("brier", "log-loss")
         ``"brier"``: ``(p - o)²`` of two classes, ``Σ_k (p_k - o_k)²`` of more.
     groups : array-like of shape (n,), optional
-        What must not be taken for independent rows: the game, patient or event that several rows are of. Scores do not
+        Groups of dependent rows: the game, patient or event that several rows belong to. Scores do not
         depend on it, only what is known of their noise and bias; calibration errors are those of
         :func:`calibrant.calibration_error` with groups.
     sample_weight, labels, pos_label

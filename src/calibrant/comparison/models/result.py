@@ -62,14 +62,14 @@ class ComparedModel(Result):
 
 @dataclass(frozen=True, repr=False)
 class Difference(Result):
-    """One measure of a model less that of another, on the same rows.
+    """Difference of one measure between two models on the same rows.
 
     Attributes
     ----------
     measure : str
     model, other : str
     value : float
-        Of ``model`` less of ``other``.
+        The measure of ``model`` minus that of ``other``.
     corrected : float
         The same without the bias of noise, as far as it is known: the middle of the interval. Scores and accuracy have
         none.
@@ -78,11 +78,11 @@ class Difference(Result):
     interval : Interval
         At the comparison's level; NaN where a value is not finite.
     pvalue : float
-        Two-sided, of "they do not differ".
+        Two-sided p-value (null: the models do not differ).
     adjusted : float
         The same, adjusted for the number of pairs.
     better : str or None
-        The model that the measure says is better; None where ``adjusted`` is not below ``1 - level``.
+        The better model by this measure; None if ``adjusted`` is not below ``1 - level``.
     """
 
     measure: str
@@ -106,7 +106,7 @@ class ModelComparison(Picture, Paged):
     models : tuple of ComparedModel
         In the order given.
     differences : tuple of Difference
-        Measure by measure: every pair, or every model less the reference.
+        Measure by measure: every pair, or every model minus the reference.
     level : float
     adjust : str
         How p-values are adjusted for the number of pairs.
@@ -115,9 +115,9 @@ class ModelComparison(Picture, Paged):
     n_samples : int
         Rows, those of weight 0 too.
     n_groups : int or None
-        Groups of rows that were taken for independent; None for the rows themselves.
+        Number of groups treated as independent; None if rows are.
     warnings : tuple of str
-        Why intervals and p-values may be off; empty where nothing is known against them.
+        Reasons why intervals and p-values may be inaccurate; empty if there are none.
     n_classes : int
     """
 
@@ -148,7 +148,7 @@ class ModelComparison(Picture, Paged):
         return tuple(d for d in self.differences if d.measure == measure)
 
     def difference(self, measure: str, model: str, other: str) -> Difference:
-        """One measure of ``model`` less that of ``other``, also where it was found the other way round."""
+        """Difference of a measure, ``model`` minus ``other``, in either order of the pair."""
         for d in self.of(measure):
             if (d.model, d.other) == (model, other):
                 return d
@@ -204,22 +204,22 @@ class ModelComparison(Picture, Paged):
             p = f"p {equals(d.pvalue)}" + ("" if d.adjusted == d.pvalue else f" ({pvalue_text(d.adjusted)})")
             lines.append(f"  {pair:<{2 * width + 3}}{value:>9}   {f'{low} to {high}':<19}   {p}{verdict}")
         if len(shown) < len(found):
-            lines.append(f"  {len(found) - len(shown)} of {len(found)} pairs do not differ")
+            lines.append(f"  {len(found) - len(shown)} of {len(found)} pairs do not differ significantly")
         return lines
 
     def _note(self, where: str = "in brackets") -> str:
         pairs = len(self.of(self.measures[0]))
-        note = "Differences are of the first model less the second. "
+        note = "Differences are the first model minus the second. "
         if self.adjust != "none" and pairs > 1:
             note += f"P-values {where} are adjusted for {pairs} pairs ({self.adjust.capitalize()}), and decide. "
         note += (
-            "Intervals of calibration errors and of parts of scores account for their bias, and need not lie around "
+            "Intervals of calibration errors and of parts of scores are corrected for bias and need not contain "
             "the difference."
         )
         if self.n_classes and "brier" in self.measures:
             note += f" Brier scores are {brier_words(self.n_classes)}."
         if self.n_groups is not None:
-            note += " Rows of a group are not taken for independent."
+            note += " Rows within a group are treated as dependent."
         return note
 
     @property
@@ -250,7 +250,7 @@ class ModelComparison(Picture, Paged):
         for k, measure in enumerate(self.measures):
             found = sorted(self.of(measure), key=lambda d: d.better is None)
             told: dict[str, list[Any]] = {
-                "first less second": [f"{d.model} − {d.other}" for d in found],
+                "first minus second": [f"{d.model} − {d.other}" for d in found],
                 "difference": [d.value for d in found],
                 "low": [d.interval.low for d in found],
                 "high": [d.interval.high for d in found],

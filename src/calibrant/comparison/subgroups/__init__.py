@@ -1,1 +1,1 @@
-"""Calibration of subgroups: the same probability should mean the same in each."""
+"""Calibration of subgroups: the same score should mean the same in each."""

@@ -60,40 +60,40 @@ def subgroup_calibration(
 
     .. math:: \text{gap}_g = \frac{\sum_{i \in g} w_i (o_i - s_i)}{\sum_{i \in g} w_i}
 
-    is the gap in the large; the calibration error, which also sees gaps that cancel, is that of :func:`estimate`.
+    is the gap in the large; the calibration error, which also detects gaps that cancel, is that of :func:`estimate`.
 
     Parameters
     ----------
     y_true, y_prob, labels, pos_label, sample_weight
         See :func:`calibrant.as_predictions`; :class:`Predictions` stand for all of them, ``by`` is then named.
     groups : array-like of shape (n,), optional
-        Rows that belong together, such as visits of a patient, within subgroups or across them (see
+        Groups of dependent rows, such as visits of a patient, within subgroups or across them (see
         :func:`calibrant.as_predictions`). Intervals then allow for it, and p-values are those among draws of the signs
         of whole groups' residuals: with G groups in a subgroup none is below ``2^(1 - G)``.
     by : array-like of shape (n,), mapping, data frame, or list of columns
         Subgroup of each row: values of any kind that compare equal. Several columns are reported one after the other.
-        Missing values (None, NaN, null) are a subgroup of their own, ``"(missing)"``.
+        Missing values (None, NaN, null) form their own subgroup, ``"(missing)"``.
     notion : str or Notion, default "auto"
-        A notion of one problem: the positive class, the confidence, or ``ClassSpecific``.
+        What must be calibrated: the positive class, the confidence, or ``ClassSpecific``.
     estimator : "auto" or Estimator, default "auto"
-        Of calibration errors and their intervals; see :func:`calibrant.estimate`.
+        Estimator of calibration errors and their intervals; see :func:`calibrant.estimate`.
     test : {"kuiper", "in-the-large"}, default "kuiper"
-        Of each subgroup. ``"kuiper"``: the range of the running sum of residuals, which sees gaps of either sign at any
-        score, against labels drawn from the scores: exact for any number of rows, 1/65536 apart at least (beyond ten
-        million draws by its limit distribution). ``"in-the-large"``: the gap alone, exact up to 2000 rows, normal
-        beyond.
+        Test of each subgroup. ``"kuiper"``: the range of the running sum of residuals, which detects gaps of either
+        sign at any score, against labels drawn from the scores: exact for any number of rows, 1/65536 apart at least
+        (beyond ten million draws by its limit distribution). ``"in-the-large"``: the gap only, exact up to 2000 rows,
+        normal beyond.
     level : float, default 0.95
-        Of each interval (they are not simultaneous), and one minus what adjusted p-values are compared with.
+        Level of each interval (not simultaneous); adjusted p-values are compared with ``1 - level``.
     adjust : {"holm", "bh", "none"}, default "holm"
-        Correction over all subgroups of all columns. Holm's keeps the probability of calling any calibrated subgroup
-        off below ``1 - level``, however tests depend; ``"bh"`` the expected share of such subgroups among those called
-        off.
+        Correction over all subgroups of all columns. ``"holm"`` keeps the probability of rejecting any calibrated
+        subgroup below ``1 - level``, whatever the dependence of the tests; ``"bh"`` the expected share of calibrated
+        subgroups among those rejected.
     min_size : int, default 50
-        Subgroups with fewer rows are reported and tested as all others, with a warning, and are left out of the largest
-        difference while two others remain.
+        Subgroups with fewer rows are reported and tested like all others, with a warning, and are left out of the
+        largest difference while two others remain.
     n_resamples : int, default 1999
         Draws of ``"kuiper"``: fewer for a subgroup that many are as large as, and more, or a tail, for one that few
-        are, so that with any number of subgroups each one can be called off: see Notes.
+        are, so that with any number of subgroups each one can be rejected: see Notes.
     random_state : int, Generator or None, default 0
 
     Returns
@@ -109,15 +109,15 @@ def subgroup_calibration(
     Notes
     -----
     Interval of a gap: given the scores, odds of all outcomes of the subgroup are taken to be some multiple of the
-    stated ones; it holds the multiples under which the sum of outcomes is not extreme, by its exact distribution up to
-    200 rows, else by the score test. So it is never empty nor of length 0, and it is defined for a subgroup in which
-    nothing happened.
+    stated ones; it contains the multiples under which the sum of outcomes is not extreme, by its exact distribution up
+    to 200 rows, else by the score test. So it is never empty or of length 0, and it is defined for a subgroup without
+    any outcome.
 
     ``heterogeneity`` is the score test of an intercept for each subgroup added to a polynomial logistic curve through
     all rows (degree chosen as by :func:`calibration_belt`): different mixes of scores do not count as a difference, a
     different meaning of the same score does. It is by draws where a subgroup has little information, and is blind to
     differences of slope. The interval of the largest difference of gaps is Tukey and Kramer's for all pairs at once, so
-    choosing the pair costs nothing; gaps can differ because scores do.
+    the choice of the pair is allowed for; gaps may also differ because scores do.
 
     With ``groups`` the interval of a gap is by the score test, with the design effect of the subgroup's mean residual;
     p-values and heterogeneity are by draws of signs (residuals about the common curve, its fit linearised); and the
@@ -383,7 +383,7 @@ def _column(
     for i, (place, weight, outcomes, scores, gap_interval, error, pvalue) in enumerate(rows):
         notes = []
         if column.n_samples[place] < options.min_size:
-            notes.append(f"{column.n_samples[place]} rows, fewer than {options.min_size}: little can be said")
+            notes.append(f"{column.n_samples[place]} rows, fewer than {options.min_size}: results are imprecise")
         if groups_of is not None and (least := float(least_pvalue(few := int(groups_of[i])))) > smallest:
             notes += few_groups(few) or [f"rows of {few} groups: no p-value can be below {least:.2g}"]
         if not spread[i] > 0 and not pvalue < 1:

@@ -54,16 +54,16 @@ def read_subgroups(by: Any, n_rows: int) -> list[Subgroups]:
     """Judge the ``by`` argument."""
     columns = _columns(by)
     if not columns:
-        raise ValueError("by must hold at least one column; got none")
+        raise ValueError("by must have at least one column; got none")
     found = []
     for name, column in columns:
         shown = "by" if len(columns) == 1 else f"by[{name!r}]"
         if isinstance(column, (str, bytes)) or not hasattr(column, "__len__"):
-            raise TypeError(f"{shown} must be a column of values, one a row; got {column!r}")
+            raise TypeError(f"{shown} must be a column with one value per row; got {column!r}")
         if np.ndim(column) != 1 and isinstance(column, np.ndarray):
             raise ValueError(f"{shown} must be 1-D; got shape {column.shape}")
         if len(column) != n_rows:
-            raise ValueError(f"{shown} must have one value a row ({n_rows}); got {len(column)}")
+            raise ValueError(f"{shown} must have one value per row ({n_rows}); got {len(column)}")
         found.append(_subgroups_of(name, column, shown))
     return found
 

@@ -30,17 +30,17 @@ class Subgroup(Result):
     base_rate, mean_probability : float
         Share of the class, and its mean probability (accuracy and mean confidence of that notion).
     gap : float
-        ``base_rate - mean_probability``: below 0 the class is overstated.
+        ``base_rate - mean_probability``; negative if the class is over-predicted.
     gap_interval : Interval
     error : float
         Calibration error.
     error_interval : Interval
     pvalue : float
-        Of the test that the subgroup is calibrated.
+        p-value (null: the subgroup is calibrated).
     adjusted : float
-        The same by the correction that was asked for.
+        The p-value, adjusted by the requested method.
     holm, bh : float
-        By Holm's, and by Benjamini and Hochberg's.
+        The p-value, adjusted by Holm's and by Benjamini and Hochberg's method.
     warnings : tuple of str
     """
 
@@ -62,7 +62,7 @@ class Subgroup(Result):
 
 @dataclass(frozen=True, repr=False)
 class SubgroupDifference(Result):
-    """Gap of one subgroup minus that of another, with an interval that allows for the choice among all pairs."""
+    """Difference of the gaps of two subgroups, with an interval that allows for the choice among all pairs."""
 
     first: str
     second: str
@@ -79,7 +79,7 @@ class SubgroupColumn(Result):
     name : str
     subgroups : tuple of Subgroup
     heterogeneity : TestResult
-        Are outcomes at a score as frequent in every subgroup?
+        Test of whether outcomes at equal scores are equally frequent in all subgroups.
     largest_difference : SubgroupDifference or None
         Between gaps in the large; None for a single subgroup.
     """
@@ -98,12 +98,12 @@ class SubgroupReport(Picture, Paged):
     ----------
     columns : tuple of SubgroupColumn
     test, adjust : str
-        Test of each subgroup, and the correction of ``adjusted``, over all subgroups of all columns together.
+        Test of each subgroup, and correction over all subgroups of all columns.
     notion, estimator : str
     label : object
-        The class that gaps are of; None for a confidence.
+        Class whose gaps are reported; None for confidences.
     level : float
-        Of the intervals; ``1 - level`` is what adjusted p-values are compared with.
+        Level of the intervals; adjusted p-values are compared with ``1 - level``.
     n_samples : int
     """
 
@@ -126,7 +126,7 @@ class SubgroupReport(Picture, Paged):
 
     @property
     def rejected(self) -> tuple[Subgroup, ...]:
-        """Subgroups that are not calibrated, by adjusted p-values."""
+        """Subgroups that are miscalibrated according to adjusted p-values."""
         return tuple(subgroup for subgroup in self.subgroups if subgroup.adjusted <= 1 - self.level)
 
     def __str__(self) -> str:
@@ -145,7 +145,7 @@ class SubgroupReport(Picture, Paged):
     def _key(self) -> str:
         """What marked subgroups are."""
         how = {"holm": "Holm", "bh": "Benjamini and Hochberg", "none": "none"}[self.adjust]
-        return f"* not calibrated at {1 - self.level:.3g}; test: {self.test}, correction: {how}"
+        return f"* miscalibrated at {1 - self.level:.3g}; test: {self.test}, correction: {how}"
 
     def _line(self, subgroup: Subgroup, width: int) -> str:
         mark = "*" if subgroup.adjusted <= 1 - self.level else " "
@@ -168,7 +168,7 @@ class SubgroupReport(Picture, Paged):
         found = column.heterogeneity
         if found.pvalue != found.pvalue:
             return [f"subgroups compared: {found.warnings[0]}"]
-        out = [f"subgroups differ at the same score: p {equals(found.pvalue)} ({found.name})"]
+        out = [f"differences between subgroups at equal scores: p {equals(found.pvalue)} ({found.name})"]
         largest = column.largest_difference
         if largest is not None:
             value, low, high = (signed(v, half_width(*largest.interval)) for v in (largest.value, *largest.interval))
@@ -178,19 +178,20 @@ class SubgroupReport(Picture, Paged):
 
     @property
     def summary(self) -> str:
-        """Which subgroups are off and in what direction, and whether subgroups differ at the same score."""
+        """Which subgroups are miscalibrated and in which direction, and whether subgroups differ at equal scores."""
         off = sorted(self.rejected, key=lambda subgroup: subgroup.adjusted)
         n = len(self.subgroups)
         if not off:
-            said = f"None of the {n:,} subgroups stands out at {1 - self.level:.3g}."
+            said = f"None of the {n:,} subgroups is significantly miscalibrated at {1 - self.level:.3g}."
         else:
             named = [f"{g.name} ({_way(g)}error {known(g.error, half_width(*g.error_interval))})" for g in off[:_NAMED]]
             more = f" and {len(off) - _NAMED:,} more" if len(off) > _NAMED else ""
-            many = f"All {n:,}" if 1 < n == len(off) else f"{len(off):,} of the {n:,}"
-            said = f"{many} subgroups {'is' if len(off) == 1 else 'are'} off: {', '.join(named)}{more}."
+            every = "Both" if n == 2 else f"All {n:,}"
+            many = every if 1 < n == len(off) else f"{len(off):,} of the {n:,}"
+            said = f"{many} subgroups {'is' if len(off) == 1 else 'are'} miscalibrated: {', '.join(named)}{more}."
         differ = [c.name for c in self.columns if c.heterogeneity.pvalue <= 1 - self.level]
         if differ:
-            said += f" Subgroups of {', '.join(differ)} differ at the same score."
+            said += f" Subgroups of {', '.join(differ)} differ at equal scores."
         return said
 
     def _sections(self) -> list[Section]:
@@ -243,7 +244,7 @@ def _means(subgroup: Subgroup) -> tuple[str, str]:
 def _way(subgroup: Subgroup) -> str:
     """The direction of a subgroup's gap, observed less stated, in words; nothing where it may be 0."""
     low, high = subgroup.gap_interval
-    return "happens more often than stated, " if low > 0 else "happens less often than stated, " if high < 0 else ""
+    return "more frequent than predicted, " if low > 0 else "less frequent than predicted, " if high < 0 else ""
 
 
 def _cut(name: str, width: int) -> str:
