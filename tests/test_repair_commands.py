@@ -316,7 +316,7 @@ def test_bad_input_is_one_clear_line(binary, tmp_path, capsys):
     (tmp_path / "foreign.json").write_text('{"format": "other"}')
     assert "no saved calibrator" in refused(capsys, "apply", tmp_path / "foreign.json", source, "--out", out)
     (tmp_path / "cut.json").write_text(model.read_text()[:-40])
-    assert "this is no JSON" in refused(capsys, "apply", tmp_path / "cut.json", source, "--out", out)
+    assert "not a JSON file" in refused(capsys, "apply", tmp_path / "cut.json", source, "--out", out)
     assert "does not exist" in refused(capsys, "apply", model, tmp_path / "none.csv", "--out", out)
     assert "No such file" in refused(capsys, "apply", tmp_path / "none.json", source, "--out", out)
     assert "--out-format must be" in refused(capsys, "apply", model, source, "--out", out, "--out-format", "xls")

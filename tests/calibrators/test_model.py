@@ -283,7 +283,7 @@ def test_bad_choices(arguments, error, words):
 
 
 def test_margins_cannot_be_left_alone():
-    with pytest.raises(ValueError, match="margins are no probabilities"):
+    with pytest.raises(ValueError, match="margins are not probabilities"):
         c.Identity(input="margin").fit([1.0, 2.0], [0, 1])
 
 

@@ -133,7 +133,7 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         Parameters
         ----------
         scores : array-like of shape (n,) or (n, K)
-            Scores of rows that the classifier was not trained on, as ``input`` says.
+            Scores of rows that the classifier was not trained on, of the kind given by ``input``.
         y : array-like of shape (n,)
             Labels.
         sample_weight : array-like of shape (n,), optional
@@ -174,12 +174,12 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         return self._probabilities(scores)
 
     def predict(self, scores: Any) -> AnyArray:
-        """Most probable class of each row; the first of equals."""
+        """Most probable class of each row; ties go to the first."""
         best = self.predict_proba(scores).argmax(axis=1)
         return np.asarray(self.classes_[best])
 
     def transform(self, scores: Any) -> FloatArray:
-        """Calibrated probabilities, for use within a pipeline (``set_output`` makes them a frame)."""
+        """Calibrated probabilities, for use in a pipeline (``set_output`` returns them as a frame)."""
         return self.predict_proba(scores)
 
     def _keep(self, found: Solution, *, warn: bool = True) -> FloatArray:

@@ -55,21 +55,21 @@ def _check_column(name: str, value: Any) -> None:
 
 @dataclass(eq=False, repr=False)
 class SubgroupCalibrator(Calibrator):
-    r"""A map for each subgroup, shrunk to the common one: repairs what :func:`calibrant.subgroup_calibration` finds.
+    r"""A map for each subgroup, shrunk towards a common one; see also :func:`calibrant.subgroup_calibration`.
 
     The common calibrator gives logits :math:`z = \log q`; those of subgroup g are
 
     .. math:: z + a_g (z - c) + \gamma_g, \qquad a_g \sim N(\bar a, \sigma_a^2),\;
         \gamma_{gk} \sim N(\bar\gamma_k, \sigma_\gamma^2), \; \sum_k \gamma_{gk} = 0
 
-    with c the mean of z: for two classes a slope and a shift of the log odds. How much subgroups differ, σ, is learnt
-    from all of them (empirical Bayes), and decides how far a subgroup may leave the others: by little where it has few
-    rows, or where subgroups hardly differ. A subgroup that was not seen has the common map (with the mean effects).
+    with c the mean of z: for two classes a slope and a shift of the log odds. The variation between subgroups, σ, is
+    estimated from all of them (empirical Bayes) and determines the shrinkage: a subgroup stays close to the common map
+    if it has few rows or if subgroups hardly differ. An unseen subgroup has the common map (with the mean effects).
 
     Parameters
     ----------
     calibrator : Calibrator, optional
-        The common map, of as many classes as scores have; default :class:`PlattScaling` for two and
+        The common map, for as many classes as the scores have; default :class:`PlattScaling` for two and
         :class:`TemperatureScaling` for more.
     by : str or int, optional
         Column of a model's features that names the subgroup, for use in :class:`CalibratedModel`. Otherwise subgroups
@@ -81,7 +81,7 @@ class SubgroupCalibrator(Calibrator):
     ----------
     common_ : fitted calibrator
     subgroups_ : ndarray of shape (G,)
-        Names of subgroups as text, sorted; ``"(all)"`` alone where none were given.
+        Names of subgroups as text, sorted; only ``"(all)"`` if none were given.
     weights_ : ndarray of shape (G,)
         Weight of the rows of each.
     slopes_ : ndarray of shape (G,)
@@ -89,9 +89,9 @@ class SubgroupCalibrator(Calibrator):
     shifts_ : ndarray of shape (G, K)
         :math:`\gamma_g`; for two classes the shift of the log odds is the second minus the first.
     mean_slope_, mean_shift_ : float, ndarray of shape (K,)
-        Of a subgroup that was not seen.
+        Effects of an unseen subgroup.
     slope_sd_, shift_sd_ : float
-        How much subgroups differ: :math:`\sigma_a, \sigma_\gamma`.
+        Variation between subgroups: :math:`\sigma_a, \sigma_\gamma`.
     centre_ : ndarray of shape (K,)
         c.
     gradient_norm_, n_iter_
@@ -99,13 +99,12 @@ class SubgroupCalibrator(Calibrator):
 
     Notes
     -----
-    Values of ``by`` are compared as text: 1, 1.0 and "1" are one subgroup; None and NaN are a subgroup of their own. A
-    subgroup of one row is safe. σ² are posterior means, with a prior probability of a quarter that there is none, under
-    likelihoods that are taken as normal around each subgroup's mode: with a handful of rows a subgroup they come out
-    too small, and maps nearer to the common one than they might be. Eight rows more, of labels that the common map
-    expects, keep fits finite (as ``shrinkage="auto"``). ``benchmarks/coverage/subgroup_maps.md`` has it beside a map
-    for each subgroup alone, and the common one. Cost that of the common calibrator, some thirty passes of O(n K²), and
-    O(G K³).
+    Values of ``by`` are compared as text: 1, 1.0 and "1" are one subgroup; None and NaN form their own subgroup. A
+    subgroup may have a single row. σ² are posterior means, with a prior probability of a quarter that there is none,
+    under likelihoods that are taken as normal around each subgroup's mode: with a handful of rows per subgroup they are
+    too small, and the maps too close to the common one. Eight rows more, of labels that the common map expects, keep
+    fits finite (as ``shrinkage="auto"``). ``benchmarks/coverage/subgroup_maps.md`` has it beside a map for each
+    subgroup alone, and the common one. Cost that of the common calibrator, some thirty passes of O(n K²), and O(G K³).
 
     References
     ----------
@@ -149,7 +148,7 @@ class SubgroupCalibrator(Calibrator):
         scores, y, sample_weight
             As :meth:`Calibrator.fit`.
         by : array-like of shape (n,), optional
-            Subgroup of each row; without it all rows are one, and the map is the common one.
+            Subgroup of each row; without it all rows form one subgroup, with the common map.
         """
         sample = read_sample(self, scores, y, sample_weight, self.input, self.labels)
         names = None if by is None else _names_of(by, len(y))
@@ -165,8 +164,8 @@ class SubgroupCalibrator(Calibrator):
     def predict_proba(self, scores: Any, by: Any = None) -> FloatArray:
         """Calibrated probabilities, (n, K), float64, in the order of ``classes_``.
 
-        ``by`` has the subgroup of each row; without it rows have the map of a subgroup that was not seen, with a
-        CalibrantWarning where there were several in ``fit``.
+        ``by`` has the subgroup of each row; without it rows have the map of an unseen subgroup, with a CalibrantWarning
+        if ``fit`` had several.
         """
         check_is_fitted(self)
         read = read_scores(self, scores, self.input)
@@ -178,7 +177,7 @@ class SubgroupCalibrator(Calibrator):
             return self._of_subgroups(scores, self._places(_names_of(by, scores.n_rows)))
         if len(self.subgroups_) > 1:
             warnings.warn(
-                "SubgroupCalibrator was fitted to subgroups and is given none: rows have the common map; pass by=",
+                "SubgroupCalibrator was fitted with subgroups but got none: rows have the common map; pass by=",
                 CalibrantWarning,
                 stacklevel=3,
             )

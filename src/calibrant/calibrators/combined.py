@@ -52,7 +52,7 @@ class Mixture(Calibrator):
     Notes
     -----
     :class:`AutoCalibrator` finds weights. An average of calibrated forecasts is a little under-confident where they
-    differ much. Several :class:`VennAbers` alone are averaged by their own rule. Cost the sum of theirs.
+    differ much. A mixture of :class:`VennAbers` only is averaged by their own rule. Cost: the sum of all fits.
 
     References
     ----------
@@ -111,17 +111,17 @@ class Mixture(Calibrator):
 
 @dataclass(eq=False, repr=False)
 class Composed(Calibrator):
-    r"""Calibrators one after the other: each is fitted to what the one before makes of the same rows.
+    r"""Calibrators in sequence: each is fitted to the output of the previous one on the same rows.
 
     Parameters
     ----------
     calibrators : sequence of Calibrator
         In their order; binary ones for two classes only. ``[EnsembleTemperatureScaling(),
         OneVsRest(IsotonicCalibrator(), shared=True)]`` is the composition of Mix-n-Match: few parameters first, then a
-        map without a formula that has little left to repair. ``[TemperatureScaling(),
+        nonparametric map that has little left to correct. ``[TemperatureScaling(),
         OneVsRest(IsotonicCalibrator())]`` is its IROvA-TS.
     input, labels
-        As :class:`TemperatureScaling`; they replace those of the calibrators, of which the first alone sees scores.
+        As :class:`TemperatureScaling`; they replace those of the calibrators, of which only the first sees scores.
 
     Attributes
     ----------
@@ -129,8 +129,8 @@ class Composed(Calibrator):
 
     Notes
     -----
-    All are fitted to the same rows, as published: a first one that overfits hides it from the next. Cost the sum of
-    theirs.
+    All are fitted to the same rows, as published, so overfitting by the first is hidden from the next. Cost: the sum of
+    all fits.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""A Gaussian process on the log odds: smooth maps of any shape, the identity unless rows say otherwise."""
+"""A Gaussian process on the log odds: smooth maps of any shape, close to the identity unless data show otherwise."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Mode(NamedTuple):
 class GaussianProcessCalibrator(BinaryCalibrator):
     r"""Gaussian process calibration: :math:`\operatorname{logit} P(1 \mid s) = z + f(z)`, z = logit s.
 
-    f is a Gaussian process with mean 0, so that few rows leave scores nearly as they are, and with the covariance
+    f is a Gaussian process with mean 0, so that a fit to few rows hardly changes scores, and with the covariance
 
     .. math:: k(u, u') = a^2 (1 + u u') + b^2 \exp\bigl(-(u - u')^2 / 2 \ell^2\bigr)
 
@@ -80,13 +80,13 @@ class GaussianProcessCalibrator(BinaryCalibrator):
 
     Notes
     -----
-    ``predict_interval`` says what the rows leave open about the map, given a, b and ℓ; as these are chosen by the
-    same rows, it holds the truth less often than it says: of 95 %, in 81 to 96 % of scores for 1000 rows
-    (``benchmarks/coverage/calibrator_truths.md``). Expresses any smooth map, also one that falls; beyond the scores
-    that were seen it goes on straight. Inducing points are chosen by a pivoted Cholesky factor, until they leave
-    less than 1e-6 of the kernel's variance anywhere (a hundred at most): up to that the fit is that of the whole
-    process. The bound on distinct scores moves scores by less than a 2000th of the ranks. Cost O(n log n), and some
-    seventy fits of some six steps of O(``max_points`` · r²): about a second, whatever n.
+    ``predict_interval`` gives the uncertainty of the map given a, b and ℓ; as these are chosen on the same rows, its
+    coverage is below nominal: 95 % intervals cover 81 to 96 % of scores for 1000 rows
+    (``benchmarks/coverage/calibrator_truths.md``). Fits any smooth map, including decreasing ones; beyond the observed
+    scores it is linear. Inducing points are chosen by a pivoted Cholesky factor, until they leave less than 1e-6 of the
+    kernel's variance anywhere (a hundred at most): up to that the fit is that of the whole process. The bound on
+    distinct scores moves scores by less than a 2000th of the ranks. Cost O(n log n), and some seventy fits of some six
+    steps of O(``max_points`` · r²): about a second, whatever n.
 
     References
     ----------

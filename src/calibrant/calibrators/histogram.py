@@ -84,26 +84,26 @@ class HistogramBinning(UnitMap):
     n_bins : int, "sqrt", "cbrt" or sequence of edges, default 10
         ``"sqrt"`` and ``"cbrt"``: ⌊√n⌋ and ⌊∛n⌋ bins. Edges ascend and span [0, 1] (scores as :attr:`edges_` says).
     strategy : {"quantile", "uniform", "i-max"}, default "quantile"
-        Bins of equal counts, of equal width, or those (I-Max) whose number says most about the outcome: with the
-        largest mutual information, were outcomes to happen with the scores as their probabilities. Fine where the
-        outcome is in doubt, coarse near 0 and 1; with ``OneVsRest(…, shared=True)`` the shared bins of many classes.
+        Bins of equal counts, of equal width, or (I-Max) with the largest mutual information with the outcome, assuming
+        that the scores are the probabilities of outcomes. These are fine near 0.5 and coarse near 0 and 1; with
+        ``OneVsRest(…, shared=True)`` the shared bins of many classes.
     input, labels
         As :class:`PlattScaling`. Logits are binned as the probabilities that they stand for, margins between the
-        least and the largest that were seen.
+        smallest and largest in the data.
 
     Attributes
     ----------
     edges_ : ndarray of shape (B + 1,)
         On the scale on which scores are binned.
     values_ : ndarray of shape (B,)
-        Frequency of each bin. A bin without data takes what lies between its nearest neighbours with data, by its
-        middle.
+        Frequency of each bin. A bin without data is interpolated between its nearest neighbours with data, at its
+        midpoint.
     counts_ : ndarray of shape (B,)
         Weight of each bin.
 
     Notes
     -----
-    Expresses any step function, also one that falls. Bins are right-closed. Edges of ``"i-max"`` use no labels; they
+    Fits any step function, including decreasing ones. Bins are right-closed. Edges of ``"i-max"`` use no labels; they
     are the exact optimum, by dynamic programming over at most 1024 distinct scores (of more, over so many cells of
     equal weight), where the published alternation may stop before it. Cost O(n), and for ``"i-max"`` O(n log n) and
     1024² a bin.
@@ -170,8 +170,8 @@ class BayesianBinning(UnitMap):
 
     Notes
     -----
-    Expresses averages of step functions; smoother than one histogram, and shrunk towards the score's own bin. Cost O(n)
-    a model.
+    Fits averages of step functions; smoother than one histogram, and shrunk towards the score's own bin. Cost O(n) per
+    model.
 
     References
     ----------

@@ -293,10 +293,10 @@ def _two(y: AnyArray, labels: Any) -> tuple[Label, ...]:
     if len(seen) == 1 and (isinstance(seen[0], bool) or seen[0] in (0, 1)):
         return (False, True) if isinstance(seen[0], bool) else (0, 1)
     if len(seen) == 1:
-        raise ValueError(f"y has one class only ({seen[0]!r}), and two are needed: pass labels=[...] with both")
+        raise ValueError(f"y has one class only ({seen[0]!r}), but two are needed: pass labels=[...] with both")
     raise ValueError(
         f"Only binary classification is possible with 1-D scores, which are of two classes; y has {len(seen)} "
-        "classes: pass scores with a column a class"
+        "classes: pass scores with one column per class"
     )
 
 

@@ -46,8 +46,9 @@ class VectorScaling(Calibrator):
 
     Notes
     -----
-    Expresses classes that are over-predicted or of unequal sharpness; slopes may be below 0 where data say so. Convex;
-    Newton's method, beyond 350 classes by conjugate gradients. Cost O(n K²) a step, or some hundred times O(n K).
+    Corrects classes that are over-predicted or of unequal sharpness; slopes may be negative if the data support it.
+    Convex; Newton's method, beyond 350 classes by conjugate gradients. Cost O(n K²) a step, or some hundred times O(n
+    K).
 
     References
     ----------
@@ -110,10 +111,9 @@ class MatrixScaling(Calibrator):
 
     Notes
     -----
-    Expresses classes that are mistaken for one another; changes which class is first. K² + K parameters: without
-    shrinkage it over-fits as soon as rows are fewer than some tens of K², and has no optimum where classes are
-    separated (:class:`ConvergenceWarning`). Newton's method, beyond 25 classes by conjugate gradients. Cost O(n K⁴) a
-    step, or some hundred times O(n K²).
+    Corrects confusions between classes; may change the predicted class. K² + K parameters: without shrinkage it
+    overfits below some tens of K² rows, and has no optimum where classes are separated (:class:`ConvergenceWarning`).
+    Newton's method, beyond 25 classes by conjugate gradients. Cost O(n K⁴) a step, or some hundred times O(n K²).
 
     References
     ----------
@@ -200,8 +200,8 @@ class DirichletCalibration(MatrixScaling):
 
     Notes
     -----
-    Cost, and what is warned of, as :class:`MatrixScaling`. λ and μ are best chosen by cross-validation, over powers of
-    ten; with many classes and few rows the small values that suit ten classes over-fit badly.
+    Cost and warnings as :class:`MatrixScaling`. λ and μ are best chosen by cross-validation, over powers of
+    ten; with many classes and few rows, the small values that suit ten classes overfit badly.
 
     References
     ----------

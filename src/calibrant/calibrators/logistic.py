@@ -94,8 +94,8 @@ class LaplaceMap(BinaryCalibrator):
         """Ends of the map's central interval at each row, (n, 2): probabilities of the second class.
 
         The posterior of the coefficients is taken as normal around the fit, with the information of the rows there
-        (Laplace's approximation): it says what the rows leave open among maps of this family, and nothing about a truth
-        outside it (``benchmarks/coverage/map_intervals.md``). Not there for calibrators that earlier versions saved.
+        (Laplace's approximation): it gives the uncertainty within this family of maps, and does not account for a truth
+        outside it (``benchmarks/coverage/map_intervals.md``). Not available for calibrators saved by earlier versions.
         """
         check_is_fitted(self)
         width = float(ndtri(0.5 + check_level(level) / 2))
@@ -158,9 +158,9 @@ class PlattScaling(LaplaceMap):
 
     Notes
     -----
-    Expresses shifts and changes of slope of the log odds, also a reversal (a < 0); no asymmetric or wavy map, and on
-    probabilities that come from a sharper model than logistic it can make a calibrated one worse: see
-    :class:`BetaCalibration`. Cost O(n) a step, some six steps; the closed form is one.
+    Fits shifts and changes of slope of the log odds, including a reversal (a < 0), but not asymmetric or wavy maps; it
+    can make a calibrated model worse: see :class:`BetaCalibration`. Cost O(n) a step, some six steps; the closed form
+    is one.
 
     References
     ----------
@@ -241,7 +241,7 @@ class BetaCalibration(LaplaceMap):
 
     Notes
     -----
-    Expresses the identity, sigmoid and inverse-sigmoid maps and asymmetric ones; monotone by its constraints, under
+    Fits the identity, sigmoid, inverse-sigmoid and asymmetric maps; monotone by its constraints, under
     which the convex problem is solved by Newton's method. Cost O(n) a step.
 
     References
@@ -401,7 +401,7 @@ def _of_normal_scores(columns: FloatArray, targets: FloatArray, weights: FloatAr
     own = weights * np.stack([1 - targets, targets])
     sizes = own.sum(axis=1)
     if not sizes.all():
-        raise ValueError("solver='closed-form' needs rows of both classes, or smoothing=True; one class has none")
+        raise ValueError("solver='closed-form' needs rows of both classes, or smoothing=True; one class has no rows")
     means = own @ u / sizes
     variance = float((own * (u - means[:, None]) ** 2).sum() / sizes.sum())
     gap = float(means[1] - means[0])

@@ -44,20 +44,20 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
     estimator : classifier
         With ``predict_proba`` or ``decision_function``.
     calibrator : Calibrator, its name such as "isotonic", or "auto", default "auto"
-        ``"auto"``: :class:`AutoCalibrator`, with "leave it alone" among the candidates; of several folds one choice for
-        all, in which what is fitted to one fold is judged by the rows of the next. A binary calibrator serves several
-        classes as :class:`OneVsRest`. ``SubgroupCalibrator(by=COLUMN)`` reads its subgroups from a column of X.
+        ``"auto"``: :class:`AutoCalibrator`, with the identity among the candidates; with several folds there is one
+        choice for all, in which a fit to one fold is judged on the rows of the next. A binary calibrator is applied to
+        several classes by :class:`OneVsRest`. ``SubgroupCalibrator(by=COLUMN)`` reads its subgroups from a column of X.
     cv : int, splitter, "prefit" or "holdout", default 5
-        Which rows the calibrator sees. Folds: each is scored by a model of the others. ``"holdout"``: a quarter of the
-        rows, stratified; the model is fitted to the rest. ``"prefit"``: ``estimator`` is fitted already, on other rows
+        Rows for the calibrator. Folds: each is scored by a model fitted to the others. ``"holdout"``: a quarter of the
+        rows, stratified; the model is fitted to the rest. ``"prefit"``: ``estimator`` is already fitted, on rows other
         than those given to ``fit``.
     ensemble : bool, default True
-        With folds. True: a model and a calibrator a fold, whose probabilities are averaged (Platt's scheme; Venn-Abers
-        predictors by their own rule, see :class:`VennAbers`): more accurate, and k times as large and slow. False: one
-        calibrator of all folds' scores, behind one final model fitted to all rows, which is a little sharper than the
-        models whose scores were calibrated.
+        With folds. True: one model and calibrator per fold, whose probabilities are averaged (Platt's scheme;
+        Venn-Abers predictors by their own rule, see :class:`VennAbers`): more accurate, but k times as large and slow.
+        False: one calibrator fitted to the scores of all folds, applied to a final model fitted to all rows, which is
+        slightly sharper than the models whose scores were calibrated.
     response : {"auto", "predict_proba", "decision_function"}, default "auto"
-        What the calibrator is given: probabilities where the classifier has them, else margins.
+        Input of the calibrator: probabilities if the classifier has them, else margins.
     random_state : int, RandomState or None, default 0
         Which rows are held out.
 
@@ -76,7 +76,8 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
     Notes
     -----
     ``sample_weight`` goes to the classifier, where it takes weights, and to the calibrator; other arguments of ``fit``
-    go to the classifier. With scikit-learn's metadata routing enabled, what the classifier asks for is routed to it.
+    go to the classifier. With scikit-learn's metadata routing enabled, the arguments that the classifier requests are
+    routed to it.
 
     References
     ----------
@@ -119,7 +120,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         check_classification_targets(y)
         self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
-            raise ValueError(f"y must have two classes at least; got one class only: {self.classes_.tolist()}")
+            raise ValueError(f"y must have at least two classes; got only one class: {self.classes_.tolist()}")
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, y, ensure_non_negative=True)
         passed = self._routed(weights, fit_params)
         with working("CalibratedModel.fit"):

@@ -53,15 +53,15 @@ class IsotonicCalibrator(Knots):
     Parameters
     ----------
     interpolation : {"linear", "step"}, default "linear"
-        Between scores that were seen: straight lines, as scikit-learn's, or the value of the next lower score. Beyond
-        them: the end values.
+        Between observed scores: straight lines, as in scikit-learn, or the value of the next lower score. Beyond them:
+        the end values.
     centred : bool, default False
         Centred isotonic regression: each flat piece becomes one point, at the mean of its scores, and lines join them,
-        so that the map rises strictly between the first and the last. Pieces at exactly 0 or 1 keep both their ends, as
-        in the source and in R's ``cir``.
+        so that the map is strictly increasing between the first and the last. Pieces at exactly 0 or 1 keep both their
+        ends, as in the source and in R's ``cir``.
     clip : float or None, default None
-        Values are clipped to [clip, 1 - clip]. None: pieces without one of the classes say exactly 0 or 1, for which
-        the log-loss of a surprise is infinite. ``1 / (n + 2)`` is a common choice.
+        Values are clipped to [clip, 1 - clip]. None: pieces that contain only one class predict exactly 0 or
+        1, for which the log-loss of the other class is infinite. ``1 / (n + 2)`` is a common choice.
     input, labels
         As :class:`PlattScaling`; lines are drawn in the scale that scores come in.
 
@@ -74,7 +74,7 @@ class IsotonicCalibrator(Knots):
 
     Notes
     -----
-    Expresses any rising map; needs many samples (some thousand), and ranks change only by ties. Solved exactly by
+    Fits any increasing map; needs many samples (some thousand), and changes ranks only by ties. Solved exactly by
     pooling adjacent violators; equal scores are one point. Cost O(n log n).
 
     References
@@ -119,13 +119,13 @@ class IsotonicCalibrator(Knots):
 
     @needs_fitted("cells_")
     def predict_interval(self, scores: Any, level: float = 0.95) -> FloatArray:
-        r"""An interval for the truth at each row, (n, 2), that holds at its level for every truth that rises.
+        r"""An interval for the true probability of each row, (n, 2), with at least nominal coverage for increasing truths.
 
-        A rising truth at s is at least its mean over any rows of lower scores, and at most that over rows of higher
-        ones. Of the nearest :math:`n^{2/3}` rows on each side Clopper and Pearson's bound is taken, of half the error
-        (for outcomes of different probabilities it holds too: Hoeffding 1956); the map itself is always inside. Where
-        the truth is steep the interval is wider than it need be. It holds row by row, not for all at once. Not there
-        for calibrators that earlier versions saved.
+        An increasing truth at s is at least its mean over any rows of lower scores, and at most that over rows
+        of higher ones. Of the nearest :math:`n^{2/3}` rows on each side Clopper and Pearson's bound is taken, of half
+        the error (for outcomes of different probabilities it holds too: Hoeffding 1956); the map itself is always
+        inside. If the truth is steep, the interval is wider than necessary. It is pointwise, not simultaneous. Not
+        available for calibrators saved by earlier versions.
         """
         check_is_fitted(self)
         error = (1 - check_level(level)) / 2
@@ -154,7 +154,7 @@ class IsotonicCalibrator(Knots):
 
 
 class RocHullCalibrator(IsotonicCalibrator):
-    r"""The map from the convex hull of the ROC curve: the same as isotonic regression.
+    r"""The map from the convex hull of the ROC curve; equal to isotonic regression.
 
     Each edge of the hull holds scores between which no threshold is best for any cost; the map is flat there, at the
     share of positives among them, ``slope · π / (slope · π + 1 - π)`` with the edge's slope and the base rate π.
@@ -175,7 +175,7 @@ class RocHullCalibrator(IsotonicCalibrator):
     the hull keeps the points at which slopes rise. Pooling adjacent violators merges two neighbouring pieces where the
     later one's share of positives is not above the earlier one's, which is where its slope is not: the same merges end
     in the same pieces, those of the largest convex minorant, whatever their order. Cost O(n log n), and a step of
-    Python a distinct score; :class:`IsotonicCalibrator` is faster.
+    Python per distinct score; :class:`IsotonicCalibrator` is faster.
 
     References
     ----------
@@ -216,7 +216,7 @@ class VennAbers(BinaryCalibrator):
     Parameters
     ----------
     input, labels
-        As :class:`PlattScaling`; any rising transform of the scores gives the same numbers.
+        As :class:`PlattScaling`; any increasing transform of the scores gives the same result.
 
     Attributes
     ----------
@@ -229,11 +229,11 @@ class VennAbers(BinaryCalibrator):
 
     Notes
     -----
-    Expresses rising maps; never exactly 0 or 1, as the extra row counts. ``predict_interval`` gives p₀ and p₁: their
-    distance says how much the calibration rows leave open, but it has no level. Within :class:`CalibratedModel` folds
-    are merged as a cross Venn-Abers predictor, with G the geometric means over folds:
-    :math:`G(p_1) / (G(1 - p_0) + G(p_1))`. All fits are computed together from the cumulative sums of
-    outcomes, as slopes of convex hulls. Cost O(n log n), and O(log n) a score.
+    Fits increasing maps; never exactly 0 or 1, because of the additional row. ``predict_interval`` gives p₀ and p₁:
+    their distance measures the uncertainty of the fit, but it has no level. Within :class:`CalibratedModel`
+    folds are merged as a cross Venn-Abers predictor, with G the geometric means over folds: :math:`G(p_1) / (G(1 - p_0)
+    + G(p_1))`. All fits are computed together from the cumulative sums of outcomes, as slopes of convex hulls. Cost O(n
+    log n), and O(log n) per score.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Many classes from binary calibrators: one a class against the rest, one a pair, or one a predicted class."""
+"""Multiclass calibration by binary calibrators: one per class against the rest, per pair, or per predicted class."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ class OneVsRest(Calibrator):
     Parameters
     ----------
     calibrator : binary calibrator
-        Fitted once a class, to the probability of that class, to its log odds against the others, or to its margin.
+        Fitted once per class, to the probability of that class, to its log odds against the others, or to its margin.
     normalisation : {"sum", "none"}, default "sum"
         How the K calibrated numbers become probabilities. ``"sum"``: divided by their sum, as scikit-learn does (all 0:
         as the scores were, equal for margins). ``"none"``: left as they are, each calibrated by itself; rows do not sum
         to 1. (A softmax of their log odds is no choice: it sharpens numbers that are right.)
     shared : bool, default False
         One calibrator for all classes, fitted to the K n scores of classes with whether they were observed: K times the
-        rows for its map, which is then the same for every class. A map that rises keeps the order of each row's classes
-        (scores that it makes equal still differ by a billionth of their probability), and so the accuracy. With
+        rows for its map, which is then the same for every class. An increasing map keeps the order of each row's
+        classes (scores that it makes equal still differ by a billionth of their probability), and so the accuracy. With
         :class:`IsotonicCalibrator` it is the multiclass isotonic regression IRM, with ``HistogramBinning(strategy=
         "i-max")`` I-Max with shared bins.
     input, labels
@@ -66,7 +66,7 @@ class OneVsRest(Calibrator):
 
     Notes
     -----
-    Normalising takes back a part of each class's calibration, and can change which class is first. Cost K times that of
+    Normalisation reverses part of each class's calibration and can change the predicted class. Cost: K times that of
     the binary calibrator.
 
     References
@@ -107,7 +107,7 @@ class OneVsRest(Calibrator):
         k = len(self.classes_)
         if len(self.calibrators_) != (1 if k == 2 or self.shared else k):
             raise ValueError(
-                f"calibrators_ must be one a class, one for two or if shared; got {len(self.calibrators_)} for {k}"
+                f"calibrators_ must be one per class, one for two or if shared; got {len(self.calibrators_)} for {k}"
             )
 
     def _of_class(self, scores: Scores, c: int) -> Scores:
@@ -190,7 +190,7 @@ class OneVsOne(Calibrator):
 
     Notes
     -----
-    Other than :class:`OneVsRest` it keeps apart what a class is mistaken for, and needs no division by a sum; each map
+    Unlike :class:`OneVsRest` it models confusions of each pair of classes, and needs no normalisation; each map
     has the rows of two classes only (two without rows: the rows of all pairs). A pair answers for rows of third classes
     too, of which it saw none. Answers count as 1e-7 at least. Where they agree with some probabilities both couplings
     give these exactly. Cost that of K - 1 binary calibrators for all rows, and O(n K³) for the coupling.
@@ -232,7 +232,7 @@ class OneVsOne(Calibrator):
     def _check_fitted(self) -> None:
         k = len(self.classes_)
         if len(self.calibrators_) != k * (k - 1) // 2:
-            raise ValueError(f"calibrators_ must be one a pair of {k} classes; got {len(self.calibrators_)}")
+            raise ValueError(f"calibrators_ must be one per pair of {k} classes; got {len(self.calibrators_)}")
 
     def _probabilities(self, scores: Scores) -> FloatArray:
         k = len(self.classes_)
@@ -253,17 +253,17 @@ class OneVsOne(Calibrator):
 
 @dataclass(eq=False, repr=False)
 class TopLabelCalibrator(Calibrator):
-    r"""A map for each predicted class, from its confidence to how often it is right: repairs ``notion="top-label"``.
+    r"""A map for each predicted class, from confidence to accuracy, for ``notion="top-label"``.
 
-    Rows whose first class is c have one map :math:`g_c`, fitted to their confidence and whether c came. The first class
-    then has :math:`g_c(\max_k p_k)`, and the others share the rest in the ratios of before.
+    Rows whose first class is c have one map :math:`g_c`, fitted to their confidence and whether c was observed. The
+    first class then has :math:`g_c(\max_k p_k)`, and the others share the rest in their original ratios.
 
     Parameters
     ----------
     calibrator : binary calibrator, optional
-        Fitted once a predicted class; by default ``PlattScaling()``. ``HistogramBinning()`` is the published one.
+        Fitted once per predicted class; by default ``PlattScaling()``. ``HistogramBinning()`` is the published one.
     min_rows : float >= 0, default 50
-        A class that fewer rows (of weight 1) predict has the map that is fitted to the confidence of all rows.
+        A class predicted by fewer rows (of weight 1) has the map fitted to the confidence of all rows.
     input, labels
         As :class:`TemperatureScaling`; margins are read as logits.
 
@@ -276,7 +276,7 @@ class TopLabelCalibrator(Calibrator):
 
     Notes
     -----
-    Nothing but the first class is repaired: the others keep their ratios, right or wrong, so that a log-loss may stay
+    Only the first class is recalibrated: the others keep their ratios, right or wrong, so the log-loss may stay
     above that of :class:`OneVsRest`. The first class is the first of equals. Where its repaired probability falls
     below another's, that other becomes the first: such rows then count with another class, and their new confidence
     was fitted to nothing. Where all others had 0, they share equally. Cost O(n K), and twice that of the binary

@@ -1,4 +1,4 @@
-"""Near-isotonic regression: maps that may fall, at a price; and the average of all of them by their evidence."""
+"""Near-isotonic regression: mostly increasing maps with penalised decreases; and their average over the whole path."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ class NearIsotonic(Knots):
 
     .. math:: \min_\beta\; \tfrac12 \sum_i w_i (y_i - \beta_i)^2 + \lambda \sum_i (\beta_i - \beta_{i+1})_+ .
 
-    λ = 0 repeats the outcomes; a large one is isotonic regression; between them a fall that the data insist on stays.
+    λ = 0 repeats the outcomes; a large one is isotonic regression; between them, decreases that the data support
+    remain.
 
     Parameters
     ----------
@@ -62,14 +63,14 @@ class NearIsotonic(Knots):
 
     Notes
     -----
-    Ranks may change where scores are ranked wrongly, which no rising map repairs. BIC counts every flat piece as a
+    Ranks may change if scores are ranked wrongly, which no increasing map corrects. BIC counts every flat piece as a
     parameter, and so the average seldom moves far from isotonic regression (``docs/calibrators.md`` has numbers). A
-    penalty keeps larger falls: two pieces of weight w, the second lower by d, become one at ``λ = d w / 2``. The
-    path is exact, by the modified pooling of adjacent violators: a piece of mean ȳ and weight w has the value ``ȳ +
-    λ (l - r) / w`` as long as it lives, where l and r say whether the map falls at its left and right end. Cost O(n
-    log n) for the path, and a step of Python a distinct score; the likelihoods take a logarithm for every piece
-    that moves, in each model that is not ruled out by its number of pieces alone: a small part of n² in practice,
-    n² at worst.
+    penalty keeps larger decreases: two pieces of weight w, the second lower by d, become one at ``λ = d w / 2``. The
+    path is exact, by the modified pooling of adjacent violators: a piece of mean ȳ and weight w has the value ``ȳ + λ
+    (l - r) / w`` as long as it lives, where l and r say whether the map falls at its left and right end. Cost O(n log
+    n) for the path, and a step of Python per distinct score; the likelihoods take a logarithm for every piece that
+    moves, in each model that is not ruled out by its number of pieces alone: a small part of n² in practice, n² at
+    worst.
 
     References
     ----------

@@ -8,7 +8,7 @@
 
 ``name`` is one of the calibrators of this package. Values are coded as :mod:`calibrant.data.codec` says, and there are
 ``{"calibrator": {…}}`` (as the whole) and ``{"estimator": {"name": …, "fields": {…}}}`` for an estimator of
-:mod:`calibrant.estimators`. A file whose names this version lacks is refused, saying that it must be made again.
+:mod:`calibrant.estimators`. A file with names unknown to this version is refused; it must be created again.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def to_dict(calibrator: Calibrator) -> dict[str, Any]:
     Raises
     ------
     TypeError
-        For a parameter that has no such form, such as a function.
+        For a parameter that cannot be saved, such as a function.
     """
     if not isinstance(calibrator, Calibrator):
         hint = ": pass its calibrator_" if isinstance(calibrator, CalibratedModel) else ""
@@ -65,8 +65,8 @@ def from_dict(data: Any) -> Calibrator:
     Raises
     ------
     ValueError
-        Saying what is wrong: another format, a later version, an unknown name, something missing or of another kind,
-        or numbers with which the calibrator gives no probabilities.
+        For another format, a later version, an unknown name, missing or wrong values, or numbers with which the
+        calibrator does not give probabilities.
     """
     check_stamp(data, FORMAT, VERSION, "saved calibrator")
     kind = _known().get(str(data.get("name")))
@@ -99,14 +99,14 @@ def from_dict(data: Any) -> Calibrator:
 def save_calibrator(
     calibrator: Calibrator | CalibratedModel, path: str | os.PathLike[str], *, force: bool = False
 ) -> Path:
-    """Write a fitted calibrator to a JSON file, which appears whole or not at all.
+    """Write a fitted calibrator to a JSON file, completely or not at all.
 
-    Of a :class:`CalibratedModel` its ``calibrator_`` is written, for scores of the classifier, and a warning says so:
-    the classifier itself must be kept by its own means. ``joblib.dump(model, file)`` keeps the whole, readable by the
-    same versions of its packages; ``skops.io.dump`` does without executing what it reads. With several folds each
-    classifier has a calibrator of its own: probabilities are those of before where each (``calibrator_.calibrators_``,
-    in the order of ``pairs_``) is applied to its own classifier's scores and the average taken. The mixture as a whole
-    serves the scores of one classifier; for that ``ensemble=False`` fits one calibrator.
+    For a :class:`CalibratedModel` its ``calibrator_`` is written, which applies to scores of the classifier, with a
+    warning: save the classifier separately. ``joblib.dump(model, file)`` saves the whole model, to be read with the
+    same package versions; ``skops.io.dump`` does so without executing code on loading. With several folds each
+    classifier has a calibrator of its own: to reproduce the original predictions, apply each
+    (``calibrator_.calibrators_``, in the order of ``pairs_``) to the scores of its own classifier and average. To
+    calibrate the scores of a single classifier, fit one calibrator with ``ensemble=False``.
 
     Warns
     -----
@@ -116,7 +116,7 @@ def save_calibrator(
     Raises
     ------
     FileExistsError
-        When there is such a file, without ``force``.
+        If the file exists and ``force`` is False.
     TypeError
         See :func:`to_dict`.
 
@@ -138,7 +138,7 @@ def save_calibrator(
         kind, number = type(calibrator.pairs_[0][0]).__name__, len(calibrator.pairs_)
         models = kind if number == 1 else f"{kind}, {number} of them, one a fold"
         warnings.warn(
-            f"{target} holds the calibrator alone, for scores of the model; the model itself ({models}) is not in it: "
+            f"{target} holds only the calibrator, for scores of the model; the model itself ({models}) is not in it: "
             "save it beside it with joblib.dump or skops.io.dump",
             CalibrantWarning,
             stacklevel=2,
@@ -152,7 +152,7 @@ def load_calibrator(path: str | os.PathLike[str]) -> Calibrator:
         data = json.loads(Path(path).read_text(encoding="utf-8"))
         return from_dict(data)
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: this is no JSON, so no saved calibrator ({error})") from error
+        raise ValueError(f"{path}: not a JSON file, so not a saved calibrator ({error})") from error
     except RecursionError as error:
         raise ValueError(f"{path}: nested too deeply to be a saved calibrator") from error
     except ValueError as error:

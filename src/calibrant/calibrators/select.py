@@ -43,18 +43,17 @@ class Selection(Table):
     Attributes
     ----------
     name : str
-        The calibrator chosen; of an average, the one of most weight.
+        The chosen calibrator; for an average, the one with the largest weight.
     calibrator : Calibrator
         Fitted to all rows.
     table : list of dict
-        One row a candidate, the simplest first: ``name``, ``loss`` (cross-validated mean), ``difference`` to the best
+        One row per candidate, simplest first: ``name``, ``loss`` (cross-validated mean), ``difference`` to the best
         and its standard error ``se``, ``accuracy``, ``seconds`` of a fit, and ``chosen``; ``weight`` by the rule
         ``"average"``.
     goal, rule : str
         What decided.
     nested_loss : float
-        Cross-validated loss of the whole procedure, choice included: what to expect of new rows. NaN where it was not
-        asked for.
+        Cross-validated loss of the whole procedure, choice included, as expected on new rows. NaN unless ``nested``.
     """
 
     name: str
@@ -194,7 +193,7 @@ def select_calibrator(
     cv : int, default 5
         Stratified folds; fewer where a class has fewer rows.
     goal : {"log-loss", "brier", "calibration"}, default "log-loss"
-        The first two are proper: no calibrator gains by saying what it does not mean. Probabilities of labels count as
+        The first two are proper scores. Probabilities of labels count as
         1e-6 at least in the log-loss; the Brier score of two classes is ``(p - o)²``. ``"calibration"``: the
         error of :func:`calibrant.calibration_error` (of the second class of 1-D scores, else of the
         confidence), among
@@ -255,14 +254,14 @@ def _selected(
 
 @dataclass(eq=False, repr=False)
 class AutoCalibrator(Calibrator):
-    r"""Average of calibrators, shrunk to the identity by cross-validated evidence, so that repair does no harm.
+    r"""Average of calibrators, shrunk to the identity by cross-validated evidence, so that recalibration does no harm.
 
     Candidates share weights :math:`e^{-n (\text{log-loss} + 2\,\text{Brier}) / 10}` by their losses of rows held out,
-    with ensemble temperature of two classes :math:`e^2` times as likely before. The average that they make gets the
-    part :math:`(1 - \tfrac12 (1 + 3/m)\, \text{se}^2 / \text{gain}^2)_+` by its gain over leaving scores alone, which
-    rests on m rows in effect, or less where the other proper score's gain, with a tenth of that, grants less; the rest
-    is left alone. What is not borne out by both the log-loss and the Brier score is not changed, nor what a few rows
-    alone bear out; of many rows the best candidates are left.
+    with ensemble temperature of two classes :math:`e^2` times as likely before. Their average gets the weight :math:`(1
+    - \tfrac12 (1 + 3/m)\, \text{se}^2 / \text{gain}^2)_+` by its gain over leaving scores alone, which rests on m rows
+    in effect, or less where the other proper score's gain, with a tenth of that, grants less; the rest stays with the
+    original scores. Changes that are not supported by both the log-loss and the Brier score, or only by a few rows, are
+    not made; with many rows only the best candidates remain.
 
     Parameters
     ----------
@@ -285,9 +284,9 @@ class AutoCalibrator(Calibrator):
 
     Notes
     -----
-    Gains and harm on real models, beside single calibrators': ``benchmarks/arena/repair.md``. Cost: a fit of every
-    candidate on each fold, of at most 10,000 rows a class drawn at random, and one of those that have weight on all
-    rows; the rules that choose one use all rows throughout.
+    Gains and losses on real models, compared with single calibrators: ``benchmarks/arena/repair.md``. Cost: a fit of
+    every candidate on each fold, of at most 10,000 rows a class drawn at random, and one of those that have weight on
+    all rows; the rules that choose one use all rows throughout.
 
     References
     ----------

@@ -34,7 +34,8 @@ _TILE = 1 << 18
 class SplineCalibrator(LaplaceMap):
     r"""Monotone cubic spline of the log odds z: :math:`\operatorname{logit} P(1 \mid s) = \sum_j \beta_j B_j(z)`.
 
-    Rising coefficients of B-splines make a rising map. It is shrunk towards straight lines, that is Platt scaling:
+    Increasing coefficients of B-splines give an increasing map. It is shrunk towards straight lines, that is, Platt
+    scaling:
 
     .. math:: \min_\beta\; \text{mean log-loss} + \frac{\alpha}{2 n} \sum_j (s_{j+1} - s_j)^2, \qquad
         s_j = \frac{\beta_{j+1} - \beta_j}{\xi_{j+1} - \xi_j} \ge 0
@@ -66,7 +67,7 @@ class SplineCalibrator(LaplaceMap):
 
     Notes
     -----
-    Expresses any smooth rising map; beyond the scores that were seen it goes on straight. Convex, solved by
+    Fits any smooth increasing map; beyond the observed scores it is linear. Convex, solved by
     Newton's method with bounds. Cost O(n) a step.
 
     References
@@ -147,11 +148,11 @@ class SplineCalibrator(LaplaceMap):
 
 @dataclass(eq=False, repr=False)
 class OrderPreserving(Calibrator):
-    r"""Order-preserving map: :math:`\operatorname{softmax}(g(z - \max z))` with one rising, piecewise linear g.
+    r"""Order-preserving map: :math:`\operatorname{softmax}(g(z - \max z))` with one increasing, piecewise linear g.
 
     Temperature scaling has one slope for all logits; here it differs with how far a class lies behind the first one, so
-    that the second choice and the unlikely classes can be over-confident by different amounts. Classes keep their order
-    in every row, all of it, and with it the accuracy and every top-k accuracy.
+    that the second choice and the unlikely classes can be over-confident by different amounts. Classes keep their
+    complete order in every row, so accuracy and every top-k accuracy are unchanged.
 
     .. math:: \min_\beta\; \text{mean log-loss} + \frac{1}{2 n} (\beta_1 - 1)^2
         + \frac{\alpha}{2 n} \sum_j (\beta_{j+1} - \beta_j)^2, \qquad \beta_j \ge 0.001
@@ -182,9 +183,9 @@ class OrderPreserving(Calibrator):
     Notes
     -----
     This is the diagonal, order-invariant member of the family of Rahimi et al., which fit it by a network; with given
-    knots the problem is convex and solved by Newton's method. It treats all classes alike: what differs between classes
-    needs :class:`VectorScaling`. Differences of logits below the rounding of the softmax become ties. Cost O(n K m²) a
-    step, some eight steps.
+    knots the problem is convex and solved by Newton's method. It treats all classes alike; for differences between
+    classes use :class:`VectorScaling`. Differences of logits below the rounding of the softmax become ties. Cost O(n K
+    m²) a step, some eight steps.
 
     References
     ----------
@@ -233,10 +234,10 @@ class OrderPreserving(Calibrator):
 
 @dataclass(eq=False, repr=False)
 class CurveCalibrator(UnitMap):
-    r"""The reliability curve as a map: smoothed, projected onto rising functions, and cross-fitted.
+    r"""The reliability curve as a map: smoothed, projected onto increasing functions, and cross-fitted.
 
-    On each fold's complement the curve ``rel(s)`` is estimated and replaced by the rising function nearest to it in the
-    density of the scores; the calibrated probability is the mean over folds.
+    On each fold's complement the curve ``rel(s)`` is estimated and replaced by the nearest increasing function,
+    weighted by the density of the scores; the calibrated probability is the mean over folds.
 
     Parameters
     ----------
@@ -255,8 +256,8 @@ class CurveCalibrator(UnitMap):
 
     Notes
     -----
-    Expresses any rising map that is smooth on the scale of the bandwidth. Where no sample lies within the kernel, the
-    map goes on from its neighbours. Cost O(n + G²) a fold.
+    Fits any increasing map that is smooth on the scale of the bandwidth. Where no sample lies within the kernel, the
+    map is filled from its neighbours. Cost O(n + G²) per fold.
 
     References
     ----------

@@ -47,7 +47,9 @@ class Identity(Calibrator):
 
     def _check(self, sample: CalibrationSample) -> None:
         if sample.scores.kind == "margin":
-            raise ValueError("margins are no probabilities, and cannot be left alone: use PlattScaling(input='margin')")
+            raise ValueError(
+                "margins are not probabilities and cannot be left unchanged: use PlattScaling(input='margin')"
+            )
 
     def _fit(self, sample: CalibrationSample) -> None:
         """There is nothing to fit."""
@@ -66,10 +68,10 @@ class TemperatureScaling(Calibrator):
     Parameters
     ----------
     shrinkage : float or "auto", default "auto"
-        As :class:`PlattScaling`: how many rows the prior counts for, whose classes are as likely as the scores say. 0
-        is temperature scaling as published.
+        As :class:`PlattScaling`: the number of rows that the prior counts for, with class probabilities equal to the
+        scores. 0 is temperature scaling as published.
     input : {"probability", "logit", "margin"}, default "probability"
-        The logarithms of probabilities are logits. float32 scores are worked on in float32.
+        The logarithms of probabilities are logits. float32 scores are processed in float32.
     labels : sequence, optional
         Labels in column order; default as :func:`calibrant.as_predictions` reads them.
     eps : float, default 1e-12
@@ -78,7 +80,7 @@ class TemperatureScaling(Calibrator):
     Attributes
     ----------
     temperature_ : float
-        T: above 1 for an over-confident model; inf where scores say nothing, or the opposite, of labels.
+        T: above 1 for an over-confident model; inf if scores are unrelated or inversely related to labels.
     gradient_norm_ : float
         ``|d mean log-loss / d (1/T)|`` where the fit ended.
     n_iter_ : int
@@ -87,7 +89,7 @@ class TemperatureScaling(Calibrator):
 
     Notes
     -----
-    Never changes which class is first; expresses a common sharpness and nothing that differs between classes. The
+    Never changes the predicted class; corrects sharpness common to all classes, but not differences between them. The
     log-loss is convex in 1/T and solved by Newton's method; cost O(n K) a step, some six steps.
 
     References
@@ -132,9 +134,9 @@ class TemperatureScaling(Calibrator):
         """Ends of the central interval of each probability: (n, 2) of the second of two classes, else (n, K, 2).
 
         The posterior of 1/T is taken as normal around the fit, with the information of the rows there (Laplace's
-        approximation): it says what the rows leave open about the temperature, and nothing about a truth that no
+        approximation): it gives the uncertainty of the temperature, and does not account for a truth that no
         temperature gives. Each probability is followed along 1/T, with at most one summit between the ends (found to
-        0.4 % of the interval's width). Cost O(n K). Not there for calibrators that earlier versions saved.
+        0.4 % of the interval's width). Cost O(n K). Not available for calibrators saved by earlier versions.
         """
         check_is_fitted(self)
         half = float(ndtri(0.5 + check_level(level) / 2)) * np.sqrt(float(self.variance_))
@@ -172,7 +174,7 @@ class EnsembleTemperatureScaling(Calibrator):
 
     Notes
     -----
-    Never changes which class is first. Also expresses confident errors at a constant rate, by w₃. Convex in the
+    Never changes the predicted class. Also models confident errors at a constant rate, by w₃. Convex in the
     weights; solved on each face of the simplex. Cost that of temperature scaling, and O(n) a step.
 
     References

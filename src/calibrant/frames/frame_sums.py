@@ -60,22 +60,22 @@ def from_frame(
     label : str
         Column of observed labels: whole numbers, bools, text or categories.
     prob : str or sequence of str
-        Column of the probability of ``pos_label``; or one column a class, 1000 at most.
+        Column of the probability of ``pos_label``; or one column per class, at most 1000.
     weight : str, optional
         Column of sample weights.
     groups : str, optional
-        Column of the group of each row (a patient, a prompt): rows of one group are not independent. Takes two further
-        passes, batch by batch, as ranks of all scores come first; and memory for 64 bytes a group and class.
+        Column of the group of each row (a patient, a prompt): rows of one group are dependent. Takes two further
+        passes, batch by batch, as ranks of all scores come first, and 64 bytes of memory per group and class.
     by : str or sequence of str, optional
-        Column of subgroups, such as model versions, days or regions: one result for each value, in the same pass. Of
-        several columns a pass each.
+        Column of subgroups, such as model versions, days or regions: one result per value, in the same pass. Several
+        columns take one pass each.
     notion, labels, pos_label, binned, estimators
-        See :class:`Accumulator`. Of several columns without ``labels`` the distinct labels are asked for first.
+        See :class:`Accumulator`. With several columns and no ``labels``, the distinct labels are queried first.
     n_cells : int, default 4096
         Cells of scores that are told apart: 4096, 8192, 16384, … 1048576; with ``by`` at least 65536. Estimators whose
         sums are not kept (quantile bins, ``Isotonic``) are read from them; all others are exact whatever their number.
     on_invalid : {"raise", "drop"}, default "raise"
-        What to do with rows that cannot be read: a label or probability that is missing or none, probabilities outside
+        What to do with invalid rows: a label or probability that is missing or not one, probabilities outside
         [0, 1] or that do not sum to 1, a weight that is negative or infinite. ``"drop"`` leaves them out; ``.dropped``
         is their number.
 
@@ -113,7 +113,7 @@ def from_frame(
     check_choice("on_invalid", on_invalid, ("raise", "drop"))
     if groups is not None and by is not None:
         raise ValueError(
-            f"groups and by cannot go together; got groups={groups!r} and by={by!r}: ask for one value of by"
+            f"groups and by cannot go together; got groups={groups!r} and by={by!r}: select one value of by"
         )
     if n_cells not in _CELLS:
         raise ValueError(f"n_cells must be one of {', '.join(map(str, _CELLS))}; got {n_cells!r}")

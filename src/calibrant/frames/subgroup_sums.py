@@ -1,4 +1,4 @@
-"""`SubgroupSums`: the sums of each subgroup of a frame's rows, and what they say side by side."""
+"""`SubgroupSums`: the sums of each subgroup of a frame's rows, and the report on all of them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SubgroupSums(Printable, Mapping[Any, Accumulator]):
     """Sums of each subgroup of rows: a mapping from a column's value to its :class:`calibrant.Accumulator`.
 
     :meth:`subgroups` is the report on all. Of several columns keys are pairs of a column's name and a value. Subgroups
-    without a row that can be read are left out. Missing values are a subgroup of their own, None.
+    without a valid row are left out. Missing values form their own subgroup, None.
     """
 
     def __init__(self, columns: Sequence[SubgroupsOfSums], several: bool, dropped: int, library: str | None) -> None:

@@ -110,7 +110,7 @@ class CalibrationMapDisplay:
         Raises
         ------
         TypeError, ValueError
-            For what is no fitted calibrator of 1-D probabilities, or labels without scores.
+            If a calibrator is not a fitted one of 1-D probabilities, or labels come without scores.
         """
         named = _named(calibrators)
         nodes = np.linspace(0, 1, _NODES)

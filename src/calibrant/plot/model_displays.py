@@ -26,16 +26,16 @@ _AXIS, _LINE, _BAR, _PAD = 300.0, 15.0, 8.0, 8.0
 
 
 class ModelComparisonDisplay(Display):
-    """Differences of models with their intervals: a panel a measure, a row a pair.
+    """Differences of models with intervals: one panel per measure, one row per pair.
 
-    A filled dot says that the models differ after adjustment for the number of pairs, a hollow one that they are not
-    told apart; below each panel stands on which side which model is better.
+    A filled dot means that the models differ after adjustment for the number of pairs, a hollow one that the difference
+    is not significant; the axis label says on which side each model is better.
 
     Attributes
     ----------
     comparison : ModelComparison
     axes_ : ndarray of Axes
-        One a measure.
+        One per measure.
     figure_ : Figure
 
     Examples
@@ -77,7 +77,7 @@ class ModelComparisonDisplay(Display):
         Parameters
         ----------
         measures : sequence of str, optional
-            Names of measures, a panel each; default all.
+            Names of measures, one panel each; default all.
         """
         chosen = list(self.comparison.measures if measures is None else measures)
         if not chosen or isinstance(measures, str):
@@ -152,7 +152,7 @@ def _pair_text(d: Difference) -> str:
 class CriticalDifferenceDisplay(Display):
     """Critical-difference diagram (Demšar 2006): models on an axis of average ranks, the best on the right.
 
-    Bars join models that do not differ significantly; above the axis stands the critical difference.
+    Bars join models that do not differ significantly; the critical difference is shown above the axis.
 
     Attributes
     ----------

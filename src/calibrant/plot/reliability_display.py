@@ -33,9 +33,9 @@ class ReliabilityDisplay(Display):
     Parameters
     ----------
     diagrams : sequence of Diagram
-        One a panel, worst first.
+        One per panel, worst first.
     estimate : Estimate or None
-        Calibration error of everything, with its interval; None where none is known.
+        Overall calibration error with its interval; None if unknown.
     name : str, optional
         Name of the model in the legend.
 
@@ -116,23 +116,23 @@ class ReliabilityDisplay(Display):
             See :func:`calibrant.as_predictions`.
         notion : str or Notion, default "auto"
             What must be calibrated: the positive class for a 1-D ``y_prob``, else the confidence. ``"classwise"`` and
-            ``"top-label"`` draw a panel a class, at most nine, largest error first.
+            ``"top-label"`` draw one panel per class, at most nine, largest error first.
         estimator : "auto", str or Estimator
-            What gives the number in the legend. ``"auto"``: that of :func:`calibrant.estimate`, or ``curve`` where
+            Estimator of the number in the legend. ``"auto"``: that of :func:`calibrant.estimate`, or ``curve`` where
             it is ``"binned"`` or an estimator.
         curve : {"auto", "adaptive", "residual", "density", "binned", "isotonic"} or an estimator, default "auto"
             How the curve is estimated; see :func:`calibrant.reliability_curve`, whose default is the same.
             ``"isotonic"`` is the CORP diagram.
         band : {"confidence", "consistency", "simultaneous", "clopper-pearson"}, default "confidence"
-            What band and bars say: where the truth is, score by score; where curve and bins of a calibrated model
-            would be (around the diagonal); where the truth is at all scores at once. ``"clopper-pearson"``: as the
-            first, with exact intervals of the bins instead of Wilson's. See :func:`calibrant.reliability_curve`.
+            Meaning of band and bars: where the truth is, score by score; where curve and bins of a calibrated model
+            would be (around the diagonal); where the truth is, simultaneously for all scores. ``"clopper-pearson"``: as
+            the first, with exact intervals of the bins instead of Wilson's. See :func:`calibrant.reliability_curve`.
         bins : "auto", int, Binned or None
             Bins drawn beside the curve, as markers whose area is the number of samples, with intervals.
             ``"auto"``: ten bins of equal width over the domain, on paper of equal mass (fewer below 100 samples), or
             those of ``curve``.
         classes : sequence of labels, optional
-            Classes to draw, in this order, instead of the worst ones. On axes that show classes already the same
+            Classes to draw, in this order, instead of the worst ones. On axes that already show classes, the same
             classes are drawn.
         level : float in (0, 1), default 0.95
         n_resamples : int, default 400
@@ -140,7 +140,7 @@ class ReliabilityDisplay(Display):
         name : str, optional
             Name of the model.
         ax : Axes or array of Axes, optional
-            Where to draw; axes that hold a diagram get one more model. Default: a new figure.
+            Axes to draw on; axes with a diagram get one more model. Default: a new figure.
         random_state : int, Generator or None
             The number and its interval are those of ``calibrant.estimate`` with the same ``random_state``.
         scale, histogram, legend, color, title, line_kwargs
@@ -191,7 +191,7 @@ class ReliabilityDisplay(Display):
         estimator : fitted classifier
             With ``predict_proba`` and ``classes_``.
         X, y : array-like
-            Test data: not the data it was fitted on.
+            Test data, not the training data.
         notion : str or Notion, default "auto"
             ``"auto"``: the positive class of a binary classifier, else the confidence.
         pos_label : label, optional
@@ -232,13 +232,13 @@ class ReliabilityDisplay(Display):
         """The diagram as a part of a web page: interactive, light and dark, self-contained. Needs the extra ``cli``.
 
         The diagram of the report's page (:meth:`Report.to_html`), with a menu of the panels: paste it into any page,
-        more than one if you like, or open the file as it is. Its rules and its script hold inside of it alone, names
-        are escaped, and nothing is loaded.
+        more than one if you like, or open the file as it is. Its style and script are confined to it, names are
+        escaped, and nothing is loaded.
 
         Parameters
         ----------
         path : path, optional
-            Where to write it too; it appears whole or not at all.
+            File to write as well, completely or not at all.
 
         Returns
         -------
@@ -264,8 +264,8 @@ class ReliabilityDisplay(Display):
         Parameters
         ----------
         ax : Axes or array of Axes, optional
-            Where to draw. Axes that hold a diagram get one more model, in the next style. A single axes is
-            divided where there are several panels. Default: a new figure.
+            Axes to draw on. Axes with a diagram get one more model, in the next style. A single axes is divided if
+            there are several panels. Default: a new figure.
         name : str, optional
             Name of the model; default :attr:`name`.
         scale : {"linear", "logit", "probit"}, optional

@@ -43,7 +43,7 @@ class SimplexDisplay:
     """Density, frequencies or errors of three-class predictions over the probability simplex, cell by cell.
 
     Build one with :meth:`from_predictions`. ``show="density"``: rows per area, 1 where they are spread evenly.
-    ``"frequency"``: a panel a class, with its observed frequency. ``"error"``: the sum over classes of the absolute
+    ``"frequency"``: one panel per class, with its observed frequency. ``"error"``: the sum over classes of the absolute
     differences between frequencies and stated probabilities, what the canonical L1 error is the mean of; noise counts
     as error.
 

@@ -1,7 +1,7 @@
 """Differentiable calibration errors of logits, for training; the same numbers as the NumPy core.
 
-All take ``ignore_index``, as PyTorch's own losses do: rows of this target are left out, averages are over the rest (0
-without any), and ``reduction="none"`` gives 0 for them. Any other target outside of 0 … K - 1 is a ValueError.
+All take ``ignore_index``, as PyTorch's own losses do: rows with this target are ignored, averages are over the others
+(0 if there are none), and ``reduction="none"`` gives 0 for them. Any other target outside 0 … K - 1 raises ValueError.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def brier_sharpness(
     .. math:: \frac1n \sum_j \lVert y_j - f_j \rVert^2 + \gamma\, \frac1n \sum_j \widehat{\lVert E[y | f_j] \rVert^2}
 
     The Brier score is the squared canonical error plus ``1 - E‖E[y | f]‖²``. So Brier + λ · squared error is, up to a
-    constant, 1 + λ times this with ``γ = λ / (1 + λ)``: a model that claims more than it knows is not rewarded for it.
+    constant, 1 + λ times this with ``γ = λ / (1 + λ)``: a model is not rewarded for overconfidence.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ class CalibrationError(Metric):
     notion : {"confidence", "classwise", "class-specific"}, default "confidence"
         ``"class-specific"``: of the positive class of 1-D probabilities.
     num_classes : int, optional
-        K; needed but for ``"class-specific"``.
+        K; required except for ``"class-specific"``.
     norm : float, default 1
     from_logits : bool, default False
         ``update`` gets logits: rows of a softmax, or log odds in 1-D.

@@ -35,7 +35,7 @@ class Scaler(nn.Module, ABC):
         weight : Tensor of the shape of ``target``, optional
             Non-negative weights of rows.
         ignore_index : int, default -100
-            Rows of this target are left out.
+            Rows with this target are ignored.
 
         Returns
         -------
@@ -74,9 +74,10 @@ class TemperatureScaler(Scaler):
     Parameters
     ----------
     temperature : float, default 1.0
-        Until :meth:`fit` finds another.
+        Initial temperature, before :meth:`fit`.
     shrinkage : "auto" or float, default "auto"
-        As :class:`calibrant.calibrators.TemperatureScaling`: rows that draw T to 1; 0 for the least cross-entropy.
+        As :class:`calibrant.calibrators.TemperatureScaling`: rows that shrink T towards 1; 0 minimises the
+        cross-entropy exactly.
 
     Notes
     -----
@@ -91,7 +92,7 @@ class TemperatureScaler(Scaler):
     >>> draw = torch.Generator().manual_seed(0)
     >>> z = torch.randn(5000, 10, generator=draw)
     >>> y = torch.distributions.Categorical(logits=z).sample()
-    >>> scaler = TemperatureScaler().fit(3 * z, y)  # three times too sure
+    >>> scaler = TemperatureScaler().fit(3 * z, y)  # three times too confident
     >>> bool(abs(scaler.temperature - 3) < 0.2)
     True
     """

@@ -1,4 +1,4 @@
-"""What is drawn together: rows, or groups of rows of one event; and how a mean over them varies."""
+"""Independent units (rows, or groups of rows), and the variance of means over them."""
 
 from __future__ import annotations
 
