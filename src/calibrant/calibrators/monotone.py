@@ -119,7 +119,7 @@ class IsotonicCalibrator(Knots):
 
     @needs_fitted("cells_")
     def predict_interval(self, scores: Any, level: float = 0.95) -> FloatArray:
-        r"""An interval for the true probability of each row, (n, 2), with at least nominal coverage for increasing truths.
+        r"""An interval for the true probability of each row, (n, 2); conservative for increasing truths.
 
         An increasing truth at s is at least its mean over any rows of lower scores, and at most that over rows
         of higher ones. Of the nearest :math:`n^{2/3}` rows on each side Clopper and Pearson's bound is taken, of half
