@@ -128,7 +128,7 @@ def predict(
 
 
 def forget(out: str | os.PathLike[str], names: list[str]) -> None:
-    """Drop the results of some estimators from the folder of a run, so that another run computes them anew."""
+    """Drop the results of some estimators from the folder of a run, so that the next run recomputes them."""
     need_polars()
     Store.existing(out).forget(names)
 

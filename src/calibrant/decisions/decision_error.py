@@ -1,4 +1,4 @@
-"""`decision_calibration_error`: how far probabilities are off where decisions turn on them, and what that costs."""
+"""`decision_calibration_error`: the calibration error near decision thresholds, and its cost."""
 
 from __future__ import annotations
 

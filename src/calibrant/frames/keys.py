@@ -90,14 +90,14 @@ def bad_conditions(c: FrameColumns) -> list[tuple[str, Any]]:
     for name in c.probs:
         p = nw.col(name)
         found.append((f"{name!r} is missing", p.is_null()))
-        found.append((f"{name!r} is no number in [0, 1]", ~_between(p, -c.range_tolerance, 1 + c.range_tolerance)))
+        found.append((f"{name!r} is not a number in [0, 1]", ~_between(p, -c.range_tolerance, 1 + c.range_tolerance)))
     if len(c.probs) > 1:
         total = nw.sum_horizontal(*(nw.col(p).cast(nw.Float64) for p in c.probs))
         found.append((f"probabilities do not sum to 1 within {c.sum_tolerance:g}", (total - 1).abs() > c.sum_tolerance))
     if c.weight is not None:
         w = nw.col(c.weight)
         found.append((f"{c.weight!r} is missing", w.is_null()))
-        found.append((f"{c.weight!r} is no finite number >= 0", ~weight_fits(w)))
+        found.append((f"{c.weight!r} is not a finite number >= 0", ~weight_fits(w)))
     if c.groups is not None:
         found.append((f"{c.groups!r} is missing", no_group(c)))
     return found

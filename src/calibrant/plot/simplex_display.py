@@ -178,8 +178,8 @@ class SimplexMapDisplay:
     """Map of a three-class calibrator, drawn in the probability simplex.
 
     Build one with :meth:`from_calibrator`. ``"arrows"``: from stated to calibrated probabilities, coloured by the
-    class that is the first choice afterwards, faint where there are no scores. ``"heat"``: a panel a class, with how
-    much its probability rises (red) or falls (blue) at each stated probability vector.
+    class that is the first choice afterwards, faint where there are no scores. ``"heat"``: one panel per class, with
+    how much its probability rises (red) or falls (blue) at each stated probability vector.
 
     Attributes
     ----------

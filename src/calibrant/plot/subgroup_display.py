@@ -17,7 +17,7 @@ _LONGEST_SUBGROUP = 26
 
 
 class SubgroupDisplay(Display):
-    """Forest plot: a row a subgroup, its gap in the large on the left, its calibration error on the right.
+    """Forest plot: one row per subgroup, with its gap in the large on the left and its calibration error on the right.
 
     Subgroups that are not calibrated by their adjusted p-values are filled, the others hollow. Numbers of rows stand at
     the right; small subgroups are grey.

@@ -367,7 +367,7 @@ def smooth_map(positive: FloatArray, weight: FloatArray, rows: float) -> FloatAr
 
 
 def latent_correlation(q: FloatArray, happened: AnyArray, units: IndependentUnits, *, whole: bool) -> float:
-    r"""Correlation of normal latents whose labels would hang together within groups as the residuals do.
+    r"""Correlation of normal latents whose labels would be correlated within groups as the residuals are.
 
     .. math:: \sum_{i \ne j} (y_i - q_i)(y_j - q_j) = \sum_{i \ne j} \sum_{t \ge 1} \frac{\rho^t}{t}
         \varphi(h_i) \psi_{t-1}(h_i) \varphi(h_j) \psi_{t-1}(h_j), \qquad h = \Phi^{-1}(q)

@@ -190,7 +190,7 @@ class _ScoreTest:
 def heterogeneity(
     cells: SubgroupCells, pooled: PooledMap | None, totals: SubgroupTotals, n_samples: int, rng: np.random.Generator
 ) -> TestResult:
-    """Score test of an intercept a subgroup, added to one polynomial logistic curve for all.
+    """Score test of one intercept per subgroup, added to one polynomial logistic curve for all.
 
     Where a subgroup has little information, the statistic is compared with those of outcomes drawn from the common
     curve, its fit to them linearised; of rows that hang together, with those of residuals of which whole groups of such
