@@ -153,7 +153,7 @@ def test_of_a_calibrated_model_the_calibrator(settings, margins, tmp_path):
     if margins:
         one, inside, response = RidgeClassifier(), c.PlattScaling(), "decision_function"
     model = c.CalibratedModel(one, inside, **settings).fit(X, names)
-    with pytest.warns(cal.exceptions.CalibrantWarning, match=f"the calibrator alone.*{type(one).__name__}.*joblib"):
+    with pytest.warns(cal.exceptions.CalibrantWarning, match=f"only the calibrator.*{type(one).__name__}.*joblib"):
         path = c.save_calibrator(model, tmp_path / "one.json")
     loaded = c.load_calibrator(path)
     scores = [getattr(classifier, response)(X) for classifier, _ in model.pairs_]

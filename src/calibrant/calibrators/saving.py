@@ -136,7 +136,7 @@ def save_calibrator(
     write_json(target, to_dict(alone), indent=1)
     if isinstance(calibrator, CalibratedModel):
         kind, number = type(calibrator.pairs_[0][0]).__name__, len(calibrator.pairs_)
-        models = kind if number == 1 else f"{kind}, {number} of them, one a fold"
+        models = kind if number == 1 else f"{kind}, {number} one per fold"
         warnings.warn(
             f"{target} holds only the calibrator, for scores of the model; the model itself ({models}) is not in it: "
             "save it beside it with joblib.dump or skops.io.dump",
