@@ -261,7 +261,7 @@ def test_command(tmp_path):
     [
         (["--track", "beta", "--track", "canonical"], "cannot be combined with other tracks"),
         (["--track", "canonical", "--show", "rel"], "must be one of mean, bias, rmse"),
-        (["--track", "canonical", "--mode", "as-published"], "tracks have none of them"),
+        (["--track", "canonical", "--mode", "as-published"], "apply to the mixtures only"),
     ],
 )
 def test_command_refuses(arguments, says, tmp_path):
