@@ -198,7 +198,7 @@ def test_which_label_a_single_column_is_of(binary, tmp_path, capsys):
         for more in ((), ("--labels", "1,0"))
     )
     assert plain == turned
-    assert "--pos-label must say" in refused(capsys, "compare", named)
+    assert "--pos-label must name the label" in refused(capsys, "compare", named)
     told = json.loads(run(capsys, "compare", named, "--calibrators", "identity", "--json", "--pos-label", "yes")[1])
     assert told["calibrators"][0]["log_loss"] == pytest.approx(plain)
 

@@ -356,7 +356,7 @@ REFUSED = {
         ["some-0.csv", "--sql", "SELECT 1", "--engine", "duckdb"],
         "give either FILE or --sql",
     ),
-    "neither": ([], "give FILE, or --sql"),
+    "neither": ([], "give either FILE or --sql"),
     "a database without query": (["some-0.csv", "--database", "x.db"], "--database needs --sql"),
     "no database": (["--sql", "FROM x", "--engine", "duckdb", "--database", "x.db"], "--database x.db does not exist"),
     "a wrong query": (["--sql", "SELEKT", "--engine", "duckdb"], "--sql: Parser Error"),

@@ -191,10 +191,10 @@ def test_values_of_any_kind_have_names_and_go_into_json(values, names, held):
 @pytest.mark.parametrize(
     ("by", "message"),
     [
-        (5, "by must be a column of values, one a row; got 5"),
-        ({"a": None}, "by must be a column of values, one a row; got None"),
-        ({"a": [1, 2, 1], "b": 7}, r"by\['b'\] must be a column of values, one a row; got 7"),
-        ({"a": "xyx"}, "by must be a column of values, one a row; got 'xyx'"),
+        (5, "by must be a column with one value per row; got 5"),
+        ({"a": None}, "by must be a column with one value per row; got None"),
+        ({"a": [1, 2, 1], "b": 7}, r"by\['b'\] must be a column with one value per row; got 7"),
+        ({"a": "xyx"}, "by must be a column with one value per row; got 'xyx'"),
         ([1j, 2j, 1j], "by must hold values that can name a subgroup"),
     ],
 )

@@ -24,8 +24,8 @@ def test_prints_a_table_and_goes_on_from_its_folder(tmp_path):
     ("arguments", "says"),
     [
         (["--track", "nothing"], "track"),
-        (["--track", "beta", "--mode", "as-published"], "tracks have none of them"),
-        (["--track", "beta", "--keep-predictions"], "tracks have none of them"),
+        (["--track", "beta", "--mode", "as-published"], "apply to the mixtures only"),
+        (["--track", "beta", "--keep-predictions"], "apply to the mixtures only"),
         (["--track", "beta", "--show", "all"], "--show must be one of rel, abs, bias"),
         (["--track", "beta", "--jobs", "0"], "n_jobs must be an int >= 1"),
     ],
