@@ -166,7 +166,7 @@ def test_size_on_rows_of_the_fit():
 
 def test_rows_that_no_such_model_was_fitted_to():
     warned = cal.significance.calibration_belt(*sample(), devel="internal").warnings
-    assert any("devel='internal' does not hold" in text for text in warned)
+    assert any("devel='internal' does not apply" in text for text in warned)
     with pytest.raises(ValueError, match="three different scores"):
         cal.significance.calibration_belt([0, 1, 0, 1], [0.3, 0.3, 0.6, 0.6], devel="internal")
     with pytest.raises(ValueError, match="separated by polynomials of degree 2"):

@@ -159,7 +159,7 @@ def test_warning_is_one_line(capsys, tmp_path, mode):
     (tmp_path / "a.csv").write_text("y_true,f0,f1,f2\n1,0.1,0.8,0.1\n2,0.2,0.2,0.6\n")
     code, out, err = run(capsys, "report", tmp_path / "a.csv", "--prob", "f*", mode)
     assert code == 0
-    assert err.startswith("calibrant: warning: y_true holds neither 0 nor all of 3 labels")
+    assert err.startswith("calibrant: warning: y_true contains neither 0 nor all of 3 labels")
     assert "--labels 1,2,…" in err
     assert err.count("\n") == 1
     assert "rows" in out
@@ -217,7 +217,7 @@ BAD = {
     "not parquet": ("y_true,y_prob\n1,0.5\n", ["--format", "parquet"], ""),
     "half an outcome": ("y_true,y_prob\n" + "1,0.5\n0,0.4\n" * 8000 + "0.5,0.3\n", [], "row 16000 is 0.5"),
     "ragged": ("y_true,y_prob\n1,0.5\n0,0.4,3,4\n", [], ""),
-    "html to nowhere": ("y_true,y_prob\n1,0.5\n0,0.4\n", ["--html", "/nonexistent/x.html"], "there is no folder"),
+    "html to nowhere": ("y_true,y_prob\n1,0.5\n0,0.4\n", ["--html", "/nonexistent/x.html"], "no such folder"),
 }
 
 

@@ -166,7 +166,7 @@ def test_page(path, tmp_path, capsys):
         ((*MODELS, "--scores", "auc"), "score must be one of"),
         ((*MODELS, "--level", "2"), "level must lie strictly between 0 and 1"),
         ((*MODELS, "--plot", "x.gif"), "--plot must name a file ending in .png, .pdf, .svg"),
-        ((*MODELS, "--plot", "nowhere/x.png"), "there is no folder nowhere"),
+        ((*MODELS, "--plot", "nowhere/x.png"), "no such folder: nowhere"),
     ],
 )
 def test_complaints_are_one_line(options, message, path, capsys):

@@ -36,7 +36,7 @@ def test_example_serves_every_scalar_notion(in_the_large):
             assert got == pytest.approx(want, rel=1e-9)
     classwise = cal.calibration_error(y, q, notion="classwise", estimator=in_the_large())
     assert classwise == pytest.approx(np.mean([abs((y == k).mean() - q[:, k].mean()) for k in range(3)]))
-    with pytest.raises(ValueError, match="cannot serve the notion 'canonical'"):
+    with pytest.raises(ValueError, match="does not support the notion 'canonical'"):
         cal.calibration_error(y, q, notion="canonical", estimator=in_the_large())
 
 

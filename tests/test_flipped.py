@@ -232,7 +232,7 @@ def test_what_cannot_be_tested_with_groups():
     group, p, y = several()
     with pytest.raises(ValueError, match="'canonical' cannot be tested with groups"):
         cal.calibration_test(y, p, groups=group, notion="canonical")
-    with pytest.raises(TypeError, match=r"one by one.*use an estimator of bins"):
+    with pytest.raises(TypeError, match=r"single rows.*use an estimator of bins"):
         cal.calibration_test(y, p, groups=group, notion="confidence", estimator=cal.estimators.CrossFit())
 
 

@@ -152,7 +152,7 @@ def test_numbers_with_groups(row):
         assert found.value == pytest.approx(value, abs=1e-12)
         assert np.isfinite(found.interval).all()
     else:
-        with pytest.raises(TypeError, match=r"with groups.*one by one.*use.*EmpiricalBayes\(\)"):
+        with pytest.raises(TypeError, match=r"with groups.*single rows.*use.*EmpiricalBayes\(\)"):
             cal.estimate(y, s, groups=group, estimator=row.estimator, n_resamples=20)
 
 
@@ -364,7 +364,7 @@ def test_functions_without_groups_refuse_them(name):
     group, s, y = clustered()
     with pytest.raises(TypeError, match="groups"):
         UNGROUPED[name](y, s, groups=group)
-    with pytest.raises(ValueError, match="takes all rows as independent, and these predictions have groups"):
+    with pytest.raises(ValueError, match="treats all rows as independent, but these predictions have groups"):
         UNGROUPED[name](cal.as_predictions(y, s, groups=group))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cal.exceptions.CalibrantWarning)

@@ -78,7 +78,7 @@ def test_label_dtypes(dtype):
         (["no"] * 4, {}, ValueError, "two classes are needed, but y_true has only one label ('no'): pass labels=[...]"),
         ([5] * 4, {}, ValueError, "two classes are needed, but y_true has only one label (5)"),
         ([0, 1, 2, 0], {"labels": [0, 1]}, ValueError, "matches no column: row 2 is 2, labels are 0, 1"),
-        ([0, 1, 1, 0], {"labels": [0, 1, 2]}, ValueError, "labels must name one label a column: y_prob has 2, labels has 3"),
+        ([0, 1, 1, 0], {"labels": [0, 1, 2]}, ValueError, "labels must name one label per column: y_prob has 2, labels has 3"),
     ],
 )  # fmt: skip
 def test_binary_labels_refused(y, options, kind, text):
@@ -148,7 +148,7 @@ def test_two_columns():
         (["a", "z", "b"], {"labels": ["a", "b", "c"]}, ValueError, "row 1 is 'z', labels are 'a', 'b', 'c'"),
         ([0, 1, 2], {"labels": ["0", "1", "2"]}, ValueError, "row 0 is 0, labels are '0', '1', '2', of another kind"),
         (["0", "1", "2"], {"labels": [0, 1, 2]}, ValueError, "row 0 is '0', labels are 0, 1, 2, of another kind"),
-        ([0, 1, 2], {"labels": [0, 1]}, ValueError, "labels must name one label a column: y_prob has 3, labels has 2 (0, 1)"),
+        ([0, 1, 2], {"labels": [0, 1]}, ValueError, "labels must name one label per column: y_prob has 3, labels has 2 (0, 1)"),
         ([0, 1, 2], {"labels": [0, 1, 1]}, ValueError, "labels must be distinct; got [0, 1, 1]"),
         ([0, 1, 2], {"labels": "abc"}, TypeError, "labels must be a sequence of 3 labels; got 'abc'"),
         ([0, 1, 2], {"labels": 3}, TypeError, "labels must be a sequence of 3 labels; got 3"),

@@ -98,7 +98,7 @@ def test_plot_and_exit_code(path, tmp_path, capsys):
         (("--by", "age", "--test", "z"), "test must be one of"),
         (("--by", "age", "--level", "95"), "level must lie"),
         (("--by", "age", "--plot", "x.gif"), "--plot must name a file ending in .png, .pdf, .svg"),
-        (("--by", "age", "--plot", "nowhere/x.png"), "there is no folder nowhere"),
+        (("--by", "age", "--plot", "nowhere/x.png"), "no such folder: nowhere"),
     ],
 )
 def test_complaints_are_one_line(path, capsys, arguments, message):

@@ -125,7 +125,7 @@ def test_decomposition_by_bins_is_that_of_the_rows(k, score, weighted):
     w = np.random.default_rng(1).random(len(y)) if weighted else None
     sums = in_pieces(y, p, w)
     if k == 4 and score in ("log-loss", "spherical"):
-        with pytest.raises(ValueError, match="is no sum over classes"):
+        with pytest.raises(ValueError, match="is not a sum over classes"):
             sums.decompose(score, estimator="binned")
         return
     found = sums.decompose(score, estimator="binned")
@@ -505,7 +505,7 @@ def test_what_rows_have_settled_is_refused_beside_sums(name):
     for settled in ({"y_prob": [0.1]}, {"labels": [0, 1]}, {"sample_weight": [1.0]}, {"groups": [1]}):
         word = next(iter(settled))
         with pytest.raises(
-            TypeError, match=rf"{name}\(\) of an Accumulator takes no '{word}': its rows have settled it"
+            TypeError, match=rf"{name}\(\) of an Accumulator does not take '{word}': its rows determine it"
         ):
             function(sums, **settled)
     with pytest.raises(TypeError, match=rf"{name}\(\) got an unexpected keyword argument 'estimater'"):
@@ -514,7 +514,7 @@ def test_what_rows_have_settled_is_refused_beside_sums(name):
 
 def test_what_needs_rows_says_so():
     sums = in_pieces(*binary())
-    with pytest.raises(TypeError, match=r"decompose\(\) of an Accumulator takes no 'n_bins': that needs the rows"):
+    with pytest.raises(TypeError, match=r"decompose\(\) of an Accumulator does not take 'n_bins': that needs the rows"):
         cal.decompose(sums, n_bins=5)
     for function in (cal.significance.cox_test, cal.calibration_measures, cal.brier_score, cal.subgroup_calibration):
         with pytest.raises(TypeError, match=r"\(\) needs the rows, of which an Accumulator keeps sums only"):

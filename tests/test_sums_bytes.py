@@ -291,9 +291,9 @@ DAMAGE = {
 }
 #: Files of an archive that state what is not there, or hold more than numbers.
 FILES = {
-    "an array of objects": ({"rows/groups.npy": npy("|O", (1,), bytes(8))}, "no array of numbers"),
-    "an array of texts": ({"rows/groups.npy": npy("<U2", (1,), bytes(8))}, "no array of numbers"),
-    "an array of structures": ({"rows/groups.npy": npy([("a", "<f8")], (1,), bytes(8))}, "no array of numbers"),
+    "an array of objects": ({"rows/groups.npy": npy("|O", (1,), bytes(8))}, "not an array of numbers"),
+    "an array of texts": ({"rows/groups.npy": npy("<U2", (1,), bytes(8))}, "not an array of numbers"),
+    "an array of structures": ({"rows/groups.npy": npy([("a", "<f8")], (1,), bytes(8))}, "not an array of numbers"),
     "an array without end": ({"rows/groups.npy": npy("<f8", (10**15,), bytes(8))}, "longer or shorter than stated"),
     "a negative array": ({"rows/groups.npy": npy("<f8", (-1,), bytes(8))}, "longer or shorter than stated"),
     "code for an array": ({"rows/groups.npy": npy("<f8", "__import__('os')")}, "damaged"),
@@ -496,5 +496,5 @@ def test_estimators_of_another_version_say_what_to_do():
     text = json.dumps(header["settings"])
     for old in (text.replace('"Density"', '"Gone"'), text.replace('"bandwidth"', '"method"')):
         assert old != text
-        with pytest.raises(ValueError, match=r"; if another version of calibrant saved it, make it again$"):
+        with pytest.raises(ValueError, match=r"; if another version of calibrant saved it, create it again$"):
             cal.Accumulator.from_bytes(to_archive(header | {"settings": json.loads(old)}))

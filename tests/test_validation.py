@@ -112,7 +112,7 @@ def test_ragged_rows():
 
 def test_lengths_must_agree():
     refused(ValueError, "y_true and y_prob must have the same number of rows; got 2 and 4", y=[0, 1])
-    refused(ValueError, "sample_weight must have one value a row (4); got 3", sample_weight=[1, 2, 3])
+    refused(ValueError, "sample_weight must have one value per row (4); got 3", sample_weight=[1, 2, 3])
 
 
 @pytest.mark.parametrize(
@@ -380,9 +380,9 @@ def test_parts_are_values():
         (
             {"estimator": Binned(), "notion": "canonical"},
             ValueError,
-            "estimator Binned cannot serve the notion 'canonical'",
+            "estimator Binned does not support the notion 'canonical'",
         ),
-        ({"estimator": SimplexBinned()}, ValueError, "SimplexBinned cannot serve the notion 'confidence'"),
+        ({"estimator": SimplexBinned()}, ValueError, "SimplexBinned does not support the notion 'confidence'"),
     ],
 )
 def test_the_number_judges_its_parameters(kwargs, kind, text):

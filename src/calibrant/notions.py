@@ -1,4 +1,4 @@
-"""What must be calibrated: the notions of the survey, as values.
+"""The notions of calibration of the survey, as values: what must be calibrated.
 
 A notion says which score a row has, and what makes its outcome 1; nothing else in the package asks which notion it is.
 
@@ -50,12 +50,12 @@ class Target:
     Parameters
     ----------
     scores : ndarray of shape (m,)
-        Stated probability of the outcome, of each row. Of a notion of vectors (m, K), a column a class.
+        Predicted probability of the outcome for each row; for a notion of vectors (m, K), one column per class.
     wanted : int, or ndarray of shape (m,), or bool ndarray of shape (m, K)
-        Labels whose coming makes the outcome 1, as places among the predictions' classes: one for all rows, one a row,
-        or any number of them a row. Of vectors None: every class has its own column.
+        Labels that make the outcome 1, as positions among the predictions' classes: one for all rows, one per row, or
+        any number per row. None for vectors: every class has its own column.
     rows : ndarray of shape (m,) or None
-        Places of these rows among those of the predictions; None for all of them.
+        Positions of these rows among those of the predictions; None for all of them.
     domain : (float, float)
         Where scores can lie.
     label : object
@@ -338,7 +338,7 @@ class DrawnClass(Canonical):
 
     Calibrated exactly when :class:`Canonical` is, but the error is another number: the mean gap of one class, drawn
     with its frequency, where the canonical L1 error is the sum over all classes. It is at most half of that: gaps of a
-    vector add up to 0, so none is above half of the sum of their sizes. Of two classes it is the error of either.
+    vector add up to 0, so none is above half of the sum of their sizes. With two classes it is the error of either.
 
     References
     ----------

@@ -230,6 +230,6 @@ def test_files_of_version_1_stay_readable(name):
 def test_names_of_another_version_say_what_to_do(damage):
     saved = c.to_dict(fitted(Row(c.CurveCalibrator()))[0])
     damage(saved)
-    with pytest.raises(ValueError, match=r"; if another version of calibrant saved it, make it again$") as caught:
+    with pytest.raises(ValueError, match=r"; if another version of calibrant saved it, create it again$") as caught:
         c.from_dict(saved)
-    assert str(caught.value).count("make it again") == 1
+    assert str(caught.value).count("create it again") == 1

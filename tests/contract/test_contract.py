@@ -251,7 +251,7 @@ def test_one_pass_over_the_matrix_equals_one_class_at_a_time(row, notion, kind):
 def test_what_it_does_not_serve_is_refused(row):
     P, y, _ = data()
     wrong = "canonical" if row.serves("confidence") else "confidence"
-    with pytest.raises(ValueError, match=f"{type(row.estimator).__name__} cannot serve the notion '{wrong}': use "):
+    with pytest.raises(ValueError, match=f"{type(row.estimator).__name__} does not support the notion '{wrong}': use "):
         error(y, P, notion=wrong, estimator=row.estimator)
 
 

@@ -219,7 +219,7 @@ WRONG = {
         lambda: cal.from_frame(matrix_rows(), label="y", prob=FOUR[:3]), ValueError, "it is 'fox', columns of y_prob"
     ),
     "labels too few": (
-        lambda: cal.from_frame(matrix_rows(), label="y", prob=FOUR, labels=["a"]), ValueError, "one label a column"
+        lambda: cal.from_frame(matrix_rows(), label="y", prob=FOUR, labels=["a"]), ValueError, "one label per column"
     ),
     "labels that do not match": (
         lambda: cal.from_frame(matrix_rows(), label="y", prob=FOUR, labels=["cat", "dog", "eel", "gnu"]),

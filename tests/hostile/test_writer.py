@@ -158,7 +158,7 @@ def test_no_replacement_in_a_race(tmp_path):
             temporary.write_text("mine")
             path.write_text("theirs")
 
-    with pytest.raises(FileExistsError, match="has appeared meanwhile"):
+    with pytest.raises(FileExistsError, match="was created in the meantime"):
         race()
     assert path.read_text() == "theirs"
     assert os.listdir(tmp_path) == ["one"]

@@ -387,7 +387,7 @@ def test_what_the_theorems_do_not_say(assume):
     for notion in ("canonical", "drawn-class"):
         with pytest.raises(TypeError, match=f"for the notion '{notion}'"):
             cal.estimate(y, q, assume=assume, notion=notion)
-    with pytest.raises(TypeError, match="looks at rows one by one, which are not kept"):
+    with pytest.raises(TypeError, match="needs single rows, which are not kept"):
         cal.Accumulator().update(y, q).estimate(assume=assume)
 
 

@@ -97,13 +97,13 @@ def _array(name: str, raw: bytes) -> AnyArray:
     stream = BytesIO(raw)
     _need(np.lib.format.read_magic(stream) == (1, 0), f"{name} is in another version of its format")
     shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
-    _need(dtype.kind in "fiub" and dtype.names is None, f"{name} is no array of numbers")
+    _need(dtype.kind in "fiub" and dtype.names is None, f"{name} is not an array of numbers")
     _need(len(raw) - stream.tell() == prod(shape) * dtype.itemsize, f"{name} is longer or shorter than stated")
     return np.asarray(np.load(BytesIO(raw), allow_pickle=False))
 
 
 def _no_number(word: str) -> None:
-    raise ValueError(f"{word} in their header, which is no JSON")
+    raise ValueError(f"{word} in their header, which is not JSON")
 
 
 def _need(holds: bool, words: str) -> None:

@@ -1,4 +1,4 @@
-"""Checks of plain arguments, each written once: errors name the argument, what is allowed, and what was received."""
+"""Checks of plain arguments, each written once: errors name the argument, the allowed values and the value received."""
 
 from __future__ import annotations
 

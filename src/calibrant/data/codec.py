@@ -20,7 +20,7 @@ from .checks import is_whole
 from .types import AnyArray
 
 _DTYPES = ("float64", "float32", "int64", "int32", "bool")
-_AGAIN = "if another version of calibrant saved it, make it again"
+_AGAIN = "if another version of calibrant saved it, create it again"
 
 
 @contextmanager
@@ -42,7 +42,7 @@ def stamp(name: str, version: int) -> dict[str, Any]:
 def check_stamp(data: Any, name: str, version: int, what: str) -> None:
     """ValueError unless data are in a format, of this version or an earlier one."""
     if not isinstance(data, Mapping) or data.get("format") != name:
-        raise ValueError(f"this is no {what}: 'format' must be {name!r}")
+        raise ValueError(f"this is not a {what}: 'format' must be {name!r}")
     found: Any = data.get("version")
     if not is_whole(found) or found < 1:
         raise ValueError(f"the {what}'s version must be a whole number above 0; got {found!r}")
@@ -149,7 +149,7 @@ class Codec:
             if dtype not in _DTYPES or (
                 array.size and array.dtype.kind not in {"i": "i", "b": "b"}.get(dtype[0], "if")
             ):
-                raise ValueError(f"{str(items)[:60]!r} is no array of {dtype}")
+                raise ValueError(f"{str(items)[:60]!r} is not an array of {dtype}")
             return array.astype(dtype)
         except ValueError as error:
             raise ValueError(f"{name} is damaged: {error}") from error

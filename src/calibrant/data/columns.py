@@ -113,15 +113,15 @@ def named_labels(
         where = "it is" if row_of is None else f"row {row_of(missing[0])} is"
         what = f"y_true has a label that matches no column: {where} {missing[0]!r}, {columns}"
     else:
-        what = f"y_prob has a column whose name is no label like those of y_true: {columns}"
+        what = f"y_prob has a column whose name is not a label of y_true: {columns}"
     raise ValueError(
         f"{what}, labels are {some(seen)}: say which column is which with labels=[...], "
-        "one label a column in column order"
+        "one label per column in column order"
     )
 
 
 def named_order(names: Sequence[str], labels: Sequence[Label]) -> list[int] | None:
-    """Positions of the columns that carry ``labels`` as names; None where the names are no labels."""
+    """Positions of the columns that carry ``labels`` as names; None where the names are not labels."""
     if only_count(names):
         return None
     found = _match(names, labels)

@@ -151,5 +151,5 @@ def _column(series: Any, name: str) -> AnyArray:
         row = int(np.argmax(series.is_null().to_numpy()))
         raise ValueError(f"{name} must have no missing values; row {row} is null")
     if series.dtype.is_nested():
-        raise TypeError(f"{name} must hold one value a row; it holds {series.dtype}: pass a frame or a 2-D array")
+        raise TypeError(f"{name} must hold one value per row; it holds {series.dtype}: pass a frame or a 2-D array")
     return np.asarray(series.to_numpy())

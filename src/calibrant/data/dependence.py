@@ -32,7 +32,7 @@ _ALIKE, _MUCH = 3.5, 0.05
 
 
 def read_groups(groups: Any, n: int, name: str = "groups") -> AnyArray | None:
-    """Judge the ``groups`` argument, or another of its kind: one value a row, none missing."""
+    """Judge the ``groups`` argument, or another of its kind: one value per row, none missing."""
     if groups is None:
         return None
     array, _ = to_array(groups, name)
@@ -203,10 +203,10 @@ def mid_ranks(number: AnyArray) -> FloatArray:
 def serial_correlation(scores: FloatArray, outcomes: AnyArray) -> tuple[float, float]:
     """Correlation of residuals of rows that follow each other among similar scores, and its size in standard errors.
 
-    Rows are put into cells of equal scores, or of some fifty neighbouring ones, and kept in their order within; the
-    residuals' mean in each cell is taken off, so that miscalibration is no correlation. Repeats of a prompt or
-    forecasts of one event, one after the other, show here; shuffled rows do not. Of the first 2¹⁶ rows.
-    Cost O(n log n).
+    Rows are put into cells of equal scores, or of some fifty neighbouring ones, and kept in their order within; the the
+    mean residual of each cell is subtracted, so that miscalibration does not count as correlation. Repeats of a prompt
+    or forecasts of one event, one after the other, show here; shuffled rows do not. Of the first 2¹⁶ rows. Cost O(n log
+    n).
     """
     s = scores[:_LOOKED_AT].astype(np.float64)
     r = outcomes[:_LOOKED_AT].astype(np.float64) - s
@@ -233,7 +233,7 @@ def serial_correlation(scores: FloatArray, outcomes: AnyArray) -> tuple[float, f
 
 
 def few_units(units: FloatArray) -> FloatArray:
-    """Squared ratio of Student's quantile to the normal one, for so many units."""
+    """Squared ratio of Student's quantile to the normal one, for this many units."""
     from scipy.special import ndtri, stdtrit
 
     upper = (1 + _LEVEL) / 2
@@ -246,8 +246,8 @@ def warn_of_order(scores: FloatArray, outcomes: AnyArray) -> None:
     if errors < _ALIKE or correlation < _MUCH or np.count_nonzero(np.diff(outcomes)) <= 1:  # sorted by outcome
         return
     warnings.warn(
-        f"rows are taken as independent, but those that follow each other among similar scores are alike (correlation "
-        f"of residuals {correlation:.2f}, {errors:.0f} standard errors): if some belong together (repeats of a prompt, "
+        f"rows are treated as independent, but neighbouring rows with similar scores have correlated residuals "
+        f"(correlation {correlation:.2f}, {errors:.0f} standard errors): if rows belong together (repeats of a prompt, "
         "forecasts of one event, patients of a hospital), pass groups=; else intervals are too short and p-values too "
         "small",
         DependenceWarning,

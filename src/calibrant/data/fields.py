@@ -129,7 +129,7 @@ class Plain(Field):
 def _fit_size(name: str, size: int, wanted: str, sizes: Sizes, *, least: int = 1) -> None:
     found = _SIZE.fullmatch(wanted)
     if found is None:
-        raise TypeError(f"{wanted!r} is no size")
+        raise TypeError(f"{wanted!r} is not a size")
     factor, symbol, more, number = found.groups()
     if symbol is None:
         fits = size == int(number)

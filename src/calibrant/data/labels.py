@@ -37,7 +37,7 @@ def encode_binary(
         if len(seen) > 2:
             raise ValueError(
                 f"y_true has {len(seen)} labels ({some(seen)}) but y_prob is 1-D (the probability of one label): "
-                "pass a 2-D y_prob with a column a class, or y_true == label"
+                "pass a 2-D y_prob with one column per class, or y_true == label"
             )
         classes = _two_classes(seen, pos_label)
     if pos_label is None:
@@ -72,7 +72,7 @@ def _two_classes(seen: tuple[Label, ...], pos_label: Any) -> tuple[Label, ...]:
 
 
 def _another(label: Any) -> Label:
-    """A label for what is not this one: all rows have it, and the probabilities are its."""
+    """A label for every other class: all rows have it, and the probabilities are those of this label."""
     if isinstance(label, str):
         return f"not {label}"
     return b"not " + label if isinstance(label, bytes) else 0
@@ -106,7 +106,7 @@ def labels_in_order(seen: Sequence[Label], k: int) -> tuple[Label, ...]:
     if whole and all(isinstance(s, int) and 0 <= s < k for s in seen):
         if 0 not in seen:
             warnings.warn(
-                f"y_true holds neither 0 nor all of {k} labels ({some(seen)}): its integers are read as 0 … {k - 1}; "
+                f"y_true contains neither 0 nor all of {k} labels ({some(seen)}): integers are read as 0 … {k - 1}; "
                 f"pass labels=range({k}) to say so, or labels=range(1, {k + 1}) if they count from 1",
                 LabelWarning,
                 stacklevel=2,
@@ -116,7 +116,7 @@ def labels_in_order(seen: Sequence[Label], k: int) -> tuple[Label, ...]:
     hint = f", such as labels=range(1, {k + 1})" if from_one else ""
     raise ValueError(
         f"y_true has {len(seen)} label{'s' if len(seen) != 1 else ''} ({some(seen)}) but y_prob has {k} columns: "
-        f"say which column is which with labels=[...], one label a column in column order{hint}"
+        f"say which column is which with labels=[...], one label per column in column order{hint}"
     )
 
 
@@ -228,7 +228,7 @@ def check_label_list(labels: Sequence[Any], k: int) -> tuple[Label, ...]:
     classes = tuple(_plain(v) for v in labels)
     if len(classes) != k:
         raise ValueError(
-            f"labels must name one label a column: y_prob has {k}, labels has {len(classes)} ({some(classes)})"
+            f"labels must name one label per column: y_prob has {k}, labels has {len(classes)} ({some(classes)})"
         )
     kinds = {_kind(c) for c in classes}
     if len(kinds) != 1 or None in kinds:

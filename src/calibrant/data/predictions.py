@@ -42,7 +42,7 @@ class Predictions(Printable):
     Parameters
     ----------
     probs : ndarray of shape (n,) or (n, K)
-        1-D: probability of ``classes[positive]`` in a binary problem. 2-D: one column a class.
+        1-D: probability of ``classes[positive]`` in a binary problem. 2-D: one column per class.
         float32 or float64.
     codes : ndarray of shape (n,)
         Index of the observed class in ``classes``; any integer or bool dtype.

@@ -42,7 +42,7 @@ _OPTIONS = {
 
 
 class SumsOfRows(Tabular):
-    """What stands for rows that are gone: base class of :class:`calibrant.Accumulator`."""
+    """Stands for rows that are no longer available: base class of :class:`calibrant.Accumulator`."""
 
 
 def public_function(
@@ -107,11 +107,11 @@ def _beside_sums(title: str, given: Mapping[str, Any], known: Set[str]) -> dict[
     for name, value in given.items():
         if name in _SETTLED:
             if value is not _SETTLED[name] and not (isinstance(value, str) and value == _SETTLED[name]):
-                raise TypeError(f"{title}() of an Accumulator takes no {name!r}: its rows have settled it")
+                raise TypeError(f"{title}() of an Accumulator does not take {name!r}: its rows determine it")
         elif name in known:
             out[name] = value
         elif name != "y_true":
-            raise TypeError(f"{title}() of an Accumulator takes no {name!r}: that needs the rows")
+            raise TypeError(f"{title}() of an Accumulator does not take {name!r}: that needs the rows")
     return out
 
 
@@ -128,9 +128,9 @@ def _library(*given: Iterable[Any]) -> str | None:
 
 
 def _refuse_groups(function: Callable[..., Any], given: Iterable[Any]) -> None:
-    """ValueError for predictions in groups, of a function that takes rows as independent."""
+    """ValueError for predictions in groups, of a function that treats rows as independent."""
     if any(isinstance(value, Predictions) and value.groups is not None for value in given):
         raise ValueError(
-            f"{function.__qualname__.removesuffix('.__init__')}() takes all rows as independent, and these predictions "
-            "have groups: pass predictions without groups if that is meant"
+            f"{function.__qualname__.removesuffix('.__init__')}() treats all rows as independent, but these "
+            "predictions have groups: pass predictions without groups to ignore them"
         )

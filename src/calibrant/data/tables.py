@@ -98,7 +98,7 @@ class FileTable(Headed):
     path : str
         File, or ``"-"`` for standard input, which is spooled to a temporary file and not held in memory.
     file_format : str, optional
-        One of ``FORMATS``; by default told from the suffix, else from the first bytes.
+        One of ``FORMATS``; inferred by default from the suffix, else from the first bytes.
     as_text : bool, default False
         Leave columns of CSV as the text they are, to write them as they were read.
     """
@@ -129,7 +129,7 @@ class FileTable(Headed):
         _refuse_other_kinds(self.name, "FILE" if path == "-" else quote(path), self._head())
         self.file_format = file_format or format_of(self.path) or self._sniff()
         if self.file_format == "ndjson" and self._head().lstrip().startswith(b"["):
-            raise ValueError(f"{self.name} is a JSON array: write NDJSON, one object a line")
+            raise ValueError(f"{self.name} is a JSON array: write NDJSON, one object per line")
         self._as_text = as_text
         try:
             self._frame = self._scan()
@@ -160,7 +160,7 @@ class FileTable(Headed):
             self.close()
 
     def _explain(self, error: BaseException | None) -> None:
-        """Raise ValueError with the first line that is no JSON, where that is why polars cannot read the file."""
+        """Raise ValueError with the first line that is not JSON, where that is why polars cannot read the file."""
         import polars as pl
 
         if not isinstance(error, pl.exceptions.PolarsError) or self.file_format != "ndjson":
@@ -170,10 +170,10 @@ class FileTable(Headed):
                 try:
                     found = json.loads(line) if line.strip() else {}
                 except ValueError as wrong:
-                    raise ValueError(f"{self.name}: line {number} is no JSON: {wrong}") from error
+                    raise ValueError(f"{self.name}: line {number} is not JSON: {wrong}") from error
                 if not isinstance(found, dict):
                     raise ValueError(
-                        f"{self.name}: line {number} is no JSON object, with a name for each value"
+                        f"{self.name}: line {number} is not a JSON object that names each value"
                     ) from error
 
     def _scan(self) -> Any:

@@ -58,9 +58,9 @@ def as_predictions(
     y_true : array-like of shape (n,) or one-hot (n, K), or Predictions
         Observed labels: int, bool, str or categorical; one-hot rows have their 1 in the column of the label. NumPy,
         list, pandas / polars / pyarrow column, torch tensor, anything with ``__array__`` or DLPack. Predictions that
-        were judged before stand for all arguments and are returned as they are.
+        were validated before replace all arguments and are returned unchanged.
     y_prob : array-like of shape (n,) or (n, K)
-        1-D (or one column, not named after another label): probability of ``pos_label``. 2-D: one column a class in
+        1-D (or one column, not named after another label): probability of ``pos_label``. 2-D: one column per class in
         ``labels`` order.
     labels : sequence of K labels, optional
         Column order; a frame whose columns carry these labels as names is read by name. Default: a frame's column
@@ -79,11 +79,11 @@ def as_predictions(
         probabilities are then exact where the probabilities themselves are rounded to 0 or 1.
     groups : array-like of shape (n,), optional
         Which rows belong together: repeats of a prompt, patients of a hospital, forecasts of one event. Rows of one
-        group may depend on each other in any way, groups are independent. Intervals, bands and tests then say what so
-        many groups can tell; without groups rows are taken as independent.
+        group may depend on each other in any way, groups are independent. Intervals, bands and tests then account for
+        the number of groups; without groups rows are treated as independent.
     group_average : {"micro", "macro"}, default "micro"
-        What is averaged: ``"micro"`` rows, ``"macro"`` groups, so that each counts alike whatever its number of rows
-        (weights are divided by their sum in the group).
+        What is averaged: ``"micro"`` rows, ``"macro"`` groups, so that each has the same weight, however many
+        rows it has (weights are divided by their sum in the group).
     label, prob, weight : str, or list of str, optional
         Names of columns of a data frame that is passed in place of ``y_true`` and ``y_prob``: ``label="y", prob="p"``,
         or ``prob=["p_cat", "p_dog"]``, as :func:`calibrant.from_frame` takes them. ``groups`` may then name a column
@@ -97,7 +97,7 @@ def as_predictions(
     Raises
     ------
     TypeError, ValueError
-        Naming the argument, what is allowed, and the first offending row and value.
+        The message names the argument, the allowed values, and the first offending row and value.
 
     Notes
     -----
@@ -330,7 +330,7 @@ def _weights(sample_weight: Any, n: int) -> FloatArray | None:
     if array.dtype.kind not in "fiub":
         raise TypeError(f"sample_weight must hold real numbers; got dtype {array.dtype}")
     if array.shape[0] != n:
-        raise ValueError(f"sample_weight must have one value a row ({n}); got {array.shape[0]}")
+        raise ValueError(f"sample_weight must have one value per row ({n}); got {array.shape[0]}")
     weights = array.astype(np.float64)
     if not np.isfinite(weights).all():
         raise ValueError(f"sample_weight must be finite; {_at(weights, _first(~np.isfinite(weights)))}")
@@ -349,8 +349,8 @@ def groups_of_rows(groups: Any, n: int, weights: FloatArray | None) -> IntArray 
     used = codes if weights is None else codes[weights > 0]
     if used.size and (used == used[0]).all():
         raise ValueError(
-            "groups must name at least 2 groups with weight; all rows belong to one: how results vary from group to "
-            "group cannot be told from a single one"
+            "groups must name at least 2 groups with weight; all rows belong to one, and one group does not show how "
+            "results vary between groups"
         )
     # Rows that are groups by themselves are independent; repeats of one row would belong together.
     return None if weights is None and int(codes.max(initial=0)) + 1 == n else codes
@@ -435,7 +435,7 @@ def _warn_of_columns(probs: FloatArray, codes: IntArray, classes: tuple[Label, .
     order = [str(classes[c]) for c in np.argsort(column)]
     shown = f"[{', '.join(map(repr, order[:6]))}{', …' if k > 6 else ''}]"
     warnings.warn(
-        f"the columns of y_prob are taken for the sorted labels, with which the most probable one is right in "
+        f"the columns of y_prob are read as the sorted labels, with which the most probable label is right in "
         f"{100 * own.mean():.0f} % of rows; with labels={shown} it would be in {100 * other.mean():.0f} %: pass labels "
         "in column order (model.classes_) to settle it",
         LabelWarning,

@@ -18,7 +18,7 @@ def repeats(weights: FloatArray) -> IntArray:
 
 
 def of_variances(weights: FloatArray, *, integral: bool) -> FloatArray:
-    """What each row's variance counts in that of the weighted sum: of repeats they add up, else weights are squared."""
+    """Weight of each row's variance in that of the weighted sum: repeats add up, other weights are squared."""
     return weights if integral else weights**2
 
 

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and never in the place of what was not meant."""
+"""Files that are written whole or not at all, and never replace a file by accident."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def check_free(
         if other is not None and _same(path, Path(other)):
             raise ValueError(f"{path} is {what}: choose another name")
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"{path} cannot be written: there is no folder {path.parent}")
+        raise FileNotFoundError(f"{path} cannot be written: no such folder: {path.parent}")
     try:
         kind = path.stat().st_mode
     except FileNotFoundError:
@@ -42,7 +42,7 @@ def check_free(
     if stat.S_ISDIR(kind):
         raise IsADirectoryError(f"{path} is a directory: give a file")
     if not stat.S_ISREG(kind):
-        raise FileExistsError(f"{path} is no regular file but a device, a pipe or a socket: it is not written to")
+        raise FileExistsError(f"{path} is a device, a pipe or a socket, not a regular file, and is not written to")
     if not force:
         raise FileExistsError(f"{path} exists: choose another name, or {advice} to replace it")
 
@@ -132,7 +132,7 @@ def _place(temporary: Path, target: Path) -> None:
     try:
         os.link(temporary, target)
     except FileExistsError:
-        raise FileExistsError(f"{target} has appeared meanwhile, and is left as it is") from None
+        raise FileExistsError(f"{target} was created in the meantime and is left unchanged") from None
     except OSError:  # no hard links here: an empty file takes the name, and is replaced
         os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
         os.replace(temporary, target)

@@ -138,7 +138,7 @@ class AdaptiveKernel(GridEstimator):
         return AdaptiveCells(scores, count, positive, smoother, smoother.quadrature, residual=True)
 
     def _held(self, sums: GridMoments) -> tuple[CellEstimator, GridMoments]:
-        """Bandwidths are found anew for every sample; what is drawn are the counts on the cells."""
+        """Bandwidths are found again in every sample; counts on the cells are resampled."""
         return replace(self, wanted=self._wanted(sums)), sums.on(min(CELLS, sums.cells))
 
     def _smoother(self, grid: GridMoments, count: FloatArray, start: float, wanted: float) -> VaryingSmoother:
@@ -174,7 +174,7 @@ class VaryingSmoother(Smoother):
         return np.asarray(counts @ self.rows)
 
     def smooth(self, counts: FloatArray) -> FloatArray:
-        """Smoothed counts a cell (last axis)."""
+        """Smoothed counts per cell (last axis)."""
         return self(counts)
 
     @property

@@ -220,7 +220,7 @@ class AxisCounts(Sums):
 
     @property
     def atoms(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Scores, samples and positives of what is drawn anew, in units of the effective sample size."""
+        """Scores, samples and positives of the resampled units, in units of the effective sample size."""
         total = self.total
         unit = np.divide(self.effective_size, total, out=np.zeros(total.shape), where=total > 0)[..., None]
         return self.scores, self.mass.sum(axis=-2) * unit, self.mass[..., 1, :] * unit

@@ -1,4 +1,4 @@
-"""What an estimator is: a value that turns a problem into an error, and says what it cannot serve."""
+"""Estimators: values that turn a problem into an error, and say which notions they do not support."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class Estimator:
 
     Most estimators read sums: they derive from :class:`CellEstimator`. One that needs the rows derives from this class
     and defines :meth:`power`, or ``_powers``, which takes all problems side by side. The other names with an underscore
-    are for estimators of this package: what they do by default serves any other.
+    are for estimators of this package: their defaults suit any other.
     """
 
     #: "scalar" problems (one score a sample), "vector" ones (a probability vector a sample), or both.
@@ -150,13 +150,13 @@ class Estimator:
         )
 
     def _check(self, reduction: Reduction, notion: str) -> None:
-        """Raise ValueError when this estimator cannot serve the notion, naming what can."""
+        """Raise ValueError when this estimator does not support the notion, naming those that do."""
         vector = isinstance(reduction, VectorProblem)
         kind = ("drawn" if reduction.drawn else "vector") if isinstance(reduction, VectorProblem) else "scalar"
         if kind in self._serves:
             return
         others = "DirichletKernel or SimplexBinned" if vector else "Binned, Density, ResidualKernel or AdaptiveKernel"
-        raise ValueError(f"estimator {type(self).__name__} cannot serve the notion {notion!r}: use {others}")
+        raise ValueError(f"estimator {type(self).__name__} does not support the notion {notion!r}: use {others}")
 
 
 class EstimatorWithSE(Estimator, ABC):
@@ -175,7 +175,7 @@ class EstimatorWithSE(Estimator, ABC):
         return norm
 
     def _details(self, problem: Any, norm: float) -> dict[str, float]:
-        """What else is worth knowing of a problem."""
+        """Further numbers about a problem."""
         return {}
 
 
@@ -214,7 +214,7 @@ class Cells:
 
     @cached_property
     def density(self) -> FloatArray:
-        """Smoothed counts a cell; rounding noise of the transform is cut at 0."""
+        """Smoothed counts per cell; rounding noise of the transform is cut at 0."""
         return np.maximum(self.apply(self.count), 0.0)
 
     @cached_property
@@ -271,7 +271,7 @@ class FittedCells(Cells):
 
 
 class ResampleInputs(NamedTuple):
-    """Problems whose samples are drawn anew together.
+    """Problems whose samples are resampled together.
 
     Attributes
     ----------
@@ -301,7 +301,7 @@ class CellEstimator(Estimator, ABC):
         a benchmark are all read there.
 
     Everything else, an interval and a place in a report too, follows. The other names with an underscore are for
-    estimators of this package: what they do by default serves any other.
+    estimators of this package: their defaults suit any other.
 
     Examples
     --------
@@ -375,11 +375,11 @@ class CellEstimator(Estimator, ABC):
 
     #: Whether ``_cells`` lie on scores, so that they are the reliability curve.
     _cells_on_scores: ClassVar[bool] = False
-    #: Whether ``_cells`` lie where sums are drawn anew (``sums.atoms``), so that gaps are those that it resolves.
+    #: Whether ``_cells`` lie where sums are resampled (``sums.atoms``), so that gaps are those that it resolves.
     _cells_are_atoms: ClassVar[bool] = False
 
     def _held(self, sums: Any) -> tuple[CellEstimator, Any]:
-        """What reads samples drawn anew, with all that was found in the data held, and the sums that are drawn.
+        """What reads resamples, with all that was found in the data held, and the sums that are drawn.
 
         ``sums.atoms`` are the scores, counts and positives of one problem; ``sums.resampled(count, positive)`` many.
         """

@@ -106,7 +106,7 @@ class BetaKernel(CellEstimator):
     >>> import numpy as np, calibrant as cal
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(20_000)
-    >>> y = rng.random(20_000) < p**2  # the truth is ∫|p² - p| dp = 1/6
+    >>> y = rng.random(20_000) < p**2  # true error: ∫|p² - p| dp = 1/6
     >>> bool(abs(cal.calibration_error(y, p, estimator=cal.estimators.BetaKernel()) - 1 / 6) < 0.01)
     True
     """

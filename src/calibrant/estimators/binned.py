@@ -52,7 +52,7 @@ class Binned(CellEstimator):
         them as 0, ``Σ_{n_j ≥ 2} n_j D_j / n``; ``"ferro-fricker"`` keeps their gap uncorrected,
         ``(Σ n_j gap² - Σ_{n_j ≥ 2} n_j ō(1-ō)/(n_j - 1)) / n``. They coincide where every bin has two. p = 1, not for
         ``"ferro-fricker"``: per bin twice the absolute gap less the mean of a folded normal with that gap and that
-        noise. The number may fall below 0 for p = 1; for p = 2 the root of a negative is 0, and
+        noise. The estimate may be negative for p = 1; for p = 2 the root of a negative is 0, and
         :func:`squared_calibration_error` returns the signed square.
     span : {"unit", "domain"}, default "unit"
         Uniform bins over [0, 1], or over where scores can lie ([1/K, 1] for a confidence).
@@ -64,7 +64,7 @@ class Binned(CellEstimator):
     uniform + hard, a = quantile + hard, c = uniform + linear, ac = quantile + linear. Bins are right-closed.
     Cost: O(n), O(n log n) for weighted quantile bins; extra memory O(2¹⁵) for uniform bins.
 
-    What a debiased square estimates is ``Σ P(bin j) E[o - s | bin j]²``, at most the squared error. Its expectation is
+    A debiased square estimates ``Σ P(bin j) E[o - s | bin j]²``, at most the squared error. Its expectation is
     ``(Var(η) - Var(η - s)) / n_j`` a bin too low for rows drawn at random, η = P(o = 1 | s) and variances within the
     bin: the outcomes' spread holds that of η. That is 0 where scores within a bin are equal, and ``Var(s) / n_j``, at
     most ``width² / 4n_j``, for a calibrated model. Ferro & Fricker's further factor, which keeps their
@@ -126,7 +126,7 @@ class Binned(CellEstimator):
             return fixed_edges(self.n_bins)
         if not isinstance(self.n_bins, int) or self.strategy != "uniform":
             raise ValueError(
-                f"{self!r} takes its edges from the data: only a number of uniform bins or explicit edges are fixed"
+                f"{self!r} takes its edges from the data: only uniform bins and explicit edges are fixed in advance"
             )
         return uniform_edges(self.n_bins, domain if self.span == "domain" else (0.0, 1.0))
 

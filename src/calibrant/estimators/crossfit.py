@@ -68,7 +68,7 @@ class CrossFit(Estimator):
     With ``d = P(o=1|s) - s`` the mean of a term, given the scores and the other folds, is ``sign(δ)·d ≤ |d|`` for p = 1
     and ``2δd - δ² = d² - (δ - d)² ≤ d²`` for p = 2: whatever ĝ, the expectation never exceeds the
     truth, and reaches it where ĝ has the right side (p = 1) or is exact (p = 2). So it is **signed**: around 0 for a
-    calibrated model, and below 0 by chance (p = 1; for p = 2 the root of a negative is 0, and
+    calibrated model, and negative by chance (p = 1; for p = 2 the root of a negative is 0, and
     :func:`squared_calibration_error` gives the signed square). Other p have no such form. Range [-1, 1].
 
     Folds are balanced over the scores: equal scores are dealt out at random (never by outcome, which would let folds
@@ -86,7 +86,7 @@ class CrossFit(Estimator):
     >>> import numpy as np, calibrant as cal
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(20_000)
-    >>> y = rng.random(20_000) < p**2  # the truth is ∫|p² - p| dp = 1/6
+    >>> y = rng.random(20_000) < p**2  # true error: ∫|p² - p| dp = 1/6
     >>> bool(abs(cal.calibration_error(y, p, estimator=cal.estimators.CrossFit()) - 1 / 6) < 0.01)
     True
     """

@@ -59,7 +59,7 @@ class Density(GridEstimator):
     one value (interquartile range 0), have bandwidth 0 by the rules and get one grid step. With no positives the
     observed frequency is 0 wherever there is data. Where the density of the scores changes within a bandwidth
     (piles of scores at 0 and 1) the ratio leaks: a calibrated model gets an error above 0 by more than noise, and the
-    interval of :func:`estimate` does not repair it; :class:`ResidualKernel` does not leak. Cost: O(n + G log G),
+    interval of :func:`estimate` does not correct it; :class:`ResidualKernel` does not leak. Cost: O(n + G log G),
     G = 4096; memory O(G).
 
     References
@@ -71,7 +71,7 @@ class Density(GridEstimator):
     >>> import numpy as np, calibrant as cal
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(20_000)
-    >>> y = rng.random(20_000) < p**2  # the truth is ∫|p² - p| dp = 1/6
+    >>> y = rng.random(20_000) < p**2  # true error: ∫|p² - p| dp = 1/6
     >>> bool(abs(cal.calibration_error(y, p, estimator=cal.estimators.Density()) - 1 / 6) < 0.01)
     True
     """

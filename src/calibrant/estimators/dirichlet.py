@@ -76,7 +76,7 @@ class DirichletKernel(EstimatorWithSE):
         ``"square"`` (p = 2): for every component the unbiased square of the mean, ``(Ê² - Σw²y²) / (1 - Σw²)``.
         ``"cross"`` (p = 1 or 2): with the residual r = y - f, which does not enter its own estimate, and gaps
         ``d = Ê - f``: ``Σ_c sign(d_c) r_c``, or ``Σ_c (2 d_c r_c - d̂_c²)`` with the unbiased square. Whatever the
-        blur, neither exceeds the truth in expectation, and what is missed is of the second order in it.
+        blur, neither exceeds the true error in expectation, and the shortfall is of second order in the blur.
     residual : bool, default False
         Smooth ``y - f`` instead of y: ``Ê_j - f_j`` is then ``Σ w (y_i - f_i)``, of which the mean is 0 for a
         calibrated model whatever the bandwidth. Otherwise the kernel also averages unequal f, and the difference leaks.
@@ -85,13 +85,13 @@ class DirichletKernel(EstimatorWithSE):
 
     Notes
     -----
-    Range [0, 2^(1/p)]; debiased powers are signed, and below 0 by chance (:func:`squared_calibration_error` shows
+    Range [0, 2^(1/p)]; debiased powers are signed, and negative by chance (:func:`squared_calibration_error` shows
     them).
     For p = 1 the sum of signs is noisier near calibration than its standard error says.
     Bias of the plug-in: upward, and dominated by noise as soon as K ≥ 4: a calibrated model of 8 classes gets 0.3 to
     1.2 at n = 2000. For the canonical notion ``estimator="auto"`` is therefore
     ``DirichletKernel(debias="cross", residual=True)`` for p = 1, the same with ``orientation="query"`` for p = 2, and
-    with ``debias="ratio"`` for other p (docs/canonical.md has what was tried). p = inf: the largest gap. Notion
+    with ``debias="ratio"`` for other p (docs/canonical.md compares the alternatives). p = inf: the largest gap. Notion
     ``"drawn-class"``: of each gap the component of the observed class. Both without ``"square"`` and ``"cross"``. NaN
     for a single sample.
 
@@ -143,7 +143,7 @@ class DirichletKernel(EstimatorWithSE):
         if isinstance(problem, Problem):
             return self._of_scores(problem, norm)
         if problem.drawn and self.debias in ("square", "cross"):
-            raise ValueError(f"debias={self.debias!r} adds up all classes, and is not for one class alone")
+            raise ValueError(f"debias={self.debias!r} adds up all classes and does not apply to a single class")
         sample = Simplex.of(problem, self.eps)
         values = self._values(sample)
         near = around(sample, values, self._h(sample, norm), self.orientation, self._second(values))

@@ -94,7 +94,7 @@ class EmpiricalBayes(PosteriorEstimator):
     apart: 1 to 20 % of the rows have one, at least eight, and five times as many as share another. The prior says that
     models are calibrated on average, and that smooth deviations are larger than wiggly ones: it is a mixture of normal
     distributions with sd ``τ (1 + k)^(-decay)`` of θ_k, whose amplitudes and decays are averaged by their Laplace
-    evidence, so the data choose (hence the name). What is returned is
+    evidence, so the data choose (hence the name). The estimate is
 
     .. math:: E\Big[\frac1n \sum_i |P(o = 1 \mid s_i) - s_i|^p \,\Big|\, \text{data}\Big],
 
@@ -105,23 +105,20 @@ class EmpiricalBayes(PosteriorEstimator):
     prior : {"typical", "wide"} or Prior, default "typical"
         ``"typical"``: what models are usually like, in the probability of a class or in a confidence (notions
         ``"confidence"`` and ``"top-label"``), of which the maps are smoother. ``"wide"``: finds nothing impossible;
-        intervals always use it, since the number wants a prior that is right on average, and an interval one that
-        excludes nothing. Or a ``calibrant.estimators.Prior`` of your own.
+        intervals always use it: the estimate uses an informative prior, right on average, and intervals a diffuse
+        one. Or a ``calibrant.estimators.Prior`` of your own.
 
-    Notes
-    -----
-    A binned or kernel estimate adds the noise of its cells to the error, so a sample of 30 gives 0.15 whatever the
-    model. Here noise is weighed against what models are known to be like, so small samples give about what is typical
-    (0.02 to 0.08), and large samples what the data say: K grows with n, and the estimate is consistent. Range [0, 1].
-    Bias: upwards for calibrated models and small n (it is never 0), downwards for large errors and small n. The
+    Notes ----- A binned or kernel estimate adds the noise of its cells to the error, so a sample of 30 gives 0.15
+    whatever the model. Here noise is weighed against the errors of known models, so small samples give a typical error
+    (0.02 to 0.08), and large samples the error in the data: K grows with n, and the estimate is consistent. Range [0,
+    1]. Bias: upwards for calibrated models and small n (it is never 0), downwards for large errors and small n. The
     default prior was chosen on mixtures that the published results do not contain, and on half of an arena of real
-    models (docs/default.md).
-    Scores are taken at a resolution of 1/4096 of the domain. Its reliability curve is the posterior mean of the map
-    under ``"wide"``, with up to 60 cosines; see :func:`calibrant.reliability_curve`.
-    Of rows in groups, draws have beside the model's coefficients of the constant and the first two cosines what groups
-    have in common, a nuisance with the variance that their design effects say: neither evidence nor error.
-    Warns with :class:`ConvergenceWarning` should the fit not converge. Cost O(n + G + components · K³): 1 to 30 ms and
-    the pass over the rows.
+    models (docs/default.md). Scores are taken at a resolution of 1/4096 of the domain. Its reliability curve is the
+    posterior mean of the map under ``"wide"``, with up to 60 cosines; see :func:`calibrant.reliability_curve`. With
+    ``groups``, draws add to the coefficients of the constant and the first two cosines a nuisance shared by the rows of
+    a group, with the variance of their design effects: it is neither evidence nor error. Warns with
+    :class:`ConvergenceWarning` should the fit not converge. Cost O(n + G + components · K³): 1 to 30 ms and the pass
+    over the rows.
 
     References
     ----------
@@ -133,7 +130,7 @@ class EmpiricalBayes(PosteriorEstimator):
     >>> import numpy as np, calibrant as cal
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(20_000)
-    >>> y = rng.random(20_000) < p**2  # the truth is ∫|p² - p| dp = 1/6
+    >>> y = rng.random(20_000) < p**2  # true error: ∫|p² - p| dp = 1/6
     >>> bool(abs(cal.calibration_error(y, p, estimator=cal.EmpiricalBayes()) - 1 / 6) < 0.01)
     True
     """

@@ -87,7 +87,7 @@ _BLOCK = 1 << 14
 
 @dataclass(frozen=True)
 class Isotonic(CellEstimator):
-    r"""Calibration error against the isotonic fit: bins and their number chosen by the data alone (CORP).
+    r"""Calibration error against the isotonic fit: the data alone choose the bins and their number (CORP).
 
     .. math:: \Big(\frac{\sum_i w_i\,|\hat o(s_i) - s_i|^p}{\sum_i w_i}\Big)^{1/p}, \qquad
         \hat o = \arg\min_{g \text{ non-decreasing}} \sum_i w_i\,(o_i - g(s_i))^2
@@ -99,8 +99,8 @@ class Isotonic(CellEstimator):
     -----
     Samples with equal scores are merged first, so they get one value. Range [0, 1]. Bias: upward by noise, about
     n^(-1/3) for a calibrated model with a density; the fit overshoots at both ends (it takes the longest
-    run of zeros as 0 and of ones as 1), which p = inf reports. Downward where the observed frequency truly falls, or
-    hardly rises, with the score: there the fit is flat (a model that is always certain and always wrong has the fit
+    run of zeros as 0 and of ones as 1), which p = inf reports. Downward where the true frequency decreases, or
+    hardly increases, with the score: there the fit is flat (a model that is always certain and always wrong has the fit
     ½ and gives ½). p = 2 is not CORP's miscalibration term for the Brier score, which is
     ``Σ w [(s - o)² - (ô - o)²] / Σ w ≥ Σ w (ô - s)² / Σ w``: that one keeps the covariance of scores and outcomes
     within each block. Curve: ``reliability_curve(..., estimator="isotonic")``. Cost: O(n log n) for the sort and
@@ -166,7 +166,7 @@ class RowsByScore:
 
     @classmethod
     def of(cls, scores: FloatArray) -> RowsByScore:
-        """Sort; in which order equal scores come is no matter."""
+        """Sort; the order of equal scores does not matter."""
         order = np.argsort(scores)
         s = scores[order]
         return cls(order, run_starts(s))

@@ -188,7 +188,7 @@ class RankCells:
 
     @cached_property
     def others(self) -> FloatArray:
-        """The basis functions that are no cosines, at the cells, (…, m, 1 to 5): the slope, and scores apart."""
+        """The basis functions other than the cosines, at the cells, (…, m, 1 to 5): the slope, and scores apart."""
         share = self.count / self.count.sum(axis=-1, keepdims=True)
         centred = self.logit - (share * self.logit).sum(axis=-1, keepdims=True)
         sd = np.sqrt((share * centred**2).sum(axis=-1, keepdims=True))

@@ -79,7 +79,7 @@ def estimator_named(text: str) -> Estimator:
     for part in parts:
         if kind is Binned and part in _OF_BINS:
             if options.keys() & _OF_BINS[part].keys():
-                raise ValueError(f"estimator says twice what its {next(iter(_OF_BINS[part]))} is: {text!r}")
+                raise ValueError(f"estimator gives its {next(iter(_OF_BINS[part]))} twice: {text!r}")
             options |= _OF_BINS[part]
         elif free:
             options[free.pop(0)] = _value(part)

@@ -16,7 +16,7 @@ from .norm import mean_power
 
 #: Numbers fitted at a time.
 _BLOCK = 1 << 16
-#: Grid cells where samples are drawn anew.
+#: Grid cells where samples are resampled.
 _REDRAWN_CELLS = 128
 FAMILIES = ("logistic", "beta", "quadratic")
 #: Prior standard deviations between which the evidence of the data decides, for ``shrinkage="auto"``.
@@ -54,7 +54,7 @@ class Parametric(CellEstimator):
     mergeable, and the error of that is about 1e-4 (p = inf reads the nodes). Its reliability curve is that of
     :class:`AdaptiveKernel`. Cost O(n + iterations · G).
 
-    Newton's method halves steps until the penalised likelihood rises and ends when the decrement is below
+    Newton's method halves steps until the penalised likelihood increases and ends when the decrement is below
     1e-9; :class:`ConvergenceWarning` otherwise.
 
     References
@@ -114,7 +114,7 @@ class Parametric(CellEstimator):
         return FittedCells(scores[0], count[0], positive[0], None, np.ones(count.size), fitted=gap)
 
     def _held(self, sums: AxisCounts) -> tuple[Parametric, AxisCounts]:
-        """Maps are fitted anew to every sample; what is drawn are the counts of a coarse grid."""
+        """Maps are refitted to every sample; counts of a coarse grid are resampled."""
         return self, sums.binned(_REDRAWN_CELLS)
 
 

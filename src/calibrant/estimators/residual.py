@@ -69,7 +69,7 @@ class ResidualKernel(GridEstimator):
     >>> import numpy as np, calibrant as cal
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(20_000)
-    >>> y = rng.random(20_000) < p**2  # the truth is ∫|p² - p| dp = 1/6
+    >>> y = rng.random(20_000) < p**2  # true error: ∫|p² - p| dp = 1/6
     >>> bool(abs(cal.calibration_error(y, p, estimator=cal.estimators.ResidualKernel()) - 1 / 6) < 0.01)
     True
     """
@@ -91,7 +91,7 @@ class ResidualKernel(GridEstimator):
 
     @property
     def _drawn_as(self) -> CellEstimator:
-        """Residuals over scores with a bandwidth that adapts, as ranks do: ranks are no axis of a diagram."""
+        """Residuals over scores with a bandwidth that adapts, as ranks do: a diagram has no axis of ranks."""
         return self if self.space == "score" else AdaptiveKernel()
 
     def read(self, sums: GridMoments | RankMoments, norm: float) -> FloatArray:

@@ -37,8 +37,8 @@ class Smooth(GridEstimator):
         \hat r_\sigma(t) = \frac{\sum_i w_i\,(o_i - s_i)\,\tilde K_\sigma(t, s_i)}{\sum_i w_i}, \qquad
         \mathrm{smECE} = \mathrm{smECE}_{\sigma^*} = \sigma^*
 
-    with the Gaussian kernel of standard deviation σ mirrored at 0 and at 1. smECE_σ does not rise with σ, so there is
-    exactly one σ* at which it equals σ.
+    with the Gaussian kernel of standard deviation σ mirrored at 0 and at 1. smECE_σ does not increase with σ, so there
+    is exactly one σ* at which it equals σ.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def fixed_points(grid: GridMoments) -> FloatArray:
 def _solve(coefficients: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
     """Roots σ in [low, high] of ``area(σ) = σ``, row by row: the secant method on the log scale, kept in its bracket.
 
-    The area falls as σ rises, so the root lies between σ and area(σ), whatever σ.
+    The area decreases in σ, so the root lies between σ and area(σ) for every σ.
     """
     from scipy.fft import idct
 

@@ -1,4 +1,4 @@
-"""`Sweep`: as many bins as the data allow before their frequencies stop rising (ECE_SWEEP)."""
+"""`Sweep`: as many bins as keep the observed frequencies non-decreasing (ECE_SWEEP)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Sweep(CellEstimator):
     .. math:: \Big(\sum_{j=1}^{b^*} \frac{n_j}{n}\,\big|\bar o_j - \bar s_j\big|^p\Big)^{1/p}, \qquad
         b^* = \max\{b : \bar o_1 \le \dots \le \bar o_{b'} \text{ for every } b' \le b\}
 
-    Bins are added one at a time until the observed frequency of some bin falls below that of the bin before it;
+    Bins are added one at a time until the observed frequency of some bin is below that of the previous bin;
     the last number of bins before that is taken.
 
     Parameters
@@ -47,7 +47,7 @@ class Sweep(CellEstimator):
     equal scores never parted, right-closed. (The authors' code cuts after ``ceil(j n / b)`` samples and may part
     equal scores.) At most n bins (relative weights: as many as rows with weight; frequencies within 1e-9 are equal
     then). Range [0, 1]. Bias: upward by the noise of the bins, but their number adapts: many bins where frequencies
-    rise steeply, few where they do not. Downward where the true frequency is not monotone in the score: a
+    increase steeply, few where they do not. Downward where the true frequency is not monotone in the score: a
     model that is always certain and always wrong has one bin and an error of 0.
     The interval of :func:`estimate` holds the bins found. Cost: O(n log n) for the sort, and b* steps of
     O(min(b, d) log n), with d the places where the frequency drops from one distinct score to the next.
@@ -118,7 +118,7 @@ class Sweep(CellEstimator):
 
 
 def _sweep(runs: Runs, strategy: str, eps: float) -> IntArray:
-    """Last run of each bin, for the largest number of bins up to which frequencies never fall."""
+    """Last run of each bin, for the largest number of bins up to which frequencies do not decrease."""
     if not runs.size:
         return np.empty(0, dtype=np.intp)
     slack = 0.0 if runs.integral else ROUNDING

@@ -1,21 +1,21 @@
-"""What an interval takes for granted about the true calibration map: ``assume=`` of :func:`calibrant.estimate`.
+"""Assumptions of an interval about the true calibration map: ``assume=`` of :func:`calibrant.estimate`.
 
 ``"smooth"`` (default)
     The map is one that the estimator can follow: its own interval, by a posterior or by test inversion. The narrowest,
-    with simulated coverage (docs/coverage.md), and of no use for gaps that change faster than the estimator sees.
+    with simulated coverage (docs/coverage.md), and unable to show gaps that change faster than the estimator follows.
 ``"none"``
-    Nothing but independent rows. The lower end is a bet on the side of the gap, learnt from earlier rows
-    (bets on its side); the upper end allows that all that is unexplained is a gap (both in :mod:`.bounds`).
+    Nothing but independent rows. The lower end is a bet on the sign of the gap, learnt from earlier rows
+    (bets on its sign); the upper end allows all unexplained variation to be a gap (both in :mod:`.bounds`).
 ``"bins"``, ``"bins:B"``
     The gap does not change its sign within each of B bins of equal width over [0, 1] (15): the model is too sure or
     too unsure there, but not both. Then the error is that of the bins.
 ``"variation:V"``
     Over all scores the gap (the map minus the identity, of every class) moves up and down by V at most in all. A line
-    from +.2 to -.2 has .4, a step of .1 has .1, twelve waves of ±.1 have 4.8, and a map that nowhere falls 2 at most.
+    from +.2 to -.2 has .4, a step of .1 has .1, twelve waves of ±.1 have 4.8, and a non-decreasing map at most 2.
 
 The last three are theorems for every n, not approximations: each end fails with a probability that is stated, and
-"none" has the same lower end as the others and an upper end that is never below theirs. Of ``1 - level`` half is the
-lower end's, three tenths are those of the upper end without assumptions, and two tenths those of a smaller one.
+"none" has the same lower end as the others and an upper end that is never below theirs. The lower end
+takes half of ``1 - level``, the upper end without assumptions three tenths, and a smaller upper end two tenths.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _BINS = 15
 
 
 class Assumption(ABC):
-    """What is taken for granted; a subclass is a frozen value."""
+    """An assumption about the true map; a subclass is a frozen value."""
 
     #: What no sample of this size can show under it, and what the interval says of it.
     unseen: ClassVar[str]
@@ -73,7 +73,7 @@ class NoAssumption(Assumption):
     """Any truth."""
 
     unseen: ClassVar[str] = (
-        "whether outcomes of scores that do not repeat vary by chance or by a gap: the upper end allows for the latter"
+        "whether outcomes of unrepeated scores vary by chance or by a gap: the upper end allows for a gap"
     )
 
     def __str__(self) -> str:
@@ -112,7 +112,7 @@ class SameSign(_Pooled):
 
     n_bins: int = _BINS
 
-    unseen: ClassVar[str] = "gaps that change their sign within a bin, which are assumed away"
+    unseen: ClassVar[str] = "gaps that change their sign within a bin, which the assumption excludes"
 
     def __post_init__(self) -> None:
         check_int("n_bins of assume='bins:B'", self.n_bins, 1)
@@ -132,7 +132,7 @@ class BoundedVariation(_Pooled):
 
     limit: float
 
-    unseen: ClassVar[str] = "gaps that move up and down by more in all, which are assumed away"
+    unseen: ClassVar[str] = "gaps that move up and down by more in all, which the assumption excludes"
 
     def __post_init__(self) -> None:
         check_positive("V of assume='variation:V'", self.limit)
@@ -203,13 +203,13 @@ def _judge(assumption: Assumption, question: Question) -> RowsAlike:
     refused, reduction = f"assume={str(assumption)!r} gives no interval ", question.rows
     if reduction is None or isinstance(reduction, SumsOfRows):
         raise TypeError(
-            f"assume={str(assumption)!r} looks at rows one by one, which are not kept: use calibrant.estimate() on a "
+            f"assume={str(assumption)!r} needs single rows, which are not kept: use calibrant.estimate() on a "
             "part of them, or assume='smooth'"
         )
     if isinstance(reduction, VectorProblem):
         raise TypeError(f"{refused}for the notion {question.notion!r}: use 'confidence', 'top-label' or 'classwise'")
     if reduction.design is not None:
-        raise ValueError(f"{refused}for rows in groups: it takes rows as independent; use assume='smooth'")
+        raise ValueError(f"{refused}for rows in groups: it treats rows as independent; use assume='smooth'")
     if reduction.weights is not None and not reduction.integral:
         raise ValueError(
             f"{refused}for sample_weight other than whole numbers, which count repeats: its theorem is for rows that "

@@ -201,7 +201,7 @@ def _bets_of(rows: RowsAlike, place: AnyArray) -> tuple[FloatArray, FloatArray]:
 class _LearntSides:
     """The side of one problem's gap, learnt from rows in an order of chance, in 1, 2, 4, … bins of equal mass.
 
-    Bins are those of the rows so far, found anew whenever these have doubled; equal scores are in one.
+    Bins are those of the rows so far, found again whenever these have doubled; equal scores are in one.
     """
 
     def __init__(self, part: Part, place: AnyArray) -> None:

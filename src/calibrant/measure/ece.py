@@ -49,7 +49,7 @@ def squared_calibration_error(
     Returns
     -------
     float
-        In [-1, 1]; around 0 for a calibrated model, and below it about half the time.
+        In [-1, 1]; around 0 for a calibrated model, and negative in about half of all samples.
 
     Raises
     ------
@@ -58,9 +58,9 @@ def squared_calibration_error(
 
     Notes
     -----
-    What is unbiased is the bins' own square, ``Σ P(bin) E[o - s | bin]²``, at most the squared error; see
-    :class:`Binned` for the remainder of order ``width² / n``. :class:`CrossFit` is, in expectation, below the truth.
-    Cost as the estimator's.
+    The estimate is unbiased for the square of the bins, ``Σ P(bin) E[o - s | bin]²``, at most the squared error; see
+    :class:`Binned` for the remainder of order ``width² / n``. :class:`CrossFit` underestimates in expectation.
+    The cost is that of the estimator.
 
     References
     ----------
@@ -74,7 +74,7 @@ def squared_calibration_error(
     >>> calibrated = rng.random(2000) < p
     >>> bool(abs(cal.squared_calibration_error(calibrated, p)) < 0.002)
     True
-    >>> y = rng.random(2000) < p**2  # the truth is ∫(p² - p)² dp = 1/30
+    >>> y = rng.random(2000) < p**2  # true error: ∫(p² - p)² dp = 1/30
     >>> bool(abs(cal.squared_calibration_error(y, p) - 1 / 30) < 0.01)
     True
     """

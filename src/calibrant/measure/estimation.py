@@ -54,12 +54,12 @@ def calibration_error(
     Parameters
     ----------
     y_true : array-like of shape (n,), Predictions or Accumulator
-        Observed labels; or predictions judged before, or the sums of rows, in place of both.
+        Observed labels; or, in place of both arguments, validated predictions or the sums of rows.
     y_prob : array-like of shape (n,) or (n, K)
-        Probability of ``pos_label``, or one column a class in ``labels`` order.
+        Probability of ``pos_label``, or one column per class in ``labels`` order.
     notion : {"auto", "class-specific", "classwise", "confidence", "top-label", "canonical",
         "drawn-class"} or Notion
-        What must be calibrated. ``"auto"``: the positive class for a 1-D ``y_prob``, else the confidence.
+        The notion of calibration. ``"auto"``: the positive class for a 1-D ``y_prob``, else the confidence.
     estimator : "auto" or Estimator, default "auto"
         ``"auto"``: ``EmpiricalBayes()``; for the canonical notion :class:`DirichletKernel` over residuals, debiased;
         for the drawn class ``SimplexBinned("cbrt")``.
@@ -71,17 +71,17 @@ def calibration_error(
     Returns
     -------
     float
-        In [0, 1]; 0 is perfect. Debiased estimators may read below 0.
+        In [0, 1]; 0 is perfect. Debiased estimators may return negative values.
 
     Raises
     ------
     ValueError, TypeError
-        Naming the argument, what is allowed, and what was received.
+        The message names the argument, the allowed values and the value received.
 
     Notes
     -----
-    Cost that of the estimator, in general O(n) and what it reads from a few thousand sums, times the number of classes
-    for class-wise notions; :class:`Isotonic`, :class:`Cumulative` and :class:`Sweep` O(n log n); ``"canonical"`` by
+    The cost is that of the estimator, in general O(n) plus work on a few thousand sums, times the number of classes for
+    class-wise notions; :class:`Isotonic`, :class:`Cumulative` and :class:`Sweep` O(n log n); ``"canonical"`` by
     :class:`DirichletKernel` O(n² K).
 
     References
@@ -136,18 +136,18 @@ def estimate(
     level : float in (0, 1), default 0.95
         Level of the interval.
     assume : {"smooth", "none", "bins", "bins:B", "variation:V"} or Assumption, default "smooth"
-        What the interval takes for granted about the truth. ``"smooth"``: a map that the estimator can follow; the
-        intervals below. The others hold for every n: ``"none"`` whatever the truth, narrower where the gap keeps its
-        sign within each of B bins of equal width (15), or where it moves up and down by V at most in all.
+        Assumption about the true calibration map. ``"smooth"``: the estimator can follow it; see the intervals below.
+        The others are valid for every n: ``"none"`` for any map; ``"bins:B"`` where the gap keeps its sign within each
+        of B bins of equal width (15), ``"variation:V"`` where its total variation is at most V: both are narrower.
     n_resamples : int, default 400
-        Draws at each of the simulated truths; of a posterior five times as many.
+        Resamples for each simulated truth; five times as many draws from a posterior.
     random_state : int, Generator or None
 
     Returns
     -------
     Estimate
-        ``.value`` (what :func:`calibration_error` returns), ``.interval``, ``.corrected`` (a median), ``.calibrated``,
-        ``.per_class``, ``.curve``, ``.unseen`` (what the interval cannot show), ``.to_dict()``.
+        ``.value`` (what :func:`calibration_error` returns), ``.interval``, ``.corrected`` (median-unbiased),
+        ``.calibrated``, ``.per_class``, ``.curve``, ``.unseen`` (errors that the interval cannot show), ``.to_dict()``.
 
     Raises
     ------
@@ -158,25 +158,25 @@ def estimate(
 
     Notes
     -----
-    ``EmpiricalBayes``, the default, has a posterior: the interval holds ``level`` of it, corrected for what its maps
-    miss of the outcomes (norm ≤ 32), starts at exactly 0 when the model may well be calibrated, and ``.calibrated`` is
-    the probability of that (see :mod:`calibrant.measure.posterior`). Cost: ``5 n_resamples`` draws on rank
-    cells.
+    ``EmpiricalBayes``, the default, has a posterior: the interval contains ``level`` of it, corrected for
+    the part of the outcomes that its maps miss (norm ≤ 32). It starts at exactly 0 when the data are compatible with
+    calibration; ``.calibrated`` is the posterior probability of calibration (see :mod:`calibrant.measure.posterior`).
+    Cost: ``5 n_resamples`` draws on rank cells.
 
-    For all others the interval inverts a test along the path from perfect calibration to the gaps found, so it accounts
-    for the estimator's noise and leaks: it starts at exactly 0 when the data are compatible with calibration, and is
-    widened to hold the value where that is mere bias. What the estimator blurs is not put back, and classes are treated
-    as exchangeable: see :mod:`calibrant.measure.intervals`. Neither value nor interval is above what K
-    classes of a matrix can have, ``(2 / K)^(1/p)``. Cost: 11 scales × ``n_resamples`` draws on bins or grid cells a
-    problem (fewer draws beyond 8 problems), independent of n; on occupied cells × K for the canonical notion.
-    Estimators without cells draw outcomes for every row, at most 100 times a scale. Coverage of both is simulated in
-    docs/coverage.md.
+    For all other estimators the interval inverts a test along the path from perfect calibration to the estimated gaps,
+    so it accounts for the estimator's noise and bias: it starts at exactly 0 when the data are compatible with
+    calibration, and is widened to include the value where that is due to bias alone. Detail that the estimator blurs is
+    not recovered, and classes are treated as exchangeable: see :mod:`calibrant.measure.intervals`. Neither value nor
+    interval exceeds the maximum for K classes of a matrix, ``(2 / K)^(1/p)``. Cost: 11 scales × ``n_resamples`` draws
+    on bins or grid cells per problem (fewer draws beyond 8 problems), independent of n; on occupied cells × K for the
+    canonical notion. Estimators without cells draw outcomes for every row, at most 100 times per scale. Coverage of
+    both is simulated in docs/coverage.md.
 
-    Other assumptions leave the value as it is where their interval holds it, and else move it to the nearer end, since
-    their ends are theorems. The lower end is above 0 where bets on the side of the gap, learnt
-    from earlier rows, win too much for chance; the upper end is, without an assumption, near the mean of
-    ``|outcome - score|`` (for scores that repeat lower), since outcomes that follow from the score by a rule look just
-    like chance where no score repeats; ``.calibrated`` is None. docs/assumptions.md has theorems, proofs, and simulated
+    Other assumptions leave the value unchanged where their interval contains it, and otherwise move it to the nearer
+    end, since their ends are theorems. The lower end is above 0 where bets on the sign of the gap, learnt from earlier
+    rows, win more than chance allows. Without an assumption the upper end is near the mean of ``|outcome - score|``
+    (lower for repeated scores), since without repeated scores deterministic outcomes are indistinguishable from random
+    ones. ``.calibrated`` is None. docs/assumptions.md has theorems, proofs, and simulated
     coverage. Cost O(n log n) for each class and for each of four orders of the rows (one for 10⁵).
 
     Examples
@@ -187,7 +187,7 @@ def estimate(
     >>> calibrated = rng.random(2000) < p
     >>> cal.estimate(calibrated, p, random_state=0).interval.low
     0.0
-    >>> rules = p * 1000 % 1 < p  # never by chance, and right on average everywhere
+    >>> rules = p * 1000 % 1 < p  # deterministic outcomes, right on average at every score
     >>> smooth, anything = (cal.estimate(rules, p, assume=assume).interval for assume in ("smooth", "none"))
     >>> bool(smooth.high < 0.1 and anything.high > 1 / 3)  # which is the truth
     True
@@ -214,7 +214,7 @@ def answered(question: Question, n_resamples: int, rng: np.random.Generator) -> 
         return estimate_from_fits(question.fits(), question, n_resamples, rng)[0]
     if rows.design is not None and not isinstance(chosen, SimplexBinned):
         raise TypeError(
-            f"estimate() cannot give an interval for {chosen!r} with groups, as it looks at rows one by one: use one "
+            f"estimate() cannot give an interval for {chosen!r} with groups, since it needs single rows: use one "
             "of bins or cells (EmpiricalBayes(), Binned(), Density(), SimplexBinned()), or calibration_error()"
         )
     if isinstance(chosen, EstimatorWithSE):

@@ -6,7 +6,7 @@ basic ("pivotal") bootstrap overshoots the other way.
 
 What is done instead. The estimated gaps :math:`\hat d` define a family of truths: at scale λ a sample with
 score s has outcome probability :math:`s + \lambda \hat d(s)`, cut to [0, 1]; λ = 0 is perfect calibration, and the
-true error is known at every λ. New samples are drawn (Poisson counts a cell, normal outcomes), the estimator is
+true error is known at every λ. New samples are drawn (Poisson counts per cell, normal outcomes), the estimator is
 applied with all its bias, and the interval holds the true errors of all λ at which the estimate actually
 observed is not extreme. So the interval starts at exactly 0 whenever the data are compatible with calibration, and
 noise and leaks of the estimator are inverted; it may lie below the estimate (what is shown is widened to hold that).
@@ -129,7 +129,7 @@ def sums_paths(
     """Paths of an estimator that reads sums, of problems side by side, each with noise of its own.
 
     Outcomes in a cell are drawn as normal, or as ``counts``: where a sum over many classes with few positives each is
-    asked for, what is wrong about each adds up. What was found in the data is held, and sums are drawn anew. Cost and
+    asked for, what is wrong about each adds up. What was found in the data is held, and sums are resampled. Cost and
     memory are those of ``n_resamples`` × cells, whatever n (of sums on distinct scores, of these: 100 draws of very
     many, some at a time).
     """
@@ -175,7 +175,7 @@ def _paths(
 
 @dataclass(frozen=True, eq=False)
 class Draws(ABC):
-    """Samples drawn anew with common random numbers under S truths: their counts (r, R, m)."""
+    """Resamples with common random numbers under S truths: their counts (r, R, m)."""
 
     count: FloatArray
 
@@ -235,7 +235,7 @@ class NormalDraws(Draws):
         shape = (len(count), n, count.shape[-1])
         if trials is not None:
             kept = np.broadcast_to(count[:, None], shape)
-            if sums.grouped:  # rows that hang together are no trials: their sums vary more, and are as good as normal
+            if sums.grouped:  # correlated rows are not independent trials: their sums vary more, and are nearly normal
                 normal = np.stack([rng.standard_normal(shape[1:]) for rng in noise])
                 return cls(kept, chances, normal, np.zeros(shape[-1], dtype=bool)).shared_by(sums, count, noise)
             return cls(kept, chances, np.stack([rng.random(shape[1:]) for rng in noise]), trials <= 1)

@@ -78,7 +78,7 @@ def reliability_curve(
         See :func:`as_predictions`; or an :class:`Accumulator` in place of the rows.
     notion : str or Notion, default "auto"
         The positive class, ``ClassSpecific(label)`` or ``"confidence"``: one curve. ``"classwise"`` or
-        ``"top-label"``: a curve of each class.
+        ``"top-label"``: one curve per class.
     estimator : {"auto", "adaptive", "residual", "density", "binned", "isotonic"}, other name or estimator
         ``"auto"``, the default: ``EmpiricalBayes()``, the posterior mean. The others: ``AdaptiveKernel()``,
         ``ResidualKernel(space="score")``, ``Density()``, ``Binned()``, ``Isotonic()`` (also ``"corp"``: one value for
@@ -86,18 +86,18 @@ def reliability_curve(
     level : float in (0, 1), optional
         Level of the band.
     band : str, default "confidence"
-        ``"confidence"``: where the true frequency is, score by score. Default curve: percentiles over ``n_resamples``
+        ``"confidence"``: covers the true frequency, score by score. Default curve: percentiles over ``n_resamples``
         maps drawn from the posterior, and Wilson's interval at each value that many rows share and that stands apart.
         Kernel curves: percentiles over resamples of the grid counts. Isotonic: the likelihood ratio at a point
         (Banerjee & Wellner 2001), exact intervals at both ends. Bins: Wilson's interval (also ``"wilson"``), or
         ``"clopper-pearson"``.
-        ``"consistency"``: where this curve would be if the model were calibrated, score by score (Bröcker & Smith
+        ``"consistency"``: where the curve of a calibrated model would lie, score by score (Bröcker & Smith
         2007): around the diagonal, by labels drawn from the scores; of bins by the binomial distribution.
-        ``"simultaneous"``: where the truth is at all scores at once, with a guarantee for every n. Bins: exact
-        intervals, shared out among the bins. Other curves: the band of Dimitriadis et al. (2023), which holds every
-        curve that does not fall; it is about the truth and not around the curve, which may leave it.
+        ``"simultaneous"``: covers the true frequency at all scores at once, with a guarantee for every n. Bins: exact
+        intervals, whose error is divided among the bins. Other curves: the band of Dimitriadis et al. (2023), valid
+        for every non-decreasing truth; it need not contain the curve.
     n_resamples : int, default 1000
-        Of bands that are found by resampling.
+        Resamples for bands that are found by resampling.
     random_state : int, Generator or None
 
     Returns
@@ -106,21 +106,18 @@ def reliability_curve(
         ``.scores``, ``.observed``, ``.lower``, ``.upper``, ``.median``, ``.density``, ``.lce``, ``.at(scores)``.
         NaN where there are no rows: the default curve crosses up to a quarter of the domain between rows and reaches
         an eighth beyond the last ones; a kernel curve needs half a sample within the kernel.
-        For a notion with a problem per class a dictionary in class order; classes that are never predicted have no
-        top-label curve.
+        A notion with a problem per class returns a dictionary in class order; classes that are never predicted have
+        no top-label curve.
 
     Raises
     ------
     ValueError, TypeError
         For bad input; for the canonical notion, whose score is a vector.
 
-    Notes
-    -----
-    The default's 95 % band covers the truth at 93 % or more of the rows of calibrated models, and at 90 % or more of
-    others, steps and maps that are not monotone included, from 500 rows on; values that are off by turns need 1000
-    (simulated in docs/default_band.md).
-    The percentile band of kernel curves describes sampling noise only, not the smoothing bias, and collapses where all
-    nearby outcomes agree (docs/bands.md).
+    Notes ----- The default's 95 % band covers the truth at 93 % or more of the rows of calibrated models, and at 90 %
+    or more of others, steps and maps that are not monotone included, from 500 rows on; values that are too high and too
+    low by turns need 1000 (simulated in docs/default_band.md). The percentile band of kernel curves describes sampling
+    noise only, not the smoothing bias, and collapses where all nearby outcomes agree (docs/bands.md).
 
     Cost: O(n), and some 10 to 50 ms on at most 240 cells, whatever n; kernels O(n + R · G log G) with G the grid
     (128 to 1024 cells, six a bandwidth). Isotonic curves and simultaneous bands sort the rows; beyond 20 000 distinct
@@ -198,7 +195,7 @@ def is_isotonic(estimator: Any) -> bool:
 
 
 def curve_estimator(estimator: str | CellEstimator | Isotonic, name: str = "estimator") -> CellEstimator:
-    """Judge what a curve is estimated by."""
+    """Validate the estimator of a curve."""
     chosen: Any = estimator
     if isinstance(estimator, str) and estimator in _OF_CURVES:  # where "residual" is over scores, an axis of a diagram
         chosen = _OF_CURVES[estimator]

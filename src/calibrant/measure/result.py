@@ -36,9 +36,9 @@ class ReliabilityCurve(Picture, Table):
     observed : ndarray of shape (m,)
         Estimated ``P(outcome | score)``; NaN where there is no data.
     lower, upper : ndarray of shape (m,)
-        Band at ``level``, of the kind that ``band`` names; NaN everywhere when no level was asked for.
+        Band at ``level``, of the kind that ``band`` names; NaN everywhere without a level.
     median : ndarray of shape (m,)
-        Median over the resamples; NaN everywhere when no level was asked for, or nothing resampled.
+        Median over the resamples; NaN everywhere without a level or resamples.
     density : ndarray of shape (m,)
         Density of the scores; it integrates to 1 over the domain.
     count : ndarray of shape (m,)
@@ -51,12 +51,12 @@ class ReliabilityCurve(Picture, Table):
         The class that the curve is of; None for a confidence.
     notion : str
     estimator : str
-        What the curve was estimated by.
+        Estimator of the curve.
     n_samples : int
     band : str or None
-        ``"confidence"`` (around the curve, for the truth at each score), ``"consistency"`` (around the diagonal: where
-        the curve of a calibrated model would be), ``"simultaneous"`` (for the truth at all scores at once), or the
-        interval of bins; None when no level was asked for.
+        ``"confidence"`` (around the curve; covers the true frequency at each score), ``"consistency"`` (around the
+        diagonal: where the curve of a calibrated model would lie), ``"simultaneous"`` (covers the true frequency at all
+        scores at once), or the interval of bins; None without a level.
     isotonic : bool
         Whether it is an isotonic curve: one value for each distinct score, steps midway between.
     """
@@ -155,11 +155,11 @@ class ReliabilityCurve(Picture, Table):
         return "\n".join([head, *lines])
 
     def at(self, scores: Any) -> CurvePoint:
-        """Probability, and its interval, at scores the user holds.
+        """Recalibrated probability, with its interval, at given scores.
 
         Smooth curves are interpolated linearly; a binned curve gives the bin's values. Between the scores of an
-        isotonic curve a simultaneous band is what both neighbours say of any curve that does not fall. NaN where there
-        is no data. Raises ValueError for scores outside [0, 1] or not finite.
+        isotonic curve, a simultaneous band is the one that both neighbours imply for any non-decreasing curve. NaN
+        where there is no data. Raises ValueError for scores outside [0, 1] or not finite.
 
         Examples
         --------
@@ -203,22 +203,23 @@ class Estimate(Picture, Table):
         ``assume`` than ``"smooth"`` moved to the nearer end of the interval where it lies outside.
     interval : Interval
         ``(low, high)`` at ``level``: a credible interval for the default estimator, else by test inversion; it accounts
-        for the bias of ``value``, and is widened to hold it (0 for a signed value below 0).
+        for the bias of ``value``, and is widened to include it (0 for a signed value below 0).
     corrected : float
-        The posterior median; else a median-unbiased estimate: the true error for which half of all samples would read
-        above ``value``.
+        The posterior median; else a median-unbiased estimate: the true error for which half of all samples would give
+        more than ``value``.
     level : float
     per_class : mapping of label to float
         Error of each problem (class); empty for a single problem.
     curve : ReliabilityCurve or None
-        Curve behind the number, for a single problem of an estimator that has one; computed when it is asked for.
+        Curve behind the number, for a single problem of an estimator that has one; computed on first use.
     calibrated : float or None
         Posterior probability that the model is exactly calibrated (all classes together); None without a posterior.
     details : mapping of str to float
-        What else the estimator found, such as the bandwidth of :class:`DirichletKernel`; empty for most.
+        Further numbers of the estimator, such as the bandwidth of :class:`DirichletKernel`; empty for most.
     assume, unseen : str
-        What the interval takes for granted (``"smooth"``, ``"none"``, ``"bins:15"``, ``"variation:0.5"``), and what it
-        therefore cannot show. With any but ``"smooth"`` it holds for every n, and ``calibrated`` is None.
+        Assumption of the interval (``"smooth"``, ``"none"``, ``"bins:15"``, ``"variation:0.5"``), and the errors that
+        it therefore cannot show. With any but ``"smooth"`` the interval is valid for every n, and ``calibrated`` is
+        None.
     notion, estimator : str
     norm : float
     n_samples : int

@@ -1,4 +1,4 @@
-"""Proper scoring rules, per observation. Lower is better, and no forecaster gains by saying what it does not think."""
+"""Proper scoring rules, per observation. Lower is better, and honest forecasts minimise the expected score."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def brier_words(n_classes: int) -> str:
 
 
 def matrix_of(p: Predictions) -> FloatArray:
-    """Probabilities with a column a class, (n, K), float64."""
+    """Probabilities with one column per class, (n, K), float64."""
     if p.positive is None:
         return p.probs.astype(np.float64, copy=False)
     second = p.probs.astype(np.float64, copy=False)

@@ -51,32 +51,31 @@ class Accumulator(SumsOfRows, Printable):
         Bins to keep, of fixed edges.
     estimators : sequence of estimators that read sums, default ()
         Further estimators whose sums are kept: those that work on a grid of scores (the default, ``Density``,
-        ``ResidualKernel``, ``AdaptiveKernel``, ``Smooth``) need no mention.
+        ``ResidualKernel``, ``AdaptiveKernel``, ``Smooth``) need not be listed.
 
     Notes
     -----
-    Kept: 15 bins and a grid of 4097 counts a problem and a class, and one histogram of 65536 cells when the
-    notion has one problem. About 70 kB a class.
+    Kept: 15 bins and a grid of 4097 counts per problem and class, and one histogram of 65536 cells when the
+    notion has one problem. About 70 kB per class.
 
     **Exact**, up to the rounding of float64 addition: all estimators whose sums were kept (the bins of ``binned``,
     those that work on a grid, those of ``estimators``), their intervals and curves, a report's scores, its accuracy and
-    its class-wise table, and the decomposition over ``binned``. They are the numbers of all rows at once.
+    its class-wise table, and the decomposition over ``binned``. They equal the results for all rows at once.
 
-    **Within a cell**: what needs more is made of the cells of that histogram, as if all rows of a cell had its mean
-    score; so it is the number of rows of which each has a score within 1/65536 of its own (quantile bins, ``Isotonic``,
-    ``Parametric`` and others, isotonic curves, ``decompose(estimator="corp")``, binary calibrators); within 1/n_cells,
-    where :func:`calibrant.from_frame` made the sums. Calibrators of one
-    class against the rest are fitted to the grid, which shares each row between the two nodes around its score, 1/4096
-    apart, and keeps its mean.
+    **Within a cell**: results that need more use the cells of that histogram, as if all rows of a cell had its mean
+    score; so it is the result for rows whose scores differ by at most 1/65536 from the true ones (quantile bins,
+    ``Isotonic``, ``Parametric`` and others, isotonic curves, ``decompose(estimator="corp")``, binary calibrators);
+    within 1/n_cells, where :func:`calibrant.from_frame` made the sums. Calibrators of one class against the rest are
+    fitted to the grid, which shares each row between the two nodes around its score, 1/4096 apart, and keeps its mean.
 
-    **Not from sums**: what looks at rows one by one (``CrossFit``) or at whole vectors (the canonical notion,
-    temperature scaling of more than two classes); it raises an error that says so.
+    **Not from sums**: methods that need single rows (``CrossFit``) or whole vectors (the canonical notion, temperature
+    scaling of more than two classes); these raise an error that says so.
 
-    Of rows in ``groups`` each piece has its own design effect, and what it says of variances adds: a group must lie in
-    one piece whole. Hashes of the groups are kept, 8 bytes each, so that one which comes again is refused.
+    With ``groups``, each piece has its own design effect, and variances add: all rows of a group must be in one piece.
+    Hashes of the groups are kept, 8 bytes each, so that a group that appears in a second piece is refused.
 
-    Merging adds the sums of both. An accumulator without rows takes part with its settings: what only one of both was
-    given is kept, and settings that were given and differ raise ValueError.
+    Merging adds the sums of both. An accumulator without rows contributes its settings: a setting given to
+    one of them is kept, and settings that differ raise ValueError.
 
     Examples
     --------
@@ -210,7 +209,7 @@ class Accumulator(SumsOfRows, Printable):
         return self
 
     def _by_class(self, p: Predictions) -> OneVsRestProblems | None:
-        """One problem a class, for the tables of a report; of two classes and one column there is nothing to tell."""
+        """One problem per class, for the tables of a report; of two classes and one column there is nothing to tell."""
         return None if p.positive is not None else Classwise().reduce(p)
 
     def _needs(self, domain: tuple[float, float], *, fine: bool) -> list[Any]:
@@ -260,7 +259,7 @@ class Accumulator(SumsOfRows, Printable):
 
     @property
     def _settings(self) -> dict[str, Any]:
-        """What the constructor was given."""
+        """Arguments of the constructor."""
         return {
             "notion": self.notion,
             "labels": None if self.labels is None else tuple(self.labels),
@@ -284,7 +283,7 @@ class Accumulator(SumsOfRows, Printable):
 
         Notes
         -----
-        Cost: the size of the sums, some 70 kB a class and 2 MB of the fine histogram, most of which compresses away.
+        Cost: the size of the sums, some 70 kB per class and 2 MB of the fine histogram, most of which compresses away.
 
         Examples
         --------
@@ -308,7 +307,7 @@ class Accumulator(SumsOfRows, Printable):
             Saying what is wrong: bytes of something else, of a later version, truncated, altered, or sums that no rows
             have.
         TypeError
-            For what is not bytes.
+            For other types than bytes.
         """
         settings, about, rows = from_bytes(data)
         with reading("Accumulator", settings):
@@ -414,7 +413,7 @@ class Accumulator(SumsOfRows, Printable):
         return {one.label: one for one in every if one.grid.total > 0}
 
     def to_frame(self, backend: str | None = None) -> Any:
-        """One row a class and bin that was kept, as a data frame; cost its rows.
+        """One row per class and bin that was kept, as a data frame; cost its rows.
 
         Columns ``notion``; ``label`` (``"all"`` for the confidence); ``low`` and ``high``, the ends of the bin;
         ``weight``, and ``size``, the effective sample size; the mean ``score`` and the ``observed`` frequency, NaN in

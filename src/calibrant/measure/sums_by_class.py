@@ -70,7 +70,7 @@ class SumsByClass:
         return bool(self.parts) and self.histogram in self.parts[0]
 
     def in_groups(self, effects: FloatArray) -> SumsByClass:
-        """Sums of rows that hang together, where these took them for independent; design effects are (problems, 5)."""
+        """Sums of correlated rows, where these treat them as independent; design effects are (problems, 5)."""
         parts = []
         for i, part in enumerate(self.parts):
             grid, some = part[Grid()], effects[i * TOGETHER : (i + 1) * TOGETHER]
@@ -185,7 +185,7 @@ class Totals(Sums):
         need(np.isclose(self.class_weight.sum(), self.weight, rtol=1e-6), "class_weight must add up to weight")
 
     def in_groups(self, design: float) -> Totals:
-        """Totals of rows that hang together, by their design effect, where these took them for independent."""
+        """Totals of correlated rows, by their design effect, where these treat them as independent."""
         squares = (self.weight if self.integral else self.squares) * design
         return replace(self, squares=squares, integral=False)
 

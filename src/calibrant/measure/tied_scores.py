@@ -105,7 +105,7 @@ class TiedScores:
 
     @property
     def fewer(self) -> bool:
-        """Whether rows hang together so much that there are fewer trials than runs of scores."""
+        """Whether rows are so strongly correlated that there are fewer trials than runs of scores."""
         return bool(self.trials.sum() < self.size * (1 - 1e-9))
 
     def merged(self, most: int) -> TiedScores:

@@ -1,4 +1,4 @@
-"""What rows lose by probabilities of fits to other folds, and intervals of the means of that."""
+"""Losses of rows under cross-fitted probabilities, and intervals of their means."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`decompose`: what of a proper score is miscalibration, what discrimination, what nobody could know."""
+"""`decompose`: a proper score split into calibration, discrimination and irreducible uncertainty."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _decomposed_sums(sums: Accumulator, score: Any, estimator: str) -> Decomposi
     rule = as_rule(score, half=k == 2)
     if k > 2 and not isinstance(rule, Brier):
         raise ValueError(
-            f"{rule!r} of {k} classes is no sum over classes: sums can decompose Brier's score, or rows can"
+            f"{rule!r} of {k} classes is not a sum over classes: sums can decompose Brier's score, or rows can"
         )
     if k > 2 and estimator == "corp":
         raise ValueError(f"estimator='corp' of {k} classes needs the rows: of sums use estimator='binned'")
@@ -126,7 +126,7 @@ def decompose(
         See :func:`calibrant.as_predictions`.
     groups : array-like of shape (n,), optional
         Rows that belong together (see :func:`calibrant.as_predictions`): whole groups are resampled, and folds keep
-        them together. Values are those of the rows but for ``calibrator``, whose folds differ.
+        them together. Values do not change, except with ``calibrator``, whose folds differ.
     score : {"brier", "log-loss", "spherical"} or a scoring rule of :mod:`calibrant.scores`, default "brier"
         ``"brier"``: ``(p - o)²`` of two classes, ``Σ_k (p_k - o_k)²`` of more.
     estimator : {"corp", "binned", "exact"}, default "corp"
@@ -135,8 +135,8 @@ def decompose(
         the score (Murphy 1973), likewise. ``"exact"``: frequencies of rows with equal probability vectors, for scores
         that take few values; any score, any number of classes.
     calibrator : str or calibrator of :mod:`calibrant.calibrators`, optional
-        In place of ``estimator``: C is what the calibrator makes of S on rows that it was not fitted to, by
-        cross-validation. Any score, any number of classes. Names are those of
+        In place of ``estimator``: C are cross-validated predictions of the calibrator. Any score, any number of
+        classes. Names as in
         :func:`calibrant.calibrators.named_calibrator`.
     posterior : array-like of the shape of ``y_prob``, optional
         True class probabilities Q of each row, where they are known.
@@ -144,13 +144,13 @@ def decompose(
         Folds of ``calibrator``, stratified; fewer where a class has fewer rows, but two. A row is in one fold, whatever
         its weight.
     n_bins, strategy
-        Of ``"binned"``: a number, ``"sqrt"`` or ``"cbrt"``, of equal width ("uniform") or equal mass ("quantile").
+        For ``"binned"``: a number, ``"sqrt"`` or ``"cbrt"``, of equal width ("uniform") or equal mass ("quantile").
     n_resamples : int, default 0
         Bootstrap resamples of rows for ``intervals``: reflected about the estimate (the basic bootstrap), which
         corrects the bias of C's noise; percentiles for ``total``, and the wider of both for ``uncertainty``. The
-        calibration's starts at 0 unless the estimate exceeds all but a share ``1 - level`` of those of labels drawn
-        from the stated probabilities, as many draws again; of ``groups``, labels
-        hang together as the residuals do (normal latents of one correlation).
+        interval of calibration starts at 0 unless the estimate exceeds all but a share ``1 - level`` of estimates from
+        labels drawn from the predicted probabilities, as many draws again; with ``groups``, these labels
+        are correlated as the residuals are (normal latents of one correlation).
     level : float, default 0.95
     random_state : int, Generator or None
 
@@ -162,23 +162,23 @@ def decompose(
     Raises
     ------
     ValueError
-        For a score of two classes with more; for more than two classes with ``"corp"`` or ``"binned"`` and a score
-        that is no sum over classes; for a calibrator together with another estimator or resamples.
+        For a two-class score with more classes; for more than two classes with ``"corp"`` or ``"binned"`` and a score
+        that is not a sum over classes; for a calibrator together with another estimator or resamples.
 
     Notes
     -----
     Calibration is biased upwards by the noise in C (of CORP by about ``log n / n``), refinement downwards.
-    Intervals of CORP and of bins at 95 % hold the truth in 87 to 100 % of samples of 200 and 1000 rows, calibrated or
-    not (``benchmarks/coverage/decomposition_coverage.py``); of many small exact groups they can lie beside the
-    estimate, whose noise they take off. Infinite scores are reported: a total of ∞ is a calibration of ∞. Cost
-    O(n log n) a class, and as much a resample without the sorting.
+    95 % intervals of CORP and of bins cover the true value in 87 to 100 % of samples of 200 and 1000 rows, calibrated
+    or not (``benchmarks/coverage/decomposition_coverage.py``); with many small exact groups they may exclude the
+    estimate, since they subtract its noise. Infinite scores are reported: a total of ∞ is a calibration of ∞. Cost O(n
+    log n) per class, and as much per resample without the sorting.
 
-    **By a calibrator** it is the other way round: what a fit of other rows repairs is at most what there is, so
-    ``calibration`` is a lower bound on average and ``refinement`` an upper one, off by what the calibrator cannot
-    express and by the noise of its fit. Both are signed: a calibrator that makes things worse shows a calibration
-    below 0. Intervals are means of paired differences of rows ± t standard errors (Bayle et al. 2020), free of
-    resamples; where a mean is infinite there is none. ``uncertainty`` is that of the sample's own base rates. Cost
-    ``cv`` fits, and O(n K): 10⁴ rows of 1000 classes and temperature take seconds.
+    **With a calibrator** the bias is reversed: a fit to other rows removes at most the miscalibration that there is, so
+    ``calibration`` is a lower bound on average and ``refinement`` an upper one; both differ from the true value by the
+    part that the calibrator cannot express and by the noise of its fit. Both are signed: a calibrator that increases
+    the score gives a negative calibration. Intervals are means of paired differences of rows ± t standard errors (Bayle
+    et al. 2020), free of resamples; where a mean is infinite there is none. ``uncertainty`` is that of the sample's own
+    base rates. Cost ``cv`` fits, and O(n K): 10⁴ rows of 1000 classes and temperature take seconds.
 
     Where the posterior is not known, :func:`calibrant.scores.grouping_loss` bounds the grouping part of the refinement
     from below.
@@ -220,8 +220,8 @@ def decompose(
         return CrossFitted.of(p, calibrator, cv, random_state).decomposition(rule, true, level, name)
     if p.n_classes > 2 and estimator != "exact" and not isinstance(rule, Brier):
         raise ValueError(
-            f"{rule!r} of {p.n_classes} classes is no sum over classes: estimator {estimator!r} needs Brier's score, "
-            "or use estimator='exact' or a calibrator"
+            f"{rule!r} of {p.n_classes} classes is not a sum over classes: estimator {estimator!r} needs Brier's "
+            "score, or use estimator='exact' or a calibrator"
         )
     stated, codes, weights = _counted(p)
     if estimator == "binned":

@@ -1,4 +1,4 @@
-"""`grouping_loss`: what features tell of rows that a model told the same; a lower bound of the grouping loss."""
+"""`grouping_loss`: a lower bound of the grouping loss: how far features separate rows of equal score."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ SMALLEST = 10
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GroupingLoss(Result):
-    """What features show of a model's grouping loss.
+    """A lower bound of a model's grouping loss, from features.
 
     Attributes
     ----------
     value : float
-        A lower bound on average, signed: the grouping loss is at least so large.
+        A lower bound on average, signed: the grouping loss is at least this large.
     interval : Interval
-        Of the gain of the features that was found; its upper end bounds nothing.
+        Interval of the gain of the features; its upper end does not bound the grouping loss.
     lower : float
         The lower end of the one-sided interval, which the grouping loss is above at the level.
     score : str
     calibrator : str
-        What recalibrated the scores.
+        Calibrator of the scores.
     level : float
     n_samples, n_classes : int
     """
@@ -83,7 +83,7 @@ def grouping_loss(
     random_state: RandomState = 0,
     **inputs: Unpack[InputOptions],
 ) -> GroupingLoss:
-    r"""Lower bound of the grouping loss: what rows that were told the same differ by, as far as features show it.
+    r"""Lower bound of the grouping loss: variation of ``P(y | x)`` among rows of equal score that features show.
 
     .. math:: \frac{1}{n} \sum_i \ell(\bar q_i, y_i) - \ell(q_i, y_i)
 
@@ -95,15 +95,15 @@ def grouping_loss(
     y_true, y_prob, labels, pos_label, sample_weight
         See :func:`calibrant.as_predictions`.
     features : array-like or data frame of shape (n, d), or array-like of n region codes
-        What the model may have missed. Columns are numbers, which may be missing, or categories; a second model's
-        scores may be among them. 1-D: the region of each row, by whole numbers or names.
+        Features that the model may have missed. Columns are numbers, which may be missing, or categories; a second
+        model's scores may be among them. 1-D: the region of each row, by whole numbers or names.
     groups : array-like of shape (n,), optional
         Rows that belong together: folds keep them together, and the interval is of whole groups.
     score : {"brier", "log-loss"} or a scoring rule of these kinds, default "brier"
         ``"brier"``: ``(p - o)²`` of two classes, ``Σ_k (p_k - o_k)²`` of more.
     calibrator : "auto", str or calibrator of :mod:`calibrant.calibrators`, default "auto"
-        What recalibrates the scores: ``"quadratic"`` of two classes and ``"temperature"`` of more, which can express
-        most smooth maps and are never certain. Names are those of :func:`calibrant.calibrators.named_calibrator`.
+        Calibrator of the scores: ``"quadratic"`` for two classes and ``"temperature"`` for more, which can express
+        most smooth maps and are never certain. Names as in :func:`calibrant.calibrators.named_calibrator`.
     cv : int ≥ 2, default 5
         Folds, stratified; fewer where a class has fewer rows, but two. A row is in one fold, whatever its weight.
     level : float, default 0.95
@@ -117,22 +117,22 @@ def grouping_loss(
     Raises
     ------
     ValueError, TypeError
-        For another score; for features that are missing where they are codes, infinite, or not one a row.
+        For another score; for features that are missing where they are codes, infinite, or not one per row.
 
     Notes
     -----
-    Small trees, boosted on the other folds from the recalibrated scores, make q; given regions take the place of trees.
-    Rows that were told nearly the same, some ten or more, make a level set. Divergences of Brier's score and of the
-    log-loss are convex in both arguments, so whatever q is, its gain over its own mean is on average at most what level
-    sets hide: a **lower bound** of the grouping loss, with a bias of at most what calibration varies within a level
-    set. It lies below the truth by what the features lack, by what the trees do not find, and by up to a tenth for the
-    size of level sets; of features that say nothing it is around or slightly below 0, and is shown with its sign.
-    The grouping loss is that given all of S, for more than two classes too, where that of class-by-class frequencies is
-    larger still. With it :func:`calibrant.decompose` splits its refinement: what the bound leaves of that is an upper
-    bound of the irreducible part, as far as the refinement is right.
+    Small trees, boosted on the other folds from the recalibrated scores, make q; given regions take the
+    place of trees. Rows with nearly equal scores, some ten or more, form a level set. Divergences of Brier's score and
+    of the log-loss are convex in both arguments, so for any q its gain over its own mean is on average at most the
+    variation within level sets: a **lower bound** of the grouping loss, with a bias of at most the variation of
+    calibration within a level set. It is too low by the part that the features lack, by the part that the trees do not
+    find, and by up to a tenth for the size of level sets; with uninformative features it is around or slightly below 0,
+    and keeps its sign. The grouping loss is that given all of S, for more than two classes too, where that of
+    class-by-class frequencies is larger still. It splits the refinement of :func:`calibrant.decompose`: refinement
+    minus this bound is an upper bound of the irreducible part, as far as the refinement is right.
 
     The interval is of the gain of the trees that were found, and at least as wide as labels drawn from the level sets
-    make it. How often ``lower`` is above the truth is simulated in ``benchmarks/coverage/grouping.md``: hardly ever
+    make it. How often ``lower`` exceeds the true loss is simulated in ``benchmarks/coverage/grouping.md``: hardly ever
     where there is a grouping loss, and where there is none about as often as the level says, or more: of the log-loss
     of three classes in one of eight samples at a level of 0.95.
     Cost: ``cv`` times at most 100 trees of 2·10⁴ rows, each with O(n K): a second or so for 10⁴ rows of two classes.
@@ -145,7 +145,7 @@ def grouping_loss(
 
     Examples
     --------
-    Half of the rows are told too much, half too little, and p is right on average: a grouping loss of 0.01.
+    Half of the scores are too high, half too low, and p is right on average: a grouping loss of 0.01.
 
     >>> import numpy as np, calibrant as cal
     >>> rng = np.random.default_rng(0)
@@ -353,7 +353,7 @@ def read_regions(features: Any, n: int) -> Regions:
         return _of_columns(list(array.T), n)
     if array.ndim == 1 and array.dtype.kind == "f" and (array != np.floor(array)).any():
         raise ValueError(
-            "features must be a 2-D table of columns, or codes of regions in 1-D; got numbers that are no codes: pass "
+            "features must be a 2-D table of columns, or codes of regions in 1-D; got numbers that are not codes: pass "
             "features[:, None] if they are one feature"
         )
     codes = np.asarray(read_groups(array, n, "features"))

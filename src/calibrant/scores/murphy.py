@@ -32,7 +32,7 @@ class MurphyCurve(Picture, Table):
     scores : ndarray of shape (m,)
         Of acting where the probability is above the threshold c: ``(1 - c) P(o = 1, p ≤ c) + c P(o = 0, p > c)``.
     base_rate : ndarray of shape (m,)
-        Of acting always or never, whichever the base rate says: what a forecast must beat to be of use at c.
+        Score of always or never acting, whichever the base rate favours: a forecast that is useful at c is below it.
     label : object
         The class that is acted upon.
     n_samples : int
@@ -87,7 +87,7 @@ class BrierCurve(MurphyCurve):
 
     @property
     def calibration(self) -> float:
-        """Area between the two: what the probabilities lose as thresholds (CORP's calibration part), at least 0."""
+        """Area between the two: the loss due to miscalibration (the calibration part of CORP), at least 0."""
         return max(self.brier_score - self.refinement, 0.0)
 
     def _shown(self) -> Iterable[tuple[str, Any]]:
@@ -229,7 +229,7 @@ class BinaryRows:
     def of(cls, p: Predictions) -> BinaryRows:
         """Of predictions of two classes; ValueError for more."""
         if p.n_classes != 2:
-            raise ValueError(f"this is of two classes; got {p.n_classes}: judge them one against the rest")
+            raise ValueError(f"this needs two classes; got {p.n_classes}: evaluate each against the rest")
         k = 1 if p.positive is None else p.positive
         weights = ones_or(p.weights, p.n_samples)
         return cls(p.classes[k], matrix_of(p)[:, k], (p.codes == k).astype(np.float64), weights)

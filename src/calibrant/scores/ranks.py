@@ -190,7 +190,9 @@ def _table(scores: Any, models: Sequence[str] | None) -> tuple[FloatArray, tuple
         each = [np.asarray(to_array(v, f"scores[{name!r}]")[0]) for name, v in scores.items()]
         lengths = {v.shape for v in each}
         if len(lengths) > 1 or any(v.ndim != 1 for v in each):
-            raise ValueError(f"scores must hold as many scores for every model; got shapes {sorted(lengths)}")
+            raise ValueError(
+                f"scores must have the same number of scores for every model; got shapes {sorted(lengths)}"
+            )
         table = np.column_stack(each) if each else np.empty((0, 0))
     else:
         table, columns = to_array(scores, "scores")

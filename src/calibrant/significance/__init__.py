@@ -1,4 +1,4 @@
-"""Tests with p-values: could what is seen come from a calibrated model?"""
+"""Tests with p-values: could the data come from a calibrated model?"""
 
 import lazy_loader
 

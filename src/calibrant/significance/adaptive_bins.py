@@ -29,7 +29,7 @@ MANY_ROWS, MOST_CELLS = 1 << 18, 15
 _BLOCK = 1 << 20
 #: Share of a sum of squares that rounding may leave.
 _ROUNDING = 1e-12
-#: Of rows in groups, scales have at most one bin for so many groups.
+#: Of rows in groups, scales have at most one bin for this many groups.
 GROUPS_A_BIN = 4
 
 
@@ -59,7 +59,7 @@ def adaptive_test(
     ----------
     y_true, y_prob, labels, pos_label, sample_weight
         See :func:`calibrant.as_predictions`. Weights weigh residuals: a row is one unit of its size, which draws one
-        label, so that the cost does not grow with weights, and whole numbers are no repeated rows here.
+        label, so that the cost does not grow with weights, and whole numbers do not stand for repeated rows here.
     notion : str or Notion, default "auto"
         ``"classwise"`` and ``"top-label"``: the largest over their problems too. ``"canonical"``: the simplex is cut
         into :math:`m^{K-1}` cells of equal volume and residuals are vectors; few classes are needed for cells to hold
@@ -145,7 +145,7 @@ def adaptive_test(
             lambda sets: np.max([one.largest(one.outcomes(sets)) for one in known], axis=0), n_resamples, rng
         )
     observed = np.inf if lost else observed
-    warnings = [f"{lost} outcomes had stated probability 0, which no draw can show"] if lost else []
+    warnings = [f"{lost} outcomes had predicted probability 0 and cannot occur in a draw"] if lost else []
     if not known:
         warnings.append("no bin holds two rows whose outcomes are uncertain: there is nothing to test")
     return TestResult(

@@ -135,14 +135,14 @@ def calibration_belt(
     notion: str | Notion = "auto",
     **inputs: Unpack[InputOptions],
 ) -> CalibrationBelt:
-    r"""GiViTI calibration belt of a model judged on other rows than it was fitted to, or on the same.
+    r"""GiViTI calibration belt of a model evaluated on rows that it was not fitted to, or on its training rows.
 
     .. math:: \operatorname{logit} P(o = 1 \mid s) = \beta_0 + \beta_1 z + \dots + \beta_m z^m, \qquad
               z = \operatorname{logit} s
 
-    The degree m rises from 1 (``devel="internal"``: from 2) while the likelihood-ratio test of one more rejects at
+    The degree m increases from 1 (``devel="internal"``: from 2) while the likelihood-ratio test of one more rejects at
     ``selection``. The test of calibration compares the chosen polynomial with :math:`\beta = (0, 1, 0, \dots)`, by the
-    distribution of this statistic given m (see :func:`.belt.survival`). The belt at a level holds, at
+    distribution of this statistic given m (see :func:`.belt.survival`). The belt at a level contains, at
     each score, every value that a curve of the likelihood region
 
     .. math:: \{\beta : 2(\hat\ell - \ell(\beta)) \le k_m(level)\}
@@ -153,7 +153,7 @@ def calibration_belt(
     Parameters
     ----------
     y_true, y_prob, labels, pos_label, sample_weight
-        See :func:`calibrant.as_predictions`. Weights that are no whole numbers are scaled to the effective sample size.
+        See :func:`calibrant.as_predictions`. Weights other than whole numbers are scaled to the effective sample size.
     levels : sequence of float in (0, 1), default (0.8, 0.95)
     max_degree : int, 1 to 4, default 4
         At least 2 with ``devel="internal"``.
@@ -162,7 +162,7 @@ def calibration_belt(
         Scores at which the belt is given, about; both ends are among them.
     clip : float, default 1e-6
         Scores count as at least this and at most one minus this: the logits of 0 and 1 are infinite. A few scores
-        nearer to 0 and 1 than all others pull at polynomials, the more so the smaller this is.
+        nearer to 0 and 1 than all others have much influence on polynomials, and more for a smaller ``clip``.
     devel : {"external", "internal"}, default "external"
         ``"internal"``: the model is a logistic regression fitted to these very rows, by plain maximum likelihood; the
         test is then one of goodness of fit. Intercept and slope of its logits are 0 and 1 there, so degree 1 says
@@ -182,15 +182,15 @@ def calibration_belt(
 
     Notes
     -----
-    If the test does not reject at ``1 - level``, that level's belt holds the diagonal; if it does reject, the belt
-    nearly always leaves it (the whole curve must be within the region to be likely, the belt asks score by score). The
-    belt of a level holds the whole true curve in about that share of samples if it is a polynomial of the degree
-    chosen. Of other curves it hides what that polynomial cannot follow, and it holds them far less often, such as a
-    parabola in samples too small to show it: sizes and coverages are in docs/clinical.md.
+    If the test does not reject at ``1 - level``, that level's belt contains the diagonal; if it does
+    reject, the belt nearly always excludes it at some score (the test is about the whole curve, the belt about each
+    score). The belt covers the whole true curve in about ``level`` of all samples if that is a polynomial of the chosen
+    degree. It covers other curves far less often, such as a parabola in samples too small to show it: sizes and
+    coverages are in docs/clinical.md.
 
     With ``devel="internal"`` the test keeps its size for logistic regressions of one to ten features
     (docs/clinical.md); a warning says where the rows do not look as if such a model had been fitted to them. The belt
-    then answers whether the diagonal is left, no more.
+    then only shows whether it excludes the diagonal.
 
     Cost O(n log n); beyond 1024 distinct scores the belt is computed from two nodes for each of 512 cells that carry
     their moments up to the third (statistics of 200,000 rows agree to 1e-4), so its cost does not depend on n.
@@ -234,8 +234,8 @@ def calibration_belt(
     degree = theta.size - 1
     if first > 1 and 2 * (fit_polynomial(sums, 1, chosen_level)[1] - sums.at_identity) > _REFITTED:
         warnings.append(
-            "a line through the logits fits these rows better than the scores do: they are not those of a logistic "
-            "regression fitted to these rows by maximum likelihood, and devel='internal' does not hold"
+            "a line through the logits fits these rows better than the scores do: they do not come from a "
+            "logistic regression fitted to these rows by maximum likelihood, so devel='internal' does not apply"
         )
     statistic = max(2 * (peak - sums.at_identity), 0.0)
     z = _grid(sums, wanted)

@@ -56,7 +56,7 @@ def hosmer_lemeshow_test(
     Parameters
     ----------
     y_true, y_prob, labels, pos_label, sample_weight
-        See :func:`calibrant.as_predictions`. Weights that are no whole numbers are scaled to the effective sample size.
+        See :func:`calibrant.as_predictions`. Weights other than whole numbers are scaled to the effective sample size.
     n_bins : int ≥ 3, default 10
         Bins, by percentiles of one minus the probability of the first class (of the probability itself where
         ``y_prob`` is 1-D), right-closed. Percentiles that coincide merge.
@@ -122,7 +122,7 @@ def hosmer_lemeshow_test(
 
 @dataclass(frozen=True, eq=False)
 class _Counts:
-    """Rows by cell: what was observed of each class, and what is expected, (cells, K)."""
+    """Rows by cell: observed and expected counts of each class, (cells, K)."""
 
     rows: EffectiveRows
     cell: AnyArray
@@ -135,7 +135,7 @@ class _Counts:
 
     @cached_property
     def statistic(self) -> float:
-        """``Σ (O - E)² / E`` of what was observed."""
+        """``Σ (O - E)² / E`` of observed counts."""
         slot = self.cell * self.expected.shape[1] + self.rows.codes
         observed = np.bincount(slot, self.rows.weights, self.expected.size).reshape(self.expected.shape)
         return float(self.chi_squared(observed))
@@ -218,7 +218,7 @@ def pearson_test(
     Parameters
     ----------
     y_true, y_prob, labels, pos_label, sample_weight
-        See :func:`calibrant.as_predictions`. Weights that are no whole numbers are scaled to the effective sample size.
+        See :func:`calibrant.as_predictions`. Weights other than whole numbers are scaled to the effective sample size.
     algorithm : {"auto", "chi-squared", "resampling"}, default "auto"
         Of the p-value. ``"chi-squared"``: the distribution for many rows of each score. ``"resampling"``: counts drawn
         from the scores, exact for any n; for whole-number weights. ``"auto"``: by resampling where it is possible and
@@ -239,10 +239,10 @@ def pearson_test(
 
     Notes
     -----
-    Sensitive to gaps of any shape, and so not very sensitive to any: with few rows a score prefer
-    :func:`calibration_test`. Of rows in ``groups`` signs of whole groups' residuals are drawn, which needs several
+    Sensitive to gaps of any shape, and so not very sensitive to any: with few rows per score prefer
+    :func:`calibration_test`. With ``groups``, signs are drawn for the residuals of whole groups, which needs several
     rows of each score: where expected counts are small, ``warnings`` say so and the p-value is too often small. Cost
-    O(n K log n), and a multinomial count a score and draw.
+    O(n K log n), and a multinomial count per score and draw.
 
     References
     ----------

@@ -56,7 +56,7 @@ def spiegelhalter_test(
     random_state: RandomState = 0,
     **inputs: Unpack[InputOptions],
 ) -> TestResult:
-    r"""Spiegelhalter's z: is the Brier score what it would be if the probabilities were true?
+    r"""Spiegelhalter's z: does the Brier score equal its expectation under the probabilities?
 
     .. math:: z = \frac{\sum_i (B_i - E B_i)}{\sqrt{\sum_i V_i}}, \qquad B_i = \sum_k (p_{ik} - o_{ik})^2,
               \quad E B_i = 1 - \sum_k p_{ik}^2, \quad V_i = 4 \Big(\sum_k p_{ik}^3 - \big(\sum_k p_{ik}^2\big)^2\Big)
@@ -123,7 +123,7 @@ def spiegelhalter_test(
     return TestResult(
         statistic=float(z),
         pvalue=pvalue,
-        null="the Brier score is what the probabilities predict",
+        null="the Brier score equals its expectation under the probabilities",
         name=name,
         n_samples=len(codes),
         draws=draws,
@@ -188,12 +188,14 @@ def cox_test(
 
     p = as_predictions(y_true, y_prob, **inputs)
     if p.n_classes != 2:
-        raise ValueError(f"Cox's test is of two classes; got {p.n_classes}: test them one against the rest")
+        raise ValueError(f"Cox's test needs two classes; got {p.n_classes}: test each against the rest")
     matrix, codes, w, _, groups = EffectiveRows.of(p)
     clipped, z, o = np.clip(matrix[:, 1], EPS, 1 - EPS), logits_of(matrix[:, 1], EPS), codes.astype(np.float64)
     warnings = []
     if (matrix[:, 1] != clipped).any():
-        warnings.append("probabilities of 0 or 1 are taken as 1e-12 from there, and weigh much in slope and intercept")
+        warnings.append(
+            "probabilities of 0 or 1 are moved inside by 1e-12, and have much influence on slope and intercept"
+        )
     varied = bool(np.ptp(z) > 0)
     x = np.column_stack([np.ones_like(z), z])[:, : 1 + varied]
     large, large_se, at_large, ended = _logistic(x[:, :1], z, o, w, np.zeros(1))
@@ -202,7 +204,7 @@ def cox_test(
         ended = ended and both_ended
     else:  # one score says nothing of a slope
         free, se, likelihood = np.append(large, np.nan), np.append(large_se, np.nan), at_large
-        warnings.append("all scores are equal: the slope is unknown, and the intercept alone is tested")
+        warnings.append("all scores are equal: the slope is not identified, and only the intercept is tested")
     if not ended:
         warnings.append("outcomes are separated by the scores: intercept and slope have no finite estimate")
     plain = float(w @ (o * z - np.logaddexp(0, z)))

@@ -100,7 +100,7 @@ def confidence_direction(
     Returns
     -------
     ConfidenceDirection
-        ``over`` and ``under`` are in [-1, 1], about 0 for calibrated scores, and below 0 by chance.
+        ``over`` and ``under`` are in [-1, 1], about 0 for calibrated scores, and negative by chance.
 
     Raises
     ------
@@ -145,7 +145,7 @@ def confidence_direction(
     used = CrossFit() if isinstance(estimator, str) else estimator
     resolve_estimator(used, reduction, chosen.name, 1)
     if not isinstance(reduction, (Problem, OneVsRestProblems)):
-        raise TypeError(f"notion {chosen.name!r} is of vectors, which have no direction")
+        raise TypeError(f"notion {chosen.name!r} has vectors as scores, which have no direction")
     means, errors = (np.array(v) for v in zip(*(_parts(used, problem) for problem in reduction), strict=True))  # (R, 3)
     share = np.where(np.isnan(means[:, 2]), 0.0, np.array(reduction.shares))
     known, values, se = share > 0, np.full(3, np.nan), np.full(3, np.nan)

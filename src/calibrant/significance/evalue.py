@@ -57,8 +57,8 @@ def evalue_test(
 
     .. math:: E = \prod_i \Big(\frac{q_i}{p_i}\Big)^{o_i} \Big(\frac{1 - q_i}{1 - p_i}\Big)^{1 - o_i}
 
-    which is 1 on average for a calibrated model, whatever q. So ``P(E ≥ 1/α) ≤ α``: E is what betting against the model
-    has made of 1, and 1/E is a p-value, with no bins and no asymptotics.
+    which is 1 on average for a calibrated model, whatever q. So ``P(E ≥ 1/α) ≤ α``: E is the wealth of a bettor
+    against the model who started with 1, and 1/E is a p-value, with no bins and no asymptotics.
 
     Parameters
     ----------
@@ -69,23 +69,23 @@ def evalue_test(
         averaged: the mean of e-values is one.
     algorithm : {"sequential", "split"}, default "sequential"
         ``"sequential"``: rows are bet on one after the other, each with alternatives fitted to those before it; the
-        running E may be looked at after every row, and testing may stop when it pleases (``P(sup E ≥ 1/α) ≤ α``).
+        running E may be looked at after every row, and testing may stop at any time (``P(sup E ≥ 1/α) ≤ α``).
         ``"split"``: isotonic regression on a random part of the rows, read at the others, averaged over splits; the
         order does not matter, and E is valid for this one sample only.
     order : {"random", "given"}, default "random"
-        In which order rows are bet on (sequential). ``"given"`` is for rows in the order of time, whose labels were not
-        known when their probabilities were stated: files are often sorted by label, and the next label is then no news.
+        Order in which rows are bet on (sequential). ``"given"`` is for rows in the order of time, whose labels were not
+        known when the probabilities were predicted: files are often sorted by label, which gives the next label away.
     groups : array-like of shape (n,), optional
-        Rows that belong together are one bet (sequential): the mean of theirs, which is 1 on average however they hang
-        together, by alternatives fitted to the groups before. Algorithm ``"split"`` takes no groups.
+        Rows that belong together are one bet (sequential): the mean of theirs, which is 1 on average however they
+        depend on each other, by alternatives fitted to earlier groups. ``"split"`` does not take groups.
     n_splits : int, default 20
     fraction : float within (0, 1), default 0.5
-        Of the rows, to which the isotonic map is fitted (split).
+        Fraction of the rows to which the isotonic map is fitted (split).
     sample_weight : array-like of shape (n,), optional
         A row is one bet, and its weight over the largest so far is the exponent of its factor: at most 1, so that E is
-        at most 1 on average. Whole numbers are no repeated rows here, which would be bets on what is known.
+        at most 1 on average. Whole numbers do not stand for repeated rows here: those would be bets on a known outcome.
     random_state : int, Generator or None
-        Of the order, and of the splits.
+        Seed of the order and of the splits.
 
     Returns
     -------
@@ -97,7 +97,7 @@ def evalue_test(
     Raises
     ------
     ValueError, TypeError
-        For notions of other kinds.
+        For other kinds of notions.
 
     Notes
     -----
@@ -132,7 +132,7 @@ def evalue_test(
         return SequentialBets(notion).bet(p.subset(_shuffled(p, rng)) if order == "random" else p)
     if p.groups is not None:
         raise ValueError(
-            "algorithm 'split' takes all rows as independent: use algorithm='sequential' for rows in groups"
+            "algorithm 'split' treats all rows as independent: use algorithm='sequential' for rows in groups"
         )
     chosen, n_rows = as_notion(notion, p), p.n_samples
     problems = _problems(chosen, rows_with_weight(p))
@@ -257,7 +257,7 @@ class Wealth:
         """Take rows one after the other; log wealth of every alternative after each bet, (E, n).
 
         A row's log ratio counts by its weight over the largest so far: a power of at most 1 is at most 1 on average.
-        Rows of one group are one bet, the mean of theirs, which is 1 on average however they hang together; its
+        Rows of one group are one bet, the mean of theirs, which is 1 on average however they depend on each other; its
         alternatives are those of the groups before. ``group_starts`` are where groups begin; None: rows by themselves.
         """
         s = scores.astype(np.float64)

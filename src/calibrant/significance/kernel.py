@@ -1,4 +1,4 @@
-"""`kernel_test`: is the kernel calibration error above what a calibrated model would show?"""
+"""`kernel_test`: is the kernel calibration error larger than that of a calibrated model?"""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def kernel_test(
         raise TypeError(f"estimator must be a KernelCalibrationError; got {estimator!r}")
     p = as_predictions(y_true, y_prob, **inputs)
     if algorithm == "asymptotic" and p.groups is not None:
-        raise ValueError("algorithm 'asymptotic' takes all rows as independent: use 'resampling' for rows in groups")
+        raise ValueError("algorithm 'asymptotic' treats all rows as independent: use 'resampling' for rows in groups")
     if p.groups is not None:
         p = rows_with_weight(p)
     reader = estimator or KernelCalibrationError()

@@ -19,7 +19,7 @@ from .result import least_pvalue
 
 #: Numbers drawn at a time: labels, and signs.
 _LABELS, _SIGNS = 1 << 22, 1 << 21
-#: Up to so many groups all their signs are listed: 4096.
+#: Up to this many groups all their signs are listed: 4096.
 LISTED = 12
 _ROUNDING = 1e-9
 

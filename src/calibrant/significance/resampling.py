@@ -98,14 +98,14 @@ def calibration_test(
     Parameters
     ----------
     y_true, y_prob, labels, pos_label, sample_weight
-        See :func:`calibrant.as_predictions`. Weights are those of the statistic; each row draws one label. Or an
+        See :func:`calibrant.as_predictions`. Weights enter the statistic; each row draws one label. Or an
         :class:`calibrant.Accumulator` in place of the rows: outcomes are then drawn in the cells of its sums.
     notion : str or Notion, default "auto"
-        What is tested; see :func:`calibrant.calibration_error`.
+        The notion to test; see :func:`calibrant.calibration_error`.
     estimator : "auto", Estimator, "brier", "log-loss", "spherical" or ScoringRule, default "auto"
-        Of the statistic; its own bias is no matter, for the draws have it too. ``"auto"``: smoothed residuals over
-        ranks, which need no bins. Or a proper score of all probabilities: is it worse than these predict? That detects
-        over-confidence; an under-confident model scores better than it predicts, and passes.
+        Estimator of the statistic; its bias does not matter, since the draws share it. ``"auto"``: smoothed residuals
+        over ranks, which need no bins. Or a proper score of all probabilities, tested for being worse than they
+        predict: that detects over-confidence; an under-confident model scores better than predicted, and passes.
     norm : float ≥ 1, default 1
     n_resamples : int, default 999
     random_state : int, Generator or None
@@ -118,13 +118,14 @@ def calibration_test(
 
     Notes
     -----
-    Cost ``n_resamples`` estimates; for :class:`Binned` with hard bins about 10 ns a row, class and draw.
+    Cost ``n_resamples`` estimates; for :class:`Binned` with hard bins about 10 ns per row, class and draw.
 
-    Of an Accumulator: ``"auto"`` is the test of :func:`calibrant.report`, and others are estimators that read sums. It
-    is approximate: a cell's outcomes share one probability, and classes against the rest are drawn independently, the
-    spread of what they make together widened, which loses some power. With more than ten classes ``"auto"`` draws fewer
-    of each; of 64 or more, whose sum is normal, a few. ``benchmarks/coverage/sums_tests.md`` has false alarms and power
-    beside those of the test of rows. The same sums give the same p-value, in whatever pieces they came.
+    For an Accumulator, ``"auto"`` is the test of :func:`calibrant.report`, and the other choices are estimators that
+    read sums. The test is approximate: outcomes of a cell share one probability, and one-vs-rest classes are drawn
+    independently, with a wider spread for their total, which costs some power. With more than ten classes ``"auto"``
+    draws fewer of each; with 64 or more, whose sum is normal, a few. ``benchmarks/coverage/sums_tests.md`` compares
+    false alarms and power with those of the test of rows. The same sums give the same p-value, however they were split
+    into pieces.
 
     References
     ----------
@@ -217,7 +218,7 @@ def _errors(reader: Estimator, notion: Notion, p: Predictions, norm: float) -> _
             )
         if not isinstance(reader, CellEstimator):
             raise TypeError(
-                f"{reader!r} cannot be tested with groups, since it looks at rows one by one: use an estimator of bins "
+                f"{reader!r} cannot be tested with groups, since it needs single rows: use an estimator of bins "
                 "or cells ('auto', Binned(), Density())"
             )
         p = rows_with_weight(p)

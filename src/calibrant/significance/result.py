@@ -45,7 +45,7 @@ class TestResult(Picture):
     df : float or None
         Degrees of freedom, where the statistic has a chi-squared distribution.
     details : mapping of str to float
-        What else was found, such as a slope and its standard error.
+        Further numbers, such as a slope and its standard error.
     warnings : tuple of str
         Why the p-value may be off; empty where nothing is known against it.
     n_samples : int
@@ -80,7 +80,7 @@ class TestResult(Picture):
 
     @property
     def least_pvalue(self) -> float:
-        """The smallest p-value that so many draws, or groups, can give; 0 for independent rows without draws."""
+        """The smallest p-value that this many draws, or groups, can give; 0 for independent rows without draws."""
         of_draws = 0.0 if self.draws is None else 1 / (self.draws.size + 1)
         return of_draws if self.n_groups is None else max(of_draws, float(least_pvalue(self.n_groups)))
 

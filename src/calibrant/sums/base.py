@@ -174,7 +174,7 @@ def _at(values: Any, index: Any) -> Any:
 def as_often(values: AnyArray, rows: AnyArray) -> AnyArray:
     """What is known of one problem (m,), or of each of many (r, m), for all their ``rows``, one problem after another.
 
-    ``rows`` (R, …) are r equal runs of samples drawn anew, and the result is (R, m).
+    ``rows`` (R, …) are r equal runs of resamples, and the result is (R, m).
     """
     each = values.reshape(-1, values.shape[-1])
     return np.repeat(each, len(rows) // len(each), axis=0)

@@ -1,4 +1,4 @@
-"""`BinMoments`: the sums a bin holds. They add, merge, and serialise, so data can come in any pieces."""
+"""`BinMoments`: sums per bin. They add, merge, and serialise, so data can come in any pieces."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAPPINGS = ("hard", "linear", "linear-as-printed")
 
 @dataclass(frozen=True, eq=False)
 class BinMoments(Sums):
-    """Sums over samples, one entry a bin, with ``a`` the share of a sample that a bin takes.
+    """Sums over samples, one entry per bin, with ``a`` the share of a sample that a bin takes.
 
     Leading axes (…) are problems side by side: none for one problem, (R,) for many.
 
@@ -100,7 +100,7 @@ class BinMoments(Sums):
 
     @property
     def atoms(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Scores, samples and positives of what is drawn anew: of the bins, in units of the effective sample size."""
+        """Scores, samples and positives of the resampled units: of the bins, in units of the effective sample size."""
         return self.mean_score, self.weight * self._unit, self.outcome * self._unit
 
     def resampled(self, count: FloatArray, positive: FloatArray) -> BinMoments:
@@ -126,7 +126,7 @@ class BinMoments(Sums):
 
     @cached_property
     def mean_score(self) -> FloatArray:
-        """Mean score a bin; NaN where it is empty."""
+        """Mean score per bin; NaN where it is empty."""
         return _ratio(self.score, self.weight)
 
     @cached_property
@@ -185,7 +185,7 @@ class BinMoments(Sums):
     def check(self) -> None:
         """ValueError unless these can be the sums of rows."""
         super().check()
-        need(self.weight.shape[-1] == self.edges.n_bins, "weight must have one number a bin")
+        need(self.weight.shape[-1] == self.edges.n_bins, "weight must have one number per bin")
         for f in ("score", "outcome", "repeat"):
             need_within(f, getattr(self, f), self.weight)
         need_within("square", self.square, self.weight * self.weight.sum(axis=-1, keepdims=True))

@@ -79,7 +79,7 @@ class Edges:
         return self._table_slots(scores, eps)
 
     def fold(self, sums: AnyArray) -> AnyArray:
-        """Sums a slot (last axis) to sums a bin."""
+        """Sums per slot (last axis) to sums per bin."""
         bins: AnyArray = sums[..., 1:-1].copy()
         bins[..., 0] += sums[..., 0]
         bins[..., -1] += sums[..., -1]

@@ -178,7 +178,7 @@ class GridMoments(Sums):
 
     @property
     def atoms(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Scores, samples and positives of what is drawn anew: of the nodes, in units of the effective sample size."""
+        """Scores, samples and positives of the resampled units: of the nodes, in units of the effective sample size."""
         unit = np.asarray(self.unit)[..., None]
         return self.nodes, self.count * unit, self.positive * unit
 
@@ -262,7 +262,7 @@ class GridMoments(Sums):
     def _named(cls, data: dict[str, Any]) -> GridMoments:
         low, high = data.pop("low"), data.pop("high")
         need(is_real(low) and is_real(high), "low and high must be numbers")
-        need(np.size(data["count"]) > 1, "count must have one number a node")
+        need(np.size(data["count"]) > 1, "count must have one number per node")
         return cls.empty((low, high), np.size(data["count"]) - 1)
 
     def in_groups(self, effects: FloatArray, each: FloatArray) -> GridMoments:
@@ -276,7 +276,7 @@ class GridMoments(Sums):
         total, nodes = np.asarray(self.total), self.count.shape[-1]
         need(0 <= self.low < self.high <= 1, "0 <= low < high <= 1 must hold")
         if self.node is None:
-            need(nodes == self.cells + 1, "count must have one number a node")
+            need(nodes == self.cells + 1, "count must have one number per node")
         else:
             need(self.node <= self.cells, "node must be one of the grid's")
         need_within("positive", self.positive, self.count)

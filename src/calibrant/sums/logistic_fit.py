@@ -128,8 +128,8 @@ def warned(point: Point, left: FloatArray, end: float = DECREMENT) -> Point:
 def maximum(counts: Counts, precision: float | FloatArray, start: Point) -> tuple[Point, FloatArray]:
     """The largest penalised likelihood, from any point, and each sample's last decrement.
 
-    ``precision``: one divided by the prior variance of all coefficients, or of each one, (k,) or (R, k); 0 is no prior.
-    Where a decrement stays above :data:`DECREMENT`, there was no end to the search.
+    ``precision``: reciprocal prior variance of all coefficients, or of each one, (k,) or (R, k); 0 means no prior.
+    Where a decrement stays above :data:`DECREMENT`, the search did not converge.
     """
     point, left = _newton(counts, precision, start, np.inf)
     return point._replace(information=counts.information(point.chance)), left

@@ -52,7 +52,7 @@ class RankMoments(Sums):
 
     @property
     def atoms(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Scores, samples and positives of what is drawn anew: of the nodes."""
+        """Scores, samples and positives of the resampled units: of the nodes."""
         return self.mean_score, self.count, self.positive
 
     def resampled(self, count: FloatArray, positive: FloatArray) -> RankMoments:

@@ -37,7 +37,7 @@ class Runs(Sums):
     parts : ndarray of shape (…, 5) or None
         What design effects of parts of the residuals make of rows in groups; see :class:`.base.Shared`.
     grouped : bool
-        Whether rows hang together in groups: ``square`` then has their design effect, and of repeats too.
+        Whether rows are correlated in groups: ``square`` then has their design effect, and of repeats too.
     """
 
     scores: Annotated[FloatArray, flat("m", low=0, high=1)]
@@ -217,14 +217,14 @@ class Runs(Sums):
 
     @property
     def atoms(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Scores, samples and positives of what is drawn anew: of one problem's runs, in units of its sample size."""
+        """Scores, samples and positives of the resampled units: of one problem's runs, in units of its sample size."""
         total = float(self.weight.sum())
         unit = float(self.sizes[0]) / total if total > 0 else 0.0
         return self.scores, self.weight * unit, self.outcome * unit
 
     @property
     def trials(self) -> FloatArray:
-        """Outcomes on each score, in rows: what is drawn anew are outcomes, and scores stay."""
+        """Outcomes on each score, in rows: what is resampled are outcomes, and scores stay."""
         counted = self.integral and not self.grouped
         return np.round(self.weight if counted else self.weight**2 / self.square)
 
