@@ -159,7 +159,7 @@ def test_two_columns():
         (np.tri(3, dtype=int), {}, ValueError, "y_true has rows of several labels, or of none (row 1 has 2 ones), so each label is a two-class problem: pass y_true[:, k] and y_prob[:, k]"),
         (np.zeros((3, 3)), {}, ValueError, "(row 0 has 0 ones), so each label is a two-class problem"),
         (np.eye(3, 4), {}, ValueError, "y_true has one-hot rows of 4 columns, and y_prob has columns for 3 labels"),
-        (np.eye(3), {"labels": ["a", "b"]}, ValueError, "labels must name one label a column: y_prob has 3, labels has 2"),
+        (np.eye(3), {"labels": ["a", "b"]}, ValueError, "labels must name one label per column: y_prob has 3, labels has 2"),
         (np.eye(3) / 2, {}, ValueError, "y_true must be 1-D; got shape (3, 3)"),
         ([[5.2, 1], [3.1, 0], [2.0, 1]], {}, ValueError, "(time, event) pairs? Probabilities are of an event by some time t"),
         (np.array([(True, 5.2)] * 3, [("event", bool), ("time", float)]), {}, TypeError, "(time, event) pairs? Probabilities are of an event by some time t"),

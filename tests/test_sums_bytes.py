@@ -221,7 +221,7 @@ def test_foreign_newer_and_longer():
         cal.Accumulator.from_bytes("CALSUMS")
     with pytest.raises(ValueError, match=r"version 2 of the format, .* reads up to 1: upgrade it$"):
         cal.Accumulator.from_bytes(rewritten(DATA, _set("version", 2)))
-    with pytest.raises(ValueError, match=r"no saved Accumulator: 'format' must be"):
+    with pytest.raises(ValueError, match=r"not a saved Accumulator: 'format' must be"):
         cal.Accumulator.from_bytes(rewritten(DATA, _set("format", "calibrant-calibrator")))
     with pytest.raises(ValueError, match=r"damaged: truncated or altered"):
         cal.Accumulator.from_bytes(DATA + b"\0")
@@ -299,9 +299,9 @@ FILES = {
     "code for an array": ({"rows/groups.npy": npy("<f8", "__import__('os')")}, "damaged"),
     "what is no array": ({"rows/groups.npy": b"pickle"}, "damaged"),
     "no header": ({"header.json": b"{"}, "damaged"),
-    "a header of numbers": ({"header.json": b"[1]"}, "no saved Accumulator"),
+    "a header of numbers": ({"header.json": b"[1]"}, "not a saved Accumulator"),
     "a header that is too deep": ({"header.json": b"[" * 100_000}, "damaged"),
-    "a number that JSON lacks": ({"header.json": b'{"a": NaN}'}, "no JSON"),
+    "a number that JSON lacks": ({"header.json": b'{"a": NaN}'}, "not JSON"),
 }
 
 

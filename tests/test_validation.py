@@ -415,7 +415,7 @@ def test_resamples_are_counted(n_resamples):
     [
         (
             {"estimator": "loess"},
-            "estimator must be one of 'density', ",
+            "estimator must be one of 'auto', 'density', ",
         ),
         ({"estimator": SimplexBinned()}, "estimator must be one of"),
         ({"notion": "canonical"}, "notion 'canonical' has no curve: its score is a vector"),

@@ -104,7 +104,7 @@ def saved(**changes):
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        ([], "no saved calibrator"),
+        ([], "not a saved calibrator"),
         ({"format": "pickle"}, "'format' must be"),
         (saved(version=2), "upgrade it"),
         (saved(version="1"), "version must be a whole number"),

@@ -108,7 +108,9 @@ class EmpiricalBayes(PosteriorEstimator):
         intervals always use it: the estimate uses an informative prior, right on average, and intervals a diffuse
         one. Or a ``calibrant.estimators.Prior`` of your own.
 
-    Notes ----- A binned or kernel estimate adds the noise of its cells to the error, so a sample of 30 gives 0.15
+    Notes
+    -----
+    A binned or kernel estimate adds the noise of its cells to the error, so a sample of 30 gives 0.15
     whatever the model. Here noise is weighed against the errors of known models, so small samples give a typical error
     (0.02 to 0.08), and large samples the error in the data: K grows with n, and the estimate is consistent. Range [0,
     1]. Bias: upwards for calibrated models and small n (it is never 0), downwards for large errors and small n. The
